@@ -1,0 +1,1 @@
+"""The accelerator: its instruction set (`isa`), its Verilog (`rtl`) and its simulators (`sim`)."""

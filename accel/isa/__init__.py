@@ -1,0 +1,1 @@
+"""The contract between compiler, simulators and Verilog. This package imports nothing else of the project."""

@@ -1,0 +1,189 @@
+"""Configurations of the accelerator: the only source of sizes.
+
+In: a name of a file in `configs/`, or a path to a JSON file. Out: a checked `AccelConfig`. Compiler, simulators,
+Verilog parameters and documents all read their sizes from here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from accel.isa.errors import ConfigError
+
+CONFIG_DIR = Path(__file__).parent / "configs"
+
+# Bytes of one lane's record in the parameter memory: bias, multiplier, shift and zero points, spare.
+PRM_LANE_BYTES = 16
+UOP_BYTES = 8
+INSTRUCTION_BYTES = 32
+SEMAPHORES = 16
+SEMAPHORE_MAX = 255
+# Smallest run of bytes that LOAD and STORE move; wider buses raise it (see `granule_bytes`).
+MIN_GRANULE_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class AccelConfig:
+    """Sizes of one accelerator. Depths count entries; widths count bits."""
+
+    name: str
+    batch: int
+    block_in: int
+    block_out: int
+    inp_bits: int
+    wgt_bits: int
+    acc_bits: int
+    inp_depth: int
+    wgt_depth: int
+    acc_depth: int
+    acc_banks: int
+    out_depth: int
+    uop_depth: int
+    prm_depth: int
+    out_lanes: int
+    multiplier_bits: int
+    axi_data_bits: int
+    burst_beats: int
+    read_outstanding: int
+    write_outstanding: int
+    queue_depth: int
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def bus_bytes(self) -> int:
+        """Bytes of one AXI beat."""
+        return self.axi_data_bits // 8
+
+    @property
+    def granule_bytes(self) -> int:
+        """DRAM addresses and run lengths of LOAD and STORE are multiples of this."""
+        return max(MIN_GRANULE_BYTES, self.bus_bytes)
+
+    @property
+    def channel_align(self) -> int:
+        """Channels of an activation in DRAM are padded to a multiple of this (16 but for blocks or buses wider)."""
+        return max(self.granule_bytes, self.block_in, self.block_out)
+
+    @property
+    def inp_bytes(self) -> int:
+        return self.block_in * self.inp_bits // 8
+
+    @property
+    def wgt_bytes(self) -> int:
+        return self.block_in * self.block_out * self.wgt_bits // 8
+
+    @property
+    def acc_bytes(self) -> int:
+        return self.block_out * self.acc_bits // 8
+
+    @property
+    def out_bytes(self) -> int:
+        return self.block_out * self.inp_bits // 8
+
+    @property
+    def prm_bytes(self) -> int:
+        return self.block_out * PRM_LANE_BYTES
+
+    @property
+    def acc_bank_depth(self) -> int:
+        """Entries of one accumulator bank; bank = entry index // this."""
+        return self.acc_depth // self.acc_banks
+
+    @property
+    def scratchpad_bytes(self) -> int:
+        """Bytes of all scratchpads together."""
+        return (
+            self.inp_depth * self.inp_bytes
+            + self.wgt_depth * self.wgt_bytes
+            + self.acc_depth * self.acc_bytes
+            + self.out_depth * self.out_bytes
+            + self.uop_depth * UOP_BYTES
+            + self.prm_depth * self.prm_bytes
+        )
+
+    @property
+    def macs_per_cycle(self) -> int:
+        return self.batch * self.block_in * self.block_out
+
+    @property
+    def hash32(self) -> int:
+        """32-bit hash of every size (not of the name): what the capability register holds."""
+        sizes = {key: value for key, value in asdict(self).items() if key != "name"}
+        digest = hashlib.sha256(json.dumps(sizes, sort_keys=True).encode()).digest()
+        return int.from_bytes(digest[:4], "little")
+
+
+def config_names() -> tuple[str, ...]:
+    """Names of the configurations that ship with the package, sorted."""
+    return tuple(sorted(path.stem for path in CONFIG_DIR.glob("*.json")))
+
+
+def load_config(name_or_path: str | Path) -> AccelConfig:
+    """Read a named configuration or a JSON file. Raises ConfigError."""
+    path = Path(name_or_path)
+    if not path.suffix:
+        path = CONFIG_DIR / f"{name_or_path}.json"
+    try:
+        raw = json.loads(path.read_text())
+    except FileNotFoundError:
+        known = ", ".join(config_names())
+        raise ConfigError(f"configuration must be one of {known} or a JSON file, not {name_or_path}") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ConfigError(f"configuration file {path} must be JSON: {error}") from None
+    return config_from_dict(raw, path.stem)
+
+
+def config_from_dict(raw: object, name: str) -> AccelConfig:
+    """Build a configuration from parsed JSON. Raises ConfigError that names the key."""
+    if not isinstance(raw, dict):
+        raise ConfigError(f"configuration {name} must be an object, not {type(raw).__name__}")
+    expected = {field.name for field in fields(AccelConfig)} - {"name"}
+    given = set(raw) - {"name"}
+    for key in sorted(given - expected):
+        raise ConfigError(f"configuration {name}: unknown key {key!r}")
+    for key in sorted(expected - given):
+        raise ConfigError(f"configuration {name}: key {key!r} is missing")
+    for key in sorted(expected):
+        if type(raw[key]) is not int:
+            raise ConfigError(f"configuration {name}: {key} must be an integer, not {raw[key]!r}")
+    return AccelConfig(name=name, **{key: raw[key] for key in expected})
+
+
+def _check(c: AccelConfig) -> None:
+    """Refuse sizes that no hardware could have, with the reason."""
+
+    def need(ok: bool, what: str) -> None:
+        if not ok:
+            raise ConfigError(f"configuration {c.name}: {what}")
+
+    def power_of_two(key: str, low: int, high: int) -> None:
+        value: int = getattr(c, key)
+        ok = low <= value <= high and value & (value - 1) == 0
+        need(ok, f"{key} must be a power of two from {low} to {high}, not {value}")
+
+    need(c.batch == 1, f"batch must be 1, not {c.batch}")
+    need(c.inp_bits == 8, f"inp_bits must be 8, not {c.inp_bits}")
+    need(c.wgt_bits == 8, f"wgt_bits must be 8, not {c.wgt_bits}")
+    need(c.acc_bits == 32, f"acc_bits must be 32, not {c.acc_bits}")
+    for key in ("block_in", "block_out"):
+        power_of_two(key, 4, 64)
+    for key in ("inp_depth", "wgt_depth", "acc_depth", "out_depth", "uop_depth", "prm_depth"):
+        power_of_two(key, 8, 65536)
+    power_of_two("acc_banks", 1, 16)
+    power_of_two("axi_data_bits", 64, 512)
+    power_of_two("burst_beats", 1, 64)
+    power_of_two("queue_depth", 2, 64)
+    power_of_two("read_outstanding", 1, 64)
+    power_of_two("write_outstanding", 1, 64)
+    power_of_two("out_lanes", 1, 64)
+    need(c.out_lanes <= c.block_out, f"out_lanes must be at most block_out {c.block_out}, not {c.out_lanes}")
+    need(c.acc_banks <= c.acc_depth // 8, f"acc_banks must leave 8 entries a bank, not {c.acc_depth // c.acc_banks}")
+    need(8 <= c.multiplier_bits <= 31, f"multiplier_bits must be from 8 to 31, not {c.multiplier_bits}")
+    need(c.burst_beats * c.bus_bytes <= 4096, "burst_beats times bus bytes must be at most 4096 (AXI's 4 KiB rule)")
+    need(c.bus_bytes <= INSTRUCTION_BYTES, f"axi_data_bits must be at most {INSTRUCTION_BYTES * 8}")
+    need(c.prm_bytes % c.bus_bytes == 0, "one parameter entry must be a whole number of beats")

@@ -1,0 +1,51 @@
+"""Errors of the instruction-set room. It imports nothing of ours, so it has a family of its own."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class AccelError(Exception):
+    """Base of every error that the accelerator rooms raise on purpose."""
+
+
+class ConfigError(AccelError):
+    """A configuration file that is malformed, or whose sizes do not fit together."""
+
+
+class EncodeError(AccelError):
+    """A field value that does not fit, an unknown field, or a word that decodes to nothing legal."""
+
+
+class AsmError(AccelError):
+    """Assembly text that cannot be read; the message starts with `file:line:`."""
+
+
+class ProgramError(AccelError):
+    """A program container that is damaged, of another version, or made for another configuration."""
+
+
+class FaultCode(IntEnum):
+    """Why the accelerator stopped; the value of STATUS.fault_code."""
+
+    NONE = 0
+    ILLEGAL_OPCODE = 1
+    RESERVED_BITS = 2
+    ILLEGAL_FIELD = 3
+    SRAM_RANGE = 4
+    DRAM_RANGE = 5
+    TOKEN_OVERFLOW = 6
+    AXI_READ = 7
+    AXI_WRITE = 8
+    WATCHDOG = 9
+    ACC_BANK = 10
+
+
+class Fault(AccelError):
+    """An instruction that the accelerator refuses, at `index` in the program."""
+
+    def __init__(self, code: FaultCode, index: int, detail: str) -> None:
+        super().__init__(f"instruction {index}: {code.name}: {detail}")
+        self.code = code
+        self.index = index
+        self.detail = detail

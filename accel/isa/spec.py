@@ -1,0 +1,342 @@
+"""The instruction set: one table of instructions, micro-ops, parameter records and registers.
+
+Everything else is derived from it: encoder, decoder, assembler, disassembler, Verilog header, ISA.md, random
+programs. An instruction is 256 bits, eight little-endian 32-bit words. Field positions do not depend on the
+configuration, so a program can be disassembled without one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from accel.isa.config import INSTRUCTION_BYTES, SEMAPHORES
+from accel.isa.errors import EncodeError
+from accel.isa.fields import Field, Layout
+
+ISA_VERSION = 1
+DEVICE_MAGIC = 0x57484C52  # "RLHW" in memory order
+
+
+class Op(IntEnum):
+    """Operation codes."""
+
+    LOAD = 1
+    STORE = 2
+    GEMM = 3
+    ALU = 4
+    REQUANT = 5
+    FINISH = 6
+
+
+class Unit(IntEnum):
+    """Execution units, each with a queue of its own; program order holds inside a unit and nowhere else."""
+
+    LOAD = 0
+    COMPUTE = 1
+    OUTPUT = 2
+    STORE = 3
+
+
+class Mem(IntEnum):
+    """Scratchpads."""
+
+    INP = 0
+    WGT = 1
+    ACC = 2
+    OUT = 3
+    UOP = 4
+    PRM = 5
+
+
+class AluOp(IntEnum):
+    """Operations of the tensor ALU on int32 lanes; `b` is the source vector's lane or the immediate."""
+
+    MOV = 0
+    ADD = 1
+    MUL = 2
+    MIN = 3
+    MAX = 4
+    SHR = 5
+    CLIP = 6
+
+
+class Rounding(IntEnum):
+    """What an arithmetic right shift does with the bits that it drops."""
+
+    HALF_UP = 0
+    HALF_EVEN = 1
+    HALF_AWAY = 2
+    FLOOR = 3
+
+
+class Form(IntEnum):
+    """What REQUANT computes for each lane."""
+
+    SCALE = 0
+    ADD = 1
+    PASS = 2
+
+
+class Dst(IntEnum):
+    """Where REQUANT writes its int8 result."""
+
+    OUT = 0
+    ACC = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One row of the table: operation code, executing unit (None: the dispatcher itself), field layout."""
+
+    op: Op
+    unit: Unit | None
+    layout: Layout
+    doc: str
+
+    @property
+    def name(self) -> str:
+        return self.op.name.lower()
+
+
+def _w(word: int, bit: int = 0) -> int:
+    return word * 32 + bit
+
+
+_COMMON = (
+    Field("opcode", _w(0), 8, "operation code", enum=Op),
+    Field("wait", _w(1), SEMAPHORES, "semaphores to take one token from, all at once, before starting"),
+    Field("set", _w(1, 16), SEMAPHORES, "semaphores to give one token to when the last effect is visible"),
+)
+
+_TRANSFER = (
+    Field("dram", _w(2), 32, "byte offset from the window base; a multiple of the granule"),
+    Field("sram", _w(3), 16, "first scratchpad entry; must start on a bus beat"),
+    Field("z", _w(3, 16), 16, "granules of one run of consecutive bytes", minimum=1),
+    Field("y", _w(4), 16, "rows", minimum=1),
+    Field("x", _w(4, 16), 16, "runs in a row", minimum=1),
+    Field("y_stride", _w(5), 32, "bytes from one row to the next; a multiple of the granule"),
+    Field("x_stride", _w(6), 32, "bytes from one run to the next; a multiple of the granule"),
+)
+
+_LOOPS = (
+    Field("iter_out", _w(2), 16, "trips of the outer loop", minimum=1),
+    Field("iter_in", _w(2, 16), 16, "trips of the inner loop", minimum=1),
+)
+
+_UOPS = (
+    Field("uop_begin", _w(3), 16, "first micro-op"),
+    Field("uop_end", _w(3, 16), 16, "one past the last micro-op; greater than uop_begin"),
+)
+
+LOAD = Instruction(
+    Op.LOAD,
+    Unit.LOAD,
+    Layout(
+        "load",
+        INSTRUCTION_BYTES * 8,
+        _COMMON
+        + (
+            Field("mem", _w(0, 8), 4, "destination scratchpad (not out)", enum=Mem),
+            Field("expand", _w(0, 12), 1, "acc only: DRAM holds int8, each byte is sign-extended to one int32 lane"),
+            Field("pad_value", _w(0, 16), 8, "byte written by padding (with expand: the int32 value)", signed=True),
+        )
+        + _TRANSFER
+        + (
+            Field("y_pad_0", _w(7), 8, "padding rows before"),
+            Field("y_pad_1", _w(7, 8), 8, "padding rows after"),
+            Field("x_pad_0", _w(7, 16), 8, "padding runs before each row"),
+            Field("x_pad_1", _w(7, 24), 8, "padding runs after each row"),
+        ),
+    ),
+    "Copies y rows of x runs of z granules from DRAM to consecutive scratchpad bytes, with padding around.",
+)
+
+STORE = Instruction(
+    Op.STORE,
+    Unit.STORE,
+    Layout(
+        "store",
+        INSTRUCTION_BYTES * 8,
+        _COMMON + (Field("mem", _w(0, 8), 4, "source scratchpad (only out)", enum=Mem),) + _TRANSFER,
+    ),
+    "Copies consecutive scratchpad bytes to y rows of x runs of z granules in DRAM.",
+)
+
+GEMM = Instruction(
+    Op.GEMM,
+    Unit.COMPUTE,
+    Layout(
+        "gemm",
+        INSTRUCTION_BYTES * 8,
+        _COMMON
+        + (
+            Field("overwrite", _w(0, 8), 1, "micro-ops marked `first` write the product instead of adding it"),
+            Field("wgt_base", _w(0, 16), 16, "added to every weight index"),
+        )
+        + _LOOPS
+        + _UOPS
+        + (
+            Field("acc_out", _w(4), 16, "accumulator step of the outer loop"),
+            Field("acc_in", _w(4, 16), 16, "accumulator step of the inner loop"),
+            Field("inp_out", _w(5), 16, "input step of the outer loop"),
+            Field("inp_in", _w(5, 16), 16, "input step of the inner loop"),
+            Field("wgt_out", _w(6), 16, "weight step of the outer loop"),
+            Field("wgt_in", _w(6, 16), 16, "weight step of the inner loop"),
+            Field("acc_base", _w(7), 16, "added to every accumulator index"),
+            Field("inp_base", _w(7, 16), 16, "added to every input index"),
+        ),
+    ),
+    "acc[a] += inp[i] . wgt[w] for each micro-op in two nested loops; one micro-op a cycle.",
+)
+
+ALU = Instruction(
+    Op.ALU,
+    Unit.COMPUTE,
+    Layout(
+        "alu",
+        INSTRUCTION_BYTES * 8,
+        _COMMON
+        + (
+            Field("alu_op", _w(0, 8), 4, "operation", enum=AluOp),
+            Field("use_imm", _w(0, 12), 1, "second operand is imm, not acc[src]"),
+            Field("rounding", _w(0, 13), 2, "rounding of shr", enum=Rounding),
+        )
+        + _LOOPS
+        + _UOPS
+        + (
+            Field("dst_out", _w(4), 16, "destination step of the outer loop"),
+            Field("dst_in", _w(4, 16), 16, "destination step of the inner loop"),
+            Field("src_out", _w(5), 16, "source step of the outer loop"),
+            Field("src_in", _w(5, 16), 16, "source step of the inner loop"),
+            Field("imm", _w(6), 32, "immediate operand; clip: low 16 bits upper bound, high 16 lower", signed=True),
+            Field("dst_base", _w(7), 16, "added to every destination index"),
+            Field("src_base", _w(7, 16), 16, "added to every source index"),
+        ),
+    ),
+    "acc[d] = op(acc[d], acc[s] or imm) on int32 lanes for each micro-op in two nested loops.",
+)
+
+REQUANT = Instruction(
+    Op.REQUANT,
+    Unit.OUTPUT,
+    Layout(
+        "requant",
+        INSTRUCTION_BYTES * 8,
+        _COMMON
+        + (
+            Field("form", _w(0, 8), 2, "scale, add or pass", enum=Form),
+            Field("dst", _w(0, 10), 1, "write out, or acc (int8 widened to int32)", enum=Dst),
+            Field("rounding", _w(0, 12), 2, "rounding of the shift", enum=Rounding),
+            Field("zero_point", _w(0, 16), 8, "added after the shift", signed=True),
+            Field("prm_out", _w(0, 24), 8, "parameter step of the outer loop"),
+        )
+        + _LOOPS
+        + (
+            Field("acc_base", _w(3), 16, "first accumulator entry (y)"),
+            Field("dst_base", _w(3, 16), 16, "first destination entry"),
+            Field("res_base", _w(4), 16, "form add: first accumulator entry of the second operand (r)"),
+            Field("prm_base", _w(4, 16), 16, "first parameter entry"),
+            Field("acc_out", _w(5), 16, "accumulator step of the outer loop, both operands"),
+            Field("acc_in", _w(5, 16), 16, "accumulator step of the inner loop, both operands"),
+            Field("dst_out", _w(6), 16, "destination step of the outer loop"),
+            Field("dst_in", _w(6, 16), 16, "destination step of the inner loop"),
+            Field("clip_lo", _w(7), 8, "lower bound of the result", signed=True),
+            Field("clip_hi", _w(7, 8), 8, "upper bound of the result; at least clip_lo", signed=True),
+        ),
+    ),
+    "The output stage: bias, per-channel multiplier, rounding shift, zero point, clip; or residual add.",
+)
+
+FINISH = Instruction(
+    Op.FINISH,
+    None,
+    Layout("finish", INSTRUCTION_BYTES * 8, _COMMON[:1]),
+    "Waits until every unit is idle and every write is acknowledged, then sets STATUS.done. Last in a program.",
+)
+
+INSTRUCTIONS: tuple[Instruction, ...] = (LOAD, STORE, GEMM, ALU, REQUANT, FINISH)
+BY_OP: dict[Op, Instruction] = {row.op: row for row in INSTRUCTIONS}
+BY_NAME: dict[str, Instruction] = {row.name: row for row in INSTRUCTIONS}
+
+UOP = Layout(
+    "uop",
+    64,
+    (
+        Field("dst", 0, 16, "accumulator index (GEMM, ALU)"),
+        Field("src", 16, 16, "input index (GEMM), source accumulator index (ALU)"),
+        Field("wgt", 32, 16, "weight index (GEMM), 0 (ALU)"),
+        Field("first", 48, 1, "GEMM with overwrite: this micro-op overwrites"),
+    ),
+)
+
+# One lane of one parameter entry; an entry is BLOCK_OUT of these.
+PRM = Layout(
+    "prm",
+    128,
+    (
+        Field("bias", 0, 32, "form scale: bias; form add: multiplier of r", signed=True),
+        Field("multiplier", 32, 32, "form scale: multiplier; form add: multiplier of y", signed=True),
+        Field("shift", 64, 8, "right shift, 0 to 62"),
+        Field("y_zero", 72, 8, "form add: zero point of y", signed=True),
+        Field("r_zero", 80, 8, "form add: zero point of r", signed=True),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """One 32-bit register of the AXI4-Lite block at byte `offset`. `access`: ro, rw or wo."""
+
+    name: str
+    offset: int
+    access: str
+    doc: str
+
+
+REGISTERS: tuple[Register, ...] = (
+    Register("MAGIC", 0x00, "ro", "0x57484C52"),
+    Register("VERSION", 0x04, "ro", "version of the instruction set"),
+    Register("CONFIG_HASH", 0x08, "ro", "hash of the configuration's sizes"),
+    Register("CONTROL", 0x0C, "wo", "bit 0 launches the program, bit 1 resets the core (not the scratchpads)"),
+    Register("STATUS", 0x10, "ro", "bit 0 busy, bit 1 done, bit 2 fault, bits 15:8 fault code"),
+    Register("FAULT_INDEX", 0x14, "ro", "index of the instruction that faulted"),
+    Register("WINDOW_BASE", 0x18, "rw", "bus address of the window's first byte; 4 KiB aligned"),
+    Register("WINDOW_BYTES", 0x1C, "rw", "size of the window; DMA outside it is a fault"),
+    Register("PROGRAM", 0x20, "rw", "byte offset of the first instruction in the window; a multiple of 32"),
+    Register("COUNT", 0x24, "rw", "number of instructions"),
+    Register("WATCHDOG", 0x28, "rw", "fault when a launch takes more cycles than this; 0 turns it off"),
+    Register("CYCLES", 0x40, "ro", "cycles from launch to done"),
+    Register("LOAD_BUSY", 0x44, "ro", "cycles in which the load unit has an instruction in progress"),
+    Register("LOAD_TOKEN", 0x48, "ro", "cycles in which the load unit's next instruction waits for tokens"),
+    Register("LOAD_MEMORY", 0x4C, "ro", "cycles in which the load unit has data outstanding and receives none"),
+    Register("COMPUTE_BUSY", 0x50, "ro", "cycles in which the compute unit issues a micro-op or drains"),
+    Register("COMPUTE_TOKEN", 0x54, "ro", "cycles in which the compute unit's next instruction waits for tokens"),
+    Register("OUTPUT_BUSY", 0x58, "ro", "cycles in which the output stage has an instruction in progress"),
+    Register("OUTPUT_TOKEN", 0x5C, "ro", "cycles in which the output stage's next instruction waits for tokens"),
+    Register("STORE_BUSY", 0x60, "ro", "cycles in which the store unit has an instruction in progress"),
+    Register("STORE_TOKEN", 0x64, "ro", "cycles in which the store unit's next instruction waits for tokens"),
+    Register("STORE_MEMORY", 0x68, "ro", "cycles in which the store unit waits for the bus or for responses"),
+    Register("GEMM_UOPS", 0x6C, "ro", "micro-ops of GEMM issued; times the block sizes: multiply-accumulates"),
+    Register("ALU_UOPS", 0x70, "ro", "micro-ops of ALU issued"),
+    Register("OUTPUT_VECTORS", 0x74, "ro", "vectors that the output stage wrote"),
+    Register("FETCH_BYTES", 0x78, "ro", "bytes of instructions read"),
+    Register("READ_BYTES", 0x7C, "ro", "bytes read by LOAD"),
+    Register("WRITE_BYTES", 0x80, "ro", "bytes written by STORE"),
+    Register("INSTRUCTIONS", 0x84, "ro", "instructions dispatched"),
+)
+REGISTER: dict[str, Register] = {register.name: register for register in REGISTERS}
+
+
+def encode(op: Op, values: dict[str, int]) -> int:
+    """One instruction as a 256-bit integer. Raises EncodeError naming the field."""
+    return BY_OP[op].layout.encode({**values, "opcode": op})
+
+
+def decode(word: int) -> tuple[Instruction, dict[str, int]]:
+    """Instruction and field values of a 256-bit word. Raises EncodeError naming the field."""
+    opcode = word & 0xFF
+    if opcode not in Op._value2member_map_:
+        raise EncodeError(f"opcode must be one of {', '.join(str(o.value) for o in Op)}, not {opcode}")
+    row = BY_OP[Op(opcode)]
+    return row, row.layout.decode(word)

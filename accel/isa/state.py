@@ -1,0 +1,80 @@
+"""Architectural state of the accelerator: what an instruction can read and write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.isa.config import SEMAPHORES, UOP_BYTES, AccelConfig
+from accel.isa.spec import Mem
+
+
+@dataclass(slots=True)
+class AccelState:
+    """Scratchpads and the DRAM window as flat little-endian bytes, exposed as typed views.
+
+    inp: int8 [inp_depth, block_in]; wgt: int8 [wgt_depth, block_out, block_in]; acc: int32 [acc_depth, block_out];
+    out: int8 [out_depth, block_out]; uop: uint64 [uop_depth]; prm: int32 [prm_depth, block_out, 4].
+    Scratchpads keep their content between launches; semaphores start every launch at zero.
+    """
+
+    config: AccelConfig
+    dram: NDArray[np.uint8]
+    scratch: dict[Mem, NDArray[np.uint8]] = field(init=False)
+    semaphores: NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        c = self.config
+        sizes = {
+            Mem.INP: c.inp_depth * c.inp_bytes,
+            Mem.WGT: c.wgt_depth * c.wgt_bytes,
+            Mem.ACC: c.acc_depth * c.acc_bytes,
+            Mem.OUT: c.out_depth * c.out_bytes,
+            Mem.UOP: c.uop_depth * UOP_BYTES,
+            Mem.PRM: c.prm_depth * c.prm_bytes,
+        }
+        self.scratch = {mem: np.zeros(size, np.uint8) for mem, size in sizes.items()}
+        self.semaphores = np.zeros(SEMAPHORES, np.int64)
+
+    @property
+    def inp(self) -> NDArray[np.int8]:
+        return self.scratch[Mem.INP].view(np.int8).reshape(-1, self.config.block_in)
+
+    @property
+    def wgt(self) -> NDArray[np.int8]:
+        return self.scratch[Mem.WGT].view(np.int8).reshape(-1, self.config.block_out, self.config.block_in)
+
+    @property
+    def acc(self) -> NDArray[np.int32]:
+        return self.scratch[Mem.ACC].view(np.int32).reshape(-1, self.config.block_out)
+
+    @property
+    def out(self) -> NDArray[np.int8]:
+        return self.scratch[Mem.OUT].view(np.int8).reshape(-1, self.config.block_out)
+
+    @property
+    def uop(self) -> NDArray[np.uint64]:
+        return self.scratch[Mem.UOP].view(np.uint64)
+
+    @property
+    def prm(self) -> NDArray[np.int32]:
+        return self.scratch[Mem.PRM].view(np.int32).reshape(-1, self.config.block_out, 4)
+
+
+def element_bytes(config: AccelConfig, mem: Mem) -> int:
+    """Bytes of one entry of a scratchpad."""
+    match mem:
+        case Mem.INP:
+            return config.inp_bytes
+        case Mem.WGT:
+            return config.wgt_bytes
+        case Mem.ACC:
+            return config.acc_bytes
+        case Mem.OUT:
+            return config.out_bytes
+        case Mem.UOP:
+            return UOP_BYTES
+        case Mem.PRM:
+            return config.prm_bytes
