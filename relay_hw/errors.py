@@ -1,0 +1,50 @@
+"""Errors that relay_hw and tensorize raise on purpose. Each message is one sentence: X must be Y, not Z, and where."""
+
+from __future__ import annotations
+
+from relay_hw.span import Span
+
+
+class RelayHwError(Exception):
+    """Base of the family. `span`, where known, is put in front of the message as `file:line:column:`."""
+
+    def __init__(self, message: str, span: Span | None = None) -> None:
+        super().__init__(f"{span}: {message}" if span is not None else message)
+        self.message = message
+        self.span = span
+
+
+class ParseError(RelayHwError):
+    """Relay text that cannot be read."""
+
+
+class TypeCheckError(RelayHwError):
+    """A program that has no type."""
+
+
+class WellFormedError(RelayHwError):
+    """A program that breaks a structural rule: an unbound or twice bound variable, an unknown global."""
+
+
+class UnsupportedError(RelayHwError):
+    """A feature of the input that nothing here supports."""
+
+
+class EvalError(RelayHwError):
+    """A program that fails while it is evaluated: a match without a matching arm, a division by zero."""
+
+
+class QuantizeError(RelayHwError):
+    """A strategy that cannot be applied: no calibration data, an unknown name, bits out of range."""
+
+
+class TensorizeError(RelayHwError):
+    """A fused function that the accelerator configuration cannot hold, or a finished program that fails its check."""
+
+
+class ArtifactError(RelayHwError):
+    """A build folder that is missing, damaged, or made for something else."""
+
+
+class InputError(RelayHwError):
+    """User input (files, arrays, options) of the wrong name, shape or kind."""

@@ -1,0 +1,1 @@
+"""Relay's nodes, types and modules."""

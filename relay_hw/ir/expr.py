@@ -1,0 +1,251 @@
+"""Relay expressions: immutable nodes that compare by identity, so that sharing in the graph is kept.
+
+Every node carries the place it came from (`span`) and, after type inference, its type (`checked_type`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relay_hw.ir.types import FuncType, GlobalTypeVar, TensorType, Type, TypeVar
+from relay_hw.span import Span
+
+Attrs = Any  # a frozen dataclass, one class per operator family
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Expr:
+    """Base of every expression."""
+
+    span: Span | None = field(default=None, repr=False)
+    checked_type: Type | None = field(default=None, repr=False)
+
+    @property
+    def type(self) -> Type:
+        """The inferred type. Raises ValueError before inference."""
+        if self.checked_type is None:
+            raise ValueError("expression has no type yet: run InferType first")
+        return self.checked_type
+
+    @property
+    def tensor_type(self) -> TensorType:
+        """The inferred type, which must be a tensor's."""
+        ty = self.type
+        if not isinstance(ty, TensorType):
+            raise ValueError(f"expression must be a tensor, not {ty}")
+        return ty
+
+
+@dataclass(frozen=True, eq=False)
+class Var(Expr):
+    name_hint: str
+    type_annotation: Type | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalVar(Expr):
+    """A function of the module; equal names mean the same function."""
+
+    name_hint: str
+
+
+@dataclass(frozen=True, eq=False)
+class Constant(Expr):
+    """A tensor value. `data` is read-only."""
+
+    data: Array
+
+    def __post_init__(self) -> None:
+        data = np.array(self.data, copy=False) if not isinstance(self.data, np.ndarray) else self.data
+        if data.flags.writeable:
+            data = data.copy()
+            data.flags.writeable = False
+        object.__setattr__(self, "data", data)
+
+
+@dataclass(frozen=True, eq=False)
+class Tuple(Expr):
+    fields: Sequence[Expr]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", tuple(self.fields))
+
+
+@dataclass(frozen=True, eq=False)
+class TupleGetItem(Expr):
+    tuple_value: Expr
+    index: int
+
+
+@dataclass(frozen=True, eq=False)
+class Call(Expr):
+    """`op` is an Op, GlobalVar, Constructor, Var, Function or any expression of function type."""
+
+    op: Expr
+    args: Sequence[Expr]
+    attrs: Attrs = None
+    type_args: Sequence[Type] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "args", tuple(self.args))
+        object.__setattr__(self, "type_args", tuple(self.type_args))
+
+
+@dataclass(frozen=True, eq=False)
+class Let(Expr):
+    var: Var
+    value: Expr
+    body: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class If(Expr):
+    cond: Expr
+    true_branch: Expr
+    false_branch: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class Function(Expr):
+    """`attrs` holds function attributes such as `Primitive`, `Compiler`, `Composite`, `global_symbol`."""
+
+    params: Sequence[Var]
+    body: Expr
+    ret_type: Type | None = None
+    type_params: Sequence[TypeVar] = ()
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "params", tuple(self.params))
+        object.__setattr__(self, "type_params", tuple(self.type_params))
+        object.__setattr__(self, "attrs", MappingProxyType(dict(self.attrs)))
+
+    @property
+    def func_type(self) -> FuncType:
+        """The inferred function type."""
+        ty = self.type
+        assert isinstance(ty, FuncType)
+        return ty
+
+
+@dataclass(frozen=True, eq=False)
+class RefCreate(Expr):
+    value: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class RefRead(Expr):
+    ref: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class RefWrite(Expr):
+    ref: Expr
+    value: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class Constructor(Expr):
+    """A constructor of the data type `belong_to`; `inputs` are its fields' types."""
+
+    name_hint: str
+    inputs: Sequence[Type]
+    belong_to: GlobalTypeVar
+    tag: int = -1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inputs", tuple(self.inputs))
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """Base of the patterns of a match."""
+
+
+@dataclass(frozen=True, eq=False)
+class PatternWildcard(Pattern):
+    pass
+
+
+@dataclass(frozen=True, eq=False)
+class PatternVar(Pattern):
+    var: Var
+
+
+@dataclass(frozen=True, eq=False)
+class PatternConstructor(Pattern):
+    constructor: Constructor
+    patterns: Sequence[Pattern] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class PatternTuple(Pattern):
+    patterns: Sequence[Pattern]
+
+
+@dataclass(frozen=True, eq=False)
+class Clause:
+    lhs: Pattern
+    rhs: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class Match(Expr):
+    data: Expr
+    clauses: Sequence[Clause]
+    complete: bool = True
+
+
+class FusionPattern(IntEnum):
+    """How an operator fuses; Relay's own numbers."""
+
+    ELEMWISE = 0
+    BROADCAST = 1
+    INJECTIVE = 2
+    COMM_REDUCE = 3
+    OUT_ELEMWISE_FUSABLE = 4
+    TUPLE = 7
+    OPAQUE = 8
+
+
+class Solver(Protocol):
+    """What a type relation may ask of inference."""
+
+    def unify(self, left: Type, right: Type) -> Type:
+        """Make both types equal, filling holes. Raises TypeCheckError."""
+        ...
+
+    def resolve(self, ty: Type) -> Type:
+        """The type with all known holes filled."""
+        ...
+
+
+# (argument types, attributes, solver) -> result type, or None while the arguments are not known well enough.
+TypeRelation = Callable[[Sequence[Type], Attrs, Solver], Type | None]
+# (attributes, argument values, result type) -> value; tuples are Python tuples of arrays.
+Meaning = Callable[[Attrs, Sequence[Any], Type], Any]
+# (call, adjoint of the result) -> adjoint of each argument.
+Gradient = Callable[[Call, Expr], Sequence[Expr]]
+
+
+@dataclass(frozen=True, eq=False)
+class Op(Expr):
+    """An operator, completely: attributes, type relation, meaning in numpy, gradient, traits."""
+
+    name: str
+    num_inputs: int  # -1: any number
+    relation: TypeRelation = field(repr=False)
+    meaning: Meaning = field(repr=False)
+    attrs_type: type | None = None
+    pattern: FusionPattern = FusionPattern.OPAQUE
+    gradient: Gradient | None = field(default=None, repr=False)
+    has_effect: bool = False
+    doc: str = field(default="", repr=False)

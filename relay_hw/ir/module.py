@@ -1,0 +1,45 @@
+"""A Relay module: global functions and type definitions by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from relay_hw.ir.expr import Constructor, Function
+from relay_hw.ir.types import GlobalTypeVar, TypeVar
+
+
+@dataclass(frozen=True, eq=False)
+class TypeData:
+    """`type header[type_vars] { constructors }`; an extern type has no constructors and `extern` set."""
+
+    header: GlobalTypeVar
+    type_vars: Sequence[TypeVar] = ()
+    constructors: Sequence[Constructor] = ()
+    extern: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class IRModule:
+    """Immutable. `functions` keeps the order of definition; the entry point is `main`."""
+
+    functions: Mapping[str, Function] = field(default_factory=dict)
+    types: Mapping[str, TypeData] = field(default_factory=dict)
+    attrs: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for key in ("functions", "types", "attrs"):
+            object.__setattr__(self, key, MappingProxyType(dict(getattr(self, key))))
+
+    def __getitem__(self, name: str) -> Function:
+        return self.functions[name]
+
+    def with_functions(self, functions: Mapping[str, Function]) -> IRModule:
+        """The same module with `functions` added or replaced."""
+        return replace(self, functions={**self.functions, **functions})
+
+    @staticmethod
+    def from_expr(expr: Function) -> IRModule:
+        """A module whose `main` is `expr`."""
+        return IRModule({"main": expr})
