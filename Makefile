@@ -1,0 +1,56 @@
+# relay-hw. `make` lists the targets; each makes .venv and installs what it needs from PyPI by itself.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo data test lint format types rtl-lint gen bench wheel clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## make .venv and install everything
+
+$(READY): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' || \
+	  { echo "Python must be 3.10 to 3.13, not $$($(PYTHON) --version 2>&1): call make PYTHON=python3.11"; exit 2; }
+	@command -v g++ >/dev/null || echo "g++ is missing: install it (Debian: apt-get install g++) to simulate the RTL"
+	@command -v perl >/dev/null || echo "perl is missing: install it (Debian: apt-get install perl) to simulate the RTL"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[test,lint]'
+	@touch $@
+
+demo: $(READY) ## handwritten digits from ONNX to Verilog, bit for bit (FLAGS=--fast for 100 images)
+	$(BIN)/python scripts/demo.py $(FLAGS)
+
+data: $(READY) ## write build/data/mnist_calibration.npz and mnist_test.npz
+	$(BIN)/python scripts/make_data.py
+
+test: $(READY) ## run the test suite
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile $(FLAGS)
+
+lint: format types rtl-lint gen ## check style, types, Verilog and generated files
+
+format: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/basedpyright --level error
+
+rtl-lint: $(READY)
+	$(BIN)/python scripts/lint_rtl.py
+
+gen: $(READY)
+	$(BIN)/python scripts/gen.py --check
+
+bench: $(READY) ## measure speeds and cycles, write build/bench.json
+	$(BIN)/python scripts/bench.py
+
+wheel: $(READY) ## build dist/relay_hw-*.whl
+	$(BIN)/python -m build --wheel --outdir dist
+
+clean: ## remove .venv and everything built
+	rm -rf $(VENV) build dist *.egg-info
