@@ -13,16 +13,16 @@ class ConfigError(AccelError):
     """A configuration file that is malformed, or whose sizes do not fit together."""
 
 
-class EncodeError(AccelError):
-    """A field value that does not fit, an unknown field, or a word that decodes to nothing legal."""
-
-
 class AsmError(AccelError):
     """Assembly text that cannot be read; the message starts with `file:line:`."""
 
 
 class ProgramError(AccelError):
     """A program container that is damaged, of another version, or made for another configuration."""
+
+
+class DeadlockError(AccelError):
+    """Units that wait for tokens which nobody will give; hardware stops with its watchdog."""
 
 
 class FaultCode(IntEnum):
@@ -39,6 +39,17 @@ class FaultCode(IntEnum):
     AXI_WRITE = 8
     WATCHDOG = 9
     ACC_BANK = 10
+
+
+class EncodeError(AccelError):
+    """A field value that does not fit, an unknown field, or a word that decodes to nothing legal.
+
+    `code` is the fault that hardware raises for such a word.
+    """
+
+    def __init__(self, message: str, code: FaultCode = FaultCode.ILLEGAL_FIELD) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Fault(AccelError):

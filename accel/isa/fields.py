@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from accel.isa.errors import EncodeError
+from accel.isa.errors import EncodeError, FaultCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,8 @@ class Layout:
     def decode(self, word: int) -> dict[str, int]:
         """Unpack `word`. Raises EncodeError for reserved bits that are set and for values outside a field's range."""
         if word & self.reserved_mask:
-            raise EncodeError(f"{self.name}: reserved bits must be 0, not {word & self.reserved_mask:#x}")
+            what = f"{self.name}: reserved bits must be 0, not {word & self.reserved_mask:#x}"
+            raise EncodeError(what, FaultCode.RESERVED_BITS)
         values: dict[str, int] = {}
         for field in self.fields:
             value = (word >> field.lo) & ((1 << field.width) - 1)

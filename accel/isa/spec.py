@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from accel.isa.config import INSTRUCTION_BYTES, SEMAPHORES
-from accel.isa.errors import EncodeError
+from accel.isa.errors import EncodeError, FaultCode
 from accel.isa.fields import Field, Layout
 
 ISA_VERSION = 1
@@ -337,6 +337,7 @@ def decode(word: int) -> tuple[Instruction, dict[str, int]]:
     """Instruction and field values of a 256-bit word. Raises EncodeError naming the field."""
     opcode = word & 0xFF
     if opcode not in Op._value2member_map_:
-        raise EncodeError(f"opcode must be one of {', '.join(str(o.value) for o in Op)}, not {opcode}")
+        known = ", ".join(str(member.value) for member in Op)
+        raise EncodeError(f"opcode must be one of {known}, not {opcode}", FaultCode.ILLEGAL_OPCODE)
     row = BY_OP[Op(opcode)]
     return row, row.layout.decode(word)

@@ -1,0 +1,367 @@
+"""One accelerator program: instructions, data and tensor names, laid out in the DRAM window; and its container file.
+
+In: instructions and sections from the tensorizer or the assembler. Out: bytes for devices and files.
+The instructions are kept as the bytes of the program section, so there is one copy of the truth.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
+from accel.isa.errors import AccelError, EncodeError, ProgramError
+from accel.isa.spec import BY_OP, ISA_VERSION, Op, decode
+
+MAGIC = b"RLHWPROG"
+CONTAINER_VERSION = 1
+# Magic, container version, instruction-set version, configuration hash, header bytes, SHA-256 of all that follows it
+# and of the four numbers before it.
+_PREFIX = struct.Struct("<8sIIII32s")
+_NUMBERS = struct.Struct("<IIII")
+# Sections start on a multiple of this in every configuration: no granule is larger.
+SECTION_ALIGN = INSTRUCTION_BYTES
+WINDOW_ALIGN = 4096
+WINDOW_LIMIT = 1 << 32
+
+Instr = tuple[Op, dict[str, int]]
+
+
+class SectionKind(Enum):
+    """What a section holds. Sections without data are reserved space."""
+
+    PROGRAM = "program"
+    UOPS = "uops"
+    WEIGHTS = "weights"
+    RESIDENT = "resident"
+    CONSTANTS = "constants"
+    INPUT = "input"
+    OUTPUT = "output"
+    SCRATCH = "scratch"
+
+
+class TensorLayout(Enum):
+    """Order of a tensor's elements in its section; see `accel.isa.tensors`."""
+
+    FLAT = "flat"
+    NHWC = "nhwc"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """`size` bytes at byte `offset` of the window. `data` (all of it, or None) is written before the first launch."""
+
+    name: str
+    kind: SectionKind
+    offset: int
+    size: int
+    data: bytes | None = None
+
+    @property
+    def end(self) -> int:
+        """One past the last byte."""
+        return self.offset + self.size
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSlot:
+    """A named tensor at byte `offset` inside section `section`; logical `shape`, numpy `dtype` name."""
+
+    name: str
+    section: str
+    offset: int
+    shape: tuple[int, ...]
+    dtype: str
+    layout: TensorLayout = TensorLayout.FLAT
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Instructions [begin, end) that belong together, such as one layer; for reports only."""
+
+    name: str
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A whole program for one configuration. Exactly one section is of kind program. Raises ProgramError."""
+
+    config: str
+    config_hash: int
+    window_bytes: int
+    sections: tuple[Section, ...]
+    tensors: tuple[TensorSlot, ...] = ()
+    regions: tuple[Region, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @classmethod
+    def build(
+        cls,
+        config: AccelConfig,
+        instructions: Iterable[tuple[Op, Mapping[str, int]]],
+        sections: Iterable[Section] = (),
+        tensors: Iterable[TensorSlot] = (),
+        regions: Iterable[Region] = (),
+        window_bytes: int | None = None,
+        program_offset: int | None = None,
+    ) -> Program:
+        """Encode `instructions` into a program section, by default behind the others, and size the window to fit.
+
+        Fields that an instruction leaves out take their smallest legal count, or 0. Raises EncodeError, ProgramError.
+        """
+        data = encode_instructions(instructions)
+        others = tuple(sections)
+        end = max((section.end for section in others), default=0)
+        offset = align(end, SECTION_ALIGN) if program_offset is None else program_offset
+        code = Section("program", SectionKind.PROGRAM, offset, len(data), data)
+        window = align(max(end, code.end), WINDOW_ALIGN) if window_bytes is None else window_bytes
+        return cls(config.name, config.hash32, window, others + (code,), tuple(tensors), tuple(regions))
+
+    @property
+    def code(self) -> Section:
+        """The section that holds the instructions."""
+        return next(section for section in self.sections if section.kind is SectionKind.PROGRAM)
+
+    @property
+    def count(self) -> int:
+        """Number of instructions."""
+        return self.code.size // INSTRUCTION_BYTES
+
+    @property
+    def instructions(self) -> tuple[Instr, ...]:
+        """Decoded instructions with all fields but the opcode. Raises EncodeError for a word that is not legal."""
+        return tuple(decode_instructions(self.code.data or b""))
+
+    def instruction_words(self) -> NDArray[np.uint32]:
+        """uint32 [count, 8], least significant word first."""
+        return np.frombuffer(self.code.data or b"", "<u4").reshape(-1, INSTRUCTION_BYTES // 4)
+
+    def section(self, name: str) -> Section:
+        """Section by name. Raises ProgramError."""
+        for section in self.sections:
+            if section.name == name:
+                return section
+        known = ", ".join(section.name for section in self.sections)
+        raise ProgramError(f"section must be one of {known}, not {name}")
+
+    def tensor(self, name: str) -> TensorSlot:
+        """Tensor by name. Raises ProgramError."""
+        for tensor in self.tensors:
+            if tensor.name == name:
+                return tensor
+        known = ", ".join(tensor.name for tensor in self.tensors) or "(none)"
+        raise ProgramError(f"tensor must be one of {known}, not {name}")
+
+    def tensor_offset(self, name: str) -> int:
+        """Byte offset of a tensor in the window. Raises ProgramError."""
+        slot = self.tensor(name)
+        return self.section(slot.section).offset + slot.offset
+
+    def check_config(self, config: AccelConfig) -> None:
+        """Raise ProgramError unless the program was made for the sizes of `config`."""
+        if self.config_hash != config.hash32:
+            raise ProgramError(
+                f"program must be made for configuration {config.name} ({config.hash32:#010x}), "
+                f"not {self.config} ({self.config_hash:#010x})"
+            )
+
+    def content_hash(self) -> str:
+        """SHA-256 of the container in hexadecimal: equal for equal programs only."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+    def to_bytes(self) -> bytes:
+        """The container; the same program gives the same bytes."""
+        header = json.dumps(_header(self), sort_keys=True, separators=(",", ":")).encode()
+        payload = b"".join(section.data for section in self.sections if section.data is not None)
+        numbers = (CONTAINER_VERSION, ISA_VERSION, self.config_hash, len(header))
+        digest = hashlib.sha256(_NUMBERS.pack(*numbers) + header + payload).digest()
+        return _PREFIX.pack(MAGIC, *numbers, digest) + header + payload
+
+    @classmethod
+    def from_bytes(cls, data: bytes, config: AccelConfig | None = None) -> Program:
+        """Read a container; with `config`, for that configuration only. Raises ProgramError."""
+        if len(data) < _PREFIX.size:
+            raise ProgramError(f"program must be at least {_PREFIX.size} bytes, not {len(data)}")
+        magic, container, isa, config_hash, header_bytes, digest = _PREFIX.unpack_from(data)
+        if magic != MAGIC:
+            raise ProgramError(f"program must start with {MAGIC!r}, not {magic!r}")
+        if container != CONTAINER_VERSION:
+            raise ProgramError(f"program container version must be {CONTAINER_VERSION}, not {container}")
+        if isa != ISA_VERSION:
+            raise ProgramError(f"program instruction-set version must be {ISA_VERSION}, not {isa}")
+        body = data[_PREFIX.size :]
+        numbers = _NUMBERS.pack(container, isa, config_hash, header_bytes)
+        if hashlib.sha256(numbers + body).digest() != digest:
+            raise ProgramError("program content must match its SHA-256 hash; the file is damaged or truncated")
+        program = _from_header(body, header_bytes, config_hash)
+        if config is not None:
+            program.check_config(config)
+        return program
+
+    def save(self, path: str | Path) -> None:
+        """Write the container under a temporary name, then rename it. Raises OSError."""
+        target = Path(path)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            temporary.write_bytes(self.to_bytes())
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | Path, config: AccelConfig | None = None) -> Program:
+        """Read a container file. Raises ProgramError that names the file."""
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise ProgramError(f"program file {path} must be readable: {error.strerror}") from None
+        try:
+            return cls.from_bytes(data, config)
+        except ProgramError as error:
+            raise ProgramError(f"{path}: {error}") from None
+
+
+def align(value: int, step: int) -> int:
+    """The smallest multiple of `step` that is at least `value`."""
+    return -(-value // step) * step
+
+
+def complete(op: Op, values: Mapping[str, int]) -> dict[str, int]:
+    """All fields of an instruction but its opcode: those given, else the smallest legal count or 0."""
+    result = {f.name: f.minimum or 0 for f in BY_OP[op].layout.fields if f.name != "opcode"}
+    for key, value in values.items():
+        if key not in result:
+            raise EncodeError(f"{BY_OP[op].name}: unknown field {key!r}")
+        result[key] = int(value)
+    return result
+
+
+def encode_instructions(instructions: Iterable[tuple[Op, Mapping[str, int]]]) -> bytes:
+    """32 bytes each, little-endian. Raises EncodeError that names index and field."""
+    words = bytearray()
+    for index, (op, values) in enumerate(instructions):
+        try:
+            word = BY_OP[op].layout.encode({**complete(op, values), "opcode": op})
+        except EncodeError as error:
+            raise EncodeError(f"instruction {index}: {error}", error.code) from None
+        words += word.to_bytes(INSTRUCTION_BYTES, "little")
+    return bytes(words)
+
+
+def decode_instructions(data: bytes) -> list[Instr]:
+    """Inverse of `encode_instructions`. Raises EncodeError that names index and field."""
+    result: list[Instr] = []
+    for begin in range(0, len(data), INSTRUCTION_BYTES):
+        try:
+            row, values = decode(int.from_bytes(data[begin : begin + INSTRUCTION_BYTES], "little"))
+        except EncodeError as error:
+            raise EncodeError(f"instruction {begin // INSTRUCTION_BYTES}: {error}", error.code) from None
+        del values["opcode"]
+        result.append((row.op, values))
+    return result
+
+
+def _check(program: Program) -> None:
+    codes = [section for section in program.sections if section.kind is SectionKind.PROGRAM]
+    if len(codes) != 1:
+        raise ProgramError(f"sections of kind program must be 1, not {len(codes)}")
+    code = codes[0]
+    if code.data is None or not code.size or code.size % INSTRUCTION_BYTES:
+        raise ProgramError(f"section {code.name} must hold whole instructions of {INSTRUCTION_BYTES} bytes")
+    if not 0 < program.window_bytes < WINDOW_LIMIT or program.window_bytes % SECTION_ALIGN:
+        raise ProgramError(
+            f"window_bytes must be a multiple of {SECTION_ALIGN} below {WINDOW_LIMIT}, not {program.window_bytes}"
+        )
+    _check_sections(program)
+    for slot in program.tensors:
+        size = program.section(slot.section).size
+        if not 0 <= slot.offset <= size:
+            raise ProgramError(f"tensor {slot.name}: offset must be from 0 to {size}, not {slot.offset}")
+    for region in program.regions:
+        if not 0 <= region.begin <= region.end <= program.count:
+            raise ProgramError(
+                f"region {region.name} must lie in [0, {program.count}], not {region.begin}:{region.end}"
+            )
+    for what, names in (("section", program.sections), ("tensor", program.tensors)):
+        seen: set[str] = set()
+        for item in names:
+            if item.name in seen:
+                raise ProgramError(f"{what} name must be unique, not {item.name} twice")
+            seen.add(item.name)
+
+
+def _check_sections(program: Program) -> None:
+    previous: Section | None = None
+    for section in sorted(program.sections, key=lambda s: (s.offset, s.size)):
+        name = f"section {section.name}"
+        if section.offset < 0 or section.offset % SECTION_ALIGN:
+            raise ProgramError(f"{name}: offset must be a multiple of {SECTION_ALIGN}, not {section.offset}")
+        if section.size < 0 or section.end > program.window_bytes:
+            raise ProgramError(f"{name} must end inside the window of {program.window_bytes}, not at {section.end}")
+        if section.data is not None and len(section.data) != section.size:
+            raise ProgramError(f"{name}: data must be {section.size} bytes, not {len(section.data)}")
+        if previous is not None and section.size and section.offset < previous.end:
+            raise ProgramError(f"{name} must not overlap section {previous.name}")
+        previous = section if section.size else previous
+
+
+def _header(program: Program) -> dict[str, object]:
+    return {
+        "config": program.config,
+        "window_bytes": program.window_bytes,
+        "sections": [
+            {"name": s.name, "kind": s.kind.value, "offset": s.offset, "size": s.size, "stored": s.data is not None}
+            for s in program.sections
+        ],
+        "tensors": [
+            {
+                "name": t.name,
+                "section": t.section,
+                "offset": t.offset,
+                "shape": list(t.shape),
+                "dtype": t.dtype,
+                "layout": t.layout.value,
+            }
+            for t in program.tensors
+        ],
+        "regions": [{"name": r.name, "begin": r.begin, "end": r.end} for r in program.regions],
+    }
+
+
+def _from_header(body: bytes, header_bytes: int, config_hash: int) -> Program:
+    try:
+        header: dict[str, Any] = json.loads(body[:header_bytes])
+        sections: list[Section] = []
+        position = header_bytes
+        for row in header["sections"]:
+            data = None
+            if row["stored"]:
+                data = body[position : position + row["size"]]
+                position += row["size"]
+            sections.append(Section(row["name"], SectionKind(row["kind"]), row["offset"], row["size"], data))
+        tensors = tuple(
+            TensorSlot(t["name"], t["section"], t["offset"], tuple(t["shape"]), t["dtype"], TensorLayout(t["layout"]))
+            for t in header["tensors"]
+        )
+        regions = tuple(Region(r["name"], r["begin"], r["end"]) for r in header["regions"])
+        if position != len(body):
+            raise ProgramError(f"program data must end at byte {position}, not {len(body)}")
+        return Program(header["config"], config_hash, header["window_bytes"], tuple(sections), tensors, regions)
+    except AccelError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ProgramError(f"program header must describe sections and tensors; it is damaged ({error!r})") from None

@@ -1,0 +1,54 @@
+"""Tensors to the bytes of the DRAM window and back, in the layouts that programs name.
+
+In: numpy arrays of a slot's logical shape. Out: uint8 arrays of the slot's size. Every device uses these two functions.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.isa.config import AccelConfig
+from accel.isa.errors import ProgramError
+from accel.isa.program import TensorLayout, TensorSlot, align
+
+
+def stored_shape(config: AccelConfig, slot: TensorSlot) -> tuple[int, ...]:
+    """Shape in DRAM, row-major: `nhwc` pads the last axis to a multiple of `channel_align`, `flat` pads nothing."""
+    match slot.layout:
+        case TensorLayout.FLAT:
+            return slot.shape
+        case TensorLayout.NHWC:
+            if not slot.shape:
+                raise ProgramError(f"tensor {slot.name}: shape must have a channel axis, not ()")
+            return slot.shape[:-1] + (align(slot.shape[-1], config.channel_align),)
+
+
+def slot_bytes(config: AccelConfig, slot: TensorSlot) -> int:
+    """Bytes that the tensor takes in DRAM."""
+    return prod(stored_shape(config, slot)) * np.dtype(slot.dtype).itemsize
+
+
+def pack_tensor(config: AccelConfig, slot: TensorSlot, array: NDArray[Any]) -> NDArray[np.uint8]:
+    """uint8 [slot_bytes] of `array`, whose shape and dtype must be the slot's; padding is 0. Raises ProgramError."""
+    if array.shape != slot.shape or array.dtype != np.dtype(slot.dtype):
+        want = f"{slot.dtype}{list(slot.shape)}"
+        raise ProgramError(f"tensor {slot.name} must be {want}, not {array.dtype}{list(array.shape)}")
+    stored = np.zeros(stored_shape(config, slot), np.dtype(slot.dtype).newbyteorder("<"))
+    stored[_logical(slot)] = array
+    return stored.reshape(-1).view(np.uint8)
+
+
+def unpack_tensor(config: AccelConfig, slot: TensorSlot, data: NDArray[np.uint8]) -> NDArray[Any]:
+    """Array of the slot's shape and dtype from uint8 [slot_bytes]. Raises ProgramError."""
+    if data.size != slot_bytes(config, slot):
+        raise ProgramError(f"tensor {slot.name} must be {slot_bytes(config, slot)} bytes, not {data.size}")
+    stored = np.ascontiguousarray(data).view(np.dtype(slot.dtype).newbyteorder("<"))
+    return stored.reshape(stored_shape(config, slot))[_logical(slot)].astype(slot.dtype)
+
+
+def _logical(slot: TensorSlot) -> tuple[slice, ...]:
+    return tuple(slice(0, extent) for extent in slot.shape)

@@ -1,0 +1,191 @@
+"""The functional simulator: what a program computes, exactly and fast, without time.
+
+In: a program. Out: the window after its launch. Four units with queues of the configuration's depth take tokens and
+run the semantics of `accel.isa`; any order of units that the tokens allow can be chosen by a seed.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import deque
+from dataclasses import dataclass, field
+
+from accel.isa.config import INSTRUCTION_BYTES, SEMAPHORE_MAX, SEMAPHORES, AccelConfig
+from accel.isa.errors import AccelError, DeadlockError, EncodeError, Fault, FaultCode
+from accel.isa.program import Program
+from accel.isa.semantics import SEMANTICS
+from accel.isa.spec import BY_OP, Op, Unit, decode
+from accel.isa.state import AccelState
+from accel.sim.device import Bytes, LaunchStats, Window
+
+Entry = tuple[int, Op, dict[str, int]]
+
+
+@dataclass(slots=True)
+class _Run:
+    """Queues and counts of one launch."""
+
+    queues: dict[Unit, deque[Entry]] = field(default_factory=lambda: {unit: deque[Entry]() for unit in Unit})
+    counters: dict[str, int] = field(default_factory=dict[str, int])
+
+    def count(self, name: str, amount: int) -> None:
+        self.counters[name] = self.counters.get(name, 0) + amount
+
+
+class FunctionalDevice:
+    """Executes programs with `accel.isa.semantics`.
+
+    `order_seed` None runs units round robin; a number picks among the units that could run at random: a program with
+    all the tokens it needs gives the same bytes for every seed.
+    """
+
+    def __init__(self, config: AccelConfig, order_seed: int | None = None) -> None:
+        self._config = config
+        self._window = Window()
+        self._state = AccelState(config, self._window.bytes)
+        self._program: Program | None = None
+        self._random = None if order_seed is None else random.Random(order_seed)
+        self._decoded: tuple[bytes, list[Entry | Fault]] = (b"", [])
+
+    @property
+    def config(self) -> AccelConfig:
+        """Sizes of the accelerator."""
+        return self._config
+
+    @property
+    def state(self) -> AccelState:
+        """Scratchpads, for tests and debugging."""
+        return self._state
+
+    def load(self, program: Program) -> None:
+        """See `Device.load`."""
+        self._window.load(self._config, program)
+        self._state.dram = self._window.bytes
+        self._program = program
+
+    def write(self, offset: int, data: Bytes) -> None:
+        """See `Device.write`."""
+        self._window.write(offset, data)
+
+    def read(self, offset: int, size: int) -> Bytes:
+        """See `Device.read`."""
+        return self._window.read(offset, size)
+
+    def launch(self) -> LaunchStats:
+        """See `Device.launch`."""
+        begin = time.perf_counter()
+        entries = self._fetch()
+        run = _Run()
+        self._state.semaphores[:] = 0
+        position, done = 0, False
+        while not done:
+            moved = self._step(run)
+            while position < len(entries):
+                entry = entries[position]
+                if isinstance(entry, Fault):
+                    raise entry
+                if entry[1] is Op.FINISH or not self._dispatch(run, entry):
+                    break
+                position, moved = position + 1, True
+            at_finish = position < len(entries) and _is_finish(entries[position])
+            done = at_finish and not any(run.queues.values())
+            if not moved and not done:
+                raise self._stuck(run, position, len(entries))
+        run.count("INSTRUCTIONS", position + 1)
+        run.count("FETCH_BYTES", len(entries) * INSTRUCTION_BYTES)
+        return LaunchStats(None, run.counters, time.perf_counter() - begin)
+
+    def _fetch(self) -> list[Entry | Fault]:
+        """Instructions as they lie in the window now, decoded once for each content."""
+        if self._program is None:
+            raise AccelError("a program must be loaded before it is launched")
+        code = self._program.code
+        data = self._window.read(code.offset, code.size).tobytes()
+        if self._decoded[0] != data:
+            words = (data[begin : begin + INSTRUCTION_BYTES] for begin in range(0, len(data), INSTRUCTION_BYTES))
+            self._decoded = (data, [_decode(index, word) for index, word in enumerate(words)])
+        return self._decoded[1]
+
+    def _dispatch(self, run: _Run, entry: Entry) -> bool:
+        unit = BY_OP[entry[1]].unit
+        assert unit is not None
+        queue = run.queues[unit]
+        if len(queue) >= self._config.queue_depth:
+            return False
+        queue.append(entry)
+        return True
+
+    def _step(self, run: _Run) -> bool:
+        """Let units run their next instructions where tokens allow. True when something ran."""
+        units = list(Unit)
+        if self._random is not None:
+            # One instruction of one unit, so that every interleaving can happen.
+            self._random.shuffle(units)
+            return any(self._execute(run, unit) for unit in units)
+        moved = False
+        for unit in units:
+            while self._execute(run, unit):
+                moved = True
+        return moved
+
+    def _execute(self, run: _Run, unit: Unit) -> bool:
+        queue = run.queues[unit]
+        if not queue:
+            return False
+        index, op, values = queue[0]
+        wait, give, semaphores = values["wait"], values["set"], self._state.semaphores
+        if any(wait >> s & 1 and not semaphores[s] for s in range(SEMAPHORES)):
+            return False
+        queue.popleft()
+        for s in range(SEMAPHORES):
+            semaphores[s] -= wait >> s & 1
+        SEMANTICS[op](self._state, values, index)
+        _count_work(run, self._config, op, values)
+        for s in range(SEMAPHORES):
+            semaphores[s] += give >> s & 1
+            if semaphores[s] > SEMAPHORE_MAX:
+                raise Fault(FaultCode.TOKEN_OVERFLOW, index, f"semaphore {s} would pass {SEMAPHORE_MAX}")
+        return True
+
+    def _stuck(self, run: _Run, position: int, count: int) -> AccelError:
+        if not any(run.queues.values()) and position >= count:
+            return DeadlockError("program must end with finish")
+        blocked: list[str] = []
+        for unit, queue in run.queues.items():
+            if queue:
+                index, op, values = queue[0]
+                empty = [
+                    f"s{s}" for s in range(SEMAPHORES) if values["wait"] >> s & 1 and not self._state.semaphores[s]
+                ]
+                blocked.append(f"{unit.name.lower()} at instruction {index} ({op.name.lower()}) for {','.join(empty)}")
+        return DeadlockError(f"deadlock: waiting for tokens that nobody gives: {'; '.join(blocked)}")
+
+
+def _is_finish(entry: Entry | Fault) -> bool:
+    return not isinstance(entry, Fault) and entry[1] is Op.FINISH
+
+
+def _decode(index: int, word: bytes) -> Entry | Fault:
+    try:
+        row, values = decode(int.from_bytes(word, "little"))
+    except EncodeError as error:
+        return Fault(error.code, index, str(error))
+    values.setdefault("wait", 0)
+    values.setdefault("set", 0)
+    return index, row.op, values
+
+
+def _count_work(run: _Run, config: AccelConfig, op: Op, v: dict[str, int]) -> None:
+    """Counters that do not depend on time."""
+    match op:
+        case Op.LOAD | Op.STORE:
+            moved = v["z"] * v["y"] * v["x"] * config.granule_bytes
+            run.count("READ_BYTES" if op is Op.LOAD else "WRITE_BYTES", moved)
+        case Op.GEMM | Op.ALU:
+            issued = v["iter_out"] * v["iter_in"] * (v["uop_end"] - v["uop_begin"])
+            run.count("GEMM_UOPS" if op is Op.GEMM else "ALU_UOPS", issued)
+        case Op.REQUANT:
+            run.count("OUTPUT_VECTORS", v["iter_out"] * v["iter_in"])
+        case Op.FINISH:
+            pass
