@@ -1,0 +1,54 @@
+"""How many cycles a program can need at most: what a watchdog may be set to without ending an honest launch.
+
+In: instruction bytes, configuration, memory model. Out: cycles, generously rounded up.
+"""
+
+from __future__ import annotations
+
+from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
+from accel.isa.errors import EncodeError
+from accel.isa.spec import Op, decode
+from accel.sim.memory import MemoryModel
+
+# Cycles an instruction may spend outside its loops and bursts: decode, tokens, pipeline drain.
+_OVERHEAD = 64
+
+
+def cycle_bound(config: AccelConfig, memory: MemoryModel, code: bytes) -> int:
+    """Sum over the instructions as if nothing overlapped, every run its own burst. Illegal words count nothing."""
+    total = 10_000
+    for begin in range(0, len(code), INSTRUCTION_BYTES):
+        total += _fetch(config, memory)
+        try:
+            row, v = decode(int.from_bytes(code[begin : begin + INSTRUCTION_BYTES], "little"))
+        except EncodeError:
+            continue
+        total += _OVERHEAD + _work(config, memory, row.op, v)
+    return total
+
+
+def _fetch(config: AccelConfig, memory: MemoryModel) -> int:
+    return memory.latency + INSTRUCTION_BYTES // config.bus_bytes + 8
+
+
+def _work(config: AccelConfig, memory: MemoryModel, op: Op, v: dict[str, int]) -> int:
+    match op:
+        case Op.LOAD | Op.STORE:
+            beats = v["z"] * config.granule_bytes // config.bus_bytes
+            # A run of b beats needs one burst for every burst_beats of it, and two more for its ragged ends.
+            bursts = v["y"] * v["x"] * (beats // config.burst_beats + 2)
+            moved = bursts * (memory.latency + 4) + v["y"] * v["x"] * beats * 2
+            return moved + (_padding(config, v) if op is Op.LOAD else 0)
+        case Op.GEMM | Op.ALU:
+            return 2 * v["iter_out"] * v["iter_in"] * max(v["uop_end"] - v["uop_begin"], 0)
+        case Op.REQUANT:
+            return 2 * v["iter_out"] * v["iter_in"] * max(config.block_out // config.out_lanes, 2)
+        case Op.FINISH:
+            return 0
+
+
+def _padding(config: AccelConfig, v: dict[str, int]) -> int:
+    beats = v["z"] * config.granule_bytes // config.bus_bytes
+    width = v["x_pad_0"] + v["x"] + v["x_pad_1"]
+    rows = v["y_pad_0"] + v["y"] + v["y_pad_1"]
+    return 2 * beats * width * rows

@@ -1,0 +1,222 @@
+// Drives the verilated vta_top from Python through a C interface: clock, reset, AXI-Lite accesses, AXI4 memory, waves.
+// One cycle: settle outputs with the clock low, take handshakes, raise the clock, drive inputs for the next edge.
+#include <memory>
+
+#include "Vvta_top.h"
+#include "axi_memory.h"
+#include "verilated.h"
+#if VTA_TRACE_FST
+#include "verilated_fst_c.h"
+using Trace = VerilatedFstC;
+#elif VTA_TRACE_VCD
+#include "verilated_vcd_c.h"
+using Trace = VerilatedVcdC;
+#endif
+#define VTA_TRACE (VTA_TRACE_FST || VTA_TRACE_VCD)
+
+namespace vta {
+
+enum Status { kRunning = 0, kDone = 1, kFailed = 2 };
+
+constexpr uint64_t kResetCycles = 4;
+constexpr uint64_t kLiteLimit = 10000;    // a register access must end within this many cycles
+constexpr uint64_t kDrainLimit = 1000000;  // bursts in flight at done must end within this many
+
+// Kept apart from Harness so that the model is destroyed before its context.
+struct Model {
+    VerilatedContext context;
+    std::unique_ptr<Vvta_top> top;
+    Model() {
+        context.traceEverOn(VTA_TRACE);
+        top = std::make_unique<Vvta_top>(&context, "vta_top");
+    }
+};
+
+class Harness {
+public:
+    explicit Harness(const Settings& settings) : top_{*model_.top}, memory_{top_, settings, report_} {
+        idle_lite();
+        reset();
+    }
+
+    ~Harness() {
+#if VTA_TRACE
+        if (trace_) trace_->close();
+#endif
+        top_.final();
+    }
+
+    void reset() {
+        top_.rst_ni = 0;
+        memory_.reset();
+        for (uint64_t i = 0; i < kResetCycles; ++i) {
+            step<false>();
+            if (top_.m_axi_arvalid | top_.m_axi_awvalid | top_.m_axi_wvalid)
+                if (i) report_.fail(cycle_, "AXI: valid must be low in reset");
+        }
+        top_.rst_ni = 1;
+    }
+
+    // One register access; `value` is written, or receives what was read. False when the core does not answer.
+    bool access(bool write, uint32_t offset, uint32_t& value) {
+        lite_ = {true, write, false, false, 0};
+        if (write) {
+            top_.s_axil_awaddr = offset;
+            top_.s_axil_wdata = value;
+            top_.s_axil_wstrb = 15;
+            top_.s_axil_awvalid = top_.s_axil_wvalid = top_.s_axil_bready = 1;
+        } else {
+            top_.s_axil_araddr = offset;
+            top_.s_axil_arvalid = top_.s_axil_rready = 1;
+        }
+        for (uint64_t i = 0; i < kLiteLimit && lite_.active && !report_.failed(); ++i) step<true>();
+        if (lite_.active && !report_.failed()) report_.fail(cycle_, "AXI-Lite: no response at register %#x", offset);
+        idle_lite();
+        if (!write) value = lite_.data;
+        return !report_.failed();
+    }
+
+    // Runs until done with no burst in flight, at most `limit` cycles.
+    int run(uint64_t limit) {
+        for (uint64_t i = 0; i < limit && !top_.done_o; ++i) {
+            step<false>();
+            if (__builtin_expect(report_.failed(), 0)) return kFailed;
+        }
+        if (!top_.done_o) return kRunning;
+        in_flight_at_done_ = memory_.in_flight();
+        for (uint64_t i = 0; memory_.in_flight(); ++i) {
+            if (i == kDrainLimit) report_.fail(cycle_, "AXI: %u bursts never ended", memory_.in_flight());
+            if (report_.failed()) return kFailed;
+            step<false>();
+        }
+        return kDone;
+    }
+
+    void advance(uint64_t cycles) {
+        for (uint64_t i = 0; i < cycles; ++i) step<false>();
+    }
+
+    bool waves(const char* path) {
+#if VTA_TRACE
+        trace_ = std::make_unique<Trace>();
+        top_.trace(trace_.get(), 99);
+        trace_->open(path);
+        return trace_->isOpen();
+#else
+        (void)path;
+        return false;
+#endif
+    }
+
+    void flush() {
+#if VTA_TRACE
+        if (trace_) trace_->flush();
+#endif
+    }
+
+    const char* error() const { return report_.text(); }
+    void clear_error() { report_.clear(); }
+    uint64_t cycle() const { return cycle_; }
+    uint32_t in_flight_at_done() const { return in_flight_at_done_; }
+    Settings& settings() { return memory_.settings(); }
+
+private:
+    struct Lite {
+        bool active, write, address_taken, data_taken;
+        uint32_t data;
+    };
+
+    template <bool WITH_LITE>
+    __attribute__((always_inline)) inline void step() {
+        top_.clk_i = 0;
+        top_.eval();
+        dump(0);
+        memory_.sample(cycle_);
+        if (WITH_LITE) sample_lite();
+        top_.clk_i = 1;
+        top_.eval();
+        dump(1);
+        memory_.drive(cycle_);
+        if (WITH_LITE) drive_lite();
+        ++cycle_;
+    }
+
+    void sample_lite() {
+        if (lite_.write) {
+            lite_.address_taken |= top_.s_axil_awvalid && top_.s_axil_awready;
+            lite_.data_taken |= top_.s_axil_wvalid && top_.s_axil_wready;
+            if (!top_.s_axil_bvalid) return;
+            if (top_.s_axil_bresp) report_.fail(cycle_, "AXI-Lite: write must be answered OKAY, not %u", top_.s_axil_bresp);
+        } else {
+            lite_.address_taken |= top_.s_axil_arvalid && top_.s_axil_arready;
+            if (!top_.s_axil_rvalid) return;
+            if (top_.s_axil_rresp) report_.fail(cycle_, "AXI-Lite: read must be answered OKAY, not %u", top_.s_axil_rresp);
+            lite_.data = top_.s_axil_rdata;
+        }
+        lite_.active = false;
+    }
+
+    void drive_lite() {
+        if (lite_.address_taken) top_.s_axil_awvalid = top_.s_axil_arvalid = 0;
+        if (lite_.data_taken) top_.s_axil_wvalid = 0;
+        if (!lite_.active) top_.s_axil_bready = top_.s_axil_rready = 0;
+    }
+
+    void idle_lite() {
+        top_.s_axil_awvalid = top_.s_axil_wvalid = top_.s_axil_arvalid = 0;
+        top_.s_axil_bready = top_.s_axil_rready = 0;
+        top_.s_axil_awprot = top_.s_axil_arprot = 0;
+    }
+
+    __attribute__((always_inline)) inline void dump(unsigned half) {
+#if VTA_TRACE
+        if (trace_) trace_->dump(cycle_ * 2 + half);
+#else
+        (void)half;
+#endif
+    }
+
+    Model model_;
+    Vvta_top& top_;
+    Report report_;
+    AxiMemory<Vvta_top, VTA_BUS_BYTES> memory_;
+    Lite lite_{};
+    uint64_t cycle_ = 0;
+    uint32_t in_flight_at_done_ = 0;
+#if VTA_TRACE
+    std::unique_ptr<Trace> trace_;
+#endif
+};
+
+}  // namespace vta
+
+#define VTA_API extern "C" __attribute__((visibility("default")))
+
+VTA_API uint32_t vta_settings_bytes() { return sizeof(vta::Settings); }
+VTA_API vta::Harness* vta_open(const vta::Settings* settings) { return new vta::Harness(*settings); }
+VTA_API void vta_close(vta::Harness* harness) { delete harness; }
+VTA_API void vta_reset(vta::Harness* harness) { harness->reset(); }
+VTA_API int vta_write(vta::Harness* harness, uint32_t offset, uint32_t value) {
+    return harness->access(true, offset, value);
+}
+VTA_API int vta_read(vta::Harness* harness, uint32_t offset, uint32_t* value) {
+    return harness->access(false, offset, *value);
+}
+VTA_API int vta_run(vta::Harness* harness, uint64_t limit) { return harness->run(limit); }
+VTA_API void vta_advance(vta::Harness* harness, uint64_t cycles) { harness->advance(cycles); }
+VTA_API uint64_t vta_cycle(vta::Harness* harness) { return harness->cycle(); }
+VTA_API uint32_t vta_in_flight_at_done(vta::Harness* harness) { return harness->in_flight_at_done(); }
+VTA_API const char* vta_error(vta::Harness* harness) { return harness->error(); }
+VTA_API void vta_clear_error(vta::Harness* harness) { harness->clear_error(); }
+VTA_API int vta_waves(vta::Harness* harness, const char* path) { return harness->waves(path); }
+VTA_API void vta_flush(vta::Harness* harness) { harness->flush(); }
+VTA_API void vta_window(vta::Harness* harness, uint8_t* window, uint64_t bytes, uint64_t base) {
+    vta::Settings& settings = harness->settings();
+    settings.window = window;
+    settings.window_bytes = bytes;
+    settings.window_base = base;
+}
+VTA_API void vta_inject(vta::Harness* harness, uint32_t enable, uint64_t address) {
+    harness->settings().error_enable = enable;
+    harness->settings().error_address = address;
+}

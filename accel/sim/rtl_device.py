@@ -1,0 +1,157 @@
+"""The Verilog as a device: programs run on vta_top under Verilator, cycle by cycle, behind the AXI memory model.
+
+In: a program. Out: the window after its launch, cycles and every counter register.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from accel.isa.config import AccelConfig
+from accel.isa.errors import AccelError, Fault, FaultCode, ProgramError
+from accel.isa.program import Program
+from accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER, REGISTERS
+from accel.sim.bounds import cycle_bound
+from accel.sim.device import Bytes, LaunchStats, Window
+from accel.sim.memory import MemoryModel
+from accel.sim.rtl_model import ProtocolError, RtlModel
+from accel.sim.verilator import RTL_DIR, Build, Progress, Waves, build_library
+
+# Not zero, so that hardware which forgets to add the base is found out.
+WINDOW_BASE = 0x4000_0000
+_FIRST_COUNTER = REGISTER["CYCLES"].offset
+COUNTERS = tuple(register.name for register in REGISTERS if register.offset >= _FIRST_COUNTER)
+_LAUNCH, _RESET = 1, 2
+_DONE_BIT, _FAULT_BIT = 2, 4
+# What random stalls may cost: bounds are for programs that never end, not for slow ones.
+_STALL_FACTOR = 64
+
+
+class RtlDevice:
+    """Runs programs on the Verilog. The model is built once a configuration and kept in the user's cache folder.
+
+    `waves`: file ending in .fst or .vcd that receives every signal. `stall_seed`: at least 1, delays every AXI channel
+    at random, so that cycles mean nothing. `watchdog`: cycles after which a launch is a fault; None takes a bound on
+    what the program can need. Raises ToolError, ConfigError.
+    """
+
+    def __init__(
+        self,
+        config: AccelConfig,
+        memory: MemoryModel | None = None,
+        waves: str | Path | None = None,
+        stall_seed: int | None = None,
+        watchdog: int | None = None,
+        progress: Progress | None = None,
+        rtl: Path = RTL_DIR,
+    ) -> None:
+        self._config = config
+        self._memory = memory or MemoryModel()
+        self._stalls = stall_seed is not None
+        self._watchdog = watchdog
+        kind = _waves_kind(waves)
+        library = build_library(Build.of(config, kind, rtl), progress=progress)
+        self._model = RtlModel(library, config, self._memory, stall_seed)
+        if waves is not None:
+            self._model.open_waves(Path(waves))
+        self._window = Window()
+        self._program: Program | None = None
+
+    def close(self) -> None:
+        """Free the model and finish its waves."""
+        self._model.close()
+
+    @property
+    def config(self) -> AccelConfig:
+        """Sizes of the accelerator."""
+        return self._config
+
+    @property
+    def model(self) -> RtlModel:
+        """The core itself, for tests and debugging."""
+        return self._model
+
+    def load(self, program: Program) -> None:
+        """See `Device.load`; also checks that the core is what the configuration says."""
+        self._check_core()
+        if WINDOW_BASE + program.window_bytes > 1 << 32:
+            limit = (1 << 32) - WINDOW_BASE
+            raise ProgramError(f"window must be at most {limit} bytes for the RTL device, not {program.window_bytes}")
+        self._window.load(self._config, program)
+        self._program = program
+        self._model.window(self._window.bytes, WINDOW_BASE)
+        self._put("WINDOW_BASE", WINDOW_BASE)
+        self._put("WINDOW_BYTES", program.window_bytes)
+        self._put("PROGRAM", program.code.offset)
+        self._put("COUNT", program.count)
+
+    def write(self, offset: int, data: Bytes) -> None:
+        """See `Device.write`."""
+        self._window.write(offset, data)
+
+    def read(self, offset: int, size: int) -> Bytes:
+        """See `Device.read`."""
+        return self._window.read(offset, size)
+
+    def inject_error(self, offset: int | None) -> None:
+        """Let the memory answer SLVERR at byte `offset` of the window; None ends it."""
+        self._model.inject_error(None if offset is None else WINDOW_BASE + offset)
+
+    def launch(self) -> LaunchStats:
+        """See `Device.launch`. A launch that hangs is a WATCHDOG fault. Raises ProtocolError for broken hardware."""
+        if self._program is None:
+            raise AccelError("a program must be loaded before it is launched")
+        begin = time.perf_counter()
+        limit = self._limit(self._program)
+        self._put("WATCHDOG", min(limit, 0xFFFF_FFFF))
+        self._put("CONTROL", _LAUNCH)
+        # The watchdog ends a launch that hangs; only broken hardware gets past it.
+        result = self._model.run(limit + 1_000_000)
+        self._model.flush_waves()
+        status = self._get("STATUS")
+        if not result.done:
+            raise ProtocolError(f"core must be done or faulted within {limit} cycles, not STATUS {status:#x}")
+        if status & _FAULT_BIT:
+            raise self._fault(status)
+        if not status & _DONE_BIT or result.in_flight:
+            raise ProtocolError(f"core must be idle when done, not STATUS {status:#x} with {result.in_flight} bursts")
+        counters = {name: self._get(name) for name in COUNTERS}
+        return LaunchStats(counters["CYCLES"], counters, time.perf_counter() - begin)
+
+    def _limit(self, program: Program) -> int:
+        if self._watchdog is not None:
+            return self._watchdog
+        code = self._window.read(program.code.offset, program.code.size).tobytes()
+        return cycle_bound(self._config, self._memory, code) * (_STALL_FACTOR if self._stalls else 1)
+
+    def _fault(self, status: int) -> Fault:
+        """The fault as an error; resets the core so that the next launch finds it idle."""
+        index = self._get("FAULT_INDEX")
+        self._put("CONTROL", _RESET)
+        number = status >> 8 & 0xFF
+        if number not in FaultCode._value2member_map_:
+            return Fault(FaultCode.NONE, index, f"the core reports unknown fault {number}")
+        return Fault(FaultCode(number), index, "reported by the core")
+
+    def _check_core(self) -> None:
+        expected = (("MAGIC", DEVICE_MAGIC), ("VERSION", ISA_VERSION), ("CONFIG_HASH", self._config.hash32))
+        for name, value in expected:
+            found = self._get(name)
+            if found != value:
+                raise ProgramError(f"core register {name} must be {value:#010x}, not {found:#010x}")
+
+    def _put(self, register: str, value: int) -> None:
+        self._model.write_register(REGISTER[register].offset, value)
+
+    def _get(self, register: str) -> int:
+        return self._model.read_register(REGISTER[register].offset)
+
+
+def _waves_kind(path: str | Path | None) -> Waves:
+    if path is None:
+        return Waves.NONE
+    suffix = Path(path).suffix
+    if suffix not in (".fst", ".vcd"):
+        raise AccelError(f"wave file must end in .fst or .vcd, not {path}")
+    return Waves.FST if suffix == ".fst" else Waves.VCD

