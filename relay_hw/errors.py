@@ -6,12 +6,16 @@ from relay_hw.span import Span
 
 
 class RelayHwError(Exception):
-    """Base of the family. `span`, where known, is put in front of the message as `file:line:column:`."""
+    """Base of the family. `span`, where known, is put in front of the message as `file:line:column:`.
 
-    def __init__(self, message: str, span: Span | None = None) -> None:
+    `detail` is the source line with the place underlined, where the source is at hand; else empty.
+    """
+
+    def __init__(self, message: str, span: Span | None = None, detail: str = "") -> None:
         super().__init__(f"{span}: {message}" if span is not None else message)
         self.message = message
         self.span = span
+        self.detail = detail
 
 
 class ParseError(RelayHwError):

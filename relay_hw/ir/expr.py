@@ -21,12 +21,25 @@ Attrs = Any  # a frozen dataclass, one class per operator family
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+def _read_only(data: Array) -> Array:
+    if not data.flags.writeable:
+        return data
+    copy: Array = np.array(data)
+    copy.flags.writeable = False
+    return copy
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Expr:
     """Base of every expression."""
 
-    span: Span | None = field(default=None, repr=False)
-    checked_type: Type | None = field(default=None, repr=False)
+    span: Span | None = None
+    checked_type: Type | None = None
+
+    # The parts are left out: a shared part would be written once for each path to it.
+    def __repr__(self) -> str:
+        name: object = getattr(self, "name_hint", None) or getattr(self, "name", None)
+        return f"<{type(self).__name__}{f' {name}' if name else ''}>"
 
     @property
     def type(self) -> Type:
@@ -44,34 +57,30 @@ class Expr:
         return ty
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Var(Expr):
     name_hint: str
     type_annotation: Type | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GlobalVar(Expr):
     """A function of the module; equal names mean the same function."""
 
     name_hint: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Constant(Expr):
     """A tensor value. `data` is read-only."""
 
     data: Array
 
     def __post_init__(self) -> None:
-        data = np.array(self.data, copy=False) if not isinstance(self.data, np.ndarray) else self.data
-        if data.flags.writeable:
-            data = data.copy()
-            data.flags.writeable = False
-        object.__setattr__(self, "data", data)
+        object.__setattr__(self, "data", _read_only(np.asarray(self.data)))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tuple(Expr):
     fields: Sequence[Expr]
 
@@ -79,13 +88,13 @@ class Tuple(Expr):
         object.__setattr__(self, "fields", tuple(self.fields))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TupleGetItem(Expr):
     tuple_value: Expr
     index: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Call(Expr):
     """`op` is an Op, GlobalVar, Constructor, Var, Function or any expression of function type."""
 
@@ -99,21 +108,21 @@ class Call(Expr):
         object.__setattr__(self, "type_args", tuple(self.type_args))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Let(Expr):
     var: Var
     value: Expr
     body: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class If(Expr):
     cond: Expr
     true_branch: Expr
     false_branch: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Function(Expr):
     """`attrs` holds function attributes such as `Primitive`, `Compiler`, `Composite`, `global_symbol`."""
 
@@ -121,7 +130,7 @@ class Function(Expr):
     body: Expr
     ret_type: Type | None = None
     type_params: Sequence[TypeVar] = ()
-    attrs: Mapping[str, Any] = field(default_factory=dict)
+    attrs: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "params", tuple(self.params))
@@ -130,29 +139,30 @@ class Function(Expr):
 
     @property
     def func_type(self) -> FuncType:
-        """The inferred function type."""
+        """The inferred function type. Raises ValueError before inference."""
         ty = self.type
-        assert isinstance(ty, FuncType)
+        if not isinstance(ty, FuncType):
+            raise ValueError(f"function must have a function type, not {ty}")
         return ty
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RefCreate(Expr):
     value: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RefRead(Expr):
     ref: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RefWrite(Expr):
     ref: Expr
     value: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Constructor(Expr):
     """A constructor of the data type `belong_to`; `inputs` are its fields' types."""
 
@@ -197,7 +207,7 @@ class Clause:
     rhs: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Match(Expr):
     data: Expr
     clauses: Sequence[Clause]
@@ -236,16 +246,16 @@ Meaning = Callable[[Attrs, Sequence[Any], Type], Any]
 Gradient = Callable[[Call, Expr], Sequence[Expr]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Op(Expr):
     """An operator, completely: attributes, type relation, meaning in numpy, gradient, traits."""
 
     name: str
     num_inputs: int  # -1: any number
-    relation: TypeRelation = field(repr=False)
-    meaning: Meaning = field(repr=False)
+    relation: TypeRelation
+    meaning: Meaning
     attrs_type: type | None = None
     pattern: FusionPattern = FusionPattern.OPAQUE
-    gradient: Gradient | None = field(default=None, repr=False)
+    gradient: Gradient | None = None
     has_effect: bool = False
-    doc: str = field(default="", repr=False)
+    doc: str = ""

@@ -20,13 +20,13 @@ class TypeData:
     extern: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class IRModule:
     """Immutable. `functions` keeps the order of definition; the entry point is `main`."""
 
-    functions: Mapping[str, Function] = field(default_factory=dict)
-    types: Mapping[str, TypeData] = field(default_factory=dict)
-    attrs: Mapping[str, object] = field(default_factory=dict)
+    functions: Mapping[str, Function] = field(default_factory=dict[str, Function])
+    types: Mapping[str, TypeData] = field(default_factory=dict[str, TypeData])
+    attrs: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def __post_init__(self) -> None:
         for key in ("functions", "types", "attrs"):
@@ -43,3 +43,16 @@ class IRModule:
     def from_expr(expr: Function) -> IRModule:
         """A module whose `main` is `expr`."""
         return IRModule({"main": expr})
+
+    def astext(self, show_types: bool = False) -> str:
+        """The module in Relay's text format; with `show_types`, every type in a comment."""
+        # The printer lies above this package and is needed by nothing else in it.
+        from relay_hw.text.printer import print_module
+
+        return print_module(self, show_types=show_types)
+
+    def __str__(self) -> str:
+        return self.astext()
+
+    def __repr__(self) -> str:
+        return f"<IRModule {', '.join('@' + name for name in self.functions)}>"

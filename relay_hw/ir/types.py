@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import count
@@ -34,9 +34,12 @@ class Any:
 ANY: Final = Any()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Type:
     """Base of every type. Types compare by structure; type variables and incomplete types by identity."""
+
+    def __str__(self) -> str:
+        return type_text(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +47,9 @@ class DimVar:
     """A symbolic dimension; equal only to itself."""
 
     name: str
+
+    def __str__(self) -> str:
+        return self.name
 
 
 Dim = int | Any | DimVar
@@ -133,3 +139,82 @@ UNIT: Final = TupleType(())
 def scalar_type(dtype: str) -> TensorType:
     """The type of a rank-0 tensor."""
     return TensorType((), dtype)
+
+
+def map_type(ty: Type, leaf: Callable[[Type], Type]) -> Type:
+    """`ty` with `leaf` applied to each tensor type, type variable, type name and hole; unchanged parts are kept."""
+    match ty:
+        case TupleType(fields=fields):
+            new = tuple(map_type(field_type, leaf) for field_type in fields)
+            return ty if _same(new, fields) else TupleType(new)
+        case FuncType(arg_types=args, ret_type=ret, type_params=params):
+            new = tuple(map_type(arg, leaf) for arg in args)
+            new_ret = map_type(ret, leaf)
+            return ty if new_ret is ret and _same(new, args) else FuncType(new, new_ret, params)
+        case RefType(value=value):
+            new_value = map_type(value, leaf)
+            return ty if new_value is value else RefType(new_value)
+        case TypeCall(func=func, args=args):
+            new = tuple(map_type(arg, leaf) for arg in args)
+            return ty if _same(new, args) else TypeCall(func, new)
+        case _:
+            return leaf(ty)
+
+
+def _same(new: Sequence[Type], old: Sequence[Type]) -> bool:
+    return all(a is b for a, b in zip(new, old, strict=True))
+
+
+def bind_type_vars(ty: Type, mapping: Mapping[TypeVar, Type]) -> Type:
+    """`ty` with type variables replaced."""
+    if not mapping:
+        return ty
+    return map_type(ty, lambda leaf: mapping.get(leaf, leaf) if isinstance(leaf, TypeVar) else leaf)
+
+
+def type_leaves(ty: Type) -> Iterator[Type]:
+    """The tensor types, type variables, type names and holes in `ty`, left to right."""
+    match ty:
+        case TupleType(fields=parts):
+            pass
+        case FuncType(arg_types=args, ret_type=ret):
+            parts = (*args, ret)
+        case RefType(value=value):
+            parts = (value,)
+        case TypeCall(func=func, args=args):
+            parts = (func, *args)
+        case _:
+            yield ty
+            return
+    for part in parts:
+        yield from type_leaves(part)
+
+
+def type_text(ty: Type, var_name: Callable[[TypeVar], str] = lambda var: var.name) -> str:
+    """`ty` as Relay's text format writes it. `var_name` names the type variables."""
+
+    def write(part: Type) -> str:
+        return type_text(part, var_name)
+
+    match ty:
+        case TensorType(shape=(), dtype=dtype):
+            return dtype
+        case TensorType(shape=shape, dtype=dtype):
+            return f"Tensor[({', '.join(map(str, shape))}), {dtype}]"
+        case TupleType(fields=(only,)):
+            return f"({write(only)},)"
+        case TupleType(fields=fields):
+            return f"({', '.join(map(write, fields))})"
+        case FuncType(arg_types=args, ret_type=ret, type_params=params):
+            header = f"fn [{', '.join(map(var_name, params))}]" if params else "fn "
+            return f"{header}({', '.join(map(write, args))}) -> {write(ret)}"
+        case RefType(value=value):
+            return f"ref({write(value)})"
+        case TypeVar():
+            return var_name(ty)
+        case GlobalTypeVar(name=name):
+            return name
+        case TypeCall(func=func, args=args):
+            return f"{write(func)}[{', '.join(map(write, args))}]" if args else write(func)
+        case _:
+            return "_"

@@ -1,0 +1,76 @@
+"""Kinds: which types may stand where. In: a module. Out: nothing, or TypeCheckError."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from relay_hw.errors import TypeCheckError
+from relay_hw.ir.module import IRModule, TypeData
+from relay_hw.ir.types import (
+    FuncType,
+    GlobalTypeVar,
+    Kind,
+    RefType,
+    TupleType,
+    Type,
+    TypeCall,
+    TypeVar,
+)
+from relay_hw.span import Span
+
+
+def check_kinds(mod: IRModule) -> None:
+    """Checks the type definitions of `mod`. Raises TypeCheckError."""
+    for name, data in mod.types.items():
+        _check_definition(name, data, mod.types)
+
+
+def check_type(
+    ty: Type, types: Mapping[str, TypeData], in_scope: Iterable[TypeVar] = (), span: Span | None = None
+) -> None:
+    """Checks that `ty` is the type of a value and all its names are defined. Raises TypeCheckError."""
+    scope = set(in_scope)
+    stack: list[tuple[Type, frozenset[TypeVar]]] = [(ty, frozenset())]
+    while stack:
+        part, bound = stack.pop()
+        match part:
+            case TypeVar(name=name, kind=kind):
+                if part not in scope and part not in bound:
+                    raise TypeCheckError(f"type parameter {name} must be declared by a function around it", span)
+                if kind is not Kind.TYPE:
+                    raise TypeCheckError(f"type parameter {name} must have kind Type here, not {kind.value}", span)
+            case GlobalTypeVar():
+                _check_call(TypeCall(part, ()), types, span)
+            case TypeCall(args=args):
+                _check_call(part, types, span)
+                stack.extend((arg, bound) for arg in args)
+            case TupleType(fields=fields):
+                stack.extend((field, bound) for field in fields)
+            case RefType(value=value):
+                stack.append((value, bound))
+            case FuncType(type_params=params):
+                inner = bound | set(params)
+                stack.extend((inner_part, inner) for inner_part in (*part.arg_types, part.ret_type))
+            case _:
+                pass
+
+
+def _check_call(ty: TypeCall, types: Mapping[str, TypeData], span: Span | None) -> None:
+    if not isinstance(ty.func, GlobalTypeVar):
+        raise TypeCheckError(f"head of type {ty} must be a data type, not {ty.func}", span)
+    data = types.get(ty.func.name)
+    if data is None:
+        known = ", ".join(types) or "none"
+        raise TypeCheckError(f"type {ty.func.name} must be defined in the module (defined: {known})", span)
+    if len(data.type_vars) != len(ty.args):
+        wanted = f"{len(data.type_vars)} type argument{'s' * (len(data.type_vars) != 1)}"
+        raise TypeCheckError(f"type {ty.func.name} must have {wanted}, not {len(ty.args)}", span)
+
+
+def _check_definition(name: str, data: TypeData, types: Mapping[str, TypeData]) -> None:
+    for constructor in data.constructors:
+        if constructor.belong_to != data.header:
+            owner = constructor.belong_to.name
+            raise TypeCheckError(f"constructor {constructor.name_hint} of {name} must belong to {name}, not {owner}")
+        for field in constructor.inputs:
+            check_type(field, types, data.type_vars, constructor.span)

@@ -1,0 +1,411 @@
+"""The typing rules, one a node kind. In: expressions. Out: a type for each node, with holes until `solve` is done.
+
+A call of an operator adds its type relation; a relation that does not know enough waits for the holes in its arguments.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from relay_hw.analysis.kinds import check_type
+from relay_hw.analysis.relations import Deferred, operator_relation, projection
+from relay_hw.analysis.unify import TypeSolver
+from relay_hw.analysis.unmatched import pattern_text, unmatched_cases
+from relay_hw.errors import TypeCheckError, WellFormedError
+from relay_hw.ir.expr import (
+    Call,
+    Constant,
+    Constructor,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    Match,
+    Op,
+    Pattern,
+    PatternConstructor,
+    PatternTuple,
+    PatternVar,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from relay_hw.ir.module import IRModule
+from relay_hw.ir.trampoline import Step, run
+from relay_hw.ir.types import (
+    UNIT,
+    FuncType,
+    IncompleteType,
+    RefType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeCall,
+    TypeVar,
+    scalar_type,
+)
+from relay_hw.span import Span
+
+
+class Inference:
+    """Types for one group of mutually recursive functions, or for one expression."""
+
+    def __init__(self, mod: IRModule, known: Mapping[str, FuncType]) -> None:
+        self.mod = mod
+        self.solver = TypeSolver(self._wake)
+        self.types: dict[Expr, Type] = {}
+        self.type_args: dict[Call, tuple[Type, ...]] = {}
+        self.params: set[Var] = set()
+        self._globals = dict(known)
+        self._declared: dict[Function, FuncType] = {}
+        self._type_scope: list[TypeVar] = []
+        self._matches: list[Match] = []
+        self._waiting: dict[IncompleteType, list[Deferred]] = {}
+        self._ready: deque[Deferred] = deque()
+        self._where = ""
+
+    def declare_global(self, name: str, function: Function) -> None:
+        """Make the annotated type of `function` known before any body is looked at."""
+        self._where = f"@{name}"
+        self._globals[name] = self._declare(function)
+
+    def infer_global(self, name: str, function: Function) -> None:
+        """Type every node of `function`."""
+        self._where = f"@{name}"
+        self.infer(function, is_closed=True)
+
+    def infer(self, expr: Expr, is_closed: bool = False) -> Type:
+        """Type every node of `expr`; unless `is_closed`, free variables with annotations are allowed."""
+        self._is_closed = is_closed
+        return run(self._visit(expr))
+
+    def solve(self) -> None:
+        """Run the relations that can run, then check what only final types can tell."""
+        self._drain()
+        for match in self._matches:
+            self._check_complete(match)
+
+    def siblings(self, constructor: Constructor) -> Sequence[Constructor]:
+        """The constructors of the data type of `constructor`."""
+        return self.mod.types[constructor.belong_to.name].constructors
+
+    # Walking
+
+    def _visit(self, node: Expr) -> Step[Type]:
+        known = self.types.get(node)
+        if known is not None:
+            return known
+        ty = yield _RULES[type(node)](self, node)
+        if not isinstance(ty, TensorType):
+            self._guard(node, self.solver.check_size, ty)
+        self.types[node] = ty
+        if self._ready:
+            self._drain()
+        return ty
+
+    def _visit_all(self, nodes: Sequence[Expr]) -> Step[list[Type]]:
+        found: list[Type] = []
+        for node in nodes:
+            found.append((yield self._visit(node)))
+        return found
+
+    # Rules
+
+    def _var(self, node: Var) -> Step[Type]:
+        if node.type_annotation is None or self._is_closed:
+            place = f" in {self._where}" if self._where else ""
+            raise WellFormedError(f"%{node.name_hint}{place} must be bound before it is used", node.span)
+        return self._annotation(node.type_annotation, node.span)
+        yield
+
+    def _global_var(self, node: GlobalVar) -> Step[Type]:
+        ty = self._globals.get(node.name_hint)
+        if ty is None:
+            raise WellFormedError(f"@{node.name_hint} must be a function of the module", node.span)
+        return ty
+        yield
+
+    def _constant(self, node: Constant) -> Step[Type]:
+        if node.data.dtype.kind not in "biufV":
+            raise TypeCheckError(f"constant must hold numbers or booleans, not {node.data.dtype}", node.span)
+        return TensorType(node.data.shape, str(node.data.dtype))
+        yield
+
+    def _op(self, node: Op) -> Step[Type]:
+        raise TypeCheckError(f"operator {node.name} must be called, not used as a value: wrap it in a function")
+        yield
+
+    def _constructor(self, node: Constructor) -> Step[Type]:
+        data = self.mod.types.get(node.belong_to.name)
+        if data is None or all(node.name_hint != known.name_hint for known in data.constructors):
+            raise WellFormedError(f"constructor {node.name_hint} must be defined in the module", node.span)
+        return FuncType(tuple(node.inputs), TypeCall(data.header, tuple(data.type_vars)), tuple(data.type_vars))
+        yield
+
+    def _tuple(self, node: Tuple) -> Step[Type]:
+        return TupleType((yield self._visit_all(node.fields)))
+
+    def _tuple_get_item(self, node: TupleGetItem) -> Step[Type]:
+        value = yield self._visit(node.tuple_value)
+        return self._defer(Deferred(node, [value], projection(node)))
+
+    def _let(self, node: Let) -> Step[Type]:
+        var, value = node.var, node.value
+        expected = None if var.type_annotation is None else self._annotation(var.type_annotation, var.span)
+        if isinstance(value, Function):
+            declared = self._declare(value)
+            self.types[var] = self._agree(expected, declared, f"value of %{var.name_hint}", value)
+        found = yield self._visit(value)
+        self.types[var] = self._agree(expected, found, f"value of %{var.name_hint}", value)
+        return (yield self._visit(node.body))
+
+    def _if(self, node: If) -> Step[Type]:
+        cond = yield self._visit(node.cond)
+        self._agree(scalar_type("bool"), cond, "condition of if", node.cond, node.span)
+        then = yield self._visit(node.true_branch)
+        other = yield self._visit(node.false_branch)
+        return self._merge(then, other, "branches of if", node)
+
+    def _function(self, node: Function) -> Step[Type]:
+        declared = self._declare(node)
+        self._type_scope.extend(node.type_params)
+        body = yield self._visit(node.body)
+        del self._type_scope[len(self._type_scope) - len(node.type_params) :]
+        ret = self._agree(declared.ret_type, body, f"result of {self._where or 'function'}", node.body, node.span)
+        return FuncType(declared.arg_types, ret if node.ret_type is None else declared.ret_type, declared.type_params)
+
+    def _ref_create(self, node: RefCreate) -> Step[Type]:
+        return RefType((yield self._visit(node.value)))
+
+    def _ref_read(self, node: RefRead) -> Step[Type]:
+        ref = yield self._visit(node.ref)
+        value = IncompleteType()
+        self._agree(RefType(value), ref, "argument of ref_read", node.ref, node.span)
+        return self.solver.resolve(value)
+
+    def _ref_write(self, node: RefWrite) -> Step[Type]:
+        ref = yield self._visit(node.ref)
+        value = yield self._visit(node.value)
+        found = self.solver.resolve(ref)
+        if isinstance(found, RefType):
+            self._agree(found.value, value, "argument 2 of ref_write", node.value, node.span)
+        else:
+            self._agree(RefType(value), ref, "argument 1 of ref_write", node.ref, node.span)
+        return UNIT
+
+    def _match(self, node: Match) -> Step[Type]:
+        data = yield self._visit(node.data)
+        result: Type = IncompleteType()
+        for clause in node.clauses:
+            pattern = self._pattern(clause.lhs, node.span)
+            self._agree(data, pattern, f"type of pattern {pattern_text(clause.lhs)}", node)
+            arm = yield self._visit(clause.rhs)
+            result = self._merge(result, arm, "arms of match", node)
+        self._matches.append(node)
+        return result
+
+    def _call(self, node: Call) -> Step[Type]:
+        if isinstance(node.op, Op):
+            types = yield self._visit_all(node.args)
+            return self._defer(Deferred(node, types, operator_relation(node, node.op, self.solver)))
+        callee = self.solver.resolve((yield self._visit(node.op)))
+        types = yield self._visit_all(node.args)
+        if isinstance(callee, IncompleteType):
+            callee = self.solver.resolve(callee)
+        if isinstance(callee, IncompleteType):
+            result = IncompleteType()
+            self._agree(callee, FuncType(tuple(types), result), f"type of {describe(node.op)}", node)
+            return result
+        if not isinstance(callee, FuncType):
+            raise TypeCheckError(f"{describe(node.op)} must be a function to be called, not {callee}", node.span)
+        return self._apply(node, callee, types)
+
+    def _apply(self, node: Call, callee: FuncType, types: Sequence[Type]) -> Type:
+        name = describe(node.op)
+        if len(types) != len(callee.arg_types):
+            count = len(callee.arg_types)
+            raise TypeCheckError(f"{name} must have {count} argument{'s' * (count != 1)}, not {len(types)}", node.span)
+        if node.type_args and len(node.type_args) != len(callee.type_params):
+            count = len(callee.type_params)
+            raise TypeCheckError(
+                f"{name} must have {count} type argument{'s' * (count != 1)}, not {len(node.type_args)}", node.span
+            )
+        if isinstance(node.op, GlobalVar):
+            callee = self.solver.loosen(callee)
+        callee, chosen = self.solver.instantiate(callee, node.type_args)
+        if chosen:
+            self.type_args[node] = chosen
+        for index, (wanted, given) in enumerate(zip(callee.arg_types, types, strict=True), start=1):
+            self._agree(wanted, given, f"argument {index} of {name}", node.args[index - 1], node.span)
+        return self.solver.resolve(callee.ret_type)
+
+    # Parts of the rules
+
+    def _declare(self, function: Function) -> FuncType:
+        known = self._declared.get(function)
+        if known is not None:
+            return known
+        self._type_scope.extend(function.type_params)
+        args: list[Type] = []
+        for param in function.params:
+            self.params.add(param)
+            if param not in self.types:
+                given = param.type_annotation
+                self.types[param] = IncompleteType() if given is None else self._annotation(given, param.span)
+            args.append(self.types[param])
+        ret = IncompleteType() if function.ret_type is None else self._annotation(function.ret_type, function.span)
+        del self._type_scope[len(self._type_scope) - len(function.type_params) :]
+        self._declared[function] = FuncType(tuple(args), ret, tuple(function.type_params))
+        return self._declared[function]
+
+    def _annotation(self, ty: Type, span: Span | None) -> Type:
+        check_type(ty, self.mod.types, self._type_scope, span)
+        return ty
+
+    def _pattern(self, pattern: Pattern, span: Span | None) -> Type:
+        match pattern:
+            case PatternVar(var=var):
+                given = var.type_annotation
+                self.types[var] = IncompleteType() if given is None else self._annotation(given, var.span)
+                return self.types[var]
+            case PatternTuple(patterns=inner):
+                return TupleType(tuple(self._pattern(part, span) for part in inner))
+            case PatternConstructor(constructor=constructor, patterns=inner):
+                return self._constructor_pattern(constructor, inner, span)
+            case _:
+                return IncompleteType()
+
+    def _constructor_pattern(self, constructor: Constructor, inner: Sequence[Pattern], span: Span | None) -> Type:
+        whole = run(self._constructor(constructor))
+        assert isinstance(whole, FuncType)
+        if len(inner) != len(whole.arg_types):
+            count = len(whole.arg_types)
+            raise TypeCheckError(
+                f"pattern {constructor.name_hint} must have {count} part{'s' * (count != 1)}, not {len(inner)}", span
+            )
+        use, _ = self.solver.instantiate(whole)
+        for wanted, part in zip(use.arg_types, inner, strict=True):
+            found = self._pattern(part, span)
+            self._unify(wanted, found, f"type of pattern {pattern_text(part)}", span)
+        return use.ret_type
+
+    def _check_complete(self, match: Match) -> None:
+        if not match.complete:
+            return
+        missing = unmatched_cases(match, self.siblings)
+        if missing:
+            cases = ", ".join(map(pattern_text, missing))
+            raise TypeCheckError(f"match must have an arm for {cases}, or be written match?", match.span)
+
+    # Solving
+
+    def _agree(self, wanted: Type | None, given: Type, what: str, node: Expr, fallback: Span | None = None) -> Type:
+        """Unify, or say that `what` must be `wanted`. Without `wanted` the type is `given`."""
+        if wanted is None:
+            return given
+        return self._unify(wanted, given, what, node.span or fallback)
+
+    def _unify(self, wanted: Type, given: Type, what: str, span: Span | None) -> Type:
+        try:
+            return self.solver.unify(wanted, given)
+        except TypeCheckError:
+            shown = self.solver.resolve(wanted), self.solver.resolve(given)
+            raise TypeCheckError(f"{what} must be {shown[0]}, not {shown[1]}", span) from None
+
+    def _merge(self, left: Type, right: Type, what: str, node: Expr) -> Type:
+        try:
+            return self.solver.unify(left, right)
+        except TypeCheckError:
+            shown = self.solver.resolve(left), self.solver.resolve(right)
+            raise TypeCheckError(f"{what} must have one type, not {shown[0]} and {shown[1]}", node.span) from None
+
+    def _guard(self, node: Expr, check: Callable[[Type], None], ty: Type) -> None:
+        try:
+            check(ty)
+        except TypeCheckError as error:
+            raise TypeCheckError(error.message, node.span) from None
+
+    def _defer(self, deferred: Deferred) -> Type:
+        """The result of `deferred` if its arguments suffice; else a hole that is filled later."""
+        found = self._attempt(deferred)
+        if found is not None:
+            return found
+        deferred.result = IncompleteType()
+        return deferred.result
+
+    def _attempt(self, deferred: Deferred) -> Type | None:
+        types = [self.solver.resolve(ty) for ty in deferred.types]
+        found = deferred.attempt(types)
+        if found is not None:
+            return found
+        holes = dict.fromkeys(hole for ty in types for hole in self.solver.holes(ty))
+        if not holes:
+            shown = ", ".join(map(str, types))
+            raise TypeCheckError(
+                f"arguments of {describe(deferred.node)} must have types that fix its result, not ({shown})",
+                deferred.node.span,
+            )
+        for hole in holes:
+            self._waiting.setdefault(hole, []).append(deferred)
+        return None
+
+    def _wake(self, hole: IncompleteType) -> None:
+        self._ready.extend(self._waiting.pop(hole, ()))
+
+    def _drain(self) -> None:
+        while self._ready:
+            deferred = self._ready.popleft()
+            if deferred.is_done:
+                continue
+            found = self._attempt(deferred)
+            if found is None:
+                continue
+            deferred.is_done = True
+            assert deferred.result is not None
+            self._unify(found, deferred.result, f"result of {describe(deferred.node)}", deferred.node.span)
+
+
+_RULES: Mapping[type[Expr], Callable[[Inference, Any], Step[Type]]] = {
+    Var: Inference._var,
+    GlobalVar: Inference._global_var,
+    Constant: Inference._constant,
+    Op: Inference._op,
+    Constructor: Inference._constructor,
+    Tuple: Inference._tuple,
+    TupleGetItem: Inference._tuple_get_item,
+    Call: Inference._call,
+    Let: Inference._let,
+    If: Inference._if,
+    Function: Inference._function,
+    RefCreate: Inference._ref_create,
+    RefRead: Inference._ref_read,
+    RefWrite: Inference._ref_write,
+    Match: Inference._match,
+}
+
+
+def describe(node: Expr) -> str:
+    """How a message calls `node`."""
+    match node:
+        case Op(name=name):
+            return name
+        case GlobalVar(name_hint=name):
+            return f"@{name}"
+        case Var(name_hint=name):
+            return f"%{name}"
+        case Constructor(name_hint=name):
+            return name
+        case Call(op=op):
+            return describe(op) if isinstance(op, (Op, GlobalVar, Var, Constructor)) else "the called function"
+        case TupleGetItem(index=index):
+            return f"projection .{index}"
+        case Function():
+            return "function"
+        case _:
+            return type(node).__name__.lower()

@@ -1,0 +1,1 @@
+"""Passes over modules, one pass a file."""
