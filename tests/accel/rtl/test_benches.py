@@ -1,0 +1,56 @@
+"""Runs the cocotb bench of every RTL module, in several shapes. `BENCHES` has a line for each module: a test says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from accel.sim.bench.runner import rtl_sources, run_bench
+
+# module: bench, then one dictionary of parameters for each shape.
+BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
+    "vta_fifo": ("bench_fifo", ({"WIDTH": 8, "DEPTH": 2}, {"WIDTH": 70, "DEPTH": 5}, {"WIDTH": 1, "DEPTH": 1})),
+    "vta_ram_async": ("bench_ram_async", ({"WIDTH": 40, "DEPTH": 8, "ADDR_W": 3},)),
+    "vta_ram_cols": ("bench_ram_cols", ({"COL_W": 16, "COLS": 4, "DEPTH": 8, "ADDR_W": 3},)),
+    "vta_ram_beat": (
+        "bench_ram_beat",
+        ({"BEAT_W": 64, "ELEM_W": 32, "DEPTH": 16}, {"BEAT_W": 64, "ELEM_W": 256, "DEPTH": 8}),
+    ),
+    "vta_ram_out": (
+        "bench_ram_out",
+        ({"BEAT_W": 64, "ELEM_W": 32, "DEPTH": 16}, {"BEAT_W": 64, "ELEM_W": 128, "DEPTH": 8}),
+    ),
+    "vta_acc_mem": (
+        "bench_acc_mem",
+        (
+            {"BLOCK_OUT": 4, "ACC_DEPTH": 64, "ACC_BANKS": 4, "OUT_LANES": 2, "BEAT_W": 64},
+            {"BLOCK_OUT": 16, "ACC_DEPTH": 64, "ACC_BANKS": 4, "OUT_LANES": 16, "BEAT_W": 64},
+        ),
+    ),
+    "vta_dma_walk": (
+        "bench_dma_walk",
+        ({"AXI_DATA_BITS": 64, "BURST_BEATS": 64}, {"AXI_DATA_BITS": 256, "BURST_BEATS": 16}),
+    ),
+    "vta_read_arb": ("bench_read_arb", ({"AXI_DATA_BITS": 64, "READ_OUTSTANDING": 4},)),
+    "vta_fetch": (
+        "bench_fetch",
+        ({"AXI_DATA_BITS": 64, "BURST_BEATS": 64}, {"AXI_DATA_BITS": 128, "BURST_BEATS": 4}, {"AXI_DATA_BITS": 256}),
+    ),
+}
+
+CASES = [(module, bench, shape) for module, (bench, shapes) in BENCHES.items() for shape in shapes]
+
+
+@pytest.fixture(scope="session")
+def build_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("benches")
+
+
+def test_every_module_has_a_bench() -> None:
+    assert {path.stem for path in rtl_sources()} == set(BENCHES)
+
+
+@pytest.mark.parametrize(("module", "bench", "shape"), CASES, ids=lambda value: str(value).replace(" ", ""))
+def test_bench(module: str, bench: str, shape: dict[str, int], build_root: Path) -> None:
+    run_bench(module, bench, shape, build_root)
