@@ -59,7 +59,7 @@ def run_bench(module: str, bench: str, parameters: Mapping[str, int], build_root
     tests, failed = get_results(Path(results))
     if failed or not tests:
         log = (build_dir / f"{bench}.log").read_text().splitlines()
-        tail = "\n".join(line for line in log if "Error" in line or "assert" in line.lower() or "FAIL" in line)
+        tail = "\n".join(line.strip() for line in log if line.startswith(" " * 40) and "**" not in line)
         raise BenchError(f"{module} {dict(parameters)} seed {seed}: {failed} of {tests} tests failed\n{tail[-4000:]}")
 
 

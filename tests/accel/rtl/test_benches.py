@@ -6,7 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from accel.isa.config import load_config
+from accel.isa.gen_verilog import verilog_parameters
+from accel.isa.spec import Mem
 from accel.sim.bench.runner import rtl_sources, run_bench
+
+def sizes_of(name: str) -> dict[str, int]:
+    """Parameters that the decoder needs, from a configuration."""
+    keys = ("BLOCK_IN", "BLOCK_OUT", "AXI_DATA_BITS") + tuple(f"{mem.name}_DEPTH" for mem in Mem)
+    parameters = verilog_parameters(load_config(name))
+    return {key: parameters[key] for key in keys}
+
+
+TINY, WIDE = sizes_of("tiny"), sizes_of("wide")
 
 # module: bench, then one dictionary of parameters for each shape.
 BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
@@ -36,6 +48,13 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     "vta_fetch": (
         "bench_fetch",
         ({"AXI_DATA_BITS": 64, "BURST_BEATS": 64}, {"AXI_DATA_BITS": 128, "BURST_BEATS": 4}, {"AXI_DATA_BITS": 256}),
+    ),
+    "vta_sems": ("bench_sems", ({},)),
+    "vta_decode": ("bench_decode", (TINY, WIDE)),
+    "vta_dispatch": ("bench_dispatch", (TINY,)),
+    "vta_load_data": (
+        "bench_load_data",
+        ({"AXI_DATA_BITS": 64, "BEATS_W": 20, "FOLLOW_W": 163}, {"AXI_DATA_BITS": 256, "BEATS_W": 18, "FOLLOW_W": 161}),
     ),
 }
 

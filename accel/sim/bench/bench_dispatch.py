@@ -1,0 +1,91 @@
+"""vta_dispatch: order, the right queue, back-pressure, FINISH, and faults at the right index."""
+
+from __future__ import annotations
+
+import cocotb
+
+from accel.isa.errors import FaultCode
+from accel.isa.spec import BY_OP, Op
+from accel.sim.bench.common import Dut, get, rng, settle, start, step
+from accel.sim.bench.instructions import Sizes, first_beat, flawed, legal, sizes_of, word_of
+
+Expected = tuple[int, Op, dict[str, int]]
+
+
+async def feed(dut: Dut, words: list[int], count: int, cycles: int = 4000) -> tuple[list[int], int | None]:
+    """Present `words`; returns the cycle-ordered indices pushed and the cycle of done, until done or fault."""
+    random = rng()
+    zero = dict.fromkeys(("insn_valid_i", "insn_i", "full_i", "quiet_i"), 0)
+    await start(dut, **zero, run_i=1, count_i=count)
+    waiting, pushed = list(words), []
+    for cycle in range(cycles):
+        valid = bool(waiting) and random.random() < 0.8
+        full, quiet = random.getrandbits(4) & random.getrandbits(4), random.random() < 0.2
+        dut.insn_valid_i.value, dut.full_i.value, dut.quiet_i.value = valid, full, quiet
+        dut.insn_i.value = waiting[0] if valid else 0
+        await settle()
+        push = get(dut.push_o)
+        assert not push & full, "a full queue is pushed"
+        if push:
+            pushed.append((get(dut.index_o), push, get(dut.insn_o), beats(dut)))
+        if get(dut.done_o):
+            assert quiet
+            return pushed, cycle
+        if get(dut.fault_o):
+            return pushed, None
+        if get(dut.insn_pop_o):
+            assert valid
+            waiting.pop(0)
+        await step(dut)
+    raise AssertionError("neither done nor fault")
+
+
+def beats(dut: Dut) -> tuple[int, int, int]:
+    return get(dut.row_beats_o), get(dut.all_beats_o), get(dut.first_beat_o)
+
+
+def check(sizes: Sizes, pushed: list, program: list[tuple[Op, dict[str, int]]]) -> None:
+    assert [entry[0] for entry in pushed] == list(range(len(pushed)))
+    for (op, values), (_, unit, word, got) in zip(program, pushed, strict=False):
+        assert word == word_of(op, values)
+        assert unit == 1 << BY_OP[op].unit
+        if op in (Op.LOAD, Op.STORE):
+            row = values["x"] * values["z"] * sizes.granule // sizes.bus
+            assert got == (row, row * values["y"], first_beat(sizes, values))
+
+
+@cocotb.test()
+async def keeps_order_and_finishes_when_quiet(dut: Dut) -> None:
+    random, sizes = rng(), sizes_of(dut)
+    for length in (0, 1, 2, 40, 200):
+        ops = [random.choice([op for op in Op if op is not Op.FINISH]) for _ in range(length)]
+        program = [(op, legal(random, sizes, op)) for op in ops]
+        words = [word_of(op, values) for op, values in program] + [word_of(Op.FINISH, {})]
+        pushed, done = await feed(dut, words, length + 1)
+        assert done is not None and len(pushed) == length
+        check(sizes, pushed, program)
+
+
+@cocotb.test()
+async def faults_at_the_flawed_instruction(dut: Dut) -> None:
+    random, sizes = rng(), sizes_of(dut)
+    for _ in range(25):
+        length = random.randrange(6)
+        ops = [random.choice([op for op in Op if op is not Op.FINISH]) for _ in range(length)]
+        program = [(op, legal(random, sizes, op)) for op in ops]
+        word, _, code = flawed(random, sizes, random.choice(list(Op)))
+        words = [word_of(op, values) for op, values in program] + [word, word_of(Op.FINISH, {})]
+        pushed, done = await feed(dut, words, length + 2)
+        assert done is None
+        check(sizes, pushed, program)
+        assert (get(dut.index_o), get(dut.code_o)) == (length, code)
+
+
+@cocotb.test()
+async def finish_must_be_the_last(dut: Dut) -> None:
+    random, sizes = rng(), sizes_of(dut)
+    gemm = word_of(Op.GEMM, legal(random, sizes, Op.GEMM))
+    _, done = await feed(dut, [gemm, word_of(Op.FINISH, {}), gemm], 3)
+    assert done is None and (get(dut.index_o), get(dut.code_o)) == (1, FaultCode.ILLEGAL_FIELD)
+    _, done = await feed(dut, [gemm, gemm], 2)
+    assert done is None and (get(dut.index_o), get(dut.code_o)) == (2, FaultCode.ILLEGAL_OPCODE)

@@ -1,0 +1,95 @@
+"""vta_load_data: the beats of random padded blocks become writes at consecutive addresses, tokens with the last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+import cocotb
+
+from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
+
+
+@dataclass(frozen=True)
+class Block:
+    index: int
+    tokens: int
+    mem: int
+    expand: int
+    pad: int
+    first: int
+    run: int
+    x: int
+    y: int
+    pads: tuple[int, int, int, int]  # x1, x0, y1, y0
+
+    def record(self, beats_w: int) -> int:
+        """The fields, most significant first, as LOAD packs them."""
+        fields = ((self.index, 32), (self.tokens, 16), (self.mem, 4), (self.expand, 1), (self.pad, 8))
+        fields += ((self.first, beats_w), (self.run, 18), (self.x, 16), (self.y, 16))
+        fields += tuple((pad, 8) for pad in self.pads)
+        word = 0
+        for value, width in fields:
+            word = word << width | value
+        return word
+
+    def writes(self, data: list[int], bus: int) -> list[int]:
+        """Words written, in order; `data` are the beats that arrive."""
+        x1, x0, y1, y0 = self.pads
+        beats, padding = iter(data), int.from_bytes(bytes([self.pad]) * bus, "little")
+        result = []
+        for row in range(y0 + self.y + y1):
+            for column in range(x0 + self.x + x1):
+                inside = y0 <= row < y0 + self.y and x0 <= column < x0 + self.x
+                result += [next(beats) if inside else padding for _ in range(self.run)]
+        return result
+
+
+def random_block(random: Random, index: int) -> Block:
+    pads = tuple(random.choice((0, 0, 1, 2)) for _ in range(4))
+    return Block(index, random.getrandbits(16), random.choice((0, 1, 2, 4, 5)), random.getrandbits(1),
+                 random.getrandbits(8), random.randrange(1000), random.choice((1, 2, 4)),
+                 random.choice((1, 3)), random.choice((1, 2)), pads)  # fmt: skip
+
+
+@cocotb.test()
+async def writes_blocks_in_order(dut: Dut) -> None:
+    random, beats_w, bus = rng(), parameter(dut, "BEATS_W"), parameter(dut, "AXI_DATA_BITS") // 8
+    zero = dict.fromkeys(("valid_i", "follow_i", "beat_i", "data_i", "error_i", "stop_i"), 0)
+    await start(dut, **zero)
+    blocks = [random_block(random, index) for index in range(40)]
+    waiting, data, expected = list(blocks), [], []
+    for block in blocks:
+        arriving = [random.getrandbits(8 * bus) for _ in range(block.run * block.x * block.y)]
+        data += arriving
+        words = block.writes(arriving, bus)
+        for n, word in enumerate(words):
+            expected.append((block, block.first + n, word, n == len(words) - 1))
+    for _ in range(20 * len(expected)):
+        if not expected:
+            break
+        valid = bool(waiting) and random.random() < 0.7
+        dut.valid_i.value, dut.follow_i.value = valid, waiting[0].record(beats_w) if valid else 0
+        await settle()
+        answer = bool(get(dut.beat_want_o)) and random.random() < 0.8
+        dut.beat_i.value, dut.data_i.value = answer, data[0] if answer else 0
+        await settle()
+        if get(dut.pop_o):
+            assert valid
+            waiting.pop(0)
+        if answer:
+            data.pop(0)
+        await step(dut)
+        if get(dut.we_o):
+            block, address, word, last = expected.pop(0)
+            assert get(dut.we_o) == 1 << block.mem
+            assert (get(dut.waddr_o), get(dut.wdata_o), get(dut.expand_o)) == (address, word, block.expand)
+            assert get(dut.give_o) == last
+            if last:
+                assert (get(dut.set_o), get(dut.done_index_o)) == (block.tokens, block.index)
+        else:
+            assert not get(dut.give_o)
+    assert not expected and not data
+    dut.beat_i.value = 0
+    await step(dut)
+    assert get(dut.idle_o)

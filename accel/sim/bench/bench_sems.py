@@ -1,0 +1,72 @@
+"""vta_sems against sixteen counters: priority, all or nothing, gives and takes in one cycle, overflow."""
+
+from __future__ import annotations
+
+import cocotb
+
+from accel.isa.config import SEMAPHORE_MAX, SEMAPHORES
+from accel.sim.bench.common import Dut, get, rng, settle, start, step
+
+IDLE = dict.fromkeys(("want_i", "wait_i", "give_i", "set_i", "index_i"), 0)
+
+
+def joined(masks: list[int]) -> int:
+    return sum(mask << (SEMAPHORES * unit) for unit, mask in enumerate(masks))
+
+
+def mask_of(bits: list[int]) -> int:
+    return sum(1 << bit for bit in bits)
+
+
+@cocotb.test()
+async def counts_like_sixteen_semaphores(dut: Dut) -> None:
+    random, counts = rng(), [0] * SEMAPHORES
+    await start(dut, **IDLE, run_i=1)
+    granted_together = refused = 0
+    for cycle in range(800):
+        few = lambda: mask_of(random.sample(range(4), random.randrange(3)))  # noqa: E731
+        want, give = [random.random() < 0.6 for _ in range(4)], [random.random() < 0.35 for _ in range(4)]
+        waits, sets = [few() for _ in range(4)], [few() for _ in range(4)]
+        dut.run_i.value = run = cycle % 100 != 99
+        dut.want_i.value, dut.wait_i.value = mask_of([u for u in range(4) if want[u]]), joined(waits)
+        dut.give_i.value, dut.set_i.value = mask_of([u for u in range(4) if give[u]]), joined(sets)
+        await settle()
+        used, expected = 0, 0
+        for unit in range(4):
+            free = sum((counts[s] > 0) << s for s in range(SEMAPHORES)) & ~used
+            if run and want[unit] and not waits[unit] & ~free:
+                expected |= 1 << unit
+                used |= waits[unit]
+            elif want[unit]:
+                refused += 1
+        assert get(dut.grant_o) == expected, f"counts {counts}, want {want}, waits {waits}"
+        granted_together += bin(expected).count("1") > 1
+        assert not get(dut.overflow_o)
+        for s in range(SEMAPHORES):
+            counts[s] += sum(give[u] and sets[u] >> s & 1 for u in range(4)) - (used >> s & 1)
+        assert max(counts) < SEMAPHORE_MAX
+        await step(dut)
+    assert granted_together > 50 and refused > 50
+
+
+@cocotb.test()
+async def overflow_names_the_smallest_giver(dut: Dut) -> None:
+    await start(dut, **IDLE, run_i=1)
+    for _ in range(SEMAPHORE_MAX):
+        dut.give_i.value, dut.set_i.value = 0b0001, joined([1 << 5, 0, 0, 0])
+        await settle()
+        assert not get(dut.overflow_o)
+        await step(dut)
+    indices = [90, 7, 50, 3]
+    dut.index_i.value = sum(index << (32 * unit) for unit, index in enumerate(indices))
+    for givers, guilty in (([0], 90), ([0, 1], 7), ([1, 2], 7), ([0, 2], 50)):
+        dut.give_i.value, dut.set_i.value = mask_of(givers), joined([1 << 5, 1 << 5, 1 << 5, 1 << 6])
+        await settle()
+        assert get(dut.overflow_o)
+        assert get(dut.overflow_index_o) == guilty
+    dut.give_i.value = 0b1000
+    await settle()
+    assert not get(dut.overflow_o), "another semaphore has room"
+    dut.give_i.value, dut.want_i.value, dut.wait_i.value = 0b0001, 0b0010, joined([0, 1 << 5, 0, 0])
+    await settle()
+    assert not get(dut.overflow_o), "a take in the same cycle makes room"

@@ -1,0 +1,131 @@
+"""Random instructions for benches: legal ones, and ones with a single flaw and the fault that it must raise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from accel.isa.errors import FaultCode
+from accel.isa.spec import BY_OP, AluOp, Form, Mem, Op, encode
+from accel.sim.bench.common import Dut, parameter
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of the module under test."""
+
+    bus: int
+    elements: dict[Mem, int]  # bytes of an entry
+    depths: dict[Mem, int]
+
+    @property
+    def granule(self) -> int:
+        return max(16, self.bus)
+
+
+def sizes_of(dut: Dut) -> Sizes:
+    """Read the sizes from the parameters of the module under test."""
+    block_in, block_out = parameter(dut, "BLOCK_IN"), parameter(dut, "BLOCK_OUT")
+    elements = {Mem.INP: block_in, Mem.WGT: block_in * block_out, Mem.ACC: 4 * block_out}
+    elements |= {Mem.OUT: block_out, Mem.UOP: 8, Mem.PRM: 16 * block_out}
+    depths = {mem: parameter(dut, f"{mem.name}_DEPTH") for mem in Mem}
+    return Sizes(parameter(dut, "AXI_DATA_BITS") // 8, elements, depths)
+
+
+def capacity_beats(sizes: Sizes, mem: Mem, expand: int) -> int:
+    return sizes.depths[mem] * sizes.elements[mem] // (sizes.bus * (4 if expand else 1))
+
+
+def first_beat(sizes: Sizes, values: dict[str, int]) -> int:
+    beat = sizes.bus * (4 if values.get("expand") else 1)
+    return values["sram"] * sizes.elements[Mem(values["mem"])] // beat
+
+
+def transfer_beats(sizes: Sizes, values: dict[str, int]) -> tuple[int, int]:
+    """Beats of one padded row, and padded rows."""
+    pads = [values.get(key, 0) for key in ("x_pad_0", "x_pad_1", "y_pad_0", "y_pad_1")]
+    row = (values["x"] + pads[0] + pads[1]) * values["z"] * sizes.granule // sizes.bus
+    return row, values["y"] + pads[2] + pads[3]
+
+
+def legal_transfer(random: Random, sizes: Sizes, op: Op) -> dict[str, int]:
+    """A LOAD or STORE whose scratchpad range is legal; its DRAM range may be anything aligned."""
+    while True:
+        mem = Mem.OUT if op is Op.STORE else random.choice([m for m in Mem if m is not Mem.OUT])
+        expand = int(mem is Mem.ACC and random.random() < 0.5)
+        values = {"mem": mem, "dram": random.randrange(1 << 12) * sizes.granule, "z": random.choice((1, 1, 2, 5))}
+        values |= {"y": random.choice((1, 2, 5)), "x": random.choice((1, 3, 6))}
+        values |= {"y_stride": random.randrange(64) * sizes.granule, "x_stride": random.randrange(64) * sizes.granule}
+        if op is Op.LOAD:
+            values |= {"expand": expand, "pad_value": random.randrange(-128, 128)}
+            values |= {k: random.choice((0, 0, 1, 3)) for k in ("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1")}
+        step = max(1, sizes.bus * (4 if expand else 1) // sizes.elements[mem])
+        values["sram"] = random.randrange(0, sizes.depths[mem], step)
+        row, rows = transfer_beats(sizes, values)
+        if first_beat(sizes, values) + row * rows <= capacity_beats(sizes, mem, expand):
+            return values
+
+
+def legal(random: Random, sizes: Sizes, op: Op) -> dict[str, int]:
+    """Field values of a legal instruction; fields without a rule of their own are random."""
+    layout = BY_OP[op].layout
+    values = {f.name: random.randint(max(f.low_value, -(1 << 31)), f.high_value) for f in layout.fields}
+    if op in (Op.LOAD, Op.STORE):
+        return values | legal_transfer(random, sizes, op)
+    if op in (Op.GEMM, Op.ALU):
+        values["uop_begin"] = random.randrange(sizes.depths[Mem.UOP])
+        values["uop_end"] = random.randint(values["uop_begin"] + 1, sizes.depths[Mem.UOP])
+    if op is Op.ALU:
+        values["alu_op"], values["rounding"] = random.choice(list(AluOp)), random.randrange(4)
+        values["use_imm"] |= values["alu_op"] == AluOp.CLIP
+    if op is Op.REQUANT:
+        values["form"], values["dst"] = random.choice(list(Form)), random.randrange(2)
+        values["clip_lo"], values["clip_hi"] = sorted((values["clip_lo"], values["clip_hi"]))
+    return values
+
+
+def word_of(op: Op, values: dict[str, int]) -> int:
+    return encode(op, {key: value for key, value in values.items() if key != "opcode"})
+
+
+def put(op: Op, word: int, name: str, value: int) -> int:
+    """`word` with one field overwritten, legal or not."""
+    field = next(f for f in BY_OP[op].layout.fields if f.name == name)
+    mask = ((1 << field.width) - 1) << field.lo
+    return word & ~mask | (value << field.lo) & mask
+
+
+def flawed(random: Random, sizes: Sizes, op: Op) -> tuple[int, dict[str, int], FaultCode]:
+    """A word with one flaw, its values, and the fault code."""
+    values = legal(random, sizes, op)
+    word = word_of(op, values)
+    flaws: list[tuple[FaultCode, dict[str, int]]] = []
+    reserved = BY_OP[op].layout.reserved_mask
+    if random.random() < 0.2:
+        bits = [bit for bit in range(256) if reserved >> bit & 1]
+        return word | 1 << random.choice(bits), values, FaultCode.RESERVED_BITS
+    if random.random() < 0.2 or op is Op.FINISH:
+        opcode = random.choice([n for n in range(256) if n not in set(Op)])
+        return word & ~0xFF | opcode, values, FaultCode.ILLEGAL_OPCODE
+    illegal = FaultCode.ILLEGAL_FIELD
+    if op in (Op.LOAD, Op.STORE):
+        flaws += [(illegal, {key: 0}) for key in ("x", "y", "z")]
+        flaws += [(illegal, {key: values[key] + sizes.granule // 2}) for key in ("dram", "x_stride", "y_stride")]
+        flaws += [(illegal, {"mem": 6 + random.randrange(10)})]
+        flaws += [(illegal, {"mem": Mem.OUT if op is Op.LOAD else random.choice((0, 1, 2, 4, 5))})]
+        flaws += [(FaultCode.SRAM_RANGE, {"y": 65535, "z": 65535})]
+        if op is Op.LOAD and values["mem"] != Mem.ACC:
+            flaws += [(illegal, {"expand": 1})]
+    else:
+        flaws += [(illegal, {key: 0}) for key in ("iter_out", "iter_in")]
+    if op in (Op.GEMM, Op.ALU):
+        flaws += [(FaultCode.SRAM_RANGE, {"uop_begin": values["uop_end"]})]
+        flaws += [(FaultCode.SRAM_RANGE, {"uop_end": sizes.depths[Mem.UOP] + 1})]
+    if op is Op.ALU:
+        flaws += [(illegal, {"alu_op": 7 + random.randrange(9)}), (illegal, {"alu_op": AluOp.CLIP, "use_imm": 0})]
+    if op is Op.REQUANT:
+        flaws += [(illegal, {"form": 3}), (illegal, {"clip_lo": 5, "clip_hi": 4})]
+    code, change = random.choice(flaws)
+    for name, value in change.items():
+        word = put(op, word, name, value)
+    return word, values | change, code
