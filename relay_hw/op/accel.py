@@ -1,0 +1,276 @@
+"""The named integer operations that quantization realizes to and the accelerator executes: the numbers contract.
+
+Every number is explicit and integer: multipliers, shifts, zero points, one rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any as AnyValue
+
+import numpy as np
+
+from relay_hw.errors import TypeCheckError
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Solver
+from relay_hw.ir.types import TensorType, Type
+from relay_hw.op.base import (
+    Array,
+    Attrs,
+    Ints,
+    call,
+    check_axis,
+    expect,
+    full_padding,
+    ints,
+    make_op,
+    permutation,
+    rule,
+    same_dim,
+    show,
+    show_shape,
+    spread,
+    tensor,
+)
+from relay_hw.op.dense import along
+from relay_hw.op.pool import MaxPool2DAttrs, Windows, window_sums
+
+ROUNDINGS = ("half_up", "half_even", "half_away", "floor")
+
+
+def round_shift(value: Array, shift: AnyValue, rounding: str) -> Array:
+    """value / 2**shift rounded to an integer, in int64; |value| <= 2**62 and 0 <= shift <= 62."""
+    value, shift = np.asarray(value, np.int64), np.asarray(shift, np.int64)
+    below = value >> shift
+    rest = value - (below << shift)
+    half = np.where(shift > 0, np.left_shift(np.int64(1), np.maximum(shift - 1, 0)), np.int64(1))
+    if rounding == "floor":
+        return below
+    if rounding == "half_up":
+        up = rest >= half
+    elif rounding == "half_even":
+        up = (rest > half) | ((rest == half) & (below % 2 != 0))
+    else:
+        up = (rest > half) | ((rest == half) & (value >= 0))
+    return below + (up & (shift > 0))
+
+
+def _check_range(name: str, what: str, given: int, low: int, high: int) -> None:
+    if not low <= given <= high:
+        raise TypeCheckError(f"{what} of {name} must be in [{low}, {high}], not {given}")
+
+
+def _check_output(name: str, attrs: RequantizeAttrs | AddAttrs) -> None:
+    if attrs.rounding not in ROUNDINGS:
+        raise TypeCheckError(f"rounding of {name} must be one of {', '.join(ROUNDINGS)}, not {attrs.rounding}")
+    _check_range(name, "multiplier_bits", attrs.multiplier_bits, 1, 31)
+    _check_range(name, "a_min", attrs.a_min, -128, 127)
+    _check_range(name, "a_max", attrs.a_max, attrs.a_min, 127)
+    _check_range(name, "zero_point", attrs.zero_point, -128, 127)
+
+
+@dataclass(frozen=True, slots=True)
+class RequantizeAttrs(Attrs):
+    multiplier: tuple[int, ...]
+    shift: tuple[int, ...]
+    zero_point: int = 0
+    rounding: str = "half_up"
+    a_min: int = -128
+    a_max: int = 127
+    axis: int = 1
+    multiplier_bits: int = 31
+
+    def __post_init__(self) -> None:
+        Attrs.__post_init__(self)
+        self._set(multiplier=ints(self.multiplier), shift=ints(self.shift))
+
+
+def _requantize_type(types: Sequence[Type], attrs: RequantizeAttrs, solver: Solver) -> Type | None:
+    name = "accel.requantize"
+    acc = tensor(name, types, 0)
+    if acc is None:
+        return None
+    if acc.dtype != "int32":
+        raise TypeCheckError(f"the data of {name} must be int32, not {acc.dtype}")
+    size = acc.shape[check_axis(name, attrs.axis, acc.rank)]
+    _check_output(name, attrs)
+    if len(attrs.multiplier) != len(attrs.shift) or len(attrs.multiplier) not in (1, size):
+        raise TypeCheckError(
+            f"multiplier and shift of {name} must both have 1 or {size} numbers, "
+            f"not {len(attrs.multiplier)} and {len(attrs.shift)}"
+        )
+    for multiplier, shift in zip(attrs.multiplier, attrs.shift, strict=True):
+        _check_range(name, "multiplier", multiplier, 0, 2**attrs.multiplier_bits - 1)
+        _check_range(name, "shift", shift, 0, 62)
+    expect(name, solver, "bias", types[1], TensorType((size,), "int32"))
+    return TensorType(acc.shape, "int8")
+
+
+def _requantize(attrs: RequantizeAttrs, values: Sequence[Array], result: Type) -> Array:
+    acc = np.asarray(values[0])
+    rank = acc.ndim
+    total = acc.astype(np.int64) + along(values[1], attrs.axis, rank).astype(np.int64)
+    wrapped = total.astype(np.int32).astype(np.int64)
+    multiplier = along(np.array(attrs.multiplier, np.int64), attrs.axis, rank)
+    shift = along(np.array(attrs.shift, np.int64), attrs.axis, rank)
+    scaled = round_shift(wrapped * multiplier, shift, attrs.rounding) + attrs.zero_point
+    return np.clip(scaled, attrs.a_min, attrs.a_max).astype(np.int8)
+
+
+REQUANTIZE = make_op(
+    "accel.requantize",
+    2,
+    _requantize_type,
+    _requantize,
+    attrs=RequantizeAttrs,
+    pattern=FusionPattern.BROADCAST,
+    doc="clip(((wrap32(acc + bias) * multiplier) rounded >> shift) + zero_point, a_min, a_max) as int8",
+)
+
+
+def requantize(
+    data: Expr,
+    bias: Expr,
+    multiplier: Ints,
+    shift: Ints,
+    zero_point: int = 0,
+    rounding: str = "half_up",
+    a_min: int = -128,
+    a_max: int = 127,
+    axis: int = 1,
+    multiplier_bits: int = 31,
+) -> Call:
+    """int32 `data` plus `bias` per channel, scaled to int8; multiplier and shift are for all or for each channel."""
+    attrs = RequantizeAttrs(
+        ints(multiplier) or (), ints(shift) or (), zero_point, rounding, a_min, a_max, axis, multiplier_bits
+    )
+    return call(REQUANTIZE, (data, bias), attrs)
+
+
+@dataclass(frozen=True, slots=True)
+class AddAttrs(Attrs):
+    y_multiplier: int
+    r_multiplier: int
+    shift: int
+    y_zero_point: int = 0
+    r_zero_point: int = 0
+    zero_point: int = 0
+    rounding: str = "half_up"
+    a_min: int = -128
+    a_max: int = 127
+    multiplier_bits: int = 31
+
+
+@rule("accel.add", 2)
+def _add_type(attrs: AddAttrs, y: TensorType, r: TensorType) -> Type:
+    name = "accel.add"
+    for ty in (y, r):
+        if ty.dtype != "int8":
+            raise TypeCheckError(f"the arguments of {name} must be int8, not {ty.dtype}")
+    if y.rank != r.rank or not all(map(same_dim, y.shape, r.shape)):
+        raise TypeCheckError(f"the arguments of {name} must have one shape, not {show(y)} and {show(r)}")
+    _check_output(name, attrs)
+    for what in ("y_multiplier", "r_multiplier"):
+        _check_range(name, what, getattr(attrs, what), 0, 2**attrs.multiplier_bits - 1)
+    for what in ("y_zero_point", "r_zero_point"):
+        _check_range(name, what, getattr(attrs, what), -128, 127)
+    _check_range(name, "shift", attrs.shift, 0, 62)
+    return y
+
+
+def _add(attrs: AddAttrs, values: Sequence[Array], result: Type) -> Array:
+    y, r = (np.asarray(value).astype(np.int64) for value in values)
+    total = (y - attrs.y_zero_point) * attrs.y_multiplier + (r - attrs.r_zero_point) * attrs.r_multiplier
+    scaled = round_shift(total, attrs.shift, attrs.rounding) + attrs.zero_point
+    return np.clip(scaled, attrs.a_min, attrs.a_max).astype(np.int8)
+
+
+ADD = make_op(
+    "accel.add",
+    2,
+    _add_type,
+    _add,
+    attrs=AddAttrs,
+    pattern=FusionPattern.ELEMWISE,
+    doc="clip((((y - y_zero_point) * y_multiplier + (r - r_zero_point) * r_multiplier) rounded >> shift) + zero_point)",
+)
+
+
+def add(
+    lhs: Expr,
+    rhs: Expr,
+    y_multiplier: int,
+    r_multiplier: int,
+    shift: int,
+    y_zero_point: int = 0,
+    r_zero_point: int = 0,
+    zero_point: int = 0,
+    rounding: str = "half_up",
+    a_min: int = -128,
+    a_max: int = 127,
+    multiplier_bits: int = 31,
+) -> Call:
+    """Two int8 tensors of one shape, each with its scale, added and scaled to int8."""
+    attrs = AddAttrs(
+        y_multiplier, r_multiplier, shift, y_zero_point, r_zero_point, zero_point, rounding, a_min, a_max,
+        multiplier_bits,
+    )  # fmt: skip
+    return call(ADD, (lhs, rhs), attrs)
+
+
+@dataclass(frozen=True, slots=True)
+class SumPool2DAttrs(Attrs):
+    pool_size: tuple[int, ...]
+    strides: tuple[int, ...] = (1, 1)
+    padding: tuple[int, ...] = (0, 0, 0, 0)
+    layout: str = "NCHW"
+
+
+def _windows(attrs: SumPool2DAttrs) -> Windows:
+    record = MaxPool2DAttrs(attrs.pool_size, attrs.strides, (1, 1), attrs.padding)
+    return Windows.of("accel.sum_pool2d", record, 2)
+
+
+@rule("accel.sum_pool2d", 1)
+def _sum_pool_type(attrs: SumPool2DAttrs, x: TensorType) -> Type:
+    name = "accel.sum_pool2d"
+    if x.dtype != "int8":
+        raise TypeCheckError(f"the data of {name} must be int8, not {x.dtype}")
+    if x.rank != 4:
+        raise TypeCheckError(f"the data of {name} must have 4 axes, not {show_shape(x.shape)}")
+    plain = [x.shape[axis] for axis in permutation(name, attrs.layout, "NCHW")]
+    sizes = _windows(attrs).sizes(plain[2:], False)
+    if any(isinstance(size, int) and size < 1 for size in sizes):
+        raise TypeCheckError(f"the window of {name} must fit into the padded data, not into {show_shape(plain[2:])}")
+    result = (*plain[:2], *sizes)
+    return TensorType([result[axis] for axis in permutation(name, "NCHW", attrs.layout)], "int32")
+
+
+def _sum_pool(attrs: SumPool2DAttrs, values: Sequence[Array], result: Type) -> Array:
+    name = "accel.sum_pool2d"
+    x = np.asarray(values[0]).transpose(permutation(name, attrs.layout, "NCHW"))
+    windows = _windows(attrs)
+    out = [int(size) for size in windows.sizes(x.shape[2:], False)]  # type: ignore[arg-type]
+    return window_sums(x, windows, out, "int32").transpose(permutation(name, "NCHW", attrs.layout))
+
+
+SUM_POOL2D = make_op(
+    "accel.sum_pool2d",
+    1,
+    _sum_pool_type,
+    _sum_pool,
+    attrs=SumPool2DAttrs,
+    pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
+    doc="int32 sums of int8 windows; padding adds 0",
+)
+
+
+def sum_pool2d(
+    data: Expr, pool_size: Ints, strides: Ints = (1, 1), padding: Ints = (0, 0, 0, 0), layout: str = "NCHW"
+) -> Call:
+    """int32 sums of the windows of int8 `data`; padding is (top, left, bottom, right) or shorter."""
+    attrs = SumPool2DAttrs(spread(pool_size, 2), spread(strides, 2), full_padding(padding, 2), layout)
+    return call(SUM_POOL2D, (data,), attrs)
+
+
+OPS = (REQUANTIZE, ADD, SUM_POOL2D)

@@ -1,0 +1,201 @@
+"""Operators of two arguments that broadcast: arithmetic, comparisons, logic, shifts; and `where`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any as AnyValue
+
+import numpy as np
+
+from relay_hw.errors import EvalError
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
+from relay_hw.ir.types import TensorType, Type
+from relay_hw.op.base import (
+    Array,
+    Attrs,
+    broadcast_shapes,
+    call,
+    check_axis,
+    divide_trunc,
+    expect,
+    make_op,
+    out_type,
+    rule,
+    same_dtype,
+    tensor,
+)
+
+Function = Callable[[Array, Array], AnyValue]
+
+
+def _binary(name: str, function: Function, doc: str, dtype: str | None = None) -> Op:
+    @rule(name, 2)
+    def relation(attrs: None, lhs: TensorType, rhs: TensorType) -> Type:
+        common = same_dtype(name, lhs, rhs)
+        return TensorType(broadcast_shapes(name, (lhs.shape, rhs.shape)), dtype or common)
+
+    def meaning(attrs: None, values: Sequence[Array], result: Type) -> Array:
+        with np.errstate(all="ignore"):
+            value = function(np.asarray(values[0]), np.asarray(values[1]))
+        return np.asarray(value).astype(out_type(result).dtype, copy=False)
+
+    return make_op(name, 2, relation, meaning, pattern=FusionPattern.BROADCAST, doc=doc)
+
+
+def _builder(op: Op) -> Callable[[Expr, Expr], Call]:
+    def build(lhs: Expr, rhs: Expr) -> Call:
+        return call(op, (lhs, rhs))
+
+    build.__doc__ = op.doc
+    build.__name__ = op.name
+    return build
+
+
+def _guarded(name: str, integer: Function, real: Function) -> Function:
+    """Division: floats follow IEEE 754, integers refuse zero."""
+
+    def divide(a: Array, b: Array) -> AnyValue:
+        if a.dtype.kind == "f":
+            return real(a, b)
+        if not np.all(b):
+            raise EvalError(f"the divisor of {name} must not be 0 in integers")
+        return integer(a, b)
+
+    return divide
+
+
+def _power(a: Array, b: Array) -> AnyValue:
+    if b.dtype.kind == "i" and np.any(b < 0):
+        raise EvalError("the exponent of power must not be negative in integers")
+    return np.power(a, b)
+
+
+def _shift(function: Function) -> Function:
+    """Shift counts of at least the width give what shifting one by one gives."""
+
+    def shift(a: Array, b: Array) -> AnyValue:
+        bits = a.dtype.itemsize * 8
+        near = function(a, np.clip(b, 0, bits - 1).astype(a.dtype))
+        return np.where(b >= bits, function(near, np.ones_like(near)), near)
+
+    return shift
+
+
+BINARY = (
+    _binary("add", np.add, "a + b"),
+    _binary("subtract", np.subtract, "a - b"),
+    _binary("multiply", np.multiply, "a * b"),
+    _binary("divide", _guarded("divide", divide_trunc, np.divide), "a / b; integers toward zero"),
+    _binary("floor_divide", _guarded("floor_divide", np.floor_divide, lambda a, b: np.floor(a / b)), "floor(a / b)"),
+    _binary("floor_mod", _guarded("floor_mod", np.mod, np.mod), "a - b * floor(a / b)"),
+    _binary("mod", _guarded("mod", np.fmod, np.fmod), "a - b * trunc(a / b)"),
+    _binary("trunc_divide", _guarded("trunc_divide", divide_trunc, lambda a, b: np.trunc(a / b)), "trunc(a / b)"),
+    _binary("trunc_mod", _guarded("trunc_mod", np.fmod, np.fmod), "a - b * trunc(a / b)"),
+    _binary("power", _power, "a to the power of b"),
+    _binary("maximum", np.maximum, "the larger one"),
+    _binary("minimum", np.minimum, "the smaller one"),
+    _binary("left_shift", _shift(np.left_shift), "a * 2**b with wrap-around"),
+    _binary("right_shift", _shift(np.right_shift), "floor(a / 2**b)"),
+    _binary("bitwise_and", np.bitwise_and, "bitwise and"),
+    _binary("bitwise_or", np.bitwise_or, "bitwise or"),
+    _binary("bitwise_xor", np.bitwise_xor, "bitwise exclusive or"),
+    _binary("logical_and", np.logical_and, "both true"),
+    _binary("logical_or", np.logical_or, "one true"),
+    _binary("logical_xor", np.logical_xor, "exactly one true"),
+    _binary("equal", np.equal, "a == b", "bool"),
+    _binary("not_equal", np.not_equal, "a != b", "bool"),
+    _binary("less", np.less, "a < b", "bool"),
+    _binary("less_equal", np.less_equal, "a <= b", "bool"),
+    _binary("greater", np.greater, "a > b", "bool"),
+    _binary("greater_equal", np.greater_equal, "a >= b", "bool"),
+)
+_BY_NAME = {op.name: op for op in BINARY}
+
+add = _builder(_BY_NAME["add"])
+subtract = _builder(_BY_NAME["subtract"])
+multiply = _builder(_BY_NAME["multiply"])
+divide = _builder(_BY_NAME["divide"])
+floor_divide = _builder(_BY_NAME["floor_divide"])
+floor_mod = _builder(_BY_NAME["floor_mod"])
+mod = _builder(_BY_NAME["mod"])
+trunc_divide = _builder(_BY_NAME["trunc_divide"])
+trunc_mod = _builder(_BY_NAME["trunc_mod"])
+power = _builder(_BY_NAME["power"])
+maximum = _builder(_BY_NAME["maximum"])
+minimum = _builder(_BY_NAME["minimum"])
+left_shift = _builder(_BY_NAME["left_shift"])
+right_shift = _builder(_BY_NAME["right_shift"])
+bitwise_and = _builder(_BY_NAME["bitwise_and"])
+bitwise_or = _builder(_BY_NAME["bitwise_or"])
+bitwise_xor = _builder(_BY_NAME["bitwise_xor"])
+logical_and = _builder(_BY_NAME["logical_and"])
+logical_or = _builder(_BY_NAME["logical_or"])
+logical_xor = _builder(_BY_NAME["logical_xor"])
+equal = _builder(_BY_NAME["equal"])
+not_equal = _builder(_BY_NAME["not_equal"])
+less = _builder(_BY_NAME["less"])
+less_equal = _builder(_BY_NAME["less_equal"])
+greater = _builder(_BY_NAME["greater"])
+greater_equal = _builder(_BY_NAME["greater_equal"])
+
+
+@rule("where", 3)
+def _where_type(attrs: None, condition: TensorType, x: TensorType, y: TensorType) -> Type:
+    dtype = same_dtype("where", x, y)
+    return TensorType(broadcast_shapes("where", (condition.shape, x.shape, y.shape)), dtype)
+
+
+WHERE = make_op(
+    "where",
+    3,
+    _where_type,
+    lambda attrs, values, result: np.where(np.asarray(values[0]) != 0, values[1], values[2]),
+    pattern=FusionPattern.BROADCAST,
+    doc="x where the condition is true, else y",
+)
+
+
+def where(condition: Expr, x: Expr, y: Expr) -> Call:
+    """`x` where `condition` is true, else `y`; all three broadcast."""
+    return call(WHERE, (condition, x, y))
+
+
+@dataclass(frozen=True, slots=True)
+class PReluAttrs(Attrs):
+    axis: int = 1
+
+
+def _prelu_type(types: AnyValue, attrs: PReluAttrs, solver: AnyValue) -> Type | None:
+    data = tensor("nn.prelu", types, 0)
+    if data is None:
+        return None
+    axis = check_axis("nn.prelu", attrs.axis, data.rank)
+    expect("nn.prelu", solver, "alpha", types[1], TensorType((data.shape[axis],), data.dtype))
+    return data
+
+
+def _prelu(attrs: PReluAttrs, values: Sequence[Array], result: Type) -> Array:
+    x, alpha = (np.asarray(value) for value in values)
+    shape = [1] * x.ndim
+    shape[attrs.axis] = -1
+    return np.where(x > 0, x, x * alpha.reshape(shape))
+
+
+PRELU = make_op(
+    "nn.prelu",
+    2,
+    _prelu_type,
+    _prelu,
+    attrs=PReluAttrs,
+    pattern=FusionPattern.BROADCAST,
+    doc="x where positive, else alpha[channel] * x",
+)
+
+
+def prelu(data: Expr, alpha: Expr, axis: int = 1) -> Call:
+    """`data` where positive, else `alpha` of its channel times it."""
+    return call(PRELU, (data, alpha), PReluAttrs(axis))
+
+
+OPS = BINARY + (WHERE, PRELU)

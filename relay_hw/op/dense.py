@@ -1,0 +1,225 @@
+"""Matrix products and bias: nn.dense, nn.matmul, nn.batch_matmul, nn.bias_add. Integers wrap around exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from relay_hw.errors import TypeCheckError
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Solver
+from relay_hw.ir.types import ANY, Dim, TensorType, Type
+from relay_hw.op.base import (
+    Array,
+    Attrs,
+    broadcast_shapes,
+    call,
+    check_axis,
+    expect,
+    make_op,
+    out_type,
+    rule,
+    same_dim,
+    show_shape,
+    tensor,
+)
+from relay_hw.op.base import (
+    matmul as product,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DenseAttrs(Attrs):
+    units: int | None
+    out_dtype: str | None = None
+
+
+def dense_relation(name: str, types: Sequence[Type], attrs: DenseAttrs, solver: Solver) -> TensorType | None:
+    """Type of data[..., k] times weight[units, k] transposed; fills in an unknown weight."""
+    data, weight = tensor(name, types, 0), tensor(name, types, 1)
+    if data is None:
+        return None
+    if not data.rank:
+        raise TypeCheckError(f"the data of {name} must have at least 1 axis, not be a scalar")
+    if weight is None and attrs.units is None:
+        return None
+    if weight is not None and weight.rank != 2:
+        raise TypeCheckError(f"the weight of {name} must have 2 axes (units, inputs), not {show_shape(weight.shape)}")
+    units: Dim = attrs.units if attrs.units is not None else weight.shape[0] if weight is not None else ANY
+    depth = data.shape[-1]
+    if weight is not None and not isinstance(depth, int):
+        depth = weight.shape[1]
+    dtype = data.dtype if weight is None else weight.dtype
+    expect(name, solver, "weight", types[1], TensorType((units, depth), dtype))
+    return TensorType(data.shape[:-1] + (units,), attrs.out_dtype or data.dtype)
+
+
+DENSE = make_op(
+    "nn.dense",
+    2,
+    lambda types, attrs, solver: dense_relation("nn.dense", types, attrs, solver),
+    lambda attrs, values, result: product(np.asarray(values[0]), np.asarray(values[1]).T, out_type(result).dtype),
+    attrs=DenseAttrs,
+    pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
+    doc="data times the transposed weight (units, inputs)",
+)
+
+
+def dense(data: Expr, weight: Expr, units: int | None = None, out_dtype: str | None = None) -> Call:
+    """`data`[..., k] times `weight`[units, k] transposed."""
+    return call(DENSE, (data, weight), DenseAttrs(units, out_dtype))
+
+
+@dataclass(frozen=True, slots=True)
+class MatmulAttrs(Attrs):
+    units: int | None
+    out_dtype: str | None = None
+    transpose_a: bool = False
+    transpose_b: bool = False
+
+    def __post_init__(self) -> None:
+        Attrs.__post_init__(self)
+        self._set(transpose_a=bool(self.transpose_a), transpose_b=bool(self.transpose_b))
+
+
+def _matmul_type(types: Sequence[Type], attrs: MatmulAttrs, solver: Solver) -> Type | None:
+    a, b = tensor("nn.matmul", types, 0), tensor("nn.matmul", types, 1)
+    if a is None or (b is None and attrs.units is None):
+        return None
+    if a.rank < 2 and attrs.transpose_a:
+        raise TypeCheckError(f"the first argument of nn.matmul must have 2 axes to be transposed, not {a.rank}")
+    lead, depth = (a.shape[:-2] + a.shape[-1:], a.shape[-2]) if attrs.transpose_a else (a.shape[:-1], a.shape[-1])
+    if b is not None and b.rank != 2:
+        raise TypeCheckError(f"the second argument of nn.matmul must have 2 axes, not {show_shape(b.shape)}")
+    units: Dim = attrs.units if attrs.units is not None else ANY
+    if b is not None:
+        units = units if attrs.units is not None else b.shape[0 if attrs.transpose_b else 1]
+        depth = depth if isinstance(depth, int) else b.shape[1 if attrs.transpose_b else 0]
+    wanted = TensorType((units, depth) if attrs.transpose_b else (depth, units), a.dtype if b is None else b.dtype)
+    expect("nn.matmul", solver, "second argument", types[1], wanted)
+    return TensorType(lead + (units,), attrs.out_dtype or a.dtype)
+
+
+def _swap(x: Array, transposed: bool) -> Array:
+    return np.swapaxes(x, -1, -2) if transposed else np.asarray(x)
+
+
+MATMUL = make_op(
+    "nn.matmul",
+    2,
+    _matmul_type,
+    lambda attrs, values, result: product(
+        _swap(values[0], attrs.transpose_a), _swap(values[1], attrs.transpose_b), out_type(result).dtype
+    ),
+    attrs=MatmulAttrs,
+    pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
+    doc="matrix product, each side transposed if asked",
+)
+
+
+def matmul(
+    tensor_a: Expr,
+    tensor_b: Expr,
+    units: int | None = None,
+    out_dtype: str | None = None,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+) -> Call:
+    """Matrix product of `tensor_a` and `tensor_b`."""
+    return call(MATMUL, (tensor_a, tensor_b), MatmulAttrs(units, out_dtype, transpose_a, transpose_b))
+
+
+@dataclass(frozen=True, slots=True)
+class BatchMatmulAttrs(Attrs):
+    out_dtype: str | None = None
+    transpose_a: bool = False
+    transpose_b: bool = False
+
+    def __post_init__(self) -> None:
+        Attrs.__post_init__(self)
+        self._set(transpose_a=bool(self.transpose_a), transpose_b=bool(self.transpose_b))
+
+
+def batch_matmul_type(name: str, attrs: BatchMatmulAttrs, a: TensorType, b: TensorType) -> TensorType:
+    """Type of the batched product. Raises TypeCheckError if the shapes do not fit."""
+    if a.rank != 3 or b.rank != 3:
+        raise TypeCheckError(
+            f"the arguments of {name} must have 3 axes, not {show_shape(a.shape)} and {show_shape(b.shape)}"
+        )
+    rows, depth_a = (a.shape[2], a.shape[1]) if attrs.transpose_a else (a.shape[1], a.shape[2])
+    columns, depth_b = (b.shape[1], b.shape[2]) if attrs.transpose_b else (b.shape[2], b.shape[1])
+    if not same_dim(depth_a, depth_b):
+        raise TypeCheckError(f"the inner sizes of {name} must be equal, not {depth_a} and {depth_b}")
+    batch = broadcast_shapes(name, (a.shape[:1], b.shape[:1]))
+    return TensorType((*batch, rows, columns), attrs.out_dtype or a.dtype)
+
+
+BATCH_MATMUL = make_op(
+    "nn.batch_matmul",
+    2,
+    rule("nn.batch_matmul", 2)(lambda attrs, a, b: batch_matmul_type("nn.batch_matmul", attrs, a, b)),
+    lambda attrs, values, result: product(
+        _swap(values[0], attrs.transpose_a), _swap(values[1], attrs.transpose_b), out_type(result).dtype
+    ),
+    attrs=BatchMatmulAttrs,
+    pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
+    doc="matrix products along the first axis",
+)
+
+
+def batch_matmul(
+    tensor_a: Expr,
+    tensor_b: Expr,
+    out_dtype: str | None = None,
+    transpose_a: bool = False,
+    transpose_b: bool = True,
+) -> Call:
+    """Matrix products along the first axis; the second side is transposed unless told otherwise, as in Relay."""
+    return call(BATCH_MATMUL, (tensor_a, tensor_b), BatchMatmulAttrs(out_dtype, transpose_a, transpose_b))
+
+
+@dataclass(frozen=True, slots=True)
+class BiasAddAttrs(Attrs):
+    axis: int = 1
+
+
+def _bias_add_type(types: Sequence[Type], attrs: BiasAddAttrs, solver: Solver) -> Type | None:
+    data = tensor("nn.bias_add", types, 0)
+    if data is None:
+        return None
+    axis = check_axis("nn.bias_add", attrs.axis, data.rank)
+    expect("nn.bias_add", solver, "bias", types[1], TensorType((data.shape[axis],), data.dtype))
+    return data
+
+
+def along(value: Array, axis: int, rank: int) -> Array:
+    """A vector reshaped so that it broadcasts along `axis`."""
+    shape = [1] * rank
+    shape[axis] = -1
+    return np.reshape(value, shape)
+
+
+def _bias_add(attrs: BiasAddAttrs, values: Sequence[Array], result: Type) -> Array:
+    x = np.asarray(values[0])
+    with np.errstate(over="ignore"):
+        return x + along(values[1], attrs.axis, x.ndim)
+
+
+BIAS_ADD = make_op(
+    "nn.bias_add",
+    2,
+    _bias_add_type,
+    _bias_add,
+    attrs=BiasAddAttrs,
+    pattern=FusionPattern.BROADCAST,
+    doc="a vector added along one axis",
+)
+
+
+def bias_add(data: Expr, bias: Expr, axis: int = 1) -> Call:
+    """`data` plus `bias` along `axis`."""
+    return call(BIAS_ADD, (data, bias), BiasAddAttrs(axis))
+
+
+OPS = (DENSE, MATMUL, BATCH_MATMUL, BIAS_ADD)

@@ -1,0 +1,223 @@
+"""Reductions over axes: sum, mean, max, argmax and their kin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any as AnyValue
+
+import numpy as np
+
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
+from relay_hw.ir.expr import Tuple as TupleExpr
+from relay_hw.ir.types import Dim, TensorType, Type
+from relay_hw.op import broadcast, elementwise
+from relay_hw.op.base import Array, Attrs, Ints, call, check_axes, divide_trunc, ints, make_op, out_type, rule, tensors
+
+Reducer = Callable[[Array, tuple[int, ...]], AnyValue]
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceAttrs(Attrs):
+    axis: tuple[int, ...] | None = None
+    keepdims: bool = False
+    exclude: bool = False
+
+    def __post_init__(self) -> None:
+        self._set(axis=ints(self.axis), keepdims=bool(self.keepdims), exclude=bool(self.exclude))
+
+
+@dataclass(frozen=True, slots=True)
+class ArgReduceAttrs(Attrs):
+    axis: tuple[int, ...] | None = None
+    keepdims: bool = False
+    select_last_index: bool = False
+    exclude: bool = False
+
+    def __post_init__(self) -> None:
+        self._set(axis=ints(self.axis), keepdims=bool(self.keepdims), exclude=bool(self.exclude))
+        self._set(select_last_index=bool(self.select_last_index))
+
+
+@dataclass(frozen=True, slots=True)
+class VarianceAttrs(Attrs):
+    axis: tuple[int, ...] | None = None
+    keepdims: bool = False
+    exclude: bool = False
+    unbiased: bool = False
+
+    def __post_init__(self) -> None:
+        self._set(axis=ints(self.axis), keepdims=bool(self.keepdims), exclude=bool(self.exclude))
+        self._set(unbiased=bool(self.unbiased))
+
+
+AnyReduce = ReduceAttrs | ArgReduceAttrs | VarianceAttrs
+
+
+def reduced_axes(name: str, attrs: AnyReduce, rank: int) -> tuple[int, ...]:
+    """The axes that go, in order; no axes means all, `exclude` means all others."""
+    if not attrs.axis:
+        return () if attrs.exclude and attrs.axis is not None else tuple(range(rank))
+    axes = check_axes(name, attrs.axis, rank)
+    return tuple(axis for axis in range(rank) if (axis in axes) != attrs.exclude)
+
+
+def _shape(name: str, attrs: AnyReduce, x: TensorType) -> tuple[Dim, ...]:
+    axes = reduced_axes(name, attrs, x.rank)
+    if attrs.keepdims:
+        return tuple(1 if axis in axes else dim for axis, dim in enumerate(x.shape))
+    return tuple(dim for axis, dim in enumerate(x.shape) if axis not in axes)
+
+
+def _reduce(name: str, function: Reducer, doc: str) -> Op:
+    @rule(name, 1)
+    def relation(attrs: ReduceAttrs, x: TensorType) -> Type:
+        return TensorType(_shape(name, attrs, x), x.dtype)
+
+    def meaning(attrs: ReduceAttrs, values: Sequence[Array], result: Type) -> Array:
+        x = np.asarray(values[0])
+        value = np.asarray(function(x, reduced_axes(name, attrs, x.ndim)))
+        shape = _shape(name, attrs, TensorType(x.shape, str(x.dtype)))
+        return value.astype(out_type(result).dtype, copy=False).reshape(shape)  # type: ignore[arg-type]
+
+    return make_op(name, 1, relation, meaning, attrs=ReduceAttrs, pattern=FusionPattern.COMM_REDUCE, doc=doc)
+
+
+def _mean(x: Array, axes: tuple[int, ...]) -> AnyValue:
+    if x.dtype.kind == "f":
+        return np.mean(x, axis=axes)
+    count = np.int64(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
+    return divide_trunc(np.sum(x, axis=axes, dtype=np.int64), count)  # type: ignore[arg-type]
+
+
+def _builder(op: Op) -> Callable[..., Call]:
+    def build(data: Expr, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False) -> Call:
+        return call(op, (data,), ReduceAttrs(ints(axis), keepdims, exclude))
+
+    build.__doc__ = op.doc
+    build.__name__ = op.name
+    return build
+
+
+_ALL = _reduce("all", lambda x, axes: np.all(x, axis=axes), "true where all are true")
+_ANY = _reduce("any", lambda x, axes: np.any(x, axis=axes), "true where one is true")
+_MAX = _reduce("max", lambda x, axes: np.max(x, axis=axes), "the largest")
+_MEAN = _reduce("mean", _mean, "the mean; of integers toward zero")
+_MIN = _reduce("min", lambda x, axes: np.min(x, axis=axes), "the smallest")
+_PROD = _reduce("prod", lambda x, axes: np.prod(x, axis=axes, dtype=x.dtype), "the product")
+_SUM = _reduce("sum", lambda x, axes: np.sum(x, axis=axes, dtype=x.dtype), "the sum")
+all = _builder(_ALL)
+any = _builder(_ANY)
+max = _builder(_MAX)
+mean = _builder(_MEAN)
+min = _builder(_MIN)
+prod = _builder(_PROD)
+sum = _builder(_SUM)
+
+
+def _arg(name: str, function: Callable[..., AnyValue], doc: str) -> Op:
+    @rule(name, 1)
+    def relation(attrs: ArgReduceAttrs, x: TensorType) -> Type:
+        return TensorType(_shape(name, attrs, x), "int32")
+
+    def meaning(attrs: ArgReduceAttrs, values: Sequence[Array], result: Type) -> Array:
+        x = np.asarray(values[0])
+        axes = reduced_axes(name, attrs, x.ndim)
+        kept = [axis for axis in range(x.ndim) if axis not in axes]
+        flat = x.transpose(*kept, *axes).reshape(*(x.shape[axis] for axis in kept), -1)
+        last = flat.shape[-1] - 1
+        index = last - function(flat[..., ::-1], axis=-1) if attrs.select_last_index else function(flat, axis=-1)
+        shape = _shape(name, attrs, TensorType(x.shape))
+        return np.asarray(index).astype(np.int32).reshape(shape)  # type: ignore[arg-type]
+
+    return make_op(name, 1, relation, meaning, attrs=ArgReduceAttrs, pattern=FusionPattern.COMM_REDUCE, doc=doc)
+
+
+ARGMAX = _arg("argmax", np.argmax, "index of the largest; the first of equals unless select_last_index")
+ARGMIN = _arg("argmin", np.argmin, "index of the smallest; the first of equals unless select_last_index")
+
+
+def argmax(
+    data: Expr,
+    axis: Ints | None = None,
+    keepdims: bool = False,
+    exclude: bool = False,
+    select_last_index: bool = False,
+) -> Call:
+    """int32 index of the largest element."""
+    return call(ARGMAX, (data,), ArgReduceAttrs(ints(axis), keepdims, select_last_index, exclude))
+
+
+def argmin(
+    data: Expr,
+    axis: Ints | None = None,
+    keepdims: bool = False,
+    exclude: bool = False,
+    select_last_index: bool = False,
+) -> Call:
+    """int32 index of the smallest element."""
+    return call(ARGMIN, (data,), ArgReduceAttrs(ints(axis), keepdims, select_last_index, exclude))
+
+
+def _variance_type(types: AnyValue, attrs: VarianceAttrs, solver: AnyValue) -> Type | None:
+    known = tensors("variance", types, 2)
+    return None if known is None else TensorType(_shape("variance", attrs, known[0]), known[0].dtype)
+
+
+def _variance(attrs: VarianceAttrs, values: Sequence[Array], result: Type) -> Array:
+    x, center = (np.asarray(value) for value in values)
+    axes = reduced_axes("variance", attrs, x.ndim)
+    count = int(np.prod([x.shape[axis] for axis in axes])) - attrs.unbiased
+    total = np.sum(np.square(x - center), axis=axes, dtype=x.dtype)
+    shape = _shape("variance", attrs, TensorType(x.shape))
+    return np.asarray(total / x.dtype.type(count)).astype(x.dtype).reshape(shape)  # type: ignore[arg-type]
+
+
+VARIANCE = make_op(
+    "variance",
+    2,
+    _variance_type,
+    _variance,
+    attrs=VarianceAttrs,
+    pattern=FusionPattern.COMM_REDUCE,
+    doc="mean of (x - mean)**2; the second argument is the mean with its axes kept",
+)
+
+
+def variance(
+    data: Expr,
+    axis: Ints | None = None,
+    keepdims: bool = False,
+    exclude: bool = False,
+    unbiased: bool = False,
+    with_mean: Expr | None = None,
+) -> Call:
+    """Variance of `data`; `unbiased` divides by one less."""
+    center = mean(data, axis, True, exclude) if with_mean is None else with_mean
+    return call(VARIANCE, (data, center), VarianceAttrs(ints(axis), keepdims, exclude, unbiased))
+
+
+def std(
+    data: Expr, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False
+) -> Call:
+    """Standard deviation of `data`."""
+    return elementwise.sqrt(variance(data, axis, keepdims, exclude, unbiased))
+
+
+def mean_variance(
+    data: Expr, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False
+) -> TupleExpr:
+    """The pair (mean, variance)."""
+    center = mean(data, axis, True, exclude)
+    spread = variance(data, axis, keepdims, exclude, unbiased, center)
+    return TupleExpr((center if keepdims else mean(data, axis, keepdims, exclude), spread))
+
+
+def logsumexp(data: Expr, axis: Ints | None = None, keepdims: bool = False) -> Call:
+    """log(sum(exp(data))) without overflow."""
+    top = max(data, axis, True)
+    total = sum(elementwise.exp(broadcast.subtract(data, top)), axis, keepdims)
+    return broadcast.add(elementwise.log(total), top if keepdims else max(data, axis, False))
+
+
+OPS = (_ALL, _ANY, _MAX, _MEAN, _MIN, _PROD, _SUM, ARGMAX, ARGMIN, VARIANCE)
