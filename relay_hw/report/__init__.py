@@ -1,0 +1,31 @@
+"""Reports for people: text tables, `report.json` and a self-contained `report.html`."""
+
+from __future__ import annotations
+
+import json
+
+from relay_hw.report.html import render_html
+from relay_hw.report.model import LayerRow, Report, layer_json, profile_json, report_json, utilisation
+from relay_hw.report.text import layer_table, number, percent, summary, table
+
+__all__ = [
+    "LayerRow",
+    "Report",
+    "layer_json",
+    "layer_table",
+    "number",
+    "percent",
+    "profile_json",
+    "render_html",
+    "report_files",
+    "report_json",
+    "summary",
+    "table",
+    "utilisation",
+]
+
+
+def report_files(report: Report) -> dict[str, bytes]:
+    """Contents of `report.json` and `report.html`; the same report gives the same bytes."""
+    data = json.dumps(report_json(report), indent=1, sort_keys=True) + "\n"
+    return {"report.json": data.encode(), "report.html": render_html(report).encode()}
