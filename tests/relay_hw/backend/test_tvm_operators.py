@@ -24,6 +24,11 @@ Build = Callable[..., Expr]
 Types = Sequence[tuple[tuple[int, ...], str]]
 
 
+def conv(x: Expr, weight: Constant, **attrs: Any) -> Expr:
+    """A convolution whose channels and kernel are those of its weight."""
+    return op.nn.conv2d(x, weight, channels=weight.data.shape[0], kernel_size=weight.data.shape[2:], **attrs)
+
+
 def const(shape: Sequence[int], dtype: str = "float32", low: int = -9, high: int = 9) -> Constant:
     values = RNG.integers(low, high + 1, shape)
     return Constant(np.asarray(values, dtype))
@@ -69,49 +74,24 @@ CASES: dict[str, tuple[Types, Build]] = {
         [((2, 3, 5), "float32"), ((2, 4, 5), "float32")],
         lambda a, b: op.nn.batch_matmul(a, b, transpose_b=True),
     ),
-    "conv2d": (
-        [IMAGE],
-        lambda x: op.nn.conv2d(x, const((10, 6, 3, 3)), padding=(1, 1), channels=10, kernel_size=(3, 3)),
-    ),
+    "conv2d": ([IMAGE], lambda x: conv(x, const((10, 6, 3, 3)), padding=(1, 1))),
     "conv2d_odd": (
         [IMAGE],
-        lambda x: op.nn.conv2d(
-            x,
-            const((5, 6, 2, 3)),
-            strides=(2, 1),
-            padding=(1, 0, 2, 1),
-            dilation=(1, 2),
-            channels=5,
-            kernel_size=(2, 3),
-        ),
+        lambda x: conv(x, const((5, 6, 2, 3)), strides=(2, 1), padding=(1, 0, 2, 1), dilation=(1, 2)),
     ),
     "conv2d_i8": (
         [BYTES],
-        lambda x: op.nn.conv2d(
-            x,
-            const((20, 6, 3, 3), "int8", -128, 127),
-            padding=(1, 1),
-            channels=20,
-            kernel_size=(3, 3),
-            out_dtype="int32",
-        ),
+        lambda x: conv(x, const((20, 6, 3, 3), "int8", -128, 127), padding=(1, 1), out_dtype="int32"),
     ),
     "conv2d_bias_relu": (
         [IMAGE],
-        lambda x: op.nn.relu(
-            op.nn.bias_add(op.nn.conv2d(x, const((16, 6, 3, 3)), channels=16, kernel_size=(3, 3)), const((16,)))
-        ),
+        lambda x: op.nn.relu(op.nn.bias_add(conv(x, const((16, 6, 3, 3))), const((16,)))),
     ),
-    "conv2d_one_pixel": ([IMAGE], lambda x: op.nn.conv2d(x, const((3, 6, 9, 11)), channels=3, kernel_size=(9, 11))),
-    "conv2d_groups": (
-        [IMAGE],
-        lambda x: op.nn.conv2d(x, const((9, 2, 3, 3)), groups=3, padding=(1, 1), channels=9, kernel_size=(3, 3)),
-    ),
+    "conv2d_one_pixel": ([IMAGE], lambda x: conv(x, const((3, 6, 9, 11)))),
+    "conv2d_groups": ([IMAGE], lambda x: conv(x, const((9, 2, 3, 3)), groups=3, padding=(1, 1))),
     "conv2d_depthwise_i8": (
         [BYTES],
-        lambda x: op.nn.conv2d(
-            x, const((6, 1, 3, 3), "int8", -128, 127), groups=6, channels=6, kernel_size=(3, 3), out_dtype="int32"
-        ),
+        lambda x: conv(x, const((6, 1, 3, 3), "int8", -128, 127), groups=6, out_dtype="int32"),
     ),
     "conv2d_weight_computed": (
         [IMAGE, ((4, 6, 3, 3), "float32")],
@@ -163,10 +143,16 @@ for _rounding in ("half_up", "half_even", "half_away", "floor"):
     CASES[f"requantize_{_rounding}"] = (
         [((1, 6, 40, 11), "int32")],
         lambda x, rounding=_rounding: op.accel.requantize(
-            x, const((6,), "int32", -(2**31), 2**31 - 1), (2**31 - 1, 1, 5, 3 << 20, 1 << 30, 77), (31, 0, 1, 43, 62, 30),
-            zero_point=-5, rounding=rounding, a_min=-120, a_max=99,
+            x,
+            const((6,), "int32", -(2**31), 2**31 - 1),
+            (2**31 - 1, 1, 5, 3 << 20, 1 << 30, 77),
+            (31, 0, 1, 43, 62, 30),
+            zero_point=-5,
+            rounding=rounding,
+            a_min=-120,
+            a_max=99,
         ),
-    )  # fmt: skip
+    )
 
 # These keep their numpy meaning: Relax has none, or another one.
 NUMPY: dict[str, tuple[Types, Build]] = {
@@ -179,7 +165,7 @@ NUMPY: dict[str, tuple[Types, Build]] = {
     "cast_f_i8": ([VECTOR], lambda x: op.cast(x, "int8")),
     "conv2d_i8_narrow": (
         [BYTES],
-        lambda x: op.nn.conv2d(x, const((2, 6, 1, 1), "int8"), channels=2, kernel_size=(1, 1), out_dtype="int16"),
+        lambda x: conv(x, const((2, 6, 1, 1), "int8"), out_dtype="int16"),
     ),
     "quantize": ([VECTOR], lambda x: op.qnn.quantize(x, const((), low=1), const((), "int32"))),
     "split_tuple": ([((4, 6), "float32")], lambda x: op.split(op.round(x), 2, axis=1)),
