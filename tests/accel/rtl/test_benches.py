@@ -56,6 +56,22 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
         "bench_load_data",
         ({"AXI_DATA_BITS": 64, "BEATS_W": 20, "FOLLOW_W": 163}, {"AXI_DATA_BITS": 256, "BEATS_W": 18, "FOLLOW_W": 161}),
     ),
+    "vta_alu_lane": ("bench_alu_lane", ({},)),
+    "vta_alu_mul": (
+        "bench_alu_mul",
+        ({"BLOCK_OUT": 4, "OUT_LANES": 2}, {"BLOCK_OUT": 16, "OUT_LANES": 4}, {"BLOCK_OUT": 4, "OUT_LANES": 4}),
+    ),
+    "vta_dot": ("bench_dot", ({"BLOCK_IN": 4}, {"BLOCK_IN": 16})),
+    "vta_requant_lane": ("bench_requant_lane", ({"MULTIPLIER_BITS": 31}, {"MULTIPLIER_BITS": 16})),
+    "vta_uop_walk": ("bench_uop_walk", ({"MUL_SLOTS": 2}, {"MUL_SLOTS": 1})),
+    "vta_output_walk": (
+        "bench_output_walk",
+        ({"ACC_DEPTH": 1024, "OUT_DEPTH": 512, "PRM_DEPTH": 64, "GROUPS": 2}, {"GROUPS": 1}),
+    ),
+    "vta_update": (
+        "bench_update",
+        ({"BLOCK_OUT": 4, "OUT_LANES": 2, "SUM_W": 18}, {"BLOCK_OUT": 4, "OUT_LANES": 4, "SUM_W": 20}),
+    ),
 }
 
 CASES = [(module, bench, shape) for module, (bench, shapes) in BENCHES.items() for shape in shapes]
