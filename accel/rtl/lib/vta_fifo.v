@@ -1,0 +1,69 @@
+// First-in first-out queue with registered occupancy.
+// Contract: push_i only while !full_o, pop_i only while valid_o; data_o is the oldest entry while valid_o.
+// Latency: an entry pushed at an edge is visible after that edge.  Throughput: one push and one pop a cycle.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module vta_fifo #(
+    // Payload width in bits, at least 1
+    parameter WIDTH = 8,
+    // Entries, at least 1
+    parameter DEPTH = 2
+) (
+    input  wire             clk_i,
+    input  wire             rst_ni,
+    // write side
+    input  wire             push_i,
+    input  wire [WIDTH-1:0] data_i,
+    output wire             full_o,
+    // read side
+    output wire             valid_o,
+    output wire [WIDTH-1:0] data_o,
+    input  wire             pop_i
+);
+  generate
+    if (WIDTH < 1 || DEPTH < 1) begin : g_param_check
+      ERROR_fifo_WIDTH_and_DEPTH_must_be_at_least_1 u_param_error ();
+    end
+  endgenerate
+
+  localparam ADDR_W = (DEPTH > 1) ? $clog2(DEPTH) : 1;
+  localparam COUNT_W = $clog2(DEPTH + 1);
+  localparam [31:0] LAST = DEPTH - 1;
+  localparam [31:0] FULL = DEPTH;
+
+  reg  [ ADDR_W-1:0] read_q;
+  reg  [ ADDR_W-1:0] write_q;
+  reg  [COUNT_W-1:0] count_q;
+
+  assign full_o  = count_q == FULL[COUNT_W-1:0];
+  assign valid_o = count_q != {COUNT_W{1'b0}};
+
+  always @(posedge clk_i)
+    if (!rst_ni) begin
+      read_q  <= {ADDR_W{1'b0}};
+      write_q <= {ADDR_W{1'b0}};
+      count_q <= {COUNT_W{1'b0}};
+    end else begin
+      if (push_i) write_q <= (write_q == LAST[ADDR_W-1:0]) ? {ADDR_W{1'b0}} : write_q + 1'b1;
+      if (pop_i) read_q <= (read_q == LAST[ADDR_W-1:0]) ? {ADDR_W{1'b0}} : read_q + 1'b1;
+      if (push_i && !pop_i) count_q <= count_q + 1'b1;
+      else if (pop_i && !push_i) count_q <= count_q - 1'b1;
+    end
+
+  vta_ram_async #(
+      .WIDTH (WIDTH),
+      .DEPTH (DEPTH),
+      .ADDR_W(ADDR_W)
+  ) u_ram (
+      .clk_i  (clk_i),
+      .we_i   (push_i),
+      .waddr_i(write_q),
+      .wdata_i(data_i),
+      .raddr_i(read_q),
+      .rdata_o(data_o)
+  );
+endmodule
+
+`resetall

@@ -1,0 +1,68 @@
+// Memory that is written one bus beat at a time and read one element at a time.
+// Contract: rows are as wide as the wider of beat and element; a read in the cycle of a write to the same row
+// returns the old row; elem_o holds while re_i is low.  Addresses outside the memory are the user's error.
+// Latency: elem_o is valid after the edge that samples re_i.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module vta_ram_beat #(
+    // Width of a beat in bits, a power of two
+    parameter BEAT_W      = 64,
+    // Width of an element in bits, a power of two
+    parameter ELEM_W      = 64,
+    // Elements, a power of two; at least one row
+    parameter DEPTH       = 64,
+    // Width of the beat address in bits
+    parameter BEAT_ADDR_W = 20
+) (
+    input  wire                   clk_i,
+    // write port: beats
+    input  wire                   we_i,
+    input  wire [BEAT_ADDR_W-1:0] waddr_i,
+    input  wire [     BEAT_W-1:0] wdata_i,
+    // read port: elements
+    input  wire                   re_i,
+    input  wire [           15:0] raddr_i,
+    output wire [     ELEM_W-1:0] elem_o
+);
+  localparam ROW_W = (ELEM_W > BEAT_W) ? ELEM_W : BEAT_W;
+  localparam ROWS = DEPTH / (ROW_W / ELEM_W);
+  localparam ADDR_W = (ROWS > 1) ? $clog2(ROWS) : 1;
+  localparam BEATS = ROW_W / BEAT_W;
+  localparam ELEMS = ROW_W / ELEM_W;
+  localparam BEATS_LOG = $clog2(BEATS);
+  localparam ELEMS_LOG = $clog2(ELEMS);
+  localparam [BEAT_ADDR_W-1:0] BEAT_MASK = BEATS[BEAT_ADDR_W-1:0] - 1'b1;
+
+  reg  [      ROW_W-1:0] mem_q                                                      [0:ROWS-1];
+  reg  [      ROW_W-1:0] row_q;
+
+  wire [BEAT_ADDR_W-1:0] write_row = waddr_i >> BEATS_LOG;
+  wire [BEAT_ADDR_W-1:0] write_col = waddr_i & BEAT_MASK;
+  wire [           15:0] read_row = raddr_i >> ELEMS_LOG;
+
+  genvar col;
+  generate
+    for (col = 0; col < BEATS; col = col + 1) begin : g_col
+      localparam [31:0] COL = col;
+      always @(posedge clk_i)
+        if (we_i && write_col == COL[BEAT_ADDR_W-1:0])
+          mem_q[write_row[ADDR_W-1:0]][col*BEAT_W+:BEAT_W] <= wdata_i;
+    end
+
+    if (ELEMS > 1) begin : g_select
+      reg [ELEMS_LOG-1:0] elem_q;
+      always @(posedge clk_i) if (re_i) elem_q <= raddr_i[ELEMS_LOG-1:0];
+      assign elem_o = row_q[elem_q*ELEM_W+:ELEM_W];
+    end else begin : g_whole
+      assign elem_o = row_q;
+    end
+  endgenerate
+
+  always @(posedge clk_i) if (re_i) row_q <= mem_q[read_row[ADDR_W-1:0]];
+
+  wire unused = &{1'b0, write_row, read_row};
+endmodule
+
+`resetall

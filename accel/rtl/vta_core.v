@@ -1,0 +1,664 @@
+// The core: fetch, dispatcher, four queues, semaphores, four units, scratchpads, and the two sides of the AXI master.
+// Contract: reset clears all control state, not the scratchpads.  stop_i (a fault or an abort): nothing new starts,
+// bursts that were begun end; drained_o tells when none is left.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "vta_isa.vh"
+
+module vta_core #(
+    // Inputs of a dot product: 4 to 64, a power of two (as every size but MULTIPLIER_BITS)
+    parameter BLOCK_IN          = 4,
+    // Output lanes: 4 to 64
+    parameter BLOCK_OUT         = 4,
+    // Entries of the scratchpads: 8 to 65536
+    parameter INP_DEPTH         = 1024,
+    parameter WGT_DEPTH         = 1024,
+    parameter ACC_DEPTH         = 1024,
+    // Accumulator banks: 1 to 16, at least 8 entries each
+    parameter ACC_BANKS         = 4,
+    parameter OUT_DEPTH         = 1024,
+    parameter UOP_DEPTH         = 512,
+    parameter PRM_DEPTH         = 64,
+    // Lanes of the output stage: 1 to BLOCK_OUT
+    parameter OUT_LANES         = 2,
+    // Bits of a multiplier without its sign: 8 to 31
+    parameter MULTIPLIER_BITS   = 31,
+    // Bus width in bits: 64 to 256
+    parameter AXI_DATA_BITS     = 64,
+    // Longest burst: 1 to 64 beats, at most 4096 bytes
+    parameter BURST_BEATS       = 64,
+    // Bursts in flight: 1 to 64
+    parameter READ_OUTSTANDING  = 16,
+    parameter WRITE_OUTSTANDING = 16,
+    // Instructions in each queue: 2 to 64
+    parameter QUEUE_DEPTH       = 8,
+    // Performance counters
+    parameter COUNTERS          = 18
+) (
+    input  wire                     clk_i,
+    input  wire                     rst_ni,
+    // control and status
+    input  wire                     run_i,
+    input  wire                     stop_i,
+    input  wire [             31:0] window_base_i,
+    input  wire [             31:0] window_bytes_i,
+    input  wire [             31:0] program_i,
+    input  wire [             31:0] count_i,
+    input  wire                     watchdog_i,
+    output wire                     done_o,
+    output wire                     drained_o,
+    output wire                     fault_o,
+    output wire [              7:0] fault_code_o,
+    output wire [             31:0] fault_index_o,
+    output wire [  COUNTERS*32-1:0] counters_o,
+    // AXI4 master without its constant signals
+    output wire [             31:0] m_axi_awaddr,
+    output wire [              7:0] m_axi_awlen,
+    output wire                     m_axi_awvalid,
+    input  wire                     m_axi_awready,
+    output wire [AXI_DATA_BITS-1:0] m_axi_wdata,
+    output wire                     m_axi_wlast,
+    output wire                     m_axi_wvalid,
+    input  wire                     m_axi_wready,
+    input  wire                     m_axi_berror,
+    input  wire                     m_axi_bvalid,
+    output wire                     m_axi_bready,
+    output wire [             31:0] m_axi_araddr,
+    output wire [              7:0] m_axi_arlen,
+    output wire                     m_axi_arvalid,
+    input  wire                     m_axi_arready,
+    input  wire [AXI_DATA_BITS-1:0] m_axi_rdata,
+    input  wire                     m_axi_rerror,
+    input  wire                     m_axi_rlast,
+    input  wire                     m_axi_rvalid,
+    output wire                     m_axi_rready
+);
+  localparam BUS = AXI_DATA_BITS / 8;
+  localparam GROUPS = BLOCK_OUT / OUT_LANES;
+  // beats of the largest scratchpad give the width of beat counts and beat addresses
+  localparam INP_BEATS = INP_DEPTH * BLOCK_IN / BUS;
+  localparam WGT_BEATS = WGT_DEPTH / BUS * BLOCK_IN * BLOCK_OUT;
+  localparam ACC_BEATS = ACC_DEPTH * BLOCK_OUT * 4 / BUS;
+  localparam PRM_BEATS = PRM_DEPTH * BLOCK_OUT * `VTA_PRM_LANE_BYTES / BUS;
+  localparam MAX_1 = (INP_BEATS > WGT_BEATS) ? INP_BEATS : WGT_BEATS;
+  localparam MAX_2 = (ACC_BEATS > PRM_BEATS) ? ACC_BEATS : PRM_BEATS;
+  localparam MAX_BEATS = (MAX_1 > MAX_2) ? MAX_1 : MAX_2;
+  localparam BEATS_W = (MAX_BEATS > 131072) ? $clog2(MAX_BEATS) + 1 : 18;
+  localparam COMPUTE_W = 256 + 32;
+  localparam DMA_W = COMPUTE_W + 3 * BEATS_W;
+
+  // queues and semaphores: bit 0 LOAD, 1 COMPUTE, 2 OUTPUT, 3 STORE
+  wire [3:0] push;
+  wire [3:0] full;
+  wire [3:0] head;
+  wire [3:0] want;
+  wire [3:0] start;
+  wire [3:0] give;
+  wire [3:0] idle;
+  wire [63:0] set;
+  wire [127:0] done_index;
+
+  wire [255:0] dispatch_insn;
+  wire [31:0] dispatch_index;
+  wire [BEATS_W-1:0] dispatch_row, dispatch_all, dispatch_first;
+  wire [255:0] load_insn, compute_insn, output_insn, store_insn;
+  wire [31:0] load_index, compute_index, output_index, store_index;
+  wire [BEATS_W-1:0] load_row, load_all, load_first, store_row, store_all, store_first;
+
+  // faults: the sources in the order of vta_fault's bits
+  localparam SOURCES = 16;
+  wire dispatch_fault, fetch_range, fetch_error, load_range, load_error;
+  wire compute_fault, output_fault, store_range, store_error, overflow, clash_read;
+  wire [2:0] clash_write;
+  wire [7:0] dispatch_code;
+  wire [31:0] fetch_range_index, fetch_error_index, load_range_index, load_error_index;
+  wire [31:0] compute_fault_index, compute_read_index, output_read_index, store_range_index, overflow_index;
+
+  vta_fault #(
+      .SOURCES(SOURCES)
+  ) u_fault (
+      .clk_i(clk_i),
+      .rst_ni(rst_ni),
+      .run_i(run_i),
+      .valid_i({
+        watchdog_i,
+        clash_write[2], clash_write[1], clash_write[0], clash_read, clash_read,
+        overflow,
+        store_error, store_range,
+        output_fault,
+        compute_fault,
+        load_error, load_range,
+        fetch_error, fetch_range,
+        dispatch_fault
+      }),
+      .code_i({
+        `VTA_FAULT_WATCHDOG,
+        {5{`VTA_FAULT_ACC_BANK}},
+        `VTA_FAULT_TOKEN_OVERFLOW,
+        `VTA_FAULT_AXI_WRITE, `VTA_FAULT_DRAM_RANGE,
+        `VTA_FAULT_SRAM_RANGE,
+        `VTA_FAULT_SRAM_RANGE,
+        `VTA_FAULT_AXI_READ, `VTA_FAULT_DRAM_RANGE,
+        `VTA_FAULT_AXI_READ, `VTA_FAULT_DRAM_RANGE,
+        dispatch_code
+      }),
+      .index_i({
+        dispatch_index,
+        done_index[0*32+:32], done_index[2*32+:32], done_index[1*32+:32], output_read_index, compute_read_index,
+        overflow_index,
+        done_index[3*32+:32], store_range_index,
+        output_read_index,
+        compute_fault_index,
+        load_error_index, load_range_index,
+        fetch_error_index, fetch_range_index,
+        dispatch_index
+      }),
+      .fault_o(fault_o),
+      .code_o(fault_code_o),
+      .index_o(fault_index_o)
+  );
+
+  // instructions
+  wire fetch_valid, fetch_ready, fetch_beat, insn_valid, insn_pop, dispatched;
+  wire [31:0] fetch_offset;
+  wire [6:0] fetch_beats;
+  wire [255:0] insn;
+
+  vta_fetch #(
+      .AXI_DATA_BITS(AXI_DATA_BITS),
+      .BURST_BEATS  (BURST_BEATS)
+  ) u_fetch (
+      .clk_i         (clk_i),
+      .rst_ni        (rst_ni),
+      .run_i         (run_i),
+      .window_bytes_i(window_bytes_i),
+      .program_i     (program_i),
+      .count_i       (count_i),
+      .req_valid_o   (fetch_valid),
+      .req_offset_o  (fetch_offset),
+      .req_beats_o   (fetch_beats),
+      .req_ready_i   (fetch_ready),
+      .beat_i        (fetch_beat),
+      .data_i        (m_axi_rdata),
+      .error_i       (m_axi_rerror),
+      .insn_valid_o  (insn_valid),
+      .insn_o        (insn),
+      .insn_pop_i    (insn_pop),
+      .range_fault_o (fetch_range),
+      .range_index_o (fetch_range_index),
+      .error_fault_o (fetch_error),
+      .error_index_o (fetch_error_index)
+  );
+
+  wire quiet = &idle && ~|head;
+
+  vta_dispatch #(
+      .BLOCK_IN     (BLOCK_IN),
+      .BLOCK_OUT    (BLOCK_OUT),
+      .INP_DEPTH    (INP_DEPTH),
+      .WGT_DEPTH    (WGT_DEPTH),
+      .ACC_DEPTH    (ACC_DEPTH),
+      .OUT_DEPTH    (OUT_DEPTH),
+      .UOP_DEPTH    (UOP_DEPTH),
+      .PRM_DEPTH    (PRM_DEPTH),
+      .AXI_DATA_BITS(AXI_DATA_BITS),
+      .BEATS_W      (BEATS_W)
+  ) u_dispatch (
+      .clk_i       (clk_i),
+      .rst_ni      (rst_ni),
+      .run_i       (run_i),
+      .count_i     (count_i),
+      .insn_valid_i(insn_valid),
+      .insn_i      (insn),
+      .insn_pop_o  (insn_pop),
+      .push_o      (push),
+      .full_i      (full),
+      .insn_o      (dispatch_insn),
+      .index_o     (dispatch_index),
+      .row_beats_o (dispatch_row),
+      .all_beats_o (dispatch_all),
+      .first_beat_o(dispatch_first),
+      .quiet_i     (quiet),
+      .done_o      (done_o),
+      .dispatched_o(dispatched),
+      .fault_o     (dispatch_fault),
+      .code_o      (dispatch_code)
+  );
+
+  vta_fifo #(
+      .WIDTH(DMA_W),
+      .DEPTH(QUEUE_DEPTH)
+  ) u_load_queue (
+      .clk_i  (clk_i),
+      .rst_ni (rst_ni),
+      .push_i (push[0]),
+      .data_i ({dispatch_first, dispatch_all, dispatch_row, dispatch_index, dispatch_insn}),
+      .full_o (full[0]),
+      .valid_o(head[0]),
+      .data_o ({load_first, load_all, load_row, load_index, load_insn}),
+      .pop_i  (start[0])
+  );
+
+  vta_fifo #(
+      .WIDTH(COMPUTE_W),
+      .DEPTH(QUEUE_DEPTH)
+  ) u_compute_queue (
+      .clk_i  (clk_i),
+      .rst_ni (rst_ni),
+      .push_i (push[1]),
+      .data_i ({dispatch_index, dispatch_insn}),
+      .full_o (full[1]),
+      .valid_o(head[1]),
+      .data_o ({compute_index, compute_insn}),
+      .pop_i  (start[1])
+  );
+
+  vta_fifo #(
+      .WIDTH(COMPUTE_W),
+      .DEPTH(QUEUE_DEPTH)
+  ) u_output_queue (
+      .clk_i  (clk_i),
+      .rst_ni (rst_ni),
+      .push_i (push[2]),
+      .data_i ({dispatch_index, dispatch_insn}),
+      .full_o (full[2]),
+      .valid_o(head[2]),
+      .data_o ({output_index, output_insn}),
+      .pop_i  (start[2])
+  );
+
+  vta_fifo #(
+      .WIDTH(DMA_W),
+      .DEPTH(QUEUE_DEPTH)
+  ) u_store_queue (
+      .clk_i  (clk_i),
+      .rst_ni (rst_ni),
+      .push_i (push[3]),
+      .data_i ({dispatch_first, dispatch_all, dispatch_row, dispatch_index, dispatch_insn}),
+      .full_o (full[3]),
+      .valid_o(head[3]),
+      .data_o ({store_first, store_all, store_row, store_index, store_insn}),
+      .pop_i  (start[3])
+  );
+
+  vta_sems u_sems (
+      .clk_i           (clk_i),
+      .rst_ni          (rst_ni),
+      .run_i           (run_i),
+      .want_i          (want),
+      .wait_i          ({
+        store_insn[`VTA_INSN_WAIT], output_insn[`VTA_INSN_WAIT], compute_insn[`VTA_INSN_WAIT], load_insn[`VTA_INSN_WAIT]
+      }),
+      .grant_o         (start),
+      .give_i          (give),
+      .set_i           (set),
+      .index_i         (done_index),
+      .overflow_o      (overflow),
+      .overflow_index_o(overflow_index)
+  );
+
+  // LOAD and the read side of the bus
+  wire load_valid, load_ready, load_want_beat, load_beat, load_expand, read_idle;
+  wire [31:0] load_offset;
+  wire [6:0] load_beats;
+  wire [15:0] load_we;
+  wire [BEATS_W-1:0] load_waddr;
+  wire [AXI_DATA_BITS-1:0] load_wdata;
+
+  vta_load #(
+      .AXI_DATA_BITS   (AXI_DATA_BITS),
+      .BURST_BEATS     (BURST_BEATS),
+      .READ_OUTSTANDING(READ_OUTSTANDING),
+      .BEATS_W         (BEATS_W)
+  ) u_load (
+      .clk_i         (clk_i),
+      .rst_ni        (rst_ni),
+      .stop_i        (stop_i),
+      .window_bytes_i(window_bytes_i),
+      .head_valid_i  (head[0]),
+      .insn_i        (load_insn),
+      .index_i       (load_index),
+      .row_beats_i   (load_row),
+      .all_beats_i   (load_all),
+      .first_beat_i  (load_first),
+      .want_o        (want[0]),
+      .start_i       (start[0]),
+      .req_valid_o   (load_valid),
+      .req_offset_o  (load_offset),
+      .req_beats_o   (load_beats),
+      .req_ready_i   (load_ready),
+      .beat_want_o   (load_want_beat),
+      .beat_i        (load_beat),
+      .data_i        (m_axi_rdata),
+      .error_i       (m_axi_rerror),
+      .we_o          (load_we),
+      .expand_o      (load_expand),
+      .waddr_o       (load_waddr),
+      .wdata_o       (load_wdata),
+      .give_o        (give[0]),
+      .set_o         (set[0*16+:16]),
+      .done_index_o  (done_index[0*32+:32]),
+      .idle_o        (idle[0]),
+      .range_fault_o (load_range),
+      .range_index_o (load_range_index),
+      .error_fault_o (load_error),
+      .error_index_o (load_error_index)
+  );
+
+  vta_read_arb #(
+      .AXI_DATA_BITS   (AXI_DATA_BITS),
+      .READ_OUTSTANDING(READ_OUTSTANDING)
+  ) u_read_arb (
+      .clk_i         (clk_i),
+      .rst_ni        (rst_ni),
+      .stop_i        (stop_i),
+      .window_base_i (window_base_i),
+      .fetch_valid_i (fetch_valid),
+      .fetch_offset_i(fetch_offset),
+      .fetch_beats_i (fetch_beats),
+      .fetch_ready_o (fetch_ready),
+      .load_valid_i  (load_valid),
+      .load_offset_i (load_offset),
+      .load_beats_i  (load_beats),
+      .load_ready_o  (load_ready),
+      .fetch_beat_o  (fetch_beat),
+      .load_want_i   (load_want_beat),
+      .load_beat_o   (load_beat),
+      .idle_o        (read_idle),
+      .m_axi_araddr  (m_axi_araddr),
+      .m_axi_arlen   (m_axi_arlen),
+      .m_axi_arvalid (m_axi_arvalid),
+      .m_axi_arready (m_axi_arready),
+      .m_axi_rlast   (m_axi_rlast),
+      .m_axi_rvalid  (m_axi_rvalid),
+      .m_axi_rready  (m_axi_rready)
+  );
+
+  // COMPUTE
+  wire uop_re, operand_re, c_re, c_we, gemm_uop, alu_uop;
+  wire [15:0] uop_raddr, inp_raddr, wgt_raddr, c_raddr, c_waddr;
+  wire [63:0] uop;
+  wire [BLOCK_IN*8-1:0] inp;
+  wire [BLOCK_IN*BLOCK_OUT*8-1:0] wgt;
+  wire [BLOCK_OUT*32-1:0] c_rdata, c_wdata;
+
+  vta_compute #(
+      .BLOCK_IN (BLOCK_IN),
+      .BLOCK_OUT(BLOCK_OUT),
+      .INP_DEPTH(INP_DEPTH),
+      .WGT_DEPTH(WGT_DEPTH),
+      .ACC_DEPTH(ACC_DEPTH),
+      .OUT_LANES(OUT_LANES)
+  ) u_compute (
+      .clk_i        (clk_i),
+      .rst_ni       (rst_ni),
+      .stop_i       (stop_i),
+      .head_valid_i (head[1]),
+      .insn_i       (compute_insn),
+      .index_i      (compute_index),
+      .want_o       (want[1]),
+      .start_i      (start[1]),
+      .uop_re_o     (uop_re),
+      .uop_raddr_o  (uop_raddr),
+      .uop_i        (uop),
+      .operand_re_o (operand_re),
+      .inp_raddr_o  (inp_raddr),
+      .inp_i        (inp),
+      .wgt_raddr_o  (wgt_raddr),
+      .wgt_i        (wgt),
+      .acc_re_o     (c_re),
+      .acc_raddr_o  (c_raddr),
+      .acc_i        (c_rdata),
+      .acc_we_o     (c_we),
+      .acc_waddr_o  (c_waddr),
+      .acc_wdata_o  (c_wdata),
+      .give_o       (give[1]),
+      .set_o        (set[1*16+:16]),
+      .done_index_o (done_index[1*32+:32]),
+      .idle_o       (idle[1]),
+      .gemm_uop_o   (gemm_uop),
+      .alu_uop_o    (alu_uop),
+      .read_index_o (compute_read_index),
+      .fault_o      (compute_fault),
+      .fault_index_o(compute_fault_index)
+  );
+
+  // OUTPUT
+  wire o_re, prm_re, out_we, o_we, vector;
+  wire [15:0] o_raddr, prm_raddr, o_waddr;
+  wire [5:0] o_rgroup;
+  wire [OUT_LANES*32-1:0] o_rdata;
+  wire [OUT_LANES*128-1:0] prm;
+  wire [BLOCK_OUT*8-1:0] out_wdata;
+  wire [BLOCK_OUT*32-1:0] o_wdata;
+
+  vta_output #(
+      .BLOCK_OUT      (BLOCK_OUT),
+      .ACC_DEPTH      (ACC_DEPTH),
+      .OUT_DEPTH      (OUT_DEPTH),
+      .PRM_DEPTH      (PRM_DEPTH),
+      .OUT_LANES      (OUT_LANES),
+      .MULTIPLIER_BITS(MULTIPLIER_BITS)
+  ) u_output (
+      .clk_i       (clk_i),
+      .rst_ni      (rst_ni),
+      .stop_i      (stop_i),
+      .head_valid_i(head[2]),
+      .insn_i      (output_insn),
+      .index_i     (output_index),
+      .want_o      (want[2]),
+      .start_i     (start[2]),
+      .acc_re_o    (o_re),
+      .acc_raddr_o (o_raddr),
+      .acc_rgroup_o(o_rgroup),
+      .acc_i       (o_rdata),
+      .prm_re_o    (prm_re),
+      .prm_raddr_o (prm_raddr),
+      .prm_i       (prm),
+      .waddr_o     (o_waddr),
+      .out_we_o    (out_we),
+      .out_wdata_o (out_wdata),
+      .acc_we_o    (o_we),
+      .acc_wdata_o (o_wdata),
+      .give_o      (give[2]),
+      .set_o       (set[2*16+:16]),
+      .done_index_o(done_index[2*32+:32]),
+      .idle_o      (idle[2]),
+      .vector_o    (vector),
+      .read_index_o(output_read_index),
+      .fault_o     (output_fault)
+  );
+
+  // STORE
+  wire out_re, store_drained, store_beat;
+  wire [BEATS_W-1:0] out_raddr;
+  wire [AXI_DATA_BITS-1:0] out_rdata;
+
+  vta_store #(
+      .AXI_DATA_BITS    (AXI_DATA_BITS),
+      .BURST_BEATS      (BURST_BEATS),
+      .WRITE_OUTSTANDING(WRITE_OUTSTANDING),
+      .BEATS_W          (BEATS_W)
+  ) u_store (
+      .clk_i         (clk_i),
+      .rst_ni        (rst_ni),
+      .stop_i        (stop_i),
+      .window_base_i (window_base_i),
+      .window_bytes_i(window_bytes_i),
+      .head_valid_i  (head[3]),
+      .insn_i        (store_insn),
+      .index_i       (store_index),
+      .row_beats_i   (store_row),
+      .all_beats_i   (store_all),
+      .first_beat_i  (store_first),
+      .want_o        (want[3]),
+      .start_i       (start[3]),
+      .re_o          (out_re),
+      .raddr_o       (out_raddr),
+      .rdata_i       (out_rdata),
+      .give_o        (give[3]),
+      .set_o         (set[3*16+:16]),
+      .done_index_o  (done_index[3*32+:32]),
+      .idle_o        (idle[3]),
+      .drained_o     (store_drained),
+      .beat_o        (store_beat),
+      .range_fault_o (store_range),
+      .range_index_o (store_range_index),
+      .error_fault_o (store_error),
+      .m_axi_awaddr  (m_axi_awaddr),
+      .m_axi_awlen   (m_axi_awlen),
+      .m_axi_awvalid (m_axi_awvalid),
+      .m_axi_awready (m_axi_awready),
+      .m_axi_wdata   (m_axi_wdata),
+      .m_axi_wlast   (m_axi_wlast),
+      .m_axi_wvalid  (m_axi_wvalid),
+      .m_axi_wready  (m_axi_wready),
+      .m_axi_berror  (m_axi_berror),
+      .m_axi_bvalid  (m_axi_bvalid),
+      .m_axi_bready  (m_axi_bready)
+  );
+
+  assign drained_o = read_idle && store_drained;
+
+  // scratchpads
+  vta_ram_beat #(
+      .BEAT_W     (AXI_DATA_BITS),
+      .ELEM_W     (BLOCK_IN * 8),
+      .DEPTH      (INP_DEPTH),
+      .BEAT_ADDR_W(BEATS_W)
+  ) u_inp (
+      .clk_i  (clk_i),
+      .we_i   (load_we[`VTA_MEM_INP]),
+      .waddr_i(load_waddr),
+      .wdata_i(load_wdata),
+      .re_i   (operand_re),
+      .raddr_i(inp_raddr),
+      .elem_o (inp)
+  );
+
+  vta_ram_beat #(
+      .BEAT_W     (AXI_DATA_BITS),
+      .ELEM_W     (BLOCK_IN * BLOCK_OUT * 8),
+      .DEPTH      (WGT_DEPTH),
+      .BEAT_ADDR_W(BEATS_W)
+  ) u_wgt (
+      .clk_i  (clk_i),
+      .we_i   (load_we[`VTA_MEM_WGT]),
+      .waddr_i(load_waddr),
+      .wdata_i(load_wdata),
+      .re_i   (operand_re),
+      .raddr_i(wgt_raddr),
+      .elem_o (wgt)
+  );
+
+  vta_ram_beat #(
+      .BEAT_W     (AXI_DATA_BITS),
+      .ELEM_W     (64),
+      .DEPTH      (UOP_DEPTH),
+      .BEAT_ADDR_W(BEATS_W)
+  ) u_uop (
+      .clk_i  (clk_i),
+      .we_i   (load_we[`VTA_MEM_UOP]),
+      .waddr_i(load_waddr),
+      .wdata_i(load_wdata),
+      .re_i   (uop_re),
+      .raddr_i(uop_raddr),
+      .elem_o (uop)
+  );
+
+  vta_ram_beat #(
+      .BEAT_W     (AXI_DATA_BITS),
+      .ELEM_W     (OUT_LANES * 128),
+      .DEPTH      (PRM_DEPTH * GROUPS),
+      .BEAT_ADDR_W(BEATS_W)
+  ) u_prm (
+      .clk_i  (clk_i),
+      .we_i   (load_we[`VTA_MEM_PRM]),
+      .waddr_i(load_waddr),
+      .wdata_i(load_wdata),
+      .re_i   (prm_re),
+      .raddr_i(prm_raddr),
+      .elem_o (prm)
+  );
+
+  vta_ram_out #(
+      .BEAT_W     (AXI_DATA_BITS),
+      .ELEM_W     (BLOCK_OUT * 8),
+      .DEPTH      (OUT_DEPTH),
+      .BEAT_ADDR_W(BEATS_W)
+  ) u_out (
+      .clk_i  (clk_i),
+      .we_i   (out_we),
+      .waddr_i(o_waddr),
+      .wdata_i(out_wdata),
+      .re_i   (out_re),
+      .raddr_i(out_raddr),
+      .beat_o (out_rdata)
+  );
+
+  vta_acc_mem #(
+      .BLOCK_OUT  (BLOCK_OUT),
+      .ACC_DEPTH  (ACC_DEPTH),
+      .ACC_BANKS  (ACC_BANKS),
+      .OUT_LANES  (OUT_LANES),
+      .BEAT_W     (AXI_DATA_BITS),
+      .BEAT_ADDR_W(BEATS_W)
+  ) u_acc (
+      .clk_i        (clk_i),
+      .c_re_i       (c_re),
+      .c_raddr_i    (c_raddr),
+      .c_rdata_o    (c_rdata),
+      .c_we_i       (c_we),
+      .c_waddr_i    (c_waddr),
+      .c_wdata_i    (c_wdata),
+      .o_re_i       (o_re),
+      .o_raddr_i    (o_raddr),
+      .o_rgroup_i   (o_rgroup),
+      .o_rdata_o    (o_rdata),
+      .o_we_i       (o_we),
+      .o_waddr_i    (o_waddr),
+      .o_wdata_i    (o_wdata),
+      .l_we_i       (load_we[`VTA_MEM_ACC]),
+      .l_expand_i   (load_expand),
+      .l_waddr_i    (load_waddr),
+      .l_wdata_i    (load_wdata),
+      .clash_read_o (clash_read),
+      .clash_write_o(clash_write)
+  );
+
+  // counters, in register order from CYCLES
+  vta_counters #(
+      .COUNTERS(COUNTERS)
+  ) u_counters (
+      .clk_i(clk_i),
+      .rst_ni(rst_ni),
+      .count_i(run_i),
+      .event_i({
+        dispatched,
+        store_beat,
+        load_beat,
+        fetch_beat,
+        vector,
+        alu_uop,
+        gemm_uop,
+        !idle[3] && !store_beat,
+        want[3] && !start[3],
+        !idle[3],
+        want[2] && !start[2],
+        !idle[2],
+        want[1] && !start[1],
+        !idle[1],
+        load_want_beat && !load_beat,
+        want[0] && !start[0],
+        !idle[0],
+        1'b1
+      }),
+      .amount_i({8'd1, {3{BUS[7:0]}}, {14{8'd1}}}),
+      .value_o(counters_o)
+  );
+
+  wire unused = &{1'b0, load_we};
+endmodule
+
+`resetall

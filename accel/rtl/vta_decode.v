@@ -1,0 +1,167 @@
+// Static checks of one instruction, before it enters a queue: operation code, reserved bits, closed sets, zero
+// counts, alignment, micro-op range, and the scratchpad range of a transfer (in beats).
+// Contract: purely combinational; the first failing check in this order gives the fault code.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "vta_isa.vh"
+
+module vta_decode #(
+    // Sizes of the configuration
+    parameter BLOCK_IN      = 4,
+    parameter BLOCK_OUT     = 4,
+    parameter INP_DEPTH     = 1024,
+    parameter WGT_DEPTH     = 1024,
+    parameter ACC_DEPTH     = 1024,
+    parameter OUT_DEPTH     = 1024,
+    parameter UOP_DEPTH     = 512,
+    parameter PRM_DEPTH     = 64,
+    parameter AXI_DATA_BITS = 64,
+    // Width of beat counts and beat addresses: holds one more than the beats of the largest scratchpad
+    parameter BEATS_W       = 20
+) (
+    input  wire [      255:0] insn_i,
+    // of a transfer: beats of one row with its padding, and whether they passed BEATS_W bits
+    input  wire [BEATS_W-1:0] padded_row_i,
+    input  wire               padded_over_i,
+    // units: bit 0 LOAD, 1 COMPUTE, 2 OUTPUT, 3 STORE; none of them for FINISH
+    output reg  [        3:0] unit_o,
+    output wire               finish_o,
+    // first beat address of a transfer
+    output wire [BEATS_W-1:0] first_beat_o,
+    output reg                fault_o,
+    output reg  [        7:0] code_o
+);
+  localparam BUS = AXI_DATA_BITS / 8;
+  localparam GRANULE = (BUS > 16) ? BUS : 16;
+  localparam INP_B = BLOCK_IN;
+  localparam WGT_B = BLOCK_IN * BLOCK_OUT;
+  localparam ACC_B = BLOCK_OUT * 4;
+  localparam OUT_B = BLOCK_OUT;
+  localparam UOP_B = `VTA_UOP_BYTES;
+  localparam PRM_B = BLOCK_OUT * `VTA_PRM_LANE_BYTES;
+  localparam WIDE = 4 * BUS;
+  localparam [31:0] INP_BEATS = INP_DEPTH * INP_B / BUS;
+  localparam [31:0] WGT_BEATS = WGT_DEPTH * WGT_B / BUS;
+  localparam [31:0] ACC_BEATS = ACC_DEPTH * ACC_B / BUS;
+  localparam [31:0] OUT_BEATS = OUT_DEPTH * OUT_B / BUS;
+  localparam [31:0] UOP_BEATS = UOP_DEPTH * UOP_B / BUS;
+  localparam [31:0] PRM_BEATS = PRM_DEPTH * PRM_B / BUS;
+  localparam [31:0] WIDE_BEATS = ACC_DEPTH * ACC_B / WIDE;
+  // logarithms: beats an element (0 where a beat holds several), elements a beat (0 where an element takes several)
+  localparam [31:0] INP_MUL = (INP_B > BUS) ? $clog2(INP_B / BUS) : 0;
+  localparam [31:0] INP_DIV = (INP_B > BUS) ? 0 : $clog2(BUS / INP_B);
+  localparam [31:0] WGT_MUL = (WGT_B > BUS) ? $clog2(WGT_B / BUS) : 0;
+  localparam [31:0] WGT_DIV = (WGT_B > BUS) ? 0 : $clog2(BUS / WGT_B);
+  localparam [31:0] ACC_MUL = (ACC_B > BUS) ? $clog2(ACC_B / BUS) : 0;
+  localparam [31:0] ACC_DIV = (ACC_B > BUS) ? 0 : $clog2(BUS / ACC_B);
+  localparam [31:0] OUT_MUL = (OUT_B > BUS) ? $clog2(OUT_B / BUS) : 0;
+  localparam [31:0] OUT_DIV = (OUT_B > BUS) ? 0 : $clog2(BUS / OUT_B);
+  localparam [31:0] UOP_DIV = $clog2(BUS / UOP_B);
+  localparam [31:0] PRM_MUL = $clog2(PRM_B / BUS);
+  localparam [31:0] WIDE_MUL = (ACC_B > WIDE) ? $clog2(ACC_B / WIDE) : 0;
+  localparam [31:0] WIDE_DIV = (ACC_B > WIDE) ? 0 : $clog2(WIDE / ACC_B);
+
+  wire [7:0] opcode = insn_i[`VTA_INSN_OPCODE];
+  wire is_load = opcode == `VTA_OP_LOAD;
+  wire is_store = opcode == `VTA_OP_STORE;
+  wire is_gemm = opcode == `VTA_OP_GEMM;
+  wire is_alu = opcode == `VTA_OP_ALU;
+  wire is_requant = opcode == `VTA_OP_REQUANT;
+  wire is_transfer = is_load || is_store;
+  assign finish_o = opcode == `VTA_OP_FINISH;
+
+  // reserved bits
+  reg [255:0] reserved;
+  always @* begin
+    reserved = 256'd0;
+    case (opcode)
+      `VTA_OP_LOAD: reserved = `VTA_LOAD_RESERVED;
+      `VTA_OP_STORE: reserved = `VTA_STORE_RESERVED;
+      `VTA_OP_GEMM: reserved = `VTA_GEMM_RESERVED;
+      `VTA_OP_ALU: reserved = `VTA_ALU_RESERVED;
+      `VTA_OP_REQUANT: reserved = `VTA_REQUANT_RESERVED;
+      `VTA_OP_FINISH: reserved = `VTA_FINISH_RESERVED;
+      default: reserved = 256'd0;
+    endcase
+  end
+  wire reserved_bad = |(insn_i & reserved);
+
+  // transfers: where the first beat lies, how many there are, how many fit
+  wire [15:0] sram = insn_i[`VTA_LOAD_SRAM];
+  wire [3:0] mem = insn_i[`VTA_LOAD_MEM];
+  wire wide = is_load && insn_i[`VTA_LOAD_EXPAND];
+  reg [3:0] mul_log, div_log;
+  reg [31:0] capacity;
+  reg mem_bad;
+  always @* begin
+    mul_log  = 4'd0;
+    div_log  = 4'd0;
+    capacity = 32'd0;
+    mem_bad  = is_store;
+    case (mem)
+      `VTA_MEM_INP: begin
+        mul_log = INP_MUL[3:0];  div_log = INP_DIV[3:0];  capacity = INP_BEATS;
+      end
+      `VTA_MEM_WGT: begin
+        mul_log = WGT_MUL[3:0];  div_log = WGT_DIV[3:0];  capacity = WGT_BEATS;
+      end
+      `VTA_MEM_ACC: begin
+        mul_log  = wide ? WIDE_MUL[3:0] : ACC_MUL[3:0];
+        div_log  = wide ? WIDE_DIV[3:0] : ACC_DIV[3:0];
+        capacity = wide ? WIDE_BEATS : ACC_BEATS;
+      end
+      `VTA_MEM_OUT: begin
+        mul_log = OUT_MUL[3:0];  div_log = OUT_DIV[3:0];  capacity = OUT_BEATS;  mem_bad = is_load;
+      end
+      `VTA_MEM_UOP: begin
+        div_log = UOP_DIV[3:0];  capacity = UOP_BEATS;
+      end
+      `VTA_MEM_PRM: begin
+        mul_log = PRM_MUL[3:0];  capacity = PRM_BEATS;
+      end
+      default: mem_bad = 1'b1;
+    endcase
+    if (wide && mem != `VTA_MEM_ACC) mem_bad = 1'b1;
+  end
+
+  wire [31:0] first = ({16'd0, sram} >> div_log) << mul_log;
+  wire [16:0] padded_rows = {1'b0, insn_i[`VTA_LOAD_Y]}
+      + (is_load ? {9'd0, insn_i[`VTA_LOAD_Y_PAD_0]} + {9'd0, insn_i[`VTA_LOAD_Y_PAD_1]} : 17'd0);
+  wire [BEATS_W+16:0] beats = {17'd0, padded_row_i} * {{BEATS_W{1'b0}}, padded_rows};
+  wire sram_bad = padded_over_i || {{(49 - BEATS_W) {1'b0}}, beats} + {34'd0, first} > {34'd0, capacity};
+  localparam [31:0] GRANULE_MASK = GRANULE - 1;
+  wire unaligned = |((insn_i[`VTA_LOAD_DRAM] | insn_i[`VTA_LOAD_Y_STRIDE] | insn_i[`VTA_LOAD_X_STRIDE]) & GRANULE_MASK)
+      || |(sram & ((16'd1 << div_log) - 16'd1));
+  wire no_run = ~|insn_i[`VTA_LOAD_Z] || ~|insn_i[`VTA_LOAD_Y] || ~|insn_i[`VTA_LOAD_X];
+  assign first_beat_o = first[BEATS_W-1:0];
+
+  // loops and micro-ops: GEMM, ALU and REQUANT hold the trip counts in the same place
+  wire no_trip = ~|insn_i[`VTA_GEMM_ITER_OUT] || ~|insn_i[`VTA_GEMM_ITER_IN];
+  wire alu_bad = insn_i[`VTA_ALU_ALU_OP] > `VTA_ALUOP_CLIP
+      || (insn_i[`VTA_ALU_ALU_OP] == `VTA_ALUOP_CLIP && !insn_i[`VTA_ALU_USE_IMM]);
+  wire signed [7:0] clip_lo = insn_i[`VTA_REQUANT_CLIP_LO];
+  wire signed [7:0] clip_hi = insn_i[`VTA_REQUANT_CLIP_HI];
+  wire form_bad = insn_i[`VTA_REQUANT_FORM] > `VTA_FORM_PASS || clip_lo > clip_hi;
+  wire uops_bad = insn_i[`VTA_GEMM_UOP_BEGIN] >= insn_i[`VTA_GEMM_UOP_END]
+      || {16'd0, insn_i[`VTA_GEMM_UOP_END]} > UOP_DEPTH;
+
+  wire field_bad = (is_transfer && (mem_bad || no_run || unaligned))
+      || ((is_gemm || is_alu || is_requant) && no_trip) || (is_alu && alu_bad) || (is_requant && form_bad);
+  wire range_bad = (is_transfer && sram_bad) || ((is_gemm || is_alu) && uops_bad);
+
+  always @* begin
+    unit_o  = {is_store, is_requant, is_gemm || is_alu, is_load};
+    fault_o = 1'b1;
+    code_o  = `VTA_FAULT_NONE;
+    if (unit_o == 4'd0 && !finish_o) code_o = `VTA_FAULT_ILLEGAL_OPCODE;
+    else if (reserved_bad) code_o = `VTA_FAULT_RESERVED_BITS;
+    else if (field_bad) code_o = `VTA_FAULT_ILLEGAL_FIELD;
+    else if (range_bad) code_o = `VTA_FAULT_SRAM_RANGE;
+    else fault_o = 1'b0;
+  end
+
+  wire unused = &{1'b0, first};
+endmodule
+
+`resetall

