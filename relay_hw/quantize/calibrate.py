@@ -1,0 +1,105 @@
+"""Calibration: the float network runs on example data while observers watch its tensors.
+
+In: a typed module, the tensors to watch, arrays by input name. Out: the range of each tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relay_hw.errors import QuantizeError
+from relay_hw.interp import Interpreter
+from relay_hw.ir.expr import Expr, TupleGetItem, Var
+from relay_hw.ir.module import IRModule
+from relay_hw.quantize.observe import make_observer
+from relay_hw.quantize.strategy import Strategy
+
+Array = NDArray[Any]
+Progress = Callable[[int, int], object]  # samples done, samples in all
+Ranges = dict[Expr, tuple[float, float]]
+
+
+def calibrate(
+    mod: IRModule,
+    tensors: Sequence[Expr],
+    strategy: Strategy,
+    data: Mapping[str, Array] | None,
+    progress: Progress | None = None,
+) -> Ranges:
+    """The range of each of `tensors` (nodes of `mod`) over `data`: one array for each input, samples on the first axis.
+
+    Keys that are no input are ignored. Raises QuantizeError for data that is missing or does not fit.
+    """
+    batches = check_data(mod["main"].params, strategy, data)
+    observers = {tensor: make_observer(strategy) for tensor in tensors}
+    watched: dict[Expr, list[Expr]] = {}
+    for tensor in tensors:
+        watched.setdefault(_source(tensor), []).append(tensor)
+
+    def observe(node: Expr, value: Any) -> None:
+        for tensor in watched.get(node, ()):
+            observers[tensor].update(_part(tensor, value))
+
+    interpreter = Interpreter(mod, observe)
+    for number, batch in enumerate(batches, 1):
+        interpreter.call_global("main", batch)
+        if progress is not None:
+            progress(number, len(batches))
+    return {tensor: observer.limits() for tensor, observer in observers.items()}
+
+
+def check_data(
+    params: Sequence[Var], strategy: Strategy, data: Mapping[str, Array] | None
+) -> Sequence[dict[str, Array]]:
+    """The data cut into what the network takes at once. Raises QuantizeError."""
+    if data is None:
+        raise QuantizeError(f"strategy {strategy.name} needs calibration data: give an array for each input")
+    arrays = {param.name_hint: _check_input(param, data) for param in params}
+    counts = {name: len(array) for name, array in arrays.items()}
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise QuantizeError(f"calibration data must hold as many samples for each input, not {listed}")
+    return list(_batches(arrays))
+
+
+def _check_input(param: Var, data: Mapping[str, Array]) -> Array:
+    """The samples of one input as [batches, *shape of the input]."""
+    name, ty = param.name_hint, param.tensor_type
+    if name not in data:
+        given = ", ".join(sorted(data)) or "nothing"
+        raise QuantizeError(f"calibration data must hold input {name}, not only {given}")
+    array = np.asarray(data[name])
+    shape = ty.static_shape
+    batch, rest = (shape[0], shape[1:]) if shape else (1, ())
+    if array.dtype.kind not in "fiub":
+        raise QuantizeError(f"calibration data of input {name} must be numbers, not {array.dtype}")
+    if array.ndim != len(rest) + 1 or array.shape[1:] != rest:
+        wanted = ", ".join(str(size) for size in ("N", *rest))
+        raise QuantizeError(f"calibration data of input {name} must have the shape ({wanted}), not {array.shape}")
+    if not len(array) or len(array) % batch:
+        raise QuantizeError(
+            f"calibration data of input {name} must hold a multiple of {batch} samples, at least one, not {len(array)}"
+        )
+    return array.reshape(-1, *shape).astype(ty.dtype, copy=False)
+
+
+def _batches(arrays: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
+    for index in range(max(map(len, arrays.values()), default=0)):
+        yield {name: array[index] for name, array in arrays.items()}
+
+
+def _source(tensor: Expr) -> Expr:
+    """The node whose value the interpreter shows: the call behind a projection."""
+    while isinstance(tensor, TupleGetItem):
+        tensor = tensor.tuple_value
+    return tensor
+
+
+def _part(tensor: Expr, value: Any) -> Array:
+    if isinstance(tensor, TupleGetItem):
+        return _part(tensor.tuple_value, value)[tensor.index]
+    return value

@@ -1,0 +1,156 @@
+"""Numbers of quantization: scales, zero points, and real factors as integer multiplier and shift.
+
+In: float ranges and scales. Out: `QParams`, integer arrays, (multiplier, shift), exact or with a stated error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relay_hw.errors import QuantizeError
+from relay_hw.quantize.strategy import Strategy
+
+MAX_SHIFT: Final = 62
+_INT32_MAX: Final = 2**31 - 1
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class QParams:
+    """An integer q stands for scale * (q - zero_point); `scale` is a float32 number, q lies in [low, high]."""
+
+    scale: float
+    zero_point: int
+    low: int
+    high: int
+
+    def quantize(self, value: float) -> int:
+        """The nearest integer to `value`, half away from zero, saturated."""
+        scaled = value / self.scale
+        rounded = math.floor(abs(scaled) + 0.5) * (1 if scaled >= 0 else -1)
+        return min(max(rounded + self.zero_point, self.low), self.high)
+
+
+def activation_params(low: float, high: float, strategy: Strategy) -> QParams:
+    """Scale and zero point that hold [low, high] and exactly 0."""
+    qlow, qhigh = strategy.activation_range
+    low, high = min(low, 0.0), max(high, 0.0)
+    if strategy.symmetric:
+        scale = _round_scale(max(-low, high) / qhigh, strategy)
+        return QParams(scale, 0, qlow, qhigh)
+    scale = _round_scale((high - low) / (qhigh - qlow), strategy)
+    zero_point = round(qlow - low / scale)
+    return QParams(scale, min(max(zero_point, qlow), qhigh), qlow, qhigh)
+
+
+def weight_scales(
+    weight: Array, strategy: Strategy, at_least: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """One scale for each output channel (axis 0), float32 numbers in float64, none below `at_least`."""
+    limit = np.abs(weight.reshape(weight.shape[0], -1).astype(np.float64)).max(axis=1, initial=0.0)
+    scales = limit / strategy.weight_limit
+    if at_least is not None:
+        scales = np.maximum(scales, at_least)
+    if not strategy.per_channel:
+        scales = np.full_like(scales, scales.max())
+    return np.array([_round_scale(float(s), strategy) for s in scales])
+
+
+def quantize_weight(weight: Array, scales: NDArray[np.float64], strategy: Strategy) -> NDArray[np.int8]:
+    """Nearest integers, ties to even, saturated to the symmetric range. Axis 0 is the output channel."""
+    shape = (-1,) + (1,) * (weight.ndim - 1)
+    scaled = np.rint(weight.astype(np.float64) / scales.reshape(shape))
+    return np.clip(scaled, -strategy.weight_limit, strategy.weight_limit).astype(np.int8)
+
+
+def normalise(factor: Fraction, bits: int) -> tuple[int, int]:
+    """Multiplier m and shift s with m / 2**s nearest to `factor` >= 0, 0 <= m < 2**bits, 0 <= s <= 62.
+
+    The relative error is below 2**-(bits - 1), but for factors under 2**(bits - 63), where s stays 62 and the absolute
+    error is at most 2**-63. Raises QuantizeError for a factor that no shift from 0 on can hold.
+    """
+    if factor < 0:
+        raise QuantizeError(f"requantization factor must be at least 0, not {float(factor)}")
+    if factor == 0:
+        return 0, 0
+    shift = min(bits - 1 - _floor_log2(factor), MAX_SHIFT)
+    multiplier = _nearest(factor, shift)
+    if multiplier == 1 << bits:
+        multiplier, shift = multiplier >> 1, shift - 1
+    if shift < 0:
+        raise QuantizeError(f"requantization factor must be less than 2**{bits}, not {float(factor)}")
+    return multiplier, shift
+
+
+def normalise_together(factors: Sequence[Fraction], bits: int) -> tuple[tuple[int, ...], int]:
+    """Multipliers that share the shift of the largest factor. Raises QuantizeError as `normalise` does."""
+    _, shift = normalise(max(factors), bits)
+    return tuple(_nearest(factor, shift) for factor in factors), shift
+
+
+def _floor_log2(value: Fraction) -> int:
+    guess = value.numerator.bit_length() - value.denominator.bit_length()
+    return guess if value >= _power(guess) else guess - 1
+
+
+def _power(exponent: int) -> Fraction:
+    return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
+
+
+def _nearest(factor: Fraction, shift: int) -> int:
+    return math.floor(factor * _power(shift) + Fraction(1, 2))
+
+
+def _round_scale(scale: float, strategy: Strategy) -> float:
+    """A positive normal float32: the graph's constants hold exactly the scale that the multipliers are made from."""
+    if not math.isfinite(scale):
+        raise QuantizeError(f"scale must be finite, not {scale}")
+    if scale <= float(np.finfo(np.float32).tiny):
+        return 1.0 if scale == 0.0 else 2.0**-126
+    if not strategy.power_of_two:
+        return float(np.float32(scale))
+    mantissa, exponent = math.frexp(scale)
+    return 2.0 ** (exponent - 1 if mantissa == 0.5 else exponent)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerWeights:
+    """Integer form of a layer: weight int8 [O, ...], bias int32 [O] with the input's zero point folded in, scales [O]."""
+
+    weight: NDArray[np.int8]
+    bias: NDArray[np.int32]
+    scales: NDArray[np.float64]
+
+
+def layer_weights(
+    weight: Array, bias: NDArray[np.float64], given: QParams, strategy: Strategy, where: str
+) -> LayerWeights:
+    """Quantize a layer's weight (axis 0: output channels) and bias for an input of `given`.
+
+    A channel whose bias or worst-case sum passes int32 gets a larger scale, so that no accumulator can overflow.
+    Raises QuantizeError, naming the layer `where`, for numbers that are not finite.
+    """
+    if not (np.isfinite(weight).all() and np.isfinite(bias).all()):
+        raise QuantizeError(f"weight and bias of {where} must be finite, not infinite or NaN")
+    reach = given.high - given.low
+    at_least = np.abs(bias) / (given.scale * _INT32_MAX / 2)
+    while True:
+        scales = weight_scales(weight, strategy, at_least)
+        integers = quantize_weight(weight, scales, strategy)
+        rounded = np.rint(bias / (given.scale * scales))
+        sums = np.abs(integers.reshape(len(scales), -1).astype(np.int64)).sum(axis=1)
+        need = np.abs(rounded) + sums * float(reach)
+        if need.max(initial=0.0) <= _INT32_MAX:
+            break
+        at_least = np.where(need > _INT32_MAX, scales * need / (_INT32_MAX / 1.25), scales)
+    signed = integers.reshape(len(scales), -1).astype(np.int64).sum(axis=1)
+    folded = rounded.astype(np.int64) - given.zero_point * signed
+    return LayerWeights(integers, folded.astype(np.int32), scales)

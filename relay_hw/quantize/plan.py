@@ -1,0 +1,237 @@
+"""The plan of a quantization: which parts of a float graph become integer, and which tensors share their scale.
+
+In: the body of a simplified dataflow function. Out: steps in order of evaluation, one for each tensor that stays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from relay_hw.ir.expr import Call, Constant, Expr, Tuple
+from relay_hw.transform.graph import count_uses, dataflow_order, dtype_of, is_op, op_name, shape_of
+from relay_hw.transform.linear import Linear, find_linear
+from relay_hw.transform.rewrite_rules import Uses
+
+# These move or select elements, so integers keep the scale of what they come from.
+KEEPING: Final = (
+    "reshape",
+    "nn.batch_flatten",
+    "squeeze",
+    "expand_dims",
+    "transpose",
+    "strided_slice",
+    "layout_transform",
+    "reverse",
+    "tile",
+    "repeat",
+    "copy",
+    "nn.upsampling",
+)
+_ANCHORS: Final = ("nn.conv2d", "nn.dense")
+_AVERAGES: Final = ("nn.avg_pool2d", "nn.global_avg_pool2d")
+_ACTIVATIONS: Final = ("nn.relu", "clip")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """Makes the tensor `output` of the float graph; `inputs` are the tensors it reads as integers."""
+
+    output: Expr
+    inputs: tuple[Expr, ...]
+    low: float = -math.inf  # what an activation at the end keeps
+    high: float = math.inf
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearStep(Step):
+    """Convolution or dense layer, bias and activation included."""
+
+    linear: Linear = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AddStep(Step):
+    """The sum of two tensors of one shape."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AverageStep(Step):
+    """The mean of windows."""
+
+    pool: Call = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeepStep(Step):
+    """An operator whose integers have the scale of what they come from: max pooling, reshape, concatenate, pad."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundStep(Step):
+    """A ReLU or clip that follows no layer: integers are clipped where they are."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FloatStep(Step):
+    """An operator without integer form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`steps` in order of evaluation; `group` maps each integer tensor to the tensors it shares a scale with."""
+
+    steps: tuple[Step, ...]
+    group: dict[Expr, tuple[Expr, ...]]
+
+    @property
+    def integers(self) -> tuple[Expr, ...]:
+        """Every tensor whose range must be known."""
+        return tuple(self.group)
+
+
+def make_plan(body: Expr) -> Plan:
+    """Plan the quantization of a dataflow graph. Raises UnsupportedError where `body` is none."""
+    return _Planner(body).plan()
+
+
+class _Planner:
+    def __init__(self, body: Expr) -> None:
+        self._order = dataflow_order(body, "main")
+        self._uses = Uses(count_uses(body))
+        self._readers: dict[Expr, list[Expr]] = {}
+        for node in self._order:
+            if isinstance(node, Call):
+                for arg in node.args:
+                    self._readers.setdefault(arg, []).append(node)
+        self._absorbed: set[Expr] = set()
+        self._integer: set[Expr] = set()
+
+    def plan(self) -> Plan:
+        steps: list[Step] = []
+        for node in self._order:
+            if not isinstance(node, Call) or node in self._absorbed:
+                continue
+            step = self._step(node)
+            steps.append(step)
+            if not isinstance(step, FloatStep):
+                self._integer.add(step.output)
+        return Plan(tuple(steps), _groups(steps))
+
+    def _step(self, call: Call) -> Step:
+        if not _is_float32(call):
+            return FloatStep(call, ())
+        name = op_name(call)
+        if name in _ANCHORS:
+            return self._linear_step(call)
+        if name == "add" and self._is_residual(call):
+            output, low, high = self._activation(call)
+            return AddStep(output, tuple(call.args), low, high)
+        if name in _AVERAGES and _has_one_divisor(call):
+            output, low, high = self._activation(call)
+            return AverageStep(output, (call.args[0],), low, high, pool=call)
+        if name == "nn.max_pool2d" or (name in KEEPING and self._is_integer(call.args[0])):
+            return KeepStep(call, (call.args[0],))
+        if name == "nn.pad" and self._is_integer(call.args[0]) and isinstance(call.args[1], Constant):
+            return KeepStep(call, (call.args[0],))
+        if name == "concatenate" and self._is_mostly_integer(call.args[0]):
+            assert isinstance(call.args[0], Tuple)
+            return KeepStep(call, tuple(call.args[0].fields))
+        if name in _ACTIVATIONS and self._is_integer(call.args[0]):
+            return BoundStep(call, (call.args[0],), *_bounds(call))
+        return FloatStep(call, ())
+
+    def _linear_step(self, anchor: Call) -> Step:
+        output: Expr = anchor
+        reader = self._only_reader(anchor)
+        if reader is not None and is_op(reader, "nn.bias_add"):
+            output = reader
+        linear = find_linear(output, self._uses) or find_linear(anchor, self._uses)
+        if linear is None or not _is_plain(anchor):
+            return FloatStep(anchor, ())
+        if linear.bias is None:
+            output = anchor
+        elif output is not anchor:
+            self._absorbed.add(output)
+        output, low, high = self._activation(output)
+        return LinearStep(output, (anchor.args[0],), low, high, linear=linear)
+
+    def _activation(self, output: Expr) -> tuple[Expr, float, float]:
+        """The tensor after the activations that alone read `output`, and the range that they keep."""
+        low, high = -math.inf, math.inf
+        reader = self._only_reader(output)
+        while reader is not None and is_op(reader, *_ACTIVATIONS):
+            inner_low, inner_high = _bounds(reader)
+            low, high = (min(max(bound, inner_low), inner_high) for bound in (low, high))
+            self._absorbed.add(reader)
+            output, reader = reader, self._only_reader(reader)
+        return output, low, high
+
+    def _only_reader(self, expr: Expr) -> Call | None:
+        readers = self._readers.get(expr, [])
+        only = readers[0] if len(readers) == 1 and self._uses.is_single(expr) else None
+        return only if isinstance(only, Call) else None
+
+    def _is_residual(self, call: Call) -> bool:
+        tensors = [arg for arg in call.args if not isinstance(arg, Constant)]
+        same = len(tensors) == 2 and shape_of(call.args[0]) == shape_of(call.args[1]) is not None
+        return same and any(self._is_integer(arg) for arg in tensors)
+
+    def _is_mostly_integer(self, parts: Expr) -> bool:
+        """No constants, and at least one tensor that is integer already."""
+        fields = parts.fields if isinstance(parts, Tuple) else ()
+        return any(map(self._is_integer, fields)) and not any(isinstance(part, Constant) for part in fields)
+
+    def _is_integer(self, expr: Expr) -> bool:
+        return expr in self._integer
+
+
+def _is_float32(call: Call) -> bool:
+    return dtype_of(call) == "float32" and shape_of(call) is not None
+
+
+def _is_plain(anchor: Call) -> bool:
+    out_dtype = anchor.attrs.out_dtype
+    return out_dtype in (None, "", "float32") and dtype_of(anchor.args[0]) == "float32"
+
+
+def _has_one_divisor(pool: Call) -> bool:
+    """Whether every window is divided by the same number."""
+    if is_op(pool, "nn.global_avg_pool2d"):
+        return shape_of(pool.args[0]) is not None
+    attrs = pool.attrs
+    padded = any(attrs.padding) and not attrs.count_include_pad
+    return not padded and not attrs.ceil_mode and all(step == 1 for step in attrs.dilation)
+
+
+def _bounds(call: Call) -> tuple[float, float]:
+    return (0.0, math.inf) if is_op(call, "nn.relu") else (call.attrs.a_min, call.attrs.a_max)
+
+
+def _groups(steps: Sequence[Step]) -> dict[Expr, tuple[Expr, ...]]:
+    """Tensors of one scale, in the order of their first appearance."""
+    leader: dict[Expr, Expr] = {}
+
+    def find(expr: Expr) -> Expr:
+        while leader.setdefault(expr, expr) is not expr:
+            expr = leader[expr]
+        return expr
+
+    for step in steps:
+        for tensor in _integer_tensors(step):
+            find(tensor)
+        if isinstance(step, (KeepStep, BoundStep)):
+            for tensor in step.inputs:
+                leader[find(step.output)] = find(tensor)
+    members: dict[Expr, list[Expr]] = {}
+    for expr in leader:
+        members.setdefault(find(expr), []).append(expr)
+    return {expr: tuple(members[find(expr)]) for expr in leader}
+
+
+def _integer_tensors(step: Step) -> Iterator[Expr]:
+    if not isinstance(step, FloatStep):
+        yield from step.inputs
+        yield step.output

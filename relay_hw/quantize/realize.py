@@ -1,0 +1,268 @@
+"""Realization: the planned graph in integers, every scale turned into integer multipliers and shifts.
+
+In: a plan and the range of each tensor. Out: the new body, typed, and probes that pair float and integer tensors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relay_hw.ir.expr import Call, Constant, Expr, Tuple, TupleGetItem
+from relay_hw.ir.types import TupleType
+from relay_hw.ir.visit import copy_with
+from relay_hw.op.base import split_padding
+from relay_hw.quantize.number import (
+    QParams,
+    activation_params,
+    layer_weights,
+    normalise,
+    normalise_together,
+)
+from relay_hw.quantize.plan import (
+    AddStep,
+    AverageStep,
+    BoundStep,
+    FloatStep,
+    KeepStep,
+    LinearStep,
+    Plan,
+    Step,
+)
+from relay_hw.quantize.strategy import Strategy
+from relay_hw.span import Span
+from relay_hw.transform.graph import constant, is_op, make, op_name, remake, shape_of, typed
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A layer's tensor twice: in the float graph and, as integers of `params`, in the realized one."""
+
+    name: str
+    operator: str
+    reference: Expr
+    integer: Expr
+    params: QParams
+
+
+def realize(
+    body: Expr, plan: Plan, ranges: Mapping[Expr, tuple[float, float]], strategy: Strategy
+) -> tuple[Expr, tuple[Probe, ...]]:
+    """The integer form of `body`. Raises QuantizeError for numbers that integers cannot hold."""
+    realizer = _Realizer(group_params(plan, ranges, strategy), strategy)
+    for step in plan.steps:
+        realizer.take(step)
+    return realizer.as_float(body), tuple(realizer.probes)
+
+
+def group_params(plan: Plan, ranges: Mapping[Expr, tuple[float, float]], strategy: Strategy) -> dict[Expr, QParams]:
+    """Scale and zero point of each integer tensor; tensors of one group get the same object."""
+    found: dict[tuple[Expr, ...], QParams] = {}
+    for group in plan.group.values():
+        if group not in found:
+            limits = [ranges[tensor] for tensor in group]
+            low, high = min(low for low, _ in limits), max(high for _, high in limits)
+            found[group] = activation_params(low, high, strategy)
+    return {tensor: found[group] for tensor, group in plan.group.items()}
+
+
+class _Realizer:
+    """Builds the new graph step by step; a tensor is there as integers, as floats, or as both once asked for."""
+
+    def __init__(self, params: Mapping[Expr, QParams], strategy: Strategy) -> None:
+        self.probes: list[Probe] = []
+        self._params = params
+        self._strategy = strategy
+        self._ints: dict[Expr, Expr] = {}
+        self._floats: dict[Expr, Expr] = {}
+
+    def take(self, step: Step) -> None:
+        """Realize one step; those before it are done."""
+        output = step.output
+        match step:
+            case LinearStep():
+                self._record(step, self._linear(step), op_name(step.linear.anchor), step.linear.anchor.span)
+            case AddStep():
+                self._record(step, self._add(step), "add", output.span)
+            case AverageStep():
+                self._record(step, self._average(step), op_name(step.pool), step.pool.span)
+            case KeepStep():
+                self._ints[output] = self._keep(step)
+            case BoundStep():
+                self._ints[output] = self._bound(step)
+            case FloatStep():
+                assert isinstance(output, Call)
+                args = [self.as_float(arg) for arg in output.args]
+                self._floats[output] = copy_with(output, args=tuple(args))
+            case _:
+                raise AssertionError(step)
+
+    def as_float(self, expr: Expr) -> Expr:
+        """`expr` of the old graph as floats in the new one."""
+        if expr in self._floats:
+            return self._floats[expr]
+        match expr:
+            case Tuple(fields=parts):
+                new: Expr = copy_with(expr, fields=tuple(self.as_float(part) for part in parts))
+            case TupleGetItem(tuple_value=value):
+                new = copy_with(expr, tuple_value=self.as_float(value))
+            case _ if expr in self._ints:
+                new = self._dequantize(self._ints[expr], self._params[expr], expr.span)
+            case _:
+                new = expr
+        self._floats[expr] = new
+        return new
+
+    def _as_int(self, expr: Expr) -> Expr:
+        if expr not in self._ints:
+            self._ints[expr] = self._quantize(self.as_float(expr), self._params[expr], expr.span)
+        return self._ints[expr]
+
+    def _quantize(self, data: Expr, params: QParams, span: Span | None) -> Expr:
+        args = (data, constant(np.float32(params.scale)), constant(np.int32(params.zero_point)))
+        new = make("qnn.quantize", args, out_dtype="int8", span=span)
+        if (params.low, params.high) == (-128, 127):
+            return new
+        return make("clip", (new,), a_min=params.low, a_max=params.high, span=span)
+
+    def _dequantize(self, data: Expr, params: QParams, span: Span | None) -> Expr:
+        args = (data, constant(np.float32(params.scale)), constant(np.int32(params.zero_point)))
+        return make("qnn.dequantize", args, out_dtype="float32", span=span)
+
+    def _record(self, step: Step, integer: Expr, operator: str, span: Span | None) -> None:
+        self._ints[step.output] = integer
+        name = str(span) if span is not None else f"{operator}_{len(self.probes)}"
+        self.probes.append(Probe(name, operator, step.output, integer, self._params[step.output]))
+
+    def _linear(self, step: LinearStep) -> Expr:
+        linear, source = step.linear, step.inputs[0]
+        x, given, result = self._as_int(source), self._params[source], self._params[step.output]
+        weight = np.moveaxis(linear.weight, linear.weight_axis, 0)
+        bias = np.zeros(linear.channels) if linear.bias is None else linear.bias.astype(np.float64)
+        where = str(linear.anchor.span or op_name(linear.anchor))
+        layer = layer_weights(weight, bias, given, self._strategy, where)
+        anchor = linear.anchor
+        attrs = replace(anchor.attrs, out_dtype="int32")
+        if is_op(anchor, "nn.conv2d") and given.zero_point != 0:
+            x, attrs = _pad_first(x, attrs, attrs.data_layout, given.zero_point, anchor.span)
+        integers = np.ascontiguousarray(np.moveaxis(layer.weight, 0, linear.weight_axis))
+        acc = remake(anchor, (x, constant(integers, anchor.args[1].span)), attrs)
+        factors = [Fraction(given.scale) * Fraction(float(s)) / Fraction(result.scale) for s in layer.scales]
+        if not self._strategy.per_channel:
+            factors = factors[:1]
+        return self._requantize(acc, layer.bias, factors, linear.axis, step)
+
+    def _average(self, step: AverageStep) -> Expr:
+        pool, source = step.pool, step.inputs[0]
+        x, given, result = self._as_int(source), self._params[source], self._params[step.output]
+        shape = shape_of(pool.args[0])
+        assert shape is not None
+        layout = pool.attrs.layout
+        if is_op(pool, "nn.global_avg_pool2d"):
+            size = (shape[layout.index("H")], shape[layout.index("W")])
+            strides, padding = (1, 1), (0, 0, 0, 0)
+        else:
+            size, strides = tuple(pool.attrs.pool_size), tuple(pool.attrs.strides)
+            before, after = split_padding(op_name(pool), pool.attrs.padding, 2)
+            padding = (*before, *after)
+        if any(padding) and given.zero_point != 0:
+            x = _pad(x, padding, layout, given.zero_point, pool.span)
+            padding = (0, 0, 0, 0)
+        acc = make("accel.sum_pool2d", (x,), pool_size=size, strides=strides, padding=padding, layout=layout,
+                   span=pool.span)  # fmt: skip
+        count = math.prod(size)
+        channels = shape[layout.index("C")]
+        bias = np.full(channels, -given.zero_point * count, np.int64)
+        factor = Fraction(given.scale) / (Fraction(result.scale) * count)
+        return self._requantize(acc, bias.astype(np.int32), [factor], layout.index("C"), step)
+
+    def _requantize(self, acc: Expr, bias: Array, factors: Sequence[Fraction], axis: int, step: Step) -> Expr:
+        bits, result = self._strategy.multiplier_bits, self._params[step.output]
+        pairs = [normalise(factor, bits) for factor in factors]
+        a_min, a_max = _limits(step, result)
+        return make(
+            "accel.requantize",
+            (acc, constant(bias)),
+            multiplier=tuple(m for m, _ in pairs),
+            shift=tuple(s for _, s in pairs),
+            zero_point=result.zero_point,
+            rounding=self._strategy.rounding,
+            a_min=a_min,
+            a_max=a_max,
+            axis=axis,
+            multiplier_bits=bits,
+            span=step.output.span,
+        )
+
+    def _add(self, step: AddStep) -> Expr:
+        left, right = (self._params[tensor] for tensor in step.inputs)
+        result = self._params[step.output]
+        bits = self._strategy.multiplier_bits
+        factors = [Fraction(side.scale) / Fraction(result.scale) for side in (left, right)]
+        (left_multiplier, right_multiplier), shift = normalise_together(factors, bits)
+        a_min, a_max = _limits(step, result)
+        return make(
+            "accel.add",
+            [self._as_int(tensor) for tensor in step.inputs],
+            y_multiplier=left_multiplier,
+            r_multiplier=right_multiplier,
+            shift=shift,
+            y_zero_point=left.zero_point,
+            r_zero_point=right.zero_point,
+            zero_point=result.zero_point,
+            rounding=self._strategy.rounding,
+            a_min=a_min,
+            a_max=a_max,
+            multiplier_bits=bits,
+            span=step.output.span,
+        )
+
+    def _keep(self, step: KeepStep) -> Expr:
+        call, params = step.output, self._params[step.output]
+        assert isinstance(call, Call)
+        parts = [self._as_int(tensor) for tensor in step.inputs]
+        if is_op(call, "concatenate"):
+            return remake(call, (_tuple(parts),))
+        if is_op(call, "nn.pad"):
+            assert isinstance(call.args[1], Constant)
+            value = params.quantize(float(call.args[1].data.reshape(-1)[0]))
+            return remake(call, (parts[0], constant(np.int8(value))))
+        return remake(call, (parts[0], *call.args[1:]))
+
+    def _bound(self, step: BoundStep) -> Expr:
+        a_min, a_max = _limits(step, self._params[step.output])
+        return make("clip", (self._as_int(step.inputs[0]),), a_min=a_min, a_max=a_max, span=step.output.span)
+
+
+def _limits(step: Step, params: QParams) -> tuple[int, int]:
+    """The integers that an activation keeps."""
+    low = params.low if step.low == -math.inf else params.quantize(step.low)
+    high = params.high if step.high == math.inf else params.quantize(step.high)
+    return low, high
+
+
+def _tuple(parts: Sequence[Expr]) -> Tuple:
+    return typed(Tuple(parts), TupleType([part.type for part in parts]))
+
+
+def _pad_first(x: Expr, attrs: Any, layout: str, value: int, span: Span | None) -> tuple[Expr, Any]:
+    """The padding of a convolution as an operator of its own: it pads with `value`, which stands for 0."""
+    before, after = split_padding("nn.conv2d", attrs.padding, 2)
+    if not any((*before, *after)):
+        return x, attrs
+    return _pad(x, (*before, *after), layout, value, span), replace(attrs, padding=(0, 0, 0, 0))
+
+
+def _pad(x: Expr, padding: Sequence[int], layout: str, value: int, span: Span | None) -> Expr:
+    top, left, bottom, right = padding
+    widths = {"H": (top, bottom), "W": (left, right)}
+    pad_width = tuple(widths.get(letter, (0, 0)) for letter in layout)
+    return make("nn.pad", (x, constant(np.int8(value))), pad_width=pad_width, pad_mode="constant", span=span)

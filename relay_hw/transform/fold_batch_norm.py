@@ -1,0 +1,54 @@
+"""Batch normalisation with known statistics: into the layer before it, else into a multiplication and an addition."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relay_hw.ir.expr import Call, Expr, Function, TupleGetItem
+from relay_hw.ir.module import IRModule
+from relay_hw.transform.base import FunctionPass
+from relay_hw.transform.graph import constant, constant_value, is_external, is_op, make, shape_of
+from relay_hw.transform.linear import find_linear, scale_linear
+from relay_hw.transform.rewrite_rules import TUPLE_ITEM, Rule, Uses, apply_rules
+
+
+class FoldBatchNorm(FunctionPass):
+    """Needs constant gamma, beta, mean and variance: bind parameters first."""
+
+    name = "fold-batch-norm"
+
+    def transform_function(self, function: Function, mod: IRModule) -> Function:
+        return function if is_external(function) else apply_rules(function, (FOLD_BATCH_NORM,))
+
+
+def _fold(item: TupleGetItem, uses: Uses) -> Expr | None:
+    norm = item.tuple_value
+    if item.index != 0 or not isinstance(norm, Call) or not is_op(norm, "nn.batch_norm"):
+        return None
+    data = norm.args[0]
+    shape = shape_of(data)
+    values = [constant_value(arg) for arg in norm.args[1:5]]
+    if shape is None or any(value is None for value in values):
+        return None
+    gamma, beta, mean, variance = (np.asarray(value, np.float64) for value in values)
+    scale = (gamma if norm.attrs.scale else 1.0) / np.sqrt(variance + norm.attrs.epsilon)
+    shift = (beta if norm.attrs.center else 0.0) - mean * scale
+    axis = norm.attrs.axis % len(shape)
+    linear = find_linear(data, uses)
+    if linear is not None and linear.axis == axis and uses.is_single(data):
+        return scale_linear(linear, scale, shift, norm.span)
+    broadcast = [1] * len(shape)
+    broadcast[axis] = shape[axis]
+    dtype = gamma_dtype(norm)
+    scaled = make("multiply", (data, constant(scale.reshape(broadcast).astype(dtype), norm.span)), span=norm.span)
+    return make("add", (scaled, constant(shift.reshape(broadcast).astype(dtype), norm.span)), span=norm.span)
+
+
+def gamma_dtype(norm: Call) -> np.dtype:
+    """The element type that a batch normalisation computes in."""
+    gamma = constant_value(norm.args[1])
+    assert gamma is not None
+    return gamma.dtype
+
+
+FOLD_BATCH_NORM = Rule("fold-batch-norm", (TUPLE_ITEM,), _fold)

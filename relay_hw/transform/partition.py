@@ -1,0 +1,167 @@
+"""PartitionGraph: `main` becomes calls of device functions and host functions, with a reason for every host operator.
+
+In: a typed dataflow module with composites (`MergeComposite`). Out: functions `@accel_k` and `@host_k`, a `main` that
+calls them, and `mod.attrs["partition"]`, a tuple of PartitionRecord.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from relay_hw.ir.expr import Call, Expr, Function, Tuple, TupleGetItem
+from relay_hw.ir.module import IRModule
+from relay_hw.ir.visit import copy_with
+from relay_hw.transform.base import Pass
+from relay_hw.transform.fuse import Legal
+from relay_hw.transform.graph import dataflow_order, is_op, op_name
+from relay_hw.transform.outline import outline, values_of
+from relay_hw.transform.reasons import BORDER_OPERATORS, MOVING_OPERATORS, reason_for
+from relay_hw.transform.regions import find_regions
+
+ACCEL: Final = "accel"
+HOST: Final = "host"
+_BORDER: Final = "border"
+_ANCHORS: Final = ("nn.conv2d", "nn.dense", "nn.max_pool2d", "accel.sum_pool2d", "accel.add")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRecord:
+    """Where one operator went. `function` is the global function that holds it; `reason` is empty on the device."""
+
+    name: str
+    operator: str
+    where: str
+    function: str
+    reason: str = ""
+
+
+class PartitionGraph(Pass):
+    """Splits `main`. `legal` says why a composite cannot run on the device; None where it can.
+
+    Operators that only convert between float and integer or move elements form host functions of their own: they have
+    one exact meaning in numpy wherever they run. Raises UnsupportedError where `main` is no dataflow graph.
+    """
+
+    name = "partition-graph"
+
+    def __init__(self, legal: Legal | None = None) -> None:
+        self.legal = legal
+
+    def transform(self, mod: IRModule) -> IRModule:
+        main, refusals = _inline_refused(mod["main"], self.legal)
+        return _split(mod, main, refusals)
+
+
+def _inline_refused(main: Function, legal: Legal | None) -> tuple[Function, dict[Call, str]]:
+    """`main` with composites that stay on the host replaced by their operators, and the reason of each of those."""
+    memo: dict[Expr, Expr] = {}
+    refusals: dict[Call, str] = {}
+    for node in dataflow_order(main.body, "main"):
+        reason = _refusal(node, legal)
+        if reason is None or not isinstance(node, Call) or not isinstance(node.op, Function):
+            memo[node] = _copy(node, memo)
+            continue
+        inner: dict[Expr, Expr] = dict(zip(node.op.params, (memo[arg] for arg in node.args), strict=True))
+        for part in dataflow_order(node.op.body, "a composite"):
+            if part in inner:
+                continue
+            inner[part] = new = _copy(part, inner)
+            if isinstance(new, Call):
+                refusals[new] = reason
+        memo[node] = inner[node.op.body]
+    return copy_with(main, body=memo[main.body]), refusals
+
+
+def _refusal(node: Expr, legal: Legal | None) -> str | None:
+    if not isinstance(node, Call) or not isinstance(node.op, Function):
+        return None
+    if "Composite" not in node.op.attrs:
+        return "it is called through a function that is no composite of the accelerator"
+    return legal(node.op) if legal is not None else None
+
+
+def _copy(node: Expr, memo: Mapping[Expr, Expr]) -> Expr:
+    """`node` on the operands that `memo` holds, with its type."""
+    match node:
+        case Call():
+            return copy_with(node, args=tuple(memo[arg] for arg in node.args))
+        case Tuple():
+            return copy_with(node, fields=tuple(memo[part] for part in node.fields))
+        case TupleGetItem():
+            return copy_with(node, tuple_value=memo[node.tuple_value])
+        case _:
+            return node
+
+
+def _split(mod: IRModule, main: Function, refusals: dict[Call, str]) -> IRModule:
+    units = [node for node in dataflow_order(main.body, "main") if isinstance(node, Call)]
+    if not units:
+        return replace(mod, attrs={**mod.attrs, "partition": ()})
+    index = {unit: position for position, unit in enumerate(units)}
+    reads = [[index[v[0]] for arg in unit.args for v in values_of(arg) if isinstance(v, tuple)] for unit in units]
+    kinds = _kinds(units, reads)
+    numbers = find_regions(kinds, reads)
+    wheres = dict(zip(numbers, kinds, strict=True))
+    names, compilers = _name_regions([ACCEL if wheres[number] == ACCEL else HOST for number in sorted(wheres)])
+    group = dict(zip(units, numbers, strict=True))
+    functions, new_main = outline(main, units, group, names, compilers)
+    records = _records(units, [names[number] for number in numbers], kinds, refusals)
+    new = mod.with_functions({**functions, "main": new_main})
+    return replace(new, attrs={**mod.attrs, "partition": records})
+
+
+def _kinds(units: Sequence[Call], reads: Sequence[Sequence[int]]) -> list[str]:
+    kinds: list[str] = []
+    for unit, sources in zip(units, reads, strict=True):
+        if isinstance(unit.op, Function):
+            kinds.append(ACCEL)
+        elif op_name(unit) in BORDER_OPERATORS:
+            kinds.append(_BORDER)
+        elif op_name(unit) in MOVING_OPERATORS:
+            before = kinds[sources[0]] if sources else _BORDER
+            kinds.append(_BORDER if before == ACCEL else before)
+        else:
+            kinds.append(HOST)
+    return kinds
+
+
+def _name_regions(wheres: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Names `accel_k` and `host_k`, each counted by itself, and the attribute `Compiler` of each."""
+    names = [f"{where}_{wheres[:position].count(where)}" for position, where in enumerate(wheres)]
+    return names, dict(zip(names, wheres, strict=True))
+
+
+def _records(
+    units: Sequence[Call], functions: Sequence[str], kinds: Sequence[str], refusals: dict[Call, str]
+) -> tuple[PartitionRecord, ...]:
+    taken: set[str] = set()
+    records: list[PartitionRecord] = []
+    for unit, function, kind in zip(units, functions, kinds, strict=True):
+        operator = str(unit.op.attrs["Composite"]) if isinstance(unit.op, Function) else op_name(unit) or "call"
+        name = _unique(_layer_name(unit, operator), taken)
+        where = ACCEL if kind == ACCEL else HOST
+        reason = "" if where == ACCEL else refusals.get(unit) or reason_for(unit)
+        records.append(PartitionRecord(name, operator, where, function, reason))
+    return tuple(records)
+
+
+def _layer_name(unit: Call, operator: str) -> str:
+    """The name in the source of the operator that does the work, else the operator's own."""
+    if isinstance(unit.op, Function):
+        spans = [n.span for n in dataflow_order(unit.op.body, "a composite") if isinstance(n, Call) and n.span]
+        anchors = [n.span for n in dataflow_order(unit.op.body, "a composite") if is_op(n, *_ANCHORS) and n.span]
+        span = (anchors or spans or [unit.span])[0]
+    else:
+        span = unit.span
+    return str(span) if span is not None else operator
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    new, count = name, 1
+    while new in taken:
+        count += 1
+        new = f"{name} #{count}"
+    taken.add(new)
+    return new

@@ -1,0 +1,44 @@
+"""The passes in the order in which a network goes through them."""
+
+from __future__ import annotations
+
+from relay_hw.transform.base import Pass, Sequential
+from relay_hw.transform.common_subexpr import EliminateCommonSubexpr
+from relay_hw.transform.dead_code import DeadCodeElimination
+from relay_hw.transform.fold_batch_norm import FoldBatchNorm
+from relay_hw.transform.fold_constant import FoldConstant
+from relay_hw.transform.fuse import Legal, MergeComposite
+from relay_hw.transform.inline_let import InlineLet
+from relay_hw.transform.partition import PartitionGraph
+from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
+from relay_hw.transform.simplify import SimplifyExpr
+
+
+def simplify_pipeline() -> Pass:
+    """An imported network, parameters bound, becomes the plain graph that quantization reads."""
+    return Sequential(
+        [
+            RemoveUnusedFunctions(),
+            DeadCodeElimination(),
+            InlineLet(),
+            FoldConstant(),
+            # Bias and scale rules first: a batch norm folds into a layer, not into a sum after it.
+            SimplifyExpr(),
+            FoldBatchNorm(),
+            # What batch norm left behind folds further, and exposes pads and activations.
+            SimplifyExpr(),
+            FoldConstant(),
+            EliminateCommonSubexpr(),
+        ]
+    )
+
+
+def partition_pipeline(legal: Legal | None = None) -> Pass:
+    """A quantized network becomes device functions, host functions and a `main` that calls them."""
+    return Sequential(
+        [
+            EliminateCommonSubexpr(),
+            MergeComposite(legal),
+            PartitionGraph(legal),
+        ]
+    )

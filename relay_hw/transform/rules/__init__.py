@@ -1,0 +1,1 @@
+"""Rewrite rules by subject, for `SimplifyExpr`."""

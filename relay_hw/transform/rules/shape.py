@@ -1,0 +1,51 @@
+"""Operators that move elements without changing them: reshapes and transposes that follow each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relay_hw.ir.expr import Call, Expr
+from relay_hw.transform.graph import is_op, make, shape_of
+from relay_hw.transform.rewrite_rules import Rule, Uses
+
+RESHAPES = ("reshape", "nn.batch_flatten", "squeeze", "expand_dims")
+
+
+def _reshape_twice(call: Call, uses: Uses) -> Expr | None:
+    inner, shape = call.args[0], shape_of(call)
+    if not isinstance(inner, Call) or not is_op(inner, *RESHAPES) or shape is None or 0 in shape:
+        return None
+    if is_op(call, "nn.batch_flatten") and is_op(inner, "nn.batch_flatten"):
+        return inner
+    return make("reshape", (inner.args[0],), newshape=shape, span=call.span)
+
+
+def _axes(call: Call, rank: int) -> Sequence[int]:
+    return tuple(axis % rank for axis in call.attrs.axes) if call.attrs.axes else tuple(reversed(range(rank)))
+
+
+def _transpose_twice(call: Call, uses: Uses) -> Expr | None:
+    inner, shape = call.args[0], shape_of(call)
+    if not isinstance(inner, Call) or not is_op(inner, "transpose") or shape is None:
+        return None
+    first, second = _axes(inner, len(shape)), _axes(call, len(shape))
+    axes = tuple(first[axis] for axis in second)
+    if axes == tuple(range(len(shape))):
+        return inner.args[0]
+    return make("transpose", (inner.args[0],), axes=axes, span=call.span)
+
+
+def _transpose_of_vector(call: Call, uses: Uses) -> Expr | None:
+    """A transpose that moves only axes of size 1 past others is a reshape."""
+    shape, source = shape_of(call), shape_of(call.args[0])
+    if shape is None or source is None or 0 in shape:
+        return None
+    order = [axis for axis in _axes(call, len(shape)) if source[axis] != 1]
+    return make("reshape", (call.args[0],), newshape=shape, span=call.span) if order == sorted(order) else None
+
+
+SHAPE_RULES = (
+    Rule("reshape-of-reshape", RESHAPES, _reshape_twice),
+    Rule("transpose-of-transpose", ("transpose",), _transpose_twice),
+    Rule("transpose-as-reshape", ("transpose",), _transpose_of_vector),
+)
