@@ -68,16 +68,16 @@ module vta_dma_walk #(
   wire               run_ends = left_q <= {{(BEATS_W - 13) {1'b0}}, limit};
   wire [        6:0] beats = run_ends ? left_q[6:0] : limit[6:0];
   wire [       32:0] burst_end = addr_q + ({26'd0, beats} << BUS_LOG);
-  wire               inside = burst_end <= {1'b0, window_bytes_i} && !addr_q[32];
+  wire               in_window = burst_end <= {1'b0, window_bytes_i} && !addr_q[32];
   wire               row_ends = run_ends && x_left_q == 16'd1;
   wire               step = req_valid_o && req_ready_i;
 
   assign active_o     = active_q;
-  assign req_valid_o  = active_q && inside && !stop_i;
+  assign req_valid_o  = active_q && in_window && !stop_i;
   assign req_offset_o = addr_q[31:0];
   assign req_beats_o  = beats;
   assign req_last_o   = row_ends && y_left_q == 16'd1;
-  assign fault_o      = active_q && !inside && !stop_i;
+  assign fault_o      = active_q && !in_window && !stop_i;
   assign ready_o      = !active_q || (step && req_last_o);
 
   wire [32:0] next_run = run_q + {1'b0, x_stride_q};

@@ -59,14 +59,14 @@ module vta_fetch #(
   wire [34:0] asked_index = asked_q >> INSN_LOG;
   wire [ 6:0] beats = (left < {28'd0, chunk_left[6:0]}) ? left[6:0] : chunk_left[6:0];
   wire [37:0] burst_end = offset + ({31'd0, beats} << BUS_LOG);
-  wire        inside = burst_end <= {6'd0, window_bytes_i};
+  wire        in_window = burst_end <= {6'd0, window_bytes_i};
   wire        wanted = run_i && left != 35'd0 && room_q >= {1'b0, beats};
   wire        ask = req_valid_o && req_ready_i;
 
-  assign req_valid_o   = wanted && inside;
+  assign req_valid_o   = wanted && in_window;
   assign req_offset_o  = offset[31:0];
   assign req_beats_o   = beats;
-  assign range_fault_o = wanted && !inside;
+  assign range_fault_o = wanted && !in_window;
   assign range_index_o = asked_index[31:0];
   assign error_fault_o = beat_i && error_i;
   assign error_index_o = received_q;

@@ -106,19 +106,15 @@ module vta_requant_lane #(
   wire signed [63:0] shifted = floor_q + {63'd0, round_up_q} + {{56{zero_point_i[7]}}, zero_point_i};
   wire signed [63:0] low = {{56{clip_lo_i[7]}}, clip_lo_i};
   wire signed [63:0] high = {{56{clip_hi_i[7]}}, clip_hi_i};
-  wire [7:0] raised = (shifted < low) ? clip_lo_i : shifted[7:0];
   reg  [7:0] result_q;
   assign result_o = result_q;
-
-  // the upper bound wins where the bounds cross
-  wire       above = (shifted < low) ? low > high : shifted > high;
 
   always @(posedge clk_i) begin
     if (en_i[4]) begin
       floor_q    <= floor;
       round_up_q <= round_up;
     end
-    if (en_i[5]) result_q <= above ? clip_hi_i : raised;
+    if (en_i[5]) result_q <= (shifted < low) ? clip_lo_i : (shifted > high) ? clip_hi_i : shifted[7:0];
   end
 
   wire unused = &{1'b0, prm_i, acc_i, bias, multiplier};
