@@ -20,6 +20,8 @@ def sizes_of(name: str) -> dict[str, int]:
 
 TINY, WIDE = sizes_of("tiny"), sizes_of("wide")
 
+UNIT = {"BLOCK_OUT": 4, "ACC_DEPTH": 64, "OUT_LANES": 2}
+
 # module: bench, then one dictionary of parameters for each shape.
 BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     "vta_fifo": ("bench_fifo", ({"WIDTH": 8, "DEPTH": 2}, {"WIDTH": 70, "DEPTH": 5}, {"WIDTH": 1, "DEPTH": 1})),
@@ -72,6 +74,26 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
         "bench_update",
         ({"BLOCK_OUT": 4, "OUT_LANES": 2, "SUM_W": 18}, {"BLOCK_OUT": 4, "OUT_LANES": 4, "SUM_W": 20}),
     ),
+    "vta_compute": ("bench_compute", (UNIT | {"BLOCK_IN": 4, "INP_DEPTH": 64, "WGT_DEPTH": 64},)),
+    "vta_output": (
+        "bench_output",
+        (
+            UNIT | {"OUT_DEPTH": 64, "PRM_DEPTH": 64, "MULTIPLIER_BITS": 31},
+            UNIT | {"OUT_DEPTH": 64, "PRM_DEPTH": 64, "MULTIPLIER_BITS": 16, "OUT_LANES": 4},
+        ),
+    ),
+    "vta_load": (
+        "bench_load",
+        (
+            {"AXI_DATA_BITS": 64, "BURST_BEATS": 64, "READ_OUTSTANDING": 16, "BEATS_W": 18},
+            {"AXI_DATA_BITS": 64, "BURST_BEATS": 4, "READ_OUTSTANDING": 2, "BEATS_W": 18},
+        ),
+    ),
+    "vta_store": (
+        "bench_store",
+        ({"AXI_DATA_BITS": 64, "BURST_BEATS": 8, "WRITE_OUTSTANDING": 4, "BEATS_W": 18},),
+    ),
+    "vta_counters": ("bench_counters", ({"COUNTERS": 4},)),
 }
 
 CASES = [(module, bench, shape) for module, (bench, shapes) in BENCHES.items() for shape in shapes]

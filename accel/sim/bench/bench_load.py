@@ -1,0 +1,113 @@
+"""vta_load with a bus that answers late: the scratchpads hold what the semantics say, several loads in flight."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import cocotb
+import numpy as np
+
+from accel.isa.errors import Fault, FaultCode
+from accel.isa.semantics import SEMANTICS
+from accel.isa.spec import Mem, Op, encode
+from accel.sim.bench.common import Dut, get, rng, settle, start, step
+from accel.sim.bench.instructions import Sizes, first_beat, legal_transfer
+from accel.sim.bench.unit import config_of, random_state
+
+WINDOW = 1 << 17
+
+
+def sizes(config) -> Sizes:  # noqa: ANN001
+    elements = {Mem.INP: config.inp_bytes, Mem.WGT: config.wgt_bytes, Mem.ACC: config.acc_bytes}
+    elements |= {Mem.OUT: config.out_bytes, Mem.UOP: 8, Mem.PRM: config.prm_bytes}
+    return Sizes(config.bus_bytes, elements, {mem: 64 for mem in Mem})
+
+
+def drive_head(dut: Dut, insn: tuple[int, dict[str, int]], shape: Sizes, op: Op) -> None:
+    index, values = insn
+    row = values["x"] * values["z"] * shape.granule // shape.bus
+    dut.insn_i.value, dut.index_i.value = encode(op, values), index
+    dut.row_beats_i.value, dut.all_beats_i.value = row, row * values["y"]
+    dut.first_beat_i.value = first_beat(shape, values)
+
+
+@cocotb.test()
+async def fills_scratchpads_like_the_semantics(dut: Dut) -> None:
+    random, config = rng(), config_of(dut)
+    shape, state = sizes(config), random_state(config, random, WINDOW)
+    copies = {mem: memory.copy() for mem, memory in state.scratch.items()}
+    zero = ("head_valid_i", "insn_i", "index_i", "row_beats_i", "all_beats_i", "first_beat_i", "start_i", "req_ready_i")
+    await start(dut, **dict.fromkeys(zero, 0), beat_i=0, data_i=0, error_i=0, stop_i=0, window_bytes_i=WINDOW)
+    waiting = [(i, legal_transfer(random, shape, Op.LOAD) | {"set": random.getrandbits(16)}) for i in range(60)]
+    running: deque[tuple[int, dict[str, int]]] = deque()
+    beats: deque[tuple[int, int]] = deque()  # cycle from which it may arrive, offset
+    cycle = most_in_flight = 0
+    while waiting or running:
+        assert cycle < 60000, "no progress"
+        dut.head_valid_i.value = bool(waiting)
+        dut.req_ready_i.value = ready = random.random() < 0.7
+        if waiting:
+            drive_head(dut, waiting[0], shape, Op.LOAD)
+        await settle()
+        go = bool(get(dut.want_o)) and random.random() < 0.8
+        answer = bool(get(dut.beat_want_o)) and bool(beats) and beats[0][0] <= cycle and random.random() < 0.9
+        dut.start_i.value, dut.beat_i.value = go, answer
+        if answer:
+            at = beats.popleft()[1]
+            dut.data_i.value = int.from_bytes(state.dram[at : at + config.bus_bytes].tobytes(), "little")
+        await settle()
+        if get(dut.req_valid_o) and ready:
+            offset, count = get(dut.req_offset_o), get(dut.req_beats_o)
+            beats.extend((cycle + 20, offset + n * config.bus_bytes) for n in range(count))
+        if get(dut.we_o):
+            mem = Mem(get(dut.we_o).bit_length() - 1)
+            data = np.frombuffer(get(dut.wdata_o).to_bytes(config.bus_bytes, "little"), np.int8)
+            data = data.astype(np.int32) if get(dut.expand_o) else data
+            begin = get(dut.waddr_o) * data.nbytes
+            copies[mem][begin : begin + data.nbytes] = data.view(np.uint8)
+        if get(dut.give_o):
+            index, values = running.popleft()
+            assert (get(dut.done_index_o), get(dut.set_o)) == (index, values["set"])
+            SEMANTICS[Op.LOAD](state, values, index)
+            if not running:
+                for mem, memory in state.scratch.items():
+                    assert (memory == copies[mem]).all(), f"{mem.name} after {values}"
+        if go:
+            running.append(waiting.pop(0))
+            most_in_flight = max(most_in_flight, len(running))
+        await step(dut)
+        cycle += 1
+    assert most_in_flight > 2
+    for mem, memory in state.scratch.items():
+        assert (memory == copies[mem]).all()
+
+
+@cocotb.test()
+async def faults_outside_the_window_and_on_errors(dut: Dut) -> None:
+    random, config = rng(), config_of(dut)
+    shape, state = sizes(config), random_state(config, random, WINDOW)
+    for _ in range(30):
+        values = legal_transfer(random, shape, Op.LOAD) | {"dram": random.randrange(WINDOW >> 5) * 32 & ~63}
+        window = random.randrange(1, WINDOW >> 6) * 64
+        state.dram = random_state(config, random, window).dram
+        try:
+            SEMANTICS[Op.LOAD](state, values | {"set": 0, "wait": 0}, 0)
+            legal = True
+        except Fault as fault:
+            assert fault.code is FaultCode.DRAM_RANGE
+            legal = False
+        zero = ("start_i", "beat_i", "data_i", "error_i", "stop_i")
+        await start(dut, **dict.fromkeys(zero, 0), head_valid_i=1, req_ready_i=1, window_bytes_i=window,
+                    insn_i=0, index_i=0, row_beats_i=0, all_beats_i=0, first_beat_i=0)  # fmt: skip
+        drive_head(dut, (5, values), shape, Op.LOAD)
+        dut.start_i.value = 1
+        await step(dut)
+        dut.start_i.value = dut.head_valid_i.value = 0
+        faulted = False
+        for _ in range(200):
+            await settle()
+            if get(dut.range_fault_o):
+                faulted = True
+                assert get(dut.range_index_o) == 5 and not get(dut.req_valid_o)
+            await step(dut)
+        assert faulted != legal, f"window {window}: {values}"

@@ -1,0 +1,65 @@
+"""vta_output with scratchpads around it: random REQUANT instructions leave what the semantics say."""
+
+from __future__ import annotations
+
+import cocotb
+import numpy as np
+
+from accel.isa.semantics import SEMANTICS
+from accel.isa.spec import Op, encode
+from accel.sim.bench.common import Dut, get, rng, settle, start, step
+from accel.sim.bench.unit import config_of, random_prm, random_requant, random_state
+
+
+@cocotb.test()
+async def executes_like_the_semantics(dut: Dut) -> None:
+    random, config = rng(), config_of(dut)
+    state = random_state(config, random)
+    random_prm(state, random)
+    acc, out = state.acc.copy(), state.out.copy()
+    await start(dut, **dict.fromkeys(("head_valid_i", "insn_i", "index_i", "start_i", "acc_i", "prm_i", "stop_i"), 0))
+    waiting = list(enumerate(random_requant(random) for _ in range(150)))
+    running: list[tuple[int, dict[str, int]]] = []
+    vectors = expected_vectors = 0
+    while waiting or running:
+        # One instruction at a time: those that follow one another on the same entries are kept apart by tokens.
+        head = bool(waiting) and not running and random.random() < 0.9
+        dut.head_valid_i.value = head
+        if head:
+            index, values = waiting[0]
+            dut.insn_i.value, dut.index_i.value = encode(Op.REQUANT, values), index
+        await settle()
+        go = bool(get(dut.want_o))
+        dut.start_i.value = go
+        await settle()
+        assert not get(dut.fault_o)
+        vectors += get(dut.vector_o)
+        lanes = b""
+        if get(dut.acc_re_o):
+            group = get(dut.acc_rgroup_o) * config.out_lanes
+            lanes = acc[get(dut.acc_raddr_o), group : group + config.out_lanes].tobytes()
+        records = b""
+        if get(dut.prm_re_o):
+            at = get(dut.prm_raddr_o) * config.out_lanes
+            records = state.prm.reshape(-1, 4)[at : at + config.out_lanes].tobytes()
+        where = get(dut.waddr_o)
+        if get(dut.out_we_o):
+            out[where] = np.frombuffer(get(dut.out_wdata_o).to_bytes(config.block_out, "little"), np.int8)
+        if get(dut.acc_we_o):
+            data = get(dut.acc_wdata_o).to_bytes(4 * config.block_out, "little")
+            acc[where] = np.frombuffer(data, np.int32)
+        if get(dut.give_o):
+            index, values = running.pop(0)
+            assert (get(dut.done_index_o), get(dut.set_o)) == (index, values["set"])
+            SEMANTICS[Op.REQUANT](state, values, index)
+            expected_vectors += values["iter_out"] * values["iter_in"]
+            assert (acc == state.acc).all() and (out == state.out).all(), f"after {values}"
+        if go:
+            running.append(waiting.pop(0))
+        await step(dut)
+        if lanes:
+            dut.acc_i.value = int.from_bytes(lanes, "little")
+        if records:
+            dut.prm_i.value = int.from_bytes(records, "little")
+    assert vectors == expected_vectors
+    assert get(dut.idle_o)

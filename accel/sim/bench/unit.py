@@ -1,0 +1,82 @@
+"""For benches of a whole unit: a configuration from the module's parameters, scratchpads around it, random content."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+
+from accel.isa.config import AccelConfig
+from accel.isa.spec import PRM, UOP, AluOp, Dst, Form, Op, Rounding
+from accel.isa.state import AccelState
+from accel.sim.bench.common import Dut, parameter
+
+# What a unit's module may lack as a parameter; any legal value serves.
+_DEFAULTS = {"BLOCK_IN": 4, "INP_DEPTH": 64, "WGT_DEPTH": 64, "ACC_DEPTH": 64, "OUT_DEPTH": 64, "UOP_DEPTH": 64,
+             "PRM_DEPTH": 64, "OUT_LANES": 2, "MULTIPLIER_BITS": 31, "AXI_DATA_BITS": 64, "BURST_BEATS": 64,
+             "BLOCK_OUT": 4, "READ_OUTSTANDING": 16, "WRITE_OUTSTANDING": 16}  # fmt: skip
+
+
+def config_of(dut: Dut) -> AccelConfig:
+    """The configuration that the parameters of the module under test belong to."""
+    sizes = {key.lower(): parameter(dut, key) if hasattr(dut, key) else value for key, value in _DEFAULTS.items()}
+    return AccelConfig(name="bench", batch=1, inp_bits=8, wgt_bits=8, acc_bits=32, acc_banks=4, queue_depth=8, **sizes)
+
+
+def random_state(config: AccelConfig, random: Random, window_bytes: int = 0) -> AccelState:
+    """Scratchpads and window full of random bytes."""
+    state = AccelState(config, np.frombuffer(random.randbytes(window_bytes), np.uint8).copy())
+    for memory in state.scratch.values():
+        memory[:] = np.frombuffer(random.randbytes(memory.size), np.uint8)
+    return state
+
+
+def random_uops(state: AccelState, random: Random, count: int, limit: int) -> None:
+    """The first `count` micro-ops get indices below `limit`."""
+    for i in range(count):
+        fields = {key: random.randrange(limit) for key in ("dst", "src", "wgt")}
+        state.uop[i] = UOP.encode(fields | {"first": random.getrandbits(1)})
+
+
+def random_prm(state: AccelState, random: Random) -> None:
+    """Parameter records in the range that compilers use, corners included."""
+    bits = state.config.multiplier_bits
+    records = state.prm.view(np.uint8).reshape(-1, 16)
+    for record in records:
+        multiplier = random.choice((0, 1, (1 << bits) - 1, random.randrange(1 << bits)))
+        values = {"bias": random.randrange(-(1 << 20), 1 << 20), "multiplier": multiplier}
+        values |= {"shift": random.randrange(63)} | {key: random.randrange(-128, 128) for key in ("y_zero", "r_zero")}
+        record[:] = np.frombuffer(PRM.encode(values).to_bytes(16, "little"), np.uint8)
+
+
+def random_compute(random: Random, uops: int, limit: int) -> tuple[Op, dict[str, int]]:
+    """A GEMM or ALU instruction whose indices stay inside memories of 64 entries when micro-ops are below `limit`."""
+    begin = random.randrange(uops)
+    values = {"iter_out": random.choice((1, 2, 3)), "iter_in": random.choice((1, 2, 4)), "set": random.getrandbits(16)}
+    values |= {"uop_begin": begin, "uop_end": random.randint(begin + 1, uops)}
+    step = lambda: random.choice((0, 0, 1, 3))  # noqa: E731
+    base = lambda: random.randrange(64 - limit - 15)  # noqa: E731
+    if random.random() < 0.6:
+        loops = {f"{name}_{loop}": step() for name in ("acc", "inp", "wgt") for loop in ("out", "in")}
+        bases = {f"{name}_base": base() for name in ("acc", "inp", "wgt")}
+        return Op.GEMM, values | loops | bases | {"overwrite": random.getrandbits(1)}
+    op = random.choice(list(AluOp))
+    loops = {f"{name}_{loop}": step() for name in ("dst", "src") for loop in ("out", "in")}
+    imm = random.choice((0, 1, -1, 7, 31, random.randrange(-(1 << 31), 1 << 31)))
+    values |= loops | {"dst_base": base(), "src_base": base(), "alu_op": op, "imm": imm}
+    return Op.ALU, values | {"use_imm": int(op is AluOp.CLIP or random.random() < 0.5), "rounding": random.randrange(4)}
+
+
+def random_requant(random: Random) -> dict[str, int]:
+    """A REQUANT instruction inside memories of 64 entries, in place at times."""
+    step = lambda: random.choice((0, 1, 1, 3))  # noqa: E731
+    base = lambda: random.randrange(48)  # noqa: E731
+    clip = sorted(random.randrange(-128, 128) for _ in range(2))
+    values = {"form": random.choice(list(Form)), "dst": random.choice(list(Dst)), "set": random.getrandbits(16)}
+    values |= {"rounding": random.choice(list(Rounding)), "zero_point": random.randrange(-128, 128)}
+    values |= {"iter_out": random.choice((1, 2, 3)), "iter_in": random.choice((1, 2, 4)), "prm_out": random.randrange(3)}
+    values |= {key: base() for key in ("acc_base", "dst_base", "res_base", "prm_base")}
+    values |= {key: step() for key in ("acc_out", "acc_in", "dst_out", "dst_in")}
+    if random.random() < 0.3:
+        values |= {"dst_base": values["acc_base"], "dst_out": values["acc_out"], "dst_in": values["acc_in"]}
+    return values | {"clip_lo": clip[0], "clip_hi": clip[1]}
