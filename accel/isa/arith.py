@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
 from accel.isa.spec import AluOp, Rounding
 
-Int64 = NDArray[np.int64]
+Int64: TypeAlias = NDArray[np.int64]
 
 
 def wrap32(value: Int64) -> Int64:
@@ -18,9 +20,16 @@ def wrap32(value: Int64) -> Int64:
     return value.astype(np.int32).astype(np.int64)
 
 
+def sign_extend(value: Int64, bits: int) -> Int64:
+    """The low `bits` bits as a two's complement number."""
+    unused = 64 - bits
+    return (value << unused) >> unused
+
+
 def round_shift(value: Int64, shift: Int64, rounding: Rounding) -> Int64:
     """Arithmetic right shift by 0 to 62 bits with one rounding. |value| is at most 2**62."""
-    half = np.where(shift > 0, np.int64(1) << np.maximum(shift - 1, 0), 0)
+    one = np.ones_like(shift)
+    half: Int64 = np.where(shift > 0, one << np.maximum(shift - 1, 0), 0)
     match rounding:
         case Rounding.FLOOR:
             return value >> shift
@@ -29,10 +38,9 @@ def round_shift(value: Int64, shift: Int64, rounding: Rounding) -> Int64:
         case Rounding.HALF_AWAY:
             return np.where(value < 0, -((half - value) >> shift), (value + half) >> shift)
         case Rounding.HALF_EVEN:
-            rounded = (value + half) >> shift
-            dropped = value & ((np.int64(1) << shift) - 1)
-            tie = (shift > 0) & (dropped == half)
-            return rounded - (tie & (rounded & 1 == 1))
+            rounded: Int64 = (value + half) >> shift
+            dropped: Int64 = value & ((one << shift) - 1)
+            return rounded - ((shift > 0) & (dropped == half) & (rounded & 1 == 1))
 
 
 def alu(op: AluOp, a: Int64, b: Int64, rounding: Rounding) -> Int64:
@@ -51,6 +59,4 @@ def alu(op: AluOp, a: Int64, b: Int64, rounding: Rounding) -> Int64:
         case AluOp.SHR:
             return round_shift(a, b & 31, rounding)
         case AluOp.CLIP:
-            upper = (b & 0xFFFF).astype(np.int16).astype(np.int64)
-            lower = (b >> 16).astype(np.int16).astype(np.int64)
-            return np.maximum(np.minimum(a, upper), lower)
+            return np.maximum(np.minimum(a, sign_extend(b, 16)), sign_extend(b >> 16, 16))

@@ -10,6 +10,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import cast
 
 from accel.isa.errors import ConfigError
 
@@ -142,16 +143,20 @@ def config_from_dict(raw: object, name: str) -> AccelConfig:
     """Build a configuration from parsed JSON. Raises ConfigError that names the key."""
     if not isinstance(raw, dict):
         raise ConfigError(f"configuration {name} must be an object, not {type(raw).__name__}")
+    values = cast(dict[str, object], raw)
     expected = {field.name for field in fields(AccelConfig)} - {"name"}
-    given = set(raw) - {"name"}
+    given = set(values) - {"name"}
     for key in sorted(given - expected):
         raise ConfigError(f"configuration {name}: unknown key {key!r}")
     for key in sorted(expected - given):
         raise ConfigError(f"configuration {name}: key {key!r} is missing")
+    sizes: dict[str, int] = {}
     for key in sorted(expected):
-        if type(raw[key]) is not int:
-            raise ConfigError(f"configuration {name}: {key} must be an integer, not {raw[key]!r}")
-    return AccelConfig(name=name, **{key: raw[key] for key in expected})
+        value = values[key]
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise ConfigError(f"configuration {name}: {key} must be an integer, not {value!r}")
+        sizes[key] = value
+    return AccelConfig(name=name, **sizes)
 
 
 def _check(c: AccelConfig) -> None:

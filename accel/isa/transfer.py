@@ -1,0 +1,84 @@
+"""The meaning of LOAD and STORE: rectangles of runs between the DRAM window and a scratchpad.
+
+Faults are found before anything moves: field rules first, then the scratchpad's range, then the window's.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from accel.isa.errors import Fault, FaultCode
+from accel.isa.loops import Values
+from accel.isa.spec import Mem
+from accel.isa.state import AccelState, element_bytes
+
+Bytes: TypeAlias = NDArray[np.uint8]
+
+
+def load(state: AccelState, v: Values, index: int) -> None:
+    """DRAM to scratchpad, padding around the rows and runs, int8 to int32 with `expand`."""
+    mem, expand = Mem(v["mem"]), v["expand"]
+    if mem is Mem.OUT:
+        raise Fault(FaultCode.ILLEGAL_FIELD, index, "load.mem must not be out")
+    if expand and mem is not Mem.ACC:
+        raise Fault(FaultCode.ILLEGAL_FIELD, index, f"load.expand must be 0 for {mem.name.lower()}")
+    rows, runs = v["y_pad_0"] + v["y"] + v["y_pad_1"], v["x_pad_0"] + v["x"] + v["x_pad_1"]
+    run = v["z"] * state.config.granule_bytes
+    target = _scratch(state, v, mem, index, rows * runs * run * (4 if expand else 1))
+    source = _dram(state, v, index, run).view(np.int8)
+    image = target.view(np.int32 if expand else np.int8).reshape(rows, runs, run)
+    if (rows, runs) != (v["y"], v["x"]):
+        image[...] = v["pad_value"]
+    image[v["y_pad_0"] : v["y_pad_0"] + v["y"], v["x_pad_0"] : v["x_pad_0"] + v["x"]] = source
+
+
+def store(state: AccelState, v: Values, index: int) -> None:
+    """Scratchpad OUT to DRAM, runs in order."""
+    if v["mem"] != Mem.OUT:
+        raise Fault(FaultCode.ILLEGAL_FIELD, index, "store.mem must be out")
+    run = v["z"] * state.config.granule_bytes
+    source = _scratch(state, v, Mem.OUT, index, v["y"] * v["x"] * run).reshape(v["y"], v["x"], run)
+    target = _dram(state, v, index, run)
+    if _runs_are_apart(v, run):
+        target[...] = source
+        return
+    for y in range(v["y"]):
+        for x in range(v["x"]):
+            target[y, x] = source[y, x]
+
+
+def _scratch(state: AccelState, v: Values, mem: Mem, index: int, size: int) -> Bytes:
+    """View of the scratchpad bytes. Raises Fault where alignment, of DRAM too, or range is illegal."""
+    granule = state.config.granule_bytes
+    for key in ("dram", "y_stride", "x_stride"):
+        if v[key] % granule:
+            raise Fault(FaultCode.ILLEGAL_FIELD, index, f"{key} must be a multiple of {granule}, not {v[key]}")
+    begin = v["sram"] * element_bytes(state.config, mem)
+    beat = state.config.bus_bytes * (4 if v.get("expand") else 1)
+    if begin % beat:
+        raise Fault(FaultCode.ILLEGAL_FIELD, index, f"sram must start on a bus beat, not at entry {v['sram']}")
+    if begin + size > state.scratch[mem].size:
+        raise Fault(FaultCode.SRAM_RANGE, index, f"{mem.name.lower()} byte {begin + size - 1} is outside")
+    return state.scratch[mem][begin : begin + size]
+
+
+def _dram(state: AccelState, v: Values, index: int, run: int) -> Bytes:
+    """uint8 [y, x, run] view of the window. Raises Fault where a run leaves it."""
+    end = v["dram"] + (v["y"] - 1) * v["y_stride"] + (v["x"] - 1) * v["x_stride"] + run
+    if end > state.dram.size:
+        raise Fault(FaultCode.DRAM_RANGE, index, f"byte {end - 1} is outside {state.dram.size}")
+    return as_strided(state.dram[v["dram"] :], (v["y"], v["x"], run), (v["y_stride"], v["x_stride"], 1))
+
+
+def _runs_are_apart(v: Values, run: int) -> bool:
+    """True when strides alone prove that no two runs overlap."""
+    extent = run
+    for count, stride in sorted(((v["x"], v["x_stride"]), (v["y"], v["y_stride"])), key=lambda loop: loop[1]):
+        if count > 1 and stride < extent:
+            return False
+        extent += (count - 1) * stride
+    return True

@@ -1,0 +1,261 @@
+"""A second, naive meaning of programs: pure Python integers, one lane at a time, bit positions written out by hand.
+
+In: a configuration, instruction words and the window's bytes. Out: the window's bytes after the run, or a fault's name
+and index. It shares nothing with `accel.isa.semantics` or the field table, so that each can catch the other's mistakes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from accel.isa.config import AccelConfig
+
+LOAD, STORE, GEMM, ALU, REQUANT, FINISH = 1, 2, 3, 4, 5, 6
+UNIT = {LOAD: "load", STORE: "store", GEMM: "compute", ALU: "compute", REQUANT: "output"}
+INP, WGT, ACC, OUT, UOP, PRM = range(6)
+HALF_UP, HALF_EVEN, HALF_AWAY, FLOOR = range(4)
+
+
+class OracleFault(Exception):
+    def __init__(self, name: str, index: int) -> None:
+        super().__init__(f"{name} at {index}")
+        self.name = name
+        self.index = index
+
+
+class OracleDeadlock(Exception):
+    pass
+
+
+def signed(value: int, bits: int) -> int:
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def rounded(value: int, shift: int, rounding: int) -> int:
+    """value / 2**shift as an exact fraction, rounded."""
+    divisor = 1 << shift
+    floor, rest = divmod(value, divisor)
+    if rounding == FLOOR or 2 * rest < divisor:
+        return floor
+    if 2 * rest > divisor or rounding == HALF_UP:
+        return floor + 1
+    if rounding == HALF_EVEN:
+        return floor + (floor & 1)
+    return floor + 1 if value > 0 else floor
+
+
+@dataclass
+class Word:
+    """One 256-bit instruction."""
+
+    bits: int
+
+    def at(self, word: int, lo: int = 0, width: int = 16) -> int:
+        return (self.bits >> (32 * word + lo)) & ((1 << width) - 1)
+
+
+class Oracle:
+    """Runs a program on `window`, a bytearray that it changes in place."""
+
+    def __init__(self, config: AccelConfig, window: bytearray) -> None:
+        c = self.config = config
+        self.window = window
+        self.size = {
+            INP: c.block_in,
+            WGT: c.block_in * c.block_out,
+            ACC: 4 * c.block_out,
+            OUT: c.block_out,
+            UOP: 8,
+            PRM: 16 * c.block_out,
+        }
+        self.depth = {
+            INP: c.inp_depth,
+            WGT: c.wgt_depth,
+            ACC: c.acc_depth,
+            OUT: c.out_depth,
+            UOP: c.uop_depth,
+            PRM: c.prm_depth,
+        }
+        self.mem = {m: bytearray(self.size[m] * self.depth[m]) for m in self.size}
+        self.bus = c.axi_data_bits // 8
+        self.granule = max(16, self.bus)
+
+    def run(self, offset: int, count: int) -> None:
+        """Execute until FINISH: always the oldest instruction that may start. Units keep their own order."""
+        tokens = [0] * 16
+        waiting: dict[str, list[tuple[int, Word]]] = {unit: [] for unit in UNIT.values()}
+        for index in range(count):
+            word = Word(int.from_bytes(self.window[offset + 32 * index : offset + 32 * index + 32], "little"))
+            if word.at(0, 0, 8) == FINISH:
+                break
+            waiting[UNIT[word.at(0, 0, 8)]].append((index, word))
+        while any(waiting.values()):
+            ready = [
+                queue[0] + (queue,)
+                for queue in waiting.values()
+                if queue and all(tokens[s] for s in range(16) if queue[0][1].at(1) >> s & 1)
+            ]
+            if not ready:
+                raise OracleDeadlock
+            index, word, queue = min(ready, key=lambda item: item[0])
+            queue.pop(0)
+            for s in range(16):
+                tokens[s] -= word.at(1) >> s & 1
+            self.execute(index, word)
+            for s in range(16):
+                tokens[s] += word.at(1, 16) >> s & 1
+                if tokens[s] > 255:
+                    raise OracleFault("TOKEN_OVERFLOW", index)
+
+    def execute(self, index: int, word: Word) -> None:
+        match word.at(0, 0, 8):
+            case 1 | 2:
+                self.transfer(index, word, word.at(0, 0, 8) == LOAD)
+            case 3:
+                self.gemm(index, word)
+            case 4:
+                self.alu(index, word)
+            case 5:
+                self.requant(index, word)
+
+    def entry(self, index: int, mem: int, number: int) -> int:
+        """First byte of an entry."""
+        if number >= self.depth[mem]:
+            raise OracleFault("SRAM_RANGE", index)
+        return number * self.size[mem]
+
+    def lane(self, index: int, mem: int, number: int, lane: int, width: int) -> int:
+        begin = self.entry(index, mem, number) + lane * width
+        return int.from_bytes(self.mem[mem][begin : begin + width], "little", signed=True)
+
+    def put(self, index: int, mem: int, number: int, values: list[int], width: int) -> None:
+        begin = self.entry(index, mem, number)
+        data = b"".join((v & ((1 << 8 * width) - 1)).to_bytes(width, "little") for v in values)
+        self.mem[mem][begin : begin + len(data)] = data
+
+    def transfer(self, index: int, w: Word, is_load: bool) -> None:
+        mem, expand, pad = w.at(0, 8, 4), w.at(0, 12, 1), w.at(0, 16, 8)
+        dram, sram, z, y, x = w.at(2, 0, 32), w.at(3), w.at(3, 16), w.at(4), w.at(4, 16)
+        y_stride, x_stride = w.at(5, 0, 32), w.at(6, 0, 32)
+        y0, y1, x0, x1 = (w.at(7, lo, 8) for lo in (0, 8, 16, 24)) if is_load else (0, 0, 0, 0)
+        if (is_load and (mem == OUT or (expand and mem != ACC))) or (not is_load and mem != OUT):
+            raise OracleFault("ILLEGAL_FIELD", index)
+        if dram % self.granule or y_stride % self.granule or x_stride % self.granule:
+            raise OracleFault("ILLEGAL_FIELD", index)
+        widen = 4 if expand else 1
+        run = z * self.granule
+        begin = sram * self.size[mem]
+        if begin % (self.bus * widen):
+            raise OracleFault("ILLEGAL_FIELD", index)
+        if begin + (y0 + y + y1) * (x0 + x + x1) * run * widen > len(self.mem[mem]):
+            raise OracleFault("SRAM_RANGE", index)
+        for row in range(-y0, y + y1):
+            for column in range(-x0, x + x1):
+                inside = 0 <= row < y and 0 <= column < x
+                source = dram + row * y_stride + column * x_stride
+                if inside and source + run > len(self.window):
+                    raise OracleFault("DRAM_RANGE", index)
+                if not is_load:
+                    self.window[source : source + run] = self.mem[mem][begin : begin + run]
+                    begin += run
+                    continue
+                data = self.window[source : source + run] if inside else bytes([pad]) * run
+                if expand:
+                    data = b"".join(signed(b, 8).to_bytes(4, "little", signed=True) for b in data)
+                self.mem[mem][begin : begin + len(data)] = data
+                begin += len(data)
+
+    def uops(self, index: int, w: Word) -> list[tuple[int, int, int, int]]:
+        begin, end = w.at(3), w.at(3, 16)
+        if not begin < end <= self.config.uop_depth:
+            raise OracleFault("SRAM_RANGE", index)
+        words = [int.from_bytes(self.mem[UOP][8 * n : 8 * n + 8], "little") for n in range(begin, end)]
+        return [(u & 0xFFFF, u >> 16 & 0xFFFF, u >> 32 & 0xFFFF, u >> 48 & 1) for u in words]
+
+    def gemm(self, index: int, w: Word) -> None:
+        c = self.config
+        overwrite, wgt_base = w.at(0, 8, 1), w.at(0, 16)
+        acc_base, inp_base = w.at(7), w.at(7, 16)
+        for o in range(w.at(2)):
+            for i in range(w.at(2, 16)):
+                for dst, src, wgt, first in self.uops(index, w):
+                    a = (acc_base + o * w.at(4) + i * w.at(4, 16) + dst) & 0xFFFF
+                    n = (inp_base + o * w.at(5) + i * w.at(5, 16) + src) & 0xFFFF
+                    k = (wgt_base + o * w.at(6) + i * w.at(6, 16) + wgt) & 0xFFFF
+                    self.entry(index, ACC, a)
+                    sums: list[int] = []
+                    for lane in range(c.block_out):
+                        total = 0 if overwrite and first else self.lane(index, ACC, a, lane, 4)
+                        for j in range(c.block_in):
+                            x = self.lane(index, INP, n, j, 1)
+                            total += x * self.lane(index, WGT, k, lane * c.block_in + j, 1)
+                        sums.append(total)
+                    self.put(index, ACC, a, sums, 4)
+
+    def alu(self, index: int, w: Word) -> None:
+        op, use_imm, rounding = w.at(0, 8, 4), w.at(0, 12, 1), w.at(0, 13, 2)
+        imm, dst_base, src_base = signed(w.at(6, 0, 32), 32), w.at(7), w.at(7, 16)
+        if op == 6 and not use_imm:
+            raise OracleFault("ILLEGAL_FIELD", index)
+        for o in range(w.at(2)):
+            for i in range(w.at(2, 16)):
+                for dst, src, _, _ in self.uops(index, w):
+                    d = (dst_base + o * w.at(4) + i * w.at(4, 16) + dst) & 0xFFFF
+                    s = (src_base + o * w.at(5) + i * w.at(5, 16) + src) & 0xFFFF
+                    lanes: list[int] = []
+                    for lane in range(self.config.block_out):
+                        a = self.lane(index, ACC, d, lane, 4)
+                        b = imm if use_imm else self.lane(index, ACC, s, lane, 4)
+                        low, high = signed(b >> 16, 16), signed(b, 16)
+                        match op:
+                            case 0:
+                                lanes.append(b)
+                            case 1:
+                                lanes.append(a + b)
+                            case 2:
+                                lanes.append(a * b)
+                            case 3:
+                                lanes.append(a if a < b else b)
+                            case 4:
+                                lanes.append(a if a > b else b)
+                            case 5:
+                                lanes.append(rounded(a, b & 31, rounding))
+                            case _:
+                                a = high if a > high else a
+                                lanes.append(low if a < low else a)
+                    self.put(index, ACC, d, lanes, 4)
+
+    def requant(self, index: int, w: Word) -> None:
+        low, high = signed(w.at(7, 0, 8), 8), signed(w.at(7, 8, 8), 8)
+        if low > high:
+            raise OracleFault("ILLEGAL_FIELD", index)
+        target = ACC if w.at(0, 10, 1) else OUT
+        for o in range(w.at(2)):
+            for i in range(w.at(2, 16)):
+                step = o * w.at(5) + i * w.at(5, 16)
+                y = (w.at(3) + step) & 0xFFFF
+                r = (w.at(4) + step) & 0xFFFF
+                d = (w.at(3, 16) + o * w.at(6) + i * w.at(6, 16)) & 0xFFFF
+                p = (w.at(4, 16) + o * w.at(0, 24, 8)) & 0xFFFF
+                lanes = [self.requant_lane(index, w, y, r, p, lane) for lane in range(self.config.block_out)]
+                clipped = [low if v < low else high if v > high else v for v in lanes]
+                self.put(index, target, d, clipped, 4 if target == ACC else 1)
+
+    def requant_lane(self, index: int, w: Word, y: int, r: int, p: int, lane: int) -> int:
+        form, rounding, zero_point = w.at(0, 8, 2), w.at(0, 12, 2), signed(w.at(0, 16, 8), 8)
+        value = self.lane(index, ACC, y, lane, 4)
+        if form == 2:
+            return signed(value + zero_point, 32)
+        bits = self.config.multiplier_bits + 1
+        begin = self.entry(index, PRM, p) + 16 * lane
+        record = int.from_bytes(self.mem[PRM][begin : begin + 16], "little")
+        bias, multiplier = signed(record, 32), signed(record >> 32, bits)
+        shift = min(record >> 64 & 0xFF, 62)
+        if form == 0:
+            product = signed(value + bias, 32) * multiplier
+        else:
+            other = self.lane(index, ACC, r, lane, 4)
+            y_part = signed(value - signed(record >> 72, 8), 9) * multiplier
+            product = y_part + signed(other - signed(record >> 80, 8), 9) * signed(bias, bits)
+        return rounded(product, shift, rounding) + zero_point
