@@ -1,0 +1,65 @@
+"""ONNX matrix products: Gemm and MatMul."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from relay_hw import op
+from relay_hw.errors import InputError
+from relay_hw.frontend.onnx.node import Arguments, Converter, Node
+from relay_hw.ir.expr import Expr
+from relay_hw.op import nn
+
+
+def _scaled(value: Expr, factor: float, args: Arguments) -> Expr:
+    return value if factor == 1 else op.multiply(value, args.scalar(factor, value))
+
+
+def _gemm(node: Node, args: Arguments) -> Expr:
+    for index in (0, 1):
+        if args.rank(args[index]) != 2:
+            raise InputError(f"input {index} of Gemm must have 2 axes, not {args.rank(args[index])}", node.span)
+    data = op.transpose(args[0], (1, 0)) if node.attr("transA", 0) else args[0]
+    weight = args[1] if node.attr("transB", 0) else op.transpose(args[1], (1, 0))
+    units = args.shape(weight)[0]
+    value = _scaled(nn.dense(data, weight, units), node.attr("alpha", 1.0), args)
+    bias = args.get(2)
+    if bias is None or node.attr("beta", 1.0) == 0:
+        return value
+    bias = _scaled(bias, node.attr("beta", 1.0), args)
+    return nn.bias_add(value, bias) if args.shape(bias) == (units,) else op.add(value, bias)
+
+
+def _batched(node: Node, args: Arguments, left: Expr, right: Expr) -> Expr:
+    a, b = args.shape(left), args.shape(right)
+    try:
+        batch = np.broadcast_shapes(a[:-2], b[:-2])
+    except ValueError:
+        raise InputError(f"the batch axes of MatMul must broadcast, not be {a[:-2]} and {b[:-2]}", node.span) from None
+
+    def flat(value: Expr, shape: tuple[int, ...]) -> Expr:
+        wide = value if shape[:-2] == batch else op.broadcast_to(value, (*batch, *shape[-2:]))
+        return op.reshape(wide, (prod(batch), *shape[-2:]))
+
+    value = nn.batch_matmul(flat(left, a), flat(right, b), transpose_b=False)
+    return op.reshape(value, (*batch, a[-2], b[-1]))
+
+
+def _matmul(node: Node, args: Arguments) -> Expr:
+    left, right = args[0], args[1]
+    if not args.rank(left) or not args.rank(right):
+        raise InputError("the inputs of MatMul must have at least 1 axis, not be scalars", node.span)
+    if args.rank(right) == 1:
+        value = nn.dense(left, op.expand_dims(right, 0), 1)
+        return op.squeeze(value, (args.rank(left) - 1,))
+    if args.rank(right) == 2:
+        return nn.dense(left, op.transpose(right, (1, 0)), args.shape(right)[1])
+    if args.rank(left) == 1:
+        value = _batched(node, args, op.expand_dims(left, 0), right)
+        return op.squeeze(value, (args.rank(value) - 2,))
+    return _batched(node, args, left, right)
+
+
+CONVERTERS = (Converter("Gemm", _gemm), Converter("MatMul", _matmul))

@@ -1,0 +1,185 @@
+"""ONNX import. In: a model file or protobuf. Out: a typed Relay module and its parameters.
+
+Everything that cannot be imported is listed in one error before any work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from relay_hw.analysis import infer_type
+from relay_hw.errors import InputError, TypeCheckError, UnsupportedError
+from relay_hw.frontend.onnx import CONVERTERS
+from relay_hw.frontend.onnx.node import Arguments, Array, Node, Typer, Value, stamp
+from relay_hw.frontend.onnx.source import Source, read
+from relay_hw.ir.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
+from relay_hw.ir.module import IRModule
+from relay_hw.span import Span
+
+if TYPE_CHECKING:
+    import onnx
+
+# Folding these would lose what they say: where the integers are.
+KEPT = ("QuantizeLinear", "DequantizeLinear")
+
+
+def from_onnx(
+    model: onnx.ModelProto | str | PathLike[str],
+    shape: Mapping[str, Sequence[int]] | None = None,
+    dtype: str | Mapping[str, str] = "float32",
+    freeze_params: bool = False,
+) -> tuple[IRModule, dict[str, Array]]:
+    """A Relay module whose `main` computes the model, and its parameters by name.
+
+    `main` takes the model's inputs under their own names, then the parameters; with `freeze_params` these are
+    constants and the dictionary is empty. `shape` fixes open dimensions; an open batch dimension is otherwise 1.
+    `dtype` serves inputs that state none. The module's attributes `input_names` and `output_names` keep the order.
+
+    Raises InputError for a file, shape or graph that is wrong, UnsupportedError with every node that cannot be
+    imported (operator, name, opset, reason), TypeCheckError for a graph whose types clash.
+    """
+    source = read(model, shape, dtype)
+    check_supported(source)
+    module, params = Importer(source, freeze_params).run()
+    return infer_type(module), params
+
+
+def check_supported(source: Source) -> None:
+    """Raise UnsupportedError if a node cannot be imported; the message lists all of them."""
+    known = set(source.arrays)
+    reasons: list[str] = []
+    for node in source.nodes:
+        reason = _why_not(node, known)
+        if reason is not None:
+            reasons.append(f"{node.operator} (node {node.name}, opset {node.opset}): {reason}")
+        if node.operator in ("Shape", "Size") or all(name in known for name in node.inputs if name):
+            known.update(node.outputs)
+    if reasons:
+        count = f"{len(reasons)} node{'s' * (len(reasons) > 1)}"
+        raise UnsupportedError(
+            f"every node of {source.name} must be one that can be imported, not {count}: {'; '.join(reasons)}"
+        )
+
+
+def _why_not(node: Node, known: set[str]) -> str | None:
+    if node.domain != "ai.onnx":
+        return f"its domain must be ai.onnx, not {node.domain}"
+    converter = CONVERTERS.get(node.operator)
+    if converter is None:
+        return "no converter knows this operator"
+    return None if converter.check is None else converter.check(node, known)
+
+
+class Importer:
+    """One import: the values known so far and the parameters made on the way."""
+
+    def __init__(self, source: Source, freeze_params: bool) -> None:
+        self.source = source
+        self.freeze_params = freeze_params
+        self.typer = Typer()
+        self.params: dict[str, Array] = {}
+        self.param_vars: dict[str, Var] = {}
+        self.values: dict[str, Value] = {}
+        self.taken = set(source.inputs)
+
+    def run(self) -> tuple[IRModule, dict[str, Array]]:
+        """The untyped module and the parameters."""
+        inputs = [Var(name, ty, span=Span(name)) for name, ty in self.source.inputs.items()]
+        self.values.update((var.name_hint, Value(var)) for var in inputs)
+        for node in self.source.nodes:
+            self._convert(node)
+        outputs = [self._value(name).expr for name in self.source.outputs]
+        body = outputs[0] if len(outputs) == 1 else Tuple(outputs)
+        attrs = {"input_names": tuple(self.source.inputs), "output_names": self.source.outputs}
+        main = Function([*inputs, *self.param_vars.values()], body)
+        return IRModule({"main": main}, attrs=attrs), self.params
+
+    def _value(self, name: str) -> Value:
+        """The tensor called `name`; a weight becomes a parameter or constant when it is first read."""
+        found = self.values.get(name)
+        if found is None:
+            array = self.source.arrays[name]
+            found = self.values[name] = Value(self._parameter(name, array), array)
+        return found
+
+    def _parameter(self, name: str, array: Array) -> Expr:
+        if self.freeze_params:
+            return Constant(array, span=Span(name))
+        from relay_hw.ir.types import TensorType
+
+        plain = self._fresh(name)
+        self.params[plain] = array
+        self.param_vars[plain] = Var(plain, TensorType(array.shape, str(array.dtype)), span=Span(name))
+        return self.param_vars[plain]
+
+    def _fresh(self, name: str) -> str:
+        """A variable name that Relay text can spell and that nothing else has."""
+        plain = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in name)
+        plain = plain if plain[:1].isalpha() or plain[:1] == "_" else f"v{plain}"
+        number = 0
+        candidate = plain
+        while candidate in self.taken:
+            number += 1
+            candidate = f"{plain}_{number}"
+        self.taken.add(candidate)
+        return candidate
+
+    def _convert(self, node: Node) -> None:
+        constants = all(not name or self._array(name) is not None for name in node.inputs)
+        values = [self._argument(name, constants) if name else None for name in node.inputs]
+        args = Arguments(node, values, self.typer)
+        try:
+            made = CONVERTERS[node.operator].convert(node, args)
+            results = [made] if isinstance(made, Expr) else list(made)
+            results = [stamp(result, node.span) for result in results]
+            for result in results:
+                self.typer(result)
+        except TypeCheckError as error:
+            raise error if error.span is not None else TypeCheckError(error.message, node.span) from None
+        fold = constants and node.operator not in KEPT
+        for name, result in zip(node.outputs, results, strict=False):
+            if name:
+                self.values[name] = self._folded(result, node) if fold else self._plain(result)
+
+    def _array(self, name: str) -> Array | None:
+        found = self.values.get(name)
+        return found.array if found is not None else self.source.arrays.get(name)
+
+    def _argument(self, name: str, constants: bool) -> Value:
+        """An argument; where all are known they are constants, so that folding makes no parameter of them."""
+        found = self.values.get(name)
+        if found is None and (constants or self._only_shapes(name)):
+            return Value(Constant(self.source.arrays[name], span=Span(name)), self.source.arrays[name])
+        return self._value(name)
+
+    def _only_shapes(self, name: str) -> bool:
+        """Whether a weight holds sizes, axes or indices, which no user means by a parameter."""
+        return self.source.arrays[name].dtype == np.int64 and self.source.arrays[name].ndim <= 1
+
+    @staticmethod
+    def _plain(result: Expr) -> Value:
+        return Value(result, result.data if isinstance(result, Constant) else None)
+
+    def _folded(self, result: Expr, node: Node) -> Value:
+        data = np.asarray(self._evaluate(result))
+        return Value(Constant(data, span=node.span), data)
+
+    def _evaluate(self, expr: Expr) -> Any:
+        """The value of an expression without variables."""
+        match expr:
+            case Constant(data=data):
+                return data
+            case Tuple(fields=fields):
+                return tuple(self._evaluate(field) for field in fields)
+            case TupleGetItem(tuple_value=value, index=index):
+                return self._evaluate(value)[index]
+            case Call(op=Op() as op, args=args, attrs=attrs):
+                return op.meaning(attrs, [self._evaluate(arg) for arg in args], self.typer(expr))
+            case _:
+                raise InputError(
+                    f"a constant must be computed from constants, not from {type(expr).__name__}", expr.span
+                )

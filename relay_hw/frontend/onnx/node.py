@@ -1,0 +1,225 @@
+"""What a converter sees: one ONNX node, its arguments as expressions or known arrays, and their types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relay_hw.errors import InputError, TypeCheckError
+from relay_hw.ir.expr import Call, Constant, Expr, Op, Tuple, TupleGetItem, Var
+from relay_hw.ir.types import TensorType, TupleType, Type
+from relay_hw.op.base import const
+from relay_hw.span import Span
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of the graph. `name` is never empty; an omitted input is an empty name."""
+
+    operator: str
+    name: str
+    domain: str
+    opset: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attrs: Mapping[str, Any]
+
+    @property
+    def span(self) -> Span:
+        return Span(self.name)
+
+    def attr(self, key: str, default: Any = None) -> Any:
+        """An attribute: number, string, list, or array."""
+        return self.attrs.get(key, default)
+
+    def has_input(self, index: int) -> bool:
+        """Whether input `index` is given."""
+        return index < len(self.inputs) and bool(self.inputs[index])
+
+    def has_output(self, index: int) -> bool:
+        """Whether output `index` is asked for."""
+        return index < len(self.outputs) and bool(self.outputs[index])
+
+
+class _Ground:
+    """The solver of relations whose arguments are all known."""
+
+    def unify(self, left: Type, right: Type) -> Type:
+        if left != right:
+            raise TypeCheckError(f"type must be {right}, not {left}")
+        return right
+
+    def resolve(self, ty: Type) -> Type:
+        return ty
+
+
+class Typer:
+    """Types of expressions whose variables are annotated; every node is computed once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Expr, Type]] = {}
+
+    def __call__(self, expr: Expr) -> Type:
+        found = self._known.get(id(expr))
+        if found is None:
+            found = self._known[id(expr)] = (expr, self._compute(expr))
+        return found[1]
+
+    def _compute(self, expr: Expr) -> Type:
+        match expr:
+            case Var(type_annotation=TensorType() as ty):
+                return ty
+            case Constant(data=data):
+                return TensorType(data.shape, str(data.dtype))
+            case Tuple(fields=fields):
+                return TupleType([self(field) for field in fields])
+            case TupleGetItem(tuple_value=value, index=index):
+                whole = self(value)
+                assert isinstance(whole, TupleType)
+                return whole.fields[index]
+            case Call(op=Op() as op, args=args, attrs=attrs):
+                found = op.relation([self(arg) for arg in args], attrs, _Ground())
+                assert found is not None
+                return found
+            case _:
+                raise AssertionError(f"an imported graph has no {type(expr).__name__}")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A tensor of the graph: an expression, and its value where that is known at import."""
+
+    expr: Expr
+    array: Array | None = None
+
+
+class Arguments:
+    """The arguments of one node while it is converted."""
+
+    def __init__(self, node: Node, values: Sequence[Value | None], typer: Typer) -> None:
+        self.node = node
+        self._values = values
+        self._typer = typer
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, index: int) -> Expr:
+        """Input `index`. Raises InputError if the node leaves it out."""
+        value = self._values[index] if index < len(self._values) else None
+        if value is None:
+            raise InputError(f"{self.node.operator} must have input {index}, not leave it out", self.node.span)
+        return value.expr
+
+    def all(self) -> list[Expr]:
+        """Every input."""
+        return [self[index] for index in range(len(self._values))]
+
+    def get(self, index: int) -> Expr | None:
+        """Input `index`, or None if it is left out."""
+        return self[index] if self.node.has_input(index) else None
+
+    def array(self, index: int) -> Array | None:
+        """The value of input `index`, or None if it is left out. `check_known` has made sure that it is known."""
+        value = self._values[index] if self.node.has_input(index) else None
+        return None if value is None else value.array
+
+    def ints(self, index: int) -> tuple[int, ...] | None:
+        """The integers of input `index`, or None if it is left out."""
+        found = self.array(index)
+        return None if found is None else tuple(int(item) for item in np.ravel(found))
+
+    def type(self, expr: Expr) -> TensorType:
+        """The type of an expression."""
+        found = self._typer(expr)
+        assert isinstance(found, TensorType)
+        return found
+
+    def shape(self, expr: Expr) -> tuple[int, ...]:
+        """The shape of an expression; import knows every dimension."""
+        return self.type(expr).static_shape
+
+    def rank(self, expr: Expr) -> int:
+        """The number of axes of an expression."""
+        return self.type(expr).rank
+
+    def dtype(self, expr: Expr) -> str:
+        """The element type of an expression."""
+        return self.type(expr).dtype
+
+    def scalar(self, value: float, like: Expr) -> Constant:
+        """A number in the element type of `like`."""
+        return const(value, self.dtype(like))
+
+
+Known = AbstractSet[str]  # names whose values are known at import
+Convert = Callable[[Node, Arguments], Expr | Sequence[Expr]]
+Check = Callable[[Node, Known], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Converter:
+    """How one operator is imported. `check` gives the reason why a node cannot be, or None, before any work."""
+
+    operator: str
+    convert: Convert
+    check: Check | None = None
+
+
+def known_inputs(*indices: int, since: int = 1, what: str = "") -> Check:
+    """A check that these inputs, where given, are known at import; `since` is the opset that made them inputs."""
+
+    def check(node: Node, known: Known) -> str | None:
+        for index in indices:
+            if node.opset >= since and node.has_input(index) and node.inputs[index] not in known:
+                return f"input {index} ({node.inputs[index]}{what}) must be a constant"
+        return None
+
+    return check
+
+
+def all_of(*checks: Check) -> Check:
+    """The first reason that a check gives."""
+
+    def check(node: Node, known: Known) -> str | None:
+        return next((reason for one in checks if (reason := one(node, known)) is not None), None)
+
+    return check
+
+
+def only_output(node: Node, known: Known) -> str | None:
+    """A check that nothing but the first output is asked for."""
+    extra = [name for index, name in enumerate(node.outputs) if index and node.has_output(index)]
+    return f"outputs other than the first must not be used, unlike {', '.join(extra)}" if extra else None
+
+
+def stamp(expr: Expr, span: Span) -> Expr:
+    """`expr` in which every node without a place has `span`."""
+    memo: dict[int, Expr] = {}
+
+    def visit(node: Expr) -> Expr:
+        if node.span is not None:
+            return node
+        if id(node) not in memo:
+            memo[id(node)] = rebuild(node)
+        return memo[id(node)]
+
+    def rebuild(node: Expr) -> Expr:
+        match node:
+            case Call(args=args):
+                return replace(node, args=tuple(map(visit, args)), span=span)
+            case Tuple(fields=fields):
+                return replace(node, fields=tuple(map(visit, fields)), span=span)
+            case TupleGetItem(tuple_value=value):
+                return replace(node, tuple_value=visit(value), span=span)
+            case _:
+                return replace(node, span=span)
+
+    return visit(expr)

@@ -1,0 +1,172 @@
+"""Reading ONNX: a file or protobuf becomes plain nodes, arrays and typed inputs, or one clear sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relay_hw.errors import InputError
+from relay_hw.frontend.onnx.node import Array, Node
+from relay_hw.frontend.onnx.shape import DTYPES
+from relay_hw.ir.types import TensorType
+
+OLDEST_OPSET = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A model read: nodes in the order of evaluation, known arrays, inputs and outputs by name."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    arrays: Mapping[str, Array]
+    inputs: Mapping[str, TensorType]
+    outputs: tuple[str, ...]
+
+
+def load(model: Any) -> tuple[Any, str]:
+    """(ModelProto, its name in messages). Raises InputError for anything that is no ONNX model."""
+    import onnx
+
+    if isinstance(model, onnx.ModelProto):
+        return model, model.graph.name or "model"
+    if not isinstance(model, (str, PathLike)):
+        raise InputError(f"model must be a path or an onnx.ModelProto, not {type(model).__name__}")
+    path = Path(model)
+    if not path.is_file():
+        raise InputError(
+            f"model must be an ONNX file, not {path}, which {'is a folder' if path.exists() else 'is missing'}"
+        )
+    try:
+        return onnx.load(path), str(path)
+    except Exception as error:  # protobuf, external data and file errors have no common base
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(f"model must be an ONNX file, not {path}, which cannot be read: {reason}") from None
+
+
+def read(model: Any, shapes: Mapping[str, Sequence[int]] | None, dtypes: str | Mapping[str, str]) -> Source:
+    """The model as plain data. `shapes` and `dtypes` are what from_onnx was given."""
+    proto, name = load(model)
+    if not proto.graph.node and not proto.graph.output:
+        raise InputError(f"model must hold a graph, not {name}, which holds none")
+    if proto.functions:
+        import onnx.inliner
+
+        proto = onnx.inliner.inline_local_functions(proto)
+    graph = proto.graph
+    if graph.sparse_initializer:
+        raise InputError(f"the weights of {name} must be dense, not sparse")
+    arrays = _arrays(graph, name)
+    inputs = _inputs(graph, name, arrays, shapes or {}, dtypes)
+    nodes = _nodes(proto, name)
+    _check_names(nodes, graph, name, {*arrays, *inputs})
+    return Source(name, nodes, arrays, inputs, tuple(output.name for output in graph.output))
+
+
+def _arrays(graph: Any, name: str) -> dict[str, Array]:
+    from onnx import numpy_helper
+
+    found: dict[str, Array] = {}
+    for item in graph.initializer:
+        try:
+            found[item.name] = numpy_helper.to_array(item)
+        except Exception as error:  # too few bytes, unknown element type, missing external file
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise InputError(
+                f"weight {item.name} of {name} must be a whole tensor, not one that fails: {reason}"
+            ) from None
+    return found
+
+
+def _inputs(
+    graph: Any,
+    name: str,
+    arrays: Mapping[str, Array],
+    shapes: Mapping[str, Sequence[int]],
+    dtypes: str | Mapping[str, str],
+) -> dict[str, TensorType]:
+    given = {item.name: item for item in graph.input if item.name not in arrays}
+    for wanted in shapes:
+        if wanted not in given:
+            raise InputError(f"shape must name inputs of {name} ({', '.join(given)}), not {wanted}")
+    return {key: _input_type(item, shapes.get(key), dtypes) for key, item in given.items()}
+
+
+def _input_type(item: Any, wanted: Sequence[int] | None, dtypes: str | Mapping[str, str]) -> TensorType:
+    if not item.type.HasField("tensor_type"):
+        raise InputError(f"input {item.name} must be a tensor, not a {item.type.WhichOneof('value') or 'nothing'}")
+    kind = item.type.tensor_type
+    fallback = dtypes if isinstance(dtypes, str) else dtypes.get(item.name, "float32")
+    if kind.elem_type and kind.elem_type not in DTYPES:
+        raise InputError(f"the element type of input {item.name} must be a numpy one, not ONNX type {kind.elem_type}")
+    dtype = DTYPES[kind.elem_type] if kind.elem_type else fallback
+    if wanted is None and not kind.HasField("shape"):
+        raise InputError(f"the shape of input {item.name} must be known: give shape={{'{item.name}': (...)}}")
+    declared = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim]
+    names = [dim.dim_param or "unknown" for dim in kind.shape.dim]
+    if wanted is None:
+        return TensorType([_size(item.name, axis, size, names[axis]) for axis, size in enumerate(declared)], dtype)
+    sizes = tuple(int(size) for size in wanted)
+    clash = kind.HasField("shape") and (
+        len(sizes) != len(declared) or any(have not in (None, want) for have, want in zip(declared, sizes, strict=True))
+    )
+    if clash or any(size < 1 for size in sizes):
+        shown = "x".join(str(size) if size is not None else names[axis] for axis, size in enumerate(declared))
+        raise InputError(f"the shape of input {item.name} must fit {shown}, not be {'x'.join(map(str, sizes))}")
+    return TensorType(sizes, dtype)
+
+
+def _size(name: str, axis: int, size: int | None, symbol: str) -> int:
+    """A dimension; an open batch dimension is 1."""
+    if size is not None and size > 0:
+        return size
+    if axis == 0:
+        return 1
+    shown = symbol if size is None else size
+    raise InputError(f"dimension {axis} of input {name} must be a number, not {shown}: give shape={{'{name}': (...)}}")
+
+
+def _nodes(proto: Any, name: str) -> tuple[Node, ...]:
+    opsets = {item.domain or "ai.onnx": item.version for item in proto.opset_import}
+    opset = opsets.get("ai.onnx", 1)
+    if opset < OLDEST_OPSET:
+        raise InputError(f"the opset of {name} must be at least {OLDEST_OPSET}, not {opset}")
+    found: list[Node] = []
+    for node in proto.graph.node:
+        domain = node.domain or "ai.onnx"
+        label = node.name or f"{node.op_type}_{next((out for out in node.output if out), len(found))}"
+        attrs = {attr.name: _attribute(attr) for attr in node.attribute}
+        found.append(
+            Node(node.op_type, label, domain, opsets.get(domain, 1), tuple(node.input), tuple(node.output), attrs)
+        )
+    return tuple(found)
+
+
+def _attribute(attr: Any) -> Any:
+    """Numbers, strings, lists; tensors as arrays. Graphs stay as they are: nothing converts them."""
+    import onnx
+    from onnx import helper, numpy_helper
+
+    value = helper.get_attribute_value(attr)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, onnx.TensorProto):
+        return np.array(numpy_helper.to_array(value))
+    return list(value) if attr.type in (onnx.AttributeProto.INTS, onnx.AttributeProto.FLOATS) else value
+
+
+def _check_names(nodes: Sequence[Node], graph: Any, name: str, known: set[str]) -> None:
+    """Every name must be defined before it is read. Raises InputError."""
+    for node in nodes:
+        for read_name in node.inputs:
+            if read_name and read_name not in known:
+                raise InputError(f"node {node.name} of {name} must read a defined tensor, not {read_name}")
+        known |= set(node.outputs)
+    for output in graph.output:
+        if output.name not in known:
+            raise InputError(f"output {output.name} of {name} must be defined by a node")
