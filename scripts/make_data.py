@@ -59,7 +59,7 @@ def write(path: Path, digits: Digits) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--output", type=Path, default=DEFAULT_FOLDER, help="folder to write to")
     folder: Path = parser.parse_args().output
     folder.mkdir(parents=True, exist_ok=True)

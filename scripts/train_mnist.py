@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -94,7 +95,7 @@ def export(network: MnistCnn, path: Path) -> None:
     nodes: list[onnx.NodeProto] = []
     tensors: list[onnx.TensorProto] = []
 
-    def add(operator: str, name: str, inputs: list[str], parameters: dict[str, Tensor], **attributes: object) -> str:
+    def add(operator: str, name: str, inputs: list[str], parameters: dict[str, Tensor], **attributes: Any) -> str:
         for key, value in parameters.items():
             tensors.append(numpy_helper.from_array(np.ascontiguousarray(value.detach().numpy()), f"{name}.{key}"))
             inputs = [*inputs, f"{name}.{key}"]
@@ -106,7 +107,7 @@ def export(network: MnistCnn, path: Path) -> None:
         norm: nn.BatchNorm2d = getattr(network, f"norm{number}")
         assert conv.bias is not None and norm.running_mean is not None and norm.running_var is not None
         parameters = {"weight": conv.weight, "bias": conv.bias}
-        geometry = {"kernel_shape": list(conv.kernel_size), "strides": [stride] * 2, "pads": [pad] * 4}
+        geometry: dict[str, Any] = {"kernel_shape": list(conv.kernel_size), "strides": [stride] * 2, "pads": [pad] * 4}
         value = add("Conv", f"conv{number}", [value], parameters, **geometry)
         parameters = {"scale": norm.weight, "bias": norm.bias, "mean": norm.running_mean, "var": norm.running_var}
         value = add("BatchNormalization", f"norm{number}", [value], parameters, epsilon=norm.eps)
@@ -139,7 +140,7 @@ def export(network: MnistCnn, path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--output", type=Path, default=DEFAULT_OUTPUT, help="file to write")
     output: Path = parser.parse_args().output
     digits, held_out = load_split()
