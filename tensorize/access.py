@@ -1,0 +1,118 @@
+"""Which scratchpad entries and DRAM bytes a command touches, as ranges relative to its bases.
+
+In: commands. Out: `Touch` values. `tokens` and `emit` order instructions by them; `check` computes its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from accel.isa.config import AccelConfig
+from accel.isa.spec import Dst, Form, Mem, Op
+from accel.isa.state import element_bytes
+from tensorize.nest import Command, Uop
+
+
+class Space(IntEnum):
+    """Scratchpads, by the number of their `Mem`, and DRAM."""
+
+    INP = 0
+    WGT = 1
+    ACC = 2
+    OUT = 3
+    UOP = 4
+    PRM = 5
+    DRAM = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """Entries (bytes of DRAM) [begin, end) behind base `field`; `end` is one past the last."""
+
+    field: str
+    space: Space
+    begin: int
+    end: int
+    write: bool
+
+
+def touches(command: Command, config: AccelConfig) -> tuple[Touch, ...]:
+    """Ranges that `command` reads and writes, each relative to what its base field refers to."""
+    v = command.values
+    match command.op:
+        case Op.LOAD:
+            space = Space(v["mem"])
+            entries = _image_bytes(config, v) * (4 if v.get("expand") else 1) // element_bytes(config, Mem(v["mem"]))
+            return (
+                Touch("dram", Space.DRAM, 0, _dram_bytes(config, v), False),
+                Touch("sram", space, 0, entries, True),
+            )
+        case Op.STORE:
+            entries = _image_bytes(config, v) // config.out_bytes
+            return (
+                Touch("sram", Space.OUT, 0, entries, False),
+                Touch("dram", Space.DRAM, 0, _dram_bytes(config, v), True),
+            )
+        case Op.GEMM:
+            return _gemm(v, command.uops)
+        case Op.ALU:
+            return _alu(v, command.uops)
+        case Op.REQUANT:
+            return _requant(v)
+        case Op.FINISH:
+            return ()
+
+
+def _image_bytes(config: AccelConfig, v: Mapping[str, int]) -> int:
+    rows = v.get("y_pad_0", 0) + v["y"] + v.get("y_pad_1", 0)
+    runs = v.get("x_pad_0", 0) + v["x"] + v.get("x_pad_1", 0)
+    return rows * runs * v["z"] * config.granule_bytes
+
+
+def _dram_bytes(config: AccelConfig, v: Mapping[str, int]) -> int:
+    return (v["y"] - 1) * v["y_stride"] + (v["x"] - 1) * v["x_stride"] + v["z"] * config.granule_bytes
+
+
+def _loops(v: Mapping[str, int], name: str) -> int:
+    return (v["iter_out"] - 1) * v.get(f"{name}_out", 0) + (v["iter_in"] - 1) * v.get(f"{name}_in", 0)
+
+
+def _range(v: Mapping[str, int], name: str, values: Iterable[int]) -> tuple[int, int]:
+    known = tuple(values)
+    return min(known), max(known) + _loops(v, name) + 1
+
+
+def _gemm(v: Mapping[str, int], uops: tuple[Uop, ...]) -> tuple[Touch, ...]:
+    return (
+        Touch("uop_begin", Space.UOP, 0, len(uops), False),
+        Touch("inp_base", Space.INP, *_range(v, "inp", (u[1] for u in uops)), False),
+        Touch("wgt_base", Space.WGT, *_range(v, "wgt", (u[2] for u in uops)), False),
+        Touch("acc_base", Space.ACC, *_range(v, "acc", (u[0] for u in uops)), True),
+    )
+
+
+def _alu(v: Mapping[str, int], uops: tuple[Uop, ...]) -> tuple[Touch, ...]:
+    touched = [
+        Touch("uop_begin", Space.UOP, 0, len(uops), False),
+        Touch("dst_base", Space.ACC, *_range(v, "dst", (u[0] for u in uops)), True),
+    ]
+    if not v.get("use_imm"):
+        touched.append(Touch("src_base", Space.ACC, *_range(v, "src", (u[1] for u in uops)), False))
+    return tuple(touched)
+
+
+def _requant(v: Mapping[str, int]) -> tuple[Touch, ...]:
+    acc = (0, _loops(v, "acc") + 1)
+    space = Space.OUT if v["dst"] == Dst.OUT else Space.ACC
+    touched = [
+        Touch("acc_base", Space.ACC, *acc, False),
+        Touch("dst_base", space, 0, _loops(v, "dst") + 1, True),
+    ]
+    if v["form"] == Form.ADD:
+        touched.append(Touch("res_base", Space.ACC, *acc, False))
+    if v["form"] != Form.PASS:
+        end = (v["iter_out"] - 1) * v.get("prm_out", 0) + 1
+        touched.append(Touch("prm_base", Space.PRM, 0, end, False))
+    return tuple(touched)

@@ -1,0 +1,162 @@
+"""The tensorizer's walk: match, tile, lower, order, place, emit, add tokens, check.
+
+In: one `@accel_k` function and a configuration. Out: `Segment`. The same input gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from accel.isa.config import AccelConfig
+from accel.isa.program import Program, TensorLayout, TensorSlot
+from accel.isa.program import Region as ProgramRegion
+from accel.isa.spec import BY_OP, Op
+from relay_hw.errors import TensorizeError
+from relay_hw.ir.expr import Function
+from tensorize.check import check_program
+from tensorize.constants import constant_data, constant_loads, data_key
+from tensorize.emit import Line, NoRoomError, emit
+from tensorize.estimate import estimate_cycles
+from tensorize.layout import image_bytes, pack_activation
+from tensorize.memory import Life, Window, plan_window
+from tensorize.nest import Key, Step, tensor_key
+from tensorize.order import work_of
+from tensorize.region import read_region
+from tensorize.schedule import Schedule, schedules
+from tensorize.segment import Layer, Port, Segment
+from tensorize.tokens import assign_tokens
+
+Instruction = tuple[Op, dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """One schedule turned into instructions."""
+
+    schedule: Schedule
+    window: Window
+    instructions: tuple[Instruction, ...]
+    owners: tuple[int, ...]
+    cycles: int
+
+
+def compile_function(function: Function, config: AccelConfig, name: str) -> Segment:
+    """One program for the whole function. Raises TensorizeError when `config` cannot hold it."""
+    region = read_region(function, config, name)
+    drafts = [draft for schedule in schedules(region, config) if (draft := _draft(schedule, config, True)) is not None]
+    if not drafts:
+        last = schedules(region, config)[-1]
+        drafts = [draft for draft in (_draft(last, config, False),) if draft is not None]
+    if not drafts:
+        raise TensorizeError(f"layers of {name} must fit the scratchpads of configuration {config.name}")
+    best = min(drafts, key=lambda draft: draft.cycles)
+    segment = _segment(best, name, config)
+    check_program(segment.program, config)
+    return segment
+
+
+def _draft(schedule: Schedule, config: AccelConfig, ahead: bool) -> _Draft | None:
+    """Instructions of a schedule with tokens, or None when its live buffers do not fit."""
+    steps = schedule.steps
+    window = _window(schedule, config)
+    addresses = window.tensors | window.constants
+    try:
+        lines = emit(steps, constant_loads(steps, config), addresses, config, ahead)
+    except NoRoomError:
+        return None
+    instructions = _with_tokens(lines, config, window.end)
+    owners = tuple(line.layer for line in lines) + (lines[-1].layer,)
+    return _Draft(schedule, window, instructions, owners, estimate_cycles(instructions, config))
+
+
+def _with_tokens(lines: Sequence[Line], config: AccelConfig, window_bytes: int) -> tuple[Instruction, ...]:
+    work = [(unit, line.ranges) for line in lines if (unit := BY_OP[line.op].unit) is not None]
+    masks = assign_tokens(work, config, window_bytes)
+    body = tuple(
+        (line.op, {**line.values, "wait": mask.wait, "set": mask.set}) for line, mask in zip(lines, masks, strict=True)
+    )
+    return (*body, (Op.FINISH, {}))
+
+
+def _window(schedule: Schedule, config: AccelConfig) -> Window:
+    region, steps = schedule.region, schedule.steps
+    sizes = {tensor_key(n): image_bytes(a.image, config) for n, a in enumerate(region.activations)}
+    fixed = {tensor_key(n): a.value for n, a in enumerate(region.activations) if a.value is not None}
+    inputs = {tensor_key(number): sizes[tensor_key(number)] for _, number in region.inputs}
+    outputs = {tensor_key(number): sizes[tensor_key(number)] for number in region.outputs}
+    constants = [(data_key(key), mem, data) for key, mem, data in constant_data(steps)]
+    values = {key: pack_activation(value, config).tobytes() for key, value in fixed.items()}
+    outside = inputs.keys() | outputs.keys() | fixed.keys()
+    lives = {key: life for key, life in _lives(steps, sizes, config).items() if key not in outside}
+    return plan_window(constants, values, inputs, outputs, lives, config)
+
+
+def _lives(steps: Sequence[Step], sizes: dict[Key, int], config: AccelConfig) -> dict[Key, Life]:
+    """First and last step that touches each activation."""
+    found: dict[Key, tuple[int, int]] = {}
+    for at, step in enumerate(steps):
+        work = work_of(step, config)
+        for span in work.reads + work.writes:
+            begin, _ = found.get(span.key, (at, at))
+            found[span.key] = (begin, at)
+    return {key: Life(sizes[key], begin, end) for key, (begin, end) in found.items()}
+
+
+def _segment(draft: _Draft, name: str, config: AccelConfig) -> Segment:
+    region = draft.schedule.region
+    inputs = tuple(_port(draft, f"input_{i}", number) for i, (_, number) in enumerate(region.inputs))
+    outputs = tuple(_port(draft, f"output_{i}", number) for i, number in enumerate(region.outputs))
+    slots = [_slot(port) for port in (*inputs, *outputs)]
+    program = Program.build(config, draft.instructions, draft.window.sections, slots, _regions(draft))
+    layers = tuple(_layer(draft, number, config) for number in range(len(region.layers)))
+    return Segment(name, program, inputs, outputs, layers, draft.owners, str(draft.schedule), draft.cycles)
+
+
+def _port(draft: _Draft, name: str, number: int) -> Port:
+    place = draft.window.tensors[tensor_key(number)]
+    section = next(s for s in draft.window.sections if s.offset <= place < s.end)
+    return Port(name, section.name, place - section.offset, draft.schedule.region.activations[number].shape)
+
+
+def _slot(port: Port) -> TensorSlot:
+    shape = port.shape
+    if len(shape) == 4:
+        shape = (shape[0], shape[2], shape[3], shape[1])
+    return TensorSlot(port.name, port.section, port.offset, shape, "int8", TensorLayout.NHWC)
+
+
+def _runs(owners: Sequence[int]) -> list[tuple[int, int, int]]:
+    """(layer, begin, end) of consecutive instructions of one layer."""
+    runs: list[tuple[int, int, int]] = []
+    begin = 0
+    for layer, members in groupby(owners):
+        end = begin + len(list(members))
+        runs.append((layer, begin, end))
+        begin = end
+    return runs
+
+
+def _regions(draft: _Draft) -> list[ProgramRegion]:
+    layers = draft.schedule.region.layers
+    return [ProgramRegion(layers[layer].name, begin, end) for layer, begin, end in _runs(draft.owners)]
+
+
+def _layer(draft: _Draft, number: int, config: AccelConfig) -> Layer:
+    spec = draft.schedule.region.layers[number]
+    own = [instruction for instruction, owner in zip(draft.instructions, draft.owners, strict=True) if owner == number]
+    moved = {op: sum(_bytes(v, config) for o, v in own if o is op) for op in (Op.LOAD, Op.STORE)}
+    return Layer(
+        name=spec.name,
+        composite=spec.function,
+        ranges=tuple((begin, end) for layer, begin, end in _runs(draft.owners) if layer == number),
+        macs=spec.kernel.macs,
+        tile=str(draft.schedule.tiles[number]),
+        bytes_read=moved[Op.LOAD],
+        bytes_written=moved[Op.STORE],
+    )
+
+
+def _bytes(v: dict[str, int], config: AccelConfig) -> int:
+    return v["z"] * v["y"] * v["x"] * config.granule_bytes

@@ -1,0 +1,119 @@
+"""Closed-form time of a layer under a tile: what the tile choice compares. Cycles of the standard memory model.
+
+In: shapes and tiles. Out: `Cost`: cycles of each unit if it never waited, and the layer's estimated time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from accel.isa.config import AccelConfig
+from tensorize.geometry import LATENCY, ConvShape, PoolShape, Source, granule_blocks, run_cycles
+from tensorize.tiles import AddTile, ConvTile, PoolTile, conv_entries, conv_patch, pool_entries, pool_patch
+
+# Cycles that a step costs beside its work: fetching, decoding and draining its instructions.
+STEP_CYCLES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Estimated cycles; `cycles` is the whole layer, the others are units that never wait."""
+
+    cycles: int
+    compute: int
+    load: int
+    output: int
+    store: int
+    steps: int
+
+
+def output_interval(config: AccelConfig) -> int:
+    """Cycles that the output stage takes for one vector."""
+    return config.block_out // config.out_lanes
+
+
+def _patch_cycles(config: AccelConfig, source: Source, height: int, width: int, run_bytes: int) -> int:
+    """Bus cycles to load `height` x `width` pixels (no more than the source has) of `run_bytes` each."""
+    height, width = min(height, source.height), min(width, source.width)
+    if run_bytes < source.pixel_bytes or not source.dense_rows:
+        return height * width * run_cycles(config, run_bytes)
+    if width < source.width or source.row_stride != width * source.pixel_bytes:
+        return height * run_cycles(config, width * run_bytes)
+    return run_cycles(config, height * width * run_bytes)
+
+
+def _store_cycles(config: AccelConfig, rows: int, cols: int, run_bytes: int, pixel: int, width: int) -> int:
+    outstanding = config.write_outstanding
+    if run_bytes < pixel:
+        return rows * cols * run_cycles(config, run_bytes, outstanding)
+    if cols < width:
+        return rows * run_cycles(config, cols * run_bytes, outstanding)
+    return run_cycles(config, rows * cols * run_bytes, outstanding)
+
+
+def conv_cost(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> Cost:
+    """Time of a convolution under `tile`."""
+    use = conv_entries(shape, tile, config)
+    high, wide = -(-shape.out_height // tile.rows), -(-shape.out_width // tile.cols)
+    groups, chunks = -(-shape.out_blocks // tile.out_blocks), -(-shape.in_blocks // tile.in_blocks)
+    pixels, steps = high * wide, high * wide * groups * chunks
+    in_step = granule_blocks(config, config.block_in)
+    run = -(-tile.in_blocks // in_step) * in_step * config.inp_bytes
+    patch = _patch_cycles(config, shape.source, *conv_patch(shape, tile.rows, tile.cols), run)
+    weights = run_cycles(config, use.wgt * config.wgt_bytes)
+    keeps_patch = chunks == 1 and (pixels == 1 or not tile.weights_outer)
+    patches = pixels if keeps_patch else steps
+    keeps_weights = chunks == 1 and (groups == 1 or tile.weights_outer)
+    chunk_loads = (groups if keeps_weights else steps) if pixels * chunks > 1 or groups > 1 else 1
+    compute = shape.out_height * shape.out_width * shape.out_blocks * shape.depth
+    vectors = shape.out_height * shape.out_width * shape.out_blocks * output_interval(config)
+    output = vectors * (3 if shape.residual else 1)
+    stored = _store_cycles(
+        config, tile.rows, tile.cols, tile.out_blocks * config.out_bytes, shape.out_pixel_bytes, shape.out_width
+    )
+    load = patches * patch + chunk_loads * weights
+    if shape.residual:
+        load += pixels * groups * stored
+    store = pixels * groups * stored
+    cycles = max(compute + STEP_CYCLES * steps, load, output, store)
+    cycles += 2 * LATENCY + patch + output // (pixels * groups) + stored
+    # What has no second buffer cannot overlap.
+    if 2 * use.inp > config.inp_depth:
+        cycles += patches * (patch + LATENCY)
+    if 2 * use.wgt > config.wgt_depth and chunk_loads > 1:
+        cycles += chunk_loads * (weights + LATENCY)
+    if 2 * use.acc > config.acc_depth:
+        cycles += output
+    return Cost(cycles, compute, load, output, store, steps)
+
+
+def pool_cost(shape: PoolShape, tile: PoolTile, config: AccelConfig) -> Cost:
+    """Time of a pool under `tile`."""
+    use = pool_entries(shape, tile, config)
+    tiles = -(-shape.out_height // tile.rows) * -(-shape.out_width // tile.cols) * -(-shape.blocks // tile.blocks)
+    run = tile.blocks * config.out_bytes
+    patch = _patch_cycles(config, shape.source, *pool_patch(shape, tile.rows, tile.cols), run)
+    stored = _store_cycles(config, tile.rows, tile.cols, run, shape.out_pixel_bytes, shape.out_width)
+    outputs = shape.out_height * shape.out_width * shape.blocks
+    compute = 2 * outputs * (shape.window.taps - 1)
+    output = outputs * output_interval(config)
+    load, store = tiles * patch, tiles * stored
+    cycles = max(compute + STEP_CYCLES * tiles, load, output, store)
+    cycles += 2 * LATENCY + patch + compute // tiles + output // tiles + stored
+    if 2 * use.acc > config.acc_depth:
+        cycles += load + output
+    elif 3 * use.acc > config.acc_depth:
+        cycles += output
+    return Cost(cycles, compute, load, output, store, tiles)
+
+
+def add_cost(entries: int, tile: AddTile, config: AccelConfig) -> Cost:
+    """Time of a residual add of `entries` accumulator entries an operand."""
+    steps = -(-entries // tile.entries)
+    part = run_cycles(config, tile.entries * config.out_bytes)
+    output = 2 * entries * output_interval(config)
+    load, store = 2 * steps * part, steps * part
+    cycles = max(load, output, store) + STEP_CYCLES * steps + 2 * LATENCY + 3 * part + output // steps
+    if 4 * tile.entries > config.acc_depth:
+        cycles += output
+    return Cost(cycles, 0, load, output, store, steps)

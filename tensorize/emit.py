@@ -1,0 +1,204 @@
+"""From ordered steps to instructions: places buffers, loads constants ahead of their use, fills in addresses.
+
+In: steps in program order and the DRAM window. Out: `Emitted`: instructions without tokens, the ranges they touch.
+Loads are written one step ahead of the commands that need them, constants further ahead where the bus has time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from accel.isa.config import AccelConfig
+from accel.isa.spec import Mem, Op
+from accel.isa.state import element_bytes
+from tensorize.access import touches
+from tensorize.constants import ConstantLoad
+from tensorize.nest import Buffer, Command, Key, Ref, Step
+from tensorize.order import work_of
+from tensorize.scratchpad import Scratchpad
+from tensorize.tokens import Range
+
+
+class NoRoomError(Exception):
+    """Buffers that are live at the same time in this order do not fit; another order may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One instruction before tokens, its layer and the absolute ranges it touches."""
+
+    op: Op
+    values: dict[str, int]
+    layer: int
+    ranges: tuple[Range, ...]
+
+
+@dataclass(slots=True)
+class _State:
+    """Where buffers are and what was written so far."""
+
+    pads: dict[Mem, Scratchpad]
+    places: dict[Key, int] = field(default_factory=dict[Key, int])
+    loaded: set[Key] = field(default_factory=set[Key])
+    lines: list[Line] = field(default_factory=list[Line])
+    credit: int = 0
+
+
+def emit(
+    steps: Sequence[Step],
+    constants: Sequence[ConstantLoad],
+    tensors: Mapping[Key, int],
+    config: AccelConfig,
+    ahead: bool = True,
+) -> list[Line]:
+    """Instructions of `steps`, which come in program order; `constants` in order of first use.
+
+    `ahead` False writes every load right before its step. Raises NoRoomError.
+    """
+    return _Emitter(steps, constants, tensors, config, ahead).run()
+
+
+class _Emitter:
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        constants: Sequence[ConstantLoad],
+        tensors: Mapping[Key, int],
+        config: AccelConfig,
+        ahead: bool,
+    ) -> None:
+        self._steps = steps
+        self._work = [work_of(step, config) for step in steps]
+        self._waiting = list(constants)
+        self._tensors = tensors
+        self._config = config
+        self._ahead = ahead
+        self._last_use = {buffer.key: at for at, step in enumerate(steps) for buffer in step.buffers}
+        self._sizes = {buffer.key: buffer.entries for step in steps for buffer in step.buffers}
+        self._state = _State({mem: _scratchpad(config, mem) for mem in Mem})
+
+    def run(self) -> list[Line]:
+        """All steps."""
+        for at, step in enumerate(self._steps):
+            self._require(at)
+            if self._ahead:
+                self._look_ahead(at)
+            for command in step.commands:
+                self._write(command, step.layer)
+            for buffer in step.buffers:
+                if self._last_use[buffer.key] == at:
+                    self._state.pads[buffer.mem].free(buffer.key, at)
+        return self._state.lines
+
+    def _require(self, at: int) -> None:
+        """Everything that step `at` needs and that is not there yet; parameters last, since they are needed last."""
+        step = self._steps[at]
+        self._force(at, (Mem.UOP, Mem.WGT))
+        for buffer in step.buffers:
+            if buffer.data is None and not self._fetch(buffer, step.layer):
+                raise NoRoomError(f"{step.label}: {buffer.mem.name.lower()} has no room for {buffer.entries} entries")
+        self._force(at, (Mem.PRM,))
+
+    def _force(self, at: int, mems: tuple[Mem, ...]) -> None:
+        for load in [c for c in self._waiting if c.deadline <= at and c.mem in mems]:
+            if not self._load_constant(load):
+                raise NoRoomError(f"{self._steps[at].label}: {load.mem.name.lower()} has no room")
+
+    def _look_ahead(self, at: int) -> None:
+        """Loads of step at + 1, and as many constants of later steps as the bus carries while step `at` computes."""
+        state = self._state
+        following = at + 1
+        work = self._work[at]
+        busy = max(work.compute, work.output)
+        state.credit = min(state.credit, busy) + busy
+        if following < len(self._steps):
+            for load in [c for c in self._waiting if c.deadline <= following]:
+                if self._load_constant(load):
+                    state.credit -= load.cycles
+            recent = self._waits_for_store(following, max(at - 1, 0))
+            if not recent:
+                self._prefetch(following)
+            self._spend()
+            if recent:
+                self._prefetch(following)
+        else:
+            self._spend()
+
+    def _spend(self) -> None:
+        """Constants in order of use while there is credit."""
+        while self._waiting and self._waiting[0].cycles <= self._state.credit:
+            load = self._waiting[0]
+            if not self._load_constant(load):
+                return
+            self._state.credit -= load.cycles
+
+    def _prefetch(self, at: int) -> None:
+        """Activations of step `at`, unless a step that is not written yet stores them or there is no room yet."""
+        if self._waits_for_store(at, at - 1):
+            return
+        step = self._steps[at]
+        for buffer in step.buffers:
+            if buffer.loads and buffer.key not in self._state.loaded and self._fetch(buffer, step.layer):
+                self._state.credit -= self._work[at].load
+
+    def _waits_for_store(self, at: int, since: int) -> bool:
+        """True where steps [since, at) write what step `at` reads."""
+        writes = [write for other in range(since, at) for write in self._work[other].writes]
+        return any(write.meets(read) for write in writes for read in self._work[at].reads)
+
+    def _fetch(self, buffer: Buffer, layer: int) -> bool:
+        """Place a buffer that is not constant and load it; False when there is no room."""
+        if buffer.key in self._state.loaded:
+            return True
+        if not self._place(buffer.key, buffer.mem, buffer.entries):
+            return False
+        self._state.loaded.add(buffer.key)
+        for load in buffer.loads:
+            self._write(load, layer)
+        return True
+
+    def _load_constant(self, load: ConstantLoad) -> bool:
+        if not self._place(load.key, load.mem, self._sizes[load.key]):
+            return False
+        self._waiting.remove(load)
+        self._write(load.command, load.layer)
+        return True
+
+    def _place(self, key: Key, mem: Mem, entries: int) -> bool:
+        if key in self._state.places:
+            return True
+        place = self._state.pads[mem].allocate(key, entries)
+        if place is None:
+            return False
+        self._state.places[key] = place
+        return True
+
+    def _write(self, command: Command, layer: int) -> None:
+        values = dict(command.values)
+        for name, ref in command.refs.items():
+            values[name] = self._address(ref)
+        ranges = tuple(
+            Range(t.space, values[t.field] + t.begin, values[t.field] + t.end, t.write)
+            for t in touches(command, self._config)
+        )
+        self._state.lines.append(Line(command.op, values, layer, ranges))
+
+    def _address(self, ref: Ref) -> int:
+        base = self._tensors[ref.key] if ref.key in self._tensors else self._state.places[ref.key]
+        return base + ref.offset
+
+
+def _scratchpad(config: AccelConfig, mem: Mem) -> Scratchpad:
+    depths = {
+        Mem.INP: config.inp_depth,
+        Mem.WGT: config.wgt_depth,
+        Mem.ACC: config.acc_depth,
+        Mem.OUT: config.out_depth,
+        Mem.UOP: config.uop_depth,
+        Mem.PRM: config.prm_depth,
+    }
+    beat = max(1, config.bus_bytes // element_bytes(config, mem))
+    if mem is Mem.ACC:
+        return Scratchpad(depths[mem], config.acc_bank_depth, buddies=True)
+    return Scratchpad(depths[mem], beat)

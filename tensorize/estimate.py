@@ -1,0 +1,116 @@
+"""How long a finished program takes, roughly: units as clocks, tokens as times, the standard memory model.
+
+In: instructions with tokens in program order. Out: cycles. It ranks schedules; the cycle simulator knows the truth.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from accel.isa.config import INSTRUCTION_BYTES, SEMAPHORES, AccelConfig
+from accel.isa.spec import BY_OP, Form, Op, Unit
+from tensorize.cost import output_interval
+from tensorize.geometry import LATENCY
+
+# Cycles from launch to the first dispatch beside the memory's latency, and from a command's start to its first effect.
+_START = 12
+_DECODE = 3
+_DRAIN = {Unit.LOAD: 4, Unit.COMPUTE: 9, Unit.OUTPUT: 9, Unit.STORE: 4}
+
+Values = Mapping[str, int]
+
+
+@dataclass(slots=True)
+class _Clocks:
+    """When each unit can begin its next instruction, when its queue has room, and the times of waiting tokens."""
+
+    free: dict[Unit, int] = field(default_factory=lambda: dict.fromkeys(Unit, 0))
+    done: dict[Unit, int] = field(default_factory=lambda: dict.fromkeys(Unit, 0))
+    starts: dict[Unit, deque[int]] = field(default_factory=lambda: {unit: deque[int]() for unit in Unit})
+    tokens: list[deque[int]] = field(default_factory=lambda: [deque[int]() for _ in range(SEMAPHORES)])
+    bus: int = 0
+
+
+def estimate_cycles(instructions: Sequence[tuple[Op, Values]], config: AccelConfig) -> int:
+    """Cycles from launch to done. Instructions must be in an order that their tokens allow."""
+    return max((end for _, end in timeline(instructions, config)), default=0) + _DRAIN[Unit.STORE]
+
+
+def timeline(instructions: Sequence[tuple[Op, Values]], config: AccelConfig) -> list[tuple[int, int]]:
+    """Estimated start and end of each instruction."""
+    clocks = _Clocks()
+    beats = INSTRUCTION_BYTES // config.bus_bytes
+    dispatched = _START + LATENCY
+    spans: list[tuple[int, int]] = []
+    for index, (op, values) in enumerate(instructions):
+        unit = BY_OP[op].unit
+        if unit is None:
+            break
+        arrived = _START + LATENCY + (index + 1) * beats
+        clocks.bus += beats
+        starts = clocks.starts[unit]
+        room = starts.popleft() if len(starts) >= config.queue_depth else 0
+        dispatched = max(dispatched + 1, arrived, room)
+        spans.append(_run(clocks, unit, op, values, dispatched, config))
+    return spans
+
+
+def _run(clocks: _Clocks, unit: Unit, op: Op, v: Values, dispatched: int, config: AccelConfig) -> tuple[int, int]:
+    start = max(dispatched + 1, clocks.free[unit])
+    for semaphore in _bits(v.get("wait", 0)):
+        start = max(start, clocks.tokens[semaphore].popleft() + 1)
+    clocks.starts[unit].append(start)
+    match op:
+        case Op.LOAD:
+            bursts, cycles = _transfer(v, config, config.read_outstanding)
+            clocks.free[unit] = start + max(bursts, 2)
+            first = max(start + LATENCY + _DECODE, clocks.done[unit])
+            end = max(first + cycles + _padding(v, config), clocks.done[unit] + 1)
+        case Op.STORE:
+            _, cycles = _transfer(v, config, config.write_outstanding)
+            clocks.free[unit] = start + _DECODE + cycles
+            end = clocks.free[unit] + LATENCY
+        case _:
+            clocks.free[unit] = start + _work(op, v, config)
+            end = clocks.free[unit] + _DRAIN[unit]
+    clocks.done[unit] = end
+    for semaphore in _bits(v.get("set", 0)):
+        clocks.tokens[semaphore].append(end)
+    return start, end
+
+
+def _bits(mask: int) -> list[int]:
+    return [number for number in range(SEMAPHORES) if mask >> number & 1]
+
+
+def _work(op: Op, v: Values, config: AccelConfig) -> int:
+    trips = v["iter_out"] * v["iter_in"]
+    match op:
+        case Op.GEMM:
+            return trips * (v["uop_end"] - v["uop_begin"]) + 1
+        case Op.ALU:
+            return trips * (v["uop_end"] - v["uop_begin"]) * (1 if v.get("use_imm") else 2) + _DECODE
+        case _:
+            interval = output_interval(config)
+            return trips * (max(2, 2 * interval) if v["form"] == Form.ADD else interval) + _DECODE
+
+
+def _transfer(v: Values, config: AccelConfig, outstanding: int) -> tuple[int, int]:
+    """Bursts and bus cycles; runs that follow each other without a gap make longer bursts."""
+    run, rows, cols = v["z"] * config.granule_bytes, v["y"], v["x"]
+    if cols == 1 or v["x_stride"] == run:
+        run, cols = run * cols, 1
+        if rows == 1 or v["y_stride"] == run:
+            run, rows = run * rows, 1
+    longest = config.burst_beats * config.bus_bytes
+    bursts = rows * cols * -(-run // longest)
+    beats = rows * cols * run // config.bus_bytes
+    return bursts, max(beats, bursts * LATENCY // outstanding)
+
+
+def _padding(v: Values, config: AccelConfig) -> int:
+    rows = v.get("y_pad_0", 0) + v["y"] + v.get("y_pad_1", 0)
+    cols = v.get("x_pad_0", 0) + v["x"] + v.get("x_pad_1", 0)
+    return (rows * cols - v["y"] * v["x"]) * v["z"] * config.granule_bytes // config.bus_bytes

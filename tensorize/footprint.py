@@ -1,0 +1,156 @@
+"""The exact cells that an encoded instruction reads and writes: the checker's own reading of the instruction set.
+
+In: decoded instruction fields and the content of the micro-op memory. Out: `Access` values, or an error.
+It shares no code with `access`, which the emitter uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.isa.config import UOP_BYTES, AccelConfig
+from accel.isa.spec import Dst, Form, Mem, Op
+from relay_hw.errors import TensorizeError
+
+Cells = NDArray[np.int64]
+Values = Mapping[str, int]
+DRAM = "dram"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Cells of one memory: scratchpad entries, or granules of DRAM; each once, sorted."""
+
+    memory: Mem | str
+    cells: Cells
+    write: bool
+
+    @property
+    def name(self) -> str:
+        """Name of the memory in messages."""
+        return self.memory.name.lower() if isinstance(self.memory, Mem) else self.memory
+
+
+def depths(config: AccelConfig) -> dict[Mem, int]:
+    """Entries of each scratchpad."""
+    return {
+        Mem.INP: config.inp_depth,
+        Mem.WGT: config.wgt_depth,
+        Mem.ACC: config.acc_depth,
+        Mem.OUT: config.out_depth,
+        Mem.UOP: config.uop_depth,
+        Mem.PRM: config.prm_depth,
+    }
+
+
+def accesses(index: int, op: Op, v: Values, uops: Cells, config: AccelConfig) -> tuple[Access, ...]:
+    """All cells of one instruction. `uops`: 64-bit words of the micro-op memory, -1 where nothing was loaded.
+
+    Raises TensorizeError for cells outside a memory, unaligned transfers and micro-ops that were not loaded.
+    """
+    match op:
+        case Op.LOAD:
+            found = (_dram(index, v, False, config), _image(index, v, Mem(v["mem"]), True, config))
+        case Op.STORE:
+            found = (_image(index, v, Mem.OUT, False, config), _dram(index, v, True, config))
+        case Op.GEMM | Op.ALU:
+            found = _compute(index, op, v, uops)
+        case Op.REQUANT:
+            found = _requant(v)
+        case Op.FINISH:
+            found = ()
+    limits = depths(config)
+    for access in found:
+        if isinstance(access.memory, Mem) and access.cells[-1] >= limits[access.memory]:
+            raise TensorizeError(
+                f"instruction {index}: {access.name} entry must be below {limits[access.memory]}, "
+                f"not {access.cells[-1]}"
+            )
+    return found
+
+
+def entry_bytes(config: AccelConfig, mem: Mem) -> int:
+    """Bytes of one entry, from the block sizes alone."""
+    lanes_in, lanes_out = config.block_in, config.block_out
+    return {
+        Mem.INP: lanes_in,
+        Mem.WGT: lanes_in * lanes_out,
+        Mem.ACC: 4 * lanes_out,
+        Mem.OUT: lanes_out,
+        Mem.UOP: UOP_BYTES,
+        Mem.PRM: 16 * lanes_out,
+    }[mem]
+
+
+def _dram(index: int, v: Values, write: bool, config: AccelConfig) -> Access:
+    granule = config.granule_bytes
+    for field in ("dram", "y_stride", "x_stride"):
+        if v[field] % granule:
+            raise TensorizeError(f"instruction {index}: {field} must be a multiple of {granule}, not {v[field]}")
+    rows = np.arange(v["y"], dtype=np.int64)[:, None, None] * (v["y_stride"] // granule)
+    runs = np.arange(v["x"], dtype=np.int64)[None, :, None] * (v["x_stride"] // granule)
+    cells = v["dram"] // granule + rows + runs + np.arange(v["z"], dtype=np.int64)
+    return Access(DRAM, np.unique(cells), write)
+
+
+def _image(index: int, v: Values, mem: Mem, write: bool, config: AccelConfig) -> Access:
+    pads = {key: v.get(key, 0) for key in ("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1")}
+    rows = v["y"] + pads["y_pad_0"] + pads["y_pad_1"]
+    runs = v["x"] + pads["x_pad_0"] + pads["x_pad_1"]
+    size, entry = rows * runs * v["z"] * config.granule_bytes, entry_bytes(config, mem)
+    beat = config.axi_data_bits // 8
+    if v.get("expand"):
+        size, beat = 4 * size, 4 * beat
+    if v["sram"] * entry % beat:
+        raise TensorizeError(f"instruction {index}: sram must start on a beat of {beat} bytes, not at {v['sram']}")
+    return Access(mem, v["sram"] + np.arange(-(-size // entry), dtype=np.int64), write)
+
+
+def _sum(v: Values, name: str, base: str, uop: Cells) -> Cells:
+    outer = np.arange(v["iter_out"], dtype=np.int64)[:, None, None] * v.get(f"{name}_out", 0)
+    inner = np.arange(v["iter_in"], dtype=np.int64)[None, :, None] * v.get(f"{name}_in", 0)
+    return np.unique(v[base] + outer + inner + np.unique(uop))
+
+
+def _compute(index: int, op: Op, v: Values, uops: Cells) -> tuple[Access, ...]:
+    begin, end = v["uop_begin"], v["uop_end"]
+    if not begin < end <= uops.size:
+        raise TensorizeError(f"instruction {index}: micro-ops must lie in [0, {uops.size}), not [{begin}, {end})")
+    words = uops[begin:end]
+    if (words < 0).any():
+        raise TensorizeError(f"instruction {index}: micro-op {begin + int((words < 0).argmax())} must be loaded before")
+    dst, src, wgt = words & 0xFFFF, words >> 16 & 0xFFFF, words >> 32 & 0xFFFF
+    read = Access(Mem.UOP, np.arange(begin, end, dtype=np.int64), False)
+    if op is Op.GEMM:
+        acc = _sum(v, "acc", "acc_base", dst)
+        fresh = dst[(words >> 48 & 1) == v["overwrite"]] if v["overwrite"] else dst[:0]
+        kept = np.setdiff1d(acc, _sum(v, "acc", "acc_base", fresh)) if fresh.size else acc
+        found = [
+            read,
+            Access(Mem.INP, _sum(v, "inp", "inp_base", src), False),
+            Access(Mem.WGT, _sum(v, "wgt", "wgt_base", wgt), False),
+            Access(Mem.ACC, acc, True),
+        ]
+        return (*found, Access(Mem.ACC, kept, False)) if kept.size else tuple(found)
+    target = _sum(v, "dst", "dst_base", dst)
+    found = [read, Access(Mem.ACC, target, True), Access(Mem.ACC, target, False)]
+    if not v["use_imm"]:
+        found.append(Access(Mem.ACC, _sum(v, "src", "src_base", src), False))
+    return tuple(found)
+
+
+def _requant(v: Values) -> tuple[Access, ...]:
+    zero = np.zeros(1, np.int64)
+    target = Mem.OUT if v["dst"] == Dst.OUT else Mem.ACC
+    found = [Access(Mem.ACC, _sum(v, "acc", "acc_base", zero), False)]
+    if v["form"] == Form.ADD:
+        found.append(Access(Mem.ACC, _sum(v, "acc", "res_base", zero), False))
+    if v["form"] != Form.PASS:
+        steps = np.arange(v["iter_out"], dtype=np.int64) * v["prm_out"]
+        found.append(Access(Mem.PRM, np.unique(v["prm_base"] + steps), False))
+    found.append(Access(target, _sum(v, "dst", "dst_base", zero), True))
+    return tuple(found)

@@ -1,0 +1,157 @@
+"""Kernels in the units of one configuration: blocks, scratchpad entries and bytes instead of channels.
+
+In: a kernel and a configuration. Out: `ConvShape` and `PoolShape`, which tiling, cost and lowering share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from accel.isa.config import AccelConfig
+from accel.isa.program import align
+from tensorize.kernel import ConvKernel, Image, Int8, PoolKernel, Window
+from tensorize.layout import pixel_bytes
+
+# Cycles from a burst's address to its first data (and from the last data to the response): the standard memory model.
+LATENCY = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """How LOAD walks the input activation: pixels that the window can meet, and the bytes between them."""
+
+    height: int
+    width: int
+    pixel_bytes: int
+    row_stride: int
+    col_stride: int
+
+    @property
+    def dense_rows(self) -> bool:
+        """True where the pixels of a row are consecutive bytes."""
+        return self.col_stride == self.pixel_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ConvShape:
+    """A convolution in blocks. `in_blocks` and `out_blocks` count blocks of channels of one pixel.
+
+    in_blocks: those that hold real channels; out_blocks: all that a stored pixel has, so that every byte is written.
+    """
+
+    source: Source
+    window: Window
+    in_blocks: int
+    out_height: int
+    out_width: int
+    out_blocks: int
+    out_pixel_bytes: int
+    residual: bool
+
+    @property
+    def depth(self) -> int:
+        """Products of tiles that one accumulator entry adds up."""
+        return self.window.taps * self.in_blocks
+
+
+@dataclass(frozen=True, slots=True)
+class PoolShape:
+    """A pool in blocks of accumulator entries."""
+
+    source: Source
+    window: Window
+    out_height: int
+    out_width: int
+    blocks: int
+    out_pixel_bytes: int
+
+
+def conv_shape(kernel: ConvKernel, config: AccelConfig) -> ConvShape:
+    """The convolution as it is executed: a dense layer over an image becomes 1x1 over one long pixel."""
+    window, image = kernel.window, kernel.source
+    pixel = pixel_bytes(image, config)
+    if merges_pixels(kernel, config):
+        pixel *= image.pixels
+        image, window = Image(1, 1, pixel), Window((1, 1))
+    source = Source(image.height, image.width, pixel, image.width * pixel, pixel)
+    source, window = _skip_unread(source, window, kernel.target, config)
+    out_pixel = pixel_bytes(kernel.target, config)
+    return ConvShape(
+        source=source,
+        window=window,
+        in_blocks=-(-image.channels // config.block_in),
+        out_height=kernel.target.height,
+        out_width=kernel.target.width,
+        out_blocks=out_pixel // config.block_out,
+        out_pixel_bytes=out_pixel,
+        residual=kernel.residual is not None,
+    )
+
+
+def merges_pixels(kernel: ConvKernel, config: AccelConfig) -> bool:
+    """True where the input's bytes can be read as one pixel without adding blocks that hold padding only."""
+    blocks = -(-kernel.source.channels // config.block_in)
+    return kernel.flat and blocks * config.block_in == pixel_bytes(kernel.source, config)
+
+
+def conv_weights(kernel: ConvKernel, config: AccelConfig) -> Int8:
+    """int8 [O, KH, KW, I] in the form that `conv_shape` executes."""
+    if not merges_pixels(kernel, config):
+        return kernel.weights
+    out, height, width, channels = kernel.weights.shape
+    padded = np.zeros((out, height, width, pixel_bytes(kernel.source, config)), np.int8)
+    padded[..., :channels] = kernel.weights
+    return padded.reshape(out, 1, 1, -1)
+
+
+def pool_shape(kernel: PoolKernel, config: AccelConfig) -> PoolShape:
+    """The pool in blocks."""
+    pixel = pixel_bytes(kernel.source, config)
+    source = Source(kernel.source.height, kernel.source.width, pixel, kernel.source.width * pixel, pixel)
+    source, window = _skip_unread(source, kernel.window, kernel.target, config)
+    return PoolShape(source, window, kernel.target.height, kernel.target.width, pixel // config.block_out, pixel)
+
+
+def _skip_unread(source: Source, window: Window, target: Image, config: AccelConfig) -> tuple[Source, Window]:
+    """Windows of one pixel that step over rows or columns: load only the pixels that are met."""
+    (kernel_h, kernel_w), (stride_h, stride_w) = window.kernel, window.strides
+    if window.padding != (0, 0, 0, 0):
+        return source, window
+    if kernel_h == 1 and stride_h > 1:
+        source = replace(source, height=target.height, row_stride=source.row_stride * stride_h)
+        window = replace(window, strides=(1, window.strides[1]))
+    single = run_cycles(config, source.pixel_bytes)
+    if kernel_w == 1 and stride_w > 1 and single <= stride_w * source.pixel_bytes // config.bus_bytes:
+        source = replace(source, width=target.width, col_stride=source.col_stride * stride_w)
+        window = replace(window, strides=(window.strides[0], 1))
+    return source, window
+
+
+def run_cycles(config: AccelConfig, run_bytes: int, outstanding: int = 0) -> int:
+    """Bus cycles of one run of consecutive bytes among many: its data, or latency over bursts in flight."""
+    bursts = -(-run_bytes // (config.burst_beats * config.bus_bytes))
+    return max(run_bytes // config.bus_bytes, bursts * LATENCY // (outstanding or config.read_outstanding))
+
+
+def granule_blocks(config: AccelConfig, block: int) -> int:
+    """Blocks of `block` channels in one granule, at least 1: channel tiles start and end on these."""
+    return max(1, config.granule_bytes // block)
+
+
+def bank_round(config: AccelConfig, entries: int) -> int:
+    """Accumulator entries of the whole banks that hold `entries`."""
+    return align(entries, config.acc_bank_depth)
+
+
+def span_of(window: Window, axis: int, begin: int, count: int) -> tuple[int, int]:
+    """[first, one past last) input row (axis 0) or column (axis 1) under `count` outputs from `begin`, with padding."""
+    stride, before = window.strides[axis], window.padding[axis]
+    first = begin * stride - before
+    return first, first + (count - 1) * stride + window.extent[axis]
+
+
+def parts(total: int, size: int) -> tuple[tuple[int, int], ...]:
+    """(begin, count) pieces of `size` that cover `total`; the last may be shorter."""
+    return tuple((begin, min(size, total - begin)) for begin in range(0, total, size))

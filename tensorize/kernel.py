@@ -1,0 +1,163 @@
+"""What one fused function computes: the value that the matcher hands to tiling and lowering.
+
+In: nothing of Relay, nothing of a configuration. Out: windows, integer weights and the numbers of the output stage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.isa.spec import Rounding
+
+Int8 = NDArray[np.int8]
+Int64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """Logical size of one activation; a vector of n channels is 1 x 1 x n."""
+
+    height: int
+    width: int
+    channels: int
+
+    @property
+    def pixels(self) -> int:
+        return self.height * self.width
+
+    def __str__(self) -> str:
+        return f"{self.height}x{self.width}x{self.channels}"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A sliding window: (height, width) pairs; padding is (top, left, bottom, right) pixels of `pad_value`."""
+
+    kernel: tuple[int, int]
+    strides: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    pad_value: int = 0
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Pixels from the first to the last that one window meets."""
+        return (self.kernel[0] - 1) * self.dilation[0] + 1, (self.kernel[1] - 1) * self.dilation[1] + 1
+
+    @property
+    def taps(self) -> int:
+        """Pixels that one window reads."""
+        return self.kernel[0] * self.kernel[1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Requantize:
+    """clip((wrap32(acc + bias) * multiplier rounded >> shift) + zero_point); arrays are int64 [channels]."""
+
+    bias: Int64
+    multiplier: Int64
+    shift: Int64
+    zero_point: int
+    rounding: Rounding
+    clip_lo: int
+    clip_hi: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddStage:
+    """clip((((y - y_zero) * y_multiplier + (r - r_zero) * r_multiplier) rounded >> shift) + zero_point)."""
+
+    y_multiplier: int
+    r_multiplier: int
+    shift: int
+    y_zero: int
+    r_zero: int
+    zero_point: int
+    rounding: Rounding
+    clip_lo: int
+    clip_hi: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConvKernel:
+    """Convolution or dense layer. weights: int8 [out channels, kernel height, kernel width, in channels].
+
+    `residual`: the second input is added behind the requantized sum. `flat`: the window is the whole input (dense).
+    """
+
+    source: Image
+    target: Image
+    window: Window
+    weights: Int8
+    requantize: Requantize
+    residual: AddStage | None = None
+
+    @property
+    def flat(self) -> bool:
+        """True where one window covers the whole unpadded input, so that its bytes are one long vector."""
+        whole = self.window.kernel == (self.source.height, self.source.width)
+        return whole and self.window.padding == (0, 0, 0, 0) and self.target.pixels == 1
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of the layer, without any padding of channels."""
+        return self.target.pixels * self.target.channels * self.window.taps * self.source.channels
+
+
+class PoolKind(Enum):
+    """How a pool combines the pixels of a window."""
+
+    MAX = "max"
+    SUM = "sum"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PoolKernel:
+    """Max pool (requantize None) or sum pool."""
+
+    source: Image
+    target: Image
+    window: Window
+    kind: PoolKind
+    requantize: Requantize | None = None
+
+    @property
+    def macs(self) -> int:
+        """Pools multiply nothing."""
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class AddKernel:
+    """Requantizing sum of two activations of the same size."""
+
+    source: Image
+    stage: AddStage
+
+    @property
+    def target(self) -> Image:
+        """Size of the result."""
+        return self.source
+
+    @property
+    def macs(self) -> int:
+        """The sum's two products a value are not counted."""
+        return 0
+
+
+KernelSpec = ConvKernel | PoolKernel | AddKernel
+
+
+def kernel_inputs(kernel: KernelSpec) -> tuple[Image, ...]:
+    """Sizes of the activations that the kernel reads, in the order of its parameters."""
+    match kernel:
+        case ConvKernel():
+            return (kernel.source,) if kernel.residual is None else (kernel.source, kernel.target)
+        case PoolKernel():
+            return (kernel.source,)
+        case AddKernel():
+            return (kernel.source, kernel.source)

@@ -1,0 +1,108 @@
+"""Where the bytes of tensors lie: activations N·H·W·C with padded channels, weights in tile order, parameter records.
+
+In: numpy arrays. Out: flat int8 or uint8 arrays, and back. Bytes of pad channels written by the device are unspecified
+but always the same; whoever reads them multiplies by zero weights or drops them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.isa.config import AccelConfig
+from accel.isa.program import align
+from accel.isa.records import encode_prm
+from relay_hw.errors import TensorizeError
+from tensorize.kernel import AddStage, Image, Int8, Requantize
+
+
+def image_of(shape: Sequence[int]) -> Image:
+    """Size of an activation [1, C, H, W] or [1, C]. Raises TensorizeError."""
+    match tuple(shape):
+        case (1, channels, height, width) if min(channels, height, width) > 0:
+            return Image(height, width, channels)
+        case (1, channels) if channels > 0:
+            return Image(1, 1, channels)
+        case other:
+            raise TensorizeError(f"activation shape must be (1, C, H, W) or (1, C), not {other}")
+
+
+def pixel_bytes(image: Image, config: AccelConfig) -> int:
+    """Bytes of one pixel in DRAM."""
+    return align(image.channels, config.channel_align)
+
+
+def image_bytes(image: Image, config: AccelConfig) -> int:
+    """Bytes of one activation in DRAM."""
+    return image.pixels * pixel_bytes(image, config)
+
+
+def pack_activation(x: NDArray[Any], config: AccelConfig) -> Int8:
+    """int8 [1, C, H, W] or [1, C] as flat int8 bytes N·H·W·C, channels padded with 0. Raises TensorizeError."""
+    image = image_of(x.shape)
+    if x.dtype != np.int8:
+        raise TensorizeError(f"activation must be int8, not {x.dtype}")
+    stored = np.zeros((image.height, image.width, pixel_bytes(image, config)), np.int8)
+    stored[:, :, : image.channels] = x.reshape(image.channels, image.height, image.width).transpose(1, 2, 0)
+    return stored.reshape(-1)
+
+
+def unpack_activation(data: NDArray[Any], shape: Sequence[int], config: AccelConfig) -> Int8:
+    """Inverse of `pack_activation`: int8 array of `shape` from flat int8 or uint8 bytes. Raises TensorizeError."""
+    image = image_of(shape)
+    if data.size != image_bytes(image, config) or data.itemsize != 1:
+        raise TensorizeError(f"packed activation must be {image_bytes(image, config)} bytes, not {data.nbytes}")
+    stored = data.reshape(image.height, image.width, pixel_bytes(image, config)).view(np.int8)
+    return np.ascontiguousarray(stored[:, :, : image.channels].transpose(2, 0, 1)).reshape(tuple(shape))
+
+
+def pack_weights(weights: Int8, config: AccelConfig) -> Int8:
+    """int8 [O, KH, KW, I] as tiles [out block, KH, KW, in block, block_out, block_in], padded with 0.
+
+    One tile is one entry of the weight memory; the entries of one out block are what one accumulator entry adds up.
+    """
+    out_channels, height, width, in_channels = weights.shape
+    out_blocks = -(-out_channels // config.block_out)
+    in_blocks = -(-in_channels // config.block_in)
+    padded = np.zeros((out_blocks * config.block_out, height, width, in_blocks * config.block_in), np.int8)
+    padded[:out_channels, :, :, :in_channels] = weights
+    tiles = padded.reshape(out_blocks, config.block_out, height, width, in_blocks, config.block_in)
+    return np.ascontiguousarray(tiles.transpose(0, 2, 3, 4, 1, 5))
+
+
+def unpack_weights(tiles: Int8, shape: Sequence[int], config: AccelConfig) -> Int8:
+    """Inverse of `pack_weights` for weights of `shape`."""
+    out_channels, height, width, in_channels = shape
+    out_blocks, _, _, in_blocks, _, _ = tiles.shape
+    padded = tiles.transpose(0, 4, 1, 2, 3, 5)
+    flat = padded.reshape(out_blocks * config.block_out, height, width, in_blocks * config.block_in)
+    return np.ascontiguousarray(flat[:out_channels, :, :, :in_channels])
+
+
+def requantize_records(stage: Requantize, blocks: int, config: AccelConfig) -> bytes:
+    """Parameter entries of `blocks` output blocks; pad channels get bias 0, multiplier 0, shift 0."""
+    lanes = blocks * config.block_out
+
+    def spread(values: NDArray[np.int64]) -> NDArray[np.int64]:
+        padded = np.zeros(lanes, np.int64)
+        padded[: values.size] = values
+        return padded
+
+    bias, multiplier, shift = spread(stage.bias), spread(stage.multiplier), spread(stage.shift)
+    return encode_prm(bias, multiplier, shift, multiplier_bits=config.multiplier_bits).tobytes()
+
+
+def add_record(stage: AddStage, config: AccelConfig) -> bytes:
+    """The one parameter entry of a residual add: every lane alike."""
+    lanes = np.zeros(config.block_out, np.int64)
+    return encode_prm(
+        lanes + stage.r_multiplier,
+        lanes + stage.y_multiplier,
+        lanes + stage.shift,
+        lanes + stage.y_zero,
+        lanes + stage.r_zero,
+        multiplier_bits=config.multiplier_bits,
+    ).tobytes()

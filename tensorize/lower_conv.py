@@ -1,0 +1,206 @@
+"""Convolution and dense layers to steps: load a patch and weights, GEMM, output stage, store.
+
+In: a kernel, its shape and tile. Out: steps in an order that uses loaded weights or patches as long as it can.
+Accumulators and outputs of a tile lie as [row][column][out block]; patches as [row][column][in block].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from accel.isa.config import AccelConfig
+from accel.isa.program import align
+from accel.isa.spec import Dst, Mem, Op
+from tensorize.geometry import ConvShape, bank_round, conv_shape, conv_weights, granule_blocks, parts
+from tensorize.kernel import ConvKernel, Int8
+from tensorize.layout import add_record, pack_weights, requantize_records
+from tensorize.lower import Visits, add_commands, load_patch, looped, scale_fields, store_tile, tile_transfer
+from tensorize.nest import Axis, Buffer, Command, Key, Ref, Step, Uop
+from tensorize.tiles import ConvTile, by_loop, conv_patch
+
+Part = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Position:
+    """One step: (begin, count) of out blocks, rows, columns and in blocks."""
+
+    out: Part
+    rows: Part
+    cols: Part
+    inp: Part
+
+    @property
+    def pixels(self) -> int:
+        return self.rows[1] * self.cols[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """What every step of the layer needs to know."""
+
+    number: int
+    name: str
+    kernel: ConvKernel
+    shape: ConvShape
+    tile: ConvTile
+    tiles: Int8
+    records: bytes
+    tensors: tuple[Key, ...]
+    config: AccelConfig
+
+    def key(self, role: str, *where: int) -> Key:
+        """Key of a buffer of this layer."""
+        return (role, self.number, *where)
+
+    def depth(self, at: _Position) -> int:
+        """Weight entries of one out block in the step."""
+        return self.shape.window.taps * at.inp[1]
+
+    def in_entries(self, at: _Position) -> int:
+        """Input entries of one pixel of the patch."""
+        return align(at.inp[1], granule_blocks(self.config, self.config.block_in))
+
+    @property
+    def pitch(self) -> int:
+        """Pixels of a row of the patch; the same for the narrower last tile, so that micro-ops are shared."""
+        return conv_patch(self.shape, 1, self.tile.cols)[1]
+
+
+def lower_conv(
+    number: int, name: str, kernel: ConvKernel, tile: ConvTile, tensors: tuple[Key, ...], config: AccelConfig
+) -> tuple[Step, ...]:
+    """Steps of layer `number`; `tensors`: input, residual if there is one, output."""
+    shape = conv_shape(kernel, config)
+    tiles = pack_weights(conv_weights(kernel, config), config)
+    records = requantize_records(kernel.requantize, shape.out_blocks, config)
+    layer = _Layer(number, name, kernel, shape, tile, tiles, records, tensors, config)
+    visits = Visits()
+    return tuple(_step(layer, at, visits) for at in _positions(shape, tile))
+
+
+def _positions(shape: ConvShape, tile: ConvTile) -> Iterator[_Position]:
+    groups = parts(shape.out_blocks, tile.out_blocks)
+    pixels = [(r, c) for r in parts(shape.out_height, tile.rows) for c in parts(shape.out_width, tile.cols)]
+    if tile.weights_outer:
+        order = [(g, r, c) for g in groups for r, c in pixels]
+    else:
+        order = [(g, r, c) for r, c in pixels for g in groups]
+    for out, rows, cols in order:
+        for inp in parts(shape.in_blocks, tile.in_blocks):
+            yield _Position(out, rows, cols, inp)
+
+
+def _step(layer: _Layer, at: _Position, visits: Visits) -> Step:
+    where = (at.rows[0], at.cols[0])
+    inp = visits.key("inp", layer.key("inp", *where, at.inp[0]))
+    wgt = visits.key("wgt", layer.key("wgt", at.out[0], at.inp[0]))
+    acc = layer.key("acc", at.out[0], *where)
+    buffers = [_patch(layer, at, inp), _weights(layer, at, wgt)]
+    buffers.append(Buffer(acc, Mem.ACC, bank_round(layer.config, at.pixels * at.out[1])))
+    commands = list(_gemms(layer, at, inp, wgt, acc))
+    if at.inp[0] + at.inp[1] == layer.shape.in_blocks:
+        more, output = _output(layer, at, acc)
+        buffers += more
+        commands += output
+    label = f"{layer.name} rows {at.rows[0]} cols {at.cols[0]} out {at.out[0]} in {at.inp[0]}"
+    return Step(layer.number, label, tuple(buffers), tuple(commands))
+
+
+def _patch(layer: _Layer, at: _Position, key: Key) -> Buffer:
+    config, entries = layer.config, layer.in_entries(at)
+    values, refs = load_patch(
+        config,
+        layer.shape.source,
+        layer.shape.window,
+        at.rows,
+        at.cols,
+        layer.pitch,
+        at.inp[0] * config.inp_bytes,
+        entries * config.inp_bytes,
+        layer.tensors[0],
+    )
+    pad = {"pad_value": layer.shape.window.pad_value}
+    load = Command(Op.LOAD, {"mem": Mem.INP, **pad, **values}, {**refs, "sram": Ref(key)})
+    rows = conv_patch(layer.shape, at.rows[1], at.cols[1])[0]
+    return Buffer(key, Mem.INP, rows * layer.pitch * entries, loads=(load,))
+
+
+def _weights(layer: _Layer, at: _Position, key: Key) -> Buffer:
+    blocks = layer.tiles[at.out[0] : at.out[0] + at.out[1], :, :, at.inp[0] : at.inp[0] + at.inp[1]]
+    entries = at.out[1] * layer.depth(at)
+    data = bytes(entries * layer.config.wgt_bytes)
+    # Blocks of padding only have no weights; they add up zeros.
+    data = blocks.tobytes() + data[blocks.nbytes :]
+    return Buffer(key, Mem.WGT, entries, data=data)
+
+
+def _gemms(layer: _Layer, at: _Position, inp: Key, wgt: Key, acc: Key) -> tuple[Command, ...]:
+    window, entries, depth = layer.shape.window, layer.in_entries(at), layer.depth(at)
+    row, col = layer.pitch * entries, entries
+    out = Axis(at.out[1], {"acc": 1, "wgt": depth})
+    axes = [
+        out,
+        Axis(at.rows[1], {"acc": at.cols[1] * at.out[1], "inp": window.strides[0] * row}),
+        Axis(at.cols[1], {"acc": at.out[1], "inp": window.strides[1] * col}),
+    ]
+    refs = {"acc_base": Ref(acc), "inp_base": Ref(inp), "wgt_base": Ref(wgt)}
+    values = {"overwrite": int(at.inp[0] == 0)}
+    if not by_loop(layer.shape):
+        return looped(Op.GEMM, values, refs, axes, uops=_reduction(layer, at, row, col))
+    once: tuple[Uop, ...] = ((0, 0, 0, 1),)
+    first = looped(Op.GEMM, values, refs, [out], uops=once)
+    if depth == 1:
+        return first
+    refs |= {"inp_base": Ref(inp, 1), "wgt_base": Ref(wgt, 1)}
+    rest = [out, Axis(depth - 1, {"inp": 1, "wgt": 1})]
+    return first + looped(Op.GEMM, {"overwrite": 0}, refs, rest, uops=once)
+
+
+def _reduction(layer: _Layer, at: _Position, row: int, col: int) -> tuple[Uop, ...]:
+    """Micro-ops over kernel rows, kernel columns and in blocks; the first of them starts the sum."""
+    (height, width), (down, right) = layer.shape.window.kernel, layer.shape.window.dilation
+    sources = [
+        y * down * row + x * right * col + block
+        for y in range(height)
+        for x in range(width)
+        for block in range(at.inp[1])
+    ]
+    return tuple((0, source, number, int(number == 0)) for number, source in enumerate(sources))
+
+
+def _output(layer: _Layer, at: _Position, acc: Key) -> tuple[list[Buffer], list[Command]]:
+    config, kernel = layer.config, layer.kernel
+    blocks, where = at.out[1], (at.out[0], at.rows[0], at.cols[0])
+    prm, out = layer.key("prm", at.out[0]), layer.key("out", *where)
+    step = config.prm_bytes
+    data = layer.records[at.out[0] * step : (at.out[0] + blocks) * step]
+    buffers: list[Buffer] = []
+    dst = Ref(out) if kernel.residual is None else Ref(acc)
+    fields = scale_fields(kernel.requantize, Dst.OUT if kernel.residual is None else Dst.ACC)
+    lead = Axis(blocks, {"acc": 1, "dst": 1, "prm": 1})
+    pixels = Axis(at.pixels, {"acc": blocks, "dst": blocks})
+    refs = {"acc_base": Ref(acc), "dst_base": dst, "prm_base": Ref(prm)}
+    commands = list(looped(Op.REQUANT, fields, refs, [pixels], lead))
+    if kernel.residual is not None:
+        res = layer.key("res", *where)
+        buffers.append(_residual(layer, at, res))
+        data += add_record(kernel.residual, config)
+        entries = at.pixels * blocks
+        commands += add_commands(kernel.residual, Ref(acc), Ref(res), Ref(out), Ref(prm, blocks), entries)
+    buffers.append(Buffer(prm, Mem.PRM, len(data) // step, data=data))
+    buffers.append(Buffer(out, Mem.OUT, at.pixels * blocks))
+    shape = layer.shape
+    commands.append(
+        store_tile(config, at.rows, at.cols, shape.out_width, at.out, shape.out_pixel_bytes, out, layer.tensors[-1])
+    )
+    return buffers, commands
+
+
+def _residual(layer: _Layer, at: _Position, key: Key) -> Buffer:
+    shape = layer.shape
+    values, begin = tile_transfer(layer.config, at.rows, at.cols, shape.out_width, at.out, shape.out_pixel_bytes)
+    refs = {"dram": Ref(layer.tensors[1], begin), "sram": Ref(key)}
+    load = Command(Op.LOAD, {"mem": Mem.ACC, "expand": 1, **values}, refs)
+    return Buffer(key, Mem.ACC, bank_round(layer.config, at.pixels * at.out[1]), loads=(load,))

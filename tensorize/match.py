@@ -1,0 +1,389 @@
+"""From one composite function to a kernel, or the reason why this configuration cannot run it.
+
+In: Relay functions whose `Composite` attribute names the pattern; parameters carry tensor types. Out: `Matched`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from accel.isa.config import AccelConfig
+from accel.isa.records import MAX_SHIFT
+from accel.isa.spec import Rounding
+from relay_hw.errors import TensorizeError
+from relay_hw.ir.expr import Array, Attrs, Call, Constant, Expr, Function, Op, Var
+from relay_hw.ir.types import TensorType
+from tensorize.geometry import conv_shape, pool_shape
+from tensorize.kernel import (
+    AddKernel,
+    AddStage,
+    ConvKernel,
+    Image,
+    KernelSpec,
+    PoolKernel,
+    PoolKind,
+    Requantize,
+    Window,
+)
+from tensorize.layout import image_of
+from tensorize.lower_add import add_total
+from tensorize.tiles import Tile
+from tensorize.tiling import choose_add, choose_conv, choose_pool
+
+PREFIX = "accel."
+ROUNDINGS = {rounding.name.lower(): rounding for rounding in Rounding}
+INT8_MIN, INT8_MAX = -128, 127
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A kernel, the composite's parameters that it reads (by number, in kernel order) and its result's shape."""
+
+    kernel: KernelSpec
+    params: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+def why_not(composite: Function, config: AccelConfig) -> str | None:
+    """The reason why `config` cannot run the composite function, one sentence; None when it can."""
+    try:
+        plan_tile(match(composite, config).kernel, config)
+    except TensorizeError as error:
+        return error.message
+    return None
+
+
+def plan_tile(kernel: KernelSpec, config: AccelConfig) -> Tile:
+    """The tile that the kernel is lowered with. Raises TensorizeError when none fits."""
+    match kernel:
+        case ConvKernel():
+            return choose_conv(conv_shape(kernel, config), config)
+        case PoolKernel():
+            return choose_pool(pool_shape(kernel, config), config)
+        case AddKernel():
+            return choose_add(add_total(kernel, config), config)
+
+
+def match(composite: Function, config: AccelConfig) -> Matched:
+    """Read a composite function. Raises TensorizeError with the reason when `config` cannot run it."""
+    name = str(composite.attrs.get("Composite", ""))
+    reader = _Reader(composite, config)
+    match name.removeprefix(PREFIX):
+        case "conv2d" | "dense":
+            return reader.conv_or_dense()
+        case "max_pool2d":
+            return reader.max_pool()
+        case "sum_pool2d":
+            return reader.sum_pool()
+        case "add":
+            return reader.add()
+        case _:
+            raise TensorizeError(f"composite must be one of accel's patterns, not {name!r}", composite.span)
+
+
+def var_type(var: Var) -> TensorType:
+    """Type of a parameter. Raises TensorizeError unless it is a tensor of known shape."""
+    ty = var.checked_type or var.type_annotation
+    if not isinstance(ty, TensorType) or not all(isinstance(dim, int) for dim in ty.shape):
+        raise TensorizeError(f"parameter {var.name_hint} must be a tensor of known shape, not {ty}", var.span)
+    return ty
+
+
+def need(ok: bool, sentence: str, at: Expr) -> None:
+    """Raise TensorizeError with `sentence` and the place of `at` unless `ok`."""
+    if not ok:
+        raise TensorizeError(sentence, at.span)
+
+
+def _pair(value: object, at: Expr) -> tuple[int, int]:
+    numbers: tuple[int, ...] = (value,) if isinstance(value, int) else tuple(value)  # type: ignore[arg-type]
+    need(len(numbers) in (1, 2), f"window sizes must be 1 or 2 numbers, not {len(numbers)}", at)
+    return (numbers[0], numbers[-1])
+
+
+def _four(value: object, at: Expr) -> tuple[int, int, int, int]:
+    numbers: tuple[int, ...] = (value,) if isinstance(value, int) else tuple(value)  # type: ignore[arg-type]
+    need(len(numbers) in (1, 2, 4), f"padding must be 1, 2 or 4 numbers, not {len(numbers)}", at)
+    if len(numbers) == 4:
+        return (numbers[0], numbers[1], numbers[2], numbers[3])
+    return (numbers[0], numbers[-1], numbers[0], numbers[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Walks the body of one composite from its result to its parameters."""
+
+    composite: Function
+    config: AccelConfig
+
+    def conv_or_dense(self) -> Matched:
+        """[pad] conv2d or [flatten] dense, requantize, [add]."""
+        call = self._call(self.composite.body)
+        if self._name(call) != "accel.add":
+            stage, core = self._requantize(call)
+            return self._core(core, stage, None, None)
+        sides = [side for side in call.args if isinstance(side, Call)]
+        others = [side for side in call.args if isinstance(side, Var)]
+        need(len(sides) == 1 and len(others) == 1, "accel.add must add one parameter to the requantized sum", call)
+        stage, core = self._requantize(sides[0])
+        return self._core(core, stage, self._add_stage(call, swapped=call.args[0] is others[0]), others[0])
+
+    def max_pool(self) -> Matched:
+        """[pad] max_pool2d on int8."""
+        call = self._call(self.composite.body, "nn.max_pool2d")
+        return self._pool(call, PoolKind.MAX, None)
+
+    def sum_pool(self) -> Matched:
+        """sum_pool2d, requantize."""
+        stage, core = self._requantize(self._call(self.composite.body))
+        return self._pool(self._call(core, "accel.sum_pool2d"), PoolKind.SUM, stage)
+
+    def add(self) -> Matched:
+        """accel.add of two parameters."""
+        call = self._call(self.composite.body, "accel.add")
+        first, second = (self._param(arg, call) for arg in call.args)
+        left, right = (var_type(self.composite.params[number]).static_shape for number in (first, second))
+        need(left == right, f"operands of accel.add must have one shape, not {left} and {right}", call)
+        kernel = AddKernel(self._image(self.composite.params[first]), self._add_stage(call, swapped=False))
+        return Matched(kernel, (first, second), left)
+
+    def _core(self, call: Expr, stage: _Stage, added: AddStage | None, residual: Var | None) -> Matched:
+        core = self._call(call)
+        match self._name(core):
+            case "nn.conv2d":
+                kernel, param = self._conv(core, stage, added)
+                target = kernel.target
+                shape = (1, target.channels, target.height, target.width)
+            case "nn.dense":
+                kernel, param = self._dense(core, stage, added)
+                shape = (1, kernel.target.channels)
+            case other:
+                raise TensorizeError(f"operator must be nn.conv2d or nn.dense, not {other}", core.span)
+        if residual is None:
+            return Matched(kernel, (param,), shape)
+        second = self._param(residual, core)
+        given = var_type(residual).static_shape
+        self._image(residual)
+        need(given == shape, f"operands of accel.add must have one shape, not {shape} and {given}", core)
+        return Matched(kernel, (param, second), shape)
+
+    def _conv(self, call: Call, stage: _Stage, added: AddStage | None) -> tuple[ConvKernel, int]:
+        attrs = call.attrs
+        need(attrs.groups == 1, f"groups must be 1, not {attrs.groups}", call)
+        need(attrs.data_layout == "NCHW", f"data_layout must be NCHW, not {attrs.data_layout}", call)
+        need(attrs.kernel_layout == "OIHW", f"kernel_layout must be OIHW, not {attrs.kernel_layout}", call)
+        need(attrs.out_dtype == "int32", f"out_dtype must be int32, not {attrs.out_dtype}", call)
+        param, source, padding, value = self._padded(call.args[0])
+        weights = self._constant(call.args[1], "weight", "int8", 4)
+        channels = weights.shape[1]
+        need(channels == source.channels, f"weight must have {source.channels} input channels, not {channels}", call)
+        kernel = (weights.shape[2], weights.shape[3])
+        own = _four(attrs.padding, call)
+        window = Window(kernel, _pair(attrs.strides, call), _pair(attrs.dilation, call))
+        window = _with_padding(window, padding, value, own, 0, call)
+        target = _target(source, window, weights.shape[0], call)
+        ohwi = np.ascontiguousarray(weights.transpose(0, 2, 3, 1))
+        return ConvKernel(source, target, window, ohwi, self._scale(stage, weights.shape[0], call), added), param
+
+    def _dense(self, call: Call, stage: _Stage, added: AddStage | None) -> tuple[ConvKernel, int]:
+        need(call.attrs.out_dtype == "int32", f"out_dtype must be int32, not {call.attrs.out_dtype}", call)
+        data = call.args[0]
+        if isinstance(data, Call) and self._name(data) in ("nn.batch_flatten", "reshape"):
+            self._check_flatten(data)
+            data = data.args[0]
+        param = self._param(data, call)
+        source = self._image(self.composite.params[param])
+        weights = self._constant(call.args[1], "weight", "int8", 2)
+        units, inputs = weights.shape
+        size = source.pixels * source.channels
+        need(inputs == size, f"weight must have {size} inputs, not {inputs}", call)
+        chw = weights.reshape(units, source.channels, source.height, source.width)
+        ohwi = np.ascontiguousarray(chw.transpose(0, 2, 3, 1))
+        window = Window((source.height, source.width))
+        return ConvKernel(source, Image(1, 1, units), window, ohwi, self._scale(stage, units, call), added), param
+
+    def _check_flatten(self, call: Call) -> None:
+        if self._name(call) == "nn.batch_flatten":
+            return
+        image = self._image(self.composite.params[self._param(call.args[0], call)])
+        size = image.pixels * image.channels
+        shape = tuple(call.attrs.newshape)
+        need(shape in ((1, size), (1, -1), (-1, size)), f"reshape must be to (1, {size}), not {shape}", call)
+
+    def _pool(self, call: Call, kind: PoolKind, stage: _Stage | None) -> Matched:
+        attrs = call.attrs
+        need(attrs.layout == "NCHW", f"layout must be NCHW, not {attrs.layout}", call)
+        param, source, padding, value = self._padded(call.args[0])
+        window = Window(_pair(attrs.pool_size, call), _pair(attrs.strides, call), _pair(_dilation(attrs), call))
+        fill = INT8_MIN if kind is PoolKind.MAX else 0
+        window = _with_padding(window, padding, value, _four(attrs.padding, call), fill, call)
+        up = bool(getattr(attrs, "ceil_mode", False))
+        target = _target(source, window, source.channels, call, up)
+        if up:
+            window = _cover(window, source, target, fill, call)
+        scale = None if stage is None else self._scale(stage, source.channels, call)
+        kernel = PoolKernel(source, target, window, kind, scale)
+        return Matched(kernel, (param,), (1, target.channels, target.height, target.width))
+
+    def _requantize(self, expr: Expr) -> tuple[_Stage, Expr]:
+        call = self._call(expr, "accel.requantize")
+        return _Stage(call.attrs, call), call.args[0]
+
+    def _scale(self, stage: _Stage, channels: int, at: Expr) -> Requantize:
+        attrs, call = stage.attrs, stage.call
+        axis = attrs.axis
+        need(axis == 1, f"requantize axis must be 1, not {axis}", call)
+        bias = self._constant(call.args[1], "bias", "int32", 1)
+        need(bias.size == channels, f"bias must have {channels} values, not {bias.size}", call)
+        multiplier, shift = (_per_channel(values, channels, call) for values in (attrs.multiplier, attrs.shift))
+        self._check_multipliers(multiplier.tolist(), call)
+        need(shift.min() >= 0 and shift.max() <= MAX_SHIFT, f"shift must be 0 to {MAX_SHIFT}, not {shift.max()}", call)
+        rounding, zero, low, high = self._bounds(attrs, call)
+        return Requantize(bias.astype(np.int64), multiplier, shift, zero, rounding, low, high)
+
+    def _add_stage(self, call: Call, swapped: bool) -> AddStage:
+        a = call.attrs
+        self._check_multipliers((a.y_multiplier, a.r_multiplier), call)
+        need(0 <= a.shift <= MAX_SHIFT, f"shift must be 0 to {MAX_SHIFT}, not {a.shift}", call)
+        for zero in (a.y_zero_point, a.r_zero_point):
+            need(INT8_MIN <= zero <= INT8_MAX, f"zero point must fit int8, not {zero}", call)
+        rounding, zero_point, low, high = self._bounds(a, call)
+        y, r = (a.y_multiplier, a.y_zero_point), (a.r_multiplier, a.r_zero_point)
+        if swapped:
+            y, r = r, y
+        return AddStage(y[0], r[0], a.shift, y[1], r[1], zero_point, rounding, low, high)
+
+    def _check_multipliers(self, values: Sequence[int], at: Expr) -> None:
+        bits = self.config.multiplier_bits
+        for value in values:
+            sentence = f"multiplier must fit the {bits} bits of configuration {self.config.name}, not {value}"
+            need(0 <= value < 1 << bits, sentence, at)
+
+    def _bounds(self, attrs: Attrs, at: Expr) -> tuple[Rounding, int, int, int]:
+        need(attrs.rounding in ROUNDINGS, f"rounding must be one of {', '.join(ROUNDINGS)}, not {attrs.rounding}", at)
+        zero, low, high = int(attrs.zero_point), int(attrs.a_min), int(attrs.a_max)
+        need(INT8_MIN <= zero <= INT8_MAX, f"zero point must fit int8, not {zero}", at)
+        need(INT8_MIN <= low <= high <= INT8_MAX, f"clip bounds must be ordered int8 values, not {low} and {high}", at)
+        return ROUNDINGS[attrs.rounding], zero, low, high
+
+    def _padded(self, expr: Expr) -> tuple[int, Image, tuple[int, int, int, int], int]:
+        """Parameter, its size, explicit padding in front of the window and its value."""
+        if not isinstance(expr, Call):
+            param = self._param(expr, self.composite)
+            return param, self._image(self.composite.params[param]), (0, 0, 0, 0), 0
+        pad = self._call(expr, "nn.pad")
+        mode = getattr(pad.attrs, "pad_mode", "constant")
+        need(mode == "constant", f"pad_mode must be constant, not {mode}", pad)
+        widths = tuple(tuple(pair) for pair in pad.attrs.pad_width)
+        need(len(widths) == 4, f"pad_width must have 4 axes, not {len(widths)}", pad)
+        need(widths[:2] == ((0, 0), (0, 0)), "padding of batch and channels must be 0", pad)
+        value = self._pad_value(pad)
+        need(INT8_MIN <= value <= INT8_MAX, f"pad value must fit int8, not {value}", pad)
+        param = self._param(pad.args[0], pad)
+        padding = (widths[2][0], widths[3][0], widths[2][1], widths[3][1])
+        need(min(padding) >= 0, f"padding must not be negative, not {min(padding)}", pad)
+        return param, self._image(self.composite.params[param]), padding, value
+
+    def _pad_value(self, pad: Call) -> int:
+        if len(pad.args) < 2:
+            return int(getattr(pad.attrs, "pad_value", 0))
+        value = pad.args[1]
+        if not isinstance(value, Constant) or value.data.size != 1:
+            raise TensorizeError("pad value must be a constant scalar", pad.span)
+        number = value.data.reshape(-1)[0]
+        need(float(number) == int(number), f"pad value must be an integer, not {number}", pad)
+        return int(number)
+
+    def _call(self, expr: Expr, name: str | None = None) -> Call:
+        if not isinstance(expr, Call):
+            raise TensorizeError(f"composite must hold a call of {name or 'an operator'} here", expr.span)
+        found = self._name(expr)
+        need(name is None or found == name, f"operator must be {name}, not {found}", expr)
+        return expr
+
+    def _name(self, call: Call) -> str:
+        if not isinstance(call.op, Op):
+            raise TensorizeError(f"composite must call operators, not {type(call.op).__name__}", call.span)
+        return call.op.name
+
+    def _param(self, expr: Expr, at: Expr) -> int:
+        for number, var in enumerate(self.composite.params):
+            if var is expr:
+                return number
+        raise TensorizeError("operand must be a parameter of the composite", expr.span or at.span)
+
+    def _image(self, var: Var) -> Image:
+        ty = var_type(var)
+        need(ty.dtype == "int8", f"activation must be int8, not {ty.dtype}", var)
+        shape = ty.static_shape
+        need(not shape or shape[0] == 1, f"batch must be 1, not {shape[:1]}", var)
+        return image_of(shape)
+
+    def _constant(self, expr: Expr, what: str, dtype: str, rank: int) -> Array:
+        if not isinstance(expr, Constant):
+            raise TensorizeError(f"{what} must be a constant, not {type(expr).__name__}", expr.span)
+        data = expr.data
+        need(str(data.dtype) == dtype, f"{what} must be {dtype}, not {data.dtype}", expr)
+        need(data.ndim == rank, f"{what} must have {rank} axes, not {data.ndim}", expr)
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """A requantize call and its attributes."""
+
+    attrs: Attrs
+    call: Call
+
+
+def _dilation(attrs: Attrs) -> object:
+    return getattr(attrs, "dilation", (1, 1))
+
+
+def _per_channel(values: Sequence[int], channels: int, at: Expr) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    array = np.asarray(values, np.int64).reshape(-1)
+    need(array.size in (1, channels), f"multiplier and shift must have 1 or {channels} values, not {array.size}", at)
+    return np.broadcast_to(array, (channels,)).copy()
+
+
+def _with_padding(
+    window: Window, outer: tuple[int, ...], value: int, own: tuple[int, ...], fill: int, at: Expr
+) -> Window:
+    """Padding of nn.pad and of the operator itself as one, where they pad with the same value."""
+    need(min(own) >= 0, f"padding must not be negative, not {min(own)}", at)
+    if any(outer) and any(own):
+        need(value == fill, f"pad value in front of a padding operator must be {fill}, not {value}", at)
+    top, left, bottom, right = (a + b for a, b in zip(outer, own, strict=True))
+    if any(outer) and not any(own):
+        fill = value
+    return Window(window.kernel, window.strides, window.dilation, (top, left, bottom, right), fill)
+
+
+def _target(source: Image, window: Window, channels: int, at: Expr, up: bool = False) -> Image:
+    """Size of the result; every window must meet the input itself."""
+    need(min(window.kernel + window.strides + window.dilation) >= 1, "window sizes must be at least 1", at)
+    sizes: list[int] = []
+    for axis, size in enumerate((source.height, source.width)):
+        before, after = window.padding[axis], window.padding[axis + 2]
+        extent, stride = window.extent[axis], window.strides[axis]
+        need(max(before, after) < extent, f"padding must be below the window's {extent}, not {max(before, after)}", at)
+        room = size + before + after - extent
+        need(room >= 0, f"window must fit the padded input of {size + before + after}, not be {extent}", at)
+        sizes.append((-(-room // stride) if up else room // stride) + 1)
+    return Image(sizes[0], sizes[1], channels)
+
+
+def _cover(window: Window, source: Image, target: Image, fill: int, at: Expr) -> Window:
+    """Padding that ceil_mode adds behind the input."""
+    padding = list(window.padding)
+    for axis, (size, count) in enumerate(((source.height, target.height), (source.width, target.width))):
+        end = (count - 1) * window.strides[axis] + window.extent[axis] - size - window.padding[axis]
+        if end > padding[axis + 2]:
+            need(window.pad_value == fill or not any(window.padding), f"pad value must be {fill} in ceil mode", at)
+            padding[axis + 2] = end
+            need(end < window.extent[axis], "every window must meet the input", at)
+    top, left, bottom, right = padding
+    return Window(window.kernel, window.strides, window.dilation, (top, left, bottom, right), fill)

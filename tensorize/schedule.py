@@ -1,0 +1,98 @@
+"""The plan of one region before addresses: layers with their tiles, and the order of their steps. Printable.
+
+In: a region and a configuration. Out: `Schedule`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from accel.isa.config import AccelConfig
+from accel.isa.spec import Op
+from tensorize.constants import merge_parameters
+from tensorize.kernel import AddKernel, ConvKernel, PoolKernel
+from tensorize.lower_add import lower_add
+from tensorize.lower_conv import lower_conv
+from tensorize.lower_pool import lower_pool
+from tensorize.match import plan_tile
+from tensorize.nest import Command, Step, tensor_key
+from tensorize.order import interleaved_order, sequential_order
+from tensorize.region import LayerSpec, Region
+from tensorize.tiles import AddTile, ConvTile, PoolTile, Tile
+from tensorize.uops import place_uops
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Tiles of the layers and all steps in program order."""
+
+    region: Region
+    tiles: tuple[Tile, ...]
+    steps: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        """Layers, then steps with their buffers and commands."""
+        lines = [f"region {self.region.name}"]
+        for layer, tile in zip(self.region.layers, self.tiles, strict=True):
+            operands = " ".join(f"t{number}" for number in layer.inputs)
+            lines.append(f"layer {layer.name} {layer.composite} {operands} -> t{layer.output}: {tile}")
+        for step in self.steps:
+            lines.append(f"step {step.label}")
+            lines += [f"  {line}" for line in _step_lines(step)]
+        return "\n".join(lines) + "\n"
+
+
+def plan_steps(region: Region, config: AccelConfig) -> tuple[tuple[Tile, ...], tuple[Step, ...]]:
+    """Tiles and the steps of all layers, layer after layer. Raises TensorizeError when a layer fits no tile."""
+    tiles = tuple(plan_tile(layer.kernel, config) for layer in region.layers)
+    steps = [
+        step
+        for number, (layer, tile) in enumerate(zip(region.layers, tiles, strict=True))
+        for step in _lower(number, layer, tile, config)
+    ]
+    return tiles, place_uops(merge_parameters(steps, config), config)
+
+
+def schedules(region: Region, config: AccelConfig) -> tuple[Schedule, ...]:
+    """Schedules to choose from: layers interleaved, and one after the other."""
+    tiles, steps = plan_steps(region, config)
+    orders: list[Callable[[], Sequence[int]]] = [
+        lambda: interleaved_order(steps, config),
+        lambda: sequential_order(steps),
+    ]
+    distinct = dict.fromkeys(tuple(order()) for order in orders)
+    return tuple(Schedule(region, tiles, tuple(steps[number] for number in order)) for order in distinct)
+
+
+def _lower(number: int, layer: LayerSpec, tile: Tile, config: AccelConfig) -> tuple[Step, ...]:
+    tensors = tuple(tensor_key(index) for index in (*layer.inputs, layer.output))
+    match layer.kernel, tile:
+        case ConvKernel() as kernel, ConvTile() as chosen:
+            return lower_conv(number, layer.name, kernel, chosen, tensors, config)
+        case PoolKernel() as kernel, PoolTile() as chosen:
+            return lower_pool(number, layer.name, kernel, chosen, tensors, config)
+        case AddKernel() as kernel, AddTile() as chosen:
+            return lower_add(number, layer.name, kernel, chosen, tensors, config)
+        case kernel, chosen:
+            raise AssertionError(f"{kernel} cannot be lowered with {chosen}")
+
+
+def _step_lines(step: Step) -> list[str]:
+    lines: list[str] = []
+    for buffer in step.buffers:
+        fill = "constant" if buffer.data is not None else "loaded" if buffer.loads else "computed"
+        name = ".".join(str(part) for part in buffer.key)
+        lines.append(f"{buffer.mem.name.lower()} {name}: {buffer.entries} entries, {fill}")
+        lines += [f"  {_command_line(load)}" for load in buffer.loads]
+    return lines + [_command_line(command) for command in step.commands]
+
+
+def _command_line(command: Command) -> str:
+    fields = {name: str(int(value)) for name, value in command.values.items()}
+    for name, ref in command.refs.items():
+        offset = f"+{ref.offset}" if ref.offset else ""
+        fields[name] = ".".join(str(part) for part in ref.key) + offset
+    if command.op is Op.FINISH:
+        return "finish"
+    return f"{command.op.name.lower()} " + " ".join(f"{name}={value}" for name, value in fields.items())

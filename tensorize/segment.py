@@ -1,0 +1,69 @@
+"""What the tensorizer hands over: a checked program for one region, its tensors, and a row for each layer.
+
+In: values from `compile`. Out: `Segment`, `Layer`, `Port`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from accel.isa.program import Program
+from relay_hw.ir.expr import Function
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An input or output: its tensor of the program and its Relay shape ([1, C, H, W] or [1, C]), int8.
+
+    `layout.pack_activation` and `layout.unpack_activation` convert between the shape and the tensor's bytes.
+    """
+
+    name: str
+    section: str
+    offset: int
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer of the program.
+
+    `ranges`: instructions [begin, end) that belong to it; layers that overlap in time have several.
+    `macs` counts products of the model, without padding; bytes are those that its loads and stores move.
+    """
+
+    name: str
+    composite: Function
+    ranges: tuple[tuple[int, int], ...]
+    macs: int
+    tile: str
+    bytes_read: int
+    bytes_written: int
+
+    @property
+    def begin(self) -> int:
+        """First instruction."""
+        return self.ranges[0][0]
+
+    @property
+    def end(self) -> int:
+        """One past the last instruction; instructions of other layers may lie in between."""
+        return self.ranges[-1][1]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One launch. Ports are in the order of the function's parameters and results.
+
+    `owners`: for each instruction the number of its layer (FINISH: the last one's). `schedule`: the steps as text.
+    `cycles`: estimated for the standard memory model.
+    """
+
+    name: str
+    program: Program
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    layers: tuple[Layer, ...]
+    owners: tuple[int, ...]
+    schedule: str
+    cycles: int

@@ -1,0 +1,134 @@
+"""Tiles: which pieces of a layer are computed at a time, which of them fit a configuration, and the cheapest.
+
+In: shapes in blocks. Out: `ConvTile`, `PoolTile`, `AddTile`. Sizes not dividing the layer leave a shorter last tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from accel.isa.config import AccelConfig
+from accel.isa.program import align
+from relay_hw.errors import TensorizeError
+from tensorize.cost import add_cost, conv_cost, pool_cost
+from tensorize.geometry import ConvShape, PoolShape, bank_round, granule_blocks, span_of
+from tensorize.nest import LOOP_LIMIT
+from tensorize.tiles import AddTile, ConvTile, PoolTile, conv_entries, pool_entries
+
+PAD_LIMIT = 255
+EXTENT_LIMIT = 0xFFFF
+
+
+def choose_conv(shape: ConvShape, config: AccelConfig) -> ConvTile:
+    """The legal tile with the smallest estimated time. Raises TensorizeError when none fits."""
+    best: tuple[tuple[int, ...], ConvTile] | None = None
+    for tile in _conv_tiles(shape, config):
+        cost = conv_cost(shape, tile, config)
+        rank = (cost.cycles, cost.steps, tile.rows, tile.cols, tile.out_blocks, tile.in_blocks, tile.weights_outer)
+        if best is None or rank < best[0]:
+            best = (rank, tile)
+    if best is None:
+        raise TensorizeError(f"convolution must have a tile that fits configuration {config.name}, not {shape.window}")
+    return best[1]
+
+
+def choose_pool(shape: PoolShape, config: AccelConfig) -> PoolTile:
+    """The legal tile with the smallest estimated time. Raises TensorizeError when none fits."""
+    best: tuple[tuple[int, ...], PoolTile] | None = None
+    for tile in _pool_tiles(shape, config):
+        cost = pool_cost(shape, tile, config)
+        rank = (cost.cycles, cost.steps, tile.rows, tile.cols, tile.blocks)
+        if best is None or rank < best[0]:
+            best = (rank, tile)
+    if best is None:
+        raise TensorizeError(f"pool must have a tile that fits configuration {config.name}, not {shape.window}")
+    return best[1]
+
+
+def choose_add(entries: int, config: AccelConfig) -> AddTile:
+    """Entries a step for a sum of two activations of `entries` accumulator entries each."""
+    step = granule_blocks(config, config.block_out)
+    most = min(config.out_depth, bank_round(config, config.acc_depth // 2), config.acc_depth // 2)
+    sizes = {align(-(-entries // count), step) for count in _counts(entries)}
+    fitting = sorted(size for size in sizes if size <= most)
+    return AddTile(min(fitting, key=lambda size: (add_cost(entries, AddTile(size), config).cycles, size)))
+
+
+def _counts(total: int) -> Iterator[int]:
+    """Numbers of pieces that give different piece sizes."""
+    previous = 0
+    for count in range(1, total + 1):
+        size = -(-total // count)
+        if size != previous:
+            yield count
+        previous = size
+
+
+def _sizes(total: int, step: int = 1) -> list[int]:
+    """Piece sizes, largest first; those below `total` are multiples of `step`."""
+    units = -(-total // step)
+    sizes = [min(total, step * -(-units // count)) for count in _counts(units)]
+    return list(dict.fromkeys(sizes))
+
+
+def _conv_tiles(shape: ConvShape, config: AccelConfig) -> Iterator[ConvTile]:
+    out_sizes = _sizes(shape.out_blocks, granule_blocks(config, config.block_out))
+    in_sizes = _sizes(shape.in_blocks, granule_blocks(config, config.block_in))
+    # Sums are cut, and rows are cut, only where whole ones do not fit.
+    for in_blocks in in_sizes:
+        found = False
+        for cols in _sizes(shape.out_width):
+            for rows in _sizes(shape.out_height):
+                for out_blocks in out_sizes:
+                    tile = ConvTile(rows, cols, out_blocks, in_blocks, True)
+                    if conv_fits(shape, tile, config):
+                        found = True
+                        yield tile
+                        yield replace(tile, weights_outer=False)
+            smallest = conv_entries(shape, ConvTile(1, cols, out_sizes[-1], in_blocks, True), config)
+            if found and 2 * smallest.inp <= config.inp_depth:
+                break
+        if found:
+            return
+
+
+def conv_fits(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> bool:
+    """True when every buffer of one step fits its scratchpad and every field its width."""
+    use = conv_entries(shape, tile, config)
+    window = shape.window
+    pitch = span_of(window, 1, 0, tile.cols)[1] - span_of(window, 1, 0, 0 + tile.cols)[0]
+    return (
+        use.inp <= config.inp_depth
+        and use.wgt <= config.wgt_depth
+        and use.acc <= config.acc_depth
+        and use.out <= config.out_depth
+        and use.prm <= min(config.prm_depth, PAD_LIMIT)
+        and use.uops <= config.uop_depth // 2
+        and tile.rows * tile.cols <= LOOP_LIMIT
+        and max(window.padding) <= PAD_LIMIT
+        and (tile.cols == shape.out_width or pitch <= PAD_LIMIT)
+        and max(shape.source.height, shape.source.width) <= EXTENT_LIMIT
+    )
+
+
+def _pool_tiles(shape: PoolShape, config: AccelConfig) -> Iterator[PoolTile]:
+    for cols in _sizes(shape.out_width):
+        for rows in _sizes(shape.out_height):
+            for blocks in _sizes(shape.blocks, granule_blocks(config, config.block_out)):
+                tile = PoolTile(rows, cols, blocks)
+                if pool_fits(shape, tile, config):
+                    yield tile
+
+
+def pool_fits(shape: PoolShape, tile: PoolTile, config: AccelConfig) -> bool:
+    """True when every buffer of one step fits its scratchpad and every field its width."""
+    use = pool_entries(shape, tile, config)
+    return (
+        use.acc <= config.acc_depth
+        and use.out <= config.out_depth
+        and use.prm <= min(config.prm_depth, PAD_LIMIT)
+        and use.uops <= config.uop_depth // 2
+        and max(shape.window.padding) <= PAD_LIMIT
+        and max(shape.source.height, shape.source.width) <= EXTENT_LIMIT
+    )
