@@ -32,7 +32,18 @@ from relay_hw.ir.expr import (
     Var,
 )
 from relay_hw.ir.module import IRModule, TypeData
-from relay_hw.ir.types import DimVar, FuncType, GlobalTypeVar, RefType, TensorType, TupleType, Type, TypeCall, TypeVar
+from relay_hw.ir.types import (
+    Dim,
+    DimVar,
+    FuncType,
+    GlobalTypeVar,
+    RefType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeCall,
+    TypeVar,
+)
 from relay_hw.ir.visit import children, pattern_vars, post_order
 
 Program = IRModule | Expr | Type
@@ -106,6 +117,8 @@ class _Equality:
                     return False
                 self._bind_all(a.type_params, b.type_params)
                 return self._all_types((*a.arg_types, a.ret_type), (*b.arg_types, b.ret_type))
+            case TensorType(), TensorType():
+                return a.dtype == b.dtype and a.rank == b.rank and all(map(self._same_dim, a.shape, b.shape))
             case TupleType(), TupleType():
                 return self._all_types(a.fields, b.fields)
             case RefType(), RefType():
@@ -126,6 +139,13 @@ class _Equality:
             return False
         pairs = zip(a.constructors, b.constructors, strict=True)
         return all(x.name_hint == y.name_hint and self._all_types(x.inputs, y.inputs) for x, y in pairs)
+
+    def _same_dim(self, a: Dim, b: Dim) -> bool:
+        if not isinstance(a, DimVar) or not isinstance(b, DimVar):
+            return a == b
+        if a not in self._nodes and b not in self._back and a.name == b.name:
+            self._bind(a, b)
+        return self._nodes.get(a, a) is b and self._back.get(b, b) is a
 
     def _bind(self, a: Any, b: Any) -> None:
         self._nodes[a] = b

@@ -1,0 +1,151 @@
+"""Attributes of operators. In: names and values as the text gives them. Out: the attribute record; and back."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from difflib import get_close_matches
+from enum import Enum
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from relay_hw.ir.expr import Op
+
+
+class AttributeFault(ValueError):
+    """Attributes that an operator does not take; `name` says which one, empty for a missing one."""
+
+    def __init__(self, message: str, name: str = "") -> None:
+        super().__init__(message)
+        self.name = name
+
+
+def build_attributes(op: Op, given: Mapping[str, Any]) -> Any:
+    """The attribute record of `op`, None for an operator without one. Raises AttributeFault."""
+    if op.attrs_type is None:
+        if given:
+            name = next(iter(given))
+            raise AttributeFault(f"attribute {name} must be left out: {op.name} has no attributes", name)
+        return None
+    hints = get_type_hints(op.attrs_type)
+    known = {field.name: field for field in fields(op.attrs_type)}
+    for name in given:
+        if name not in known:
+            raise AttributeFault(_unknown(op.name, name, list(known)), name)
+    for name, field in known.items():
+        if name not in given and field.default is MISSING and field.default_factory is MISSING:
+            raise AttributeFault(f"attribute {name} of {op.name} must be given")
+    values = {
+        name: _convert(value, hints[name], f"attribute {name} of {op.name}", name) for name, value in given.items()
+    }
+    try:
+        return op.attrs_type(**values)
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise AttributeFault(f"attributes of {op.name} must fit together: {error}") from error
+
+
+def shown_attributes(op: Op, attrs: Any) -> dict[str, Any]:
+    """The attributes that differ from their defaults or have none, in order of definition."""
+    if op.attrs_type is None or attrs is None:
+        return {}
+    hints = get_type_hints(op.attrs_type)
+    found: dict[str, Any] = {}
+    for field in fields(attrs):
+        value = getattr(attrs, field.name)
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        if default is MISSING or value != default or type(value) is not type(default):
+            found[field.name] = _spelled(value, hints[field.name])
+    return found
+
+
+def _spelled(value: Any, hint: Any) -> Any:
+    """`value` as its annotation spells it: an integer in a float's place is a float."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, int) and not isinstance(value, bool) and float in _options(hint) and int not in _options(hint):
+        return float(value)
+    return value
+
+
+def _unknown(op: str, name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"attribute of {op} must be one of {', '.join(known) or 'none'}, not {name}{hint}"
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+
+
+def _convert(value: Any, hint: Any, what: str, name: str) -> Any:
+    for option in _options(hint):
+        fits, converted = _try(value, option)
+        if fits:
+            return converted
+    raise AttributeFault(f"{what} must be {' or '.join(map(_name, _options(hint)))}, not {_show(value)}", name)
+
+
+def _try(value: Any, option: Any) -> tuple[bool, Any]:
+    origin = get_origin(option)
+    if option is None or option is type(None):
+        return value is None, None
+    if option is Any or option is object:
+        return True, value
+    if option is float:
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return is_number, value if not is_number else float(value)
+    if option is int:
+        # TVM writes booleans as 0 and 1.
+        return isinstance(value, int), int(value) if isinstance(value, int) else value
+    if option is bool:
+        is_flag = isinstance(value, bool) or value in (0, 1)
+        return is_flag, bool(value) if is_flag else value
+    if origin is tuple or option is tuple:
+        return _try_tuple(value, get_args(option))
+    if isinstance(option, type) and issubclass(option, Enum):
+        found = next((member for member in option if value in (member.value, member.name)), None)
+        return found is not None, found
+    if isinstance(option, type):
+        return isinstance(value, option), value
+    allowed = get_args(option)
+    return bool(allowed) and value in allowed, value
+
+
+def _try_tuple(value: Any, items: tuple[Any, ...]) -> tuple[bool, Any]:
+    if not isinstance(value, tuple):
+        return False, value
+    if not items:
+        return True, value
+    is_open = len(items) == 2 and items[1] is Ellipsis
+    if not is_open and len(items) != len(value):
+        return False, value
+    converted: list[Any] = []
+    for index, part in enumerate(value):
+        options = _options(items[0] if is_open else items[index])
+        found = next((new for fits, new in (_try(part, option) for option in options) if fits), _NOTHING)
+        if found is _NOTHING:
+            return False, value
+        converted.append(found)
+    return True, tuple(converted)
+
+
+_NOTHING = object()
+
+
+def _name(option: Any) -> str:
+    names = {int: "an integer", float: "a number", bool: "True or False", str: "a string", type(None): "None"}
+    if option in names:
+        return names[option]
+    if get_origin(option) is tuple or option is tuple:
+        parts = [part for part in get_args(option) if part is not Ellipsis]
+        kinds = {int: "integers", float: "numbers", str: "strings"}
+        return f"a list of {kinds.get(parts[0], 'values')}" if parts else "a list"
+    if isinstance(option, type) and issubclass(option, Enum):
+        return " or ".join(repr(member.value) for member in option)
+    return " or ".join(map(repr, get_args(option))) if get_args(option) else getattr(option, "__name__", str(option))
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_show, value[:8]))}{', ...' if len(value) > 8 else ''}]"
+    return f'"{value[:40]}"' if isinstance(value, str) else repr(value)[:40]

@@ -1,0 +1,240 @@
+"""Types, patterns and type definitions of the text format. In: tokens. Out: types, patterns, TypeData."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from relay_hw.ir.expr import (
+    Constructor,
+    Op,
+    Pattern,
+    PatternConstructor,
+    PatternTuple,
+    PatternVar,
+    PatternWildcard,
+    Var,
+)
+from relay_hw.ir.module import TypeData
+from relay_hw.ir.types import (
+    ANY,
+    Dim,
+    DimVar,
+    FuncType,
+    GlobalTypeVar,
+    IncompleteType,
+    RefType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeCall,
+    TypeVar,
+)
+from relay_hw.text.cursor import Cursor
+from relay_hw.text.lexer import Source, Token, TokenKind
+
+_SHORT = {"int": "int32", "uint": "uint32", "float": "float32"}
+_DTYPES = frozenset(
+    ["bool", "bfloat16", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))]
+    + [f"float{bits}" for bits in (16, 32, 64)]
+)
+
+
+class TypeParser(Cursor):
+    """Reads types and what is made of them."""
+
+    def __init__(self, source: Source, ops: Callable[[str], Op | None]) -> None:
+        super().__init__(source, ops)
+        # Symbolic dimensions of the current definition by name.
+        self.dim_vars: dict[str, DimVar] = {}
+
+    def type(self) -> Type:
+        """A type; `_` is a hole."""
+        return self.nested(self._type)
+
+    def optional_type(self) -> Type | None:
+        """`: type` if it is there."""
+        return self.type() if self.take(":") else None
+
+    def type_params(self) -> tuple[TypeVar, ...]:
+        """`[A, B]` if it is there; the names come into scope."""
+        if not self.take("["):
+            return ()
+        found: list[TypeVar] = []
+        while not self.at("]"):
+            name = self.expect_kind(TokenKind.NAME, "a name", "list of type parameters")
+            if any(var.name == name.text for var in found):
+                raise self.error(f"type parameter {name.text} must be declared once", name)
+            found.append(TypeVar(name.text))
+            self.push_type_var(found[-1])
+            if not self.take_comma("]", "list of type parameters"):
+                break
+        self.expect("]", "list of type parameters")
+        return tuple(found)
+
+    def drop_type_params(self, params: Sequence[TypeVar]) -> None:
+        for param in params:
+            self.pop_type_var(param)
+
+    def _type(self) -> Type:
+        token = self.token
+        if self.take("("):
+            return TupleType(self._types(")", "tuple type"))
+        if self.take("fn"):
+            return self._function_type()
+        if self.take("ref"):
+            self.expect("(", "reference type")
+            value = self.type()
+            self.expect(")", "reference type")
+            return RefType(value)
+        if token.kind is not TokenKind.NAME:
+            raise self.wanted("a type", "text")
+        self.advance()
+        if token.text == "_":
+            return IncompleteType()
+        if token.text == "Tensor":
+            return self._tensor()
+        return self._named(token)
+
+    def _types(self, close: str, where: str) -> tuple[Type, ...]:
+        found: list[Type] = []
+        while not self.at(close):
+            found.append(self.type())
+            if not self.take_comma(close, where):
+                break
+        self.expect(close, where)
+        return tuple(found)
+
+    def _function_type(self) -> FuncType:
+        params = self.type_params()
+        self.expect("(", "function type")
+        args = self._types(")", "function type")
+        self.expect("->", "function type")
+        ret = self.type()
+        self.drop_type_params(params)
+        return FuncType(args, ret, params)
+
+    def _tensor(self) -> TensorType:
+        self.expect("[", "tensor type")
+        shape = self._shape()
+        self.expect(",", "tensor type")
+        name = self.expect_kind(TokenKind.NAME, "an element type", "tensor type")
+        dtype = self.dtype(name)
+        self.expect("]", "tensor type")
+        return TensorType(shape, dtype)
+
+    def _shape(self) -> list[Dim]:
+        self.expect("(", "tensor type")
+        shape: list[Dim] = []
+        while not self.at(")"):
+            shape.append(self._dim())
+            if not self.take_comma(")", "shape"):
+                break
+        self.expect(")", "shape")
+        return shape
+
+    def _dim(self) -> Dim:
+        token = self.token
+        if self.take("?"):
+            return ANY
+        if token.kind is TokenKind.NAME:
+            self.advance()
+            return self.dim_vars.setdefault(token.text, DimVar(token.text))
+        value: object = None
+        if token.kind is TokenKind.INT:
+            value = token.value[0]  # type: ignore[index]
+        elif token.kind is TokenKind.META:
+            value = self.entry(token)
+        if not isinstance(value, int) or value < 0:
+            raise self.error(f"dimension must be an integer of at least 0 or ?, not {token.text[:40]}")
+        self.advance()
+        return value
+
+    def dtype(self, token: Token) -> str:
+        """The element type that `token` names."""
+        name = _SHORT.get(token.text, token.text)
+        if name not in _DTYPES:
+            raise self.error(f"element type must be like int8, int32, float32 or bool, not {token.text[:40]}", token)
+        return name
+
+    def _named(self, token: Token) -> Type:
+        name = token.text
+        var = self.type_var(name)
+        if var is not None:
+            return var
+        if name in self.types or not name.startswith(("int", "uint", "float", "bool", "bfloat")):
+            self.named_types.append((name, token))
+            args = self._types("]", "type arguments") if self.take("[") else ()
+            return TypeCall(GlobalTypeVar(name), args)
+        return TensorType((), self.dtype(token))
+
+    def check_named_types(self) -> None:
+        """Every type name that was read must be defined by now. Raises ParseError."""
+        for name, token in self.named_types:
+            if name not in self.types:
+                raise self.error(f"type {name[:40]} must be defined", token)
+
+    # Patterns
+
+    def pattern(self, bound: list[Var]) -> Pattern:
+        """A pattern; its variables are added to `bound`."""
+        return self.nested(lambda: self._pattern(bound))
+
+    def _pattern(self, bound: list[Var]) -> Pattern:
+        token = self.token
+        if token.kind is TokenKind.LOCAL:
+            self.advance()
+            var = Var(str(token.value), self.optional_type(), span=self.span_from(token))
+            bound.append(var)
+            return PatternVar(var)
+        if self.take("("):
+            return PatternTuple(self._patterns(bound))
+        if token.kind is not TokenKind.NAME:
+            raise self.wanted("a pattern", "arm of match")
+        self.advance()
+        if token.text == "_":
+            return PatternWildcard()
+        constructor = self.constructors.get(token.text)
+        if constructor is None:
+            raise self.error(f"pattern {token.text[:40]} must be a constructor", token)
+        return PatternConstructor(constructor, self._patterns(bound) if self.take("(") else ())
+
+    def _patterns(self, bound: list[Var]) -> tuple[Pattern, ...]:
+        found: list[Pattern] = []
+        while not self.at(")"):
+            found.append(self.pattern(bound))
+            if not self.take_comma(")", "pattern"):
+                break
+        self.expect(")", "pattern")
+        return tuple(found)
+
+    # Definitions
+
+    def type_definition(self) -> None:
+        """`type Name[A] { Constructor(types), ... }`, or `extern type Name`."""
+        is_extern = self.take("extern")
+        self.expect("type", "definition")
+        token = self.expect_kind(TokenKind.NAME, "a name", "definition of a type")
+        header = GlobalTypeVar(token.text)
+        if token.text in self.types:
+            raise self.error(f"type {token.text[:40]} must be defined once", token)
+        # Known from here on: the type may contain itself.
+        self.types[token.text] = TypeData(header)
+        params = self.type_params()
+        constructors: list[Constructor] = []
+        if not is_extern and self.take("{"):
+            while not self.at("}"):
+                constructors.append(self._constructor(header, len(constructors)))
+                if not self.take_comma("}", f"type {token.text}"):
+                    break
+            self.expect("}", f"type {token.text}")
+        self.drop_type_params(params)
+        self.types[token.text] = TypeData(header, params, tuple(constructors), is_extern)
+
+    def _constructor(self, header: GlobalTypeVar, tag: int) -> Constructor:
+        token = self.expect_kind(TokenKind.NAME, "a constructor", f"type {header.name}")
+        if token.text in self.constructors:
+            raise self.error(f"constructor {token.text[:40]} must be defined once", token)
+        fields = self._types(")", f"constructor {token.text}") if self.take("(") else ()
+        constructor = Constructor(token.text, fields, header, tag, span=self.span_from(token))
+        self.constructors[token.text] = constructor
+        return constructor
