@@ -94,6 +94,9 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
         ({"AXI_DATA_BITS": 64, "BURST_BEATS": 8, "WRITE_OUTSTANDING": 4, "BEATS_W": 18},),
     ),
     "vta_counters": ("bench_counters", ({"COUNTERS": 4},)),
+    "vta_axil": ("bench_axil", ({},)),
+    "vta_fault": ("bench_fault", ({"SOURCES": 4},)),
+    "vta_csr": ("bench_csr", ({"CONFIG_HASH": 0x1234ABCD, "COUNTERS": 18},)),
 }
 
 CASES = [(module, bench, shape) for module, (bench, shapes) in BENCHES.items() for shape in shapes]

@@ -1,0 +1,127 @@
+"""vta_csr: the register map of the table, launch, done, fault, reset while busy, watchdog."""
+
+from __future__ import annotations
+
+import cocotb
+
+from accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER, REGISTERS
+from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
+
+IDLE = dict.fromkeys(("write_i", "write_addr_i", "write_data_i", "read_addr_i", "done_i", "drained_i", "fault_i"), 0)
+MASKS = {"WINDOW_BASE": 0xFFFFF000, "PROGRAM": 0xFFFFFFE0}
+BUSY, DONE, FAULT = 1, 2, 4
+
+
+async def write(dut: Dut, name: str, value: int) -> None:
+    dut.write_i.value, dut.write_addr_i.value, dut.write_data_i.value = 1, REGISTER[name].offset, value
+    await step(dut)
+    dut.write_i.value = 0
+
+
+async def read(dut: Dut, name: str) -> int:
+    dut.read_addr_i.value = REGISTER[name].offset
+    await settle()
+    assert get(dut.read_known_o), name
+    return get(dut.read_data_o)
+
+
+async def begin(dut: Dut) -> None:
+    await start(dut, **IDLE, fault_code_i=0, fault_index_i=0, counters_i=0)
+
+
+@cocotb.test()
+async def holds_the_register_map(dut: Dut) -> None:
+    random, counters = rng(), parameter(dut, "COUNTERS")
+    await begin(dut)
+    values = [random.getrandbits(32) for _ in range(counters)]
+    dut.counters_i.value = sum(value << (32 * k) for k, value in enumerate(values))
+    first = REGISTER["CYCLES"].offset
+    expected = {r.offset: values[(r.offset - first) // 4] for r in REGISTERS if r.offset >= first}
+    expected |= {REGISTER["MAGIC"].offset: DEVICE_MAGIC, REGISTER["VERSION"].offset: ISA_VERSION}
+    expected |= {REGISTER["CONFIG_HASH"].offset: parameter(dut, "CONFIG_HASH")}
+    for register in REGISTERS:
+        word = random.getrandbits(32)
+        if register.access == "rw":
+            await write(dut, register.name, word)
+            expected[register.offset] = word & MASKS.get(register.name, 0xFFFFFFFF)
+    known = {register.offset: register for register in REGISTERS}
+    for offset in range(0, 0x400, 4):
+        dut.read_addr_i.value = dut.write_addr_i.value = offset
+        await settle()
+        assert get(dut.read_known_o) == (offset in known), hex(offset)
+        writable = offset in known and known[offset].access != "ro"
+        assert get(dut.write_known_o) == writable, hex(offset)
+        if offset in expected:
+            assert get(dut.read_data_o) == expected[offset], known[offset].name
+
+
+@cocotb.test()
+async def launches_and_finishes(dut: Dut) -> None:
+    await begin(dut)
+    for _ in range(3):
+        await write(dut, "COUNT", 7)
+        dut.write_i.value, dut.write_addr_i.value, dut.write_data_i.value = 1, REGISTER["CONTROL"].offset, 1
+        await settle()
+        assert get(dut.clear_o) and not get(dut.run_o)
+        await step(dut)
+        dut.write_i.value = 0
+        await settle()
+        assert get(dut.run_o) and not get(dut.clear_o) and not get(dut.done_o)
+        assert await read(dut, "STATUS") == BUSY
+        await write(dut, "COUNT", 99)
+        assert await read(dut, "COUNT") == 7, "registers hold while busy"
+        dut.done_i.value = 1
+        await step(dut)
+        dut.done_i.value = 0
+        await settle()
+        assert get(dut.done_o) and not get(dut.run_o)
+        assert await read(dut, "STATUS") == DONE
+
+
+@cocotb.test()
+async def stops_on_a_fault_until_drained(dut: Dut) -> None:
+    await begin(dut)
+    await write(dut, "CONTROL", 1)
+    dut.fault_i.value, dut.fault_code_i.value, dut.fault_index_i.value = 1, 6, 1234
+    await settle()
+    assert get(dut.stop_o) and not get(dut.run_o) and get(dut.done_o)
+    assert await read(dut, "STATUS") == 6 << 8 | FAULT | BUSY
+    await step(dut)
+    dut.drained_i.value = 1
+    await step(dut)
+    assert await read(dut, "STATUS") == 6 << 8 | FAULT
+    assert await read(dut, "FAULT_INDEX") == 1234
+
+
+@cocotb.test()
+async def resets_while_busy_after_draining(dut: Dut) -> None:
+    await begin(dut)
+    await write(dut, "CONTROL", 1)
+    await write(dut, "CONTROL", 2)
+    await settle()
+    assert get(dut.stop_o) and not get(dut.clear_o)
+    await step(dut)
+    dut.drained_i.value = 1
+    await settle()
+    assert get(dut.clear_o)
+    await step(dut)
+    dut.drained_i.value = 0
+    assert await read(dut, "STATUS") == 0
+    await settle()
+    assert not get(dut.stop_o)
+
+
+@cocotb.test()
+async def watchdog_bites_at_its_limit(dut: Dut) -> None:
+    await begin(dut)
+    for limit, cycles, bites in ((0, 1 << 31, 0), (100, 99, 0), (100, 100, 1), (100, 200, 1)):
+        await write(dut, "WATCHDOG", limit)
+        await write(dut, "CONTROL", 1)
+        dut.counters_i.value = cycles
+        await settle()
+        assert get(dut.watchdog_o) == bites, f"{cycles} of {limit}"
+        dut.done_i.value = 1
+        await step(dut)
+        dut.done_i.value = 0
+        await settle()
+        assert not get(dut.watchdog_o)
