@@ -27,8 +27,10 @@ _ALU_STEPS = (("dst_base", "dst_out", "dst_in"), ("src_base", "src_out", "src_in
 
 # A gathered weight matrix stays under this many bytes.
 _GATHER_BYTES = 1 << 24
-# Products of two int8 are at most 2**14; sums of fewer than this many are exact in float32.
+# Products of two int8 are at most 2**14; sums of up to this many are exact in float32.
 _FLOAT32_TERMS = 1 << 10
+# Matrix products of this many rows stay on one thread: waking others for so little costs more than it gains.
+_PRODUCT_ROWS = 32
 
 
 def gemm(state: AccelState, v: Values, index: int) -> None:
@@ -127,11 +129,11 @@ def _gemm_stack(
     shape = inp_index.shape
     count = [prod(shape[axis] for axis in axes) for axes in (batch, rows, sums)]
     terms = count[2] * shape[3] * state.config.block_in
-    exact = np.float32 if terms <= _FLOAT32_TERMS else np.float64
-    x = state.inp[inp_index.transpose(batch + rows + sums + [3])].reshape(count[0], count[1], terms)
-    weights = wgt_index.transpose(batch + rows + sums + [3]).reshape(count[0], count[1], count[2] * shape[3])[:, 0]
-    w = state.wgt[weights].transpose(0, 1, 3, 2).reshape(count[0], terms, state.config.block_out)
-    total = np.matmul(x.astype(exact), w.astype(exact)).reshape(-1, state.config.block_out).astype(np.int64)
+    order = batch + rows + sums + [3]
+    x = np.take(state.inp, inp_index.transpose(order), axis=0).reshape(count[0], count[1], terms)
+    tiles = wgt_index.transpose(order).reshape(count[0], count[1], count[2] * shape[3])[:, 0]
+    w = np.take(state.wgt, tiles, axis=0).transpose(0, 1, 3, 2).reshape(count[0], terms, state.config.block_out)
+    total = _product(x, w).reshape(-1, state.config.block_out)
 
     one = [0 if fold[axis] else slice(None) for axis in range(3)]
     target = acc_index[one[0], one[1], :, 0]
@@ -139,8 +141,20 @@ def _gemm_stack(
     entries = target.transpose([axes.index(axis) for axis in batch + rows]).reshape(-1)
     acc = state.acc
     if not overwrite:
-        total += acc[entries]
+        total += np.take(acc, entries, axis=0)
     acc[entries] = total.astype(np.int32)
+
+
+def _product(x: NDArray[np.int8], w: NDArray[np.int8]) -> Index:
+    """[n, rows, columns] exact matrix products, by float32 products of as many terms as it holds exactly."""
+    total = np.zeros((x.shape[0], x.shape[1], w.shape[2]), np.int64)
+    for begin in range(0, x.shape[2], _FLOAT32_TERMS):
+        terms = slice(begin, begin + _FLOAT32_TERMS)
+        left, right = x[:, :, terms].astype(np.float32), w[:, terms].astype(np.float32)
+        for top in range(0, x.shape[1], _PRODUCT_ROWS):
+            rows = slice(top, top + _PRODUCT_ROWS)
+            total[:, rows] += np.matmul(left[:, rows], right).astype(np.int64)
+    return total
 
 
 def _gathered_products(state: AccelState, inp_index: Index, wgt_index: Index) -> Index:
@@ -149,8 +163,8 @@ def _gathered_products(state: AccelState, inp_index: Index, wgt_index: Index) ->
     step = max(1, _GATHER_BYTES // (4 * state.config.wgt_bytes))
     for begin in range(0, inp_index.size, step):
         part = slice(begin, begin + step)
-        x = state.inp[inp_index[part]].astype(np.float32)
-        w = state.wgt[wgt_index[part]].astype(np.float32)
+        x = np.take(state.inp, inp_index[part], axis=0).astype(np.float32)
+        w = np.take(state.wgt, wgt_index[part], axis=0).astype(np.float32)
         result[part] = np.matmul(w, x[:, :, None])[:, :, 0].astype(np.int64)
     return result
 
@@ -184,8 +198,8 @@ def _alu_piece(state: AccelState, v: Values, uops: Index, index: int) -> None:
 
 def _alu_apply(state: AccelState, v: Values, dst: Index, src: Index | None) -> None:
     acc = state.acc
-    a = acc[dst].astype(np.int64)
-    b = np.full_like(a, v["imm"]) if src is None else acc[src].astype(np.int64)
+    a = np.take(acc, dst, axis=0).astype(np.int64)
+    b = np.full_like(a, v["imm"]) if src is None else np.take(acc, src, axis=0).astype(np.int64)
     acc[dst] = arith.alu(AluOp(v["alu_op"]), a, b, Rounding(v["rounding"])).astype(np.int32)
 
 

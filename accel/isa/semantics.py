@@ -83,17 +83,17 @@ def _requant_piece(state: AccelState, v: Values, index: int) -> None:
 
 def _lanes(state: AccelState, v: Values, form: Form, y_index: Index, r_index: Index, prm_index: Index) -> Index:
     """int64 [trips, trips, block_out] results, clipped to int8."""
-    y = state.acc[y_index].astype(np.int64)
+    y = np.take(state.acc, y_index, axis=0).astype(np.int64)
     if form is Form.PASS:
         return _clip(v, arith.wrap32(y + v["zero_point"]))
-    prm = state.prm[prm_index].astype(np.int64)
+    prm = np.take(state.prm, prm_index, axis=0).astype(np.int64)
     bias, word = prm[..., 0], prm[..., 2]
     bits = state.config.multiplier_bits + 1
     multiplier = arith.sign_extend(prm[..., 1], bits)
     if form is Form.SCALE:
         total = arith.wrap32(y + bias) * multiplier
     else:
-        r = state.acc[r_index].astype(np.int64)
+        r = np.take(state.acc, r_index, axis=0).astype(np.int64)
         y_part = arith.sign_extend(y - arith.sign_extend(word >> 8, 8), 9) * multiplier
         total = y_part + arith.sign_extend(r - arith.sign_extend(word >> 16, 8), 9) * arith.sign_extend(bias, bits)
     shift = np.minimum(word & 0xFF, MAX_SHIFT)
