@@ -1,0 +1,214 @@
+"""Builds random `@accel_k` functions as the partitioner writes them, and runs compiled programs on the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from accel.isa.config import AccelConfig, load_config
+from accel.sim.functional import FunctionalDevice
+from relay_hw import op
+from relay_hw.analysis import infer_type
+from relay_hw.interp import evaluate
+from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, Var
+from relay_hw.ir.module import IRModule
+from relay_hw.ir.types import TensorType
+from tensorize import Segment, compile_function
+from tensorize.layout import pack_activation, unpack_activation
+
+ROUNDINGS = ("half_up", "half_even", "half_away", "floor")
+CONFIGS = ("default", "tiny", "ecp5", "wide")
+
+
+class Regions:
+    """Layers with random numbers, added one after the other; every method returns a value of the region."""
+
+    def __init__(self, seed: int, config: AccelConfig) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.config = config
+        self.params: list[Var] = []
+        self._shapes: dict[Expr, tuple[int, ...]] = {}
+
+    def input(self, *shape: int) -> Expr:
+        """A parameter [1, *shape] of the region."""
+        var = Var(f"x{len(self.params)}", TensorType((1, *shape), "int8"))
+        self.params.append(var)
+        self._shapes[var] = (1, *shape)
+        return var
+
+    def shape(self, value: Expr) -> tuple[int, ...]:
+        """Shape of a value."""
+        return self._shapes[value]
+
+    def conv(
+        self,
+        x: Expr,
+        channels: int,
+        kernel: Sequence[int] = (3, 3),
+        strides: Sequence[int] = (1, 1),
+        padding: Sequence[int] = (0, 0, 0, 0),
+        dilation: Sequence[int] = (1, 1),
+        pad_value: int | None = None,
+        residual: Expr | None = None,
+        swapped: bool = False,
+    ) -> Expr:
+        """nn.conv2d, requantize; nn.pad in front where `pad_value` is given; accel.add with `residual` behind."""
+        inner = self._inner(x)
+        data: Expr = inner
+        own = tuple(padding)
+        if pad_value is not None:
+            widths = ((0, 0), (0, 0), (own[0], own[2]), (own[1], own[3]))
+            data, own = op.nn.pad(data, widths, Constant(np.array(pad_value, np.int8))), (0, 0, 0, 0)
+        weight = Constant(self._int8(channels, self._shapes[x][1], *kernel))
+        core = op.nn.conv2d(data, weight, strides=strides, padding=own, dilation=dilation, out_dtype="int32")
+        depth = self._shapes[x][1] * kernel[0] * kernel[1]
+        body: Expr = self._requantize(core, channels, depth)
+        params, args = [inner], [x]
+        if residual is not None:
+            second = self._inner(residual, "r")
+            params, args = [inner, second], [x, residual]
+            body = self._sum(second, body) if swapped else self._sum(body, second)
+        return self._call("accel.conv2d", params, body, args)
+
+    def dense(self, x: Expr, units: int, flatten: bool = True) -> Expr:
+        """[nn.batch_flatten] nn.dense, requantize."""
+        inner = self._inner(x)
+        size = int(np.prod(self._shapes[x]))
+        data: Expr = inner
+        if len(self._shapes[x]) == 4:
+            data = op.nn.batch_flatten(inner) if flatten else op.reshape(inner, (1, size))
+        core = op.nn.dense(data, Constant(self._int8(units, size)), out_dtype="int32")
+        return self._call("accel.dense", [inner], self._requantize(core, units, size), [x])
+
+    def max_pool(
+        self,
+        x: Expr,
+        size: Sequence[int],
+        strides: Sequence[int] = (1, 1),
+        padding: Sequence[int] = (0, 0, 0, 0),
+        dilation: Sequence[int] = (1, 1),
+        ceil_mode: bool = False,
+    ) -> Expr:
+        """nn.max_pool2d."""
+        inner = self._inner(x)
+        body = op.nn.max_pool2d(inner, size, strides, dilation, padding, ceil_mode=ceil_mode)
+        return self._call("accel.max_pool2d", [inner], body, [x])
+
+    def sum_pool(
+        self, x: Expr, size: Sequence[int], strides: Sequence[int] = (1, 1), padding: Sequence[int] = (0, 0, 0, 0)
+    ) -> Expr:
+        """accel.sum_pool2d, requantize."""
+        inner = self._inner(x)
+        core = op.accel.sum_pool2d(inner, size, strides, padding)
+        body = self._requantize(core, self._shapes[x][1], size[0] * size[1] // 64 + 1)
+        return self._call("accel.sum_pool2d", [inner], body, [x])
+
+    def add(self, y: Expr, r: Expr) -> Expr:
+        """accel.add."""
+        left, right = self._inner(y, "y"), self._inner(r, "r")
+        return self._call("accel.add", [left, right], self._sum(left, right), [y, r])
+
+    def function(self, *results: Expr) -> Function:
+        """The region: a typed function of the parameters so far."""
+        body = results[0] if len(results) == 1 else Tuple(results)
+        function = Function(self.params, body, attrs={"Compiler": "accel", "global_symbol": "accel_0"})
+        return infer_type(IRModule.from_expr(function))["main"]
+
+    def _inner(self, value: Expr, name: str = "x") -> Var:
+        return Var(name, TensorType(self._shapes[value], "int8"))
+
+    def _int8(self, *shape: int) -> np.ndarray:
+        return self.rng.integers(-128, 128, shape).astype(np.int8)
+
+    def _requantize(self, core: Expr, channels: int, depth: int) -> Call:
+        bits = self.config.multiplier_bits
+        count = channels if self.rng.random() < 0.8 else 1
+        multiplier = self.rng.integers(0, 1 << bits, count)
+        multiplier[0] = (1 << bits) - 1
+        # Sums of `depth` products have about 2**13.3 * sqrt(depth): most results stay inside int8, some saturate.
+        shift = np.clip(bits + int(np.log2(40 * np.sqrt(depth))) + self.rng.integers(-1, 2, count), 0, 62)
+        low, high = sorted(self.rng.integers(-128, 128, 2).tolist())
+        bounds = (low, high) if self.rng.random() < 0.3 else (-128, 127)
+        bias = Constant(self.rng.integers(-5000, 5000, channels).astype(np.int32))
+        return op.accel.requantize(
+            core,
+            bias,
+            tuple(multiplier.tolist()),
+            tuple(shift.tolist()),
+            zero_point=int(self.rng.integers(-20, 20)),
+            rounding=str(self.rng.choice(ROUNDINGS)),
+            a_min=bounds[0],
+            a_max=bounds[1],
+            multiplier_bits=bits,
+        )
+
+    def _sum(self, y: Expr, r: Expr) -> Call:
+        bits = self.config.multiplier_bits
+        y_multiplier, r_multiplier = self.rng.integers(0, 1 << bits, 2).tolist()
+        return op.accel.add(
+            y,
+            r,
+            y_multiplier,
+            r_multiplier,
+            bits - int(self.rng.integers(0, 3)),
+            *self.rng.integers(-128, 128, 2).tolist(),
+            int(self.rng.integers(-10, 10)),
+            str(self.rng.choice(ROUNDINGS)),
+            multiplier_bits=bits,
+        )
+
+    def _call(self, composite: str, params: list[Var], body: Expr, args: list[Expr]) -> Expr:
+        typed = infer_type(IRModule.from_expr(Function(params, body)))["main"]
+        function = Function(
+            typed.params, typed.body, typed.ret_type, attrs={"Primitive": 1, "Composite": composite}
+        )
+        call = Call(function, args)
+        self._shapes[call] = typed.body.tensor_type.static_shape
+        return call
+
+
+def run(segment: Segment, inputs: Sequence[np.ndarray], config: AccelConfig, order: int | None = None) -> list[np.ndarray]:
+    """Outputs of one launch on the functional simulator; `order` seeds the order of its units."""
+    device = FunctionalDevice(config, order)
+    program = segment.program
+    device.load(program)
+    for port, value in zip(segment.inputs, inputs, strict=True):
+        device.write(program.tensor_offset(port.name), pack_activation(value, config).view(np.uint8))
+    device.launch()
+    found: list[np.ndarray] = []
+    for port in segment.outputs:
+        size = pack_activation(np.zeros(port.shape, np.int8), config).size
+        found.append(unpack_activation(device.read(program.tensor_offset(port.name), size), port.shape, config))
+    return found
+
+
+def compare(function: Function, config: AccelConfig, seed: int = 0, order: int | None = None) -> Segment:
+    """Compile, run on random inputs, and hold every output byte against the interpreter."""
+    segment = compile_function(function, config, "accel_0")
+    rng = np.random.default_rng(seed)
+    values = [rng.integers(-128, 128, p.type_annotation.static_shape).astype(np.int8) for p in function.params]
+    wanted = evaluate(IRModule.from_expr(function), values)
+    wanted = list(wanted) if isinstance(wanted, tuple) else [wanted]
+    found = run(segment, values, config, order)
+    for number, (have, want) in enumerate(zip(found, wanted, strict=True)):
+        different = np.argwhere(have != np.asarray(want))
+        assert not different.size, (
+            f"seed {seed}, configuration {config.name}: output {number} differs first at {tuple(different[0])}: "
+            f"{have[tuple(different[0])]} instead of {np.asarray(want)[tuple(different[0])]}\n{segment.schedule}"
+        )
+    return segment
+
+
+@pytest.fixture(params=CONFIGS)
+def config(request: pytest.FixtureRequest) -> AccelConfig:
+    """Each named configuration."""
+    return load_config(request.param)
+
+
+@pytest.fixture
+def kit() -> SimpleNamespace:
+    """The helpers of this file."""
+    return SimpleNamespace(Regions=Regions, run=run, compare=compare)
