@@ -8,7 +8,26 @@ from typing import Final
 
 from relay_hw.errors import UnsupportedError
 from relay_hw.ir.expr import Op
-from relay_hw.op import accel, broadcast, conv, dense, elementwise, nn, norm, pool, qnn, reduce, shape, transform
+from relay_hw.op import (
+    accel,
+    broadcast,
+    conv,
+    conv_transpose,
+    create,
+    dense,
+    elementwise,
+    expand,
+    layout,
+    nn,
+    norm,
+    pool,
+    qnn,
+    qnn_arith,
+    qnn_scale,
+    reduce,
+    shape,
+    transform,
+)
 from relay_hw.op.base import const
 from relay_hw.op.broadcast import (
     add,
@@ -39,6 +58,7 @@ from relay_hw.op.broadcast import (
     trunc_mod,
     where,
 )
+from relay_hw.op.create import full, full_like, ones, zeros
 from relay_hw.op.elementwise import (
     abs,
     acos,
@@ -84,6 +104,8 @@ from relay_hw.op.elementwise import (
     trunc,
     zeros_like,
 )
+from relay_hw.op.expand import broadcast_to, broadcast_to_like, collapse_sum_like, collapse_sum_to, repeat, tile
+from relay_hw.op.layout import layout_transform
 from relay_hw.op.reduce import (
     all,
     any,
@@ -100,12 +122,7 @@ from relay_hw.op.reduce import (
     variance,
 )
 from relay_hw.op.shape import (
-    broadcast_to,
-    broadcast_to_like,
-    collapse_sum_like,
-    collapse_sum_to,
     expand_dims,
-    layout_transform,
     reshape,
     reshape_like,
     reverse_reshape,
@@ -114,20 +131,31 @@ from relay_hw.op.shape import (
 )
 from relay_hw.op.transform import (
     concatenate,
-    full,
-    full_like,
-    ones,
-    repeat,
     reverse,
     split,
     stack,
     strided_slice,
     take,
-    tile,
-    zeros,
 )
 
-FAMILIES: Final = (elementwise, broadcast, reduce, shape, transform, conv, dense, pool, norm, qnn, accel)
+FAMILIES: Final = (
+    elementwise,
+    broadcast,
+    reduce,
+    shape,
+    layout,
+    expand,
+    create,
+    transform,
+    conv,
+    conv_transpose,
+    dense,
+    pool,
+    norm,
+    qnn_scale,
+    qnn_arith,
+    accel,
+)
 OPS: Final[tuple[Op, ...]] = tuple(op for family in FAMILIES for op in family.OPS)
 _BY_NAME: Final = MappingProxyType({op.name: op for op in OPS})
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from relay_hw.op.broadcast import prelu
-from relay_hw.op.conv import conv1d, conv1d_transpose, conv2d, conv2d_transpose, conv3d, conv3d_transpose
+from relay_hw.op.conv import conv1d, conv2d, conv3d
+from relay_hw.op.conv_transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose
 from relay_hw.op.dense import batch_matmul, bias_add, dense, matmul
 from relay_hw.op.elementwise import leaky_relu, relu
 from relay_hw.op.norm import (

@@ -1,8 +1,7 @@
-"""Operators that keep the elements and change the shape: reshape, transpose, squeeze, broadcast_to, layouts."""
+"""Operators that keep the elements and change the shape: reshape, transpose, squeeze, expand_dims."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -16,7 +15,6 @@ from relay_hw.op.base import (
     Array,
     Attrs,
     Ints,
-    broadcast_shapes,
     call,
     check_axes,
     check_axis,
@@ -340,219 +338,6 @@ def batch_flatten(data: Expr) -> Call:
     return call(BATCH_FLATTEN, (data,))
 
 
-@dataclass(frozen=True, slots=True)
-class InitOpAttrs(Attrs):
-    shape: tuple[int, ...]
-    dtype: str | None = None
-
-    def __post_init__(self) -> None:
-        self._set(shape=ints(self.shape), dtype=self.dtype or None)
-
-
-def check_broadcast(name: str, source: Sequence[Dim], target: Sequence[Dim]) -> tuple[Dim, ...]:
-    """`target`, if `source` broadcasts to exactly that. Raises TypeCheckError otherwise."""
-    if len(source) > len(target) or any(
-        static(dim) and dim != 1 and static(goal) and dim != goal
-        for dim, goal in zip(reversed(source), reversed(target), strict=False)
-    ):
-        raise TypeCheckError(
-            f"the shape of {name} must be one to which {show_shape(source)} broadcasts, not {show_shape(target)}"
-        )
-    return tuple(target)
-
-
-BROADCAST_TO = make_op(
-    "broadcast_to",
-    1,
-    rule("broadcast_to", 1)(
-        lambda attrs, x: TensorType(check_broadcast("broadcast_to", x.shape, attrs.shape), attrs.dtype or x.dtype)
-    ),
-    lambda attrs, values, result: np.broadcast_to(values[0], attrs.shape),
-    attrs=InitOpAttrs,
-    pattern=FusionPattern.BROADCAST,
-    doc="axes of size 1 repeated until the shape is the one given",
-)
-
-
-def broadcast_to(data: Expr, shape: Ints) -> Call:
-    """`data` repeated along axes of size 1 to `shape`."""
-    return call(BROADCAST_TO, (data,), InitOpAttrs(ints(shape) or ()))
-
-
-BROADCAST_TO_LIKE = make_op(
-    "broadcast_to_like",
-    2,
-    rule("broadcast_to_like", 2)(
-        lambda attrs, x, like: TensorType(check_broadcast("broadcast_to_like", x.shape, like.shape), x.dtype)
-    ),
-    lambda attrs, values, result: np.broadcast_to(values[0], np.shape(values[1])),
-    pattern=FusionPattern.BROADCAST,
-    doc="broadcast_to the shape of the second argument",
-)
-
-
-def broadcast_to_like(data: Expr, broadcast_type: Expr) -> Call:
-    """`data` repeated to the shape of `broadcast_type`."""
-    return call(BROADCAST_TO_LIKE, (data, broadcast_type))
-
-
-def _collapse(x: Array, shape: Sequence[int]) -> Array:
-    lead = x.ndim - len(shape)
-    axes = tuple(range(lead)) + tuple(lead + axis for axis, dim in enumerate(shape) if dim == 1)
-    return np.sum(x, axis=axes, dtype=x.dtype).reshape(shape) if axes else x
-
-
-COLLAPSE_SUM_TO = make_op(
-    "collapse_sum_to",
-    1,
-    rule("collapse_sum_to", 1)(
-        lambda attrs, x: TensorType(
-            attrs.shape if check_broadcast("collapse_sum_to", attrs.shape, x.shape) is not None else (), x.dtype
-        )
-    ),
-    lambda attrs, values, result: _collapse(np.asarray(values[0]), attrs.shape),
-    attrs=InitOpAttrs,
-    pattern=FusionPattern.COMM_REDUCE,
-    doc="sum over the axes that broadcast_to would have repeated",
-)
-
-
-def collapse_sum_to(data: Expr, shape: Ints) -> Call:
-    """`data` summed down to `shape`: the adjoint of broadcast_to."""
-    return call(COLLAPSE_SUM_TO, (data,), InitOpAttrs(ints(shape) or ()))
-
-
-@rule("collapse_sum_like", 2)
-def _collapse_like_type(attrs: None, x: TensorType, like: TensorType) -> Type:
-    broadcast_shapes("collapse_sum_like", (x.shape, like.shape))
-    return TensorType(like.shape, x.dtype)
-
-
-COLLAPSE_SUM_LIKE = make_op(
-    "collapse_sum_like",
-    2,
-    _collapse_like_type,
-    lambda attrs, values, result: _collapse(np.asarray(values[0]), np.shape(values[1])),
-    pattern=FusionPattern.COMM_REDUCE,
-    doc="collapse_sum_to the shape of the second argument",
-)
-
-
-def collapse_sum_like(data: Expr, collapse_type: Expr) -> Call:
-    """`data` summed down to the shape of `collapse_type`."""
-    return call(COLLAPSE_SUM_LIKE, (data, collapse_type))
-
-
-@dataclass(frozen=True, slots=True)
-class LayoutTransformAttrs(Attrs):
-    src_layout: str
-    dst_layout: str
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """A layout such as `NCHW16c`: capital letters are axes, `16c` is the inner 16 of axis C."""
-
-    text: str
-    parts: tuple[tuple[str, int], ...]  # (letter, factor); factor 0 for a whole or outer axis
-
-    @staticmethod
-    def parse(text: str) -> Layout:
-        found = re.findall(r"(\d*)([A-Za-z])", text)
-        parts = tuple((letter, int(number or 0)) for number, letter in found)
-        letters = [letter for letter, _ in parts]
-        wrong = "".join(number + letter for number, letter in found) != text or len(set(letters)) != len(letters)
-        if wrong or any(letter.islower() != (factor > 0) for letter, factor in parts):
-            raise TypeCheckError(f"a layout must be capital letters and factors like 4c, not {text}")
-        return Layout(text, parts)
-
-    def factor(self, letter: str) -> int:
-        """The inner factor of a capital letter's axis, 1 if there is none."""
-        return next((factor for inner, factor in self.parts if inner == letter.lower() and factor), 1)
-
-
-def layout_axes(src: Layout, dst: Layout) -> tuple[str, ...]:
-    """The capital letters, in the source's order. Raises TypeCheckError unless both layouts have the same."""
-    capitals = tuple(letter for letter, factor in src.parts if not factor)
-    others = sorted(letter for letter, factor in dst.parts if not factor)
-    inner = {letter.upper() for letter, factor in src.parts + dst.parts if factor}
-    if sorted(capitals) != others or not inner <= set(capitals):
-        raise TypeCheckError(f"dst_layout of layout_transform must have the axes of {src.text}, not {dst.text}")
-    return capitals
-
-
-def transform_dims(shape: Sequence[Dim], src: Layout, dst: Layout) -> tuple[Dim, ...]:
-    """The shape in layout `dst`. Raises TypeCheckError unless every factor divides its axis."""
-    if len(shape) != len(src.parts):
-        raise TypeCheckError(
-            f"the data of layout_transform must have the {len(src.parts)} axes of {src.text}, not {len(shape)}"
-        )
-    sizes: dict[str, Dim] = {}
-    layout_axes(src, dst)
-    for (letter, _), dim in zip(src.parts, shape, strict=True):
-        sizes[letter.upper()] = product((sizes.get(letter.upper(), 1), dim))
-    result: list[Dim] = []
-    for letter, factor in dst.parts:
-        size, block = sizes[letter.upper()], dst.factor(letter.upper())
-        if isinstance(size, int) and size % block:
-            raise TypeCheckError(f"axis {letter.upper()} of layout_transform must be a multiple of {block}, not {size}")
-        result.append(factor or (size // block if isinstance(size, int) else ANY))
-    return tuple(result)
-
-
-def transform_layout(x: Array, src: Layout, dst: Layout) -> Array:
-    """`x` brought from layout `src` to `dst`."""
-    capitals = layout_axes(src, dst)
-    order = [
-        position
-        for capital in capitals
-        for lower in (False, True)
-        for position, (letter, factor) in enumerate(src.parts)
-        if letter.upper() == capital and bool(factor) == lower
-    ]
-    target = transform_dims(x.shape, src, dst)
-    plain = x.transpose(order).reshape(
-        [
-            prod(x.shape[p] for p, (letter, _) in enumerate(src.parts) if letter.upper() == capital)
-            for capital in capitals
-        ]
-    )
-    split: list[int] = []
-    names: list[str] = []
-    for capital, size in zip(capitals, plain.shape, strict=True):
-        block = dst.factor(capital)
-        split += [size // block] + [block] * (block_in(dst, capital))
-        names += [capital] + [capital.lower()] * (block_in(dst, capital))
-    return plain.reshape(split).transpose([names.index(letter) for letter, _ in dst.parts]).reshape(target)  # type: ignore[arg-type]
-
-
-def block_in(layout: Layout, capital: str) -> bool:
-    """Whether the layout splits that axis."""
-    return any(letter == capital.lower() and factor for letter, factor in layout.parts)
-
-
-LAYOUT_TRANSFORM = make_op(
-    "layout_transform",
-    1,
-    rule("layout_transform", 1)(
-        lambda attrs, x: TensorType(
-            transform_dims(x.shape, Layout.parse(attrs.src_layout), Layout.parse(attrs.dst_layout)), x.dtype
-        )
-    ),
-    lambda attrs, values, result: transform_layout(
-        np.asarray(values[0]), Layout.parse(attrs.src_layout), Layout.parse(attrs.dst_layout)
-    ),
-    attrs=LayoutTransformAttrs,
-    pattern=INJECTIVE,
-    doc="axes reordered, split and merged from one layout to another",
-)
-
-
-def layout_transform(data: Expr, src_layout: str, dst_layout: str) -> Call:
-    """`data` brought from `src_layout` to `dst_layout`, for example NCHW to NCHW16c."""
-    return call(LAYOUT_TRANSFORM, (data,), LayoutTransformAttrs(src_layout, dst_layout))
-
-
 OPS = (
     RESHAPE,
     REVERSE_RESHAPE,
@@ -561,9 +346,4 @@ OPS = (
     EXPAND_DIMS,
     SQUEEZE,
     BATCH_FLATTEN,
-    BROADCAST_TO,
-    BROADCAST_TO_LIKE,
-    COLLAPSE_SUM_TO,
-    COLLAPSE_SUM_LIKE,
-    LAYOUT_TRANSFORM,
 )

@@ -1,4 +1,4 @@
-"""Operators that pick, join, repeat or make elements: concatenate, slices, take, pad, full."""
+"""Operators that pick, join or add elements: concatenate, split, slices, take, pad."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from relay_hw.op.base import (
     freeze,
     ints,
     make_op,
-    product,
     rule,
     same_dim,
     same_dtype,
@@ -32,7 +31,6 @@ from relay_hw.op.base import (
     tensor,
     tensor_tuple,
 )
-from relay_hw.op.shape import InitOpAttrs
 
 INJECTIVE = FusionPattern.INJECTIVE
 
@@ -379,147 +377,6 @@ def mirror_pad(data: Expr, pad_width: Sequence[Sequence[int]], mode: str = "SYMM
     return call(MIRROR_PAD, (data,), MirrorPadAttrs(freeze(tuple(pad_width)), mode))
 
 
-@rule("full", 1)
-def _full_type(attrs: InitOpAttrs, value: TensorType) -> Type:
-    if value.rank:
-        raise TypeCheckError(f"the fill value of full must be a scalar, not {show_shape(value.shape)}")
-    return TensorType(attrs.shape, attrs.dtype or value.dtype)
-
-
-FULL = make_op(
-    "full",
-    1,
-    _full_type,
-    lambda attrs, values, result: np.full(attrs.shape, values[0], attrs.dtype or np.asarray(values[0]).dtype),
-    attrs=InitOpAttrs,
-    pattern=FusionPattern.ELEMWISE,
-    doc="a tensor of one value",
-)
-
-
-def full(fill_value: AnyValue, shape: Ints = (), dtype: str | None = None) -> Call:
-    """A tensor of `shape` filled with `fill_value`."""
-    return call(FULL, (as_expr(fill_value),), InitOpAttrs(ints(shape) or (), dtype))
-
-
-def _init_relation(name: str) -> AnyValue:
-    return rule(name, 0)(lambda attrs: TensorType(attrs.shape, attrs.dtype or "float32"))
-
-
-ZEROS = make_op(
-    "zeros",
-    0,
-    _init_relation("zeros"),
-    lambda attrs, values, result: np.zeros(attrs.shape, attrs.dtype or "float32"),
-    attrs=InitOpAttrs,
-    pattern=FusionPattern.ELEMWISE,
-    doc="a tensor of zeros",
-)
-ONES = make_op(
-    "ones",
-    0,
-    _init_relation("ones"),
-    lambda attrs, values, result: np.ones(attrs.shape, attrs.dtype or "float32"),
-    attrs=InitOpAttrs,
-    pattern=FusionPattern.ELEMWISE,
-    doc="a tensor of ones",
-)
-
-
-def zeros(shape: Ints, dtype: str = "float32") -> Call:
-    """A tensor of zeros."""
-    return call(ZEROS, (), InitOpAttrs(ints(shape) or (), dtype))
-
-
-def ones(shape: Ints, dtype: str = "float32") -> Call:
-    """A tensor of ones."""
-    return call(ONES, (), InitOpAttrs(ints(shape) or (), dtype))
-
-
-@rule("full_like", 2)
-def _full_like_type(attrs: None, like: TensorType, value: TensorType) -> Type:
-    if value.rank:
-        raise TypeCheckError(f"the fill value of full_like must be a scalar, not {show_shape(value.shape)}")
-    return like
-
-
-FULL_LIKE = make_op(
-    "full_like",
-    2,
-    _full_like_type,
-    lambda attrs, values, result: np.full_like(values[0], values[1]),
-    pattern=FusionPattern.ELEMWISE,
-    doc="one value in the shape and element type of the first argument",
-)
-
-
-def full_like(data: Expr, fill_value: AnyValue) -> Call:
-    """`fill_value` in the shape of `data`."""
-    return call(FULL_LIKE, (data, as_expr(fill_value)))
-
-
-@dataclass(frozen=True, slots=True)
-class TileAttrs(Attrs):
-    reps: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        self._set(reps=ints(self.reps))
-
-
-@rule("tile", 1)
-def _tile_type(attrs: TileAttrs, x: TensorType) -> Type:
-    rank = max(len(attrs.reps), x.rank)
-    shape = (1,) * (rank - x.rank) + x.shape
-    reps = (1,) * (rank - len(attrs.reps)) + attrs.reps
-    return TensorType([product(pair) for pair in zip(shape, reps, strict=True)], x.dtype)
-
-
-TILE = make_op(
-    "tile",
-    1,
-    _tile_type,
-    lambda attrs, values, result: np.tile(values[0], attrs.reps),
-    attrs=TileAttrs,
-    pattern=FusionPattern.BROADCAST,
-    doc="the tensor repeated as a whole along each axis",
-)
-
-
-def tile(data: Expr, reps: Ints) -> Call:
-    """`data` repeated `reps` times along each axis."""
-    return call(TILE, (data,), TileAttrs(ints(reps) or ()))
-
-
-@dataclass(frozen=True, slots=True)
-class RepeatAttrs(Attrs):
-    repeats: int
-    axis: int | None = None
-
-
-@rule("repeat", 1)
-def _repeat_type(attrs: RepeatAttrs, x: TensorType) -> Type:
-    if attrs.axis is None:
-        return TensorType((product((product(x.shape), attrs.repeats)),), x.dtype)
-    axis = check_axis("repeat", attrs.axis, x.rank)
-    return TensorType(x.shape[:axis] + (product((x.shape[axis], attrs.repeats)),) + x.shape[axis + 1 :], x.dtype)
-
-
-REPEAT = make_op(
-    "repeat",
-    1,
-    _repeat_type,
-    lambda attrs, values, result: np.repeat(values[0], attrs.repeats, axis=attrs.axis),
-    attrs=RepeatAttrs,
-    pattern=FusionPattern.BROADCAST,
-    doc="every element repeated along an axis",
-)
-
-
-def repeat(data: Expr, repeats: int, axis: int | None = None) -> Call:
-    """Every element of `data` repeated `repeats` times along `axis`."""
-    return call(REPEAT, (data,), RepeatAttrs(repeats, axis))
-
-
 @dataclass(frozen=True, slots=True)
 class ReverseAttrs(Attrs):
     axis: int | None = None
@@ -555,11 +412,5 @@ OPS = (
     TAKE,
     PAD,
     MIRROR_PAD,
-    FULL,
-    ZEROS,
-    ONES,
-    FULL_LIKE,
-    TILE,
-    REPEAT,
     REVERSE,
 )

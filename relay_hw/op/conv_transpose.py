@@ -1,0 +1,199 @@
+"""Transposed convolutions of one to three spatial axes: the adjoints of the convolutions in conv.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
+from relay_hw.ir.types import ANY, Dim, Type
+from relay_hw.op.base import (
+    Array,
+    Attrs,
+    Ints,
+    call,
+    full_padding,
+    make_op,
+    out_type,
+    pad_spatial,
+    split_padding,
+    spread,
+)
+from relay_hw.op.conv import ConvAttrs, Problem, conv_relation, convolve, kernel_sizes, laid_out, plain_args
+
+
+@dataclass(frozen=True, slots=True)
+class Conv2DTransposeAttrs(Attrs):
+    channels: int | None = None
+    kernel_size: tuple[int, ...] | None = None
+    strides: tuple[int, ...] = (1, 1)
+    output_padding: tuple[int, ...] = (0, 0)
+    padding: tuple[int, ...] = (0, 0)
+    dilation: tuple[int, ...] = (1, 1)
+    groups: int = 1
+    data_layout: str = "NCHW"
+    kernel_layout: str = "IOHW"
+    out_layout: str = ""
+    out_dtype: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conv1DTransposeAttrs(Conv2DTransposeAttrs):
+    strides: tuple[int, ...] = (1,)
+    output_padding: tuple[int, ...] = (0,)
+    padding: tuple[int, ...] = (0,)
+    dilation: tuple[int, ...] = (1,)
+    data_layout: str = "NCW"
+    kernel_layout: str = "IOW"
+
+
+@dataclass(frozen=True, slots=True)
+class Conv3DTransposeAttrs(Conv2DTransposeAttrs):
+    strides: tuple[int, ...] = (1, 1, 1)
+    output_padding: tuple[int, ...] = (0, 0, 0)
+    padding: tuple[int, ...] = (0, 0, 0)
+    dilation: tuple[int, ...] = (1, 1, 1)
+    data_layout: str = "NCDHW"
+    kernel_layout: str = "IODHW"
+
+
+def _transposed_sizes(attrs: ConvAttrs, p: Problem) -> tuple[Dim, ...]:
+    assert isinstance(attrs, Conv2DTransposeAttrs)
+    extra = spread(attrs.output_padding, len(p.kernel))
+    parts = zip(p.sizes, p.kernel, attrs.strides, p.before, p.after, attrs.dilation, extra, strict=True)
+    return tuple(
+        (size - 1) * stride - before - after + (kernel - 1) * dilation + 1 + more if isinstance(size, int) else ANY
+        for size, kernel, stride, before, after, dilation, more in parts
+    )
+
+
+def _conv_transpose(name: str, rank: int, attrs_type: type) -> Op:
+    def meaning(attrs: Conv2DTransposeAttrs, values: Sequence[Array], result: Type) -> Array:
+        x, w = plain_args(name, attrs, rank, True, values)
+        value = _transposed(name, attrs, x, w, out_type(result).dtype)
+        return laid_out(name, attrs, rank, value)
+
+    return make_op(
+        name,
+        2,
+        conv_relation(name, rank, True, _transposed_sizes),
+        meaning,
+        attrs=attrs_type,
+        pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
+        doc="the adjoint of convolution: every data element spreads the weight",
+    )
+
+
+def _transposed(name: str, attrs: Conv2DTransposeAttrs, x: Array, w: Array, dtype: str) -> Array:
+    """Convolve the data, spaced out by the stride, with the flipped weight."""
+    rank, kernel = x.ndim - 2, w.shape[2:]
+    before, after = split_padding(name, attrs.padding, rank)
+    extra = spread(attrs.output_padding, rank)
+    spaced = np.zeros(
+        x.shape[:2] + tuple((d - 1) * s + 1 for d, s in zip(x.shape[2:], attrs.strides, strict=True)), x.dtype
+    )
+    spaced[(slice(None), slice(None), *(slice(None, None, s) for s in attrs.strides))] = x
+    reach = [(k - 1) * d for k, d in zip(kernel, attrs.dilation, strict=True)]
+    heads = [r - b for r, b in zip(reach, before, strict=True)]
+    tails = [r - a + e for r, a, e in zip(reach, after, extra, strict=True)]
+    spaced = _pad_or_crop(spaced, heads, tails)
+    groups, inputs, outputs = attrs.groups, w.shape[0], w.shape[1]
+    flipped = w[(slice(None), slice(None), *(slice(None, None, -1) for _ in kernel))]
+    grouped = flipped.reshape(groups, inputs // groups, outputs, *kernel).swapaxes(1, 2)
+    weight = grouped.reshape(groups * outputs, inputs // groups, *kernel)
+    return convolve(spaced, weight, (1,) * rank, attrs.dilation, groups, dtype)
+
+
+def _pad_or_crop(x: Array, heads: Sequence[int], tails: Sequence[int]) -> Array:
+    cropped = x[
+        (slice(None), slice(None))
+        + tuple(slice(max(-h, 0), d - max(-t, 0)) for h, d, t in zip(heads, x.shape[2:], tails, strict=True))
+    ]
+    return pad_spatial(cropped, [max(h, 0) for h in heads], [max(t, 0) for t in tails])
+
+
+CONV1D_TRANSPOSE = _conv_transpose("nn.conv1d_transpose", 1, Conv1DTransposeAttrs)
+
+
+CONV2D_TRANSPOSE = _conv_transpose("nn.conv2d_transpose", 2, Conv2DTransposeAttrs)
+
+
+CONV3D_TRANSPOSE = _conv_transpose("nn.conv3d_transpose", 3, Conv3DTransposeAttrs)
+
+
+def conv1d_transpose(
+    data: Expr,
+    weight: Expr,
+    strides: Ints = (1,),
+    padding: Ints = (0,),
+    dilation: Ints = (1,),
+    groups: int = 1,
+    channels: int | None = None,
+    kernel_size: Ints | None = None,
+    data_layout: str = "NCW",
+    kernel_layout: str = "IOW",
+    out_layout: str = "",
+    output_padding: Ints = (0,),
+    out_dtype: str | None = None,
+) -> Call:
+    """Transposed convolution over one spatial axis."""
+    attrs = Conv1DTransposeAttrs(
+        channels, kernel_sizes(kernel_size, 1), spread(strides, 1), spread(output_padding, 1), full_padding(padding, 1),
+        spread(dilation, 1), groups, data_layout, kernel_layout, out_layout, out_dtype,
+    )  # fmt: skip
+    return call(CONV1D_TRANSPOSE, (data, weight), attrs)
+
+
+def conv2d_transpose(
+    data: Expr,
+    weight: Expr,
+    strides: Ints = (1, 1),
+    padding: Ints = (0, 0),
+    dilation: Ints = (1, 1),
+    groups: int = 1,
+    channels: int | None = None,
+    kernel_size: Ints | None = None,
+    data_layout: str = "NCHW",
+    kernel_layout: str = "IOHW",
+    out_layout: str = "",
+    output_padding: Ints = (0, 0),
+    out_dtype: str | None = None,
+) -> Call:
+    """Transposed convolution over two spatial axes; the weight is [in, out / groups, height, width]."""
+    attrs = Conv2DTransposeAttrs(
+        channels, kernel_sizes(kernel_size, 2), spread(strides, 2), spread(output_padding, 2), full_padding(padding, 2),
+        spread(dilation, 2), groups, data_layout, kernel_layout, out_layout, out_dtype,
+    )  # fmt: skip
+    return call(CONV2D_TRANSPOSE, (data, weight), attrs)
+
+
+def conv3d_transpose(
+    data: Expr,
+    weight: Expr,
+    strides: Ints = (1, 1, 1),
+    padding: Ints = (0, 0, 0),
+    dilation: Ints = (1, 1, 1),
+    groups: int = 1,
+    channels: int | None = None,
+    kernel_size: Ints | None = None,
+    data_layout: str = "NCDHW",
+    kernel_layout: str = "IODHW",
+    out_layout: str = "",
+    output_padding: Ints = (0, 0, 0),
+    out_dtype: str | None = None,
+) -> Call:
+    """Transposed convolution over three spatial axes."""
+    attrs = Conv3DTransposeAttrs(
+        channels, kernel_sizes(kernel_size, 3), spread(strides, 3), spread(output_padding, 3), full_padding(padding, 3),
+        spread(dilation, 3), groups, data_layout, kernel_layout, out_layout, out_dtype,
+    )  # fmt: skip
+    return call(CONV3D_TRANSPOSE, (data, weight), attrs)
+
+
+OPS = (
+    CONV1D_TRANSPOSE,
+    CONV2D_TRANSPOSE,
+    CONV3D_TRANSPOSE,
+)

@@ -1,0 +1,193 @@
+"""Operators that repeat elements, and the sums that undo it: broadcast_to, tile, repeat, collapse_sum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from relay_hw.errors import TypeCheckError
+from relay_hw.ir.expr import Call, Expr, FusionPattern
+from relay_hw.ir.types import Dim, TensorType, Type
+from relay_hw.op.base import (
+    Array,
+    Attrs,
+    Ints,
+    broadcast_shapes,
+    call,
+    check_axis,
+    ints,
+    make_op,
+    product,
+    rule,
+    show_shape,
+    static,
+)
+from relay_hw.op.create import InitOpAttrs
+
+
+def check_broadcast(name: str, source: Sequence[Dim], target: Sequence[Dim]) -> tuple[Dim, ...]:
+    """`target`, if `source` broadcasts to exactly that. Raises TypeCheckError otherwise."""
+    if len(source) > len(target) or any(
+        static(dim) and dim != 1 and static(goal) and dim != goal
+        for dim, goal in zip(reversed(source), reversed(target), strict=False)
+    ):
+        raise TypeCheckError(
+            f"the shape of {name} must be one to which {show_shape(source)} broadcasts, not {show_shape(target)}"
+        )
+    return tuple(target)
+
+
+BROADCAST_TO = make_op(
+    "broadcast_to",
+    1,
+    rule("broadcast_to", 1)(
+        lambda attrs, x: TensorType(check_broadcast("broadcast_to", x.shape, attrs.shape), attrs.dtype or x.dtype)
+    ),
+    lambda attrs, values, result: np.broadcast_to(values[0], attrs.shape),
+    attrs=InitOpAttrs,
+    pattern=FusionPattern.BROADCAST,
+    doc="axes of size 1 repeated until the shape is the one given",
+)
+
+
+def broadcast_to(data: Expr, shape: Ints) -> Call:
+    """`data` repeated along axes of size 1 to `shape`."""
+    return call(BROADCAST_TO, (data,), InitOpAttrs(ints(shape) or ()))
+
+
+BROADCAST_TO_LIKE = make_op(
+    "broadcast_to_like",
+    2,
+    rule("broadcast_to_like", 2)(
+        lambda attrs, x, like: TensorType(check_broadcast("broadcast_to_like", x.shape, like.shape), x.dtype)
+    ),
+    lambda attrs, values, result: np.broadcast_to(values[0], np.shape(values[1])),
+    pattern=FusionPattern.BROADCAST,
+    doc="broadcast_to the shape of the second argument",
+)
+
+
+def broadcast_to_like(data: Expr, broadcast_type: Expr) -> Call:
+    """`data` repeated to the shape of `broadcast_type`."""
+    return call(BROADCAST_TO_LIKE, (data, broadcast_type))
+
+
+def _collapse(x: Array, shape: Sequence[int]) -> Array:
+    lead = x.ndim - len(shape)
+    axes = tuple(range(lead)) + tuple(lead + axis for axis, dim in enumerate(shape) if dim == 1)
+    return np.sum(x, axis=axes, dtype=x.dtype).reshape(shape) if axes else x
+
+
+COLLAPSE_SUM_TO = make_op(
+    "collapse_sum_to",
+    1,
+    rule("collapse_sum_to", 1)(
+        lambda attrs, x: TensorType(
+            attrs.shape if check_broadcast("collapse_sum_to", attrs.shape, x.shape) is not None else (), x.dtype
+        )
+    ),
+    lambda attrs, values, result: _collapse(np.asarray(values[0]), attrs.shape),
+    attrs=InitOpAttrs,
+    pattern=FusionPattern.COMM_REDUCE,
+    doc="sum over the axes that broadcast_to would have repeated",
+)
+
+
+def collapse_sum_to(data: Expr, shape: Ints) -> Call:
+    """`data` summed down to `shape`: the adjoint of broadcast_to."""
+    return call(COLLAPSE_SUM_TO, (data,), InitOpAttrs(ints(shape) or ()))
+
+
+@rule("collapse_sum_like", 2)
+def _collapse_like_type(attrs: None, x: TensorType, like: TensorType) -> Type:
+    broadcast_shapes("collapse_sum_like", (x.shape, like.shape))
+    return TensorType(like.shape, x.dtype)
+
+
+COLLAPSE_SUM_LIKE = make_op(
+    "collapse_sum_like",
+    2,
+    _collapse_like_type,
+    lambda attrs, values, result: _collapse(np.asarray(values[0]), np.shape(values[1])),
+    pattern=FusionPattern.COMM_REDUCE,
+    doc="collapse_sum_to the shape of the second argument",
+)
+
+
+def collapse_sum_like(data: Expr, collapse_type: Expr) -> Call:
+    """`data` summed down to the shape of `collapse_type`."""
+    return call(COLLAPSE_SUM_LIKE, (data, collapse_type))
+
+
+@dataclass(frozen=True, slots=True)
+class TileAttrs(Attrs):
+    reps: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        self._set(reps=ints(self.reps))
+
+
+@rule("tile", 1)
+def _tile_type(attrs: TileAttrs, x: TensorType) -> Type:
+    rank = max(len(attrs.reps), x.rank)
+    shape = (1,) * (rank - x.rank) + x.shape
+    reps = (1,) * (rank - len(attrs.reps)) + attrs.reps
+    return TensorType([product(pair) for pair in zip(shape, reps, strict=True)], x.dtype)
+
+
+TILE = make_op(
+    "tile",
+    1,
+    _tile_type,
+    lambda attrs, values, result: np.tile(values[0], attrs.reps),
+    attrs=TileAttrs,
+    pattern=FusionPattern.BROADCAST,
+    doc="the tensor repeated as a whole along each axis",
+)
+
+
+def tile(data: Expr, reps: Ints) -> Call:
+    """`data` repeated `reps` times along each axis."""
+    return call(TILE, (data,), TileAttrs(ints(reps) or ()))
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatAttrs(Attrs):
+    repeats: int
+    axis: int | None = None
+
+
+@rule("repeat", 1)
+def _repeat_type(attrs: RepeatAttrs, x: TensorType) -> Type:
+    if attrs.axis is None:
+        return TensorType((product((product(x.shape), attrs.repeats)),), x.dtype)
+    axis = check_axis("repeat", attrs.axis, x.rank)
+    return TensorType(x.shape[:axis] + (product((x.shape[axis], attrs.repeats)),) + x.shape[axis + 1 :], x.dtype)
+
+
+REPEAT = make_op(
+    "repeat",
+    1,
+    _repeat_type,
+    lambda attrs, values, result: np.repeat(values[0], attrs.repeats, axis=attrs.axis),
+    attrs=RepeatAttrs,
+    pattern=FusionPattern.BROADCAST,
+    doc="every element repeated along an axis",
+)
+
+
+def repeat(data: Expr, repeats: int, axis: int | None = None) -> Call:
+    """Every element of `data` repeated `repeats` times along `axis`."""
+    return call(REPEAT, (data,), RepeatAttrs(repeats, axis))
+
+
+OPS = (
+    BROADCAST_TO,
+    BROADCAST_TO_LIKE,
+    COLLAPSE_SUM_TO,
+    COLLAPSE_SUM_LIKE,
+    TILE,
+    REPEAT,
+)
