@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from relay_hw.ir.sugar import Sugar
 from relay_hw.ir.types import FuncType, GlobalTypeVar, TensorType, Type, TypeVar
 from relay_hw.span import Span
 
@@ -30,7 +31,7 @@ def _read_only(data: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Expr:
+class Expr(Sugar):
     """Base of every expression."""
 
     span: Span | None = None
@@ -105,7 +106,7 @@ class Call(Expr):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "args", tuple(self.args))
-        object.__setattr__(self, "type_args", tuple(self.type_args))
+        object.__setattr__(self, "type_args", tuple(self.type_args or ()))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,8 +135,8 @@ class Function(Expr):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "params", tuple(self.params))
-        object.__setattr__(self, "type_params", tuple(self.type_params))
-        object.__setattr__(self, "attrs", MappingProxyType(dict(self.attrs)))
+        object.__setattr__(self, "type_params", tuple(self.type_params or ()))
+        object.__setattr__(self, "attrs", MappingProxyType(dict(self.attrs or {})))
 
     @property
     def func_type(self) -> FuncType:

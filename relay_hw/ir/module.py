@@ -6,8 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from relay_hw.ir.expr import Constructor, Function
+from relay_hw.ir.expr import Constructor, Function, GlobalVar
 from relay_hw.ir.types import GlobalTypeVar, TypeVar
+
+
+def _name(key: str | GlobalVar | GlobalTypeVar) -> str:
+    """Functions and types may be named by their variables."""
+    match key:
+        case GlobalVar(name_hint=name) | GlobalTypeVar(name=name):
+            return name
+        case _:
+            return key
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,11 +38,18 @@ class IRModule:
     attrs: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def __post_init__(self) -> None:
-        for key in ("functions", "types", "attrs"):
-            object.__setattr__(self, key, MappingProxyType(dict(getattr(self, key))))
+        functions = {_name(key): function for key, function in self.functions.items()}
+        types = {_name(key): data for key, data in self.types.items()}
+        object.__setattr__(self, "functions", MappingProxyType(functions))
+        object.__setattr__(self, "types", MappingProxyType(types))
+        object.__setattr__(self, "attrs", MappingProxyType(dict(self.attrs)))
 
-    def __getitem__(self, name: str) -> Function:
-        return self.functions[name]
+    def __getitem__(self, name: str | GlobalVar) -> Function:
+        return self.functions[_name(name)]
+
+    def get_global_var(self, name: str) -> GlobalVar:
+        """The variable for the function `name`. Raises KeyError for an unknown one."""
+        return GlobalVar(name, checked_type=self.functions[name].checked_type)
 
     def with_functions(self, functions: Mapping[str, Function]) -> IRModule:
         """The same module with `functions` added or replaced."""

@@ -110,6 +110,7 @@ class Printer:
 
     def definition(self, name: str, function: Function) -> None:
         """A global function."""
+        self._bound.clear()
         self._names.begin_definition()
         self._plan = find_scopes(function)
         run(self._function_lines(function, _Target(f"def {self._names.global_var(name)}"), is_definition=True))

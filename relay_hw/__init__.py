@@ -1,0 +1,145 @@
+"""Relay: `import relay_hw as relay`. Nodes and types are here at once, everything else on first use."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from relay_hw.ir.build import var
+from relay_hw.ir.expr import (
+    Call,
+    Clause,
+    Constant,
+    Constructor,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    Match,
+    Op,
+    Pattern,
+    PatternConstructor,
+    PatternTuple,
+    PatternVar,
+    PatternWildcard,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from relay_hw.ir.module import IRModule, TypeData
+from relay_hw.ir.types import (
+    ANY,
+    FuncType,
+    GlobalTypeVar,
+    IncompleteType,
+    Kind,
+    RefType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeCall,
+    TypeVar,
+    scalar_type,
+)
+from relay_hw.span import Span
+
+if TYPE_CHECKING:
+    from relay_hw import analysis, frontend, interp, op, qnn, quantize, runtime, text, transform
+    from relay_hw.build_module import build
+    from relay_hw.interp import create_executor
+    from relay_hw.op import const, nn
+    from relay_hw.text import parse as fromtext
+    from relay_hw.text import print_expr as astext
+
+_SUBMODULES = frozenset(
+    ("analysis", "backend", "build_module", "frontend", "interp", "op", "qnn", "quantize", "report", "runtime", "text")
+    + ("transform",)
+)
+
+# name -> (module, attribute)
+_ELSEWHERE = {
+    "astext": ("relay_hw.text", "print_expr"),
+    "build": ("relay_hw.build_module", "build"),
+    "const": ("relay_hw.op", "const"),
+    "create_executor": ("relay_hw.interp", "create_executor"),
+    "fromtext": ("relay_hw.text", "parse"),
+    "nn": ("relay_hw.op", "nn"),
+}
+
+__all__ = [
+    "ANY",
+    "Call",
+    "Clause",
+    "Constant",
+    "Constructor",
+    "Expr",
+    "FuncType",
+    "Function",
+    "GlobalTypeVar",
+    "GlobalVar",
+    "IRModule",
+    "If",
+    "IncompleteType",
+    "Kind",
+    "Let",
+    "Match",
+    "Op",
+    "Pattern",
+    "PatternConstructor",
+    "PatternTuple",
+    "PatternVar",
+    "PatternWildcard",
+    "RefCreate",
+    "RefRead",
+    "RefType",
+    "RefWrite",
+    "Span",
+    "TensorType",
+    "Tuple",
+    "TupleGetItem",
+    "TupleType",
+    "Type",
+    "TypeCall",
+    "TypeData",
+    "TypeVar",
+    "Var",
+    "analysis",
+    "astext",
+    "build",
+    "const",
+    "create_executor",
+    "fromtext",
+    "frontend",
+    "interp",
+    "nn",
+    "op",
+    "qnn",
+    "quantize",
+    "runtime",
+    "scalar_type",
+    "text",
+    "transform",
+    "var",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Submodules, and Relay's operators as `relay.add`, `relay.reshape`, ..., when they are first asked for."""
+    if name in _SUBMODULES:
+        return importlib.import_module(f"relay_hw.{name}")
+    if name in _ELSEWHERE:
+        module, attribute = _ELSEWHERE[name]
+        return getattr(importlib.import_module(module), attribute)
+    if not name.startswith("_"):
+        operators = importlib.import_module("relay_hw.op")
+        if name in operators.__all__:
+            return getattr(operators, name)
+    raise AttributeError(f"relay_hw has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_SUBMODULES, *importlib.import_module("relay_hw.op").__all__})
