@@ -1,0 +1,206 @@
+"""Commands on build folders: compile, run, profile, verify.
+
+In: parsed arguments. Out: exit status; results through the console.
+"""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from typing import Any
+
+import numpy as np
+
+from relay_hw.cli.console import Console
+from relay_hw.cli.data import accuracy, load_npz, save_npz
+
+
+def compile_command(args: Namespace, console: Console) -> int:
+    """Walk a model file to a build folder."""
+    from relay_hw.report import layer_table, number
+    from relay_hw.runtime.compile import compile_model, static_report
+    from relay_hw.runtime.models import load_model
+
+    begin = time.perf_counter()
+    console.step("importing")
+    model = load_model(args.model)
+    calibration = load_npz(args.calibration, "calibration data") if args.calibration else None
+    compiled = compile_model(
+        model.mod,
+        model.params,
+        config=str(args.config),
+        strategy=args.quantize,
+        calibration=calibration,
+        host_target=args.host,
+        name=model.name,
+        progress=console.step,
+    )
+    console.step("writing the build")
+    artifact = compiled.save(args.output)
+    report = static_report(artifact.manifest)
+    seconds = time.perf_counter() - begin
+    row = {
+        "build": str(args.output),
+        "model": model.name,
+        "config": report.config,
+        "strategy": report.strategy,
+        "macs": report.macs,
+        "roofline_cycles": report.roofline_cycles,
+        "launches": len(artifact.manifest.accel),
+        "seconds": seconds,
+        "layers": [
+            {"name": r.name, "operator": r.operator, "where": r.where, "reason": r.reason} for r in report.layers
+        ],
+    }
+    lines = [
+        layer_table(report),
+        "",
+        f"{args.output}: {model.name} for {report.config}, {number(report.macs)} multiply-accumulates, "
+        f"{len(artifact.manifest.accel)} launch(es) a sample, compiled in {seconds:.1f} s",
+    ]
+    console.result(row, "\n".join(lines))
+    return 0
+
+
+def run_command(args: Namespace, console: Console) -> int:
+    """Run a build on samples."""
+    from relay_hw.runtime.artifact import load_artifact
+    from relay_hw.runtime.devices import close_device, open_device
+    from relay_hw.runtime.execute import Executor, read_samples
+
+    console.step("reading the build")
+    artifact = load_artifact(args.build)
+    data = load_npz(args.input, "input data")
+    read_samples(artifact.manifest.inputs, data)
+    console.step(f"opening the {args.device} device")
+    device = open_device(args.device, _config(args, artifact), _options(args, console))
+    try:
+        result = Executor(artifact, device).run(data, limit=args.samples, progress=console.step)
+    finally:
+        close_device(device)
+    if args.output:
+        save_npz(args.output, result.outputs)
+    score = accuracy(result.outputs, data, result.samples)
+    row: dict[str, Any] = {
+        "device": args.device,
+        "samples": result.samples,
+        "seconds": result.seconds,
+        "cycles": result.cycles,
+        "simulated_cycles_per_second": result.simulated_cycles_per_second,
+        "outputs": {name: {"shape": list(a.shape), "dtype": str(a.dtype)} for name, a in result.outputs.items()},
+    }
+    if score is not None:
+        row["accuracy"] = score
+    console.result(row, _run_text(args, result, score))
+    return 0
+
+
+def _run_text(args: Namespace, result: Any, score: float | None) -> str:
+    lines = [f"{result.samples} sample(s) on the {args.device} device in {result.seconds:.2f} s"]
+    if result.cycles:
+        low, high = min(result.cycles), max(result.cycles)
+        cycles = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        lines.append(f"{cycles} cycles a sample, {result.simulated_cycles_per_second:,.0f} simulated cycles/s")
+    for name, array in result.outputs.items():
+        lines.append(f"output {name}: {array.dtype}{list(array.shape)}")
+    if score is not None:
+        lines.append(f"accuracy {100 * score:.2f}%")
+    if args.output:
+        lines.append(f"written to {args.output}")
+    return "\n".join(lines)
+
+
+def _config(args: Namespace, artifact: Any) -> Any:
+    from accel.isa.config import load_config
+
+    return load_config(args.config) if args.config else artifact.config
+
+
+def _options(args: Namespace, console: Console) -> Any:
+    from relay_hw.runtime.devices import DeviceOptions
+
+    return DeviceOptions(memory=args.memory, waves=getattr(args, "waves", None), progress=console.note)
+
+
+def profile_command(args: Namespace, console: Console) -> int:
+    """Cycles, utilisation and bytes by layer; the folder's report is written anew."""
+    from relay_hw.report import layer_table, profile_json, report_files, summary
+    from relay_hw.runtime.artifact import load_artifact, replace_files
+    from relay_hw.runtime.devices import close_device, open_device
+    from relay_hw.runtime.profile import profile
+
+    artifact = load_artifact(args.build)
+    console.step(f"opening the {args.device} device")
+    device = open_device(args.device, _config(args, artifact), _options(args, console))
+    try:
+        report = profile(artifact, device, args.device, args.memory, console.step)
+    finally:
+        close_device(device)
+    try:
+        replace_files(artifact.path, report_files(report))
+        where = f"report: {artifact.path / 'report.html'}"
+    except OSError as error:
+        where = f"report not written: {artifact.path} must be writable: {error.strerror}"
+    console.result(profile_json(report), "\n".join([layer_table(report), "", summary(report), where]))
+    return 0
+
+
+def verify_command(args: Namespace, console: Console) -> int:
+    """Check every hash, then compare a device with the reference meaning on random samples, byte by byte."""
+    from relay_hw.runtime.artifact import load_artifact
+    from relay_hw.runtime.devices import close_device, open_device
+    from relay_hw.runtime.execute import Executor
+
+    artifact = load_artifact(args.build)
+    inputs = _random_inputs(artifact, args.samples, args.seed)
+    console.step("computing the reference")
+    want = Executor(artifact, None).run(inputs, progress=console.step, keep_regions=True)
+    device = open_device(args.device, artifact.config, _options(args, console))
+    try:
+        got = Executor(artifact, device).run(inputs, progress=console.step, keep_regions=True)
+    finally:
+        close_device(device)
+    problem = _first_difference(got.regions, want.regions)
+    row = {
+        "build": str(args.build),
+        "device": args.device,
+        "samples": args.samples,
+        "regions": len(want.regions),
+        "ok": problem is None,
+        "problem": problem,
+    }
+    text = (
+        f"{args.build}: files match their hashes; {len(want.regions)} region(s) bit-exact on {args.samples} sample(s)"
+    )
+    console.result(row, text if problem is None else f"{args.build}: {problem}")
+    return 0 if problem is None else 1
+
+
+def _random_inputs(artifact: Any, samples: int, seed: int) -> dict[str, Any]:
+    """Samples that reach the whole range of a quantized input."""
+    rng = np.random.default_rng(seed)
+    found: dict[str, Any] = {}
+    for row in artifact.manifest.inputs:
+        shape = (samples, *row.shape)
+        if np.dtype(row.dtype).kind == "f":
+            scale, zero = (row.scale, row.zero_point) if row.scale is not None else (1 / 32, 0)
+            found[row.name] = (rng.uniform(-140, 140, shape) - (zero or 0)) * scale
+            found[row.name] = found[row.name].astype(row.dtype)
+        elif row.dtype == "bool":
+            found[row.name] = rng.integers(0, 2, shape).astype(bool)
+        else:
+            info = np.iinfo(row.dtype)
+            found[row.name] = rng.integers(info.min, info.max, shape, endpoint=True, dtype=row.dtype)
+    return found
+
+
+def _first_difference(got: Any, want: Any) -> str | None:
+    for name, arrays in want.items():
+        for k, (left, right) in enumerate(zip(got[name], arrays, strict=True)):
+            if not np.array_equal(left, right):
+                where = tuple(int(i) for i in np.argwhere(left != right)[0])
+                return (
+                    f"output {k} of @{name} must be {right[where]} at {where}, not {left[where]} "
+                    f"({int((left != right).sum())} of {right.size} differ)"
+                )
+    return None

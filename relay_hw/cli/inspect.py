@@ -1,0 +1,120 @@
+"""Commands that show things: check, show, disasm, isa.
+
+In: parsed arguments. Out: exit status; text or JSON through the console.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from relay_hw.cli.console import Console
+from relay_hw.errors import InputError, ParseError, TypeCheckError, UnsupportedError, WellFormedError
+
+
+def check_command(args: Namespace, console: Console) -> int:
+    """Parse and type a model; print the typed module, or the place and the problem."""
+    from relay_hw.runtime.models import load_model
+    from relay_hw.text import print_module
+
+    try:
+        model = load_model(args.file)
+        text = print_module(_typed(model.mod), show_types=True)
+    except (ParseError, TypeCheckError, WellFormedError, UnsupportedError) as error:
+        place = {} if error.span is None else {"line": error.span.line, "column": error.span.column}
+        if console.as_json:
+            console.result({"ok": False, "file": str(args.file), "problem": str(error)} | place, "")
+        else:
+            console.error(str(error))
+        return 1
+    console.result({"ok": True, "file": str(args.file), "text": text}, text)
+    return 0
+
+
+def _typed(mod: Any) -> Any:
+    from relay_hw.transform.infer_type import InferType
+
+    return InferType()(mod)
+
+
+def show_command(args: Namespace, console: Console) -> int:
+    """The module of a stage of a build, or of a model file."""
+    path = Path(args.what)
+    if path.suffix and path.is_file():
+        from relay_hw.runtime.models import load_model
+        from relay_hw.text import print_module
+
+        stage, text = "file", print_module(_typed(load_model(path).mod))
+    else:
+        from relay_hw.runtime.artifact import load_artifact
+
+        stage, text = args.stage, load_artifact(path).stage_text(args.stage)
+    console.result({"stage": stage, "text": text}, text)
+    return 0
+
+
+def disasm_command(args: Namespace, console: Console) -> int:
+    """Assembly text of a build's programs, or of a program file."""
+    from accel.isa.asm import disassemble
+    from accel.isa.program import Program
+
+    path = Path(args.what)
+    if path.is_file():
+        programs = {path.stem: Program.load(path)}
+    else:
+        from relay_hw.runtime.artifact import load_artifact
+
+        programs = dict(load_artifact(path).programs)
+    if args.function is not None:
+        if args.function not in programs:
+            raise InputError(f"function must be one of {', '.join(programs) or '(none)'}, not {args.function}")
+        programs = {args.function: programs[args.function]}
+    texts = {name: disassemble(program) for name, program in programs.items()}
+    console.result({"programs": texts}, "\n".join(f"; program {name}\n{text}" for name, text in texts.items()))
+    return 0
+
+
+def isa_command(args: Namespace, console: Console) -> int:
+    """The instruction set: fields of every instruction, micro-op, parameter record; registers."""
+    from accel.isa import spec
+
+    layouts = {row.name: row.layout for row in spec.INSTRUCTIONS} | {"uop": spec.UOP, "prm": spec.PRM}
+    if args.name is not None and args.name not in layouts:
+        raise InputError(f"instruction must be one of {', '.join(layouts)}, not {args.name}")
+    chosen = {name: layout for name, layout in layouts.items() if args.name in (None, name)}
+    row: dict[str, Any] = {
+        "version": spec.ISA_VERSION,
+        "layouts": {name: [_field(field) for field in layout.fields] for name, layout in chosen.items()},
+    }
+    if args.name is None:
+        row["registers"] = [
+            {"name": r.name, "offset": r.offset, "access": r.access, "doc": r.doc} for r in spec.REGISTERS
+        ]
+    console.result(row, _isa_text(row, spec.BY_NAME))
+    return 0
+
+
+def _field(field: Any) -> dict[str, Any]:
+    values = {item.name.lower(): int(item) for item in field.enum} if field.enum is not None else None
+    return {"name": field.name, "lsb": field.lo, "bits": field.width, "doc": field.doc, "values": values}
+
+
+def _isa_text(row: dict[str, Any], rows_by_name: Any) -> str:
+    from relay_hw.report import table
+
+    blocks = [f"instruction set, version {row['version']}"]
+    for name, fields in row["layouts"].items():
+        doc = rows_by_name[name].doc if name in rows_by_name else ""
+        cells = [(f["name"], f"{f['lsb'] + f['bits'] - 1}:{f['lsb']}", _meaning(f)) for f in fields]
+        blocks.append(f"{name}  {doc}".rstrip() + "\n" + table(("field", "bits", "meaning"), cells))
+    if "registers" in row:
+        cells = [(f"{r['offset']:#04x}", r["access"], r["name"], r["doc"]) for r in row["registers"]]
+        blocks.append("registers\n" + table(("offset", "access", "name", "meaning"), cells))
+    return "\n\n".join(blocks)
+
+
+def _meaning(field: dict[str, Any]) -> str:
+    if not field["values"]:
+        return field["doc"]
+    return f"{field['doc']}: " + ", ".join(f"{value} {name}" for name, value in field["values"].items())

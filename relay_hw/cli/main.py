@@ -1,0 +1,184 @@
+"""`relay-hw`: arguments, commands, exit status.
+
+In: the command line. Out: status 0 success, 1 a command found the problem that it was asked to look for, 2 bad input:
+one line on standard error that starts with `relay-hw: error:`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import traceback
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn
+
+from accel.isa.errors import AccelError
+from relay_hw.cli.console import Console
+from relay_hw.errors import InputError, RelayHwError
+
+FOUND, BAD_INPUT, INTERRUPTED = 1, 2, 130
+DEVICES = ("functional", "cycle", "rtl")
+MEMORIES = ("standard", "narrow")
+
+
+class _Usage(RelayHwError):
+    """A command line that cannot be understood."""
+
+
+class _Parser(ArgumentParser):
+    """Reports a wrong command line as one sentence, like every other bad input."""
+
+    def error(self, message: str) -> NoReturn:
+        raise _Usage(f"{message} (see {self.prog} --help)")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Returns the exit status; never raises for what a user can do wrong."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    console = Console(as_json="--json" in given)
+    _die_as_exception()
+    try:
+        args = _parser().parse_args(given)
+        with console.progress():
+            return _command(args.run)(args, console)
+    except (RelayHwError, AccelError) as error:
+        return _fail(console, str(error))
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            return _broken_pipe()
+        what = error.filename if error.filename is not None else "a file"
+        return _fail(console, f"{what} must be accessible: {error.strerror or error}")
+    except MemoryError:
+        return _fail(console, "the work must fit into memory; take fewer samples or a smaller model")
+    except KeyboardInterrupt:
+        console.note("interrupted; nothing half-written is left")
+        return INTERRUPTED
+    except Exception as error:
+        if "--debug" in given:
+            traceback.print_exc()
+        where = "" if "--debug" in given else "; run again with --debug to see where"
+        return _fail(console, f"internal error, please report it: {type(error).__name__}: {error}{where}")
+
+
+def _fail(console: Console, message: str) -> int:
+    if console.as_json:
+        print(json.dumps({"error": " ".join(message.split())}))
+    console.error(message)
+    return BAD_INPUT
+
+
+def _broken_pipe() -> int:
+    """Whoever read our output has left; keep Python from complaining about it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _die_as_exception() -> None:
+    """A terminated command cleans up like an interrupted one."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+
+    def stop(_signal: int, _frame: Any) -> NoReturn:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+
+
+def _command(name: str) -> Callable[[Namespace, Console], int]:
+    """`module:function`, imported only when it runs, so that `--help` and small commands start at once."""
+    module, function = name.split(":")
+    return getattr(import_module(f"relay_hw.cli.{module}"), function)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise InputError(f"a count must be an integer of at least 1, not {text}")
+    return int(text)
+
+
+def _parser() -> ArgumentParser:
+    parser = _Parser(
+        prog="relay-hw",
+        description="Compile networks to the accelerator, simulate them, see where the cycles go.",
+        epilog="exit status: 0 success, 1 the command found the problem it looks for, 2 bad input",
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    from relay_hw.cli.version import version
+
+    parser.add_argument("--version", action="version", version=f"relay-hw {version()}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+    _add_build_commands(commands)
+    _add_inspect_commands(commands)
+    return parser
+
+
+def _add(commands: Any, name: str, run: str, text: str) -> ArgumentParser:
+    parser: ArgumentParser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--debug", action="store_true", help="show where an internal error happened")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_device(parser: ArgumentParser, names: Sequence[str], default: str) -> None:
+    parser.add_argument("--device", choices=names, default=default, help=f"where to run (default {default})")
+    parser.add_argument("--memory", choices=MEMORIES, default="standard", help="memory model of cycle and rtl")
+
+
+def _add_build_commands(commands: Any) -> None:
+    build = _add(commands, "compile", "build:compile_command", "compile an .onnx or .relay model to a build folder")
+    build.add_argument("model", type=Path, metavar="MODEL")
+    build.add_argument("-o", "--output", type=Path, required=True, metavar="BUILD", help="folder to write")
+    build.add_argument("--config", default="default", metavar="NAME|FILE", help="accelerator (default: default)")
+    build.add_argument("--quantize", default="int8", metavar="STRATEGY", help="strategy (default int8)")
+    build.add_argument("--calibration", type=Path, metavar="DATA.npz", help="inputs by name, samples first")
+    build.add_argument("--host", default="llvm", metavar="TARGET", help="target of host operators (llvm)")
+
+    run = _add(commands, "run", "build:run_command", "run a build on samples")
+    run.add_argument("build", type=Path, metavar="BUILD")
+    run.add_argument("--input", type=Path, required=True, metavar="DATA.npz", help="inputs by name, samples first")
+    run.add_argument("--output", type=Path, metavar="OUT.npz", help="where to write the outputs")
+    run.add_argument("--samples", type=_count, metavar="N", help="run the first N samples only")
+    run.add_argument("--config", metavar="NAME|FILE", help="accelerator to run on (default: the build's)")
+    run.add_argument("--waves", type=Path, metavar="FILE.fst", help="record every signal (rtl)")
+    _add_device(run, DEVICES, "functional")
+
+    profile = _add(commands, "profile", "build:profile_command", "measure cycles, utilisation and bytes by layer")
+    profile.add_argument("build", type=Path, metavar="BUILD")
+    profile.add_argument("--config", metavar="NAME|FILE", help="accelerator to run on (default: the build's)")
+    profile.add_argument("--waves", type=Path, metavar="FILE.fst", help="record every signal (rtl)")
+    _add_device(profile, DEVICES[1:], "rtl")
+
+    verify = _add(commands, "verify", "build:verify_command", "check a build's hashes and its results, byte by byte")
+    verify.add_argument("build", type=Path, metavar="BUILD")
+    verify.add_argument("--samples", type=_count, default=3, metavar="N", help="random samples (default 3)")
+    verify.add_argument("--seed", type=int, default=0, help="of the random samples (default 0)")
+    _add_device(verify, DEVICES, "functional")
+
+
+def _add_inspect_commands(commands: Any) -> None:
+    check = _add(commands, "check", "inspect:check_command", "type a model and print it, or say where it is wrong")
+    check.add_argument("file", type=Path, metavar="FILE.relay")
+
+    show = _add(commands, "show", "inspect:show_command", "print the module of a build's stage, or of a model file")
+    show.add_argument("what", type=Path, metavar="BUILD|FILE")
+    show.add_argument("--stage", default="partitioned", help="imported, simplified, quantized, partitioned (default)")
+
+    disasm = _add(commands, "disasm", "inspect:disasm_command", "print the programs of a build as assembly")
+    disasm.add_argument("what", type=Path, metavar="BUILD|PROGRAM")
+    disasm.add_argument("--function", metavar="NAME", help="only the program of this function")
+
+    isa = _add(commands, "isa", "inspect:isa_command", "print the instruction set")
+    isa.add_argument("name", nargs="?", metavar="INSTRUCTION")
+
+    _add(commands, "doctor", "doctor:doctor_command", "say what is installed, what is missing and how to get it")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Compiling a model into a build folder, and running and profiling it on a device."""

@@ -1,0 +1,232 @@
+"""Build folders on disk: written whole or not at all, read with every byte checked.
+
+In: a manifest and the contents of its files. Out: a folder; and back, an `Artifact` ready for an executor.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from accel.isa.config import AccelConfig
+from accel.isa.errors import AccelError
+from accel.isa.program import Program
+from relay_hw.backend.flat import FlatFunction
+from relay_hw.backend.store import ConstantPool, flat_from_json
+from relay_hw.errors import ArtifactError, InputError
+from relay_hw.runtime.manifest import AccelFunction, Manifest, manifest_from_json, manifest_to_json
+
+MANIFEST = "manifest.json"
+WEIGHTS = "weights.bin"
+# Written again by every profile, so they carry no hash.
+UNHASHED = ("report.json", "report.html")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Artifact:
+    """A build folder in memory. `functions` holds the numpy meaning of every function, those of the device too."""
+
+    path: Path
+    manifest: Manifest
+    main: FlatFunction
+    functions: Mapping[str, FlatFunction]
+    programs: Mapping[str, Program]
+
+    @property
+    def config(self) -> AccelConfig:
+        """Sizes of the accelerator that the build was made for."""
+        return self.manifest.config
+
+    def accel(self, name: str) -> AccelFunction | None:
+        """The accelerator function of that name, or None for a host function."""
+        return next((row for row in self.manifest.accel if row.name == name), None)
+
+    def stage_text(self, stage: str) -> str:
+        """Relay text of a stage. Raises InputError for an unknown stage."""
+        for file in self.manifest.stages:
+            if stage in (file, stage_name(file)):
+                return (self.path / file).read_text()
+        known = ", ".join(stage_name(file) for file in self.manifest.stages)
+        raise InputError(f"stage must be one of {known}, not {stage}")
+
+
+def stage_name(file: str) -> str:
+    """`2_quantized.relay` -> `quantized`."""
+    return file.split("_", 1)[1].removesuffix(".relay")
+
+
+def manifest_bytes(manifest: Manifest) -> bytes:
+    """The manifest file; its own hash is its last line of defence against edits."""
+    row = manifest_to_json(manifest)
+    digest = hashlib.sha256(_canonical(row)).hexdigest()
+    return (json.dumps(row | {"sha256": digest}, indent=1, sort_keys=True) + "\n").encode()
+
+
+def _canonical(row: object) -> bytes:
+    return json.dumps(row, sort_keys=True, separators=(",", ":")).encode()
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A temporary folder beside `path` that takes its place when the block ends well and vanishes when it does not.
+
+    An older build at `path` is replaced. Raises InputError where `path` is something else, or cannot be written.
+    """
+    _check_target(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
+    except OSError as error:
+        raise InputError(f"build folder {path} must be writable: {error.strerror}") from None
+    try:
+        os.chmod(work, 0o777 & ~_umask())
+        yield work
+        _check_target(path)
+        _put_in_place(work, path)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _check_target(path: Path) -> None:
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        raise InputError(f"build folder {path} must be a new folder or an older build, not a file")
+    if path.is_dir() and any(path.iterdir()) and not (path / MANIFEST).is_file():
+        raise InputError(f"build folder {path} must be a new folder or an older build, not a folder of other files")
+
+
+def _put_in_place(work: Path, path: Path) -> None:
+    if not path.exists():
+        work.rename(path)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".old", dir=path.parent))
+    try:
+        # A rename onto an empty folder replaces it.
+        path.rename(old)
+        try:
+            work.rename(path)
+        except BaseException:
+            old.rename(path)
+            raise
+        for item in old.iterdir():
+            if not _is_ours(item.name):
+                item.rename(path / item.name)
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a file of a build folder is the build's; whatever else lies there stays."""
+    known = r"manifest\.json|weights\.bin|report\.(json|html)|program.*\.bin|host\..*|\d_.*\.relay"
+    return re.fullmatch(known, name) is not None
+
+
+def write_artifact(
+    path: Path,
+    manifest: Manifest,
+    files: Mapping[str, bytes],
+    build_library: Callable[[Path], Manifest] | None = None,
+) -> Manifest:
+    """Write a build folder. `build_library` may add a library file to the folder and returns the manifest that says so.
+
+    Files in UNHASHED get no hash. Raises InputError where the folder cannot be written.
+    """
+    with new_folder(path) as folder:
+        if build_library is not None:
+            manifest = build_library(folder)
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+        names = sorted(item.name for item in folder.iterdir() if item.name not in UNHASHED)
+        manifest = replace(manifest, files={name: file_hash(folder / name) for name in names})
+        (folder / MANIFEST).write_bytes(manifest_bytes(manifest))
+    return manifest
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file in hexadecimal."""
+    digest = hashlib.sha256()
+    with path.open("rb") as handle:
+        while chunk := handle.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest of a build folder, its hash checked. Raises ArtifactError."""
+    file = path / MANIFEST
+    try:
+        row = json.loads(file.read_text())
+    except FileNotFoundError:
+        what = "a folder without manifest.json" if path.is_dir() else "a missing folder"
+        raise ArtifactError(f"{path} must be a folder that `relay-hw compile` wrote, not {what}") from None
+    except NotADirectoryError:
+        raise ArtifactError(f"{path} must be a folder that `relay-hw compile` wrote, not a file") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ArtifactError(f"{file} must be a readable JSON file: {error}") from None
+    try:
+        manifest = manifest_from_json(row)
+    except ArtifactError as error:
+        raise ArtifactError(f"{file}: {error}") from None
+    digest = row.pop("sha256", None)
+    if hashlib.sha256(_canonical(row)).hexdigest() != digest:
+        raise ArtifactError(f"{file} must match its own SHA-256 hash; it was changed after compiling")
+    return manifest
+
+
+def load_artifact(path: str | Path) -> Artifact:
+    """Read a build folder and check every hash. Raises ArtifactError with one sentence."""
+    folder = Path(path)
+    manifest = read_manifest(folder)
+    _check_files(folder, manifest)
+    pool = ConstantPool((folder / WEIGHTS).read_bytes())
+    programs: dict[str, Program] = {}
+    for row in manifest.accel:
+        try:
+            programs[row.name] = Program.load(folder / row.program, manifest.config)
+        except AccelError as error:
+            raise ArtifactError(f"{folder / row.program}: {error}") from None
+    functions = {name: flat_from_json(entry, pool) for name, entry in manifest.functions.items()}
+    return Artifact(folder, manifest, flat_from_json(manifest.main, pool), functions, programs)
+
+
+def _check_files(folder: Path, manifest: Manifest) -> None:
+    needed = [WEIGHTS, *(row.program for row in manifest.accel), *manifest.stages]
+    needed += [manifest.library.file] if manifest.library else []
+    for name in needed:
+        if name not in manifest.files:
+            raise ArtifactError(f"{folder / MANIFEST} must list {name} among its files")
+    for name, expected in manifest.files.items():
+        if Path(name).name != name:
+            raise ArtifactError(f"{folder / MANIFEST} must list plain file names, not {name}")
+        file = folder / name
+        if not file.is_file():
+            raise ArtifactError(f"{file} must exist: it belongs to the build")
+        found = file_hash(file)
+        if found != expected:
+            raise ArtifactError(f"{file} must have SHA-256 {expected[:16]}…, not {found[:16]}…; it is damaged")
+
+
+def replace_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files into an existing folder, each under a temporary name first. Raises OSError."""
+    for name, data in files.items():
+        handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, folder / name)
+        finally:
+            Path(temporary).unlink(missing_ok=True)

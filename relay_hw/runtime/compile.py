@@ -1,0 +1,329 @@
+"""The walk of a model: import, simplify, quantize, partition, tensorize, and a build folder at the end.
+
+In: a Relay module, a configuration, a strategy, calibration data. Out: `CompiledModel`, which saves itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tensorize
+from accel.isa.config import AccelConfig, load_config
+from relay_hw.backend.flat import FlatFunction, FlatInvoke, flatten, used_operators
+from relay_hw.backend.store import ConstantPool, flat_to_json
+from relay_hw.errors import InputError, TensorizeError
+from relay_hw.ir.expr import Call, Constant, Function, Op, Tuple
+from relay_hw.ir.module import IRModule
+from relay_hw.ir.types import TensorType
+from relay_hw.ir.visit import post_order, substitute
+from relay_hw.quantize import Strategy, find_strategy, quantize
+from relay_hw.report import LayerRow, Report, report_files
+from relay_hw.runtime.artifact import WEIGHTS, Artifact, load_artifact, write_artifact
+from relay_hw.runtime.cost import layer_cost
+from relay_hw.runtime.manifest import AccelFunction, HostLibrary, LayerInfo, Manifest, PortInfo, TensorInfo
+from relay_hw.text import print_module
+from relay_hw.transform.infer_type import InferType
+from relay_hw.transform.partition import PartitionRecord
+from relay_hw.transform.pipelines import partition_pipeline, simplify_pipeline
+from relay_hw.transform.reasons import BORDER_OPERATORS, MOVING_OPERATORS
+
+Progress = Callable[[str], None]
+Calibration = Mapping[str, NDArray[Any]]
+STAGES = ("imported", "simplified", "quantized", "partitioned")
+HOST_LIBRARY = "host.so"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledModel:
+    """A model after the walk, in memory. `stages`: the module after each step; `segments`: one program a region."""
+
+    name: str
+    config: AccelConfig
+    strategy: Strategy
+    host_target: str
+    stages: Mapping[str, IRModule]
+    segments: Mapping[str, tensorize.Segment]
+    functions: Mapping[str, FlatFunction]
+    main: FlatFunction
+    layers: tuple[LayerInfo, ...]
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+
+    @property
+    def host_functions(self) -> tuple[FlatFunction, ...]:
+        """Host functions that TVM compiles: those with more than border operators."""
+        plain = BORDER_OPERATORS | MOVING_OPERATORS
+        hosts = (f for name, f in self.functions.items() if name not in self.segments)
+        return tuple(f for f in hosts if not used_operators(f).keys() <= plain)
+
+    def save(self, path: str | Path) -> Artifact:
+        """Write the build folder `path`, whole or not at all, and read it back. Raises InputError, UnsupportedError."""
+        pool = ConstantPool()
+        functions = {name: flat_to_json(function, pool) for name, function in self.functions.items()}
+        main = flat_to_json(self.main, pool)
+        programs = _program_names(tuple(self.segments))
+        stages = {f"{k}_{name}.relay": print_module(mod) for k, (name, mod) in enumerate(self.stages.items())}
+        manifest = Manifest(
+            model=self.name,
+            config=self.config,
+            strategy=_strategy_json(self.strategy),
+            inputs=self.inputs,
+            outputs=self.outputs,
+            accel=tuple(_accel_function(name, programs[name], segment) for name, segment in self.segments.items()),
+            layers=self.layers,
+            main=main,
+            functions=functions,
+            stages=tuple(stages),
+            memory={name: _memory_map(segment) for name, segment in self.segments.items()},
+        )
+        files = {programs[name]: segment.program.to_bytes() for name, segment in self.segments.items()}
+        files |= {WEIGHTS: bytes(pool)} | {name: text.encode() for name, text in stages.items()}
+        files |= report_files(static_report(manifest))
+        host = self.host_functions
+        build = (lambda folder: _with_library(manifest, host, self.host_target, folder)) if host else None
+        write_artifact(Path(path), manifest, files, build)
+        return load_artifact(path)
+
+
+def compile_model(
+    mod: IRModule,
+    params: Mapping[str, NDArray[Any]] | None = None,
+    config: AccelConfig | str = "default",
+    strategy: Strategy | str = "int8",
+    calibration: Calibration | None = None,
+    host_target: str = "llvm",
+    name: str = "model",
+    progress: Progress | None = None,
+) -> CompiledModel:
+    """Walk a float module to programs. `params` are bound as constants; `calibration`: inputs by name, samples first.
+
+    Raises RelayHwError, AccelError: each with one sentence.
+    """
+    tell = progress or (lambda _message: None)
+    accel = load_config(config) if isinstance(config, str) else config
+    plan = find_strategy(strategy)
+    plan = replace(plan, multiplier_bits=min(plan.multiplier_bits, accel.multiplier_bits))
+    _check_entry(mod)
+
+    imported = InferType()(bind_params(mod, params or {}))
+    tell("simplifying")
+    simplified = simplify_pipeline()(imported)
+    tell("quantizing")
+    quantized = quantize(simplified, plan, calibration, progress=_samples_of("calibrating", tell))
+    tell("partitioning")
+    partitioned = partition_pipeline(lambda composite: tensorize.why_not(composite, accel))(quantized)
+    segments: dict[str, tensorize.Segment] = {}
+    for function_name, function in accel_functions(partitioned).items():
+        tell(f"tensorizing {function_name}")
+        segments[function_name] = tensorize.compile_function(function, accel, function_name)
+
+    stages = dict(zip(STAGES, (imported, simplified, quantized, partitioned), strict=True))
+    functions = {n: flatten(f, n) for n, f in partitioned.functions.items() if n != "main"}
+    main = flatten(partitioned["main"], "main")
+    called = {node.function for node in main.nodes if isinstance(node, FlatInvoke)}
+    return CompiledModel(
+        name=name,
+        config=accel,
+        strategy=plan,
+        host_target=host_target,
+        stages=stages,
+        segments=segments,
+        functions={n: f for n, f in functions.items() if n in called},
+        main=main,
+        layers=_layers(partitioned, segments, accel),
+        inputs=_inputs(quantized["main"]),
+        outputs=_outputs(mod, quantized["main"]),
+    )
+
+
+def bind_params(mod: IRModule, params: Mapping[str, NDArray[Any]]) -> IRModule:
+    """`mod` with the parameters of `main` that `params` names turned into constants. Raises InputError."""
+    main = mod["main"]
+    by_name = {var.name_hint: var for var in main.params}
+    for name in params:
+        if name not in by_name:
+            raise InputError(f"parameter {name} must be one of {', '.join(by_name) or '(none)'}")
+    values = {by_name[name]: Constant(np.asarray(value), span=by_name[name].span) for name, value in params.items()}
+    if not values:
+        return mod
+    rest = [var for var in main.params if var not in values]
+    return mod.with_functions({"main": Function(rest, substitute(main.body, values), attrs=main.attrs, span=main.span)})
+
+
+def _check_entry(mod: IRModule) -> None:
+    if "main" not in mod.functions:
+        raise InputError(f"the module must have a function @main, not only {', '.join(mod.functions) or 'nothing'}")
+
+
+def accel_functions(mod: IRModule) -> dict[str, Function]:
+    """Functions of a partitioned module that run on the accelerator, in order."""
+    return {name: f for name, f in mod.functions.items() if f.attrs.get("Compiler") == "accel"}
+
+
+def _samples_of(message: str, tell: Progress) -> Callable[[int, int], None]:
+    return lambda done, total: tell(f"{message}: sample {done} of {total}")
+
+
+def _program_names(functions: tuple[str, ...]) -> dict[str, str]:
+    if len(functions) == 1:
+        return {functions[0]: "program.bin"}
+    return {name: f"program_{k}.bin" for k, name in enumerate(functions)}
+
+
+def _strategy_json(strategy: Strategy) -> dict[str, Any]:
+    return {key: value.value if isinstance(value, Enum) else value for key, value in asdict(strategy).items()}
+
+
+def _accel_function(name: str, program: str, segment: tensorize.Segment) -> AccelFunction:
+    def ports(slots: Any) -> tuple[PortInfo, ...]:
+        return tuple(PortInfo(slot.name, tuple(slot.shape)) for slot in slots)
+
+    return AccelFunction(name, program, ports(segment.inputs), ports(segment.outputs))
+
+
+def _memory_map(segment: tensorize.Segment) -> dict[str, Any]:
+    program = segment.program
+    sections = [{"name": s.name, "kind": s.kind.value, "offset": s.offset, "bytes": s.size} for s in program.sections]
+    return {"window_bytes": program.window_bytes, "sections": sections}
+
+
+def _with_library(manifest: Manifest, host: tuple[FlatFunction, ...], target: str, folder: Path) -> Manifest:
+    """Compile the host functions into `folder`, and record what loading them needs."""
+    from relay_hw.backend.tvm import build_library
+
+    built = build_library(host, folder / HOST_LIBRARY, target)
+    pool = ConstantPool()
+    packed = {name: flat_to_json(function, pool) for name, function in built.packed.items()}
+    library = HostLibrary(HOST_LIBRARY, target, built.cpu, tuple(f.name for f in host), packed)
+    layers = tuple(_note_numpy(row, built.left_to_numpy.get(row.function, ())) for row in manifest.layers)
+    return replace(manifest, library=library, layers=layers)
+
+
+def _note_numpy(row: LayerInfo, left: tuple[str, ...]) -> LayerInfo:
+    """Say so where TVM could not take an operator of a host function."""
+    if row.where == "accel" or row.operator not in left:
+        return row
+    return replace(row, reason=f"{row.reason}; by numpy, as Relax has no such {row.operator}")
+
+
+def _layers(mod: IRModule, segments: Mapping[str, tensorize.Segment], config: AccelConfig) -> tuple[LayerInfo, ...]:
+    """Host rows from the partition's records, device rows from the programs, in the order of the partition."""
+    waiting = {name: list(segment.layers) for name, segment in segments.items()}
+    records = mod.attrs["partition"]
+    assert isinstance(records, tuple)
+    rows: list[LayerInfo] = []
+    taken: set[str] = set()
+    for record in records:
+        row = _host_row(record) if record.where == "host" else _accel_row(record, waiting[record.function], config)
+        rows.append(replace(row, name=_unique(row.name, taken)))
+    if any(waiting.values()):
+        raise TensorizeError("every layer of a program must have its partition record, not be without one")
+    return tuple(rows)
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    new, count = name, 1
+    while new in taken:
+        count += 1
+        new = f"{name} #{count}"
+    taken.add(new)
+    return new
+
+
+def _host_row(record: PartitionRecord) -> LayerInfo:
+    return LayerInfo(record.name, record.operator, record.where, record.function, record.reason)
+
+
+def _accel_row(record: PartitionRecord, layers: list[tensorize.Layer], config: AccelConfig) -> LayerInfo:
+    """The next layer of the record's program, which need not be the record's: branches may come in another order."""
+    layer = layers.pop(0)
+    cost = layer_cost(layer.composite)
+    return LayerInfo(
+        name=layer.name.split(":", 1)[-1],
+        operator=str(layer.composite.attrs["Composite"]),
+        where=record.where,
+        function=record.function,
+        shape=cost.shape,
+        tile=layer.tile,
+        ranges=layer.ranges,
+        macs=cost.macs,
+        bytes_read=cost.bytes_read,
+        bytes_written=cost.bytes_written,
+        roofline_cycles=cost.roofline_cycles(config),
+    )
+
+
+def _inputs(main: Function) -> tuple[TensorInfo, ...]:
+    """Parameters, with the quantization of those that are quantized at once."""
+    found: list[TensorInfo] = []
+    numbers = _border_numbers(main, "qnn.quantize")
+    for var in main.params:
+        ty = var.type
+        if not isinstance(ty, TensorType):
+            raise InputError(f"input {var.name_hint} must be a tensor, not {ty}")
+        found.append(TensorInfo(var.name_hint, ty.static_shape, ty.dtype, *numbers.get(var, (None, None))))
+    return tuple(found)
+
+
+def _border_numbers(main: Function, operator: str) -> dict[Any, tuple[float, int]]:
+    """Scale and zero point by operand of each `operator` with constant numbers."""
+    found: dict[Any, tuple[float, int]] = {}
+    for expr in post_order(main.body):
+        if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name == operator:
+            scale, zero = expr.args[1:3]
+            if isinstance(scale, Constant) and isinstance(zero, Constant) and scale.data.size == zero.data.size == 1:
+                found[expr.args[0]] = (float(scale.data), int(zero.data))
+    return found
+
+
+def _outputs(mod: IRModule, main: Function) -> tuple[TensorInfo, ...]:
+    """Results under the names that the importer recorded, else `output` or `output_k`."""
+    body = main.body
+    types = [item.type for item in body.fields] if isinstance(body, Tuple) else [body.type]
+    default = ["output"] if len(types) == 1 else [f"output_{k}" for k in range(len(types))]
+    names = mod.attrs.get("output_names") or default
+    assert isinstance(names, (tuple, list))
+    found: list[TensorInfo] = []
+    for name, ty in zip(names, types, strict=True):
+        if not isinstance(ty, TensorType):
+            raise InputError(f"output {name} must be a tensor, not {ty}")
+        found.append(TensorInfo(str(name), ty.static_shape, ty.dtype))
+    return tuple(found)
+
+
+def static_report(manifest: Manifest) -> Report:
+    """What is known before any launch."""
+    accel = [row for row in manifest.layers if row.where == "accel"]
+    return Report(
+        model=manifest.model,
+        config=manifest.config.name,
+        strategy=str(manifest.strategy["name"]),
+        macs_per_cycle=manifest.config.macs_per_cycle,
+        layers=tuple(layer_row(row) for row in manifest.layers),
+        bytes_read=sum(row.bytes_read for row in accel),
+        bytes_written=sum(row.bytes_written for row in accel),
+    )
+
+
+def layer_row(row: LayerInfo) -> LayerRow:
+    """A layer of a report, without measurements."""
+    return LayerRow(
+        name=row.name,
+        operator=row.operator,
+        where=row.where,
+        reason=row.reason,
+        function=row.function,
+        shape=row.shape,
+        macs=row.macs,
+        bytes_read=row.bytes_read,
+        bytes_written=row.bytes_written,
+        roofline_cycles=row.roofline_cycles if row.where == "accel" else None,
+        cycles=None if row.where == "accel" else 0,
+    )

@@ -1,0 +1,68 @@
+"""Devices by name, and what each of them needs.
+
+In: a name, a configuration, a memory model. Out: a `Device`, or one sentence that says what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from accel.isa.config import AccelConfig
+from accel.isa.errors import AccelError
+from accel.sim.device import Device
+from accel.sim.memory import memory_model
+from relay_hw.errors import InputError, UnsupportedError
+
+DEVICES = ("functional", "cycle", "rtl")
+# Devices whose cycles mean something.
+TIMED = ("cycle", "rtl")
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceOptions:
+    """`waves`: file for signals (rtl only); `memory`: name of a memory model; `progress` gets lines on long steps."""
+
+    memory: str = "standard"
+    waves: Path | None = None
+    progress: Callable[[str], None] | None = None
+
+
+def open_device(name: str, config: AccelConfig, options: DeviceOptions | None = None) -> Device:
+    """A device with an empty window. Raises InputError, UnsupportedError (a missing tool), AccelError."""
+    opts = options or DeviceOptions()
+    if opts.waves is not None and name != "rtl":
+        raise InputError(f"waves must be asked of the rtl device, not of {name}")
+    match name:
+        case "functional":
+            from accel.sim.functional import FunctionalDevice
+
+            return FunctionalDevice(config)
+        case "cycle":
+            from accel.sim.cycle import CycleDevice
+
+            return CycleDevice(config, memory_model(opts.memory))
+        case "rtl":
+            return _open_rtl(config, opts)
+        case _:
+            raise InputError(f"device must be one of {', '.join(DEVICES)}, not {name}")
+
+
+def _open_rtl(config: AccelConfig, options: DeviceOptions) -> Device:
+    from accel.sim.rtl_device import RtlDevice
+    from accel.sim.verilator import ToolError
+
+    try:
+        return RtlDevice(config, memory_model(options.memory), waves=options.waves, progress=options.progress)
+    except ToolError as error:
+        raise UnsupportedError(f"{error}; --device functional runs without it") from None
+
+
+def close_device(device: Device) -> None:
+    """Free what the device holds; waves are complete afterwards."""
+    close = getattr(device, "close", None)
+    if close is not None:
+        with suppress(AccelError):
+            close()

@@ -1,0 +1,171 @@
+"""The records of a build folder's `manifest.json`, and their JSON forms.
+
+In: what compiling found. Out: frozen records; reading refuses what is not of this format with one sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from accel.isa.config import AccelConfig, config_from_dict
+from accel.isa.errors import ConfigError
+from relay_hw.errors import ArtifactError
+
+FORMAT = 1
+KIND = "relay-hw build"
+Json = Any
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """An input or output of the model, one sample. `scale` and `zero_point` where it enters or leaves as int8."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    scale: float | None = None
+    zero_point: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PortInfo:
+    """A tensor at the border of an accelerator region: its name in the program and its shape in Relay."""
+
+    tensor: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AccelFunction:
+    """A region that runs on the accelerator: one program, one launch."""
+
+    name: str
+    program: str
+    inputs: tuple[PortInfo, ...]
+    outputs: tuple[PortInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostLibrary:
+    """Host functions compiled by TVM: file, target, CPU level, and what each packed function computes (JSON)."""
+
+    file: str
+    target: str
+    cpu: str
+    functions: tuple[str, ...]
+    packed: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerInfo:
+    """One operator of the partitioned model.
+
+    `ranges`: its instructions [begin, end) in the function's program (none on the host). Bytes are those that the layer
+    needs to read and write once, unpadded; `roofline_cycles` is the least that they and the MACs take.
+    """
+
+    name: str
+    operator: str
+    where: str
+    function: str
+    reason: str = ""
+    shape: str = ""
+    tile: str = ""
+    ranges: tuple[tuple[int, int], ...] = ()
+    macs: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    roofline_cycles: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Everything about a build but its bytes. `files`: SHA-256 by file name; `main` and `host`: flat functions."""
+
+    model: str
+    config: AccelConfig
+    strategy: Mapping[str, Json]
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    accel: tuple[AccelFunction, ...]
+    layers: tuple[LayerInfo, ...]
+    main: Json
+    functions: Mapping[str, Json]
+    library: HostLibrary | None = None
+    stages: tuple[str, ...] = ()
+    memory: Mapping[str, Json] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+def manifest_to_json(manifest: Manifest) -> Json:
+    """Plain JSON values."""
+    library = manifest.library
+    return {
+        "kind": KIND,
+        "format": FORMAT,
+        "model": manifest.model,
+        "config": asdict(manifest.config),
+        "config_hash": f"{manifest.config.hash32:#010x}",
+        "strategy": dict(manifest.strategy),
+        "inputs": [asdict(row) for row in manifest.inputs],
+        "outputs": [asdict(row) for row in manifest.outputs],
+        "accel": [asdict(row) for row in manifest.accel],
+        "layers": [asdict(row) for row in manifest.layers],
+        "main": manifest.main,
+        "functions": dict(manifest.functions),
+        "library": None if library is None else asdict(library),
+        "stages": list(manifest.stages),
+        "memory": dict(manifest.memory),
+        "files": dict(sorted(manifest.files.items())),
+    }
+
+
+def manifest_from_json(row: Json) -> Manifest:
+    """Inverse of `manifest_to_json`. Raises ArtifactError for another kind or format, or a damaged record."""
+    if not isinstance(row, dict):
+        raise ArtifactError(f"manifest must be an object, not {type(row).__name__}")
+    if row.get("kind") != KIND:
+        raise ArtifactError(f"manifest kind must be {KIND!r}, not {row.get('kind')!r}")
+    if row.get("format") != FORMAT:
+        raise ArtifactError(f"manifest format must be {FORMAT}, not {row.get('format')}: compile the model again")
+    try:
+        return _read(row)
+    except (KeyError, TypeError, ValueError, AttributeError, ConfigError) as error:
+        raise ArtifactError(f"manifest must describe a build; it is damaged ({error!r})") from None
+
+
+def _read(row: Mapping[str, Json]) -> Manifest:
+    config = dict(row["config"])
+    library = row["library"]
+    return Manifest(
+        model=row["model"],
+        config=config_from_dict(config, config.pop("name")),
+        strategy=row["strategy"],
+        inputs=tuple(_tensor(item) for item in row["inputs"]),
+        outputs=tuple(_tensor(item) for item in row["outputs"]),
+        accel=tuple(_accel(item) for item in row["accel"]),
+        layers=tuple(_layer(item) for item in row["layers"]),
+        main=row["main"],
+        functions=dict(row["functions"]),
+        library=None if library is None else HostLibrary(**library | {"functions": tuple(library["functions"])}),
+        stages=tuple(row["stages"]),
+        memory=row["memory"],
+        files=dict(row["files"]),
+    )
+
+
+def _tensor(row: Mapping[str, Json]) -> TensorInfo:
+    return TensorInfo(**{**row, "shape": tuple(row["shape"])})
+
+
+def _layer(row: Mapping[str, Json]) -> LayerInfo:
+    return LayerInfo(**{**row, "ranges": tuple((begin, end) for begin, end in row["ranges"])})
+
+
+def _accel(row: Mapping[str, Json]) -> AccelFunction:
+    def ports(items: list[Json]) -> tuple[PortInfo, ...]:
+        return tuple(PortInfo(item["tensor"], tuple(item["shape"])) for item in items)
+
+    return AccelFunction(row["name"], row["program"], ports(row["inputs"]), ports(row["outputs"]))
