@@ -37,7 +37,7 @@ def run_bench(module: str, bench: str, parameters: Mapping[str, int], build_root
     os.environ.update(_environment())
     build_dir = build_root / f"{module}-{_key(module, parameters)}"
     runner = get_runner("verilator")
-    if not (build_dir / "Vtop").exists():
+    if not (build_dir / module).exists():
         runner.build(
             sources=rtl_sources(),
             hdl_toplevel=module,
