@@ -23,7 +23,9 @@ WINDOW_BASE = 0x4000_0000
 _FIRST_COUNTER = REGISTER["CYCLES"].offset
 COUNTERS = tuple(register.name for register in REGISTERS if register.offset >= _FIRST_COUNTER)
 _LAUNCH, _RESET = 1, 2
-_DONE_BIT, _FAULT_BIT = 2, 4
+_BUSY_BIT, _DONE_BIT, _FAULT_BIT = 1, 2, 4
+# Register reads that a stopped core may take to finish its bursts.
+_IDLE_POLLS = 100_000
 # What random stalls may cost: bounds are for programs that never end, not for slow ones.
 _STALL_FACTOR = 64
 
@@ -129,10 +131,18 @@ class RtlDevice:
         """The fault as an error; resets the core so that the next launch finds it idle."""
         index = self._get("FAULT_INDEX")
         self._put("CONTROL", _RESET)
+        self._await_idle()
         number = status >> 8 & 0xFF
         if number not in FaultCode._value2member_map_:
             return Fault(FaultCode.NONE, index, f"the core reports unknown fault {number}")
         return Fault(FaultCode(number), index, "reported by the core")
+
+    def _await_idle(self) -> None:
+        """A core that was stopped stays busy, and deaf to registers, until its last burst has ended."""
+        for _ in range(_IDLE_POLLS):
+            if not self._get("STATUS") & _BUSY_BIT:
+                return
+        raise ProtocolError(f"core must be idle after a reset, not STATUS {self._get('STATUS'):#x}")
 
     def _check_core(self) -> None:
         expected = (("MAGIC", DEVICE_MAGIC), ("VERSION", ISA_VERSION), ("CONFIG_HASH", self._config.hash32))
