@@ -56,7 +56,7 @@ def show_command(args: Namespace, console: Console) -> int:
 
 def disasm_command(args: Namespace, console: Console) -> int:
     """Assembly text of a build's programs, or of a program file."""
-    from accel.isa.asm import disassemble
+    from accel.isa.disasm import disassemble
     from accel.isa.program import Program
 
     path = Path(args.what)
