@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from relay_hw.analysis.rules import Inference, describe
+from relay_hw.analysis.describe import describe
+from relay_hw.analysis.rules import Inference
 from relay_hw.analysis.unify import TypeSolver
 from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Constructor, Expr, Function, GlobalVar, Op, Var

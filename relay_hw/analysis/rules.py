@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from relay_hw.analysis.describe import describe
 from relay_hw.analysis.kinds import check_type
 from relay_hw.analysis.relations import Deferred, operator_relation, projection
 from relay_hw.analysis.unify import TypeSolver
@@ -388,24 +389,3 @@ _RULES: Mapping[type[Expr], Callable[[Inference, Any], Step[Type]]] = {
     RefWrite: Inference._ref_write,
     Match: Inference._match,
 }
-
-
-def describe(node: Expr) -> str:
-    """How a message calls `node`."""
-    match node:
-        case Op(name=name):
-            return name
-        case GlobalVar(name_hint=name):
-            return f"@{name}"
-        case Var(name_hint=name):
-            return f"%{name}"
-        case Constructor(name_hint=name):
-            return name
-        case Call(op=op):
-            return describe(op) if isinstance(op, (Op, GlobalVar, Var, Constructor)) else "the called function"
-        case TupleGetItem(index=index):
-            return f"projection .{index}"
-        case Function():
-            return "function"
-        case _:
-            return type(node).__name__.lower()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from relay_hw.ir.expr import Constructor, Function, GlobalVar
+from relay_hw.ir.late import late
 from relay_hw.ir.types import GlobalTypeVar, TypeVar
 
 
@@ -62,10 +63,7 @@ class IRModule:
 
     def astext(self, show_types: bool = False) -> str:
         """The module in Relay's text format; with `show_types`, every type in a comment."""
-        # The printer lies above this package and is needed by nothing else in it.
-        from relay_hw.text.printer import print_module
-
-        return print_module(self, show_types=show_types)
+        return late("relay_hw.text").print_module(self, show_types=show_types)
 
     def __str__(self) -> str:
         return self.astext()

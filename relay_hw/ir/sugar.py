@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
+
+from relay_hw.ir.late import late
 
 if TYPE_CHECKING:
     from relay_hw.ir.expr import Call, Expr, TupleGetItem
@@ -55,15 +57,11 @@ class Sugar:
 
     def astype(self, dtype: str) -> Call:
         """The tensor with its elements cast to `dtype`."""
-        from relay_hw import op
-
-        return cast(Any, op).cast(self, dtype)
+        return late("relay_hw.op").cast(self, dtype)
 
 
 def _call(name: str, *operands: object) -> Call:
-    # The operators lie above this package; a node knows them only when it is asked to build a call.
-    from relay_hw import op
     from relay_hw.ir.expr import Expr
 
-    operators = cast(Any, op)
+    operators = late("relay_hw.op")
     return getattr(operators, name)(*(x if isinstance(x, Expr) else operators.const(x) for x in operands))

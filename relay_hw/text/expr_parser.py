@@ -1,0 +1,358 @@
+"""Expressions of the text format. In: tokens. Out: nodes with their places.
+
+They may nest to any depth: each rule is a step of `ir.trampoline`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from relay_hw.ir.expr import (
+    Call,
+    Clause,
+    Constant,
+    Constructor,
+    Expr,
+    Function,
+    If,
+    Let,
+    Match,
+    Op,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from relay_hw.ir.trampoline import Step
+from relay_hw.text.attribute_parser import AttributeParser
+from relay_hw.text.attributes import AttributeFault, build_attributes
+from relay_hw.text.lexer import Source, Token, TokenKind
+
+FindOp = Callable[[str], Op | None]
+
+# symbol -> (operator, precedence); all are left-associative
+_INFIX = {
+    "*": ("multiply", 12),
+    "/": ("divide", 12),
+    "+": ("add", 10),
+    "-": ("subtract", 10),
+    "<": ("less", 8),
+    "<=": ("less_equal", 8),
+    ">": ("greater", 8),
+    ">=": ("greater_equal", 8),
+    "==": ("equal", 7),
+    "!=": ("not_equal", 7),
+}
+
+
+class ExprParser(AttributeParser):
+    """Reads expressions."""
+
+    def __init__(self, source: Source, ops: FindOp) -> None:
+        super().__init__(source, ops)
+        # Graph variables of the current definition; one of an earlier definition may be defined anew.
+        self.numbers: set[int] = set()
+
+    def expr(self) -> Step[Expr]:
+        """Items and bindings up to the end of the scope."""
+        lets: list[tuple[Var, Expr, Token]] = []
+        named: list[Var] = []
+        while True:
+            start = self.token
+            if self.at("let"):
+                var, value = yield self._let(named)
+                lets.append((var, value, start))
+                continue
+            if start.kind is TokenKind.GRAPH and self.ahead().text == "=":
+                yield self._graph_binding()
+                continue
+            if self.at("free_var"):
+                item: Expr = self._free_var()
+                if self.take(";"):
+                    continue
+            else:
+                item = yield self._item()
+                if self.take(";"):
+                    lets.append((Var("_", span=item.span), item, start))
+                    continue
+            break
+        for var in named:
+            self.pop_local(var)
+        for var, value, start in reversed(lets):
+            item = Let(var, value, item, span=self.span_from(start))
+        return item
+
+    def _let(self, named: list[Var]) -> Step[tuple[Var, Expr]]:
+        self.advance()
+        token = self.expect_kind(TokenKind.LOCAL, "%name", "let")
+        annotation = self.optional_type()
+        var = Var(str(token.value), annotation, span=self.source.span(token.start, token.end))
+        self.expect("=", "let")
+        # In scope in its own value: a function may call itself.
+        self.push_local(var)
+        named.append(var)
+        value = yield self._binop()
+        self.expect(";", "let")
+        return var, value
+
+    def _graph_binding(self) -> Step[None]:
+        token = self.advance()
+        self.advance()
+        value = yield self._binop()
+        number: Any = token.value
+        if number in self.numbers:
+            raise self.error(f"%{number} must be defined once", token)
+        self.numbers.add(number)
+        self.graph[number] = value
+        self.expect(";", "definition of a graph variable")
+
+    def _free_var(self) -> Var:
+        self.advance()
+        token = self.expect_kind(TokenKind.LOCAL, "%name", "free_var")
+        var = Var(str(token.value), self.optional_type(), span=self.source.span(token.start, token.end))
+        if var.name_hint in self.free:
+            raise self.error(f"%{var.name_hint[:40]} must be declared free once", token)
+        self.free[var.name_hint] = var
+        return var
+
+    def _item(self) -> Step[Expr]:
+        if self.take("{"):
+            inner = yield self.expr()
+            self.expect("}", "block")
+            return inner
+        if self.at("match") or self.at("match?"):
+            return (yield self._match())
+        return (yield self._binop())
+
+    def _block(self, where: str) -> Step[Expr]:
+        self.expect("{", where)
+        body = yield self.expr()
+        self.expect("}", where)
+        return body
+
+    def _match(self) -> Step[Expr]:
+        start = self.advance()
+        data = yield self._atom()
+        self.expect("{", "match")
+        clauses: list[Clause] = []
+        while not self.at("}"):
+            clauses.append((yield self._arm()))
+            if not self.take_comma("}", "match"):
+                break
+        self.expect("}", "match")
+        return Match(data, tuple(clauses), start.text == "match", span=self.span_from(start))
+
+    def _arm(self) -> Step[Clause]:
+        bound: list[Var] = []
+        pattern = self.pattern(bound)
+        self.expect("=>", "arm of match")
+        for var in bound:
+            self.push_local(var)
+        body = yield self.expr()
+        for var in bound:
+            self.pop_local(var)
+        return Clause(pattern, body)
+
+    def _binop(self) -> Step[Expr]:
+        start = self.token
+        operands: list[Expr] = [(yield self._call())]
+        pending: list[tuple[str, int]] = []
+        while self.at_kind(TokenKind.SYMBOL) and self.token.text in _INFIX:
+            name, precedence = _INFIX[self.token.text]
+            while pending and pending[-1][1] >= precedence:
+                self._reduce(operands, pending, start)
+            self._require_op(name, self.token)
+            self.advance()
+            pending.append((name, precedence))
+            operands.append((yield self._call()))
+        while pending:
+            self._reduce(operands, pending, start)
+        return operands[0]
+
+    def _reduce(self, operands: list[Expr], pending: list[tuple[str, int]], start: Token) -> None:
+        right, left = operands.pop(), operands.pop()
+        op = self._require_op(pending.pop()[0], start)
+        operands.append(Call(op, (left, right), span=self.span_from(start)))
+
+    def _require_op(self, name: str, token: Token) -> Op:
+        op = self.find_op(name)
+        if op is None:
+            raise self.error(f"{name[:40]} must be an operator or a constructor", token)
+        return op
+
+    def _call(self) -> Step[Expr]:
+        start = self.token
+        callee = yield self._atom()
+        while self.at("("):
+            callee = yield self._arguments(callee, start)
+        if isinstance(callee, Constructor) and not callee.inputs:
+            return Call(callee, (), span=self.span_from(start))
+        return callee
+
+    def _arguments(self, callee: Expr, start: Token) -> Step[Expr]:
+        self.expect("(", "call")
+        args: list[Expr] = []
+        attrs: dict[str, Any] = {}
+        places: dict[str, Token] = {}
+        while not self.at(")"):
+            if self.at_attribute():
+                self.attributes(attrs, places)
+                break
+            args.append((yield self.expr()))
+            if not self.take_comma(")", "call"):
+                break
+        self.expect(")", "call")
+        return Call(callee, tuple(args), self._record(callee, attrs, places, start), span=self.span_from(start))
+
+    def _record(self, callee: Expr, attrs: dict[str, Any], places: dict[str, Token], start: Token) -> Any:
+        if not isinstance(callee, Op):
+            if attrs:
+                token = next(iter(places.values()))
+                raise self.error(f"attribute {token.text[:40]} must belong to a call of an operator", token)
+            return None
+        try:
+            return build_attributes(callee, attrs)
+        except AttributeFault as fault:
+            raise self.error(str(fault), places.get(fault.name, start)) from None
+
+    # Atoms
+
+    def _atom(self) -> Step[Expr]:
+        start = self.token
+        value = yield self._base()
+        while self.at(".") and self.ahead().kind is TokenKind.INT:
+            self.advance()
+            number: Any = self.advance().value
+            value = TupleGetItem(value, number[0], span=self.span_from(start))
+        return value
+
+    def _base(self) -> Step[Expr]:
+        token = self.token
+        match token.kind:
+            case TokenKind.SYMBOL if token.text == "(":
+                return (yield self._parenthesised())
+            case TokenKind.KEYWORD:
+                return (yield self._keyword())
+            case _:
+                return self._leaf(self.advance())
+
+    def _leaf(self, token: Token) -> Expr:
+        span = self.source.span(token.start, token.end)
+        value: Any = token.value
+        match token.kind:
+            case TokenKind.LOCAL:
+                return self.local(token)
+            case TokenKind.GLOBAL:
+                return self.global_var(token)
+            case TokenKind.GRAPH:
+                if value not in self.graph:
+                    raise self.error(f"%{value} must be defined before it is used", token)
+                return self.graph[value]
+            case TokenKind.INT:
+                return Constant(np.asarray(value[0], f"int{value[1]}"), span=span)
+            case TokenKind.FLOAT:
+                return Constant(self._float(token, value[0], value[1]), span=span)
+            case TokenKind.META:
+                entry = self.entry(token)
+                if not isinstance(entry, Constant):
+                    raise self.error(f"{token.text[:60]} must be a constant", token)
+                return entry
+            case TokenKind.NAME if token.text in ("True", "False"):
+                return Constant(np.asarray(token.text == "True"), span=span)
+            case TokenKind.NAME:
+                return self.constructors.get(token.text) or self._require_op(token.text, token)
+            case _:
+                self.place -= token.kind is not TokenKind.END
+                raise self.wanted("an expression", "text")
+
+    def _float(self, token: Token, value: float, bits: int) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            array = np.asarray(value, f"float{bits}")
+        if np.isinf(array) and "inf" not in token.text:
+            raise self.error(f"number must fit float{bits}, not {token.text[:40]}", token)
+        return array
+
+    def _parenthesised(self) -> Step[Expr]:
+        start = self.advance()
+        fields: list[Expr] = []
+        is_tuple = self.at(")")
+        while not self.at(")"):
+            fields.append((yield self.expr()))
+            if not self.take(","):
+                break
+            is_tuple = True
+        self.expect(")", "parentheses")
+        return Tuple(tuple(fields), span=self.span_from(start)) if is_tuple else fields[0]
+
+    def _keyword(self) -> Step[Expr]:
+        token = self.token
+        match token.text:
+            case "fn":
+                return (yield self.function(self.advance()))
+            case "if":
+                return (yield self._if())
+            case "ref" | "ref_read" | "ref_write":
+                return (yield self._reference())
+            case _:
+                raise self.wanted("an expression", "text")
+
+    def _if(self) -> Step[Expr]:
+        start = self.advance()
+        self.expect("(", "if")
+        cond = yield self.expr()
+        self.expect(")", "if")
+        then = yield self._block("if")
+        self.expect("else", "if")
+        other = yield self._block("else")
+        return If(cond, then, other, span=self.span_from(start))
+
+    def _reference(self) -> Step[Expr]:
+        start = self.advance()
+        self.expect("(", start.text)
+        first = yield self.expr()
+        second: Expr | None = None
+        if start.text == "ref_write":
+            self.expect(",", start.text)
+            second = yield self.expr()
+        self.expect(")", start.text)
+        span = self.span_from(start)
+        if second is not None:
+            return RefWrite(first, second, span=span)
+        return RefCreate(first, span=span) if start.text == "ref" else RefRead(first, span=span)
+
+    def function(self, start: Token) -> Step[Function]:
+        type_params = self.type_params()
+        self.expect("(", "function")
+        params: list[Var] = []
+        attrs: dict[str, Any] = {}
+        while not self.at(")"):
+            if self.at_attribute():
+                self.attributes(attrs, {})
+                break
+            params.append(self._param(params))
+            if not self.take_comma(")", "function"):
+                break
+        self.expect(")", "function")
+        ret = self.type() if self.take("->") else None
+        for param in params:
+            self.push_local(param)
+        body = yield self._block("function")
+        for param in params:
+            self.pop_local(param)
+        self.drop_type_params(type_params)
+        return Function(tuple(params), body, ret, type_params, attrs, span=self.span_from(start))
+
+    def _param(self, before: list[Var]) -> Var:
+        token = self.expect_kind(TokenKind.LOCAL, "%name", "parameter")
+        if any(param.name_hint == token.value for param in before):
+            raise self.error(f"parameter %{str(token.value)[:40]} must be declared once", token)
+        if self.take("{"):
+            # Where a value lives is of no concern here.
+            self.attributes({}, {})
+            self.expect("}", "parameter")
+        return Var(str(token.value), self.optional_type(), span=self.source.span(token.start, token.end))
