@@ -123,7 +123,7 @@ def _round_scale(scale: float, strategy: Strategy) -> float:
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """Integer form of a layer: weight int8 [O, ...], bias int32 [O] with the input's zero point folded in, scales [O]."""
+    """A layer in integers: weight int8 [O, ...], bias int32 [O] with the input's zero point folded in, scales [O]."""
 
     weight: NDArray[np.int8]
     bias: NDArray[np.int32]

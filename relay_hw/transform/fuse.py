@@ -170,7 +170,9 @@ def _candidates(root: Call, uses: dict[Expr, int], taken: set[Expr], position: d
             front = _front(chain[-1], composite, uses, taken)
             if front is not None:
                 yield _group(composite, root, [*chain, front])
-            yield _group(composite, root, chain)
+            # A pad left to the host costs more than a residual add on its own.
+            if front is None or composite.after[-1:] != (_RESIDUAL,):
+                yield _group(composite, root, chain)
 
 
 def _orientations(root: Call, composite: Composite, position: dict[Call, int]) -> Iterator[Call]:

@@ -152,8 +152,11 @@ def outer_order(root: Expr) -> Iterator[Expr]:
 
 
 def is_pure(root: Expr) -> bool:
-    """Whether evaluating `root` can be left out or moved: no references, no effects, no unknown function called."""
-    for node in post_order(root):
+    """Whether evaluating `root` can be left out or moved: no references, no effects, no unknown function called.
+
+    A function literal that is not called here is only a value.
+    """
+    for node in outer_order(root):
         if isinstance(node, (RefCreate, RefRead, RefWrite)):
             return False
         if isinstance(node, Call) and not _is_pure_callee(node.op):

@@ -40,7 +40,8 @@ class _Net:
 def _conv(net: _Net) -> None:
     _, channels, height, width = net.shape
     kernel = tuple(int(net.rng.integers(1, min(4, size + 1))) for size in (height, width))
-    dilation = tuple(int(net.rng.integers(1, 3)) if (k - 1) * 2 < size else 1 for k, size in zip(kernel, net.shape[2:]))
+    room = [(k - 1) * 2 < size for k, size in zip(kernel, (height, width), strict=True)]
+    dilation = tuple(int(net.rng.integers(1, 3)) if free else 1 for free in room)
     strides = net.pick((1, 1), (1, 1), (2, 2), (1, 2))
     padding = tuple(int(p) for p in net.rng.integers(0, 3, 4)) if net.rng.random() < 0.7 else (0, 0, 0, 0)
     divisors = [g for g in range(1, channels + 1) if channels % g == 0]
