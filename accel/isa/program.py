@@ -276,6 +276,9 @@ def decode_instructions(data: bytes) -> list[Instr]:
 
 
 def _check(program: Program) -> None:
+    numbers = [n for s in program.sections for n in (s.offset, s.size)] + [program.window_bytes, program.config_hash]
+    if any(type(number) is not int for number in numbers):
+        raise ProgramError("offsets and sizes must be integers")
     codes = [section for section in program.sections if section.kind is SectionKind.PROGRAM]
     if len(codes) != 1:
         raise ProgramError(f"sections of kind program must be 1, not {len(codes)}")
@@ -296,12 +299,22 @@ def _check(program: Program) -> None:
             raise ProgramError(
                 f"region {region.name} must lie in [0, {program.count}], not {region.begin}:{region.end}"
             )
-    for what, names in (("section", program.sections), ("tensor", program.tensors)):
-        seen: set[str] = set()
-        for item in names:
-            if item.name in seen:
-                raise ProgramError(f"{what} name must be unique, not {item.name} twice")
-            seen.add(item.name)
+    _check_names("section", [section.name for section in program.sections])
+    _check_names("tensor", [tensor.name for tensor in program.tensors])
+    for region in program.regions:
+        _check_names("region", [region.name])
+    _check_names("configuration", [program.config])
+
+
+def _check_names(what: str, names: list[str]) -> None:
+    """Names are unique, and words that assembly text can hold."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ProgramError(f"{what} name must be unique, not {name} twice")
+        if not name.isprintable() or name.split() != [name] or ";" in name:
+            raise ProgramError(f"{what} name must be printable without spaces and semicolons, not {name!r}")
+        seen.add(name)
 
 
 def _check_sections(program: Program) -> None:

@@ -82,18 +82,24 @@ class Oracle:
         self.granule = max(16, self.bus)
 
     def run(self, offset: int, count: int) -> None:
-        """Execute until FINISH: always the oldest instruction that may start. Units keep their own order."""
+        """Execute until FINISH: always the oldest instruction that may start. Units keep their own order.
+
+        A queue holds `queue_depth` instructions; the first that does not fit holds up all behind it.
+        """
         tokens = [0] * 16
-        waiting: dict[str, list[tuple[int, Word]]] = {unit: [] for unit in UNIT.values()}
+        queues: dict[str, list[tuple[int, Word]]] = {unit: [] for unit in UNIT.values()}
+        program: list[tuple[int, Word]] = []
         for index in range(count):
             word = Word(int.from_bytes(self.window[offset + 32 * index : offset + 32 * index + 32], "little"))
             if word.at(0, 0, 8) == FINISH:
                 break
-            waiting[UNIT[word.at(0, 0, 8)]].append((index, word))
-        while any(waiting.values()):
+            program.append((index, word))
+        while program or any(queues.values()):
+            while program and len(queues[UNIT[program[0][1].at(0, 0, 8)]]) < self.config.queue_depth:
+                queues[UNIT[program[0][1].at(0, 0, 8)]].append(program.pop(0))
             ready = [
                 queue[0] + (queue,)
-                for queue in waiting.values()
+                for queue in queues.values()
                 if queue and all(tokens[s] for s in range(16) if queue[0][1].at(1) >> s & 1)
             ]
             if not ready:
