@@ -1,0 +1,9 @@
+"""The cycle simulator: when things happen, exact to the edge, without a clock loop.
+
+In: a program and a memory model. Out: the cycles and counters that the Verilog would show; data from the functional
+simulator. The rules are those of accel/rtl/TIMING.md.
+"""
+
+from accel.sim.cycle.device import CycleDevice
+
+__all__ = ["CycleDevice"]

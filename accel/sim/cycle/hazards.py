@@ -1,0 +1,89 @@
+"""Slots of the output stage that wait: one that would read an accumulator entry which a vector before it still has
+to write. In: REQUANT fields. Out: the cycle of the last slot and the writes that are on their way after it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.isa.config import AccelConfig
+from accel.isa.spec import Dst, Form
+
+# A slot in the first stage during cycle t is in the last one, where its vector is written, during cycle t + DEPTH.
+DEPTH = 6
+
+
+def output_slots(config: AccelConfig, v: dict[str, int]) -> int:
+    """Slots of one vector."""
+    return config.block_out // config.out_lanes * (2 if v["form"] == Form.ADD else 1)
+
+
+@dataclass(slots=True)
+class OutputHazards:
+    """Writes to the accumulator that are in flight: (cycle of the slot that brings them, entry)."""
+
+    config: AccelConfig
+    pending: list[tuple[int, int]]
+
+    def last_slot(self, start: int, v: dict[str, int]) -> int:
+        """Cycle of the last slot of an instruction whose first slot may be in cycle start + 1."""
+        per_vector = output_slots(self.config, v)
+        slots = v["iter_out"] * v["iter_in"] * per_vector
+        to_acc = v["dst"] == Dst.ACC
+        self.pending = [(cycle, entry) for cycle, entry in self.pending if cycle + DEPTH > start]
+        if not to_acc and not self.pending:
+            return start + slots
+        reads, writes = self._entries(v, per_vector)
+        if not self._may_wait(reads, writes if to_acc else None):
+            cycles = np.arange(start + 1, start + 1 + slots)
+        else:
+            cycles = self._walk(start + 1, reads.tolist(), writes.tolist() if to_acc else None, per_vector)
+        last = int(cycles[-1])
+        if to_acc:
+            ends = cycles[per_vector - 1 :: per_vector][-DEPTH:].tolist()
+            self.pending += zip(ends, writes[-len(ends) :].tolist(), strict=True)
+        return last
+
+    def _entries(self, v: dict[str, int], per_vector: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Entry read by each slot, entry written by each vector."""
+        outer = np.arange(v["iter_out"], dtype=np.int64)[:, None]
+        inner = np.arange(v["iter_in"], dtype=np.int64)[None, :]
+        step = (outer * v["acc_out"] + inner * v["acc_in"]).reshape(-1)
+        first = (v["acc_base"] + step) & 0xFFFF
+        if v["form"] == Form.ADD:
+            second = (v["res_base"] + step) & 0xFFFF
+            reads = np.tile(np.stack([first, second], 1), (1, per_vector // 2)).reshape(-1)
+        else:
+            reads = np.repeat(first, per_vector)
+        writes = (v["dst_base"] + outer * v["dst_out"] + inner * v["dst_in"]).reshape(-1) & 0xFFFF
+        return reads, writes
+
+    def _may_wait(self, reads: NDArray[np.int64], writes: NDArray[np.int64] | None) -> bool:
+        """True when a slot reads what one of the DEPTH slots before it, or a pending vector, writes."""
+        if self.pending and np.isin(reads[:DEPTH], [entry for _, entry in self.pending]).any():
+            return True
+        if writes is None:
+            return False
+        per_vector = reads.size // writes.size
+        written = np.full(reads.size, -1, np.int64)
+        written[per_vector - 1 :: per_vector] = writes
+        return any((reads[distance:] == written[:-distance]).any() for distance in range(1, DEPTH + 1))
+
+    def _walk(self, cycle: int, reads: list[int], writes: list[int] | None, per_vector: int) -> NDArray[np.int64]:
+        """Cycle of each slot, one after the other."""
+        pending = list(self.pending)
+        cycles = np.empty(len(reads), np.int64)
+        for k, entry in enumerate(reads):
+            while pending and pending[0][0] + DEPTH < cycle:
+                pending.pop(0)
+            blocking = [when for when, written in pending if written == entry and when + DEPTH >= cycle]
+            if blocking:
+                cycle = max(blocking) + DEPTH + 1
+            cycles[k] = cycle
+            if writes is not None and (k + 1) % per_vector == 0:
+                pending.append((cycle, writes[k // per_vector]))
+            cycle += 1
+        return cycles

@@ -1,0 +1,106 @@
+"""What each instruction asks of its unit, in beats and slots: the part of timing that no other instruction changes.
+
+In: decoded fields and the configuration. Out: bursts of a transfer, padding around its beats, slots of a pipeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from accel.isa.config import SEMAPHORES, AccelConfig
+from accel.isa.spec import BY_OP, AluOp, Op, Unit
+from accel.sim.cycle.hazards import output_slots
+
+PAGE_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One instruction. `bursts`: beats of each. `runs`: (padding beats, then data beats), in order; `tail`: padding
+    behind them. `slots`: cycles in the first stage of COMPUTE or OUTPUT; `results`: micro-ops or vectors."""
+
+    op: Op
+    unit: Unit | None
+    waits: tuple[int, ...] = ()
+    gives: tuple[int, ...] = ()
+    bursts: tuple[int, ...] = ()
+    runs: tuple[tuple[int, int], ...] = ()
+    tail: int = 0
+    slots: int = 0
+    results: int = 0
+    values: dict[str, int] | None = None
+
+
+def work_of(config: AccelConfig, op: Op, v: dict[str, int]) -> Work:
+    """The work of one legal instruction."""
+    waits, gives = _bits(v.get("wait", 0)), _bits(v.get("set", 0))
+    unit = BY_OP[op].unit
+    match op:
+        case Op.LOAD:
+            bursts = tuple(_bursts(config, v))
+            runs, tail = _runs(config, v)
+            return Work(op, unit, waits, gives, bursts, runs, tail)
+        case Op.STORE:
+            return Work(op, unit, waits, gives, tuple(_bursts(config, v)))
+        case Op.GEMM | Op.ALU:
+            uops = v["iter_out"] * v["iter_in"] * (v["uop_end"] - v["uop_begin"])
+            slots = uops * (1 if op is Op.GEMM else _alu_slots(config, v))
+            return Work(op, unit, waits, gives, slots=slots, results=uops)
+        case Op.REQUANT:
+            vectors = v["iter_out"] * v["iter_in"]
+            return Work(op, unit, waits, gives, slots=vectors * output_slots(config, v), results=vectors, values=v)
+        case Op.FINISH:
+            return Work(op, unit)
+
+
+def _bits(mask: int) -> tuple[int, ...]:
+    return tuple(s for s in range(SEMAPHORES) if mask >> s & 1)
+
+
+def _alu_slots(config: AccelConfig, v: dict[str, int]) -> int:
+    """Slots of one micro-op: one that reads the source of the tensor form, and MUL shares few multipliers."""
+    execute = config.block_out // config.out_lanes if v["alu_op"] == AluOp.MUL else 1
+    return execute + (not v["use_imm"])
+
+
+def _bursts(config: AccelConfig, v: dict[str, int]) -> Iterator[int]:
+    """Beats of each burst, runs that follow one another in DRAM merged."""
+    bus = config.bus_bytes
+    run = v["z"] * config.granule_bytes
+    x, y = v["x"], v["y"]
+    merge_x = x == 1 or v["x_stride"] == run
+    merge_y = merge_x and (y == 1 or v["y_stride"] == run * x)
+    if merge_x:
+        run, x = run * x, 1
+    if merge_y:
+        run, y = run * y, 1
+    for row in range(y):
+        begin = v["dram"] + row * v["y_stride"]
+        for column in range(x):
+            yield from _cut(bus, config.burst_beats, (begin + column * v["x_stride"]) % PAGE_BYTES, run // bus)
+
+
+@lru_cache(maxsize=4096)
+def _cut(bus: int, burst_beats: int, page_offset: int, beats: int) -> tuple[int, ...]:
+    """Bursts of one run: at most `burst_beats`, ending at 4 KiB boundaries."""
+    bursts: list[int] = []
+    while beats:
+        n = min(beats, burst_beats, (PAGE_BYTES - page_offset) // bus)
+        bursts.append(n)
+        beats -= n
+        page_offset = (page_offset + n * bus) % PAGE_BYTES
+    return tuple(bursts)
+
+
+def _runs(config: AccelConfig, v: dict[str, int]) -> tuple[tuple[tuple[int, int], ...], int]:
+    """Data beats with the padding beats in front of them, joined where there is none between; padding at the end."""
+    run = v["z"] * config.granule_bytes // config.bus_bytes
+    left, right = v["x_pad_0"] * run, v["x_pad_1"] * run
+    data = v["x"] * run
+    row = left + data + right
+    above, below = v["y_pad_0"] * row, v["y_pad_1"] * row
+    if not left and not right:
+        return ((above, data * v["y"]),), below
+    return ((above + left, data), *((right + left, data),) * (v["y"] - 1)), right + below

@@ -1,0 +1,133 @@
+"""Random programs that stress timing: bursts of every shape, padding, queues that fill, tokens, holds of REQUANT.
+
+They are legal on every configuration and never meet in an accumulator bank: COMPUTE keeps to the first two quarters
+of the accumulator, OUTPUT to the third, LOAD to the fourth. Micro-ops are zero, whatever the data are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from accel.isa.config import SEMAPHORES, UOP_BYTES, AccelConfig
+from accel.isa.program import Instr, Program
+from accel.isa.spec import Mem, Op, Unit
+
+# Windows regions: what LOAD reads, what STORE writes, zeros for micro-ops, program.
+REGION = 1 << 16
+ZEROS = 2 * REGION
+CODE = 3 * REGION
+WINDOW = 4 * REGION
+
+
+class ProgramMaker:
+    """One random program from a generator. `shared`: several units may wait for one semaphore, so it may deadlock."""
+
+    def __init__(self, config: AccelConfig, rng: np.random.Generator, shared: bool = False) -> None:
+        self._config = config
+        self._rng = rng
+        self._shared = shared
+        self._waiter = [self._one_of(*Unit) for _ in range(SEMAPHORES)]
+        self._tokens = [0] * SEMAPHORES
+
+    def program(self, instructions: int) -> Program:
+        """`instructions` random ones and FINISH, at a random offset."""
+        makers = {
+            Unit.LOAD: self._load,
+            Unit.COMPUTE: self._compute,
+            Unit.OUTPUT: self._output,
+            Unit.STORE: self._store,
+        }
+        listed: list[Instr] = []
+        for _ in range(instructions):
+            unit = self._one_of(*Unit)
+            op, values = makers[unit]()
+            listed.append((op, {**values, **self._dependencies(unit)}))
+        listed.append((Op.FINISH, {}))
+        offset = CODE + 32 * self._number(0, 64)
+        return Program.build(self._config, listed, window_bytes=WINDOW, program_offset=offset)
+
+    def _number(self, low: int, high: int) -> int:
+        return int(self._rng.integers(low, high + 1))
+
+    def _one_of(self, *choices: int) -> int:
+        return choices[self._number(0, len(choices) - 1)]
+
+    def _chance(self, probability: float) -> bool:
+        return bool(self._rng.random() < probability)
+
+    def _dependencies(self, unit: int) -> dict[str, int]:
+        """Take only tokens that instructions before give, so that program order always makes progress."""
+        wait = give = 0
+        for s in range(SEMAPHORES):
+            mine = self._waiter[s] == unit or (self._shared and self._chance(0.5))
+            if self._tokens[s] and mine and self._chance(0.6):
+                wait |= 1 << s
+                self._tokens[s] -= 1
+        for s in range(SEMAPHORES):
+            if self._tokens[s] < 100 and self._chance(0.12):
+                give |= 1 << s
+                self._tokens[s] += 1
+        return {"wait": wait, "set": give}
+
+    def _rectangle(self, granules: int, padding: bool) -> dict[str, int]:
+        """Counts and strides of a transfer whose image has at most `granules` and whose source fits a region."""
+        granule = self._config.granule_bytes
+        while True:
+            z = self._number(1, self._one_of(1, 4, 40, 300))
+            y, x = (self._number(1, self._one_of(1, 3, 12)) for _ in range(2))
+            y0, y1, x0, x1 = ((self._number(0, 3) if padding and self._chance(0.3) else 0) for _ in range(4))
+            x_stride = z * granule if self._chance(0.5) else granule * self._number(0, 2 * z)
+            y_stride = x_stride * x if self._chance(0.4) else granule * self._number(0, 60)
+            size = (y - 1) * y_stride + (x - 1) * x_stride + z * granule
+            if z * (x0 + x + x1) * (y0 + y + y1) <= granules and size <= REGION:
+                break
+        values = {"z": z, "y": y, "x": x, "y_stride": y_stride, "x_stride": x_stride}
+        if padding:
+            values |= {"y_pad_0": y0, "y_pad_1": y1, "x_pad_0": x0, "x_pad_1": x1, "pad_value": self._number(-128, 127)}
+        return values | {"dram": granule * self._number(0, (REGION - size) // granule)}
+
+    def _load(self) -> Instr:
+        c = self._config
+        mem = Mem(self._one_of(Mem.INP, Mem.WGT, Mem.ACC, Mem.UOP, Mem.PRM))
+        expand = int(mem is Mem.ACC and self._chance(0.5))
+        sizes = {
+            Mem.INP: c.inp_depth * c.inp_bytes,
+            Mem.WGT: c.wgt_depth * c.wgt_bytes,
+            Mem.ACC: c.acc_depth // 4 * c.acc_bytes // (4 if expand else 1),
+            Mem.UOP: c.uop_depth * UOP_BYTES,
+            Mem.PRM: c.prm_depth * c.prm_bytes,
+        }
+        values = self._rectangle(sizes[mem] // c.granule_bytes, padding=True)
+        if mem is Mem.UOP:
+            values |= {"dram": values["dram"] + ZEROS, "pad_value": 0}
+        sram = c.acc_depth // 4 * 3 if mem is Mem.ACC else 0
+        return Op.LOAD, {**values, "mem": mem, "expand": expand, "sram": sram}
+
+    def _store(self) -> Instr:
+        c = self._config
+        values = self._rectangle(c.out_depth * c.out_bytes // c.granule_bytes, padding=False)
+        return Op.STORE, {**values, "mem": Mem.OUT, "dram": values["dram"] + REGION}
+
+    def _compute(self) -> Instr:
+        begin = self._number(0, 10)
+        loops = {"iter_out": self._number(1, 4), "iter_in": self._number(1, self._one_of(1, 4, 30))}
+        values = {**loops, "uop_begin": begin, "uop_end": begin + self._number(1, 10)}
+        if self._chance(0.5):
+            return Op.GEMM, {**values, "acc_in": 1, "overwrite": self._number(0, 1)}
+        return Op.ALU, {**values, "alu_op": self._number(0, 5), "use_imm": self._number(0, 1), "dst_in": 1}
+
+    def _output(self) -> Instr:
+        base = self._config.acc_depth // 4 * 2
+        to_acc = self._number(0, 1)
+        values = {key: self._number(0, 2) for key in ("form", "acc_in", "acc_out", "dst_in", "dst_out")}
+        values |= {"iter_out": self._number(1, 4), "iter_in": self._number(1, 8), "dst": to_acc}
+        values |= {"acc_base": base + self._number(0, 4), "res_base": base + self._number(0, 6)}
+        values |= {"dst_base": (base if to_acc else 0) + self._number(0, 6), "clip_lo": -5, "clip_hi": 100}
+        return Op.REQUANT, values
+
+
+def timed_program(config: AccelConfig, seed: int) -> Program:
+    """The program of a seed; every fourth shares semaphores between waiting units."""
+    rng = np.random.default_rng(seed)
+    length = int(rng.integers(1, (10, 40, 150)[seed % 3]))
+    return ProgramMaker(config, rng, shared=seed % 4 == 3).program(length)
