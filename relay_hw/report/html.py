@@ -21,7 +21,7 @@ main { max-width: 1080px; margin: 0 auto; padding: 36px 20px 60px; }
 h1 { font-size: 25px; margin: 0; letter-spacing: -0.01em; }
 h2 { font-size: 16px; margin: 34px 0 10px; }
 p { margin: 4px 0; color: var(--soft); }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 10px; margin-top: 22px; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(215px, 1fr)); gap: 10px; margin-top: 22px; }
 .tile { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 12px 14px; }
 .tile b { display: block; font-size: 21px; font-weight: 600; font-variant-numeric: tabular-nums; }
 .tile span { color: var(--soft); font-size: 13px; }
@@ -35,13 +35,14 @@ td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space:
 td.name { font-weight: 500; white-space: nowrap; }
 .chip { border-radius: 99px; padding: 1px 9px; font-size: 12.5px; background: var(--chip); white-space: nowrap; }
 .chip.host { background: var(--chip-host); }
-.why { color: var(--soft); max-width: 340px; }
+.why { color: var(--soft); } td span.why { white-space: nowrap; font-size: 13px; }
 svg { display: block; width: 100%; height: auto; padding: 14px 16px; }
 svg text { fill: var(--ink); font: 13px system-ui, sans-serif; }
 svg .soft { fill: var(--soft); }
 svg .bar { fill: var(--bar); }
 svg .roof { fill: var(--roof); }
-.legend span { display: inline-block; width: 11px; height: 11px; border-radius: 2px; margin: 0 5px 0 14px; }
+.legend { font-size: 13px; } .legend i { display: inline-block; width: 11px; height: 11px; border-radius: 2px;
+  margin: 0 5px 0 2px; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 18px; margin: 0; padding: 12px 16px; }
 dt { color: var(--soft); } dd { margin: 0; }
 """
@@ -51,7 +52,7 @@ _WIDTH, _LABEL, _VALUE, _ROW = 1000, 230, 120, 30
 def render_html(report: Report) -> str:
     """The page. The same report gives the same text."""
     title = f"{report.model} on {report.config}"
-    sections = [_head(report, title), _tiles(report), _bars(report), _stalls(report), _table(report), _facts(report)]
+    sections = [_head(report, title), _tiles(report), _facts(report), _bars(report), _table(report), _stalls(report)]
     body = "\n".join(filter(None, sections))
     return (
         "<!doctype html>\n"
@@ -97,8 +98,9 @@ def _bars(report: Report) -> str:
     label = "Cycles by layer" if report.cycles is not None else "Roofline cycles by layer"
     picture = f'<svg viewBox="0 0 {_WIDTH} {_ROW * len(rows)}" role="img" aria-label="{label}">{shapes}</svg>'
     legend = (
-        '<p class="legend"><span style="background:var(--bar)"></span>cycles'
-        '<span style="background:var(--roof)"></span>roofline: the least that MACs, bytes read or written need</p>'
+        '<p class="legend"><i style="background:var(--bar)"></i>cycles <i style="background:var(--roof)"></i>roofline: '
+        "the least that MACs, bytes read or bytes written need. Layers overlap, so one whose data came while another "
+        "computed may stay below its own roofline.</p>"
     )
     return f'<h2>{label}</h2><div class="card">{picture}</div>{legend}'
 
@@ -144,14 +146,13 @@ def _stalls(report: Report) -> str:
 def _table(report: Report) -> str:
     head = (
         "<tr><th>layer</th><th>operator</th><th>where</th><th class=n>cycles</th><th class=n>utilisation</th>"
-        "<th class=n>roofline</th><th class=n>MACs</th><th class=n>bytes read</th><th class=n>bytes written</th>"
-        "<th>why</th></tr>"
+        "<th class=n>roofline</th><th class=n>MACs</th><th class=n>bytes read</th><th class=n>bytes written</th></tr>"
     )
     body = "\n".join(_table_row(report, row) for row in report.layers)
     cells = (report.cycles, None, report.roofline_cycles, report.macs, report.bytes_read, report.bytes_written)
     texts = [percent(report.utilisation) if i == 1 else number(value) for i, value in enumerate(cells)]
     total = "".join(f'<td class="n">{text}</td>' for text in texts)
-    foot = f"<tr><td>total</td><td></td><td></td>{total}<td></td></tr>"
+    foot = f"<tr><td>total</td><td></td><td></td>{total}</tr>"
     return (
         f'<h2>Layers</h2><div class="card"><table><thead>{head}</thead><tbody>{body}</tbody>'
         f"<tfoot>{foot}</tfoot></table></div>"
@@ -161,16 +162,14 @@ def _table(report: Report) -> str:
 def _table_row(report: Report, row: LayerRow) -> str:
     chip = f'<span class="chip{"" if row.on_accelerator else " host"}">{escape(row.where)}</span>'
     shape = f'<br><span class="why">{escape(row.shape)}</span>' if row.shape else ""
-    texts = [""] * 6
-    if row.on_accelerator:
-        share = percent(utilisation(row.macs, row.cycles, report.macs_per_cycle))
-        counts = (row.roofline_cycles, row.macs, row.bytes_read, row.bytes_written)
-        texts = [number(row.cycles), share, *(number(value) for value in counts)]
+    head = f'<td class="name">{escape(row.name)}</td><td>{escape(row.operator)}{shape}</td><td>{chip}</td>'
+    if not row.on_accelerator:
+        return f'<tr>{head}<td class="why" colspan="6">{escape(row.reason)}</td></tr>'
+    counts = (row.roofline_cycles, row.macs, row.bytes_read, row.bytes_written)
+    share = percent(utilisation(row.macs, row.cycles, report.macs_per_cycle))
+    texts = [number(row.cycles), share, *(number(value) for value in counts)]
     cells = "".join(f'<td class="n">{text}</td>' for text in texts)
-    return (
-        f'<tr><td class="name">{escape(row.name)}</td><td>{escape(row.operator)}{shape}</td><td>{chip}</td>'
-        f'{cells}<td class="why">{escape(row.reason)}</td></tr>'
-    )
+    return f"<tr>{head}{cells}</tr>"
 
 
 def _facts(report: Report) -> str:

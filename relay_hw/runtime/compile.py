@@ -37,6 +37,8 @@ from relay_hw.transform.reasons import BORDER_OPERATORS, MOVING_OPERATORS
 Progress = Callable[[str], None]
 Calibration = Mapping[str, NDArray[Any]]
 STAGES = ("imported", "simplified", "quantized", "partitioned")
+# Operators that do the work of a composite.
+ANCHORS = ("nn.conv2d", "nn.dense", "nn.max_pool2d", "accel.sum_pool2d", "accel.add")
 HOST_LIBRARY = "host.so"
 
 
@@ -124,7 +126,7 @@ def compile_model(
         tell(f"tensorizing {function_name}")
         segments[function_name] = tensorize.compile_function(function, accel, function_name)
 
-    stages = dict(zip(STAGES, (imported, simplified, quantized, partitioned), strict=True))
+    stages: dict[str, IRModule] = dict(zip(STAGES, (imported, simplified, quantized, partitioned), strict=True))
     functions = {n: flatten(f, n) for n, f in partitioned.functions.items() if n != "main"}
     main = flatten(partitioned["main"], "main")
     called = {node.function for node in main.nodes if isinstance(node, FlatInvoke)}
@@ -246,7 +248,7 @@ def _accel_row(record: PartitionRecord, layers: list[tensorize.Layer], config: A
     layer = layers.pop(0)
     cost = layer_cost(layer.composite)
     return LayerInfo(
-        name=layer.name.split(":", 1)[-1],
+        name=_source_name(layer.composite) or record.name,
         operator=str(layer.composite.attrs["Composite"]),
         where=record.where,
         function=record.function,
@@ -258,6 +260,14 @@ def _accel_row(record: PartitionRecord, layers: list[tensorize.Layer], config: A
         bytes_written=cost.bytes_written,
         roofline_cycles=cost.roofline_cycles(config),
     )
+
+
+def _source_name(composite: Function) -> str | None:
+    """The name in the source of the operator that does the work."""
+    for expr in post_order(composite.body):
+        if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in ANCHORS and expr.span is not None:
+            return str(expr.span)
+    return None
 
 
 def _inputs(main: Function) -> tuple[TensorInfo, ...]:

@@ -1,7 +1,7 @@
 """Cycles, bytes and stalls of every layer, measured on a timed device.
 
-In: an artefact and a device with cycles. Out: a `Report`. A stretch of instructions costs what the program up to
-its end takes more than the program up to its begin: those prefixes are launched, so the layers add up to the whole.
+In: an artefact and a device with cycles. Out: a `Report`. The program is launched up to the end of each stretch of one
+layer's instructions; what a counter grows by belongs to that layer, so the layers add up to the whole.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def profile(
                 whole.append(stats)
             if progress is not None:
                 progress(f"launch {len(launches)} of {total}", len(launches) / total)
-    rows = {i: _measured_row(artifact.manifest.layers[i], cost) for i, cost in costs.items()}
+    cycles = _share_cycles(costs, sum(stats.cycles or 0 for stats in whole))
+    rows = {i: _measured_row(artifact.manifest.layers[i], cost, cycles[i]) for i, cost in costs.items()}
     seconds = sum(stats.seconds for stats in launches)
     report = static_report(artifact.manifest)
     return replace(
@@ -128,12 +129,33 @@ def _launch(
     return stats
 
 
-def _measured_row(row: LayerInfo, measured: _Measured) -> LayerRow:
+def _share_cycles(costs: Mapping[int, _Measured], total: int) -> dict[int, int]:
+    """Cycles of each layer, in all `total`: those in which COMPUTE works for it, and of the others a share.
+
+    Layers overlap, so the growth of CYCLES alone would give one layer what another one hides; the other cycles are
+    shared in proportion to what each layer adds beyond its computing.
+    """
+    busy = {i: min(cost.counters.get("COMPUTE_BUSY", 0), total) for i, cost in costs.items()}
+    extra = {i: max(cost.cycles - busy[i], 0) for i, cost in costs.items()}
+    rest, weight = total - sum(busy.values()), sum(extra.values())
+    if rest < 0 or not weight:
+        return {i: cost.cycles for i, cost in costs.items()}
+    shares: dict[int, int] = {}
+    done = before = 0
+    for i, part in extra.items():
+        done += part
+        upto = rest * done // weight
+        shares[i] = busy[i] + upto - before
+        before = upto
+    return shares
+
+
+def _measured_row(row: LayerInfo, measured: _Measured, cycles: int) -> LayerRow:
     counters = measured.counters
     return replace(
         layer_row(row),
-        cycles=measured.cycles,
+        cycles=cycles,
         bytes_read=counters.get("READ_BYTES", row.bytes_read),
         bytes_written=counters.get("WRITE_BYTES", row.bytes_written),
-        stalls={name.lower(): counters[name] for name in STALLS if name in counters},
+        stalls={name.lower(): max(counters[name], 0) for name in STALLS if name in counters},
     )

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tvm
 from numpy.typing import NDArray
-from tvm import relax
 
 from relay_hw.backend.flat import FlatFunction, Value, evaluate
+from relay_hw.backend.tvm.api import relax, tvm
 from relay_hw.backend.tvm.lower import Lowered
 from relay_hw.backend.tvm.schedule import pipeline
 from relay_hw.errors import ArtifactError, UnsupportedError

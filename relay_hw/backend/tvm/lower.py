@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tvm import relax
-
 from relay_hw.backend.flat import (
     FlatCall,
     FlatConstant,
@@ -25,6 +23,7 @@ from relay_hw.backend.flat import (
     FlatTuple,
 )
 from relay_hw.backend.store import ConstantPool, flat_to_json
+from relay_hw.backend.tvm.api import relax
 from relay_hw.backend.tvm.ops import LOWERINGS, Arg, Context, tensor
 from relay_hw.errors import UnsupportedError
 from relay_hw.ir.types import TensorType, TupleType, Type

@@ -12,10 +12,10 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from tvm import relax, te, tirx, topi
-from tvm.relax import op as rx
 
 from relay_hw.backend.flat import FlatCall
+from relay_hw.backend.tvm.api import relax, te, tirx, topi
+from relay_hw.backend.tvm.api import relax_op as rx
 from relay_hw.backend.tvm.schedule import pack_weight, packed_conv2d
 from relay_hw.ir.types import TensorType, TupleType, Type
 

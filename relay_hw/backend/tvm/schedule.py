@@ -9,12 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import tvm
 from numpy.typing import NDArray
-from tvm import relax, s_tir, te, tirx, topi
-from tvm.relax.backend.cpu_generic import pipeline as cpu
-from tvm.s_tir import dlight
-from tvm.s_tir.dlight.base import ScheduleRule
+
+from relay_hw.backend.tvm.api import ScheduleRule, cpu_pipeline, dlight, relax, s_tir, te, tirx, topi, tvm
 
 CONV_BLOCK = "packed_conv2d"
 # Output pixels that share one weight vector: accumulators must fit the vector registers.
@@ -141,15 +138,15 @@ def pipeline(target: Any) -> Any:
     @tvm.transform.module_pass(opt_level=0)
     def run(mod: Any, _context: Any) -> Any:
         passes = [
-            *cpu.library_dispatch_passes(target),
+            *cpu_pipeline.library_dispatch_passes(target),
             relax.transform.LegalizeOps(),
             relax.transform.AnnotateTIROpPattern(),
             relax.transform.FoldConstant(),
             relax.transform.FuseOps(),
             relax.transform.FuseTIR(),
             dlight.ApplyDefaultSchedule(PackedConvolution(), ParallelVector()),
-            *cpu.dataflow_lower_passes(target),
-            *cpu.finalize_passes(target),
+            *cpu_pipeline.dataflow_lower_passes(target),
+            *cpu_pipeline.finalize_passes(target),
         ]
         with target:
             return tvm.transform.Sequential(passes)(mod)
