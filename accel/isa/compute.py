@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.isa import arith
-from accel.isa.errors import Fault, FaultCode
 from accel.isa.loops import INDEX_MASK, Index, Values, all_distinct, check_range, independent, indices, pieces
-from accel.isa.spec import AluOp, Mem, Rounding
+from accel.isa.rules import check_instruction
+from accel.isa.spec import AluOp, Mem, Op, Rounding
 from accel.isa.state import AccelState
 
 _GEMM_STEPS = (
@@ -35,24 +35,21 @@ _PRODUCT_ROWS = 32
 
 def gemm(state: AccelState, v: Values, index: int) -> None:
     """acc[a] += inp[i] . wgt[w] with int32 wrap-around, for each micro-op in two nested loops."""
-    uops = _uops(state, v, index)
+    check_instruction(state.config, Op.GEMM, v, index)
+    uops = _uops(state, v)
     for piece in pieces(v, uops.size, _GEMM_STEPS):
         _gemm_piece(state, piece, uops, index)
 
 
 def alu(state: AccelState, v: Values, index: int) -> None:
     """acc[d] = op(acc[d], acc[s] or imm), wrapped to int32, for each micro-op in two nested loops."""
-    if v["alu_op"] == AluOp.CLIP and not v["use_imm"]:
-        raise Fault(FaultCode.ILLEGAL_FIELD, index, "alu.use_imm must be 1 for clip")
-    uops = _uops(state, v, index)
+    check_instruction(state.config, Op.ALU, v, index)
+    uops = _uops(state, v)
     for piece in pieces(v, uops.size, _ALU_STEPS):
         _alu_piece(state, piece, uops, index)
 
 
-def _uops(state: AccelState, v: Values, index: int) -> Index:
-    if not v["uop_begin"] < v["uop_end"] <= state.config.uop_depth:
-        what = f"[{v['uop_begin']}, {v['uop_end']})"
-        raise Fault(FaultCode.SRAM_RANGE, index, f"micro-ops {what} are not inside {state.config.uop_depth}")
+def _uops(state: AccelState, v: Values) -> Index:
     return state.uop[v["uop_begin"] : v["uop_end"]].astype(np.int64)
 
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from accel.isa import arith
 from accel.isa.compute import alu, gemm
-from accel.isa.errors import Fault, FaultCode
 from accel.isa.loops import Index, Values, check_range, independent, indices, pieces
 from accel.isa.records import MAX_SHIFT
+from accel.isa.rules import check_instruction
 from accel.isa.spec import Dst, Form, Mem, Op, Rounding
 from accel.isa.state import AccelState
 from accel.isa.transfer import load, store
@@ -32,8 +32,7 @@ _ONE = np.zeros((), np.int64)
 
 def requant(state: AccelState, v: Values, index: int) -> None:
     """The output stage: accumulator vectors to int8 vectors, in two nested loops, one after the other."""
-    if v["clip_lo"] > v["clip_hi"]:
-        raise Fault(FaultCode.ILLEGAL_FIELD, index, f"requant.clip_hi must be at least {v['clip_lo']}")
+    check_instruction(state.config, Op.REQUANT, v, index)
     for piece in pieces(v, 1, _REQUANT_STEPS):
         _requant_piece(state, piece, index)
 

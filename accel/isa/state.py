@@ -26,16 +26,7 @@ class AccelState:
     semaphores: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
-        c = self.config
-        sizes = {
-            Mem.INP: c.inp_depth * c.inp_bytes,
-            Mem.WGT: c.wgt_depth * c.wgt_bytes,
-            Mem.ACC: c.acc_depth * c.acc_bytes,
-            Mem.OUT: c.out_depth * c.out_bytes,
-            Mem.UOP: c.uop_depth * UOP_BYTES,
-            Mem.PRM: c.prm_depth * c.prm_bytes,
-        }
-        self.scratch = {mem: np.zeros(size, np.uint8) for mem, size in sizes.items()}
+        self.scratch = {mem: np.zeros(scratch_bytes(self.config, mem), np.uint8) for mem in Mem}
         self.semaphores = np.zeros(SEMAPHORES, np.int64)
 
     @property
@@ -78,3 +69,25 @@ def element_bytes(config: AccelConfig, mem: Mem) -> int:
             return UOP_BYTES
         case Mem.PRM:
             return config.prm_bytes
+
+
+def depth(config: AccelConfig, mem: Mem) -> int:
+    """Entries of a scratchpad."""
+    match mem:
+        case Mem.INP:
+            return config.inp_depth
+        case Mem.WGT:
+            return config.wgt_depth
+        case Mem.ACC:
+            return config.acc_depth
+        case Mem.OUT:
+            return config.out_depth
+        case Mem.UOP:
+            return config.uop_depth
+        case Mem.PRM:
+            return config.prm_depth
+
+
+def scratch_bytes(config: AccelConfig, mem: Mem) -> int:
+    """Bytes of a scratchpad."""
+    return depth(config, mem) * element_bytes(config, mem)

@@ -13,24 +13,20 @@ from numpy.typing import NDArray
 
 from accel.isa.errors import Fault, FaultCode
 from accel.isa.loops import Values
-from accel.isa.spec import Mem
-from accel.isa.state import AccelState, element_bytes
+from accel.isa.rules import check_instruction, transfer_begin, transfer_shape
+from accel.isa.spec import Mem, Op
+from accel.isa.state import AccelState
 
 Bytes: TypeAlias = NDArray[np.uint8]
 
 
 def load(state: AccelState, v: Values, index: int) -> None:
     """DRAM to scratchpad, padding around the rows and runs, int8 to int32 with `expand`."""
-    mem, expand = Mem(v["mem"]), v["expand"]
-    if mem is Mem.OUT:
-        raise Fault(FaultCode.ILLEGAL_FIELD, index, "load.mem must not be out")
-    if expand and mem is not Mem.ACC:
-        raise Fault(FaultCode.ILLEGAL_FIELD, index, f"load.expand must be 0 for {mem.name.lower()}")
-    rows, runs = v["y_pad_0"] + v["y"] + v["y_pad_1"], v["x_pad_0"] + v["x"] + v["x_pad_1"]
-    run = v["z"] * state.config.granule_bytes
-    target = _scratch(state, v, mem, index, rows * runs * run * (4 if expand else 1))
+    check_instruction(state.config, Op.LOAD, v, index)
+    rows, runs, run = transfer_shape(state.config, v)
     source = _dram(state, v, index, run).view(np.int8)
-    image = target.view(np.int32 if expand else np.int8).reshape(rows, runs, run)
+    target = _scratch(state, v, rows * runs * run * (4 if v["expand"] else 1))
+    image = target.view(np.int32 if v["expand"] else np.int8).reshape(rows, runs, run)
     if (rows, runs) != (v["y"], v["x"]):
         image[...] = v["pad_value"]
     image[v["y_pad_0"] : v["y_pad_0"] + v["y"], v["x_pad_0"] : v["x_pad_0"] + v["x"]] = source
@@ -38,10 +34,9 @@ def load(state: AccelState, v: Values, index: int) -> None:
 
 def store(state: AccelState, v: Values, index: int) -> None:
     """Scratchpad OUT to DRAM, runs in order."""
-    if v["mem"] != Mem.OUT:
-        raise Fault(FaultCode.ILLEGAL_FIELD, index, "store.mem must be out")
-    run = v["z"] * state.config.granule_bytes
-    source = _scratch(state, v, Mem.OUT, index, v["y"] * v["x"] * run).reshape(v["y"], v["x"], run)
+    check_instruction(state.config, Op.STORE, v, index)
+    rows, runs, run = transfer_shape(state.config, v)
+    source = _scratch(state, v, rows * runs * run).reshape(rows, runs, run)
     target = _dram(state, v, index, run)
     if _runs_are_apart(v, run):
         target[...] = source
@@ -51,19 +46,10 @@ def store(state: AccelState, v: Values, index: int) -> None:
             target[y, x] = source[y, x]
 
 
-def _scratch(state: AccelState, v: Values, mem: Mem, index: int, size: int) -> Bytes:
-    """View of the scratchpad bytes. Raises Fault where alignment, of DRAM too, or range is illegal."""
-    granule = state.config.granule_bytes
-    for key in ("dram", "y_stride", "x_stride"):
-        if v[key] % granule:
-            raise Fault(FaultCode.ILLEGAL_FIELD, index, f"{key} must be a multiple of {granule}, not {v[key]}")
-    begin = v["sram"] * element_bytes(state.config, mem)
-    beat = state.config.bus_bytes * (4 if v.get("expand") else 1)
-    if begin % beat:
-        raise Fault(FaultCode.ILLEGAL_FIELD, index, f"sram must start on a bus beat, not at entry {v['sram']}")
-    if begin + size > state.scratch[mem].size:
-        raise Fault(FaultCode.SRAM_RANGE, index, f"{mem.name.lower()} byte {begin + size - 1} is outside")
-    return state.scratch[mem][begin : begin + size]
+def _scratch(state: AccelState, v: Values, size: int) -> Bytes:
+    """View of the scratchpad bytes that the transfer touches."""
+    begin = transfer_begin(state.config, v)
+    return state.scratch[Mem(v["mem"])][begin : begin + size]
 
 
 def _dram(state: AccelState, v: Values, index: int, run: int) -> Bytes:

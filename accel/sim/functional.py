@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from accel.isa.config import INSTRUCTION_BYTES, SEMAPHORE_MAX, SEMAPHORES, AccelConfig
 from accel.isa.errors import AccelError, DeadlockError, EncodeError, Fault, FaultCode
 from accel.isa.program import Program
+from accel.isa.rules import check_instruction
 from accel.isa.semantics import SEMANTICS
 from accel.isa.spec import BY_OP, Op, Unit, decode
 from accel.isa.state import AccelState
@@ -84,14 +85,14 @@ class FunctionalDevice:
             while position < len(entries):
                 entry = entries[position]
                 if isinstance(entry, Fault):
-                    raise entry
+                    raise Fault(entry.code, entry.index, entry.detail)
                 if entry[1] is Op.FINISH or not self._dispatch(run, entry):
                     break
                 position, moved = position + 1, True
             at_finish = position < len(entries) and _is_finish(entries[position])
             done = at_finish and not any(run.queues.values())
             if not moved and not done:
-                raise self._stuck(run, position, len(entries))
+                raise self._stuck(run)
         run.count("INSTRUCTIONS", position + 1)
         run.count("FETCH_BYTES", len(entries) * INSTRUCTION_BYTES)
         return LaunchStats(None, run.counters, time.perf_counter() - begin)
@@ -103,8 +104,7 @@ class FunctionalDevice:
         code = self._program.code
         data = self._window.read(code.offset, code.size).tobytes()
         if self._decoded[0] != data:
-            words = (data[begin : begin + INSTRUCTION_BYTES] for begin in range(0, len(data), INSTRUCTION_BYTES))
-            self._decoded = (data, [_decode(index, word) for index, word in enumerate(words)])
+            self._decoded = (data, _decode_all(self._config, data))
         return self._decoded[1]
 
     def _dispatch(self, run: _Run, entry: Entry) -> bool:
@@ -148,9 +148,7 @@ class FunctionalDevice:
                 raise Fault(FaultCode.TOKEN_OVERFLOW, index, f"semaphore {s} would pass {SEMAPHORE_MAX}")
         return True
 
-    def _stuck(self, run: _Run, position: int, count: int) -> AccelError:
-        if not any(run.queues.values()) and position >= count:
-            return DeadlockError("program must end with finish")
+    def _stuck(self, run: _Run) -> DeadlockError:
         blocked: list[str] = []
         for unit, queue in run.queues.items():
             if queue:
@@ -166,13 +164,26 @@ def _is_finish(entry: Entry | Fault) -> bool:
     return not isinstance(entry, Fault) and entry[1] is Op.FINISH
 
 
-def _decode(index: int, word: bytes) -> Entry | Fault:
+def _decode_all(config: AccelConfig, data: bytes) -> list[Entry | Fault]:
+    """Instructions as the dispatcher judges them, in order; a program must end with its only FINISH."""
+    words = [data[begin : begin + INSTRUCTION_BYTES] for begin in range(0, len(data), INSTRUCTION_BYTES)]
+    entries = [_decode(config, index, word) for index, word in enumerate(words)]
+    for index, entry in enumerate(entries[:-1]):
+        if _is_finish(entry):
+            entries[index] = Fault(FaultCode.ILLEGAL_FIELD, index, f"finish must be the last of {len(entries)}")
+    if not _is_finish(entries[-1]):
+        entries.append(Fault(FaultCode.ILLEGAL_OPCODE, len(entries), "the last instruction must be finish"))
+    return entries
+
+
+def _decode(config: AccelConfig, index: int, word: bytes) -> Entry | Fault:
     try:
         row, values = decode(int.from_bytes(word, "little"))
+        check_instruction(config, row.op, values, index)
     except EncodeError as error:
         return Fault(error.code, index, str(error))
-    values.setdefault("wait", 0)
-    values.setdefault("set", 0)
+    except Fault as fault:
+        return fault
     return index, row.op, values
 
 

@@ -95,8 +95,9 @@ _COUNTS |= {opcode: [(2, 0), (2, 16)] for opcode in (3, 4, 5)}
 
 
 def illegal_word(program: Program) -> tuple[str, int] | None:
-    """Fault name and index of the first word that no decoder may accept."""
-    for index, row in enumerate(program.instruction_words().tolist()):
+    """Fault name and index of the first word that the dispatcher must not accept, whatever runs before it."""
+    rows = program.instruction_words().tolist()
+    for index, row in enumerate(rows):
         opcode = row[0] & 0xFF
         if opcode not in _RESERVED:
             return "ILLEGAL_OPCODE", index
@@ -105,7 +106,13 @@ def illegal_word(program: Program) -> tuple[str, int] | None:
         bad_enum = any(row[w] >> lo & ((1 << n) - 1) > top for w, lo, n, top in _CLOSED.get(opcode, []))
         if bad_enum or any(row[w] >> lo & 0xFFFF == 0 for w, lo in _COUNTS.get(opcode, [])):
             return "ILLEGAL_FIELD", index
-    return None
+        if opcode == 6 and index + 1 < len(rows):
+            return "ILLEGAL_FIELD", index
+        if opcode == 5 and (row[7] & 0xFF ^ 0x80) > (row[7] >> 8 & 0xFF ^ 0x80):
+            return "ILLEGAL_FIELD", index
+        if opcode == 4 and row[0] >> 8 & 0xF == 6 and not row[0] >> 12 & 1:
+            return "ILLEGAL_FIELD", index
+    return None if rows[-1][0] & 0xFF == 6 else ("ILLEGAL_OPCODE", len(rows))
 
 
 def read_exp(path: Path) -> Expected:

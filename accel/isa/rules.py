@@ -1,0 +1,78 @@
+"""What makes an instruction illegal before it runs: rules between fields, alignment, and fixed scratchpad ranges.
+
+In: a decoded instruction. Out: nothing, or the `Fault` that the dispatcher raises. Ranges that depend on micro-ops or
+loops, and the DRAM window, are found while an instruction runs.
+"""
+
+from __future__ import annotations
+
+from accel.isa.config import AccelConfig
+from accel.isa.errors import Fault, FaultCode
+from accel.isa.loops import Values
+from accel.isa.spec import AluOp, Mem, Op
+from accel.isa.state import element_bytes, scratch_bytes
+
+
+def check_instruction(config: AccelConfig, op: Op, v: Values, index: int) -> None:
+    """Raise Fault where a well-formed word must not run. ILLEGAL_FIELD comes before SRAM_RANGE."""
+    match op:
+        case Op.LOAD:
+            _check_load_target(v, index)
+            _check_transfer(config, v, index)
+        case Op.STORE:
+            if v["mem"] != Mem.OUT:
+                raise Fault(FaultCode.ILLEGAL_FIELD, index, "store.mem must be out")
+            _check_transfer(config, v, index)
+        case Op.GEMM:
+            _check_uops(config, v, index)
+        case Op.ALU:
+            if v["alu_op"] == AluOp.CLIP and not v["use_imm"]:
+                raise Fault(FaultCode.ILLEGAL_FIELD, index, "alu.use_imm must be 1 for clip")
+            _check_uops(config, v, index)
+        case Op.REQUANT:
+            if v["clip_lo"] > v["clip_hi"]:
+                what = f"requant.clip_hi must be at least clip_lo {v['clip_lo']}, not {v['clip_hi']}"
+                raise Fault(FaultCode.ILLEGAL_FIELD, index, what)
+        case Op.FINISH:
+            pass
+
+
+def transfer_begin(config: AccelConfig, v: Values) -> int:
+    """First scratchpad byte that LOAD or STORE touches."""
+    return v["sram"] * element_bytes(config, Mem(v["mem"]))
+
+
+def transfer_shape(config: AccelConfig, v: Values) -> tuple[int, int, int]:
+    """Rows and runs of the scratchpad image, padding included, and DRAM bytes of one run."""
+    rows = v.get("y_pad_0", 0) + v["y"] + v.get("y_pad_1", 0)
+    runs = v.get("x_pad_0", 0) + v["x"] + v.get("x_pad_1", 0)
+    return rows, runs, v["z"] * config.granule_bytes
+
+
+def _check_load_target(v: Values, index: int) -> None:
+    mem = Mem(v["mem"])
+    if mem is Mem.OUT:
+        raise Fault(FaultCode.ILLEGAL_FIELD, index, "load.mem must not be out")
+    if v["expand"] and mem is not Mem.ACC:
+        raise Fault(FaultCode.ILLEGAL_FIELD, index, f"load.expand must be 0 for {mem.name.lower()}")
+
+
+def _check_transfer(config: AccelConfig, v: Values, index: int) -> None:
+    granule, widen = config.granule_bytes, 4 if v.get("expand") else 1
+    for key in ("dram", "y_stride", "x_stride"):
+        if v[key] % granule:
+            raise Fault(FaultCode.ILLEGAL_FIELD, index, f"{key} must be a multiple of {granule}, not {v[key]}")
+    begin = transfer_begin(config, v)
+    if begin % (config.bus_bytes * widen):
+        raise Fault(FaultCode.ILLEGAL_FIELD, index, f"sram must start on a bus beat, not at entry {v['sram']}")
+    rows, runs, run = transfer_shape(config, v)
+    end, mem = begin + rows * runs * run * widen, Mem(v["mem"])
+    if end > scratch_bytes(config, mem):
+        what = f"{mem.name.lower()} byte {end - 1} is outside {scratch_bytes(config, mem)}"
+        raise Fault(FaultCode.SRAM_RANGE, index, what)
+
+
+def _check_uops(config: AccelConfig, v: Values, index: int) -> None:
+    if not v["uop_begin"] < v["uop_end"] <= config.uop_depth:
+        what = f"micro-ops [{v['uop_begin']}, {v['uop_end']}) must be some of {config.uop_depth}"
+        raise Fault(FaultCode.SRAM_RANGE, index, what)
