@@ -36,9 +36,7 @@ class Model:
 
     def load(self, beat: int, word: int, expand: bool) -> None:
         lanes = self.lanes_of_beat(expand)
-        values = [
-            signed(field(word, i, 8), 8) & 0xFFFFFFFF if expand else field(word, i, 32) for i in range(lanes)
-        ]
+        values = [signed(field(word, i, 8), 8) & 0xFFFFFFFF if expand else field(word, i, 32) for i in range(lanes)]
         self.words[beat * lanes : (beat + 1) * lanes] = values
 
     def beat_in_bank(self, random: Random, bank: int, expand: bool) -> int:

@@ -15,8 +15,8 @@ CORNERS = (0, 1, 2, 3, 5, 127, 128, 0x7FFF, 0x8000, 0x7FFFFFFF, 0x80000000, 0x80
 async def check(dut: Dut, op: AluOp, a: int, b: int, rounding: Rounding) -> None:
     dut.op_i.value, dut.rounding_i.value, dut.a_i.value, dut.b_i.value = op, rounding, a, b
     await settle()
-    lanes = [np.array([signed(value, 32)], np.int64) for value in (a, b)]
-    expected = int(arith.alu(op, *lanes, rounding)[0]) & 0xFFFFFFFF
+    old, second = (np.array([signed(value, 32)], np.int64) for value in (a, b))
+    expected = int(arith.alu(op, old, second, rounding)[0]) & 0xFFFFFFFF
     assert get(dut.result_o) == expected, f"{op.name} {rounding.name} {a:#x} {b:#x}"
 
 
@@ -48,7 +48,8 @@ async def accumulates_for_gemm(dut: Dut) -> None:
     random = rng()
     dut.is_alu_i.value = 0
     for _ in range(300):
-        keep, a, total = random.getrandbits(1), random.choice((*CORNERS, random.getrandbits(32))), random.getrandbits(32)
+        keep, total = random.getrandbits(1), random.getrandbits(32)
+        a = random.choice((*CORNERS, random.getrandbits(32)))
         dut.keep_i.value, dut.a_i.value, dut.sum_i.value = keep, a, total
         dut.op_i.value, dut.b_i.value = random.randrange(7), random.getrandbits(32)
         await settle()

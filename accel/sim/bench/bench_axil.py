@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from itertools import cycle
+from typing import Any
 
 import cocotb
 from cocotb.triggers import FallingEdge
@@ -22,9 +23,9 @@ async def reads_and_writes_registers(dut: Dut) -> None:
     dut.rst_ni.value = 0
     master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk_i, dut.rst_ni, reset_active_level=False)
     pattern = [random.random() < 0.4 for _ in range(97)]
-    for channel in (master.write_if.aw_channel, master.write_if.w_channel, master.write_if.b_channel):
-        channel.set_pause_generator(cycle(pattern[random.randrange(97) :] + pattern))
-    for channel in (master.read_if.ar_channel, master.read_if.r_channel):
+    write, read = master.write_if, master.read_if
+    assert write is not None and read is not None
+    for channel in (write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel):
         channel.set_pause_generator(cycle(pattern[random.randrange(97) :] + pattern))
     registers: dict[int, int] = {}
 
@@ -48,7 +49,7 @@ async def reads_and_writes_registers(dut: Dut) -> None:
         address, word = 4 * random.randrange(80), random.getrandbits(32)
         if random.random() < 0.5:
             size = random.choice((4, 4, 4, 1, 2))
-            response = await master.write(address, word.to_bytes(4, "little")[:size])
+            response: Any = await master.write(address, word.to_bytes(4, "little")[:size])
             legal = size == 4 and address in KNOWN
             assert (response.resp == AxiResp.OKAY) == legal, f"write {address:#x} of {size} bytes"
             if size == 4:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cocotb
 
 from accel.isa.errors import FaultCode
-from accel.isa.spec import BY_OP, Op
+from accel.isa.spec import BY_OP, Op, Unit
 from accel.sim.bench.common import Dut, get, rng, settle, start, step
 from accel.sim.bench.instructions import Sizes, first_beat, flawed, legal, sizes_of, word_of
 
@@ -48,7 +48,7 @@ def check(sizes: Sizes, pushed: list, program: list[tuple[Op, dict[str, int]]]) 
     assert [entry[0] for entry in pushed] == list(range(len(pushed)))
     for (op, values), (_, unit, word, got) in zip(program, pushed, strict=False):
         assert word == word_of(op, values)
-        assert unit == 1 << BY_OP[op].unit
+        assert unit == 1 << Unit(BY_OP[op].unit or 0)
         if op in (Op.LOAD, Op.STORE):
             row = values["x"] * values["z"] * sizes.granule // sizes.bus
             assert got == (row, row * values["y"], first_beat(sizes, values))

@@ -56,7 +56,7 @@ async def delivers_the_program(dut: Dut) -> None:
 
 @cocotb.test()
 async def stops_at_the_end_of_the_window(dut: Dut) -> None:
-    received, memory, _ = await run(dut, 64, 1024, 1024 + 20 * 32, 1.0)
+    received, _, _ = await run(dut, 64, 1024, 1024 + 20 * 32, 1.0)
     assert get(dut.range_fault_o)
     assert get(dut.range_index_o) <= 20
     assert len(received) == get(dut.range_index_o)

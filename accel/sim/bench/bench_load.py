@@ -7,6 +7,7 @@ from collections import deque
 import cocotb
 import numpy as np
 
+from accel.isa.config import AccelConfig
 from accel.isa.errors import Fault, FaultCode
 from accel.isa.semantics import SEMANTICS
 from accel.isa.spec import Mem, Op, encode
@@ -17,7 +18,7 @@ from accel.sim.bench.unit import config_of, random_state
 WINDOW = 1 << 17
 
 
-def sizes(config) -> Sizes:  # noqa: ANN001
+def sizes(config: AccelConfig) -> Sizes:
     elements = {Mem.INP: config.inp_bytes, Mem.WGT: config.wgt_bytes, Mem.ACC: config.acc_bytes}
     elements |= {Mem.OUT: config.out_bytes, Mem.UOP: 8, Mem.PRM: config.prm_bytes}
     return Sizes(config.bus_bytes, elements, {mem: 64 for mem in Mem})

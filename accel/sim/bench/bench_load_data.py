@@ -46,7 +46,8 @@ class Block:
 
 
 def random_block(random: Random, index: int) -> Block:
-    pads = tuple(random.choice((0, 0, 1, 2)) for _ in range(4))
+    pick = lambda: random.choice((0, 0, 1, 2))  # noqa: E731
+    pads = (pick(), pick(), pick(), pick())
     return Block(index, random.getrandbits(16), random.choice((0, 1, 2, 4, 5)), random.getrandbits(1),
                  random.getrandbits(8), random.randrange(1000), random.choice((1, 2, 4)),
                  random.choice((1, 3)), random.choice((1, 2)), pads)  # fmt: skip

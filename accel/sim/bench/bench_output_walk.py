@@ -18,7 +18,8 @@ def random_instruction(random: Random, dut: Dut) -> dict[str, int]:
     form, dst = random.choice(list(Form)), random.choice(list(Dst))
     steps = {key: random.randrange(6) for key in ("acc_out", "acc_in", "dst_out", "dst_in")}
     bases = {"acc_base": random.randrange(acc - 40), "res_base": random.randrange(acc - 40)}
-    bases |= {"dst_base": random.randrange((out if dst is Dst.OUT else acc) - 40), "prm_base": random.randrange(prm - 8)}
+    bases |= {"dst_base": random.randrange((out if dst is Dst.OUT else acc) - 40)}
+    bases |= {"prm_base": random.randrange(prm - 8)}
     return {"form": form, "dst": dst, "set": random.getrandbits(16), "iter_out": random.choice((1, 2, 3)),
             "iter_in": random.choice((1, 3, 4)), "prm_out": random.randrange(3), "clip_lo": -5, "clip_hi": 9,
             **steps, **bases}  # fmt: skip

@@ -74,7 +74,8 @@ def random_requant(random: Random) -> dict[str, int]:
     clip = sorted(random.randrange(-128, 128) for _ in range(2))
     values = {"form": random.choice(list(Form)), "dst": random.choice(list(Dst)), "set": random.getrandbits(16)}
     values |= {"rounding": random.choice(list(Rounding)), "zero_point": random.randrange(-128, 128)}
-    values |= {"iter_out": random.choice((1, 2, 3)), "iter_in": random.choice((1, 2, 4)), "prm_out": random.randrange(3)}
+    values |= {"iter_out": random.choice((1, 2, 3)), "iter_in": random.choice((1, 2, 4))}
+    values |= {"prm_out": random.randrange(3)}
     values |= {key: base() for key in ("acc_base", "dst_base", "res_base", "prm_base")}
     values |= {key: step() for key in ("acc_out", "acc_in", "dst_out", "dst_in")}
     if random.random() < 0.3:

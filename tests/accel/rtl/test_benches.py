@@ -1,4 +1,4 @@
-"""Runs the cocotb bench of every RTL module, in several shapes. `BENCHES` has a line for each module: a test says so."""
+"""Runs the cocotb bench of every RTL module, in several shapes. `BENCHES` has a line for each: a test says so."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from accel.isa.config import load_config
 from accel.isa.gen_verilog import verilog_parameters
 from accel.isa.spec import Mem
 from accel.sim.bench.runner import rtl_sources, run_bench
+
 
 def sizes_of(name: str) -> dict[str, int]:
     """Parameters that the decoder needs, from a configuration."""
