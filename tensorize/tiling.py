@@ -12,9 +12,9 @@ from accel.isa.config import AccelConfig
 from accel.isa.program import align
 from relay_hw.errors import TensorizeError
 from tensorize.cost import add_cost, conv_cost, pool_cost
-from tensorize.geometry import ConvShape, PoolShape, bank_round, granule_blocks, span_of
+from tensorize.geometry import ConvShape, PoolShape, bank_round, granule_blocks
 from tensorize.nest import LOOP_LIMIT
-from tensorize.tiles import AddTile, ConvTile, PoolTile, conv_entries, pool_entries
+from tensorize.tiles import AddTile, ConvTile, PoolTile, conv_entries, conv_patch, pool_entries, pool_patch
 
 PAD_LIMIT = 255
 EXTENT_LIMIT = 0xFFFF
@@ -96,8 +96,7 @@ def _conv_tiles(shape: ConvShape, config: AccelConfig) -> Iterator[ConvTile]:
 def conv_fits(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> bool:
     """True when every buffer of one step fits its scratchpad and every field its width."""
     use = conv_entries(shape, tile, config)
-    window = shape.window
-    pitch = span_of(window, 1, 0, tile.cols)[1] - span_of(window, 1, 0, 0 + tile.cols)[0]
+    window, pitch = shape.window, conv_patch(shape, 1, tile.cols)[1]
     return (
         use.inp <= config.inp_depth
         and use.wgt <= config.wgt_depth
@@ -130,5 +129,6 @@ def pool_fits(shape: PoolShape, tile: PoolTile, config: AccelConfig) -> bool:
         and use.prm <= min(config.prm_depth, PAD_LIMIT)
         and use.uops <= config.uop_depth // 2
         and max(shape.window.padding) <= PAD_LIMIT
+        and (tile.cols == shape.out_width or pool_patch(shape, 1, tile.cols)[1] <= PAD_LIMIT)
         and max(shape.source.height, shape.source.width) <= EXTENT_LIMIT
     )

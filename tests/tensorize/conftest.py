@@ -162,19 +162,27 @@ class Regions:
 
     def _call(self, composite: str, params: list[Var], body: Expr, args: list[Expr]) -> Expr:
         typed = infer_type(IRModule.from_expr(Function(params, body)))["main"]
-        function = Function(
-            typed.params, typed.body, typed.ret_type, attrs={"Primitive": 1, "Composite": composite}
-        )
+        function = Function(typed.params, typed.body, typed.ret_type, attrs={"Primitive": 1, "Composite": composite})
         call = Call(function, args)
         self._shapes[call] = typed.body.tensor_type.static_shape
         return call
 
 
-def run(segment: Segment, inputs: Sequence[np.ndarray], config: AccelConfig, order: int | None = None) -> list[np.ndarray]:
-    """Outputs of one launch on the functional simulator; `order` seeds the order of its units."""
-    device = FunctionalDevice(config, order)
+def run(
+    segment: Segment,
+    inputs: Sequence[np.ndarray],
+    config: AccelConfig,
+    order: int | None = None,
+    device: FunctionalDevice | None = None,
+) -> list[np.ndarray]:
+    """Outputs of one launch on the functional simulator; `order` seeds the order of its units.
+
+    With `device`, on that one as it is, with the program already loaded.
+    """
     program = segment.program
-    device.load(program)
+    if device is None:
+        device = FunctionalDevice(config, order)
+        device.load(program)
     for port, value in zip(segment.inputs, inputs, strict=True):
         device.write(program.tensor_offset(port.name), pack_activation(value, config).view(np.uint8))
     device.launch()
