@@ -40,12 +40,12 @@ class _ArgumentSolver:
         try:
             return self.solver.unify(left, right)
         except TypeCheckError as error:
-            for index, ty in enumerate(self.types):
+            for index, ty in reversed(list(enumerate(self.types))):
                 if ty is left or ty is right:
                     wanted = self.solver.resolve(right if ty is left else left)
                     given = self.solver.resolve(ty)
                     message = f"argument {index + 1} of {self.name} must be {wanted}, not {given}"
-                    raise TypeCheckError(message, self.call.args[index].span or self.call.span) from None
+                    raise TypeCheckError(message, self.call.span) from None
             raise error
 
     def resolve(self, ty: Type) -> Type:

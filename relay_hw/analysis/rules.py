@@ -161,9 +161,9 @@ class Inference:
         expected = None if var.type_annotation is None else self._annotation(var.type_annotation, var.span)
         if isinstance(value, Function):
             declared = self._declare(value)
-            self.types[var] = self._agree(expected, declared, f"value of %{var.name_hint}", value)
+            self.types[var] = self._agree(expected, declared, f"value of %{var.name_hint}", value, node.span)
         found = yield self._visit(value)
-        self.types[var] = self._agree(expected, found, f"value of %{var.name_hint}", value)
+        self.types[var] = self._agree(expected, found, f"value of %{var.name_hint}", value, node.span)
         return (yield self._visit(node.body))
 
     def _if(self, node: If) -> Step[Type]:
@@ -310,7 +310,9 @@ class Inference:
         """Unify, or say that `what` must be `wanted`. Without `wanted` the type is `given`."""
         if wanted is None:
             return given
-        return self._unify(wanted, given, what, node.span or fallback)
+        # The place of a variable is its definition; the use is what is wrong.
+        span = (fallback or node.span) if isinstance(node, (Var, GlobalVar)) else (node.span or fallback)
+        return self._unify(wanted, given, what, span)
 
     def _unify(self, wanted: Type, given: Type, what: str, span: Span | None) -> Type:
         try:
