@@ -4,6 +4,7 @@ mem/vta_ram_async.v
 mem/vta_ram_beat.v
 mem/vta_ram_cols.v
 mem/vta_ram_out.v
+mem/vta_scratchpads.v
 vta_alu_lane.v
 vta_alu_mul.v
 vta_axil.v
@@ -17,6 +18,7 @@ vta_dma_walk.v
 vta_dot.v
 vta_fault.v
 vta_fetch.v
+vta_front.v
 vta_load.v
 vta_load_data.v
 vta_output.v

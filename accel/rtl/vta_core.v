@@ -1,4 +1,4 @@
-// The core: fetch, dispatcher, four queues, semaphores, four units, scratchpads, and the two sides of the AXI master.
+// The core: front with the queues, semaphores, four units, scratchpads, and the two sides of the AXI master.
 // Contract: reset clears all control state, not the scratchpads.  stop_i (a fault or an abort): nothing new starts,
 // bursts that were begun end; drained_o tells when none is left.
 `resetall
@@ -75,22 +75,19 @@ module vta_core #(
     output wire                     m_axi_rready
 );
   localparam BUS = AXI_DATA_BITS / 8;
-  localparam GROUPS = BLOCK_OUT / OUT_LANES;
   // beats of the largest scratchpad give the width of beat counts and beat addresses
   localparam INP_BEATS = INP_DEPTH * BLOCK_IN / BUS;
   localparam WGT_BEATS = WGT_DEPTH / BUS * BLOCK_IN * BLOCK_OUT;
   localparam ACC_BEATS = ACC_DEPTH * BLOCK_OUT * 4 / BUS;
   localparam PRM_BEATS = PRM_DEPTH * BLOCK_OUT * `VTA_PRM_LANE_BYTES / BUS;
+  localparam OUT_BEATS = OUT_DEPTH * BLOCK_OUT / BUS;
   localparam MAX_1 = (INP_BEATS > WGT_BEATS) ? INP_BEATS : WGT_BEATS;
   localparam MAX_2 = (ACC_BEATS > PRM_BEATS) ? ACC_BEATS : PRM_BEATS;
-  localparam MAX_BEATS = (MAX_1 > MAX_2) ? MAX_1 : MAX_2;
+  localparam MAX_3 = (MAX_2 > OUT_BEATS) ? MAX_2 : OUT_BEATS;
+  localparam MAX_BEATS = (MAX_1 > MAX_3) ? MAX_1 : MAX_3;
   localparam BEATS_W = (MAX_BEATS > 131072) ? $clog2(MAX_BEATS) + 1 : 18;
-  localparam COMPUTE_W = 256 + 32;
-  localparam DMA_W = COMPUTE_W + 3 * BEATS_W;
 
   // queues and semaphores: bit 0 LOAD, 1 COMPUTE, 2 OUTPUT, 3 STORE
-  wire [3:0] push;
-  wire [3:0] full;
   wire [3:0] head;
   wire [3:0] want;
   wire [3:0] start;
@@ -99,9 +96,7 @@ module vta_core #(
   wire [63:0] set;
   wire [127:0] done_index;
 
-  wire [255:0] dispatch_insn;
   wire [31:0] dispatch_index;
-  wire [BEATS_W-1:0] dispatch_row, dispatch_all, dispatch_first;
   wire [255:0] load_insn, compute_insn, output_insn, store_insn;
   wire [31:0] load_index, compute_index, output_index, store_index;
   wire [BEATS_W-1:0] load_row, load_all, load_first, store_row, store_all, store_first;
@@ -159,41 +154,12 @@ module vta_core #(
       .index_o(fault_index_o)
   );
 
-  // instructions
-  wire fetch_valid, fetch_ready, fetch_beat, insn_valid, insn_pop, dispatched;
+  // fetch, dispatcher, queues
+  wire fetch_valid, fetch_ready, fetch_beat, dispatched;
   wire [31:0] fetch_offset;
   wire [6:0] fetch_beats;
-  wire [255:0] insn;
 
-  vta_fetch #(
-      .AXI_DATA_BITS(AXI_DATA_BITS),
-      .BURST_BEATS  (BURST_BEATS)
-  ) u_fetch (
-      .clk_i         (clk_i),
-      .rst_ni        (rst_ni),
-      .run_i         (run_i),
-      .window_bytes_i(window_bytes_i),
-      .program_i     (program_i),
-      .count_i       (count_i),
-      .req_valid_o   (fetch_valid),
-      .req_offset_o  (fetch_offset),
-      .req_beats_o   (fetch_beats),
-      .req_ready_i   (fetch_ready),
-      .beat_i        (fetch_beat),
-      .data_i        (m_axi_rdata),
-      .error_i       (m_axi_rerror),
-      .insn_valid_o  (insn_valid),
-      .insn_o        (insn),
-      .insn_pop_i    (insn_pop),
-      .range_fault_o (fetch_range),
-      .range_index_o (fetch_range_index),
-      .error_fault_o (fetch_error),
-      .error_index_o (fetch_error_index)
-  );
-
-  wire quiet = &idle && ~|head;
-
-  vta_dispatch #(
+  vta_front #(
       .BLOCK_IN     (BLOCK_IN),
       .BLOCK_OUT    (BLOCK_OUT),
       .INP_DEPTH    (INP_DEPTH),
@@ -203,83 +169,49 @@ module vta_core #(
       .UOP_DEPTH    (UOP_DEPTH),
       .PRM_DEPTH    (PRM_DEPTH),
       .AXI_DATA_BITS(AXI_DATA_BITS),
+      .BURST_BEATS  (BURST_BEATS),
+      .QUEUE_DEPTH  (QUEUE_DEPTH),
       .BEATS_W      (BEATS_W)
-  ) u_dispatch (
-      .clk_i       (clk_i),
-      .rst_ni      (rst_ni),
-      .run_i       (run_i),
-      .count_i     (count_i),
-      .insn_valid_i(insn_valid),
-      .insn_i      (insn),
-      .insn_pop_o  (insn_pop),
-      .push_o      (push),
-      .full_i      (full),
-      .insn_o      (dispatch_insn),
-      .index_o     (dispatch_index),
-      .row_beats_o (dispatch_row),
-      .all_beats_o (dispatch_all),
-      .first_beat_o(dispatch_first),
-      .quiet_i     (quiet),
-      .done_o      (done_o),
-      .dispatched_o(dispatched),
-      .fault_o     (dispatch_fault),
-      .code_o      (dispatch_code)
-  );
-
-  vta_fifo #(
-      .WIDTH(DMA_W),
-      .DEPTH(QUEUE_DEPTH)
-  ) u_load_queue (
-      .clk_i  (clk_i),
-      .rst_ni (rst_ni),
-      .push_i (push[0]),
-      .data_i ({dispatch_first, dispatch_all, dispatch_row, dispatch_index, dispatch_insn}),
-      .full_o (full[0]),
-      .valid_o(head[0]),
-      .data_o ({load_first, load_all, load_row, load_index, load_insn}),
-      .pop_i  (start[0])
-  );
-
-  vta_fifo #(
-      .WIDTH(COMPUTE_W),
-      .DEPTH(QUEUE_DEPTH)
-  ) u_compute_queue (
-      .clk_i  (clk_i),
-      .rst_ni (rst_ni),
-      .push_i (push[1]),
-      .data_i ({dispatch_index, dispatch_insn}),
-      .full_o (full[1]),
-      .valid_o(head[1]),
-      .data_o ({compute_index, compute_insn}),
-      .pop_i  (start[1])
-  );
-
-  vta_fifo #(
-      .WIDTH(COMPUTE_W),
-      .DEPTH(QUEUE_DEPTH)
-  ) u_output_queue (
-      .clk_i  (clk_i),
-      .rst_ni (rst_ni),
-      .push_i (push[2]),
-      .data_i ({dispatch_index, dispatch_insn}),
-      .full_o (full[2]),
-      .valid_o(head[2]),
-      .data_o ({output_index, output_insn}),
-      .pop_i  (start[2])
-  );
-
-  vta_fifo #(
-      .WIDTH(DMA_W),
-      .DEPTH(QUEUE_DEPTH)
-  ) u_store_queue (
-      .clk_i  (clk_i),
-      .rst_ni (rst_ni),
-      .push_i (push[3]),
-      .data_i ({dispatch_first, dispatch_all, dispatch_row, dispatch_index, dispatch_insn}),
-      .full_o (full[3]),
-      .valid_o(head[3]),
-      .data_o ({store_first, store_all, store_row, store_index, store_insn}),
-      .pop_i  (start[3])
+  ) u_front (
+      .clk_i              (clk_i),
+      .rst_ni             (rst_ni),
+      .run_i              (run_i),
+      .window_bytes_i     (window_bytes_i),
+      .program_i          (program_i),
+      .count_i            (count_i),
+      .fetch_valid_o      (fetch_valid),
+      .fetch_offset_o     (fetch_offset),
+      .fetch_beats_o      (fetch_beats),
+      .fetch_ready_i      (fetch_ready),
+      .fetch_beat_i       (fetch_beat),
+      .rdata_i            (m_axi_rdata),
+      .rerror_i           (m_axi_rerror),
+      .head_o             (head),
+      .start_i            (start),
+      .load_insn_o        (load_insn),
+      .load_index_o       (load_index),
+      .load_row_o         (load_row),
+      .load_all_o         (load_all),
+      .load_first_o       (load_first),
+      .compute_insn_o     (compute_insn),
+      .compute_index_o    (compute_index),
+      .output_insn_o      (output_insn),
+      .output_index_o     (output_index),
+      .store_insn_o       (store_insn),
+      .store_index_o      (store_index),
+      .store_row_o        (store_row),
+      .store_all_o        (store_all),
+      .store_first_o      (store_first),
+      .idle_i             (idle),
+      .done_o             (done_o),
+      .dispatched_o       (dispatched),
+      .dispatch_fault_o   (dispatch_fault),
+      .dispatch_code_o    (dispatch_code),
+      .dispatch_index_o   (dispatch_index),
+      .fetch_range_o      (fetch_range),
+      .fetch_range_index_o(fetch_range_index),
+      .fetch_error_o      (fetch_error),
+      .fetch_error_index_o(fetch_error_index)
   );
 
   vta_sems u_sems (
@@ -521,91 +453,33 @@ module vta_core #(
 
   assign drained_o = read_idle && store_drained;
 
-  // scratchpads
-  vta_ram_beat #(
-      .BEAT_W     (AXI_DATA_BITS),
-      .ELEM_W     (BLOCK_IN * 8),
-      .DEPTH      (INP_DEPTH),
-      .BEAT_ADDR_W(BEATS_W)
-  ) u_inp (
-      .clk_i  (clk_i),
-      .we_i   (load_we[`VTA_MEM_INP]),
-      .waddr_i(load_waddr),
-      .wdata_i(load_wdata),
-      .re_i   (operand_re),
-      .raddr_i(inp_raddr),
-      .elem_o (inp)
-  );
-
-  vta_ram_beat #(
-      .BEAT_W     (AXI_DATA_BITS),
-      .ELEM_W     (BLOCK_IN * BLOCK_OUT * 8),
-      .DEPTH      (WGT_DEPTH),
-      .BEAT_ADDR_W(BEATS_W)
-  ) u_wgt (
-      .clk_i  (clk_i),
-      .we_i   (load_we[`VTA_MEM_WGT]),
-      .waddr_i(load_waddr),
-      .wdata_i(load_wdata),
-      .re_i   (operand_re),
-      .raddr_i(wgt_raddr),
-      .elem_o (wgt)
-  );
-
-  vta_ram_beat #(
-      .BEAT_W     (AXI_DATA_BITS),
-      .ELEM_W     (64),
-      .DEPTH      (UOP_DEPTH),
-      .BEAT_ADDR_W(BEATS_W)
-  ) u_uop (
-      .clk_i  (clk_i),
-      .we_i   (load_we[`VTA_MEM_UOP]),
-      .waddr_i(load_waddr),
-      .wdata_i(load_wdata),
-      .re_i   (uop_re),
-      .raddr_i(uop_raddr),
-      .elem_o (uop)
-  );
-
-  vta_ram_beat #(
-      .BEAT_W     (AXI_DATA_BITS),
-      .ELEM_W     (OUT_LANES * 128),
-      .DEPTH      (PRM_DEPTH * GROUPS),
-      .BEAT_ADDR_W(BEATS_W)
-  ) u_prm (
-      .clk_i  (clk_i),
-      .we_i   (load_we[`VTA_MEM_PRM]),
-      .waddr_i(load_waddr),
-      .wdata_i(load_wdata),
-      .re_i   (prm_re),
-      .raddr_i(prm_raddr),
-      .elem_o (prm)
-  );
-
-  vta_ram_out #(
-      .BEAT_W     (AXI_DATA_BITS),
-      .ELEM_W     (BLOCK_OUT * 8),
-      .DEPTH      (OUT_DEPTH),
-      .BEAT_ADDR_W(BEATS_W)
-  ) u_out (
-      .clk_i  (clk_i),
-      .we_i   (out_we),
-      .waddr_i(o_waddr),
-      .wdata_i(out_wdata),
-      .re_i   (out_re),
-      .raddr_i(out_raddr),
-      .beat_o (out_rdata)
-  );
-
-  vta_acc_mem #(
-      .BLOCK_OUT  (BLOCK_OUT),
-      .ACC_DEPTH  (ACC_DEPTH),
-      .ACC_BANKS  (ACC_BANKS),
-      .OUT_LANES  (OUT_LANES),
-      .BEAT_W     (AXI_DATA_BITS),
-      .BEAT_ADDR_W(BEATS_W)
-  ) u_acc (
+  vta_scratchpads #(
+      .BLOCK_IN     (BLOCK_IN),
+      .BLOCK_OUT    (BLOCK_OUT),
+      .INP_DEPTH    (INP_DEPTH),
+      .WGT_DEPTH    (WGT_DEPTH),
+      .ACC_DEPTH    (ACC_DEPTH),
+      .ACC_BANKS    (ACC_BANKS),
+      .OUT_DEPTH    (OUT_DEPTH),
+      .UOP_DEPTH    (UOP_DEPTH),
+      .PRM_DEPTH    (PRM_DEPTH),
+      .OUT_LANES    (OUT_LANES),
+      .AXI_DATA_BITS(AXI_DATA_BITS),
+      .BEATS_W      (BEATS_W)
+  ) u_scratchpads (
       .clk_i        (clk_i),
+      .load_we_i    (load_we),
+      .load_expand_i(load_expand),
+      .load_waddr_i (load_waddr),
+      .load_wdata_i (load_wdata),
+      .uop_re_i     (uop_re),
+      .uop_raddr_i  (uop_raddr),
+      .uop_o        (uop),
+      .operand_re_i (operand_re),
+      .inp_raddr_i  (inp_raddr),
+      .inp_o        (inp),
+      .wgt_raddr_i  (wgt_raddr),
+      .wgt_o        (wgt),
       .c_re_i       (c_re),
       .c_raddr_i    (c_raddr),
       .c_rdata_o    (c_rdata),
@@ -616,13 +490,17 @@ module vta_core #(
       .o_raddr_i    (o_raddr),
       .o_rgroup_i   (o_rgroup),
       .o_rdata_o    (o_rdata),
-      .o_we_i       (o_we),
+      .prm_re_i     (prm_re),
+      .prm_raddr_i  (prm_raddr),
+      .prm_o        (prm),
       .o_waddr_i    (o_waddr),
+      .out_we_i     (out_we),
+      .out_wdata_i  (out_wdata),
+      .o_we_i       (o_we),
       .o_wdata_i    (o_wdata),
-      .l_we_i       (load_we[`VTA_MEM_ACC]),
-      .l_expand_i   (load_expand),
-      .l_waddr_i    (load_waddr),
-      .l_wdata_i    (load_wdata),
+      .out_re_i     (out_re),
+      .out_raddr_i  (out_raddr),
+      .out_rdata_o  (out_rdata),
       .clash_read_o (clash_read),
       .clash_write_o(clash_write)
   );
@@ -657,8 +535,6 @@ module vta_core #(
       .amount_i({8'd1, {3{BUS[7:0]}}, {14{8'd1}}}),
       .value_o(counters_o)
   );
-
-  wire unused = &{1'b0, load_we};
 endmodule
 
 `resetall

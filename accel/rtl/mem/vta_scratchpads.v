@@ -1,0 +1,177 @@
+// The six scratchpads: micro-ops, inputs, weights, accumulators, parameters, outputs.
+// Contract: each has the users that its ports name; LOAD writes all but OUT in bus beats.
+// Latency: read data are valid after the edge that samples the read; all but the accumulator's hold until the next one.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "vta_isa.vh"
+
+module vta_scratchpads #(
+    // Sizes of the configuration
+    parameter BLOCK_IN      = 4,
+    parameter BLOCK_OUT     = 4,
+    parameter INP_DEPTH     = 1024,
+    parameter WGT_DEPTH     = 1024,
+    parameter ACC_DEPTH     = 1024,
+    parameter ACC_BANKS     = 4,
+    parameter OUT_DEPTH     = 1024,
+    parameter UOP_DEPTH     = 512,
+    parameter PRM_DEPTH     = 64,
+    parameter OUT_LANES     = 2,
+    parameter AXI_DATA_BITS = 64,
+    // Width of beat addresses
+    parameter BEATS_W       = 20
+) (
+    input  wire                            clk_i,
+    // LOAD: beat write; we_i has a bit for each scratchpad number
+    input  wire                     [15:0] load_we_i,
+    input  wire                            load_expand_i,
+    input  wire              [BEATS_W-1:0] load_waddr_i,
+    input  wire        [AXI_DATA_BITS-1:0] load_wdata_i,
+    // COMPUTE
+    input  wire                            uop_re_i,
+    input  wire                     [15:0] uop_raddr_i,
+    output wire                     [63:0] uop_o,
+    input  wire                            operand_re_i,
+    input  wire                     [15:0] inp_raddr_i,
+    output wire           [BLOCK_IN*8-1:0] inp_o,
+    input  wire                     [15:0] wgt_raddr_i,
+    output wire [BLOCK_IN*BLOCK_OUT*8-1:0] wgt_o,
+    input  wire                            c_re_i,
+    input  wire                     [15:0] c_raddr_i,
+    output wire         [BLOCK_OUT*32-1:0] c_rdata_o,
+    input  wire                            c_we_i,
+    input  wire                     [15:0] c_waddr_i,
+    input  wire         [BLOCK_OUT*32-1:0] c_wdata_i,
+    // OUTPUT
+    input  wire                            o_re_i,
+    input  wire                     [15:0] o_raddr_i,
+    input  wire                      [5:0] o_rgroup_i,
+    output wire         [OUT_LANES*32-1:0] o_rdata_o,
+    input  wire                            prm_re_i,
+    input  wire                     [15:0] prm_raddr_i,
+    output wire        [OUT_LANES*128-1:0] prm_o,
+    input  wire                     [15:0] o_waddr_i,
+    input  wire                            out_we_i,
+    input  wire          [BLOCK_OUT*8-1:0] out_wdata_i,
+    input  wire                            o_we_i,
+    input  wire         [BLOCK_OUT*32-1:0] o_wdata_i,
+    // STORE
+    input  wire                            out_re_i,
+    input  wire              [BEATS_W-1:0] out_raddr_i,
+    output wire        [AXI_DATA_BITS-1:0] out_rdata_o,
+    // accumulator users that met in a bank
+    output wire                            clash_read_o,
+    output wire                      [2:0] clash_write_o
+);
+  localparam GROUPS = BLOCK_OUT / OUT_LANES;
+
+  vta_ram_beat #(
+      .BEAT_W     (AXI_DATA_BITS),
+      .ELEM_W     (BLOCK_IN * 8),
+      .DEPTH      (INP_DEPTH),
+      .BEAT_ADDR_W(BEATS_W)
+  ) u_inp (
+      .clk_i  (clk_i),
+      .we_i   (load_we_i[`VTA_MEM_INP]),
+      .waddr_i(load_waddr_i),
+      .wdata_i(load_wdata_i),
+      .re_i   (operand_re_i),
+      .raddr_i(inp_raddr_i),
+      .elem_o (inp_o)
+  );
+
+  vta_ram_beat #(
+      .BEAT_W     (AXI_DATA_BITS),
+      .ELEM_W     (BLOCK_IN * BLOCK_OUT * 8),
+      .DEPTH      (WGT_DEPTH),
+      .BEAT_ADDR_W(BEATS_W)
+  ) u_wgt (
+      .clk_i  (clk_i),
+      .we_i   (load_we_i[`VTA_MEM_WGT]),
+      .waddr_i(load_waddr_i),
+      .wdata_i(load_wdata_i),
+      .re_i   (operand_re_i),
+      .raddr_i(wgt_raddr_i),
+      .elem_o (wgt_o)
+  );
+
+  vta_ram_beat #(
+      .BEAT_W     (AXI_DATA_BITS),
+      .ELEM_W     (64),
+      .DEPTH      (UOP_DEPTH),
+      .BEAT_ADDR_W(BEATS_W)
+  ) u_uop (
+      .clk_i  (clk_i),
+      .we_i   (load_we_i[`VTA_MEM_UOP]),
+      .waddr_i(load_waddr_i),
+      .wdata_i(load_wdata_i),
+      .re_i   (uop_re_i),
+      .raddr_i(uop_raddr_i),
+      .elem_o (uop_o)
+  );
+
+  vta_ram_beat #(
+      .BEAT_W     (AXI_DATA_BITS),
+      .ELEM_W     (OUT_LANES * 128),
+      .DEPTH      (PRM_DEPTH * GROUPS),
+      .BEAT_ADDR_W(BEATS_W)
+  ) u_prm (
+      .clk_i  (clk_i),
+      .we_i   (load_we_i[`VTA_MEM_PRM]),
+      .waddr_i(load_waddr_i),
+      .wdata_i(load_wdata_i),
+      .re_i   (prm_re_i),
+      .raddr_i(prm_raddr_i),
+      .elem_o (prm_o)
+  );
+
+  vta_ram_out #(
+      .BEAT_W     (AXI_DATA_BITS),
+      .ELEM_W     (BLOCK_OUT * 8),
+      .DEPTH      (OUT_DEPTH),
+      .BEAT_ADDR_W(BEATS_W)
+  ) u_out (
+      .clk_i  (clk_i),
+      .we_i   (out_we_i),
+      .waddr_i(o_waddr_i),
+      .wdata_i(out_wdata_i),
+      .re_i   (out_re_i),
+      .raddr_i(out_raddr_i),
+      .beat_o (out_rdata_o)
+  );
+
+  vta_acc_mem #(
+      .BLOCK_OUT  (BLOCK_OUT),
+      .ACC_DEPTH  (ACC_DEPTH),
+      .ACC_BANKS  (ACC_BANKS),
+      .OUT_LANES  (OUT_LANES),
+      .BEAT_W     (AXI_DATA_BITS),
+      .BEAT_ADDR_W(BEATS_W)
+  ) u_acc (
+      .clk_i        (clk_i),
+      .c_re_i       (c_re_i),
+      .c_raddr_i    (c_raddr_i),
+      .c_rdata_o    (c_rdata_o),
+      .c_we_i       (c_we_i),
+      .c_waddr_i    (c_waddr_i),
+      .c_wdata_i    (c_wdata_i),
+      .o_re_i       (o_re_i),
+      .o_raddr_i    (o_raddr_i),
+      .o_rgroup_i   (o_rgroup_i),
+      .o_rdata_o    (o_rdata_o),
+      .o_we_i       (o_we_i),
+      .o_waddr_i    (o_waddr_i),
+      .o_wdata_i    (o_wdata_i),
+      .l_we_i       (load_we_i[`VTA_MEM_ACC]),
+      .l_expand_i   (load_expand_i),
+      .l_waddr_i    (load_waddr_i),
+      .l_wdata_i    (load_wdata_i),
+      .clash_read_o (clash_read_o),
+      .clash_write_o(clash_write_o)
+  );
+
+  wire unused = &{1'b0, load_we_i};
+endmodule
+
+`resetall

@@ -1,0 +1,200 @@
+// The front: fetch, dispatcher, and the queues of the four units.
+// Contract: see vta_fetch and vta_dispatch; a transfer's record also holds its beats a row, in all, and its first beat.
+// Latency: last beat of an instruction to the head of its queue 3 edges.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module vta_front #(
+    // Sizes of the configuration
+    parameter BLOCK_IN      = 4,
+    parameter BLOCK_OUT     = 4,
+    parameter INP_DEPTH     = 1024,
+    parameter WGT_DEPTH     = 1024,
+    parameter ACC_DEPTH     = 1024,
+    parameter OUT_DEPTH     = 1024,
+    parameter UOP_DEPTH     = 512,
+    parameter PRM_DEPTH     = 64,
+    parameter AXI_DATA_BITS = 64,
+    parameter BURST_BEATS   = 64,
+    parameter QUEUE_DEPTH   = 8,
+    // Width of beat counts
+    parameter BEATS_W       = 20
+) (
+    input  wire                     clk_i,
+    input  wire                     rst_ni,
+    // control
+    input  wire                     run_i,
+    input  wire              [31:0] window_bytes_i,
+    input  wire              [31:0] program_i,
+    input  wire              [31:0] count_i,
+    // reads
+    output wire                     fetch_valid_o,
+    output wire              [31:0] fetch_offset_o,
+    output wire               [6:0] fetch_beats_o,
+    input  wire                     fetch_ready_i,
+    input  wire                     fetch_beat_i,
+    input  wire [AXI_DATA_BITS-1:0] rdata_i,
+    input  wire                     rerror_i,
+    // heads of the queues (bit 0 LOAD, 1 COMPUTE, 2 OUTPUT, 3 STORE); start_i pops them
+    output wire               [3:0] head_o,
+    input  wire               [3:0] start_i,
+    output wire             [255:0] load_insn_o,
+    output wire              [31:0] load_index_o,
+    output wire       [BEATS_W-1:0] load_row_o,
+    output wire       [BEATS_W-1:0] load_all_o,
+    output wire       [BEATS_W-1:0] load_first_o,
+    output wire             [255:0] compute_insn_o,
+    output wire              [31:0] compute_index_o,
+    output wire             [255:0] output_insn_o,
+    output wire              [31:0] output_index_o,
+    output wire             [255:0] store_insn_o,
+    output wire              [31:0] store_index_o,
+    output wire       [BEATS_W-1:0] store_row_o,
+    output wire       [BEATS_W-1:0] store_all_o,
+    output wire       [BEATS_W-1:0] store_first_o,
+    // end of the program
+    input  wire               [3:0] idle_i,
+    output wire                     done_o,
+    output wire                     dispatched_o,
+    // faults
+    output wire                     dispatch_fault_o,
+    output wire               [7:0] dispatch_code_o,
+    output wire              [31:0] dispatch_index_o,
+    output wire                     fetch_range_o,
+    output wire              [31:0] fetch_range_index_o,
+    output wire                     fetch_error_o,
+    output wire              [31:0] fetch_error_index_o
+);
+  localparam COMPUTE_W = 256 + 32;
+  localparam DMA_W = COMPUTE_W + 3 * BEATS_W;
+
+  wire insn_valid;
+  wire insn_pop;
+  wire [255:0] insn;
+  wire [3:0] push;
+  wire [3:0] full;
+  wire [255:0] dispatch_insn;
+  wire [BEATS_W-1:0] dispatch_row;
+  wire [BEATS_W-1:0] dispatch_all;
+  wire [BEATS_W-1:0] dispatch_first;
+
+  vta_fetch #(
+      .AXI_DATA_BITS(AXI_DATA_BITS),
+      .BURST_BEATS  (BURST_BEATS)
+  ) u_fetch (
+      .clk_i         (clk_i),
+      .rst_ni        (rst_ni),
+      .run_i         (run_i),
+      .window_bytes_i(window_bytes_i),
+      .program_i     (program_i),
+      .count_i       (count_i),
+      .req_valid_o   (fetch_valid_o),
+      .req_offset_o  (fetch_offset_o),
+      .req_beats_o   (fetch_beats_o),
+      .req_ready_i   (fetch_ready_i),
+      .beat_i        (fetch_beat_i),
+      .data_i        (rdata_i),
+      .error_i       (rerror_i),
+      .insn_valid_o  (insn_valid),
+      .insn_o        (insn),
+      .insn_pop_i    (insn_pop),
+      .range_fault_o (fetch_range_o),
+      .range_index_o (fetch_range_index_o),
+      .error_fault_o (fetch_error_o),
+      .error_index_o (fetch_error_index_o)
+  );
+
+  wire quiet = &idle_i && ~|head_o;
+
+  vta_dispatch #(
+      .BLOCK_IN     (BLOCK_IN),
+      .BLOCK_OUT    (BLOCK_OUT),
+      .INP_DEPTH    (INP_DEPTH),
+      .WGT_DEPTH    (WGT_DEPTH),
+      .ACC_DEPTH    (ACC_DEPTH),
+      .OUT_DEPTH    (OUT_DEPTH),
+      .UOP_DEPTH    (UOP_DEPTH),
+      .PRM_DEPTH    (PRM_DEPTH),
+      .AXI_DATA_BITS(AXI_DATA_BITS),
+      .BEATS_W      (BEATS_W)
+  ) u_dispatch (
+      .clk_i       (clk_i),
+      .rst_ni      (rst_ni),
+      .run_i       (run_i),
+      .count_i     (count_i),
+      .insn_valid_i(insn_valid),
+      .insn_i      (insn),
+      .insn_pop_o  (insn_pop),
+      .push_o      (push),
+      .full_i      (full),
+      .insn_o      (dispatch_insn),
+      .index_o     (dispatch_index_o),
+      .row_beats_o (dispatch_row),
+      .all_beats_o (dispatch_all),
+      .first_beat_o(dispatch_first),
+      .quiet_i     (quiet),
+      .done_o      (done_o),
+      .dispatched_o(dispatched_o),
+      .fault_o     (dispatch_fault_o),
+      .code_o      (dispatch_code_o)
+  );
+
+  vta_fifo #(
+      .WIDTH(DMA_W),
+      .DEPTH(QUEUE_DEPTH)
+  ) u_load_queue (
+      .clk_i  (clk_i),
+      .rst_ni (rst_ni),
+      .push_i (push[0]),
+      .data_i ({dispatch_first, dispatch_all, dispatch_row, dispatch_index_o, dispatch_insn}),
+      .full_o (full[0]),
+      .valid_o(head_o[0]),
+      .data_o ({load_first_o, load_all_o, load_row_o, load_index_o, load_insn_o}),
+      .pop_i  (start_i[0])
+  );
+
+  vta_fifo #(
+      .WIDTH(COMPUTE_W),
+      .DEPTH(QUEUE_DEPTH)
+  ) u_compute_queue (
+      .clk_i  (clk_i),
+      .rst_ni (rst_ni),
+      .push_i (push[1]),
+      .data_i ({dispatch_index_o, dispatch_insn}),
+      .full_o (full[1]),
+      .valid_o(head_o[1]),
+      .data_o ({compute_index_o, compute_insn_o}),
+      .pop_i  (start_i[1])
+  );
+
+  vta_fifo #(
+      .WIDTH(COMPUTE_W),
+      .DEPTH(QUEUE_DEPTH)
+  ) u_output_queue (
+      .clk_i  (clk_i),
+      .rst_ni (rst_ni),
+      .push_i (push[2]),
+      .data_i ({dispatch_index_o, dispatch_insn}),
+      .full_o (full[2]),
+      .valid_o(head_o[2]),
+      .data_o ({output_index_o, output_insn_o}),
+      .pop_i  (start_i[2])
+  );
+
+  vta_fifo #(
+      .WIDTH(DMA_W),
+      .DEPTH(QUEUE_DEPTH)
+  ) u_store_queue (
+      .clk_i  (clk_i),
+      .rst_ni (rst_ni),
+      .push_i (push[3]),
+      .data_i ({dispatch_first, dispatch_all, dispatch_row, dispatch_index_o, dispatch_insn}),
+      .full_o (full[3]),
+      .valid_o(head_o[3]),
+      .data_o ({store_first_o, store_all_o, store_row_o, store_index_o, store_insn_o}),
+      .pop_i  (start_i[3])
+  );
+endmodule
+
+`resetall
