@@ -1,0 +1,111 @@
+"""Layouts: packing is undone by unpacking, padding is zero, records hold the numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accel.isa.config import AccelConfig, load_config
+from accel.isa.program import TensorLayout, TensorSlot
+from accel.isa.records import decode_prm
+from accel.isa.spec import Rounding
+from accel.isa.tensors import pack_tensor
+from relay_hw.errors import TensorizeError
+from tensorize.kernel import AddStage, Requantize
+from tensorize.layout import (
+    add_record,
+    image_bytes,
+    image_of,
+    pack_activation,
+    pack_weights,
+    requantize_records,
+    unpack_activation,
+    unpack_weights,
+)
+
+NAMES = st.sampled_from(("default", "tiny", "ecp5", "wide"))
+SHAPES = st.one_of(
+    st.tuples(st.just(1), st.integers(1, 70)),
+    st.tuples(st.just(1), st.integers(1, 70), st.integers(1, 5), st.integers(1, 5)),
+)
+
+
+def random_int8(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
+
+
+@given(name=NAMES, shape=SHAPES, seed=st.integers(0, 1000))
+def test_activations_come_back(name: str, shape: tuple[int, ...], seed: int) -> None:
+    config, x = load_config(name), random_int8(shape, seed)
+    packed = pack_activation(x, config)
+    assert packed.dtype == np.int8 and packed.ndim == 1
+    assert packed.size == image_bytes(image_of(shape), config) and packed.size % config.granule_bytes == 0
+    assert np.array_equal(unpack_activation(packed, shape, config), x)
+    assert np.array_equal(unpack_activation(packed.view(np.uint8), shape, config), x)
+    assert np.count_nonzero(packed) == np.count_nonzero(x)
+
+
+@given(name=NAMES, channels=st.integers(1, 40), size=st.tuples(st.integers(1, 5), st.integers(1, 5)))
+def test_activations_lie_as_the_program_says(name: str, channels: int, size: tuple[int, int]) -> None:
+    """The program's own tensor layout and this one are the same bytes."""
+    config, x = load_config(name), random_int8((1, channels, *size), channels)
+    slot = TensorSlot("x", "input", 0, (1, *size, channels), "int8", TensorLayout.NHWC)
+    assert np.array_equal(pack_tensor(config, slot, x.transpose(0, 2, 3, 1)), pack_activation(x, config).view(np.uint8))
+
+
+@given(name=NAMES, shape=st.tuples(*(st.integers(1, n) for n in (40, 3, 3, 40))), seed=st.integers(0, 1000))
+def test_weights_come_back(name: str, shape: tuple[int, ...], seed: int) -> None:
+    config, weights = load_config(name), random_int8(shape, seed)
+    tiles = pack_weights(weights, config)
+    assert tiles.shape[-2:] == (config.block_out, config.block_in)
+    assert np.array_equal(unpack_weights(tiles, shape, config), weights)
+    assert np.count_nonzero(tiles) == np.count_nonzero(weights)
+
+
+def test_weight_tiles_by_hand() -> None:
+    """Tile [o][y][x][i] holds [block_out][block_in]."""
+    config, weights = load_config("tiny"), random_int8((9, 2, 3, 6), 0)
+    tiles = pack_weights(weights, config)
+    assert tiles.shape == (3, 2, 3, 2, 4, 4)
+    assert tiles[1, 1, 2, 0, 3, 2] == weights[7, 1, 2, 2]
+    assert tiles[2, 0, 1, 1, 0, 1] == weights[8, 0, 1, 5]
+    assert not tiles[2, :, :, :, 1:].any() and not tiles[:, :, :, 1, :, 2:].any()
+
+
+@pytest.mark.parametrize("name", ["default", "tiny", "ecp5", "wide"])
+def test_records(name: str) -> None:
+    config = load_config(name)
+    most = (1 << config.multiplier_bits) - 1
+    numbers = np.array([[-(1 << 31), (1 << 31) - 1, 5], [most, 0, 7], [62, 0, 31]], np.int64)
+    stage = Requantize(*numbers, 0, Rounding.FLOOR, -128, 127)
+    blocks = -(-32 // config.block_out)
+    fields = decode_prm(np.frombuffer(requantize_records(stage, blocks, config), np.uint8))
+    assert fields["bias"].size == blocks * config.block_out
+    for row, field in enumerate(("bias", "multiplier", "shift")):
+        assert fields[field][:3].tolist() == numbers[row].tolist()
+        assert not fields[field][3:].any()
+
+
+def test_add_record(config: AccelConfig) -> None:
+    stage = AddStage(3, 4, 5, -6, 7, 0, Rounding.HALF_UP, -128, 127)
+    fields = decode_prm(np.frombuffer(add_record(stage, config), np.uint8))
+    assert {name: set(values.tolist()) for name, values in fields.items()} == {
+        "multiplier": {3},
+        "bias": {4},
+        "shift": {5},
+        "y_zero": {-6},
+        "r_zero": {7},
+    }
+    assert fields["bias"].size == config.block_out
+
+
+def test_refusals() -> None:
+    config = load_config("default")
+    with pytest.raises(TensorizeError, match=r"activation must be int8, not uint8"):
+        pack_activation(np.zeros((1, 3), np.uint8), config)
+    with pytest.raises(TensorizeError, match=r"activation shape must be \(1, C, H, W\) or \(1, C\), not \(2, 3\)"):
+        pack_activation(np.zeros((2, 3), np.int8), config)
+    with pytest.raises(TensorizeError, match=r"packed activation must be 16 bytes, not 15"):
+        unpack_activation(np.zeros(15, np.int8), (1, 3), config)
