@@ -270,11 +270,18 @@ class FixedPointMultiplyAttrs(Attrs):
     shift: int
 
 
-def fixed_point_multiply_value(x: Array, multiplier: AnyValue, shift: AnyValue) -> Array:
-    """round(x * multiplier * 2**(shift - 31)) with ties up, in int64; `shift` may be negative."""
-    left, right = np.maximum(shift, 0), np.maximum(-np.asarray(shift), 0)
-    total = 31 + right
-    return ((x.astype(np.int64) << left) * np.asarray(multiplier, np.int64) + (np.int64(1) << (total - 1))) >> total
+def fixed_point_multiply_value(x: Array, multiplier: AnyValue, shift: AnyValue, away: bool = False) -> Array:
+    """x * multiplier * 2**(shift - 31) to the nearest integer in int64; ties go up, or away from zero.
+
+    |x| is below 2**32 and multiplier at most 2**31, so that their product and half a unit fit.
+    """
+    left = np.maximum(np.asarray(shift, np.int64) - 31, 0)
+    right = np.maximum(31 - np.asarray(shift, np.int64), 0)
+    product = (x.astype(np.int64) << left) * np.asarray(multiplier, np.int64)
+    # A product shifted by 63 or more is less than half a unit.
+    near = np.clip(right, 1, 62)
+    scaled = (product + (np.int64(1) << (near - 1)) - (product < 0) * np.int64(away)) >> near
+    return np.where(right == 0, product, np.where(right > 62, 0, scaled))
 
 
 FIXED_POINT_MULTIPLY = make_op(

@@ -199,12 +199,6 @@ def fixed_point(scale: Array) -> tuple[Array, Array]:
     return np.where(full, 2**30, multiplier), exponent.astype(np.int64) + full
 
 
-def _nearest_away(x: Array, multiplier: Array, shift: Array) -> Array:
-    total = 31 - shift
-    product = x.astype(np.int64) * multiplier
-    return (product + (np.int64(1) << (total - 1)) - (product < 0)) >> total
-
-
 def requantize_value(
     q: Array, scales: tuple[AnyValue, AnyValue], zeros: tuple[AnyValue, AnyValue], attrs: RequantizeAttrs
 ) -> Array:
@@ -219,8 +213,7 @@ def requantize_value(
         scaled = shifted
     else:
         multiplier, shift = fixed_point(ratio)
-        rescale = _nearest_away if attrs.rounding == "TONEAREST" else fixed_point_multiply_value
-        scaled = rescale(shifted, multiplier, shift)
+        scaled = fixed_point_multiply_value(shifted, multiplier, shift, attrs.rounding == "TONEAREST")
     return saturate(scaled + np.asarray(zeros[1]).reshape(()), attrs.out_dtype or "int8")
 
 
