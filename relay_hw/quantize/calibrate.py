@@ -69,6 +69,8 @@ def check_data(
 def _check_input(param: Var, data: Mapping[str, Array]) -> Array:
     """The samples of one input as [batches, *shape of the input]."""
     name, ty = param.name_hint, param.tensor_type
+    if not all(isinstance(size, int) for size in ty.shape):
+        raise QuantizeError(f"input {name} must have a known shape to be calibrated, not {ty.shape}")
     if name not in data:
         given = ", ".join(sorted(data)) or "nothing"
         raise QuantizeError(f"calibration data must hold input {name}, not only {given}")

@@ -155,7 +155,10 @@ def _layer_name(unit: Call, operator: str) -> str:
         span = (anchors or spans or [unit.span])[0]
     else:
         span = unit.span
-    return str(span) if span is not None else operator
+    if span is None:
+        return operator
+    # A conversion stands beside the layer that it converts for: the plain name is that layer's.
+    return f"{operator.removeprefix('qnn.')} {span}" if operator in ("qnn.quantize", "qnn.dequantize") else str(span)
 
 
 def _unique(name: str, taken: set[str]) -> str:

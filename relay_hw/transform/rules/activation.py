@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from relay_hw.ir.expr import Call, Expr
-from relay_hw.transform.graph import is_float, is_op, make, op_name, remake, scalar_value
+from relay_hw.ir.expr import Call, Expr, Tuple
+from relay_hw.transform.graph import is_float, is_op, make, op_name, remake, scalar_value, typed
 from relay_hw.transform.rewrite_rules import Rule, Uses
 from relay_hw.transform.rules.shape import RESHAPES
 
@@ -64,7 +64,7 @@ def _leaky_as_relu(call: Call, uses: Uses) -> Expr | None:
 
 
 def _swap(call: Call, uses: Uses) -> Expr | None:
-    """An activation after a max pooling or a reshape goes before it, next to the layer that computes the values.
+    """An activation after a max pooling, a reshape or a concatenation goes before it, next to the layer.
 
     Max pooling commutes with every function that never falls, as long as its padding (the smallest number) is not
     what a window consists of.
@@ -72,6 +72,9 @@ def _swap(call: Call, uses: Uses) -> Expr | None:
     inner = call.args[0]
     if not isinstance(inner, Call) or not uses.is_single(inner):
         return None
+    if is_op(inner, "concatenate") and isinstance(inner.args[0], Tuple):
+        parts = [remake(call, (part,)) for part in inner.args[0].fields]
+        return remake(inner, (typed(Tuple(parts), inner.args[0].checked_type),))
     if not is_op(inner, "nn.max_pool2d", "transpose", *RESHAPES):
         return None
     if is_op(inner, "nn.max_pool2d") and not _windows_hold_data(inner):

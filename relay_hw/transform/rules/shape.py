@@ -20,6 +20,12 @@ def _reshape_twice(call: Call, uses: Uses) -> Expr | None:
     return make("reshape", (inner.args[0],), newshape=shape, span=call.span)
 
 
+def _as_reshape(call: Call, uses: Uses) -> Expr | None:
+    """One name for what only changes the shape, so that patterns need to know one."""
+    shape = shape_of(call)
+    return None if shape is None or 0 in shape else make("reshape", (call.args[0],), newshape=shape, span=call.span)
+
+
 def _axes(call: Call, rank: int) -> Sequence[int]:
     return tuple(axis % rank for axis in call.attrs.axes) if call.attrs.axes else tuple(reversed(range(rank)))
 
@@ -45,6 +51,7 @@ def _transpose_of_vector(call: Call, uses: Uses) -> Expr | None:
 
 
 SHAPE_RULES = (
+    Rule("squeeze-as-reshape", ("squeeze", "expand_dims"), _as_reshape),
     Rule("reshape-of-reshape", RESHAPES, _reshape_twice),
     Rule("transpose-of-transpose", ("transpose",), _transpose_twice),
     Rule("transpose-as-reshape", ("transpose",), _transpose_of_vector),

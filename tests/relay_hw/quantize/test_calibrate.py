@@ -10,7 +10,7 @@ from relay_hw.analysis import infer_type
 from relay_hw.errors import QuantizeError
 from relay_hw.ir.expr import Function, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
-from relay_hw.ir.types import TensorType
+from relay_hw.ir.types import ANY, TensorType
 from relay_hw.quantize import find_strategy, quantize
 from relay_hw.quantize.calibrate import calibrate
 
@@ -75,6 +75,13 @@ def test_data_that_does_not_fit_is_refused(change, sentence):
 def test_an_odd_number_of_samples_does_not_fit_batch_two():
     with pytest.raises(QuantizeError, match="input a must hold a multiple of 2 samples, at least one, not 3"):
         quantize(_module(2), calibration=_data(3))
+
+
+def test_an_unknown_shape_is_refused():
+    x = Var("x", TensorType((ANY, 4)))
+    mod = IRModule.from_expr(Function([x], op.nn.relu(x)))
+    with pytest.raises(QuantizeError, match=r"input x must have a known shape to be calibrated, not \(\?, 4\)"):
+        quantize(mod, calibration={"x": np.zeros((1, 4), "float32")})
 
 
 def test_integers_are_taken_as_numbers():

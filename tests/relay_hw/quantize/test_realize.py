@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relay_hw import op
+from relay_hw.errors import UnsupportedError
 from relay_hw.interp import Interpreter, evaluate
-from relay_hw.ir.expr import Call, Constant, Function, Op, Tuple, Var
+from relay_hw.ir.expr import Call, Constant, Function, If, Let, Op, Tuple, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.ir.visit import post_order
 from relay_hw.quantize import Strategy, quantize, realize_module, strategy_names
+from relay_hw.quantize.plan import make_plan
 from relay_hw.quantize.report import layer_noise
 from tests.relay_hw.quantize.naive import Layer, Naive, build
 from tests.relay_hw.random_cnn import random_cnn, random_input
@@ -229,6 +231,22 @@ def test_channels_last_and_several_outputs():
     found = evaluate(mod, [sample])
     np.testing.assert_allclose(found[0], wanted[0], atol=0.12)
     np.testing.assert_array_equal(found[1], sample)
+
+
+def test_named_values_are_read_through():
+    a, b = Var("a"), Var("b")
+    body = Let(a, op.nn.conv2d(X, W), Let(b, op.nn.relu(a), b))
+    mod, _ = _quantize(body, X)
+    assert _operators(mod) == ["qnn.quantize", "nn.conv2d", "accel.requantize", "qnn.dequantize"]
+
+
+def test_control_flow_is_refused():
+    body = If(op.const(np.bool_(True)), X, X)
+    condition = Var("c", TensorType((), "bool"))
+    assert _operators(_quantize(body, X)[0]) == []
+    body = If(condition, op.nn.relu(X), X)
+    with pytest.raises(UnsupportedError, match="main must be a graph of operator calls and tuples, not contain If"):
+        make_plan(body)
 
 
 def test_types_and_inputs_stay():

@@ -90,6 +90,7 @@ def test_what_only_looks_like_nothing_stays():
 
 def test_reshapes_join():
     _check(op.reshape(op.reshape(X, (4, 36)), (2, 72)), "reshape")
+    _check(op.squeeze(op.nn.global_avg_pool2d(X), (2, 3)), "nn.global_avg_pool2d", "reshape")
     _check(op.nn.batch_flatten(op.reshape(X, (2, 2, 36))), "reshape")
     _check(op.expand_dims(op.expand_dims(op.reshape(X, (144,)), 0), 0), "reshape")
     _check(op.transpose(op.reshape(X, (1, 4, 1, 36)), (2, 1, 3, 0)), "reshape")
@@ -149,6 +150,8 @@ def test_activations_move_to_their_layer():
     _check(op.nn.relu(op.nn.max_pool2d(op.nn.conv2d(X, W), (2, 2), (2, 2))), "nn.conv2d", "nn.relu", "nn.max_pool2d")
     _check(op.nn.relu(op.nn.max_pool2d(X, (2, 2), padding=(1, 1))), "nn.relu", "nn.max_pool2d")
     _check(op.clip(op.reshape(X, (1, -1)), 0.0, 6.0), "clip", "reshape")
+    both = op.concatenate([op.nn.conv2d(X, W, padding=(1, 1)), X], 1)
+    _check(op.nn.relu(both), "nn.conv2d", "nn.relu", "nn.relu", "concatenate")
     _check(op.nn.relu(op.nn.avg_pool2d(X, (2, 2))), "nn.avg_pool2d", "nn.relu")
     pooled = op.nn.max_pool2d(X, (2, 2))
     _check(op.add(op.nn.relu(pooled), pooled), "nn.max_pool2d", "nn.relu", "add")
