@@ -116,10 +116,11 @@ def _config(args: Namespace, artifact: Any) -> Any:
     return load_config(args.config) if args.config else artifact.config
 
 
-def _options(args: Namespace, console: Console) -> Any:
+def _options(args: Namespace, console: Console, timing_only: bool = False) -> Any:
     from relay_hw.runtime.devices import DeviceOptions
 
-    return DeviceOptions(memory=args.memory, waves=getattr(args, "waves", None), progress=console.note)
+    waves = getattr(args, "waves", None)
+    return DeviceOptions(args.memory, waves, console.note, timing_only)
 
 
 def profile_command(args: Namespace, console: Console) -> int:
@@ -131,7 +132,8 @@ def profile_command(args: Namespace, console: Console) -> int:
 
     artifact = load_artifact(args.build)
     console.step(f"opening the {args.device} device")
-    device = open_device(args.device, _config(args, artifact), _options(args, console))
+    options = _options(args, console, timing_only=True)
+    device = open_device(args.device, _config(args, artifact), options)
     try:
         report = profile(artifact, device, args.device, args.memory, console.step)
     finally:

@@ -13,7 +13,8 @@ import sys
 import threading
 import traceback
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -42,10 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit status; never raises for what a user can do wrong."""
     given = list(sys.argv[1:] if argv is None else argv)
     console = Console(as_json="--json" in given)
-    _die_as_exception()
     try:
         args = _parser().parse_args(given)
-        with console.progress():
+        with _termination_as_interrupt(), console.progress():
             return _command(args.run)(args, console)
     except (RelayHwError, AccelError) as error:
         return _fail(console, str(error))
@@ -79,15 +79,21 @@ def _broken_pipe() -> int:
     return 0
 
 
-def _die_as_exception() -> None:
+@contextmanager
+def _termination_as_interrupt() -> Iterator[None]:
     """A terminated command cleans up like an interrupted one."""
     if threading.current_thread() is not threading.main_thread():
+        yield
         return
 
     def stop(_signal: int, _frame: Any) -> NoReturn:
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, stop)
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _command(name: str) -> Callable[[Namespace, Console], int]:

@@ -23,11 +23,15 @@ TIMED = ("cycle", "rtl")
 
 @dataclass(frozen=True, slots=True)
 class DeviceOptions:
-    """`waves`: file for signals (rtl only); `memory`: name of a memory model; `progress` gets lines on long steps."""
+    """`waves`: file for signals (rtl only); `memory`: name of a memory model; `progress` gets lines on long steps.
+
+    `timing_only`: the cycle device need not compute data.
+    """
 
     memory: str = "standard"
     waves: Path | None = None
     progress: Callable[[str], None] | None = None
+    timing_only: bool = False
 
 
 def open_device(name: str, config: AccelConfig, options: DeviceOptions | None = None) -> Device:
@@ -43,7 +47,7 @@ def open_device(name: str, config: AccelConfig, options: DeviceOptions | None = 
         case "cycle":
             from accel.sim.cycle import CycleDevice
 
-            return CycleDevice(config, memory_model(opts.memory))
+            return CycleDevice(config, memory_model(opts.memory), data=not opts.timing_only)
         case "rtl":
             return _open_rtl(config, opts)
         case _:

@@ -1,0 +1,175 @@
+"""The walk: what each stage is, what the caller must give, and what the manifest says about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import relay_hw.op as op
+from relay_hw.errors import InputError, QuantizeError, RelayHwError
+from relay_hw.ir.expr import Constant, Function, Tuple, Var
+from relay_hw.ir.module import IRModule
+from relay_hw.ir.types import TensorType
+from relay_hw.quantize import find_strategy
+from relay_hw.runtime import Executor, compile_model, load_model, open_device
+from relay_hw.runtime.artifact import Artifact
+from relay_hw.runtime.compile import STAGES, CompiledModel, bind_params
+from tests.relay_hw.small_models import images, save_plain
+
+Build = tuple[CompiledModel, Artifact]
+
+
+def dense_net(relu: bool = True) -> IRModule:
+    """Two results: a dense layer, and the same doubled."""
+    x = Var("x", TensorType((1, 12), "float32"))
+    weight = Constant(np.random.default_rng(0).normal(size=(7, 12)).astype(np.float32))
+    y = op.nn.dense(x, weight)
+    y = op.nn.relu(y) if relu else y
+    return IRModule({"main": Function([x], Tuple((y, op.nn.softmax(y))))})
+
+
+CALIBRATION = {"x": np.random.default_rng(1).normal(size=(6, 12)).astype(np.float32)}
+
+
+def test_stages_in_order(plain: Build) -> None:
+    compiled, artifact = plain
+    assert tuple(compiled.stages) == STAGES
+    assert list(compiled.segments) == ["accel_0"]
+    assert [row.operator for row in artifact.manifest.layers if row.where == "accel"] == [
+        "accel.conv2d",
+        "accel.max_pool2d",
+        "accel.conv2d",
+        "accel.dense",
+    ]
+    assert compiled.host_functions == ()
+
+
+def test_inputs_and_outputs_are_described(plain: Build) -> None:
+    manifest = plain[1].manifest
+    (image,) = manifest.inputs
+    assert (image.name, image.shape, image.dtype) == ("image", (1, 3, 8, 8), "float32")
+    assert image.scale is not None and image.scale > 0 and image.zero_point is not None
+    (scores,) = manifest.outputs
+    assert (scores.name, scores.shape, scores.dtype) == ("scores", (1, 5), "float32")
+
+
+def test_a_module_made_in_python(tmp_path: Path) -> None:
+    compiled = compile_model(dense_net(), config="tiny", calibration=CALIBRATION)
+    artifact = compiled.save(tmp_path / "build")
+    result = Executor(artifact, open_device("functional", artifact.config)).run(CALIBRATION)
+    assert list(result.outputs) == ["output_0", "output_1"]
+    assert result.outputs["output_0"].shape == (6, 7)
+    np.testing.assert_allclose(result.outputs["output_1"].sum(axis=1), 1, rtol=1e-5)
+
+
+def test_parameters_are_bound() -> None:
+    x, w = Var("x", TensorType((1, 12), "float32")), Var("w", TensorType((7, 12), "float32"))
+    mod = IRModule({"main": Function([x, w], op.nn.dense(x, w))})
+    value = np.random.default_rng(0).normal(size=(7, 12)).astype(np.float32)
+    assert [var.name_hint for var in bind_params(mod, {"w": value})["main"].params] == ["x"]
+    assert compile_model(mod, {"w": value}, "tiny", calibration=CALIBRATION).segments
+    with pytest.raises(InputError, match="parameter v must be one of x, w"):
+        bind_params(mod, {"v": value})
+
+
+def test_multipliers_fit_the_configuration() -> None:
+    compiled = compile_model(dense_net(), config="ecp5", calibration=CALIBRATION)
+    assert compiled.strategy.multiplier_bits == compiled.config.multiplier_bits == 16
+    assert compile_model(dense_net(), config="tiny", calibration=CALIBRATION).strategy.multiplier_bits == 31
+
+
+@pytest.mark.parametrize("name", ["int8", "int8-symmetric", "int8-percentile", "int8-pow2"])
+def test_strategies_by_name(name: str) -> None:
+    compiled = compile_model(dense_net(), config="tiny", strategy=name, calibration=CALIBRATION)
+    assert compiled.strategy.name == name == find_strategy(name).name
+
+
+def test_missing_calibration_is_refused() -> None:
+    with pytest.raises(QuantizeError, match="calibration"):
+        compile_model(dense_net(), config="tiny")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"strategy": "int3"}, "strategy must be one of int8, .* not int3"),
+        ({"config": "huge"}, "configuration must be one of .* not huge"),
+        ({"calibration": {"y": np.zeros((2, 12))}}, "calibration"),
+        ({"calibration": {"x": np.zeros((2, 11), np.float32)}}, "calibration"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, object], sentence: str) -> None:
+    from accel.isa.errors import AccelError
+
+    with pytest.raises((RelayHwError, AccelError), match=sentence):
+        compile_model(dense_net(), **{"config": "tiny", "calibration": CALIBRATION} | options)  # type: ignore[arg-type]
+
+
+def test_a_module_without_main_is_refused() -> None:
+    mod = IRModule({"helper": dense_net()["main"]})
+    with pytest.raises(InputError, match="the module must have a function @main, not only helper"):
+        compile_model(mod, calibration=CALIBRATION)
+
+
+def test_a_model_without_accelerated_operators_runs_on_the_host(tmp_path: Path) -> None:
+    pytest.importorskip("tvm")
+    x = Var("x", TensorType((1, 12), "float32"))
+    mod = IRModule({"main": Function([x], op.tanh(op.sigmoid(x)))})
+    compiled = compile_model(mod, config="tiny", calibration=CALIBRATION)
+    assert not compiled.segments and compiled.layers
+    assert all(row.where == "host" and row.reason for row in compiled.layers)
+    artifact = compiled.save(tmp_path / "build")
+    result = Executor(artifact, open_device("functional", artifact.config)).run(CALIBRATION)
+    want = np.tanh(1 / (1 + np.exp(-CALIBRATION["x"])))
+    np.testing.assert_allclose(result.outputs["output"], want, rtol=1e-5)
+    assert result.cycles is None
+
+
+def test_what_tvm_leaves_to_numpy_is_said(tmp_path: Path) -> None:
+    pytest.importorskip("tvm")
+    x = Var("x", TensorType((1, 12), "float32"))
+    mod = IRModule({"main": Function([x], op.round(op.sigmoid(x)))})
+    artifact = compile_model(mod, config="tiny", calibration=CALIBRATION).save(tmp_path / "build")
+    reasons = {row.operator: row.reason for row in artifact.manifest.layers}
+    assert reasons["round"].endswith("; by numpy, as Relax has no such round")
+    assert "numpy" not in reasons["sigmoid"]
+    result = Executor(artifact, open_device("functional", artifact.config)).run(CALIBRATION)
+    np.testing.assert_array_equal(result.outputs["output"], (CALIBRATION["x"] >= 0).astype(np.float32))
+
+
+def test_without_tvm_host_operators_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import relay_hw.backend.tvm as backend
+
+    monkeypatch.setattr(backend, "is_installed", lambda: False)
+    x = Var("x", TensorType((1, 12), "float32"))
+    compiled = compile_model(IRModule({"main": Function([x], op.sigmoid(x))}), config="tiny", calibration=CALIBRATION)
+    with pytest.raises(RelayHwError, match="TVM must be installed to compile host operators sigmoid: pip install"):
+        compiled.save(tmp_path / "build")
+    assert list(tmp_path.iterdir()) == []
+    compile_model(dense_net(), config="tiny", calibration=CALIBRATION).save(tmp_path / "build")
+
+
+def test_progress_tells_each_step(tmp_path: Path) -> None:
+    told: list[str] = []
+    model = load_model(save_plain(tmp_path / "net.onnx"))
+    compile_model(
+        model.mod, model.params, "tiny", calibration={"image": images(2)}, name=model.name, progress=told.append
+    )
+    text = " ".join(told)
+    for word in ("simplifying", "quantizing", "calibrating: sample 2 of 2", "partitioning", "tensorizing accel_0"):
+        assert word in text
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("net.pb", r"model .*net\.pb must be an \.onnx or a \.relay file, not \.pb"),
+        ("net", r"must be an \.onnx or a \.relay file, not a file without suffix"),
+        ("net.onnx", r"model .*net\.onnx must be an existing file"),
+    ],
+)
+def test_models_of_other_kinds_are_refused(tmp_path: Path, name: str, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        load_model(tmp_path / name)

@@ -1,0 +1,179 @@
+"""Running builds: equal to the interpreter in every byte, whatever runs where; inputs read strictly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accel.isa.config import load_config
+from accel.isa.errors import ProgramError
+from accel.sim.device import LaunchStats
+from relay_hw.errors import InputError, UnsupportedError
+from relay_hw.interp import Interpreter
+from relay_hw.runtime.artifact import Artifact
+from relay_hw.runtime.compile import CompiledModel
+from relay_hw.runtime.devices import DeviceOptions, open_device
+from relay_hw.runtime.execute import CHUNK, Executor, Launch, Result, read_samples
+from relay_hw.runtime.manifest import TensorInfo
+from tests.relay_hw.small_models import images
+
+Build = tuple[CompiledModel, Artifact]
+
+
+def interpret(compiled: CompiledModel, data: np.ndarray) -> np.ndarray:
+    """The meaning of the quantized stage, sample by sample."""
+    interpreter = Interpreter(compiled.stages["quantized"])
+    return np.concatenate([interpreter.call_global("main", [row[None]]) for row in data])
+
+
+def functional(artifact: Artifact) -> Executor:
+    return Executor(artifact, open_device("functional", artifact.config))
+
+
+def test_a_network_on_the_accelerator_equals_the_interpreter(plain: Build) -> None:
+    compiled, artifact = plain
+    data = images(5, seed=3) * 2
+    result = functional(artifact).run({"image": data})
+    assert list(result.outputs) == ["scores"]
+    np.testing.assert_array_equal(result.outputs["scores"], interpret(compiled, data))
+    assert len(result.launches) == result.samples == 5
+    assert result.cycles is None and result.simulated_cycles_per_second is None
+
+
+def test_host_operators_of_tvm_mix_with_regions(mixed: Build) -> None:
+    """The sigmoid may differ in its last bits, so scores are close and integers rarely differ, by one at most."""
+    compiled, artifact = mixed
+    assert len(artifact.manifest.accel) == 2 and artifact.manifest.library is not None
+    assert {row.operator for row in artifact.manifest.layers if row.where == "host"} >= {"sigmoid", "nn.conv2d"}
+    data = images(4, seed=5)
+    result = functional(artifact).run({"image": data}, keep_regions=True)
+    np.testing.assert_allclose(result.outputs["scores"], interpret(compiled, data), atol=0.02)
+    reference = Executor(artifact, None).run({"image": data}, keep_regions=True)
+    np.testing.assert_array_equal(result.outputs["scores"], reference.outputs["scores"])
+    for name, arrays in reference.regions.items():
+        for got, want in zip(result.regions[name], arrays, strict=True):
+            assert want.dtype == np.int8
+            np.testing.assert_array_equal(got, want)
+
+
+def test_integer_host_operators_are_exact(mixed: Build) -> None:
+    """The grouped convolution with its requantization, by TVM, equals its numpy meaning."""
+    _, artifact = mixed
+    name = next(r.function for r in artifact.manifest.layers if r.operator == "nn.conv2d" and r.where == "host")
+    executor = functional(artifact)
+    rng = np.random.default_rng(0)
+    from relay_hw.backend.flat import evaluate
+
+    for _ in range(5):
+        x = rng.integers(-128, 128, (1, 8, 8, 8)).astype(np.int8)
+        np.testing.assert_array_equal(executor.host(name, [x]), evaluate(artifact.functions[name], [x]))
+
+
+def test_samples_run_in_chunks(plain: Build) -> None:
+    _, artifact = plain
+    count = CHUNK + 3
+    data = images(count, seed=1)
+    seen: list[float] = []
+    result = functional(artifact).run({"image": data}, progress=lambda _text, share: seen.append(share))
+    assert result.outputs["scores"].shape == (count, 5)
+    one = functional(artifact).run({"image": data[-1:]})
+    np.testing.assert_array_equal(result.outputs["scores"][-1:], one.outputs["scores"])
+    assert [launch.sample for launch in result.launches] == list(range(count))
+    assert seen == sorted(seen) and seen[-1] == 1.0
+
+
+def test_a_limit_takes_the_first_samples(plain: Build) -> None:
+    _, artifact = plain
+    data = images(6, seed=1)
+    full = functional(artifact).run({"image": data})
+    part = functional(artifact).run({"image": data}, limit=2)
+    np.testing.assert_array_equal(part.outputs["scores"], full.outputs["scores"][:2])
+    assert functional(artifact).run({"image": data}, limit=99).samples == 6
+
+
+def test_samples_with_and_without_their_batch_axis(plain: Build) -> None:
+    _, artifact = plain
+    data = images(2)
+    one = functional(artifact).run({"image": data, "labels": np.zeros(7), "other": np.zeros(())})
+    two = functional(artifact).run({"image": data[:, None]})
+    three = functional(artifact).run({"image": data.astype(np.float64)})
+    for other in (two, three):
+        np.testing.assert_array_equal(one.outputs["scores"], other.outputs["scores"])
+
+
+@pytest.mark.parametrize(
+    ("inputs", "sentence"),
+    [
+        ({}, "input image must be given; the data holds nothing"),
+        ({"picture": np.zeros(3)}, "input image must be given; the data holds picture"),
+        (
+            {"image": np.zeros((2, 3, 8, 9), np.float32)},
+            r"must have shape \(N, 3, 8, 8\), samples first, not",
+        ),
+        ({"image": np.zeros((3, 8, 8), np.float32)}, r"samples first, not \(3, 8, 8\)"),
+        ({"image": np.float32(1)}, r"input image must have shape \(N, 3, 8, 8\), samples first, not \(\)"),
+        ({"image": np.zeros((2, 3, 8, 8), bool)}, "input image must be float32, not bool"),
+        ({"image": np.zeros((2, 3, 8, 8), np.complex64)}, "input image must be float32, not complex64"),
+        ({"image": np.zeros((0, 3, 8, 8), np.float32)}, "the data must hold at least 1 sample, not 0"),
+    ],
+)
+def test_wrong_inputs_are_refused(plain: Build, inputs: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        functional(plain[1]).run(inputs)
+
+
+def test_inputs_must_have_as_many_samples() -> None:
+    rows = (TensorInfo("a", (1, 2), "float32"), TensorInfo("b", (1,), "int32"))
+    with pytest.raises(InputError, match="all inputs must have the same number of samples, not a 3, b 2"):
+        read_samples(rows, {"a": np.zeros((3, 2)), "b": np.zeros(2, np.int32)})
+    with pytest.raises(InputError, match="input b must be int32, not float64"):
+        read_samples(rows, {"a": np.zeros((3, 2)), "b": np.zeros(3)})
+    count, arrays = read_samples(rows, {"a": np.zeros((3, 2)), "b": np.zeros(3, np.int32)})
+    assert count == 3 and arrays["a"].shape == (3, 1, 2) and arrays["b"].shape == (3, 1)
+
+
+def test_a_device_of_another_configuration_is_refused(plain: Build) -> None:
+    with pytest.raises(ProgramError, match=r"program must be made for configuration default .* not tiny"):
+        Executor(plain[1], open_device("functional", load_config("default")))
+
+
+def test_segments_of_a_sample_add_up() -> None:
+    stats = [LaunchStats(cycles, {}, 0.5) for cycles in (10, 20, 3, 4)]
+    launches = tuple(Launch(k % 2, f"accel_{k // 2}", s) for k, s in enumerate(stats))
+    result = Result({}, launches, 2, 9.0)
+    assert result.cycles == [13, 24]
+    assert result.simulated_cycles_per_second == 37 / 2.0
+
+
+# Devices by name.
+
+
+def test_unknown_devices_are_refused() -> None:
+    config = load_config("tiny")
+    with pytest.raises(InputError, match="device must be one of functional, cycle, rtl, not fpga"):
+        open_device("fpga", config)
+    with pytest.raises(InputError, match="waves must be asked of the rtl device, not of functional"):
+        from pathlib import Path
+
+        open_device("functional", config, DeviceOptions(waves=Path("x.fst")))
+
+
+def test_a_missing_tool_names_itself_and_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    import shutil
+
+    monkeypatch.setattr(shutil, "which", lambda *_args, **_more: None)
+    sentence = r"g\+\+ is missing .*; --device functional runs without it"
+    with pytest.raises(UnsupportedError, match=sentence):
+        open_device("rtl", load_config("tiny"))
+
+
+def test_without_tvm_only_its_functions_fail(mixed: Build, plain: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    import relay_hw.backend.tvm as backend
+
+    monkeypatch.setattr(backend, "is_installed", lambda: False)
+    functional(plain[1]).run({"image": images(1)})
+    sentence = "TVM must be installed to run the host operators of this build: pip install apache-tvm==0.27.0.post1"
+    with pytest.raises(UnsupportedError, match=sentence):
+        functional(mixed[1]).run({"image": images(1)})
