@@ -21,6 +21,8 @@ def sizes_of(name: str) -> dict[str, int]:
 
 TINY, WIDE = sizes_of("tiny"), sizes_of("wide")
 
+TOP = verilog_parameters(load_config("tiny"))
+CORE = {key: value for key, value in TOP.items() if key != "CONFIG_HASH"}
 UNIT = {"BLOCK_OUT": 4, "ACC_DEPTH": 64, "OUT_LANES": 2}
 
 # module: bench, then one dictionary of parameters for each shape.
@@ -43,6 +45,13 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
             {"BLOCK_OUT": 16, "ACC_DEPTH": 64, "ACC_BANKS": 4, "OUT_LANES": 16, "BEAT_W": 64},
         ),
     ),
+    "vta_scratchpads": (
+        "bench_scratchpads",
+        (
+            {f"{mem.name}_DEPTH": 32 for mem in Mem} | {"ACC_BANKS": 4, "BEATS_W": 18},
+            {f"{mem.name}_DEPTH": 32 for mem in Mem} | {"BLOCK_IN": 16, "BLOCK_OUT": 16, "OUT_LANES": 4, "BEATS_W": 18},
+        ),
+    ),
     "vta_dma_walk": (
         "bench_dma_walk",
         ({"AXI_DATA_BITS": 64, "BURST_BEATS": 64}, {"AXI_DATA_BITS": 256, "BURST_BEATS": 16}),
@@ -55,6 +64,7 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     "vta_sems": ("bench_sems", ({},)),
     "vta_decode": ("bench_decode", (TINY, WIDE)),
     "vta_dispatch": ("bench_dispatch", (TINY,)),
+    "vta_front": ("bench_front", (TINY | {"QUEUE_DEPTH": 2},)),
     "vta_load_data": (
         "bench_load_data",
         ({"AXI_DATA_BITS": 64, "BEATS_W": 20, "FOLLOW_W": 163}, {"AXI_DATA_BITS": 256, "BEATS_W": 18, "FOLLOW_W": 161}),
@@ -98,6 +108,8 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     "vta_axil": ("bench_axil", ({},)),
     "vta_fault": ("bench_fault", ({"SOURCES": 4},)),
     "vta_csr": ("bench_csr", ({"CONFIG_HASH": 0x1234ABCD, "COUNTERS": 18},)),
+    "vta_core": ("bench_core", (CORE,)),
+    "vta_top": ("bench_top", (TOP,)),
 }
 
 CASES = [(module, bench, shape) for module, (bench, shapes) in BENCHES.items() for shape in shapes]

@@ -1,0 +1,110 @@
+"""vta_scratchpads against byte strings: every port reaches its own memory, and no other one."""
+
+from __future__ import annotations
+
+import cocotb
+
+from accel.isa.spec import Mem
+from accel.sim.bench.common import Dut, get, parameter, rng, start, step
+from accel.sim.bench.instructions import sizes_of
+
+INPUTS = (
+    "load_we",
+    "load_expand",
+    "load_waddr",
+    "load_wdata",
+    "uop_re",
+    "uop_raddr",
+    "operand_re",
+    "inp_raddr",
+    "wgt_raddr",
+    "c_re",
+    "c_raddr",
+    "c_we",
+    "c_waddr",
+    "c_wdata",
+    "o_re",
+    "o_raddr",
+    "o_rgroup",
+    "prm_re",
+    "prm_raddr",
+    "o_waddr",
+    "out_we",
+    "out_wdata",
+    "o_we",
+    "o_wdata",
+    "out_re",
+    "out_raddr",
+)
+LOADED = (Mem.UOP, Mem.INP, Mem.WGT, Mem.ACC, Mem.PRM)
+
+
+async def fill(dut: Dut, mem: Mem, data: bytes, bus: int) -> None:
+    """Write the whole of a scratchpad in beats."""
+    for beat in range(len(data) // bus):
+        dut.load_we_i.value, dut.load_waddr_i.value = 1 << mem, beat
+        dut.load_wdata_i.value = int.from_bytes(data[beat * bus : (beat + 1) * bus], "little")
+        await step(dut)
+    dut.load_we_i.value = 0
+
+
+def element(data: bytes, size: int, index: int) -> int:
+    return int.from_bytes(data[index * size : (index + 1) * size], "little")
+
+
+@cocotb.test()
+async def every_port_reaches_its_memory(dut: Dut) -> None:
+    random, sizes = rng(), sizes_of(dut)
+    bus, lanes = sizes.bus, parameter(dut, "OUT_LANES")
+    await start(dut, **{f"{name}_i": 0 for name in INPUTS})
+    groups = parameter(dut, "BLOCK_OUT") // lanes
+    model = {mem: bytearray(random.randbytes(sizes.depths[mem] * sizes.elements[mem])) for mem in Mem}
+    for mem in LOADED:
+        await fill(dut, mem, bytes(model[mem]), bus)
+    for index in range(sizes.depths[Mem.OUT]):
+        dut.out_we_i.value, dut.o_waddr_i.value = 1, index
+        dut.out_wdata_i.value = element(model[Mem.OUT], sizes.elements[Mem.OUT], index)
+        await step(dut)
+    dut.out_we_i.value = 0
+    for _ in range(300):
+        at = {mem: random.randrange(sizes.depths[mem]) for mem in Mem}
+        at[Mem.OUT] = random.randrange(len(model[Mem.OUT]) // bus)
+        prm_group, acc_group = random.randrange(groups), random.randrange(groups)
+        dut.uop_re_i.value = dut.operand_re_i.value = dut.prm_re_i.value = dut.out_re_i.value = 1
+        dut.uop_raddr_i.value, dut.inp_raddr_i.value = at[Mem.UOP], at[Mem.INP]
+        dut.wgt_raddr_i.value, dut.out_raddr_i.value = at[Mem.WGT], at[Mem.OUT]
+        dut.prm_raddr_i.value = at[Mem.PRM] * groups + prm_group
+        by_compute = random.random() < 0.5
+        dut.c_re_i.value, dut.o_re_i.value, dut.o_rgroup_i.value = by_compute, not by_compute, acc_group
+        dut.c_raddr_i.value = dut.o_raddr_i.value = at[Mem.ACC]
+        writer, where = random.randrange(3), random.randrange(sizes.depths[Mem.ACC])
+        word = random.randbytes(sizes.elements[Mem.ACC])
+        dut.c_we_i.value, dut.o_we_i.value = writer == 1, writer == 2
+        dut.c_waddr_i.value = dut.o_waddr_i.value = where
+        dut.c_wdata_i.value = dut.o_wdata_i.value = int.from_bytes(word, "little")
+        await step(dut)
+        assert not get(dut.clash_read_o) and not get(dut.clash_write_o)
+        for mem, port in ((Mem.UOP, dut.uop_o), (Mem.INP, dut.inp_o), (Mem.WGT, dut.wgt_o)):
+            assert get(port) == element(model[mem], sizes.elements[mem], at[mem]), mem.name
+        assert get(dut.out_rdata_o) == element(model[Mem.OUT], bus, at[Mem.OUT])
+        assert get(dut.prm_o) == element(model[Mem.PRM], lanes * 16, at[Mem.PRM] * groups + prm_group)
+        if by_compute:
+            assert get(dut.c_rdata_o) == element(model[Mem.ACC], sizes.elements[Mem.ACC], at[Mem.ACC])
+        else:
+            assert get(dut.o_rdata_o) == element(model[Mem.ACC], lanes * 4, at[Mem.ACC] * groups + acc_group)
+        if writer:
+            model[Mem.ACC][where * len(word) : (where + 1) * len(word)] = word
+
+
+@cocotb.test()
+async def users_of_one_bank_are_named(dut: Dut) -> None:
+    sizes, banks = sizes_of(dut), parameter(dut, "ACC_BANKS")
+    await start(dut, **{f"{name}_i": 0 for name in INPUTS})
+    bank = sizes.depths[Mem.ACC] // banks
+    for entry, same in ((1, True), (bank, banks == 1)):
+        dut.c_re_i.value = dut.o_re_i.value = dut.c_we_i.value = dut.o_we_i.value = 1
+        dut.c_raddr_i.value = dut.c_waddr_i.value = 0
+        dut.o_raddr_i.value = dut.o_waddr_i.value = entry
+        await step(dut)
+        assert get(dut.clash_read_o) == same
+        assert get(dut.clash_write_o) == (3 if same else 0)
