@@ -18,6 +18,7 @@ from relay_hw.frontend.onnx.node import Arguments, Array, Node, Typer, Value, st
 from relay_hw.frontend.onnx.source import Source, read
 from relay_hw.ir.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
+from relay_hw.ir.types import TensorType
 from relay_hw.span import Span
 
 if TYPE_CHECKING:
@@ -109,8 +110,6 @@ class Importer:
     def _parameter(self, name: str, array: Array) -> Expr:
         if self.freeze_params:
             return Constant(array, span=Span(name))
-        from relay_hw.ir.types import TensorType
-
         plain = self._fresh(name)
         self.params[plain] = array
         self.param_vars[plain] = Var(plain, TensorType(array.shape, str(array.dtype)), span=Span(name))
@@ -118,7 +117,7 @@ class Importer:
 
     def _fresh(self, name: str) -> str:
         """A variable name that Relay text can spell and that nothing else has."""
-        plain = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in name)
+        plain = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name)
         plain = plain if plain[:1].isalpha() or plain[:1] == "_" else f"v{plain}"
         number = 0
         candidate = plain
@@ -129,9 +128,11 @@ class Importer:
         return candidate
 
     def _convert(self, node: Node) -> None:
-        constants = all(not name or self._array(name) is not None for name in node.inputs)
-        values = [self._argument(name, constants) if name else None for name in node.inputs]
-        args = Arguments(node, values, self.typer)
+        arrays = [self._array(name) if name else None for name in node.inputs]
+        fold = node.operator not in KEPT and all(
+            array is not None for name, array in zip(node.inputs, arrays, strict=True) if name
+        )
+        args = Arguments(node, lambda name: self._argument(name, fold), arrays, self.typer)
         try:
             made = CONVERTERS[node.operator].convert(node, args)
             results = [made] if isinstance(made, Expr) else list(made)
@@ -140,7 +141,6 @@ class Importer:
                 self.typer(result)
         except TypeCheckError as error:
             raise error if error.span is not None else TypeCheckError(error.message, node.span) from None
-        fold = constants and node.operator not in KEPT
         for name, result in zip(node.outputs, results, strict=False):
             if name:
                 self.values[name] = self._folded(result, node) if fold else self._plain(result)
@@ -149,16 +149,17 @@ class Importer:
         found = self.values.get(name)
         return found.array if found is not None else self.source.arrays.get(name)
 
-    def _argument(self, name: str, constants: bool) -> Value:
-        """An argument; where all are known they are constants, so that folding makes no parameter of them."""
-        found = self.values.get(name)
-        if found is None and (constants or self._only_shapes(name)):
-            return Value(Constant(self.source.arrays[name], span=Span(name)), self.source.arrays[name])
-        return self._value(name)
+    def _argument(self, name: str, fold: bool) -> Expr:
+        """An argument. Weights of a node that is folded, and shapes, are constants and no parameters."""
+        array = self._array(name)
+        if array is not None and (fold or (name not in self.values and self._only_shapes(array))):
+            return Constant(array, span=Span(name))
+        return self._value(name).expr
 
-    def _only_shapes(self, name: str) -> bool:
+    @staticmethod
+    def _only_shapes(array: Array) -> bool:
         """Whether a weight holds sizes, axes or indices, which no user means by a parameter."""
-        return self.source.arrays[name].dtype == np.int64 and self.source.arrays[name].ndim <= 1
+        return array.dtype == np.int64 and array.ndim <= 1
 
     @staticmethod
     def _plain(result: Expr) -> Value:

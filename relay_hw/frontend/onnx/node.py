@@ -101,26 +101,26 @@ class Value:
 
 
 class Arguments:
-    """The arguments of one node while it is converted."""
+    """The arguments of one node while it is converted; a weight whose expression is asked for becomes a parameter."""
 
-    def __init__(self, node: Node, values: Sequence[Value | None], typer: Typer) -> None:
+    def __init__(self, node: Node, fetch: Callable[[str], Expr], arrays: Sequence[Array | None], typer: Typer) -> None:
         self.node = node
-        self._values = values
+        self._fetch = fetch
+        self._arrays = arrays
         self._typer = typer
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len(self._arrays)
 
     def __getitem__(self, index: int) -> Expr:
         """Input `index`. Raises InputError if the node leaves it out."""
-        value = self._values[index] if index < len(self._values) else None
-        if value is None:
+        if not self.node.has_input(index):
             raise InputError(f"{self.node.operator} must have input {index}, not leave it out", self.node.span)
-        return value.expr
+        return self._fetch(self.node.inputs[index])
 
     def all(self) -> list[Expr]:
         """Every input."""
-        return [self[index] for index in range(len(self._values))]
+        return [self[index] for index in range(len(self._arrays))]
 
     def get(self, index: int) -> Expr | None:
         """Input `index`, or None if it is left out."""
@@ -128,8 +128,7 @@ class Arguments:
 
     def array(self, index: int) -> Array | None:
         """The value of input `index`, or None if it is left out. `check_known` has made sure that it is known."""
-        value = self._values[index] if self.node.has_input(index) else None
-        return None if value is None else value.array
+        return self._arrays[index] if self.node.has_input(index) else None
 
     def ints(self, index: int) -> tuple[int, ...] | None:
         """The integers of input `index`, or None if it is left out."""

@@ -173,8 +173,8 @@ def _size(node: Node, args: Arguments) -> Expr:
 
 
 def _range(node: Node, args: Arguments) -> Expr:
-    begin, end, step = (np.asarray(args.array(index))[()] for index in range(3))
-    return const(np.arange(begin, end, step, dtype=begin.dtype))
+    begin, end, step = (np.asarray(args.array(index)) for index in range(3))
+    return const(np.arange(begin.item(), end.item(), step.item()).astype(begin.dtype))
 
 
 def _blocks(node: Node, args: Arguments) -> tuple[int, int, int, int, int]:
