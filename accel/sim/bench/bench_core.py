@@ -1,0 +1,102 @@
+"""vta_core with a small random AXI memory: random programs leave the window that the functional simulator leaves."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import cocotb
+import numpy as np
+
+from accel.isa.config import load_config
+from accel.isa.program import Program
+from accel.isa.randprog import random_program
+from accel.isa.spec import REGISTER
+from accel.sim.bench.common import Dut, field, get, rng, settle, start, step
+from accel.sim.functional import FunctionalDevice
+
+BASE = 0x00400000
+
+
+class Memory:
+    """An AXI slave on the window: answers in order, later or sooner by chance."""
+
+    def __init__(self, dut: Dut, window: np.ndarray, pace: float) -> None:
+        self.dut, self.window, self.pace, self.random = dut, window, pace, rng()
+        self.bus = len(dut.m_axi_rdata) // 8
+        self.reads: deque[tuple[int, bool]] = deque()
+        self.writes: deque[list[int]] = deque()
+        self.responses = 0
+
+    def drive(self) -> None:
+        """Set this cycle's inputs."""
+        dut, luck = self.dut, lambda: self.random.random() < self.pace
+        dut.m_axi_arready.value, dut.m_axi_awready.value, dut.m_axi_wready.value = luck(), luck(), luck()
+        valid = bool(self.reads) and luck()
+        dut.m_axi_rvalid.value = valid
+        if valid:
+            at, last = self.reads[0]
+            dut.m_axi_rdata.value = int.from_bytes(self.window[at : at + self.bus].tobytes(), "little")
+            dut.m_axi_rlast.value = last
+        dut.m_axi_bvalid.value = self.responses > 0 and luck()
+
+    def sample(self) -> None:
+        """Take what the core does with them, once outputs have settled."""
+        dut = self.dut
+        if get(dut.m_axi_rvalid) and get(dut.m_axi_rready):
+            self.reads.popleft()
+        if get(dut.m_axi_bvalid) and get(dut.m_axi_bready):
+            self.responses -= 1
+        if get(dut.m_axi_arvalid) and get(dut.m_axi_arready):
+            at, beats = get(dut.m_axi_araddr) - BASE, get(dut.m_axi_arlen) + 1
+            self.reads.extend((at + n * self.bus, n == beats - 1) for n in range(beats))
+        if get(dut.m_axi_wvalid) and get(dut.m_axi_wready):
+            at = self.writes[0][0]
+            data = get(dut.m_axi_wdata).to_bytes(self.bus, "little")
+            self.window[at : at + self.bus] = np.frombuffer(data, np.uint8)
+            self.writes[0][0] += self.bus
+            if get(dut.m_axi_wlast):
+                self.writes.popleft()
+                self.responses += 1
+        if get(dut.m_axi_awvalid) and get(dut.m_axi_awready):
+            self.writes.append([get(dut.m_axi_awaddr) - BASE])
+
+
+def expected_window(program: Program) -> np.ndarray:
+    device = FunctionalDevice(load_config("tiny"))
+    device.load(program)
+    device.launch()
+    return device.read(0, program.window_bytes)
+
+
+async def run(dut: Dut, program: Program, pace: float) -> tuple[np.ndarray, int]:
+    """The window after the run, and the instructions counted."""
+    device = FunctionalDevice(load_config("tiny"))
+    device.load(program)
+    memory = Memory(dut, device.read(0, program.window_bytes), pace)
+    code = program.code
+    inputs = ("m_axi_awready", "m_axi_wready", "m_axi_bvalid", "m_axi_berror", "m_axi_arready", "m_axi_rdata")
+    await start(dut, **dict.fromkeys(inputs, 0), m_axi_rerror=0, m_axi_rlast=0, m_axi_rvalid=0, stop_i=0, run_i=0,
+                watchdog_i=0, window_base_i=BASE, window_bytes_i=program.window_bytes, program_i=code.offset,
+                count_i=program.count)  # fmt: skip
+    dut.run_i.value = 1
+    for _ in range(100000):
+        memory.drive()
+        await settle()
+        memory.sample()
+        assert not get(dut.fault_o), f"fault {get(dut.fault_code_o)} at {get(dut.fault_index_o)}"
+        if get(dut.done_o):
+            await step(dut)
+            slot = (REGISTER["INSTRUCTIONS"].offset - REGISTER["CYCLES"].offset) // 4
+            return memory.window, field(get(dut.counters_o), slot, 32)
+        await step(dut)
+    raise AssertionError("the program did not end")
+
+
+@cocotb.test()
+async def runs_random_programs(dut: Dut) -> None:
+    config = load_config("tiny")
+    for seed, pace in ((1, 1.0), (2, 0.5), (3, 0.9), (4, 0.2)):
+        program = random_program(config, seed, 24)
+        window, instructions = await run(dut, program, pace)
+        assert instructions == program.count
+        assert (window == expected_window(program)).all(), f"seed {seed}"
