@@ -167,7 +167,7 @@ def _candidates(root: Call, uses: dict[Expr, int], taken: set[Expr], position: d
             chain = _chain(oriented, composite, uses, taken)
             if chain is None:
                 continue
-            front = _front(chain[-1], composite, uses, taken)
+            front = _front(chain[-1], composite)
             if front is not None:
                 yield _group(composite, root, [*chain, front])
             # A pad left to the host costs more than a residual add on its own.
@@ -212,13 +212,19 @@ def _chain(root: Call, composite: Composite, uses: dict[Expr, int], taken: set[E
     return chain if _constants_hold(chain, composite) else None
 
 
-def _front(anchor: Call, composite: Composite, uses: dict[Expr, int], taken: set[Expr]) -> Call | None:
+def _front(anchor: Call, composite: Composite) -> Call | None:
+    """What stands in front of the anchor. It only moves elements: each of its readers may have a copy."""
     part = anchor.args[0]
-    if not isinstance(part, Call) or op_name(part) not in composite.before or uses[part] != 1 or part in taken:
+    if not isinstance(part, Call) or op_name(part) not in composite.before:
         return None
     if is_op(part, "reshape") and not _is_flatten(part):
         return None
     return part if _constants_hold([part], composite) else None
+
+
+def is_front(call: Call, composite: str) -> bool:
+    """Whether `call` may stand in front of the anchor of the composite of this name."""
+    return any(known.name == composite and op_name(call) in known.before for known in COMPOSITES)
 
 
 def _is_int8(call: Call) -> bool:

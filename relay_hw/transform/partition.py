@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from relay_hw.ir.expr import Call, Expr, Function, Tuple, TupleGetItem
+from relay_hw.ir.expr import Call, Expr, Function, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
+from relay_hw.ir.types import FuncType
 from relay_hw.ir.visit import copy_with
 from relay_hw.transform.base import Pass
-from relay_hw.transform.fuse import Legal
+from relay_hw.transform.fuse import Legal, is_front
 from relay_hw.transform.graph import dataflow_order, is_op, op_name
 from relay_hw.transform.outline import outline, values_of
 from relay_hw.transform.reasons import BORDER_OPERATORS, MOVING_OPERATORS, reason_for
@@ -51,6 +52,7 @@ class PartitionGraph(Pass):
 
     def transform(self, mod: IRModule) -> IRModule:
         main, refusals = _inline_refused(mod["main"], self.legal)
+        refusals.update(_refused_fronts(main, self.legal))
         return _split(mod, main, refusals)
 
 
@@ -80,6 +82,35 @@ def _refusal(node: Expr, legal: Legal | None) -> str | None:
     if "Composite" not in node.op.attrs:
         return "it is called through a function that is no composite of the accelerator"
     return legal(node.op) if legal is not None else None
+
+
+def _refused_fronts(main: Function, legal: Legal | None) -> dict[Call, str]:
+    """Pads and reshapes that a composite behind them could take in, were it legal then: why it is not."""
+    found: dict[Call, str] = {}
+    for reader in dataflow_order(main.body, "main"):
+        if legal is None or not isinstance(reader, Call) or not isinstance(reader.op, Function):
+            continue
+        name = str(reader.op.attrs["Composite"])
+        if any(isinstance(n, Call) and is_front(n, name) for n in dataflow_order(reader.op.body, "a composite")):
+            continue
+        for param, front in zip(reader.op.params, reader.args, strict=True):
+            if isinstance(front, Call) and is_front(front, name):
+                reason = legal(_with_front(reader.op, param, front))
+                if reason is not None:
+                    found[front] = reason
+    return found
+
+
+def _with_front(composite: Function, param: Var, front: Call) -> Function:
+    """`composite` with `front` inside, in the place of `param`."""
+    outer = Var(param.name_hint, front.args[0].type, checked_type=front.args[0].type)
+    memo: dict[Expr, Expr] = {param: copy_with(front, args=(outer, *front.args[1:]))}
+    for node in dataflow_order(composite.body, "a composite"):
+        if node not in memo:
+            memo[node] = _copy(node, memo)
+    params = [outer if old is param else old for old in composite.params]
+    ty = FuncType(tuple(new.type for new in params), composite.body.type)
+    return copy_with(composite, params=tuple(params), body=memo[composite.body], checked_type=ty)
 
 
 def _copy(node: Expr, memo: Mapping[Expr, Expr]) -> Expr:

@@ -30,7 +30,7 @@ _NEEDS: Final = {
     "accel.sum_pool2d": "its result must be read by one accel.requantize only",
     "accel.requantize": "it must follow a convolution, dense layer or sum pooling that nothing else reads, "
     "with a constant bias",
-    "nn.pad": "it must have a constant value and be read by one convolution or max pooling only",
+    "nn.pad": "only a convolution or a max pooling behind it takes a pad in",
 }
 
 

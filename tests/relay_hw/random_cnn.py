@@ -44,6 +44,8 @@ def _conv(net: _Net) -> None:
     dilation = tuple(int(net.rng.integers(1, 3)) if free else 1 for free in room)
     strides = net.pick((1, 1), (1, 1), (2, 2), (1, 2))
     padding = tuple(int(p) for p in net.rng.integers(0, 3, 4)) if net.rng.random() < 0.7 else (0, 0, 0, 0)
+    if net.rng.random() < 0.8:  # most paddings stay inside the window
+        padding = tuple(min(p, (kernel[i % 2] - 1) * dilation[i % 2]) for i, p in enumerate(padding))
     divisors = [g for g in range(1, channels + 1) if channels % g == 0]
     groups = int(net.rng.choice(divisors)) if net.rng.random() < 0.4 else 1
     out = groups * int(net.rng.integers(1, max(2, MAX_CHANNELS // groups)))

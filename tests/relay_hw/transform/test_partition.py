@@ -17,6 +17,7 @@ from relay_hw.ir.visit import post_order
 from relay_hw.quantize import quantize
 from relay_hw.span import Span
 from relay_hw.transform import PartitionGraph, partition_pipeline
+from relay_hw.transform.graph import op_name
 from relay_hw.transform.reasons import BORDER_OPERATORS, MOVING_OPERATORS
 from tests.relay_hw.random_cnn import random_cnn, random_input
 from tests.relay_hw.transform.checks import module, operators, var
@@ -80,7 +81,7 @@ def _check_records(mod) -> None:
         else:
             wanted = [c.op.attrs["Composite"] for c in _calls(function) if isinstance(c.op, Function)]
         assert sorted(found[name]) == sorted(wanted)
-        kinds = {op_name in BORDER_OPERATORS for op_name in wanted if op_name not in MOVING_OPERATORS}
+        kinds = {operator in BORDER_OPERATORS for operator in wanted if operator not in MOVING_OPERATORS}
         assert len(kinds) <= 1, "border operators keep to themselves"
 
 
@@ -118,6 +119,21 @@ def test_the_reason_of_a_refused_composite_goes_to_each_of_its_operators():
     refused = [r.operator for r in new.attrs["partition"] if r.reason == "accel.conv2d is too large"]
     assert refused == ["nn.pad", "nn.conv2d", "accel.requantize"]
     assert not any(name.startswith("accel") for name in new.functions)
+
+
+def test_a_pad_that_no_composite_may_take_in_says_why():
+    rng, x = np.random.default_rng(0), var("x", 1, 3, 8, 8)
+    conv = op.nn.conv2d(x, op.const(rng.normal(size=(4, 3, 1, 1)).astype("float32")), padding=(1, 1))
+    mod = quantize(module(conv, x), calibration={"x": rng.normal(size=(2, 3, 8, 8)).astype("float32")})
+
+    def legal(function: Function) -> str | None:
+        assert function.func_type.arg_types[0] == function.params[0].type_annotation
+        return "padding is too wide" if any(op_name(call) == "nn.pad" for call in _calls(function)) else None
+
+    new = partition_pipeline(legal)(mod)
+    reasons = {r.operator: (r.where, r.reason) for r in new.attrs["partition"]}
+    assert reasons["nn.pad"] == ("host", "padding is too wide")
+    assert reasons["accel.conv2d"] == ("accel", "")
 
 
 def test_names_come_from_the_source_and_are_unique():
