@@ -153,9 +153,7 @@ class Cursor:
         key, index = self._meta_key(token)
         found = self.metadata.get((key, index))
         if found is None:
-            raise self.error(
-                f"meta[{key}][{index}] must be a constant, string or integer of the metadata section", token
-            )
+            raise self.error(f"meta[{key}][{index}] must be a value of the metadata section", token)
         return found
 
     def _meta_key(self, token: Token) -> tuple[str, int]:

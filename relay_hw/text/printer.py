@@ -214,7 +214,7 @@ class Printer:
             self._line(f"{self._open(target)}(")
             self._indent += 1
         last: Expr = node
-        while isinstance(last, Let) and last not in self._bound and (last is node or self._plan.uses.get(last) == 1):
+        while isinstance(last, Let) and (last is node or self._plan.uses.get(last) == 1):
             annotation = last.var.type_annotation
             typed = f": {self._type(annotation)}" if annotation is not None else ""
             name = f"let {self._names.var(last.var)}{typed} = "
