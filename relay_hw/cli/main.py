@@ -176,6 +176,9 @@ def _add_inspect_commands(commands: Any) -> None:
     show.add_argument("what", type=Path, metavar="BUILD|FILE")
     show.add_argument("--stage", default="partitioned", help="imported, simplified, quantized, partitioned (default)")
 
+    why = _add(commands, "why", "inspect:why_command", "list the operators that stay on the host, with the reason")
+    why.add_argument("build", type=Path, metavar="BUILD")
+
     disasm = _add(commands, "disasm", "inspect:disasm_command", "print the programs of a build as assembly")
     disasm.add_argument("what", type=Path, metavar="BUILD|PROGRAM")
     disasm.add_argument("--function", metavar="NAME", help="only the program of this function")

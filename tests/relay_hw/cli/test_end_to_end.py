@@ -146,6 +146,14 @@ def test_show_stages_and_files(folder: Path, capsys: Captured) -> None:
     assert "nn.max_pool2d" in capsys.readouterr().out
 
 
+def test_why(folder: Path, capsys: Captured) -> None:
+    row = ask(capsys, "why", folder / "build")
+    assert row["accel"] == 4 and {r["operator"] for r in row["host"]} >= {"qnn.quantize", "nn.softmax"}
+    assert all(r["reason"] and r["function"].startswith("host_") for r in row["host"])
+    assert main(["why", str(folder / "build")]) == 0
+    assert "the accelerator reads integers only" in capsys.readouterr().out
+
+
 def test_disasm(folder: Path, capsys: Captured) -> None:
     assert main(["disasm", str(folder / "build")]) == 0
     text = capsys.readouterr().out
