@@ -38,7 +38,7 @@ format: $(READY)
 	$(BIN)/ruff format --check .
 
 types: $(READY)
-	$(BIN)/basedpyright --level error
+	$(BIN)/basedpyright --level error --pythonpath $(BIN)/python
 
 rtl-lint: $(READY)
 	$(BIN)/python scripts/lint_rtl.py
