@@ -35,7 +35,7 @@ class RtlDevice:
 
     `waves`: file ending in .fst or .vcd that receives every signal. `stall_seed`: at least 1, delays every AXI channel
     at random, so that cycles mean nothing. `watchdog`: cycles after which a launch is a fault; None takes a bound on
-    what the program can need. Raises ToolError, ConfigError.
+    what the program can need. `settle`: see `RtlModel`. Raises ToolError, ConfigError.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class RtlDevice:
         watchdog: int | None = None,
         progress: Progress | None = None,
         rtl: Path = RTL_DIR,
+        settle: bool = False,
     ) -> None:
         self._config = config
         self._memory = memory or MemoryModel()
@@ -54,7 +55,7 @@ class RtlDevice:
         self._watchdog = watchdog
         kind = _waves_kind(waves)
         library = build_library(Build.of(config, kind, rtl), progress=progress)
-        self._model = RtlModel(library, config, self._memory, stall_seed)
+        self._model = RtlModel(library, config, self._memory, stall_seed, settle)
         if waves is not None:
             self._model.open_waves(Path(waves))
         self._window = Window()

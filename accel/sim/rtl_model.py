@@ -43,6 +43,7 @@ class _Settings(ctypes.Structure):
         ("core_reads", _U32),
         ("core_writes", _U32),
         ("burst_beats", _U32),
+        ("settle", _U32),
     )
 
 
@@ -55,13 +56,20 @@ class RunResult:
 
 
 class RtlModel:
-    """One simulated core. Not thread-safe; several may live in one process."""
+    """One simulated core. Not thread-safe; several may live in one process.
 
-    def __init__(self, library: Path, config: AccelConfig, memory: MemoryModel, stall_seed: int | None) -> None:
+    `settle` evaluates the model on both edges of the clock in every cycle: slower, and no different for a master whose
+    AXI outputs are registers.
+    """
+
+    def __init__(
+        self, library: Path, config: AccelConfig, memory: MemoryModel, stall_seed: int | None, settle: bool = False
+    ) -> None:
         if sys.byteorder != "little":
             raise AccelError(f"host byte order must be little for the Verilog simulation, not {sys.byteorder}")
         if stall_seed is not None and stall_seed < 1:
             raise AccelError(f"stall_seed must be at least 1, not {stall_seed}")
+        self.library = library
         self._lib = _bind(library)
         settings = _Settings(
             stall_seed=stall_seed or 0,
@@ -71,6 +79,7 @@ class RtlModel:
             core_reads=config.read_outstanding,
             core_writes=config.write_outstanding,
             burst_beats=config.burst_beats,
+            settle=settle,
         )
         self._window: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._handle: int | None = self._lib.vta_open(ctypes.byref(settings))
@@ -134,8 +143,12 @@ class RtlModel:
 
     def open_waves(self, path: Path) -> None:
         """Write waves to `path` from now on. Raises AccelError."""
+        try:
+            path.write_bytes(b"")
+        except OSError as error:
+            raise AccelError(f"wave file {path} must be writable: {error.strerror}") from None
         if not self._lib.vta_waves(self._handle, str(path).encode()):
-            raise AccelError(f"wave file {path} must be writable")
+            raise AccelError(f"RTL library {self.library} must be built with waves to write {path}")
 
     def flush_waves(self) -> None:
         """Make what was traced so far readable."""

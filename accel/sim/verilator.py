@@ -42,8 +42,9 @@ _MODEL_FLAGS = ("-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert
 _SILENT = ("-Wno-fatal", "-Wno-lint", "-Wno-style")
 _CXX_FLAGS = ("-std=c++20", "-fPIC", "-fvisibility=hidden", "-DVL_TIME_CONTEXT", "-pthread", "-w")
 _FAST = ("-O2", "-march=native")
-# Code that runs once a launch or less is not worth the compiler's time.
+# Code that runs once a launch or less is not worth the compiler's time; of the run time, a little runs every cycle.
 _SLOW = ("-O0",)
+_RUNTIME = ("-O1",)
 
 
 class ToolError(AccelError):
@@ -141,7 +142,7 @@ def cache_key(build: Build, tools: Toolchain) -> str:
         "parameters": build.parameters,
         "bus": build.bus_bytes,
         "waves": build.waves.value,
-        "flags": [_MODEL_FLAGS, _CXX_FLAGS, _FAST, _SLOW],
+        "flags": [_MODEL_FLAGS, _CXX_FLAGS, _FAST, _RUNTIME, _SLOW],
         "tools": [tools.version, str(tools.root), tools.cxx_version],
         "cpu": _cpu(),
     }
@@ -198,20 +199,40 @@ def _compile(build: Build, tools: Toolchain, objects: Path, library: Path) -> No
             flags.append(f"-I{HARNESS_DIR / 'compat'}")
         else:
             libraries.append("-lz")
-    sources = sorted(objects.glob("*.cpp"), key=lambda path: -path.stat().st_size) + runtime
-    sources.insert(0, HARNESS_DIR / "harness.cpp")
+    sources: list[tuple[Path, tuple[str, ...]]] = [
+        (path, _FAST) for path in [*_hot_sources(objects), HARNESS_DIR / "harness.cpp"]
+    ]
+    sources += [(path, _RUNTIME) for path in runtime]
+    sources.append((_cold_source(objects), _SLOW))
 
-    def compile_one(source: Path) -> Path:
-        slow = source.stem.endswith("__Slow") or "Trace" in source.stem
-        output = objects / f"{source.stem}.o"
-        level = _SLOW if slow else _FAST
-        _run([str(tools.cxx), *flags, *level, "-c", str(source), "-o", str(output)], objects)
+    def compile_one(source: tuple[Path, tuple[str, ...]]) -> Path:
+        path, level = source
+        output = objects / f"{path.stem}.o"
+        _run([str(tools.cxx), *flags, *level, "-c", str(path), "-o", str(output)], objects)
         return output
 
     with ThreadPoolExecutor(COMPILE_JOBS) as pool:
         outputs = [str(path) for path in pool.map(compile_one, sources)]
     link = [str(tools.cxx), "-shared", "-pthread", "-Wl,-Bsymbolic", "-o", str(library), *outputs, *libraries]
     _run(link, objects)
+
+
+def _hot_sources(objects: Path) -> list[Path]:
+    """Generated files that run every cycle, the largest first."""
+    hot = [path for path in objects.glob(f"V{TOP}___*.cpp") if not _is_cold(path)]
+    return sorted(hot, key=lambda path: -path.stat().st_size)
+
+
+def _cold_source(objects: Path) -> Path:
+    """One file that includes all the others: they are small, and each would parse the same headers."""
+    cold = sorted(path.name for path in objects.glob("*.cpp") if _is_cold(path))
+    joined = objects / "cold.cpp"
+    joined.write_text("".join(f'#include "{name}"\n' for name in cold))
+    return joined
+
+
+def _is_cold(path: Path) -> bool:
+    return "__Slow" in path.stem or "Trace" in path.stem or not path.stem.startswith(f"V{TOP}___")
 
 
 def _rtl_sources(rtl: Path) -> list[Path]:

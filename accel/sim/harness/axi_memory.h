@@ -27,6 +27,7 @@ struct Settings {
     uint32_t core_reads;         // what the core promises never to exceed
     uint32_t core_writes;
     uint32_t burst_beats;
+    uint32_t settle;  // evaluate the model with the clock low in every cycle
 };
 
 constexpr uint8_t kOkay = 0, kSlaveError = 2, kDecodeError = 3;

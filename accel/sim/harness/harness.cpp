@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "Vvta_top.h"
+#include "Vvta_top___024root.h"
 #include "axi_memory.h"
 #include "verilated.h"
 #if VTA_TRACE_FST
@@ -32,9 +33,21 @@ struct Model {
     }
 };
 
+// Verilator finds rising edges by comparing the clock with its value at the evaluation before. Where that copy has the
+// name that we know, clearing it stands for a whole evaluation with the clock low.
+template <class Root>
+__attribute__((always_inline)) inline bool forget_clock(Root& root) {
+    if constexpr (requires { root.__Vtrigprevexpr___TOP__clk_i__0 = 0; }) {
+        root.__Vtrigprevexpr___TOP__clk_i__0 = 0;
+        return true;
+    }
+    return false;
+}
+
 class Harness {
 public:
-    explicit Harness(const Settings& settings) : top_{*model_.top}, memory_{top_, settings, report_} {
+    explicit Harness(const Settings& settings)
+        : top_{*model_.top}, memory_{top_, settings, report_}, settle_{VTA_TRACE || settings.settle} {
         idle_lite();
         reset();
     }
@@ -128,9 +141,12 @@ private:
 
     template <bool WITH_LITE>
     __attribute__((always_inline)) inline void step() {
-        top_.clk_i = 0;
-        top_.eval();
-        dump(0);
+        // Outputs that answer inputs within the cycle exist among the registers only; the rest is settled already.
+        if (WITH_LITE || settle_ || !forget_clock(*top_.rootp)) {
+            top_.clk_i = 0;
+            top_.eval();
+            dump(0);
+        }
         memory_.sample(cycle_);
         if (WITH_LITE) sample_lite();
         top_.clk_i = 1;
@@ -181,6 +197,7 @@ private:
     Report report_;
     AxiMemory<Vvta_top, VTA_BUS_BYTES> memory_;
     Lite lite_{};
+    const bool settle_;
     uint64_t cycle_ = 0;
     uint32_t in_flight_at_done_ = 0;
 #if VTA_TRACE

@@ -1,0 +1,265 @@
+"""The Verilog against the functional simulator: the same bytes and the same faults, whatever the bus does."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accel.isa.asm import assemble_file
+from accel.isa.config import AccelConfig, load_config
+from accel.isa.errors import AccelError, Fault, FaultCode, ProgramError
+from accel.isa.program import Program, SectionKind
+from accel.isa.randprog import random_program
+from accel.isa.spec import Mem, Op
+from accel.sim.bounds import cycle_bound
+from accel.sim.device import Device
+from accel.sim.functional import FunctionalDevice
+from accel.sim.memory import MemoryModel
+from accel.sim.rtl_device import COUNTERS, RtlDevice
+from tests.accel.isa.runner import PROGRAMS, run_asm
+from tests.accel.sim.timed_programs import REGION, timed_program
+
+TINY = load_config("tiny")
+TINY_PROGRAMS = tuple(path for path in PROGRAMS if assemble_file(path).config == "tiny")
+GRANULE = TINY.granule_bytes
+
+
+@functools.lru_cache(maxsize=16)
+def rtl(config: AccelConfig, stall_seed: int | None = None) -> RtlDevice:
+    return RtlDevice(config, stall_seed=stall_seed)
+
+
+def window_after(device: Device, program: Program, data: np.ndarray | None = None) -> np.ndarray:
+    device.load(program)
+    if data is not None:
+        device.write(0, data)
+    device.launch()
+    return device.read(0, program.window_bytes)
+
+
+def assert_same_window(device: Device, program: Program, data: np.ndarray | None = None) -> None:
+    expected = window_after(FunctionalDevice(device.config), program, data)
+    found = window_after(device, program, data)
+    different = np.flatnonzero(expected != found)
+    assert not different.size, f"byte {different[0]:#x}: {found[different[0]]}, not {expected[different[0]]}"
+
+
+def copy_program(config: AccelConfig = TINY, at: int = 4096) -> Program:
+    """Requantizes nothing: stores what OUT holds, after a load from `at`."""
+    load = (Op.LOAD, {"mem": Mem.INP, "dram": at, "z": 4, "set": 1})
+    store = (Op.STORE, {"mem": Mem.OUT, "dram": 8192, "z": 4, "wait": 0})
+    code = [load, (Op.GEMM, {"wait": 1, "uop_end": 1}), store, (Op.FINISH, {})]
+    return Program.build(config, code, window_bytes=16384, program_offset=0)
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=[path.stem for path in PROGRAMS])
+def test_programs_of_the_instruction_set(path: Path) -> None:
+    stats = run_asm(path, rtl)
+    if stats is None:
+        return
+    assert set(stats.counters) == set(COUNTERS) and stats.cycles == stats.counters["CYCLES"] > 0
+    functional = run_asm(path, FunctionalDevice)
+    assert functional is not None
+    assert {key: stats.counters[key] for key in functional.counters} == dict(functional.counters)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+@pytest.mark.parametrize("path", TINY_PROGRAMS, ids=[path.stem for path in TINY_PROGRAMS])
+def test_programs_under_random_stalls(path: Path, seed: int) -> None:
+    run_asm(path, lambda config: rtl(config, seed))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_programs_on_tiny(seed: int) -> None:
+    program = random_program(TINY, seed, 30)
+    assert_same_window(rtl(TINY), program)
+    assert_same_window(rtl(TINY, 1 + seed % 7), program)
+
+
+@pytest.mark.parametrize("name", ["default", "ecp5", "wide"])
+@pytest.mark.parametrize("seed", range(50, 56))
+def test_random_programs_on_larger_configurations(name: str, seed: int) -> None:
+    assert_same_window(rtl(load_config(name)), random_program(load_config(name), seed, 40))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 4, 5, 8])
+def test_transfers_of_every_shape(seed: int) -> None:
+    """Those programs race in OUT and the accumulator, so only what their LOADs and faults do is looked at."""
+    program = timed_program(TINY, seed)
+    loads = [(op, {**values, "wait": 0, "set": 0}) for op, values in program.instructions if op is Op.LOAD]
+    data = np.random.default_rng(seed).integers(0, 256, REGION).astype(np.uint8)
+    for op, values in loads:
+        if values["mem"] != Mem.ACC:
+            continue
+        # The accumulator comes out through the output stage, entry by entry.
+        entries = TINY.acc_depth // 4
+        first = values["sram"]
+        show = {"form": 2, "iter_in": entries, "acc_in": 1, "dst_in": 1, "clip_lo": -128, "clip_hi": 127}
+        code = [
+            (op, {**values, "set": 1}),
+            (Op.REQUANT, {**show, "iter_out": 1, "acc_base": first, "wait": 1, "set": 2}),
+            (Op.STORE, {"mem": Mem.OUT, "dram": REGION, "z": entries * TINY.out_bytes // GRANULE, "wait": 2}),
+            (Op.FINISH, {}),
+        ]
+        assert_same_window(fresh(), Program.build(TINY, code, window_bytes=4 * REGION, program_offset=3 * REGION), data)
+
+
+def fresh() -> RtlDevice:
+    """A device whose scratchpads are zero, as those of a new functional simulator."""
+    return RtlDevice(TINY)
+
+
+def test_time_does_not_depend_on_the_way_the_model_is_clocked() -> None:
+    for seed in (None, 3, 5):
+        stats = []
+        for settle in (False, True):
+            device = RtlDevice(TINY, stall_seed=seed, settle=settle)
+            device.load(random_program(TINY, 7, 60))
+            stats.append(dict(device.launch().counters))
+        assert stats[0] == stats[1]
+
+
+def test_time_does_not_depend_on_data() -> None:
+    program = random_program(TINY, 11, 40)
+    inputs = [s for s in program.sections if s.kind is SectionKind.INPUT]
+    assert inputs
+    seen: set[tuple[int, ...]] = set()
+    for seed in range(3):
+        rtl(TINY).load(program)
+        for section in inputs:
+            rtl(TINY).write(section.offset, np.random.default_rng(seed).integers(0, 256, section.size, np.uint8))
+        seen.add(tuple(rtl(TINY).launch().counters.values()))
+    assert len(seen) == 1
+
+
+def test_launches_repeat_and_scratchpads_survive() -> None:
+    device = fresh()
+    load = Program.build(TINY, [(Op.LOAD, {"mem": Mem.ACC, "z": 4, "expand": 1}), (Op.FINISH, {})], window_bytes=4096)
+    show = {"form": 2, "iter_in": 16, "acc_in": 1, "dst_in": 1, "clip_lo": -128, "clip_hi": 127, "set": 1}
+    store = (Op.STORE, {"mem": Mem.OUT, "dram": 0, "z": 4, "wait": 1})
+    read = Program.build(TINY, [(Op.REQUANT, show), store, (Op.FINISH, {})], window_bytes=4096, program_offset=1024)
+    device.load(load)
+    data = load.code.data
+    assert data is not None
+    first, second = device.launch(), device.launch()
+    assert first.counters == second.counters
+    device.load(read)
+    device.launch()
+    assert device.read(0, 64).tobytes() == data[:64]
+
+
+@pytest.mark.parametrize("seed", [None, 2, 6])
+def test_error_response_of_a_read_is_a_fault_of_its_load(seed: int | None) -> None:
+    device = RtlDevice(TINY, stall_seed=seed)
+    program = copy_program()
+    device.load(program)
+    device.inject_error(4096 + 24)
+    with pytest.raises(Fault) as told:
+        device.launch()
+    assert (told.value.code, told.value.index) == (FaultCode.AXI_READ, 0)
+    device.inject_error(4096 + 4 * GRANULE)  # one past what is read
+    device.launch()
+
+
+@pytest.mark.parametrize("seed", [None, 2, 6])
+def test_error_response_of_a_write_and_of_a_fetch_are_faults(seed: int | None) -> None:
+    device = RtlDevice(TINY, stall_seed=seed)
+    device.load(copy_program())
+    for offset, code, index in ((8192 + 8, FaultCode.AXI_WRITE, 2), (3 * 32 + 5, FaultCode.AXI_READ, 3)):
+        device.inject_error(offset)
+        with pytest.raises(Fault) as told:
+            device.launch()
+        assert (told.value.code, told.value.index) == (code, index)
+        device.inject_error(None)
+        assert device.launch().cycles is not None
+
+
+def test_launch_after_a_fault_gives_the_right_bytes() -> None:
+    device = fresh()
+    program = random_program(TINY, 3, 30)
+    bad = Program.build(TINY, [(Op.LOAD, {"mem": Mem.INP, "dram": 1 << 20, "z": 1}), (Op.FINISH, {})])
+    for _ in range(2):
+        device.load(bad)
+        with pytest.raises(Fault, match="instruction 0: DRAM_RANGE: reported by the core"):
+            device.launch()
+        assert_same_window(device, program)
+
+
+def test_launch_that_hangs_is_a_watchdog_fault() -> None:
+    program = Program.build(TINY, [(Op.GEMM, {"wait": 1, "uop_end": 1}), (Op.FINISH, {})])
+    device = fresh()
+    device.load(program)
+    with pytest.raises(Fault) as told:
+        device.launch()
+    assert told.value.code is FaultCode.WATCHDOG
+    short = RtlDevice(TINY, watchdog=50)
+    short.load(copy_program())
+    with pytest.raises(Fault, match="WATCHDOG"):
+        short.launch()
+
+
+@pytest.mark.parametrize("memory", [MemoryModel(), MemoryModel(1000, 1, 1, 1)])
+def test_watchdog_never_ends_an_honest_launch(memory: MemoryModel) -> None:
+    device = RtlDevice(TINY, memory)
+    for program in (timed_program(TINY, 2), random_program(TINY, 1, 60), copy_program()):
+        assert program.code.data is not None
+        device.load(program)
+        cycles = device.launch().cycles
+        assert cycles is not None and cycles < cycle_bound(TINY, memory, program.code.data)
+
+
+def test_wrong_configuration_and_broken_windows_are_refused() -> None:
+    device = rtl(TINY)
+    with pytest.raises(ProgramError, match="program must be made for configuration tiny"):
+        device.load(copy_program(load_config("default")))
+    huge = Program.build(TINY, [(Op.FINISH, {})], window_bytes=0xC000_1000)
+    with pytest.raises(ProgramError, match="window must be at most 3221225472 bytes for the RTL device"):
+        device.load(huge)
+    device.load(copy_program())
+    with pytest.raises(ProgramError, match=r"window access must lie in \[0, 16384\)"):
+        device.read(16380, 8)
+    with pytest.raises(AccelError, match="a program must be loaded before it is launched"):
+        RtlDevice(TINY).launch()
+
+
+def test_core_of_another_configuration_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = replace(TINY, name="other", queue_depth=16)
+    built = rtl(TINY)
+    monkeypatch.setattr("accel.sim.rtl_device.build_library", lambda *_, **__: _library_of(built))
+    device = RtlDevice(other)
+    with pytest.raises(ProgramError, match=f"core register CONFIG_HASH must be {other.hash32:#010x}"):
+        device.load(copy_program(other))
+
+
+def _library_of(device: RtlDevice) -> Path:
+    return device.model.library
+
+
+def test_waves_show_the_run(tmp_path: Path) -> None:
+    with pytest.raises(AccelError, match=r"wave file must end in \.fst or \.vcd, not trace\.txt"):
+        RtlDevice(TINY, waves="trace.txt")
+    program = random_program(TINY, 5, 5)
+    path = tmp_path / "run.fst"
+    device = RtlDevice(TINY, waves=path)
+    device.load(program)
+    traced = device.launch()
+    device.close()
+    rtl(TINY).load(program)
+    assert traced.counters == rtl(TINY).launch().counters
+    # FST begins with a header block of 329 bytes.
+    assert path.read_bytes()[:9] == b"\x00" + (329).to_bytes(8, "big") and path.stat().st_size > 10_000
+    with pytest.raises(AccelError, match=r"wave file .*none.run\.fst must be writable"):
+        RtlDevice(TINY, waves=tmp_path / "none" / "run.fst")
+
+
+def test_the_last_bytes_of_the_window_can_be_read_and_written() -> None:
+    load = (Op.LOAD, {"mem": Mem.INP, "dram": 8192 - GRANULE, "z": 1})
+    store = (Op.STORE, {"mem": Mem.OUT, "dram": 8192 - GRANULE, "z": 1})
+    program = Program.build(TINY, [load, store, (Op.FINISH, {})], window_bytes=8192, program_offset=0)
+    rtl(TINY).load(program)
+    counters = rtl(TINY).launch().counters
+    assert counters["READ_BYTES"] == counters["WRITE_BYTES"] == GRANULE
