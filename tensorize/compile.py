@@ -22,13 +22,17 @@ from tensorize.estimate import estimate_cycles
 from tensorize.layout import image_bytes, pack_activation
 from tensorize.memory import Life, Window, plan_window
 from tensorize.nest import Key, Step, tensor_key
-from tensorize.order import work_of
 from tensorize.region import read_region
 from tensorize.schedule import Schedule, schedules
 from tensorize.segment import Layer, Port, Segment
 from tensorize.tokens import assign_tokens
+from tensorize.work import work_of
 
 Instruction = tuple[Op, dict[str, int]]
+
+# Cycles between the load of a constant and its use that are tried; only the first for regions of many steps.
+MARGINS = (1500, 500, 1000, 4000)
+FEW_STEPS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,25 +49,25 @@ class _Draft:
 def compile_function(function: Function, config: AccelConfig, name: str) -> Segment:
     """One program for the whole function. Raises TensorizeError when `config` cannot hold it."""
     region = read_region(function, config, name)
-    drafts = [draft for schedule in schedules(region, config) if (draft := _draft(schedule, config, True)) is not None]
-    if not drafts:
-        last = schedules(region, config)[-1]
-        drafts = [draft for draft in (_draft(last, config, False),) if draft is not None]
-    if not drafts:
+    plans = schedules(region, config)
+    margins = MARGINS if len(plans[0].steps) <= FEW_STEPS else MARGINS[:1]
+    tries = [_draft(plan, config, margin) for plan in plans for margin in margins]
+    drafts = [draft for draft in tries if draft is not None] or [_draft(plans[-1], config, None)]
+    found = [draft for draft in drafts if draft is not None]
+    if not found:
         raise TensorizeError(f"layers of {name} must fit the scratchpads of configuration {config.name}")
-    best = min(drafts, key=lambda draft: draft.cycles)
-    segment = _segment(best, name, config)
+    segment = _segment(min(found, key=lambda draft: draft.cycles), name, config)
     check_program(segment.program, config)
     return segment
 
 
-def _draft(schedule: Schedule, config: AccelConfig, ahead: bool) -> _Draft | None:
+def _draft(schedule: Schedule, config: AccelConfig, margin: int | None) -> _Draft | None:
     """Instructions of a schedule with tokens, or None when its live buffers do not fit."""
     steps = schedule.steps
     window = _window(schedule, config)
     addresses = window.tensors | window.constants
     try:
-        lines = emit(steps, constant_loads(steps, config), addresses, config, ahead)
+        lines = emit(steps, constant_loads(steps, config), addresses, config, margin)
     except NoRoomError:
         return None
     instructions = _with_tokens(lines, config, window.end)

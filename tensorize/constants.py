@@ -17,10 +17,12 @@ from tensorize.lower import transfer
 from tensorize.nest import Buffer, Command, Key, Ref, Step
 
 # Bus cycles of one load of constants: long enough for full bursts, short enough to go between loads of activations.
-PIECE_CYCLES = 512
+# Large buffers are cut into PIECES, so that programs stay short.
+PIECE_CYCLES = 256
+PIECES = 16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ConstantLoad:
     """One LOAD of part of constant buffer `key`; `deadline` is the position of the first step that needs the part."""
 
@@ -98,10 +100,11 @@ def _uses(step: Step, config: AccelConfig) -> list[tuple[Key, int, int]]:
 def _pieces(
     buffer: Buffer, layer: int, begin_at: int, needs: Sequence[tuple[int, int, int]], config: AccelConfig
 ) -> list[ConstantLoad]:
-    """Loads of one buffer, each as long as what is needed at the same time but at most PIECE_CYCLES."""
+    """Loads of one buffer, each as long as what is needed at the same time but short."""
     entry = element_bytes(config, buffer.mem)
     step = max(1, config.granule_bytes // entry)
-    length = max(step, align(PIECE_CYCLES * config.bus_bytes // entry, step))
+    cycles = max(PIECE_CYCLES, buffer.entries * entry // config.bus_bytes // PIECES)
+    length = max(step, align(cycles * config.bus_bytes // entry, step))
     pieces: list[ConstantLoad] = []
     for begin in range(0, buffer.entries, length):
         end = min(begin + length, buffer.entries)

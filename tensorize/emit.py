@@ -13,11 +13,13 @@ from accel.isa.config import AccelConfig
 from accel.isa.spec import Mem, Op
 from accel.isa.state import element_bytes
 from tensorize.access import touches
+from tensorize.clocks import Clocks
 from tensorize.constants import ConstantLoad
 from tensorize.nest import Buffer, Command, Key, Ref, Step
-from tensorize.order import work_of
+from tensorize.prefetch import load_windows
 from tensorize.scratchpad import Scratchpad
 from tensorize.tokens import Range
+from tensorize.work import work_of
 
 
 class NoRoomError(Exception):
@@ -42,7 +44,6 @@ class _State:
     places: dict[Key, int] = field(default_factory=dict[Key, int])
     loaded: set[Key] = field(default_factory=set[Key])
     lines: list[Line] = field(default_factory=list[Line])
-    credit: int = 0
 
 
 def emit(
@@ -50,13 +51,14 @@ def emit(
     constants: Sequence[ConstantLoad],
     tensors: Mapping[Key, int],
     config: AccelConfig,
-    ahead: bool = True,
+    margin: int | None,
 ) -> list[Line]:
     """Instructions of `steps`, which come in program order; `constants` in order of first use.
 
-    `ahead` False writes every load right before its step. Raises NoRoomError.
+    `margin`: cycles between the load of a constant and its use, where the bus allows; None writes every load right
+    before its step, which needs the least room. Raises NoRoomError.
     """
-    return _Emitter(steps, constants, tensors, config, ahead).run()
+    return _Emitter(steps, constants, tensors, config, margin).run()
 
 
 class _Emitter:
@@ -66,14 +68,17 @@ class _Emitter:
         constants: Sequence[ConstantLoad],
         tensors: Mapping[Key, int],
         config: AccelConfig,
-        ahead: bool,
+        margin: int | None,
     ) -> None:
         self._steps = steps
         self._work = [work_of(step, config) for step in steps]
+        self._clocks = Clocks(self._work)
         self._waiting = list(constants)
+        windows = load_windows(self._work, constants, margin or 0)
+        self._windows = dict(zip(constants, windows, strict=True))
         self._tensors = tensors
         self._config = config
-        self._ahead = ahead
+        self._ahead = margin is not None
         self._last_use = {buffer.key: at for at, step in enumerate(steps) for buffer in step.buffers}
         self._sizes = {buffer.key: buffer.entries for step in steps for buffer in step.buffers}
         self._state = _State({mem: _scratchpad(config, mem) for mem in Mem})
@@ -84,6 +89,7 @@ class _Emitter:
             self._require(at)
             if self._ahead:
                 self._look_ahead(at)
+            self._clocks.run_step(at)
             for command in step.commands:
                 self._write(command, step.layer)
             for buffer in step.buffers:
@@ -98,6 +104,7 @@ class _Emitter:
         for buffer in step.buffers:
             if buffer.data is None and not self._fetch(buffer, step.layer):
                 raise NoRoomError(f"{step.label}: {buffer.mem.name.lower()} has no room for {buffer.entries} entries")
+        self._clocks.load_step(at)
         self._force(at, (Mem.PRM,))
 
     def _force(self, at: int, mems: tuple[Mem, ...]) -> None:
@@ -106,46 +113,35 @@ class _Emitter:
                 raise NoRoomError(f"{self._steps[at].label}: {load.mem.name.lower()} has no room")
 
     def _look_ahead(self, at: int) -> None:
-        """Loads of step at + 1, and as many constants of later steps as the bus carries while step `at` computes."""
-        state = self._state
+        """Loads of step at + 1, and the constants of later steps that the bus carries without holding up others."""
         following = at + 1
-        work = self._work[at]
-        busy = max(work.compute, work.output)
-        state.credit = min(state.credit, busy) + busy
-        if following < len(self._steps):
-            for load in [c for c in self._waiting if c.deadline <= following]:
-                if self._load_constant(load):
-                    state.credit -= load.cycles
-            recent = self._waits_for_store(following, max(at - 1, 0))
-            if not recent:
-                self._prefetch(following)
-            self._spend()
-            if recent:
-                self._prefetch(following)
-        else:
-            self._spend()
+        if following >= len(self._steps):
+            return
+        for load in [c for c in self._waiting if c.deadline <= following]:
+            self._load_constant(load)
+        recent = self._waits_for(following, max(at - 1, 0))
+        if not recent:
+            self._prefetch(following)
+        self._spend(at)
+        if recent and not self._waits_for(following, at):
+            self._prefetch(following)
 
-    def _spend(self) -> None:
-        """Constants in order of use while there is credit."""
-        while self._waiting and self._waiting[0].cycles <= self._state.credit:
-            load = self._waiting[0]
-            if not self._load_constant(load):
-                return
-            self._state.credit -= load.cycles
+    def _spend(self, at: int) -> None:
+        """Constants of later steps whose turn has come."""
+        for load in [c for c in self._waiting if self._windows[c] <= at]:
+            self._load_constant(load)
 
     def _prefetch(self, at: int) -> None:
-        """Activations of step `at`, unless a step that is not written yet stores them or there is no room yet."""
-        if self._waits_for_store(at, at - 1):
-            return
+        """Activations of step `at`, unless there is no room yet."""
         step = self._steps[at]
         for buffer in step.buffers:
-            if buffer.loads and buffer.key not in self._state.loaded and self._fetch(buffer, step.layer):
-                self._state.credit -= self._work[at].load
+            if buffer.loads:
+                self._fetch(buffer, step.layer)
+        self._clocks.load_step(at)
 
-    def _waits_for_store(self, at: int, since: int) -> bool:
-        """True where steps [since, at) write what step `at` reads."""
-        writes = [write for other in range(since, at) for write in self._work[other].writes]
-        return any(write.meets(read) for write in writes for read in self._work[at].reads)
+    def _waits_for(self, at: int, since: int) -> bool:
+        """True where steps from `since` on write what step `at` reads."""
+        return any(other >= since for other in self._clocks.producers(at))
 
     def _fetch(self, buffer: Buffer, layer: int) -> bool:
         """Place a buffer that is not constant and load it; False when there is no room."""
@@ -162,6 +158,7 @@ class _Emitter:
         if not self._place(load.key, load.mem, self._sizes[load.key]):
             return False
         self._waiting.remove(load)
+        self._clocks.load_constant(load.cycles)
         self._write(load.command, load.layer)
         return True
 

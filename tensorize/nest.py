@@ -137,6 +137,8 @@ def _offsets(peeled: Sequence[Axis]) -> list[dict[str, int]]:
     return result
 
 
-def transfer_beats(config: AccelConfig, values: Mapping[str, int]) -> int:
-    """Bus beats of a LOAD or STORE, padding left out."""
-    return values["z"] * values["y"] * values["x"] * (config.granule_bytes // config.bus_bytes)
+def image_beats(config: AccelConfig, values: Mapping[str, int]) -> int:
+    """Beats that a LOAD or STORE moves through its scratchpad's port, padding included: one cycle each."""
+    rows = values.get("y_pad_0", 0) + values["y"] + values.get("y_pad_1", 0)
+    runs = values.get("x_pad_0", 0) + values["x"] + values.get("x_pad_1", 0)
+    return rows * runs * values["z"] * (config.granule_bytes // config.bus_bytes)

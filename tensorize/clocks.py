@@ -1,0 +1,85 @@
+"""Clocks of the units while steps are put in order and written: rough times that decide what to load ahead.
+
+In: the estimated work of every step. Out: when a step's input is stored, has arrived, and is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tensorize.geometry import LATENCY
+from tensorize.nest import Key
+from tensorize.work import Span, Work
+
+# Cycles between the end of one step's work on a unit and the start of the next one's.
+_SWITCH = 12
+
+
+class Clocks:
+    """Times at which each unit is free, and at which each step's results are in DRAM. Steps are numbers into `work`."""
+
+    def __init__(self, work: Sequence[Work]) -> None:
+        self._work = work
+        self._producers = _producers(work)
+        self._stored: dict[int, int] = {}
+        self._arrived: dict[int, int] = {}
+        self._load = 0
+        self._output = 0
+        self._store = 0
+        self.compute = 0
+        self.started = 0
+
+    @property
+    def load(self) -> int:
+        """When the bus has carried all loads so far."""
+        return self._load
+
+    def producers(self, number: int) -> tuple[int, ...]:
+        """Steps that write what the step reads."""
+        return self._producers[number]
+
+    def stored(self, number: int) -> int | None:
+        """When everything that the step reads is in DRAM, or None while a producer is not placed."""
+        times = [self._stored.get(other) for other in self._producers[number]]
+        known = [time for time in times if time is not None]
+        return max(known, default=0) if len(known) == len(times) else None
+
+    def arrival(self, number: int) -> int | None:
+        """When the step's input is on chip if it is loaded next, or was; None while a producer is not placed."""
+        if number in self._arrived:
+            return self._arrived[number]
+        stored = self.stored(number)
+        return None if stored is None else max(self._load, stored) + LATENCY + self._work[number].load
+
+    def load_constant(self, cycles: int) -> None:
+        """A load of constants follows."""
+        self._load += cycles
+
+    def load_step(self, number: int) -> None:
+        """The loads of a step follow; LOAD is in order and stands still until they may start."""
+        arrival = self.arrival(number)
+        if arrival is not None and number not in self._arrived:
+            self._arrived[number] = arrival
+            self._load = arrival - LATENCY
+
+    def run_step(self, number: int) -> None:
+        """The commands of a step follow."""
+        self.load_step(number)
+        work = self._work[number]
+        self.started = max(self.compute, self._arrived[number])
+        self.compute = self.started + work.compute + _SWITCH
+        self._output = max(self._output, self.compute) + work.output + _SWITCH
+        self._store = max(self._store, self._output) + work.store
+        self._stored[number] = self._store + LATENCY
+
+
+def _producers(work: Sequence[Work]) -> list[tuple[int, ...]]:
+    writers: dict[Key, list[tuple[int, Span]]] = {}
+    for number, item in enumerate(work):
+        for span in item.writes:
+            writers.setdefault(span.key, []).append((number, span))
+    found: list[tuple[int, ...]] = []
+    for item in work:
+        hits = {number for read in item.reads for number, span in writers.get(read.key, ()) if span.meets(read)}
+        found.append(tuple(sorted(hits)))
+    return found

@@ -1,0 +1,86 @@
+"""Estimated cycles of commands and steps, and the tensor bytes that a step reads and writes.
+
+In: steps before addresses. Out: `Work`, for ordering steps and loading ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accel.isa.config import AccelConfig
+from accel.isa.spec import Op
+from tensorize.access import Space, touches
+from tensorize.cost import output_interval
+from tensorize.nest import Command, Key, Step, image_beats
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes [begin, end) of a tensor."""
+
+    key: Key
+    begin: int
+    end: int
+
+    def meets(self, other: Span) -> bool:
+        """True where both have a byte in common."""
+        return self.key == other.key and self.begin < other.end and other.begin < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Estimated cycles of one step on each unit, and the tensor bytes that it reads and writes."""
+
+    compute: int
+    output: int
+    load: int
+    store: int
+    reads: tuple[Span, ...]
+    writes: tuple[Span, ...]
+
+
+def work_of(step: Step, config: AccelConfig) -> Work:
+    """Cycles and tensor ranges of a step; loads of constants are left out."""
+    loads = [load for buffer in step.buffers for load in buffer.loads]
+    cycles = {op: sum(command_cycles(c, config) for c in step.commands if c.op is op) for op in Op}
+    return Work(
+        compute=cycles[Op.GEMM] + cycles[Op.ALU],
+        output=cycles[Op.REQUANT],
+        load=sum(command_cycles(load, config) for load in loads),
+        store=cycles[Op.STORE],
+        reads=_spans(loads, config),
+        writes=_spans([c for c in step.commands if c.op is Op.STORE], config),
+    )
+
+
+def command_cycles(command: Command, config: AccelConfig) -> int:
+    """Cycles of a command whose unit never waits."""
+    v = command.values
+    match command.op:
+        case Op.LOAD | Op.STORE:
+            return image_beats(config, v)
+        case Op.GEMM:
+            return v["iter_out"] * v["iter_in"] * _uops(command)
+        case Op.ALU:
+            return v["iter_out"] * v["iter_in"] * _uops(command) * (1 if v.get("use_imm") else 2)
+        case Op.REQUANT:
+            return v["iter_out"] * v["iter_in"] * output_interval(config)
+        case Op.FINISH:
+            return 0
+
+
+def _uops(command: Command) -> int:
+    if command.uops:
+        return len(command.uops)
+    return command.refs["uop_end"].offset - command.refs["uop_begin"].offset
+
+
+def _spans(commands: Sequence[Command], config: AccelConfig) -> tuple[Span, ...]:
+    spans: list[Span] = []
+    for command in commands:
+        ref = command.refs["dram"]
+        for touch in touches(command, config):
+            if touch.space is Space.DRAM:
+                spans.append(Span(ref.key, ref.offset + touch.begin, ref.offset + touch.end))
+    return tuple(spans)
