@@ -5,5 +5,6 @@ simulator. The rules are those of accel/rtl/TIMING.md.
 """
 
 from accel.sim.cycle.device import CycleDevice
+from accel.sim.cycle.engine import Span
 
-__all__ = ["CycleDevice"]
+__all__ = ["CycleDevice", "Span"]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
 from accel.isa.program import Program, decode_instructions
-from accel.sim.cycle.engine import Engine
+from accel.sim.cycle.engine import Engine, Span
 from accel.sim.cycle.work import work_of
 from accel.sim.device import Bytes, LaunchStats
 from accel.sim.functional import FunctionalDevice
@@ -29,7 +29,8 @@ class CycleDevice:
         self._memory = memory or MemoryModel()
         self._data = data
         self._program: Program | None = None
-        self._timed: tuple[bytes, Mapping[str, int]] = (b"", {})
+        # instruction bytes that were timed last, their counters and spans
+        self._timed: tuple[bytes, Mapping[str, int], tuple[Span, ...]] = (b"", {}, ())
 
     @property
     def config(self) -> AccelConfig:
@@ -59,10 +60,16 @@ class CycleDevice:
         if self._data:
             self._functional.launch()
         if self._timed[0] != words:
-            self._timed = (words, self._time(code.offset, words))
+            self._timed = (words, *self._time(code.offset, words))
         counters = self._timed[1]
         return LaunchStats(counters["CYCLES"], dict(counters), time.perf_counter() - begin)
 
-    def _time(self, offset: int, words: bytes) -> Mapping[str, int]:
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """When each instruction of the last launch started and ended, in program order; cycle 0 follows the launch."""
+        return self._timed[2]
+
+    def _time(self, offset: int, words: bytes) -> tuple[Mapping[str, int], tuple[Span, ...]]:
         works = [work_of(self.config, op, values) for op, values in decode_instructions(words)]
-        return Engine(self.config, self._memory, offset, works).run()
+        engine = Engine(self.config, self._memory, offset, works)
+        return engine.run(), tuple(engine.spans())

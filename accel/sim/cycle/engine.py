@@ -26,6 +26,18 @@ COMPUTE_DEPTH = 6
 _UNITS = tuple(Unit)
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One instruction in time: the cycle from which only tokens were missing, that of its start, that of its last
+    effect (where its tokens are given)."""
+
+    index: int
+    unit: Unit
+    asked: int
+    start: int
+    end: int
+
+
 @dataclass(slots=True)
 class _Unit:
     """One unit: its queue and when it may start the next instruction."""
@@ -34,7 +46,9 @@ class _Unit:
     # index of each instruction of the queue and the cycle in which it was pushed
     indices: list[int] = field(default_factory=list[int])
     pushed: list[int] = field(default_factory=list[int])
+    asked: list[int] = field(default_factory=list[int])
     starts: list[int] = field(default_factory=list[int])
+    ends: list[int] = field(default_factory=list[int])
     ready: int = 0
     # cycle from which the next instruction had everything but its tokens
     asking: int = NEVER
@@ -106,6 +120,15 @@ class Engine:
                 assert chosen is not None
                 self._start(chosen, cycle)
         return self._finish()
+
+    def spans(self) -> list[Span]:
+        """Every instruction but FINISH in time, in program order, after `run`."""
+        spans = [
+            Span(index, name, asked, start, end)
+            for name, unit in zip(_UNITS, self._units, strict=True)
+            for index, asked, start, end in zip(unit.indices, unit.asked, unit.starts, unit.ends, strict=True)
+        ]
+        return sorted(spans, key=lambda span: span.index)
 
     # fetch and dispatcher
 
@@ -206,6 +229,7 @@ class Engine:
         unit = self._units[number]
         work = self._works[unit.indices[len(unit.starts)]]
         unit.token += cycle - unit.asking
+        unit.asked.append(unit.asking)
         unit.starts.append(cycle)
         for s in work.waits:
             heappop(self._tokens[s])
@@ -227,7 +251,9 @@ class Engine:
         self._dispatch()
 
     def _give(self, work: Work, cycle: int) -> None:
-        """Tokens given in `cycle` can be taken in the next."""
+        """The last effect is in `cycle`; tokens given then can be taken in the next."""
+        assert work.unit is not None
+        self._units[work.unit].ends.append(cycle)
         for s in work.gives:
             heappush(self._tokens[s], cycle + 1)
 

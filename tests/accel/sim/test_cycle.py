@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from accel.isa.asm import assemble_file
 from accel.isa.config import AccelConfig, load_config
 from accel.isa.errors import AccelError, DeadlockError, Fault, FaultCode
 from accel.isa.program import Program
-from accel.isa.spec import Form, Mem, Op
+from accel.isa.spec import Form, Mem, Op, Unit
 from accel.sim.cycle import CycleDevice
 from accel.sim.functional import FunctionalDevice
 from accel.sim.memory import MEMORY_MODELS, MemoryModel
@@ -139,6 +140,22 @@ def test_data_are_those_of_the_functional_simulator() -> None:
         device.launch()
         windows.append(device.read(0, program.window_bytes))
     assert (windows[0] == windows[1]).all()
+
+
+@pytest.mark.parametrize("seed", range(20, 24))
+def test_spans_add_up_to_the_counters(seed: int) -> None:
+    program = timed_program(TINY, seed)
+    device = CycleDevice(TINY, data=False)
+    device.load(program)
+    stats = device.launch()
+    assert [span.index for span in device.spans] == list(range(program.count - 1))
+    for unit in Unit:
+        mine = [span for span in device.spans if span.unit is unit]
+        busy = {cycle for span in mine for cycle in range(span.start + 1, span.end + 1)}
+        assert len(busy) == stats.counters[f"{unit.name}_BUSY"]
+        assert sum(span.start - span.asked for span in mine) == stats.counters[f"{unit.name}_TOKEN"]
+        assert all(a.start < b.start and a.end < b.end for a, b in itertools.pairwise(mine))
+    assert stats.cycles == max(span.end for span in device.spans) + 2
 
 
 def test_second_launch_takes_the_same_time_and_a_changed_program_another() -> None:
