@@ -13,6 +13,8 @@ from tensorize.tiles import AddTile, ConvTile, PoolTile, conv_entries, conv_patc
 
 # Cycles that a step costs beside its work: fetching, decoding and draining its instructions.
 STEP_CYCLES = 40
+# A bus that is busy all the time costs one part in this many: loads cannot always be where they are needed.
+BUS_LOSS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,12 @@ class Cost:
     output: int
     store: int
     steps: int
+
+
+def _overlapped(compute: int, load: int, output: int, store: int) -> int:
+    """Time of units that work side by side: the busiest one's, and more the fuller the bus is besides."""
+    busiest = max(compute, load, output, store, 1)
+    return busiest + load * load // (BUS_LOSS * busiest)
 
 
 def output_interval(config: AccelConfig) -> int:
@@ -75,7 +83,7 @@ def conv_cost(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> Cost:
     if shape.residual:
         load += pixels * groups * stored
     store = pixels * groups * stored
-    cycles = max(compute + STEP_CYCLES * steps, load, output, store)
+    cycles = _overlapped(compute + STEP_CYCLES * steps, load, output, store)
     cycles += 2 * LATENCY + patch + output // (pixels * groups) + stored
     # What has no second buffer cannot overlap.
     if 2 * use.inp > config.inp_depth:
@@ -98,7 +106,7 @@ def pool_cost(shape: PoolShape, tile: PoolTile, config: AccelConfig) -> Cost:
     compute = 2 * outputs * (shape.window.taps - 1)
     output = outputs * output_interval(config)
     load, store = tiles * patch, tiles * stored
-    cycles = max(compute + STEP_CYCLES * tiles, load, output, store)
+    cycles = _overlapped(compute + STEP_CYCLES * tiles, load, output, store)
     cycles += 2 * LATENCY + patch + compute // tiles + output // tiles + stored
     if 2 * use.acc > config.acc_depth:
         cycles += load + output

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 from accel.isa.config import AccelConfig
 from relay_hw.errors import TensorizeError
-from relay_hw.ir.expr import Array, Call, Constant, Expr, Function, Tuple, TupleGetItem
-from relay_hw.span import Span
+from relay_hw.ir.expr import Array, Call, Constant, Expr, Function, Op, Tuple, TupleGetItem
 from tensorize.kernel import Image, KernelSpec, kernel_inputs
 from tensorize.layout import image_of
 from tensorize.match import PREFIX, match, var_type
+
+# The operators that give a layer its name; of several the innermost.
+_CORES = ("nn.conv2d", "nn.dense", "nn.max_pool2d", "accel.sum_pool2d", "accel.add")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,13 +142,11 @@ def _operands(expr: Expr) -> Iterator[Expr]:
 
 def _source(composite: Function, call: Call) -> str:
     """Name of the model's node that the layer comes from: the source of its core operator, where it names one."""
+    spans = [call.span or composite.span]
     expr: Expr = composite.body
-    span: Span | None = call.span or composite.span
     while isinstance(expr, Call):
-        if expr.span is not None and not expr.span.line:
-            span = expr.span
-        calls = [arg for arg in expr.args if isinstance(arg, Call)]
-        if not calls:
-            break
-        expr = calls[0]
-    return span.source if span is not None and not span.line else ""
+        if isinstance(expr.op, Op) and expr.op.name in _CORES:
+            spans.append(expr.span)
+        expr = next((arg for arg in expr.args if isinstance(arg, Call)), composite)
+    names = [span.source for span in spans if span is not None and not span.line]
+    return names[-1] if names else ""

@@ -18,6 +18,8 @@ from tensorize.tiles import AddTile, ConvTile, PoolTile, conv_entries, conv_patc
 
 PAD_LIMIT = 255
 EXTENT_LIMIT = 0xFFFF
+# Ways to cut the sum that are tried, from the longest pieces that fit.
+_SUM_SIZES = 4
 
 
 def choose_conv(shape: ConvShape, config: AccelConfig) -> ConvTile:
@@ -75,7 +77,7 @@ def _sizes(total: int, step: int = 1) -> list[int]:
 def _conv_tiles(shape: ConvShape, config: AccelConfig) -> Iterator[ConvTile]:
     out_sizes = _sizes(shape.out_blocks, granule_blocks(config, config.block_out))
     in_sizes = _sizes(shape.in_blocks, granule_blocks(config, config.block_in))
-    # Sums are cut, and rows are cut, only where whole ones do not fit.
+    useful = 0
     for in_blocks in in_sizes:
         found = False
         for cols in _sizes(shape.out_width):
@@ -86,10 +88,12 @@ def _conv_tiles(shape: ConvShape, config: AccelConfig) -> Iterator[ConvTile]:
                         found = True
                         yield tile
                         yield replace(tile, weights_outer=False)
+            # Rows are cut only where whole ones do not fit twice.
             smallest = conv_entries(shape, ConvTile(1, cols, out_sizes[-1], in_blocks, True), config)
             if found and 2 * smallest.inp <= config.inp_depth:
                 break
-        if found:
+        useful += found
+        if useful == _SUM_SIZES:
             return
 
 
