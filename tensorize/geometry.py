@@ -91,9 +91,13 @@ def conv_shape(kernel: ConvKernel, config: AccelConfig) -> ConvShape:
 
 
 def merges_pixels(kernel: ConvKernel, config: AccelConfig) -> bool:
-    """True where the input's bytes can be read as one pixel without adding blocks that hold padding only."""
+    """True where the input's bytes are read as one pixel.
+
+    Not where that adds blocks that hold padding only, as long as the micro-ops of the window fit.
+    """
     blocks = -(-kernel.source.channels // config.block_in)
-    return kernel.flat and blocks * config.block_in == pixel_bytes(kernel.source, config)
+    whole = blocks * config.block_in == pixel_bytes(kernel.source, config)
+    return kernel.flat and (whole or kernel.window.taps * blocks > config.uop_depth // 4)
 
 
 def conv_weights(kernel: ConvKernel, config: AccelConfig) -> Int8:

@@ -107,7 +107,7 @@ def conv_fits(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> bool:
         and use.acc <= config.acc_depth
         and use.out <= config.out_depth
         and use.prm <= min(config.prm_depth, PAD_LIMIT)
-        and use.uops <= config.uop_depth // 2
+        and use.uops * (2 if shape.in_blocks % tile.in_blocks else 1) <= config.uop_depth
         and tile.rows * tile.cols <= LOOP_LIMIT
         and max(window.padding) <= PAD_LIMIT
         and (tile.cols == shape.out_width or pitch <= PAD_LIMIT)
@@ -131,7 +131,7 @@ def pool_fits(shape: PoolShape, tile: PoolTile, config: AccelConfig) -> bool:
         use.acc <= config.acc_depth
         and use.out <= config.out_depth
         and use.prm <= min(config.prm_depth, PAD_LIMIT)
-        and use.uops <= config.uop_depth // 2
+        and use.uops <= config.uop_depth
         and max(shape.window.padding) <= PAD_LIMIT
         and (tile.cols == shape.out_width or pool_patch(shape, 1, tile.cols)[1] <= PAD_LIMIT)
         and max(shape.source.height, shape.source.width) <= EXTENT_LIMIT

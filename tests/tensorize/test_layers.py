@@ -34,7 +34,18 @@ def test_conv(kit: SimpleNamespace, config: AccelConfig, name: str) -> None:
     kit.compare(build.function(build.conv(x, **case)), config)
 
 
-@pytest.mark.parametrize("shape, units", [((10,), 4), ((300,), 70), ((3, 5, 7), 11), ((16, 4, 4), 33), ((20, 1, 1), 5)])
+SIZES = [
+    ((10,), 4),
+    ((300,), 70),
+    ((3, 5, 7), 11),
+    ((16, 4, 4), 33),
+    ((20, 1, 1), 5),
+    ((1, 28, 28), 9),
+    ((10, 10, 9), 6),
+]
+
+
+@pytest.mark.parametrize("shape, units", SIZES)
 @pytest.mark.parametrize("flatten", [True, False])
 def test_dense(kit: SimpleNamespace, config: AccelConfig, shape: tuple[int, ...], units: int, flatten: bool) -> None:
     build = kit.Regions(len(shape) + units, config)
