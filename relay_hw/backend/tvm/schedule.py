@@ -6,6 +6,7 @@ well (two orders of magnitude slower on convolutions).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -83,9 +84,12 @@ class PackedConvolution(ScheduleRule):
         for block in blocks[:position]:
             loops = sch.get_loops(block)
             sch.parallel(sch.fuse(*loops[:-1]))
-        for block in blocks[position + 1 : -1]:
+        epilogue = _epilogue(sch, blocks[position + 1 :])
+        for block in epilogue[:-1]:
             sch.compute_inline(block)
-        self._tile(sch, blocks[position], blocks[-1])
+        self._tile(sch, blocks[position], epilogue[-1])
+        for block in blocks[position + 1 + len(epilogue) :]:
+            parallelise(sch, block)
         return sch
 
     @staticmethod
@@ -104,6 +108,34 @@ class PackedConvolution(ScheduleRule):
         sch.vectorize(sch.get_loops(init)[-1])
 
 
+def _epilogue(sch: Any, after: Sequence[Any]) -> list[Any]:
+    """The blocks behind a convolution that can follow each of its tiles: elementwise on its own pixels.
+
+    A block on other pixels, such as padding, has places that no tile covers. What is left out must not read a block
+    that goes into the tiles, but the last.
+    """
+
+    def extents(block: Any) -> list[int]:
+        return [int(sch.get(loop).extent) for loop in sch.get_loops(block)]
+
+    def name(block: Any) -> str:
+        return str(sch.get(block).name_hint)
+
+    chosen: list[Any] = []
+    for block in after:
+        elementwise = all(axis.iter_type == 0 for axis in sch.get(block).iter_vars)
+        if not elementwise or extents(block) != extents(after[0]):
+            break
+        chosen.append(block)
+    while len(chosen) > 1:
+        inside = {name(block) for block in chosen}
+        readers = {name(reader) for block in chosen[:-1] for reader in sch.get_consumers(block)}
+        if readers <= inside:
+            break
+        chosen.pop()
+    return chosen
+
+
 class ParallelVector(ScheduleRule):
     """Everything else: threads over the outer spatial loops, vectors over the last where nothing is reduced."""
 
@@ -113,23 +145,24 @@ class ParallelVector(ScheduleRule):
             return None
         sch = s_tir.Schedule(func)
         for block in sch.get_child_blocks(sch.get_sblock("root")):
-            self._block(sch, block)
+            parallelise(sch, block)
         return sch
 
-    @staticmethod
-    def _block(sch: Any, block: Any) -> None:
-        axes, loops = sch.get(block).iter_vars, sch.get_loops(block)
-        if len(axes) != len(loops):
-            return
-        spatial = [axis.iter_type == 0 for axis in axes]
-        lead = spatial.index(False) if False in spatial else len(loops)
-        if lead < len(loops):
-            if lead:
-                sch.parallel(sch.fuse(*loops[:lead]) if lead > 1 else loops[0])
-            return
-        if lead > 1:
-            sch.parallel(sch.fuse(*loops[:-1]) if lead > 2 else loops[0])
-            sch.vectorize(loops[-1])
+
+def parallelise(sch: Any, block: Any) -> None:
+    """Threads over the leading spatial loops of a block; vectors over the last loop if none of them reduces."""
+    axes, loops = sch.get(block).iter_vars, sch.get_loops(block)
+    if len(axes) != len(loops):
+        return
+    spatial = [axis.iter_type == 0 for axis in axes]
+    lead = spatial.index(False) if False in spatial else len(loops)
+    if lead < len(loops):
+        if lead:
+            sch.parallel(sch.fuse(*loops[:lead]) if lead > 1 else loops[0])
+        return
+    if lead > 1:
+        sch.parallel(sch.fuse(*loops[:-1]) if lead > 2 else loops[0])
+        sch.vectorize(loops[-1])
 
 
 def pipeline(target: Any) -> Any:
