@@ -15,6 +15,7 @@ from accel.isa.state import element_bytes
 from tensorize.access import touches
 from tensorize.clocks import Clocks
 from tensorize.constants import ConstantLoad
+from tensorize.geometry import acc_unit
 from tensorize.nest import Buffer, Command, Key, Ref, Step
 from tensorize.prefetch import load_windows
 from tensorize.scratchpad import Scratchpad
@@ -197,5 +198,5 @@ def _scratchpad(config: AccelConfig, mem: Mem) -> Scratchpad:
     }
     beat = max(1, config.bus_bytes // element_bytes(config, mem))
     if mem is Mem.ACC:
-        return Scratchpad(depths[mem], config.acc_bank_depth, buddies=True)
+        return Scratchpad(depths[mem], acc_unit(config), buddies=True)
     return Scratchpad(depths[mem], beat)

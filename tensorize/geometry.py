@@ -144,9 +144,14 @@ def granule_blocks(config: AccelConfig, block: int) -> int:
     return max(1, config.granule_bytes // block)
 
 
+def acc_unit(config: AccelConfig) -> int:
+    """Entries that accumulator buffers are cut to: a bank, so that units meet in few, or less where banks are few."""
+    return min(config.acc_bank_depth, config.acc_depth // 4)
+
+
 def bank_round(config: AccelConfig, entries: int) -> int:
-    """Accumulator entries of the whole banks that hold `entries`."""
-    return align(entries, config.acc_bank_depth)
+    """Accumulator entries of the whole units that hold `entries`."""
+    return align(entries, acc_unit(config))
 
 
 def span_of(window: Window, axis: int, begin: int, count: int) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from accel.isa.config import AccelConfig
-from accel.isa.program import Section, SectionKind, align
+from accel.isa.program import SECTION_ALIGN, Section, SectionKind, align
 from accel.isa.spec import Mem
 from tensorize.nest import Key
 
@@ -34,7 +34,7 @@ class Placement:
 
 def burst_bytes(config: AccelConfig) -> int:
     """Bytes of the longest burst; what starts on a multiple of it needs no burst more than its length asks for."""
-    return config.burst_beats * config.bus_bytes
+    return max(config.burst_beats * config.bus_bytes, SECTION_ALIGN)
 
 
 def place_apart(sizes: Mapping[Key, int], config: AccelConfig) -> Placement:

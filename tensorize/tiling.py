@@ -12,7 +12,7 @@ from accel.isa.config import AccelConfig
 from accel.isa.program import align
 from relay_hw.errors import TensorizeError
 from tensorize.cost import add_cost, conv_cost, pool_cost
-from tensorize.geometry import ConvShape, PoolShape, bank_round, granule_blocks
+from tensorize.geometry import ConvShape, PoolShape, granule_blocks
 from tensorize.nest import LOOP_LIMIT
 from tensorize.tiles import AddTile, ConvTile, PoolTile, conv_entries, conv_patch, pool_entries, pool_patch
 
@@ -51,7 +51,7 @@ def choose_pool(shape: PoolShape, config: AccelConfig) -> PoolTile:
 def choose_add(entries: int, config: AccelConfig) -> AddTile:
     """Entries a step for a sum of two activations of `entries` accumulator entries each."""
     step = granule_blocks(config, config.block_out)
-    most = min(config.out_depth, bank_round(config, config.acc_depth // 2), config.acc_depth // 2)
+    most = min(config.out_depth, config.acc_depth // 2)
     sizes = {align(-(-entries // count), step) for count in _counts(entries)}
     fitting = sorted(size for size in sizes if size <= most)
     return AddTile(min(fitting, key=lambda size: (add_cost(entries, AddTile(size), config).cycles, size)))
