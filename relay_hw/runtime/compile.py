@@ -25,7 +25,7 @@ from relay_hw.ir.types import TensorType
 from relay_hw.ir.visit import post_order, substitute
 from relay_hw.quantize import Strategy, find_strategy, quantize
 from relay_hw.report import LayerRow, Report, report_files
-from relay_hw.runtime.artifact import WEIGHTS, Artifact, load_artifact, write_artifact
+from relay_hw.runtime.artifact import WEIGHTS, Artifact, file_hash, load_artifact, write_artifact
 from relay_hw.runtime.cost import layer_cost
 from relay_hw.runtime.manifest import AccelFunction, HostLibrary, LayerInfo, Manifest, PortInfo, TensorInfo
 from relay_hw.text import print_module
@@ -39,7 +39,6 @@ Calibration = Mapping[str, NDArray[Any]]
 STAGES = ("imported", "simplified", "quantized", "partitioned")
 # Operators that do the work of a composite.
 ANCHORS = ("nn.conv2d", "nn.dense", "nn.max_pool2d", "accel.sum_pool2d", "accel.add")
-HOST_LIBRARY = "host.so"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,10 +199,13 @@ def _with_library(manifest: Manifest, host: tuple[FlatFunction, ...], target: st
     """Compile the host functions into `folder`, and record what loading them needs."""
     from relay_hw.backend.tvm import build_library
 
-    built = build_library(host, folder / HOST_LIBRARY, target)
+    plain = folder / "host.so"
+    built = build_library(host, plain, target)
+    # The system loads a path once a process: another library at the same path would not be seen.
+    file = plain.rename(folder / f"host.{file_hash(plain)[:8]}.so")
     pool = ConstantPool()
     packed = {name: flat_to_json(function, pool) for name, function in built.packed.items()}
-    library = HostLibrary(HOST_LIBRARY, target, built.cpu, tuple(f.name for f in host), packed)
+    library = HostLibrary(file.name, target, built.cpu, tuple(f.name for f in host), packed)
     layers = tuple(_note_numpy(row, built.left_to_numpy.get(row.function, ())) for row in manifest.layers)
     return replace(manifest, library=library, layers=layers)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,14 @@ import pytest
 from accel.isa.config import load_config
 from accel.isa.errors import ProgramError
 from accel.sim.device import LaunchStats
+from relay_hw import op
 from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.interp import Interpreter
+from relay_hw.ir.expr import Function, Var
+from relay_hw.ir.module import IRModule
+from relay_hw.ir.types import TensorType
 from relay_hw.runtime.artifact import Artifact
-from relay_hw.runtime.compile import CompiledModel
+from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.devices import DeviceOptions, open_device
 from relay_hw.runtime.execute import CHUNK, Executor, Launch, Result, read_samples
 from relay_hw.runtime.manifest import TensorInfo
@@ -69,6 +74,17 @@ def test_integer_host_operators_are_exact(mixed: Build) -> None:
     for _ in range(5):
         x = rng.integers(-128, 128, (1, 8, 8, 8)).astype(np.int8)
         np.testing.assert_array_equal(executor.host(name, [x]), evaluate(artifact.functions[name], [x]))
+
+
+def test_another_library_at_the_same_path_is_loaded_anew(tmp_path: Path) -> None:
+    """One process compiles to the same folder again and again, as in a notebook."""
+    pytest.importorskip("tvm")
+    x = Var("x", TensorType((1, 4), "float32"))
+    data = {"x": np.full((1, 4), 0.5, np.float32)}
+    for operator, want in ((op.sigmoid, 0.62246), (op.tanh, 0.46212), (op.exp, 1.64872)):
+        mod = IRModule({"main": Function([x], operator(x))})
+        artifact = compile_model(mod, config="tiny", calibration=data).save(tmp_path / "build")
+        np.testing.assert_allclose(functional(artifact).run(data).outputs["output"], want, rtol=1e-4)
 
 
 def test_samples_run_in_chunks(plain: Build) -> None:
@@ -155,8 +171,6 @@ def test_unknown_devices_are_refused() -> None:
     with pytest.raises(InputError, match="device must be one of functional, cycle, rtl, not fpga"):
         open_device("fpga", config)
     with pytest.raises(InputError, match="waves must be asked of the rtl device, not of functional"):
-        from pathlib import Path
-
         open_device("functional", config, DeviceOptions(waves=Path("x.fst")))
 
 
