@@ -29,7 +29,7 @@ from relay_hw.backend.store import ConstantPool, flat_from_json, uses
 from relay_hw.errors import InputError
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.manifest import AccelFunction, TensorInfo
-from tensorize.layout import pack_activation, unpack_activation
+from tensorize.layout import image_bytes, image_of, pack_activation, unpack_activation
 
 Array = NDArray[Any]
 Progress = Callable[[str, float], None]
@@ -142,7 +142,7 @@ class Executor:
         stats = self._device.launch()
         outputs: list[Array] = []
         for port in row.outputs:
-            size = pack_activation(np.zeros(port.shape, np.int8), config).size
+            size = image_bytes(image_of(port.shape), config)
             data = self._device.read(program.tensor_offset(port.tensor), size)
             outputs.append(unpack_activation(data, port.shape, config))
         return (outputs[0] if len(outputs) == 1 else tuple(outputs)), stats

@@ -6,12 +6,12 @@ layer's instructions; what a counter grows by belongs to that layer, so the laye
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from accel.isa.program import Program, SectionKind
+from accel.isa.program import Instr, Program, SectionKind
 from accel.isa.spec import Op
 from accel.sim.device import Device, LaunchStats
 from relay_hw.errors import InputError
@@ -22,8 +22,8 @@ from relay_hw.runtime.manifest import AccelFunction, LayerInfo
 from tensorize.layout import pack_activation
 
 Progress = Callable[[str, float], None]
-# Launches that one profile may take for each region.
-MAX_STRETCHES = 200
+# What the launches of one region may take together: minutes of RTL simulation.
+MAX_CYCLES = 50_000_000
 STALLS = ("LOAD_TOKEN", "LOAD_MEMORY", "COMPUTE_TOKEN", "OUTPUT_TOKEN", "STORE_TOKEN", "STORE_MEMORY")
 
 
@@ -54,27 +54,16 @@ def profile(
 
     Raises InputError for a device without cycles, AccelError for a device of another configuration.
     """
-    plans = {function.name: _stretches(artifact, function) for function in artifact.manifest.accel}
-    total = sum(map(len, plans.values()))
-    costs: dict[int, _Measured] = {}
+    rows: dict[int, LayerRow] = {}
     whole: list[LaunchStats] = []
     launches: list[LaunchStats] = []
-    for function in artifact.manifest.accel:
-        before = _Measured(0, {})
-        for end, layer in plans[function.name]:
-            last = end == plans[function.name][-1][0]
-            program = artifact.programs[function.name] if last else prefix(artifact, function, end)
-            stats = _launch(device, device_name, artifact, function, program)
-            launches.append(stats)
-            measured = _Measured(stats.cycles or 0, stats.counters)
-            costs[layer] = measured.less(before).plus(costs.get(layer))
-            before = measured
-            if last:
-                whole.append(stats)
-            if progress is not None:
-                progress(f"launch {len(launches)} of {total}", len(launches) / total)
-    cycles = _share_cycles(costs, sum(stats.cycles or 0 for stats in whole))
-    rows = {i: _measured_row(artifact.manifest.layers[i], cost, cycles[i]) for i, cost in costs.items()}
+    functions = artifact.manifest.accel
+    for number, function in enumerate(functions):
+        part = _part(progress, number, len(functions))
+        region = _Region(artifact, function, device, device_name, part)
+        rows |= region.measure()
+        whole.append(region.launches[0])
+        launches += region.launches
     seconds = sum(stats.seconds for stats in launches)
     report = static_report(artifact.manifest)
     return replace(
@@ -89,22 +78,76 @@ def profile(
     )
 
 
-def _stretches(artifact: Artifact, function: AccelFunction) -> list[tuple[int, int]]:
-    """(end, layer) of each run of instructions of one layer, in program order.
-
-    Layers that overlap have several; beyond MAX_STRETCHES only the end of each layer counts.
-    """
-    layers = [(i, row) for i, row in enumerate(artifact.manifest.layers) if row.function == function.name]
-    runs = sorted((end, i) for i, row in layers for _, end in row.ranges)
-    if len(runs) > MAX_STRETCHES:
-        runs = sorted((row.ranges[-1][1], i) for i, row in layers)
-    return runs
+def _part(progress: Progress | None, number: int, count: int) -> Progress | None:
+    """Progress of one of `count` equal parts."""
+    if progress is None:
+        return None
+    return lambda text, share: progress(text, (number + share) / count)
 
 
-def prefix(artifact: Artifact, function: AccelFunction, end: int) -> Program:
-    """The function's program up to instruction `end`, then FINISH; data and addresses stay."""
-    program = artifact.programs[function.name]
-    body = [item for item in program.instructions[:end] if item[0] is not Op.FINISH]
+class _Region:
+    """Measures one program; its first launch is the whole of it."""
+
+    def __init__(
+        self,
+        artifact: Artifact,
+        function: AccelFunction,
+        device: Device,
+        device_name: str,
+        progress: Progress | None,
+    ) -> None:
+        self.artifact = artifact
+        self.function = function
+        self.device = device
+        self.device_name = device_name
+        self.progress = progress
+        self.launches: list[LaunchStats] = []
+
+    def measure(self) -> dict[int, LayerRow]:
+        """Rows by number of the layer in the manifest."""
+        program = self.artifact.programs[self.function.name]
+        whole = self._launch(program)
+        stretches = self._stretches(whole.cycles)
+        instructions = program.instructions
+        before = _Measured(0, {})
+        costs: dict[int, _Measured] = {}
+        for number, (end, layer) in enumerate(stretches):
+            last = number == len(stretches) - 1
+            measured = whole if last else self._launch(prefix(self.artifact, program, instructions[:end]))
+            costs[layer] = measured.less(before).plus(costs.get(layer))
+            before = measured
+            if self.progress is not None:
+                self.progress(f"@{self.function.name}, launch {number + 1}", (number + 1) / len(stretches))
+        cycles = _share_cycles(costs, whole.cycles)
+        layers = self.artifact.manifest.layers
+        return {i: _measured_row(layers[i], cost, cycles[i]) for i, cost in costs.items()}
+
+    def _stretches(self, cycles: int) -> list[tuple[int, int]]:
+        """(end, layer) of each run of instructions of one layer, in program order.
+
+        Layers that overlap have several; where those would take too long, only the end of each layer counts.
+        """
+        layers = [(i, r) for i, r in enumerate(self.artifact.manifest.layers) if r.function == self.function.name]
+        runs = sorted((end, i) for i, row in layers for _, end in row.ranges)
+        if len(runs) * cycles // 2 <= MAX_CYCLES:
+            return runs
+        return sorted((row.ranges[-1][1], i) for i, row in layers)
+
+    def _launch(self, program: Program) -> _Measured:
+        self.device.load(program)
+        for port in self.function.inputs:
+            data = pack_activation(np.zeros(port.shape, np.int8), self.artifact.config).view(np.uint8)
+            self.device.write(program.tensor_offset(port.tensor), data)
+        stats = self.device.launch()
+        if stats.cycles is None:
+            raise InputError(f"device must be one with cycles (cycle or rtl), not {self.device_name}")
+        self.launches.append(stats)
+        return _Measured(stats.cycles, stats.counters)
+
+
+def prefix(artifact: Artifact, program: Program, instructions: Sequence[Instr]) -> Program:
+    """`program` with `instructions`, its first ones, and FINISH; data and addresses stay."""
+    body = [item for item in instructions if item[0] is not Op.FINISH]
     others = [section for section in program.sections if section.kind is not SectionKind.PROGRAM]
     return Program.build(
         artifact.config,
@@ -114,19 +157,6 @@ def prefix(artifact: Artifact, function: AccelFunction, end: int) -> Program:
         window_bytes=program.window_bytes,
         program_offset=program.code.offset,
     )
-
-
-def _launch(
-    device: Device, device_name: str, artifact: Artifact, function: AccelFunction, program: Program
-) -> LaunchStats:
-    device.load(program)
-    for port in function.inputs:
-        data = pack_activation(np.zeros(port.shape, np.int8), artifact.config).view(np.uint8)
-        device.write(program.tensor_offset(port.tensor), data)
-    stats = device.launch()
-    if stats.cycles is None:
-        raise InputError(f"device must be one with cycles (cycle or rtl), not {device_name}")
-    return stats
 
 
 def _share_cycles(costs: Mapping[int, _Measured], total: int) -> dict[int, int]:

@@ -61,11 +61,22 @@ def test_prefixes_are_whole_programs(plain: Build) -> None:
     _, artifact = plain
     function = artifact.manifest.accel[0]
     whole = artifact.programs[function.name]
-    part = prefix(artifact, function, 3)
+    part = prefix(artifact, whole, whole.instructions[:3])
     assert part.count == 4 and part.instructions[:3] == whole.instructions[:3]
     assert part.instructions[3][0] is Op.FINISH
     assert part.code.offset == whole.code.offset and part.window_bytes == whole.window_bytes
-    assert prefix(artifact, function, whole.count).instructions == whole.instructions
+    assert prefix(artifact, whole, whole.instructions).instructions == whole.instructions
+
+
+def test_long_programs_are_cut_at_layers_only(plain: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, artifact = plain
+    device = open_device("cycle", artifact.config, DeviceOptions(timing_only=True))
+    fine = profile(artifact, device, "cycle")
+    monkeypatch.setattr("relay_hw.runtime.profile.MAX_CYCLES", 0)
+    told: list[str] = []
+    coarse = profile(artifact, device, "cycle", progress=lambda text, _share: told.append(text))
+    assert len(told) == 4
+    assert coarse.cycles == fine.cycles == sum(row.cycles or 0 for row in coarse.layers)
 
 
 def test_a_device_without_time_is_refused(plain: Build) -> None:
