@@ -29,6 +29,7 @@ CONTAINER_VERSION = 1
 # and of the four numbers before it.
 _PREFIX = struct.Struct("<8sIIII32s")
 _NUMBERS = struct.Struct("<IIII")
+PREFIX_BYTES = _PREFIX.size
 # Sections start on a multiple of this in every configuration: no granule is larger.
 SECTION_ALIGN = INSTRUCTION_BYTES
 WINDOW_ALIGN = 4096

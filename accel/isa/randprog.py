@@ -371,13 +371,11 @@ class _Generator:
         self.builder.add(Op.REQUANT, v, accesses)
 
     def _requant_target(self, v: dict[str, int], accesses: list[Access]) -> None:
-        """OUT, or a bank that this instruction does not read: what it writes there, none of its vectors may read."""
-        read = {access.begin // self.config.acc_bank_depth for access in accesses if access.space is Mem.ACC}
-        free = [bank for bank in range(self.config.acc_banks) if bank not in read]
-        v["dst"] = Dst.ACC if free and self.rng.randrange(3) == 0 else Dst.OUT
+        """OUT, or any bank: an entry may well be written here and read by a later vector of the same instruction."""
+        v["dst"] = Dst.ACC if self.rng.randrange(3) == 0 else Dst.OUT
         limit = self.bank_entries if v["dst"] == Dst.ACC else self.entries[Mem.OUT]
         begin, end = self._walk(v, ("dst_base", "dst_out", "dst_in"), 1, limit)
         if v["dst"] == Dst.ACC:
-            accesses.append(self._place(v, "dst_base", self.rng.choice(free)))
+            accesses.append(self._place(v, "dst_base"))
         else:
             accesses.append(Access(Mem.OUT, begin, end, True))

@@ -1,0 +1,188 @@
+"""Prose of the instruction-set manual: what tables cannot say. `gen_docs` puts it between the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from accel.isa.errors import FaultCode
+from accel.isa.spec import Op
+
+OVERVIEW = """\
+The accelerator reads a program of 256-bit instructions from DRAM and sends each to the queue of its unit: LOAD, COMPUTE
+(GEMM and ALU), OUTPUT (REQUANT) or STORE. Units run concurrently; program order holds inside a unit and nowhere else.
+What one unit must not do before another is expressed with *semaphores*.
+
+All numbers are little-endian. DRAM addresses are byte offsets in a *window* that the host sets; nothing outside it
+can be touched. Field positions do not depend on the configuration; what is legal (depths, granules) does."""
+
+TOKENS = """\
+There are {semaphores} counting semaphores of 8 bits, all zero when a program is launched. The instruction at the
+head of a unit's queue starts when every semaphore of its `wait` mask is above zero; it then takes one token from
+each, all at once. When its last effect is visible (last scratchpad write; for STORE the last write response) it
+gives one token to each semaphore of its `set` mask. Units that want the same token at the same time are served in
+the order LOAD, COMPUTE, OUTPUT, STORE. A count that would pass {semaphore_max} is a fault. Tokens that are left
+over at the end are lost.
+
+Rules for programs, which no device needs to check:
+
+- Accesses of different units to one scratchpad entry or DRAM byte, one of them a write, are ordered by tokens.
+- An accumulator bank (entry index / (acc_depth / acc_banks)) has one read and one write port. COMPUTE reads and writes,
+  OUTPUT reads (and writes with `dst=acc`), LOAD writes. Two reads or two writes of one bank in one cycle are the fault
+  ACC_BANK, so units that use a bank alike are kept apart in time by tokens.
+- A queue holds `queue_depth` instructions; one that finds its queue full holds up all instructions behind it. A program
+  whose tokens come from behind such an instruction never ends (the watchdog stops it)."""
+
+MEMORIES = """\
+An entry is the unit of scratchpad indices. `inp` holds BLOCK_IN int8 lanes, `wgt` a tile of int8
+[BLOCK_OUT][BLOCK_IN], `acc` BLOCK_OUT int32 lanes, `out` BLOCK_OUT int8 lanes, `uop` one micro-op, `prm` BLOCK_OUT
+parameter records. Scratchpads keep their content between launches; what they hold after power-on is undefined."""
+
+SEMANTICS: Mapping[Op, str] = MappingProxyType(
+    {
+        Op.LOAD: """\
+```
+image = pad_value everywhere, of [y_pad_0 + y + y_pad_1][x_pad_0 + x + x_pad_1][z granules]
+for r in 0..y-1, c in 0..x-1:
+    image[y_pad_0 + r][x_pad_0 + c] = dram[dram + r * y_stride + c * x_stride ...]   # z granules
+scratchpad bytes from entry sram on = image; with expand each byte becomes one int32 lane
+```
+A granule is max(16, bus bytes) bytes. `dram`, `y_stride` and `x_stride` are multiples of it; `sram` starts on a bus
+beat (with `expand`, on four beats' worth of bytes). `mem` is not `out`; `expand` goes with `acc` only.""",
+        Op.STORE: """\
+The same walk in the other direction, without padding: consecutive bytes of `out` from entry `sram` on go to y rows of x
+runs of z granules. Runs are written in order, so that where they overlap the last one stays.""",
+        Op.GEMM: """\
+```
+for o in 0..iter_out-1, i in 0..iter_in-1, u in uop_begin..uop_end-1:
+    a = acc_base + o * acc_out + i * acc_in + uop[u].dst
+    n = inp_base + o * inp_out + i * inp_in + uop[u].src
+    k = wgt_base + o * wgt_out + i * wgt_in + uop[u].wgt
+    old = 0 if overwrite and uop[u].first else acc[a]
+    for lane in 0..BLOCK_OUT-1:  acc[a][lane] = wrap32(old[lane] + sum over j of inp[n][j] * wgt[k][lane][j])
+```
+Indices are added modulo 2^16, so that 65535 is a step of -1. Micro-ops take effect one after the other.""",
+        Op.ALU: """\
+```
+for o in 0..iter_out-1, i in 0..iter_in-1, u in uop_begin..uop_end-1:
+    d = dst_base + o * dst_out + i * dst_in + uop[u].dst
+    s = src_base + o * src_out + i * src_in + uop[u].src
+    b = imm in every lane if use_imm else acc[s]
+    acc[d] = wrap32(op(acc[d], b))       # lane by lane
+```
+`mov` b; `add` a + b; `mul` a * b; `min`, `max`; `shr` a shifted right by the low five bits of b, with `rounding`;
+`clip` max(min(a, upper), lower) with upper the low and lower the high 16 bits of `imm`, both signed. `clip` needs
+`use_imm`. Micro-ops take effect one after the other; the source index is not checked with `use_imm`.""",
+        Op.REQUANT: """\
+```
+for o in 0..iter_out-1, i in 0..iter_in-1:
+    y = acc[acc_base + o * acc_out + i * acc_in];  r = acc[res_base + o * acc_out + i * acc_in]
+    p = prm[prm_base + o * prm_out];               d = dst_base + o * dst_out + i * dst_in
+    for each lane:
+        scale:  t = wrap32(y + p.bias) * p.multiplier
+        add:    t = wrap9(y - p.y_zero) * p.multiplier + wrap9(r - p.r_zero) * p.bias
+        result = clip(round_shift(t, p.shift) + zero_point, clip_lo, clip_hi)
+        pass:   result = clip(wrap32(y + zero_point), clip_lo, clip_hi)
+    out[d] = result as int8, or acc[d] = result as int32
+```
+Indices are added modulo 2^16. Vectors take effect one after the other, also where `dst=acc` writes what a later vector
+reads. The parameter entry steps in the outer loop only; `pass` reads none. `clip_lo` is at most `clip_hi`.""",
+        Op.FINISH: """\
+Every program ends with its only FINISH. It takes and gives no tokens.""",
+    }
+)
+
+UOP_TEXT = """\
+A micro-op is 64 bits. Reserved bits are ignored by devices and zero in programs."""
+
+PRM_TEXT = """\
+A record is 128 bits; an entry of `prm` is BLOCK_OUT records, lane 0 first. Multipliers are the low MULTIPLIER_BITS
++ 1 bits of their field, signed. A shift above 62 acts as 62. Bits that no field covers are ignored by devices and
+zero in programs."""
+
+ARITHMETIC = """\
+- `wrap32(v)`, `wrap9(v)`: the low 32 (9) bits as a two's complement number.
+- GEMM sums int8 products in int32 with wrap-around; since wrapping commutes with adding, no order of summation shows.
+- `round_shift(t, s)`, 0 <= s <= 62, is t / 2^s rounded to an integer:
+
+| rounding | rule | 2.5 | 3.5 | -2.5 | -3.5 | as shifts |
+|---|---|---|---|---|---|---|
+| `half_up` (0) | nearest, ties towards plus infinity | 3 | 4 | -2 | -3 | (t + 2^(s-1)) >> s |
+| `half_even` (1) | nearest, ties to even | 2 | 4 | -2 | -4 | half_up, minus 1 where it was a tie and came out odd |
+| `half_away` (2) | nearest, ties away from zero | 3 | 4 | -3 | -4 | sign(t) * ((abs(t) + 2^(s-1)) >> s) |
+| `floor` (3) | towards minus infinity | 2 | 3 | -3 | -4 | t >> s |
+
+- abs(t) is at most 2^62: a wrapped 32-bit sum times a 32-bit multiplier. 64-bit arithmetic holds every step.
+- `clip(v, lo, hi)` = min(max(v, lo), hi), applied after `zero_point` is added, without wrap-around in between."""
+
+FAULT_TEXT: Mapping[FaultCode, str] = MappingProxyType(
+    {
+        FaultCode.NONE: "no fault",
+        FaultCode.ILLEGAL_OPCODE: "unknown operation code; or the program does not end with FINISH (index COUNT)",
+        FaultCode.RESERVED_BITS: "a reserved bit of an instruction is set",
+        FaultCode.ILLEGAL_FIELD: "a value outside its closed set, a count of 0, a misaligned address, a memory that "
+        "the instruction cannot use, bounds out of order, FINISH before the end",
+        FaultCode.SRAM_RANGE: "an entry, or the micro-op range, outside its scratchpad",
+        FaultCode.DRAM_RANGE: "a transfer outside the window; no burst of it is issued outside",
+        FaultCode.TOKEN_OVERFLOW: "a semaphore would pass its largest count",
+        FaultCode.AXI_READ: "error response to a read",
+        FaultCode.AXI_WRITE: "error response to a write",
+        FaultCode.WATCHDOG: "the launch took more cycles than WATCHDOG",
+        FaultCode.ACC_BANK: "two reads or two writes of an accumulator bank in one cycle",
+    }
+)
+
+FAULTS = """\
+The first fault stops the accelerator: STATUS holds its code and FAULT_INDEX the index of the instruction. What had
+started is left half done; DRAM and scratchpads may hold part of it. Codes 1 to 3, and scratchpad ranges of
+transfers and micro-ops, are found when an instruction is dispatched, perhaps before those in front of it have run,
+in the order opcode, reserved bits, fields, range. Indices of loops and the window are checked while the instruction
+runs."""
+
+CONTAINER = """\
+A program file is a prefix of {prefix} bytes, a header, and data:
+
+| bytes | content |
+|---|---|
+| 0 to 7 | `RLHWPROG` |
+| 8 to 11 | container version {container} |
+| 12 to 15 | version of the instruction set, {isa} |
+| 16 to 19 | hash of the configuration's sizes, as in register CONFIG_HASH |
+| 20 to 23 | bytes of the header |
+| 24 to 55 | SHA-256 of bytes 8 to 23, header and data |
+| then | header: JSON with sorted keys: config, window_bytes, sections, tensors, regions |
+| then | data of the sections that have some, in the header's order, without gaps |
+
+Sections lie in the window at multiples of {section_align} bytes and do not overlap. Kinds: {kinds}. Exactly one is
+of kind `program`: the instructions. Sections without data are zero when a program is loaded. A tensor names bytes
+of a section with shape, dtype and layout; a region names a range of instructions for reports. The same program
+gives the same bytes."""
+
+ACTIVATIONS = """\
+Tensors of layout `flat` are row-major without padding. Activations of layout `nhwc` are N, H, W, C with C padded to
+a multiple of channel_align = max(granule, BLOCK_IN, BLOCK_OUT), which is 16 but in configurations with wider blocks
+or buses. So one pixel is a whole number of granules, any rectangle of pixels and channel blocks is one LOAD, and
+the layout does not depend on the block sizes. Weights lie in the order in which LOAD brings tiles of
+[BLOCK_OUT][BLOCK_IN] into `wgt`."""
+
+ASSEMBLY = """\
+One statement a line; `;` begins a comment. Numbers are Python integers (`10`, `-3`, `0x1f`).
+
+```
+load mem=wgt dram=0x1000 z=16 y=2 y_stride=256 wait=s3,s4 set=s1   ; field=value; others are 0, counts 1
+.config NAME [hash=N]            ; first: the configuration, by name, or by hash where it is not at hand
+.window BYTES                    ; size of the window; by default what the sections need, in steps of 4 KiB
+.section NAME KIND OFFSET SIZE   ; statements with data fill the section declared last
+.section NAME program OFFSET     ; place of the instructions; by default behind all sections
+.uop dst=0 src=1 wgt=2 first=1   ; one micro-op
+.prm bias=0 multiplier=1 shift=0 y_zero=0 r_zero=0 [lanes=BLOCK_OUT]
+.data hex 00ff 1234              ; bytes
+.data i8 1, -2 3                 ; also i16, i32, i64
+.data random seed=7 [low=-128] [high=127] [size=REST]
+.data zero [size=REST]
+.tensor NAME SECTION OFFSET DTYPE 1x8x8x16 LAYOUT      ; shape `scalar` for none
+.region NAME BEGIN END           ; instructions [BEGIN, END)
+.word 0x...                      ; 256 bits as they are, legal or not
+```
+Random data are bytes low + (z >> 32) mod (high - low + 1), z the SplitMix64 sequence started at seed *
+0x632BE59BD9B4E019. Disassembled programs assemble to the same program."""
