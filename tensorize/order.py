@@ -50,25 +50,31 @@ def _rank(clocks: Clocks, number: int, layer: int) -> tuple[int, int, int]:
 def layer_groups(steps: Sequence[Step], config: AccelConfig) -> tuple[tuple[int, ...], ...]:
     """Neighbouring layers whose constants fit the memories at the same time, leaving half for those that follow."""
     layers = sorted({step.layer for step in steps})
-    sizes = {layer: _constants(steps, layer) for layer in layers}
-    depths = {Mem.WGT: config.wgt_depth, Mem.PRM: config.prm_depth, Mem.UOP: config.uop_depth}
-    if all(sum(sizes[layer][mem] for layer in layers) <= depth for mem, depth in depths.items()):
+    constants = {layer: _constants(steps, layer) for layer in layers}
+    if _fits(constants, layers, config, share=1):
         return (tuple(layers),)
     groups: list[list[int]] = []
     for layer in layers:
-        together = [*groups[-1], layer] if groups else []
-        fits = all(sum(sizes[n][mem] for n in together) <= depth // 2 for mem, depth in depths.items())
-        if together and fits:
+        if groups and _fits(constants, [*groups[-1], layer], config, share=2):
             groups[-1].append(layer)
         else:
             groups.append([layer])
     return tuple(tuple(group) for group in groups)
 
 
-def _constants(steps: Sequence[Step], layer: int) -> dict[Mem, int]:
-    """Entries of each memory that the layer's constants take together."""
-    sizes: dict[Key, tuple[Mem, int]] = {}
-    for step in steps:
-        if step.layer == layer:
-            sizes |= {b.key: (b.mem, b.entries) for b in step.buffers if b.data is not None}
-    return {mem: sum(size for m, size in sizes.values() if m is mem) for mem in Mem}
+Constants = dict[Key, tuple[Mem, int]]
+
+
+def _constants(steps: Sequence[Step], layer: int) -> Constants:
+    """Memory and entries of the layer's own constant buffers; those of the whole program are there in any order."""
+    own = [buffer for step in steps if step.layer == layer for buffer in step.buffers if len(buffer.key) > 1]
+    return {buffer.key: (buffer.mem, buffer.entries) for buffer in own if buffer.data is not None}
+
+
+def _fits(constants: dict[int, Constants], layers: Sequence[int], config: AccelConfig, share: int) -> bool:
+    """True where all buffers of the layers fit 1/share of each memory."""
+    together: Constants = {}
+    for layer in layers:
+        together |= constants[layer]
+    depths = {Mem.WGT: config.wgt_depth, Mem.PRM: config.prm_depth, Mem.UOP: config.uop_depth}
+    return all(sum(size for m, size in together.values() if m is mem) <= depths[mem] // share for mem in depths)

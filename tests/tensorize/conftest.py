@@ -132,7 +132,10 @@ class Regions:
         shift = np.clip(bits + int(np.log2(40 * np.sqrt(depth))) + self.rng.integers(-1, 2, count), 0, 62)
         low, high = sorted(self.rng.integers(-128, 128, 2).tolist())
         bounds = (low, high) if self.rng.random() < 0.3 else (-128, 127)
-        bias = Constant(self.rng.integers(-5000, 5000, channels).astype(np.int32))
+        biases = self.rng.integers(-5000, 5000, channels)
+        if self.rng.random() < 0.3:
+            biases[: 1 + channels // 4] = (1 << 31) - 1  # the sum with any positive accumulator wraps
+        bias = Constant(biases.astype(np.int32))
         return op.accel.requantize(
             core,
             bias,
