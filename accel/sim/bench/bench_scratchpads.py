@@ -48,7 +48,7 @@ async def fill(dut: Dut, mem: Mem, data: bytes, bus: int) -> None:
     dut.load_we_i.value = 0
 
 
-def element(data: bytes, size: int, index: int) -> int:
+def element(data: bytes | bytearray, size: int, index: int) -> int:
     return int.from_bytes(data[index * size : (index + 1) * size], "little")
 
 
