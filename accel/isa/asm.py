@@ -262,10 +262,6 @@ def _element(text: str, width: int) -> bytes:
 def _read_tensor(words: list[str]) -> TensorSlot:
     names = ("name", "section", "offset", "dtype", "shape", "layout")
     name, section, offset, dtype, shape, layout = _arguments(".tensor", words, names)
-    try:
-        np.dtype(dtype)
-    except TypeError:
-        raise _Refusal(f"dtype must be a numpy name, not {dtype}") from None
     layouts = [member.value for member in TensorLayout]
     if layout not in layouts:
         raise _Refusal(f"layout must be one of {', '.join(layouts)}, not {layout}")

@@ -96,14 +96,14 @@ UOP_TEXT = """\
 A micro-op is 64 bits. Reserved bits are ignored by devices and zero in programs."""
 
 PRM_TEXT = """\
-A record is 128 bits; an entry of `prm` is BLOCK_OUT records, lane 0 first. Multipliers are the low MULTIPLIER_BITS
-+ 1 bits of their field, signed. A shift above 62 acts as 62. Bits that no field covers are ignored by devices and
-zero in programs."""
+A record is 128 bits; an entry of `prm` is BLOCK_OUT records, lane 0 first. Multipliers are the low
+MULTIPLIER_BITS+1 bits of their field, signed. A shift above 62 acts as 62. Bits that no field covers are ignored by
+devices and zero in programs."""
 
 ARITHMETIC = """\
 - `wrap32(v)`, `wrap9(v)`: the low 32 (9) bits as a two's complement number.
 - GEMM sums int8 products in int32 with wrap-around; since wrapping commutes with adding, no order of summation shows.
-- `round_shift(t, s)`, 0 <= s <= 62, is t / 2^s rounded to an integer:
+- `round_shift(t, s)`, 0 <= s <= 62, is t / 2^s rounded to an integer (s = 0 changes nothing):
 
 | rounding | rule | 2.5 | 3.5 | -2.5 | -3.5 | as shifts |
 |---|---|---|---|---|---|---|

@@ -33,6 +33,7 @@ PREFIX_BYTES = _PREFIX.size
 # Sections start on a multiple of this in every configuration: no granule is larger.
 SECTION_ALIGN = INSTRUCTION_BYTES
 WINDOW_ALIGN = 4096
+DTYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "float32", "float64", "bool")
 WINDOW_LIMIT = 1 << 32
 
 Instr = tuple[Op, dict[str, int]]
@@ -278,8 +279,11 @@ def decode_instructions(data: bytes) -> list[Instr]:
 
 def _check(program: Program) -> None:
     numbers = [n for s in program.sections for n in (s.offset, s.size)] + [program.window_bytes, program.config_hash]
-    if any(type(number) is not int for number in numbers):
-        raise ProgramError("offsets and sizes must be integers")
+    numbers += [n for t in program.tensors for n in (t.offset, *t.shape)]
+    numbers += [n for r in program.regions for n in (r.begin, r.end)]
+    for number in numbers:
+        if type(number) is not int:
+            raise ProgramError(f"offsets, sizes and shapes must be integers, not {number!r}")
     codes = [section for section in program.sections if section.kind is SectionKind.PROGRAM]
     if len(codes) != 1:
         raise ProgramError(f"sections of kind program must be 1, not {len(codes)}")
@@ -295,6 +299,10 @@ def _check(program: Program) -> None:
         size = program.section(slot.section).size
         if not 0 <= slot.offset <= size:
             raise ProgramError(f"tensor {slot.name}: offset must be from 0 to {size}, not {slot.offset}")
+        if min(slot.shape, default=1) < 1:
+            raise ProgramError(f"tensor {slot.name}: extents must be at least 1, not {list(slot.shape)}")
+        if slot.dtype not in DTYPES:
+            raise ProgramError(f"tensor {slot.name}: dtype must be one of {', '.join(DTYPES)}, not {slot.dtype}")
     for region in program.regions:
         if not 0 <= region.begin <= region.end <= program.count:
             raise ProgramError(
