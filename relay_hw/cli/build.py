@@ -111,9 +111,13 @@ def _run_text(args: Namespace, result: Any, score: float | None) -> str:
 
 
 def _config(args: Namespace, artifact: Any) -> Any:
+    """The configuration asked for. A program made for another one is refused here: building its device takes a while."""
     from accel.isa.config import load_config
 
-    return load_config(args.config) if args.config else artifact.config
+    config = load_config(args.config) if args.config else artifact.config
+    for program in artifact.programs.values():
+        program.check_config(config)
+    return config
 
 
 def _options(args: Namespace, console: Console, timing_only: bool = False) -> Any:
