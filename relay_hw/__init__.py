@@ -48,7 +48,7 @@ from relay_hw.ir.types import (
 from relay_hw.span import Span
 
 if TYPE_CHECKING:
-    from relay_hw import analysis, frontend, interp, op, qnn, quantize, runtime, text, transform
+    from relay_hw import analysis, frontend, interp, op, prelude, qnn, quantize, runtime, text, transform
     from relay_hw.build_module import build
     from relay_hw.interp import create_executor
     from relay_hw.op import const, nn
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from relay_hw.text import print_expr as astext
 
 _SUBMODULES = frozenset(
-    ("analysis", "backend", "build_module", "frontend", "interp", "op", "qnn", "quantize", "report", "runtime", "text")
-    + ("transform",)
+    ("analysis", "backend", "build_module", "frontend", "interp", "op", "prelude", "qnn", "quantize", "report")
+    + ("runtime", "text", "transform")
 )
 
 # name -> (module, attribute)
@@ -117,6 +117,7 @@ __all__ = [
     "interp",
     "nn",
     "op",
+    "prelude",
     "qnn",
     "quantize",
     "runtime",

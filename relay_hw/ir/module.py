@@ -52,6 +52,18 @@ class IRModule:
         """The variable for the function `name`. Raises KeyError for an unknown one."""
         return GlobalVar(name, checked_type=self.functions[name].checked_type)
 
+    def get_type(self, name: str) -> tuple[GlobalTypeVar | Constructor, ...]:
+        """The data type `name`, then its constructors. Raises KeyError for an unknown one."""
+        data = self.types[name]
+        return (data.header, *data.constructors)
+
+    def import_from_std(self, name: str) -> IRModule:
+        """The module with the library `name` added: `prelude.rly`, `nat.rly`, `gradient.rly` or `core.rly`.
+
+        Raises InputError for an unknown one, WellFormedError where names clash.
+        """
+        return late("relay_hw.prelude").import_from_std(self, name)
+
     def with_functions(self, functions: Mapping[str, Function]) -> IRModule:
         """The same module with `functions` added or replaced."""
         return replace(self, functions={**self.functions, **functions})

@@ -12,14 +12,20 @@ from relay_hw.text.expr_parser import ExprParser, FindOp
 from relay_hw.text.lexer import Source, TokenKind
 
 
-def parse(text: str, source_name: str = "<text>", find_op: FindOp | None = None) -> IRModule:
+def parse(
+    text: str,
+    source_name: str = "<text>",
+    find_op: FindOp | None = None,
+    init_module: IRModule | None = None,
+) -> IRModule:
     """The typed module that `text` holds; a bare expression becomes its `main`.
 
-    `find_op` finds operators by name, in place of `relay_hw.op`. Raises ParseError for text that cannot be read,
+    `find_op` finds operators by name, in place of `relay_hw.op`. Functions and types of `init_module` are known to the
+    text and part of the result. Raises ParseError for text that cannot be read,
     TypeCheckError and WellFormedError for a program without meaning; all with place and `detail`.
     """
     source = Source(text, source_name)
-    parser = Parser(source, find_op or _registered)
+    parser = Parser(source, find_op or _registered, init_module)
     mod = parser.module()
     try:
         return infer_type(mod)
@@ -29,9 +35,17 @@ def parse(text: str, source_name: str = "<text>", find_op: FindOp | None = None)
         raise
 
 
-def parse_expr(text: str, source_name: str = "<text>", find_op: FindOp | None = None) -> Expr:
-    """The expression that `text` holds, not typed. Free variables are declared with `free_var`. Raises ParseError."""
-    return Parser(Source(text, source_name), find_op or _registered).bare_expression()
+def parse_expr(
+    text: str,
+    source_name: str = "<text>",
+    find_op: FindOp | None = None,
+    init_module: IRModule | None = None,
+) -> Expr:
+    """The expression that `text` holds, not typed. Free variables are declared with `free_var`. Raises ParseError.
+
+    `init_module` gives the data types; global functions may have any name.
+    """
+    return Parser(Source(text, source_name), find_op or _registered, init_module).bare_expression()
 
 
 def _registered(name: str) -> Op | None:
@@ -44,14 +58,23 @@ def _registered(name: str) -> Op | None:
 
 
 class Parser(ExprParser):
-    """One text."""
+    """One text, which may use what `given` defines."""
+
+    def __init__(self, source: Source, ops: FindOp, given: IRModule | None = None) -> None:
+        super().__init__(source, ops)
+        self._given = given or IRModule()
+        self.types.update(self._given.types)
+        for data in self._given.types.values():
+            self.constructors.update((constructor.name_hint, constructor) for constructor in data.constructors)
 
     def module(self) -> IRModule:
         """Version, then definitions or one expression."""
         has_version = self._version()
-        functions: dict[str, Function] = {}
+        functions = dict(self._given.functions)
         if not self._at_definition() and not self.at_kind(TokenKind.END):
             expr = run(self.expr())
+            if "main" in functions:
+                raise self.error("@main must be defined once", self.tokens[0])
             functions["main"] = expr if isinstance(expr, Function) else Function(free_vars(expr), expr)
         elif not has_version:
             raise self.error('module must begin with #[version = "0.0.5"]')

@@ -22,6 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "relay_hw.analysis": BASE | {"relay_hw.ir", "relay_hw.op"},
     "relay_hw.interp": BASE | {"relay_hw.ir", "relay_hw.op", "relay_hw.analysis"},
     "relay_hw.text": BASE | {"relay_hw.ir", "relay_hw.op", "relay_hw.analysis"},
+    "relay_hw.prelude": BASE | {"relay_hw.ir", "relay_hw.op", "relay_hw.analysis", "relay_hw.interp", "relay_hw.text"},
     "relay_hw.transform": BASE | {"relay_hw.ir", "relay_hw.op", "relay_hw.analysis", "relay_hw.interp"},
     "relay_hw.quantize": BASE
     | {"relay_hw.ir", "relay_hw.op", "relay_hw.analysis", "relay_hw.interp", "relay_hw.transform"},
