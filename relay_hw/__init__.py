@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from relay_hw.build_module import build
     from relay_hw.interp import create_executor
     from relay_hw.op import const, nn
+    from relay_hw.text import load_json, save_json
     from relay_hw.text import parse as fromtext
     from relay_hw.text import print_expr as astext
 
@@ -67,7 +68,9 @@ _ELSEWHERE = {
     "const": ("relay_hw.op", "const"),
     "create_executor": ("relay_hw.interp", "create_executor"),
     "fromtext": ("relay_hw.text", "parse"),
+    "load_json": ("relay_hw.text", "load_json"),
     "nn": ("relay_hw.op", "nn"),
+    "save_json": ("relay_hw.text", "save_json"),
 }
 
 __all__ = [
@@ -115,12 +118,14 @@ __all__ = [
     "fromtext",
     "frontend",
     "interp",
+    "load_json",
     "nn",
     "op",
     "prelude",
     "qnn",
     "quantize",
     "runtime",
+    "save_json",
     "scalar_type",
     "text",
     "transform",

@@ -1,6 +1,8 @@
-"""Relay's text format, `#[version = "0.0.5"]`."""
+"""Relay's text format, `#[version = "0.0.5"]`, and modules as JSON."""
 
+from relay_hw.text.json_reader import load_json
+from relay_hw.text.json_writer import save_json
 from relay_hw.text.parser import parse, parse_expr
 from relay_hw.text.printer import print_expr, print_module
 
-__all__ = ["parse", "parse_expr", "print_expr", "print_module"]
+__all__ = ["load_json", "parse", "parse_expr", "print_expr", "print_module", "save_json"]

@@ -33,7 +33,7 @@ from relay_hw.text.cursor import Cursor
 from relay_hw.text.lexer import Source, Token, TokenKind
 
 _SHORT = {"int": "int32", "uint": "uint32", "float": "float32"}
-_DTYPES = frozenset(
+DTYPES = frozenset(
     ["bool", "bfloat16", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))]
     + [f"float{bits}" for bits in (16, 32, 64)]
 )
@@ -152,7 +152,7 @@ class TypeParser(Cursor):
     def dtype(self, token: Token) -> str:
         """The element type that `token` names."""
         name = _SHORT.get(token.text, token.text)
-        if name not in _DTYPES:
+        if name not in DTYPES:
             raise self.error(f"element type must be like int8, int32, float32 or bool, not {token.text[:40]}", token)
         return name
 
