@@ -19,7 +19,7 @@ def check_command(args: Namespace, console: Console) -> int:
     from relay_hw.text import print_module
 
     try:
-        model = load_model(args.file)
+        model = load_model(args.file, args.libraries)
         text = print_module(_typed(model.mod), show_types=True)
     except (ParseError, TypeCheckError, WellFormedError, UnsupportedError) as error:
         place = {} if error.span is None else {"line": error.span.line, "column": error.span.column}

@@ -33,10 +33,27 @@ class _Usage(RelayHwError):
 
 
 class _Parser(ArgumentParser):
-    """Reports a wrong command line as one sentence, like every other bad input."""
+    """Reports a wrong command line as one sentence; takes a command's `arguments` also behind its options."""
 
     def error(self, message: str) -> NoReturn:
         raise _Usage(f"{message} (see {self.prog} --help)")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
+        found, rest = super().parse_known_args(args, namespace)
+        mark = rest.index("--") if "--" in rest else len(rest)
+        late = [text for text in rest[:mark] if not text.startswith("-") or _is_number(text)]
+        if not hasattr(found, "arguments") or len(late) < mark:
+            return found, rest
+        found.arguments = [*found.arguments, *late, *rest[mark + 1 :]]
+        return found, []
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -120,6 +137,7 @@ def _parser() -> ArgumentParser:
     parser.add_argument("--version", action="version", version=f"relay-hw {version()}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
     _add_build_commands(commands)
+    _add_language_commands(commands)
     _add_inspect_commands(commands)
     return parser
 
@@ -169,9 +187,31 @@ def _add_build_commands(commands: Any) -> None:
     _add_device(verify, DEVICES, "functional")
 
 
+def _add_libraries(parser: ArgumentParser) -> None:
+    text = "let the text use prelude, nat, gradient or core; may be repeated"
+    parser.add_argument("--import", dest="libraries", action="append", default=[], metavar="LIBRARY", help=text)
+
+
+def _add_language_commands(commands: Any) -> None:
+    evaluate = _add(commands, "eval", "language:eval_command", "compute a function of a model with the interpreter")
+    evaluate.add_argument("file", type=Path, metavar="FILE")
+    text = "an argument: a number, nested lists such as [[1, 2], [3, 4]], or a Relay expression"
+    evaluate.add_argument("arguments", nargs="*", metavar="ARGUMENT", help=text)
+    evaluate.add_argument("--entry", default="main", metavar="NAME", help="function to compute (default main)")
+    evaluate.add_argument("--input", type=Path, metavar="DATA.npz", help="arguments by parameter name")
+    evaluate.add_argument("--output", type=Path, metavar="OUT.npz", help="write the resulting tensors")
+    _add_libraries(evaluate)
+
+    convert = _add(commands, "convert", "language:convert_command", "write a model as Relay text or as JSON")
+    convert.add_argument("model", type=Path, metavar="IN", help="an .onnx, .relay or .json file")
+    convert.add_argument("output", type=Path, metavar="OUT", help="a .relay or .json file")
+    _add_libraries(convert)
+
+
 def _add_inspect_commands(commands: Any) -> None:
     check = _add(commands, "check", "inspect:check_command", "type a model and print it, or say where it is wrong")
     check.add_argument("file", type=Path, metavar="FILE.relay")
+    _add_libraries(check)
 
     show = _add(commands, "show", "inspect:show_command", "print the module of a build's stage, or of a model file")
     show.add_argument("what", type=Path, metavar="BUILD|FILE")

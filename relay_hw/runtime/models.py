@@ -1,11 +1,11 @@
-"""Models from files: ONNX and Relay text.
+"""Models from files: ONNX, Relay text, Relay as JSON.
 
 In: a path. Out: a module, its parameters by name, the model's name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from relay_hw.errors import InputError
 from relay_hw.ir.module import IRModule
 
-RELAY_SUFFIXES = (".relay", ".txt")
+RELAY_SUFFIXES = (".relay", ".txt", ".json")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,12 +27,15 @@ class Model:
     params: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
-def load_model(path: str | Path) -> Model:
-    """Read a model file. Raises InputError, ParseError, TypeCheckError, UnsupportedError."""
+def load_model(path: str | Path, libraries: Sequence[str] = ()) -> Model:
+    """Read a model file; Relay text may use the functions and types of `libraries` (`prelude`, `nat`, ...).
+
+    Raises InputError, ParseError, TypeCheckError, WellFormedError, UnsupportedError.
+    """
     file = Path(path)
     if file.suffix not in (".onnx", *RELAY_SUFFIXES):
         found = file.suffix or "a file without suffix"
-        raise InputError(f"model {file} must be an .onnx or a .relay file, not {found}")
+        raise InputError(f"model {file} must be an .onnx, .relay or .json file, not {found}")
     if not file.is_file():
         raise InputError(f"model {file} must be an existing file")
     if file.suffix == ".onnx":
@@ -40,9 +43,14 @@ def load_model(path: str | Path) -> Model:
 
         mod, params = from_onnx(file)
         return Model(file.stem, mod, params)
-    from relay_hw.text import parse
+    from relay_hw.text import load_json, parse
 
-    return Model(file.stem, parse(read_text(file), str(file)))
+    if file.suffix == ".json":
+        return Model(file.stem, load_json(read_text(file), str(file)))
+    library = IRModule()
+    for name in libraries:
+        library = library.import_from_std(name)
+    return Model(file.stem, parse(read_text(file), str(file), init_module=library))
 
 
 def read_text(file: Path) -> str:
