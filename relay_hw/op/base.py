@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Constant, Expr, FusionPattern, Meaning, Op, Solver, TypeRelation
+from relay_hw.ir.expr import Call, Constant, Expr, FusionPattern, Gradient, Meaning, Op, Solver, TypeRelation
 from relay_hw.ir.types import ANY, Any, Dim, IncompleteType, TensorType, TupleType, Type, TypeVar
 
 Array = NDArray[AnyValue]
@@ -237,10 +237,11 @@ def make_op(
     *,
     attrs: type | None = None,
     pattern: FusionPattern = FusionPattern.OPAQUE,
+    gradient: Gradient | None = None,
     doc: str = "",
 ) -> Op:
-    """An operator without gradient."""
-    return Op(name, num_inputs, relation, meaning, attrs_type=attrs, pattern=pattern, doc=doc)
+    """An operator without effect."""
+    return Op(name, num_inputs, relation, meaning, attrs_type=attrs, pattern=pattern, gradient=gradient, doc=doc)
 
 
 def round_half_away(value: Array) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 from relay_hw.errors import EvalError
 from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
 from relay_hw.ir.types import TensorType, Type
+from relay_hw.op import gradient
 from relay_hw.op.base import (
     Array,
     Attrs,
@@ -40,7 +41,8 @@ def _binary(name: str, function: Function, doc: str, dtype: str | None = None) -
             value = function(np.asarray(values[0]), np.asarray(values[1]))
         return np.asarray(value).astype(out_type(result).dtype, copy=False)
 
-    return make_op(name, 2, relation, meaning, pattern=FusionPattern.BROADCAST, doc=doc)
+    slopes = gradient.binary(name)
+    return make_op(name, 2, relation, meaning, pattern=FusionPattern.BROADCAST, gradient=slopes, doc=doc)
 
 
 def _builder(op: Op) -> Callable[[Expr, Expr], Call]:
@@ -151,6 +153,7 @@ WHERE = make_op(
     3,
     _where_type,
     lambda attrs, values, result: np.where(np.asarray(values[0]) != 0, values[1], values[2]),
+    gradient=gradient.where,
     pattern=FusionPattern.BROADCAST,
     doc="x where the condition is true, else y",
 )
