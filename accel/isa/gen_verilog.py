@@ -14,7 +14,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from accel.isa.config import (
-    GATHER_ROW_BYTES,
+    ROW_BUFFER_BYTES,
     INSTRUCTION_BYTES,
     PRM_LANE_BYTES,
     SEMAPHORE_MAX,
@@ -111,7 +111,7 @@ def _sections() -> Iterator[tuple[str, list[tuple[str, str]]]]:
             ("INSN_BYTES", str(INSTRUCTION_BYTES)),
             ("UOP_BYTES", str(UOP_BYTES)),
             ("PRM_LANE_BYTES", str(PRM_LANE_BYTES)),
-            ("GATHER_ROW_BYTES", str(GATHER_ROW_BYTES)),
+            ("ROW_BUFFER_BYTES", str(ROW_BUFFER_BYTES)),
         ],
     )
     for prefix, enum, width in _ENUMS:

@@ -6,7 +6,7 @@ loops, and the DRAM window, are found while an instruction runs.
 
 from __future__ import annotations
 
-from accel.isa.config import GATHER_ROW_BYTES, AccelConfig
+from accel.isa.config import ROW_BUFFER_BYTES, AccelConfig
 from accel.isa.errors import Fault, FaultCode
 from accel.isa.loops import Values
 from accel.isa.spec import AluOp, Mem, Op
@@ -66,8 +66,8 @@ def _check_gather(config: AccelConfig, v: Values, index: int) -> None:
     for key in ("dram", "y_stride"):
         if v[key] % granule:
             raise Fault(FaultCode.ILLEGAL_FIELD, index, f"{key} must be a multiple of {granule}, not {v[key]}")
-    if v["row_bytes"] > GATHER_ROW_BYTES:
-        what = f"gather.row_bytes must be at most {GATHER_ROW_BYTES}, not {v['row_bytes']}"
+    if v["row_bytes"] > ROW_BUFFER_BYTES:
+        what = f"gather.row_bytes must be at most {ROW_BUFFER_BYTES}, not {v['row_bytes']}"
         raise Fault(FaultCode.ILLEGAL_FIELD, index, what)
     vector = v["pitch"] * config.inp_bytes
     if v["sram"] * config.inp_bytes % bus or vector % bus:

@@ -10,7 +10,7 @@
 `define VTA_INSN_BYTES 32
 `define VTA_UOP_BYTES 8
 `define VTA_PRM_LANE_BYTES 16
-`define VTA_GATHER_ROW_BYTES 4096
+`define VTA_ROW_BUFFER_BYTES 4096
 
 // Op
 `define VTA_OP_LOAD 8'd1
