@@ -140,14 +140,14 @@ module vta_gather #(
   // which bytes of the beat belong to the window, and which of them to the image
   wire [BUS-1:0] behind = {BUS{1'b1}} << offset_q;
   wire [BUS-1:0] enable;
-  wire [BUS-1:0] inside;
+  wire [BUS-1:0] in_image;
   genvar j;
   generate
     for (j = 0; j < BUS; j = j + 1) begin : g_byte
       localparam [31:0] J = j;
       wire signed [SRC_W-1:0] source = source_q + $signed(J[SRC_W-1:0]);
       assign enable[j] = (!first_q || behind[j]) && J[16:0] < left_q;
-      assign inside[j] = !padding && !source[SRC_W-1] && source[SRC_W-1:0] < {{(SRC_W - 16) {1'b0}}, row_bytes_q};
+      assign in_image[j] = !padding && !source[SRC_W-1] && source[SRC_W-1:0] < {{(SRC_W - 16) {1'b0}}, row_bytes_q};
     end
   endgenerate
 
@@ -266,7 +266,7 @@ module vta_gather #(
     if (read) begin
       s1_last_q   <= last;
       s1_be_q     <= enable;
-      s1_inside_q <= inside;
+      s1_inside_q <= in_image;
       s1_shift_q  <= source_q[BUS_LOG-1:0];
       s1_odd_q    <= source_q[BUS_LOG];
       s1_addr_q   <= addr_q;
