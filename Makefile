@@ -29,7 +29,7 @@ data: $(READY) ## write build/data/mnist_calibration.npz and mnist_test.npz
 	$(BIN)/python scripts/make_data.py
 
 test: $(READY) ## run the test suite
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile $(FLAGS)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(FLAGS)
 
 lint: format types rtl-lint gen ## check style, types, Verilog and generated files
 

@@ -5,6 +5,7 @@ In: parsed arguments. Out: exit status; results through the console.
 
 from __future__ import annotations
 
+import json
 import time
 from argparse import Namespace
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from relay_hw.cli.console import Console
-from relay_hw.cli.data import accuracy, load_npz, save_npz
+from relay_hw.cli.data import accuracy, load_npz, save_npz, save_text
 
 
 def compile_command(args: Namespace, console: Console) -> int:
@@ -111,9 +112,13 @@ def _run_text(args: Namespace, result: Any, score: float | None) -> str:
 
 
 def _config(args: Namespace, artifact: Any) -> Any:
+    """The configuration asked for. Another one than the build's is refused before its device is built."""
     from accel.isa.config import load_config
 
-    return load_config(args.config) if args.config else artifact.config
+    config = load_config(args.config) if args.config else artifact.config
+    for program in artifact.programs.values():
+        program.check_config(config)
+    return config
 
 
 def _options(args: Namespace, console: Console, timing_only: bool = False) -> Any:
@@ -129,6 +134,7 @@ def profile_command(args: Namespace, console: Console) -> int:
     from relay_hw.runtime.artifact import load_artifact, replace_files
     from relay_hw.runtime.devices import close_device, open_device
     from relay_hw.runtime.profile import profile
+    from relay_hw.runtime.trace import timeline
 
     artifact = load_artifact(args.build)
     console.step(f"opening the {args.device} device")
@@ -143,7 +149,12 @@ def profile_command(args: Namespace, console: Console) -> int:
         where = f"report: {artifact.path / 'report.html'}"
     except OSError as error:
         where = f"report not written: {artifact.path} must be writable: {error.strerror}"
-    console.result(profile_json(report), "\n".join([layer_table(report), "", summary(report), where]))
+    lines = [layer_table(report), "", summary(report), where]
+    if args.trace:
+        console.step("timing every instruction")
+        save_text(args.trace, json.dumps(timeline(artifact, args.memory)))
+        lines.append(f"timeline: {args.trace}")
+    console.result(profile_json(report), "\n".join(lines))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`.npz` files: arrays by name in, arrays by name out.
+"""Files of users: `.npz` in, `.npz` and text out.
 
 In: paths from users. Out: arrays; files appear whole or not at all. Every refusal is one sentence.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,17 @@ def load_npz(path: Path, what: str) -> dict[str, NDArray[Any]]:
 
 
 def save_npz(path: Path, arrays: Arrays) -> None:
-    """Write a file under a temporary name, then rename it; the same arrays give the same bytes. Raises InputError."""
+    """Write arrays, whole or not at all; the same arrays give the same bytes. Raises InputError."""
+    _replace(path, lambda stream: np.savez(stream, **dict(arrays)))  # type: ignore[arg-type]
+
+
+def save_text(path: Path, text: str) -> None:
+    """Write text, whole or not at all. Raises InputError."""
+    _replace(path, lambda stream: stream.write(text.encode()))
+
+
+def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file under a temporary name, then rename it. Raises InputError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
@@ -45,7 +55,7 @@ def save_npz(path: Path, arrays: Arrays) -> None:
         raise InputError(f"output {path} must be writable: {error.strerror}") from None
     try:
         with os.fdopen(handle, "wb") as stream:
-            np.savez(stream, **dict(arrays))  # type: ignore[arg-type]
+            write(stream)
         mask = os.umask(0o022)
         os.umask(mask)
         os.chmod(temporary, 0o666 & ~mask)

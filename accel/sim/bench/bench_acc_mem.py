@@ -74,7 +74,7 @@ async def users_in_different_banks(dut: Dut) -> None:
         dut.l_we_i.value, dut.l_expand_i.value = enables[2], expand
         dut.l_waddr_i.value, dut.l_wdata_i.value = beat, l_word
         await settle()
-        assert not (get(dut.collide_c_o) or get(dut.collide_o_o) or get(dut.collide_l_o))
+        assert not (get(dut.clash_read_o) or get(dut.clash_write_o))
         c_old, o_old = model.entry(c_read), model.entry(o_read)[group * out_lanes : (group + 1) * out_lanes]
         await step(dut)
         assert [field(get(dut.c_rdata_o), i, 32) for i in range(model.lanes)] == c_old
@@ -108,7 +108,7 @@ async def collisions_name_their_users(dut: Dut) -> None:
         def met(a: int, b: int, on: list[bool] = writes, where: list[int] = write_banks) -> bool:
             return on[a] and on[b] and where[a] == where[b]
 
-        assert get(dut.collide_c_o) == (both_read or met(0, 1) or met(0, 2))
-        assert get(dut.collide_o_o) == (both_read or met(0, 1) or met(1, 2))
-        assert get(dut.collide_l_o) == (met(0, 2) or met(1, 2))
+        assert get(dut.clash_read_o) == both_read
+        users = [met(0, 1) or met(0, 2), met(0, 1) or met(1, 2), met(0, 2) or met(1, 2)]
+        assert get(dut.clash_write_o) == sum(bit << user for user, bit in enumerate(users))
         await step(dut)

@@ -9,6 +9,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from accel.sim.verilator import find_toolchain
@@ -44,21 +45,34 @@ def run_bench(module: str, bench: str, parameters: Mapping[str, int], build_root
             includes=[RTL, RTL / "gen"],
             parameters=dict(parameters),
             # One C++ file: with several, Verilator's makefile wants a precompiled header that g++ does not find.
-            build_args=["--default-language", "1364-2005", "--x-assign", "unique", "-Wno-fatal", "--output-split", "0"],
+            build_args=[
+                "--default-language",
+                "1364-2005",
+                "--x-assign",
+                "unique",
+                "-Wno-fatal",
+                "--output-split",
+                "0",
+                "-CFLAGS",
+                "-O0",
+            ],
             build_dir=build_dir,
             log_file=build_dir.with_suffix(".build.log"),
         )
-    results = runner.test(
-        hdl_toplevel=module,
-        test_module=f"accel.sim.bench.{bench}",
-        build_dir=build_dir,
-        test_dir=build_dir,
-        results_xml=str(build_dir / f"{bench}.xml"),
-        log_file=build_dir / f"{bench}.log",
-        seed=seed,
-        extra_env={"PYTHONPATH": os.pathsep.join(["", *sys.path]).lstrip(os.pathsep)},
-    )
-    tests, failed = get_results(Path(results))
+    results = build_dir / f"{bench}.xml"
+    # The runner ends the process when a test fails; the results say which.
+    with suppress(SystemExit):
+        runner.test(
+            hdl_toplevel=module,
+            test_module=f"accel.sim.bench.{bench}",
+            build_dir=build_dir,
+            test_dir=build_dir,
+            results_xml=str(results),
+            log_file=build_dir / f"{bench}.log",
+            seed=seed,
+            extra_env={"PYTHONPATH": os.pathsep.join(["", *sys.path]).lstrip(os.pathsep)},
+        )
+    tests, failed = get_results(results)
     if failed or not tests:
         log = (build_dir / f"{bench}.log").read_text().splitlines()
         tail = "\n".join(line.strip() for line in log if line.startswith(" " * 40) and "**" not in line)

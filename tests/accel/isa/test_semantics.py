@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -177,3 +178,13 @@ def test_huge_loops_stay_bounded_in_memory() -> None:
     values = complete(Op.GEMM, {"uop_end": 1, "iter_out": 270, "iter_in": 1024})
     SEMANTICS[Op.GEMM](state, values, 0)
     assert (state.acc[0] == 270 * 1024 * 16).all()
+
+
+@pytest.mark.parametrize("op", [Op.LOAD, Op.STORE], ids=lambda op: op.name.lower())
+def test_every_small_stride_pattern(op: Op) -> None:
+    """Runs that overlap, touch, repeat and interleave: the last one written stays."""
+    config = replace(SMALL, inp_depth=256, out_depth=256)
+    mem = int(Mem.OUT if op is Op.STORE else Mem.INP)
+    for y_stride, x_stride, y, x, z in product(range(6), range(6), (1, 3), (1, 2, 3), (1, 2)):
+        values = {"mem": mem, "dram": 64, "y": y, "x": x, "z": z, "y_stride": 16 * y_stride, "x_stride": 16 * x_stride}
+        compare(config, op, values, y_stride)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 from pathlib import Path
 from types import ModuleType
@@ -11,7 +12,7 @@ import pytest
 
 from accel.isa.config import config_names, load_config
 from accel.isa.gen_verilog import verilator_flags
-from accel.sim.verilator import RTL_DIR
+from accel.sim.verilator import RTL_DIR, find_toolchain
 
 SCRIPT = Path(__file__).parents[3] / "scripts" / "lint_rtl.py"
 
@@ -27,9 +28,10 @@ def lint_rtl() -> ModuleType:
 
 def elaborate(lint_rtl: ModuleType, *changes: str) -> subprocess.CompletedProcess[str]:
     """Verilator on the tiny configuration with changed parameters, warnings off."""
-    program, environment = lint_rtl.verilator()
+    tools = find_toolchain()
+    environment = {**os.environ, "VERILATOR_ROOT": str(tools.root)}
     flags = [
-        program,
+        str(tools.verilator),
         "--lint-only",
         "--default-language",
         "1364-2005",

@@ -121,6 +121,23 @@ def test_profile(folder: Path, capsys: Captured) -> None:
     assert ask(capsys, "verify", folder / "build")["ok"] is True
 
 
+def test_profile_writes_a_timeline(folder: Path, capsys: Captured) -> None:
+    trace = folder / "traces" / "out.json"
+    row = ask(capsys, "profile", folder / "build", "--device", "cycle", "--trace", trace)
+    events = json.loads(trace.read_text())["traceEvents"]
+    units = {event["args"]["name"].split()[0] for event in events if event["name"] == "thread_name"}
+    assert units == {"LOAD", "COMPUTE", "OUTPUT", "STORE"}
+    boxes = [event for event in events if event["ph"] == "X"]
+    assert {box["cat"] for box in boxes} >= {"load", "gemm", "requant", "store"}
+    assert max(box["ts"] + box["dur"] for box in boxes) <= row["cycles"]
+    lanes: dict[tuple[int, int], int] = {}
+    for box in sorted(boxes, key=lambda box: box["ts"]):
+        lane = (box["pid"], box["tid"])
+        assert box["dur"] > 0 and box["ts"] >= lanes.get(lane, 0), "boxes of one row must not overlap"
+        lanes[lane] = box["ts"] + box["dur"]
+        assert box["args"]["layer"] and box["args"]["instruction"].startswith(box["cat"])
+
+
 def test_verify_finds_a_wrong_program(folder: Path, capsys: Captured) -> None:
     """A weight that is changed in the program alone, with all hashes made to fit."""
     import hashlib
