@@ -88,9 +88,7 @@ def _folded(kernel: ConvKernel, fold: Fold, config: AccelConfig) -> ConvShape:
     target = kernel.target
     rows = target.height + window.extent[0] - 1
     source = Source(rows, target.width, vector, target.width * vector, vector)
-    return replace(
-        conv_shape(kernel, config), source=source, window=window, in_blocks=blocks, fold=fold
-    )
+    return replace(conv_shape(kernel, config), source=source, window=window, in_blocks=blocks, fold=fold)
 
 
 def vector_entries(shape: ConvShape, config: AccelConfig) -> int:

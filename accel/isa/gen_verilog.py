@@ -14,9 +14,9 @@ from enum import IntEnum
 from pathlib import Path
 
 from accel.isa.config import (
-    ROW_BUFFER_BYTES,
     INSTRUCTION_BYTES,
     PRM_LANE_BYTES,
+    ROW_BUFFER_BYTES,
     SEMAPHORE_MAX,
     SEMAPHORES,
     UOP_BYTES,
