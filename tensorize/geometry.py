@@ -36,7 +36,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """How vectors are gathered from rows of bytes: each holds windows of `run` bytes of `rows` kernel rows, `pitch` apart.
+    """How vectors are gathered from rows of bytes: each holds a window of `run` bytes of each of `rows` kernel rows,
+    `pitch` apart.
 
     Vector row p begins at image row p * y_step - top; the next `rows` of the kernel's `height` rows are found `reach`
     vector rows below. `image_bytes`: of a row; `row_stride`: from one row to the next.

@@ -62,7 +62,7 @@ for r in 0..y_pad_0+y+y_pad_1-1, c in 0..x-1, b in 0..run-1:
 ```
 Bytes of a vector that no GATHER writes keep what they held. Of each row the granules that hold row_bytes are read,
 once, into one of two row buffers of 4096 bytes, and the windows are taken from there. One GATHER for each row of the
-kernel, with its own `dram` and `lane`, unfolds an image of few channels: a vector then holds all that one output needs.""",
+kernel, with its own `dram` and `lane`, unfolds an image of few channels into vectors that are as deep as the array.""",
         Op.GEMM: """\
 ```
 for o in 0..iter_out-1, i in 0..iter_in-1, u in uop_begin..uop_end-1:

@@ -1,5 +1,5 @@
-"""Folded convolutions: the same numbers as the interpreter's for every way to fold, whatever lanes hold that nobody wrote,
-and the speed that folding is for."""
+"""Folded convolutions: the interpreter's numbers for every way to fold, whatever lanes hold that nobody wrote, and the
+speed that folding is for."""
 
 from __future__ import annotations
 

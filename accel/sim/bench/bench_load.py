@@ -77,10 +77,8 @@ async def fills_scratchpads_like_the_semantics(dut: Dut) -> None:
             data = np.frombuffer(get(dut.wdata_o).to_bytes(config.bus_bytes, "little"), np.int8)
             data = data.astype(np.int32) if get(dut.expand_o) else data
             begin = get(dut.waddr_o) * data.nbytes
-            enable = [get(dut.be_o) >> n & 1 for n in range(config.bus_bytes) for _ in range(data.itemsize)]
-            copies[mem][begin : begin + data.nbytes][np.array(enable, bool)] = data.view(np.uint8)[
-                np.array(enable, bool)
-            ]
+            enable = np.repeat([get(dut.be_o) >> n & 1 for n in range(config.bus_bytes)], data.itemsize) == 1
+            copies[mem][begin : begin + data.nbytes][enable] = data.view(np.uint8)[enable]
         if get(dut.give_o):
             index, values = running.popleft()
             assert (get(dut.done_index_o), get(dut.set_o)) == (index, values["set"])
