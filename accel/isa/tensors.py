@@ -30,7 +30,9 @@ def stored_shape(config: AccelConfig, slot: TensorSlot) -> tuple[int, ...]:
             return slot.shape[:-1] + (align(slot.shape[-1], config.channel_align),)
         case TensorLayout.ROWS:
             if len(slot.shape) < 2 or np.dtype(slot.dtype).itemsize != 1:
-                raise ProgramError(f"tensor {slot.name}: rows must be bytes of two axes or more, not {slot.shape}")
+                raise ProgramError(
+                    f"tensor {slot.name}: rows must be two axes or more of bytes, not {slot.dtype}{list(slot.shape)}"
+                )
             return slot.shape[:-2] + (align(slot.shape[-2] * slot.shape[-1], config.granule_bytes),)
 
 
