@@ -30,9 +30,8 @@ def stored_shape(config: AccelConfig, slot: TensorSlot) -> tuple[int, ...]:
             return slot.shape[:-1] + (align(slot.shape[-1], config.channel_align),)
         case TensorLayout.ROWS:
             if len(slot.shape) < 2 or np.dtype(slot.dtype).itemsize != 1:
-                raise ProgramError(
-                    f"tensor {slot.name}: rows must be two axes or more of bytes, not {slot.dtype}{list(slot.shape)}"
-                )
+                what = f"rows must be two axes or more of bytes, not {slot.dtype}{list(slot.shape)}"
+                raise ProgramError(f"tensor {slot.name}: {what}")
             return slot.shape[:-2] + (align(slot.shape[-2] * slot.shape[-1], config.granule_bytes),)
 
 
