@@ -32,7 +32,7 @@ from tensorize.work import work_of
 Instruction = tuple[Op, dict[str, int]]
 
 # Cycles between the load of a constant and its use that are tried; only the first for regions of many steps.
-MARGINS = (1500, 500, 1000, 4000)
+MARGINS = (1500, 500, 1000, 4000, 200, 100)
 FEW_STEPS = 200
 
 
