@@ -49,6 +49,13 @@ def touches(command: Command, config: AccelConfig) -> tuple[Touch, ...]:
                 Touch("dram", Space.DRAM, 0, _dram_bytes(config, v), False),
                 Touch("sram", space, 0, entries, True),
             )
+        case Op.GATHER:
+            rows = v["y_pad_0"] + v["y"] + v["y_pad_1"]
+            fetched = -(-v["row_bytes"] // config.granule_bytes) * config.granule_bytes
+            return (
+                Touch("dram", Space.DRAM, 0, (v["y"] - 1) * v["y_stride"] + fetched, False),
+                Touch("sram", Space.INP, 0, rows * v["x"] * v["pitch"], True),
+            )
         case Op.STORE:
             entries = _image_bytes(config, v) // config.out_bytes
             return (

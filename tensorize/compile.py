@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from accel.isa.config import AccelConfig
-from accel.isa.program import Program, TensorLayout, TensorSlot
+from accel.isa.program import Program, TensorSlot
 from accel.isa.program import Region as ProgramRegion
 from accel.isa.spec import BY_OP, Op
 from relay_hw.errors import TensorizeError
@@ -19,9 +19,10 @@ from tensorize.check import check_program
 from tensorize.constants import constant_data, constant_loads, data_key
 from tensorize.emit import Line, NoRoomError, emit
 from tensorize.estimate import estimate_cycles
+from tensorize.inputs import fold_inputs
 from tensorize.layout import image_bytes, pack_activation
 from tensorize.memory import Life, Window, plan_window
-from tensorize.nest import Key, Step, tensor_key
+from tensorize.nest import Key, Step, gather_beats, tensor_key
 from tensorize.region import read_region
 from tensorize.schedule import Schedule, schedules
 from tensorize.segment import Layer, Port, Segment
@@ -31,7 +32,7 @@ from tensorize.work import work_of
 Instruction = tuple[Op, dict[str, int]]
 
 # Cycles between the load of a constant and its use that are tried; only the first for regions of many steps.
-MARGINS = (1500, 500, 1000, 4000)
+MARGINS = (1500, 500, 1000, 4000, 200, 100)
 FEW_STEPS = 200
 
 
@@ -48,7 +49,7 @@ class _Draft:
 
 def compile_function(function: Function, config: AccelConfig, name: str) -> Segment:
     """One program for the whole function. Raises TensorizeError when `config` cannot hold it."""
-    region = read_region(function, config, name)
+    region = fold_inputs(read_region(function, config, name), config)
     plans = schedules(region, config)
     margins = MARGINS if len(plans[0].steps) <= FEW_STEPS else MARGINS[:1]
     tries = [_draft(plan, config, margin) for plan in plans for margin in margins]
@@ -86,7 +87,7 @@ def _with_tokens(lines: Sequence[Line], config: AccelConfig, window_bytes: int) 
 
 def _window(schedule: Schedule, config: AccelConfig) -> Window:
     region, steps = schedule.region, schedule.steps
-    sizes = {tensor_key(n): image_bytes(a.image, config) for n, a in enumerate(region.activations)}
+    sizes = {tensor_key(n): image_bytes(a.image, config, a.layout) for n, a in enumerate(region.activations)}
     fixed = {tensor_key(n): a.value for n, a in enumerate(region.activations) if a.value is not None}
     inputs = {tensor_key(number): sizes[tensor_key(number)] for _, number in region.inputs}
     outputs = {tensor_key(number): sizes[tensor_key(number)] for number in region.outputs}
@@ -121,14 +122,15 @@ def _segment(draft: _Draft, name: str, config: AccelConfig) -> Segment:
 def _port(draft: _Draft, name: str, number: int) -> Port:
     place = draft.window.tensors[tensor_key(number)]
     section = next(s for s in draft.window.sections if s.offset <= place < s.end)
-    return Port(name, section.name, place - section.offset, draft.schedule.region.activations[number].shape)
+    activation = draft.schedule.region.activations[number]
+    return Port(name, section.name, place - section.offset, activation.shape, activation.layout)
 
 
 def _slot(port: Port) -> TensorSlot:
     shape = port.shape
     if len(shape) == 4:
         shape = (shape[0], shape[2], shape[3], shape[1])
-    return TensorSlot(port.name, port.section, port.offset, shape, "int8", TensorLayout.NHWC)
+    return TensorSlot(port.name, port.section, port.offset, shape, "int8", port.layout)
 
 
 def _runs(owners: Sequence[int]) -> list[tuple[int, int, int]]:
@@ -150,17 +152,19 @@ def _regions(draft: _Draft) -> list[ProgramRegion]:
 def _layer(draft: _Draft, number: int, config: AccelConfig) -> Layer:
     spec = draft.schedule.region.layers[number]
     own = [instruction for instruction, owner in zip(draft.instructions, draft.owners, strict=True) if owner == number]
-    moved = {op: sum(_bytes(v, config) for o, v in own if o is op) for op in (Op.LOAD, Op.STORE)}
+    moved = {op: sum(_bytes(v, config) for o, v in own if o is op) for op in (Op.LOAD, Op.GATHER, Op.STORE)}
     return Layer(
         name=spec.name,
         composite=spec.function,
         ranges=tuple((begin, end) for layer, begin, end in _runs(draft.owners) if layer == number),
         macs=spec.kernel.macs,
         tile=str(draft.schedule.tiles[number]),
-        bytes_read=moved[Op.LOAD],
+        bytes_read=moved[Op.LOAD] + moved[Op.GATHER],
         bytes_written=moved[Op.STORE],
     )
 
 
 def _bytes(v: dict[str, int], config: AccelConfig) -> int:
+    if "row_bytes" in v:
+        return v["y"] * gather_beats(config, v)[0] * config.bus_bytes
     return v["z"] * v["y"] * v["x"] * config.granule_bytes

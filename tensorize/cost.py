@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from accel.isa.config import AccelConfig
-from tensorize.geometry import LATENCY, ConvShape, PoolShape, Source, granule_blocks, run_cycles
+from accel.isa.program import align
+from tensorize.geometry import LATENCY, ConvShape, Fold, PoolShape, Source, granule_blocks, run_cycles
 from tensorize.tiles import AddTile, ConvTile, PoolTile, conv_entries, conv_patch, pool_entries, pool_patch
 
 # Cycles that a step costs beside its work: fetching, decoding and draining its instructions.
@@ -50,6 +51,19 @@ def _patch_cycles(config: AccelConfig, source: Source, height: int, width: int, 
     return run_cycles(config, height * width * run_bytes)
 
 
+def _gather_cycles(config: AccelConfig, fold: Fold, tile: ConvTile) -> int:
+    """Cycles to gather a patch: of each row the arrival or the windows, whichever takes longer."""
+    begin = (tile.cols - 1) * fold.x_step + fold.run
+    fetched = run_cycles(config, align(min(fold.image_bytes, begin), config.granule_bytes))
+    total = 0
+    for part in range(fold.rows):
+        rows = tile.rows + fold.reaches(part, config.inp_bytes)
+        offset = part * fold.pitch % config.bus_bytes
+        written = tile.cols * -(-(offset + fold.run) // config.bus_bytes)
+        total += fetched + (rows - 1) * max(fetched, written) + written
+    return total
+
+
 def _store_cycles(config: AccelConfig, rows: int, cols: int, run_bytes: int, pixel: int, width: int) -> int:
     outstanding = config.write_outstanding
     if run_bytes < pixel:
@@ -67,7 +81,10 @@ def conv_cost(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> Cost:
     pixels, steps = high * wide, high * wide * groups * chunks
     in_step = granule_blocks(config, config.block_in)
     run = -(-tile.in_blocks // in_step) * in_step * config.inp_bytes
-    patch = _patch_cycles(config, shape.source, *conv_patch(shape, tile.rows, tile.cols), run)
+    if shape.fold is None:
+        patch = _patch_cycles(config, shape.source, *conv_patch(shape, tile.rows, tile.cols), run)
+    else:
+        patch = _gather_cycles(config, shape.fold, tile)
     weights = run_cycles(config, use.wgt * config.wgt_bytes)
     keeps_patch = chunks == 1 and (pixels == 1 or not tile.weights_outer)
     patches = pixels if keeps_patch else steps

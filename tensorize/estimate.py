@@ -13,6 +13,7 @@ from accel.isa.config import INSTRUCTION_BYTES, SEMAPHORES, AccelConfig
 from accel.isa.spec import BY_OP, Form, Op, Unit
 from tensorize.cost import output_interval
 from tensorize.geometry import LATENCY
+from tensorize.nest import gather_beats, gather_cycles
 
 # Cycles from launch to the first dispatch beside the memory's latency, and from a command's start to its first effect.
 _START = 12
@@ -68,6 +69,13 @@ def _run(clocks: _Clocks, unit: Unit, op: Op, v: Values, dispatched: int, config
             clocks.free[unit] = start + max(bursts, 2)
             first = max(start + LATENCY + _DECODE, clocks.done[unit])
             end = max(first + cycles + _padding(v, config), clocks.done[unit] + 1)
+        case Op.GATHER:
+            fetched = gather_beats(config, v)[0] * config.bus_bytes
+            row = {"z": fetched // config.granule_bytes, "y": v["y"], "x": 1, "y_stride": v["y_stride"], "x_stride": 0}
+            bursts, arriving = _transfer(row, config, config.read_outstanding)
+            clocks.free[unit] = start + max(bursts, 2)
+            first = max(start + LATENCY + _DECODE, clocks.done[unit])
+            end = first + max(arriving, gather_cycles(config, v))
         case Op.STORE:
             _, cycles = _transfer(v, config, config.write_outstanding)
             clocks.free[unit] = start + _DECODE + cycles

@@ -55,6 +55,8 @@ def accesses(index: int, op: Op, v: Values, uops: Cells, config: AccelConfig) ->
     match op:
         case Op.LOAD:
             found = (_dram(index, v, False, config), _image(index, v, Mem(v["mem"]), True, config))
+        case Op.GATHER:
+            found = (_gather_rows(index, v, config), _gather_vectors(index, v, config))
         case Op.STORE:
             found = (_image(index, v, Mem.OUT, False, config), _dram(index, v, True, config))
         case Op.GEMM | Op.ALU:
@@ -108,6 +110,24 @@ def _image(index: int, v: Values, mem: Mem, write: bool, config: AccelConfig) ->
     if v["sram"] * entry % beat:
         raise TensorizeError(f"instruction {index}: sram must start on a beat of {beat} bytes, not at {v['sram']}")
     return Access(mem, v["sram"] + np.arange(-(-size // entry), dtype=np.int64), write)
+
+
+def _gather_rows(index: int, v: Values, config: AccelConfig) -> Access:
+    granules = -(-v["row_bytes"] // config.granule_bytes)
+    return _dram(index, {**v, "x": 1, "x_stride": 0, "z": granules}, False, config)
+
+
+def _gather_vectors(index: int, v: Values, config: AccelConfig) -> Access:
+    """Entries of which the instruction writes some byte."""
+    lanes, beat = config.block_in, config.axi_data_bits // 8
+    if v["sram"] * lanes % beat or v["pitch"] * lanes % beat:
+        raise TensorizeError(f"instruction {index}: vectors must start on a beat of {beat} bytes, not at {v['sram']}")
+    first, last = v["lane"] // lanes, (v["lane"] + v["run"] - 1) // lanes
+    if last >= v["pitch"]:
+        raise TensorizeError(f"instruction {index}: a window must end before entry {v['pitch']}, not in {last}")
+    count = (v["y_pad_0"] + v["y"] + v["y_pad_1"]) * v["x"]
+    vectors = v["sram"] + v["pitch"] * np.arange(count, dtype=np.int64)[:, None]
+    return Access(Mem.INP, (vectors + np.arange(first, last + 1, dtype=np.int64)).reshape(-1), True)
 
 
 def _sum(v: Values, name: str, base: str, uop: Cells) -> Cells:

@@ -35,6 +35,48 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Fold:
+    """How vectors are gathered from rows of bytes: each holds a window of `run` bytes of each of `rows` kernel rows,
+    `pitch` apart.
+
+    Vector row p begins at image row p * y_step - top; the next `rows` of the kernel's `height` rows are found `reach`
+    vector rows below. `image_bytes`: of a row; `row_stride`: from one row to the next.
+    """
+
+    rows: int
+    reach: int
+    pitch: int
+    run: int
+    height: int
+    x_step: int
+    y_step: int
+    left: int
+    top: int
+    pad_value: int
+    image_rows: int
+    image_bytes: int
+    row_stride: int
+
+    def reaches(self, part: int, block: int) -> int:
+        """Vector rows below an output that its kernel row `part` of a vector is gathered for.
+
+        The last taps of the kernel may not need it; it is left out there where other windows meet all its entries of
+        `block` bytes, so that no entry is read that was never written.
+        """
+        whole, needed = ((self.height - 1 - i) // self.rows for i in (0, part))
+        if needed < whole:
+            full = [i for i in range(part) if (self.height - 1 - i) // self.rows == whole]
+            met = {entry for i in full for entry in self.entries(i, block)}
+            needed = needed if met.issuperset(self.entries(part, block)) else whole
+        return needed * self.reach
+
+    def entries(self, part: int, block: int) -> range:
+        """Entries of `block` bytes that the window of kernel row `part` meets in a vector."""
+        begin = part * self.pitch
+        return range(begin // block, (begin + self.run - 1) // block + 1)
+
+
+@dataclass(frozen=True, slots=True)
 class ConvShape:
     """A convolution in blocks. `in_blocks` and `out_blocks` count blocks of channels of one pixel.
 
@@ -49,6 +91,7 @@ class ConvShape:
     out_blocks: int
     out_pixel_bytes: int
     residual: bool
+    fold: Fold | None = None
 
     @property
     def depth(self) -> int:

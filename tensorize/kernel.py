@@ -87,6 +87,7 @@ class ConvKernel:
     """Convolution or dense layer. weights: int8 [out channels, kernel height, kernel width, in channels].
 
     `residual`: the second input is added behind the requantized sum. `flat`: the window is the whole input (dense).
+    `rows`: the input lies as plain rows of bytes, see `fold`.
     """
 
     source: Image
@@ -95,6 +96,7 @@ class ConvKernel:
     weights: Int8
     requantize: Requantize
     residual: AddStage | None = None
+    rows: bool = False
 
     @property
     def flat(self) -> bool:

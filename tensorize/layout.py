@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.isa.config import AccelConfig
-from accel.isa.program import align
+from accel.isa.program import TensorLayout, align
 from accel.isa.records import encode_prm
 from relay_hw.errors import TensorizeError
 from tensorize.kernel import AddStage, Image, Int8, Requantize
@@ -35,18 +35,33 @@ def pixel_bytes(image: Image, config: AccelConfig) -> int:
     return align(image.channels, config.channel_align)
 
 
-def image_bytes(image: Image, config: AccelConfig) -> int:
+def row_bytes(image: Image, config: AccelConfig) -> int:
+    """Bytes of one row of pixels in DRAM where they lie as plain rows."""
+    return align(image.width * image.channels, config.granule_bytes)
+
+
+def image_bytes(image: Image, config: AccelConfig, layout: TensorLayout = TensorLayout.NHWC) -> int:
     """Bytes of one activation in DRAM."""
+    if layout is TensorLayout.ROWS:
+        return image.height * row_bytes(image, config)
     return image.pixels * pixel_bytes(image, config)
 
 
-def pack_activation(x: NDArray[Any], config: AccelConfig) -> Int8:
-    """int8 [1, C, H, W] or [1, C] as flat int8 bytes N·H·W·C, channels padded with 0. Raises TensorizeError."""
+def pack_activation(x: NDArray[Any], config: AccelConfig, layout: TensorLayout = TensorLayout.NHWC) -> Int8:
+    """int8 [1, C, H, W] or [1, C] as flat int8 bytes N·H·W·C, channels padded with 0. Raises TensorizeError.
+
+    With layout `rows` the channels are not padded, but each row of pixels is, to a multiple of the granule.
+    """
     image = image_of(x.shape)
     if x.dtype != np.int8:
         raise TensorizeError(f"activation must be int8, not {x.dtype}")
+    pixels = x.reshape(image.channels, image.height, image.width).transpose(1, 2, 0)
+    if layout is TensorLayout.ROWS:
+        rows = np.zeros((image.height, row_bytes(image, config)), np.int8)
+        rows[:, : image.width * image.channels] = pixels.reshape(image.height, -1)
+        return rows.reshape(-1)
     stored = np.zeros((image.height, image.width, pixel_bytes(image, config)), np.int8)
-    stored[:, :, : image.channels] = x.reshape(image.channels, image.height, image.width).transpose(1, 2, 0)
+    stored[:, :, : image.channels] = pixels
     return stored.reshape(-1)
 
 

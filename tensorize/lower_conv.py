@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from accel.isa.config import AccelConfig
 from accel.isa.program import align
 from accel.isa.spec import Dst, Mem, Op
-from tensorize.geometry import ConvShape, bank_round, conv_shape, conv_weights, granule_blocks, parts
+from tensorize.fold import folded_weights, gather_fields, shape_under
+from tensorize.geometry import ConvShape, bank_round, conv_weights, granule_blocks, parts
 from tensorize.kernel import ConvKernel, Int8
 from tensorize.layout import add_record, pack_weights, requantize_records
 from tensorize.lower import Visits, add_commands, load_patch, looped, scale_fields, store_tile, tile_transfer
@@ -72,8 +73,9 @@ def lower_conv(
     number: int, name: str, kernel: ConvKernel, tile: ConvTile, tensors: tuple[Key, ...], config: AccelConfig
 ) -> tuple[Step, ...]:
     """Steps of layer `number`; `tensors`: input, residual if there is one, output."""
-    shape = conv_shape(kernel, config)
-    tiles = pack_weights(conv_weights(kernel, config), config)
+    shape = shape_under(kernel, tile.fold, config)
+    weights = conv_weights(kernel, config) if shape.fold is None else folded_weights(kernel, shape, config)
+    tiles = pack_weights(weights, config)
     records = requantize_records(kernel.requantize, shape.out_blocks, config)
     layer = _Layer(number, name, kernel, shape, tile, tiles, records, tensors, config)
     visits = Visits()
@@ -110,6 +112,10 @@ def _step(layer: _Layer, at: _Position, visits: Visits) -> Step:
 
 def _patch(layer: _Layer, at: _Position, key: Key) -> Buffer:
     config, entries = layer.config, layer.in_entries(at)
+    rows = conv_patch(layer.shape, at.rows[1], at.cols[1])[0]
+    size = rows * layer.pitch * entries
+    if layer.shape.fold is not None:
+        return Buffer(key, Mem.INP, size, loads=tuple(_gathers(layer, at, key)))
     values, refs = load_patch(
         config,
         layer.shape.source,
@@ -123,8 +129,13 @@ def _patch(layer: _Layer, at: _Position, key: Key) -> Buffer:
     )
     pad = {"pad_value": layer.shape.window.pad_value}
     load = Command(Op.LOAD, {"mem": Mem.INP, **pad, **values}, {**refs, "sram": Ref(key)})
-    rows = conv_patch(layer.shape, at.rows[1], at.cols[1])[0]
-    return Buffer(key, Mem.INP, rows * layer.pitch * entries, loads=(load,))
+    return Buffer(key, Mem.INP, size, loads=(load,))
+
+
+def _gathers(layer: _Layer, at: _Position, key: Key) -> Iterator[Command]:
+    for values in gather_fields(layer.shape, at.rows, at.cols, layer.pitch, layer.config):
+        begin = values.pop("dram")
+        yield Command(Op.GATHER, values, {"dram": Ref(layer.tensors[0], begin), "sram": Ref(key)})
 
 
 def _weights(layer: _Layer, at: _Position, key: Key) -> Buffer:

@@ -16,7 +16,8 @@ from accel.isa.spec import Rounding
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Array, Attrs, Call, Constant, Expr, Function, Op, Var
 from relay_hw.ir.types import TensorType
-from tensorize.geometry import conv_shape, pool_shape
+from tensorize.fold import shapes_of
+from tensorize.geometry import pool_shape
 from tensorize.kernel import (
     AddKernel,
     AddStage,
@@ -60,7 +61,7 @@ def plan_tile(kernel: KernelSpec, config: AccelConfig) -> Tile:
     """The tile that the kernel is lowered with. Raises TensorizeError when none fits."""
     match kernel:
         case ConvKernel():
-            return choose_conv(conv_shape(kernel, config), config)
+            return choose_conv(shapes_of(kernel, config), config)
         case PoolKernel():
             return choose_pool(pool_shape(kernel, config), config)
         case AddKernel():

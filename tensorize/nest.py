@@ -137,6 +137,20 @@ def _offsets(peeled: Sequence[Axis]) -> list[dict[str, int]]:
     return result
 
 
+def gather_beats(config: AccelConfig, values: Mapping[str, int]) -> tuple[int, int]:
+    """Beats of one row of a GATHER from the bus, and those that it writes for one row of vectors."""
+    fetched = -(-values["row_bytes"] // config.granule_bytes) * config.granule_bytes // config.bus_bytes
+    windows = -(-(values["lane"] % config.bus_bytes + values["run"]) // config.bus_bytes)
+    return fetched, values["x"] * windows
+
+
+def gather_cycles(config: AccelConfig, values: Mapping[str, int]) -> int:
+    """Cycles of a GATHER whose data arrive in time: a row is written while the next one arrives."""
+    fetched, written = gather_beats(config, values)
+    rows = values["y"] - 1
+    return fetched + rows * max(fetched, written) + (1 + values["y_pad_0"] + values["y_pad_1"]) * written
+
+
 def image_beats(config: AccelConfig, values: Mapping[str, int]) -> int:
     """Beats that a LOAD or STORE moves through its scratchpad's port, padding included: one cycle each."""
     rows = values.get("y_pad_0", 0) + values["y"] + values.get("y_pad_1", 0)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from accel.isa.config import AccelConfig
+from accel.isa.program import TensorLayout
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Array, Call, Constant, Expr, Function, Op, Tuple, TupleGetItem
 from tensorize.kernel import Image, KernelSpec, kernel_inputs
@@ -25,6 +26,7 @@ class Activation:
 
     shape: tuple[int, ...]
     value: Array | None = None
+    layout: TensorLayout = TensorLayout.NHWC
 
     @property
     def image(self) -> Image:

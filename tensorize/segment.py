@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from accel.isa.program import Program
+from accel.isa.program import Program, TensorLayout
 from relay_hw.ir.expr import Function
 
 
@@ -15,13 +15,15 @@ from relay_hw.ir.expr import Function
 class Port:
     """An input or output: its tensor of the program and its Relay shape ([1, C, H, W] or [1, C]), int8.
 
-    `layout.pack_activation` and `layout.unpack_activation` convert between the shape and the tensor's bytes.
+    `layout.pack_activation`, given `layout`, and `layout.unpack_activation` convert between the shape and the tensor's
+    bytes. Inputs that GATHER unfolds lie as `rows`.
     """
 
     name: str
     section: str
     offset: int
     shape: tuple[int, ...]
+    layout: TensorLayout = TensorLayout.NHWC
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from accel.isa.config import AccelConfig
 from accel.isa.program import align
-from tensorize.geometry import ConvShape, PoolShape, bank_round, granule_blocks, span_of
+from tensorize.geometry import ConvShape, Fold, PoolShape, bank_round, granule_blocks, span_of
 
 # Reductions of this many tiles and more run as a loop where a loop is free; shorter ones as micro-ops.
 _LOOP_DEPTH = 9
@@ -27,10 +27,12 @@ class ConvTile:
     out_blocks: int
     in_blocks: int
     weights_outer: bool
+    fold: Fold | None = None
 
     def __str__(self) -> str:
         order = "weights outer" if self.weights_outer else "pixels outer"
-        return f"{self.rows}x{self.cols} pixels, {self.out_blocks} out, {self.in_blocks} in, {order}"
+        text = f"{self.rows}x{self.cols} pixels, {self.out_blocks} out, {self.in_blocks} in, {order}"
+        return f"{text}, {self.fold.rows} rows folded" if self.fold is not None else text
 
 
 @dataclass(frozen=True, slots=True)

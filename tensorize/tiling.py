@@ -5,8 +5,8 @@ In: shapes in blocks. Out: `ConvTile`, `PoolTile`, `AddTile`. Sizes not dividing
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from accel.isa.config import AccelConfig
 from accel.isa.program import align
@@ -22,17 +22,34 @@ EXTENT_LIMIT = 0xFFFF
 _SUM_SIZES = 4
 
 
-def choose_conv(shape: ConvShape, config: AccelConfig) -> ConvTile:
-    """The legal tile with the smallest estimated time. Raises TensorizeError when none fits."""
-    best: tuple[tuple[int, ...], ConvTile] | None = None
-    for tile in _conv_tiles(shape, config):
-        cost = conv_cost(shape, tile, config)
-        rank = (cost.cycles, cost.steps, tile.rows, tile.cols, tile.out_blocks, tile.in_blocks, tile.weights_outer)
-        if best is None or rank < best[0]:
-            best = (rank, tile)
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A tile and its estimated time."""
+
+    tile: ConvTile
+    cycles: int
+
+
+def choose_conv(shapes: Sequence[ConvShape], config: AccelConfig) -> ConvTile:
+    """The legal tile with the smallest estimated time of any shape. Raises TensorizeError when none fits."""
+    best = best_conv(shapes, config)
     if best is None:
-        raise TensorizeError(f"convolution must have a tile that fits configuration {config.name}, not {shape.window}")
-    return best[1]
+        window = shapes[0].window if shapes else "one that cannot be gathered"
+        raise TensorizeError(f"convolution must have a tile that fits configuration {config.name}, not {window}")
+    return best.tile
+
+
+def best_conv(shapes: Sequence[ConvShape], config: AccelConfig) -> Choice | None:
+    """What `choose_conv` chooses, or None."""
+    best: tuple[tuple[int, ...], ConvTile] | None = None
+    for number, shape in enumerate(shapes):
+        for tile in _conv_tiles(shape, config):
+            cost = conv_cost(shape, tile, config)
+            sizes = (tile.rows, tile.cols, tile.out_blocks, tile.in_blocks, tile.weights_outer)
+            rank = (cost.cycles, cost.steps, *sizes, number)
+            if best is None or rank < best[0]:
+                best = (rank, tile)
+    return None if best is None else Choice(best[1], best[0][0])
 
 
 def choose_pool(shape: PoolShape, config: AccelConfig) -> PoolTile:
@@ -77,13 +94,15 @@ def _sizes(total: int, step: int = 1) -> list[int]:
 def _conv_tiles(shape: ConvShape, config: AccelConfig) -> Iterator[ConvTile]:
     out_sizes = _sizes(shape.out_blocks, granule_blocks(config, config.block_out))
     in_sizes = _sizes(shape.in_blocks, granule_blocks(config, config.block_in))
+    if shape.fold is not None:
+        in_sizes = in_sizes[:1]
     useful = 0
     for in_blocks in in_sizes:
         found = False
         for cols in _sizes(shape.out_width):
             for rows in _sizes(shape.out_height):
                 for out_blocks in out_sizes:
-                    tile = ConvTile(rows, cols, out_blocks, in_blocks, True)
+                    tile = ConvTile(rows, cols, out_blocks, in_blocks, True, shape.fold)
                     if conv_fits(shape, tile, config):
                         found = True
                         yield tile

@@ -12,7 +12,7 @@ from accel.isa.config import AccelConfig
 from accel.isa.spec import Op
 from tensorize.access import Space, touches
 from tensorize.cost import output_interval
-from tensorize.nest import Command, Key, Step, image_beats
+from tensorize.nest import Command, Key, Step, gather_cycles, image_beats
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,8 @@ def command_cycles(command: Command, config: AccelConfig) -> int:
     match command.op:
         case Op.LOAD | Op.STORE:
             return image_beats(config, v)
+        case Op.GATHER:
+            return gather_cycles(config, v)
         case Op.GEMM:
             return v["iter_out"] * v["iter_in"] * _uops(command)
         case Op.ALU:

@@ -24,6 +24,8 @@ SEMAPHORES = 16
 SEMAPHORE_MAX = 255
 # Smallest run of bytes that LOAD and STORE move; wider buses raise it (see `granule_bytes`).
 MIN_GRANULE_BYTES = 16
+# Longest row of an image that GATHER keeps on chip; there are two buffers of this size.
+ROW_BUFFER_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)

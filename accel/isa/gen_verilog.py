@@ -13,7 +13,15 @@ from dataclasses import asdict
 from enum import IntEnum
 from pathlib import Path
 
-from accel.isa.config import INSTRUCTION_BYTES, PRM_LANE_BYTES, SEMAPHORE_MAX, SEMAPHORES, UOP_BYTES, AccelConfig
+from accel.isa.config import (
+    INSTRUCTION_BYTES,
+    PRM_LANE_BYTES,
+    ROW_BUFFER_BYTES,
+    SEMAPHORE_MAX,
+    SEMAPHORES,
+    UOP_BYTES,
+    AccelConfig,
+)
 from accel.isa.errors import FaultCode
 from accel.isa.fields import Layout
 from accel.isa.spec import (
@@ -103,6 +111,7 @@ def _sections() -> Iterator[tuple[str, list[tuple[str, str]]]]:
             ("INSN_BYTES", str(INSTRUCTION_BYTES)),
             ("UOP_BYTES", str(UOP_BYTES)),
             ("PRM_LANE_BYTES", str(PRM_LANE_BYTES)),
+            ("ROW_BUFFER_BYTES", str(ROW_BUFFER_BYTES)),
         ],
     )
     for prefix, enum, width in _ENUMS:

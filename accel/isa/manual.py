@@ -9,9 +9,9 @@ from accel.isa.errors import FaultCode
 from accel.isa.spec import Op
 
 OVERVIEW = """\
-The accelerator reads a program of 256-bit instructions from DRAM and sends each to the queue of its unit: LOAD, COMPUTE
-(GEMM and ALU), OUTPUT (REQUANT) or STORE. Units run concurrently; program order holds inside a unit and nowhere else.
-What one unit must not do before another is expressed with *semaphores*.
+The accelerator reads a program of 256-bit instructions from DRAM and sends each to the queue of its unit: LOAD
+(LOAD and GATHER), COMPUTE (GEMM and ALU), OUTPUT (REQUANT) or STORE. Units run concurrently; program order holds inside
+a unit and nowhere else. What one unit must not do before another is expressed with *semaphores*.
 
 All numbers are little-endian. DRAM addresses are byte offsets in a *window* that the host sets; nothing outside it
 can be touched. Field positions do not depend on the configuration; what is legal (depths, granules) does."""
@@ -52,6 +52,17 @@ beat (with `expand`, on four beats' worth of bytes). `mem` is not `out`; `expand
         Op.STORE: """\
 The same walk in the other direction, without padding: consecutive bytes of `out` from entry `sram` on go to y rows of x
 runs of z granules. Runs are written in order, so that where they overlap the last one stays.""",
+        Op.GATHER: """\
+```
+for r in 0..y_pad_0+y+y_pad_1-1, c in 0..x-1, b in 0..run-1:
+    row = r - y_pad_0;  at = c * x_step - left + b
+    inside = 0 <= row < y and 0 <= at < row_bytes
+    byte lane + b of the vector at inp entry sram + (r * x + c) * pitch
+        = dram[dram + row * y_stride + at] if inside else pad_value
+```
+Bytes of a vector that no GATHER writes keep what they held. Of each row the granules that hold row_bytes are read,
+once, into one of two row buffers of 4096 bytes, and the windows are taken from there. One GATHER for each row of the
+kernel, with its own `dram` and `lane`, unfolds an image of few channels into vectors that are as deep as the array.""",
         Op.GEMM: """\
 ```
 for o in 0..iter_out-1, i in 0..iter_in-1, u in uop_begin..uop_end-1:
@@ -162,8 +173,9 @@ ACTIVATIONS = """\
 Tensors of layout `flat` are row-major without padding. Activations of layout `nhwc` are N, H, W, C with C padded to
 a multiple of channel_align = max(granule, BLOCK_IN, BLOCK_OUT), which is 16 but in configurations with wider blocks
 or buses. So one pixel is a whole number of granules, any rectangle of pixels and channel blocks is one LOAD, and
-the layout does not depend on the block sizes. Weights lie in the order in which LOAD brings tiles of
-[BLOCK_OUT][BLOCK_IN] into `wgt`."""
+the layout does not depend on the block sizes. Images of layout `rows` are N, H, W, C without padded channels; the
+W x C bytes of a row are padded to a multiple of the granule, as GATHER reads them. Weights lie in the order in which
+LOAD brings tiles of [BLOCK_OUT][BLOCK_IN] into `wgt`."""
 
 ASSEMBLY = """\
 One statement a line; `;` begins a comment. Numbers are Python integers (`10`, `-3`, `0x1f`).

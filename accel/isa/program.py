@@ -57,6 +57,7 @@ class TensorLayout(Enum):
 
     FLAT = "flat"
     NHWC = "nhwc"
+    ROWS = "rows"
 
 
 @dataclass(frozen=True, slots=True)

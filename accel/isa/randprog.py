@@ -110,8 +110,8 @@ class _Generator:
 
     def program(self, size: int) -> Program:
         self._prologue()
-        kinds = [self._load, self._gemm, self._alu, self._requant, self._store]
-        for kind in self.rng.choices(kinds, weights=[3, 3, 3, 3, 2], k=size):
+        kinds = [self._load, self._gather, self._gemm, self._alu, self._requant, self._store]
+        for kind in self.rng.choices(kinds, weights=[3, 2, 3, 3, 3, 2], k=size):
             kind()
         self._epilogue()
         self.builder.add(Op.FINISH, {}, [])
@@ -250,6 +250,37 @@ class _Generator:
         # Padding must not make a micro-op that points outside.
         values["pad_value"] = 0 if mem is Mem.UOP else rng.randrange(-128, 128)
         self.builder.add(Op.LOAD, values, [source, self._scratch(mem, sram, taken)])
+
+    def _gather(self) -> None:
+        """Windows of some rows of a section into a few vectors; now and then all of them lie beside the row."""
+        c, rng = self.config, self.rng
+        section = self._find(rng.choice(["input", "middle"]))
+        beat = max(1, c.bus_bytes // c.inp_bytes)
+        entries = self.entries[Mem.INP]
+        pitch = beat * rng.choice([1, 1, 2, 3])
+        room = entries // pitch
+        x = rng.randrange(1, min(room, 6) + 1)
+        y = rng.randrange(1, min(room // x, 4) + 1)
+        pads = [0, 0]
+        while x * (sum(pads) + y) < room - x and rng.random() < 0.4:
+            pads[rng.randrange(2)] += 1
+        size = pitch * c.inp_bytes
+        run = rng.randrange(1, size + 1)
+        row = rng.choice([rng.randrange(1, 65), rng.randrange(1, 300)])
+        fetched = align(row, c.granule_bytes)
+        stride = rng.choice([fetched, fetched, 0, rng.randrange(6) * c.granule_bytes])
+        if (y - 1) * stride + fetched > section.size:
+            stride = 0
+        span = (y - 1) * stride + fetched
+        first = section.offset + rng.randrange((section.size - span) // c.granule_bytes + 1) * c.granule_bytes
+        taken = x * (sum(pads) + y) * pitch
+        sram = rng.randrange((entries - taken) // beat + 1) * beat
+        values = {"dram": first, "y": y, "x": x, "y_stride": stride, "row_bytes": row, "run": run, "pitch": pitch}
+        values |= {"sram": sram, "lane": rng.randrange(size - run + 1), "x_step": rng.choice([1, 2, 3, 6, 255])}
+        values |= {"left": rng.choice([0, 0, rng.randrange(-40, 40), 4000]), "pad_value": rng.randrange(-128, 128)}
+        values |= {"y_pad_0": pads[0], "y_pad_1": pads[1]}
+        source = Access(_DRAM, first, first + span, False)
+        self.builder.add(Op.GATHER, values, [source, self._scratch(Mem.INP, sram, taken)])
 
     def _shape(self, room: int, pads: bool) -> tuple[tuple[int, int, int, int], int, int, int] | None:
         """Pads, z, y, x that take at most `room` granules."""

@@ -6,7 +6,7 @@ loops, and the DRAM window, are found while an instruction runs.
 
 from __future__ import annotations
 
-from accel.isa.config import AccelConfig
+from accel.isa.config import ROW_BUFFER_BYTES, AccelConfig
 from accel.isa.errors import Fault, FaultCode
 from accel.isa.loops import Values
 from accel.isa.spec import AluOp, Mem, Op
@@ -33,6 +33,8 @@ def check_instruction(config: AccelConfig, op: Op, v: Values, index: int) -> Non
             if v["clip_lo"] > v["clip_hi"]:
                 what = f"requant.clip_hi must be at least clip_lo {v['clip_lo']}, not {v['clip_hi']}"
                 raise Fault(FaultCode.ILLEGAL_FIELD, index, what)
+        case Op.GATHER:
+            _check_gather(config, v, index)
         case Op.FINISH:
             pass
 
@@ -47,6 +49,36 @@ def transfer_shape(config: AccelConfig, v: Values) -> tuple[int, int, int]:
     rows = v.get("y_pad_0", 0) + v["y"] + v.get("y_pad_1", 0)
     runs = v.get("x_pad_0", 0) + v["x"] + v.get("x_pad_1", 0)
     return rows, runs, v["z"] * config.granule_bytes
+
+
+def gather_fetch_bytes(config: AccelConfig, v: Values) -> int:
+    """DRAM bytes that GATHER reads of each row: whole granules."""
+    return -(-v["row_bytes"] // config.granule_bytes) * config.granule_bytes
+
+
+def gather_rows(v: Values) -> int:
+    """Rows of vectors that GATHER writes, padding included."""
+    return v["y_pad_0"] + v["y"] + v["y_pad_1"]
+
+
+def _check_gather(config: AccelConfig, v: Values, index: int) -> None:
+    granule, bus = config.granule_bytes, config.bus_bytes
+    for key in ("dram", "y_stride"):
+        if v[key] % granule:
+            raise Fault(FaultCode.ILLEGAL_FIELD, index, f"{key} must be a multiple of {granule}, not {v[key]}")
+    if v["row_bytes"] > ROW_BUFFER_BYTES:
+        what = f"gather.row_bytes must be at most {ROW_BUFFER_BYTES}, not {v['row_bytes']}"
+        raise Fault(FaultCode.ILLEGAL_FIELD, index, what)
+    vector = v["pitch"] * config.inp_bytes
+    if v["sram"] * config.inp_bytes % bus or vector % bus:
+        what = f"sram and pitch must be whole bus beats, not entries {v['sram']} and {v['pitch']}"
+        raise Fault(FaultCode.ILLEGAL_FIELD, index, what)
+    if v["lane"] + v["run"] > vector:
+        what = f"gather.lane + run must be at most {vector}, not {v['lane'] + v['run']}"
+        raise Fault(FaultCode.ILLEGAL_FIELD, index, what)
+    end = v["sram"] + gather_rows(v) * v["x"] * v["pitch"]
+    if end > config.inp_depth:
+        raise Fault(FaultCode.SRAM_RANGE, index, f"inp entry {end - 1} is outside {config.inp_depth}")
 
 
 def _check_load_target(v: Values, index: int) -> None:

@@ -18,7 +18,7 @@ from accel.isa.records import MAX_SHIFT
 from accel.isa.rules import check_instruction
 from accel.isa.spec import Dst, Form, Mem, Op, Rounding
 from accel.isa.state import AccelState
-from accel.isa.transfer import load, store
+from accel.isa.transfer import gather, load, store
 
 # The parameter entry steps in the outer loop only.
 _REQUANT_STEPS = (
@@ -49,6 +49,7 @@ SEMANTICS: Mapping[Op, Callable[[AccelState, Values, int], None]] = MappingProxy
         Op.ALU: alu,
         Op.REQUANT: requant,
         Op.FINISH: finish,
+        Op.GATHER: gather,
     }
 )
 

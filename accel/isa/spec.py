@@ -14,7 +14,7 @@ from accel.isa.config import INSTRUCTION_BYTES, SEMAPHORES
 from accel.isa.errors import EncodeError, FaultCode
 from accel.isa.fields import Field, Layout
 
-ISA_VERSION = 1
+ISA_VERSION = 2
 DEVICE_MAGIC = 0x57484C52  # "RLHW" in memory order
 
 
@@ -27,6 +27,7 @@ class Op(IntEnum):
     ALU = 4
     REQUANT = 5
     FINISH = 6
+    GATHER = 7
 
 
 class Unit(IntEnum):
@@ -255,7 +256,34 @@ FINISH = Instruction(
     "Waits until every unit is idle and every write is acknowledged, then sets STATUS.done. Last in a program.",
 )
 
-INSTRUCTIONS: tuple[Instruction, ...] = (LOAD, STORE, GEMM, ALU, REQUANT, FINISH)
+GATHER = Instruction(
+    Op.GATHER,
+    Unit.LOAD,
+    Layout(
+        "gather",
+        INSTRUCTION_BYTES * 8,
+        _COMMON
+        + (
+            Field("y_pad_0", _w(0, 8), 8, "rows of pad_value before"),
+            Field("pad_value", _w(0, 16), 8, "byte outside the image", signed=True),
+            Field("y_pad_1", _w(0, 24), 8, "rows of pad_value after"),
+            Field("dram", _w(2), 32, "first row's byte offset from the window base; a multiple of the granule"),
+            Field("sram", _w(3), 16, "inp entry of the first vector; must start on a bus beat"),
+            Field("pitch", _w(3, 16), 8, "entries of a vector; whole bus beats", minimum=1),
+            Field("x_step", _w(3, 24), 8, "bytes of the row from one vector's window to the next"),
+            Field("y", _w(4), 16, "rows of the image", minimum=1),
+            Field("x", _w(4, 16), 16, "vectors in a row", minimum=1),
+            Field("y_stride", _w(5), 32, "bytes from one row to the next; a multiple of the granule"),
+            Field("row_bytes", _w(6), 16, "bytes of a row inside the image; at most 4096", minimum=1),
+            Field("left", _w(6, 16), 16, "bytes that the first window starts before the row", signed=True),
+            Field("run", _w(7), 16, "bytes of a window; lane + run is at most the bytes of a vector", minimum=1),
+            Field("lane", _w(7, 16), 16, "byte of a vector that the window's first byte goes to"),
+        ),
+    ),
+    "Copies overlapping windows of y rows of bytes to inp, one part of a vector each: an image unfolded for GEMM.",
+)
+
+INSTRUCTIONS: tuple[Instruction, ...] = (LOAD, STORE, GEMM, ALU, REQUANT, FINISH, GATHER)
 BY_OP: dict[Op, Instruction] = {row.op: row for row in INSTRUCTIONS}
 BY_NAME: dict[str, Instruction] = {row.name: row for row in INSTRUCTIONS}
 

@@ -17,7 +17,10 @@ from accel.isa.program import TensorLayout, TensorSlot, align
 
 
 def stored_shape(config: AccelConfig, slot: TensorSlot) -> tuple[int, ...]:
-    """Shape in DRAM, row-major: `nhwc` pads the last axis to a multiple of `channel_align`, `flat` pads nothing."""
+    """Shape in DRAM, row-major: `nhwc` pads the last axis to a multiple of `channel_align`, `flat` pads nothing.
+
+    `rows` joins the last two axes (a row of pixels) and pads their bytes to a multiple of the granule.
+    """
     match slot.layout:
         case TensorLayout.FLAT:
             return slot.shape
@@ -25,6 +28,11 @@ def stored_shape(config: AccelConfig, slot: TensorSlot) -> tuple[int, ...]:
             if not slot.shape:
                 raise ProgramError(f"tensor {slot.name}: shape must have a channel axis, not ()")
             return slot.shape[:-1] + (align(slot.shape[-1], config.channel_align),)
+        case TensorLayout.ROWS:
+            if len(slot.shape) < 2 or np.dtype(slot.dtype).itemsize != 1:
+                what = f"rows must be two axes or more of bytes, not {slot.dtype}{list(slot.shape)}"
+                raise ProgramError(f"tensor {slot.name}: {what}")
+            return slot.shape[:-2] + (align(slot.shape[-2] * slot.shape[-1], config.granule_bytes),)
 
 
 def slot_bytes(config: AccelConfig, slot: TensorSlot) -> int:
@@ -38,7 +46,7 @@ def pack_tensor(config: AccelConfig, slot: TensorSlot, array: NDArray[Any]) -> N
         want = f"{slot.dtype}{list(slot.shape)}"
         raise ProgramError(f"tensor {slot.name} must be {want}, not {array.dtype}{list(array.shape)}")
     stored = np.zeros(stored_shape(config, slot), np.dtype(slot.dtype).newbyteorder("<"))
-    stored[_logical(slot)] = array
+    stored[_logical(slot)] = array.reshape(_joined(slot))
     return stored.reshape(-1).view(np.uint8)
 
 
@@ -47,8 +55,15 @@ def unpack_tensor(config: AccelConfig, slot: TensorSlot, data: NDArray[np.uint8]
     if data.size != slot_bytes(config, slot):
         raise ProgramError(f"tensor {slot.name} must be {slot_bytes(config, slot)} bytes, not {data.size}")
     stored = np.ascontiguousarray(data).view(np.dtype(slot.dtype).newbyteorder("<"))
-    return stored.reshape(stored_shape(config, slot))[_logical(slot)].astype(slot.dtype)
+    return stored.reshape(stored_shape(config, slot))[_logical(slot)].astype(slot.dtype).reshape(slot.shape)
+
+
+def _joined(slot: TensorSlot) -> tuple[int, ...]:
+    """The tensor's shape with the axes joined that its layout joins."""
+    if slot.layout is TensorLayout.ROWS:
+        return slot.shape[:-2] + (slot.shape[-2] * slot.shape[-1],)
+    return slot.shape
 
 
 def _logical(slot: TensorSlot) -> tuple[slice, ...]:
-    return tuple(slice(0, extent) for extent in slot.shape)
+    return tuple(slice(0, extent) for extent in _joined(slot))

@@ -1,4 +1,4 @@
-"""The meaning of LOAD and STORE: rectangles of runs between the DRAM window and a scratchpad.
+"""The meaning of LOAD, STORE and GATHER: rectangles of runs between the DRAM window and a scratchpad.
 
 Faults are found before anything moves: field rules first, then the scratchpad's range, then the window's.
 """
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from accel.isa.errors import Fault, FaultCode
 from accel.isa.loops import Values
-from accel.isa.rules import check_instruction, transfer_begin, transfer_shape
+from accel.isa.rules import check_instruction, gather_fetch_bytes, gather_rows, transfer_begin, transfer_shape
 from accel.isa.spec import Mem, Op
 from accel.isa.state import AccelState
 
@@ -44,6 +44,21 @@ def store(state: AccelState, v: Values, index: int) -> None:
     for y in range(v["y"]):
         for x in range(v["x"]):
             target[y, x] = source[y, x]
+
+
+def gather(state: AccelState, v: Values, index: int) -> None:
+    """Windows of the rows of an image to parts of INP vectors; bytes outside the image are padding."""
+    check_instruction(state.config, Op.GATHER, v, index)
+    config, rows, inside = state.config, gather_rows(v), v["row_bytes"]
+    source = _dram(state, {**v, "x": 1, "x_stride": 0}, index, gather_fetch_bytes(config, v))[:, 0, :inside]
+    byte = np.arange(v["x"])[:, None] * v["x_step"] - v["left"] + np.arange(v["run"])
+    windows = np.full((rows, v["x"], v["run"]), v["pad_value"] & 0xFF, np.uint8)
+    taken = source[:, np.clip(byte, 0, inside - 1)]
+    windows[v["y_pad_0"] : v["y_pad_0"] + v["y"]] = np.where(
+        (byte >= 0) & (byte < inside), taken, np.uint8(v["pad_value"] & 0xFF)
+    )
+    vectors = state.inp[v["sram"] : v["sram"] + rows * v["x"] * v["pitch"]].view(np.uint8)
+    vectors.reshape(rows, v["x"], -1)[:, :, v["lane"] : v["lane"] + v["run"]] = windows
 
 
 def _scratch(state: AccelState, v: Values, size: int) -> Bytes:

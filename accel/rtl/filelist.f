@@ -19,6 +19,7 @@ vta_dot.v
 vta_fault.v
 vta_fetch.v
 vta_front.v
+vta_gather.v
 vta_load.v
 vta_load_data.v
 vta_output.v

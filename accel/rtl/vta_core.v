@@ -237,11 +237,13 @@ module vta_core #(
   wire [15:0] load_we;
   wire [BEATS_W-1:0] load_waddr;
   wire [AXI_DATA_BITS-1:0] load_wdata;
+  wire [BUS-1:0] load_be;
 
   vta_load #(
       .AXI_DATA_BITS   (AXI_DATA_BITS),
       .BURST_BEATS     (BURST_BEATS),
       .READ_OUTSTANDING(READ_OUTSTANDING),
+      .BLOCK_IN        (BLOCK_IN),
       .BEATS_W         (BEATS_W)
   ) u_load (
       .clk_i         (clk_i),
@@ -265,6 +267,7 @@ module vta_core #(
       .data_i        (m_axi_rdata),
       .error_i       (m_axi_rerror),
       .we_o          (load_we),
+      .be_o          (load_be),
       .expand_o      (load_expand),
       .waddr_o       (load_waddr),
       .wdata_o       (load_wdata),
@@ -469,6 +472,7 @@ module vta_core #(
   ) u_scratchpads (
       .clk_i        (clk_i),
       .load_we_i    (load_we),
+      .load_be_i    (load_be),
       .load_expand_i(load_expand),
       .load_waddr_i (load_waddr),
       .load_wdata_i (load_wdata),

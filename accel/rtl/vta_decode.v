@@ -68,7 +68,8 @@ module vta_decode #(
   wire is_gemm = opcode == `VTA_OP_GEMM;
   wire is_alu = opcode == `VTA_OP_ALU;
   wire is_requant = opcode == `VTA_OP_REQUANT;
-  wire is_transfer = is_load || is_store;
+  wire is_gather = opcode == `VTA_OP_GATHER;
+  wire is_transfer = is_load || is_store || is_gather;
   assign finish_o = opcode == `VTA_OP_FINISH;
 
   // reserved bits
@@ -82,6 +83,7 @@ module vta_decode #(
       `VTA_OP_ALU: reserved = `VTA_ALU_RESERVED;
       `VTA_OP_REQUANT: reserved = `VTA_REQUANT_RESERVED;
       `VTA_OP_FINISH: reserved = `VTA_FINISH_RESERVED;
+      `VTA_OP_GATHER: reserved = `VTA_GATHER_RESERVED;
       default: reserved = 256'd0;
     endcase
   end
@@ -89,7 +91,7 @@ module vta_decode #(
 
   // transfers: where the first beat lies, how many there are, how many fit
   wire [15:0] sram = insn_i[`VTA_LOAD_SRAM];
-  wire [3:0] mem = insn_i[`VTA_LOAD_MEM];
+  wire [3:0] mem = is_gather ? `VTA_MEM_INP : insn_i[`VTA_LOAD_MEM];
   wire wide = is_load && insn_i[`VTA_LOAD_EXPAND];
   reg [3:0] mul_log, div_log;
   reg [31:0] capacity;
@@ -126,14 +128,25 @@ module vta_decode #(
   end
 
   wire [31:0] first = ({16'd0, sram} >> div_log) << mul_log;
-  wire [16:0] padded_rows = {1'b0, insn_i[`VTA_LOAD_Y]}
-      + (is_load ? {9'd0, insn_i[`VTA_LOAD_Y_PAD_0]} + {9'd0, insn_i[`VTA_LOAD_Y_PAD_1]} : 17'd0);
+  wire [7:0] pad_0 = is_gather ? insn_i[`VTA_GATHER_Y_PAD_0] : is_load ? insn_i[`VTA_LOAD_Y_PAD_0] : 8'd0;
+  wire [7:0] pad_1 = is_gather ? insn_i[`VTA_GATHER_Y_PAD_1] : is_load ? insn_i[`VTA_LOAD_Y_PAD_1] : 8'd0;
+  wire [16:0] padded_rows = {1'b0, insn_i[`VTA_LOAD_Y]} + {9'd0, pad_0} + {9'd0, pad_1};
   wire [BEATS_W+16:0] beats = {17'd0, padded_row_i} * {{BEATS_W{1'b0}}, padded_rows};
   wire sram_bad = padded_over_i || {{(49 - BEATS_W) {1'b0}}, beats} + {34'd0, first} > {34'd0, capacity};
   localparam [31:0] GRANULE_MASK = GRANULE - 1;
-  wire unaligned = |((insn_i[`VTA_LOAD_DRAM] | insn_i[`VTA_LOAD_Y_STRIDE] | insn_i[`VTA_LOAD_X_STRIDE]) & GRANULE_MASK)
+  wire [31:0] x_stride = is_gather ? 32'd0 : insn_i[`VTA_LOAD_X_STRIDE];
+  wire unaligned = |((insn_i[`VTA_LOAD_DRAM] | insn_i[`VTA_LOAD_Y_STRIDE] | x_stride) & GRANULE_MASK)
       || |(sram & ((16'd1 << div_log) - 16'd1));
-  wire no_run = ~|insn_i[`VTA_LOAD_Z] || ~|insn_i[`VTA_LOAD_Y] || ~|insn_i[`VTA_LOAD_X];
+  wire no_run = (!is_gather && ~|insn_i[`VTA_LOAD_Z]) || ~|insn_i[`VTA_LOAD_Y] || ~|insn_i[`VTA_LOAD_X];
+
+  // windows of GATHER: inside their vector, which is whole beats, from rows that fit the buffer
+  localparam PITCH_LOG = $clog2(BLOCK_IN);
+  wire [7:0] pitch = insn_i[`VTA_GATHER_PITCH];
+  wire [16:0] window_end = {1'b0, insn_i[`VTA_GATHER_LANE]} + {1'b0, insn_i[`VTA_GATHER_RUN]};
+  wire [16:0] vector_bytes = {9'd0, pitch} << PITCH_LOG;
+  wire window_bad = ~|pitch || ~|insn_i[`VTA_GATHER_RUN] || ~|insn_i[`VTA_GATHER_ROW_BYTES]
+      || {16'd0, insn_i[`VTA_GATHER_ROW_BYTES]} > `VTA_ROW_BUFFER_BYTES
+      || |({8'd0, pitch} & ((16'd1 << INP_DIV) - 16'd1)) || window_end > vector_bytes;
   assign first_beat_o = first[BEATS_W-1:0];
 
   // loops and micro-ops: GEMM, ALU and REQUANT hold the trip counts in the same place
@@ -147,11 +160,11 @@ module vta_decode #(
       || {16'd0, insn_i[`VTA_GEMM_UOP_END]} > UOP_DEPTH;
 
   wire field_bad = (is_transfer && (mem_bad || no_run || unaligned))
-      || ((is_gemm || is_alu || is_requant) && no_trip) || (is_alu && alu_bad) || (is_requant && form_bad);
+      || (is_gather && window_bad) || ((is_gemm || is_alu || is_requant) && no_trip) || (is_alu && alu_bad) || (is_requant && form_bad);
   wire range_bad = (is_transfer && sram_bad) || ((is_gemm || is_alu) && uops_bad);
 
   always @* begin
-    unit_o  = {is_store, is_requant, is_gemm || is_alu, is_load};
+    unit_o  = {is_store, is_requant, is_gemm || is_alu, is_load || is_gather};
     fault_o = 1'b1;
     code_o  = `VTA_FAULT_NONE;
     if (unit_o == 4'd0 && !finish_o) code_o = `VTA_FAULT_ILLEGAL_OPCODE;

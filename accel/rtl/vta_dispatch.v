@@ -47,6 +47,10 @@ module vta_dispatch #(
 );
   localparam BUS = AXI_DATA_BITS / 8;
   localparam GRANULE_LOG = (BUS >= 16) ? 0 : $clog2(16 / BUS);
+  localparam GRANULE_BYTES_LOG = $clog2(BUS) + GRANULE_LOG;
+  localparam [16:0] GRANULE_MASK = (1 << GRANULE_BYTES_LOG) - 1;
+  localparam PITCH_MUL = (BLOCK_IN > BUS) ? $clog2(BLOCK_IN / BUS) : 0;
+  localparam PITCH_DIV = (BLOCK_IN > BUS) ? 0 : $clog2(BUS / BLOCK_IN);
 
   reg               first_valid_q;
   reg [      255:0] first_q;
@@ -59,11 +63,17 @@ module vta_dispatch #(
 
   // first register: products of one row
   wire        is_load = first_q[`VTA_INSN_OPCODE] == `VTA_OP_LOAD;
-  wire [17:0] run_beats = {2'b00, first_q[`VTA_LOAD_Z]} << GRANULE_LOG;
+  wire        is_gather = first_q[`VTA_INSN_OPCODE] == `VTA_OP_GATHER;
+  // of GATHER a run of the scratchpad is a vector, a row of DRAM the granules that hold it
+  wire [17:0] vector_beats = ({10'd0, first_q[`VTA_GATHER_PITCH]} << PITCH_MUL) >> PITCH_DIV;
+  wire [16:0] image_row = {1'b0, first_q[`VTA_GATHER_ROW_BYTES]} + GRANULE_MASK;
+  wire [16:0] image_beats = (image_row >> GRANULE_BYTES_LOG) << GRANULE_LOG;
+  wire [17:0] run_beats = is_gather ? vector_beats : {2'b00, first_q[`VTA_LOAD_Z]} << GRANULE_LOG;
   wire [17:0] padded_x = {2'b00, first_q[`VTA_LOAD_X]}
       + (is_load ? {10'd0, first_q[`VTA_LOAD_X_PAD_0]} + {10'd0, first_q[`VTA_LOAD_X_PAD_1]} : 18'd0);
   wire [35:0] padded_row = {18'd0, padded_x} * {18'd0, run_beats};
-  wire [35:0] row_beats = {20'd0, first_q[`VTA_LOAD_X]} * {18'd0, run_beats};
+  wire [35:0] load_beats = {20'd0, first_q[`VTA_LOAD_X]} * {18'd0, run_beats};
+  wire [35:0] row_beats = is_gather ? {19'd0, image_beats} : load_beats;
 
   // second register: checks
   wire [ 3:0] unit;

@@ -1,4 +1,4 @@
-// LOAD unit: takes instructions from its queue, walks their bursts, and lets the data side follow behind.
+// LOAD unit: takes instructions (LOAD, GATHER) from its queue, walks their bursts, and lets the data side follow behind.
 // Contract: an instruction starts when its tokens are granted, the walk of the one before has requested its last
 // burst, and fewer than READ_OUTSTANDING (at least 2) wait for the data side, which works in order.
 // Latency: tokens taken at an edge, first burst request in the next cycle.
@@ -14,6 +14,8 @@ module vta_load #(
     parameter BURST_BEATS      = 64,
     // Bursts in flight
     parameter READ_OUTSTANDING = 16,
+    // Bytes of an INP entry
+    parameter BLOCK_IN         = 4,
     // Width of beat counts
     parameter BEATS_W          = 20
 ) (
@@ -40,8 +42,9 @@ module vta_load #(
     input  wire                     beat_i,
     input  wire [AXI_DATA_BITS-1:0] data_i,
     input  wire                     error_i,
-    // scratchpad writes; we_o: a bit for each scratchpad number
+    // scratchpad writes; we_o: a bit for each scratchpad number, be_o: one for each byte of the beat
     output wire [             15:0] we_o,
+    output wire [AXI_DATA_BITS/8-1:0] be_o,
     output wire                     expand_o,
     output wire [      BEATS_W-1:0] waddr_o,
     output wire [AXI_DATA_BITS-1:0] wdata_o,
@@ -60,6 +63,7 @@ module vta_load #(
   localparam GRANULE_LOG = (BUS >= 16) ? 0 : $clog2(16 / BUS);
   localparam FOLLOW = (READ_OUTSTANDING < 2) ? 2 : READ_OUTSTANDING;
   localparam FOLLOW_W = 32 + 16 + 4 + 1 + 8 + BEATS_W + 18 + 16 + 16 + 32;
+  localparam WINDOW_W = 8 + 8 + 16 + 16 + 16 + 16;
 
   wire                walk_ready;
   wire                walk_active;
@@ -68,13 +72,16 @@ module vta_load #(
   wire                follow_valid;
   wire [FOLLOW_W-1:0] follow;
   wire                follow_pop;
-  wire                data_idle;
+  wire [WINDOW_W-1:0] window;
+  wire                follow_gather;
   reg  [        31:0] index_q;
 
-  wire [        17:0] run_beats = {2'b00, insn_i[`VTA_LOAD_Z]} << GRANULE_LOG;
+  // GATHER reads rows of one run each
+  wire                is_gather = insn_i[`VTA_INSN_OPCODE] == `VTA_OP_GATHER;
+  wire [        17:0] run_beats = is_gather ? row_beats_i[17:0] : {2'b00, insn_i[`VTA_LOAD_Z]} << GRANULE_LOG;
 
   assign want_o        = head_valid_i && walk_ready && !follow_full && !stop_i;
-  assign idle_o        = !walk_active && !follow_valid && data_idle;
+  assign idle_o        = !walk_active && !follow_valid && load_idle && gather_idle;
   assign range_index_o = index_q;
 
   always @(posedge clk_i) if (start_i) index_q <= index_i;
@@ -92,7 +99,7 @@ module vta_load #(
       .start_i       (start_i),
       .dram_i        (insn_i[`VTA_LOAD_DRAM]),
       .y_i           (insn_i[`VTA_LOAD_Y]),
-      .x_i           (insn_i[`VTA_LOAD_X]),
+      .x_i           (is_gather ? 16'd1 : insn_i[`VTA_LOAD_X]),
       .y_stride_i    (insn_i[`VTA_LOAD_Y_STRIDE]),
       .x_stride_i    (insn_i[`VTA_LOAD_X_STRIDE]),
       .run_beats_i   ({{(BEATS_W - 17) {1'b0}}, run_beats[16:0]}),
@@ -108,13 +115,20 @@ module vta_load #(
   );
 
   vta_fifo #(
-      .WIDTH(FOLLOW_W),
+      .WIDTH(1 + WINDOW_W + FOLLOW_W),
       .DEPTH(FOLLOW)
   ) u_follow (
       .clk_i(clk_i),
       .rst_ni(rst_ni),
       .push_i(start_i),
       .data_i({
+        is_gather,
+        insn_i[`VTA_GATHER_PITCH],
+        insn_i[`VTA_GATHER_X_STEP],
+        insn_i[`VTA_GATHER_LEFT],
+        insn_i[`VTA_GATHER_ROW_BYTES],
+        insn_i[`VTA_GATHER_RUN],
+        insn_i[`VTA_GATHER_LANE],
         index_i,
         insn_i[`VTA_INSN_SET],
         insn_i[`VTA_LOAD_MEM],
@@ -126,14 +140,37 @@ module vta_load #(
         insn_i[`VTA_LOAD_Y],
         insn_i[`VTA_LOAD_X_PAD_1],
         insn_i[`VTA_LOAD_X_PAD_0],
-        insn_i[`VTA_LOAD_Y_PAD_1],
-        insn_i[`VTA_LOAD_Y_PAD_0]
+        is_gather ? insn_i[`VTA_GATHER_Y_PAD_1] : insn_i[`VTA_LOAD_Y_PAD_1],
+        is_gather ? insn_i[`VTA_GATHER_Y_PAD_0] : insn_i[`VTA_LOAD_Y_PAD_0]
       }),
       .full_o(follow_full),
       .valid_o(follow_valid),
-      .data_o(follow),
+      .data_o({follow_gather, window, follow}),
       .pop_i(follow_pop)
   );
+
+  // data sides: one of them has an instruction, the next is taken when it is done with it
+  wire                     load_pop, gather_pop, load_free, gather_free, load_idle, gather_idle;
+  wire                     load_want, gather_want, gather_active, load_error;
+  wire [             15:0] load_we;
+  wire                     gather_we;
+  wire [AXI_DATA_BITS/8-1:0] gather_be;
+  wire [      BEATS_W-1:0] load_waddr, gather_waddr;
+  wire [AXI_DATA_BITS-1:0] load_wdata, gather_wdata;
+  wire                     load_give, gather_give;
+  wire [             15:0] load_set, gather_set;
+  wire [             31:0] load_done_index, gather_done_index, load_error_index, gather_index;
+
+  assign follow_pop    = load_pop || gather_pop;
+  assign beat_want_o   = load_want || gather_want;
+  assign we_o          = gather_we ? 16'd1 << `VTA_MEM_INP : load_we;
+  assign be_o          = gather_we ? gather_be : {(AXI_DATA_BITS / 8) {1'b1}};
+  assign waddr_o       = gather_we ? gather_waddr : load_waddr;
+  assign wdata_o       = gather_we ? gather_wdata : load_wdata;
+  assign give_o        = load_give || gather_give;
+  assign set_o         = gather_give ? gather_set : load_set;
+  assign done_index_o  = gather_give ? gather_done_index : load_done_index;
+  assign error_index_o = gather_active ? gather_index : load_error_index;
 
   vta_load_data #(
       .AXI_DATA_BITS(AXI_DATA_BITS),
@@ -143,23 +180,55 @@ module vta_load #(
       .clk_i        (clk_i),
       .rst_ni       (rst_ni),
       .stop_i       (stop_i),
-      .valid_i      (follow_valid),
+      .valid_i      (follow_valid && !follow_gather && gather_free),
       .follow_i     (follow),
-      .pop_o        (follow_pop),
-      .beat_want_o  (beat_want_o),
-      .beat_i       (beat_i),
+      .pop_o        (load_pop),
+      .free_o       (load_free),
+      .beat_want_o  (load_want),
+      .beat_i       (beat_i && !gather_active),
       .data_i       (data_i),
       .error_i      (error_i),
-      .we_o         (we_o),
+      .we_o         (load_we),
       .expand_o     (expand_o),
-      .waddr_o      (waddr_o),
-      .wdata_o      (wdata_o),
-      .give_o       (give_o),
-      .set_o        (set_o),
-      .done_index_o (done_index_o),
-      .idle_o       (data_idle),
-      .error_fault_o(error_fault_o),
-      .error_index_o(error_index_o)
+      .waddr_o      (load_waddr),
+      .wdata_o      (load_wdata),
+      .give_o       (load_give),
+      .set_o        (load_set),
+      .done_index_o (load_done_index),
+      .idle_o       (load_idle),
+      .error_fault_o(load_error),
+      .error_index_o(load_error_index)
+  );
+
+  assign error_fault_o = load_error || (beat_i && error_i && gather_active);
+
+  vta_gather #(
+      .AXI_DATA_BITS(AXI_DATA_BITS),
+      .BLOCK_IN     (BLOCK_IN),
+      .BEATS_W      (BEATS_W),
+      .FOLLOW_W     (FOLLOW_W)
+  ) u_gather (
+      .clk_i       (clk_i),
+      .rst_ni      (rst_ni),
+      .stop_i      (stop_i),
+      .valid_i     (follow_valid && follow_gather && load_free),
+      .follow_i    (follow),
+      .window_i    (window),
+      .pop_o       (gather_pop),
+      .free_o      (gather_free),
+      .active_o    (gather_active),
+      .beat_want_o (gather_want),
+      .beat_i      (beat_i),
+      .data_i      (data_i),
+      .we_o        (gather_we),
+      .be_o        (gather_be),
+      .waddr_o     (gather_waddr),
+      .wdata_o     (gather_wdata),
+      .give_o      (gather_give),
+      .set_o       (gather_set),
+      .index_o     (gather_index),
+      .done_index_o(gather_done_index),
+      .idle_o      (gather_idle)
   );
 
   wire unused = &{1'b0, walk_last, insn_i, run_beats[17]};

@@ -22,6 +22,7 @@ module vta_load_data #(
     input  wire                     valid_i,
     input  wire [     FOLLOW_W-1:0] follow_i,
     output wire                     pop_o,
+    output wire                     free_o,
     // beats
     output wire                     beat_want_o,
     input  wire                     beat_i,
@@ -74,7 +75,8 @@ module vta_load_data #(
   wire              last = row_ends && y_q == y_all_q;
 
   assign beat_want_o   = active_q && !padding;
-  assign pop_o         = valid_i && (!active_q || (step && last));
+  assign free_o        = !active_q || (step && last);
+  assign pop_o         = valid_i && free_o;
   assign error_fault_o = beat_i && error_i;
   assign error_index_o = index_q;
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
 from accel.isa.errors import EncodeError
+from accel.isa.rules import gather_fetch_bytes, gather_rows
 from accel.isa.spec import Op, decode
 from accel.sim.memory import MemoryModel
 
@@ -39,6 +40,11 @@ def _work(config: AccelConfig, memory: MemoryModel, op: Op, v: dict[str, int]) -
             bursts = v["y"] * v["x"] * (beats // config.burst_beats + 2)
             moved = bursts * (memory.latency + 4) + v["y"] * v["x"] * beats * 2
             return moved + (_padding(config, v) if op is Op.LOAD else 0)
+        case Op.GATHER:
+            beats = gather_fetch_bytes(config, v) // config.bus_bytes
+            bursts = v["y"] * (beats // config.burst_beats + 2)
+            windows = gather_rows(v) * v["x"] * (v["run"] // config.bus_bytes + 2)
+            return bursts * (memory.latency + 4) + v["y"] * beats * 2 + 2 * windows
         case Op.GEMM | Op.ALU:
             return 2 * v["iter_out"] * v["iter_in"] * max(v["uop_end"] - v["uop_begin"], 0)
         case Op.REQUANT:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from accel.isa.config import INSTRUCTION_BYTES, SEMAPHORE_MAX, SEMAPHORES, AccelConfig
 from accel.isa.errors import AccelError, DeadlockError, EncodeError, Fault, FaultCode
 from accel.isa.program import Program
-from accel.isa.rules import check_instruction
+from accel.isa.rules import check_instruction, gather_fetch_bytes
 from accel.isa.semantics import SEMANTICS
 from accel.isa.spec import BY_OP, Op, Unit, decode
 from accel.isa.state import AccelState
@@ -193,6 +193,8 @@ def _count_work(run: _Run, config: AccelConfig, op: Op, v: dict[str, int]) -> No
         case Op.LOAD | Op.STORE:
             moved = v["z"] * v["y"] * v["x"] * config.granule_bytes
             run.count("READ_BYTES" if op is Op.LOAD else "WRITE_BYTES", moved)
+        case Op.GATHER:
+            run.count("READ_BYTES", v["y"] * gather_fetch_bytes(config, v))
         case Op.GEMM | Op.ALU:
             issued = v["iter_out"] * v["iter_in"] * (v["uop_end"] - v["uop_begin"])
             run.count("GEMM_UOPS" if op is Op.GEMM else "ALU_UOPS", issued)

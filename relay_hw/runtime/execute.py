@@ -138,7 +138,8 @@ class Executor:
             self._device.load(program)
             self._loaded = program
         for port, value in zip(row.inputs, args, strict=True):
-            self._device.write(program.tensor_offset(port.tensor), pack_activation(value, config).view(np.uint8))
+            data = pack_activation(value, config, program.tensor(port.tensor).layout)
+            self._device.write(program.tensor_offset(port.tensor), data.view(np.uint8))
         stats = self._device.launch()
         outputs: list[Array] = []
         for port in row.outputs:

@@ -136,7 +136,8 @@ class _Region:
     def _launch(self, program: Program) -> _Measured:
         self.device.load(program)
         for port in self.function.inputs:
-            data = pack_activation(np.zeros(port.shape, np.int8), self.artifact.config).view(np.uint8)
+            layout = program.tensor(port.tensor).layout
+            data = pack_activation(np.zeros(port.shape, np.int8), self.artifact.config, layout).view(np.uint8)
             self.device.write(program.tensor_offset(port.tensor), data)
         stats = self.device.launch()
         if stats.cycles is None:

@@ -187,7 +187,8 @@ def run(
         device = FunctionalDevice(config, order)
         device.load(program)
     for port, value in zip(segment.inputs, inputs, strict=True):
-        device.write(program.tensor_offset(port.name), pack_activation(value, config).view(np.uint8))
+        data = pack_activation(value, config, port.layout)
+        device.write(program.tensor_offset(port.name), data.view(np.uint8))
     device.launch()
     found: list[np.ndarray] = []
     for port in segment.outputs:

@@ -157,6 +157,26 @@ def test_refuses_shifted_addresses(kit: SimpleNamespace, config: AccelConfig) ->
         refused(changed(program, edit), config, sentence)
 
 
+def test_refuses_shifted_windows(kit: SimpleNamespace, config: AccelConfig) -> None:
+    build = kit.Regions(2, config)
+    y = build.conv(build.input(3, 12, 12), 8, (3, 3), padding=(1, 1, 1, 1))
+    program = compile_function(build.function(y), config, "accel_0").program
+    check_program(program, config)
+    granule = config.granule_bytes
+    cases: list[tuple[Callable[[list[Instr]], None], str]] = [
+        (edit_field(Op.GATHER, None, "dram", program.window_bytes + 4096), "must stay inside the window"),
+        (edit_field(Op.GATHER, None, "dram", lambda v: v + 1), f"dram must be a multiple of {granule}"),
+        (edit_field(Op.GATHER, None, "y_stride", granule + 1), f"y_stride must be a multiple of {granule}"),
+        (edit_field(Op.GATHER, None, "sram", config.inp_depth - 2), "inp entry must be below"),
+        (edit_field(Op.GATHER, None, "lane", 4096), "a window must end before entry"),
+        (edit_field(Op.GATHER, None, "x", 1), "must read inp .* only after it was written"),
+    ]
+    if config.bus_bytes > config.inp_bytes:
+        cases.append((edit_field(Op.GATHER, None, "sram", lambda v: v + 1), "vectors must start on a beat"))
+    for edit, sentence in cases:
+        refused(changed(program, edit), config, sentence)
+
+
 def test_refuses_programs_that_lack_an_instruction(kit: SimpleNamespace) -> None:
     """In a program that uses no place twice: something is read that was not written, unless it was done in place."""
     config = load_config("default")

@@ -11,7 +11,7 @@ from accel.isa.config import AccelConfig, load_config
 from accel.isa.program import TensorLayout, TensorSlot
 from accel.isa.records import decode_prm
 from accel.isa.spec import Rounding
-from accel.isa.tensors import pack_tensor
+from accel.isa.tensors import pack_tensor, slot_bytes, unpack_tensor
 from relay_hw.errors import TensorizeError
 from tensorize.kernel import AddStage, Requantize
 from tensorize.layout import (
@@ -53,6 +53,19 @@ def test_activations_lie_as_the_program_says(name: str, channels: int, size: tup
     config, x = load_config(name), random_int8((1, channels, *size), channels)
     slot = TensorSlot("x", "input", 0, (1, *size, channels), "int8", TensorLayout.NHWC)
     assert np.array_equal(pack_tensor(config, slot, x.transpose(0, 2, 3, 1)), pack_activation(x, config).view(np.uint8))
+
+
+@given(name=NAMES, channels=st.integers(1, 20), size=st.tuples(st.integers(1, 5), st.integers(1, 5)))
+def test_rows_lie_as_the_program_says(name: str, channels: int, size: tuple[int, int]) -> None:
+    config, x = load_config(name), random_int8((1, channels, *size), channels)
+    slot, pixels = TensorSlot("x", "input", 0, (1, *size, channels), "int8", TensorLayout.ROWS), x.transpose(0, 2, 3, 1)
+    packed = pack_activation(x, config, TensorLayout.ROWS).view(np.uint8)
+    assert packed.size == image_bytes(image_of(x.shape), config, TensorLayout.ROWS) == slot_bytes(config, slot)
+    assert np.array_equal(pack_tensor(config, slot, pixels), packed)
+    assert np.array_equal(unpack_tensor(config, slot, packed), pixels)
+    rows = packed.reshape(size[0], -1)
+    assert rows.shape[1] % config.granule_bytes == 0
+    assert rows[:, : size[1] * channels].tobytes() == pixels.tobytes() and not rows[:, size[1] * channels :].any()
 
 
 @given(name=NAMES, shape=st.tuples(*(st.integers(1, n) for n in (40, 3, 3, 40))), seed=st.integers(0, 1000))

@@ -34,7 +34,7 @@ def test_tiles_fit_and_cover(kit: SimpleNamespace, data: st.DataObject) -> None:
     assume(size[1] >= kernel[0] and size[2] >= kernel[1])
     call = build.conv(build.input(*size), data.draw(st.integers(1, 200)), kernel)
     shape = conv_shape(match(call.op, config).kernel, config)
-    tile = choose_conv(shape, config)
+    tile = choose_conv((shape,), config)
     assert conv_fits(shape, tile, config)
     for total, piece in (
         (shape.out_height, tile.rows),

@@ -4,12 +4,13 @@
 
 // Identity
 `define VTA_DEVICE_MAGIC 32'h57484c52
-`define VTA_ISA_VERSION 32'd1
+`define VTA_ISA_VERSION 32'd2
 `define VTA_SEMAPHORES 16
 `define VTA_SEMAPHORE_MAX 255
 `define VTA_INSN_BYTES 32
 `define VTA_UOP_BYTES 8
 `define VTA_PRM_LANE_BYTES 16
+`define VTA_ROW_BUFFER_BYTES 4096
 
 // Op
 `define VTA_OP_LOAD 8'd1
@@ -18,6 +19,7 @@
 `define VTA_OP_ALU 8'd4
 `define VTA_OP_REQUANT 8'd5
 `define VTA_OP_FINISH 8'd6
+`define VTA_OP_GATHER 8'd7
 
 // Mem
 `define VTA_MEM_INP 4'd0
@@ -169,6 +171,26 @@
 // Fields of finish
 `define VTA_FINISH_OPCODE 7:0
 `define VTA_FINISH_RESERVED 256'hffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff00
+
+// Fields of gather
+`define VTA_GATHER_OPCODE 7:0
+`define VTA_GATHER_WAIT 47:32
+`define VTA_GATHER_SET 63:48
+`define VTA_GATHER_Y_PAD_0 15:8
+`define VTA_GATHER_PAD_VALUE 23:16
+`define VTA_GATHER_Y_PAD_1 31:24
+`define VTA_GATHER_DRAM 95:64
+`define VTA_GATHER_SRAM 111:96
+`define VTA_GATHER_PITCH 119:112
+`define VTA_GATHER_X_STEP 127:120
+`define VTA_GATHER_Y 143:128
+`define VTA_GATHER_X 159:144
+`define VTA_GATHER_Y_STRIDE 191:160
+`define VTA_GATHER_ROW_BYTES 207:192
+`define VTA_GATHER_LEFT 223:208
+`define VTA_GATHER_RUN 239:224
+`define VTA_GATHER_LANE 255:240
+`define VTA_GATHER_RESERVED 256'h0000000000000000000000000000000000000000000000000000000000000000
 
 // Fields of a micro-op
 `define VTA_UOP_DST 15:0

@@ -23,8 +23,9 @@ module vta_scratchpads #(
     parameter BEATS_W       = 20
 ) (
     input  wire                            clk_i,
-    // LOAD: beat write; we_i has a bit for each scratchpad number
+    // LOAD: beat write; we_i has a bit for each scratchpad number, be_i (inp only) one for each byte
     input  wire                     [15:0] load_we_i,
+    input  wire      [AXI_DATA_BITS/8-1:0] load_be_i,
     input  wire                            load_expand_i,
     input  wire              [BEATS_W-1:0] load_waddr_i,
     input  wire        [AXI_DATA_BITS-1:0] load_wdata_i,
@@ -70,11 +71,13 @@ module vta_scratchpads #(
       .BEAT_W     (AXI_DATA_BITS),
       .ELEM_W     (BLOCK_IN * 8),
       .DEPTH      (INP_DEPTH),
-      .BEAT_ADDR_W(BEATS_W)
+      .BEAT_ADDR_W(BEATS_W),
+      .BYTES      (1)
   ) u_inp (
       .clk_i  (clk_i),
       .we_i   (load_we_i[`VTA_MEM_INP]),
       .waddr_i(load_waddr_i),
+      .be_i   (load_be_i),
       .wdata_i(load_wdata_i),
       .re_i   (operand_re_i),
       .raddr_i(inp_raddr_i),
@@ -90,6 +93,7 @@ module vta_scratchpads #(
       .clk_i  (clk_i),
       .we_i   (load_we_i[`VTA_MEM_WGT]),
       .waddr_i(load_waddr_i),
+      .be_i   (load_be_i),
       .wdata_i(load_wdata_i),
       .re_i   (operand_re_i),
       .raddr_i(wgt_raddr_i),
@@ -105,6 +109,7 @@ module vta_scratchpads #(
       .clk_i  (clk_i),
       .we_i   (load_we_i[`VTA_MEM_UOP]),
       .waddr_i(load_waddr_i),
+      .be_i   (load_be_i),
       .wdata_i(load_wdata_i),
       .re_i   (uop_re_i),
       .raddr_i(uop_raddr_i),
@@ -120,6 +125,7 @@ module vta_scratchpads #(
       .clk_i  (clk_i),
       .we_i   (load_we_i[`VTA_MEM_PRM]),
       .waddr_i(load_waddr_i),
+      .be_i   (load_be_i),
       .wdata_i(load_wdata_i),
       .re_i   (prm_re_i),
       .raddr_i(prm_raddr_i),

@@ -28,7 +28,7 @@ async def accepts_legal_instructions(dut: Dut) -> None:
         unit = BY_OP[op].unit
         assert get(dut.unit_o) == (0 if unit is None else 1 << unit)
         assert get(dut.finish_o) == (op is Op.FINISH)
-        if op in (Op.LOAD, Op.STORE):
+        if op in (Op.LOAD, Op.STORE, Op.GATHER):
             assert get(dut.first_beat_o) == first_beat(sizes, values)
 
 

@@ -7,7 +7,7 @@ import cocotb
 from accel.isa.errors import FaultCode
 from accel.isa.spec import BY_OP, Op, Unit
 from accel.sim.bench.common import Dut, get, rng, settle, start, step
-from accel.sim.bench.instructions import Sizes, first_beat, flawed, legal, sizes_of, word_of
+from accel.sim.bench.instructions import Sizes, first_beat, flawed, legal, sizes_of, source_beats, word_of
 
 Expected = tuple[int, Op, dict[str, int]]
 
@@ -49,8 +49,8 @@ def check(sizes: Sizes, pushed: list, program: list[tuple[Op, dict[str, int]]]) 
     for (op, values), (_, unit, word, got) in zip(program, pushed, strict=False):
         assert word == word_of(op, values)
         assert unit == 1 << Unit(BY_OP[op].unit or 0)
-        if op in (Op.LOAD, Op.STORE):
-            row = values["x"] * values["z"] * sizes.granule // sizes.bus
+        if op in (Op.LOAD, Op.STORE, Op.GATHER):
+            row = source_beats(sizes, values)
             assert got == (row, row * values["y"], first_beat(sizes, values))
 
 

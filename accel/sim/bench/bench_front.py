@@ -6,7 +6,7 @@ import cocotb
 
 from accel.isa.spec import BY_OP, Op, Unit, encode
 from accel.sim.bench.common import Dut, get, parameter, rng, start, step
-from accel.sim.bench.instructions import first_beat, legal, sizes_of, word_of
+from accel.sim.bench.instructions import first_beat, legal, sizes_of, source_beats, word_of
 
 UNITS = {unit: unit.name.lower() for unit in Unit}
 OFFSET = 0x1240 & ~31
@@ -55,7 +55,7 @@ def check(dut: Dut, name: str, index: int, words: list[int], program: list, size
     assert get(getattr(dut, f"{name}_insn_o")) == words[index]
     if name in ("load", "store"):
         values = program[index][1]
-        row = values["x"] * values["z"] * sizes.granule // sizes.bus
+        row = source_beats(sizes, values)
         assert get(getattr(dut, f"{name}_row_o")) == row
         assert get(getattr(dut, f"{name}_all_o")) == row * values["y"]
         assert get(getattr(dut, f"{name}_first_o")) == first_beat(sizes, values)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
+from random import Random
 
 import cocotb
 import numpy as np
 
 from accel.isa.config import AccelConfig
 from accel.isa.errors import Fault, FaultCode
+from accel.isa.program import complete
 from accel.isa.semantics import SEMANTICS
 from accel.isa.spec import Mem, Op, encode
 from accel.sim.bench.common import Dut, get, rng, settle, start, step
-from accel.sim.bench.instructions import Sizes, first_beat, legal_transfer
+from accel.sim.bench.instructions import Sizes, first_beat, legal_gather, legal_transfer, source_beats
 from accel.sim.bench.unit import config_of, random_state
 
 WINDOW = 1 << 17
@@ -24,9 +26,19 @@ def sizes(config: AccelConfig) -> Sizes:
     return Sizes(config.bus_bytes, elements, {mem: 64 for mem in Mem})
 
 
+def op_of(values: dict[str, int]) -> Op:
+    return Op.GATHER if "pitch" in values else Op.LOAD
+
+
+def random_load(random: Random, shape: Sizes) -> dict[str, int]:
+    if random.random() < 0.4:
+        return legal_gather(random, shape)
+    return legal_transfer(random, shape, Op.LOAD)
+
+
 def drive_head(dut: Dut, insn: tuple[int, dict[str, int]], shape: Sizes, op: Op) -> None:
     index, values = insn
-    row = values["x"] * values["z"] * shape.granule // shape.bus
+    row = source_beats(shape, values)
     dut.insn_i.value, dut.index_i.value = encode(op, values), index
     dut.row_beats_i.value, dut.all_beats_i.value = row, row * values["y"]
     dut.first_beat_i.value = first_beat(shape, values)
@@ -39,16 +51,16 @@ async def fills_scratchpads_like_the_semantics(dut: Dut) -> None:
     copies = {mem: memory.copy() for mem, memory in state.scratch.items()}
     zero = ("head_valid_i", "insn_i", "index_i", "row_beats_i", "all_beats_i", "first_beat_i", "start_i", "req_ready_i")
     await start(dut, **dict.fromkeys(zero, 0), beat_i=0, data_i=0, error_i=0, stop_i=0, window_bytes_i=WINDOW)
-    waiting = [(i, legal_transfer(random, shape, Op.LOAD) | {"set": random.getrandbits(16)}) for i in range(60)]
+    waiting = [(i, random_load(random, shape) | {"set": random.getrandbits(16)}) for i in range(100)]
     running: deque[tuple[int, dict[str, int]]] = deque()
     beats: deque[tuple[int, int]] = deque()  # cycle from which it may arrive, offset
     cycle = most_in_flight = 0
     while waiting or running:
-        assert cycle < 60000, "no progress"
+        assert cycle < 200000, "no progress"
         dut.head_valid_i.value = bool(waiting)
         dut.req_ready_i.value = ready = random.random() < 0.7
         if waiting:
-            drive_head(dut, waiting[0], shape, Op.LOAD)
+            drive_head(dut, waiting[0], shape, op_of(waiting[0][1]))
         await settle()
         go = bool(get(dut.want_o)) and random.random() < 0.8
         answer = bool(get(dut.beat_want_o)) and bool(beats) and beats[0][0] <= cycle and random.random() < 0.9
@@ -65,11 +77,13 @@ async def fills_scratchpads_like_the_semantics(dut: Dut) -> None:
             data = np.frombuffer(get(dut.wdata_o).to_bytes(config.bus_bytes, "little"), np.int8)
             data = data.astype(np.int32) if get(dut.expand_o) else data
             begin = get(dut.waddr_o) * data.nbytes
-            copies[mem][begin : begin + data.nbytes] = data.view(np.uint8)
+            enable = np.repeat([get(dut.be_o) >> n & 1 for n in range(config.bus_bytes)], data.itemsize) == 1
+            copies[mem][begin : begin + data.nbytes][enable] = data.view(np.uint8)[enable]
         if get(dut.give_o):
             index, values = running.popleft()
             assert (get(dut.done_index_o), get(dut.set_o)) == (index, values["set"])
-            SEMANTICS[Op.LOAD](state, values, index)
+            op = op_of(values)
+            SEMANTICS[op](state, complete(op, values), index)
             if not running:
                 for mem, memory in state.scratch.items():
                     assert (memory == copies[mem]).all(), f"{mem.name} after {values}"
@@ -88,11 +102,12 @@ async def faults_outside_the_window_and_on_errors(dut: Dut) -> None:
     random, config = rng(), config_of(dut)
     shape, state = sizes(config), random_state(config, random, WINDOW)
     for _ in range(30):
-        values = legal_transfer(random, shape, Op.LOAD) | {"dram": random.randrange(WINDOW >> 5) * 32 & ~63}
+        values = random_load(random, shape) | {"dram": random.randrange(WINDOW >> 5) * 32 & ~63}
         window = random.randrange(1, WINDOW >> 6) * 64
         state.dram = random_state(config, random, window).dram
         try:
-            SEMANTICS[Op.LOAD](state, values | {"set": 0, "wait": 0}, 0)
+            op = op_of(values)
+            SEMANTICS[op](state, complete(op, values), 0)
             legal = True
         except Fault as fault:
             assert fault.code is FaultCode.DRAM_RANGE
@@ -100,12 +115,12 @@ async def faults_outside_the_window_and_on_errors(dut: Dut) -> None:
         zero = ("start_i", "beat_i", "data_i", "error_i", "stop_i")
         await start(dut, **dict.fromkeys(zero, 0), head_valid_i=1, req_ready_i=1, window_bytes_i=window,
                     insn_i=0, index_i=0, row_beats_i=0, all_beats_i=0, first_beat_i=0)  # fmt: skip
-        drive_head(dut, (5, values), shape, Op.LOAD)
+        drive_head(dut, (5, values), shape, op)
         dut.start_i.value = 1
         await step(dut)
         dut.start_i.value = dut.head_valid_i.value = 0
         faulted = False
-        for _ in range(200):
+        for _ in range(400):
             await settle()
             if get(dut.range_fault_o):
                 faulted = True

@@ -10,6 +10,7 @@ from accel.sim.bench.instructions import sizes_of
 
 INPUTS = (
     "load_we",
+    "load_be",
     "load_expand",
     "load_waddr",
     "load_wdata",
@@ -43,6 +44,7 @@ async def fill(dut: Dut, mem: Mem, data: bytes, bus: int) -> None:
     """Write the whole of a scratchpad in beats."""
     for beat in range(len(data) // bus):
         dut.load_we_i.value, dut.load_waddr_i.value = 1 << mem, beat
+        dut.load_be_i.value = (1 << bus) - 1
         dut.load_wdata_i.value = int.from_bytes(data[beat * bus : (beat + 1) * bus], "little")
         await step(dut)
     dut.load_we_i.value = 0

@@ -37,12 +37,17 @@ def capacity_beats(sizes: Sizes, mem: Mem, expand: int) -> int:
 
 
 def first_beat(sizes: Sizes, values: dict[str, int]) -> int:
+    if "pitch" in values:
+        return values["sram"] * sizes.elements[Mem.INP] // sizes.bus
     beat = sizes.bus * (4 if values.get("expand") else 1)
     return values["sram"] * sizes.elements[Mem(values["mem"])] // beat
 
 
 def transfer_beats(sizes: Sizes, values: dict[str, int]) -> tuple[int, int]:
     """Beats of one padded row, and padded rows."""
+    if "pitch" in values:
+        row = values["x"] * values["pitch"] * sizes.elements[Mem.INP] // sizes.bus
+        return row, values["y_pad_0"] + values["y"] + values["y_pad_1"]
     pads = [values.get(key, 0) for key in ("x_pad_0", "x_pad_1", "y_pad_0", "y_pad_1")]
     row = (values["x"] + pads[0] + pads[1]) * values["z"] * sizes.granule // sizes.bus
     return row, values["y"] + pads[2] + pads[3]
@@ -66,12 +71,41 @@ def legal_transfer(random: Random, sizes: Sizes, op: Op) -> dict[str, int]:
             return values
 
 
+def source_beats(sizes: Sizes, values: dict[str, int]) -> int:
+    """Beats of one row that a transfer reads or writes in DRAM."""
+    if "pitch" in values:
+        return -(-values["row_bytes"] // sizes.granule) * sizes.granule // sizes.bus
+    return values["x"] * values["z"] * sizes.granule // sizes.bus
+
+
+def legal_gather(random: Random, sizes: Sizes) -> dict[str, int]:
+    """A GATHER whose scratchpad range is legal; its DRAM range may be anything aligned."""
+    element = sizes.elements[Mem.INP]
+    beat = max(1, sizes.bus // element)
+    while True:
+        pitch = beat * random.choice((1, 1, 2, 3))
+        values = {"dram": random.randrange(1 << 12) * sizes.granule, "pitch": pitch, "y": random.choice((1, 2, 5))}
+        values |= {"x": random.choice((1, 2, 3, 7)), "y_stride": random.randrange(20) * sizes.granule}
+        values |= {"row_bytes": random.choice((1, 30, random.randrange(1, 200), random.randrange(1, 4097)))}
+        values |= {"run": random.randrange(1, pitch * element + 1), "x_step": random.choice((0, 1, 2, 9, 255))}
+        values |= {"lane": random.randrange(pitch * element - values["run"] + 1)}
+        values |= {"left": random.choice((0, 0, random.randrange(-30, 30), -(1 << 15), (1 << 15) - 1))}
+        values |= {"pad_value": random.randrange(-128, 128)}
+        values |= {k: random.choice((0, 0, 1, 3)) for k in ("y_pad_0", "y_pad_1")}
+        values["sram"] = random.randrange(0, sizes.depths[Mem.INP], beat)
+        row, rows = transfer_beats(sizes, values)
+        if first_beat(sizes, values) + row * rows <= capacity_beats(sizes, Mem.INP, 0):
+            return values
+
+
 def legal(random: Random, sizes: Sizes, op: Op) -> dict[str, int]:
     """Field values of a legal instruction; fields without a rule of their own are random."""
     layout = BY_OP[op].layout
     values = {f.name: random.randint(max(f.low_value, -(1 << 31)), f.high_value) for f in layout.fields}
     if op in (Op.LOAD, Op.STORE):
         return values | legal_transfer(random, sizes, op)
+    if op is Op.GATHER:
+        return values | legal_gather(random, sizes)
     if op in (Op.GEMM, Op.ALU):
         values["uop_begin"] = random.randrange(sizes.depths[Mem.UOP])
         values["uop_end"] = random.randint(values["uop_begin"] + 1, sizes.depths[Mem.UOP])
@@ -101,7 +135,7 @@ def flawed(random: Random, sizes: Sizes, op: Op) -> tuple[int, dict[str, int], F
     word = word_of(op, values)
     flaws: list[tuple[FaultCode, dict[str, int]]] = []
     reserved = BY_OP[op].layout.reserved_mask
-    if random.random() < 0.2:
+    if reserved and random.random() < 0.2:
         bits = [bit for bit in range(256) if reserved >> bit & 1]
         return word | 1 << random.choice(bits), values, FaultCode.RESERVED_BITS
     if random.random() < 0.2 or op is Op.FINISH:
@@ -116,6 +150,13 @@ def flawed(random: Random, sizes: Sizes, op: Op) -> tuple[int, dict[str, int], F
         flaws += [(FaultCode.SRAM_RANGE, {"y": 65535, "z": 65535})]
         if op is Op.LOAD and values["mem"] != Mem.ACC:
             flaws += [(illegal, {"expand": 1})]
+    elif op is Op.GATHER:
+        flaws += [(illegal, {key: 0}) for key in ("x", "y", "pitch", "run", "row_bytes")]
+        flaws += [(illegal, {key: values[key] + sizes.granule // 2}) for key in ("dram", "y_stride")]
+        flaws += [(illegal, {"row_bytes": 4097}), (illegal, {"lane": 65535})]
+        flaws += [(FaultCode.SRAM_RANGE, {"y": 65535}), (FaultCode.SRAM_RANGE, {"y": 65535, "x": 65535})]
+        if sizes.bus > sizes.elements[Mem.INP]:
+            flaws += [(illegal, {"pitch": values["pitch"] + 1}), (illegal, {"sram": values["sram"] + 1})]
     else:
         flaws += [(illegal, {key: 0}) for key in ("iter_out", "iter_in")]
     if op in (Op.GEMM, Op.ALU):

@@ -14,7 +14,7 @@ from accel.isa.errors import DeadlockError, Fault, FaultCode
 from accel.isa.spec import Op, Unit
 from accel.sim.cycle.channels import ReadChannel, WriteChannel
 from accel.sim.cycle.hazards import DEPTH, OutputHazards
-from accel.sim.cycle.work import Work
+from accel.sim.cycle.work import Windows, Work
 from accel.sim.memory import MemoryModel
 
 NEVER = 1 << 62
@@ -96,6 +96,9 @@ class Engine:
         self._run_left = 0
         self._position = 0
         self._data_end = -1
+        # GATHER: first cycle in which the row buffer can be read next, cycles of the last reads of the last two rows
+        self._read_from = 0
+        self._released = (-1, -1)
         self._follow: list[int] = []
         self._load_start = 0
         self._load_memory = 0
@@ -277,6 +280,10 @@ class Engine:
         # The data side takes the instruction up when it is done with the one before.
         begin = max(cycle + 1, self._data_end)
         self._follow.append(begin)
+        if work.windows is not None:
+            self._position, self._run_left = begin + 1, work.windows.beats
+            self._read_from, self._released = begin + 1 + work.windows.above, (begin, begin)
+            return
         padding, self._run_left = work.runs[0]
         self._run_index = 1
         self._position = begin + 1 + padding
@@ -296,7 +303,10 @@ class Engine:
         assert work is not None
         last = len(work.bursts) - 1
         while True:
-            self._load_burst(work, read.address(cycle), work.bursts[self._walk_burst])
+            if work.windows is None:
+                self._load_burst(work, read.address(cycle), work.bursts[self._walk_burst])
+            else:
+                self._gather_burst(work.windows, read.address(cycle), work.bursts[self._walk_burst])
             if self._walk_burst == last:
                 self._end_load(work, cycle)
                 return
@@ -326,11 +336,32 @@ class Engine:
         self._load_memory += waited
         self._read.finish(position - 1)
 
+    def _gather_burst(self, windows: Windows, first: int, beats: int) -> None:
+        """Beats of one burst into the row buffers; a row that is complete is read as soon as the one before is."""
+        position, left = self._position, self._run_left
+        while beats:
+            begin = position if position > first else first
+            self._load_memory += begin - position
+            count = beats if beats < left else left
+            position = first = begin + count
+            beats -= count
+            left -= count
+            if not left:
+                end = max(self._read_from, position) + windows.reads
+                self._read_from, self._released = end, (self._released[1], end - 1)
+                # The next row goes into the buffer of the row before this one.
+                position, left = max(position, self._released[0] + 1), windows.beats
+        self._position, self._run_left = position, left
+        self._read.finish(first - 1)
+
     def _end_load(self, work: Work, cycle: int) -> None:
         unit = self._units[Unit.LOAD]
         unit.ready = cycle
         self._walk, self._walk_from = None, NEVER
-        self._data_end = self._position + work.tail - 1
+        if work.windows is None:
+            self._data_end = self._position + work.tail - 1
+        else:
+            self._data_end = self._read_from + work.windows.below
         # The write register holds the last beat for one more cycle.
         unit.occupy(self._load_start + 1, self._data_end + 2)
         self._give(work, self._data_end + 1)
@@ -353,7 +384,7 @@ class Engine:
             raise DeadlockError(f"deadlock: waiting for tokens that nobody gives: {'; '.join(blocked)}")
         load, compute, output, store = self._units
         done = max(self._moved[-1] + 1, *(unit.idle for unit in self._units))
-        beats = sum(sum(work.bursts) for work in self._works if work.op is Op.LOAD)
+        beats = sum(sum(work.bursts) for work in self._works if work.unit is Unit.LOAD)
         results = {op: sum(work.results for work in self._works if work.op is op) for op in Op}
         bus = self._config.bus_bytes
         return {

@@ -10,10 +10,22 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from accel.isa.config import SEMAPHORES, AccelConfig
+from accel.isa.rules import gather_fetch_bytes
 from accel.isa.spec import BY_OP, AluOp, Op, Unit
 from accel.sim.cycle.hazards import output_slots
 
 PAGE_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """A GATHER's data side. `beats`: of one row from the bus; `reads`: of the row buffer for one row of vectors;
+    `above` and `below`: reads for the rows of padding."""
+
+    beats: int
+    reads: int
+    above: int
+    below: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +43,7 @@ class Work:
     slots: int = 0
     results: int = 0
     values: dict[str, int] | None = None
+    windows: Windows | None = None
 
 
 def work_of(config: AccelConfig, op: Op, v: dict[str, int]) -> Work:
@@ -42,6 +55,11 @@ def work_of(config: AccelConfig, op: Op, v: dict[str, int]) -> Work:
             bursts = tuple(_bursts(config, v))
             runs, tail = _runs(config, v)
             return Work(op, unit, waits, gives, bursts, runs, tail)
+        case Op.GATHER:
+            fetched = gather_fetch_bytes(config, v)
+            rows = {**v, "z": fetched // config.granule_bytes, "x": 1, "x_stride": 0}
+            windows = _windows(config, v, fetched)
+            return Work(op, unit, waits, gives, tuple(_bursts(config, rows)), windows=windows)
         case Op.STORE:
             return Work(op, unit, waits, gives, tuple(_bursts(config, v)))
         case Op.GEMM | Op.ALU:
@@ -92,6 +110,11 @@ def _cut(bus: int, burst_beats: int, page_offset: int, beats: int) -> tuple[int,
         beats -= n
         page_offset = (page_offset + n * bus) % PAGE_BYTES
     return tuple(bursts)
+
+
+def _windows(config: AccelConfig, v: dict[str, int], fetched: int) -> Windows:
+    reads = v["x"] * -(-(v["lane"] % config.bus_bytes + v["run"]) // config.bus_bytes)
+    return Windows(fetched // config.bus_bytes, reads, v["y_pad_0"] * reads, v["y_pad_1"] * reads)
 
 
 def _runs(config: AccelConfig, v: dict[str, int]) -> tuple[tuple[tuple[int, int], ...], int]:

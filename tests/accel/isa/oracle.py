@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from accel.isa.config import AccelConfig
 
-LOAD, STORE, GEMM, ALU, REQUANT, FINISH = 1, 2, 3, 4, 5, 6
-UNIT = {LOAD: "load", STORE: "store", GEMM: "compute", ALU: "compute", REQUANT: "output"}
+LOAD, STORE, GEMM, ALU, REQUANT, FINISH, GATHER = 1, 2, 3, 4, 5, 6, 7
+UNIT = {LOAD: "load", GATHER: "load", STORE: "store", GEMM: "compute", ALU: "compute", REQUANT: "output"}
 INP, WGT, ACC, OUT, UOP, PRM = range(6)
 HALF_UP, HALF_EVEN, HALF_AWAY, FLOOR = range(4)
 
@@ -124,6 +124,8 @@ class Oracle:
                 self.alu(index, word)
             case 5:
                 self.requant(index, word)
+            case 7:
+                self.gather(index, word)
 
     def entry(self, index: int, mem: int, number: int) -> int:
         """First byte of an entry."""
@@ -171,6 +173,32 @@ class Oracle:
                     data = b"".join(signed(b, 8).to_bytes(4, "little", signed=True) for b in data)
                 self.mem[mem][begin : begin + len(data)] = data
                 begin += len(data)
+
+    def gather(self, index: int, w: Word) -> None:
+        y0, pad, y1 = w.at(0, 8, 8), w.at(0, 16, 8), w.at(0, 24, 8)
+        dram, sram, pitch, x_step = w.at(2, 0, 32), w.at(3), w.at(3, 16, 8), w.at(3, 24, 8)
+        y, x, y_stride = w.at(4), w.at(4, 16), w.at(5, 0, 32)
+        row_bytes, left, run, lane = w.at(6), signed(w.at(6, 16), 16), w.at(7), w.at(7, 16)
+        vector = pitch * self.size[INP]
+        begin = sram * self.size[INP]
+        if dram % self.granule or y_stride % self.granule or begin % self.bus or vector % self.bus:
+            raise OracleFault("ILLEGAL_FIELD", index)
+        if row_bytes > 4096 or lane + run > vector:
+            raise OracleFault("ILLEGAL_FIELD", index)
+        if begin + (y0 + y + y1) * x * vector > len(self.mem[INP]):
+            raise OracleFault("SRAM_RANGE", index)
+        fetched = (row_bytes + self.granule - 1) // self.granule * self.granule
+        for row in range(y):
+            if dram + row * y_stride + fetched > len(self.window):
+                raise OracleFault("DRAM_RANGE", index)
+        for row in range(-y0, y + y1):
+            for column in range(x):
+                for number in range(run):
+                    at = column * x_step - left + number
+                    inside = 0 <= row < y and 0 <= at < row_bytes
+                    byte = self.window[dram + row * y_stride + at] if inside else pad
+                    self.mem[INP][begin + lane + number] = byte
+                begin += vector
 
     def uops(self, index: int, w: Word) -> list[tuple[int, int, int, int]]:
         begin, end = w.at(3), w.at(3, 16)

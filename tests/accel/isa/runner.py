@@ -87,11 +87,13 @@ _RESERVED = {
     3: [(0, 0x0000FE00)],
     4: [(0, 0xFFFF8000)],
     5: [(0, 0x0000C800), (7, 0xFFFF0000)],
+    7: [],
     6: [(0, 0xFFFFFF00), *((word, 0xFFFFFFFF) for word in range(1, 8))],
 }
 _CLOSED = {1: [(0, 8, 4, 5)], 2: [(0, 8, 4, 5)], 4: [(0, 8, 4, 6)], 5: [(0, 8, 2, 2)]}
 _COUNTS = {1: [(3, 16), (4, 0), (4, 16)], 2: [(3, 16), (4, 0), (4, 16)]}
 _COUNTS |= {opcode: [(2, 0), (2, 16)] for opcode in (3, 4, 5)}
+_COUNTS |= {7: [(4, 0), (4, 16), (6, 0), (7, 0)]}
 
 
 def illegal_word(program: Program) -> tuple[str, int] | None:
@@ -105,6 +107,8 @@ def illegal_word(program: Program) -> tuple[str, int] | None:
             return "RESERVED_BITS", index
         bad_enum = any(row[w] >> lo & ((1 << n) - 1) > top for w, lo, n, top in _CLOSED.get(opcode, []))
         if bad_enum or any(row[w] >> lo & 0xFFFF == 0 for w, lo in _COUNTS.get(opcode, [])):
+            return "ILLEGAL_FIELD", index
+        if opcode == 7 and not row[3] >> 16 & 0xFF:
             return "ILLEGAL_FIELD", index
         if opcode == 6 and index + 1 < len(rows):
             return "ILLEGAL_FIELD", index

@@ -29,7 +29,7 @@ def data_of(statements: str) -> bytes:
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("lode z=1", "statement must be one of load, store, gemm, alu, requant, finish, .config, "),
+        ("lode z=1", "statement must be one of load, store, gemm, alu, requant, finish, gather, .config, "),
         (".data i8 1 2 300", "data must fit 8 bits, not 300"),
         (".data i8 one", "data must be an integer, not one"),
         (".data hex 0g", "hex data must be pairs of hexadecimal digits, not 0g"),
@@ -56,7 +56,7 @@ def data_of(statements: str) -> bytes:
         (".window wide", "window must be an integer, not wide"),
         (".window", ".window must be followed by a number, not nothing"),
         (".word -1", "word must fit 256 bits, not -0x1"),
-        (".tensor t data 0 int8 1x2 nchw", "layout must be one of flat, nhwc, not nchw"),
+        (".tensor t data 0 int8 1x2 nchw", "layout must be one of flat, nhwc, rows, not nchw"),
         (".tensor t data 0 int8 1xq flat", "shape must be an integer, not q"),
         (".tensor t data 0 int8", ".tensor must be followed by name, section, offset, dtype, shape, layout, not t "),
         (".region r 0", ".region must be followed by name, begin, end, not r 0"),
@@ -133,8 +133,8 @@ def test_instruction_text() -> None:
     text = "load wait=s3,s4 set=s1 mem=wgt dram=0x1000 z=16 x=4 x_stride=0x100"
     assert disassemble_instruction(Op.LOAD, load) == text
     assert disassemble_word(encode(Op.LOAD, complete(Op.LOAD, load))) == text
-    assert disassemble_word(7).startswith(".word 0x0000")
-    assert "; opcode must be one of" in disassemble_word(7)
+    assert disassemble_word(8).startswith(".word 0x0000")
+    assert "; opcode must be one of" in disassemble_word(8)
     program = assemble(f".config tiny\n{text} ; comment\nfinish")
     assert program.instructions[0] == (Op.LOAD, complete(Op.LOAD, load))
 

@@ -91,7 +91,7 @@ def test_every_reserved_bit_is_refused(op: Op) -> None:
 
 def test_unknown_opcodes_are_refused() -> None:
     for opcode in set(range(256)) - {int(op) for op in Op}:
-        with pytest.raises(EncodeError, match=f"opcode must be one of 1, 2, 3, 4, 5, 6, not {opcode}") as caught:
+        with pytest.raises(EncodeError, match=f"opcode must be one of 1, 2, 3, 4, 5, 6, 7, not {opcode}") as caught:
             decode(opcode)
         assert caught.value.code is FaultCode.ILLEGAL_OPCODE
 

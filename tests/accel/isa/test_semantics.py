@@ -83,6 +83,21 @@ STRATEGIES[Op.LOAD] = {
     "pad_value": st.integers(-128, 127),
     **dict.fromkeys(("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1"), st.one_of(st.just(0), st.integers(0, 2))),
 }
+STRATEGIES[Op.GATHER] = {
+    "dram": st.one_of(st.integers(0, 5).map(lambda n: 16 * n), small, st.just(WINDOW - 32), st.just(1 << 31)),
+    "sram": st.one_of(st.just(0), st.integers(0, 4)),
+    "pitch": st.sampled_from([1, 2, 2, 4, 6]),
+    "x_step": st.one_of(st.integers(0, 6), st.just(255)),
+    "y": st.integers(1, 3),
+    "x": st.integers(1, 5),
+    "y_stride": st.one_of(st.integers(0, 5).map(lambda n: 16 * n), small),
+    "row_bytes": st.one_of(st.integers(1, 40), st.sampled_from([4096, 4097])),
+    "left": st.one_of(st.integers(-20, 20), st.sampled_from([-(1 << 15), (1 << 15) - 1])),
+    "run": st.integers(1, 20),
+    "lane": st.integers(0, 12),
+    "pad_value": st.integers(-128, 127),
+    **dict.fromkeys(("y_pad_0", "y_pad_1"), st.one_of(st.just(0), st.integers(0, 2))),
+}
 
 
 def random_state(config: AccelConfig, seed: int) -> AccelState:

@@ -32,7 +32,11 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     "vta_ram_cols": ("bench_ram_cols", ({"COL_W": 16, "COLS": 4, "DEPTH": 8, "ADDR_W": 3},)),
     "vta_ram_beat": (
         "bench_ram_beat",
-        ({"BEAT_W": 64, "ELEM_W": 32, "DEPTH": 16}, {"BEAT_W": 64, "ELEM_W": 256, "DEPTH": 8}),
+        (
+            {"BEAT_W": 64, "ELEM_W": 32, "DEPTH": 16},
+            {"BEAT_W": 64, "ELEM_W": 256, "DEPTH": 8},
+            {"BEAT_W": 64, "ELEM_W": 128, "DEPTH": 8, "BYTES": 1},
+        ),
     ),
     "vta_ram_out": (
         "bench_ram_out",
@@ -68,6 +72,14 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     "vta_load_data": (
         "bench_load_data",
         ({"AXI_DATA_BITS": 64, "BEATS_W": 20, "FOLLOW_W": 163}, {"AXI_DATA_BITS": 256, "BEATS_W": 18, "FOLLOW_W": 161}),
+    ),
+    "vta_gather": (
+        "bench_gather",
+        (
+            {"AXI_DATA_BITS": 64, "BLOCK_IN": 4, "BEATS_W": 20, "FOLLOW_W": 163},
+            {"AXI_DATA_BITS": 64, "BLOCK_IN": 16, "BEATS_W": 18, "FOLLOW_W": 161},
+            {"AXI_DATA_BITS": 256, "BLOCK_IN": 32, "BEATS_W": 18, "FOLLOW_W": 161},
+        ),
     ),
     "vta_alu_lane": ("bench_alu_lane", ({},)),
     "vta_alu_mul": (

@@ -87,6 +87,8 @@ class ProgramMaker:
         return values | {"dram": granule * self._number(0, (REGION - size) // granule)}
 
     def _load(self) -> Instr:
+        if self._chance(0.35):
+            return self._gather()
         c = self._config
         mem = Mem(self._one_of(Mem.INP, Mem.WGT, Mem.ACC, Mem.UOP, Mem.PRM))
         expand = int(mem is Mem.ACC and self._chance(0.5))
@@ -102,6 +104,25 @@ class ProgramMaker:
             values |= {"dram": values["dram"] + ZEROS, "pad_value": 0}
         sram = c.acc_depth // 4 * 3 if mem is Mem.ACC else 0
         return Op.LOAD, {**values, "mem": mem, "expand": expand, "sram": sram}
+
+    def _gather(self) -> Instr:
+        c = self._config
+        granule, beat = c.granule_bytes, max(1, c.bus_bytes // c.inp_bytes)
+        while True:
+            pitch = beat * self._number(1, 4)
+            size = pitch * c.inp_bytes
+            y, x = self._number(1, self._one_of(1, 5, 20)), self._number(1, self._one_of(1, 4, 30))
+            y0, y1 = ((self._number(0, 3) if self._chance(0.3) else 0) for _ in range(2))
+            row = self._number(1, self._one_of(8, 100, 700, 4096))
+            stride = granule * (-(-row // granule) if self._chance(0.4) else self._number(0, 260))
+            span = (y - 1) * stride + -(-row // granule) * granule
+            if (y0 + y + y1) * x * pitch <= c.inp_depth and span <= REGION:
+                break
+        run = self._number(1, size)
+        values = {"y": y, "x": x, "y_pad_0": y0, "y_pad_1": y1, "row_bytes": row, "y_stride": stride, "pitch": pitch}
+        values |= {"run": run, "lane": self._number(0, size - run), "x_step": self._number(0, 20)}
+        values |= {"left": self._number(-20, 20), "pad_value": self._number(-128, 127)}
+        return Op.GATHER, {**values, "dram": granule * self._number(0, (REGION - span) // granule)}
 
     def _store(self) -> Instr:
         c = self._config
