@@ -23,19 +23,21 @@ from accel.sim.cycle.work import Work, work_of
 GEMM, ALU = "gemm", "alu"
 # Before the first and behind the last slot of COMPUTE.
 FILL, DRAIN = "fill", "drain"
-# COMPUTE waits for a load, and in this cycle the bus brings data, or it does not (request too late, or short bursts).
-BUS, LATENCY = "bus", "latency"
+# COMPUTE waits for a load, and in this cycle the bus brings data, or it does not (request too late, or short bursts),
+# or the row buffer of GATHER unfolds windows.
+BUS, LATENCY, UNFOLD = "bus", "latency", "unfold"
+LOADS = (BUS, LATENCY, UNFOLD)
 # COMPUTE waits for the output stage, for a store (each holds a buffer), or for an effect in its own pipeline.
 OUTPUT, STORE, PIPELINE = "output", "store", "pipeline"
 # The next instruction is not there: the dispatcher is held by a queue that is full, or it was not fetched yet.
 QUEUE, FETCH = "queue", "fetch"
-CAUSES = (GEMM, ALU, FILL, BUS, LATENCY, OUTPUT, STORE, PIPELINE, QUEUE, FETCH, DRAIN)
+CAUSES = (GEMM, ALU, FILL, *LOADS, OUTPUT, STORE, PIPELINE, QUEUE, FETCH, DRAIN)
 
 
 @dataclass(slots=True)
 class Account:
-    """Cycles by cause. `fill`: those of FILL by their own causes; `loads`: those of BUS and LATENCY, in FILL too, by
-    the scratchpad that was loaded; `queues`: those of QUEUE by the unit whose queue was full."""
+    """Cycles by cause. `fill`: those of FILL by their own causes; `loads`: those of LOADS, in FILL too, by the
+    scratchpad that was loaded; `queues`: those of QUEUE by the unit whose queue was full."""
 
     cycles: Counter[str] = field(default_factory=Counter[str])
     fill: Counter[str] = field(default_factory=Counter[str])
@@ -88,7 +90,7 @@ class _Trace:
     def __init__(self, config: AccelConfig, instructions: Sequence[Instr], spans: Sequence[Span], cycles: int) -> None:
         self.works: list[Work] = [work_of(config, op, values) for op, values in instructions]
         self._spans = spans
-        self._mems = [Mem(values["mem"]) if op is Op.LOAD else None for op, values in instructions]
+        self._mems = [Mem(values.get("mem", Mem.INP)) for _, values in instructions]
         self._before: dict[int, Span] = {}
         for unit in Unit:
             own = self.of(unit)
@@ -139,18 +141,26 @@ class _Trace:
     def _charge(self, late: Span, begin: int, end: int, entry: Account) -> None:
         match late.unit:
             case Unit.LOAD:
-                mem = self._mems[late.index]
-                assert mem is not None
-                busy = int(self._bus[end] - self._bus[begin])
+                entry.loads[self._mems[late.index].name.lower()] += end - begin
+                unfolding = max(begin, min(end, late.end - self._unfolds(late)))
+                busy = int(self._bus[unfolding] - self._bus[begin])
                 entry.cycles[BUS] += busy
-                entry.cycles[LATENCY] += end - begin - busy
-                entry.loads[mem.name.lower()] += end - begin
+                entry.cycles[LATENCY] += unfolding - begin - busy
+                entry.cycles[UNFOLD] += end - unfolding
             case Unit.OUTPUT:
                 entry.cycles[OUTPUT] += end - begin
             case Unit.STORE:
                 entry.cycles[STORE] += end - begin
             case _:
                 entry.cycles[PIPELINE] += end - begin
+
+    def _unfolds(self, span: Span) -> int:
+        """Cycles at the end of a GATHER in which it reads its row buffer."""
+        work = self.works[span.index]
+        if work.windows is None:
+            return -1
+        rows = sum(work.bursts) // work.windows.beats
+        return work.windows.reads * rows + work.windows.above + work.windows.below
 
     def _queue_room(self, depth: int) -> list[tuple[int, Unit]]:
         """For each instruction the cycle in which the last one up to it found room in its queue, and whose that was."""

@@ -64,6 +64,7 @@ class Run:
         assert stats.cycles is not None
         self.cycles, self.counters = stats.cycles, stats.counters
         # Owners in threes: layers interleave with units.
+        self.instructions = program.instructions
         owners = [index // 3 for index in range(len(program.instructions))]
         self.accounts = bench.account(config, program.instructions, device.spans, self.cycles, owners)
         self.whole = bench.together(self.accounts.values())
@@ -87,22 +88,23 @@ def requant(vectors: int, wait: int = 0, give: int = 0) -> Instr:
 
 @pytest.mark.parametrize("name", ["default", "tiny"])
 def test_every_cycle_of_random_programs_has_one_cause(bench: ModuleType, name: str) -> None:
-    config, runs = load_config(name), 0
+    config, runs, gathers = load_config(name), 0, 0
     for seed in range(60):
         try:
             run = Run(bench, config, timed_program(config, seed), MemoryModel(latency=1 + 10 * (seed % 12)))
         except DeadlockError:
             continue
         runs += 1
+        gathers += any(op is Op.GATHER for op, _ in run.instructions)
         whole = run.whole
         assert whole.total == run.cycles
         assert min(part for count in (whole.cycles, whole.fill, whole.loads) for part in [0, *count.values()]) >= 0
         assert whole.cycles["gemm"] == run.counters["GEMM_UOPS"]
         assert sum(whole.fill.values()) == whole.cycles["fill"]
-        late = [count[cause] for count in (whole.cycles, whole.fill) for cause in ("bus", "latency")]
+        late = [count[cause] for count in (whole.cycles, whole.fill) for cause in ("bus", "latency", "unfold")]
         assert whole.loads.total() == sum(late)
         assert whole.queues.total() == whole.cycles["queue"] + whole.fill["queue"]
-    assert runs > 40
+    assert runs > 40 and gathers > 10
 
 
 def test_the_first_product_waits_for_fetch_latency_and_bus(bench: ModuleType, config: AccelConfig) -> None:
