@@ -165,8 +165,8 @@ def test_progress_tells_each_step(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("net.pb", r"model .*net\.pb must be an \.onnx or a \.relay file, not \.pb"),
-        ("net", r"must be an \.onnx or a \.relay file, not a file without suffix"),
+        ("net.pb", r"model .*net\.pb must be an \.onnx, \.relay or \.json file, not \.pb"),
+        ("net", r"must be an \.onnx, \.relay or \.json file, not a file without suffix"),
         ("net.onnx", r"model .*net\.onnx must be an existing file"),
     ],
 )
