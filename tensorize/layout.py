@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.isa.config import AccelConfig
-from accel.isa.program import TensorLayout, align
+from accel.isa.program import TensorLayout, TensorSlot, align
 from accel.isa.records import encode_prm
+from accel.isa.tensors import pack_tensor, slot_bytes, unpack_tensor
 from relay_hw.errors import TensorizeError
 from tensorize.kernel import AddStage, Image, Int8, Requantize
 
@@ -42,9 +43,7 @@ def row_bytes(image: Image, config: AccelConfig) -> int:
 
 def image_bytes(image: Image, config: AccelConfig, layout: TensorLayout = TensorLayout.NHWC) -> int:
     """Bytes of one activation in DRAM."""
-    if layout is TensorLayout.ROWS:
-        return image.height * row_bytes(image, config)
-    return image.pixels * pixel_bytes(image, config)
+    return slot_bytes(config, _slot(image, layout))
 
 
 def pack_activation(x: NDArray[Any], config: AccelConfig, layout: TensorLayout = TensorLayout.NHWC) -> Int8:
@@ -55,14 +54,8 @@ def pack_activation(x: NDArray[Any], config: AccelConfig, layout: TensorLayout =
     image = image_of(x.shape)
     if x.dtype != np.int8:
         raise TensorizeError(f"activation must be int8, not {x.dtype}")
-    pixels = x.reshape(image.channels, image.height, image.width).transpose(1, 2, 0)
-    if layout is TensorLayout.ROWS:
-        rows = np.zeros((image.height, row_bytes(image, config)), np.int8)
-        rows[:, : image.width * image.channels] = pixels.reshape(image.height, -1)
-        return rows.reshape(-1)
-    stored = np.zeros((image.height, image.width, pixel_bytes(image, config)), np.int8)
-    stored[:, :, : image.channels] = pixels
-    return stored.reshape(-1)
+    pixels = x.reshape(1, image.channels, image.height, image.width).transpose(0, 2, 3, 1)
+    return pack_tensor(config, _slot(image, layout), pixels).view(np.int8)
 
 
 def unpack_activation(data: NDArray[Any], shape: Sequence[int], config: AccelConfig) -> Int8:
@@ -70,8 +63,13 @@ def unpack_activation(data: NDArray[Any], shape: Sequence[int], config: AccelCon
     image = image_of(shape)
     if data.size != image_bytes(image, config) or data.itemsize != 1:
         raise TensorizeError(f"packed activation must be {image_bytes(image, config)} bytes, not {data.nbytes}")
-    stored = data.reshape(image.height, image.width, pixel_bytes(image, config)).view(np.int8)
-    return np.ascontiguousarray(stored[:, :, : image.channels].transpose(2, 0, 1)).reshape(tuple(shape))
+    pixels = unpack_tensor(config, _slot(image, TensorLayout.NHWC), data.view(np.uint8))
+    return np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)).reshape(tuple(shape))
+
+
+def _slot(image: Image, layout: TensorLayout) -> TensorSlot:
+    """The activation as the tensor that programs and devices know."""
+    return TensorSlot("activation", "", 0, (1, image.height, image.width, image.channels), "int8", layout)
 
 
 def pack_weights(weights: Int8, config: AccelConfig) -> Int8:
