@@ -25,7 +25,8 @@ OPSET = 13
 IR_VERSION = 8
 INPUT = "input"
 EPSILON = 1e-5
-WEIGHT_BITS = 16
+# Weights are whole numbers of 16 bits, below this, with a common factor.
+WEIGHT_LIMIT = 1 << 15
 # Images from which statistics are taken: at least so many, more of them where they are small.
 SAMPLES = 4
 SAMPLE_PIXELS = 1 << 17
@@ -188,14 +189,12 @@ class Network:
 
         From raw bits, whose stream numpy keeps for ever; that of its distributions may change.
         """
-        bits = np.random.PCG64([self.seed, crc32(name.encode())]).random_raw(prod(shape))
+        count = prod(shape)
+        bits = np.random.PCG64([self.seed, crc32(name.encode())]).random_raw(-(-count // 4))
         # Odd numbers: none is 0, and their mean is.
-        steps = (
-            (np.asarray(bits, np.uint64) >> np.uint64(65 - WEIGHT_BITS)).astype(np.float64) * 2
-            + 1
-            - (1 << WEIGHT_BITS - 1)
-        )
-        return _Weight(steps.reshape(shape), sqrt(3 / fan_in) / (1 << WEIGHT_BITS - 1))
+        steps = (np.asarray(bits, "<u8").view("<u2")[:count] | 1).astype(np.float64)
+        steps -= WEIGHT_LIMIT
+        return _Weight(steps.reshape(shape), sqrt(3 / fan_in) / WEIGHT_LIMIT)
 
     def _near(self, mean: float, count: int, name: str) -> Array:
         """float32 [count] near `mean`."""
@@ -221,7 +220,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Weight:
-    """`steps` · `scale`; steps are whole numbers of WEIGHT_BITS bits in float64."""
+    """`steps` · `scale`; steps are whole numbers below WEIGHT_LIMIT in float64."""
 
     steps: Array
     scale: float
