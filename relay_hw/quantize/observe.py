@@ -74,7 +74,10 @@ class PercentileObserver:
             largest = 1e-30
         while self._reach <= largest:
             self._widen(largest)
-        index = np.floor((value.reshape(-1).astype(np.float64) / self._reach + 1.0) * (_BINS // 2)).astype(np.int64)
+        # Reach and bins are powers of two, so scaling is exact; adding before the floor would lose small negatives.
+        index = (
+            np.floor(value.reshape(-1).astype(np.float64) * (_BINS // 2 / self._reach)).astype(np.int64) + _BINS // 2
+        )
         self._counts += np.bincount(np.clip(index, 0, _BINS - 1), minlength=_BINS)
 
     def limits(self) -> tuple[float, float]:

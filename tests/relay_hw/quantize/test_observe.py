@@ -28,6 +28,14 @@ def test_order_and_batches_do_not_matter(make, items, cut, random):
     assert min(items) <= low <= high <= max(items)
 
 
+def test_a_small_negative_value_beside_a_huge_one_keeps_its_side():
+    whole, parts = PercentileObserver(90.0), PercentileObserver(90.0)
+    whole.update(np.array([-1.0, 2.0**53], np.float32))
+    parts.update(np.array([-1.0], np.float32))
+    parts.update(np.array([2.0**53], np.float32))
+    assert whole.limits() == parts.limits() == (-1.0, 2.0**53)
+
+
 def test_min_max():
     observer = MinMaxObserver()
     observer.update(np.array([[3.0, -2.0]], np.float32))
