@@ -30,7 +30,7 @@ class Cost:
     steps: int
 
 
-def _overlapped(compute: int, load: int, output: int, store: int) -> int:
+def overlapped(compute: int, load: int, output: int, store: int) -> int:
     """Time of units that work side by side: the busiest one's, and more the fuller the bus is besides."""
     busiest = max(compute, load, output, store, 1)
     return busiest + load * load // (BUS_LOSS * busiest)
@@ -41,7 +41,7 @@ def output_interval(config: AccelConfig) -> int:
     return config.block_out // config.out_lanes
 
 
-def _patch_cycles(config: AccelConfig, source: Source, height: int, width: int, run_bytes: int) -> int:
+def patch_cycles(config: AccelConfig, source: Source, height: int, width: int, run_bytes: int) -> int:
     """Bus cycles to load `height` x `width` pixels (no more than the source has) of `run_bytes` each."""
     height, width = min(height, source.height), min(width, source.width)
     if run_bytes < source.pixel_bytes or not source.dense_rows:
@@ -64,7 +64,7 @@ def _gather_cycles(config: AccelConfig, fold: Fold, tile: ConvTile) -> int:
     return total
 
 
-def _store_cycles(config: AccelConfig, rows: int, cols: int, run_bytes: int, pixel: int, width: int) -> int:
+def store_cycles(config: AccelConfig, rows: int, cols: int, run_bytes: int, pixel: int, width: int) -> int:
     outstanding = config.write_outstanding
     if run_bytes < pixel:
         return rows * cols * run_cycles(config, run_bytes, outstanding)
@@ -82,7 +82,7 @@ def conv_cost(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> Cost:
     in_step = granule_blocks(config, config.block_in)
     run = -(-tile.in_blocks // in_step) * in_step * config.inp_bytes
     if shape.fold is None:
-        patch = _patch_cycles(config, shape.source, *conv_patch(shape, tile.rows, tile.cols), run)
+        patch = patch_cycles(config, shape.source, *conv_patch(shape, tile.rows, tile.cols), run)
     else:
         patch = _gather_cycles(config, shape.fold, tile)
     weights = run_cycles(config, use.wgt * config.wgt_bytes)
@@ -93,14 +93,14 @@ def conv_cost(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> Cost:
     compute = shape.out_height * shape.out_width * shape.out_blocks * shape.depth
     vectors = shape.out_height * shape.out_width * shape.out_blocks * output_interval(config)
     output = vectors * (3 if shape.residual else 1)
-    stored = _store_cycles(
+    stored = store_cycles(
         config, tile.rows, tile.cols, tile.out_blocks * config.out_bytes, shape.out_pixel_bytes, shape.out_width
     )
     load = patches * patch + chunk_loads * weights
     if shape.residual:
         load += pixels * groups * stored
     store = pixels * groups * stored
-    cycles = _overlapped(compute + STEP_CYCLES * steps, load, output, store)
+    cycles = overlapped(compute + STEP_CYCLES * steps, load, output, store)
     cycles += 2 * LATENCY + patch + output // (pixels * groups) + stored
     # What has no second buffer cannot overlap.
     if 2 * use.inp > config.inp_depth:
@@ -117,13 +117,13 @@ def pool_cost(shape: PoolShape, tile: PoolTile, config: AccelConfig) -> Cost:
     use = pool_entries(shape, tile, config)
     tiles = -(-shape.out_height // tile.rows) * -(-shape.out_width // tile.cols) * -(-shape.blocks // tile.blocks)
     run = tile.blocks * config.out_bytes
-    patch = _patch_cycles(config, shape.source, *pool_patch(shape, tile.rows, tile.cols), run)
-    stored = _store_cycles(config, tile.rows, tile.cols, run, shape.out_pixel_bytes, shape.out_width)
+    patch = patch_cycles(config, shape.source, *pool_patch(shape, tile.rows, tile.cols), run)
+    stored = store_cycles(config, tile.rows, tile.cols, run, shape.out_pixel_bytes, shape.out_width)
     outputs = shape.out_height * shape.out_width * shape.blocks
     compute = 2 * outputs * (shape.window.taps - 1)
     output = outputs * output_interval(config)
     load, store = tiles * patch, tiles * stored
-    cycles = _overlapped(compute + STEP_CYCLES * tiles, load, output, store)
+    cycles = overlapped(compute + STEP_CYCLES * tiles, load, output, store)
     cycles += 2 * LATENCY + patch + compute // tiles + output // tiles + stored
     if 2 * use.acc > config.acc_depth:
         cycles += load + output
