@@ -100,7 +100,7 @@ def random_bytes(seed: int, size: int, low: int = -128, high: int = 127) -> byte
 def _read_line(source: _Source, words: list[str]) -> None:
     head, rest = words[0], words[1:]
     if head in BY_NAME:
-        source.code += _instruction(BY_NAME[head], rest)
+        _add_code(source, _instruction(BY_NAME[head], rest))
         return
     match head:
         case ".config":
@@ -125,7 +125,7 @@ def _read_line(source: _Source, words: list[str]) -> None:
             word = _integer("word", _only(head, rest))
             if not 0 <= word < 1 << (8 * INSTRUCTION_BYTES):
                 raise _Refusal(f"word must fit {8 * INSTRUCTION_BYTES} bits, not {word:#x}")
-            source.code += word.to_bytes(INSTRUCTION_BYTES, "little")
+            _add_code(source, word.to_bytes(INSTRUCTION_BYTES, "little"))
         case _:
             known = ", ".join([*BY_NAME, ".config", ".window", ".section", ".uop", ".prm", ".data", ".tensor"])
             raise _Refusal(f"statement must be one of {known}, .region, .word, not {head}")
@@ -192,6 +192,14 @@ def _read_section(source: _Source, words: list[str]) -> None:
     if kind is SectionKind.PROGRAM and any(section.kind is kind for section in source.sections):
         raise _Refusal("section of kind program must be declared once, not twice")
     source.sections.append(_OpenSection(name, kind, _integer("offset", offset), _integer("size", size)))
+
+
+def _add_code(source: _Source, word: bytes) -> None:
+    """Instructions behind a resident section belong to it, all others to the program."""
+    if source.sections and source.sections[-1].kind is SectionKind.RESIDENT:
+        _append(source, word)
+    else:
+        source.code += word
 
 
 def _append(source: _Source, data: bytes) -> None:

@@ -73,11 +73,13 @@ def _section_lines(section: Section) -> Iterator[str]:
     data = section.data
     if section.kind is SectionKind.PROGRAM:
         yield f".section {section.name} {section.kind.value} {section.offset:#x}"
-        for begin in range(0, section.size, INSTRUCTION_BYTES):
-            yield disassemble_word(int.from_bytes((data or b"")[begin : begin + INSTRUCTION_BYTES], "little"))
+        yield from _words(data or b"")
         return
     yield f".section {section.name} {section.kind.value} {section.offset:#x} {section.size}"
     if data is None:
+        return
+    if section.kind is SectionKind.RESIDENT:
+        yield from _words(data)
         return
     body = data.rstrip(b"\0")
     if section.kind is SectionKind.UOPS:
@@ -86,6 +88,11 @@ def _section_lines(section: Section) -> Iterator[str]:
         yield from _hex_lines(body)
     if not body:
         yield ".data zero"
+
+
+def _words(data: bytes) -> Iterator[str]:
+    for begin in range(0, len(data), INSTRUCTION_BYTES):
+        yield disassemble_word(int.from_bytes(data[begin : begin + INSTRUCTION_BYTES], "little"))
 
 
 def _uop_lines(data: bytes) -> Iterator[str]:

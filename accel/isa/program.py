@@ -40,7 +40,11 @@ Instr = tuple[Op, dict[str, int]]
 
 
 class SectionKind(Enum):
-    """What a section holds. Sections without data are reserved space."""
+    """What a section holds. Sections without data are reserved space.
+
+    PROGRAM: the instructions of every launch. RESIDENT: a second instruction stream, launched once before them, whose
+    loads stay in the scratchpads.
+    """
 
     PROGRAM = "program"
     UOPS = "uops"
@@ -50,6 +54,10 @@ class SectionKind(Enum):
     INPUT = "input"
     OUTPUT = "output"
     SCRATCH = "scratch"
+
+
+# Kinds of sections that hold instructions.
+STREAMS = (SectionKind.PROGRAM, SectionKind.RESIDENT)
 
 
 class TensorLayout(Enum):
@@ -99,7 +107,10 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A whole program for one configuration. Exactly one section is of kind program. Raises ProgramError."""
+    """A whole program for one configuration. Exactly one section is of kind program, at most one of kind resident.
+
+    Raises ProgramError.
+    """
 
     config: str
     config_hash: int
@@ -121,14 +132,19 @@ class Program:
         regions: Iterable[Region] = (),
         window_bytes: int | None = None,
         program_offset: int | None = None,
+        resident: Iterable[tuple[Op, Mapping[str, int]]] = (),
     ) -> Program:
         """Encode `instructions` into a program section, by default behind the others, and size the window to fit.
 
+        `resident`: instructions of the second stream, which comes in front of the program; none for no such stream.
         Fields that an instruction leaves out take their smallest legal count, or 0. Raises EncodeError, ProgramError.
         """
-        data = encode_instructions(instructions)
+        data, stays = encode_instructions(instructions), encode_instructions(resident)
         others = tuple(sections)
         end = max((section.end for section in others), default=0)
+        if stays:
+            others += (Section("resident", SectionKind.RESIDENT, align(end, SECTION_ALIGN), len(stays), stays),)
+            end = others[-1].end
         offset = align(end, SECTION_ALIGN) if program_offset is None else program_offset
         code = Section("program", SectionKind.PROGRAM, offset, len(data), data)
         window = align(max(end, code.end), WINDOW_ALIGN) if window_bytes is None else window_bytes
@@ -138,6 +154,18 @@ class Program:
     def code(self) -> Section:
         """The section that holds the instructions."""
         return next(section for section in self.sections if section.kind is SectionKind.PROGRAM)
+
+    @property
+    def resident(self) -> Section | None:
+        """The section of the stream that is launched once, before all launches of the program; None without one."""
+        return next((section for section in self.sections if section.kind is SectionKind.RESIDENT), None)
+
+    def stream(self, kind: SectionKind) -> Section:
+        """The instructions of kind PROGRAM or RESIDENT. Raises ProgramError where there are none."""
+        found = next((section for section in self.sections if section.kind is kind), None)
+        if kind not in STREAMS or found is None:
+            raise ProgramError(f"stream must be one that the program has, not {kind.value}")
+        return found
 
     @property
     def count(self) -> int:
@@ -288,9 +316,12 @@ def _check(program: Program) -> None:
     codes = [section for section in program.sections if section.kind is SectionKind.PROGRAM]
     if len(codes) != 1:
         raise ProgramError(f"sections of kind program must be 1, not {len(codes)}")
-    code = codes[0]
-    if code.data is None or not code.size or code.size % INSTRUCTION_BYTES:
-        raise ProgramError(f"section {code.name} must hold whole instructions of {INSTRUCTION_BYTES} bytes")
+    streams = [section for section in program.sections if section.kind in STREAMS]
+    if len(streams) > 2:
+        raise ProgramError(f"sections of kind resident must be at most 1, not {len(streams) - 1}")
+    for code in streams:
+        if code.data is None or not code.size or code.size % INSTRUCTION_BYTES:
+            raise ProgramError(f"section {code.name} must hold whole instructions of {INSTRUCTION_BYTES} bytes")
     if not 0 < program.window_bytes < WINDOW_LIMIT or program.window_bytes % SECTION_ALIGN:
         raise ProgramError(
             f"window_bytes must be a multiple of {SECTION_ALIGN} below {WINDOW_LIMIT}, not {program.window_bytes}"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from accel.isa.config import AccelConfig
 from accel.isa.errors import ProgramError
-from accel.isa.program import Program
+from accel.isa.program import Program, SectionKind
 from accel.isa.tensors import pack_tensor, slot_bytes, unpack_tensor
 
 Bytes = NDArray[np.uint8]
@@ -51,8 +51,11 @@ class Device(Protocol):
         """A copy of `size` bytes at byte `offset` of the window. Raises ProgramError outside it."""
         ...
 
-    def launch(self) -> LaunchStats:
-        """Run the loaded program to its end. Raises Fault, DeadlockError or another AccelError."""
+    def launch(self, stream: SectionKind = SectionKind.PROGRAM) -> LaunchStats:
+        """Run a stream of the loaded program to its end: its instructions, or those that make weights resident.
+
+        Raises Fault, DeadlockError or another AccelError, such as ProgramError where the program has no such stream.
+        """
         ...
 
 

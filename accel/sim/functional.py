@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from accel.isa.config import INSTRUCTION_BYTES, SEMAPHORE_MAX, SEMAPHORES, AccelConfig
 from accel.isa.errors import AccelError, DeadlockError, EncodeError, Fault, FaultCode
-from accel.isa.program import Program
+from accel.isa.program import Program, SectionKind
 from accel.isa.rules import check_instruction, gather_fetch_bytes
 from accel.isa.semantics import SEMANTICS
 from accel.isa.spec import BY_OP, Op, Unit, decode
@@ -73,10 +73,10 @@ class FunctionalDevice:
         """See `Device.read`."""
         return self._window.read(offset, size)
 
-    def launch(self) -> LaunchStats:
+    def launch(self, stream: SectionKind = SectionKind.PROGRAM) -> LaunchStats:
         """See `Device.launch`."""
         begin = time.perf_counter()
-        entries = self._fetch()
+        entries = self._fetch(stream)
         run = _Run()
         self._state.semaphores[:] = 0
         position, done = 0, False
@@ -97,11 +97,11 @@ class FunctionalDevice:
         run.count("FETCH_BYTES", len(entries) * INSTRUCTION_BYTES)
         return LaunchStats(None, run.counters, time.perf_counter() - begin)
 
-    def _fetch(self) -> list[Entry | Fault]:
+    def _fetch(self, stream: SectionKind) -> list[Entry | Fault]:
         """Instructions as they lie in the window now, decoded once for each content."""
         if self._program is None:
             raise AccelError("a program must be loaded before it is launched")
-        code = self._program.code
+        code = self._program.stream(stream)
         data = self._window.read(code.offset, code.size).tobytes()
         if self._decoded[0] != data:
             self._decoded = (data, _decode_all(self._config, data))

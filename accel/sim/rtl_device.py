@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from accel.isa.config import AccelConfig
+from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
 from accel.isa.errors import AccelError, Fault, FaultCode, ProgramError
-from accel.isa.program import Program
+from accel.isa.program import Program, Section, SectionKind
 from accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER, REGISTERS
 from accel.sim.bounds import cycle_bound
 from accel.sim.device import Bytes, LaunchStats, Window
@@ -86,8 +86,6 @@ class RtlDevice:
         self._model.window(self._window.bytes, WINDOW_BASE)
         self._put("WINDOW_BASE", WINDOW_BASE)
         self._put("WINDOW_BYTES", program.window_bytes)
-        self._put("PROGRAM", program.code.offset)
-        self._put("COUNT", program.count)
 
     def write(self, offset: int, data: Bytes) -> None:
         """See `Device.write`."""
@@ -101,12 +99,15 @@ class RtlDevice:
         """Let the memory answer SLVERR at byte `offset` of the window; None ends it."""
         self._model.inject_error(None if offset is None else WINDOW_BASE + offset)
 
-    def launch(self) -> LaunchStats:
+    def launch(self, stream: SectionKind = SectionKind.PROGRAM) -> LaunchStats:
         """See `Device.launch`. A launch that hangs is a WATCHDOG fault. Raises ProtocolError for broken hardware."""
         if self._program is None:
             raise AccelError("a program must be loaded before it is launched")
         begin = time.perf_counter()
-        limit = self._limit(self._program)
+        code = self._program.stream(stream)
+        limit = self._limit(code)
+        self._put("PROGRAM", code.offset)
+        self._put("COUNT", code.size // INSTRUCTION_BYTES)
         self._put("WATCHDOG", min(limit, 0xFFFF_FFFF))
         self._put("CONTROL", _LAUNCH)
         # The watchdog ends a launch that hangs; only broken hardware gets past it.
@@ -122,10 +123,10 @@ class RtlDevice:
         counters = {name: self._get(name) for name in COUNTERS}
         return LaunchStats(counters["CYCLES"], counters, time.perf_counter() - begin)
 
-    def _limit(self, program: Program) -> int:
+    def _limit(self, section: Section) -> int:
         if self._watchdog is not None:
             return self._watchdog
-        code = self._window.read(program.code.offset, program.code.size).tobytes()
+        code = self._window.read(section.offset, section.size).tobytes()
         return cycle_bound(self._config, self._memory, code) * (_STALL_FACTOR if self._stalls else 1)
 
     def _fault(self, status: int) -> Fault:

@@ -152,7 +152,7 @@ def test_every_part_of_a_program_round_trips() -> None:
     config = load_config("tiny")
     sections = [
         Section("zero", SectionKind.CONSTANTS, 0, 64, bytes(64)),
-        Section("gaps", SectionKind.RESIDENT, 64, 128, b"\x01" + bytes(80) + b"\x02" + bytes(46)),
+        Section("gaps", SectionKind.CONSTANTS, 64, 128, b"\x01" + bytes(80) + b"\x02" + bytes(46)),
         Section("odd", SectionKind.UOPS, 192, 24, b"\xff" * 23 + b"\0"),
         Section("short", SectionKind.UOPS, 224, 20, b"\x01" * 6 + bytes(13) + b"\x05"),
         Section("empty", SectionKind.SCRATCH, 256, 0),

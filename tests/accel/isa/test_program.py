@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel.isa.asm import assemble_file
+from accel.isa.asm import assemble, assemble_file
 from accel.isa.config import load_config
+from accel.isa.disasm import disassemble
 from accel.isa.errors import EncodeError, ProgramError
 from accel.isa.program import (
     PREFIX_BYTES,
@@ -287,3 +288,42 @@ def test_tensors_refuse_other_shapes() -> None:
 
 def test_encoding_is_little_endian() -> None:
     assert encode_instructions([(Op.LOAD, {"dram": 0x01020304})])[8:12] == bytes([4, 3, 2, 1])
+
+
+def test_resident_stream_stands_in_front_of_the_program() -> None:
+    stays = [(Op.LOAD, {"mem": 1, "z": 2}), *FINISH]
+    p = program(resident=stays)
+    section = p.resident
+    assert section is not None
+    assert (section.offset, section.size, p.code.offset) == (96, 64, 160)
+    assert p.stream(SectionKind.RESIDENT) is section
+    assert p.stream(SectionKind.PROGRAM) is p.code
+    assert section.data == encode_instructions(stays)
+    again = Program.from_bytes(p.to_bytes(), TINY)
+    assert again == p
+    assert assemble(disassemble(p)) == p
+    assert "load mem=wgt z=2" in disassemble(p)
+
+
+def test_programs_without_a_resident_stream_say_so() -> None:
+    p = program()
+    assert p.resident is None
+    for kind in (SectionKind.RESIDENT, SectionKind.WEIGHTS):
+        with pytest.raises(ProgramError, match=f"stream must be one that the program has, not {kind.value}"):
+            p.stream(kind)
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ([Section("r", SectionKind.RESIDENT, 0, 40, bytes(40))], "section r must hold whole instructions of 32 bytes"),
+        ([Section("r", SectionKind.RESIDENT, 0, 32)], "section r must hold whole instructions of 32 bytes"),
+        (
+            [Section(n, SectionKind.RESIDENT, k * 32, 32, bytes(32)) for k, n in enumerate("ab")],
+            "sections of kind resident must be at most 1, not 2",
+        ),
+    ],
+)
+def test_resident_streams_are_checked(sections: list[Section], message: str) -> None:
+    with pytest.raises(ProgramError, match=message):
+        Program.build(TINY, FINISH, sections=sections)
