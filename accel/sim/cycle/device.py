@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
-from accel.isa.program import Program, decode_instructions
+from accel.isa.program import Program, SectionKind, decode_instructions
 from accel.sim.cycle.engine import Engine, Span
 from accel.sim.cycle.work import work_of
 from accel.sim.device import Bytes, LaunchStats
@@ -50,15 +50,15 @@ class CycleDevice:
         """See `Device.read`."""
         return self._functional.read(offset, size)
 
-    def launch(self) -> LaunchStats:
+    def launch(self, stream: SectionKind = SectionKind.PROGRAM) -> LaunchStats:
         """See `Device.launch`. Faults are those of the functional simulator; without data only EncodeError comes."""
         if self._program is None:
             raise AccelError("a program must be loaded before it is launched")
         begin = time.perf_counter()
-        code = self._program.code
+        code = self._program.stream(stream)
         words = self._functional.read(code.offset, code.size).tobytes()
         if self._data:
-            self._functional.launch()
+            self._functional.launch(stream)
         if self._timed[0] != words:
             self._timed = (words, *self._time(code.offset, words))
         counters = self._timed[1]
