@@ -22,11 +22,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from losses import ALU, CAUSES, GEMM, Account, account, together
-
 from accel.isa.config import AccelConfig, load_config
 from accel.isa.errors import AccelError
 from accel.sim.cycle import CycleDevice
+from accel.sim.cycle.losses import ALU, CAUSES, GEMM, Account, accounts, stretches, together
 from accel.sim.memory import MEMORY_MODELS, memory_model
 from examples.models import NETWORKS, find
 from examples.models.builder import INPUT, images
@@ -122,8 +121,8 @@ def launch(segment: Segment, config: AccelConfig, memory: str) -> Timed:
     device.load(segment.program)
     stats = device.launch()
     assert stats.cycles is not None
-    accounts = account(config, segment.program.instructions, device.spans, stats.cycles, segment.owners)
-    return Timed(stats.cycles, dict(stats.counters), accounts, stats.seconds)
+    sums = accounts(stretches(device.timing, segment.owners))
+    return Timed(stats.cycles, dict(stats.counters), sums, stats.seconds)
 
 
 def layer_row(name: str, layer: Layer, found: Account, config: AccelConfig) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def timeline(artifact: Artifact, memory: str = "standard") -> dict[str, Any]:
         device.launch()
         layers = _layers(artifact, function.name, program.count)
         events.append(_named("process_name", process, 0, function.name))
-        events += _events(process, device.spans, program, layers)
+        events += _events(process, device.timing.spans, program, layers)
     return {"displayTimeUnit": "ns", "otherData": {"cycles_per_us": 1}, "traceEvents": events}
 
 

@@ -6,5 +6,6 @@ simulator. The rules are those of accel/rtl/TIMING.md.
 
 from accel.sim.cycle.device import CycleDevice
 from accel.sim.cycle.engine import Span
+from accel.sim.cycle.timing import Timing
 
-__all__ = ["CycleDevice", "Span"]
+__all__ = ["CycleDevice", "Span", "Timing"]

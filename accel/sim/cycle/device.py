@@ -6,13 +6,11 @@ In: a program. Out: the window after its launch (from the functional simulator) 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 
 from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
-from accel.isa.program import Program, SectionKind, decode_instructions
-from accel.sim.cycle.engine import Engine, Span
-from accel.sim.cycle.work import work_of
+from accel.isa.program import Program, SectionKind
+from accel.sim.cycle.timing import Timing, time_code
 from accel.sim.device import Bytes, LaunchStats
 from accel.sim.functional import FunctionalDevice
 from accel.sim.memory import MemoryModel
@@ -29,8 +27,9 @@ class CycleDevice:
         self._memory = memory or MemoryModel()
         self._data = data
         self._program: Program | None = None
-        # instruction bytes that were timed last, their counters and spans
-        self._timed: tuple[bytes, Mapping[str, int], tuple[Span, ...]] = (b"", {}, ())
+        # instruction bytes that were timed last
+        self._words = b""
+        self._timing: Timing | None = None
 
     @property
     def config(self) -> AccelConfig:
@@ -59,17 +58,15 @@ class CycleDevice:
         words = self._functional.read(code.offset, code.size).tobytes()
         if self._data:
             self._functional.launch(stream)
-        if self._timed[0] != words:
-            self._timed = (words, *self._time(code.offset, words))
-        counters = self._timed[1]
-        return LaunchStats(counters["CYCLES"], dict(counters), time.perf_counter() - begin)
+        if self._timing is None or self._words != words:
+            self._timing = time_code(self.config, self._memory, code.offset, words)
+            self._words = words
+        counters = dict(self._timing.counters)
+        return LaunchStats(counters["CYCLES"], counters, time.perf_counter() - begin)
 
     @property
-    def spans(self) -> tuple[Span, ...]:
-        """When each instruction of the last launch started and ended, in program order; cycle 0 follows the launch."""
-        return self._timed[2]
-
-    def _time(self, offset: int, words: bytes) -> tuple[Mapping[str, int], tuple[Span, ...]]:
-        works = [work_of(self.config, op, values) for op, values in decode_instructions(words)]
-        engine = Engine(self.config, self._memory, offset, works)
-        return engine.run(), tuple(engine.spans())
+    def timing(self) -> Timing:
+        """When each instruction of the last launch started and ended. Raises AccelError before any launch."""
+        if self._timing is None:
+            raise AccelError("a program must be launched before its timing can be read")
+        return self._timing

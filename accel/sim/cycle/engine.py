@@ -6,6 +6,7 @@ module-level docstring of `channels` says what a cycle's number means.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -66,7 +67,7 @@ class _Unit:
 class Engine:
     """One launch. `run` gives the counters by register name. Raises Fault unless FINISH is last, and only there."""
 
-    def __init__(self, config: AccelConfig, memory: MemoryModel, program_offset: int, works: list[Work]) -> None:
+    def __init__(self, config: AccelConfig, memory: MemoryModel, program_offset: int, works: Sequence[Work]) -> None:
         _check_finish(works)
         self._config = config
         self._works = works
@@ -267,7 +268,7 @@ class Engine:
         unit.ready = taken
         given = self._write.responses[-1] + 1
         self._stored.append(given)
-        self._store_beats += sum(work.bursts)
+        self._store_beats += work.beats
         unit.occupy(cycle + 1, given + 1)
         self._give(work, given)
 
@@ -384,7 +385,7 @@ class Engine:
             raise DeadlockError(f"deadlock: waiting for tokens that nobody gives: {'; '.join(blocked)}")
         load, compute, output, store = self._units
         done = max(self._moved[-1] + 1, *(unit.idle for unit in self._units))
-        beats = sum(sum(work.bursts) for work in self._works if work.unit is Unit.LOAD)
+        beats = sum(work.beats for work in self._works if work.unit is Unit.LOAD)
         results = {op: sum(work.results for work in self._works if work.op is op) for op in Op}
         bus = self._config.bus_bytes
         return {
@@ -409,7 +410,7 @@ class Engine:
         }
 
 
-def _check_finish(works: list[Work]) -> None:
+def _check_finish(works: Sequence[Work]) -> None:
     """The dispatcher's own rules."""
     for index, work in enumerate(works[:-1]):
         if work.op is Op.FINISH:

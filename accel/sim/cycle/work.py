@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from accel.isa.config import SEMAPHORES, AccelConfig
 from accel.isa.rules import gather_fetch_bytes
-from accel.isa.spec import BY_OP, AluOp, Op, Unit
+from accel.isa.spec import BY_OP, AluOp, Mem, Op, Unit
 from accel.sim.cycle.hazards import output_slots
 
 PAGE_BYTES = 4096
@@ -30,8 +30,9 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One instruction. `bursts`: beats of each. `runs`: (padding beats, then data beats), in order; `tail`: padding
-    behind them. `slots`: cycles in the first stage of COMPUTE or OUTPUT; `results`: micro-ops or vectors."""
+    """One instruction. `bursts`: beats of each, `beats` in all, to or from `mem`. `runs`: (padding beats, then data
+    beats), in order; `tail`: padding behind them. `slots`: cycles in the first stage of COMPUTE or OUTPUT; `results`:
+    micro-ops or vectors."""
 
     op: Op
     unit: Unit | None
@@ -44,6 +45,8 @@ class Work:
     results: int = 0
     values: dict[str, int] | None = None
     windows: Windows | None = None
+    mem: Mem | None = None
+    beats: int = 0
 
 
 def work_of(config: AccelConfig, op: Op, v: dict[str, int]) -> Work:
@@ -54,14 +57,15 @@ def work_of(config: AccelConfig, op: Op, v: dict[str, int]) -> Work:
         case Op.LOAD:
             bursts = tuple(_bursts(config, v))
             runs, tail = _runs(config, v)
-            return Work(op, unit, waits, gives, bursts, runs, tail)
+            return Work(op, unit, waits, gives, bursts, runs, tail, mem=Mem(v["mem"]), beats=sum(bursts))
         case Op.GATHER:
             fetched = gather_fetch_bytes(config, v)
             rows = {**v, "z": fetched // config.granule_bytes, "x": 1, "x_stride": 0}
-            windows = _windows(config, v, fetched)
-            return Work(op, unit, waits, gives, tuple(_bursts(config, rows)), windows=windows)
+            windows, bursts = _windows(config, v, fetched), tuple(_bursts(config, rows))
+            return Work(op, unit, waits, gives, bursts, windows=windows, mem=Mem.INP, beats=sum(bursts))
         case Op.STORE:
-            return Work(op, unit, waits, gives, tuple(_bursts(config, v)))
+            bursts = tuple(_bursts(config, v))
+            return Work(op, unit, waits, gives, bursts, mem=Mem(v["mem"]), beats=sum(bursts))
         case Op.GEMM | Op.ALU:
             uops = v["iter_out"] * v["iter_in"] * (v["uop_end"] - v["uop_begin"])
             slots = uops * (1 if op is Op.GEMM else _alu_slots(config, v))

@@ -148,14 +148,14 @@ def test_spans_add_up_to_the_counters(seed: int) -> None:
     device = CycleDevice(TINY, data=False)
     device.load(program)
     stats = device.launch()
-    assert [span.index for span in device.spans] == list(range(program.count - 1))
+    assert [span.index for span in device.timing.spans] == list(range(program.count - 1))
     for unit in Unit:
-        mine = [span for span in device.spans if span.unit is unit]
+        mine = [span for span in device.timing.spans if span.unit is unit]
         busy = {cycle for span in mine for cycle in range(span.start + 1, span.end + 1)}
         assert len(busy) == stats.counters[f"{unit.name}_BUSY"]
         assert sum(span.start - span.asked for span in mine) == stats.counters[f"{unit.name}_TOKEN"]
         assert all(a.start < b.start and a.end < b.end for a, b in itertools.pairwise(mine))
-    assert stats.cycles == max(span.end for span in device.spans) + 2
+    assert stats.cycles == max(span.end for span in device.timing.spans) + 2
 
 
 def test_second_launch_takes_the_same_time_and_a_changed_program_another() -> None:

@@ -1,0 +1,237 @@
+"""Where the cycles of a launch go: every cycle in which the multiplier array does not work gets one cause.
+
+In: a `Timing` and the owner of each instruction. Out: stretches of cycles with their causes, and their sums. An idle
+stretch is followed back from the instruction that ended it, over the token that came last, to the unit that was late.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from accel.isa.config import SEMAPHORES
+from accel.isa.spec import Op, Unit
+from accel.sim.cycle.engine import Span
+from accel.sim.cycle.timing import Timing
+from accel.sim.cycle.work import Work
+
+# In the first stage of COMPUTE: products, and other operations on the accumulator.
+GEMM, ALU = "gemm", "alu"
+# Before the first and behind the last slot of COMPUTE.
+FILL, DRAIN = "fill", "drain"
+# COMPUTE waits for a load, and in this cycle the bus brings data, or it does not (request too late, or short bursts),
+# or the row buffer of GATHER unfolds windows.
+BUS, LATENCY, UNFOLD = "bus", "latency", "unfold"
+LOADS = (BUS, LATENCY, UNFOLD)
+# COMPUTE waits for the output stage, for a store (each holds a buffer), or for an effect in its own pipeline.
+OUTPUT, STORE, PIPELINE = "output", "store", "pipeline"
+# The next instruction is not there: the dispatcher is held by a queue that is full, or it was not fetched yet.
+QUEUE, FETCH = "queue", "fetch"
+CAUSES = (GEMM, ALU, FILL, *LOADS, OUTPUT, STORE, PIPELINE, QUEUE, FETCH, DRAIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Cycles [begin, end) of one cause and one owner. `what`: scratchpad of LOADS, full queue of QUEUE, else empty;
+    `fill`: before the first slot of COMPUTE. Inside a wait for one load, BUS stands before LATENCY."""
+
+    begin: int
+    end: int
+    owner: int
+    cause: str
+    what: str = ""
+    fill: bool = False
+
+    @property
+    def cycles(self) -> int:
+        """Its length."""
+        return self.end - self.begin
+
+
+@dataclass(slots=True)
+class Account:
+    """Cycles by cause. `fill`: those of FILL by their own causes; `loads`: those of LOADS, in FILL too, by the
+    scratchpad that was loaded; `queues`: those of QUEUE by the unit whose queue was full."""
+
+    cycles: Counter[str] = field(default_factory=Counter[str])
+    fill: Counter[str] = field(default_factory=Counter[str])
+    loads: Counter[str] = field(default_factory=Counter[str])
+    queues: Counter[str] = field(default_factory=Counter[str])
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.cycles.total()
+
+    def add(self, stretch: Stretch) -> None:
+        """Count a stretch."""
+        cycles = stretch.cycles
+        self.cycles[FILL if stretch.fill else stretch.cause] += cycles
+        if stretch.fill:
+            self.fill[stretch.cause] += cycles
+        if stretch.cause in LOADS:
+            self.loads[stretch.what] += cycles
+        elif stretch.cause == QUEUE:
+            self.queues[stretch.what] += cycles
+
+
+def together(accounts: Iterable[Account]) -> Account:
+    """Their sum."""
+    total = Account()
+    for entry in accounts:
+        total.cycles.update(entry.cycles)
+        total.fill.update(entry.fill)
+        total.loads.update(entry.loads)
+        total.queues.update(entry.queues)
+    return total
+
+
+def accounts(found: Iterable[Stretch]) -> dict[int, Account]:
+    """Accounts by owner."""
+    sums: dict[int, Account] = {}
+    for stretch in found:
+        sums.setdefault(stretch.owner, Account()).add(stretch)
+    return sums
+
+
+def stretches(timing: Timing, owners: Sequence[int]) -> list[Stretch]:
+    """All cycles of a launch in order; `owners`: layer of each instruction.
+
+    A wait belongs to the owner of the instruction that ended it, DRAIN to the last one.
+    """
+    trace = _Trace(timing)
+    found: list[Stretch] = []
+    done, owner = 0, owners[-1]
+    for span in trace.own[Unit.COMPUTE]:
+        owner = owners[span.index]
+        found += trace.explain(done, span, owner)
+        work = timing.works[span.index]
+        done = span.start + work.slots
+        found.append(Stretch(span.start, done, owner, GEMM if work.op is Op.GEMM else ALU))
+    if done < timing.cycles:
+        found.append(Stretch(done, timing.cycles, owner, DRAIN))
+    return found
+
+
+class _Trace:
+    """One launch: who waited for whom."""
+
+    def __init__(self, timing: Timing) -> None:
+        self._timing = timing
+        self.own = {unit: timing.of(unit) for unit in Unit}
+        self._before = {
+            after.index: span for own in self.own.values() for span, after in pairwise(own)
+        }
+        self._room = self._queue_room(timing.config.queue_depth)
+        self._last_giver = self._givers()
+        self._bus = self._bus_beats()
+
+    def explain(self, begin: int, span: Span, owner: int) -> list[Stretch]:
+        """Causes of the cycles [begin, start of `span`), in order.
+
+        Tokens first: an instruction that came late, but would have waited for its tokens anyway, was not late.
+        """
+        found: list[Stretch] = []
+        stack, fill = [(begin, span.start, span)], not begin
+
+        def charge(first: int, last: int, cause: str, what: str = "") -> None:
+            if last > first:
+                found.append(Stretch(first, last, owner, cause, what, fill))
+
+        def follow(first: int, last: int, late: Span) -> None:
+            """Up to the end of `late`: the cycles in which it was at work, and those in which it waited itself."""
+            active = max(first, min(late.start, last))
+            for part in self._blame(late, active, last):
+                charge(*part)
+            if active > first:
+                stack.append((first, active, late))
+
+        while stack:
+            begin, end, waiting = stack.pop()
+            giver, before = self._last_giver.get(waiting.index), self._before.get(waiting.index)
+            given = begin if giver is None else max(begin, min(giver.end + 1, end))
+            if giver is not None:
+                follow(begin, given, giver)
+            # Of COMPUTE, the instruction before is done at `begin`; another unit may be at it.
+            done = given
+            if before is not None and waiting is not span:
+                done = max(given, min(before.end + 1, end))
+                follow(given, done, before)
+            # The rest: `waiting` was not in its queue.
+            room, unit = self._room[waiting.index]
+            there = max(done, min(room, end))
+            charge(done, there, QUEUE, unit.name.lower())
+            charge(there, end, FETCH)
+        found.sort(key=lambda stretch: stretch.begin)
+        return found
+
+    def _blame(self, late: Span, begin: int, end: int) -> list[tuple[int, int, str, str]]:
+        """(begin, end, cause, what) of cycles in which `late` was at work."""
+        match late.unit:
+            case Unit.LOAD:
+                work = self._timing.works[late.index]
+                assert work.mem is not None
+                what = work.mem.name.lower()
+                unfolding = max(begin, min(end, late.end - _unfolds(work)))
+                brought = begin + int(self._bus[unfolding] - self._bus[begin])
+                parts = [(begin, brought, BUS, what), (brought, unfolding, LATENCY, what)]
+                return [*parts, (unfolding, end, UNFOLD, what)]
+            case Unit.OUTPUT:
+                return [(begin, end, OUTPUT, "")]
+            case Unit.STORE:
+                return [(begin, end, STORE, "")]
+            case _:
+                return [(begin, end, PIPELINE, "")]
+
+    def _queue_room(self, depth: int) -> list[tuple[int, Unit]]:
+        """For each instruction the cycle in which the last one up to it found room in its queue, and whose that was."""
+        rooms: list[tuple[int, Unit]] = []
+        last = (0, Unit.LOAD)
+        queues: dict[Unit, list[Span]] = {unit: [] for unit in Unit}
+        for span in self._timing.spans:
+            queue = queues[span.unit]
+            if len(queue) >= depth:
+                last = max(last, (queue[-depth].start + 1, span.unit))
+            queue.append(span)
+            rooms.append(last)
+        return rooms
+
+    def _givers(self) -> dict[int, Span]:
+        """For each instruction that waited for tokens the one that gave the last of them: tokens are taken in order."""
+        gives: list[list[Span]] = [[] for _ in range(SEMAPHORES)]
+        takes: list[list[Span]] = [[] for _ in range(SEMAPHORES)]
+        for span, work in zip(self._timing.spans, self._timing.works, strict=False):
+            for semaphore in work.gives:
+                gives[semaphore].append(span)
+            for semaphore in work.waits:
+                takes[semaphore].append(span)
+        last: dict[int, Span] = {}
+        for given, taken in zip(gives, takes, strict=True):
+            given.sort(key=lambda span: span.end)
+            taken.sort(key=lambda span: span.start)
+            for giver, taker in zip(given, taken, strict=False):
+                known = last.get(taker.index)
+                if known is None or giver.end > known.end:
+                    last[taker.index] = giver
+        return last
+
+    def _bus_beats(self) -> np.ndarray:
+        """For each cycle how many before it brought data for a load, each load's taken as its last ones."""
+        change = np.zeros(self._timing.cycles + 2, np.int32)
+        for span in self.own[Unit.LOAD]:
+            change[max(span.end - self._timing.works[span.index].beats, 0)] += 1
+            change[span.end] -= 1
+        busy = np.minimum(np.cumsum(change, dtype=np.int32), 1)
+        return np.concatenate([[0], np.cumsum(busy, dtype=np.int32)])
+
+
+def _unfolds(work: Work) -> int:
+    """Cycles at the end of a GATHER in which it reads its row buffer."""
+    if work.windows is None:
+        return -1
+    rows = work.beats // work.windows.beats
+    return work.windows.reads * rows + work.windows.above + work.windows.below

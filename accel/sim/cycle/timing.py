@@ -1,0 +1,43 @@
+"""One launch in time: what each instruction asks of its unit, and when it ran.
+
+In: instruction bytes, a configuration, a memory model. Out: `Timing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from accel.isa.config import AccelConfig
+from accel.isa.program import decode_instructions
+from accel.isa.spec import Unit
+from accel.sim.cycle.engine import Engine, Span
+from accel.sim.cycle.work import Work, work_of
+from accel.sim.memory import MemoryModel
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """A launch: counters by register name; `works` of all instructions; `spans` of all but FINISH, in program order."""
+
+    config: AccelConfig
+    counters: Mapping[str, int]
+    works: tuple[Work, ...]
+    spans: tuple[Span, ...]
+
+    @property
+    def cycles(self) -> int:
+        """From the launch to done."""
+        return self.counters["CYCLES"]
+
+    def of(self, unit: Unit) -> list[Span]:
+        """Instructions of one unit in order."""
+        return [span for span in self.spans if span.unit is unit]
+
+
+def time_code(config: AccelConfig, memory: MemoryModel, offset: int, words: bytes) -> Timing:
+    """Time instruction bytes that lie at `offset` of the window. Raises EncodeError, Fault, DeadlockError."""
+    works = tuple(work_of(config, op, values) for op, values in decode_instructions(words))
+    engine = Engine(config, memory, offset, works)
+    counters = engine.run()
+    return Timing(config, counters, works, tuple(engine.spans()))
