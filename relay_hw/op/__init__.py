@@ -10,6 +10,7 @@ from relay_hw.errors import UnsupportedError
 from relay_hw.ir.expr import Op
 from relay_hw.op import (
     accel,
+    annotation,
     broadcast,
     conv,
     conv_transpose,
@@ -28,6 +29,7 @@ from relay_hw.op import (
     shape,
     transform,
 )
+from relay_hw.op.annotation import debug, device_copy, on_device
 from relay_hw.op.base import const
 from relay_hw.op.broadcast import (
     add,
@@ -155,6 +157,7 @@ FAMILIES: Final = (
     qnn_scale,
     qnn_arith,
     accel,
+    annotation,
 )
 OPS: Final[tuple[Op, ...]] = tuple(op for family in FAMILIES for op in family.OPS)
 _BY_NAME: Final = MappingProxyType({op.name: op for op in OPS})
@@ -179,6 +182,7 @@ __all__ = [
     "acosh",
     "add",
     "all",
+    "annotation",
     "any",
     "argmax",
     "argmin",
@@ -203,6 +207,8 @@ __all__ = [
     "copy",
     "cos",
     "cosh",
+    "debug",
+    "device_copy",
     "divide",
     "equal",
     "erf",
@@ -246,6 +252,7 @@ __all__ = [
     "negative",
     "nn",
     "not_equal",
+    "on_device",
     "ones",
     "ones_like",
     "power",

@@ -253,7 +253,10 @@ def naive(mod: relay.IRModule, node: Expr, env: dict[Var, Any]) -> Any:
         case TupleGetItem(tuple_value=value, index=index):
             return naive(mod, value, env)[index]
         case Let(var=var, value=value, body=body):
-            return naive(mod, body, {**env, var: naive(mod, value, env)})
+            inner = dict(env)
+            # A function finds itself under the name that the let gives it.
+            inner[var] = naive(mod, value, inner)
+            return naive(mod, body, inner)
         case If():
             return naive(mod, node.true_branch if naive(mod, node.cond, env) else node.false_branch, env)
         case Function(params=params, body=body):

@@ -1,0 +1,93 @@
+"""Operators that give back their argument and tell passes or people something: regions, devices, printing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any as AnyValue
+
+from relay_hw.ir.expr import Call, Expr, Op
+from relay_hw.ir.types import IncompleteType, Type, TypeVar
+from relay_hw.op.base import Attrs, call, make_op
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerAttrs(Attrs):
+    compiler: str
+
+
+@dataclass(frozen=True, slots=True)
+class OnDeviceAttrs(Attrs):
+    virtual_device: str = ""
+    constrain_result: bool = False
+    constrain_body: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCopyAttrs(Attrs):
+    src_virtual_device: str
+    dst_virtual_device: str
+
+
+def _identity(types: Sequence[Type], attrs: AnyValue, solver: AnyValue) -> Type | None:
+    return None if isinstance(types[0], (IncompleteType, TypeVar)) else types[0]
+
+
+def _same(attrs: AnyValue, values: Sequence[AnyValue], result: Type) -> AnyValue:
+    return values[0]
+
+
+def _print(attrs: AnyValue, values: Sequence[AnyValue], result: Type) -> AnyValue:
+    sys.stdout.write(f"debug: {values[0]}\n")
+    return values[0]
+
+
+def _adjoint(node: Call, adjoint: Expr) -> list[Expr]:
+    return [adjoint]
+
+
+COMPILER_BEGIN = make_op(
+    "annotation.compiler_begin", 1, _identity, _same, attrs=CompilerAttrs, gradient=_adjoint, doc="x, entering a region"
+)
+COMPILER_END = make_op(
+    "annotation.compiler_end", 1, _identity, _same, attrs=CompilerAttrs, gradient=_adjoint, doc="x, leaving a region"
+)
+ON_DEVICE = make_op(
+    "on_device", 1, _identity, _same, attrs=OnDeviceAttrs, gradient=_adjoint, doc="x, computed on a device"
+)
+DEVICE_COPY = make_op(
+    "device_copy", 1, _identity, _same, attrs=DeviceCopyAttrs, gradient=_adjoint, doc="x, copied to another device"
+)
+DEBUG: Op = replace(
+    make_op("debug", 1, _identity, _print, gradient=_adjoint, doc="x, printed each time it is computed"),
+    has_effect=True,
+)
+
+
+def compiler_begin(data: Expr, compiler: str) -> Call:
+    """`data`, read by a region of `compiler`."""
+    return call(COMPILER_BEGIN, (data,), CompilerAttrs(compiler))
+
+
+def compiler_end(data: Expr, compiler: str) -> Call:
+    """`data`, a result of a region of `compiler`."""
+    return call(COMPILER_END, (data,), CompilerAttrs(compiler))
+
+
+def on_device(data: Expr, device: object, constrain_result: bool = False, constrain_body: bool = True) -> Call:
+    """`data` computed on `device` (`constrain_body`) and its value kept there (`constrain_result`)."""
+    return call(ON_DEVICE, (data,), OnDeviceAttrs(str(device), constrain_result, constrain_body))
+
+
+def device_copy(data: Expr, src: object, dst: object) -> Call:
+    """`data` copied from device `src` to device `dst`."""
+    return call(DEVICE_COPY, (data,), DeviceCopyAttrs(str(src), str(dst)))
+
+
+def debug(data: Expr) -> Call:
+    """`data`, printed each time it is computed: an effect, which passes keep in its place."""
+    return call(DEBUG, (data,))
+
+
+OPS = (COMPILER_BEGIN, COMPILER_END, ON_DEVICE, DEVICE_COPY, DEBUG)
