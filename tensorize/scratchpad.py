@@ -6,6 +6,7 @@ more where more fit) without a fixed split: the instruction that still uses the 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tensorize.nest import Key
@@ -33,57 +34,73 @@ class Scratchpad:
         self._depth = depth
         self._step = step
         self._buddies = buddies
-        self._rooms: list[_Room] = []
+        # Every entry belongs to one room; rooms are in order of address.
+        self._rooms: list[_Room] = [_Room((), 0, depth, _NEVER)]
+        self._live: dict[Key, list[_Room]] = {}
+        # The smallest size that found no place since the last `free`.
+        self._refused = depth + 1
 
     def allocate(self, key: Key, size: int) -> int | None:
         """First entry of a new live buffer, or None when live ones leave no room."""
         step = max(self._step, _power_of_two(size)) if self._buddies else self._step
         size = -(-size // self._step) * self._step
-        ends = [room.end for room in self._rooms]
-        begins = [room.begin - size for room in self._rooms]
-        places = sorted({-(-place // step) * step for place in (0, *ends, *begins) if place >= 0})
-        if self._buddies:
-            places = list(range(0, self._depth, step))
-        best: tuple[int, int] | None = None
-        for place in places:
-            age = self._age(place, place + size)
-            if age is not None and (best is None or (age, place) < best):
-                best = (age, place)
-        if best is None:
+        if size >= self._refused:
             return None
-        self._take(key, best[1], best[1] + size)
-        return best[1]
+        best = min(self._places(size, step), default=None)
+        if best is None:
+            self._refused = min(self._refused, size)
+            return None
+        place, first = best[1], best[2]
+        self._take(key, place, place + size, first)
+        return place
 
     def free(self, key: Key, now: int) -> None:
         """Nobody needs `key` after step `now`."""
-        for room in self._rooms:
-            if room.key == key and room.freed is None:
-                room.freed = now
+        for room in self._live.pop(key, ()):
+            room.freed = now
+            self._refused = self._depth + 1
 
-    def _age(self, begin: int, end: int) -> int | None:
-        """Step after which the last old content of the place was free; None where it is live or outside."""
-        if end > self._depth:
-            return None
+    def _places(self, size: int, step: int) -> Iterator[tuple[int, int, int]]:
+        """(step after which it was free, begin, number of its first room) of places that hold no live buffer."""
+        first = 0
+        for place in self._candidates(size, step):
+            while self._rooms[first].end <= place:
+                first += 1
+            age = self._age(place + size, first)
+            if age is not None:
+                yield age, place, first
+
+    def _candidates(self, size: int, step: int) -> Iterable[int]:
+        """Places in order that are worth a look: all, or those that touch the end of a room."""
+        last = self._depth - size
+        if self._buddies:
+            return range(0, last + 1, step)
+        idle = [room for room in self._rooms if room.freed is not None]
+        ends = [bound for room in idle for bound in (room.begin, room.end - size)]
+        return sorted({place for end in ends if 0 <= (place := -(-end // step) * step) <= last})
+
+    def _age(self, end: int, first: int) -> int | None:
+        """Step after which the last old content up to `end` was free; None where a buffer is live."""
         age = _NEVER
-        for room in self._rooms:
-            if room.begin < end and begin < room.end:
-                if room.freed is None:
-                    return None
-                age = max(age, room.freed)
+        for number in range(first, len(self._rooms)):
+            room = self._rooms[number]
+            if room.begin >= end:
+                break
+            if room.freed is None:
+                return None
+            age = max(age, room.freed)
         return age
 
-    def _take(self, key: Key, begin: int, end: int) -> None:
-        rest: list[_Room] = []
-        for room in self._rooms:
-            if room.begin < end and begin < room.end:
-                if room.begin < begin:
-                    rest.append(_Room(room.key, room.begin, begin, room.freed))
-                if room.end > end:
-                    rest.append(_Room(room.key, end, room.end, room.freed))
-            else:
-                rest.append(room)
-        rest.append(_Room(key, begin, end))
-        self._rooms = sorted(rest, key=lambda room: room.begin)
+    def _take(self, key: Key, begin: int, end: int, first: int) -> None:
+        """Make [begin, end), which starts in room `first`, the room of `key`."""
+        behind = first
+        while behind < len(self._rooms) and self._rooms[behind].begin < end:
+            behind += 1
+        head, tail = self._rooms[first], self._rooms[behind - 1]
+        taken = _Room(key, begin, end)
+        parts = [_Room(head.key, head.begin, begin, head.freed), taken, _Room(tail.key, end, tail.end, tail.freed)]
+        self._rooms[first:behind] = [room for room in parts if room.begin < room.end]
+        self._live.setdefault(key, []).append(taken)
 
 
 def _power_of_two(value: int) -> int:
