@@ -1,4 +1,4 @@
-"""Measure RTL cycles per second, functional images per second, compile seconds, and the cycles of the demo.
+"""Measure RTL cycles per second, functional images per second, compile seconds, the cycles of the demo, Relay text.
 
 In: examples/mnist_cnn.onnx and build/data. Out: a table, and build/bench.json.
 """
@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import bench_text
 from demo import MODEL, ROOT, load_data, subset
 
 from relay_hw.cli.console import Console
@@ -68,6 +69,7 @@ def measure(config: str, console: Console) -> dict[str, Any]:
         "rtl_cycles_per_second": round(rtl.simulated_cycles_per_second or 0) if rtl else None,
         "rtl_images_per_second": round(rtl.samples / rtl.seconds, 2) if rtl else None,
         "mnist_cycles": max(rtl.cycles or [0]) if rtl else None,
+        **bench_text.measure(),
     }
 
 

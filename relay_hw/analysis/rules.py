@@ -113,7 +113,9 @@ class Inference:
     def _visit_all(self, nodes: Sequence[Expr]) -> Step[list[Type]]:
         found: list[Type] = []
         for node in nodes:
-            found.append((yield self._visit(node)))
+            # Most are typed already, and need no step of their own.
+            known = self.types.get(node)
+            found.append(known if known is not None else (yield self._visit(node)))
         return found
 
     # Rules

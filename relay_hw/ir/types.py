@@ -54,6 +54,12 @@ class DimVar:
 
 Dim = int | Any | DimVar
 
+# Spelled as they are kept; all else is asked of numpy.
+_DTYPES: Final = frozenset(
+    ("bool", "bfloat16", "float16", "float32", "float64")
+    + tuple(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))
+)
+
 
 @dataclass(frozen=True, slots=True)
 class TensorType(Type):
@@ -64,7 +70,7 @@ class TensorType(Type):
 
     def __init__(self, shape: Sequence[Dim], dtype: str = "float32") -> None:
         object.__setattr__(self, "shape", tuple(d if isinstance(d, (Any, DimVar)) else int(d) for d in shape))
-        object.__setattr__(self, "dtype", str(np.dtype(dtype)) if dtype not in ("bool", "bfloat16") else dtype)
+        object.__setattr__(self, "dtype", dtype if dtype in _DTYPES else str(np.dtype(dtype)))
 
     @property
     def rank(self) -> int:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
 from enum import Enum
+from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from relay_hw.ir.expr import Op
@@ -20,6 +21,35 @@ class AttributeFault(ValueError):
         self.name = name
 
 
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """One field of an attribute record; `options` are the types that its annotation allows."""
+
+    name: str
+    options: tuple[Any, ...]
+    default: Any
+    factory: Any
+
+    @property
+    def is_required(self) -> bool:
+        return self.default is MISSING and self.factory is MISSING
+
+    def differs(self, value: Any) -> bool:
+        """Whether `value` must be written: it is not the default."""
+        default = self.default if self.factory is MISSING else self.factory()
+        return default is MISSING or value != default or type(value) is not type(default)
+
+
+@cache
+def _record(attrs_type: type) -> dict[str, _Field]:
+    """The fields of an attribute record by name, in order."""
+    hints = get_type_hints(attrs_type)
+    return {
+        field.name: _Field(field.name, _options(hints[field.name]), field.default, field.default_factory)
+        for field in fields(attrs_type)
+    }
+
+
 def build_attributes(op: Op, given: Mapping[str, Any]) -> Any:
     """The attribute record of `op`, None for an operator without one. Raises AttributeFault."""
     if op.attrs_type is None:
@@ -27,17 +57,14 @@ def build_attributes(op: Op, given: Mapping[str, Any]) -> Any:
             name = next(iter(given))
             raise AttributeFault(f"attribute {name} must be left out: {op.name} has no attributes", name)
         return None
-    hints = get_type_hints(op.attrs_type)
-    known = {field.name: field for field in fields(op.attrs_type)}
+    known = _record(op.attrs_type)
     for name in given:
         if name not in known:
             raise AttributeFault(_unknown(op.name, name, list(known)), name)
     for name, field in known.items():
-        if name not in given and field.default is MISSING and field.default_factory is MISSING:
+        if name not in given and field.is_required:
             raise AttributeFault(f"attribute {name} of {op.name} must be given")
-    values = {
-        name: _convert(value, hints[name], f"attribute {name} of {op.name}", name) for name, value in given.items()
-    }
+    values = {name: _convert(value, known[name], op.name) for name, value in given.items()}
     try:
         return op.attrs_type(**values)
     except (TypeError, ValueError, ArithmeticError) as error:
@@ -48,21 +75,19 @@ def shown_attributes(op: Op, attrs: Any) -> dict[str, Any]:
     """The attributes that differ from their defaults or have none, in order of definition."""
     if op.attrs_type is None or attrs is None:
         return {}
-    hints = get_type_hints(op.attrs_type)
     found: dict[str, Any] = {}
-    for field in fields(attrs):
-        value = getattr(attrs, field.name)
-        default = field.default if field.default_factory is MISSING else field.default_factory()
-        if default is MISSING or value != default or type(value) is not type(default):
-            found[field.name] = _spelled(value, hints[field.name])
+    for name, field in _record(type(attrs)).items():
+        value = getattr(attrs, name)
+        if field.differs(value):
+            found[name] = _spelled(value, field.options)
     return found
 
 
-def _spelled(value: Any, hint: Any) -> Any:
+def _spelled(value: Any, options: tuple[Any, ...]) -> Any:
     """`value` as its annotation spells it: an integer in a float's place is a float."""
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, int) and not isinstance(value, bool) and float in _options(hint) and int not in _options(hint):
+    if isinstance(value, int) and not isinstance(value, bool) and float in options and int not in options:
         return float(value)
     return value
 
@@ -77,12 +102,13 @@ def _options(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
 
-def _convert(value: Any, hint: Any, what: str, name: str) -> Any:
-    for option in _options(hint):
+def _convert(value: Any, field: _Field, op: str) -> Any:
+    for option in field.options:
         fits, converted = _try(value, option)
         if fits:
             return converted
-    raise AttributeFault(f"{what} must be {' or '.join(map(_name, _options(hint)))}, not {_show(value)}", name)
+    wanted = " or ".join(map(_name, field.options))
+    raise AttributeFault(f"attribute {field.name} of {op} must be {wanted}, not {_show(value)}", field.name)
 
 
 def _try(value: Any, option: Any) -> tuple[bool, Any]:

@@ -49,6 +49,8 @@ _INFIX = {
     "!=": ("not_equal", 7),
 }
 
+_LONE = frozenset((TokenKind.LOCAL, TokenKind.GLOBAL, TokenKind.GRAPH, TokenKind.INT, TokenKind.FLOAT))
+
 
 class ExprParser(AttributeParser):
     """Reads expressions."""
@@ -203,7 +205,7 @@ class ExprParser(AttributeParser):
             if self.at_attribute():
                 self.attributes(attrs, places)
                 break
-            args.append((yield self.expr()))
+            args.append(self._lone_leaf() or (yield self.expr()))
             if not self.take_comma(")", "call"):
                 break
         self.expect(")", "call")
@@ -240,6 +242,12 @@ class ExprParser(AttributeParser):
                 return (yield self._keyword())
             case _:
                 return self._leaf(self.advance())
+
+    def _lone_leaf(self) -> Expr | None:
+        """A variable or number that is a whole argument: most are, and need no step of their own."""
+        if self.ahead().text in (",", ")") and self.token.kind in _LONE:
+            return self._leaf(self.advance())
+        return None
 
     def _leaf(self, token: Token) -> Expr:
         span = self.source.span(token.start, token.end)

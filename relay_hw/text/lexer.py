@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from relay_hw.errors import ParseError
 from relay_hw.span import Span
@@ -30,13 +29,12 @@ class TokenKind(Enum):
     END = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     kind: TokenKind
     text: str
     start: int
     end: int
-    value: object = None
+    value: Any = None
 
 
 KEYWORDS: Final = frozenset(
@@ -51,8 +49,7 @@ LOCAL_NAME: Final = re.compile(
 
 _TOKEN: Final = re.compile(
     rf"""
-    (?P<space>(?:[ \t\n]|\r\n)+)
-  | (?P<line_comment>//[^\n]*)
+    (?P<line_comment>//[^\n]*)
   | (?P<block_comment>/\*)
   | (?P<metadata>\#\[metadata\])
   | (?P<version>\#\[[^\]\n]*\])
@@ -69,6 +66,7 @@ _TOKEN: Final = re.compile(
     """,
     re.X | re.A,
 )
+_SPACE: Final = re.compile(r"(?:[ \t\n]|\r\n)*")
 _NUMBER: Final = re.compile(r"(-*)(\d+)(?:i(16|32|64)?)?$", re.A)
 _FLOAT: Final = re.compile(r"(-*)(\d+\.?\d*(?:[eE][+-]?\d+)?)f(16|32|64)?$", re.A)
 _VERSION: Final = re.compile(r"#\[\s*version\s*=\s*\"([^\"]*)\"\s*\]$")
@@ -112,22 +110,27 @@ def tokenize(source: Source) -> tuple[list[Token], Token | None]:
     text = source.text
     tokens: list[Token] = []
     place = 0
-    while place < len(text):
+    while (place := _SPACE.match(text, place).end()) < len(text):  # type: ignore[union-attr]
         found = _TOKEN.match(text, place)
         if found is None:
             raise _unreadable(source, place)
-        kind = found.lastgroup
+        kind = found.lastgroup or ""
         end = found.end()
-        if found["block_comment"] is not None:
-            end = _comment_end(source, place)
-        elif found["metadata"] is not None:
-            tokens.append(Token(TokenKind.END, "end of text", place, place))
-            return tokens, Token(TokenKind.STRING, text[end:], place, len(text))
-        elif found["space"] is None and found["line_comment"] is None:
-            # After a dot only the digits belong to the number: a projection.
-            if found["number"] is not None and tokens and tokens[-1].text == "." and tokens[-1].end == place:
-                end = place + len(re.match(r"\d*", text[place:end])[0])  # type: ignore[index]
-            tokens.append(_token(source, found, kind or "", place, end))
+        match kind:
+            case "symbol":
+                tokens.append(Token(TokenKind.SYMBOL, found[0], place, end))
+            case "line_comment":
+                pass
+            case "block_comment":
+                end = _comment_end(source, place)
+            case "metadata":
+                tokens.append(Token(TokenKind.END, "end of text", place, place))
+                return tokens, Token(TokenKind.STRING, text[end:], place, len(text))
+            case _:
+                # After a dot only the digits belong to the number: a projection.
+                if kind == "number" and tokens and tokens[-1].text == "." and tokens[-1].end == place:
+                    end = place + len(re.match(r"\d*", text[place:end])[0])  # type: ignore[index]
+                tokens.append(_token(source, found, kind, place, end))
         place = end
     tokens.append(Token(TokenKind.END, "end of text", len(text), len(text)))
     return tokens, None
@@ -158,7 +161,7 @@ def _token(source: Source, found: re.Match[str], kind: str, start: int, end: int
         case "name" | "match":
             return Token(TokenKind.KEYWORD, text, start, end, text)
         case _:
-            return Token(TokenKind.SYMBOL, text, start, end, text)
+            raise AssertionError(kind)
 
 
 def _number(source: Source, text: str, start: int, end: int) -> Token:

@@ -157,7 +157,8 @@ class Printer:
     def _operands(self, nodes: Sequence[Expr]) -> Step[list[str]]:
         found: list[str] = []
         for node in nodes:
-            found.append((yield self._operand(node)))
+            atom = self._atom(node)
+            found.append(atom if atom is not None else (yield self._operand(node)))
         return found
 
     def _hoisted(self, node: Expr) -> Step[None]:
@@ -185,7 +186,7 @@ class Printer:
         """`node` on one line."""
         match node:
             case Call(op=op, args=args):
-                callee = yield self._operand(op)
+                callee = self._atom(op) or (yield self._operand(op))
                 parts = yield self._operands(args)
                 if isinstance(op, Op):
                     parts += self._attributes(shown_attributes(op, node.attrs))
