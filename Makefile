@@ -6,10 +6,10 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo data test lint format types rtl-lint gen bench wheel clean
+.PHONY: help setup demo data test test-networks lint format types rtl-lint gen bench wheel clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv and install everything
 
@@ -30,6 +30,9 @@ data: $(READY) ## write build/data/mnist_calibration.npz and mnist_test.npz
 
 test: $(READY) ## run the test suite
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(FLAGS)
+
+test-networks: $(READY) ## every network of examples/models on every device (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/networks $(FLAGS)
 
 lint: format types rtl-lint gen ## check style, types, Verilog and generated files
 
