@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.isa.config import UOP_BYTES, AccelConfig
-from accel.isa.spec import Dst, Form, Mem, Op
+from accel.isa.spec import Dst, Form, GemmMode, Mem, Op
 from relay_hw.errors import TensorizeError
 
 Cells = NDArray[np.int64]
@@ -60,9 +60,9 @@ def accesses(index: int, op: Op, v: Values, uops: Cells, config: AccelConfig) ->
         case Op.STORE:
             found = (_image(index, v, Mem.OUT, False, config), _dram(index, v, True, config))
         case Op.GEMM | Op.ALU:
-            found = _compute(index, op, v, uops)
+            found = _compute(index, op, v, uops, config)
         case Op.REQUANT:
-            found = _requant(v)
+            found = _requant(v, config)
         case Op.FINISH:
             found = ()
     limits = depths(config)
@@ -109,7 +109,25 @@ def _image(index: int, v: Values, mem: Mem, write: bool, config: AccelConfig) ->
         size, beat = 4 * size, 4 * beat
     if v["sram"] * entry % beat:
         raise TensorizeError(f"instruction {index}: sram must start on a beat of {beat} bytes, not at {v['sram']}")
+    if v.get("pitch"):
+        return Access(mem, _planes(index, v, rows * runs, mem, config), write)
     return Access(mem, v["sram"] + np.arange(-(-size // entry), dtype=np.int64), write)
+
+
+def _line_entries(config: AccelConfig) -> int:
+    """INP entries of one line."""
+    return max(config.granule_bytes, config.block_in, config.block_out) // config.block_in
+
+
+def _planes(index: int, v: Values, count: int, mem: Mem, config: AccelConfig) -> Cells:
+    """INP entries of a LOAD of `count` runs with pitch: line k of run n is line 4 pitch k + n."""
+    entries = _line_entries(config)
+    run, line = v["z"] * config.granule_bytes, entries * config.block_in
+    if mem is not Mem.INP or run % line or v["sram"] % entries:
+        raise TensorizeError(f"instruction {index}: planes must be whole lines of {line} bytes of inp, not {run}")
+    planes = 4 * v["pitch"] * np.arange(run // line, dtype=np.int64)[:, None]
+    lines = np.unique(planes + np.arange(count, dtype=np.int64))
+    return (v["sram"] + entries * lines[:, None] + np.arange(entries, dtype=np.int64)).reshape(-1)
 
 
 def _gather_rows(index: int, v: Values, config: AccelConfig) -> Access:
@@ -136,14 +154,43 @@ def _sum(v: Values, name: str, base: str, uop: Cells) -> Cells:
     return np.unique(v[base] + outer + inner + np.unique(uop))
 
 
-def _compute(index: int, op: Op, v: Values, uops: Cells) -> tuple[Access, ...]:
+def _blocks(starts: Cells, config: AccelConfig) -> Cells:
+    """INP entries of the output blocks of BLOCK_OUT bytes that begin at `starts`."""
+    entries = max(1, config.block_out // config.block_in)
+    return np.unique(starts[:, None] + np.arange(entries, dtype=np.int64))
+
+
+def _gemm_reads(index: int, v: Values, words: Cells, config: AccelConfig) -> tuple[Access, ...]:
+    """What a GEMM reads of INP and WGT, by its mode."""
+    src, wgt, mode = words >> 16 & 0xFFFF, words >> 32 & 0xFFFF, v.get("mode", GemmMode.MATMUL)
+    inp = _sum(v, "inp", "inp_base", src)
+    tiles = Access(Mem.WGT, _sum(v, "wgt", "wgt_base", wgt), False)
+    if mode == GemmMode.MATMUL:
+        return Access(Mem.INP, inp, False), tiles
+    if (inp % max(1, config.block_out // config.block_in)).any():
+        raise TensorizeError(f"instruction {index}: inp entry must be the first of an output block")
+    if mode == GemmMode.TAPS:
+        lines = (inp[:, None] + _line_entries(config) * np.arange(4, dtype=np.int64)).reshape(-1)
+        groups = np.unique(tiles.cells // (config.block_in // 4))
+        return Access(Mem.INP, _blocks(lines, config), False), Access(Mem.WGT, groups, False)
+    if (wgt < 1).any() or (wgt > 15).any() or v["wgt_base"] or v["wgt_out"] or v["wgt_in"]:
+        raise TensorizeError(f"instruction {index}: the mask of taps must be from 1 to 15, without a weight index")
+    lines = [
+        _sum(v, "inp", "inp_base", src[(wgt >> tap & 1) == 1]) + _line_entries(config) * tap
+        for tap in range(4)
+        if (wgt >> tap & 1).any()
+    ]
+    return (Access(Mem.INP, _blocks(np.concatenate(lines), config), False),)
+
+
+def _compute(index: int, op: Op, v: Values, uops: Cells, config: AccelConfig) -> tuple[Access, ...]:
     begin, end = v["uop_begin"], v["uop_end"]
     if not begin < end <= uops.size:
         raise TensorizeError(f"instruction {index}: micro-ops must lie in [0, {uops.size}), not [{begin}, {end})")
     words = uops[begin:end]
     if (words < 0).any():
         raise TensorizeError(f"instruction {index}: micro-op {begin + int((words < 0).argmax())} must be loaded before")
-    dst, src, wgt = words & 0xFFFF, words >> 16 & 0xFFFF, words >> 32 & 0xFFFF
+    dst, src = words & 0xFFFF, words >> 16 & 0xFFFF
     read = Access(Mem.UOP, np.arange(begin, end, dtype=np.int64), False)
     if op is Op.GEMM:
         acc = _sum(v, "acc", "acc_base", dst)
@@ -151,8 +198,7 @@ def _compute(index: int, op: Op, v: Values, uops: Cells) -> tuple[Access, ...]:
         kept = np.setdiff1d(acc, _sum(v, "acc", "acc_base", fresh)) if fresh.size else acc
         found = [
             read,
-            Access(Mem.INP, _sum(v, "inp", "inp_base", src), False),
-            Access(Mem.WGT, _sum(v, "wgt", "wgt_base", wgt), False),
+            *_gemm_reads(index, v, words, config),
             Access(Mem.ACC, acc, True),
         ]
         return (*found, Access(Mem.ACC, kept, False)) if kept.size else tuple(found)
@@ -163,14 +209,15 @@ def _compute(index: int, op: Op, v: Values, uops: Cells) -> tuple[Access, ...]:
     return tuple(found)
 
 
-def _requant(v: Values) -> tuple[Access, ...]:
+def _requant(v: Values, config: AccelConfig) -> tuple[Access, ...]:
     zero = np.zeros(1, np.int64)
-    target = Mem.OUT if v["dst"] == Dst.OUT else Mem.ACC
+    target = {Dst.OUT: Mem.OUT, Dst.ACC: Mem.ACC, Dst.INP: Mem.INP}[Dst(v["dst"])]
     found = [Access(Mem.ACC, _sum(v, "acc", "acc_base", zero), False)]
     if v["form"] == Form.ADD:
         found.append(Access(Mem.ACC, _sum(v, "acc", "res_base", zero), False))
     if v["form"] != Form.PASS:
         steps = np.arange(v["iter_out"], dtype=np.int64) * v["prm_out"]
         found.append(Access(Mem.PRM, np.unique(v["prm_base"] + steps), False))
-    found.append(Access(target, _sum(v, "dst", "dst_base", zero), True))
+    written = _sum(v, "dst", "dst_base", zero)
+    found.append(Access(target, _blocks(written, config) if target is Mem.INP else written, True))
     return tuple(found)

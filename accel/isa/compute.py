@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from accel.isa import arith
 from accel.isa.loops import INDEX_MASK, Index, Values, all_distinct, check_range, independent, indices, pieces
 from accel.isa.rules import check_instruction
-from accel.isa.spec import AluOp, Mem, Op, Rounding
+from accel.isa.spec import AluOp, GemmMode, Mem, Op, Rounding
 from accel.isa.state import AccelState
+from accel.isa.taps import taps_piece
 
 _GEMM_STEPS = (
     ("acc_base", "acc_out", "acc_in"),
@@ -34,11 +35,12 @@ _PRODUCT_ROWS = 32
 
 
 def gemm(state: AccelState, v: Values, index: int) -> None:
-    """acc[a] += inp[i] . wgt[w] with int32 wrap-around, for each micro-op in two nested loops."""
+    """acc[a] += inp[i] . wgt[w] with int32 wrap-around, or taps of lines, for each micro-op in two nested loops."""
     check_instruction(state.config, Op.GEMM, v, index)
     uops = _uops(state, v)
+    one_piece = _gemm_piece if v["mode"] == GemmMode.MATMUL else taps_piece
     for piece in pieces(v, uops.size, _GEMM_STEPS):
-        _gemm_piece(state, piece, uops, index)
+        one_piece(state, piece, uops, index)
 
 
 def alu(state: AccelState, v: Values, index: int) -> None:

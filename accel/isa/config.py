@@ -26,6 +26,8 @@ SEMAPHORE_MAX = 255
 MIN_GRANULE_BYTES = 16
 # Longest row of an image that GATHER keeps on chip; there are two buffers of this size.
 ROW_BUFFER_BYTES = 4096
+# Neighbouring lines of INP that GEMM reads at once in the modes taps and max; as many RAMs hold the lines in turn.
+TAPS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,30 @@ class AccelConfig:
     @property
     def inp_bytes(self) -> int:
         return self.block_in * self.inp_bits // 8
+
+    @property
+    def line_bytes(self) -> int:
+        """Bytes of one line of INP: the row of one of its RAMs."""
+        return self.channel_align
+
+    @property
+    def line_entries(self) -> int:
+        """Entries of INP in one line."""
+        return self.line_bytes // self.inp_bytes
+
+    @property
+    def inp_lines(self) -> int:
+        return self.inp_depth // self.line_entries
+
+    @property
+    def part_entries(self) -> int:
+        """Entries of INP that one output block takes: REQUANT to INP, taps and max start at a multiple of this."""
+        return max(1, self.block_out // self.block_in)
+
+    @property
+    def tap_groups(self) -> int:
+        """Groups of four taps in one entry of WGT."""
+        return self.block_in // TAPS
 
     @property
     def wgt_bytes(self) -> int:
@@ -194,3 +220,6 @@ def _check(c: AccelConfig) -> None:
     need(c.burst_beats * c.bus_bytes <= 4096, "burst_beats times bus bytes must be at most 4096 (AXI's 4 KiB rule)")
     need(c.bus_bytes <= INSTRUCTION_BYTES, f"axi_data_bits must be at most {INSTRUCTION_BYTES * 8}")
     need(c.prm_bytes % c.bus_bytes == 0, "one parameter entry must be a whole number of beats")
+    need(c.inp_lines >= TAPS, f"inp_depth must be at least {TAPS * c.line_entries} ({TAPS} lines), not {c.inp_depth}")
+    groups = c.prm_depth * c.block_out // c.out_lanes
+    need(groups <= 65536, f"prm_depth times block_out / out_lanes must be at most 65536, not {groups}")

@@ -19,6 +19,7 @@ from accel.isa.config import (
     ROW_BUFFER_BYTES,
     SEMAPHORE_MAX,
     SEMAPHORES,
+    TAPS,
     UOP_BYTES,
     AccelConfig,
 )
@@ -34,6 +35,7 @@ from accel.isa.spec import (
     AluOp,
     Dst,
     Form,
+    GemmMode,
     Mem,
     Op,
     Rounding,
@@ -48,7 +50,8 @@ _ENUMS: tuple[tuple[str, type[IntEnum], int], ...] = (
     ("ALUOP", AluOp, 4),
     ("ROUNDING", Rounding, 2),
     ("FORM", Form, 2),
-    ("DST", Dst, 1),
+    ("GEMMMODE", GemmMode, 2),
+    ("DST", Dst, 2),
     ("FAULT", FaultCode, 8),
 )
 
@@ -112,6 +115,7 @@ def _sections() -> Iterator[tuple[str, list[tuple[str, str]]]]:
             ("UOP_BYTES", str(UOP_BYTES)),
             ("PRM_LANE_BYTES", str(PRM_LANE_BYTES)),
             ("ROW_BUFFER_BYTES", str(ROW_BUFFER_BYTES)),
+            ("TAPS", str(TAPS)),
         ],
     )
     for prefix, enum, width in _ENUMS:

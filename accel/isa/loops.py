@@ -38,6 +38,14 @@ def check_range(depth: int, entries: Index, mem: Mem, index: int) -> None:
         raise Fault(FaultCode.SRAM_RANGE, index, f"{mem.name.lower()} entry {highest} is outside {depth}")
 
 
+def check_parts(part: int, entries: Index, index: int) -> None:
+    """Raise Fault unless every INP entry is the first of one output block's entries."""
+    wrong = entries % part
+    if wrong.any():
+        entry = int(entries[wrong != 0].reshape(-1)[0])
+        raise Fault(FaultCode.SRAM_RANGE, index, f"inp entry must be a multiple of {part}, not {entry}")
+
+
 def all_distinct(entries: Index) -> bool:
     """True when no entry (below 2**16) occurs twice."""
     flat = entries.reshape(-1)

@@ -36,7 +36,11 @@ Rules for programs, which no device needs to check:
 MEMORIES = """\
 An entry is the unit of scratchpad indices. `inp` holds BLOCK_IN int8 lanes, `wgt` a tile of int8
 [BLOCK_OUT][BLOCK_IN], `acc` BLOCK_OUT int32 lanes, `out` BLOCK_OUT int8 lanes, `uop` one micro-op, `prm` BLOCK_OUT
-parameter records. Scratchpads keep their content between launches; what they hold after power-on is undefined."""
+parameter records. Scratchpads keep their content between launches; what they hold after power-on is undefined.
+
+Four neighbouring *lines* of `inp` can be read at once: a line is channel_align bytes, line l consists of the entries
+l * E to l * E + E - 1 with E = channel_align / BLOCK_IN, and lies in RAM l mod 4. An output block of BLOCK_OUT bytes in
+`inp` starts at an entry that is a multiple of P = max(1, BLOCK_OUT / BLOCK_IN)."""
 
 SEMANTICS: Mapping[Op, str] = MappingProxyType(
     {
@@ -48,7 +52,15 @@ for r in 0..y-1, c in 0..x-1:
 scratchpad bytes from entry sram on = image; with expand each byte becomes one int32 lane
 ```
 A granule is max(16, bus bytes) bytes. `dram`, `y_stride` and `x_stride` are multiples of it; `sram` starts on a bus
-beat (with `expand`, on four beats' worth of bytes). `mem` is not `out`; `expand` goes with `acc` only.""",
+beat (with `expand`, on four beats' worth of bytes). `mem` is not `out`; `expand` goes with `acc` only.
+
+With `pitch`, which goes with `inp` only, a run is cut into lines, and each line of it goes to a plane of its own:
+```
+line k of run n (n counts all runs of the image, padding included) goes to line sram / E + 4 * pitch * k + n
+```
+`sram` is then a multiple of E and a run is whole lines. So one LOAD of N, H, W, C data puts each channel block in a
+plane where horizontal neighbours are neighbouring lines, as GEMM's `taps` and `max` want them. Runs are written in
+order, the lines of a run in order; where planes overlap the last one stays.""",
         Op.STORE: """\
 The same walk in the other direction, without padding: consecutive bytes of `out` from entry `sram` on go to y rows of x
 runs of z granules. Runs are written in order, so that where they overlap the last one stays.""",
@@ -72,7 +84,21 @@ for o in 0..iter_out-1, i in 0..iter_in-1, u in uop_begin..uop_end-1:
     old = 0 if overwrite and uop[u].first else acc[a]
     for lane in 0..BLOCK_OUT-1:  acc[a][lane] = wrap32(old[lane] + sum over j of inp[n][j] * wgt[k][lane][j])
 ```
-Indices are added modulo 2^16, so that 65535 is a step of -1. Micro-ops take effect one after the other.""",
+Indices are added modulo 2^16, so that 65535 is a step of -1. Micro-ops take effect one after the other.
+
+The line above is that of `mode=matmul`. The other modes take BLOCK_OUT channels of four lines, x[t] = the BLOCK_OUT
+bytes that begin at entry n mod E of line n / E + t, t = 0 to 3; n is a multiple of P (else SRAM_RANGE):
+```
+taps:  G = BLOCK_IN / 4;  w[t] = wgt[k / G][lane][4 * (k mod G) + t]
+       for lane in 0..BLOCK_OUT-1:  acc[a][lane] = wrap32(old[lane] + sum over t of x[t][lane] * w[t])
+max:   m = uop[u].wgt
+       for lane in 0..BLOCK_OUT-1:  acc[a][lane] = maximum of x[t][lane] for the t whose bit in m is set,
+                                                   and of acc[a][lane] unless overwrite and uop[u].first
+```
+`taps` is a depthwise convolution: an entry of `wgt` holds G groups of four taps for each channel, and k counts groups.
+It reads four lines, so line n / E + 3 must exist. `max` reads the lines up to the highest bit of the mask m, which is 1
+to 15 (else SRAM_RANGE); wgt_base, wgt_out and wgt_in are 0. With overwrite, `first` and one tap it moves a vector from
+`inp` to `acc`.""",
         Op.ALU: """\
 ```
 for o in 0..iter_out-1, i in 0..iter_in-1, u in uop_begin..uop_end-1:
@@ -94,10 +120,12 @@ for o in 0..iter_out-1, i in 0..iter_in-1:
         add:    t = wrap9(y - p.y_zero) * p.multiplier + wrap9(r - p.r_zero) * p.bias
         result = clip(round_shift(t, p.shift) + zero_point, clip_lo, clip_hi)
         pass:   result = clip(wrap32(y + zero_point), clip_lo, clip_hi)
-    out[d] = result as int8, or acc[d] = result as int32
+    out[d] = result as int8, or acc[d] = result as int32, or the bytes of inp from entry d on = result as int8
 ```
 Indices are added modulo 2^16. Vectors take effect one after the other, also where `dst=acc` writes what a later vector
-reads. The parameter entry steps in the outer loop only; `pass` reads none. `clip_lo` is at most `clip_hi`.""",
+reads. The parameter entry steps in the outer loop only; `pass` reads none. `clip_lo` is at most `clip_hi`. With
+`dst=inp` the BLOCK_OUT bytes of a vector start at entry d, a multiple of P (else SRAM_RANGE); bytes of wider entries
+behind them keep what they held. So a layer's result is the next layer's input without a way through DRAM.""",
         Op.FINISH: """\
 Every program ends with its only FINISH. It takes and gives no tokens.""",
     }
@@ -165,7 +193,9 @@ A program file is a prefix of {prefix} bytes, a header, and data:
 | then | data of the sections that have some, in the header's order, without gaps |
 
 Sections lie in the window at multiples of {section_align} bytes and do not overlap. Kinds: {kinds}. Exactly one is
-of kind `program`: the instructions. Sections without data are zero when a program is loaded. A tensor names bytes
+of kind `program`: the instructions. One may be of kind `resident`: a second stream of instructions, FINISH included,
+that is launched once before any launch of the program, and again after another program ran; what it loads stays in the
+scratchpads, and the program relies on it. Sections without data are zero when a program is loaded. A tensor names bytes
 of a section with shape, dtype and layout; a region names a range of instructions for reports. The same program
 gives the same bytes."""
 
@@ -186,6 +216,7 @@ load mem=wgt dram=0x1000 z=16 y=2 y_stride=256 wait=s3,s4 set=s1   ; field=value
 .window BYTES                    ; size of the window; by default what the sections need, in steps of 4 KiB
 .section NAME KIND OFFSET SIZE   ; statements with data fill the section declared last
 .section NAME program OFFSET     ; place of the instructions; by default behind all sections
+                                 ; instructions behind a section of kind resident fill that one
 .uop dst=0 src=1 wgt=2 first=1   ; one micro-op
 .prm bias=0 multiplier=1 shift=0 y_zero=0 r_zero=0 [lanes=BLOCK_OUT]
 .data hex 00ff 1234              ; bytes

@@ -6,10 +6,10 @@ loops, and the DRAM window, are found while an instruction runs.
 
 from __future__ import annotations
 
-from accel.isa.config import ROW_BUFFER_BYTES, AccelConfig
+from accel.isa.config import ROW_BUFFER_BYTES, TAPS, AccelConfig
 from accel.isa.errors import Fault, FaultCode
 from accel.isa.loops import Values
-from accel.isa.spec import AluOp, Mem, Op
+from accel.isa.spec import AluOp, GemmMode, Mem, Op
 from accel.isa.state import element_bytes, scratch_bytes
 
 
@@ -17,13 +17,16 @@ def check_instruction(config: AccelConfig, op: Op, v: Values, index: int) -> Non
     """Raise Fault where a well-formed word must not run. ILLEGAL_FIELD comes before SRAM_RANGE."""
     match op:
         case Op.LOAD:
-            _check_load_target(v, index)
+            _check_load_target(config, v, index)
             _check_transfer(config, v, index)
         case Op.STORE:
             if v["mem"] != Mem.OUT:
                 raise Fault(FaultCode.ILLEGAL_FIELD, index, "store.mem must be out")
             _check_transfer(config, v, index)
         case Op.GEMM:
+            bad = [key for key in ("wgt_base", "wgt_out", "wgt_in") if v["mode"] == GemmMode.MAX and v[key]]
+            if bad:
+                raise Fault(FaultCode.ILLEGAL_FIELD, index, f"gemm.{bad[0]} must be 0 for max, not {v[bad[0]]}")
             _check_uops(config, v, index)
         case Op.ALU:
             if v["alu_op"] == AluOp.CLIP and not v["use_imm"]:
@@ -49,6 +52,12 @@ def transfer_shape(config: AccelConfig, v: Values) -> tuple[int, int, int]:
     rows = v.get("y_pad_0", 0) + v["y"] + v.get("y_pad_1", 0)
     runs = v.get("x_pad_0", 0) + v["x"] + v.get("x_pad_1", 0)
     return rows, runs, v["z"] * config.granule_bytes
+
+
+def plane_lines(config: AccelConfig, v: Values) -> tuple[int, int]:
+    """Of a LOAD with pitch: runs (lines of a plane, padding included) and lines of a run (planes)."""
+    rows, runs, run = transfer_shape(config, v)
+    return rows * runs, run // config.line_bytes
 
 
 def gather_fetch_bytes(config: AccelConfig, v: Values) -> int:
@@ -81,12 +90,22 @@ def _check_gather(config: AccelConfig, v: Values, index: int) -> None:
         raise Fault(FaultCode.SRAM_RANGE, index, f"inp entry {end - 1} is outside {config.inp_depth}")
 
 
-def _check_load_target(v: Values, index: int) -> None:
+def _check_load_target(config: AccelConfig, v: Values, index: int) -> None:
     mem = Mem(v["mem"])
     if mem is Mem.OUT:
         raise Fault(FaultCode.ILLEGAL_FIELD, index, "load.mem must not be out")
     if v["expand"] and mem is not Mem.ACC:
         raise Fault(FaultCode.ILLEGAL_FIELD, index, f"load.expand must be 0 for {mem.name.lower()}")
+    if not v["pitch"]:
+        return
+    if mem is not Mem.INP:
+        raise Fault(FaultCode.ILLEGAL_FIELD, index, f"load.pitch must be 0 for {mem.name.lower()}")
+    run, line = v["z"] * config.granule_bytes, config.line_bytes
+    if run % line:
+        raise Fault(FaultCode.ILLEGAL_FIELD, index, f"runs must be whole lines of {line} bytes with pitch, not {run}")
+    if v["sram"] % config.line_entries:
+        what = f"sram must start a line of {config.line_entries} entries with pitch, not at entry {v['sram']}"
+        raise Fault(FaultCode.ILLEGAL_FIELD, index, what)
 
 
 def _check_transfer(config: AccelConfig, v: Values, index: int) -> None:
@@ -99,6 +118,9 @@ def _check_transfer(config: AccelConfig, v: Values, index: int) -> None:
         raise Fault(FaultCode.ILLEGAL_FIELD, index, f"sram must start on a bus beat, not at entry {v['sram']}")
     rows, runs, run = transfer_shape(config, v)
     end, mem = begin + rows * runs * run * widen, Mem(v["mem"])
+    if v.get("pitch"):
+        lines, planes = plane_lines(config, v)
+        end = begin + (TAPS * v["pitch"] * (planes - 1) + lines) * config.line_bytes
     if end > scratch_bytes(config, mem):
         what = f"{mem.name.lower()} byte {end - 1} is outside {scratch_bytes(config, mem)}"
         raise Fault(FaultCode.SRAM_RANGE, index, what)

@@ -14,7 +14,7 @@ from accel.isa.config import INSTRUCTION_BYTES, SEMAPHORES
 from accel.isa.errors import EncodeError, FaultCode
 from accel.isa.fields import Field, Layout
 
-ISA_VERSION = 2
+ISA_VERSION = 3
 DEVICE_MAGIC = 0x57484C52  # "RLHW" in memory order
 
 
@@ -71,6 +71,14 @@ class Rounding(IntEnum):
     FLOOR = 3
 
 
+class GemmMode(IntEnum):
+    """What GEMM does with an input: multiply a tile, or take four neighbouring lines channel by channel."""
+
+    MATMUL = 0
+    TAPS = 1
+    MAX = 2
+
+
 class Form(IntEnum):
     """What REQUANT computes for each lane."""
 
@@ -84,6 +92,7 @@ class Dst(IntEnum):
 
     OUT = 0
     ACC = 1
+    INP = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +149,8 @@ LOAD = Instruction(
         + (
             Field("mem", _w(0, 8), 4, "destination scratchpad (not out)", enum=Mem),
             Field("expand", _w(0, 12), 1, "acc only: DRAM holds int8, each byte is sign-extended to one int32 lane"),
-            Field("pad_value", _w(0, 16), 8, "byte written by padding (with expand: the int32 value)", signed=True),
+            Field("pad_value", _w(0, 13), 8, "byte written by padding (with expand: the int32 value)", signed=True),
+            Field("pitch", _w(0, 21), 11, "inp only: four-line steps from one line of a run to the next; 0: packed"),
         )
         + _TRANSFER
         + (
@@ -173,6 +183,7 @@ GEMM = Instruction(
         _COMMON
         + (
             Field("overwrite", _w(0, 8), 1, "micro-ops marked `first` write the product instead of adding it"),
+            Field("mode", _w(0, 9), 2, "product of a tile, sum of four taps, or maximum of them", enum=GemmMode),
             Field("wgt_base", _w(0, 16), 16, "added to every weight index"),
         )
         + _LOOPS
@@ -188,7 +199,7 @@ GEMM = Instruction(
             Field("inp_base", _w(7, 16), 16, "added to every input index"),
         ),
     ),
-    "acc[a] += inp[i] . wgt[w] for each micro-op in two nested loops; one micro-op a cycle.",
+    "acc[a] += inp[i] . wgt[w], or taps of four lines, for each micro-op in two nested loops; one micro-op a cycle.",
 )
 
 ALU = Instruction(
@@ -227,7 +238,7 @@ REQUANT = Instruction(
         _COMMON
         + (
             Field("form", _w(0, 8), 2, "scale, add or pass", enum=Form),
-            Field("dst", _w(0, 10), 1, "write out, or acc (int8 widened to int32)", enum=Dst),
+            Field("dst", _w(0, 10), 2, "write out, acc (int8 widened to int32), or inp", enum=Dst),
             Field("rounding", _w(0, 12), 2, "rounding of the shift", enum=Rounding),
             Field("zero_point", _w(0, 16), 8, "added after the shift", signed=True),
             Field("prm_out", _w(0, 24), 8, "parameter step of the outer loop"),
@@ -293,7 +304,7 @@ UOP = Layout(
     (
         Field("dst", 0, 16, "accumulator index (GEMM, ALU)"),
         Field("src", 16, 16, "input index (GEMM), source accumulator index (ALU)"),
-        Field("wgt", 32, 16, "weight index (GEMM), 0 (ALU)"),
+        Field("wgt", 32, 16, "weight index (GEMM), mask of taps (GEMM, mode max), 0 (ALU)"),
         Field("first", 48, 1, "GEMM with overwrite: this micro-op overwrites"),
     ),
 )

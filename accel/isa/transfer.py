@@ -11,9 +11,17 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from accel.isa.config import TAPS
 from accel.isa.errors import Fault, FaultCode
 from accel.isa.loops import Values
-from accel.isa.rules import check_instruction, gather_fetch_bytes, gather_rows, transfer_begin, transfer_shape
+from accel.isa.rules import (
+    check_instruction,
+    gather_fetch_bytes,
+    gather_rows,
+    plane_lines,
+    transfer_begin,
+    transfer_shape,
+)
 from accel.isa.spec import Mem, Op
 from accel.isa.state import AccelState
 
@@ -21,10 +29,15 @@ Bytes: TypeAlias = NDArray[np.uint8]
 
 
 def load(state: AccelState, v: Values, index: int) -> None:
-    """DRAM to scratchpad, padding around the rows and runs, int8 to int32 with `expand`."""
+    """DRAM to scratchpad, padding around the rows and runs, int8 to int32 with `expand`, planes with `pitch`."""
     check_instruction(state.config, Op.LOAD, v, index)
     rows, runs, run = transfer_shape(state.config, v)
     source = _dram(state, v, index, run).view(np.int8)
+    if v["pitch"]:
+        image = np.full((rows, runs, run), v["pad_value"], np.int8)
+        image[v["y_pad_0"] : v["y_pad_0"] + v["y"], v["x_pad_0"] : v["x_pad_0"] + v["x"]] = source
+        _to_planes(state, v, image)
+        return
     target = _scratch(state, v, rows * runs * run * (4 if v["expand"] else 1))
     image = target.view(np.int32 if v["expand"] else np.int8).reshape(rows, runs, run)
     if (rows, runs) != (v["y"], v["x"]):
@@ -59,6 +72,21 @@ def gather(state: AccelState, v: Values, index: int) -> None:
     )
     vectors = state.inp[v["sram"] : v["sram"] + rows * v["x"] * v["pitch"]].view(np.uint8)
     vectors.reshape(rows, v["x"], -1)[:, :, v["lane"] : v["lane"] + v["run"]] = windows
+
+
+def _to_planes(state: AccelState, v: Values, image: NDArray[np.int8]) -> None:
+    """Line k of run n goes to line base + 4 pitch k + n; where planes overlap, the line written last stays."""
+    config = state.config
+    runs, planes = plane_lines(config, v)
+    lines = state.inp.reshape(-1, config.line_bytes)
+    base, step = v["sram"] // config.line_entries, TAPS * v["pitch"]
+    source = image.reshape(runs, planes, config.line_bytes)
+    if step >= runs or planes == 1:
+        for plane in range(planes):
+            lines[base + step * plane : base + step * plane + runs] = source[:, plane]
+        return
+    for run in range(runs):
+        lines[base + run : base + run + step * planes : step][:planes] = source[run]
 
 
 def _scratch(state: AccelState, v: Values, size: int) -> Bytes:

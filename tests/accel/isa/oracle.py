@@ -80,6 +80,7 @@ class Oracle:
         self.mem = {m: bytearray(self.size[m] * self.depth[m]) for m in self.size}
         self.bus = c.axi_data_bits // 8
         self.granule = max(16, self.bus)
+        self.line = max(self.granule, c.block_in, c.block_out)
 
     def run(self, offset: int, count: int) -> None:
         """Execute until FINISH: always the oldest instruction that may start. Units keep their own order.
@@ -143,10 +144,11 @@ class Oracle:
         self.mem[mem][begin : begin + len(data)] = data
 
     def transfer(self, index: int, w: Word, is_load: bool) -> None:
-        mem, expand, pad = w.at(0, 8, 4), w.at(0, 12, 1), w.at(0, 16, 8)
+        mem, expand, pad, pitch = w.at(0, 8, 4), w.at(0, 12, 1), w.at(0, 13, 8), w.at(0, 21, 11)
         dram, sram, z, y, x = w.at(2, 0, 32), w.at(3), w.at(3, 16), w.at(4), w.at(4, 16)
         y_stride, x_stride = w.at(5, 0, 32), w.at(6, 0, 32)
         y0, y1, x0, x1 = (w.at(7, lo, 8) for lo in (0, 8, 16, 24)) if is_load else (0, 0, 0, 0)
+        pitch = pitch if is_load else 0
         if (is_load and (mem == OUT or (expand and mem != ACC))) or (not is_load and mem != OUT):
             raise OracleFault("ILLEGAL_FIELD", index)
         if dram % self.granule or y_stride % self.granule or x_stride % self.granule:
@@ -156,7 +158,13 @@ class Oracle:
         begin = sram * self.size[mem]
         if begin % (self.bus * widen):
             raise OracleFault("ILLEGAL_FIELD", index)
-        if begin + (y0 + y + y1) * (x0 + x + x1) * run * widen > len(self.mem[mem]):
+        if pitch:
+            if mem != INP or run % self.line or begin % self.line:
+                raise OracleFault("ILLEGAL_FIELD", index)
+            planes, number = run // self.line, (y0 + y + y1) * (x0 + x + x1)
+            if begin // self.line + 4 * pitch * (planes - 1) + number > len(self.mem[INP]) // self.line:
+                raise OracleFault("SRAM_RANGE", index)
+        elif begin + (y0 + y + y1) * (x0 + x + x1) * run * widen > len(self.mem[mem]):
             raise OracleFault("SRAM_RANGE", index)
         for row in range(-y0, y + y1):
             for column in range(-x0, x + x1):
@@ -169,6 +177,12 @@ class Oracle:
                     begin += run
                     continue
                 data = self.window[source : source + run] if inside else bytes([pad]) * run
+                if pitch:
+                    for plane in range(run // self.line):
+                        at = begin + 4 * pitch * plane * self.line
+                        self.mem[INP][at : at + self.line] = data[plane * self.line : (plane + 1) * self.line]
+                    begin += self.line
+                    continue
                 if expand:
                     data = b"".join(signed(b, 8).to_bytes(4, "little", signed=True) for b in data)
                 self.mem[mem][begin : begin + len(data)] = data
@@ -209,8 +223,10 @@ class Oracle:
 
     def gemm(self, index: int, w: Word) -> None:
         c = self.config
-        overwrite, wgt_base = w.at(0, 8, 1), w.at(0, 16)
+        overwrite, mode, wgt_base = w.at(0, 8, 1), w.at(0, 9, 2), w.at(0, 16)
         acc_base, inp_base = w.at(7), w.at(7, 16)
+        if mode == 2 and (wgt_base or w.at(6, 0, 32)):
+            raise OracleFault("ILLEGAL_FIELD", index)
         for o in range(w.at(2)):
             for i in range(w.at(2, 16)):
                 for dst, src, wgt, first in self.uops(index, w):
@@ -219,6 +235,16 @@ class Oracle:
                     k = (wgt_base + o * w.at(6) + i * w.at(6, 16) + wgt) & 0xFFFF
                     self.entry(index, ACC, a)
                     sums: list[int] = []
+                    if mode:
+                        old = None if overwrite and first else a
+                        taps = self.taps(index, n, k) if mode == 1 else self.maxima(index, n, k)
+                        for lane, value in enumerate(taps):
+                            before = self.lane(index, ACC, a, lane, 4) if old is not None else None
+                            if before is not None:
+                                value = value + before if mode == 1 else max(value, before)
+                            sums.append(value)
+                        self.put(index, ACC, a, sums, 4)
+                        continue
                     for lane in range(c.block_out):
                         total = 0 if overwrite and first else self.lane(index, ACC, a, lane, 4)
                         for j in range(c.block_in):
@@ -226,6 +252,33 @@ class Oracle:
                             total += x * self.lane(index, WGT, k, lane * c.block_in + j, 1)
                         sums.append(total)
                     self.put(index, ACC, a, sums, 4)
+
+    def tap_byte(self, index: int, n: int, tap: int, lane: int) -> int:
+        """Channel `lane` of the output block at INP entry n, `tap` lines further on."""
+        block_in, block_out = self.config.block_in, self.config.block_out
+        if block_out > block_in and n * block_in % block_out:
+            raise OracleFault("SRAM_RANGE", index)
+        at = n * block_in + tap * self.line + lane
+        if at - at % self.line >= len(self.mem[INP]):
+            raise OracleFault("SRAM_RANGE", index)
+        return signed(self.mem[INP][at], 8)
+
+    def taps(self, index: int, n: int, k: int) -> list[int]:
+        groups = self.config.block_in // 4
+        lanes: list[int] = []
+        for lane in range(self.config.block_out):
+            total = 0
+            for tap in range(4):
+                where = lane * self.config.block_in + 4 * (k % groups) + tap
+                total += self.tap_byte(index, n, tap, lane) * self.lane(index, WGT, k // groups, where, 1)
+            lanes.append(total)
+        return lanes
+
+    def maxima(self, index: int, n: int, mask: int) -> list[int]:
+        if not 1 <= mask <= 15:
+            raise OracleFault("SRAM_RANGE", index)
+        used = [tap for tap in range(4) if mask >> tap & 1]
+        return [max(self.tap_byte(index, n, tap, lane) for tap in used) for lane in range(self.config.block_out)]
 
     def alu(self, index: int, w: Word) -> None:
         op, use_imm, rounding = w.at(0, 8, 4), w.at(0, 12, 1), w.at(0, 13, 2)
@@ -264,7 +317,7 @@ class Oracle:
         low, high = signed(w.at(7, 0, 8), 8), signed(w.at(7, 8, 8), 8)
         if low > high:
             raise OracleFault("ILLEGAL_FIELD", index)
-        target = ACC if w.at(0, 10, 1) else OUT
+        target = (OUT, ACC, INP)[w.at(0, 10, 2)]
         for o in range(w.at(2)):
             for i in range(w.at(2, 16)):
                 step = o * w.at(5) + i * w.at(5, 16)
@@ -274,6 +327,8 @@ class Oracle:
                 p = (w.at(4, 16) + o * w.at(0, 24, 8)) & 0xFFFF
                 lanes = [self.requant_lane(index, w, y, r, p, lane) for lane in range(self.config.block_out)]
                 clipped = [low if v < low else high if v > high else v for v in lanes]
+                if target == INP and d % max(1, self.config.block_out // self.config.block_in):
+                    raise OracleFault("SRAM_RANGE", index)
                 self.put(index, target, d, clipped, 4 if target == ACC else 1)
 
     def requant_lane(self, index: int, w: Word, y: int, r: int, p: int, lane: int) -> int:

@@ -82,15 +82,15 @@ def oracle_run(program: Program, config: AccelConfig) -> Expected:
 # For each opcode: bits that no field covers, as (word, mask); fields with a closed set, as (word, low bit, width,
 # largest value); fields of at least 1, as (word, low bit).
 _RESERVED = {
-    1: [(0, 0xFF00E000)],
+    1: [],
     2: [(0, 0xFFFFF000), (7, 0xFFFFFFFF)],
-    3: [(0, 0x0000FE00)],
+    3: [(0, 0x0000F800)],
     4: [(0, 0xFFFF8000)],
-    5: [(0, 0x0000C800), (7, 0xFFFF0000)],
+    5: [(0, 0x0000C000), (7, 0xFFFF0000)],
     7: [],
     6: [(0, 0xFFFFFF00), *((word, 0xFFFFFFFF) for word in range(1, 8))],
 }
-_CLOSED = {1: [(0, 8, 4, 5)], 2: [(0, 8, 4, 5)], 4: [(0, 8, 4, 6)], 5: [(0, 8, 2, 2)]}
+_CLOSED = {1: [(0, 8, 4, 5)], 2: [(0, 8, 4, 5)], 3: [(0, 9, 2, 2)], 4: [(0, 8, 4, 6)], 5: [(0, 8, 2, 2), (0, 10, 2, 2)]}
 _COUNTS = {1: [(3, 16), (4, 0), (4, 16)], 2: [(3, 16), (4, 0), (4, 16)]}
 _COUNTS |= {opcode: [(2, 0), (2, 16)] for opcode in (3, 4, 5)}
 _COUNTS |= {7: [(4, 0), (4, 16), (6, 0), (7, 0)]}

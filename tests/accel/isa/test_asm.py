@@ -63,7 +63,7 @@ def data_of(statements: str) -> bytes:
         ("load z", "operand must be field=value, not z"),
         ("load z=", "operand must be field=value, not z="),
         ("load z=1 z=2", "operand z must be given once, not twice"),
-        ("load q=1", "field of load must be one of wait, set, mem, expand, pad_value, dram, "),
+        ("load q=1", "field of load must be one of wait, set, mem, expand, pad_value, pitch, dram, "),
         ("load opcode=1", "field of load must be one of wait, "),
         ("load mem=dram", "mem must be one of inp, wgt, acc, out, uop, prm, not dram"),
         ("load mem=9", "load.mem must be one of inp=0, wgt=1, acc=2, out=3, uop=4, prm=5, not 9"),

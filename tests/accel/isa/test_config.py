@@ -23,7 +23,7 @@ def test_shipped_configurations() -> None:
     configs = [load_config(name) for name in config_names()]
     assert len({config.hash32 for config in configs}) == len(configs)
     assert load_config("default").macs_per_cycle == 256
-    assert load_config("default").scratchpad_bytes == 480 * 1024
+    assert load_config("default").scratchpad_bytes == 496 * 1024
     assert load_config("ecp5").macs_per_cycle >= 128
 
 
@@ -35,6 +35,8 @@ def test_derived_sizes(name: str) -> None:
     assert c.channel_align % c.granule_bytes == c.channel_align % c.block_in == c.channel_align % c.block_out == 0
     assert c.acc_bank_depth * c.acc_banks == c.acc_depth
     assert c.name == name
+    assert c.inp_lines * c.line_bytes == c.inp_depth * c.inp_bytes
+    assert c.part_entries * c.inp_bytes >= c.out_bytes and c.line_entries % c.part_entries == 0
 
 
 def test_the_hash_is_of_sizes_only() -> None:
@@ -62,6 +64,8 @@ def test_the_hash_is_of_sizes_only() -> None:
         ("block_out", 128, "block_out must be a power of two from 4 to 64, not 128"),
         ("inp_depth", 1000, "inp_depth must be a power of two from 8 to 65536, not 1000"),
         ("uop_depth", 131072, "uop_depth must be a power of two from 8 to 65536, not 131072"),
+        ("inp_depth", 8, "inp_depth must be at least 16 (4 lines), not 8"),
+        ("prm_depth", 65536, "prm_depth times block_out / out_lanes must be at most 65536, not 131072"),
         ("acc_banks", 3, "acc_banks must be a power of two from 1 to 16, not 3"),
         ("acc_depth", 16, "acc_banks must leave 8 entries a bank, not 4"),
         ("out_lanes", 8, "out_lanes must be at most block_out 4, not 8"),

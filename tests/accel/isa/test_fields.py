@@ -125,12 +125,26 @@ def test_common_fields_lie_at_the_same_place_everywhere() -> None:
 
 def test_encodings_that_programs_on_disk_rely_on() -> None:
     """Changing one of these needs a new ISA_VERSION."""
-    gemm = {"wait": 0x8001, "set": 2, "iter_out": 3, "iter_in": 4, "uop_end": 5, "acc_base": 6, "inp_base": 7}
-    assert f"{encode(Op.GEMM, gemm):064x}" == "0007000600000000000000000000000000050000000400030002800100000003"
-    requant = {"form": 1, "dst": 1, "rounding": 2, "zero_point": -1, "iter_out": 1, "iter_in": 1, "clip_lo": -128}
-    assert f"{encode(Op.REQUANT, requant):064x}" == "0000008000000000000000000000000000000000000100010000000000ff2505"
-    load = {"mem": 2, "expand": 1, "pad_value": -3, "dram": 0x1230, "z": 1, "y": 2, "x": 3, "x_pad_1": 9}
-    assert f"{encode(Op.LOAD, load):064x}" == "09000000000000000000000000030002000100000000123000000000" + "00fd1201"
+    gemm = {"mode": 2, "wait": 0x8001, "set": 2}
+    gemm |= {
+        "iter_out": 3,
+        "iter_in": 4,
+        "uop_end": 5,
+        "acc_base": 6,
+        "inp_base": 7,
+    }
+    assert f"{encode(Op.GEMM, gemm):064x}" == "0007000600000000000000000000000000050000000400030002800100000403"
+    requant = {"form": 1, "dst": 2, "rounding": 2, "zero_point": -1, "iter_out": 1, "iter_in": 1, "clip_lo": -128}
+    assert f"{encode(Op.REQUANT, requant):064x}" == "0000008000000000000000000000000000000000000100010000000000ff2905"
+    load = {"mem": 2, "expand": 1, "pad_value": -3, "pitch": 0x401}
+    load |= {
+        "dram": 0x1230,
+        "z": 1,
+        "y": 2,
+        "x": 3,
+        "x_pad_1": 9,
+    }
+    assert f"{encode(Op.LOAD, load):064x}" == "09000000000000000000000000030002000100000000123000000000" + "803fb201"
 
 
 def test_tables_are_consistent() -> None:

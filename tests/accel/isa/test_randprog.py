@@ -43,8 +43,8 @@ def test_programs_use_everything() -> None:
     seen = [instruction for seed in range(10) for instruction in random_program(config, seed, 100).instructions]
     assert {op for op, _ in seen} == set(Op)
     for op, keys in (
-        (Op.LOAD, ("expand", "y_pad_0", "x_pad_1", "pad_value", "wait", "set")),
-        (Op.GEMM, ("overwrite", "acc_out", "inp_in", "wgt_in", "wgt_base", "wait", "set")),
+        (Op.LOAD, ("expand", "y_pad_0", "x_pad_1", "pad_value", "pitch", "wait", "set")),
+        (Op.GEMM, ("mode", "overwrite", "acc_out", "inp_in", "wgt_in", "wgt_base", "wait", "set")),
         (Op.ALU, ("use_imm", "imm", "rounding", "src_in", "wait", "set")),
         (Op.REQUANT, ("form", "dst", "rounding", "zero_point", "prm_out", "res_base", "clip_hi", "wait", "set")),
         (Op.STORE, ("sram", "x_stride", "y_stride", "wait", "set")),
@@ -53,6 +53,9 @@ def test_programs_use_everything() -> None:
             assert len({values[key] for row, values in seen if row is op}) > 1, f"{op.name} {key}"
     assert len({values["alu_op"] for op, values in seen if op is Op.ALU}) == 7
     assert len({values["mem"] for op, values in seen if op is Op.LOAD}) == 5
+    assert len({values["mode"] for op, values in seen if op is Op.GEMM}) == 3
+    assert len({values["dst"] for op, values in seen if op is Op.REQUANT}) == 3
+    assert any(values["pitch"] and values["x_pad_0"] for op, values in seen if op is Op.LOAD)
 
 
 def test_results_depend_on_every_unit() -> None:

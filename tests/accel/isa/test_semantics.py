@@ -19,10 +19,13 @@ from accel.isa.spec import BY_OP, AluOp, Mem, Op
 from accel.isa.state import AccelState
 from tests.accel.isa.oracle import Oracle, OracleFault, Word
 
-DEPTHS = dict(inp_depth=16, wgt_depth=8, acc_depth=16, acc_banks=2, out_depth=16, uop_depth=8, prm_depth=8)
+DEPTHS = dict(inp_depth=32, wgt_depth=8, acc_depth=16, acc_banks=2, out_depth=16, uop_depth=8, prm_depth=8)
 SMALL = replace(load_config("tiny"), name="small", **DEPTHS)
 ODD = replace(SMALL, name="odd", block_in=8, axi_data_bits=128, multiplier_bits=16)
-CONFIGS = {"small": SMALL, "odd": ODD}
+# Output blocks of several entries; entries of several output blocks.
+TALL = replace(SMALL, name="tall", block_out=16, inp_depth=64)
+DEEP = replace(SMALL, name="deep", block_in=16)
+CONFIGS = {"small": SMALL, "odd": ODD, "tall": TALL, "deep": DEEP}
 WINDOW = 2048
 
 small = st.integers(0, 3)
@@ -39,6 +42,7 @@ def steps(*names: str) -> dict[str, st.SearchStrategy[int]]:
 STRATEGIES = {
     Op.GEMM: {
         "overwrite": st.integers(0, 1),
+        "mode": st.sampled_from([0, 1, 1, 2, 2, 2]),
         **dict.fromkeys(("acc_base", "inp_base", "wgt_base"), base),
         **loops,
         **uops,
@@ -56,7 +60,7 @@ STRATEGIES = {
     },
     Op.REQUANT: {
         "form": st.integers(0, 2),
-        "dst": st.integers(0, 1),
+        "dst": st.integers(0, 2),
         "rounding": st.integers(0, 3),
         "zero_point": st.integers(-128, 127),
         "clip_lo": st.integers(-128, 0),
@@ -80,6 +84,7 @@ STRATEGIES[Op.LOAD] = {
     **transfer,
     "dram": st.one_of(st.integers(0, 5).map(lambda n: 16 * n), st.just(WINDOW - 32), st.just(1 << 31)),
     "expand": st.sampled_from([0, 0, 1]),
+    "pitch": st.one_of(st.just(0), st.just(0), st.integers(1, 2)),
     "pad_value": st.integers(-128, 127),
     **dict.fromkeys(("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1"), st.one_of(st.just(0), st.integers(0, 2))),
 }
@@ -112,6 +117,15 @@ def random_state(config: AccelConfig, seed: int) -> AccelState:
     # Shifts of every size, also beyond 62.
     state.prm[..., 2] &= rng.choice([-1, ~0xC0, ~0xF0], state.prm[..., 2].shape)
     return state
+
+
+def legal_max(op: Op, values: dict[str, int]) -> dict[str, int]:
+    """Mostly legal ones: maxima take no weight index, planes lie in INP."""
+    if op is Op.GEMM and values["mode"] == 2 and values["wgt_base"] != 5:
+        return {**values, "wgt_base": 0, "wgt_out": 0, "wgt_in": 0}
+    if op is Op.LOAD and values["pitch"] and values["mem"] != Mem.WGT:
+        return {**values, "mem": int(Mem.INP), "expand": 0, "sram": values["sram"] // 4 * 4}
+    return values
 
 
 def compare(config: AccelConfig, op: Op, values: dict[str, int], seed: int) -> None:
@@ -147,7 +161,7 @@ def test_random_instruction_matches_the_oracle(
     @settings(max_examples=250, deadline=None, derandomize=True)
     @given(st.fixed_dictionaries(STRATEGIES[op]), st.integers(0, 1 << 16))
     def check(values: dict[str, int], seed: int) -> None:
-        compare(CONFIGS[config], op, values, seed)
+        compare(CONFIGS[config], op, legal_max(op, values), seed)
 
     check()
 
@@ -178,6 +192,65 @@ def test_huge_loops_stay_bounded_in_memory() -> None:
     values = complete(Op.GEMM, {"uop_end": 1, "iter_out": 270, "iter_in": 1024})
     SEMANTICS[Op.GEMM](state, values, 0)
     assert (state.acc[0] == 270 * 1024 * 16).all()
+
+
+def test_taps_sum_four_lines_channel_by_channel() -> None:
+    """A hand-made case: channel c of four lines holds c, 10 + c, 20 + c, 30 + c."""
+    config = load_config("default")
+    state = AccelState(config, np.zeros(0, np.uint8))
+    for line in range(4):
+        state.inp[7 + line] = 10 * line + np.arange(16)
+    state.wgt[3, :, 8:12] = (1, -1, 2, 3)
+    state.uop[0] = 7 << 16 | 14 << 32 | 1 << 48
+    state.uop[1] = 7 << 16 | 0b1001 << 32
+    state.acc[0], state.acc[1] = 99, 15
+    SEMANTICS[Op.GEMM](state, complete(Op.GEMM, {"mode": 1, "uop_end": 1, "overwrite": 1}), 0)
+    assert state.acc[0].tolist() == [-10 + 40 + 90 + 5 * c for c in range(16)]
+    values = {"mode": 2, "uop_begin": 1, "uop_end": 2, "acc_base": 1}
+    SEMANTICS[Op.GEMM](state, complete(Op.GEMM, values), 0)
+    assert state.acc[1].tolist() == [30 + c for c in range(16)]
+    state.acc[1] = 33
+    SEMANTICS[Op.GEMM](state, complete(Op.GEMM, values), 0)
+    assert state.acc[1].tolist() == [max(33, 30 + c) for c in range(16)]
+
+
+def test_planes_hold_neighbours_of_one_channel_block() -> None:
+    """Two rows of two pixels of 32 channels, padded left: each block of 16 channels in six lines of a plane."""
+    config = load_config("default")
+    state = AccelState(config, np.arange(128, dtype=np.uint8))
+    values = {"mem": Mem.INP, "sram": 4, "z": 2, "y": 2, "x": 2, "x_stride": 32, "y_stride": 64, "x_pad_0": 1}
+    SEMANTICS[Op.LOAD](state, complete(Op.LOAD, {**values, "pitch": 2, "pad_value": -1}), 0)
+    for plane in range(2):
+        lines = state.inp[4 + 8 * plane : 10 + 8 * plane, 0].tolist()
+        assert lines == [-1, 16 * plane, 32 + 16 * plane, -1, 64 + 16 * plane, 96 + 16 * plane]
+
+
+@pytest.mark.parametrize(
+    ("op", "values", "sentence"),
+    [
+        (Op.GEMM, {"mode": 2, "wgt_in": 1, "uop_end": 1}, "gemm.wgt_in must be 0 for max, not 1"),
+        (Op.GEMM, {"mode": 2, "uop_begin": 1, "uop_end": 2}, "mask of taps must be from 1 to 15, not 0"),
+        (Op.GEMM, {"mode": 1, "uop_end": 1, "inp_base": 1}, "inp entry must be a multiple of 2, not 1"),
+        (Op.GEMM, {"mode": 1, "uop_end": 1, "inp_base": 4090}, "inp line 2048 is outside 2048"),
+        (Op.LOAD, {"mem": 1, "pitch": 1}, "load.pitch must be 0 for wgt"),
+        (Op.LOAD, {"sram": 1, "pitch": 1, "z": 1}, "sram must start on a bus beat|sram must start a line of 2 entries"),
+        (Op.LOAD, {"sram": 4094, "pitch": 1, "z": 2}, "inp byte 32831 is outside 32768"),
+        (Op.REQUANT, {"form": 2, "dst": 2, "dst_base": 3}, "inp entry must be a multiple of 2, not 3"),
+        (Op.REQUANT, {"form": 2, "dst": 2, "dst_base": 4096}, "inp entry 4096 is outside 4096"),
+    ],
+)
+def test_refusals_of_lines_and_planes(op: Op, values: dict[str, int], sentence: str) -> None:
+    state = AccelState(load_config("ecp5"), np.zeros(64, np.uint8))
+    state.uop[0] = 1 << 32
+    with pytest.raises(Fault, match=sentence):
+        SEMANTICS[op](state, complete(op, values), 0)
+
+
+def test_pitch_needs_whole_lines() -> None:
+    config = replace(load_config("tiny"), block_out=64, inp_depth=1024)
+    state = AccelState(config, np.zeros(256, np.uint8))
+    with pytest.raises(Fault, match="runs must be whole lines of 64 bytes with pitch, not 48"):
+        SEMANTICS[Op.LOAD](state, complete(Op.LOAD, {"z": 3, "pitch": 1}), 0)
 
 
 @pytest.mark.parametrize("op", [Op.LOAD, Op.STORE], ids=lambda op: op.name.lower())

@@ -1,0 +1,75 @@
+"""Tokens for programs that are made instruction by instruction: what two units could race for gets an order.
+
+In: instructions in program order with the cells that they touch. Out: the same instructions with `wait` and `set`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from accel.isa.program import complete
+from accel.isa.spec import BY_OP, Mem, Op, Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Entries [begin, end) of a scratchpad, an accumulator bank (`exclusive`), or bytes of DRAM."""
+
+    space: Mem | str
+    begin: int
+    end: int
+    writes: bool
+    exclusive: bool = False
+
+    def conflicts(self, other: Access) -> bool:
+        """True when the order of the two could matter, or hardware could not serve them at once."""
+        if self.space != other.space or self.end <= other.begin or other.end <= self.begin:
+            return False
+        return self.exclusive or self.writes or other.writes
+
+
+@dataclass(slots=True)
+class Step:
+    """One instruction and what it touches."""
+
+    op: Op
+    values: dict[str, int]
+    accesses: list[Access]
+
+
+@dataclass(slots=True)
+class TokenBuilder:
+    """Instructions in program order; `add` inserts the tokens that order conflicting accesses of different units.
+
+    Each ordered pair of units has a semaphore; its n-th token is given by one instruction and taken by a later one.
+    """
+
+    steps: list[Step] = field(default_factory=list[Step])
+    synced: dict[tuple[Unit, Unit], int] = field(default_factory=dict[tuple[Unit, Unit], int])
+
+    def add(self, op: Op, values: dict[str, int], accesses: list[Access]) -> None:
+        """Append one instruction, all fields but `wait` and `set` given or default."""
+        step = Step(op, complete(op, values), accesses)
+        unit = BY_OP[op].unit
+        if unit is not None:
+            for other in Unit:
+                if other is not unit:
+                    self._order(step, other, unit)
+        self.steps.append(step)
+
+    def _order(self, step: Step, other: Unit, unit: Unit) -> None:
+        """Let `step` wait for the last conflicting instruction of `other`, unless its unit already has."""
+        for index in range(len(self.steps) - 1, self.synced.get((other, unit), -1), -1):
+            earlier = self.steps[index]
+            if BY_OP[earlier.op].unit is not other:
+                continue
+            if any(a.conflicts(b) for a in step.accesses for b in earlier.accesses):
+                semaphore = 1 << (other * 4 + unit)
+                earlier.values["set"] |= semaphore
+                step.values["wait"] |= semaphore
+                self.synced[other, unit] = index
+                return
+
+    def instructions(self) -> list[tuple[Op, dict[str, int]]]:
+        """The program so far."""
+        return [(step.op, step.values) for step in self.steps]
