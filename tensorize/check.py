@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.isa.config import SEMAPHORE_MAX, SEMAPHORES, UOP_BYTES, AccelConfig
-from accel.isa.program import Instr, Program, SectionKind
+from accel.isa.program import Instr, Program, SectionKind, decode_instructions
 from accel.isa.spec import BY_OP, Dst, Mem, Op, Unit
 from accel.isa.tensors import slot_bytes
 from relay_hw.errors import TensorizeError
@@ -22,6 +22,14 @@ from tensorize.footprint import DRAM, Access, accesses, depths
 
 WRITABLE = (SectionKind.OUTPUT, SectionKind.SCRATCH)
 Last = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What the resident stream leaves: scratchpad entries that stay as they are, and the micro-ops among them."""
+
+    entries: dict[Mem | str, NDArray[np.bool_]]
+    uops: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +43,27 @@ class _Use:
 
 def check_program(program: Program, config: AccelConfig) -> None:
     """Raise TensorizeError for the first thing that is wrong."""
-    instructions = program.instructions
-    if not instructions or instructions[-1][0] is not Op.FINISH:
-        raise TensorizeError("program must end with finish")
-    for index, (op, _) in enumerate(instructions[:-1]):
-        if op is Op.FINISH:
-            raise TensorizeError(f"instruction {index}: finish must be the last instruction")
-    body = instructions[:-1]
-    known = happens_before(body, config)
-    hazards = _Hazards(program, config, body, known)
+    kept: _Kept | None = None
+    if program.resident is not None:
+        body = _body(decode_instructions(program.resident.data or b""), "resident stream")
+        first = _Hazards(program, config, body, happens_before(body, config))
+        for index in range(len(body)):
+            first.visit(index)
+        kept = first.kept()
+    body = _body(program.instructions, "program")
+    hazards = _Hazards(program, config, body, happens_before(body, config), kept)
     for index in range(len(body)):
         hazards.visit(index)
     hazards.finish()
+
+
+def _body(instructions: Sequence[Instr], what: str) -> Sequence[Instr]:
+    if not instructions or instructions[-1][0] is not Op.FINISH:
+        raise TensorizeError(f"{what} must end with finish")
+    for index, (op, _) in enumerate(instructions[:-1]):
+        if op is Op.FINISH:
+            raise TensorizeError(f"instruction {index}: finish must be the last instruction")
+    return instructions[:-1]
 
 
 def happens_before(body: Sequence[Instr], config: AccelConfig) -> list[list[int]]:
@@ -116,7 +133,14 @@ def _clocks(body: Sequence[Instr], givers: Sequence[Sequence[int]]) -> list[list
 class _Hazards:
     """Walks the program in order and remembers who used each cell last."""
 
-    def __init__(self, program: Program, config: AccelConfig, body: Sequence[Instr], known: list[list[int]]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        config: AccelConfig,
+        body: Sequence[Instr],
+        known: list[list[int]],
+        kept: _Kept | None = None,
+    ) -> None:
         self._program = program
         self._config = config
         self._body = body
@@ -130,7 +154,15 @@ class _Hazards:
         self._uops = np.full(config.uop_depth, -1, np.int64)
         self._dram = np.zeros(program.window_bytes, np.uint8)
         self._ports: dict[tuple[Unit, int, bool], int] = {}
+        self._kept = kept.entries if kept is not None else {}
+        if kept is not None:
+            self._filled |= {memory: entries.copy() for memory, entries in kept.entries.items()}
+            self._uops = kept.uops.copy()
         self._map_sections()
+
+    def kept(self) -> _Kept:
+        """The scratchpads after the last instruction."""
+        return _Kept({mem: filled for mem, filled in self._filled.items() if isinstance(mem, Mem)}, self._uops)
 
     def _map_sections(self) -> None:
         for section in self._program.sections:
@@ -148,6 +180,7 @@ class _Hazards:
         found = accesses(index, op, values, self._uops, self._config)
         for access in found:
             self._check_dram(index, access)
+            self._check_kept(index, access)
             self._check_order(index, access)
         for access in found:
             if not access.write and not self._filled[access.memory][access.cells].all():
@@ -178,6 +211,13 @@ class _Hazards:
         if access.write and not self._writable[access.cells].all():
             where = int(access.cells[~self._writable[access.cells]][0]) * self._granule
             raise self._error(index, f"must write output and scratch sections only, not byte {where}")
+
+    def _check_kept(self, index: int, access: Access) -> None:
+        """Later launches rely on what the resident stream loaded."""
+        stays = self._kept.get(access.memory)
+        if access.write and stays is not None and stays[access.cells].any():
+            cell = access.cells[stays[access.cells]][0]
+            raise self._error(index, f"must not write {access.name} {cell}, which the resident stream loaded")
 
     def _check_order(self, index: int, access: Access) -> None:
         """Earlier instructions of other units that conflict must be over."""

@@ -5,8 +5,8 @@ In: one `@accel_k` function and a configuration. Out: `Segment`. The same input 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from accel.isa.config import AccelConfig
@@ -24,6 +24,7 @@ from tensorize.layout import image_bytes, pack_activation
 from tensorize.memory import Life, Window, plan_window
 from tensorize.nest import Key, Step, gather_beats, tensor_key
 from tensorize.region import read_region
+from tensorize.resident import WORTH, resident_sets, share_constants
 from tensorize.schedule import Schedule, schedules
 from tensorize.segment import Layer, Port, Segment
 from tensorize.tokens import assign_tokens
@@ -43,12 +44,16 @@ class _Draft:
     schedule: Schedule
     window: Window
     instructions: tuple[Instruction, ...]
+    resident: tuple[Instruction, ...]
     owners: tuple[int, ...]
     cycles: int
 
 
-def compile_function(function: Function, config: AccelConfig, name: str) -> Segment:
-    """One program for the whole function. Raises TensorizeError when `config` cannot hold it."""
+def compile_function(function: Function, config: AccelConfig, name: str, resident: bool = True) -> Segment:
+    """One program for the whole function. Raises TensorizeError when `config` cannot hold it.
+
+    `resident`: constants may stay in the scratchpads between launches, where that saves cycles.
+    """
     region = fold_inputs(read_region(function, config, name), config)
     plans = schedules(region, config)
     margins = MARGINS if len(plans[0].steps) <= FEW_STEPS else MARGINS[:1]
@@ -57,23 +62,42 @@ def compile_function(function: Function, config: AccelConfig, name: str) -> Segm
     found = [draft for draft in drafts if draft is not None]
     if not found:
         raise TensorizeError(f"layers of {name} must fit the scratchpads of configuration {config.name}")
-    segment = _segment(min(found, key=lambda draft: draft.cycles), name, config)
+    best = min(found, key=lambda draft: draft.cycles)
+    if resident:
+        kept = [draft for plan in plans for draft in _resident_drafts(plan, config)]
+        best = min([best, *(d for d in kept if d.cycles < best.cycles - best.cycles // WORTH)], key=lambda d: d.cycles)
+    segment = _segment(best, name, config)
     check_program(segment.program, config)
     return segment
 
 
-def _draft(schedule: Schedule, config: AccelConfig, margin: int | None) -> _Draft | None:
+def _resident_drafts(schedule: Schedule, config: AccelConfig) -> Iterator[_Draft]:
+    """Drafts that leave some constants in the scratchpads."""
+    few = len(schedule.steps) <= FEW_STEPS
+    shared = replace(schedule, steps=share_constants(schedule.steps))
+    for kept in resident_sets(shared.steps, config, few)[1:]:
+        whole = all(buffer.key in kept for step in shared.steps for buffer in step.buffers if buffer.data is not None)
+        for margin in MARGINS[:1] if whole else MARGINS[:2]:
+            draft = _draft(shared, config, margin, kept)
+            if draft is not None:
+                yield draft
+
+
+def _draft(
+    schedule: Schedule, config: AccelConfig, margin: int | None, resident: frozenset[Key] = frozenset()
+) -> _Draft | None:
     """Instructions of a schedule with tokens, or None when its live buffers do not fit."""
     steps = schedule.steps
     window = _window(schedule, config)
     addresses = window.tensors | window.constants
     try:
-        lines = emit(steps, constant_loads(steps, config), addresses, config, margin)
+        found = emit(steps, constant_loads(steps, config), addresses, config, margin, resident)
     except NoRoomError:
         return None
-    instructions = _with_tokens(lines, config, window.end)
-    owners = tuple(line.layer for line in lines) + (lines[-1].layer,)
-    return _Draft(schedule, window, instructions, owners, estimate_cycles(instructions, config))
+    instructions = _with_tokens(found.lines, config, window.end)
+    stays = _with_tokens(found.resident, config, window.end) if found.resident else ()
+    owners = tuple(line.layer for line in found.lines) + (found.lines[-1].layer,)
+    return _Draft(schedule, window, instructions, stays, owners, estimate_cycles(instructions, config))
 
 
 def _with_tokens(lines: Sequence[Line], config: AccelConfig, window_bytes: int) -> tuple[Instruction, ...]:
@@ -114,7 +138,9 @@ def _segment(draft: _Draft, name: str, config: AccelConfig) -> Segment:
     inputs = tuple(_port(draft, f"input_{i}", number) for i, (_, number) in enumerate(region.inputs))
     outputs = tuple(_port(draft, f"output_{i}", number) for i, number in enumerate(region.outputs))
     slots = [_slot(port) for port in (*inputs, *outputs)]
-    program = Program.build(config, draft.instructions, draft.window.sections, slots, _regions(draft))
+    program = Program.build(
+        config, draft.instructions, draft.window.sections, slots, _regions(draft), resident=draft.resident
+    )
     layers = tuple(_layer(draft, number, config) for number in range(len(region.layers)))
     return Segment(name, program, inputs, outputs, layers, draft.owners, str(draft.schedule), draft.cycles)
 

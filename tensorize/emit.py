@@ -18,6 +18,7 @@ from tensorize.constants import ConstantLoad
 from tensorize.geometry import acc_unit
 from tensorize.nest import Buffer, Command, Key, Ref, Step
 from tensorize.prefetch import load_windows
+from tensorize.resident import resident_loads
 from tensorize.scratchpad import Scratchpad
 from tensorize.tokens import Range
 from tensorize.work import work_of
@@ -37,6 +38,14 @@ class Line:
     ranges: tuple[Range, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """The program, and the loads of constants that are there before it starts."""
+
+    lines: tuple[Line, ...]
+    resident: tuple[Line, ...]
+
+
 @dataclass(slots=True)
 class _State:
     """Where buffers are and what was written so far."""
@@ -53,13 +62,17 @@ def emit(
     tensors: Mapping[Key, int],
     config: AccelConfig,
     margin: int | None,
-) -> list[Line]:
+    resident: frozenset[Key] = frozenset(),
+) -> Emitted:
     """Instructions of `steps`, which come in program order; `constants` in order of first use.
 
     `margin`: cycles between the load of a constant and its use, where the bus allows; None writes every load right
-    before its step, which needs the least room. Raises NoRoomError.
+    before its step, which needs the least room. `resident`: constants that keep their places. Raises NoRoomError.
     """
-    return _Emitter(steps, constants, tensors, config, margin).run()
+    streamed = [load for load in constants if load.key not in resident]
+    emitter = _Emitter(steps, streamed, tensors, config, margin)
+    stays = emitter.settle(resident)
+    return Emitted(tuple(emitter.run()), stays)
 
 
 class _Emitter:
@@ -84,6 +97,18 @@ class _Emitter:
         self._sizes = {buffer.key: buffer.entries for step in steps for buffer in step.buffers}
         self._state = _State({mem: _scratchpad(config, mem) for mem in Mem})
 
+    def settle(self, resident: frozenset[Key]) -> tuple[Line, ...]:
+        """Place constants that nothing may take the room of; their loads."""
+        for command in resident_loads(self._steps, resident, self._config):
+            key, mem = command.refs["sram"].key, Mem(command.values["mem"])
+            if not self._place(key, mem, self._sizes[key]):
+                raise NoRoomError(f"{mem.name.lower()} has no room for what stays in it")
+            del self._last_use[key]
+            self._write(command, 0)
+        lines = tuple(self._state.lines)
+        self._state.lines.clear()
+        return lines
+
     def run(self) -> list[Line]:
         """All steps."""
         for at, step in enumerate(self._steps):
@@ -94,7 +119,7 @@ class _Emitter:
             for command in step.commands:
                 self._write(command, step.layer)
             for buffer in step.buffers:
-                if self._last_use[buffer.key] == at:
+                if self._last_use.get(buffer.key) == at:
                     self._state.pads[buffer.mem].free(buffer.key, at)
         return self._state.lines
 

@@ -167,6 +167,20 @@ class Program:
             raise ProgramError(f"stream must be one that the program has, not {kind.value}")
         return found
 
+    def resident_hash(self) -> str | None:
+        """SHA-256 of the resident stream and of all data that it could load; None without one.
+
+        Programs with equal ones leave the scratchpads alike: the stream is launched once for all of them.
+        """
+        if self.resident is None:
+            return None
+        kinds = (SectionKind.RESIDENT, SectionKind.UOPS, SectionKind.WEIGHTS, SectionKind.CONSTANTS)
+        digest = hashlib.sha256()
+        for section in self.sections:
+            if section.kind in kinds:
+                digest.update(f"{section.offset} {section.size};".encode() + (section.data or b""))
+        return digest.hexdigest()
+
     @property
     def count(self) -> int:
         """Number of instructions."""

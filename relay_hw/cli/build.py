@@ -35,6 +35,7 @@ def compile_command(args: Namespace, console: Console) -> int:
         host_target=args.host,
         name=model.name,
         progress=console.step,
+        resident=args.resident,
     )
     console.step("writing the build")
     artifact = compiled.save(args.output)
@@ -87,6 +88,8 @@ def run_command(args: Namespace, console: Console) -> int:
         "samples": result.samples,
         "seconds": result.seconds,
         "cycles": result.cycles,
+        "resident_cycles": result.resident_cycles,
+        "resident_launches": len(result.residents),
         "simulated_cycles_per_second": result.simulated_cycles_per_second,
         "outputs": {name: {"shape": list(a.shape), "dtype": str(a.dtype)} for name, a in result.outputs.items()},
     }
@@ -102,6 +105,9 @@ def _run_text(args: Namespace, result: Any, score: float | None) -> str:
         low, high = min(result.cycles), max(result.cycles)
         cycles = f"{low:,}" if low == high else f"{low:,} to {high:,}"
         lines.append(f"{cycles} cycles a sample, {result.simulated_cycles_per_second:,.0f} simulated cycles/s")
+    if result.residents:
+        spent = f", {result.resident_cycles:,} cycles" if result.resident_cycles is not None else ""
+        lines.append(f"{len(result.residents)} launch(es) to load weights that stay{spent}")
     for name, array in result.outputs.items():
         lines.append(f"output {name}: {array.dtype}{list(array.shape)}")
     if score is not None:

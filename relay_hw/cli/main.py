@@ -163,6 +163,8 @@ def _add_build_commands(commands: Any) -> None:
     build.add_argument("--quantize", default="int8", metavar="STRATEGY", help="strategy (default int8)")
     build.add_argument("--calibration", type=Path, metavar="DATA.npz", help="inputs by name, samples first")
     build.add_argument("--host", default="llvm", metavar="TARGET", help="target of host operators (llvm)")
+    text = "weights may stay on the device between launches (default auto: where that is faster)"
+    build.add_argument("--resident", choices=("auto", "off"), default="auto", help=text)
 
     run = _add(commands, "run", "build:run_command", "run a build on samples")
     run.add_argument("build", type=Path, metavar="BUILD")

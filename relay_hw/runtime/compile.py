@@ -37,6 +37,7 @@ from relay_hw.transform.reasons import BORDER_OPERATORS, MOVING_OPERATORS
 Progress = Callable[[str], None]
 Calibration = Mapping[str, NDArray[Any]]
 STAGES = ("imported", "simplified", "quantized", "partitioned")
+RESIDENT = ("auto", "off")
 # Operators that do the work of a composite.
 ANCHORS = ("nn.conv2d", "nn.dense", "nn.max_pool2d", "accel.sum_pool2d", "accel.add")
 
@@ -102,14 +103,19 @@ def compile_model(
     host_target: str = "llvm",
     name: str = "model",
     progress: Progress | None = None,
+    resident: str = "auto",
 ) -> CompiledModel:
     """Walk a float module to programs. `params` are bound as constants; `calibration`: inputs by name, samples first.
+
+    `resident`: "auto" lets weights stay on the device between launches where that makes them faster, "off" never.
 
     Raises RelayHwError, AccelError: each with one sentence.
     """
     tell = progress or (lambda _message: None)
     accel = load_config(config) if isinstance(config, str) else config
     plan = find_strategy(strategy)
+    if resident not in RESIDENT:
+        raise InputError(f"resident must be one of {', '.join(RESIDENT)}, not {resident}")
     plan = replace(plan, multiplier_bits=min(plan.multiplier_bits, accel.multiplier_bits))
     _check_entry(mod)
 
@@ -123,7 +129,7 @@ def compile_model(
     segments: dict[str, tensorize.Segment] = {}
     for function_name, function in accel_functions(partitioned).items():
         tell(f"tensorizing {function_name}")
-        segments[function_name] = tensorize.compile_function(function, accel, function_name)
+        segments[function_name] = tensorize.compile_function(function, accel, function_name, resident == "auto")
 
     stages: dict[str, IRModule] = dict(zip(STAGES, (imported, simplified, quantized, partitioned), strict=True))
     functions = {n: flatten(f, n) for n, f in partitioned.functions.items() if n != "main"}

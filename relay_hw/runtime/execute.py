@@ -1,6 +1,8 @@
 """Runs a build: host steps by numpy or TVM, regions by launches of a device, sample by sample.
 
 In: an `Artifact`, a device, arrays [N, ...] by input name. Out: outputs stacked on the first axis, cycles by launch.
+Weights that stay on the device are loaded by a launch of their own, before the first one and whenever another program
+used the device.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.isa.program import Program
+from accel.isa.program import Program, SectionKind
 from accel.sim.device import Device, LaunchStats
 from relay_hw.backend.flat import (
     FlatFunction,
@@ -50,7 +52,8 @@ class Launch:
 class Result:
     """Outputs by name, stacked on the first axis; launches in the order in which they ran; wall-clock seconds.
 
-    `regions`: outputs of each accelerator function by name, where they were asked for.
+    `residents`: launches that loaded weights which stay; they belong to no sample. `regions`: outputs of each
+    accelerator function by name, where they were asked for.
     """
 
     outputs: Mapping[str, Array]
@@ -58,6 +61,14 @@ class Result:
     samples: int
     seconds: float
     regions: Mapping[str, tuple[Array, ...]] = field(default_factory=dict)
+    residents: tuple[Launch, ...] = ()
+
+    @property
+    def resident_cycles(self) -> int | None:
+        """Cycles of the launches that loaded weights which stay; None where the device has no time."""
+        counts = [launch.stats.cycles for launch in self.residents]
+        known = [count for count in counts if count is not None]
+        return sum(known) if self.cycles is not None and len(known) == len(counts) else None
 
     @property
     def cycles(self) -> list[int] | None:
@@ -72,13 +83,14 @@ class Result:
     @property
     def device_seconds(self) -> float:
         """Wall-clock seconds inside launches."""
-        return sum(launch.stats.seconds for launch in self.launches)
+        return sum(launch.stats.seconds for launch in (*self.launches, *self.residents))
 
     @property
     def simulated_cycles_per_second(self) -> float | None:
         """Cycles of all launches over the seconds that they took."""
         cycles = self.cycles
-        return sum(cycles) / self.device_seconds if cycles and self.device_seconds else None
+        total = sum(cycles or ()) + (self.resident_cycles or 0)
+        return total / self.device_seconds if total and self.device_seconds else None
 
 
 class Executor:
@@ -89,6 +101,8 @@ class Executor:
         self._artifact = artifact
         self._device = device
         self._loaded: Program | None = None
+        # What the scratchpads hold: `Program.resident_hash` of the programs that ran since it was loaded.
+        self._resident: str | None = None
         self._library: Any = None
         self._in_library = frozenset(artifact.manifest.library.functions if artifact.manifest.library else ())
         if device is not None:
@@ -112,15 +126,17 @@ class Executor:
         count = samples if limit is None else min(limit, samples)
         begin = time.perf_counter()
         launches: list[Launch] = []
+        residents: list[Launch] = []
         finals: list[list[Array]] = []
         kept: dict[str, list[tuple[Array, ...]]] = {}
         for start in range(0, count, CHUNK):
             chunk = range(start, min(start + CHUNK, count))
-            run = _Chunk(self, chunk, launches, kept if keep_regions else None, progress, count)
+            run = _Chunk(self, chunk, launches, residents, kept if keep_regions else None, progress, count)
             finals += [_leaves(value) for value in run.walk(arrays)]
         outputs = {row.name: np.concatenate([final[i] for final in finals]) for i, row in enumerate(rows.outputs)}
         regions = {name: tuple(np.concatenate(parts) for parts in zip(*v, strict=True)) for name, v in kept.items()}
-        return Result(outputs, tuple(launches), count, time.perf_counter() - begin, regions)
+        seconds = time.perf_counter() - begin
+        return Result(outputs, tuple(launches), count, seconds, regions, tuple(residents))
 
     def host(self, name: str, args: Sequence[Value]) -> Value:
         """One host function on one sample."""
@@ -128,15 +144,29 @@ class Executor:
             return self._tvm().call(name, args)
         return evaluate(self._artifact.functions[name], args)
 
+    def settle(self, row: AccelFunction) -> LaunchStats | None:
+        """Load the region's program where another one is loaded; the launch that made its weights stay, if it took one.
+
+        The device must be used by this executor alone.
+        """
+        program = self._artifact.programs[row.name]
+        if self._device is None or self._loaded is program:
+            return None
+        self._device.load(program)
+        wanted, held = program.resident_hash(), self._resident
+        self._loaded = self._resident = None
+        needed = wanted is not None and wanted != held
+        stats = self._device.launch(SectionKind.RESIDENT) if needed else None
+        self._loaded, self._resident = program, wanted
+        return stats
+
     def accelerate(self, row: AccelFunction, args: Sequence[Value]) -> tuple[Value, LaunchStats | None]:
-        """One region on one sample: its value and what the launch measured."""
+        """One region, settled before, on one sample: its value and what the launch measured."""
         if self._device is None:
             return evaluate(self._artifact.functions[row.name], args), None
         config = self._device.config
         program = self._artifact.programs[row.name]
-        if self._loaded is not program:
-            self._device.load(program)
-            self._loaded = program
+        assert self._loaded is program, "settle comes first"
         for port, value in zip(row.inputs, args, strict=True):
             data = pack_activation(value, config, program.tensor(port.tensor).layout)
             self._device.write(program.tensor_offset(port.tensor), data.view(np.uint8))
@@ -149,7 +179,7 @@ class Executor:
         return (outputs[0] if len(outputs) == 1 else tuple(outputs)), stats
 
     def invoke(self, name: str, args: Sequence[Value]) -> tuple[Value, LaunchStats | None]:
-        """Any function of the build on one sample."""
+        """Any function of the build on one sample; a region must be settled before."""
         row = self._artifact.accel(name)
         return self.accelerate(row, args) if row is not None else (self.host(name, args), None)
 
@@ -178,6 +208,7 @@ class _Chunk:
         executor: Executor,
         samples: range,
         launches: list[Launch],
+        residents: list[Launch],
         kept: dict[str, list[tuple[Array, ...]]] | None,
         progress: Progress | None,
         count: int,
@@ -185,6 +216,7 @@ class _Chunk:
         self.executor = executor
         self.samples = samples
         self.launches = launches
+        self.residents = residents
         self.kept = kept
         self.progress = progress
         self.count = count
@@ -211,8 +243,12 @@ class _Chunk:
         return evaluate_node(node, view)
 
     def _invoke(self, name: str, args: list[Value], sample: int) -> Value:
+        row = self.executor.artifact.accel(name)
+        is_region = row is not None
+        settled = self.executor.settle(row) if row is not None else None
+        if settled is not None:
+            self.residents.append(Launch(sample, name, settled))
         value, stats = self.executor.invoke(name, args)
-        is_region = self.executor.artifact.accel(name) is not None
         if stats is not None:
             self.launches.append(Launch(sample, name, stats))
         if is_region and self.kept is not None:

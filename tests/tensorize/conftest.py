@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from accel.isa.config import AccelConfig, load_config
+from accel.isa.program import SectionKind
 from accel.sim.functional import FunctionalDevice
 from relay_hw import op
 from relay_hw.analysis import infer_type
@@ -189,6 +190,8 @@ def run(
     for port, value in zip(segment.inputs, inputs, strict=True):
         data = pack_activation(value, config, port.layout)
         device.write(program.tensor_offset(port.name), data.view(np.uint8))
+    if program.resident is not None:
+        device.launch(SectionKind.RESIDENT)
     device.launch()
     found: list[np.ndarray] = []
     for port in segment.outputs:

@@ -81,8 +81,9 @@ def test_devices_write_equal_files(folder: Path, capsys: Captured) -> None:
         assert 0 <= row["accuracy"] <= 1
         if device != "functional":
             assert len(row["cycles"]) == 6 and len(set(row["cycles"])) == 1
+            assert row["resident_launches"] == 1 and row["resident_cycles"] > 0
         else:
-            assert row["cycles"] is None
+            assert row["cycles"] is None and row["resident_cycles"] is None
     for device in devices[1:]:
         assert (folder / "functional.npz").read_bytes() == (folder / f"{device}.npz").read_bytes()
     with np.load(folder / "functional.npz") as archive:

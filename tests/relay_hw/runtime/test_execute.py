@@ -10,6 +10,7 @@ import pytest
 
 from accel.isa.config import load_config
 from accel.isa.errors import ProgramError
+from accel.isa.program import SectionKind
 from accel.sim.device import LaunchStats
 from relay_hw import op
 from relay_hw.errors import InputError, UnsupportedError
@@ -191,3 +192,70 @@ def test_without_tvm_only_its_functions_fail(mixed: Build, plain: Build, monkeyp
     sentence = "TVM must be installed to run the host operators of this build: pip install apache-tvm==0.27.0.post1"
     with pytest.raises(UnsupportedError, match=sentence):
         functional(mixed[1]).run({"image": images(1)})
+
+
+class Recorder:
+    """A device that counts which streams it launches."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        self._inner = open_device("cycle", artifact.config)
+        self.streams: list[SectionKind] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def launch(self, stream: SectionKind = SectionKind.PROGRAM) -> LaunchStats:
+        self.streams.append(stream)
+        return self._inner.launch(stream)
+
+
+def test_weights_that_stay_are_loaded_once(plain: Build) -> None:
+    compiled, artifact = plain
+    device = Recorder(artifact)
+    executor = Executor(artifact, device)
+    data = images(3)
+    result = executor.run({"image": data})
+    assert device.streams == [SectionKind.RESIDENT, *[SectionKind.PROGRAM] * 3]
+    assert len(result.residents) == 1 and result.residents[0].stats.cycles == result.resident_cycles
+    assert result.resident_cycles and result.cycles and len(set(result.cycles)) == 1
+    again = executor.run({"image": data})
+    assert device.streams[4:] == [SectionKind.PROGRAM] * 3
+    assert not again.residents and again.resident_cycles == 0 and again.cycles == result.cycles
+    for found in (result, again):
+        np.testing.assert_array_equal(found.outputs["scores"], interpret(compiled, data))
+
+
+def test_programs_that_take_turns_load_their_weights_again(mixed: Build) -> None:
+    """Each region of two finds the scratchpads used by the other, but not by samples of its own."""
+    _, artifact = mixed
+    staying = [name for name, program in artifact.programs.items() if program.resident is not None]
+    assert staying
+    device = Recorder(artifact)
+    executor = Executor(artifact, device)
+    reference = Executor(artifact, None).run({"image": images(2)}).outputs["scores"]
+    for _ in range(2):
+        result = executor.run({"image": images(2)})
+        assert [launch.function for launch in result.residents] == staying
+        np.testing.assert_array_equal(result.outputs["scores"], reference)
+    assert device.streams.count(SectionKind.RESIDENT) == 2 * len(staying)
+
+
+def test_a_failed_resident_launch_is_tried_again(plain: Build) -> None:
+    _, artifact = plain
+    device = Recorder(artifact)
+    executor = Executor(artifact, device)
+    good, device.launch = device.launch, lambda stream=SectionKind.PROGRAM: (_ for _ in ()).throw(ProgramError("off"))  # type: ignore[method-assign]
+    with pytest.raises(ProgramError, match="off"):
+        executor.run({"image": images(1)})
+    device.launch = good  # type: ignore[method-assign]
+    assert len(executor.run({"image": images(1)}).residents) == 1
+
+
+def test_resident_weights_can_be_turned_off(plain: Build) -> None:
+    compiled, _ = plain
+    mod = compiled.stages["imported"]
+    data = {"image": images(2)}
+    off = compile_model(mod, config="tiny", calibration=data, resident="off")
+    assert all(segment.program.resident is None for segment in off.segments.values())
+    with pytest.raises(InputError, match="resident must be one of auto, off, not on"):
+        compile_model(mod, config="tiny", calibration=data, resident="on")

@@ -1,0 +1,102 @@
+"""Constants that stay in their scratchpads between launches: which sets are worth trying, and their loads.
+
+In: steps of a region. Out: sets of constant buffers, steps that share equal constants, LOAD commands of the stream that
+is launched once before all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
+
+from accel.isa.config import AccelConfig
+from accel.isa.spec import Mem, Op
+from accel.isa.state import element_bytes
+from tensorize.constants import data_key
+from tensorize.lower import transfer
+from tensorize.nest import Buffer, Command, Key, Ref, Step
+
+# Quarters of the weight memory that the first layers may take where not all weights fit; the others stream through the
+# rest.
+QUARTERS = (1, 2, 3)
+# A set must save one cycle in this many: the first launch pays for it.
+WORTH = 200
+
+
+def constant_buffers(steps: Sequence[Step]) -> dict[Key, Buffer]:
+    """Every constant buffer by its key, in order of first use."""
+    found: dict[Key, Buffer] = {}
+    for step in steps:
+        for buffer in step.buffers:
+            if buffer.data is not None:
+                found.setdefault(buffer.key, buffer)
+    return found
+
+
+def share_constants(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Steps in which equal constants are one buffer: time steps of a recurrent network use the same weights."""
+    first: dict[tuple[Mem, bytes], Key] = {}
+    same: dict[Key, Key] = {}
+    for key, buffer in constant_buffers(steps).items():
+        same[key] = first.setdefault((buffer.mem, buffer.data or b""), key)
+    if all(key == other for key, other in same.items()):
+        return tuple(steps)
+    return tuple(_renamed(step, same) for step in steps)
+
+
+def _renamed(step: Step, same: Mapping[Key, Key]) -> Step:
+    buffers = {b.key: b for b in (replace(b, key=same.get(b.key, b.key)) for b in step.buffers)}
+    commands = tuple(
+        replace(c, refs={name: Ref(same.get(ref.key, ref.key), ref.offset) for name, ref in c.refs.items()})
+        for c in step.commands
+    )
+    return replace(step, buffers=tuple(buffers.values()), commands=commands)
+
+
+def resident_sets(steps: Sequence[Step], config: AccelConfig, few: bool) -> tuple[frozenset[Key], ...]:
+    """Sets of constant buffers to try, the empty one first.
+
+    All constants where they fit their memories together; otherwise micro-ops and parameters with the weights that are
+    needed first, up to a share of the memory. Long programs (not `few`) hide all loads but their first.
+    """
+    buffers = constant_buffers(steps)
+    if fits(buffers.values(), config):
+        return (frozenset(), frozenset(buffers))
+    if not few:
+        return (frozenset(),)
+    small = [b for b in buffers.values() if b.mem is not Mem.WGT]
+    small = small if fits(small, config) else []
+    weights = [b for b in buffers.values() if b.mem is Mem.WGT]
+    sets = [frozenset[Key]()]
+    for share in QUARTERS:
+        sizes = accumulate(_entries(buffer, config) for buffer in weights)
+        kept = [b for b, total in zip(weights, sizes, strict=True) if total <= config.wgt_depth * share // 4]
+        sets.append(frozenset(b.key for b in [*small, *kept]))
+    return tuple(dict.fromkeys(sets))
+
+
+def fits(buffers: Iterable[Buffer], config: AccelConfig) -> bool:
+    """True where all buffers fit their memories at the same time."""
+    depths = {Mem.WGT: config.wgt_depth, Mem.PRM: config.prm_depth, Mem.UOP: config.uop_depth}
+    sums = dict.fromkeys(depths, 0)
+    for buffer in buffers:
+        sums[buffer.mem] += _entries(buffer, config)
+    return all(sums[mem] <= depth for mem, depth in depths.items())
+
+
+def _entries(buffer: Buffer, config: AccelConfig) -> int:
+    """Entries with the rest of the last bus beat."""
+    step = max(1, config.bus_bytes // element_bytes(config, buffer.mem))
+    return -(-buffer.entries // step) * step
+
+
+def resident_loads(steps: Sequence[Step], resident: frozenset[Key], config: AccelConfig) -> tuple[Command, ...]:
+    """One LOAD for each resident buffer; `sram` refers to the buffer, `dram` to its data."""
+    loads: list[Command] = []
+    for key, buffer in constant_buffers(steps).items():
+        if key in resident:
+            size = buffer.entries * element_bytes(config, buffer.mem)
+            refs = {"dram": Ref(data_key(key)), "sram": Ref(key)}
+            loads.append(Command(Op.LOAD, {"mem": buffer.mem, **transfer(config, 1, 1, size, 0, 0)}, refs))
+    return tuple(loads)
