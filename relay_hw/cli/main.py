@@ -180,7 +180,7 @@ def _add_build_commands(commands: Any) -> None:
     profile.add_argument("--config", metavar="NAME|FILE", help="accelerator to run on (default: the build's)")
     profile.add_argument("--trace", type=Path, metavar="FILE.json", help="write a timeline for Perfetto")
     profile.add_argument("--waves", type=Path, metavar="FILE.fst", help="record every signal (rtl)")
-    _add_device(profile, DEVICES[1:], "rtl")
+    _add_device(profile, DEVICES[1:], "cycle")
 
     verify = _add(commands, "verify", "build:verify_command", "check a build's hashes and its results, byte by byte")
     verify.add_argument("build", type=Path, metavar="BUILD")

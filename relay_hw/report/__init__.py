@@ -5,12 +5,35 @@ from __future__ import annotations
 import json
 
 from relay_hw.report.html import render_html
-from relay_hw.report.model import LayerRow, Report, layer_json, profile_json, report_json, utilisation
+from relay_hw.report.model import (
+    CAUSES,
+    GROUPS,
+    LANES,
+    PRODUCTS,
+    Band,
+    Group,
+    LayerRow,
+    Report,
+    Timeline,
+    grouped,
+    layer_json,
+    profile_json,
+    report_json,
+    utilisation,
+)
 from relay_hw.report.text import layer_table, number, percent, summary, table
 
 __all__ = [
+    "CAUSES",
+    "GROUPS",
+    "LANES",
+    "PRODUCTS",
+    "Band",
+    "Group",
     "LayerRow",
     "Report",
+    "Timeline",
+    "grouped",
     "layer_json",
     "layer_table",
     "number",

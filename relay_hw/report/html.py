@@ -5,19 +5,34 @@ In: `Report`. Out: text of the page; light and dark follow the reader's system.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
-from relay_hw.report.model import LayerRow, Report, utilisation
+from relay_hw.report.model import (
+    CAUSES,
+    GROUPS,
+    PRODUCTS,
+    LayerRow,
+    Report,
+    grouped,
+    layer_utilisation_all,
+    utilisation,
+)
 from relay_hw.report.text import number, percent
+from relay_hw.report.timeline import timeline_svg
 
 _STYLE = """
 :root { color-scheme: light dark; --ground: #fbfbfa; --card: #ffffff; --ink: #1d2126; --soft: #667080; --line: #e3e6ea;
-  --bar: #3566c4; --roof: #8fb0ec; --host: #b0752b; --chip: #eaf0fb; --chip-host: #f8efe2; }
+  --roof: #8fb0ec; --chip: #eaf0fb; --chip-host: #f8efe2; --band0: #dfe6f1; --band1: #eef1f6; --products: #2f6fd0;
+  --narrow: #9cc0f2; --other: #3aa394; --reads: #e08a2e; --writes: #c2504a; --output: #8d62c9; --issue: #c9b13b;
+  --ends: #aab2bc; }
 @media (prefers-color-scheme: dark) { :root { --ground: #14171b; --card: #1b1f25; --ink: #e7eaee; --soft: #98a3b2;
-  --line: #2c323b; --bar: #6f9bf0; --roof: #34507f; --host: #d9a25c; --chip: #22304a; --chip-host: #3a2e1d; } }
+  --line: #2c323b; --roof: #34507f; --chip: #22304a; --chip-host: #3a2e1d; --band0: #2b3545; --band1: #222a36;
+  --products: #5b93ea; --narrow: #34507f; --other: #4cb8a8; --reads: #e79b4b; --writes: #d96b65; --output: #a583db;
+  --issue: #d2bd55; --ends: #6b7480; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
-main { max-width: 1080px; margin: 0 auto; padding: 36px 20px 60px; }
+main { max-width: 1240px; margin: 0 auto; padding: 36px 20px 60px; }
 h1 { font-size: 25px; margin: 0; letter-spacing: -0.01em; }
 h2 { font-size: 16px; margin: 34px 0 10px; }
 p { margin: 4px 0; color: var(--soft); }
@@ -39,26 +54,31 @@ td.name { font-weight: 500; white-space: nowrap; }
 svg { display: block; width: 100%; height: auto; padding: 14px 16px; }
 svg text { fill: var(--ink); font: 13px system-ui, sans-serif; }
 svg .soft { fill: var(--soft); }
-svg .bar { fill: var(--bar); }
 svg .roof { fill: var(--roof); }
+svg .mark { fill: var(--ink); }
+svg .rule { stroke: var(--line); fill: none; }
+svg .unit { fill: var(--soft); opacity: 0.55; }
+svg .band0 { fill: var(--band0); } svg .band1 { fill: var(--band1); }
 .legend { font-size: 13px; } .legend i { display: inline-block; width: 11px; height: 11px; border-radius: 2px;
   margin: 0 5px 0 2px; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 18px; margin: 0; padding: 12px 16px; }
 dt { color: var(--soft); } dd { margin: 0; }
 """
+_FILLS = "".join(f"svg .g-{group.name} {{ fill: var(--{group.name}); }}\n" for group in GROUPS)
 _WIDTH, _LABEL, _VALUE, _ROW = 1000, 230, 120, 30
 
 
 def render_html(report: Report) -> str:
     """The page. The same report gives the same text."""
     title = f"{report.model} on {report.config}"
-    sections = [_head(report, title), _tiles(report), _facts(report), _bars(report), _table(report), _stalls(report)]
+    sections = [_head(report, title), _tiles(report), _facts(report), _timelines(report), _bars(report)]
+    sections += [_table(report), _stalls(report)]
     body = "\n".join(filter(None, sections))
     return (
         "<!doctype html>\n"
         f'<html lang="en"><head><meta charset="utf-8"><title>{escape(title)} · relay-hw</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<style>{_STYLE}</style></head>\n<body><main>\n{body}\n</main></body></html>\n"
+        f"<style>{_STYLE}{_FILLS}</style></head>\n<body><main>\n{body}\n</main></body></html>\n"
     )
 
 
@@ -74,34 +94,64 @@ def _tiles(report: Report) -> str:
     speed = report.simulated_cycles_per_second
     tiles = [
         (number(report.cycles), "cycles a launch"),
-        (percent(report.utilisation), "utilisation"),
+        (percent(report.utilisation), "utilisation of the array"),
         (number(report.roofline_cycles), "roofline cycles"),
         (number(report.macs), "multiply-accumulates"),
         (number(report.bytes_read), "bytes read"),
         (number(report.bytes_written), "bytes written"),
         (f"{len(report.layers) - host} / {host}", "layers on accelerator / host"),
     ]
+    if report.utilisation_all is not None:
+        tiles.insert(2, (percent(report.utilisation_all), f"utilisation of all {report.multipliers} multipliers"))
+    if report.bytes_fetched is not None:
+        tiles.append((number(report.bytes_fetched), "bytes of instructions"))
+    if report.resident_cycles is not None:
+        tiles.append((number(report.resident_cycles), "cycles once, for resident weights"))
     if speed:
         tiles.append((f"{speed:,.0f}", "simulated cycles/s"))
     cells = "".join(f'<div class="tile"><b>{value}</b><span>{name}</span></div>' for value, name in tiles)
     return f'<div class="tiles">{cells}</div>'
 
 
+def _timelines(report: Report) -> str:
+    """A picture of each launch."""
+    if not report.timelines:
+        return ""
+    several = len(report.timelines) > 1
+    cards = "".join(
+        (f"<p>@{escape(timeline.function)}</p>" if several else "")
+        + f'<div class="card">{timeline_svg(timeline)}</div>'
+        for timeline in report.timelines
+    )
+    text = (
+        "Layers from left to right, each while the array works or waits for it; below, what the array does in each "
+        "part of the time, and how much of it each other unit has an instruction in progress."
+    )
+    return f'<h2>Timeline</h2>{cards}<p class="legend">{_legend()}</p><p class="legend">{text}</p>'
+
+
+def _legend() -> str:
+    return " ".join(
+        f'<span><i style="background:var(--{group.name})"></i>{escape(group.text)}</span>' for group in GROUPS
+    )
+
+
 def _bars(report: Report) -> str:
-    """Cycles of each layer as bars, with the roofline inside; before a run the roofline alone."""
+    """Cycles of each layer as stacked bars, with a mark at the roofline; before a run the roofline alone."""
     rows = [row for row in report.layers if row.on_accelerator]
     longest = max((_length(row) for row in rows), default=0)
     if not longest:
         return ""
     scale = (_WIDTH - _LABEL - _VALUE) / longest
     shapes = "".join(_bar(row, index, scale) for index, row in enumerate(rows))
-    label = "Cycles by layer" if report.cycles is not None else "Roofline cycles by layer"
+    measured = report.cycles is not None
+    label = "Cycles by layer" if measured else "Roofline cycles by layer"
     picture = f'<svg viewBox="0 0 {_WIDTH} {_ROW * len(rows)}" role="img" aria-label="{label}">{shapes}</svg>'
-    legend = (
-        '<p class="legend"><i style="background:var(--bar)"></i>cycles <i style="background:var(--roof)"></i>roofline: '
-        "the least that MACs, bytes read or bytes written need. Layers overlap, so one whose data came while another "
-        "computed may stay below its own roofline.</p>"
+    text = (
+        "The roofline, a black line over the bars, is the least that MACs, bytes read or bytes written need. Layers "
+        "overlap, so one whose data came while another computed may stay below its own roofline."
     )
+    legend = f'<p class="legend">{_legend()}</p><p class="legend">{text}</p>' if measured else ""
     return f'<h2>{label}</h2><div class="card">{picture}</div>{legend}'
 
 
@@ -113,12 +163,12 @@ def _bar(row: LayerRow, index: int, scale: float) -> str:
     top = index * _ROW
     name = row.name if len(row.name) <= 30 else row.name[:29] + "…"
     parts = [f'<text x="{_LABEL - 12}" y="{top + 19}" text-anchor="end">{escape(name)}</text>']
-    if row.cycles is not None:
-        parts.append(
-            f'<rect class="bar" x="{_LABEL}" y="{top + 5}" width="{row.cycles * scale:.1f}" height="20" rx="2"/>'
-        )
-    roof = (row.roofline_cycles or 0) * scale
-    parts.append(f'<rect class="roof" x="{_LABEL}" y="{top + 11}" width="{roof:.1f}" height="8" rx="1"/>')
+    roof = _LABEL + (row.roofline_cycles or 0) * scale
+    if row.cycles is None:
+        parts.append(f'<rect class="roof" x="{_LABEL}" y="{top + 5}" width="{roof - _LABEL:.1f}" height="20"/>')
+    else:
+        parts += _pieces(row, top, scale)
+        parts.append(f'<rect class="mark" x="{roof - 1:.1f}" y="{top + 3}" width="2" height="24"/>')
     value = number(row.cycles if row.cycles is not None else row.roofline_cycles)
     end = _LABEL + _length(row) * scale + 8
     parts.append(f'<text class="soft" x="{end:.1f}" y="{top + 19}">{value}</text>')
@@ -126,37 +176,66 @@ def _bar(row: LayerRow, index: int, scale: float) -> str:
     return f"<g><title>{escape(tip)}</title>{''.join(parts)}</g>"
 
 
+def _pieces(row: LayerRow, top: int, scale: float) -> list[str]:
+    """A layer's cycles, one piece a group, products first."""
+    lost = grouped(row.stalls)
+    lengths = {PRODUCTS: (row.cycles or 0) - sum(lost.values())} | lost
+    pieces: list[str] = []
+    begin = 0
+    for group, cycles in lengths.items():
+        if cycles > 0:
+            x, width = _LABEL + begin * scale, cycles * scale
+            pieces.append(f'<rect class="g-{group}" x="{x:.1f}" y="{top + 5}" width="{width:.1f}" height="20"/>')
+            begin += cycles
+    return pieces
+
+
 def _stalls(report: Report) -> str:
-    """Where units waited, by layer, if a run told."""
-    names = sorted({name for row in report.layers for name, value in row.stalls.items() if value})
+    """Cycles in which the array made no product of the model, by layer, if a run told."""
     rows = [row for row in report.layers if row.stalls]
+    total = report.stalls
+    names = [name for name, value in total.items() if value]
     if not names or not rows:
         return ""
-    head = "".join(f'<th class="n">{escape(name.lower().replace("_", " "))}</th>' for name in names)
+    head = "".join(f'<th class="n">{escape(name)}</th>' for name in names)
     body = "".join(
         f'<tr><td class="name">{escape(row.name)}</td>'
         + "".join(f'<td class="n">{number(row.stalls.get(name, 0))}</td>' for name in names)
         + "</tr>"
         for row in rows
     )
-    table = f"<table><thead><tr><th>layer</th>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<h2>Cycles in which units waited</h2><div class="card">{table}</div>'
+    shares = "".join(f'<td class="n">{percent(total[name] / (report.cycles or 1))}</td>' for name in names)
+    foot = f"<tfoot><tr><td>share</td>{shares}</tr></tfoot>"
+    table = f"<table><thead><tr><th>layer</th>{head}</tr></thead><tbody>{body}</tbody>{foot}</table>"
+    items = ((name, text) for name, text in CAUSES.items() if name in names)
+    meaning = "; ".join(f"<b>{escape(name)}</b> {escape(text)}" for name, text in items)
+    return f'<h2>Cycles without products, by cause</h2><div class="card">{table}</div><p class="legend">{meaning}.</p>'
 
 
 def _table(report: Report) -> str:
     head = (
-        "<tr><th>layer</th><th>operator</th><th>where</th><th class=n>cycles</th><th class=n>utilisation</th>"
-        "<th class=n>roofline</th><th class=n>MACs</th><th class=n>bytes read</th><th class=n>bytes written</th></tr>"
+        "<tr><th>layer</th><th>operator</th><th>where</th><th class=n>cycles</th><th class=n>array</th>"
+        "<th class=n>all units</th><th class=n>roofline</th><th class=n>MACs</th><th class=n>bytes read</th>"
+        "<th class=n>bytes written</th></tr>"
     )
     body = "\n".join(_table_row(report, row) for row in report.layers)
-    cells = (report.cycles, None, report.roofline_cycles, report.macs, report.bytes_read, report.bytes_written)
-    texts = [percent(report.utilisation) if i == 1 else number(value) for i, value in enumerate(cells)]
-    total = "".join(f'<td class="n">{text}</td>' for text in texts)
-    foot = f"<tr><td>total</td><td></td><td></td>{total}</tr>"
+    totals = (
+        number(report.cycles),
+        percent(report.utilisation),
+        percent(report.utilisation_all),
+        *map(number, (report.roofline_cycles, report.macs, report.bytes_read, report.bytes_written)),
+    )
+    foot = f"<tr><td>total</td><td></td><td></td>{_numbers(totals)}</tr>"
     return (
         f'<h2>Layers</h2><div class="card"><table><thead>{head}</thead><tbody>{body}</tbody>'
         f"<tfoot>{foot}</tfoot></table></div>"
+        '<p class="legend">array: products of the model over those that the array could make; all units: the same '
+        "with the multipliers of output stage and ALU.</p>"
     )
+
+
+def _numbers(texts: Sequence[str]) -> str:
+    return "".join(f'<td class="n">{text}</td>' for text in texts)
 
 
 def _table_row(report: Report, row: LayerRow) -> str:
@@ -164,12 +243,13 @@ def _table_row(report: Report, row: LayerRow) -> str:
     shape = f'<br><span class="why">{escape(row.shape)}</span>' if row.shape else ""
     head = f'<td class="name">{escape(row.name)}</td><td>{escape(row.operator)}{shape}</td><td>{chip}</td>'
     if not row.on_accelerator:
-        return f'<tr>{head}<td class="why" colspan="6">{escape(row.reason)}</td></tr>'
+        return f'<tr>{head}<td class="why" colspan="7">{escape(row.reason)}</td></tr>'
     counts = (row.roofline_cycles, row.macs, row.bytes_read, row.bytes_written)
-    share = percent(utilisation(row.macs, row.cycles, report.macs_per_cycle))
-    texts = [number(row.cycles), share, *(number(value) for value in counts)]
-    cells = "".join(f'<td class="n">{text}</td>' for text in texts)
-    return f"<tr>{head}{cells}</tr>"
+    shares = (
+        percent(utilisation(row.macs, row.cycles, report.macs_per_cycle)),
+        percent(layer_utilisation_all(report, row)),
+    )
+    return f"<tr>{head}{_numbers((number(row.cycles), *shares, *map(number, counts)))}</tr>"
 
 
 def _facts(report: Report) -> str:

@@ -10,14 +10,77 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-FORMAT = 1
+FORMAT = 2
+
+# Cycles of the array that do products; and those in which lanes do none of the model's: padding, narrow channels.
+PRODUCTS, LANES = "products", "lanes"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Causes of cycles that a picture shows as one. `name` is short, `text` is for legends."""
+
+    name: str
+    text: str
+    causes: tuple[str, ...]
+
+
+GROUPS = (
+    Group("products", "products", (PRODUCTS,)),
+    Group("narrow", "narrow channels and padding", (LANES,)),
+    Group("other", "other work of COMPUTE (pools, adds)", ("alu",)),
+    Group("reads", "waiting for reads", ("bus", "latency", "unfold")),
+    Group("writes", "waiting for writes", ("store",)),
+    Group("output", "waiting for the output stage", ("output", "pipeline")),
+    Group("issue", "waiting for instructions", ("queue", "fetch")),
+    Group("ends", "fill and drain", ("fill", "drain")),
+)
+
+# Causes of cycles without products, in words.
+CAUSES = {
+    LANES: "lanes that hold padding or have no channel to work on",
+    "alu": "pools, adds and other work on the accumulator",
+    "fill": "before the first slot of COMPUTE",
+    "bus": "a load was waited for, and the bus brought its data",
+    "latency": "a load was waited for, and the bus brought nothing",
+    "unfold": "GATHER unfolded windows",
+    "output": "the output stage was waited for",
+    "store": "a store was waited for, which held a buffer",
+    "pipeline": "an effect in COMPUTE's own pipeline was waited for",
+    "queue": "the dispatcher was held by a full queue",
+    "fetch": "the instruction was not fetched yet",
+    "drain": "behind the last slot of COMPUTE",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Cycles [begin, end) in which the array worked for a layer, or waited for it."""
+
+    layer: str
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """One launch in equal parts of its cycles: share of each part in which a unit was busy, by unit; share that went to
+    a group of causes, by group."""
+
+    function: str
+    cycles: int
+    bands: tuple[Band, ...]
+    units: Mapping[str, tuple[float, ...]]
+    groups: Mapping[str, tuple[float, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class LayerRow:
     """One operator of the partitioned model. `cycles` is None where nothing was measured, 0 on the host.
 
-    `bytes_read` and `bytes_written` count each needed byte once, unpadded; `stalls` are cycles by counter name.
+    `bytes_read` and `bytes_written` are those that the bus moved (measured), else each needed byte once, unpadded.
+    `other_products`: multiplications outside the array. `stalls`: by cause, the cycles in which no product of the model
+    was made.
     """
 
     name: str
@@ -32,6 +95,7 @@ class LayerRow:
     roofline_cycles: int | None = None
     cycles: int | None = None
     stalls: Mapping[str, int] = field(default_factory=dict)
+    other_products: int = 0
 
     @property
     def on_accelerator(self) -> bool:
@@ -43,7 +107,8 @@ class Report:
     """A compiled model, and one measured launch of it where `device` is not None.
 
     `bytes_read` and `bytes_written` are those that the bus moved (measured), or the layers' sums before any launch.
-    `facts` are further lines for people, such as accuracy: name to text.
+    `multipliers` are those of every unit together; `resident_cycles` come once, before the first launch. `facts` are
+    further lines for people, such as accuracy: name to text.
     """
 
     model: str
@@ -58,6 +123,10 @@ class Report:
     simulated_cycles_per_second: float | None = None
     memory_model: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
+    bytes_fetched: int | None = None
+    multipliers: int | None = None
+    resident_cycles: int | None = None
+    timelines: tuple[Timeline, ...] = ()
 
     @property
     def macs(self) -> int:
@@ -70,9 +139,24 @@ class Report:
         return utilisation(self.macs, self.cycles, self.macs_per_cycle)
 
     @property
+    def utilisation_all(self) -> float | None:
+        """Multiplications of every unit over what all multipliers could have done."""
+        products = self.macs + sum(row.other_products for row in self.layers)
+        return utilisation(products, self.cycles, self.multipliers) if self.multipliers else None
+
+    @property
     def roofline_cycles(self) -> int:
         """Least cycles of all layers together."""
         return sum(row.roofline_cycles or 0 for row in self.layers)
+
+    @property
+    def stalls(self) -> dict[str, int]:
+        """Cycles without products by cause, of all layers."""
+        total: dict[str, int] = {}
+        for row in self.layers:
+            for cause, cycles in row.stalls.items():
+                total[cause] = total.get(cause, 0) + cycles
+        return total
 
 
 def utilisation(macs: int, cycles: int | None, macs_per_cycle: int) -> float | None:
@@ -80,15 +164,31 @@ def utilisation(macs: int, cycles: int | None, macs_per_cycle: int) -> float | N
     return macs / (cycles * macs_per_cycle) if cycles else None
 
 
+def layer_utilisation_all(report: Report, row: LayerRow) -> float | None:
+    """Share of the multiplications of every unit's multipliers that a layer used, or None without cycles."""
+    if not report.multipliers:
+        return None
+    return utilisation(row.macs + row.other_products, row.cycles, report.multipliers)
+
+
+def grouped(stalls: Mapping[str, int]) -> dict[str, int]:
+    """Cycles without products by the name of their group, in the order of the groups."""
+    return {g.name: sum(stalls.get(cause, 0) for cause in g.causes) for g in GROUPS if PRODUCTS not in g.causes}
+
+
 def profile_json(report: Report) -> dict[str, Any]:
     """The object that `relay-hw profile --json` prints."""
     return {
         "cycles": report.cycles,
         "utilisation": report.utilisation,
+        "utilisation_all": report.utilisation_all,
         "macs": report.macs,
         "bytes_read": report.bytes_read,
         "bytes_written": report.bytes_written,
+        "bytes_fetched": report.bytes_fetched,
+        "resident_cycles": report.resident_cycles,
         "simulated_cycles_per_second": report.simulated_cycles_per_second,
+        "stalls": dict(sorted(report.stalls.items())),
         "layers": [layer_json(report, row) for row in report.layers],
     }
 
@@ -96,11 +196,12 @@ def profile_json(report: Report) -> dict[str, Any]:
 def layer_json(report: Report, row: LayerRow) -> dict[str, Any]:
     """One layer, with its utilisation."""
     fields = asdict(row) | {"stalls": dict(sorted(row.stalls.items()))}
-    return fields | {"utilisation": utilisation(row.macs, row.cycles, report.macs_per_cycle)}
+    fields["utilisation"] = utilisation(row.macs, row.cycles, report.macs_per_cycle)
+    return fields | {"utilisation_all": layer_utilisation_all(report, row)}
 
 
 def report_json(report: Report) -> dict[str, Any]:
-    """Everything, for `report.json`."""
+    """Everything but the pictures, for `report.json`."""
     return {
         "format": FORMAT,
         "model": report.model,
@@ -109,6 +210,7 @@ def report_json(report: Report) -> dict[str, Any]:
         "device": report.device,
         "memory_model": report.memory_model,
         "macs_per_cycle": report.macs_per_cycle,
+        "multipliers": report.multipliers,
         "roofline_cycles": report.roofline_cycles,
         "facts": dict(report.facts),
     } | profile_json(report)

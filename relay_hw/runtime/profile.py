@@ -1,7 +1,7 @@
-"""Cycles, bytes and stalls of every layer, measured on a timed device.
+"""Cycles, bytes and lost cycles of every layer, from one launch of each region.
 
-In: an artefact and a device with cycles. Out: a `Report`. The program is launched up to the end of each stretch of one
-layer's instructions; what a counter grows by belongs to that layer, so the layers add up to the whole.
+In: an artefact and a device with cycles. Out: a `Report`. The exact simulator says when each instruction ran; every
+cycle goes to the layer that used it or was waited for, so the layers add up to the whole.
 """
 
 from __future__ import annotations
@@ -9,38 +9,35 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from accel.isa.program import Instr, Program, SectionKind
-from accel.isa.spec import Op
+from accel.isa.errors import AccelError
+from accel.isa.program import Program, SectionKind
+from accel.isa.spec import Op, Unit
+from accel.sim.cycle import CycleDevice, Timing
+from accel.sim.cycle.losses import CAUSES, GEMM, Account, Stretch, accounts, stretches
 from accel.sim.device import Device, LaunchStats
+from accel.sim.memory import memory_model
 from relay_hw.errors import InputError
-from relay_hw.report import LayerRow, Report
+from relay_hw.report import LANES, LayerRow, Report, Timeline
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import layer_row, static_report
-from relay_hw.runtime.manifest import AccelFunction, LayerInfo
-from tensorize.layout import pack_activation
+from relay_hw.runtime.manifest import AccelFunction, LayerInfo, Manifest
+from relay_hw.runtime.picture import draw_timeline
 
 Progress = Callable[[str, float], None]
-# What the launches of one region may take together: minutes of RTL simulation.
-MAX_CYCLES = 50_000_000
-STALLS = ("LOAD_TOKEN", "LOAD_MEMORY", "COMPUTE_TOKEN", "OUTPUT_TOKEN", "STORE_TOKEN", "STORE_MEMORY")
 
 
 @dataclass(frozen=True, slots=True)
-class _Measured:
-    cycles: int
-    counters: Mapping[str, int]
+class RegionRun:
+    """One launch of a region. `owners`: number of the layer, in the manifest, of each instruction; `resident`: the
+    launch before it that made weights stay, where the program has one."""
 
-    def less(self, before: _Measured) -> _Measured:
-        counters = {name: value - before.counters.get(name, 0) for name, value in self.counters.items()}
-        return _Measured(self.cycles - before.cycles, counters)
-
-    def plus(self, other: _Measured | None) -> _Measured:
-        if other is None:
-            return self
-        counters = {name: value + other.counters.get(name, 0) for name, value in self.counters.items()}
-        return _Measured(self.cycles + other.cycles, counters)
+    function: str
+    program: Program
+    timing: Timing
+    owners: tuple[int, ...]
+    stretches: tuple[Stretch, ...]
+    seconds: float
+    resident: Timing | None = None
 
 
 def profile(
@@ -50,143 +47,152 @@ def profile(
     memory_model: str = "standard",
     progress: Progress | None = None,
 ) -> Report:
-    """Launch every region on zeros (timing does not depend on data) and report it by layer.
+    """Launch every region once and report it by layer; timing does not depend on data.
 
+    On another device than the cycle simulator, which accounts for the cycles, all counters must be those that it finds.
     Raises InputError for a device without cycles, AccelError for a device of another configuration.
     """
-    rows: dict[int, LayerRow] = {}
-    whole: list[LaunchStats] = []
-    launches: list[LaunchStats] = []
+    simulator = device if isinstance(device, CycleDevice) else _simulator(artifact, memory_model)
+    runs: list[RegionRun] = []
+    stats: list[LaunchStats] = []
     functions = artifact.manifest.accel
     for number, function in enumerate(functions):
-        part = _part(progress, number, len(functions))
-        region = _Region(artifact, function, device, device_name, part)
-        rows |= region.measure()
-        whole.append(region.launches[0])
-        launches += region.launches
-    seconds = sum(stats.seconds for stats in launches)
-    report = static_report(artifact.manifest)
+        runs.append(time_region(artifact, function, simulator))
+        stats.append(_launch(device, device_name, runs[-1]))
+        if progress is not None:
+            progress(f"@{function.name}", (number + 1) / len(functions))
+    report = measured_report(artifact.manifest, runs)
+    seconds = sum(s.seconds for s in stats)
     return replace(
         report,
         device=device_name,
         memory_model=memory_model,
+        simulated_cycles_per_second=(report.cycles or 0) / seconds if seconds else None,
+        timelines=tuple(_timeline(run, report.layers) for run in runs),
+    )
+
+
+def time_regions(artifact: Artifact, memory: str) -> list[RegionRun]:
+    """One launch of every region on the cycle simulator. `memory`: name of a memory model."""
+    simulator = _simulator(artifact, memory)
+    return [time_region(artifact, function, simulator) for function in artifact.manifest.accel]
+
+
+def time_region(artifact: Artifact, function: AccelFunction, simulator: CycleDevice) -> RegionRun:
+    """One launch of a region, behind that of its resident stream."""
+    program = artifact.programs[function.name]
+    simulator.load(program)
+    resident = None
+    if program.resident is not None:
+        simulator.launch(SectionKind.RESIDENT)
+        resident = simulator.timing
+    stats = simulator.launch()
+    owners = layer_owners(artifact.manifest, function.name, program.count)
+    found = tuple(stretches(simulator.timing, owners))
+    return RegionRun(function.name, program, simulator.timing, owners, found, stats.seconds, resident)
+
+
+def layer_owners(manifest: Manifest, function: str, count: int) -> tuple[int, ...]:
+    """Number of the layer, in the manifest, of each of a region's `count` instructions."""
+    owners = [-1] * count
+    last = -1
+    for number, row in enumerate(manifest.layers):
+        if row.function == function:
+            for begin, end in row.ranges:
+                owners[begin:end] = [number] * (end - begin)
+    for index, owner in enumerate(owners):
+        # What belongs to no layer, such as FINISH, goes with what stands before it.
+        last = owners[index] = owner if owner >= 0 else last
+    return tuple(owners)
+
+
+def measured_report(manifest: Manifest, runs: Sequence[RegionRun]) -> Report:
+    """The report of launches, without device and pictures."""
+    rows: dict[int, LayerRow] = {}
+    for run in runs:
+        rows |= _rows(manifest, run)
+    report, config = static_report(manifest), manifest.config
+    counters = [run.timing.counters for run in runs]
+    resident = [run.resident.cycles for run in runs if run.resident is not None]
+    return replace(
+        report,
         layers=tuple(rows.get(i, row) for i, row in enumerate(report.layers)),
-        cycles=sum(stats.cycles or 0 for stats in whole),
-        bytes_read=sum(stats.counters.get("READ_BYTES", 0) for stats in whole),
-        bytes_written=sum(stats.counters.get("WRITE_BYTES", 0) for stats in whole),
-        simulated_cycles_per_second=sum(s.cycles or 0 for s in launches) / seconds if seconds else None,
+        cycles=sum(run.timing.cycles for run in runs),
+        bytes_read=sum(c["READ_BYTES"] for c in counters),
+        bytes_written=sum(c["WRITE_BYTES"] for c in counters),
+        bytes_fetched=sum(c["FETCH_BYTES"] for c in counters),
+        multipliers=config.macs_per_cycle + 2 * config.out_lanes,
+        resident_cycles=sum(resident) if resident else None,
     )
 
 
-def _part(progress: Progress | None, number: int, count: int) -> Progress | None:
-    """Progress of one of `count` equal parts."""
-    if progress is None:
-        return None
-    return lambda text, share: progress(text, (number + share) / count)
+def _simulator(artifact: Artifact, memory: str) -> CycleDevice:
+    return CycleDevice(artifact.config, memory_model(memory), data=False)
 
 
-class _Region:
-    """Measures one program; its first launch is the whole of it."""
-
-    def __init__(
-        self,
-        artifact: Artifact,
-        function: AccelFunction,
-        device: Device,
-        device_name: str,
-        progress: Progress | None,
-    ) -> None:
-        self.artifact = artifact
-        self.function = function
-        self.device = device
-        self.device_name = device_name
-        self.progress = progress
-        self.launches: list[LaunchStats] = []
-
-    def measure(self) -> dict[int, LayerRow]:
-        """Rows by number of the layer in the manifest."""
-        program = self.artifact.programs[self.function.name]
-        whole = self._launch(program)
-        stretches = self._stretches(whole.cycles)
-        instructions = program.instructions
-        before = _Measured(0, {})
-        costs: dict[int, _Measured] = {}
-        for number, (end, layer) in enumerate(stretches):
-            last = number == len(stretches) - 1
-            measured = whole if last else self._launch(prefix(self.artifact, program, instructions[:end]))
-            costs[layer] = measured.less(before).plus(costs.get(layer))
-            before = measured
-            if self.progress is not None:
-                self.progress(f"@{self.function.name}, launch {number + 1}", (number + 1) / len(stretches))
-        cycles = _share_cycles(costs, whole.cycles)
-        layers = self.artifact.manifest.layers
-        return {i: _measured_row(layers[i], cost, cycles[i]) for i, cost in costs.items()}
-
-    def _stretches(self, cycles: int) -> list[tuple[int, int]]:
-        """(end, layer) of each run of instructions of one layer, in program order.
-
-        Layers that overlap have several; where those would take too long, only the end of each layer counts.
-        """
-        layers = [(i, r) for i, r in enumerate(self.artifact.manifest.layers) if r.function == self.function.name]
-        runs = sorted((end, i) for i, row in layers for _, end in row.ranges)
-        if len(runs) * cycles // 2 <= MAX_CYCLES:
-            return runs
-        return sorted((row.ranges[-1][1], i) for i, row in layers)
-
-    def _launch(self, program: Program) -> _Measured:
-        self.device.load(program)
-        for port in self.function.inputs:
-            layout = program.tensor(port.tensor).layout
-            data = pack_activation(np.zeros(port.shape, np.int8), self.artifact.config, layout).view(np.uint8)
-            self.device.write(program.tensor_offset(port.tensor), data)
-        stats = self.device.launch()
-        if stats.cycles is None:
-            raise InputError(f"device must be one with cycles (cycle or rtl), not {self.device_name}")
-        self.launches.append(stats)
-        return _Measured(stats.cycles, stats.counters)
+def _launch(device: Device, name: str, run: RegionRun) -> LaunchStats:
+    """The launch on the device that was asked for, its counters checked against the simulator's."""
+    if isinstance(device, CycleDevice):
+        return LaunchStats(run.timing.cycles, run.timing.counters, run.seconds)
+    device.load(run.program)
+    if run.resident is not None:
+        device.launch(SectionKind.RESIDENT)
+    stats = device.launch()
+    if stats.cycles is None:
+        raise InputError(f"device must be one with cycles (cycle or rtl), not {name}")
+    for counter, value in run.timing.counters.items():
+        if stats.counters[counter] != value:
+            found = stats.counters[counter]
+            raise AccelError(f"{counter} of @{run.function} must be {value} as simulated, not {found} on {name}")
+    return stats
 
 
-def prefix(artifact: Artifact, program: Program, instructions: Sequence[Instr]) -> Program:
-    """`program` with `instructions`, its first ones, and FINISH; data and addresses stay."""
-    body = [item for item in instructions if item[0] is not Op.FINISH]
-    others = [section for section in program.sections if section.kind is not SectionKind.PROGRAM]
-    return Program.build(
-        artifact.config,
-        [*body, (Op.FINISH, {})],
-        others,
-        program.tensors,
-        window_bytes=program.window_bytes,
-        program_offset=program.code.offset,
-    )
+def _rows(manifest: Manifest, run: RegionRun) -> dict[int, LayerRow]:
+    """Measured rows by number of the layer."""
+    numbers = [i for i, row in enumerate(manifest.layers) if row.function == run.function and row.ranges]
+    sums = accounts(run.stretches)
+    traffic = _traffic(run)
+    peak = manifest.config.macs_per_cycle
+    none = (0, 0, 0)
+    return {i: _row(manifest.layers[i], sums.get(i, Account()), traffic.get(i, none), peak) for i in numbers}
 
 
-def _share_cycles(costs: Mapping[int, _Measured], total: int) -> dict[int, int]:
-    """Cycles of each layer, in all `total`: those in which COMPUTE works for it, and of the others a share.
-
-    Layers overlap, so the growth of CYCLES alone would give one layer what another one hides; the other cycles are
-    shared in proportion to what each layer adds beyond its computing.
-    """
-    busy = {i: min(cost.counters.get("COMPUTE_BUSY", 0), total) for i, cost in costs.items()}
-    extra = {i: max(cost.cycles - busy[i], 0) for i, cost in costs.items()}
-    rest, weight = total - sum(busy.values()), sum(extra.values())
-    if rest < 0 or not weight:
-        return {i: cost.cycles for i, cost in costs.items()}
-    shares: dict[int, int] = {}
-    done = before = 0
-    for i, part in extra.items():
-        done += part
-        upto = rest * done // weight
-        shares[i] = busy[i] + upto - before
-        before = upto
-    return shares
+def _traffic(run: RegionRun) -> dict[int, tuple[int, int, int]]:
+    """Bytes read, bytes written, products of output stage and ALU, by layer."""
+    found: dict[int, tuple[int, int, int]] = {}
+    bus = run.timing.config.bus_bytes
+    for work, owner in zip(run.timing.works, run.owners, strict=True):
+        read, written, products = found.get(owner, (0, 0, 0))
+        if work.unit is Unit.LOAD:
+            read += work.beats * bus
+        elif work.unit is Unit.STORE:
+            written += work.beats * bus
+        elif work.op is not Op.GEMM:
+            products += work.products
+        found[owner] = (read, written, products)
+    return found
 
 
-def _measured_row(row: LayerInfo, measured: _Measured, cycles: int) -> LayerRow:
-    counters = measured.counters
+def _row(row: LayerInfo, account: Account, traffic: tuple[int, int, int], peak: int) -> LayerRow:
+    read, written, products = traffic
+    useful = min(account.cycles[GEMM], -(-row.macs // peak))
+    stalls: Mapping[str, int] = {LANES: account.cycles[GEMM] - useful} | {
+        cause: account.cycles[cause] for cause in CAUSES if cause != GEMM
+    }
     return replace(
         layer_row(row),
-        cycles=cycles,
-        bytes_read=counters.get("READ_BYTES", row.bytes_read),
-        bytes_written=counters.get("WRITE_BYTES", row.bytes_written),
-        stalls={name.lower(): max(counters[name], 0) for name in STALLS if name in counters},
+        cycles=account.total,
+        bytes_read=read,
+        bytes_written=written,
+        other_products=products,
+        stalls=stalls,
     )
+
+
+def _timeline(run: RegionRun, layers: Sequence[LayerRow]) -> Timeline:
+    names = [row.name for row in layers]
+    useful: dict[int, float] = {}
+    for owner, account in accounts(run.stretches).items():
+        array = account.cycles[GEMM]
+        useful[owner] = 1 - layers[owner].stalls[LANES] / array if array else 1.0
+    return draw_timeline(run.function, run.timing, run.stretches, names, useful)

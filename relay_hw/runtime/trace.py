@@ -6,70 +6,61 @@ In: an artefact. Out: JSON-able events; one microsecond of the viewer is one cyc
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from accel.isa.disasm import disassemble_instruction
-from accel.isa.program import Program
 from accel.isa.spec import Unit
-from accel.sim.cycle import CycleDevice, Span
-from accel.sim.memory import memory_model
+from accel.sim.cycle import Span
 from relay_hw.runtime.artifact import Artifact
+from relay_hw.runtime.profile import RegionRun, time_regions
 
 Event = dict[str, Any]
-# Rows of one unit: instructions in flight together lie on rows of their own.
-_ROWS = 100
+# Rows of one unit: instructions in flight together lie on rows of their own. The array's row stands above them.
+_ARRAY, _ROWS = 1, 100
 
 
 def timeline(artifact: Artifact, memory: str = "standard") -> dict[str, Any]:
     """Events of one launch of each region, one process a region. `memory`: name of a memory model."""
-    device = CycleDevice(artifact.config, memory_model(memory), data=False)
     events: list[Event] = []
-    for process, function in enumerate(artifact.manifest.accel):
-        program = artifact.programs[function.name]
-        device.load(program)
-        device.launch()
-        layers = _layers(artifact, function.name, program.count)
-        events.append(_named("process_name", process, 0, function.name))
-        events += _events(process, device.timing.spans, program, layers)
+    for process, run in enumerate(time_regions(artifact, memory)):
+        layers = [artifact.manifest.layers[owner].name if owner >= 0 else "" for owner in run.owners]
+        events.append(_named("process_name", process, 0, run.function))
+        events += _array_events(process, run, artifact)
+        events += _unit_events(process, run, layers)
     return {"displayTimeUnit": "ns", "otherData": {"cycles_per_us": 1}, "traceEvents": events}
 
 
-def _layers(artifact: Artifact, function: str, count: int) -> list[str]:
-    """The layer of every instruction of a region."""
-    names = [""] * count
-    for row in artifact.manifest.layers:
-        if row.function == function:
-            for begin, end in row.ranges:
-                names[begin:end] = [row.name] * (end - begin)
-    return names
+def _array_events(process: int, run: RegionRun, artifact: Artifact) -> Iterator[Event]:
+    """One row above the units: what the array did, or why it waited, and for which layer."""
+    thread = _ARRAY
+    yield _named("thread_name", process, thread, "array")
+    for stretch in run.stretches:
+        layer = artifact.manifest.layers[stretch.owner].name if stretch.owner >= 0 else ""
+        cause = f"{stretch.cause} {stretch.what}".strip()
+        details: dict[str, Any] = {"layer": layer, "fill": stretch.fill}
+        yield _box(process, thread, cause, "array", stretch.begin, stretch.end, details)
 
 
-def _events(process: int, spans: Iterable[Span], program: Program, layers: list[str]) -> Iterator[Event]:
-    instructions = program.instructions
-    named: set[int] = set()
-    by_unit: dict[Unit, list[Span]] = {}
-    for span in spans:
-        by_unit.setdefault(span.unit, []).append(span)
-    for unit, of_unit in by_unit.items():
-        for row, span in _rows(of_unit):
-            thread = unit * _ROWS + row
-            if thread not in named:
-                named.add(thread)
+def _unit_events(process: int, run: RegionRun, layers: list[str]) -> Iterator[Event]:
+    instructions = run.program.instructions
+    for unit in Unit:
+        named = 0
+        for row, span in _rows(run.timing.of(unit)):
+            thread = _ROWS * (unit + 1) + row
+            if row >= named:
+                named = row + 1
                 yield _named("thread_name", process, thread, unit.name if not row else f"{unit.name} {row + 1}")
             op, values = instructions[span.index]
             details = {"index": span.index, "layer": layers[span.index], "token_cycles": span.start - span.asked}
             details["instruction"] = disassemble_instruction(op, values)
-            yield {
-                "name": f"{layers[span.index]} {op.name.lower()}".strip(),
-                "cat": op.name.lower(),
-                "ph": "X",
-                "ts": span.start,
-                "dur": span.end - span.start,
-                "pid": process,
-                "tid": thread,
-                "args": details,
-            }
+            name = f"{layers[span.index]} {op.name.lower()}".strip()
+            yield _box(process, thread, name, op.name.lower(), span.start, span.end, details)
+
+
+def _box(process: int, thread: int, name: str, kind: str, begin: int, end: int, details: dict[str, Any]) -> Event:
+    place = {"pid": process, "tid": thread, "ts": begin, "dur": end - begin}
+    return {"name": name, "cat": kind, "ph": "X", **place, "args": details}
 
 
 def _rows(spans: list[Span]) -> Iterator[tuple[int, Span]]:

@@ -19,7 +19,7 @@ from accel.sim.cycle.engine import Span
 from accel.sim.cycle.timing import Timing
 from accel.sim.cycle.work import Work
 
-# In the first stage of COMPUTE: products, and other operations on the accumulator.
+# In the first stage of COMPUTE: products of GEMM, and other operations on the accumulator.
 GEMM, ALU = "gemm", "alu"
 # Before the first and behind the last slot of COMPUTE.
 FILL, DRAIN = "fill", "drain"
@@ -111,7 +111,7 @@ def stretches(timing: Timing, owners: Sequence[int]) -> list[Stretch]:
         found += trace.explain(done, span, owner)
         work = timing.works[span.index]
         done = span.start + work.slots
-        found.append(Stretch(span.start, done, owner, GEMM if work.op is Op.GEMM else ALU))
+        found.append(Stretch(span.start, done, owner, GEMM if work.op is Op.GEMM and work.products else ALU))
     if done < timing.cycles:
         found.append(Stretch(done, timing.cycles, owner, DRAIN))
     return found
@@ -123,9 +123,7 @@ class _Trace:
     def __init__(self, timing: Timing) -> None:
         self._timing = timing
         self.own = {unit: timing.of(unit) for unit in Unit}
-        self._before = {
-            after.index: span for own in self.own.values() for span, after in pairwise(own)
-        }
+        self._before = {after.index: span for own in self.own.values() for span, after in pairwise(own)}
         self._room = self._queue_room(timing.config.queue_depth)
         self._last_giver = self._givers()
         self._bus = self._bus_beats()

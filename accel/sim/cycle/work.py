@@ -11,10 +11,12 @@ from functools import lru_cache
 
 from accel.isa.config import SEMAPHORES, AccelConfig
 from accel.isa.rules import gather_fetch_bytes
-from accel.isa.spec import BY_OP, AluOp, Mem, Op, Unit
+from accel.isa.spec import BY_OP, AluOp, Form, Mem, Op, Unit
 from accel.sim.cycle.hazards import output_slots
 
 PAGE_BYTES = 4096
+# Multiplications that the output stage makes for a lane of its result.
+_FORM_PRODUCTS = {Form.SCALE: 1, Form.ADD: 2, Form.PASS: 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Windows:
 class Work:
     """One instruction. `bursts`: beats of each, `beats` in all, to or from `mem`. `runs`: (padding beats, then data
     beats), in order; `tail`: padding behind them. `slots`: cycles in the first stage of COMPUTE or OUTPUT; `results`:
-    micro-ops or vectors."""
+    micro-ops or vectors; `products`: multiplications."""
 
     op: Op
     unit: Unit | None
@@ -43,6 +45,7 @@ class Work:
     tail: int = 0
     slots: int = 0
     results: int = 0
+    products: int = 0
     values: dict[str, int] | None = None
     windows: Windows | None = None
     mem: Mem | None = None
@@ -69,10 +72,12 @@ def work_of(config: AccelConfig, op: Op, v: dict[str, int]) -> Work:
         case Op.GEMM | Op.ALU:
             uops = v["iter_out"] * v["iter_in"] * (v["uop_end"] - v["uop_begin"])
             slots = uops * (1 if op is Op.GEMM else _alu_slots(config, v))
-            return Work(op, unit, waits, gives, slots=slots, results=uops)
+            products = uops * _uop_products(config, op, v)
+            return Work(op, unit, waits, gives, slots=slots, results=uops, products=products)
         case Op.REQUANT:
             vectors = v["iter_out"] * v["iter_in"]
-            return Work(op, unit, waits, gives, slots=vectors * output_slots(config, v), results=vectors, values=v)
+            slots, products = vectors * output_slots(config, v), vectors * config.block_out * _FORM_PRODUCTS[v["form"]]
+            return Work(op, unit, waits, gives, slots=slots, results=vectors, products=products, values=v)
         case Op.FINISH:
             return Work(op, unit)
 
@@ -85,6 +90,13 @@ def _alu_slots(config: AccelConfig, v: dict[str, int]) -> int:
     """Slots of one micro-op: one that reads the source of the tensor form, and MUL shares few multipliers."""
     execute = config.block_out // config.out_lanes if v["alu_op"] == AluOp.MUL else 1
     return execute + (not v["use_imm"])
+
+
+def _uop_products(config: AccelConfig, op: Op, v: dict[str, int]) -> int:
+    """Multiplications of one micro-op."""
+    if op is Op.GEMM:
+        return config.macs_per_cycle
+    return config.block_out if v["alu_op"] == AluOp.MUL else 0
 
 
 def _bursts(config: AccelConfig, v: dict[str, int]) -> Iterator[int]:

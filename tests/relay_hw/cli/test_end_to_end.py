@@ -127,10 +127,13 @@ def test_profile_writes_a_timeline(folder: Path, capsys: Captured) -> None:
     row = ask(capsys, "profile", folder / "build", "--device", "cycle", "--trace", trace)
     events = json.loads(trace.read_text())["traceEvents"]
     units = {event["args"]["name"].split()[0] for event in events if event["name"] == "thread_name"}
-    assert units == {"LOAD", "COMPUTE", "OUTPUT", "STORE"}
+    assert units == {"array", "LOAD", "COMPUTE", "OUTPUT", "STORE"}
     boxes = [event for event in events if event["ph"] == "X"]
+    causes = [box for box in boxes if box["cat"] == "array"]
+    assert sum(cause["dur"] for cause in causes) == row["cycles"] and {"gemm", "drain"} <= {c["name"] for c in causes}
     assert {box["cat"] for box in boxes} >= {"load", "gemm", "requant", "store"}
     assert max(box["ts"] + box["dur"] for box in boxes) <= row["cycles"]
+    boxes = [box for box in boxes if box["cat"] != "array"]
     lanes: dict[tuple[int, int], int] = {}
     for box in sorted(boxes, key=lambda box: box["ts"]):
         lane = (box["pid"], box["tid"])

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 from relay_hw.report import (
+    CAUSES,
+    GROUPS,
+    PRODUCTS,
+    Band,
     LayerRow,
     Report,
+    Timeline,
+    grouped,
     layer_table,
     number,
     percent,
@@ -24,22 +31,37 @@ from relay_hw.report import (
 
 CONV = LayerRow(
     "conv <1>", "accel.conv2d", "accel", function="accel_0", shape="3x8x8 -> 8x8x8", macs=13_824, bytes_read=1_000,
-    bytes_written=512, roofline_cycles=864, cycles=1_728, stalls={"load_memory": 7, "store_token": 0},
+    bytes_written=512, roofline_cycles=864, cycles=1_728, stalls={"bus": 800, "drain": 64, "store": 0},
+    other_products=512,
 )  # fmt: skip
-POOL = replace(CONV, name="pool", operator="accel.max_pool2d", macs=0, roofline_cycles=48, cycles=96, stalls={})
+POOL = replace(
+    CONV,
+    name="pool",
+    operator="accel.max_pool2d",
+    macs=0,
+    roofline_cycles=48,
+    cycles=96,
+    stalls={"alu": 96},
+    other_products=0,
+)
 HOST = LayerRow("scores", "nn.softmax", "host", "nn.softmax computes in float32 & <so> on", "host_1", cycles=0)
+TIMELINE = Timeline(
+    "accel_0", 1_824, (Band("conv <1>", 0, 1_728), Band("pool", 1_728, 1_824)),
+    {"LOAD": (1.0, 0.5, 0.0, 0.0), "OUTPUT": (0.0, 0.25, 0.25, 1.0), "STORE": (0.0,) * 4},
+    {"products": (0.2, 0.5, 0.5, 0.9), "narrow": (0.0,) * 4, "reads": (0.8, 0.5, 0.5, 0.0), "ends": (0, 0, 0, 0.1)},
+)  # fmt: skip
 REPORT = Report(
     "net & more", "tiny", "int8", 16, (CONV, POOL, HOST), "rtl", 1_824, 2_000, 1_024, 1.5e6, "standard",
-    {"bit-exact": "100/100 <all>"},
+    {"bit-exact": "100/100 <all>"}, 320, 24, None, (TIMELINE,),
 )  # fmt: skip
-BEFORE = replace(REPORT, device=None, cycles=None, simulated_cycles_per_second=None, facts={},
+BEFORE = replace(REPORT, device=None, cycles=None, simulated_cycles_per_second=None, facts={}, timelines=(),
                  layers=tuple(replace(r, cycles=None, stalls={}) for r in (CONV, POOL)) + (HOST,))  # fmt: skip
 
 
 class Page(HTMLParser):
     """Collects what a browser would fetch, tags that stay open, and the text."""
 
-    void = frozenset({"meta", "rect", "br"})
+    void = frozenset({"meta", "rect", "br", "path"})
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -97,22 +119,55 @@ def test_the_page_shows_every_layer_and_escapes_names() -> None:
     assert "<1>" not in text and "<so>" not in text and "<all>" not in text
 
 
-def test_bars_are_to_scale_and_inside_the_picture() -> None:
-    import re
+def rects(text: str, kind: str) -> list[tuple[float, float]]:
+    """x and width of the rectangles of a class."""
+    found = re.findall(rf'class="{kind}" x="([\d.]+)" y="\d+" width="([\d.]+)"', text)
+    return [(float(x), float(width)) for x, width in found]
 
+
+def test_bars_are_to_scale_and_inside_the_picture() -> None:
     text = render_html(REPORT)
-    bars = [float(w) for w in re.findall(r'class="bar" x="230" y="\d+" width="([\d.]+)"', text)]
-    roofs = [float(w) for w in re.findall(r'class="roof" x="230" y="\d+" width="([\d.]+)"', text)]
-    assert len(bars) == len(roofs) == 2
-    assert bars[0] / bars[1] == pytest.approx(1_728 / 96, rel=0.01)
-    assert roofs[0] / bars[0] == pytest.approx(0.5, rel=0.01)
-    assert max(bars) <= 1000 - 230
+    scale = (1000 - 230 - 120) / 1_728
+    # 864 of 1,728 cycles make products, 800 wait for reads, 64 drain; the pool has none of them.
+    (products,), (reads,), (ends,) = (rects(text, f"g-{name}") for name in ("products", "reads", "ends"))
+    assert products == (230.0, pytest.approx(864 * scale, abs=0.1))
+    assert reads == (pytest.approx(230 + 864 * scale, abs=0.1), pytest.approx(800 * scale, abs=0.1))
+    assert sum(ends) == pytest.approx(230 + 1_728 * scale, abs=0.2)
+    assert rects(text, "g-other") == [(230.0, pytest.approx(96 * scale, abs=0.1))]
+    marks = [x for x, _ in rects(text, "mark")]
+    assert marks == [pytest.approx(229 + cycles * scale, abs=0.1) for cycles in (864, 48)]
+
+
+def test_the_timeline_is_drawn_to_scale() -> None:
+    text = render_html(REPORT)
+    (first,), (second,) = rects(text, "band0"), rects(text, "band1")
+    assert first[1] / second[1] == pytest.approx(1_728 / 96, rel=0.02)
+    assert sum(second) == pytest.approx(1000 - 10, abs=0.2)
+    # Of the array's row, 100 high from 22 on, the parts stack up to its top; nothing is drawn of groups without cycles.
+    (products,) = re.findall(r'class="g-products" d="([^"]+)"', text)
+    assert products == "M84 122H84.0V102H310.5V72H763.5V32H990V122Z"
+    (ends,) = re.findall(r'class="g-ends" d="([^"]+)"', text)
+    assert ends == "M84 122H84.0V22H990V122Z"
+    assert text.index('class="g-ends" d') < text.index('class="g-reads" d') < text.index('class="g-products" d')
+    assert 'class="g-narrow" d' not in text
+    for words in ("LOAD", "OUTPUT", "STORE", "1,500", "waiting for reads"):
+        assert f">{words}<" in text
+    assert "Timeline" not in render_html(BEFORE)
+
+
+def test_groups_hold_every_cause_once() -> None:
+    causes = [cause for group in GROUPS for cause in group.causes]
+    assert sorted(causes) == sorted({PRODUCTS, *CAUSES})
+    assert grouped({"bus": 3, "latency": 4, "drain": 1}) == {
+        "narrow": 0, "other": 0, "reads": 7, "writes": 0, "output": 0, "issue": 0, "ends": 1,
+    }  # fmt: skip
+    assert REPORT.stalls == {"bus": 800, "drain": 64, "store": 0, "alu": 96}
 
 
 def test_before_a_run_only_the_roofline_is_drawn() -> None:
     text = render_html(BEFORE)
     assert "Roofline cycles by layer" in text and "not run yet" in text
-    assert 'class="bar"' not in text and 'class="roof"' in text
+    assert 'class="mark"' not in text and 'class="roof"' in text and 'rect class="g-' not in text
 
 
 def test_utilisation() -> None:
@@ -120,6 +175,8 @@ def test_utilisation() -> None:
     assert utilisation(1600, None, 16) is None and utilisation(0, 0, 16) is None
     assert REPORT.macs == 13_824 and REPORT.utilisation == 13_824 / (1_824 * 16)
     assert REPORT.roofline_cycles == 912
+    assert REPORT.utilisation_all == (13_824 + 512) / (1_824 * 24) and BEFORE.utilisation_all is None
+    assert replace(REPORT, multipliers=None).utilisation_all is None
 
 
 def test_files_are_the_same_each_time_and_plain_json() -> None:
@@ -134,10 +191,12 @@ def test_the_table_for_terminals() -> None:
     lines = layer_table(REPORT).splitlines()
     assert len(lines) == 2 + 3 + 1
     assert all(line == line.rstrip() for line in lines)
-    assert lines[0].split()[:5] == ["layer", "operator", "where", "cycles", "util"]
-    assert lines[2].split()[2:] == ["accel.conv2d", "accel", "1,728", "50.0%", "864", "13,824", "1,000", "512"]
+    assert lines[0].split()[:6] == ["layer", "operator", "where", "cycles", "array", "all"]
+    numbers = ["1,728", "50.0%", "34.6%", "864", "13,824", "1,000", "512"]
+    assert lines[2].split()[2:] == ["accel.conv2d", "accel", *numbers, "reads", "46.3%,", "ends", "3.7%"]
     assert lines[4].endswith(HOST.reason)
-    assert lines[5].split() == ["total", "1,824", "47.4%", "912", "13,824", "2,000", "1,024"]
+    assert lines[5].split()[:8] == ["total", "1,824", "47.4%", "32.7%", "912", "13,824", "2,000", "1,024"]
+    assert lines[5].endswith("reads 43.9%, other 5.3%, ends 3.5%")
     assert "-" in layer_table(BEFORE).splitlines()[2]
 
 
@@ -151,7 +210,11 @@ def test_numbers_and_summary() -> None:
     assert (number(None), number(0), number(1234567)) == ("-", "0", "1,234,567")
     assert (percent(None), percent(0.12345)) == ("-", "12.3%")
     assert summary(REPORT) == (
-        "net & more on tiny, 1,824 cycles, utilisation 47.4%, 2,000 bytes read, 1,024 written, "
-        "1,500,000 simulated cycles/s"
+        "net & more on tiny, 1,824 cycles, utilisation 47.4% of the array, 32.7% of all multipliers, "
+        "2,000 bytes read, 1,024 written, 1,500,000 simulated cycles/s"
     )
     assert "simulated" not in summary(BEFORE)
+    assert "512 cycles once for resident weights" in summary(replace(REPORT, resident_cycles=512))
+    assert "cycles once" in render_html(replace(REPORT, resident_cycles=512)) and "cycles once" not in render_html(
+        REPORT
+    )

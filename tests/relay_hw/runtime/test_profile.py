@@ -1,17 +1,24 @@
-"""Profiles: layers add up to the launch, no layer computes more than the array can, prefixes are programs."""
+"""Profiles: layers add up to the launch, no layer computes more than the array can, devices agree, pictures tell."""
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
+from typing import cast
+
 import pytest
 
-from accel.isa.spec import Op
+from accel.isa.errors import AccelError
+from accel.isa.program import Program, SectionKind
+from accel.sim.device import Device, LaunchStats
 from relay_hw.errors import InputError
-from relay_hw.report import profile_json
+from relay_hw.report import CAUSES, grouped, profile_json
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel
 from relay_hw.runtime.devices import DeviceOptions, open_device
 from relay_hw.runtime.execute import Executor
-from relay_hw.runtime.profile import STALLS, prefix, profile
+from relay_hw.runtime.picture import PARTS
+from relay_hw.runtime.profile import layer_owners, profile, time_regions
 from tests.relay_hw.small_models import images
 
 Build = tuple[CompiledModel, Artifact]
@@ -34,9 +41,13 @@ def test_layers_add_up_to_the_run(which: str, request: pytest.FixtureRequest) ->
     for row in layers:
         assert row.cycles is not None and row.cycles > 0 and row.roofline_cycles
         assert row.macs <= row.cycles * artifact.config.macs_per_cycle, row.name
-        assert row.stalls.keys() == {name.lower() for name in STALLS}
+        assert row.stalls.keys() == CAUSES.keys()
         assert min(row.stalls.values()) >= 0
-    assert 0 < (report.utilisation or 0) < 1
+        # What is left of a layer's cycles is what its products need.
+        products = row.cycles - sum(row.stalls.values())
+        assert products == -(-row.macs // artifact.config.macs_per_cycle) or products < row.cycles
+    assert 0 < (report.utilisation_all or 0) < (report.utilisation or 0) < 1
+    assert report.multipliers == artifact.config.macs_per_cycle + 2 * artifact.config.out_lanes
 
 
 def test_the_object_has_the_keys_of_the_design(plain: Build) -> None:
@@ -44,7 +55,8 @@ def test_the_object_has_the_keys_of_the_design(plain: Build) -> None:
     device = open_device("cycle", artifact.config, DeviceOptions(timing_only=True))
     row = profile_json(profile(artifact, device, "cycle"))
     assert row.keys() == {
-        "cycles", "utilisation", "macs", "bytes_read", "bytes_written", "simulated_cycles_per_second", "layers",
+        "cycles", "utilisation", "utilisation_all", "macs", "bytes_read", "bytes_written", "bytes_fetched",
+        "resident_cycles", "simulated_cycles_per_second", "stalls", "layers",
     }  # fmt: skip
     wanted = {"name", "operator", "where", "reason", "cycles", "roofline_cycles", "stalls"}
     for layer in row["layers"]:
@@ -57,26 +69,57 @@ def test_the_object_has_the_keys_of_the_design(plain: Build) -> None:
     assert {"conv_a", "pool", "conv_b", "fc", "scores"} <= set(names) and len(set(names)) == len(names)
 
 
-def test_prefixes_are_whole_programs(plain: Build) -> None:
+def test_other_devices_must_count_what_the_simulator_counts(plain: Build) -> None:
     _, artifact = plain
-    function = artifact.manifest.accel[0]
-    whole = artifact.programs[function.name]
-    part = prefix(artifact, whole, whole.instructions[:3])
-    assert part.count == 4 and part.instructions[:3] == whole.instructions[:3]
-    assert part.instructions[3][0] is Op.FINISH
-    assert part.code.offset == whole.code.offset and part.window_bytes == whole.window_bytes
-    assert prefix(artifact, whole, whole.instructions).instructions == whole.instructions
+    rtl = open_device("rtl", artifact.config)
+    report = profile(artifact, rtl, "rtl")
+    simulator = open_device("cycle", artifact.config, DeviceOptions(timing_only=True))
+    simulated = profile(artifact, simulator, "cycle")
+    assert report.layers == simulated.layers and report.cycles == simulated.cycles
+    assert report.device == "rtl" and report.timelines == simulated.timelines
+
+    class Late:
+        """A device that counts one cycle too many."""
+
+        config = artifact.config
+
+        def load(self, program: Program) -> None:
+            simulator.load(program)
+
+        def launch(self, stream: SectionKind = SectionKind.PROGRAM) -> LaunchStats:
+            stats = simulator.launch(stream)
+            return replace(stats, counters={**stats.counters, "LOAD_BUSY": stats.counters["LOAD_BUSY"] + 1})
+
+    with pytest.raises(AccelError, match=r"LOAD_BUSY of @accel_0 must be (\d+) as simulated, not \d+ on late"):
+        profile(artifact, cast(Device, Late()), "late")
 
 
-def test_long_programs_are_cut_at_layers_only(plain: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_picture_shows_what_the_counters_say(plain: Build) -> None:
     _, artifact = plain
-    device = open_device("cycle", artifact.config, DeviceOptions(timing_only=True))
-    fine = profile(artifact, device, "cycle")
-    monkeypatch.setattr("relay_hw.runtime.profile.MAX_CYCLES", 0)
-    told: list[str] = []
-    coarse = profile(artifact, device, "cycle", progress=lambda text, _share: told.append(text))
-    assert len(told) == 4
-    assert coarse.cycles == fine.cycles == sum(row.cycles or 0 for row in coarse.layers)
+    report = profile(artifact, open_device("cycle", artifact.config, DeviceOptions(timing_only=True)), "cycle")
+    (run,) = time_regions(artifact, "standard")
+    (picture,) = report.timelines
+    part = picture.cycles / len(picture.groups["products"])
+    assert picture.cycles == report.cycles and len(picture.groups["products"]) == PARTS
+    for shares in zip(*picture.groups.values(), strict=True):
+        assert sum(shares) == pytest.approx(1, abs=1e-3) and min(shares) >= 0
+    lost = grouped(report.stalls)
+    for name, cycles in lost.items():
+        assert sum(picture.groups[name]) * part == pytest.approx(cycles, rel=0.01, abs=1)
+    for unit, shares in picture.units.items():
+        assert sum(shares) * part == pytest.approx(run.timing.counters[f"{unit}_BUSY"], rel=0.01)
+    assert picture.bands[0].begin == 0 and picture.bands[-1].end == picture.cycles
+    assert all(a.end == b.begin for a, b in itertools.pairwise(picture.bands))
+
+
+def test_instructions_without_a_layer_go_with_those_before(plain: Build) -> None:
+    _, artifact = plain
+    manifest = artifact.manifest
+    count = artifact.programs["accel_0"].count
+    owners = layer_owners(manifest, "accel_0", count)
+    assert len(owners) == count and owners[-1] == owners[-2]
+    for number, row in enumerate(manifest.layers):
+        assert all(owners[begin:end] == (number,) * (end - begin) for begin, end in row.ranges)
 
 
 def test_a_device_without_time_is_refused(plain: Build) -> None:
