@@ -1,5 +1,5 @@
-"""Whole networks at their published sizes: one output on interpreter, functional simulator, cycle simulator and RTL, and
-the same cycles and counters on the last two. Minutes of work: `make test-networks`."""
+"""Whole networks at their published sizes: one output on interpreter, functional simulator, cycle simulator and RTL,
+and the same cycles and counters on the last two. Minutes of work: `make test-networks`."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ def build(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """A network compiled for `default`."""
     example = find(request.param)
     mod, params = from_onnx(example.model())
-    compiled = compile_model(
-        mod, params, "default", calibration=_data(example, CALIBRATION, seed=1), name=example.name
-    )
+    compiled = compile_model(mod, params, "default", calibration=_data(example, CALIBRATION, seed=1), name=example.name)
     folder: Path = tmp_path_factory.mktemp(example.name)
     yield compiled.save(folder / "build")
 
