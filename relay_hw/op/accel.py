@@ -32,6 +32,7 @@ from relay_hw.op.base import (
     spread,
     tensor,
 )
+from relay_hw.op.conv_transpose import Conv2DTransposeAttrs, transpose_relation, transpose_sums
 from relay_hw.op.dense import along
 from relay_hw.op.pool import MaxPool2DAttrs, Windows, window_sums
 
@@ -273,4 +274,57 @@ def sum_pool2d(
     return call(SUM_POOL2D, (data,), attrs)
 
 
-OPS = (REQUANTIZE, ADD, SUM_POOL2D)
+@dataclass(frozen=True, slots=True)
+class AccelConv2DTransposeAttrs(Conv2DTransposeAttrs):
+    out_dtype: str | None = "int32"
+    input_zero_point: int = 0
+
+
+def _conv2d_transpose_type(types: Sequence[Type], attrs: AccelConv2DTransposeAttrs, solver: Solver) -> Type | None:
+    name = "accel.conv2d_transpose"
+    x = tensor(name, types, 0)
+    if x is not None and x.dtype != "int8":
+        raise TypeCheckError(f"the data of {name} must be int8, not {x.dtype}")
+    if attrs.out_dtype != "int32":
+        raise TypeCheckError(f"out_dtype of {name} must be int32, not {attrs.out_dtype}")
+    _check_range(name, "input_zero_point", attrs.input_zero_point, -128, 127)
+    return transpose_relation(name, 2)(types, attrs, solver)
+
+
+def _conv2d_transpose(attrs: AccelConv2DTransposeAttrs, values: Sequence[Array], result: Type) -> Array:
+    x = np.asarray(values[0]).astype(np.int16) - attrs.input_zero_point
+    return transpose_sums("accel.conv2d_transpose", 2, attrs, (x, values[1]), "int32")
+
+
+CONV2D_TRANSPOSE = make_op(
+    "accel.conv2d_transpose",
+    2,
+    _conv2d_transpose_type,
+    _conv2d_transpose,
+    attrs=AccelConv2DTransposeAttrs,
+    pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
+    doc="int32 transposed convolution of (data - input_zero_point); what lies between and around the data adds 0",
+)
+
+
+def conv2d_transpose(
+    data: Expr,
+    weight: Expr,
+    strides: Ints = (1, 1),
+    padding: Ints = (0, 0),
+    dilation: Ints = (1, 1),
+    groups: int = 1,
+    data_layout: str = "NCHW",
+    kernel_layout: str = "IOHW",
+    output_padding: Ints = (0, 0),
+    input_zero_point: int = 0,
+) -> Call:
+    """int32 transposed convolution of int8 `data` less its zero point; the weight is [in, out / groups, kh, kw]."""
+    attrs = AccelConv2DTransposeAttrs(
+        None, None, spread(strides, 2), spread(output_padding, 2), full_padding(padding, 2), spread(dilation, 2),
+        groups, data_layout, kernel_layout, "", "int32", input_zero_point,
+    )  # fmt: skip
+    return call(CONV2D_TRANSPOSE, (data, weight), attrs)
+
+
+OPS = (REQUANTIZE, ADD, SUM_POOL2D, CONV2D_TRANSPOSE)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op, TypeRelation
 from relay_hw.ir.types import ANY, Dim, Type
 from relay_hw.op.base import (
     Array,
@@ -69,16 +69,25 @@ def _transposed_sizes(attrs: ConvAttrs, p: Problem) -> tuple[Dim, ...]:
     )
 
 
+def transpose_relation(name: str, rank: int) -> TypeRelation:
+    """The relation of a transposed convolution."""
+    return conv_relation(name, rank, True, _transposed_sizes)
+
+
+def transpose_sums(name: str, rank: int, attrs: Conv2DTransposeAttrs, values: Sequence[Array], dtype: str) -> Array:
+    """The transposed convolution of data and weight, in the attributes' layouts."""
+    x, w = plain_args(name, attrs, rank, True, values)
+    return laid_out(name, attrs, rank, _transposed(name, attrs, x, w, dtype))
+
+
 def _conv_transpose(name: str, rank: int, attrs_type: type) -> Op:
     def meaning(attrs: Conv2DTransposeAttrs, values: Sequence[Array], result: Type) -> Array:
-        x, w = plain_args(name, attrs, rank, True, values)
-        value = _transposed(name, attrs, x, w, out_type(result).dtype)
-        return laid_out(name, attrs, rank, value)
+        return transpose_sums(name, rank, attrs, values, out_type(result).dtype)
 
     return make_op(
         name,
         2,
-        conv_relation(name, rank, True, _transposed_sizes),
+        transpose_relation(name, rank),
         meaning,
         attrs=attrs_type,
         pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
