@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from accel.isa.config import AccelConfig
-from accel.isa.spec import Dst, Form, Mem, Op
+from accel.isa.config import TAPS, AccelConfig
+from accel.isa.spec import Dst, Form, GemmMode, Mem, Op
 from accel.isa.state import element_bytes
 from tensorize.nest import Command, Uop
 
@@ -45,6 +45,8 @@ def touches(command: Command, config: AccelConfig) -> tuple[Touch, ...]:
         case Op.LOAD:
             space = Space(v["mem"])
             entries = _image_bytes(config, v) * (4 if v.get("expand") else 1) // element_bytes(config, Mem(v["mem"]))
+            if v.get("pitch"):
+                entries = _plane_entries(config, v)
             return (
                 Touch("dram", Space.DRAM, 0, _dram_bytes(config, v), False),
                 Touch("sram", space, 0, entries, True),
@@ -63,11 +65,11 @@ def touches(command: Command, config: AccelConfig) -> tuple[Touch, ...]:
                 Touch("dram", Space.DRAM, 0, _dram_bytes(config, v), True),
             )
         case Op.GEMM:
-            return _gemm(v, command.uops)
+            return _gemm(v, command.uops, config)
         case Op.ALU:
             return _alu(v, command.uops)
         case Op.REQUANT:
-            return _requant(v)
+            return _requant(v, config)
         case Op.FINISH:
             return ()
 
@@ -91,13 +93,35 @@ def _range(v: Mapping[str, int], name: str, values: Iterable[int]) -> tuple[int,
     return min(known), max(known) + _loops(v, name) + 1
 
 
-def _gemm(v: Mapping[str, int], uops: tuple[Uop, ...]) -> tuple[Touch, ...]:
-    return (
+def _plane_entries(config: AccelConfig, v: Mapping[str, int]) -> int:
+    """Entries from the first to the last that a LOAD to planes writes."""
+    rows = v.get("y_pad_0", 0) + v["y"] + v.get("y_pad_1", 0)
+    runs = v.get("x_pad_0", 0) + v["x"] + v.get("x_pad_1", 0)
+    planes = v["z"] * config.granule_bytes // config.line_bytes
+    return (TAPS * v["pitch"] * (planes - 1) + rows * runs) * config.line_entries
+
+
+def _gemm(v: Mapping[str, int], uops: tuple[Uop, ...], config: AccelConfig) -> tuple[Touch, ...]:
+    mode = GemmMode(v.get("mode", GemmMode.MATMUL))
+    begin, end = _range(v, "inp", (u[1] for u in uops))
+    found = [
         Touch("uop_begin", Space.UOP, 0, len(uops), False),
-        Touch("inp_base", Space.INP, *_range(v, "inp", (u[1] for u in uops)), False),
-        Touch("wgt_base", Space.WGT, *_range(v, "wgt", (u[2] for u in uops)), False),
         Touch("acc_base", Space.ACC, *_range(v, "acc", (u[0] for u in uops)), True),
-    )
+    ]
+    if mode is GemmMode.MATMUL:
+        found.append(Touch("inp_base", Space.INP, begin, end, False))
+        found.append(Touch("wgt_base", Space.WGT, *_range(v, "wgt", (u[2] for u in uops)), False))
+        return tuple(found)
+    reach = TAPS
+    if mode is GemmMode.MAX:
+        # Of masks that reach different taps, the highest micro-op needs no more than the highest mask.
+        reach = max(u[2] for u in uops).bit_length()
+    found.append(Touch("inp_base", Space.INP, begin, end + (reach - 1) * config.line_entries, False))
+    if mode is GemmMode.TAPS:
+        first, last = _range(v, "wgt", (u[2] for u in uops))
+        groups = config.tap_groups
+        found.append(Touch("wgt_base", Space.WGT, first // groups, (last - 1) // groups + 1, False))
+    return tuple(found)
 
 
 def _alu(v: Mapping[str, int], uops: tuple[Uop, ...]) -> tuple[Touch, ...]:
@@ -110,12 +134,12 @@ def _alu(v: Mapping[str, int], uops: tuple[Uop, ...]) -> tuple[Touch, ...]:
     return tuple(touched)
 
 
-def _requant(v: Mapping[str, int]) -> tuple[Touch, ...]:
+def _requant(v: Mapping[str, int], config: AccelConfig) -> tuple[Touch, ...]:
     acc = (0, _loops(v, "acc") + 1)
-    space = Space.OUT if v["dst"] == Dst.OUT else Space.ACC
+    space = {Dst.OUT: Space.OUT, Dst.ACC: Space.ACC, Dst.INP: Space.INP}[Dst(v["dst"])]
     touched = [
         Touch("acc_base", Space.ACC, *acc, False),
-        Touch("dst_base", space, 0, _loops(v, "dst") + 1, True),
+        Touch("dst_base", space, 0, _loops(v, "dst") + (config.part_entries if space is Space.INP else 1), True),
     ]
     if v["form"] == Form.ADD:
         touched.append(Touch("res_base", Space.ACC, *acc, False))

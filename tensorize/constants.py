@@ -59,7 +59,7 @@ def _moved(step: Step, offsets: Mapping[Key, int], whole: Buffer) -> Step:
 
 
 def _moved_ref(ref: Ref, offsets: Mapping[Key, int], whole: Buffer) -> Ref:
-    return Ref(whole.key, ref.offset + offsets[ref.key]) if ref.key in offsets else ref
+    return replace(ref, key=whole.key, offset=ref.offset + offsets[ref.key]) if ref.key in offsets else ref
 
 
 def constant_data(steps: Sequence[Step]) -> tuple[tuple[Key, Mem, bytes], ...]:

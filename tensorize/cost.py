@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from accel.isa.config import AccelConfig
 from accel.isa.program import align
-from tensorize.geometry import LATENCY, ConvShape, Fold, PoolShape, Source, granule_blocks, run_cycles
+from tensorize.geometry import LATENCY, ConvShape, Fold, Grid, PoolShape, Source, granule_blocks, run_cycles
 from tensorize.tiles import AddTile, ConvTile, PoolTile, conv_entries, conv_patch, pool_entries, pool_patch
 
 # Cycles that a step costs beside its work: fetching, decoding and draining its instructions.
@@ -64,11 +64,12 @@ def _gather_cycles(config: AccelConfig, fold: Fold, tile: ConvTile) -> int:
     return total
 
 
-def store_cycles(config: AccelConfig, rows: int, cols: int, run_bytes: int, pixel: int, width: int) -> int:
+def store_cycles(config: AccelConfig, rows: int, cols: int, run_bytes: int, grid: Grid) -> int:
+    """Bus cycles to store a tile of `rows` x `cols` pixels of `run_bytes` each."""
     outstanding = config.write_outstanding
-    if run_bytes < pixel:
+    if run_bytes != grid.col_stride:
         return rows * cols * run_cycles(config, run_bytes, outstanding)
-    if cols < width:
+    if cols * run_bytes != grid.row_stride:
         return rows * run_cycles(config, cols * run_bytes, outstanding)
     return run_cycles(config, rows * cols * run_bytes, outstanding)
 
@@ -93,9 +94,7 @@ def conv_cost(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> Cost:
     compute = shape.out_height * shape.out_width * shape.out_blocks * shape.depth
     vectors = shape.out_height * shape.out_width * shape.out_blocks * output_interval(config)
     output = vectors * (3 if shape.residual else 1)
-    stored = store_cycles(
-        config, tile.rows, tile.cols, tile.out_blocks * config.out_bytes, shape.out_pixel_bytes, shape.out_width
-    )
+    stored = store_cycles(config, tile.rows, tile.cols, tile.out_blocks * config.out_bytes, shape.out_grid)
     load = patches * patch + chunk_loads * weights
     if shape.residual:
         load += pixels * groups * stored
@@ -118,7 +117,7 @@ def pool_cost(shape: PoolShape, tile: PoolTile, config: AccelConfig) -> Cost:
     tiles = -(-shape.out_height // tile.rows) * -(-shape.out_width // tile.cols) * -(-shape.blocks // tile.blocks)
     run = tile.blocks * config.out_bytes
     patch = patch_cycles(config, shape.source, *pool_patch(shape, tile.rows, tile.cols), run)
-    stored = store_cycles(config, tile.rows, tile.cols, run, shape.out_pixel_bytes, shape.out_width)
+    stored = store_cycles(config, tile.rows, tile.cols, run, shape.out_grid)
     outputs = shape.out_height * shape.out_width * shape.blocks
     compute = 2 * outputs * (shape.window.taps - 1)
     output = outputs * output_interval(config)

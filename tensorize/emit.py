@@ -202,14 +202,19 @@ class _Emitter:
         for name, ref in command.refs.items():
             values[name] = self._address(ref)
         ranges = tuple(
-            Range(t.space, values[t.field] + t.begin, values[t.field] + t.end, t.write)
+            Range(t.space, self._entry(command, t.field) + t.begin, self._entry(command, t.field) + t.end, t.write)
             for t in touches(command, self._config)
         )
         self._state.lines.append(Line(command.op, values, layer, ranges))
 
+    def _entry(self, command: Command, field: str) -> int:
+        """The address that a range of `field` is relative to, in whole entries."""
+        ref = command.refs.get(field)
+        return command.values[field] if ref is None else self._address(ref) // ref.scale
+
     def _address(self, ref: Ref) -> int:
         base = self._tensors[ref.key] if ref.key in self._tensors else self._state.places[ref.key]
-        return base + ref.offset
+        return (base + ref.offset) * ref.scale
 
 
 def _scratchpad(config: AccelConfig, mem: Mem) -> Scratchpad:
@@ -222,6 +227,8 @@ def _scratchpad(config: AccelConfig, mem: Mem) -> Scratchpad:
         Mem.PRM: config.prm_depth,
     }
     beat = max(1, config.bus_bytes // element_bytes(config, mem))
+    if mem is Mem.INP:
+        beat = config.line_entries
     if mem is Mem.ACC:
         return Scratchpad(depths[mem], acc_unit(config), buddies=True)
     return Scratchpad(depths[mem], beat)

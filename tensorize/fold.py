@@ -34,6 +34,7 @@ def folded_shapes(kernel: ConvKernel, config: AccelConfig) -> tuple[ConvShape, .
     step, run = window.strides[1] * image.channels, window.kernel[1] * image.channels
     bounds = (
         window.dilation == (1, 1),
+        kernel.groups == 1,
         image.channels < pixel_bytes(image, config),
         step <= _STEP_LIMIT,
         image.width * image.channels <= ROW_BUFFER_BYTES,

@@ -11,7 +11,7 @@ import numpy as np
 
 from accel.isa.config import AccelConfig
 from accel.isa.program import align
-from tensorize.kernel import ConvKernel, Image, Int8, PoolKernel, Window
+from tensorize.kernel import ConvKernel, Image, Int8, Place, PoolKernel, Window
 from tensorize.layout import pixel_bytes
 
 # Cycles from a burst's address to its first data (and from the last data to the response): the standard memory model.
@@ -32,6 +32,15 @@ class Source:
     def dense_rows(self) -> bool:
         """True where the pixels of a row are consecutive bytes."""
         return self.col_stride == self.pixel_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Where the pixels of a layer's result lie: bytes of the first, and from one row and column to the next."""
+
+    begin: int
+    row_stride: int
+    col_stride: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +99,7 @@ class ConvShape:
     out_width: int
     out_blocks: int
     out_pixel_bytes: int
+    out_grid: Grid
     residual: bool
     fold: Fold | None = None
 
@@ -109,6 +119,7 @@ class PoolShape:
     out_width: int
     blocks: int
     out_pixel_bytes: int
+    out_grid: Grid
 
 
 def conv_shape(kernel: ConvKernel, config: AccelConfig) -> ConvShape:
@@ -119,7 +130,7 @@ def conv_shape(kernel: ConvKernel, config: AccelConfig) -> ConvShape:
         pixel *= image.pixels
         image, window = Image(1, 1, pixel), Window((1, 1))
     source = Source(image.height, image.width, pixel, image.width * pixel, pixel)
-    source, window = _skip_unread(source, window, kernel.target, config)
+    source, window = skip_unread(source, window, kernel.target, config)
     out_pixel = pixel_bytes(kernel.target, config)
     return ConvShape(
         source=source,
@@ -129,6 +140,7 @@ def conv_shape(kernel: ConvKernel, config: AccelConfig) -> ConvShape:
         out_width=kernel.target.width,
         out_blocks=out_pixel // config.block_out,
         out_pixel_bytes=out_pixel,
+        out_grid=grid_of(kernel.target, kernel.place, config),
         residual=kernel.residual is not None,
     )
 
@@ -157,11 +169,21 @@ def pool_shape(kernel: PoolKernel, config: AccelConfig) -> PoolShape:
     """The pool in blocks."""
     pixel = pixel_bytes(kernel.source, config)
     source = Source(kernel.source.height, kernel.source.width, pixel, kernel.source.width * pixel, pixel)
-    source, window = _skip_unread(source, kernel.window, kernel.target, config)
-    return PoolShape(source, window, kernel.target.height, kernel.target.width, pixel // config.block_out, pixel)
+    source, window = skip_unread(source, kernel.window, kernel.target, config)
+    target, blocks = kernel.target, pixel // config.block_out
+    return PoolShape(source, window, target.height, target.width, blocks, pixel, grid_of(target, None, config))
 
 
-def _skip_unread(source: Source, window: Window, target: Image, config: AccelConfig) -> tuple[Source, Window]:
+def grid_of(target: Image, place: Place | None, config: AccelConfig) -> Grid:
+    """Where the pixels of `target` lie: in the order of rows, or as a part of another image."""
+    if place is None:
+        place = Place(target, (0, 0), (1, 1))
+    pixel = pixel_bytes(place.image, config)
+    row = place.image.width * pixel
+    return Grid(place.first[0] * row + place.first[1] * pixel, place.step[0] * row, place.step[1] * pixel)
+
+
+def skip_unread(source: Source, window: Window, target: Image, config: AccelConfig) -> tuple[Source, Window]:
     """Windows of one pixel that step over rows or columns: load only the pixels that are met."""
     (kernel_h, kernel_w), (stride_h, stride_w) = window.kernel, window.strides
     if window.padding != (0, 0, 0, 0):

@@ -82,12 +82,21 @@ class AddStage:
     clip_hi: int
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the pixels of one part of a layer lie in its whole result `image`: from `first`, every `step`-th."""
+
+    image: Image
+    first: tuple[int, int]
+    step: tuple[int, int]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ConvKernel:
-    """Convolution or dense layer. weights: int8 [out channels, kernel height, kernel width, in channels].
+    """Convolution or dense layer. weights: int8 [out channels, kernel height, kernel width, in channels of a group].
 
     `residual`: the second input is added behind the requantized sum. `flat`: the window is the whole input (dense).
-    `rows`: the input lies as plain rows of bytes, see `fold`.
+    `rows`: the input lies as plain rows of bytes, see `fold`. `place`: where it computes a part of the result only.
     """
 
     source: Image
@@ -97,6 +106,8 @@ class ConvKernel:
     requantize: Requantize
     residual: AddStage | None = None
     rows: bool = False
+    groups: int = 1
+    place: Place | None = None
 
     @property
     def flat(self) -> bool:
@@ -107,7 +118,17 @@ class ConvKernel:
     @property
     def macs(self) -> int:
         """Multiply-accumulates of the layer, without any padding of channels."""
-        return self.target.pixels * self.target.channels * self.window.taps * self.source.channels
+        return self.target.pixels * self.weights.size
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TransposeKernel:
+    """Transposed convolution as convolutions of stride 1 on one input, each for every n-th row and column."""
+
+    source: Image
+    target: Image
+    phases: tuple[ConvKernel, ...]
+    macs: int
 
 
 class PoolKind(Enum):
@@ -151,7 +172,7 @@ class AddKernel:
         return 0
 
 
-KernelSpec = ConvKernel | PoolKernel | AddKernel
+KernelSpec = ConvKernel | TransposeKernel | PoolKernel | AddKernel
 
 
 def kernel_inputs(kernel: KernelSpec) -> tuple[Image, ...]:
@@ -159,7 +180,7 @@ def kernel_inputs(kernel: KernelSpec) -> tuple[Image, ...]:
     match kernel:
         case ConvKernel():
             return (kernel.source,) if kernel.residual is None else (kernel.source, kernel.target)
-        case PoolKernel():
+        case PoolKernel() | TransposeKernel():
             return (kernel.source,)
         case AddKernel():
             return (kernel.source, kernel.source)

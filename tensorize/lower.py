@@ -6,10 +6,11 @@ In: sizes in pixels and bytes. Out: `Command` values.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from accel.isa.config import AccelConfig
 from accel.isa.spec import Dst, Form, Mem, Op
-from tensorize.geometry import Source, span_of
+from tensorize.geometry import Grid, Source, span_of
 from tensorize.kernel import AddStage, Requantize, Window
 from tensorize.nest import LOOP_LIMIT, Axis, Command, Key, Piece, Ref, Uop, fit_loops
 
@@ -118,7 +119,7 @@ def _piece(
     moved: dict[str, Ref] = {}
     for field, ref in refs.items():
         name = field.removesuffix("_base")
-        moved[field] = Ref(ref.key, ref.offset + piece.bases.get(follow.get(name, name), 0))
+        moved[field] = replace(ref, offset=ref.offset + piece.bases.get(follow.get(name, name), 0))
     return Command(op, fields, moved, uops)
 
 
@@ -156,14 +157,13 @@ def store_tile(
     config: AccelConfig,
     rows: tuple[int, int],
     cols: tuple[int, int],
-    width: int,
     blocks: tuple[int, int],
-    pixel: int,
+    grid: Grid,
     out: Key,
     tensor: Key,
 ) -> Command:
-    """STORE of an output tile: (begin, count) of rows, columns and blocks of an image `width` pixels wide."""
-    values, begin = tile_transfer(config, rows, cols, width, blocks, pixel)
+    """STORE of an output tile: (begin, count) of rows, columns and blocks."""
+    values, begin = tile_transfer(config, rows, cols, blocks, grid)
     return Command(Op.STORE, {"mem": Mem.OUT, **values}, {"dram": Ref(tensor, begin), "sram": Ref(out)})
 
 
@@ -171,11 +171,11 @@ def tile_transfer(
     config: AccelConfig,
     rows: tuple[int, int],
     cols: tuple[int, int],
-    width: int,
     blocks: tuple[int, int],
-    pixel: int,
+    grid: Grid,
 ) -> tuple[dict[str, int], int]:
     """Transfer fields and first byte of an unpadded tile of an image: what STORE writes and a residual LOAD reads."""
     run = blocks[1] * config.out_bytes
-    values = transfer(config, rows[1], cols[1], run, width * pixel, pixel)
-    return values, (rows[0] * width + cols[0]) * pixel + blocks[0] * config.out_bytes
+    values = transfer(config, rows[1], cols[1], run, grid.row_stride, grid.col_stride)
+    begin = grid.begin + rows[0] * grid.row_stride + cols[0] * grid.col_stride
+    return values, begin + blocks[0] * config.out_bytes

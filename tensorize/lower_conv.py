@@ -50,10 +50,11 @@ class _Layer:
     records: bytes
     tensors: tuple[Key, ...]
     config: AccelConfig
+    part: tuple[int, ...] = ()
 
     def key(self, role: str, *where: int) -> Key:
         """Key of a buffer of this layer."""
-        return (role, self.number, *where)
+        return (role, self.number, *self.part, *where)
 
     def depth(self, at: _Position) -> int:
         """Weight entries of one out block in the step."""
@@ -70,14 +71,20 @@ class _Layer:
 
 
 def lower_conv(
-    number: int, name: str, kernel: ConvKernel, tile: ConvTile, tensors: tuple[Key, ...], config: AccelConfig
+    number: int,
+    name: str,
+    kernel: ConvKernel,
+    tile: ConvTile,
+    tensors: tuple[Key, ...],
+    config: AccelConfig,
+    part: tuple[int, ...] = (),
 ) -> tuple[Step, ...]:
-    """Steps of layer `number`; `tensors`: input, residual if there is one, output."""
+    """Steps of layer `number`; `tensors`: input, residual if there is one, output. `part`: of several of the layer."""
     shape = shape_under(kernel, tile.fold, config)
     weights = conv_weights(kernel, config) if shape.fold is None else folded_weights(kernel, shape, config)
     tiles = pack_weights(weights, config)
     records = requantize_records(kernel.requantize, shape.out_blocks, config)
-    layer = _Layer(number, name, kernel, shape, tile, tiles, records, tensors, config)
+    layer = _Layer(number, name, kernel, shape, tile, tiles, records, tensors, config, part)
     visits = Visits()
     return tuple(_step(layer, at, visits) for at in _positions(shape, tile))
 
@@ -202,16 +209,12 @@ def _output(layer: _Layer, at: _Position, acc: Key) -> tuple[list[Buffer], list[
         commands += add_commands(kernel.residual, Ref(acc), Ref(res), Ref(out), Ref(prm, blocks), entries)
     buffers.append(Buffer(prm, Mem.PRM, len(data) // step, data=data))
     buffers.append(Buffer(out, Mem.OUT, at.pixels * blocks))
-    shape = layer.shape
-    commands.append(
-        store_tile(config, at.rows, at.cols, shape.out_width, at.out, shape.out_pixel_bytes, out, layer.tensors[-1])
-    )
+    commands.append(store_tile(config, at.rows, at.cols, at.out, layer.shape.out_grid, out, layer.tensors[-1]))
     return buffers, commands
 
 
 def _residual(layer: _Layer, at: _Position, key: Key) -> Buffer:
-    shape = layer.shape
-    values, begin = tile_transfer(layer.config, at.rows, at.cols, shape.out_width, at.out, shape.out_pixel_bytes)
+    values, begin = tile_transfer(layer.config, at.rows, at.cols, at.out, layer.shape.out_grid)
     refs = {"dram": Ref(layer.tensors[1], begin), "sram": Ref(key)}
     load = Command(Op.LOAD, {"mem": Mem.ACC, "expand": 1, **values}, refs)
     return Buffer(key, Mem.ACC, bank_round(layer.config, at.pixels * at.out[1]), loads=(load,))

@@ -67,7 +67,7 @@ def _step(layer: _Layer, rows: Part, cols: Part, blocks: Part) -> Step:
         data = layer.records[blocks[0] * step : (blocks[0] + blocks[1]) * step]
         buffers.append(Buffer(_prm(layer, blocks), Mem.PRM, blocks[1], data=data))
     buffers.append(Buffer(out, Mem.OUT, rows[1] * cols[1] * blocks[1]))
-    store = store_tile(config, rows, cols, shape.out_width, blocks, shape.out_pixel_bytes, out, layer.tensors[-1])
+    store = store_tile(config, rows, cols, blocks, shape.out_grid, out, layer.tensors[-1])
     label = f"{layer.name} rows {rows[0]} cols {cols[0]} blocks {blocks[0]}"
     return Step(layer.number, label, tuple(buffers), (*commands, store))
 

@@ -27,12 +27,15 @@ from tensorize.kernel import (
     PoolKernel,
     PoolKind,
     Requantize,
+    TransposeKernel,
     Window,
 )
 from tensorize.layout import image_of
+from tensorize.local import choose_local, local_shape
 from tensorize.lower_add import add_total
-from tensorize.tiles import Tile
+from tensorize.tiles import Tile, TransposeTile
 from tensorize.tiling import choose_add, choose_conv, choose_pool
+from tensorize.transpose import Spread, transpose_kernel
 
 PREFIX = "accel."
 ROUNDINGS = {rounding.name.lower(): rounding for rounding in Rounding}
@@ -60,6 +63,10 @@ def why_not(composite: Function, config: AccelConfig) -> str | None:
 def plan_tile(kernel: KernelSpec, config: AccelConfig) -> Tile:
     """The tile that the kernel is lowered with. Raises TensorizeError when none fits."""
     match kernel:
+        case ConvKernel() if kernel.groups > 1:
+            return choose_local(local_shape(kernel, config), config)
+        case TransposeKernel():
+            return TransposeTile(tuple(choose_conv(shapes_of(phase, config), config) for phase in kernel.phases))
         case ConvKernel():
             return choose_conv(shapes_of(kernel, config), config)
         case PoolKernel():
@@ -75,6 +82,8 @@ def match(composite: Function, config: AccelConfig) -> Matched:
     match name.removeprefix(PREFIX):
         case "conv2d" | "dense":
             return reader.conv_or_dense()
+        case "conv2d_transpose":
+            return reader.conv_transpose()
         case "max_pool2d":
             return reader.max_pool()
         case "sum_pool2d":
@@ -132,6 +141,33 @@ class _Reader:
         stage, core = self._requantize(sides[0])
         return self._core(core, stage, self._add_stage(call, swapped=call.args[0] is others[0]), others[0])
 
+    def conv_transpose(self) -> Matched:
+        """conv2d_transpose, requantize."""
+        stage, core = self._requantize(self._call(self.composite.body))
+        call = self._call(core, "accel.conv2d_transpose")
+        attrs = call.attrs
+        need(attrs.groups == 1, f"groups must be 1, not {attrs.groups}", call)
+        need(attrs.data_layout == "NCHW", f"data_layout must be NCHW, not {attrs.data_layout}", call)
+        need(attrs.kernel_layout == "IOHW", f"kernel_layout must be IOHW, not {attrs.kernel_layout}", call)
+        param = self._param(call.args[0], call)
+        source = self._image(self.composite.params[param])
+        weights = self._constant(call.args[1], "weight", "int8", 4)
+        inputs, outputs = weights.shape[:2]
+        need(inputs == source.channels, f"weight must have {source.channels} input channels, not {inputs}", call)
+        spread = Spread(
+            _pair(attrs.strides, call), _pair(attrs.dilation, call), _four(attrs.padding, call), attrs.input_zero_point
+        )
+        extra = _pair(attrs.output_padding, call)
+        sizes = [
+            (size - 1) * spread.strides[axis] + (weights.shape[2 + axis] - 1) * spread.dilation[axis] + 1
+            + extra[axis] - spread.padding[axis] - spread.padding[axis + 2]
+            for axis, size in enumerate((source.height, source.width))
+        ]  # fmt: skip
+        need(min(sizes) >= 1, f"result must be at least one pixel, not {sizes[0]}x{sizes[1]}", call)
+        target = Image(sizes[0], sizes[1], outputs)
+        kernel = transpose_kernel(source, target, weights, spread, self._scale(stage, outputs, call))
+        return Matched(kernel, (param,), (1, outputs, *sizes))
+
     def max_pool(self) -> Matched:
         """[pad] max_pool2d on int8."""
         call = self._call(self.composite.body, "nn.max_pool2d")
@@ -173,13 +209,13 @@ class _Reader:
 
     def _conv(self, call: Call, stage: _Stage, added: AddStage | None) -> tuple[ConvKernel, int]:
         attrs = call.attrs
-        need(attrs.groups == 1, f"groups must be 1, not {attrs.groups}", call)
+        need(added is None or attrs.groups == 1, "a convolution of groups must not add a second operand", call)
         need(attrs.data_layout == "NCHW", f"data_layout must be NCHW, not {attrs.data_layout}", call)
         need(attrs.kernel_layout == "OIHW", f"kernel_layout must be OIHW, not {attrs.kernel_layout}", call)
         need(attrs.out_dtype == "int32", f"out_dtype must be int32, not {attrs.out_dtype}", call)
         param, source, padding, value = self._padded(call.args[0])
         weights = self._constant(call.args[1], "weight", "int8", 4)
-        channels = weights.shape[1]
+        channels = weights.shape[1] * attrs.groups
         need(channels == source.channels, f"weight must have {source.channels} input channels, not {channels}", call)
         kernel = (weights.shape[2], weights.shape[3])
         own = _four(attrs.padding, call)
@@ -187,7 +223,8 @@ class _Reader:
         window = _with_padding(window, padding, value, own, 0, call)
         target = _target(source, window, weights.shape[0], call)
         ohwi = np.ascontiguousarray(weights.transpose(0, 2, 3, 1))
-        return ConvKernel(source, target, window, ohwi, self._scale(stage, weights.shape[0], call), added), param
+        scale = self._scale(stage, weights.shape[0], call)
+        return ConvKernel(source, target, window, ohwi, scale, added, groups=attrs.groups), param
 
     def _dense(self, call: Call, stage: _Stage, added: AddStage | None) -> tuple[ConvKernel, int]:
         need(call.attrs.out_dtype == "int32", f"out_dtype must be int32, not {call.attrs.out_dtype}", call)

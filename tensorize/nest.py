@@ -21,10 +21,14 @@ LOOP_LIMIT = 0xFFFF
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """Address of `key` plus `offset`: entries of a scratchpad buffer, bytes of a tensor."""
+    """Address of `key` plus `offset`: entries of a scratchpad buffer, bytes of a tensor.
+
+    With `scale` the address counts parts of entries, so many in each; `offset` does not.
+    """
 
     key: Key
     offset: int = 0
+    scale: int = 1
 
 
 @dataclass(frozen=True, slots=True)

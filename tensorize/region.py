@@ -17,7 +17,7 @@ from tensorize.layout import image_of
 from tensorize.match import PREFIX, match, var_type
 
 # The operators that give a layer its name; of several the innermost.
-_CORES = ("nn.conv2d", "nn.dense", "nn.max_pool2d", "accel.sum_pool2d", "accel.add")
+_CORES = ("nn.conv2d", "nn.dense", "nn.max_pool2d", "accel.sum_pool2d", "accel.conv2d_transpose", "accel.add")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -48,7 +48,7 @@ def share_constants(steps: Sequence[Step]) -> tuple[Step, ...]:
 def _renamed(step: Step, same: Mapping[Key, Key]) -> Step:
     buffers = {b.key: b for b in (replace(b, key=same.get(b.key, b.key)) for b in step.buffers)}
     commands = tuple(
-        replace(c, refs={name: Ref(same.get(ref.key, ref.key), ref.offset) for name, ref in c.refs.items()})
+        replace(c, refs={name: replace(ref, key=same.get(ref.key, ref.key)) for name, ref in c.refs.items()})
         for c in step.commands
     )
     return replace(step, buffers=tuple(buffers.values()), commands=commands)

@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from accel.isa.config import AccelConfig
 from accel.isa.spec import Op
 from tensorize.constants import merge_parameters
-from tensorize.kernel import AddKernel, ConvKernel, PoolKernel
+from tensorize.kernel import AddKernel, ConvKernel, PoolKernel, TransposeKernel
 from tensorize.lower_add import lower_add
 from tensorize.lower_conv import lower_conv
+from tensorize.lower_local import lower_local
 from tensorize.lower_pool import lower_pool
 from tensorize.match import plan_tile
 from tensorize.nest import Command, Step, tensor_key
 from tensorize.order import interleaved_order, sequential_order
 from tensorize.region import LayerSpec, Region
-from tensorize.tiles import AddTile, ConvTile, PoolTile, Tile
+from tensorize.tiles import AddTile, ConvTile, PoolTile, Tile, TransposeTile
 from tensorize.uops import place_uops
 
 
@@ -70,6 +71,15 @@ def _lower(number: int, layer: LayerSpec, tile: Tile, config: AccelConfig) -> tu
     match layer.kernel, tile:
         case ConvKernel() as kernel, ConvTile() as chosen:
             return lower_conv(number, layer.name, kernel, chosen, tensors, config)
+        case TransposeKernel() as kernel, TransposeTile() as chosen:
+            phases = enumerate(zip(kernel.phases, chosen.phases, strict=True))
+            return tuple(
+                step
+                for part, (phase, own) in phases
+                for step in lower_conv(number, layer.name, phase, own, tensors, config, (part,))
+            )
+        case ConvKernel() as kernel, PoolTile() as chosen:
+            return lower_local(number, layer.name, kernel, chosen, tensors, config)
         case PoolKernel() as kernel, PoolTile() as chosen:
             return lower_pool(number, layer.name, kernel, chosen, tensors, config)
         case AddKernel() as kernel, AddTile() as chosen:

@@ -57,7 +57,18 @@ class AddTile:
         return f"{self.entries} entries"
 
 
-Tile = ConvTile | PoolTile | AddTile
+@dataclass(frozen=True, slots=True)
+class TransposeTile:
+    """A tile for each phase."""
+
+    phases: tuple[ConvTile, ...]
+
+    def __str__(self) -> str:
+        different = dict.fromkeys(str(tile) for tile in self.phases)
+        return f"{len(self.phases)} phases of {'; '.join(different)}"
+
+
+Tile = ConvTile | TransposeTile | PoolTile | AddTile
 
 
 @dataclass(frozen=True, slots=True)

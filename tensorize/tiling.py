@@ -84,7 +84,7 @@ def _counts(total: int) -> Iterator[int]:
         previous = size
 
 
-def _sizes(total: int, step: int = 1) -> list[int]:
+def piece_sizes(total: int, step: int = 1) -> list[int]:
     """Piece sizes, largest first; those below `total` are multiples of `step`."""
     units = -(-total // step)
     sizes = [min(total, step * -(-units // count)) for count in _counts(units)]
@@ -92,15 +92,15 @@ def _sizes(total: int, step: int = 1) -> list[int]:
 
 
 def _conv_tiles(shape: ConvShape, config: AccelConfig) -> Iterator[ConvTile]:
-    out_sizes = _sizes(shape.out_blocks, granule_blocks(config, config.block_out))
-    in_sizes = _sizes(shape.in_blocks, granule_blocks(config, config.block_in))
+    out_sizes = piece_sizes(shape.out_blocks, granule_blocks(config, config.block_out))
+    in_sizes = piece_sizes(shape.in_blocks, granule_blocks(config, config.block_in))
     if shape.fold is not None:
         in_sizes = in_sizes[:1]
     useful = 0
     for in_blocks in in_sizes:
         found = False
-        for cols in _sizes(shape.out_width):
-            for rows in _sizes(shape.out_height):
+        for cols in piece_sizes(shape.out_width):
+            for rows in piece_sizes(shape.out_height):
                 for out_blocks in out_sizes:
                     tile = ConvTile(rows, cols, out_blocks, in_blocks, True, shape.fold)
                     if conv_fits(shape, tile, config):
@@ -135,9 +135,9 @@ def conv_fits(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> bool:
 
 
 def _pool_tiles(shape: PoolShape, config: AccelConfig) -> Iterator[PoolTile]:
-    for cols in _sizes(shape.out_width):
-        for rows in _sizes(shape.out_height):
-            for blocks in _sizes(shape.blocks, granule_blocks(config, config.block_out)):
+    for cols in piece_sizes(shape.out_width):
+        for rows in piece_sizes(shape.out_height):
+            for blocks in piece_sizes(shape.blocks, granule_blocks(config, config.block_out)):
                 tile = PoolTile(rows, cols, blocks)
                 if pool_fits(shape, tile, config):
                     yield tile

@@ -123,10 +123,14 @@ def _round_scale(scale: float, strategy: Strategy) -> float:
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """A layer in integers: weight int8 [O, ...], bias int32 [O] with the input's zero point folded in, scales [O]."""
+    """A layer in integers: weight int8 [O, ...], bias int32 [O] with the input's zero point folded in, scales [O].
+
+    `unfolded`: the bias alone.
+    """
 
     weight: NDArray[np.int8]
     bias: NDArray[np.int32]
+    unfolded: NDArray[np.int32]
     scales: NDArray[np.float64]
 
 
@@ -153,4 +157,4 @@ def layer_weights(
         at_least = np.where(need > _INT32_MAX, scales * need / (_INT32_MAX / 1.25), scales)
     signed = integers.reshape(len(scales), -1).astype(np.int64).sum(axis=1)
     folded = rounded.astype(np.int64) - given.zero_point * signed
-    return LayerWeights(integers, folded.astype(np.int32), scales)
+    return LayerWeights(integers, folded.astype(np.int32), rounded.astype(np.int32), scales)

@@ -30,7 +30,7 @@ KEEPING: Final = (
     "copy",
     "nn.upsampling",
 )
-_ANCHORS: Final = ("nn.conv2d", "nn.dense")
+_ANCHORS: Final = ("nn.conv2d", "nn.conv2d_transpose", "nn.dense")
 _AVERAGES: Final = ("nn.avg_pool2d", "nn.global_avg_pool2d")
 _ACTIVATIONS: Final = ("nn.relu", "clip")
 

@@ -150,15 +150,19 @@ class _Realizer:
         where = str(linear.anchor.span or op_name(linear.anchor))
         layer = layer_weights(weight, bias, given, self._strategy, where)
         anchor = linear.anchor
-        attrs = replace(anchor.attrs, out_dtype="int32")
+        attrs, bias = replace(anchor.attrs, out_dtype="int32"), layer.bias
         if is_op(anchor, "nn.conv2d") and given.zero_point != 0:
             x, attrs = _pad_first(x, attrs, attrs.data_layout, given.zero_point, anchor.span)
         integers = np.ascontiguousarray(np.moveaxis(layer.weight, 0, linear.weight_axis))
-        acc = remake(anchor, (x, constant(integers, anchor.args[1].span)), attrs)
+        args = (x, constant(integers, anchor.args[1].span))
+        if is_op(anchor, "nn.conv2d_transpose"):
+            acc, bias = _transposed(args, anchor, given.zero_point), layer.unfolded
+        else:
+            acc = remake(anchor, args, attrs)
         factors = [Fraction(given.scale) * Fraction(float(s)) / Fraction(result.scale) for s in layer.scales]
         if not self._strategy.per_channel:
             factors = factors[:1]
-        return self._requantize(acc, layer.bias, factors, linear.axis, step)
+        return self._requantize(acc, bias, factors, linear.axis, step)
 
     def _average(self, step: AverageStep) -> Expr:
         pool, source = step.pool, step.inputs[0]
@@ -259,6 +263,13 @@ def _pad_first(x: Expr, attrs: Any, layout: str, value: int, span: Span | None) 
     if not any((*before, *after)):
         return x, attrs
     return _pad(x, (*before, *after), layout, value, span), replace(attrs, padding=(0, 0, 0, 0))
+
+
+def _transposed(args: Sequence[Expr], anchor: Call, zero_point: int) -> Expr:
+    """The named operation subtracts the zero point: what lies between the data is 0, and no bias could say so."""
+    names = ("strides", "padding", "dilation", "groups", "data_layout", "kernel_layout", "output_padding")
+    attrs = {name: getattr(anchor.attrs, name) for name in names}
+    return make("accel.conv2d_transpose", args, **attrs, input_zero_point=zero_point, span=anchor.span)
 
 
 def _pad(x: Expr, padding: Sequence[int], layout: str, value: int, span: Span | None) -> Expr:

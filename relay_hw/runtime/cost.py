@@ -57,6 +57,7 @@ def layer_cost(composite: Function) -> LayerCost:
     return LayerCost(macs, sum(needed.values()) + constants, _size(result.type), text)
 
 
+_PRODUCTS = ("nn.conv2d", "nn.dense", "accel.conv2d_transpose")
 _WINDOWED = ("nn.conv2d", "nn.max_pool2d", "accel.sum_pool2d")
 
 
@@ -89,10 +90,13 @@ def _stored(node: FlatNode) -> int:
 
 
 def _macs(flat: FlatFunction, call: FlatCall) -> int:
-    if call.op.name not in ("nn.conv2d", "nn.dense"):
+    if call.op.name not in _PRODUCTS:
         return 0
     weight = flat.nodes[call.args[1]]
     assert isinstance(weight, FlatConstant)
+    if call.op.name == "accel.conv2d_transpose":
+        # Every input element takes one product for each weight of its input channel: inserted zeros are no work.
+        return prod(_shape(_type_of(flat.nodes[call.args[0]]))) * prod(weight.data.shape[1:])
     # Every output element takes one product for each weight of its output channel.
     return prod(_shape(call.type)) * prod(weight.data.shape[1:])
 

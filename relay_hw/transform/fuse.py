@@ -48,6 +48,12 @@ COMPOSITES: Final[tuple[Composite, ...]] = (
         constants=(("nn.pad", 1), ("nn.conv2d", 1), ("accel.requantize", 1)),
     ),
     Composite(
+        "accel.conv2d_transpose",
+        "accel.conv2d_transpose",
+        after=("accel.requantize",),
+        constants=(("accel.conv2d_transpose", 1), ("accel.requantize", 1)),
+    ),
+    Composite(
         "accel.dense",
         "nn.dense",
         before=("nn.batch_flatten", "reshape"),

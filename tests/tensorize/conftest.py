@@ -55,6 +55,7 @@ class Regions:
         pad_value: int | None = None,
         residual: Expr | None = None,
         swapped: bool = False,
+        groups: int = 1,
     ) -> Expr:
         """nn.conv2d, requantize; nn.pad in front where `pad_value` is given; accel.add with `residual` behind."""
         inner = self._inner(x)
@@ -63,9 +64,12 @@ class Regions:
         if pad_value is not None:
             widths = ((0, 0), (0, 0), (own[0], own[2]), (own[1], own[3]))
             data, own = op.nn.pad(data, widths, Constant(np.array(pad_value, np.int8))), (0, 0, 0, 0)
-        weight = Constant(self._int8(channels, self._shapes[x][1], *kernel))
-        core = op.nn.conv2d(data, weight, strides=strides, padding=own, dilation=dilation, out_dtype="int32")
-        depth = self._shapes[x][1] * kernel[0] * kernel[1]
+        inputs = self._shapes[x][1] // groups
+        weight = Constant(self._int8(channels, inputs, *kernel))
+        core = op.nn.conv2d(
+            data, weight, strides=strides, padding=own, dilation=dilation, groups=groups, out_dtype="int32"
+        )
+        depth = inputs * kernel[0] * kernel[1]
         body: Expr = self._requantize(core, channels, depth)
         params, args = [inner], [x]
         if residual is not None:
@@ -73,6 +77,32 @@ class Regions:
             params, args = [inner, second], [x, residual]
             body = self._sum(second, body) if swapped else self._sum(body, second)
         return self._call("accel.conv2d", params, body, args)
+
+    def conv_transpose(
+        self,
+        x: Expr,
+        channels: int,
+        kernel: Sequence[int] = (4, 4),
+        strides: Sequence[int] = (2, 2),
+        padding: Sequence[int] = (1, 1, 1, 1),
+        dilation: Sequence[int] = (1, 1),
+        output_padding: Sequence[int] = (0, 0),
+        zero_point: int = 0,
+    ) -> Expr:
+        """accel.conv2d_transpose, requantize."""
+        inner = self._inner(x)
+        weight = Constant(self._int8(self._shapes[x][1], channels, *kernel))
+        core = op.accel.conv2d_transpose(
+            inner,
+            weight,
+            strides,
+            padding,
+            dilation,
+            output_padding=output_padding,
+            input_zero_point=zero_point,
+        )
+        depth = self._shapes[x][1] * -(-kernel[0] // strides[0]) * -(-kernel[1] // strides[1])
+        return self._call("accel.conv2d_transpose", [inner], self._requantize(core, channels, depth), [x])
 
     def dense(self, x: Expr, units: int, flatten: bool = True) -> Expr:
         """[nn.batch_flatten] nn.dense, requantize."""

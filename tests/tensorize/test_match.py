@@ -68,9 +68,10 @@ SPATIAL = ((0, 0), (0, 0), (1, 1), (1, 1))
 X = var(1, 3, 8, 8)
 
 
-def with_residual(shape: tuple[int, ...]) -> Function:
-    r = var(*shape, name="r")
-    body = op.accel.add(requantize(conv2d(X, ones(4, 3, 3, 3)), 4), r, 1, 1, 1)
+def with_residual(shape: tuple[int, ...], groups: int = 1) -> Function:
+    r, channels = var(*shape, name="r"), 4 if groups == 1 else 2 * groups
+    core = conv2d(X, ones(channels, 3 // groups, 3, 3), groups=groups)
+    body = op.accel.add(requantize(core, channels), r, 1, 1, 1)
     return composite("conv2d", [X, r], body)
 
 
@@ -84,7 +85,7 @@ def max_pool(x: Var = X, wrap: Callable[[Expr], Expr] = lambda x: x, **changes: 
 
 
 REFUSED: dict[str, tuple[Function, str]] = {
-    "groups": (conv_function(weight=ones(3, 1, 3, 3), groups=3), "groups must be 1, not 3"),
+    "groups": (with_residual((1, 6, 6, 6), groups=3), "a convolution of groups must not add a second operand"),
     "data layout": (conv_function(data_layout="NHWC"), "data_layout must be NCHW, not NHWC"),
     "kernel layout": (conv_function(kernel_layout="HWIO"), "kernel_layout must be OIHW, not HWIO"),
     "accumulator": (conv_function(out_dtype="int16"), "out_dtype must be int32, not int16"),
@@ -225,13 +226,13 @@ def test_pool_and_add_kernels() -> None:
 
 
 def test_reasons_carry_the_place() -> None:
-    weight = Constant(np.ones((3, 1, 3, 3), np.int8))
-    core = conv2d(X, weight, groups=3)
+    core = conv2d(X, Constant(np.ones((4, 3, 3, 3), np.int8)), padding=(3, 0, 0, 0))
     placed = Call(core.op, core.args, core.attrs, span=Span("model/conv7"))
-    function = composite("conv2d", [X], requantize(placed, 3))
-    with pytest.raises(TensorizeError, match="model/conv7: groups must be 1, not 3"):
+    function = composite("conv2d", [X], requantize(placed, 4))
+    sentence = "padding must be below the window's 3, not 3"
+    with pytest.raises(TensorizeError, match=f"model/conv7: {sentence}"):
         match(function, DEFAULT)
-    assert why_not(function, DEFAULT) == "groups must be 1, not 3"
+    assert why_not(function, DEFAULT) == sentence
 
 
 def region(body: Callable[[Expr], Expr], x: Var | None = None) -> Function:
