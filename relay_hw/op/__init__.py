@@ -19,6 +19,7 @@ from relay_hw.op import (
     elementwise,
     expand,
     layout,
+    loss,
     nn,
     norm,
     pool,
@@ -29,6 +30,7 @@ from relay_hw.op import (
     shape,
     transform,
 )
+from relay_hw.op import gather as gather_family
 from relay_hw.op.annotation import debug, device_copy, on_device
 from relay_hw.op.base import const
 from relay_hw.op.broadcast import (
@@ -107,6 +109,7 @@ from relay_hw.op.elementwise import (
     zeros_like,
 )
 from relay_hw.op.expand import broadcast_to, broadcast_to_like, collapse_sum_like, collapse_sum_to, repeat, tile
+from relay_hw.op.gather import gather, gather_nd, one_hot, scatter_elements, scatter_nd
 from relay_hw.op.layout import layout_transform
 from relay_hw.op.reduce import (
     all,
@@ -149,11 +152,13 @@ FAMILIES: Final = (
     expand,
     create,
     transform,
+    gather_family,
     conv,
     conv_transpose,
     dense,
     pool,
     norm,
+    loss,
     qnn_scale,
     qnn_arith,
     accel,
@@ -223,6 +228,8 @@ __all__ = [
     "floor_mod",
     "full",
     "full_like",
+    "gather",
+    "gather_nd",
     "get",
     "greater",
     "greater_equal",
@@ -253,6 +260,7 @@ __all__ = [
     "nn",
     "not_equal",
     "on_device",
+    "one_hot",
     "ones",
     "ones_like",
     "power",
@@ -267,6 +275,8 @@ __all__ = [
     "right_shift",
     "round",
     "rsqrt",
+    "scatter_elements",
+    "scatter_nd",
     "sigmoid",
     "sign",
     "sin",

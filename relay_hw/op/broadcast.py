@@ -11,7 +11,6 @@ import numpy as np
 from relay_hw.errors import EvalError
 from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
 from relay_hw.ir.types import TensorType, Type
-from relay_hw.op import gradient
 from relay_hw.op.base import (
     Array,
     Attrs,
@@ -26,6 +25,7 @@ from relay_hw.op.base import (
     same_dtype,
     tensor,
 )
+from relay_hw.op.gradients import elementwise as gradients
 
 Function = Callable[[Array, Array], AnyValue]
 
@@ -41,7 +41,7 @@ def _binary(name: str, function: Function, doc: str, dtype: str | None = None) -
             value = function(np.asarray(values[0]), np.asarray(values[1]))
         return np.asarray(value).astype(out_type(result).dtype, copy=False)
 
-    slopes = gradient.binary(name)
+    slopes = gradients.binary(name)
     return make_op(name, 2, relation, meaning, pattern=FusionPattern.BROADCAST, gradient=slopes, doc=doc)
 
 
@@ -153,7 +153,7 @@ WHERE = make_op(
     3,
     _where_type,
     lambda attrs, values, result: np.where(np.asarray(values[0]) != 0, values[1], values[2]),
-    gradient=gradient.where,
+    gradient=gradients.where,
     pattern=FusionPattern.BROADCAST,
     doc="x where the condition is true, else y",
 )
@@ -191,6 +191,7 @@ PRELU = make_op(
     _prelu_type,
     _prelu,
     attrs=PReluAttrs,
+    gradient=gradients.prelu,
     pattern=FusionPattern.BROADCAST,
     doc="x where positive, else alpha[channel] * x",
 )

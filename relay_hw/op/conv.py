@@ -35,6 +35,7 @@ from relay_hw.op.base import (
     tensor,
     window_size,
 )
+from relay_hw.op.gradients import conv as gradients
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,12 +189,25 @@ def convolve(x: Array, w: Array, strides: Sequence[int], dilation: Sequence[int]
         return narrow(_depthwise(x, w, strides, dilation, out), out_dtype)
     if prod(kernel) == 1:
         columns = next(taps(x, kernel, strides, dilation, out))[1].reshape(n, groups, depth, area)
+    elif prod(kernel) > area:
+        columns = _windows(x, kernel, strides, dilation, out).reshape(n, groups, depth, area)
     else:
         gathered = np.empty((n, c, prod(kernel), *out), work)
         for number, view in taps(x, kernel, strides, dilation, out):
             gathered[:, :, number] = view
         columns = gathered.reshape(n, groups, depth, area)
     return narrow(np.matmul(w.reshape(groups, o // groups, depth), columns).reshape(n, o, *out), out_dtype)
+
+
+def _windows(
+    x: Array, kernel: Sequence[int], strides: Sequence[int], dilation: Sequence[int], out: Sequence[int]
+) -> Array:
+    """Element [n, c, *k, *o] is the one that kernel position k meets in window o; a view of `x`."""
+    steps = x.strides[2:]
+    inner = tuple(step * d for step, d in zip(steps, dilation, strict=True))
+    outer = tuple(step * s for step, s in zip(steps, strides, strict=True))
+    shape = (*x.shape[:2], *kernel, *out)
+    return np.lib.stride_tricks.as_strided(x, shape, (*x.strides[:2], *inner, *outer), writeable=False)
 
 
 def _depthwise(x: Array, w: Array, strides: Sequence[int], dilation: Sequence[int], out: Sequence[int]) -> Array:
@@ -235,6 +249,7 @@ def _conv(name: str, rank: int, attrs_type: type) -> Op:
         conv_relation(name, rank, False, _sizes),
         meaning,
         attrs=attrs_type,
+        gradient=gradients.conv,
         pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
         doc="sums of products of the weight with every window of the data",
     )

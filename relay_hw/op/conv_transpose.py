@@ -22,6 +22,7 @@ from relay_hw.op.base import (
     spread,
 )
 from relay_hw.op.conv import ConvAttrs, Problem, conv_relation, convolve, kernel_sizes, laid_out, plain_args
+from relay_hw.op.gradients import conv as gradients
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,7 @@ def _conv_transpose(name: str, rank: int, attrs_type: type) -> Op:
         transpose_relation(name, rank),
         meaning,
         attrs=attrs_type,
+        gradient=gradients.conv_transpose,
         pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
         doc="the adjoint of convolution: every data element spreads the weight",
     )

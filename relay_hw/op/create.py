@@ -20,6 +20,7 @@ from relay_hw.op.base import (
     rule,
     show_shape,
 )
+from relay_hw.op.gradients import shape as gradients
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ FULL = make_op(
     _full_type,
     lambda attrs, values, result: np.full(attrs.shape, values[0], attrs.dtype or np.asarray(values[0]).dtype),
     attrs=InitOpAttrs,
+    gradient=gradients.full,
     pattern=FusionPattern.ELEMWISE,
     doc="a tensor of one value",
 )
@@ -64,6 +66,7 @@ ZEROS = make_op(
     _init_relation("zeros"),
     lambda attrs, values, result: np.zeros(attrs.shape, attrs.dtype or "float32"),
     attrs=InitOpAttrs,
+    gradient=gradients.nothing,
     pattern=FusionPattern.ELEMWISE,
     doc="a tensor of zeros",
 )
@@ -75,6 +78,7 @@ ONES = make_op(
     _init_relation("ones"),
     lambda attrs, values, result: np.ones(attrs.shape, attrs.dtype or "float32"),
     attrs=InitOpAttrs,
+    gradient=gradients.nothing,
     pattern=FusionPattern.ELEMWISE,
     doc="a tensor of ones",
 )
@@ -102,6 +106,7 @@ FULL_LIKE = make_op(
     2,
     _full_like_type,
     lambda attrs, values, result: np.full_like(values[0], values[1]),
+    gradient=gradients.full_like,
     pattern=FusionPattern.ELEMWISE,
     doc="one value in the shape and element type of the first argument",
 )

@@ -27,6 +27,7 @@ from relay_hw.op.base import (
 from relay_hw.op.base import (
     matmul as product,
 )
+from relay_hw.op.gradients import dense as gradients
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ DENSE = make_op(
     lambda types, attrs, solver: dense_relation("nn.dense", types, attrs, solver),
     lambda attrs, values, result: product(np.asarray(values[0]), np.asarray(values[1]).T, out_type(result).dtype),
     attrs=DenseAttrs,
+    gradient=gradients.dense,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
     doc="data times the transposed weight (units, inputs)",
 )
@@ -113,6 +115,7 @@ MATMUL = make_op(
         _swap(values[0], attrs.transpose_a), _swap(values[1], attrs.transpose_b), out_type(result).dtype
     ),
     attrs=MatmulAttrs,
+    gradient=gradients.matmul,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
     doc="matrix product, each side transposed if asked",
 )
@@ -163,6 +166,7 @@ BATCH_MATMUL = make_op(
         _swap(values[0], attrs.transpose_a), _swap(values[1], attrs.transpose_b), out_type(result).dtype
     ),
     attrs=BatchMatmulAttrs,
+    gradient=gradients.batch_matmul,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
     doc="matrix products along the first axis",
 )
@@ -212,6 +216,7 @@ BIAS_ADD = make_op(
     _bias_add_type,
     _bias_add,
     attrs=BiasAddAttrs,
+    gradient=gradients.bias_add,
     pattern=FusionPattern.BROADCAST,
     doc="a vector added along one axis",
 )

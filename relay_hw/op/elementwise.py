@@ -12,8 +12,8 @@ import numpy as np
 from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
 from relay_hw.ir.types import TensorType, Type
-from relay_hw.op import gradient
 from relay_hw.op.base import Array, Attrs, call, make_op, out_type, round_half_away, rule
+from relay_hw.op.gradients import elementwise as gradients
 
 Function = Callable[[Array], AnyValue]
 
@@ -27,7 +27,7 @@ def _unary(name: str, function: Function, doc: str, dtype: str | None = None) ->
         with np.errstate(all="ignore"):
             return np.asarray(function(np.asarray(values[0]))).astype(out_type(result).dtype, copy=False)
 
-    slope = gradient.unary(name)
+    slope = gradients.unary(name)
     return make_op(name, 1, relation, meaning, pattern=FusionPattern.ELEMWISE, gradient=slope, doc=doc)
 
 
@@ -165,7 +165,7 @@ CLIP = make_op(
     _clip_type,
     lambda attrs, values, result: clip_value(np.asarray(values[0]), attrs.a_min, attrs.a_max),
     attrs=ClipAttrs,
-    gradient=gradient.clip,
+    gradient=gradients.clip,
     pattern=FusionPattern.ELEMWISE,
     doc="x limited to [a_min, a_max]",
 )
@@ -193,7 +193,7 @@ CAST = make_op(
     rule("cast", 1)(lambda attrs, x: TensorType(x.shape, attrs.dtype)),
     lambda attrs, values, result: cast_value(values[0], attrs.dtype),
     attrs=CastAttrs,
-    gradient=gradient.cast,
+    gradient=gradients.cast,
     pattern=FusionPattern.ELEMWISE,
     doc="x in another element type",
 )
@@ -232,7 +232,7 @@ CAST_LIKE = make_op(
     2,
     rule("cast_like", 2)(lambda attrs, x, like: TensorType(x.shape, like.dtype)),
     lambda attrs, values, result: cast_value(values[0], str(np.asarray(values[1]).dtype)),
-    gradient=gradient.cast,
+    gradient=gradients.cast,
     pattern=FusionPattern.ELEMWISE,
     doc="x in the element type of the second argument",
 )
@@ -259,7 +259,7 @@ LEAKY_RELU = make_op(
     rule("nn.leaky_relu", 1)(lambda attrs, x: x),
     _leaky_relu,
     attrs=LeakyReluAttrs,
-    gradient=gradient.leaky_relu,
+    gradient=gradients.leaky_relu,
     pattern=FusionPattern.ELEMWISE,
     doc="x where positive, else alpha * x",
 )

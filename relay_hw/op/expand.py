@@ -25,6 +25,7 @@ from relay_hw.op.base import (
     static,
 )
 from relay_hw.op.create import InitOpAttrs
+from relay_hw.op.gradients import shape as gradients
 
 
 def check_broadcast(name: str, source: Sequence[Dim], target: Sequence[Dim]) -> tuple[Dim, ...]:
@@ -47,6 +48,7 @@ BROADCAST_TO = make_op(
     ),
     lambda attrs, values, result: np.broadcast_to(values[0], attrs.shape),
     attrs=InitOpAttrs,
+    gradient=gradients.broadcast_to,
     pattern=FusionPattern.BROADCAST,
     doc="axes of size 1 repeated until the shape is the one given",
 )
@@ -64,6 +66,7 @@ BROADCAST_TO_LIKE = make_op(
         lambda attrs, x, like: TensorType(check_broadcast("broadcast_to_like", x.shape, like.shape), x.dtype)
     ),
     lambda attrs, values, result: np.broadcast_to(values[0], np.shape(values[1])),
+    gradient=gradients.broadcast_to_like,
     pattern=FusionPattern.BROADCAST,
     doc="broadcast_to the shape of the second argument",
 )
@@ -90,6 +93,7 @@ COLLAPSE_SUM_TO = make_op(
     ),
     lambda attrs, values, result: _collapse(np.asarray(values[0]), attrs.shape),
     attrs=InitOpAttrs,
+    gradient=gradients.collapse_sum_to,
     pattern=FusionPattern.COMM_REDUCE,
     doc="sum over the axes that broadcast_to would have repeated",
 )
@@ -111,6 +115,7 @@ COLLAPSE_SUM_LIKE = make_op(
     2,
     _collapse_like_type,
     lambda attrs, values, result: _collapse(np.asarray(values[0]), np.shape(values[1])),
+    gradient=gradients.collapse_sum_like,
     pattern=FusionPattern.COMM_REDUCE,
     doc="collapse_sum_to the shape of the second argument",
 )
@@ -143,6 +148,7 @@ TILE = make_op(
     _tile_type,
     lambda attrs, values, result: np.tile(values[0], attrs.reps),
     attrs=TileAttrs,
+    gradient=gradients.tile,
     pattern=FusionPattern.BROADCAST,
     doc="the tensor repeated as a whole along each axis",
 )
@@ -173,6 +179,7 @@ REPEAT = make_op(
     _repeat_type,
     lambda attrs, values, result: np.repeat(values[0], attrs.repeats, axis=attrs.axis),
     attrs=RepeatAttrs,
+    gradient=gradients.repeat,
     pattern=FusionPattern.BROADCAST,
     doc="every element repeated along an axis",
 )

@@ -20,6 +20,7 @@ from relay_hw.op.base import (
     product,
     rule,
 )
+from relay_hw.op.gradients import shape as gradients
 
 INJECTIVE = FusionPattern.INJECTIVE
 
@@ -124,6 +125,7 @@ LAYOUT_TRANSFORM = make_op(
         np.asarray(values[0]), Layout.parse(attrs.src_layout), Layout.parse(attrs.dst_layout)
     ),
     attrs=LayoutTransformAttrs,
+    gradient=gradients.layout_transform,
     pattern=INJECTIVE,
     doc="axes reordered, split and merged from one layout to another",
 )

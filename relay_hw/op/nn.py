@@ -7,6 +7,7 @@ from relay_hw.op.conv import conv1d, conv2d, conv3d
 from relay_hw.op.conv_transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose
 from relay_hw.op.dense import batch_matmul, bias_add, dense, matmul
 from relay_hw.op.elementwise import leaky_relu, relu
+from relay_hw.op.loss import cross_entropy, cross_entropy_with_logits
 from relay_hw.op.norm import (
     batch_norm,
     dropout,
@@ -59,6 +60,8 @@ __all__ = [
     "conv2d_transpose",
     "conv3d",
     "conv3d_transpose",
+    "cross_entropy",
+    "cross_entropy_with_logits",
     "dense",
     "dropout",
     "dropout_raw",

@@ -9,10 +9,11 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern, Op, Solver, TupleGetItem
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Gradient, Op, Solver, TupleGetItem
 from relay_hw.ir.types import TensorType, TupleType, Type
 from relay_hw.op.base import Array, Attrs, Ints, call, check_axis, expect, ints, make_op, rule, tensor
 from relay_hw.op.dense import along
+from relay_hw.op.gradients import norm as gradients
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,7 @@ BATCH_NORM = make_op(
     _batch_norm_type,
     _batch_norm,
     attrs=BatchNormAttrs,
+    gradient=gradients.batch_norm,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
     doc="(x - mean) / sqrt(variance + epsilon) * gamma + beta, and the mean and variance unchanged",
 )
@@ -146,19 +148,31 @@ def _group_norm_type(types: Sequence[Type], attrs: GroupNormAttrs, solver: Solve
     return data
 
 
-def _plain_norm(name: str, attrs_type: type, meaning: AnyValue, doc: str) -> Op:
+def _plain_norm(name: str, attrs_type: type, meaning: AnyValue, gradient: Gradient, doc: str) -> Op:
     def relation(types: Sequence[Type], attrs: AnyValue, solver: Solver) -> Type | None:
         return _channel_params(name, attrs.axis, ("gamma", "beta"), types, solver)
 
-    return make_op(name, 3, relation, meaning, attrs=attrs_type, doc=doc)
+    return make_op(name, 3, relation, meaning, attrs=attrs_type, gradient=gradient, doc=doc)
 
 
-LAYER_NORM = _plain_norm("nn.layer_norm", LayerNormAttrs, _layer_norm, "standardised along one axis")
+LAYER_NORM = _plain_norm(
+    "nn.layer_norm", LayerNormAttrs, _layer_norm, gradients.layer_norm, "standardised along one axis"
+)
 INSTANCE_NORM = _plain_norm(
-    "nn.instance_norm", InstanceNormAttrs, _instance_norm, "standardised per sample and channel"
+    "nn.instance_norm",
+    InstanceNormAttrs,
+    _instance_norm,
+    gradients.instance_norm,
+    "standardised per sample and channel",
 )
 GROUP_NORM = make_op(
-    "nn.group_norm", 3, _group_norm_type, _group_norm, attrs=GroupNormAttrs, doc="standardised per group of channels"
+    "nn.group_norm",
+    3,
+    _group_norm_type,
+    _group_norm,
+    attrs=GroupNormAttrs,
+    gradient=gradients.group_norm,
+    doc="standardised per group of channels",
 )
 
 
@@ -218,7 +232,7 @@ def _log_softmax_value(x: Array, axis: int) -> Array:
     return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
 
 
-def _softmax(name: str, function: AnyValue, doc: str) -> Op:
+def _softmax(name: str, function: AnyValue, gradient: Gradient, doc: str) -> Op:
     @rule(name, 1)
     def relation(attrs: SoftmaxAttrs, x: TensorType) -> Type:
         check_axis(name, attrs.axis, x.rank)
@@ -230,12 +244,15 @@ def _softmax(name: str, function: AnyValue, doc: str) -> Op:
         return function(np.asarray(values[0]), attrs.axis)
 
     pattern = FusionPattern.OUT_ELEMWISE_FUSABLE
-    return make_op(name, 1, relation, meaning, attrs=SoftmaxAttrs, pattern=pattern, doc=doc)
+    record = SoftmaxAttrs
+    return make_op(name, 1, relation, meaning, attrs=record, pattern=pattern, gradient=gradient, doc=doc)
 
 
-SOFTMAX = _softmax("nn.softmax", softmax_value, "exp(x) / sum(exp(x)) along an axis")
-FAST_SOFTMAX = _softmax("nn.fast_softmax", softmax_value, "nn.softmax; an implementation may approximate")
-LOG_SOFTMAX = _softmax("nn.log_softmax", _log_softmax_value, "logarithm of nn.softmax")
+SOFTMAX = _softmax("nn.softmax", softmax_value, gradients.softmax, "exp(x) / sum(exp(x)) along an axis")
+FAST_SOFTMAX = _softmax(
+    "nn.fast_softmax", softmax_value, gradients.softmax, "nn.softmax; an implementation may approximate"
+)
+LOG_SOFTMAX = _softmax("nn.log_softmax", _log_softmax_value, gradients.log_softmax, "logarithm of nn.softmax")
 
 
 def softmax(data: Expr, axis: int = -1) -> Call:
@@ -264,6 +281,7 @@ DROPOUT = make_op(
     rule("nn.dropout", 1)(lambda attrs, x: TupleType((x, x))),
     lambda attrs, values, result: (np.asarray(values[0]), np.ones_like(values[0])),
     attrs=DropoutAttrs,
+    gradient=gradients.dropout,
     doc="the data, which inference does not change, and a mask of ones",
 )
 
@@ -299,6 +317,7 @@ L2_NORMALIZE = make_op(
     rule("nn.l2_normalize", 1)(lambda attrs, x: x),
     _l2_normalize,
     attrs=L2NormalizeAttrs,
+    gradient=gradients.l2_normalize,
     doc="x / sqrt(max(sum(x**2), eps))",
 )
 
@@ -333,6 +352,7 @@ LRN = make_op(
     rule("nn.lrn", 1)(lambda attrs, x: x),
     _lrn,
     attrs=LRNAttrs,
+    gradient=gradients.lrn,
     doc="x / (bias + alpha / size * sum of squares of the nearest channels)**beta",
 )
 

@@ -10,7 +10,7 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Gradient, Op
 from relay_hw.ir.types import Dim, TensorType, Type
 from relay_hw.op.base import (
     Array,
@@ -31,6 +31,7 @@ from relay_hw.op.base import (
     window_size,
 )
 from relay_hw.op.conv import SPATIAL
+from relay_hw.op.gradients import pool as gradients
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,10 @@ class AdaptivePool3DAttrs(AdaptivePool2DAttrs):
 
 Pool = MaxPool2DAttrs | AvgPool2DAttrs
 
+_PATTERN = FusionPattern.OUT_ELEMWISE_FUSABLE
+# Element type of the result where it is not the data's.
+_RESULT = {"argmax": "int64"}
+
 
 @dataclass(frozen=True, slots=True)
 class Windows:
@@ -154,7 +159,9 @@ def _layout(name: str, attrs: AnyValue, rank: int) -> tuple[tuple[int, ...], tup
     return permutation(name, attrs.layout, plain), permutation(name, plain, attrs.out_layout or attrs.layout)
 
 
-def _typed(name: str, rank: int, sizes: Callable[[AnyValue, Sequence[Dim]], Sequence[Dim]]) -> AnyValue:
+def _typed(
+    name: str, rank: int, sizes: Callable[[AnyValue, Sequence[Dim]], Sequence[Dim]], dtype: str | None = None
+) -> AnyValue:
     @rule(name, 1)
     def relation(attrs: AnyValue, x: TensorType) -> Type:
         if x.rank != rank + 2:
@@ -167,7 +174,7 @@ def _typed(name: str, rank: int, sizes: Callable[[AnyValue, Sequence[Dim]], Sequ
                 f"the window of {name} must fit into the padded data, not into {show_shape(plain[2:])}"
             )
         result = (*plain[:2], *spatial)
-        return TensorType([result[axis] for axis in outward], x.dtype)
+        return TensorType([result[axis] for axis in outward], dtype or x.dtype)
 
     return relation
 
@@ -196,18 +203,46 @@ def window_sums(x: Array, w: Windows, out: Sequence[int], dtype: str) -> Array:
 def _mean(attrs: Pool, x: Array, w: Windows, out: Sequence[int]) -> Array:
     assert isinstance(attrs, AvgPool2DAttrs)
     total = window_sums(x, w, out, str(x.dtype) if x.dtype.kind == "f" else "int64")
-    if attrs.count_include_pad:
-        # Padding counts; what ceil_mode adds behind it does not.
-        sizes = tuple(n + b + a for n, b, a in zip(x.shape[2:], w.before, w.after, strict=True))
-        inner = Windows(w.kernel, w.strides, w.dilation, (0,) * len(out), (0,) * len(out))
-        count = window_sums(np.ones(sizes, np.int64), inner, out, "int64")
-    else:
-        count = window_sums(np.ones(x.shape[2:], np.int64), w, out, "int64")
-    count = np.maximum(count, 1)
+    count = window_counts(attrs, x.shape[2:], w, out)
     return total / count.astype(x.dtype) if x.dtype.kind == "f" else divide_trunc(total, count).astype(x.dtype)
 
 
-def _pool(name: str, rank: int, attrs_type: type, function: AnyValue, doc: str) -> Op:
+def window_counts(attrs: AvgPool2DAttrs, spatial: Sequence[int], w: Windows, out: Sequence[int]) -> Array:
+    """How many elements each window's mean divides by."""
+    if attrs.count_include_pad:
+        # Padding counts; what ceil_mode adds behind it does not.
+        sizes = tuple(n + b + a for n, b, a in zip(spatial, w.before, w.after, strict=True))
+        inner = Windows(w.kernel, w.strides, w.dilation, (0,) * len(out), (0,) * len(out))
+        return np.maximum(window_sums(np.ones(sizes, np.int64), inner, out, "int64"), 1)
+    return np.maximum(window_sums(np.ones(tuple(spatial), np.int64), w, out, "int64"), 1)
+
+
+def _argmax(attrs: Pool, x: Array, w: Windows, out: Sequence[int]) -> Array:
+    """The place of the first largest element of every window, counted through the spatial axes."""
+    lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    tail = tuple(a + o for a, o in zip(w.after, w.overhang(x.shape[2:], out), strict=True))
+    views = taps(pad_spatial(x, w.before, tail, lowest), w.kernel, w.strides, w.dilation, out)
+    places = np.arange(prod(x.shape[2:]), dtype=np.int64).reshape(1, 1, *x.shape[2:])
+    # Padding has no place: a window of nothing else has the place behind the last one.
+    numbers = taps(pad_spatial(places, w.before, tail, -1), w.kernel, w.strides, w.dilation, out)
+    best = np.full(x.shape[:2] + tuple(out), lowest, x.dtype)
+    place = np.full(best.shape, -1, np.int64)
+    for (_, view), (_, number) in zip(views, numbers, strict=True):
+        is_better = ((place < 0) | (view > best)) & (number >= 0)
+        best = np.where(is_better, view, best)
+        place = np.where(is_better, number, place)
+    return np.where(place < 0, places.size, place)
+
+
+def _pool(
+    name: str,
+    rank: int,
+    attrs_type: type,
+    function: AnyValue,
+    doc: str,
+    gradient: Gradient | None = None,
+    dtype: str | None = None,
+) -> Op:
     def sizes(attrs: Pool, spatial: Sequence[Dim]) -> Sequence[Dim]:
         return Windows.of(name, attrs, rank).sizes(spatial, attrs.ceil_mode)
 
@@ -218,31 +253,33 @@ def _pool(name: str, rank: int, attrs_type: type, function: AnyValue, doc: str) 
         out = windows.sizes(x.shape[2:], attrs.ceil_mode)
         return function(attrs, x, windows, out).transpose(outward)
 
-    pattern = FusionPattern.OUT_ELEMWISE_FUSABLE
-    return make_op(name, 1, _typed(name, rank, sizes), meaning, attrs=attrs_type, pattern=pattern, doc=doc)
+    relation = _typed(name, rank, sizes, dtype)
+    return make_op(name, 1, relation, meaning, attrs=attrs_type, pattern=_PATTERN, gradient=gradient, doc=doc)
 
 
 def _reduced(x: Array, axes: tuple[int, ...], kind: str) -> Array:
     if kind == "max":
         return x.max(axis=axes)
+    if kind == "argmax":
+        return x.reshape(*x.shape[:2], -1).argmax(axis=2)
     if x.dtype.kind == "f":
         return x.mean(axis=axes)
     count = np.int64(prod(x.shape[axis] for axis in axes))
     return divide_trunc(x.sum(axis=axes, dtype=np.int64), count).astype(x.dtype)  # type: ignore[arg-type]
 
 
-def _global(name: str, kind: str, doc: str) -> Op:
+def _global(name: str, kind: str, doc: str, gradient: Gradient | None = None) -> Op:
     def meaning(attrs: GlobalPool2DAttrs, values: Sequence[Array], result: Type) -> Array:
         inward, outward = _layout(name, attrs, 2)
         x = np.asarray(values[0]).transpose(inward)
         return _reduced(x, (2, 3), kind)[:, :, None, None].transpose(outward)
 
-    relation = _typed(name, 2, lambda attrs, spatial: (1, 1))
-    pattern = FusionPattern.OUT_ELEMWISE_FUSABLE
-    return make_op(name, 1, relation, meaning, attrs=GlobalPool2DAttrs, pattern=pattern, doc=doc)
+    relation = _typed(name, 2, lambda attrs, spatial: (1, 1), _RESULT.get(kind))
+    record = GlobalPool2DAttrs
+    return make_op(name, 1, relation, meaning, attrs=record, pattern=_PATTERN, gradient=gradient, doc=doc)
 
 
-def _adaptive(name: str, rank: int, attrs_type: type, kind: str, doc: str) -> Op:
+def _adaptive(name: str, rank: int, attrs_type: type, kind: str, doc: str, gradient: Gradient | None = None) -> Op:
     def sizes(attrs: AdaptivePool2DAttrs, spatial: Sequence[Dim]) -> Sequence[Dim]:
         if not attrs.output_size:
             return spatial
@@ -255,32 +292,63 @@ def _adaptive(name: str, rank: int, attrs_type: type, kind: str, doc: str) -> Op
         inward, outward = _layout(name, attrs, rank)
         x = np.asarray(values[0]).transpose(inward)
         out = tuple(int(size) for size in sizes(attrs, x.shape[2:]))  # type: ignore[arg-type]
-        value = np.empty(x.shape[:2] + out, x.dtype)
+        value = np.empty(x.shape[:2] + out, _RESULT.get(kind, x.dtype))
         axes = tuple(range(2, 2 + rank))
         for at in np.ndindex(*out):
             bounds = zip(at, out, x.shape[2:], strict=True)
             region = tuple(slice(i * n // o, -(-(i + 1) * n // o)) for i, o, n in bounds)
-            value[(slice(None), slice(None), *at)] = _reduced(x[(slice(None), slice(None), *region)], axes, kind)
+            found = _reduced(x[(slice(None), slice(None), *region)], axes, kind)
+            value[(slice(None), slice(None), *at)] = _outside(found, region, x.shape[2:]) if kind == "argmax" else found
         return value.transpose(outward)
 
-    pattern = FusionPattern.OUT_ELEMWISE_FUSABLE
-    return make_op(name, 1, _typed(name, rank, sizes), meaning, attrs=attrs_type, pattern=pattern, doc=doc)
+    relation = _typed(name, rank, sizes, _RESULT.get(kind))
+    return make_op(name, 1, relation, meaning, attrs=attrs_type, pattern=_PATTERN, gradient=gradient, doc=doc)
+
+
+def _outside(places: Array, region: Sequence[slice], sizes: Sequence[int]) -> Array:
+    """Places counted through a region, counted through all of the spatial axes."""
+    inner = np.unravel_index(places, [part.stop - part.start for part in region])
+    return np.ravel_multi_index([at + part.start for at, part in zip(inner, region, strict=True)], sizes)
 
 
 _LARGEST, _AVERAGE = "the largest element of every window", "the mean of every window"
-MAX_POOL1D = _pool("nn.max_pool1d", 1, MaxPool1DAttrs, _max, _LARGEST)
-MAX_POOL2D = _pool("nn.max_pool2d", 2, MaxPool2DAttrs, _max, _LARGEST)
-MAX_POOL3D = _pool("nn.max_pool3d", 3, MaxPool3DAttrs, _max, _LARGEST)
-AVG_POOL1D = _pool("nn.avg_pool1d", 1, AvgPool1DAttrs, _mean, _AVERAGE)
-AVG_POOL2D = _pool("nn.avg_pool2d", 2, AvgPool2DAttrs, _mean, _AVERAGE)
-AVG_POOL3D = _pool("nn.avg_pool3d", 3, AvgPool3DAttrs, _mean, _AVERAGE)
-GLOBAL_MAX_POOL2D = _global("nn.global_max_pool2d", "max", "the largest element of every channel")
-GLOBAL_AVG_POOL2D = _global("nn.global_avg_pool2d", "mean", "the mean of every channel")
+_PLACE = "int64 place of the first largest element, counted through the spatial axes, of every "
+_MAX_RECORDS = {1: MaxPool1DAttrs, 2: MaxPool2DAttrs, 3: MaxPool3DAttrs}
+_ADAPTIVE_RECORDS = {1: AdaptivePool1DAttrs, 2: AdaptivePool2DAttrs, 3: AdaptivePool3DAttrs}
+MAX_POOL1D = _pool("nn.max_pool1d", 1, MaxPool1DAttrs, _max, _LARGEST, gradients.largest)
+MAX_POOL2D = _pool("nn.max_pool2d", 2, MaxPool2DAttrs, _max, _LARGEST, gradients.largest)
+MAX_POOL3D = _pool("nn.max_pool3d", 3, MaxPool3DAttrs, _max, _LARGEST, gradients.largest)
+AVG_POOL1D = _pool("nn.avg_pool1d", 1, AvgPool1DAttrs, _mean, _AVERAGE, gradients.mean)
+AVG_POOL2D = _pool("nn.avg_pool2d", 2, AvgPool2DAttrs, _mean, _AVERAGE, gradients.mean)
+AVG_POOL3D = _pool("nn.avg_pool3d", 3, AvgPool3DAttrs, _mean, _AVERAGE, gradients.mean)
+GLOBAL_MAX_POOL2D = _global("nn.global_max_pool2d", "max", "the largest element of every channel", gradients.largest)
+GLOBAL_AVG_POOL2D = _global("nn.global_avg_pool2d", "mean", "the mean of every channel", gradients.global_mean)
 ADAPTIVE = tuple(
-    _adaptive(f"nn.adaptive_{short}_pool{rank}d", rank, record, kind, f"{doc} of the regions that make the output size")
-    for short, kind, doc in (("max", "max", "largest elements"), ("avg", "mean", "means"))
-    for rank, record in ((1, AdaptivePool1DAttrs), (2, AdaptivePool2DAttrs), (3, AdaptivePool3DAttrs))
+    _adaptive(
+        f"nn.adaptive_{short}_pool{rank}d",
+        rank,
+        record,
+        kind,
+        f"{doc} of the regions that make the output size",
+        slope,
+    )
+    for short, kind, doc, slope in (
+        ("max", "max", "largest elements", gradients.largest),
+        ("avg", "mean", "means", gradients.adaptive_mean),
+    )
+    for rank, record in _ADAPTIVE_RECORDS.items()
 )
+# What the gradient of a maximum asks for; no network has them.
+MAX_PLACES = tuple(
+    _pool(f"nn.max_pool{rank}d_argmax", rank, record, _argmax, _PLACE + "window", dtype="int64")
+    for rank, record in _MAX_RECORDS.items()
+)
+GLOBAL_MAX_PLACES = _global("nn.global_max_pool2d_argmax", "argmax", _PLACE + "channel")
+ADAPTIVE_PLACES = tuple(
+    _adaptive(f"nn.adaptive_max_pool{rank}d_argmax", rank, record, "argmax", _PLACE + "region")
+    for rank, record in _ADAPTIVE_RECORDS.items()
+)
+ARGMAX_OF = {op.name.removesuffix("_argmax"): op for op in (*MAX_PLACES, GLOBAL_MAX_PLACES, *ADAPTIVE_PLACES)}
 
 
 def _builder(op: Op, record: type, rank: int, layout_default: str) -> Callable[..., Call]:
@@ -339,12 +407,17 @@ adaptive_avg_pool2d = _adaptive_builder(ADAPTIVE[4], AdaptivePool2DAttrs, "NCHW"
 adaptive_avg_pool3d = _adaptive_builder(ADAPTIVE[5], AdaptivePool3DAttrs, "NCDHW")
 
 OPS = (
-    MAX_POOL1D,
-    MAX_POOL2D,
-    MAX_POOL3D,
-    AVG_POOL1D,
-    AVG_POOL2D,
-    AVG_POOL3D,
-    GLOBAL_MAX_POOL2D,
-    GLOBAL_AVG_POOL2D,
-) + ADAPTIVE
+    (
+        MAX_POOL1D,
+        MAX_POOL2D,
+        MAX_POOL3D,
+        AVG_POOL1D,
+        AVG_POOL2D,
+        AVG_POOL3D,
+        GLOBAL_MAX_POOL2D,
+        GLOBAL_AVG_POOL2D,
+    )
+    + ADAPTIVE
+    + MAX_PLACES
+    + (GLOBAL_MAX_PLACES, *ADAPTIVE_PLACES)
+)

@@ -8,11 +8,12 @@ from typing import Any as AnyValue
 
 import numpy as np
 
-from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Gradient, Op
 from relay_hw.ir.expr import Tuple as TupleExpr
 from relay_hw.ir.types import Dim, TensorType, Type
 from relay_hw.op import broadcast, elementwise
 from relay_hw.op.base import Array, Attrs, Ints, call, check_axes, divide_trunc, ints, make_op, out_type, rule, tensors
+from relay_hw.op.gradients import reduce as gradients
 
 Reducer = Callable[[Array, tuple[int, ...]], AnyValue]
 
@@ -69,7 +70,7 @@ def _shape(name: str, attrs: AnyReduce, x: TensorType) -> tuple[Dim, ...]:
     return tuple(dim for axis, dim in enumerate(x.shape) if axis not in axes)
 
 
-def _reduce(name: str, function: Reducer, doc: str) -> Op:
+def _reduce(name: str, function: Reducer, doc: str, gradient: Gradient | None = None) -> Op:
     @rule(name, 1)
     def relation(attrs: ReduceAttrs, x: TensorType) -> Type:
         return TensorType(_shape(name, attrs, x), x.dtype)
@@ -80,7 +81,8 @@ def _reduce(name: str, function: Reducer, doc: str) -> Op:
         shape = _shape(name, attrs, TensorType(x.shape, str(x.dtype)))
         return value.astype(out_type(result).dtype, copy=False).reshape(shape)  # type: ignore[arg-type]
 
-    return make_op(name, 1, relation, meaning, attrs=ReduceAttrs, pattern=FusionPattern.COMM_REDUCE, doc=doc)
+    pattern = FusionPattern.COMM_REDUCE
+    return make_op(name, 1, relation, meaning, attrs=ReduceAttrs, pattern=pattern, gradient=gradient, doc=doc)
 
 
 def _mean(x: Array, axes: tuple[int, ...]) -> AnyValue:
@@ -101,11 +103,11 @@ def _builder(op: Op) -> Callable[..., Call]:
 
 _ALL = _reduce("all", lambda x, axes: np.all(x, axis=axes), "true where all are true")
 _ANY = _reduce("any", lambda x, axes: np.any(x, axis=axes), "true where one is true")
-_MAX = _reduce("max", lambda x, axes: np.max(x, axis=axes), "the largest")
-_MEAN = _reduce("mean", _mean, "the mean; of integers toward zero")
-_MIN = _reduce("min", lambda x, axes: np.min(x, axis=axes), "the smallest")
-_PROD = _reduce("prod", lambda x, axes: np.prod(x, axis=axes, dtype=x.dtype), "the product")
-_SUM = _reduce("sum", lambda x, axes: np.sum(x, axis=axes, dtype=x.dtype), "the sum")
+_MAX = _reduce("max", lambda x, axes: np.max(x, axis=axes), "the largest", gradients.extreme)
+_MEAN = _reduce("mean", _mean, "the mean; of integers toward zero", gradients.mean)
+_MIN = _reduce("min", lambda x, axes: np.min(x, axis=axes), "the smallest", gradients.extreme)
+_PROD = _reduce("prod", lambda x, axes: np.prod(x, axis=axes, dtype=x.dtype), "the product", gradients.prod)
+_SUM = _reduce("sum", lambda x, axes: np.sum(x, axis=axes, dtype=x.dtype), "the sum", gradients.total)
 all = _builder(_ALL)
 any = _builder(_ANY)
 max = _builder(_MAX)
@@ -179,6 +181,7 @@ VARIANCE = make_op(
     _variance_type,
     _variance,
     attrs=VarianceAttrs,
+    gradient=gradients.variance,
     pattern=FusionPattern.COMM_REDUCE,
     doc="mean of (x - mean)**2; the second argument is the mean with its axes kept",
 )

@@ -25,6 +25,7 @@ from relay_hw.op.base import (
     show_shape,
     static,
 )
+from relay_hw.op.gradients import shape as gradients
 
 INJECTIVE = FusionPattern.INJECTIVE
 
@@ -133,6 +134,7 @@ RESHAPE = make_op(
         values, reshape_dims(np.shape(values[0]), attrs.newshape, bool(attrs.allowzero))
     ),
     attrs=ReshapeAttrs,
+    gradient=gradients.reshape,
     pattern=INJECTIVE,
     doc="the elements in another shape; see the codes of newshape",
 )
@@ -153,6 +155,7 @@ REVERSE_RESHAPE = make_op(
     rule("contrib_reverse_reshape", 1)(lambda attrs, x: TensorType(_reverse_dims(x.shape, attrs.newshape), x.dtype)),
     lambda attrs, values, result: _numpy_reshape(values, _reverse_dims(np.shape(values[0]), attrs.newshape)),
     attrs=ReshapeAttrs,
+    gradient=gradients.reshape,
     pattern=INJECTIVE,
     doc="reshape whose codes are read from the right",
 )
@@ -191,6 +194,7 @@ RESHAPE_LIKE = make_op(
         values, _reshape_like_dims(attrs, np.shape(values[0]), np.shape(values[1]))
     ),
     attrs=ReshapeLikeAttrs,
+    gradient=gradients.reshape_like,
     pattern=INJECTIVE,
     doc="the elements in (part of) the shape of the second argument",
 )
@@ -236,6 +240,7 @@ TRANSPOSE = make_op(
     _transpose_type,
     lambda attrs, values, result: np.transpose(values[0], transpose_axes(attrs.axes, np.ndim(values[0]))),
     attrs=TransposeAttrs,
+    gradient=gradients.transpose,
     pattern=INJECTIVE,
     doc="axes in another order",
 )
@@ -272,6 +277,7 @@ EXPAND_DIMS = make_op(
     _expand_dims_type,
     _expand_dims,
     attrs=ExpandDimsAttrs,
+    gradient=gradients.reshape,
     pattern=FusionPattern.BROADCAST,
     doc="new axes of size 1",
 )
@@ -306,6 +312,7 @@ SQUEEZE = make_op(
     rule("squeeze", 1)(lambda attrs, x: TensorType(_squeezed(attrs, x.shape), x.dtype)),
     lambda attrs, values, result: _numpy_reshape(values, _squeezed(attrs, np.shape(values[0]))),
     attrs=SqueezeAttrs,
+    gradient=gradients.reshape,
     pattern=INJECTIVE,
     doc="axes of size 1 removed",
 )
@@ -328,6 +335,7 @@ BATCH_FLATTEN = make_op(
     1,
     _flatten_type,
     lambda attrs, values, result: np.reshape(values[0], (np.shape(values[0])[0], prod(np.shape(values[0])[1:]))),
+    gradient=gradients.reshape,
     pattern=INJECTIVE,
     doc="all axes but the first merged",
 )

@@ -31,6 +31,7 @@ from relay_hw.op.base import (
     tensor,
     tensor_tuple,
 )
+from relay_hw.op.gradients import transform as gradients
 
 INJECTIVE = FusionPattern.INJECTIVE
 
@@ -80,6 +81,7 @@ CONCATENATE = make_op(
     _concatenate_type,
     lambda attrs, values, result: np.concatenate(values[0], axis=attrs.axis),
     attrs=ConcatenateAttrs,
+    gradient=gradients.concatenate,
     pattern=INJECTIVE,
     doc="the tensors of a tuple joined along an axis",
 )
@@ -117,6 +119,7 @@ STACK = make_op(
     _stack_type,
     lambda attrs, values, result: np.stack(values[0], axis=attrs.axis),
     attrs=StackAttrs,
+    gradient=gradients.stack,
     pattern=INJECTIVE,
     doc="the tensors of a tuple joined along a new axis",
 )
@@ -163,7 +166,14 @@ def _split(attrs: SplitAttrs, values: Sequence[Array], result: Type) -> tuple[Ar
 
 
 SPLIT = make_op(
-    "split", 1, _split_type, _split, attrs=SplitAttrs, pattern=INJECTIVE, doc="a tuple of parts along an axis"
+    "split",
+    1,
+    _split_type,
+    _split,
+    attrs=SplitAttrs,
+    gradient=gradients.split,
+    pattern=INJECTIVE,
+    doc="a tuple of parts along an axis",
 )
 
 
@@ -222,6 +232,7 @@ STRIDED_SLICE = make_op(
     _strided_slice_type,
     lambda attrs, values, result: np.asarray(values[0])[slices(attrs, np.ndim(values[0]))],
     attrs=StridedSliceAttrs,
+    gradient=gradients.strided_slice,
     pattern=INJECTIVE,
     doc="elements begin, begin + stride, ... before end, along each axis",
 )
@@ -281,6 +292,7 @@ TAKE = make_op(
     _take_type,
     _take,
     attrs=TakeAttrs,
+    gradient=gradients.take,
     pattern=INJECTIVE,
     doc="elements by index along an axis; indices outside are clipped, or wrapped",
 )
@@ -331,6 +343,7 @@ PAD = make_op(
     _pad_type,
     _pad,
     attrs=PadAttrs,
+    gradient=gradients.pad,
     pattern=INJECTIVE,
     doc="elements added before and after along each axis; the second argument is the value",
 )
@@ -367,6 +380,7 @@ MIRROR_PAD = make_op(
         values[0], attrs.pad_width, mode="symmetric" if attrs.mode.upper() == "SYMMETRIC" else "reflect"
     ),
     attrs=MirrorPadAttrs,
+    gradient=gradients.mirror_pad,
     pattern=INJECTIVE,
     doc="elements mirrored at the border, which SYMMETRIC repeats",
 )
@@ -394,6 +408,7 @@ REVERSE = make_op(
     _reverse_type,
     lambda attrs, values, result: np.flip(values[0], axis=attrs.axis or 0),
     attrs=ReverseAttrs,
+    gradient=gradients.reverse,
     pattern=INJECTIVE,
     doc="elements in reverse order along an axis",
 )

@@ -12,7 +12,7 @@ from relay_hw import op
 from relay_hw.errors import UnsupportedError
 from relay_hw.op.base import Attrs
 
-NAMESPACES = {"base", "gradient", "nn", "qnn"}
+NAMESPACES = {"base", "gradients", "nn", "qnn"}
 SIMPLE = {
     "int", "float", "str", "bool", "int | None", "str | None", "tuple[int, ...]", "tuple[int, ...] | None",
     "tuple[tuple[int, int], ...]", "int | tuple[int, ...]",

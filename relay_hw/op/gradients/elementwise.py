@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from relay_hw.ir.expr import Call, Expr, Gradient
-from relay_hw.ir.late import late
+from relay_hw.op.gradients.common import choose, collapse, in_type, number, zeros
+from relay_hw.op.gradients.common import ops as _op
 
 # (argument, result, adjoint of the result) -> adjoint of the argument
 Slope = Callable[[Expr, Expr, Expr], Expr]
@@ -18,25 +19,8 @@ Slope = Callable[[Expr, Expr, Expr], Expr]
 Slopes = Callable[[Expr, Expr, Expr, Expr], tuple[Expr, Expr]]
 
 
-def _op() -> Any:
-    """The operators; they are built after this file, which they use."""
-    return late("relay_hw.op")
-
-
-def number(value: float, like: Expr) -> Expr:
-    """`value` in the shape and element type of `like`."""
-    op = _op()
-    return op.full_like(like, op.cast_like(op.const(value, "float64"), like))
-
-
-def choose(condition: Expr, value: Expr, otherwise: Expr | None = None) -> Expr:
-    """`value` where the condition holds, elsewhere `otherwise` or 0."""
-    op = _op()
-    return op.where(condition, value, op.zeros_like(value) if otherwise is None else otherwise)
-
-
 def _none(x: Expr, y: Expr, g: Expr) -> Expr:
-    return _op().zeros_like(x)
+    return zeros(x)
 
 
 def _same(x: Expr, y: Expr, g: Expr) -> Expr:
@@ -79,7 +63,7 @@ _SLOPES: Final[Mapping[str, Slope]] = {
     "log10": lambda x, y, g: g / (x * number(math.log(10), x)),
     "log2": lambda x, y, g: g / (x * number(math.log(2), x)),
     "negative": lambda x, y, g: -g,
-    "nn.relu": lambda x, y, g: choose(_op().greater(x, _op().zeros_like(x)), g),
+    "nn.relu": lambda x, y, g: choose(_op().greater(x, number(0, x)), g, like=x),
     "round": _none,
     "rsqrt": lambda x, y, g: g * number(-0.5, x) * y / x,
     "sigmoid": lambda x, y, g: g * y * (number(1, x) - y),
@@ -111,17 +95,17 @@ def unary(name: str) -> Gradient | None:
 def _power(a: Expr, b: Expr, y: Expr, g: Expr) -> tuple[Expr, Expr]:
     op = _op()
     # A base of 0 or below has no logarithm; 0 to a positive power stays 0 when the power changes.
-    is_positive = op.greater(a, op.zeros_like(a))
-    logarithm = op.log(choose(is_positive, a, op.ones_like(a)))
+    is_positive = op.greater(a, number(0, a))
+    logarithm = op.log(choose(is_positive, a, number(1, a)))
     # 0 to the power of 0 is as constant as every other number to the power of 0.
-    to_base = choose(op.not_equal(b, op.zeros_like(b)), g * b * op.power(a, b - number(1, b)))
-    return to_base, choose(is_positive, g * y * logarithm)
+    to_base = choose(op.not_equal(b, number(0, b)), g * b * op.power(a, b - number(1, b)), like=b)
+    return to_base, choose(is_positive, g * y * logarithm, like=a)
 
 
 def _chosen(first: str) -> Slopes:
     def slopes(a: Expr, b: Expr, y: Expr, g: Expr) -> tuple[Expr, Expr]:
         is_first = getattr(_op(), first)(a, b)
-        return choose(is_first, g), choose(is_first, _op().zeros_like(g), g)
+        return choose(is_first, g, like=a), choose(_op().logical_not(is_first), g, like=a)
 
     return slopes
 
@@ -131,8 +115,7 @@ def _remainder(quotient: str) -> Slopes:
 
 
 def _steps(a: Expr, b: Expr, y: Expr, g: Expr) -> tuple[Expr, Expr]:
-    zero = _op().zeros_like(g)
-    return zero, zero
+    return zeros(y), zeros(y)
 
 
 _BINARY: Final[Mapping[str, Slopes]] = {
@@ -160,7 +143,7 @@ def binary(name: str) -> Gradient | None:
     def gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
         a, b = call.args
         to_a, to_b = slopes(a, b, call, adjoint)
-        return _op().collapse_sum_like(to_a, a), _op().collapse_sum_like(to_b, b)
+        return collapse(to_a, call, a), collapse(to_b, call, b)
 
     return gradient
 
@@ -170,23 +153,34 @@ def clip(call: Call, adjoint: Expr) -> Sequence[Expr]:
     op, (x,) = _op(), call.args
     low, high = number(call.attrs.a_min, x), number(call.attrs.a_max, x)
     is_inside = op.logical_and(op.greater_equal(x, low), op.less_equal(x, high))
-    return (choose(is_inside, adjoint),)
+    return (choose(is_inside, adjoint, like=x),)
 
 
 def cast(call: Call, adjoint: Expr) -> Sequence[Expr]:
     """The adjoint in the argument's element type; what `cast_like` imitates gets none."""
-    op = _op()
-    return (op.cast_like(adjoint, call.args[0]), *(op.zeros_like(like) for like in call.args[1:]))
+    return (in_type(adjoint, call.args[0], call), *(zeros(like) for like in call.args[1:]))
 
 
 def leaky_relu(call: Call, adjoint: Expr) -> Sequence[Expr]:
     """The adjoint where x is positive, alpha times it elsewhere."""
     op, (x,) = _op(), call.args
-    return (op.where(op.greater(x, op.zeros_like(x)), adjoint, adjoint * number(call.attrs.alpha, x)),)
+    return (op.where(op.greater(x, number(0, x)), adjoint, adjoint * number(call.attrs.alpha, x)),)
 
 
 def where(call: Call, adjoint: Expr) -> Sequence[Expr]:
     """The adjoint goes to the chosen side; the condition gets none."""
-    op, (condition, x, y) = _op(), call.args
-    to_x, to_y = choose(condition, adjoint), op.where(condition, op.zeros_like(adjoint), adjoint)
-    return op.zeros_like(condition), op.collapse_sum_like(to_x, x), op.collapse_sum_like(to_y, y)
+    condition, x, y = call.args
+    zero = number(0, x)
+    to_x, to_y = choose(condition, adjoint, zero), choose(condition, zero, adjoint)
+    return zeros(condition), collapse(to_x, call, x), collapse(to_y, call, y)
+
+
+def prelu(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """Each channel's slope gets the sum over its negative elements."""
+    op, (x, alpha) = _op(), call.args
+    rank = x.tensor_type.rank
+    axis = call.attrs.axis % rank
+    is_positive = op.greater(x, number(0, x))
+    along = op.expand_dims(alpha, 1, rank - 1 - axis)
+    to_alpha = op.sum(op.where(is_positive, number(0, x), adjoint * x), axis, exclude=True)
+    return op.where(is_positive, adjoint, adjoint * along), to_alpha

@@ -1,0 +1,298 @@
+"""Operators that read and write elements by arrays of indices: gather, scatter, one_hot; negative ones count back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from relay_hw.errors import EvalError, TypeCheckError
+from relay_hw.ir.expr import Call, Expr, FusionPattern
+from relay_hw.ir.types import TensorType, Type
+from relay_hw.op.base import (
+    Array,
+    Attrs,
+    call,
+    check_axis,
+    make_op,
+    out_type,
+    rule,
+    same_dim,
+    same_dtype,
+    show_shape,
+)
+from relay_hw.op.gradients import transform as gradients
+
+_UPDATES: dict[str, Callable[..., None]] = {
+    "add": np.add.at,
+    "mul": np.multiply.at,
+    "min": np.minimum.at,
+    "max": np.maximum.at,
+}
+MODES = ("update", *_UPDATES)
+
+
+@dataclass(frozen=True, slots=True)
+class GatherAttrs(Attrs):
+    axis: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GatherNDAttrs(Attrs):
+    batch_dims: int = 0
+    index_rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterElementsAttrs(Attrs):
+    axis: int = 0
+    reduction: str = "update"
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterNDAttrs(Attrs):
+    mode: str = "update"
+
+
+@dataclass(frozen=True, slots=True)
+class OneHotAttrs(Attrs):
+    depth: int = 1
+    axis: int = -1
+    dtype: str | None = None
+
+
+def _check_indices(name: str, indices: TensorType) -> None:
+    if not indices.dtype.startswith(("int", "uint")):
+        raise TypeCheckError(f"the indices of {name} must be integers, not {indices.dtype}")
+
+
+def _check_mode(name: str, mode: str) -> None:
+    if mode not in MODES:
+        raise TypeCheckError(f"the mode of {name} must be one of {', '.join(MODES)}, not {mode}")
+
+
+def _inside(name: str, indices: Array, size: int) -> Array:
+    """Indices counted from the front. Raises EvalError for one outside of [-size, size)."""
+    if indices.size and (indices.min() < -size or indices.max() >= size):
+        worst = int(indices.max()) if indices.max() >= size else int(indices.min())
+        raise EvalError(f"the indices of {name} must be in [{-size}, {size}), not {worst}")
+    return np.where(indices < 0, indices + size, indices).astype(np.int64)
+
+
+def _store(mode: str, target: Array, place: tuple[Array, ...], updates: Array) -> Array:
+    if mode == "update":
+        target[place] = updates
+    else:
+        with np.errstate(all="ignore"):
+            _UPDATES[mode](target, place, updates)
+    return target
+
+
+def _check_elementwise(name: str, axis: int | None, x: TensorType, indices: TensorType) -> None:
+    _check_indices(name, indices)
+    at = check_axis(name, axis or 0, x.rank)
+    others = [other for other in range(x.rank) if other != at]
+    if indices.rank != x.rank or not all(same_dim(x.shape[other], indices.shape[other]) for other in others):
+        raise TypeCheckError(
+            f"the indices of {name} must have the shape {show_shape(x.shape)} but for axis {at}, "
+            f"not {show_shape(indices.shape)}"
+        )
+
+
+def _grid(indices: Array, axis: int) -> tuple[Array, ...]:
+    """Every element's own place, `indices` standing for `axis`."""
+    grid: list[Array] = list(np.ogrid[tuple(slice(size) for size in indices.shape)])
+    grid[axis] = indices
+    return tuple(grid)
+
+
+@rule("gather", 2)
+def _gather_type(attrs: GatherAttrs, x: TensorType, indices: TensorType) -> Type:
+    _check_elementwise("gather", attrs.axis, x, indices)
+    return TensorType(indices.shape, x.dtype)
+
+
+def _gather(attrs: GatherAttrs, values: Sequence[Array], result: Type) -> Array:
+    x = np.asarray(values[0])
+    axis = (attrs.axis or 0) % x.ndim
+    return x[_grid(_inside("gather", np.asarray(values[1]), x.shape[axis]), axis)]
+
+
+GATHER = make_op(
+    "gather",
+    2,
+    _gather_type,
+    _gather,
+    attrs=GatherAttrs,
+    gradient=gradients.gather,
+    pattern=FusionPattern.INJECTIVE,
+    doc="for every index the element at that place of the axis, the other places kept",
+)
+
+
+def gather(data: Expr, axis: int, indices: Expr) -> Call:
+    """`data[.., indices[.., i, ..], ..]` for every place i of `axis`."""
+    return call(GATHER, (data, indices), GatherAttrs(axis))
+
+
+@rule("scatter_elements", 3)
+def _scatter_elements_type(
+    attrs: ScatterElementsAttrs, x: TensorType, indices: TensorType, updates: TensorType
+) -> Type:
+    _check_mode("scatter_elements", attrs.reduction)
+    _check_elementwise("scatter_elements", attrs.axis, x, indices)
+    same_dtype("scatter_elements", x, updates)
+    if updates.rank != indices.rank or not all(map(same_dim, updates.shape, indices.shape)):
+        raise TypeCheckError(
+            f"the updates of scatter_elements must have the indices' shape {show_shape(indices.shape)}, "
+            f"not {show_shape(updates.shape)}"
+        )
+    return x
+
+
+def _scatter_elements(attrs: ScatterElementsAttrs, values: Sequence[Array], result: Type) -> Array:
+    x = np.array(values[0])
+    axis = attrs.axis % x.ndim
+    place = _grid(_inside("scatter_elements", np.asarray(values[1]), x.shape[axis]), axis)
+    return _store(attrs.reduction, x, place, np.asarray(values[2]))
+
+
+SCATTER_ELEMENTS = make_op(
+    "scatter_elements",
+    3,
+    _scatter_elements_type,
+    _scatter_elements,
+    attrs=ScatterElementsAttrs,
+    gradient=gradients.scatter_elements,
+    doc="the data with updates written, added, ... where gather would read",
+)
+
+
+def scatter_elements(data: Expr, indices: Expr, updates: Expr, axis: int = 0, reduction: str = "update") -> Call:
+    """`data` with `updates` stored at `indices` along `axis`; `reduction` is one of update, add, mul, min, max."""
+    return call(SCATTER_ELEMENTS, (data, indices, updates), ScatterElementsAttrs(axis, reduction))
+
+
+def _index_count(name: str, x: TensorType, indices: TensorType, batch: int) -> int:
+    _check_indices(name, indices)
+    count = indices.shape[0] if indices.rank else None
+    if not isinstance(count, int) or not 0 <= count + batch <= x.rank or not 0 <= batch < indices.rank:
+        raise TypeCheckError(
+            f"the first axis of {name}'s indices must have a size of at most the data's {x.rank} axes, "
+            f"not {show_shape(indices.shape)} with {batch} batch axes"
+        )
+    return count
+
+
+@rule("gather_nd", 2)
+def _gather_nd_type(attrs: GatherNDAttrs, x: TensorType, indices: TensorType) -> Type:
+    count = _index_count("gather_nd", x, indices, attrs.batch_dims)
+    return TensorType(indices.shape[1:] + x.shape[attrs.batch_dims + count :], x.dtype)
+
+
+def _gather_nd(attrs: GatherNDAttrs, values: Sequence[Array], result: Type) -> Array:
+    x, indices = np.asarray(values[0]), np.asarray(values[1])
+    batch = attrs.batch_dims
+    grids = tuple(np.indices(indices.shape[1:], sparse=True)[:batch])
+    return x[grids + _places("gather_nd", x.shape[batch:], indices)] if batch or len(indices) else _spread(x, indices)
+
+
+def _spread(x: Array, indices: Array) -> Array:
+    return np.broadcast_to(x, indices.shape[1:] + x.shape).copy()
+
+
+def _places(name: str, shape: Sequence[int], indices: Array) -> tuple[Array, ...]:
+    return tuple(_inside(name, part, size) for part, size in zip(indices, shape, strict=False))
+
+
+GATHER_ND = make_op(
+    "gather_nd",
+    2,
+    _gather_nd_type,
+    _gather_nd,
+    attrs=GatherNDAttrs,
+    gradient=gradients.gather_nd,
+    pattern=FusionPattern.INJECTIVE,
+    doc="slices of the data by indices whose first axis counts the coordinates",
+)
+
+
+def gather_nd(data: Expr, indices: Expr, batch_dims: int = 0, index_rank: int | None = None) -> Call:
+    """`data[indices[0], indices[1], ...]`; the first `batch_dims` axes of the rest run with those of `data`."""
+    return call(GATHER_ND, (data, indices), GatherNDAttrs(batch_dims, index_rank))
+
+
+@rule("scatter_nd", 3)
+def _scatter_nd_type(attrs: ScatterNDAttrs, x: TensorType, indices: TensorType, updates: TensorType) -> Type:
+    _check_mode("scatter_nd", attrs.mode)
+    same_dtype("scatter_nd", x, updates)
+    wanted = indices.shape[1:] + x.shape[_index_count("scatter_nd", x, indices, 0) :]
+    if updates.rank != len(wanted) or not all(map(same_dim, updates.shape, wanted)):
+        raise TypeCheckError(
+            f"the updates of scatter_nd must have the shape {show_shape(wanted)}, not {show_shape(updates.shape)}"
+        )
+    return x
+
+
+def _scatter_nd(attrs: ScatterNDAttrs, values: Sequence[Array], result: Type) -> Array:
+    x, indices = np.array(values[0]), np.asarray(values[1])
+    return _store(attrs.mode, x, _places("scatter_nd", x.shape, indices), np.asarray(values[2]))
+
+
+SCATTER_ND = make_op(
+    "scatter_nd",
+    3,
+    _scatter_nd_type,
+    _scatter_nd,
+    attrs=ScatterNDAttrs,
+    gradient=gradients.scatter_nd,
+    doc="the data with updates written, added, ... where gather_nd would read",
+)
+
+
+def scatter_nd(data: Expr, indices: Expr, updates: Expr, mode: str = "update") -> Call:
+    """`data` with `updates` stored at `indices`; `mode` is one of update, add, mul, min, max."""
+    return call(SCATTER_ND, (data, indices, updates), ScatterNDAttrs(mode))
+
+
+@rule("one_hot", 3)
+def _one_hot_type(attrs: OneHotAttrs, indices: TensorType, on: TensorType, off: TensorType) -> Type:
+    _check_indices("one_hot", indices)
+    if on.rank or off.rank:
+        raise TypeCheckError(
+            f"the values of one_hot must be scalars, not {show_shape(on.shape)} and {show_shape(off.shape)}"
+        )
+    if attrs.depth < 1:
+        raise TypeCheckError(f"the depth of one_hot must be at least 1, not {attrs.depth}")
+    axis = check_axis("one_hot", attrs.axis, indices.rank + 1)
+    dtype = attrs.dtype or same_dtype("one_hot", on, off)
+    return TensorType(indices.shape[:axis] + (attrs.depth,) + indices.shape[axis:], dtype)
+
+
+def _one_hot(attrs: OneHotAttrs, values: Sequence[Array], result: Type) -> Array:
+    indices = np.asarray(values[0])
+    axis = attrs.axis % (indices.ndim + 1)
+    places = np.arange(attrs.depth).reshape(-1, *(1,) * (indices.ndim - axis))
+    hit = np.expand_dims(indices, axis) == places
+    return np.where(hit, values[1], values[2]).astype(out_type(result).dtype)
+
+
+ONE_HOT = make_op(
+    "one_hot",
+    3,
+    _one_hot_type,
+    _one_hot,
+    attrs=OneHotAttrs,
+    gradient=gradients.one_hot,
+    pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
+    doc="along a new axis the one value at the index, the other value elsewhere",
+)
+
+
+def one_hot(indices: Expr, on_value: Expr, off_value: Expr, depth: int, axis: int, dtype: str) -> Call:
+    """`on_value` where the place on the new `axis` equals the index, else `off_value`; indices outside hit nothing."""
+    return call(ONE_HOT, (indices, on_value, off_value), OneHotAttrs(depth, axis, dtype))
+
+
+OPS = (GATHER, SCATTER_ELEMENTS, GATHER_ND, SCATTER_ND, ONE_HOT)

@@ -1,0 +1,113 @@
+"""What the gradients share: sizes from types, zeros and numbers in the shape of something, sums over broadcast axes.
+
+In: expressions, typed where their sizes matter. Out: expressions without types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from relay_hw.errors import UnsupportedError
+from relay_hw.ir.expr import Call, Expr, Gradient, Op
+from relay_hw.ir.late import late
+from relay_hw.ir.types import TensorType
+
+
+def ops() -> Any:
+    """The operators; they are built after this room, which they use."""
+    return late("relay_hw.op")
+
+
+def name_of(call: Call) -> str:
+    """The operator's name."""
+    assert isinstance(call.op, Op)
+    return call.op.name
+
+
+def known_type(expr: Expr) -> TensorType | None:
+    """The type of a tensor of static shape; None where it is not known."""
+    ty = expr.checked_type
+    if not isinstance(ty, TensorType) or not all(isinstance(dim, int) for dim in ty.shape):
+        return None
+    return ty
+
+
+def sizes(call: Call, expr: Expr) -> tuple[int, ...]:
+    """The static shape of an argument or of the result. Raises UnsupportedError for a shape known only at run time."""
+    ty = expr.tensor_type
+    if not all(isinstance(dim, int) for dim in ty.shape):
+        raise UnsupportedError(f"the gradient of {name_of(call)} must have static shapes, not {ty}", call.span)
+    return ty.static_shape
+
+
+def number(value: float, like: Expr) -> Expr:
+    """`value` in the element type of `like`: a scalar where that is known, else in the shape of `like`."""
+    op, ty = ops(), like.checked_type
+    if isinstance(ty, TensorType):
+        return op.const(value, ty.dtype)
+    return op.full_like(like, op.cast_like(op.const(value, "float64"), like))
+
+
+def zeros(like: Expr) -> Expr:
+    """Zeros in the type of `like`."""
+    ty = known_type(like)
+    if ty is None:
+        return ops().zeros_like(like)
+    return ops().zeros(ty.shape, ty.dtype) if ty.shape else ops().const(0, ty.dtype)
+
+
+def choose(condition: Expr, value: Expr, otherwise: Expr | None = None, like: Expr | None = None) -> Expr:
+    """`value` where the condition holds, elsewhere `otherwise` or 0; `like` has the element type of `value`."""
+    op = ops()
+    if otherwise is not None:
+        return op.where(condition, value, otherwise)
+    known = value if like is None else like
+    is_typed = isinstance(known.checked_type, TensorType)
+    return op.where(condition, value, number(0, known) if is_typed else op.zeros_like(value))
+
+
+def collapse(value: Expr, result: Expr, arg: Expr) -> Expr:
+    """`value`, of the shape of `result`, summed over the axes along which `arg` was repeated."""
+    have, want = known_type(result), known_type(arg)
+    if have is None or want is None:
+        return ops().collapse_sum_like(value, arg)
+    return value if have.shape == want.shape else ops().collapse_sum_to(value, want.shape)
+
+
+def reshape_to(value: Expr, like: Expr) -> Expr:
+    """The elements of `value` in the shape of `like`."""
+    ty = known_type(like)
+    if ty is None:
+        return ops().reshape_like(value, like)
+    return reshaped(value, ty.static_shape)
+
+
+def reshaped(value: Expr, shape: Sequence[int]) -> Expr:
+    """The elements of `value` in a shape whose zeros are meant."""
+    return ops().reshape(value, tuple(shape), allowzero=True)
+
+
+def in_type(value: Expr, arg: Expr, result: Expr) -> Expr:
+    """`value` in the element type of `arg` where that of `result` differs."""
+    have, want = result.checked_type, arg.checked_type
+    if isinstance(have, TensorType) and isinstance(want, TensorType):
+        return value if have.dtype == want.dtype else ops().cast(value, want.dtype)
+    return ops().cast_like(value, arg)
+
+
+def moved(value: Expr, order: Sequence[int]) -> Expr:
+    """`value` with its axes in another order; itself if the order stays."""
+    return value if list(order) == list(range(len(order))) else ops().transpose(value, tuple(order))
+
+
+def inverse(order: Sequence[int]) -> tuple[int, ...]:
+    """The order that undoes `order`."""
+    return tuple(int(axis) for axis in np.argsort(order))
+
+
+def one_argument(slope: Callable[[Call, Expr, Expr], Expr]) -> Gradient:
+    """The gradient of an operator of one argument from (call, argument, adjoint) -> adjoint of the argument."""
+    return lambda call, adjoint: (slope(call, call.args[0], adjoint),)

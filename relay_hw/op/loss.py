@@ -1,0 +1,51 @@
+"""Losses: nn.cross_entropy and nn.cross_entropy_with_logits, means over the first axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from relay_hw.errors import TypeCheckError
+from relay_hw.ir.expr import Call, Expr, Op
+from relay_hw.ir.types import TensorType, Type
+from relay_hw.op.base import Array, call, make_op, rule, same_dim, same_dtype, show_shape
+from relay_hw.op.gradients import loss as gradients
+
+
+def _loss(name: str, is_logarithm: bool, doc: str) -> Op:
+    @rule(name, 2)
+    def relation(attrs: None, predictions: TensorType, targets: TensorType) -> Type:
+        dtype = same_dtype(name, predictions, targets)
+        both = predictions.shape, targets.shape
+        if predictions.rank != 2 or targets.rank != 2 or not all(map(same_dim, *both)):
+            shown = " and ".join(map(show_shape, both))
+            raise TypeCheckError(f"the arguments of {name} must have one shape of 2 axes, not {shown}")
+        return TensorType((), dtype)
+
+    def meaning(attrs: None, values: Sequence[Array], result: Type) -> Array:
+        x, targets = np.asarray(values[0]), np.asarray(values[1])
+        total = np.sum((x if is_logarithm else np.log(x)) * targets, dtype=x.dtype)
+        return np.asarray(-total / x.dtype.type(x.shape[0])).astype(x.dtype)
+
+    gradient = gradients.cross_entropy_with_logits if is_logarithm else gradients.cross_entropy
+    return make_op(name, 2, relation, meaning, gradient=gradient, doc=doc)
+
+
+CROSS_ENTROPY = _loss("nn.cross_entropy", False, "-sum(targets * log(predictions)) / batch")
+CROSS_ENTROPY_WITH_LOGITS = _loss(
+    "nn.cross_entropy_with_logits", True, "-sum(targets * predictions) / batch; the predictions are logarithms"
+)
+
+
+def cross_entropy(predictions: Expr, targets: Expr) -> Call:
+    """Mean over the batch of -sum(targets * log(predictions)); both are [batch, classes]."""
+    return call(CROSS_ENTROPY, (predictions, targets))
+
+
+def cross_entropy_with_logits(predictions: Expr, targets: Expr) -> Call:
+    """Mean over the batch of -sum(targets * predictions), of log_softmax for example."""
+    return call(CROSS_ENTROPY_WITH_LOGITS, (predictions, targets))
+
+
+OPS = (CROSS_ENTROPY, CROSS_ENTROPY_WITH_LOGITS)
