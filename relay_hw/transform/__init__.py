@@ -1,17 +1,33 @@
-"""Passes over modules, one pass a file."""
+"""Passes over modules, one pass a file, under Relay's names; and the infrastructure that runs them."""
 
-from relay_hw.transform.base import FunctionPass, Pass, Sequential
+from relay_hw.errors import InputError
+from relay_hw.transform.base import FunctionPass, Pass, Pipeline, Sequential
 from relay_hw.transform.common_subexpr import EliminateCommonSubexpr
+from relay_hw.transform.context import PassContext, PassInfo
 from relay_hw.transform.dead_code import DeadCodeElimination
+from relay_hw.transform.decorators import function_pass, module_pass
+from relay_hw.transform.effects import Effect, pin_effects
 from relay_hw.transform.fold_batch_norm import FoldBatchNorm
 from relay_hw.transform.fold_constant import FoldConstant
 from relay_hw.transform.fuse import MergeComposite
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.inline_let import InlineLet
+from relay_hw.transform.instrument import (
+    PassInstrument,
+    PassPrintingInstrument,
+    PassTiming,
+    PassTimingInstrument,
+    PrintAfterAll,
+    PrintBeforeAll,
+    pass_instrument,
+)
 from relay_hw.transform.partition import PartitionGraph, PartitionRecord
 from relay_hw.transform.pipelines import partition_pipeline, simplify_pipeline
 from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
 from relay_hw.transform.simplify import SimplifyExpr
+from relay_hw.transform.to_a_normal_form import ToANormalForm
+from relay_hw.transform.to_basic_block_normal_form import ToBasicBlockNormalForm
+from relay_hw.transform.to_graph_normal_form import ToGraphNormalForm
 
 # Every pass, for the documents and the tests that hold for all of them.
 PASSES: tuple[type[Pass], ...] = (
@@ -23,13 +39,26 @@ PASSES: tuple[type[Pass], ...] = (
     SimplifyExpr,
     FoldBatchNorm,
     EliminateCommonSubexpr,
+    ToANormalForm,
+    ToBasicBlockNormalForm,
+    ToGraphNormalForm,
     MergeComposite,
     PartitionGraph,
 )
 
+
+def get_pass(name: str) -> Pass:
+    """The pass of this name, made without arguments. Raises InputError for an unknown one."""
+    for one in PASSES:
+        if name in (one.__name__, one.name):
+            return one()
+    raise InputError(f"pass must be one of {', '.join(one.__name__ for one in PASSES)}, not {name}")
+
+
 __all__ = [
     "PASSES",
     "DeadCodeElimination",
+    "Effect",
     "EliminateCommonSubexpr",
     "FoldBatchNorm",
     "FoldConstant",
@@ -40,9 +69,26 @@ __all__ = [
     "PartitionGraph",
     "PartitionRecord",
     "Pass",
+    "PassContext",
+    "PassInfo",
+    "PassInstrument",
+    "PassPrintingInstrument",
+    "PassTiming",
+    "PassTimingInstrument",
+    "Pipeline",
+    "PrintAfterAll",
+    "PrintBeforeAll",
     "RemoveUnusedFunctions",
     "Sequential",
     "SimplifyExpr",
+    "ToANormalForm",
+    "ToBasicBlockNormalForm",
+    "ToGraphNormalForm",
+    "function_pass",
+    "get_pass",
+    "module_pass",
     "partition_pipeline",
+    "pass_instrument",
+    "pin_effects",
     "simplify_pipeline",
 ]

@@ -9,12 +9,25 @@ from typing import ClassVar
 from relay_hw.analysis.infer import infer_type
 from relay_hw.ir.expr import Function
 from relay_hw.ir.module import IRModule
+from relay_hw.transform.context import PassContext, PassInfo
+from relay_hw.transform.effects import pin_effects
 
 
 class Pass(ABC):
-    """A transformation of modules. Subclasses set `name` and write `transform`."""
+    """A transformation of modules. Subclasses set `name` and write `transform`.
+
+    `opt_level` says from which level of the context on a `Sequential` runs the pass; `required` names passes that a
+    `Sequential` runs before it.
+    """
 
     name: ClassVar[str]
+    opt_level: ClassVar[int] = 0
+    required: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def info(self) -> PassInfo:
+        """Level, name and requirements, under Relay's name of the pass."""
+        return PassInfo(self.opt_level, type(self).__name__, self.required)
 
     @abstractmethod
     def transform(self, mod: IRModule) -> IRModule:
@@ -22,6 +35,14 @@ class Pass(ABC):
 
     def __call__(self, mod: IRModule) -> IRModule:
         """The transformed module, typed. Raises TypeCheckError where `mod` or the result has no type."""
+        context, info = PassContext.current(), self.info
+        if not context.before(mod, info):
+            return mod
+        new = self._run(mod)
+        context.after(new, info)
+        return new
+
+    def _run(self, mod: IRModule) -> IRModule:
         typed = mod if is_typed(mod) else infer_type(mod)
         new = self.transform(typed)
         return new if new is typed else infer_type(new)
@@ -31,13 +52,21 @@ class Pass(ABC):
 
 
 class FunctionPass(Pass):
-    """A pass that treats each global function by itself."""
+    """A pass that treats each global function by itself.
+
+    With `pins_effects` it gets functions in which everything that has an effect stands in a `let` of its own
+    (`pin_effects`): then it may move, merge and drop all other nodes freely.
+    """
+
+    pins_effects: ClassVar[bool] = False
 
     @abstractmethod
     def transform_function(self, function: Function, mod: IRModule) -> Function:
         """`function` is typed; return it unchanged where there is nothing to do."""
 
     def transform(self, mod: IRModule) -> IRModule:
+        if self.pins_effects:
+            mod = pin_effects(mod)
         new = {name: self.transform_function(function, mod) for name, function in mod.functions.items()}
         if all(new[name] is function for name, function in mod.functions.items()):
             return mod
@@ -45,20 +74,56 @@ class FunctionPass(Pass):
 
 
 class Sequential(Pass):
-    """Passes one after the other."""
+    """Passes one after the other: those that the context enables, each after the passes that it requires."""
 
     name = "sequential"
 
-    def __init__(self, passes: Sequence[Pass]) -> None:
+    def __init__(
+        self,
+        passes: Sequence[Pass] = (),
+        opt_level: int = 0,
+        name: str = "sequential",
+        required: Sequence[str] = (),
+    ) -> None:
         self.passes = tuple(passes)
+        self._info = PassInfo(opt_level, name, tuple(required))
+
+    @property
+    def info(self) -> PassInfo:
+        return self._info
+
+    def transform(self, mod: IRModule) -> IRModule:
+        context = PassContext.current()
+        for step in self.passes:
+            if context.pass_enabled(step.info):
+                for needed in step.info.required:
+                    mod = find_pass(needed)(mod)
+                mod = step(mod)
+        return mod
+
+    def _run(self, mod: IRModule) -> IRModule:
+        new = self.transform(mod)
+        return new if is_typed(new) else infer_type(new)
+
+    def __repr__(self) -> str:
+        return f"Sequential([{', '.join(map(repr, self.passes))}])"
+
+
+class Pipeline(Sequential):
+    """Passes that belong together: all of them run, whatever the level of the context."""
 
     def transform(self, mod: IRModule) -> IRModule:
         for step in self.passes:
             mod = step(mod)
         return mod
 
-    def __repr__(self) -> str:
-        return f"Sequential([{', '.join(map(repr, self.passes))}])"
+
+def find_pass(name: str) -> Pass:
+    """The pass of that name, made without arguments. Raises InputError for an unknown one."""
+    # The list of passes imports every pass, and so this file.
+    from relay_hw.transform import get_pass
+
+    return get_pass(name)
 
 
 def is_typed(mod: IRModule) -> bool:

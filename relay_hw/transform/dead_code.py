@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
+from relay_hw.analysis.scope import find_scopes
 from relay_hw.ir.expr import Expr, Function, Let, Var
 from relay_hw.ir.module import IRModule
-from relay_hw.ir.visit import Rewriter, children
+from relay_hw.ir.visit import Rewriter, children, post_order
 from relay_hw.transform.base import FunctionPass
-from relay_hw.transform.graph import is_external, is_pure
+from relay_hw.transform.effects import Effect, Effects, module_effects, node_effects
+from relay_hw.transform.graph import is_external
+from relay_hw.transform.inline_let import inline
 
 
 class DeadCodeElimination(FunctionPass):
-    """Removes every `let` that nothing needs, also those that only other removed ones needed."""
+    """Removes every `let` that nothing needs, also those that only other removed ones needed.
+
+    With `inline_once`, a pure value that is used once goes to the place of its use, unless that is in another
+    function; with `ignore_impurity`, effects count for nothing.
+    """
 
     name = "dead-code-elimination"
+    opt_level = 1
+    pins_effects = True
+
+    def __init__(self, inline_once: bool = False, ignore_impurity: bool = False) -> None:
+        self.inline_once = inline_once
+        self.ignore_impurity = ignore_impurity
 
     def transform_function(self, function: Function, mod: IRModule) -> Function:
         if is_external(function):
             return function
-        dead = _dead_lets(function)
-        if not dead:
-            return function
-        new = _Remover(dead).rewrite(function)
+        effects = node_effects(function, module_effects(mod))
+        dead = _dead_lets(function, effects, Effect.WRITE if self.ignore_impurity else Effect.READ)
+        new: Expr = _Remover(dead).rewrite(function) if dead else function
+        if self.inline_once:
+            new = _inline_once(new, mod)
         assert isinstance(new, Function)
         return new
 
 
-def _dead_lets(root: Expr) -> set[Let]:
-    """A pure value is alive only once its variable has been met outside of it."""
+def _dead_lets(root: Expr, effects: Effects, most: Effect) -> set[Let]:
+    """A value without effect is alive only once its variable has been met outside of it."""
     waiting: dict[Var, Let] = {}
     seen: set[Expr] = set()
     stack: list[Expr] = [root]
@@ -35,7 +49,7 @@ def _dead_lets(root: Expr) -> set[Let]:
         if node in seen:
             continue
         seen.add(node)
-        if isinstance(node, Let) and is_pure(node.value):
+        if isinstance(node, Let) and effects[node.value] <= most:
             waiting[node.var] = node
             stack.append(node.body)
             continue
@@ -52,3 +66,17 @@ class _Remover(Rewriter):
 
     def rewrite_let(self, old: Let, new: Let) -> Expr:
         return new.body if old in self._dead else new
+
+
+def _inline_once(root: Expr, mod: IRModule) -> Expr:
+    scopes = find_scopes(root)
+    effects = node_effects(root, module_effects(mod))
+    values = {
+        node.var: node.value
+        for node in post_order(root)
+        if isinstance(node, Let)
+        and scopes.uses.get(node.var) == 1
+        and effects[node.value] is Effect.PURE
+        and scopes.of[node.var].function is scopes.binders[node.var].function
+    }
+    return inline(root, values) if values else root

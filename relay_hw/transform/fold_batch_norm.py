@@ -16,6 +16,7 @@ class FoldBatchNorm(FunctionPass):
     """Needs constant gamma, beta, mean and variance: bind parameters first."""
 
     name = "fold-batch-norm"
+    pins_effects = True
 
     def transform_function(self, function: Function, mod: IRModule) -> Function:
         return function if is_external(function) else apply_rules(function, (FOLD_BATCH_NORM,))

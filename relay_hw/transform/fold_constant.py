@@ -8,37 +8,66 @@ from typing import Any
 import numpy as np
 
 from relay_hw.errors import EvalError
-from relay_hw.ir.expr import Call, Constant, Expr, Function, If, Op, Tuple, TupleGetItem
+from relay_hw.ir.expr import Call, Constant, Expr, Function, If, Let, Op, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TupleType, Type
-from relay_hw.ir.visit import Rewriter
+from relay_hw.ir.visit import Rewriter, post_order
 from relay_hw.span import Span
 from relay_hw.transform.base import FunctionPass
 from relay_hw.transform.graph import constant, is_external, typed
 
 
 class FoldConstant(FunctionPass):
-    """Calls on constants become constants, items of tuples the items, conditionals on constants the branch taken.
+    """Calls on constants become constants, items of tuples the items, conditionals on constants the branch taken,
+    variables bound to constants the constants.
 
-    A call that would fail (an integer division by zero) stays, so that it fails where it is evaluated.
+    Operators of the QNN dialect fold only with `fold_qnn`. A call that would fail (an integer division by zero)
+    stays, so that it fails where it is evaluated.
     """
 
     name = "fold-constant"
+    opt_level = 2
+    pins_effects = True
+
+    def __init__(self, fold_qnn: bool = False) -> None:
+        self.fold_qnn = fold_qnn
 
     def transform_function(self, function: Function, mod: IRModule) -> Function:
         if is_external(function):
             return function
-        new = _Folder().rewrite(function)
+        new = _Folder(function, self.fold_qnn).rewrite(function)
         assert isinstance(new, Function)
         return new
 
 
 class _Folder(Rewriter):
+    def __init__(self, root: Function, fold_qnn: bool) -> None:
+        super().__init__()
+        self._fold_qnn = fold_qnn
+        self._bound: dict[Expr, list[Var]] = {}
+        for node in post_order(root):
+            if isinstance(node, Let):
+                self._bound.setdefault(node.value, []).append(node.var)
+
+    def _rewrite_node(self, node: Expr) -> Expr:
+        if isinstance(node, Let) and not isinstance(self._memo[node.var], Var):
+            return self._memo[node.body]
+        new = super()._rewrite_node(node)
+        # The uses of a variable come after its value.
+        if isinstance(new, Constant):
+            self._memo.update(dict.fromkeys(self._bound.get(node, ()), new))
+        return new
+
     def rewrite_call(self, old: Call, new: Call) -> Expr:
+        if not isinstance(new.op, Op) or not self._may_fold(new.op):
+            return new
         values = [_value(arg) for arg in new.args]
-        if not isinstance(new.op, Op) or new.op.has_effect or any(value is None for value in values):
+        if any(value is None for value in values):
             return new
         return _fold(new.op, new.attrs, values, old.type, new.span) or new
+
+    def _may_fold(self, op: Op) -> bool:
+        return not op.has_effect and (self._fold_qnn or not op.name.startswith("qnn."))
 
     def rewrite_tuple_get_item(self, old: TupleGetItem, new: TupleGetItem) -> Expr:
         return new.tuple_value.fields[new.index] if isinstance(new.tuple_value, Tuple) else new
@@ -51,7 +80,8 @@ class _Folder(Rewriter):
 
 def _fold(op: Op, attrs: Any, values: Sequence[Any], ty: Type, span: Span | None) -> Expr | None:
     try:
-        result = op.meaning(attrs, values, ty)
+        with np.errstate(all="ignore"):
+            result = op.meaning(attrs, values, ty)
     except EvalError:
         return None
     return _constant(result, ty, span)

@@ -12,7 +12,7 @@ class InferType(Pass):
 
     name = "infer-type"
 
-    def __call__(self, mod: IRModule) -> IRModule:
+    def _run(self, mod: IRModule) -> IRModule:
         return self.transform(mod)
 
     def transform(self, mod: IRModule) -> IRModule:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relay_hw.transform.base import Pass, Sequential
+from relay_hw.transform.base import Pass, Pipeline
 from relay_hw.transform.common_subexpr import EliminateCommonSubexpr
 from relay_hw.transform.dead_code import DeadCodeElimination
 from relay_hw.transform.fold_batch_norm import FoldBatchNorm
@@ -16,18 +16,18 @@ from relay_hw.transform.simplify import SimplifyExpr
 
 def simplify_pipeline() -> Pass:
     """An imported network, parameters bound, becomes the plain graph that quantization reads."""
-    return Sequential(
+    return Pipeline(
         [
             RemoveUnusedFunctions(),
             DeadCodeElimination(),
             InlineLet(),
-            FoldConstant(),
+            FoldConstant(fold_qnn=True),
             # Bias and scale rules first: a batch norm folds into a layer, not into a sum after it.
             SimplifyExpr(),
             FoldBatchNorm(),
             # What batch norm left behind folds further, and exposes pads and activations.
             SimplifyExpr(),
-            FoldConstant(),
+            FoldConstant(fold_qnn=True),
             EliminateCommonSubexpr(),
         ]
     )
@@ -35,7 +35,7 @@ def simplify_pipeline() -> Pass:
 
 def partition_pipeline(legal: Legal | None = None) -> Pass:
     """A quantized network becomes device functions, host functions and a `main` that calls them."""
-    return Sequential(
+    return Pipeline(
         [
             EliminateCommonSubexpr(),
             MergeComposite(legal),

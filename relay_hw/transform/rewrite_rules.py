@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem
-from relay_hw.ir.visit import Rewriter
+from relay_hw.ir.expr import Constant, Expr, Function, TupleGetItem
+from relay_hw.ir.visit import Rewriter, rebuild
 from relay_hw.transform.graph import count_uses, op_name, typed
 
 # Rules make progress on their own; the bound turns a mistake in one into an error instead of an endless loop.
@@ -67,17 +67,9 @@ class _Round(Rewriter):
         self._old = dict(counts)
         self._uses = Uses(counts)
 
-    def rewrite_call(self, old: Call, new: Call) -> Expr:
-        return self._settle(old, typed(new, old.checked_type), op_name(new))
-
-    def rewrite_tuple_get_item(self, old: TupleGetItem, new: TupleGetItem) -> Expr:
-        return self._settle(old, typed(new, old.checked_type), TUPLE_ITEM)
-
-    def rewrite_tuple(self, old: Tuple, new: Tuple) -> Expr:
-        return self._settle(old, typed(new, old.checked_type), "")
-
-    def rewrite_function(self, old: Function, new: Function) -> Expr:
-        return self._settle(old, typed(new, old.checked_type), "")
+    def _rewrite_node(self, node: Expr) -> Expr:
+        new = rebuild(node, self._memo)
+        return self._settle(node, new if new is node else typed(new, node.checked_type), _rule_key(new))
 
     def _settle(self, old: Expr, new: Expr, key: str) -> Expr:
         result = new
@@ -90,3 +82,7 @@ class _Round(Rewriter):
         if result is not old and not isinstance(result, Constant):
             self._uses.counts[result] = self._uses.counts.get(result, 0) + self._old[old]
         return result
+
+
+def _rule_key(node: Expr) -> str:
+    return TUPLE_ITEM if isinstance(node, TupleGetItem) else op_name(node)

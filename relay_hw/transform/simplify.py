@@ -32,6 +32,7 @@ class SimplifyExpr(FunctionPass):
     """
 
     name = "simplify-expr"
+    pins_effects = True
 
     def transform_function(self, function: Function, mod: IRModule) -> Function:
         return function if is_external(function) else apply_rules(function, SIMPLIFY_RULES)

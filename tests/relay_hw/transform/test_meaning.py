@@ -1,0 +1,47 @@
+"""Every pass, alone and in random orders, keeps type, value and order of effects of random programs."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+
+from relay_hw.analysis import check_well_formed
+from relay_hw.ir.module import IRModule
+from relay_hw.transform import PASSES, Pass, Pipeline, pin_effects
+from relay_hw.transform.infer_type import InferType
+from tests.relay_hw.programs import modules, random_module
+from tests.relay_hw.transform.meaning import assert_keeps_meaning
+
+# What is only for networks of the accelerator, and refuses control flow.
+FOR_DEVICES = ("MergeComposite", "PartitionGraph")
+STEPS = [step for step in PASSES if step.__name__ not in FOR_DEVICES]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
+def test_seeded_programs(step: type[Pass], capsys: pytest.CaptureFixture[str]) -> None:
+    for seed in range(60):
+        new = assert_keeps_meaning([step()], random_module(seed), f"random_module({seed})")
+        check_well_formed(new)
+
+
+@settings(max_examples=25)
+@given(modules())
+def test_drawn_programs(mod: IRModule) -> None:
+    for step in STEPS:
+        assert_keeps_meaning([step()], mod, "a drawn module")
+
+
+def test_random_orders(capsys: pytest.CaptureFixture[str]) -> None:
+    """1,000 orders of four passes, each on its own program."""
+    choose = random.Random(0)
+    for seed in range(20_000, 21_000):
+        steps = [choose.choice(STEPS)() for _ in range(4)]
+        assert_keeps_meaning([Pipeline(steps)], random_module(seed, depth=4), f"random_module({seed}, depth=4)")
+
+
+def test_pinning_effects_is_done_once(capsys: pytest.CaptureFixture[str]) -> None:
+    for seed in range(200):
+        pinned = pin_effects(InferType()(random_module(seed)))
+        assert pin_effects(pinned) is pinned, seed
