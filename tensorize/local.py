@@ -27,7 +27,7 @@ from tensorize.geometry import (
 )
 from tensorize.kernel import ConvKernel, PoolKernel, PoolKind, Window
 from tensorize.layout import pixel_bytes
-from tensorize.tiles import Entries, PoolTile
+from tensorize.tiles import Entries, LocalTile
 from tensorize.tiling import EXTENT_LIMIT, PAD_LIMIT, piece_sizes
 
 # Micro-ops of one step take at most one part in this many of their memory, where they can be shared by blocks.
@@ -197,13 +197,13 @@ def channel_bytes(shape: LocalShape, blocks: Part, config: AccelConfig) -> Part:
     return begin * config.inp_bytes, align(max(starts) + shape.reads - begin, step) * config.inp_bytes
 
 
-def plane_lines(shape: LocalShape, tile: PoolTile) -> int:
+def plane_lines(shape: LocalShape, tile: LocalTile) -> int:
     """Lines from one plane to the next."""
     height, width = local_patch(shape, tile.rows, tile.cols)
     return align(height * width, TAPS)
 
 
-def local_entries(shape: LocalShape, tile: PoolTile, config: AccelConfig) -> Entries:
+def local_entries(shape: LocalShape, tile: LocalTile, config: AccelConfig) -> Entries:
     """Largest step of the tile."""
     height, width = local_patch(shape, tile.rows, tile.cols)
     parts = [(begin, min(tile.blocks, shape.out_blocks - begin)) for begin in range(0, shape.out_blocks, tile.blocks)]
@@ -240,7 +240,7 @@ def weight_entries(shape: LocalShape, blocks: int, config: AccelConfig) -> int:
             return 0
 
 
-def local_cost(shape: LocalShape, tile: PoolTile, config: AccelConfig) -> Cost:
+def local_cost(shape: LocalShape, tile: LocalTile, config: AccelConfig) -> Cost:
     """Time of the layer under `tile`."""
     use = local_entries(shape, tile, config)
     groups = -(-shape.out_blocks // tile.blocks)
@@ -264,7 +264,7 @@ def local_cost(shape: LocalShape, tile: PoolTile, config: AccelConfig) -> Cost:
     return Cost(cycles, compute, load, output, store, tiles)
 
 
-def local_fits(shape: LocalShape, tile: PoolTile, config: AccelConfig) -> bool:
+def local_fits(shape: LocalShape, tile: LocalTile, config: AccelConfig) -> bool:
     """True when every buffer of one step fits its scratchpad and every field its width."""
     use = local_entries(shape, tile, config)
     width = local_patch(shape, tile.rows, tile.cols)[1]
@@ -282,20 +282,20 @@ def local_fits(shape: LocalShape, tile: PoolTile, config: AccelConfig) -> bool:
     )
 
 
-def local_tiles(shape: LocalShape, config: AccelConfig) -> Iterator[PoolTile]:
+def local_tiles(shape: LocalShape, config: AccelConfig) -> Iterator[LocalTile]:
     """All legal tiles."""
     step = granule_blocks(config, config.block_out)
     for blocks in piece_sizes(shape.out_blocks, step):
         for cols in piece_sizes(shape.out_width):
             for rows in piece_sizes(shape.out_height):
-                tile = PoolTile(rows, cols, blocks)
+                tile = LocalTile(rows, cols, blocks)
                 if local_fits(shape, tile, config):
                     yield tile
 
 
-def choose_local(shape: LocalShape, config: AccelConfig) -> PoolTile:
+def choose_local(shape: LocalShape, config: AccelConfig) -> LocalTile:
     """The legal tile with the smallest estimated time. Raises TensorizeError when none fits."""
-    best: tuple[tuple[int, ...], PoolTile] | None = None
+    best: tuple[tuple[int, ...], LocalTile] | None = None
     for tile in local_tiles(shape, config):
         cost = local_cost(shape, tile, config)
         rank = (cost.cycles, cost.steps, tile.rows, tile.cols, tile.blocks)

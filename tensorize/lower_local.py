@@ -27,7 +27,7 @@ from tensorize.local import (
 )
 from tensorize.lower import load_patch, looped, scale_fields, store_tile
 from tensorize.nest import Axis, Buffer, Command, Key, Ref, Step, Uop
-from tensorize.tiles import PoolTile
+from tensorize.tiles import LocalTile
 
 Part = tuple[int, int]
 INT8 = (-128, 127)
@@ -43,7 +43,7 @@ class _Layer:
     name: str
     kernel: ConvKernel | PoolKernel
     shape: LocalShape
-    tile: PoolTile
+    tile: LocalTile
     weights: Int8
     records: bytes
     tensors: tuple[Key, ...]
@@ -76,7 +76,7 @@ def lower_local(
     number: int,
     name: str,
     kernel: ConvKernel | PoolKernel,
-    tile: PoolTile,
+    tile: LocalTile,
     tensors: tuple[Key, ...],
     config: AccelConfig,
 ) -> tuple[Step, ...]:

@@ -31,7 +31,7 @@ from tensorize.kernel import (
     Window,
 )
 from tensorize.layout import image_of
-from tensorize.local import choose_local, local_shape
+from tensorize.local import choose_local, local_shape, takes_lines
 from tensorize.lower_add import add_total
 from tensorize.tiles import Tile, TransposeTile
 from tensorize.tiling import choose_add, choose_conv, choose_pool
@@ -70,9 +70,19 @@ def plan_tile(kernel: KernelSpec, config: AccelConfig) -> Tile:
         case ConvKernel():
             return choose_conv(shapes_of(kernel, config), config)
         case PoolKernel():
-            return choose_pool(pool_shape(kernel, config), config)
+            return _pool_tile(kernel, config)
         case AddKernel():
             return choose_add(add_total(kernel, config), config)
+
+
+def _pool_tile(kernel: PoolKernel, config: AccelConfig) -> Tile:
+    """Through GEMM's lines, or through the ALU where no tile of lines fits."""
+    if takes_lines(config):
+        try:
+            return choose_local(local_shape(kernel, config), config)
+        except TensorizeError:
+            pass
+    return choose_pool(pool_shape(kernel, config), config)
 
 
 def match(composite: Function, config: AccelConfig) -> Matched:

@@ -20,7 +20,7 @@ from tensorize.match import plan_tile
 from tensorize.nest import Command, Step, tensor_key
 from tensorize.order import interleaved_order, sequential_order
 from tensorize.region import LayerSpec, Region
-from tensorize.tiles import AddTile, ConvTile, PoolTile, Tile, TransposeTile
+from tensorize.tiles import AddTile, ConvTile, LocalTile, PoolTile, Tile, TransposeTile
 from tensorize.uops import place_uops
 
 
@@ -78,7 +78,7 @@ def _lower(number: int, layer: LayerSpec, tile: Tile, config: AccelConfig) -> tu
                 for part, (phase, own) in phases
                 for step in lower_conv(number, layer.name, phase, own, tensors, config, (part,))
             )
-        case ConvKernel() as kernel, PoolTile() as chosen:
+        case (ConvKernel() | PoolKernel()) as kernel, LocalTile() as chosen:
             return lower_local(number, layer.name, kernel, chosen, tensors, config)
         case PoolKernel() as kernel, PoolTile() as chosen:
             return lower_pool(number, layer.name, kernel, chosen, tensors, config)

@@ -48,6 +48,18 @@ class PoolTile:
 
 
 @dataclass(frozen=True, slots=True)
+class LocalTile:
+    """`rows` x `cols` output pixels x `blocks` of a layer whose blocks need few others."""
+
+    rows: int
+    cols: int
+    blocks: int
+
+    def __str__(self) -> str:
+        return f"{self.rows}x{self.cols} pixels, {self.blocks} blocks"
+
+
+@dataclass(frozen=True, slots=True)
 class AddTile:
     """`entries` consecutive accumulator entries of both operands."""
 
@@ -68,7 +80,7 @@ class TransposeTile:
         return f"{len(self.phases)} phases of {'; '.join(different)}"
 
 
-Tile = ConvTile | TransposeTile | PoolTile | AddTile
+Tile = ConvTile | TransposeTile | LocalTile | PoolTile | AddTile
 
 
 @dataclass(frozen=True, slots=True)
