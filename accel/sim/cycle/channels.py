@@ -12,36 +12,67 @@ from dataclasses import dataclass, field
 from accel.isa.config import AccelConfig
 from accel.sim.memory import MemoryModel
 
+NEVER = 1 << 62
+
 
 @dataclass(slots=True)
 class ReadChannel:
-    """AR register, memory and R data in order."""
+    """AR register, memory and R data in order. Bursts are taken, then their beats resolved, each in order."""
 
     config: AccelConfig
     memory: MemoryModel
-    # cycle of the last beat of each burst, in the order in which they were taken
+    # cycle of the last beat of each resolved burst; bursts that were taken
     ends: list[int] = field(default_factory=list[int])
-    # first cycle in which the AR register may take the next burst, and in which the R channel may bring a next beat
-    free: int = 0
+    taken: int = 0
+    # first cycle in which the R channel may bring a next beat; that in which the AR register handed its last burst over
     beat: int = 0
+    _handed: int = 0
+    _last: int = 0
 
-    def address(self, taken: int) -> int:
-        """Take a burst in cycle `taken`: the earliest cycle of its first beat."""
-        ends, behind = self.ends, len(self.ends) - self.memory.read_outstanding
-        accepted = taken + 1
-        if behind >= 0 and ends[behind] + 1 > accepted:
-            accepted = ends[behind] + 1
+    def take(self, cycle: int) -> None:
+        """Take a burst in `cycle`."""
+        self.taken += 1
+        self._last = cycle
+
+    def address(self, cycle: int) -> int:
+        """The earliest cycle of the first beat of the burst to resolve next, which was taken in `cycle`."""
+        accepted = self._accepted(len(self.ends), cycle)
+        self._handed = accepted
         first = accepted + self.memory.latency
-        self.free = accepted
         return first if first > self.beat else self.beat
 
     def finish(self, last: int) -> None:
-        """The burst's last beat comes in cycle `last`."""
+        """The last beat of that burst comes in cycle `last`."""
         self.ends.append(last)
         self.beat = last + 1
-        behind = len(self.ends) - self.config.read_outstanding
-        if behind >= 0 and self.ends[behind] + 1 > self.free:
-            self.free = self.ends[behind] + 1
+
+    @property
+    def free(self) -> int:
+        """First cycle in which the AR register may take the next burst, NEVER while that is not known."""
+        ends, taken = self.ends, self.taken
+        if not taken:
+            return 0
+        known = len(ends)
+        if taken == known:
+            cycle = self._handed
+        elif taken - 1 - self.memory.read_outstanding < known:
+            cycle = self._accepted(taken - 1, self._last)
+        else:
+            return NEVER
+        behind = taken - self.config.read_outstanding
+        if behind < 0:
+            return cycle
+        if behind >= known:
+            return NEVER
+        after = ends[behind] + 1
+        return after if after > cycle else cycle
+
+    def _accepted(self, number: int, cycle: int) -> int:
+        """Cycle of the handshake of burst `number`, taken in `cycle`."""
+        behind = number - self.memory.read_outstanding
+        if behind < 0:
+            return cycle + 1
+        return max(cycle, self.ends[behind]) + 1
 
 
 @dataclass(slots=True)

@@ -12,13 +12,13 @@ from heapq import heappop, heappush
 
 from accel.isa.config import INSTRUCTION_BYTES, SEMAPHORES, AccelConfig
 from accel.isa.errors import DeadlockError, Fault, FaultCode
-from accel.isa.spec import Op, Unit
-from accel.sim.cycle.channels import ReadChannel, WriteChannel
+from accel.isa.spec import Dst, Op, Unit
+from accel.sim.cycle.channels import NEVER, ReadChannel, WriteChannel
 from accel.sim.cycle.hazards import DEPTH, OutputHazards
-from accel.sim.cycle.work import Windows, Work
+from accel.sim.cycle.load import LoadData
+from accel.sim.cycle.work import Work
 from accel.sim.memory import MemoryModel
 
-NEVER = 1 << 62
 # Sizes of the fetch unit: instructions in its buffer, instructions of one burst at most.
 FETCH_BUFFER = 32
 FETCH_AHEAD = 8
@@ -93,16 +93,8 @@ class Engine:
         self._walk: Work | None = None
         self._walk_burst = 0
         self._walk_from = NEVER
-        self._run_index = 0
-        self._run_left = 0
-        self._position = 0
-        self._data_end = -1
-        # GATHER: first cycle in which the row buffer can be read next, cycles of the last reads of the last two rows
-        self._read_from = 0
-        self._released = (-1, -1)
-        self._follow: list[int] = []
-        self._load_start = 0
-        self._load_memory = 0
+        shared = any(work.values is not None and work.values["dst"] == Dst.INP for work in works)
+        self._data = LoadData(self._read, shared)
         # STORE: cycles in which instructions gave their tokens
         self._stored: list[int] = []
         self._store_beats = 0
@@ -116,9 +108,12 @@ class Engine:
                 start = self._start_time(number)
                 if start < cycle:
                     cycle, chosen = start, number
-            if bus <= cycle:
-                if bus == NEVER:
+            nearest = min(bus, cycle)
+            if self._data.need - DEPTH <= nearest:
+                if self._data.need == NEVER:
                     break
+                self._advance(nearest)
+            elif bus <= cycle:
                 self._take_burst(bus, cycle)
             else:
                 assert chosen is not None
@@ -156,14 +151,19 @@ class Engine:
 
     def _fetch(self, cycle: int) -> None:
         beats = self._fetch_burst()
-        first = self._read.address(cycle)
-        self._read.finish(first + beats - 1)
+        self._read.take(cycle)
+        self._data.line.append((cycle, beats, True))
         self._asked += beats
         self._asks = cycle + 1
-        while (len(self._arrived) + 1) * self._insn_beats <= self._asked:
+        self._advance(cycle)
+
+    def _arrive(self, first: int, beats: int) -> None:
+        """A burst of instructions comes, its first beat in cycle `first`."""
+        received = self._received + beats
+        while (len(self._arrived) + 1) * self._insn_beats <= received:
             wanted = (len(self._arrived) + 1) * self._insn_beats - self._received
             self._arrived.append(first + wanted)
-        self._received = self._asked
+        self._received = received
         self._dispatch()
 
     def _dispatch(self) -> None:
@@ -210,9 +210,11 @@ class Engine:
         if k:
             cycle = max(cycle, unit.starts[k - 1] + 1)
         if number == Unit.LOAD:
-            behind = k - max(2, self._config.read_outstanding)
+            behind, follow = k - max(2, self._config.read_outstanding), self._data.follow
+            if behind >= len(follow):
+                return NEVER
             if behind >= 0:
-                cycle = max(cycle, self._follow[behind] + 1)
+                cycle = max(cycle, follow[behind] + 1)
         elif number == Unit.STORE:
             behind = k - max(2, self._config.write_outstanding)
             if behind >= 0:
@@ -249,7 +251,7 @@ class Engine:
                 self._give(work, unit.ready + COMPUTE_DEPTH)
             case _:
                 assert work.values is not None
-                unit.ready = self._hazards.last_slot(cycle, work.values)
+                unit.ready = self._hazards.last_slot(cycle, work.values, self._data.writes)
                 unit.occupy(cycle + 1, unit.ready + DEPTH + 1)
                 self._give(work, unit.ready + DEPTH)
         self._dispatch()
@@ -277,17 +279,8 @@ class Engine:
     def _start_load(self, unit: _Unit, work: Work, cycle: int) -> None:
         unit.ready = NEVER
         self._walk, self._walk_burst, self._walk_from = work, 0, cycle + 1
-        self._load_start = cycle
-        # The data side takes the instruction up when it is done with the one before.
-        begin = max(cycle + 1, self._data_end)
-        self._follow.append(begin)
-        if work.windows is not None:
-            self._position, self._run_left = begin + 1, work.windows.beats
-            self._read_from, self._released = begin + 1 + work.windows.above, (begin, begin)
-            return
-        padding, self._run_left = work.runs[0]
-        self._run_index = 1
-        self._position = begin + 1 + padding
+        self._data.start(work, cycle)
+        self._advance(cycle)
 
     def _bus_time(self) -> int:
         """First cycle in which the AR register takes a burst, as far as it is known."""
@@ -300,72 +293,37 @@ class Engine:
         if fetch <= cycle:
             self._fetch(cycle)
             return
-        work, read = self._walk, self._read
+        work, read, data = self._walk, self._read, self._data
         assert work is not None
-        last = len(work.bursts) - 1
+        bursts, last = work.bursts, len(work.bursts) - 1
         while True:
-            if work.windows is None:
-                self._load_burst(work, read.address(cycle), work.bursts[self._walk_burst])
-            else:
-                self._gather_burst(work.windows, read.address(cycle), work.bursts[self._walk_burst])
+            read.take(cycle)
+            data.line.append((cycle, bursts[self._walk_burst], False))
+            changed = self._advance(cycle)
             if self._walk_burst == last:
-                self._end_load(work, cycle)
+                self._units[Unit.LOAD].ready = cycle
+                self._walk, self._walk_from = None, NEVER
                 return
             self._walk_burst += 1
+            self._walk_from = cycle + 1
             cycle = max(cycle + 1, read.free)
-            if cycle > until or cycle >= fetch:
-                self._walk_from = cycle
+            if cycle > until or cycle >= fetch or changed or data.need != NEVER:
                 return
 
-    def _load_burst(self, work: Work, first: int, beats: int) -> None:
-        """Beats of one burst, the first at `first` or later, between the padding that the data side writes."""
-        position, left, waited = self._position, self._run_left, 0
-        while True:
-            if not left:
-                padding, left = work.runs[self._run_index]
-                self._run_index += 1
-                position += padding
-            begin = position if position > first else first
-            waited += begin - position
-            count = beats if beats < left else left
-            position = first = begin + count
-            beats -= count
-            left -= count
-            if not beats:
-                break
-        self._position, self._run_left = position, left
-        self._load_memory += waited
-        self._read.finish(position - 1)
-
-    def _gather_burst(self, windows: Windows, first: int, beats: int) -> None:
-        """Beats of one burst into the row buffers; a row that is complete is read as soon as the one before is."""
-        position, left = self._position, self._run_left
-        while beats:
-            begin = position if position > first else first
-            self._load_memory += begin - position
-            count = beats if beats < left else left
-            position = first = begin + count
-            beats -= count
-            left -= count
-            if not left:
-                end = max(self._read_from, position) + windows.reads
-                self._read_from, self._released = end, (self._released[1], end - 1)
-                # The next row goes into the buffer of the row before this one.
-                position, left = max(position, self._released[0] + 1), windows.beats
-        self._position, self._run_left = position, left
-        self._read.finish(first - 1)
-
-    def _end_load(self, work: Work, cycle: int) -> None:
-        unit = self._units[Unit.LOAD]
-        unit.ready = cycle
-        self._walk, self._walk_from = None, NEVER
-        if work.windows is None:
-            self._data_end = self._position + work.tail - 1
-        else:
-            self._data_end = self._read_from + work.windows.below
-        # The write register holds the last beat for one more cycle.
-        unit.occupy(self._load_start + 1, self._data_end + 2)
-        self._give(work, self._data_end + 1)
+    def _advance(self, cycle: int) -> bool:
+        """Let LOAD's data side go as far as what OUTPUT did before `cycle` decides; True when others may see it."""
+        data = self._data
+        data.advance(cycle + DEPTH if data.shared and cycle < NEVER else NEVER)
+        if not data.finished and not data.fetched:
+            return False
+        while data.finished:
+            work, start, end = data.finished.pop(0)
+            # The write register holds the last beat for one more cycle.
+            self._units[Unit.LOAD].occupy(start + 1, end + 2)
+            self._give(work, end + 1)
+        while data.fetched:
+            self._arrive(*data.fetched.pop(0))
+        return True
 
     # the end
 
@@ -392,7 +350,7 @@ class Engine:
             "CYCLES": done + 1,
             "LOAD_BUSY": load.busy,
             "LOAD_TOKEN": load.token,
-            "LOAD_MEMORY": self._load_memory,
+            "LOAD_MEMORY": self._data.memory,
             "COMPUTE_BUSY": compute.busy,
             "COMPUTE_TOKEN": compute.token,
             "OUTPUT_BUSY": output.busy,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from accel.isa.config import AccelConfig
 from accel.isa.spec import Dst, Form
+from accel.sim.cycle.writes import InpWrites
 
 # A slot in the first stage during cycle t is in the last one, where its vector is written, during cycle t + DEPTH.
 DEPTH = 6
@@ -28,24 +29,32 @@ class OutputHazards:
     config: AccelConfig
     pending: list[tuple[int, int]]
 
-    def last_slot(self, start: int, v: dict[str, int]) -> int:
-        """Cycle of the last slot of an instruction whose first slot may be in cycle start + 1."""
+    def last_slot(self, start: int, v: dict[str, int], writes: InpWrites) -> int:
+        """Cycle of the last slot of an instruction whose first slot may be in cycle start + 1; its `writes` of INP."""
         per_vector = output_slots(self.config, v)
-        slots = v["iter_out"] * v["iter_in"] * per_vector
-        to_acc = v["dst"] == Dst.ACC
+        vectors = v["iter_out"] * v["iter_in"]
         self.pending = [(cycle, entry) for cycle, entry in self.pending if cycle + DEPTH > start]
-        if not to_acc and not self.pending:
-            return start + slots
+        if v["dst"] != Dst.ACC and not self.pending:
+            if v["dst"] == Dst.INP:
+                writes.add(start + per_vector + DEPTH, per_vector, vectors)
+            return start + vectors * per_vector
+        cycles = self._slots(start + 1, v, per_vector)
+        if v["dst"] == Dst.INP:
+            _add_writes(writes, cycles[per_vector - 1 :: per_vector] + DEPTH)
+        return int(cycles[-1])
+
+    def _slots(self, first: int, v: dict[str, int], per_vector: int) -> NDArray[np.int64]:
+        """Cycle of each slot, the first in cycle `first` or later."""
+        to_acc = v["dst"] == Dst.ACC
         reads, writes = self._entries(v, per_vector)
-        if not self._may_wait(reads, writes if to_acc else None):
-            cycles = np.arange(start + 1, start + 1 + slots)
+        if self._may_wait(reads, writes if to_acc else None):
+            cycles = self._walk(first, reads.tolist(), writes.tolist() if to_acc else None, per_vector)
         else:
-            cycles = self._walk(start + 1, reads.tolist(), writes.tolist() if to_acc else None, per_vector)
-        last = int(cycles[-1])
+            cycles = np.arange(first, first + reads.size)
         if to_acc:
             ends = cycles[per_vector - 1 :: per_vector][-DEPTH:].tolist()
             self.pending += zip(ends, writes[-len(ends) :].tolist(), strict=True)
-        return last
+        return cycles
 
     def _entries(self, v: dict[str, int], per_vector: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Entry read by each slot, entry written by each vector."""
@@ -87,3 +96,13 @@ class OutputHazards:
                 pending.append((cycle, writes[k // per_vector]))
             cycle += 1
         return cycles
+
+
+def _add_writes(writes: InpWrites, cycles: NDArray[np.int64]) -> None:
+    """Add ascending cycles, as one progression where they are."""
+    gaps = np.diff(cycles)
+    if gaps.size and (gaps == gaps[0]).all():
+        writes.add(int(cycles[0]), int(gaps[0]), cycles.size)
+        return
+    for cycle in cycles.tolist():
+        writes.add(cycle, 1, 1)

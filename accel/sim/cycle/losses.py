@@ -19,7 +19,7 @@ from accel.sim.cycle.engine import Span
 from accel.sim.cycle.timing import Timing
 from accel.sim.cycle.work import Work
 
-# In the first stage of COMPUTE: products of GEMM, and other operations on the accumulator.
+# In the first stage of COMPUTE: products of GEMM, and other operations on the accumulator (ALU, maxima of GEMM).
 GEMM, ALU = "gemm", "alu"
 # Before the first and behind the last slot of COMPUTE.
 FILL, DRAIN = "fill", "drain"

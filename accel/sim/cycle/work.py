@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from accel.isa.config import SEMAPHORES, AccelConfig
+from accel.isa.config import SEMAPHORES, TAPS, AccelConfig
 from accel.isa.rules import gather_fetch_bytes
-from accel.isa.spec import BY_OP, AluOp, Form, Mem, Op, Unit
+from accel.isa.spec import BY_OP, AluOp, Form, GemmMode, Mem, Op, Unit
 from accel.sim.cycle.hazards import output_slots
 
 PAGE_BYTES = 4096
@@ -76,7 +76,10 @@ def work_of(config: AccelConfig, op: Op, v: dict[str, int]) -> Work:
             return Work(op, unit, waits, gives, slots=slots, results=uops, products=products)
         case Op.REQUANT:
             vectors = v["iter_out"] * v["iter_in"]
-            slots, products = vectors * output_slots(config, v), vectors * config.block_out * _FORM_PRODUCTS[v["form"]]
+            slots, products = (
+                vectors * output_slots(config, v),
+                vectors * config.block_out * _FORM_PRODUCTS[Form(v["form"])],
+            )
             return Work(op, unit, waits, gives, slots=slots, results=vectors, products=products, values=v)
         case Op.FINISH:
             return Work(op, unit)
@@ -95,7 +98,8 @@ def _alu_slots(config: AccelConfig, v: dict[str, int]) -> int:
 def _uop_products(config: AccelConfig, op: Op, v: dict[str, int]) -> int:
     """Multiplications of one micro-op."""
     if op is Op.GEMM:
-        return config.macs_per_cycle
+        terms = {GemmMode.MATMUL: config.block_in, GemmMode.TAPS: TAPS, GemmMode.MAX: 0}
+        return config.block_out * terms[GemmMode(v["mode"])]
     return config.block_out if v["alu_op"] == AluOp.MUL else 0
 
 

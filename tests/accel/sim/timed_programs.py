@@ -1,22 +1,27 @@
-"""Random programs that stress timing: bursts of every shape, padding, queues that fill, tokens, holds of REQUANT.
+"""Random programs that stress timing: bursts of every shape, padding, queues that fill, tokens, holds between units.
 
 They are legal on every configuration and never meet in an accumulator bank: COMPUTE keeps to the first two quarters
-of the accumulator, OUTPUT to the third, LOAD to the fourth. Micro-ops are zero, whatever the data are.
+of the accumulator, OUTPUT to the third, LOAD to the fourth. Micro-ops are alike, whatever the data are, and so legal
+in every mode of GEMM: the mask of MAX is one tap, the weights are of entry 1 at most.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from accel.isa.config import SEMAPHORES, UOP_BYTES, AccelConfig
-from accel.isa.program import Instr, Program
-from accel.isa.spec import Mem, Op, Unit
+from accel.isa.config import SEMAPHORES, TAPS, UOP_BYTES, AccelConfig
+from accel.isa.program import Instr, Program, Section, SectionKind
+from accel.isa.records import encode_uops
+from accel.isa.spec import Dst, GemmMode, Mem, Op, Unit
 
-# Windows regions: what LOAD reads, what STORE writes, zeros for micro-ops, program.
+# Windows regions: what LOAD reads, what STORE writes, micro-ops, program.
 REGION = 1 << 16
-ZEROS = 2 * REGION
+UOPS = 2 * REGION
 CODE = 3 * REGION
 WINDOW = 4 * REGION
+# Micro-ops that instructions use, and the semaphore by which COMPUTE waits until they are there.
+USED_UOPS = 20
+READY = 15
 
 
 class ProgramMaker:
@@ -37,14 +42,22 @@ class ProgramMaker:
             Unit.OUTPUT: self._output,
             Unit.STORE: self._store,
         }
-        listed: list[Instr] = []
+        granules = -(-USED_UOPS * UOP_BYTES // self._config.granule_bytes)
+        listed: list[Instr] = [(Op.LOAD, {"mem": Mem.UOP, "dram": UOPS, "z": granules, "set": 1 << READY})]
+        waiting = 1 << READY
         for _ in range(instructions):
-            unit = self._one_of(*Unit)
+            unit = Unit(self._one_of(*Unit))
             op, values = makers[unit]()
-            listed.append((op, {**values, **self._dependencies(unit)}))
+            tokens = self._dependencies(unit)
+            if unit is Unit.COMPUTE:
+                tokens["wait"] |= waiting
+                waiting = 0
+            listed.append((op, {**values, **tokens}))
         listed.append((Op.FINISH, {}))
         offset = CODE + 32 * self._number(0, 64)
-        return Program.build(self._config, listed, window_bytes=WINDOW, program_offset=offset)
+        data = encode_uops(np.zeros(REGION // UOP_BYTES, np.int64), 0, 1).tobytes()
+        uops = Section("uops", SectionKind.UOPS, UOPS, REGION, data)
+        return Program.build(self._config, listed, [uops], window_bytes=WINDOW, program_offset=offset)
 
     def _number(self, low: int, high: int) -> int:
         return int(self._rng.integers(low, high + 1))
@@ -58,12 +71,12 @@ class ProgramMaker:
     def _dependencies(self, unit: int) -> dict[str, int]:
         """Take only tokens that instructions before give, so that program order always makes progress."""
         wait = give = 0
-        for s in range(SEMAPHORES):
+        for s in range(READY):
             mine = self._waiter[s] == unit or (self._shared and self._chance(0.5))
             if self._tokens[s] and mine and self._chance(0.6):
                 wait |= 1 << s
                 self._tokens[s] -= 1
-        for s in range(SEMAPHORES):
+        for s in range(READY):
             if self._tokens[s] < 100 and self._chance(0.12):
                 give |= 1 << s
                 self._tokens[s] += 1
@@ -90,7 +103,9 @@ class ProgramMaker:
         if self._chance(0.35):
             return self._gather()
         c = self._config
-        mem = Mem(self._one_of(Mem.INP, Mem.WGT, Mem.ACC, Mem.UOP, Mem.PRM))
+        mem = Mem(self._one_of(Mem.INP, Mem.INP, Mem.WGT, Mem.ACC, Mem.UOP, Mem.PRM))
+        if mem is Mem.INP and self._chance(0.3):
+            return self._planes()
         expand = int(mem is Mem.ACC and self._chance(0.5))
         sizes = {
             Mem.INP: c.inp_depth * c.inp_bytes,
@@ -99,11 +114,25 @@ class ProgramMaker:
             Mem.UOP: c.uop_depth * UOP_BYTES,
             Mem.PRM: c.prm_depth * c.prm_bytes,
         }
-        values = self._rectangle(sizes[mem] // c.granule_bytes, padding=True)
+        values = self._rectangle(sizes[mem] // c.granule_bytes, padding=mem is not Mem.UOP)
         if mem is Mem.UOP:
-            values |= {"dram": values["dram"] + ZEROS, "pad_value": 0}
+            values |= {"dram": values["dram"] + UOPS}
         sram = c.acc_depth // 4 * 3 if mem is Mem.ACC else 0
         return Op.LOAD, {**values, "mem": mem, "expand": expand, "sram": sram}
+
+    def _planes(self) -> Instr:
+        """A LOAD with pitch: whole lines, planes that may overlap."""
+        c = self._config
+        line = c.line_bytes // c.granule_bytes
+        while True:
+            values = self._rectangle(c.inp_depth * c.inp_bytes // c.granule_bytes, padding=True)
+            z = values["z"]
+            runs = (values["y_pad_0"] + values["y"] + values["y_pad_1"]) * (
+                values["x_pad_0"] + values["x"] + values["x_pad_1"]
+            )
+            pitch = self._number(1, max(1, c.inp_lines // TAPS // max(1, z // line)))
+            if not z % line and TAPS * pitch * (z // line - 1) + runs <= c.inp_lines:
+                return Op.LOAD, {**values, "mem": Mem.INP, "pitch": pitch}
 
     def _gather(self) -> Instr:
         c = self._config
@@ -130,21 +159,29 @@ class ProgramMaker:
         return Op.STORE, {**values, "mem": Mem.OUT, "dram": values["dram"] + REGION}
 
     def _compute(self) -> Instr:
-        begin = self._number(0, 10)
+        begin = self._number(0, USED_UOPS - 10)
         loops = {"iter_out": self._number(1, 4), "iter_in": self._number(1, self._one_of(1, 4, 30))}
         values = {**loops, "uop_begin": begin, "uop_end": begin + self._number(1, 10)}
         if self._chance(0.5):
-            return Op.GEMM, {**values, "acc_in": 1, "overwrite": self._number(0, 1)}
+            mode = self._one_of(*GemmMode)
+            return Op.GEMM, {**values, "acc_in": 1, "overwrite": self._number(0, 1), "mode": mode}
         return Op.ALU, {**values, "alu_op": self._number(0, 5), "use_imm": self._number(0, 1), "dst_in": 1}
 
     def _output(self) -> Instr:
-        base = self._config.acc_depth // 4 * 2
-        to_acc = self._number(0, 1)
-        values = {key: self._number(0, 2) for key in ("form", "acc_in", "acc_out", "dst_in", "dst_out")}
-        values |= {"iter_out": self._number(1, 4), "iter_in": self._number(1, 8), "dst": to_acc}
+        c = self._config
+        base = c.acc_depth // 4 * 2
+        dst = Dst(self._one_of(*Dst))
+        # Entries of INP come in parts of a vector.
+        part = c.part_entries if dst is Dst.INP else 1
+        values = {key: self._number(0, 2) for key in ("form", "acc_in", "acc_out")}
+        values |= {key: part * self._number(0, 2) for key in ("dst_in", "dst_out")}
+        values |= {"iter_out": self._number(1, 4), "iter_in": self._number(1, 8), "dst": dst}
+        if dst is not Dst.ACC and self._chance(0.3):
+            # Long enough for LOAD to meet it.
+            values |= {"iter_in": self._number(8, 200), "acc_in": 0, "dst_in": 0}
         values |= {"acc_base": base + self._number(0, 4), "res_base": base + self._number(0, 6)}
-        values |= {"dst_base": (base if to_acc else 0) + self._number(0, 6), "clip_lo": -5, "clip_hi": 100}
-        return Op.REQUANT, values
+        values |= {"dst_base": (base if dst is Dst.ACC else 0) + part * self._number(0, 6)}
+        return Op.REQUANT, values | {"clip_lo": -5, "clip_hi": 100}
 
 
 def timed_program(config: AccelConfig, seed: int) -> Program:

@@ -1,0 +1,222 @@
+"""The data side of LOAD: beats of the R channel, in order, into scratchpads, beside padding and the windows of GATHER.
+
+In: bursts as the address register took them, LOADs as they started, the edges at which OUTPUT writes INP. Out: the
+cycle of each LOAD's last step, the beats of fetch. Steps into INP give way to OUTPUT, so they wait until that is known.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from accel.isa.spec import Mem
+from accel.sim.cycle.channels import NEVER, ReadChannel
+from accel.sim.cycle.work import Windows, Work
+from accel.sim.cycle.writes import InpWrites
+
+# A step of LOAD writes INP this many cycles later, a read of GATHER's row buffer this many.
+STEP_AHEAD, READ_AHEAD = 1, 2
+
+
+@dataclass(slots=True)
+class LoadData:
+    """`line`: bursts whose beats are to come, (cycle in which each was taken, beats, whether it is fetch's).
+
+    `fetched`: first cycle and beats of resolved bursts of fetch; `finished`: (work, cycle of its start, cycle of its
+    last step) of LOADs that ended; the engine empties both. `follow`: cycle in which the data side took up each LOAD.
+    `need`: last cycle of OUTPUT's writes that must be known before another step can be decided.
+    """
+
+    read: ReadChannel
+    # whether OUTPUT writes INP at all
+    shared: bool
+    writes: InpWrites = field(default_factory=InpWrites)
+    line: deque[tuple[int, int, bool]] = field(default_factory=deque[tuple[int, int, bool]])
+    fetched: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    finished: list[tuple[Work, int, int]] = field(default_factory=list[tuple[Work, int, int]])
+    follow: list[int] = field(default_factory=list[int])
+    need: int = NEVER
+    memory: int = 0
+    # LOADs that have started and not ended; the first one has the data side, once `_active`
+    _loads: deque[tuple[Work, int]] = field(default_factory=deque[tuple[Work, int]])
+    _active: bool = False
+    _held: bool = False
+    _end: int = -1
+    # next step or fill, steps of padding before the next beat, beats left of the run (GATHER: row) and of the burst
+    _position: int = 0
+    _pad: int = 0
+    _left: int = 0
+    _run: int = 0
+    _first: int = 0
+    _beats: int = 0
+    # GATHER: rows in all, reads left of the row that is read, first cycle of the next one; cycle after each row was
+    # filled, cycle of its last read
+    _rows: int = 0
+    _reads: int = 0
+    _read_from: int = 0
+    _filled: list[int] = field(default_factory=list[int])
+    _released: list[int] = field(default_factory=list[int])
+
+    def start(self, work: Work, cycle: int) -> None:
+        """A LOAD that starts in `cycle`."""
+        self._loads.append((work, cycle))
+
+    def advance(self, known: int) -> None:
+        """Decide all that can be decided; `known`: last cycle for which OUTPUT's writes are known."""
+        line = self.line
+        while True:
+            while line and line[0][2] and not self._beats:
+                taken, beats, _ = line.popleft()
+                first = self.read.address(taken)
+                self.read.finish(first + beats - 1)
+                self.fetched.append((first, beats))
+            if not self._active:
+                if not self._loads:
+                    self.need = NEVER
+                    return
+                self._take_up()
+            work, start = self._loads[0]
+            self.need = NEVER
+            ended = self._steps(work, known) if work.windows is None else self._windows(work.windows, known)
+            if ended:
+                self._loads.popleft()
+                self._active = False
+                self.finished.append((work, start, self._end))
+            elif not line or not line[0][2] or self._beats:
+                return
+
+    def _take_up(self) -> None:
+        work, start = self._loads[0]
+        begin = max(start + 1, self._end)
+        self.follow.append(begin)
+        self._active = True
+        self._held = self.shared and work.mem is Mem.INP
+        self._position, self._run, self._beats = begin + 1, 0, 0
+        self._pad = self._left = 0
+        if work.windows is not None:
+            self._left = work.windows.beats
+            self._rows = work.beats // work.windows.beats
+            self._reads, self._read_from = work.windows.above, begin + 1
+            self._filled, self._released = [], []
+
+    def _steps(self, work: Work, known: int) -> bool:
+        """Steps of a LOAD as far as they can be decided; True when it has ended."""
+        runs = work.runs
+        while True:
+            if self._pad:
+                made, self._position = self._take(self._position, self._pad, known)
+                self._pad -= made
+                if self._pad:
+                    self.need = self._position + STEP_AHEAD
+                    return False
+            if not self._left:
+                if self._run > len(runs):
+                    self._end = self._position - 1
+                    return True
+                # Behind the last run there is padding alone.
+                self._pad, self._left = runs[self._run] if self._run < len(runs) else (work.tail, 0)
+                self._run += 1
+                continue
+            if not self._beats and not self._next_burst():
+                return False
+            if not self._beat(known):
+                self.need = self._position + STEP_AHEAD
+                return False
+
+    def _next_burst(self) -> bool:
+        """Take LOAD's next burst from the line, if it is the next of all."""
+        if not self.line or self.line[0][2]:
+            return False
+        taken, self._beats, _ = self.line.popleft()
+        self._first = self.read.address(taken)
+        return True
+
+    def _beat(self, known: int) -> bool:
+        """Beats of the burst into the run; False where it is not known when the next one comes."""
+        position, first = self._position, self._first
+        if position < first:
+            if self._held:
+                until = min(first, known + 1 - STEP_AHEAD)
+                if until > position:
+                    self.memory += self.writes.take(position + STEP_AHEAD, until, until - 1 + STEP_AHEAD)[0]
+                    self._position = position = until
+                if position < first:
+                    return False
+            else:
+                self.memory += first - position
+                position = first
+        count = self._beats if self._beats < self._left else self._left
+        if self._held:
+            made, self._position = self._take(position, count, known)
+        else:
+            made, self._position = count, position + count
+        self._beats -= made
+        self._left -= made
+        if not self._beats:
+            self.read.finish(self._position - 1)
+        return made == count
+
+    def _take(self, cycle: int, count: int, known: int, ahead: int = STEP_AHEAD) -> tuple[int, int]:
+        """`count` steps from `cycle` on: how many are decided, and the first cycle that is not used up."""
+        if not self._held:
+            return count, cycle + count
+        made, seen = self.writes.take(cycle + ahead, count, known)
+        return made, max(cycle, seen - ahead)
+
+    def _windows(self, windows: Windows, known: int) -> bool:
+        """Fills and reads of a GATHER's row buffers as far as they can be decided; True when it has ended."""
+        while True:
+            stuck = self._read_rows(windows, known)
+            if len(self._released) > self._rows:
+                self._end = self._read_from
+                return True
+            if not self._fill(windows):
+                if stuck:
+                    self.need = self._read_from + READ_AHEAD
+                return False
+
+    def _read_rows(self, windows: Windows, known: int) -> bool:
+        """Read rows that are filled; True where it is not known when the next read comes.
+
+        Padding above is read with the first row and padding below with the last, as nothing lies between.
+        """
+        while True:
+            if self._reads:
+                made, self._read_from = self._take(self._read_from, self._reads, known, READ_AHEAD)
+                self._reads -= made
+                if self._reads:
+                    return True
+            row = len(self._released)
+            if self._run > row:
+                self._released.append(self._read_from - 1)
+                continue
+            if row == self._rows:
+                # `_run` counts the rows whose reads have begun; one more stands for the padding below.
+                self._run, self._reads = row + 1, windows.below
+            elif row < len(self._filled):
+                self._run, self._reads = row + 1, windows.reads
+                self._read_from = max(self._read_from, self._filled[row])
+            else:
+                return False
+
+    def _fill(self, windows: Windows) -> bool:
+        """Beats into the row buffer that is free; False where there is no beat or no buffer."""
+        row = len(self._filled)
+        if row == self._rows or (row >= 2 and len(self._released) <= row - 2):
+            return False
+        if row >= 2 and self._left == windows.beats:
+            self._position = max(self._position, self._released[row - 2] + 1)
+        if not self._beats and not self._next_burst():
+            return False
+        begin = max(self._position, self._first)
+        self.memory += begin - self._position
+        count = min(self._beats, self._left)
+        self._position = self._first = begin + count
+        self._beats -= count
+        self._left -= count
+        if not self._beats:
+            self.read.finish(self._position - 1)
+        if not self._left:
+            self._filled.append(self._position)
+            self._left = windows.beats
+        return True
