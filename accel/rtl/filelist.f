@@ -4,11 +4,13 @@ mem/vta_ram_async.v
 mem/vta_ram_beat.v
 mem/vta_ram_cols.v
 mem/vta_ram_out.v
+mem/vta_inp_mem.v
 mem/vta_scratchpads.v
 vta_alu_lane.v
 vta_alu_mul.v
 vta_axil.v
 vta_compute.v
+vta_exec.v
 vta_core.v
 vta_counters.v
 vta_csr.v

@@ -1,4 +1,4 @@
-// The core: front with the queues, semaphores, four units, scratchpads, and the two sides of the AXI master.
+// The core: front with the queues, semaphores, LOAD and STORE with the two sides of the AXI master, execution.
 // Contract: reset clears all control state, not the scratchpads.  stop_i (a fault or an abort): nothing new starts,
 // bursts that were begun end; drained_o tells when none is left.
 `resetall
@@ -87,6 +87,11 @@ module vta_core #(
   localparam MAX_BEATS = (MAX_1 > MAX_3) ? MAX_1 : MAX_3;
   localparam BEATS_W = (MAX_BEATS > 131072) ? $clog2(MAX_BEATS) + 1 : 18;
 
+  // bytes of a line of INP
+  localparam LINE_1 = (BLOCK_IN > BLOCK_OUT) ? BLOCK_IN : BLOCK_OUT;
+  localparam LINE_2 = (BUS > 16) ? BUS : 16;
+  localparam LINE = (LINE_1 > LINE_2) ? LINE_1 : LINE_2;
+
   // queues and semaphores: bit 0 LOAD, 1 COMPUTE, 2 OUTPUT, 3 STORE
   wire [3:0] head;
   wire [3:0] want;
@@ -169,6 +174,7 @@ module vta_core #(
       .UOP_DEPTH    (UOP_DEPTH),
       .PRM_DEPTH    (PRM_DEPTH),
       .AXI_DATA_BITS(AXI_DATA_BITS),
+      .LINE         (LINE),
       .BURST_BEATS  (BURST_BEATS),
       .QUEUE_DEPTH  (QUEUE_DEPTH),
       .BEATS_W      (BEATS_W)
@@ -238,12 +244,14 @@ module vta_core #(
   wire [BEATS_W-1:0] load_waddr;
   wire [AXI_DATA_BITS-1:0] load_wdata;
   wire [BUS-1:0] load_be;
+  wire [1:0] inp_soon;
 
   vta_load #(
       .AXI_DATA_BITS   (AXI_DATA_BITS),
       .BURST_BEATS     (BURST_BEATS),
       .READ_OUTSTANDING(READ_OUTSTANDING),
       .BLOCK_IN        (BLOCK_IN),
+      .LINE            (LINE),
       .BEATS_W         (BEATS_W)
   ) u_load (
       .clk_i         (clk_i),
@@ -262,6 +270,7 @@ module vta_core #(
       .req_offset_o  (load_offset),
       .req_beats_o   (load_beats),
       .req_ready_i   (load_ready),
+      .inp_soon_i    (inp_soon),
       .beat_want_o   (load_want_beat),
       .beat_i        (load_beat),
       .data_i        (m_axi_rdata),
@@ -310,105 +319,63 @@ module vta_core #(
       .m_axi_rready  (m_axi_rready)
   );
 
-  // COMPUTE
-  wire uop_re, operand_re, c_re, c_we, gemm_uop, alu_uop;
-  wire [15:0] uop_raddr, inp_raddr, wgt_raddr, c_raddr, c_waddr;
-  wire [63:0] uop;
-  wire [BLOCK_IN*8-1:0] inp;
-  wire [BLOCK_IN*BLOCK_OUT*8-1:0] wgt;
-  wire [BLOCK_OUT*32-1:0] c_rdata, c_wdata;
+  // COMPUTE, OUTPUT and the scratchpads
+  wire gemm_uop, alu_uop, vector, out_re;
+  wire [BEATS_W-1:0] out_raddr;
+  wire [AXI_DATA_BITS-1:0] out_rdata;
 
-  vta_compute #(
-      .BLOCK_IN (BLOCK_IN),
-      .BLOCK_OUT(BLOCK_OUT),
-      .INP_DEPTH(INP_DEPTH),
-      .WGT_DEPTH(WGT_DEPTH),
-      .ACC_DEPTH(ACC_DEPTH),
-      .OUT_LANES(OUT_LANES)
-  ) u_compute (
-      .clk_i        (clk_i),
-      .rst_ni       (rst_ni),
-      .stop_i       (stop_i),
-      .head_valid_i (head[1]),
-      .insn_i       (compute_insn),
-      .index_i      (compute_index),
-      .want_o       (want[1]),
-      .start_i      (start[1]),
-      .uop_re_o     (uop_re),
-      .uop_raddr_o  (uop_raddr),
-      .uop_i        (uop),
-      .operand_re_o (operand_re),
-      .inp_raddr_o  (inp_raddr),
-      .inp_i        (inp),
-      .wgt_raddr_o  (wgt_raddr),
-      .wgt_i        (wgt),
-      .acc_re_o     (c_re),
-      .acc_raddr_o  (c_raddr),
-      .acc_i        (c_rdata),
-      .acc_we_o     (c_we),
-      .acc_waddr_o  (c_waddr),
-      .acc_wdata_o  (c_wdata),
-      .give_o       (give[1]),
-      .set_o        (set[1*16+:16]),
-      .done_index_o (done_index[1*32+:32]),
-      .idle_o       (idle[1]),
-      .gemm_uop_o   (gemm_uop),
-      .alu_uop_o    (alu_uop),
-      .read_index_o (compute_read_index),
-      .fault_o      (compute_fault),
-      .fault_index_o(compute_fault_index)
-  );
-
-  // OUTPUT
-  wire o_re, prm_re, out_we, o_we, vector;
-  wire [15:0] o_raddr, prm_raddr, o_waddr;
-  wire [5:0] o_rgroup;
-  wire [OUT_LANES*32-1:0] o_rdata;
-  wire [OUT_LANES*128-1:0] prm;
-  wire [BLOCK_OUT*8-1:0] out_wdata;
-  wire [BLOCK_OUT*32-1:0] o_wdata;
-
-  vta_output #(
+  vta_exec #(
+      .BLOCK_IN       (BLOCK_IN),
       .BLOCK_OUT      (BLOCK_OUT),
+      .INP_DEPTH      (INP_DEPTH),
+      .WGT_DEPTH      (WGT_DEPTH),
       .ACC_DEPTH      (ACC_DEPTH),
+      .ACC_BANKS      (ACC_BANKS),
       .OUT_DEPTH      (OUT_DEPTH),
+      .UOP_DEPTH      (UOP_DEPTH),
       .PRM_DEPTH      (PRM_DEPTH),
       .OUT_LANES      (OUT_LANES),
-      .MULTIPLIER_BITS(MULTIPLIER_BITS)
-  ) u_output (
-      .clk_i       (clk_i),
-      .rst_ni      (rst_ni),
-      .stop_i      (stop_i),
-      .head_valid_i(head[2]),
-      .insn_i      (output_insn),
-      .index_i     (output_index),
-      .want_o      (want[2]),
-      .start_i     (start[2]),
-      .acc_re_o    (o_re),
-      .acc_raddr_o (o_raddr),
-      .acc_rgroup_o(o_rgroup),
-      .acc_i       (o_rdata),
-      .prm_re_o    (prm_re),
-      .prm_raddr_o (prm_raddr),
-      .prm_i       (prm),
-      .waddr_o     (o_waddr),
-      .out_we_o    (out_we),
-      .out_wdata_o (out_wdata),
-      .acc_we_o    (o_we),
-      .acc_wdata_o (o_wdata),
-      .give_o      (give[2]),
-      .set_o       (set[2*16+:16]),
-      .done_index_o(done_index[2*32+:32]),
-      .idle_o      (idle[2]),
-      .vector_o    (vector),
-      .read_index_o(output_read_index),
-      .fault_o     (output_fault)
+      .MULTIPLIER_BITS(MULTIPLIER_BITS),
+      .AXI_DATA_BITS  (AXI_DATA_BITS),
+      .LINE           (LINE),
+      .BEATS_W        (BEATS_W)
+  ) u_exec (
+      .clk_i                (clk_i),
+      .rst_ni               (rst_ni),
+      .stop_i               (stop_i),
+      .head_i               (head[2:1]),
+      .compute_insn_i       (compute_insn),
+      .compute_index_i      (compute_index),
+      .output_insn_i        (output_insn),
+      .output_index_i       (output_index),
+      .want_o               (want[2:1]),
+      .start_i              (start[2:1]),
+      .load_we_i            (load_we),
+      .load_be_i            (load_be),
+      .load_expand_i        (load_expand),
+      .load_waddr_i         (load_waddr),
+      .load_wdata_i         (load_wdata),
+      .inp_soon_o           (inp_soon),
+      .out_re_i             (out_re),
+      .out_raddr_i          (out_raddr),
+      .out_rdata_o          (out_rdata),
+      .give_o               (give[2:1]),
+      .set_o                (set[16+:32]),
+      .done_index_o         (done_index[32+:64]),
+      .idle_o               (idle[2:1]),
+      .gemm_uop_o           (gemm_uop),
+      .alu_uop_o            (alu_uop),
+      .vector_o             (vector),
+      .fault_o              ({output_fault, compute_fault}),
+      .compute_fault_index_o(compute_fault_index),
+      .compute_read_index_o (compute_read_index),
+      .output_read_index_o  (output_read_index),
+      .clash_read_o         (clash_read),
+      .clash_write_o        (clash_write)
   );
 
   // STORE
-  wire out_re, store_drained, store_beat;
-  wire [BEATS_W-1:0] out_raddr;
-  wire [AXI_DATA_BITS-1:0] out_rdata;
+  wire store_drained, store_beat;
 
   vta_store #(
       .AXI_DATA_BITS    (AXI_DATA_BITS),
@@ -455,59 +422,6 @@ module vta_core #(
   );
 
   assign drained_o = read_idle && store_drained;
-
-  vta_scratchpads #(
-      .BLOCK_IN     (BLOCK_IN),
-      .BLOCK_OUT    (BLOCK_OUT),
-      .INP_DEPTH    (INP_DEPTH),
-      .WGT_DEPTH    (WGT_DEPTH),
-      .ACC_DEPTH    (ACC_DEPTH),
-      .ACC_BANKS    (ACC_BANKS),
-      .OUT_DEPTH    (OUT_DEPTH),
-      .UOP_DEPTH    (UOP_DEPTH),
-      .PRM_DEPTH    (PRM_DEPTH),
-      .OUT_LANES    (OUT_LANES),
-      .AXI_DATA_BITS(AXI_DATA_BITS),
-      .BEATS_W      (BEATS_W)
-  ) u_scratchpads (
-      .clk_i        (clk_i),
-      .load_we_i    (load_we),
-      .load_be_i    (load_be),
-      .load_expand_i(load_expand),
-      .load_waddr_i (load_waddr),
-      .load_wdata_i (load_wdata),
-      .uop_re_i     (uop_re),
-      .uop_raddr_i  (uop_raddr),
-      .uop_o        (uop),
-      .operand_re_i (operand_re),
-      .inp_raddr_i  (inp_raddr),
-      .inp_o        (inp),
-      .wgt_raddr_i  (wgt_raddr),
-      .wgt_o        (wgt),
-      .c_re_i       (c_re),
-      .c_raddr_i    (c_raddr),
-      .c_rdata_o    (c_rdata),
-      .c_we_i       (c_we),
-      .c_waddr_i    (c_waddr),
-      .c_wdata_i    (c_wdata),
-      .o_re_i       (o_re),
-      .o_raddr_i    (o_raddr),
-      .o_rgroup_i   (o_rgroup),
-      .o_rdata_o    (o_rdata),
-      .prm_re_i     (prm_re),
-      .prm_raddr_i  (prm_raddr),
-      .prm_o        (prm),
-      .o_waddr_i    (o_waddr),
-      .out_we_i     (out_we),
-      .out_wdata_i  (out_wdata),
-      .o_we_i       (o_we),
-      .o_wdata_i    (o_wdata),
-      .out_re_i     (out_re),
-      .out_raddr_i  (out_raddr),
-      .out_rdata_o  (out_rdata),
-      .clash_read_o (clash_read),
-      .clash_write_o(clash_write)
-  );
 
   // counters, in register order from CYCLES
   vta_counters #(

@@ -17,6 +17,8 @@ module vta_decode #(
     parameter UOP_DEPTH     = 512,
     parameter PRM_DEPTH     = 64,
     parameter AXI_DATA_BITS = 64,
+    // Bytes of a line of INP
+    parameter LINE          = 16,
     // Width of beat counts and beat addresses: holds one more than the beats of the largest scratchpad
     parameter BEATS_W       = 20
 ) (
@@ -24,6 +26,8 @@ module vta_decode #(
     // of a transfer: beats of one row with its padding, and whether they passed BEATS_W bits
     input  wire [BEATS_W-1:0] padded_row_i,
     input  wire               padded_over_i,
+    // of a LOAD with pitch: padded_row_i counts runs; steps of four lines from its first to its last plane
+    input  wire [       26:0] plane_i,
     // units: bit 0 LOAD, 1 COMPUTE, 2 OUTPUT, 3 STORE; none of them for FINISH
     output reg  [        3:0] unit_o,
     output wire               finish_o,
@@ -61,6 +65,13 @@ module vta_decode #(
   localparam [31:0] PRM_MUL = $clog2(PRM_B / BUS);
   localparam [31:0] WIDE_MUL = (ACC_B > WIDE) ? $clog2(ACC_B / WIDE) : 0;
   localparam [31:0] WIDE_DIV = (ACC_B > WIDE) ? 0 : $clog2(WIDE / ACC_B);
+
+  // entries and granules of a line
+  localparam [31:0] LINE_LOG = $clog2(LINE / INP_B);
+  localparam [31:0] LINES = INP_DEPTH >> LINE_LOG;
+  localparam [15:0] LINE_MASK = (16'd1 << LINE_LOG) - 16'd1;
+  localparam [31:0] LINE_GRANULES = LINE / GRANULE;
+  localparam [15:0] RUN_MASK = LINE_GRANULES[15:0] - 16'd1;
 
   wire [7:0] opcode = insn_i[`VTA_INSN_OPCODE];
   wire is_load = opcode == `VTA_OP_LOAD;
@@ -132,7 +143,12 @@ module vta_decode #(
   wire [7:0] pad_1 = is_gather ? insn_i[`VTA_GATHER_Y_PAD_1] : is_load ? insn_i[`VTA_LOAD_Y_PAD_1] : 8'd0;
   wire [16:0] padded_rows = {1'b0, insn_i[`VTA_LOAD_Y]} + {9'd0, pad_0} + {9'd0, pad_1};
   wire [BEATS_W+16:0] beats = {17'd0, padded_row_i} * {{BEATS_W{1'b0}}, padded_rows};
-  wire sram_bad = padded_over_i || {{(49 - BEATS_W) {1'b0}}, beats} + {34'd0, first} > {34'd0, capacity};
+  // with pitch in lines, else in beats
+  wire planes = is_load && |insn_i[`VTA_LOAD_PITCH];
+  wire [31:0] begins = planes ? {3'd0, plane_i, 2'd0} + ({16'd0, sram} >> LINE_LOG) : first;
+  wire [31:0] room = planes ? LINES : capacity;
+  wire sram_bad = padded_over_i || {{(49 - BEATS_W) {1'b0}}, beats} + {34'd0, begins} > {34'd0, room};
+  wire planes_bad = planes && (mem != `VTA_MEM_INP || |(sram & LINE_MASK) || |(insn_i[`VTA_LOAD_Z] & RUN_MASK));
   localparam [31:0] GRANULE_MASK = GRANULE - 1;
   wire [31:0] x_stride = is_gather ? 32'd0 : insn_i[`VTA_LOAD_X_STRIDE];
   wire unaligned = |((insn_i[`VTA_LOAD_DRAM] | insn_i[`VTA_LOAD_Y_STRIDE] | x_stride) & GRANULE_MASK)
@@ -151,16 +167,20 @@ module vta_decode #(
 
   // loops and micro-ops: GEMM, ALU and REQUANT hold the trip counts in the same place
   wire no_trip = ~|insn_i[`VTA_GEMM_ITER_OUT] || ~|insn_i[`VTA_GEMM_ITER_IN];
+  wire gemm_bad = insn_i[`VTA_GEMM_MODE] > `VTA_GEMMMODE_MAX || (insn_i[`VTA_GEMM_MODE] == `VTA_GEMMMODE_MAX
+      && |{insn_i[`VTA_GEMM_WGT_BASE], insn_i[`VTA_GEMM_WGT_OUT], insn_i[`VTA_GEMM_WGT_IN]});
   wire alu_bad = insn_i[`VTA_ALU_ALU_OP] > `VTA_ALUOP_CLIP
       || (insn_i[`VTA_ALU_ALU_OP] == `VTA_ALUOP_CLIP && !insn_i[`VTA_ALU_USE_IMM]);
   wire signed [7:0] clip_lo = insn_i[`VTA_REQUANT_CLIP_LO];
   wire signed [7:0] clip_hi = insn_i[`VTA_REQUANT_CLIP_HI];
-  wire form_bad = insn_i[`VTA_REQUANT_FORM] > `VTA_FORM_PASS || clip_lo > clip_hi;
+  wire form_bad = insn_i[`VTA_REQUANT_FORM] > `VTA_FORM_PASS || insn_i[`VTA_REQUANT_DST] > `VTA_DST_INP
+      || clip_lo > clip_hi;
   wire uops_bad = insn_i[`VTA_GEMM_UOP_BEGIN] >= insn_i[`VTA_GEMM_UOP_END]
       || {16'd0, insn_i[`VTA_GEMM_UOP_END]} > UOP_DEPTH;
 
   wire field_bad = (is_transfer && (mem_bad || no_run || unaligned))
-      || (is_gather && window_bad) || ((is_gemm || is_alu || is_requant) && no_trip) || (is_alu && alu_bad) || (is_requant && form_bad);
+      || planes_bad || (is_gather && window_bad) || ((is_gemm || is_alu || is_requant) && no_trip)
+      || (is_gemm && gemm_bad) || (is_alu && alu_bad) || (is_requant && form_bad);
   wire range_bad = (is_transfer && sram_bad) || ((is_gemm || is_alu) && uops_bad);
 
   always @* begin

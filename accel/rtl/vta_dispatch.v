@@ -18,6 +18,8 @@ module vta_dispatch #(
     parameter UOP_DEPTH     = 512,
     parameter PRM_DEPTH     = 64,
     parameter AXI_DATA_BITS = 64,
+    // Bytes of a line of INP
+    parameter LINE          = 16,
     // Width of beat counts
     parameter BEATS_W       = 20
 ) (
@@ -51,6 +53,7 @@ module vta_dispatch #(
   localparam [16:0] GRANULE_MASK = (1 << GRANULE_BYTES_LOG) - 1;
   localparam PITCH_MUL = (BLOCK_IN > BUS) ? $clog2(BLOCK_IN / BUS) : 0;
   localparam PITCH_DIV = (BLOCK_IN > BUS) ? 0 : $clog2(BUS / BLOCK_IN);
+  localparam LINE_LOG = $clog2(LINE >> GRANULE_BYTES_LOG);  // granules of a line
 
   reg               first_valid_q;
   reg [      255:0] first_q;
@@ -58,6 +61,7 @@ module vta_dispatch #(
   reg [      255:0] second_q;
   reg [BEATS_W-1:0] padded_row_q;
   reg               padded_over_q;
+  reg [       26:0] plane_q;
   reg [BEATS_W-1:0] row_beats_q;
   reg [       31:0] index_q;
 
@@ -71,7 +75,11 @@ module vta_dispatch #(
   wire [17:0] run_beats = is_gather ? vector_beats : {2'b00, first_q[`VTA_LOAD_Z]} << GRANULE_LOG;
   wire [17:0] padded_x = {2'b00, first_q[`VTA_LOAD_X]}
       + (is_load ? {10'd0, first_q[`VTA_LOAD_X_PAD_0]} + {10'd0, first_q[`VTA_LOAD_X_PAD_1]} : 18'd0);
-  wire [35:0] padded_row = {18'd0, padded_x} * {18'd0, run_beats};
+  // a LOAD with pitch counts lines: one for each run, and the distance of its last plane in steps of four
+  wire        planes = is_load && |first_q[`VTA_LOAD_PITCH];
+  wire [15:0] last_plane = (first_q[`VTA_LOAD_Z] >> LINE_LOG) - 16'd1;
+  wire [26:0] plane = {16'd0, first_q[`VTA_LOAD_PITCH]} * {11'd0, last_plane};
+  wire [35:0] padded_row = {18'd0, padded_x} * {18'd0, planes ? 18'd1 : run_beats};
   wire [35:0] load_beats = {20'd0, first_q[`VTA_LOAD_X]} * {18'd0, run_beats};
   wire [35:0] row_beats = is_gather ? {19'd0, image_beats} : load_beats;
 
@@ -92,11 +100,13 @@ module vta_dispatch #(
       .UOP_DEPTH    (UOP_DEPTH),
       .PRM_DEPTH    (PRM_DEPTH),
       .AXI_DATA_BITS(AXI_DATA_BITS),
+      .LINE         (LINE),
       .BEATS_W      (BEATS_W)
   ) u_decode (
       .insn_i       (second_q),
       .padded_row_i (padded_row_q),
       .padded_over_i(padded_over_q),
+      .plane_i      (plane_q),
       .unit_o       (unit),
       .finish_o     (finish),
       .first_beat_o (first_beat_o),
@@ -140,6 +150,7 @@ module vta_dispatch #(
       second_q      <= first_q;
       padded_row_q  <= padded_row[BEATS_W-1:0];
       padded_over_q <= |padded_row[35:BEATS_W];
+      plane_q       <= plane;
       row_beats_q   <= row_beats[BEATS_W-1:0];
     end
   end

@@ -16,6 +16,8 @@ module vta_front #(
     parameter UOP_DEPTH     = 512,
     parameter PRM_DEPTH     = 64,
     parameter AXI_DATA_BITS = 64,
+    // Bytes of a line of INP
+    parameter LINE          = 16,
     parameter BURST_BEATS   = 64,
     parameter QUEUE_DEPTH   = 8,
     // Width of beat counts
@@ -117,6 +119,7 @@ module vta_front #(
       .UOP_DEPTH    (UOP_DEPTH),
       .PRM_DEPTH    (PRM_DEPTH),
       .AXI_DATA_BITS(AXI_DATA_BITS),
+      .LINE         (LINE),
       .BEATS_W      (BEATS_W)
   ) u_dispatch (
       .clk_i       (clk_i),

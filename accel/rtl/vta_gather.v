@@ -15,8 +15,8 @@ module vta_gather #(
     parameter BLOCK_IN      = 4,
     // Width of beat counts
     parameter BEATS_W       = 20,
-    // Width of a LOAD's record: 143 + BEATS_W
-    parameter FOLLOW_W      = 163
+    // Width of a LOAD's record: 154 + BEATS_W
+    parameter FOLLOW_W      = 174
 ) (
     input  wire                       clk_i,
     input  wire                       rst_ni,
@@ -28,6 +28,8 @@ module vta_gather #(
     output wire                       pop_o,
     output wire                       free_o,
     output wire                       active_o,
+    // OUTPUT writes INP in the cycle behind the next one, where the beat read now would be written
+    input  wire                       inp_hold_i,
     // beats
     output wire                       beat_want_o,
     input  wire                       beat_i,
@@ -45,8 +47,8 @@ module vta_gather #(
     output wire                       idle_o
 );
   generate
-    if (FOLLOW_W != 143 + BEATS_W) begin : g_param_check
-      ERROR_FOLLOW_W_must_be_143_plus_BEATS_W u_param_error ();
+    if (FOLLOW_W != 154 + BEATS_W) begin : g_param_check
+      ERROR_FOLLOW_W_must_be_154_plus_BEATS_W u_param_error ();
     end
   endgenerate
 
@@ -128,7 +130,7 @@ module vta_gather #(
 
   // reads
   wire padding = y_q < y_first_q || y_q >= y_end_q;
-  wire read = reading_q && (padding || held_q != 2'd0) && !stop_i;
+  wire read = reading_q && (padding || held_q != 2'd0) && !inp_hold_i && !stop_i;
   localparam [31:0] BUS_BYTES = BUS;
   wire window_ends = left_q <= BUS_BYTES[16:0];
   wire row_ends = window_ends && x_left_q == 16'd1;

@@ -14,8 +14,9 @@ module vta_load #(
     parameter BURST_BEATS      = 64,
     // Bursts in flight
     parameter READ_OUTSTANDING = 16,
-    // Bytes of an INP entry
+    // Bytes of an INP entry, of a line of INP
     parameter BLOCK_IN         = 4,
+    parameter LINE             = 16,
     // Width of beat counts
     parameter BEATS_W          = 20
 ) (
@@ -37,6 +38,8 @@ module vta_load #(
     output wire [             31:0] req_offset_o,
     output wire [              6:0] req_beats_o,
     input  wire                     req_ready_i,
+    // OUTPUT will write INP at the end of the next cycle (bit 0), of the one behind it (bit 1)
+    input  wire [              1:0] inp_soon_i,
     // beats
     output wire                     beat_want_o,
     input  wire                     beat_i,
@@ -60,9 +63,10 @@ module vta_load #(
     output wire [             31:0] error_index_o
 );
   localparam BUS = AXI_DATA_BITS / 8;
+  localparam LINE_BEATS = LINE / BUS;
   localparam GRANULE_LOG = (BUS >= 16) ? 0 : $clog2(16 / BUS);
   localparam FOLLOW = (READ_OUTSTANDING < 2) ? 2 : READ_OUTSTANDING;
-  localparam FOLLOW_W = 32 + 16 + 4 + 1 + 8 + BEATS_W + 18 + 16 + 16 + 32;
+  localparam FOLLOW_W = 32 + 16 + 4 + 1 + 11 + 8 + BEATS_W + 18 + 16 + 16 + 32;
   localparam WINDOW_W = 8 + 8 + 16 + 16 + 16 + 16;
 
   wire                walk_ready;
@@ -133,7 +137,8 @@ module vta_load #(
         insn_i[`VTA_INSN_SET],
         insn_i[`VTA_LOAD_MEM],
         insn_i[`VTA_LOAD_EXPAND],
-        insn_i[`VTA_LOAD_PAD_VALUE],
+        insn_i[`VTA_LOAD_PITCH],
+        is_gather ? insn_i[`VTA_GATHER_PAD_VALUE] : insn_i[`VTA_LOAD_PAD_VALUE],
         first_beat_i,
         run_beats,
         insn_i[`VTA_LOAD_X],
@@ -175,7 +180,8 @@ module vta_load #(
   vta_load_data #(
       .AXI_DATA_BITS(AXI_DATA_BITS),
       .BEATS_W      (BEATS_W),
-      .FOLLOW_W     (FOLLOW_W)
+      .FOLLOW_W     (FOLLOW_W),
+      .LINE_BEATS   (LINE_BEATS)
   ) u_data (
       .clk_i        (clk_i),
       .rst_ni       (rst_ni),
@@ -184,6 +190,7 @@ module vta_load #(
       .follow_i     (follow),
       .pop_o        (load_pop),
       .free_o       (load_free),
+      .inp_hold_i   (inp_soon_i[0]),
       .beat_want_o  (load_want),
       .beat_i       (beat_i && !gather_active),
       .data_i       (data_i),
@@ -217,6 +224,7 @@ module vta_load #(
       .pop_o       (gather_pop),
       .free_o      (gather_free),
       .active_o    (gather_active),
+      .inp_hold_i  (inp_soon_i[1]),
       .beat_want_o (gather_want),
       .beat_i      (beat_i),
       .data_i      (data_i),

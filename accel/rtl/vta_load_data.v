@@ -12,17 +12,21 @@ module vta_load_data #(
     parameter AXI_DATA_BITS = 64,
     // Width of beat counts
     parameter BEATS_W       = 20,
-    // Width of an instruction's record: 143 + BEATS_W
-    parameter FOLLOW_W      = 163
+    // Width of an instruction's record: 154 + BEATS_W
+    parameter FOLLOW_W      = 174,
+    // Beats of a line of INP, a power of two
+    parameter LINE_BEATS    = 2
 ) (
     input  wire                     clk_i,
     input  wire                     rst_ni,
     input  wire                     stop_i,
-    // next instruction: index, set, mem, expand, pad value, first beat, beats of a run, x, y, pads x1 x0 y1 y0
+    // next instruction: index, set, mem, expand, pitch, pad value, first beat, beats of a run, x, y, pads x1 x0 y1 y0
     input  wire                     valid_i,
     input  wire [     FOLLOW_W-1:0] follow_i,
     output wire                     pop_o,
     output wire                     free_o,
+    // OUTPUT writes INP in the next cycle
+    input  wire                     inp_hold_i,
     // beats
     output wire                     beat_want_o,
     input  wire                     beat_i,
@@ -43,8 +47,8 @@ module vta_load_data #(
     output wire [             31:0] error_index_o
 );
   generate
-    if (FOLLOW_W != 143 + BEATS_W) begin : g_param_check
-      ERROR_FOLLOW_W_must_be_143_plus_BEATS_W u_param_error ();
+    if (FOLLOW_W != 154 + BEATS_W) begin : g_param_check
+      ERROR_FOLLOW_W_must_be_154_plus_BEATS_W u_param_error ();
     end
   endgenerate
 
@@ -56,6 +60,10 @@ module vta_load_data #(
   reg               expand_q;
   reg [        7:0] pad_q;
   reg [BEATS_W-1:0] addr_q;
+  // planes: from the last beat of a line to the next line of its run; first beat of the next run
+  reg               planes_q;
+  reg [BEATS_W-1:0] jump_q;
+  reg [BEATS_W-1:0] next_run_q;
   reg [       17:0] run_q;
   reg [       16:0] x_first_q;  // first run with data, one past the last, and all runs of a row
   reg [       16:0] x_end_q;
@@ -69,12 +77,13 @@ module vta_load_data #(
   reg [       16:0] y_q;
 
   wire              padding = y_q < y_first_q || y_q >= y_end_q || x_q < x_first_q || x_q >= x_end_q;
-  wire              step = active_q && (padding ? !stop_i : beat_i);
+  wire              hold = inp_hold_i && mem_q == `VTA_MEM_INP;
+  wire              step = active_q && (padding ? !stop_i && !hold : beat_i);
   wire              run_ends = z_left_q == 18'd1;
   wire              row_ends = run_ends && x_q == x_all_q;
   wire              last = row_ends && y_q == y_all_q;
 
-  assign beat_want_o   = active_q && !padding;
+  assign beat_want_o   = active_q && !padding && !hold;
   assign free_o        = !active_q || (step && last);
   assign pop_o         = valid_i && free_o;
   assign error_fault_o = beat_i && error_i;
@@ -91,6 +100,15 @@ module vta_load_data #(
   wire [16:0] next_x_end = {9'd0, next_x0} + {1'b0, next_x};
   wire [16:0] next_y_end = {9'd0, next_y0} + {1'b0, next_y};
 
+  wire [10:0] next_pitch = follow_i[90+BEATS_W+:11];
+  localparam LINE_LOG = $clog2(LINE_BEATS);
+  localparam [31:0] BEATS = LINE_BEATS;
+  wire [31:0] next_step = {19'd0, next_pitch, 2'b00} << LINE_LOG;
+  wire [31:0] next_jump = next_step - BEATS + 32'd1;
+  wire line_ends = (addr_q[15:0] | ~(BEATS[15:0] - 16'd1)) == 16'hFFFF;
+  wire [BEATS_W-1:0] next_addr = (!planes_q || !(run_ends || line_ends)) ? addr_q + 1'b1
+      : run_ends ? next_run_q : addr_q + jump_q;
+
   always @(posedge clk_i)
     if (!rst_ni) active_q <= 1'b0;
     else if (pop_o) active_q <= 1'b1;
@@ -98,7 +116,11 @@ module vta_load_data #(
 
   always @(posedge clk_i)
     if (pop_o) begin
-      {index_q, set_q, mem_q, expand_q, pad_q, addr_q} <= follow_i[FOLLOW_W-1:82];
+      {index_q, set_q, mem_q, expand_q} <= follow_i[FOLLOW_W-1:101+BEATS_W];
+      {pad_q, addr_q} <= follow_i[89+BEATS_W:82];
+      planes_q   <= next_pitch != 11'd0;
+      jump_q     <= next_jump[BEATS_W-1:0];
+      next_run_q <= follow_i[82+:BEATS_W] + BEATS[BEATS_W-1:0];
       run_q     <= next_run;
       z_left_q  <= next_run;
       x_first_q <= {9'd0, next_x0};
@@ -110,11 +132,14 @@ module vta_load_data #(
       x_q       <= 17'd0;
       y_q       <= 17'd0;
     end else if (step) begin
-      addr_q   <= addr_q + 1'b1;
+      addr_q   <= next_addr;
+      if (run_ends) next_run_q <= next_run_q + BEATS[BEATS_W-1:0];
       z_left_q <= run_ends ? run_q : z_left_q - 18'd1;
       if (run_ends) x_q <= row_ends ? 17'd0 : x_q + 17'd1;
       if (row_ends) y_q <= y_q + 17'd1;
     end
+
+  wire unused = &{1'b0, next_jump};
 
   // write register
   reg  [             15:0] we_q;

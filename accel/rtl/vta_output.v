@@ -11,7 +11,9 @@
 
 module vta_output #(
     // Sizes of the configuration
+    parameter BLOCK_IN        = 4,
     parameter BLOCK_OUT       = 4,
+    parameter INP_DEPTH       = 1024,
     parameter ACC_DEPTH       = 1024,
     parameter OUT_DEPTH       = 1024,
     parameter PRM_DEPTH       = 64,
@@ -38,9 +40,12 @@ module vta_output #(
     // vector writes
     output wire [             15:0] waddr_o,
     output wire                     out_we_o,
+    output wire                     inp_we_o,
     output wire [  BLOCK_OUT*8-1:0] out_wdata_o,
     output wire                     acc_we_o,
     output wire [ BLOCK_OUT*32-1:0] acc_wdata_o,
+    // INP will be written at the end of the next cycle (bit 0), of the one behind it (bit 1)
+    output wire [              1:0] inp_soon_o,
     // tokens of a finished instruction; done_index_o also names the instruction that writes
     output wire                     give_o,
     output wire [             15:0] set_o,
@@ -54,6 +59,7 @@ module vta_output #(
   localparam GROUPS = BLOCK_OUT / OUT_LANES;
   localparam GROUPS_LOG = $clog2(GROUPS);
   localparam GROUP_BITS = OUT_LANES * 8;
+  localparam PART = (BLOCK_OUT > BLOCK_IN) ? BLOCK_OUT / BLOCK_IN : 1;
 
   // stage 0
   wire        active;
@@ -66,6 +72,7 @@ module vta_output #(
   wire        insn_last_0;
   wire [ 1:0] form_0;
   wire        to_acc_0;
+  wire        to_inp_0;
   wire [ 1:0] rounding_0;
   wire [ 7:0] zero_0;
   wire [ 7:0] lo_0;
@@ -78,8 +85,10 @@ module vta_output #(
   vta_output_walk #(
       .ACC_DEPTH(ACC_DEPTH),
       .OUT_DEPTH(OUT_DEPTH),
+      .INP_DEPTH(INP_DEPTH),
       .PRM_DEPTH(PRM_DEPTH),
-      .GROUPS   (GROUPS)
+      .GROUPS   (GROUPS),
+      .PART     (PART)
   ) u_walk (
       .clk_i        (clk_i),
       .rst_ni       (rst_ni),
@@ -100,6 +109,7 @@ module vta_output #(
       .insn_last_o  (insn_last_0),
       .form_o       (form_0),
       .to_acc_o     (to_acc_0),
+      .to_inp_o     (to_inp_0),
       .rounding_o   (rounding_0),
       .zero_point_o (zero_0),
       .clip_lo_o    (lo_0),
@@ -122,6 +132,7 @@ module vta_output #(
   reg [6:1] writes_q;
   reg [6:1] last_q;
   reg [6:1] to_acc_q;
+  reg [6:1] to_inp_q;
   reg [3:1] second_q;
   reg [1:0] form_1_q;
   reg [15:0] dst_1_q, dst_2_q, dst_3_q, dst_4_q, dst_5_q, dst_6_q;
@@ -154,6 +165,7 @@ module vta_output #(
       writes_q <= {writes_q[5:1], vector_last_0};
       last_q   <= {last_q[5:1], insn_last_0};
       to_acc_q <= {to_acc_q[5:1], to_acc_0};
+      to_inp_q <= {to_inp_q[5:1], to_inp_0};
       second_q <= {second_q[2:1], second_0};
     end
     if (slot) begin
@@ -218,7 +230,9 @@ module vta_output #(
 
   assign vector_o     = valid_q[6] && writes_q[6];
   assign waddr_o      = dst_6_q;
-  assign out_we_o     = vector_o && !to_acc_q[6];
+  assign out_we_o     = vector_o && !to_acc_q[6] && !to_inp_q[6];
+  assign inp_we_o     = vector_o && to_inp_q[6];
+  assign inp_soon_o   = {valid_q[4] && writes_q[4] && to_inp_q[4], valid_q[5] && writes_q[5] && to_inp_q[5]};
   assign acc_we_o     = vector_o && to_acc_q[6];
   assign give_o       = valid_q[6] && last_q[6] && !stop_i;
   assign set_o        = tokens_6_q[47:32];

@@ -11,9 +11,12 @@ module vta_output_walk #(
     // Sizes of the configuration
     parameter ACC_DEPTH = 1024,
     parameter OUT_DEPTH = 1024,
+    parameter INP_DEPTH = 1024,
     parameter PRM_DEPTH = 64,
     // Lane groups of a vector: BLOCK_OUT / OUT_LANES
-    parameter GROUPS    = 2
+    parameter GROUPS    = 2,
+    // Entries of INP that a vector takes, a power of two
+    parameter PART      = 1
 ) (
     input  wire         clk_i,
     input  wire         rst_ni,
@@ -37,6 +40,7 @@ module vta_output_walk #(
     // the instruction
     output wire [  1:0] form_o,
     output wire         to_acc_o,
+    output wire         to_inp_o,
     output wire [  1:0] rounding_o,
     output wire [  7:0] zero_point_o,
     output wire [  7:0] clip_lo_o,
@@ -46,6 +50,7 @@ module vta_output_walk #(
     output wire         fault_o
 );
   localparam [31:0] LAST_GROUP = GROUPS - 1;
+  localparam [15:0] PART_MASK = PART[15:0] - 16'd1;
 
   reg         active_q;
   reg [255:0] insn_q;
@@ -60,9 +65,10 @@ module vta_output_walk #(
   wire [15:0] res = insn_q[`VTA_REQUANT_RES_BASE] + step_q;
   wire        is_add = form_o == `VTA_FORM_ADD;
   wire        is_pass = form_o == `VTA_FORM_PASS;
-  wire [31:0] dst_depth = to_acc_o ? ACC_DEPTH : OUT_DEPTH;
+  wire [31:0] dst_depth = to_acc_o ? ACC_DEPTH : to_inp_o ? INP_DEPTH : OUT_DEPTH;
+  wire        misplaced = to_inp_o && |(dst_q & PART_MASK);
   wire        bad = {16'd0, acc} >= ACC_DEPTH || (is_add && {16'd0, res} >= ACC_DEPTH)
-      || (!is_pass && {16'd0, prm_q} >= PRM_DEPTH) || {16'd0, dst_q} >= dst_depth;
+      || (!is_pass && {16'd0, prm_q} >= PRM_DEPTH) || {16'd0, dst_q} >= dst_depth || misplaced;
 
   assign active_o      = active_q;
   assign slot_valid_o  = active_q && !bad && !hold_i && !stop_i;
@@ -74,6 +80,7 @@ module vta_output_walk #(
   assign second_o      = second_q;
   assign form_o        = insn_q[`VTA_REQUANT_FORM];
   assign to_acc_o      = insn_q[`VTA_REQUANT_DST] == `VTA_DST_ACC;
+  assign to_inp_o      = insn_q[`VTA_REQUANT_DST] == `VTA_DST_INP;
   assign rounding_o    = insn_q[`VTA_REQUANT_ROUNDING];
   assign zero_point_o  = insn_q[`VTA_REQUANT_ZERO_POINT];
   assign clip_lo_o     = insn_q[`VTA_REQUANT_CLIP_LO];

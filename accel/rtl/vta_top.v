@@ -130,6 +130,10 @@ module vta_top #(
     begin : g_acc_banks
       ERROR_ACC_BANKS_must_be_a_power_of_two_up_to_16_with_8_entries_each u_param_error ();
     end
+    if (INP_DEPTH * BLOCK_IN < 64 || INP_DEPTH * BLOCK_IN < 4 * BLOCK_OUT || INP_DEPTH * BLOCK_IN * 2 < AXI_DATA_BITS)
+    begin : g_inp_lines
+      ERROR_INP_DEPTH_must_be_at_least_four_lines u_param_error ();
+    end
     if (PRM_DEPTH * (BLOCK_OUT / OUT_LANES) > 65536) begin : g_prm_groups
       ERROR_PRM_DEPTH_times_BLOCK_OUT_by_OUT_LANES_must_be_at_most_65536 u_param_error ();
     end

@@ -24,6 +24,7 @@ module vta_update #(
     input  wire                       source_i,
     input  wire                       is_alu_i,
     input  wire                       is_mul_i,
+    input  wire                       is_max_i,  // GEMM's maximum: as ALU, of the sums
     input  wire                       keep_i,
     input  wire [                3:0] op_i,
     input  wire [                1:0] rounding_i,
@@ -41,6 +42,7 @@ module vta_update #(
   reg  [BLOCK_OUT*32-1:0]  source_q;
   wire [BLOCK_OUT*32-1:0]  old = forward_q ? written_q : acc_i;
   wire [BLOCK_OUT*32-1:0]  second = use_imm_i ? {BLOCK_OUT{imm_i}} : source_q;
+  wire [             3:0]  op = (is_max_i && !keep_i) ? `VTA_ALUOP_MOV : op_i;
   wire [BLOCK_OUT*32-1:0]  updated;
   wire [BLOCK_OUT*32-1:0]  product;
 
@@ -55,14 +57,16 @@ module vta_update #(
   genvar i;
   generate
     for (i = 0; i < BLOCK_OUT; i = i + 1) begin : g_lane
+      wire [31:0] sum = {{(32 - SUM_W) {sums_i[i*SUM_W+SUM_W-1]}}, sums_i[i*SUM_W+:SUM_W]};
+
       vta_alu_lane u_lane (
           .is_alu_i  (is_alu_i),
           .keep_i    (keep_i),
-          .op_i      (op_i),
+          .op_i      (op),
           .rounding_i(rounding_i),
           .a_i       (old[i*32+:32]),
-          .sum_i     ({{(32 - SUM_W) {sums_i[i*SUM_W+SUM_W-1]}}, sums_i[i*SUM_W+:SUM_W]}),
-          .b_i       (second[i*32+:32]),
+          .sum_i     (sum),
+          .b_i       (is_max_i ? sum : second[i*32+:32]),
           .result_o  (updated[i*32+:32])
       );
     end

@@ -14,15 +14,12 @@ module vta_ram_beat #(
     // Elements, a power of two; at least one row
     parameter DEPTH       = 64,
     // Width of the beat address in bits
-    parameter BEAT_ADDR_W = 20,
-    // 1: be_i chooses the bytes of a beat that are written
-    parameter BYTES       = 0
+    parameter BEAT_ADDR_W = 20
 ) (
     input  wire                   clk_i,
     // write port: beats
     input  wire                   we_i,
     input  wire [BEAT_ADDR_W-1:0] waddr_i,
-    input  wire [   BEAT_W/8-1:0] be_i,
     input  wire [     BEAT_W-1:0] wdata_i,
     // read port: elements
     input  wire                   re_i,
@@ -45,19 +42,12 @@ module vta_ram_beat #(
   wire [BEAT_ADDR_W-1:0] write_col = waddr_i & BEAT_MASK;
   wire [           15:0] read_row = raddr_i >> ELEMS_LOG;
 
-  genvar col, part;
+  genvar col;
   generate
     for (col = 0; col < BEATS; col = col + 1) begin : g_col
       localparam [31:0] COL = col;
       wire here = we_i && write_col == COL[BEAT_ADDR_W-1:0];
-      if (BYTES != 0) begin : g_bytes
-        for (part = 0; part < BEAT_W / 8; part = part + 1) begin : g_part
-          always @(posedge clk_i)
-            if (here && be_i[part]) mem_q[write_row[ADDR_W-1:0]][col*BEAT_W+part*8+:8] <= wdata_i[part*8+:8];
-        end
-      end else begin : g_beat
-        always @(posedge clk_i) if (here) mem_q[write_row[ADDR_W-1:0]][col*BEAT_W+:BEAT_W] <= wdata_i;
-      end
+      always @(posedge clk_i) if (here) mem_q[write_row[ADDR_W-1:0]][col*BEAT_W+:BEAT_W] <= wdata_i;
     end
 
     if (ELEMS > 1) begin : g_select
@@ -71,7 +61,7 @@ module vta_ram_beat #(
 
   always @(posedge clk_i) if (re_i) row_q <= mem_q[read_row[ADDR_W-1:0]];
 
-  wire unused = &{1'b0, write_row, read_row, be_i};
+  wire unused = &{1'b0, write_row, read_row};
 endmodule
 
 `resetall

@@ -19,6 +19,8 @@ module vta_scratchpads #(
     parameter PRM_DEPTH     = 64,
     parameter OUT_LANES     = 2,
     parameter AXI_DATA_BITS = 64,
+    // Bytes of a line of INP
+    parameter LINE          = 16,
     // Width of beat addresses
     parameter BEATS_W       = 20
 ) (
@@ -34,8 +36,10 @@ module vta_scratchpads #(
     input  wire                     [15:0] uop_raddr_i,
     output wire                     [63:0] uop_o,
     input  wire                            operand_re_i,
+    input  wire                            inp_window_i,
     input  wire                     [15:0] inp_raddr_i,
     output wire           [BLOCK_IN*8-1:0] inp_o,
+    output wire        [4*BLOCK_OUT*8-1:0] taps_o,
     input  wire                     [15:0] wgt_raddr_i,
     output wire [BLOCK_IN*BLOCK_OUT*8-1:0] wgt_o,
     input  wire                            c_re_i,
@@ -54,6 +58,7 @@ module vta_scratchpads #(
     output wire        [OUT_LANES*128-1:0] prm_o,
     input  wire                     [15:0] o_waddr_i,
     input  wire                            out_we_i,
+    input  wire                            inp_we_i,
     input  wire          [BLOCK_OUT*8-1:0] out_wdata_i,
     input  wire                            o_we_i,
     input  wire         [BLOCK_OUT*32-1:0] o_wdata_i,
@@ -67,21 +72,27 @@ module vta_scratchpads #(
 );
   localparam GROUPS = BLOCK_OUT / OUT_LANES;
 
-  vta_ram_beat #(
-      .BEAT_W     (AXI_DATA_BITS),
-      .ELEM_W     (BLOCK_IN * 8),
+  vta_inp_mem #(
+      .BLOCK_IN   (BLOCK_IN),
+      .BLOCK_OUT  (BLOCK_OUT),
       .DEPTH      (INP_DEPTH),
+      .BEAT_W     (AXI_DATA_BITS),
       .BEAT_ADDR_W(BEATS_W),
-      .BYTES      (1)
+      .LINE       (LINE)
   ) u_inp (
-      .clk_i  (clk_i),
-      .we_i   (load_we_i[`VTA_MEM_INP]),
-      .waddr_i(load_waddr_i),
-      .be_i   (load_be_i),
-      .wdata_i(load_wdata_i),
-      .re_i   (operand_re_i),
-      .raddr_i(inp_raddr_i),
-      .elem_o (inp_o)
+      .clk_i    (clk_i),
+      .l_we_i   (load_we_i[`VTA_MEM_INP]),
+      .l_waddr_i(load_waddr_i),
+      .l_be_i   (load_be_i),
+      .l_wdata_i(load_wdata_i),
+      .o_we_i   (inp_we_i),
+      .o_waddr_i(o_waddr_i),
+      .o_wdata_i(out_wdata_i),
+      .re_i     (operand_re_i),
+      .window_i (inp_window_i),
+      .raddr_i  (inp_raddr_i),
+      .entry_o  (inp_o),
+      .taps_o   (taps_o)
   );
 
   vta_ram_beat #(
@@ -93,7 +104,6 @@ module vta_scratchpads #(
       .clk_i  (clk_i),
       .we_i   (load_we_i[`VTA_MEM_WGT]),
       .waddr_i(load_waddr_i),
-      .be_i   (load_be_i),
       .wdata_i(load_wdata_i),
       .re_i   (operand_re_i),
       .raddr_i(wgt_raddr_i),
@@ -109,7 +119,6 @@ module vta_scratchpads #(
       .clk_i  (clk_i),
       .we_i   (load_we_i[`VTA_MEM_UOP]),
       .waddr_i(load_waddr_i),
-      .be_i   (load_be_i),
       .wdata_i(load_wdata_i),
       .re_i   (uop_re_i),
       .raddr_i(uop_raddr_i),
@@ -125,7 +134,6 @@ module vta_scratchpads #(
       .clk_i  (clk_i),
       .we_i   (load_we_i[`VTA_MEM_PRM]),
       .waddr_i(load_waddr_i),
-      .be_i   (load_be_i),
       .wdata_i(load_wdata_i),
       .re_i   (prm_re_i),
       .raddr_i(prm_raddr_i),

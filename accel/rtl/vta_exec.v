@@ -1,0 +1,228 @@
+// Execution: COMPUTE, OUTPUT and the six scratchpads, wired.
+// Contract: LOAD writes the scratchpads in beats and STORE reads OUT in beats through the ports below.
+// Bit 0 of two-bit ports is COMPUTE, bit 1 OUTPUT.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "vta_isa.vh"
+
+module vta_exec #(
+    // Sizes of the configuration
+    parameter BLOCK_IN        = 4,
+    parameter BLOCK_OUT       = 4,
+    parameter INP_DEPTH       = 1024,
+    parameter WGT_DEPTH       = 1024,
+    parameter ACC_DEPTH       = 1024,
+    parameter ACC_BANKS       = 4,
+    parameter OUT_DEPTH       = 1024,
+    parameter UOP_DEPTH       = 512,
+    parameter PRM_DEPTH       = 64,
+    parameter OUT_LANES       = 2,
+    parameter MULTIPLIER_BITS = 31,
+    parameter AXI_DATA_BITS   = 64,
+    // Bytes of a line of INP
+    parameter LINE            = 16,
+    // Width of beat addresses
+    parameter BEATS_W         = 20
+) (
+    input  wire                       clk_i,
+    input  wire                       rst_ni,
+    input  wire                       stop_i,
+    // heads of the queues; start_i pops them
+    input  wire [                1:0] head_i,
+    input  wire [              255:0] compute_insn_i,
+    input  wire [               31:0] compute_index_i,
+    input  wire [              255:0] output_insn_i,
+    input  wire [               31:0] output_index_i,
+    output wire [                1:0] want_o,
+    input  wire [                1:0] start_i,
+    // LOAD: beat write; INP will be written at the end of the next cycle (bit 0), of the one behind it (bit 1)
+    input  wire [               15:0] load_we_i,
+    input  wire [AXI_DATA_BITS/8-1:0] load_be_i,
+    input  wire                       load_expand_i,
+    input  wire [        BEATS_W-1:0] load_waddr_i,
+    input  wire [  AXI_DATA_BITS-1:0] load_wdata_i,
+    output wire [                1:0] inp_soon_o,
+    // STORE: beat read
+    input  wire                       out_re_i,
+    input  wire [        BEATS_W-1:0] out_raddr_i,
+    output wire [  AXI_DATA_BITS-1:0] out_rdata_o,
+    // tokens of finished instructions; done_index_o also names the instructions that write
+    output wire [                1:0] give_o,
+    output wire [               31:0] set_o,
+    output wire [               63:0] done_index_o,
+    output wire [                1:0] idle_o,
+    // events for the counters
+    output wire                       gemm_uop_o,
+    output wire                       alu_uop_o,
+    output wire                       vector_o,
+    // faults: indices outside; the instructions that read the accumulator, and the users that met in a bank
+    output wire [                1:0] fault_o,
+    output wire [               31:0] compute_fault_index_o,
+    output wire [               31:0] compute_read_index_o,
+    output wire [               31:0] output_read_index_o,
+    output wire                       clash_read_o,
+    output wire [                2:0] clash_write_o
+);
+  // COMPUTE
+  wire uop_re, operand_re, inp_window, c_re, c_we;
+  wire [15:0] uop_raddr, inp_raddr, wgt_raddr, c_raddr, c_waddr;
+  wire [63:0] uop;
+  wire [BLOCK_IN*8-1:0] inp;
+  wire [4*BLOCK_OUT*8-1:0] taps;
+  wire [BLOCK_IN*BLOCK_OUT*8-1:0] wgt;
+  wire [BLOCK_OUT*32-1:0] c_rdata, c_wdata;
+
+  vta_compute #(
+      .BLOCK_IN (BLOCK_IN),
+      .BLOCK_OUT(BLOCK_OUT),
+      .INP_DEPTH(INP_DEPTH),
+      .WGT_DEPTH(WGT_DEPTH),
+      .ACC_DEPTH(ACC_DEPTH),
+      .OUT_LANES(OUT_LANES),
+      .LINE     (LINE)
+  ) u_compute (
+      .clk_i        (clk_i),
+      .rst_ni       (rst_ni),
+      .stop_i       (stop_i),
+      .head_valid_i (head_i[0]),
+      .insn_i       (compute_insn_i),
+      .index_i      (compute_index_i),
+      .want_o       (want_o[0]),
+      .start_i      (start_i[0]),
+      .uop_re_o     (uop_re),
+      .uop_raddr_o  (uop_raddr),
+      .uop_i        (uop),
+      .operand_re_o (operand_re),
+      .inp_window_o (inp_window),
+      .inp_raddr_o  (inp_raddr),
+      .inp_i        (inp),
+      .taps_i       (taps),
+      .wgt_raddr_o  (wgt_raddr),
+      .wgt_i        (wgt),
+      .acc_re_o     (c_re),
+      .acc_raddr_o  (c_raddr),
+      .acc_i        (c_rdata),
+      .acc_we_o     (c_we),
+      .acc_waddr_o  (c_waddr),
+      .acc_wdata_o  (c_wdata),
+      .give_o       (give_o[0]),
+      .set_o        (set_o[0*16+:16]),
+      .done_index_o (done_index_o[0*32+:32]),
+      .idle_o       (idle_o[0]),
+      .gemm_uop_o   (gemm_uop_o),
+      .alu_uop_o    (alu_uop_o),
+      .read_index_o (compute_read_index_o),
+      .fault_o      (fault_o[0]),
+      .fault_index_o(compute_fault_index_o)
+  );
+
+  // OUTPUT
+  wire o_re, prm_re, out_we, inp_we, o_we;
+  wire [15:0] o_raddr, prm_raddr, o_waddr;
+  wire [5:0] o_rgroup;
+  wire [OUT_LANES*32-1:0] o_rdata;
+  wire [OUT_LANES*128-1:0] prm;
+  wire [BLOCK_OUT*8-1:0] out_wdata;
+  wire [BLOCK_OUT*32-1:0] o_wdata;
+
+  vta_output #(
+      .BLOCK_IN       (BLOCK_IN),
+      .BLOCK_OUT      (BLOCK_OUT),
+      .INP_DEPTH      (INP_DEPTH),
+      .ACC_DEPTH      (ACC_DEPTH),
+      .OUT_DEPTH      (OUT_DEPTH),
+      .PRM_DEPTH      (PRM_DEPTH),
+      .OUT_LANES      (OUT_LANES),
+      .MULTIPLIER_BITS(MULTIPLIER_BITS)
+  ) u_output (
+      .clk_i       (clk_i),
+      .rst_ni      (rst_ni),
+      .stop_i      (stop_i),
+      .head_valid_i(head_i[1]),
+      .insn_i      (output_insn_i),
+      .index_i     (output_index_i),
+      .want_o      (want_o[1]),
+      .start_i     (start_i[1]),
+      .acc_re_o    (o_re),
+      .acc_raddr_o (o_raddr),
+      .acc_rgroup_o(o_rgroup),
+      .acc_i       (o_rdata),
+      .prm_re_o    (prm_re),
+      .prm_raddr_o (prm_raddr),
+      .prm_i       (prm),
+      .waddr_o     (o_waddr),
+      .out_we_o    (out_we),
+      .inp_we_o    (inp_we),
+      .inp_soon_o  (inp_soon_o),
+      .out_wdata_o (out_wdata),
+      .acc_we_o    (o_we),
+      .acc_wdata_o (o_wdata),
+      .give_o      (give_o[1]),
+      .set_o       (set_o[1*16+:16]),
+      .done_index_o(done_index_o[1*32+:32]),
+      .idle_o      (idle_o[1]),
+      .vector_o    (vector_o),
+      .read_index_o(output_read_index_o),
+      .fault_o     (fault_o[1])
+  );
+
+  vta_scratchpads #(
+      .BLOCK_IN     (BLOCK_IN),
+      .BLOCK_OUT    (BLOCK_OUT),
+      .INP_DEPTH    (INP_DEPTH),
+      .WGT_DEPTH    (WGT_DEPTH),
+      .ACC_DEPTH    (ACC_DEPTH),
+      .ACC_BANKS    (ACC_BANKS),
+      .OUT_DEPTH    (OUT_DEPTH),
+      .UOP_DEPTH    (UOP_DEPTH),
+      .PRM_DEPTH    (PRM_DEPTH),
+      .OUT_LANES    (OUT_LANES),
+      .AXI_DATA_BITS(AXI_DATA_BITS),
+      .LINE         (LINE),
+      .BEATS_W      (BEATS_W)
+  ) u_scratchpads (
+      .clk_i        (clk_i),
+      .load_we_i    (load_we_i),
+      .load_be_i    (load_be_i),
+      .load_expand_i(load_expand_i),
+      .load_waddr_i (load_waddr_i),
+      .load_wdata_i (load_wdata_i),
+      .uop_re_i     (uop_re),
+      .uop_raddr_i  (uop_raddr),
+      .uop_o        (uop),
+      .operand_re_i (operand_re),
+      .inp_window_i (inp_window),
+      .inp_raddr_i  (inp_raddr),
+      .inp_o        (inp),
+      .taps_o       (taps),
+      .wgt_raddr_i  (wgt_raddr),
+      .wgt_o        (wgt),
+      .c_re_i       (c_re),
+      .c_raddr_i    (c_raddr),
+      .c_rdata_o    (c_rdata),
+      .c_we_i       (c_we),
+      .c_waddr_i    (c_waddr),
+      .c_wdata_i    (c_wdata),
+      .o_re_i       (o_re),
+      .o_raddr_i    (o_raddr),
+      .o_rgroup_i   (o_rgroup),
+      .o_rdata_o    (o_rdata),
+      .prm_re_i     (prm_re),
+      .prm_raddr_i  (prm_raddr),
+      .prm_o        (prm),
+      .o_waddr_i    (o_waddr),
+      .out_we_i     (out_we),
+      .inp_we_i     (inp_we),
+      .out_wdata_i  (out_wdata),
+      .o_we_i       (o_we),
+      .o_wdata_i    (o_wdata),
+      .out_re_i     (out_re_i),
+      .out_raddr_i  (out_raddr_i),
+      .out_rdata_o  (out_rdata_o),
+      .clash_read_o (clash_read_o),
+      .clash_write_o(clash_write_o)
+  );
+endmodule
+
+`resetall
