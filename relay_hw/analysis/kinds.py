@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 
 from relay_hw.errors import TypeCheckError
+from relay_hw.ir.dims import ShapeVar
 from relay_hw.ir.module import IRModule, TypeData
 from relay_hw.ir.types import (
+    DimType,
+    DtypeVar,
     FuncType,
     GlobalTypeVar,
     Kind,
     RefType,
+    ShapeType,
+    TensorType,
     TupleType,
     Type,
     TypeCall,
@@ -44,6 +50,10 @@ def check_type(
             case TypeCall(args=args):
                 _check_call(part, types, span)
                 stack.extend((arg, bound) for arg in args)
+            case TensorType():
+                _check_tensor(part, scope | bound, span)
+            case DimType() | ShapeType():
+                raise TypeCheckError(f"type must have kind Type, not be the dimensions {part}", span)
             case TupleType(fields=fields):
                 stack.extend((field, bound) for field in fields)
             case RefType(value=value):
@@ -53,6 +63,30 @@ def check_type(
                 stack.extend((inner_part, inner) for inner_part in (*part.arg_types, part.ret_type))
             case _:
                 pass
+
+
+def has_kind(ty: Type, kind: Kind) -> bool:
+    """Whether `ty` can be the argument for a type parameter of `kind`."""
+    match kind:
+        case Kind.DIM:
+            return isinstance(ty, DimType)
+        case Kind.SHAPE:
+            return isinstance(ty, ShapeType)
+        case Kind.BASE_TYPE:
+            return isinstance(ty, TensorType) and not ty.shape
+        case _:
+            return not isinstance(ty, (DimType, ShapeType))
+
+
+def _check_tensor(ty: TensorType, scope: AbstractSet[TypeVar], span: Span | None) -> None:
+    """Shape and element type may be parameters of the functions around; single dimensions need no declaration."""
+    inside = [dim for dim in ty.shape if isinstance(dim, ShapeVar)]
+    known = {var.inside for var in scope}
+    for var in [*inside, *([ty.dtype] if isinstance(ty.dtype, DtypeVar) else [])]:
+        if var not in known:
+            raise TypeCheckError(f"type parameter {var} must be declared by a function around it", span)
+    if inside and ty.rank > 1:
+        raise TypeCheckError(f"shape parameter {inside[0]} must be the whole shape, not one of {ty.rank} parts", span)
 
 
 def _check_call(ty: TypeCall, types: Mapping[str, TypeData], span: Span | None) -> None:
@@ -68,6 +102,9 @@ def _check_call(ty: TypeCall, types: Mapping[str, TypeData], span: Span | None) 
 
 
 def _check_definition(name: str, data: TypeData, types: Mapping[str, TypeData]) -> None:
+    for var in data.type_vars:
+        if var.kind is not Kind.TYPE:
+            raise TypeCheckError(f"type parameter {var.name} of type {name} must have kind Type, not {var.kind.value}")
     for constructor in data.constructors:
         if constructor.belong_to != data.header:
             owner = constructor.belong_to.name

@@ -66,9 +66,9 @@ class Retyper:
         return self._complete(found, node)
 
     def _complete(self, ty: Type, node: Expr) -> Type:
-        if isinstance(ty, TensorType):
-            return self._solver.resolve(ty)
-        final = self._solver.resolve(ty)
+        final = self._solver.final(ty)
+        if isinstance(final, TensorType):
+            return final
         if _has_hole(final):
             raise TypeCheckError(_unknown(node, final), node.span)
         return final

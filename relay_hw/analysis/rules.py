@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from relay_hw.analysis.describe import describe
-from relay_hw.analysis.kinds import check_type
+from relay_hw.analysis.kinds import check_type, has_kind
 from relay_hw.analysis.relations import Deferred, operator_relation, projection
 from relay_hw.analysis.unify import TypeSolver
 from relay_hw.analysis.unmatched import pattern_text, unmatched_cases
@@ -43,6 +44,7 @@ from relay_hw.ir.types import (
     UNIT,
     FuncType,
     IncompleteType,
+    Kind,
     RefType,
     TensorType,
     TupleType,
@@ -89,6 +91,7 @@ class Inference:
     def solve(self) -> None:
         """Run the relations that can run, then check what only final types can tell."""
         self._drain()
+        self.solver.dims.finish()
         for match in self._matches:
             self._check_complete(match)
 
@@ -181,7 +184,7 @@ class Inference:
         body = yield self._visit(node.body)
         del self._type_scope[len(self._type_scope) - len(node.type_params) :]
         ret = self._agree(declared.ret_type, body, f"result of {self._where or 'function'}", node.body, node.span)
-        return FuncType(declared.arg_types, ret if node.ret_type is None else declared.ret_type, declared.type_params)
+        return replace(declared, ret_type=ret if node.ret_type is None else declared.ret_type)
 
     def _ref_create(self, node: RefCreate) -> Step[Type]:
         return RefType((yield self._visit(node.value)))
@@ -234,11 +237,8 @@ class Inference:
         if len(types) != len(callee.arg_types):
             count = len(callee.arg_types)
             raise TypeCheckError(f"{name} must have {count} argument{'s' * (count != 1)}, not {len(types)}", node.span)
-        if node.type_args and len(node.type_args) != len(callee.type_params):
-            count = len(callee.type_params)
-            raise TypeCheckError(
-                f"{name} must have {count} type argument{'s' * (count != 1)}, not {len(node.type_args)}", node.span
-            )
+        if node.type_args:
+            self._check_type_args(node, callee, name)
         if isinstance(node.op, GlobalVar):
             callee = self.solver.loosen(callee)
         callee, chosen = self.solver.instantiate(callee, node.type_args)
@@ -246,7 +246,23 @@ class Inference:
             self.type_args[node] = chosen
         for index, (wanted, given) in enumerate(zip(callee.arg_types, types, strict=True), start=1):
             self._agree(wanted, given, f"argument {index} of {name}", node.args[index - 1], node.span)
+        self.solver.dims.place = node.span
+        self.solver.require(callee.where, f"call of {name}")
         return self.solver.resolve(callee.ret_type)
+
+    def _check_type_args(self, node: Call, callee: FuncType, name: str) -> None:
+        count = len(callee.type_params)
+        if len(node.type_args) != count:
+            raise TypeCheckError(
+                f"{name} must have {count} type argument{'s' * (count != 1)}, not {len(node.type_args)}", node.span
+            )
+        for param, given in zip(callee.type_params, node.type_args, strict=True):
+            if not has_kind(given, param.kind):
+                raise TypeCheckError(
+                    f"type argument {param.name} of {name} must have kind {param.kind.value}, not be {given}", node.span
+                )
+            if param.kind is Kind.TYPE:
+                self._annotation(given, node.span)
 
     # Parts of the rules
 
@@ -264,7 +280,9 @@ class Inference:
             args.append(self.types[param])
         ret = IncompleteType() if function.ret_type is None else self._annotation(function.ret_type, function.span)
         del self._type_scope[len(self._type_scope) - len(function.type_params) :]
-        self._declared[function] = FuncType(tuple(args), ret, tuple(function.type_params))
+        for condition in function.where:
+            self.solver.dims.assume(condition)
+        self._declared[function] = FuncType(tuple(args), ret, tuple(function.type_params), tuple(function.where))
         return self._declared[function]
 
     def _annotation(self, ty: Type, span: Span | None) -> Type:
@@ -317,6 +335,7 @@ class Inference:
         return self._unify(wanted, given, what, span)
 
     def _unify(self, wanted: Type, given: Type, what: str, span: Span | None) -> Type:
+        self.solver.dims.place = span
         try:
             return self.solver.unify(wanted, given)
         except TypeCheckError:
@@ -324,6 +343,7 @@ class Inference:
             raise TypeCheckError(f"{what} must be {shown[0]}, not {shown[1]}", span) from None
 
     def _merge(self, left: Type, right: Type, what: str, node: Expr) -> Type:
+        self.solver.dims.place = node.span
         try:
             return self.solver.unify(left, right)
         except TypeCheckError:

@@ -9,10 +9,11 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import Any
+from typing import Any as AnyValue
 
 import numpy as np
 
+from relay_hw.ir.dims import DimExpr, dim_vars, substitute_dim
 from relay_hw.ir.expr import (
     Call,
     Clause,
@@ -33,11 +34,16 @@ from relay_hw.ir.expr import (
 )
 from relay_hw.ir.module import IRModule, TypeData
 from relay_hw.ir.types import (
+    Any,
+    Condition,
     Dim,
+    DimType,
     DimVar,
+    DtypeVar,
     FuncType,
     GlobalTypeVar,
     RefType,
+    ShapeType,
     TensorType,
     TupleType,
     Type,
@@ -87,8 +93,8 @@ class _Equality:
     """One comparison: what each bound name and inner node of the left side stands for on the right."""
 
     def __init__(self) -> None:
-        self._nodes: dict[Any, Any] = {}
-        self._back: dict[Any, Any] = {}
+        self._nodes: dict[AnyValue, AnyValue] = {}
+        self._back: dict[AnyValue, AnyValue] = {}
 
     def exprs(self, left: Expr, right: Expr) -> bool:
         stack = [(left, right)]
@@ -113,12 +119,17 @@ class _Equality:
             case TypeVar(), TypeVar():
                 return self._nodes.get(a, a) is b and self._back.get(b, b) is a
             case FuncType(), FuncType():
-                if len(a.type_params) != len(b.type_params):
+                if not self._bind_type_params(a.type_params, b.type_params):
                     return False
-                self._bind_all(a.type_params, b.type_params)
-                return self._all_types((*a.arg_types, a.ret_type), (*b.arg_types, b.ret_type))
+                same = self._all_types((*a.arg_types, a.ret_type), (*b.arg_types, b.ret_type))
+                return same and self._same_where(a.where, b.where)
             case TensorType(), TensorType():
-                return a.dtype == b.dtype and a.rank == b.rank and all(map(self._same_dim, a.shape, b.shape))
+                same_dtype = self._nodes.get(a.dtype, a.dtype) == b.dtype and a.layout == b.layout
+                return same_dtype and self._same_shape(a.shape, b.shape)
+            case DimType(), DimType():
+                return self._same_dim(a.dim, b.dim)
+            case ShapeType(), ShapeType():
+                return self._same_shape(a.shape, b.shape)
             case TupleType(), TupleType():
                 return self._all_types(a.fields, b.fields)
             case RefType(), RefType():
@@ -132,26 +143,48 @@ class _Equality:
                 return a == b
 
     def type_data(self, a: TypeData, b: TypeData) -> bool:
-        if a.header != b.header or a.extern != b.extern or len(a.type_vars) != len(b.type_vars):
+        if a.header != b.header or a.extern != b.extern or not self._bind_type_params(a.type_vars, b.type_vars):
             return False
-        self._bind_all(a.type_vars, b.type_vars)
         if len(a.constructors) != len(b.constructors):
             return False
         pairs = zip(a.constructors, b.constructors, strict=True)
         return all(x.name_hint == y.name_hint and self._all_types(x.inputs, y.inputs) for x, y in pairs)
 
-    def _same_dim(self, a: Dim, b: Dim) -> bool:
-        if not isinstance(a, DimVar) or not isinstance(b, DimVar):
-            return a == b
-        if a not in self._nodes and b not in self._back and a.name == b.name:
-            self._bind(a, b)
-        return self._nodes.get(a, a) is b and self._back.get(b, b) is a
+    def _same_shape(self, a: Sequence[Dim], b: Sequence[Dim]) -> bool:
+        return len(a) == len(b) and all(map(self._same_dim, a, b))
 
-    def _bind(self, a: Any, b: Any) -> None:
+    def _same_dim(self, a: Dim, b: Dim) -> bool:
+        if isinstance(a, (int, Any)) or isinstance(b, (int, Any)):
+            return a == b
+        # Dimensions that no function declares are the same where they have one name.
+        others = {var.name: var for var in dim_vars(b)}
+        for var in dim_vars(a):
+            other = others.get(var.name)
+            if other is not None and var not in self._nodes and other not in self._back:
+                self._bind(var, other)
+        return substitute_dim(a, lambda var: self._nodes.get(var, var)) == b
+
+    def _same_where(self, a: Sequence[Condition], b: Sequence[Condition]) -> bool:
+        return len(a) == len(b) and all(
+            x.comparison is y.comparison and self.types(x.left, y.left) and self.types(x.right, y.right)
+            for x, y in zip(a, b, strict=True)
+        )
+
+    def _bind_type_params(self, left: Sequence[TypeVar], right: Sequence[TypeVar]) -> bool:
+        """Whether the parameters agree in number and kinds; binds them."""
+        if [var.kind for var in left] != [var.kind for var in right]:
+            return False
+        self._bind_all(left, right)
+        for a, b in zip(left, right, strict=True):
+            if a.inside is not None:
+                self._bind(a.inside, b.inside)
+        return True
+
+    def _bind(self, a: AnyValue, b: AnyValue) -> None:
         self._nodes[a] = b
         self._back[b] = a
 
-    def _bind_all(self, left: Sequence[Any], right: Sequence[Any]) -> None:
+    def _bind_all(self, left: Sequence[AnyValue], right: Sequence[AnyValue]) -> None:
         for a, b in zip(left, right, strict=True):
             self._bind(a, b)
 
@@ -185,14 +218,14 @@ class _Equality:
         return not a.type_args or not b.type_args or self._all_types(a.type_args, b.type_args)
 
     def _same_signature(self, a: Function, b: Function) -> bool:
-        if len(a.params) != len(b.params) or len(a.type_params) != len(b.type_params):
+        if len(a.params) != len(b.params) or not self._bind_type_params(a.type_params, b.type_params):
             return False
-        self._bind_all(a.type_params, b.type_params)
         self._bind_all(a.params, b.params)
         annotated = zip(a.params, b.params, strict=True)
         if not all(self.types(x.type_annotation, y.type_annotation) for x, y in annotated):
             return False
-        return self.types(a.ret_type, b.ret_type) and _key(a.attrs) == _key(b.attrs)
+        same = self.types(a.ret_type, b.ret_type) and self._same_where(a.where, b.where)
+        return same and _key(a.attrs) == _key(b.attrs)
 
     def _same_clause(self, a: Clause, b: Clause) -> bool:
         vars_a, vars_b = pattern_vars(a.lhs), pattern_vars(b.lhs)
@@ -229,7 +262,7 @@ def _same_array(a: np.ndarray, b: np.ndarray) -> bool:
     return a.shape == b.shape and a.dtype == b.dtype and (a is b or a.tobytes() == b.tobytes())
 
 
-def _key(value: Any) -> Any:
+def _key(value: AnyValue) -> AnyValue:
     """A value that is equal exactly where attributes are, and has a stable repr."""
     match value:
         case np.ndarray():
@@ -261,7 +294,7 @@ def _key(value: Any) -> Any:
 
 
 def _hash_expr(root: Expr) -> int:
-    numbers: dict[Any, int] = {}
+    numbers: dict[AnyValue, int] = {}
     memo: dict[Expr, int] = {}
     # Binders are numbered from outside in, as equality meets them.
     for node in reversed(list(post_order(root))):
@@ -271,10 +304,11 @@ def _hash_expr(root: Expr) -> int:
     return memo[root]
 
 
-def _number(node: Expr, numbers: dict[Any, int]) -> None:
+def _number(node: Expr, numbers: dict[AnyValue, int]) -> None:
     match node:
         case Function(params=params, type_params=type_params):
-            bound: tuple[Any, ...] = (*type_params, *params)
+            inside = (var.inside for var in type_params if var.inside is not None)
+            bound: tuple[AnyValue, ...] = (*type_params, *inside, *params)
         case Let(var=var):
             bound = (var,)
         case Match(clauses=clauses):
@@ -285,7 +319,7 @@ def _number(node: Expr, numbers: dict[Any, int]) -> None:
         numbers.setdefault(name, len(numbers))
 
 
-def _head_key(node: Expr, numbers: Mapping[Any, int]) -> Any:
+def _head_key(node: Expr, numbers: Mapping[AnyValue, int]) -> AnyValue:
     kind = type(node).__name__
     match node:
         case Var(name_hint=name):
@@ -307,7 +341,7 @@ def _head_key(node: Expr, numbers: Mapping[Any, int]) -> Any:
             return kind
 
 
-def _pattern_key(pattern: Pattern) -> Any:
+def _pattern_key(pattern: Pattern) -> AnyValue:
     match pattern:
         case PatternConstructor(constructor=constructor, patterns=inner):
             return (_name(constructor), [_pattern_key(part) for part in inner])
@@ -317,16 +351,23 @@ def _pattern_key(pattern: Pattern) -> Any:
             return type(pattern).__name__
 
 
-def _type_key(ty: Type | None, numbers: Mapping[Any, int]) -> Any:
+def _type_key(ty: Type | None, numbers: Mapping[AnyValue, int]) -> AnyValue:
     match ty:
         case None:
             return None
-        case TensorType(shape=shape, dtype=dtype):
-            return ("tensor", [dim.name if isinstance(dim, DimVar) else str(dim) for dim in shape], dtype)
+        case TensorType(shape=shape, dtype=dtype, layout=layout):
+            named = numbers.get(dtype, "var") if isinstance(dtype, DtypeVar) else dtype
+            return ("tensor", [_dim_key(dim, numbers) for dim in shape], named, layout)
+        case DimType(dim=dim):
+            return ("dim", _dim_key(dim, numbers))
+        case ShapeType(shape=shape):
+            return ("shape", [_dim_key(dim, numbers) for dim in shape])
         case TypeVar(name=name):
             return ("var", numbers.get(ty, name))
         case FuncType(type_params=params):
-            inner = {**numbers, **{var: -1 - index for index, var in enumerate(params)}}
+            inner = {**numbers}
+            for index, var in enumerate(params):
+                inner[var] = inner[var.inside] = -1 - index
             return ("fn", [_type_key(part, inner) for part in (*ty.arg_types, ty.ret_type)])
         case TupleType(fields=parts):
             return ("tuple", [_type_key(part, numbers) for part in parts])
@@ -342,5 +383,16 @@ def _type_key(ty: Type | None, numbers: Mapping[Any, int]) -> Any:
             return "hole"
 
 
-def _digest(*parts: Any) -> int:
+def _dim_key(dim: Dim, numbers: Mapping[AnyValue, int]) -> AnyValue:
+    match dim:
+        case DimVar(name=name):
+            return numbers.get(dim, name)
+        case DimExpr(terms=terms):
+            # The order of the terms depends on names, which need not be equal.
+            return sorted((len(product), factor) for product, factor in terms)
+        case _:
+            return str(dim)
+
+
+def _digest(*parts: AnyValue) -> int:
     return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest(), "big")

@@ -7,22 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from relay_hw.analysis.dim_solver import DimSolver
 from relay_hw.errors import TypeCheckError
+from relay_hw.ir.dims import DimExpr, ShapeVar
 from relay_hw.ir.types import (
-    ANY,
-    Any,
+    Condition,
     Dim,
+    DimType,
     DimVar,
+    DtypeVar,
     FuncType,
     GlobalTypeVar,
     IncompleteType,
+    Kind,
     RefType,
+    ShapeType,
     TensorType,
     TupleType,
     Type,
     TypeCall,
     TypeVar,
     bind_type_vars,
+    has_unknown_rank,
+    map_condition,
+    map_dims,
     map_type,
     type_leaves,
 )
@@ -36,7 +44,9 @@ class TypeSolver:
 
     def __init__(self, on_fill: Callable[[IncompleteType], None] | None = None) -> None:
         self._filled: dict[IncompleteType, Type] = {}
-        self._dims: dict[DimVar, Dim | None] = {}
+        self.dims = DimSolver()
+        self._shapes: dict[ShapeVar, tuple[Dim, ...] | None] = {}
+        self._dtypes: dict[DtypeVar, str | None] = {}
         self._measured: dict[int, tuple[Type, int, int]] = {}
         self._on_fill = on_fill
 
@@ -68,23 +78,52 @@ class TypeSolver:
         """`ty` for one use: its type parameters become `type_args` or new holes. Returns those too."""
         if not ty.type_params:
             return ty, ()
-        chosen = tuple(type_args) or tuple(IncompleteType(var.kind) for var in ty.type_params)
+        chosen = tuple(type_args) or tuple(map(self._fresh, ty.type_params))
         mapping = dict(zip(ty.type_params, chosen, strict=True))
-        body = FuncType(
-            tuple(bind_type_vars(arg, mapping) for arg in ty.arg_types), bind_type_vars(ty.ret_type, mapping)
-        )
+        body = bind_type_vars(FuncType(ty.arg_types, ty.ret_type, (), ty.where), mapping)
+        assert isinstance(body, FuncType)
         return body, chosen
 
     def loosen(self, ty: FuncType) -> FuncType:
         """`ty` for one use: its symbolic dimensions may take any value, the same at each occurrence."""
         fresh: dict[DimVar, DimVar] = {}
+        declared = {var.inside for var in ty.type_params}
 
-        def leaf(part: Type) -> Type:
-            if not isinstance(part, TensorType) or not any(isinstance(dim, DimVar) for dim in part.shape):
-                return part
-            return TensorType(tuple(self._fresh_dim(dim, fresh) for dim in part.shape), part.dtype)
+        def dim_of(var: DimVar) -> Dim:
+            if var in declared or isinstance(var, ShapeVar):
+                return var
+            if var not in fresh:
+                fresh[var] = DimVar(var.name)
+                self.dims.flexible(fresh[var])
+            return fresh[var]
 
-        return FuncType(tuple(map_type(arg, leaf) for arg in ty.arg_types), map_type(ty.ret_type, leaf), ty.type_params)
+        return map_type(ty, lambda part: map_dims(part, dim_of))  # type: ignore[return-value]
+
+    def _fresh(self, var: TypeVar) -> Type:
+        """What a type parameter stands for in one use: nothing yet."""
+        new = TypeVar(var.name, var.kind)
+        match new.inside:
+            case ShapeVar() as shape:
+                self._shapes[shape] = None
+                return ShapeType((shape,))
+            case DimVar() as dim:
+                self.dims.flexible(dim)
+                return DimType(dim)
+            case DtypeVar() as dtype:
+                self._dtypes[dtype] = None
+                return TensorType((), dtype)
+            case _:
+                return IncompleteType(var.kind)
+
+    def require(self, where: Sequence[Condition], what: str) -> None:
+        """The conditions of one use of a function must hold. Raises TypeCheckError."""
+        for condition in where:
+            self.dims.require(map_condition(condition, self._leaf), what)
+
+    def final(self, ty: Type) -> Type:
+        """`ty` with all known holes filled; a dimension that nothing fixed is unknown."""
+        found = self.resolve(ty)
+        return map_type(found, lambda part: map_dims(part, self.dims.final)) if self.dims.is_used else found
 
     def check_size(self, ty: Type) -> None:
         """Raises TypeCheckError for a type so deep or large that no program can mean it."""
@@ -117,10 +156,10 @@ class TypeSolver:
 
     def _unify_known(self, a: Type, b: Type) -> Type:
         match a, b:
-            case TensorType(), TensorType() if a.dtype == b.dtype and a.rank == b.rank:
-                if a == b:
-                    return a
-                return TensorType(tuple(map(self._unify_dims, a.shape, b.shape)), a.dtype)
+            case TensorType(), TensorType():
+                return a if a == b else self._unify_tensors(a, b)
+            case DimType(), DimType():
+                return DimType(self.dims.unify(a.dim, b.dim))
             case TupleType(), TupleType() if len(a.fields) == len(b.fields):
                 return TupleType(self._unify_all(a.fields, b.fields))
             case RefType(), RefType():
@@ -138,54 +177,73 @@ class TypeSolver:
         return tuple(self.unify(a, b) for a, b in zip(left, right, strict=True))
 
     def _unify_functions(self, a: FuncType, b: FuncType) -> FuncType:
-        if len(a.type_params) == len(b.type_params):
-            renamed = dict(zip(b.type_params, a.type_params, strict=True))
-            b_args = tuple(bind_type_vars(arg, renamed) for arg in b.arg_types)
-            args = self._unify_all(a.arg_types, b_args)
-            return FuncType(args, self.unify(a.ret_type, bind_type_vars(b.ret_type, renamed)), a.type_params)
+        if [var.kind for var in a.type_params] == [var.kind for var in b.type_params]:
+            renamed = {theirs: as_argument(ours) for theirs, ours in zip(b.type_params, a.type_params, strict=True)}
+            other = bind_type_vars(FuncType(b.arg_types, b.ret_type, (), b.where), renamed)
+            assert isinstance(other, FuncType)
+            if a.where != other.where:
+                raise self._clash(a, b)
+            args = self._unify_all(a.arg_types, other.arg_types)
+            return FuncType(args, self.unify(a.ret_type, other.ret_type), a.type_params, a.where)
         # A polymorphic function serves where a monomorphic one is wanted.
         left, right = self.instantiate(a)[0], self.instantiate(b)[0]
+        self.require((*left.where, *right.where), "function")
         return FuncType(self._unify_all(left.arg_types, right.arg_types), self.unify(left.ret_type, right.ret_type))
 
-    def _unify_dims(self, left: Dim, right: Dim) -> Dim:
-        a, b = self._find_dim(left), self._find_dim(right)
-        if a is b or a == b:
-            return a
-        for flexible, other in ((a, b), (b, a)):
-            if isinstance(flexible, DimVar) and flexible in self._dims:
-                self._dims[flexible] = other
+    def _unify_tensors(self, a: TensorType, b: TensorType) -> TensorType:
+        a, b = self._tensor(a), self._tensor(b)
+        if a.layout and b.layout and a.layout != b.layout:
+            raise self._clash(a, b)
+        return TensorType(self._unify_shapes(a, b), self._unify_dtypes(a, b), a.layout or b.layout)
+
+    def _unify_dtypes(self, a: TensorType, b: TensorType) -> str:
+        if a.dtype == b.dtype:
+            return a.dtype
+        for flexible, other in ((a.dtype, b.dtype), (b.dtype, a.dtype)):
+            if isinstance(flexible, DtypeVar) and flexible in self._dtypes:
+                self._dtypes[flexible] = other
                 return other
-        if isinstance(a, Any) or isinstance(b, Any):
-            return ANY
-        raise TypeCheckError(f"dimension must be {a}, not {b}")
+        raise self._clash(a, b)
 
-    def _find_dim(self, dim: Dim) -> Dim:
-        while isinstance(dim, DimVar):
-            known = self._dims.get(dim)
-            if known is None:
-                return dim
-            dim = known
-        return dim
-
-    def _fresh_dim(self, dim: Dim, fresh: dict[DimVar, DimVar]) -> Dim:
-        if not isinstance(dim, DimVar):
-            return dim
-        if dim not in fresh:
-            fresh[dim] = DimVar(dim.name)
-            self._dims[fresh[dim]] = None
-        return fresh[dim]
+    def _unify_shapes(self, a: TensorType, b: TensorType) -> tuple[Dim, ...]:
+        if a.shape == b.shape:
+            return a.shape
+        for flexible, other in ((a.shape, b.shape), (b.shape, a.shape)):
+            match flexible:
+                case (ShapeVar() as var,) if var in self._shapes:
+                    self._shapes[var] = other
+                    return other
+                case _:
+                    pass
+        if a.rank != b.rank or has_unknown_rank(a) or has_unknown_rank(b):
+            raise self._clash(a, b)
+        return tuple(map(self.dims.unify, a.shape, b.shape))
 
     def _leaf(self, ty: Type) -> Type:
         match ty:
-            case TensorType(shape=shape):
-                if not self._dims or not any(isinstance(dim, DimVar) for dim in shape):
-                    return ty
-                return TensorType(tuple(map(self._find_dim, shape)), ty.dtype)
+            case TensorType():
+                return self._tensor(ty)
+            case ShapeType(shape=(ShapeVar() as var,)):
+                known = self._shapes.get(var)
+                return ty if known is None else ShapeType(tuple(map(self.dims.value, known)))
+            case DimType() | ShapeType():
+                return map_dims(ty, self.dims.value)
             case IncompleteType():
                 found = self._find(ty)
                 return found if isinstance(found, IncompleteType) else self.resolve(found)
             case _:
                 return self._find(ty)
+
+    def _tensor(self, ty: TensorType) -> TensorType:
+        """`ty` with its flexible parts put in."""
+        dtype, shape = ty.dtype, ty.shape
+        while isinstance(dtype, DtypeVar) and (known := self._dtypes.get(dtype)) is not None:
+            dtype = known
+        while len(shape) == 1 and isinstance(shape[0], ShapeVar) and (whole := self._shapes.get(shape[0])) is not None:
+            shape = whole
+        if any(isinstance(dim, (DimVar, DimExpr)) for dim in shape):
+            shape = tuple(map(self.dims.value, shape))
+        return ty if dtype is ty.dtype and shape == ty.shape else TensorType(shape, dtype, ty.layout)
 
     def _measure(self, ty: Type) -> tuple[int, int]:
         ty = self._find(ty)
@@ -211,18 +269,14 @@ class TypeSolver:
         return TypeCheckError(f"type must be {self.resolve(a)}, not {self.resolve(b)}")
 
 
-def type_vars(ty: Type) -> Iterator[TypeVar]:
-    """The type variables that occur in `ty` outside of the function types that bind them."""
-    match ty:
-        case TypeVar():
-            yield ty
-        case FuncType(type_params=params):
-            for part in (*ty.arg_types, ty.ret_type):
-                yield from (var for var in type_vars(part) if var not in params)
-        case TupleType(fields=parts) | TypeCall(args=parts):
-            for part in parts:
-                yield from type_vars(part)
-        case RefType(value=value):
-            yield from type_vars(value)
+def as_argument(var: TypeVar) -> Type:
+    """A type parameter as the type argument that stands for itself."""
+    match var.kind:
+        case Kind.DIM:
+            return DimType(var.dim)
+        case Kind.SHAPE:
+            return ShapeType(var.shape)
+        case Kind.BASE_TYPE:
+            return TensorType((), var.dtype)
         case _:
-            return
+            return var

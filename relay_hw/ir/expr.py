@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.ir.sugar import Sugar
-from relay_hw.ir.types import FuncType, GlobalTypeVar, TensorType, Type, TypeVar
+from relay_hw.ir.types import Condition, FuncType, GlobalTypeVar, TensorType, Type, TypeVar
 from relay_hw.span import Span
 
 Attrs = Any  # a frozen dataclass, one class per operator family
@@ -125,16 +125,21 @@ class If(Expr):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Function(Expr):
-    """`attrs` holds function attributes such as `Primitive`, `Compiler`, `Composite`, `global_symbol`."""
+    """`attrs` holds function attributes such as `Primitive`, `Compiler`, `Composite`, `global_symbol`.
+
+    `where` is what callers must show of the symbolic dimensions, and the body may assume.
+    """
 
     params: Sequence[Var]
     body: Expr
     ret_type: Type | None = None
     type_params: Sequence[TypeVar] = ()
     attrs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    where: Sequence[Condition] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "params", tuple(self.params))
+        object.__setattr__(self, "where", tuple(self.where))
         object.__setattr__(self, "type_params", tuple(self.type_params or ()))
         object.__setattr__(self, "attrs", MappingProxyType(dict(self.attrs or {})))
 

@@ -35,7 +35,8 @@ from relay_hw.ir.expr import (
 )
 from relay_hw.ir.module import IRModule, TypeData
 from relay_hw.ir.trampoline import Step, run
-from relay_hw.ir.types import Type, type_text
+from relay_hw.ir.type_text import type_text
+from relay_hw.ir.types import Type
 from relay_hw.text.attributes import shown_attributes
 from relay_hw.text.literals import Literals
 from relay_hw.text.names import Names

@@ -220,7 +220,7 @@ def first(table: str, **fields: Any) -> Callable[[Any], Any]:
         (first("types", type="tensor", shape=[-2], dtype="int8"), r"types\[0\]: dimension must be an integer of at"),
         (first("types", type="tensor", shape=[{"dim": 0}], dtype="int8"), "dim must count within the 0 dims, not 0"),
         (first("types", type="tensor", shape=[], dtype="int7"), "dtype must be like int8, int32, float32 or bool"),
-        (first("types", type="hole", kind="Sort"), "kind must be one of Type, Shape"),
+        (first("types", type="hole", kind="Sort"), "kind must be one of Type, Dim, Shape"),
         (first("types", type="ref", value=0), r"types\[0\]: value must count within the 0 types, not 0"),
         (first("data_types", extern=0), r"data_types\[0\]: extern must be true or false, not 0"),
         (
