@@ -14,9 +14,10 @@ from accel.isa.config import INSTRUCTION_BYTES, SEMAPHORES, AccelConfig
 from accel.isa.errors import DeadlockError, Fault, FaultCode
 from accel.isa.spec import Dst, Op, Unit
 from accel.sim.cycle.channels import NEVER, ReadChannel, WriteChannel
-from accel.sim.cycle.hazards import DEPTH, OutputHazards
+from accel.sim.cycle.hazards import OutputHazards
 from accel.sim.cycle.load import LoadData
 from accel.sim.cycle.work import Work
+from accel.sim.cycle.writes import DEPTH
 from accel.sim.memory import MemoryModel
 
 # Sizes of the fetch unit: instructions in its buffer, instructions of one burst at most.

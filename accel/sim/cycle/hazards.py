@@ -11,10 +11,7 @@ from numpy.typing import NDArray
 
 from accel.isa.config import AccelConfig
 from accel.isa.spec import Dst, Form
-from accel.sim.cycle.writes import InpWrites
-
-# A slot in the first stage during cycle t is in the last one, where its vector is written, during cycle t + DEPTH.
-DEPTH = 6
+from accel.sim.cycle.writes import DEPTH, InpWrites
 
 
 def output_slots(config: AccelConfig, v: dict[str, int]) -> int:

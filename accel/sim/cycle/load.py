@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from accel.isa.spec import Mem
 from accel.sim.cycle.channels import NEVER, ReadChannel
 from accel.sim.cycle.work import Windows, Work
-from accel.sim.cycle.writes import InpWrites
+from accel.sim.cycle.writes import DEPTH, InpWrites
 
 # A step of LOAD writes INP this many cycles later, a read of GATHER's row buffer this many.
 STEP_AHEAD, READ_AHEAD = 1, 2
@@ -42,6 +42,7 @@ class LoadData:
     _active: bool = False
     _held: bool = False
     _end: int = -1
+    _known: int = NEVER
     # next step or fill, steps of padding before the next beat, beats left of the run (GATHER: row) and of the burst
     _position: int = 0
     _pad: int = 0
@@ -63,12 +64,12 @@ class LoadData:
 
     def advance(self, known: int) -> None:
         """Decide all that can be decided; `known`: last cycle for which OUTPUT's writes are known."""
-        line = self.line
+        line, self._known = self.line, known
         while True:
             while line and line[0][2] and not self._beats:
                 taken, beats, _ = line.popleft()
                 first = self.read.address(taken)
-                self.read.finish(first + beats - 1)
+                self._end_burst(first + beats - 1)
                 self.fetched.append((first, beats))
             if not self._active:
                 if not self._loads:
@@ -77,13 +78,23 @@ class LoadData:
                 self._take_up()
             work, start = self._loads[0]
             self.need = NEVER
-            ended = self._steps(work, known) if work.windows is None else self._windows(work.windows, known)
+            ended = self._steps(work) if work.windows is None else self._windows(work.windows)
             if ended:
                 self._loads.popleft()
                 self._active = False
                 self.finished.append((work, start, self._end))
+                self._seen(self._end)
             elif not line or not line[0][2] or self._beats:
                 return
+
+    def _end_burst(self, last: int) -> None:
+        self.read.finish(last)
+        self._seen(last)
+
+    def _seen(self, cycle: int) -> None:
+        """Other units may act on what happened in `cycle`, and so start another REQUANT from the next one on."""
+        if self.shared and cycle + 1 + DEPTH < self._known:
+            self._known = cycle + 1 + DEPTH
 
     def _take_up(self) -> None:
         work, start = self._loads[0]
@@ -99,12 +110,12 @@ class LoadData:
             self._reads, self._read_from = work.windows.above, begin + 1
             self._filled, self._released = [], []
 
-    def _steps(self, work: Work, known: int) -> bool:
+    def _steps(self, work: Work) -> bool:
         """Steps of a LOAD as far as they can be decided; True when it has ended."""
         runs = work.runs
         while True:
             if self._pad:
-                made, self._position = self._take(self._position, self._pad, known)
+                made, self._position = self._take(self._position, self._pad)
                 self._pad -= made
                 if self._pad:
                     self.need = self._position + STEP_AHEAD
@@ -119,7 +130,7 @@ class LoadData:
                 continue
             if not self._beats and not self._next_burst():
                 return False
-            if not self._beat(known):
+            if not self._beat():
                 self.need = self._position + STEP_AHEAD
                 return False
 
@@ -131,12 +142,12 @@ class LoadData:
         self._first = self.read.address(taken)
         return True
 
-    def _beat(self, known: int) -> bool:
+    def _beat(self) -> bool:
         """Beats of the burst into the run; False where it is not known when the next one comes."""
         position, first = self._position, self._first
         if position < first:
             if self._held:
-                until = min(first, known + 1 - STEP_AHEAD)
+                until = min(first, self._known + 1 - STEP_AHEAD)
                 if until > position:
                     self.memory += self.writes.take(position + STEP_AHEAD, until, until - 1 + STEP_AHEAD)[0]
                     self._position = position = until
@@ -147,26 +158,26 @@ class LoadData:
                 position = first
         count = self._beats if self._beats < self._left else self._left
         if self._held:
-            made, self._position = self._take(position, count, known)
+            made, self._position = self._take(position, count)
         else:
             made, self._position = count, position + count
         self._beats -= made
         self._left -= made
         if not self._beats:
-            self.read.finish(self._position - 1)
+            self._end_burst(self._position - 1)
         return made == count
 
-    def _take(self, cycle: int, count: int, known: int, ahead: int = STEP_AHEAD) -> tuple[int, int]:
+    def _take(self, cycle: int, count: int, ahead: int = STEP_AHEAD) -> tuple[int, int]:
         """`count` steps from `cycle` on: how many are decided, and the first cycle that is not used up."""
         if not self._held:
             return count, cycle + count
-        made, seen = self.writes.take(cycle + ahead, count, known)
+        made, seen = self.writes.take(cycle + ahead, count, self._known)
         return made, max(cycle, seen - ahead)
 
-    def _windows(self, windows: Windows, known: int) -> bool:
+    def _windows(self, windows: Windows) -> bool:
         """Fills and reads of a GATHER's row buffers as far as they can be decided; True when it has ended."""
         while True:
-            stuck = self._read_rows(windows, known)
+            stuck = self._read_rows(windows)
             if len(self._released) > self._rows:
                 self._end = self._read_from
                 return True
@@ -175,14 +186,14 @@ class LoadData:
                     self.need = self._read_from + READ_AHEAD
                 return False
 
-    def _read_rows(self, windows: Windows, known: int) -> bool:
+    def _read_rows(self, windows: Windows) -> bool:
         """Read rows that are filled; True where it is not known when the next read comes.
 
         Padding above is read with the first row and padding below with the last, as nothing lies between.
         """
         while True:
             if self._reads:
-                made, self._read_from = self._take(self._read_from, self._reads, known, READ_AHEAD)
+                made, self._read_from = self._take(self._read_from, self._reads, READ_AHEAD)
                 self._reads -= made
                 if self._reads:
                     return True
@@ -215,7 +226,7 @@ class LoadData:
         self._beats -= count
         self._left -= count
         if not self._beats:
-            self.read.finish(self._position - 1)
+            self._end_burst(self._position - 1)
         if not self._left:
             self._filled.append(self._position)
             self._left = windows.beats

@@ -8,6 +8,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass, field
 
+# A slot in the first stage of OUTPUT during cycle t is in the last one, where its vector is written, during t + DEPTH.
+DEPTH = 6
+
 
 @dataclass(slots=True)
 class InpWrites:
