@@ -7,6 +7,7 @@ but always the same; whoever reads them multiplies by zero weights or drops them
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from accel.isa.program import TensorLayout, TensorSlot, align
 from accel.isa.records import encode_prm
 from accel.isa.tensors import pack_tensor, slot_bytes, unpack_tensor
 from relay_hw.errors import TensorizeError
-from tensorize.kernel import AddStage, Image, Int8, Requantize
+from tensorize.kernel import AddStage, ConvKernel, Image, Int8, Requantize
 
 
 def image_of(shape: Sequence[int]) -> Image:
@@ -84,6 +85,30 @@ def pack_weights(weights: Int8, config: AccelConfig) -> Int8:
     padded[:out_channels, :, :, :in_channels] = weights
     tiles = padded.reshape(out_blocks, config.block_out, height, width, in_blocks, config.block_in)
     return np.ascontiguousarray(tiles.transpose(0, 2, 3, 4, 1, 5))
+
+
+def units_as_image(kernel: ConvKernel, image: Image, config: AccelConfig) -> ConvKernel:
+    """A dense layer whose units, in the order of C, H, W, are stored as the pixels of `image`; padding is zero."""
+    pixel = pixel_bytes(image, config)
+    units = np.full((image.height, image.width, pixel), -1)
+    order = np.arange(image.channels * image.pixels).reshape(image.channels, image.height, image.width)
+    units[..., : image.channels] = order.transpose(1, 2, 0)
+    chosen = units.reshape(-1)
+    real = chosen >= 0
+
+    def spread(values: NDArray[Any]) -> NDArray[Any]:
+        found = np.zeros((chosen.size, *values.shape[1:]), values.dtype)
+        found[real] = values[chosen[real]]
+        return found
+
+    stage = kernel.requantize
+    numbers = {name: spread(getattr(stage, name)) for name in ("bias", "multiplier", "shift")}
+    return replace(
+        kernel,
+        target=Image(1, 1, chosen.size),
+        weights=spread(kernel.weights),
+        requantize=replace(stage, **numbers),
+    )
 
 
 def unpack_weights(tiles: Int8, shape: Sequence[int], config: AccelConfig) -> Int8:

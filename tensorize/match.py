@@ -15,7 +15,6 @@ from accel.isa.records import MAX_SHIFT
 from accel.isa.spec import Rounding
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Array, Attrs, Call, Constant, Expr, Function, Op, Var
-from relay_hw.ir.types import TensorType
 from tensorize.fold import shapes_of
 from tensorize.geometry import pool_shape
 from tensorize.kernel import (
@@ -30,16 +29,30 @@ from tensorize.kernel import (
     TransposeKernel,
     Window,
 )
-from tensorize.layout import image_of
+from tensorize.layout import image_of, units_as_image
 from tensorize.local import choose_local, local_shape, takes_lines
 from tensorize.lower_add import add_total
+from tensorize.reading import (
+    INT8_MAX,
+    INT8_MIN,
+    Stage,
+    cover,
+    dilation_of,
+    four,
+    need,
+    pair,
+    per_channel,
+    reshaped_image,
+    target_of,
+    var_type,
+    with_padding,
+)
 from tensorize.tiles import Tile, TransposeTile
 from tensorize.tiling import choose_add, choose_conv, choose_pool
 from tensorize.transpose import Spread, transpose_kernel
 
 PREFIX = "accel."
 ROUNDINGS = {rounding.name.lower(): rounding for rounding in Rounding}
-INT8_MIN, INT8_MAX = -128, 127
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,34 +117,6 @@ def match(composite: Function, config: AccelConfig) -> Matched:
             raise TensorizeError(f"composite must be one of accel's patterns, not {name!r}", composite.span)
 
 
-def var_type(var: Var) -> TensorType:
-    """Type of a parameter. Raises TensorizeError unless it is a tensor of known shape."""
-    ty = var.checked_type or var.type_annotation
-    if not isinstance(ty, TensorType) or not all(isinstance(dim, int) for dim in ty.shape):
-        raise TensorizeError(f"parameter {var.name_hint} must be a tensor of known shape, not {ty}", var.span)
-    return ty
-
-
-def need(ok: bool, sentence: str, at: Expr) -> None:
-    """Raise TensorizeError with `sentence` and the place of `at` unless `ok`."""
-    if not ok:
-        raise TensorizeError(sentence, at.span)
-
-
-def _pair(value: object, at: Expr) -> tuple[int, int]:
-    numbers: tuple[int, ...] = (value,) if isinstance(value, int) else tuple(value)  # type: ignore[arg-type]
-    need(len(numbers) in (1, 2), f"window sizes must be 1 or 2 numbers, not {len(numbers)}", at)
-    return (numbers[0], numbers[-1])
-
-
-def _four(value: object, at: Expr) -> tuple[int, int, int, int]:
-    numbers: tuple[int, ...] = (value,) if isinstance(value, int) else tuple(value)  # type: ignore[arg-type]
-    need(len(numbers) in (1, 2, 4), f"padding must be 1, 2 or 4 numbers, not {len(numbers)}", at)
-    if len(numbers) == 4:
-        return (numbers[0], numbers[1], numbers[2], numbers[3])
-    return (numbers[0], numbers[-1], numbers[0], numbers[-1])
-
-
 @dataclass(frozen=True, slots=True)
 class _Reader:
     """Walks the body of one composite from its result to its parameters."""
@@ -142,6 +127,8 @@ class _Reader:
     def conv_or_dense(self) -> Matched:
         """[pad] conv2d or [flatten] dense, requantize, [add]."""
         call = self._call(self.composite.body)
+        if self._name(call) == "reshape":
+            return self._dense_to_image(call)
         if self._name(call) != "accel.add":
             stage, core = self._requantize(call)
             return self._core(core, stage, None, None)
@@ -150,6 +137,15 @@ class _Reader:
         need(len(sides) == 1 and len(others) == 1, "accel.add must add one parameter to the requantized sum", call)
         stage, core = self._requantize(sides[0])
         return self._core(core, stage, self._add_stage(call, swapped=call.args[0] is others[0]), others[0])
+
+    def _dense_to_image(self, call: Call) -> Matched:
+        """A dense layer whose vector becomes an image [1, C, H, W]: its units in the order of the image's bytes."""
+        stage, core = self._requantize(call.args[0])
+        found = self._core(core, stage, None, None)
+        shape = reshaped_image(call, found.shape[1])
+        kernel = found.kernel
+        assert isinstance(kernel, ConvKernel)
+        return Matched(units_as_image(kernel, image_of(shape), self.config), found.params, shape)
 
     def conv_transpose(self) -> Matched:
         """conv2d_transpose, requantize."""
@@ -165,9 +161,9 @@ class _Reader:
         inputs, outputs = weights.shape[:2]
         need(inputs == source.channels, f"weight must have {source.channels} input channels, not {inputs}", call)
         spread = Spread(
-            _pair(attrs.strides, call), _pair(attrs.dilation, call), _four(attrs.padding, call), attrs.input_zero_point
+            pair(attrs.strides, call), pair(attrs.dilation, call), four(attrs.padding, call), attrs.input_zero_point
         )
-        extra = _pair(attrs.output_padding, call)
+        extra = pair(attrs.output_padding, call)
         sizes = [
             (size - 1) * spread.strides[axis] + (weights.shape[2 + axis] - 1) * spread.dilation[axis] + 1
             + extra[axis] - spread.padding[axis] - spread.padding[axis + 2]
@@ -197,7 +193,7 @@ class _Reader:
         kernel = AddKernel(self._image(self.composite.params[first]), self._add_stage(call, swapped=False))
         return Matched(kernel, (first, second), left)
 
-    def _core(self, call: Expr, stage: _Stage, added: AddStage | None, residual: Var | None) -> Matched:
+    def _core(self, call: Expr, stage: Stage, added: AddStage | None, residual: Var | None) -> Matched:
         core = self._call(call)
         match self._name(core):
             case "nn.conv2d":
@@ -217,7 +213,7 @@ class _Reader:
         need(given == shape, f"operands of accel.add must have one shape, not {shape} and {given}", core)
         return Matched(kernel, (param, second), shape)
 
-    def _conv(self, call: Call, stage: _Stage, added: AddStage | None) -> tuple[ConvKernel, int]:
+    def _conv(self, call: Call, stage: Stage, added: AddStage | None) -> tuple[ConvKernel, int]:
         attrs = call.attrs
         need(added is None or attrs.groups == 1, "a convolution of groups must not add a second operand", call)
         need(attrs.data_layout == "NCHW", f"data_layout must be NCHW, not {attrs.data_layout}", call)
@@ -228,15 +224,15 @@ class _Reader:
         channels = weights.shape[1] * attrs.groups
         need(channels == source.channels, f"weight must have {source.channels} input channels, not {channels}", call)
         kernel = (weights.shape[2], weights.shape[3])
-        own = _four(attrs.padding, call)
-        window = Window(kernel, _pair(attrs.strides, call), _pair(attrs.dilation, call))
-        window = _with_padding(window, padding, value, own, 0, call)
-        target = _target(source, window, weights.shape[0], call)
+        own = four(attrs.padding, call)
+        window = Window(kernel, pair(attrs.strides, call), pair(attrs.dilation, call))
+        window = with_padding(window, padding, value, own, 0, call)
+        target = target_of(source, window, weights.shape[0], call)
         ohwi = np.ascontiguousarray(weights.transpose(0, 2, 3, 1))
         scale = self._scale(stage, weights.shape[0], call)
         return ConvKernel(source, target, window, ohwi, scale, added, groups=attrs.groups), param
 
-    def _dense(self, call: Call, stage: _Stage, added: AddStage | None) -> tuple[ConvKernel, int]:
+    def _dense(self, call: Call, stage: Stage, added: AddStage | None) -> tuple[ConvKernel, int]:
         need(call.attrs.out_dtype == "int32", f"out_dtype must be int32, not {call.attrs.out_dtype}", call)
         data = call.args[0]
         if isinstance(data, Call) and self._name(data) in ("nn.batch_flatten", "reshape"):
@@ -261,32 +257,32 @@ class _Reader:
         shape = tuple(call.attrs.newshape)
         need(shape in ((1, size), (1, -1), (-1, size)), f"reshape must be to (1, {size}), not {shape}", call)
 
-    def _pool(self, call: Call, kind: PoolKind, stage: _Stage | None) -> Matched:
+    def _pool(self, call: Call, kind: PoolKind, stage: Stage | None) -> Matched:
         attrs = call.attrs
         need(attrs.layout == "NCHW", f"layout must be NCHW, not {attrs.layout}", call)
         param, source, padding, value = self._padded(call.args[0])
-        window = Window(_pair(attrs.pool_size, call), _pair(attrs.strides, call), _pair(_dilation(attrs), call))
+        window = Window(pair(attrs.pool_size, call), pair(attrs.strides, call), pair(dilation_of(attrs), call))
         fill = INT8_MIN if kind is PoolKind.MAX else 0
-        window = _with_padding(window, padding, value, _four(attrs.padding, call), fill, call)
+        window = with_padding(window, padding, value, four(attrs.padding, call), fill, call)
         up = bool(getattr(attrs, "ceil_mode", False))
-        target = _target(source, window, source.channels, call, up)
+        target = target_of(source, window, source.channels, call, up)
         if up:
-            window = _cover(window, source, target, fill, call)
+            window = cover(window, source, target, fill, call)
         scale = None if stage is None else self._scale(stage, source.channels, call)
         kernel = PoolKernel(source, target, window, kind, scale)
         return Matched(kernel, (param,), (1, target.channels, target.height, target.width))
 
-    def _requantize(self, expr: Expr) -> tuple[_Stage, Expr]:
+    def _requantize(self, expr: Expr) -> tuple[Stage, Expr]:
         call = self._call(expr, "accel.requantize")
-        return _Stage(call.attrs, call), call.args[0]
+        return Stage(call.attrs, call), call.args[0]
 
-    def _scale(self, stage: _Stage, channels: int, at: Expr) -> Requantize:
+    def _scale(self, stage: Stage, channels: int, at: Expr) -> Requantize:
         attrs, call = stage.attrs, stage.call
         axis = attrs.axis
         need(axis == 1, f"requantize axis must be 1, not {axis}", call)
         bias = self._constant(call.args[1], "bias", "int32", 1)
         need(bias.size == channels, f"bias must have {channels} values, not {bias.size}", call)
-        multiplier, shift = (_per_channel(values, channels, call) for values in (attrs.multiplier, attrs.shift))
+        multiplier, shift = (per_channel(values, channels, call) for values in (attrs.multiplier, attrs.shift))
         self._check_multipliers(multiplier.tolist(), call)
         need(shift.min() >= 0 and shift.max() <= MAX_SHIFT, f"shift must be 0 to {MAX_SHIFT}, not {shift.max()}", call)
         rounding, zero, low, high = self._bounds(attrs, call)
@@ -377,61 +373,3 @@ class _Reader:
         need(str(data.dtype) == dtype, f"{what} must be {dtype}, not {data.dtype}", expr)
         need(data.ndim == rank, f"{what} must have {rank} axes, not {data.ndim}", expr)
         return data
-
-
-@dataclass(frozen=True, slots=True)
-class _Stage:
-    """A requantize call and its attributes."""
-
-    attrs: Attrs
-    call: Call
-
-
-def _dilation(attrs: Attrs) -> object:
-    return getattr(attrs, "dilation", (1, 1))
-
-
-def _per_channel(values: Sequence[int], channels: int, at: Expr) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    array = np.asarray(values, np.int64).reshape(-1)
-    need(array.size in (1, channels), f"multiplier and shift must have 1 or {channels} values, not {array.size}", at)
-    return np.broadcast_to(array, (channels,)).copy()
-
-
-def _with_padding(
-    window: Window, outer: tuple[int, ...], value: int, own: tuple[int, ...], fill: int, at: Expr
-) -> Window:
-    """Padding of nn.pad and of the operator itself as one, where they pad with the same value."""
-    need(min(own) >= 0, f"padding must not be negative, not {min(own)}", at)
-    if any(outer) and any(own):
-        need(value == fill, f"pad value in front of a padding operator must be {fill}, not {value}", at)
-    top, left, bottom, right = (a + b for a, b in zip(outer, own, strict=True))
-    if any(outer) and not any(own):
-        fill = value
-    return Window(window.kernel, window.strides, window.dilation, (top, left, bottom, right), fill)
-
-
-def _target(source: Image, window: Window, channels: int, at: Expr, up: bool = False) -> Image:
-    """Size of the result; every window must meet the input itself."""
-    need(min(window.kernel + window.strides + window.dilation) >= 1, "window sizes must be at least 1", at)
-    sizes: list[int] = []
-    for axis, size in enumerate((source.height, source.width)):
-        before, after = window.padding[axis], window.padding[axis + 2]
-        extent, stride = window.extent[axis], window.strides[axis]
-        need(max(before, after) < extent, f"padding must be below the window's {extent}, not {max(before, after)}", at)
-        room = size + before + after - extent
-        need(room >= 0, f"window must fit the padded input of {size + before + after}, not be {extent}", at)
-        sizes.append((-(-room // stride) if up else room // stride) + 1)
-    return Image(sizes[0], sizes[1], channels)
-
-
-def _cover(window: Window, source: Image, target: Image, fill: int, at: Expr) -> Window:
-    """Padding that ceil_mode adds behind the input."""
-    padding = list(window.padding)
-    for axis, (size, count) in enumerate(((source.height, target.height), (source.width, target.width))):
-        end = (count - 1) * window.strides[axis] + window.extent[axis] - size - window.padding[axis]
-        if end > padding[axis + 2]:
-            need(window.pad_value == fill or not any(window.padding), f"pad value must be {fill} in ceil mode", at)
-            padding[axis + 2] = end
-            need(end < window.extent[axis], "every window must meet the input", at)
-    top, left, bottom, right = padding
-    return Window(window.kernel, window.strides, window.dilation, (top, left, bottom, right), fill)

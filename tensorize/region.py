@@ -14,7 +14,8 @@ from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Array, Call, Constant, Expr, Function, Op, Tuple, TupleGetItem
 from tensorize.kernel import Image, KernelSpec, kernel_inputs
 from tensorize.layout import image_of
-from tensorize.match import PREFIX, match, var_type
+from tensorize.match import PREFIX, match
+from tensorize.reading import var_type
 
 # The operators that give a layer its name; of several the innermost.
 _CORES = ("nn.conv2d", "nn.dense", "nn.max_pool2d", "accel.sum_pool2d", "accel.conv2d_transpose", "accel.add")

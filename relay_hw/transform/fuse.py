@@ -57,6 +57,13 @@ COMPOSITES: Final[tuple[Composite, ...]] = (
         "accel.dense",
         "nn.dense",
         before=("nn.batch_flatten", "reshape"),
+        after=("accel.requantize", "reshape"),
+        constants=(("nn.dense", 1), ("accel.requantize", 1)),
+    ),
+    Composite(
+        "accel.dense",
+        "nn.dense",
+        before=("nn.batch_flatten", "reshape"),
         after=("accel.requantize",),
         constants=(("nn.dense", 1), ("accel.requantize", 1)),
     ),
@@ -155,12 +162,13 @@ def _first_legal(candidates: Sequence[Group], legal: Legal | None) -> Group | No
     for group in candidates:
         if legal(group.function()) is None:
             return group
-    alone = [group for group in candidates if not _takes_residual(group)]
+    alone = [group for group in candidates if not _takes_more(group)]
     return alone[0] if alone else None
 
 
-def _takes_residual(group: Group) -> bool:
-    return op_name(group.root) == _RESIDUAL and len(group.chain) > 1
+def _takes_more(group: Group) -> bool:
+    """Whether the group is a layer with something behind it that can do without."""
+    return op_name(group.root) in (_RESIDUAL, "reshape") and len(group.chain) > 1
 
 
 def _candidates(root: Call, uses: dict[Expr, int], taken: set[Expr], position: dict[Call, int]) -> Iterator[Group]:

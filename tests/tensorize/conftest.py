@@ -114,6 +114,14 @@ class Regions:
         core = op.nn.dense(data, Constant(self._int8(units, size)), out_dtype="int32")
         return self._call("accel.dense", [inner], self._requantize(core, units, size), [x])
 
+    def dense_image(self, x: Expr, channels: int, height: int, width: int) -> Expr:
+        """nn.dense, requantize, reshape to an image."""
+        inner = self._inner(x)
+        size, units = int(np.prod(self._shapes[x])), channels * height * width
+        core = op.nn.dense(inner, Constant(self._int8(units, size)), out_dtype="int32")
+        body = op.reshape(self._requantize(core, units, size), (1, channels, height, width))
+        return self._call("accel.dense", [inner], body, [x])
+
     def max_pool(
         self,
         x: Expr,

@@ -74,6 +74,13 @@ def test_transposed(kit: SimpleNamespace, config: AccelConfig, name: str) -> Non
     kit.compare(build.function(build.conv_transpose(x, **case)), config)
 
 
+@pytest.mark.parametrize("channels", [3, 16, 37])
+def test_dense_to_image(kit: SimpleNamespace, config: AccelConfig, channels: int) -> None:
+    build = kit.Regions(channels, config)
+    y = build.dense_image(build.input(50), channels, 3, 4)
+    kit.compare(build.function(build.conv(y, 9, padding=(1, 1, 1, 1)), y), config)
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_grouped_conv(kit: SimpleNamespace, data: st.DataObject) -> None:

@@ -94,3 +94,9 @@ def test_unknown_statistics_stay():
     x, mean = var("x", 1, 4, 5, 5), var("mean", 4)
     one = op.const(np.ones(4, "float32"))
     _check(module(TupleGetItem(op.nn.batch_norm(x, one, one, mean, one), 0), x, mean), nn__batch_norm=1)
+
+
+def test_through_a_reshape_into_a_dense_layer():
+    rng, x = np.random.default_rng(6), var("x", 1, 5)
+    body = op.reshape(op.nn.dense(x, _values(rng, 24, 5)), (1, 4, 2, 3))
+    _check(module(_norm(rng, body, 4), x), nn__dense=1, nn__bias_add=1, reshape=1)
