@@ -167,7 +167,7 @@ def busy(runs: Sequence[Timed], config: AccelConfig) -> dict[str, float]:
 def measure_workload(work: Workload, config: AccelConfig, memory: str) -> dict[str, Any]:
     """One layer alone."""
     begin = time.perf_counter()
-    segment = compile_function(work.function(config), config, work.name)
+    segment = compile_function(work.function(config), config, work.name, resident=False)
     seconds = time.perf_counter() - begin
     timed = launch(segment, config, memory)
     found = together(timed.accounts.values())
@@ -209,7 +209,7 @@ def measure_network(name: str, config: AccelConfig, memory: str, count: int, siz
     watch("importing")
     mod, params = from_onnx(model)
     data = {INPUT: images(shape, count, seed=1)}
-    compiled = compile_model(mod, params, config, calibration=data, name=name, progress=watch)
+    compiled = compile_model(mod, params, config, calibration=data, name=name, progress=watch, resident="off")
     watch("simulating")
     timed = {key: launch(segment, config, memory) for key, segment in compiled.segments.items()}
     watch("")

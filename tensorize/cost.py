@@ -7,13 +7,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from accel.isa.config import AccelConfig
+from accel.isa.config import UOP_BYTES, AccelConfig
 from accel.isa.program import align
 from tensorize.geometry import LATENCY, ConvShape, Fold, Grid, PoolShape, Source, granule_blocks, run_cycles
-from tensorize.tiles import AddTile, ConvTile, PoolTile, conv_entries, conv_patch, pool_entries, pool_patch
+from tensorize.tiles import (
+    AddTile,
+    ConvTile,
+    PoolTile,
+    conv_entries,
+    conv_kept,
+    conv_patch,
+    conv_trips,
+    pool_entries,
+    pool_patch,
+)
 
 # Cycles that a step costs beside its work: fetching, decoding and draining its instructions.
 STEP_CYCLES = 40
+# Cycles of the first instructions beside latencies, and of the last ones.
+START_CYCLES, END_CYCLES = 30, 30
 # A bus that is busy all the time costs one part in this many: loads cannot always be where they are needed.
 BUS_LOSS = 10
 
@@ -75,40 +87,61 @@ def store_cycles(config: AccelConfig, rows: int, cols: int, run_bytes: int, grid
 
 
 def conv_cost(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> Cost:
-    """Time of a convolution under `tile`."""
-    use = conv_entries(shape, tile, config)
-    high, wide = -(-shape.out_height // tile.rows), -(-shape.out_width // tile.cols)
-    groups, chunks = -(-shape.out_blocks // tile.out_blocks), -(-shape.in_blocks // tile.in_blocks)
-    pixels, steps = high * wide, high * wide * groups * chunks
+    """Time of a convolution under `tile`: the array waits for the first step's loads, then the slowest unit counts.
+
+    The loops have four kinds of turns: the first tile of pixels loads weights, the first groups load input, and what
+    is kept is not loaded again.
+    """
+    use, trips, kept = conv_entries(shape, tile, config), conv_trips(shape, tile), conv_kept(shape, tile, config)
+    patch, stored = _conv_patch_cycles(shape, tile, config), _conv_stored(shape, tile, config)
+    piece = run_cycles(config, use.wgt * config.wgt_bytes)
+    inputs, weights = trips.chunks * patch, trips.chunks * trips.steps * piece // trips.sets
+    again_inp = 0 if kept.inp or (trips.chunks == 1 and (trips.pixels == 1 or not tile.weights_outer)) else inputs
+    alone = trips.chunks * trips.steps == trips.sets and (tile.weights_outer or trips.sets == 1)
+    again_wgt = 0 if kept.wgt or alone else weights
+    turns = trips.pixels * trips.sets
+    outputs = shape.out_height * shape.out_width * shape.out_blocks
+    compute = outputs * shape.depth
+    output = outputs * output_interval(config) * (3 if shape.residual else 1)
+    groups = trips.pixels * trips.groups
+    work = compute // turns + STEP_CYCLES
+    output_turn, store_turn = output // turns, groups * stored // turns
+    residual = store_turn if shape.residual else 0
+    cycles = load = 0
+    for count, inp, wgt in (
+        (1, inputs, weights),
+        (trips.pixels - 1, inputs, again_wgt),
+        (trips.sets - 1, again_inp, weights),
+        ((trips.pixels - 1) * (trips.sets - 1), again_inp, again_wgt),
+    ):
+        bus = inp + wgt + residual
+        load += count * bus
+        cycles += count * overlapped(work, bus, output_turn, store_turn)
+        # What has no second buffer cannot overlap.
+        if inp and 2 * use.inp > config.inp_depth:
+            cycles += count * (inp + trips.chunks * LATENCY)
+        if wgt and 2 * use.wgt > config.wgt_depth:
+            cycles += count * (wgt + trips.chunks * LATENCY)
+        if (tile.live + 1) * use.acc > config.acc_depth:
+            cycles += count * output_turn // tile.live
+    cycles += 2 * LATENCY + START_CYCLES + patch + piece + use.uops * UOP_BYTES // config.bus_bytes
+    cycles += LATENCY + END_CYCLES + output // groups + stored
+    return Cost(cycles, compute, load, output, groups * stored, turns * trips.chunks * trips.steps // trips.sets)
+
+
+def _conv_patch_cycles(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> int:
+    """Bus cycles of one piece of the sum's input."""
+    if shape.fold is not None:
+        return _gather_cycles(config, shape.fold, tile)
     in_step = granule_blocks(config, config.block_in)
     run = -(-tile.in_blocks // in_step) * in_step * config.inp_bytes
-    if shape.fold is None:
-        patch = patch_cycles(config, shape.source, *conv_patch(shape, tile.rows, tile.cols), run)
-    else:
-        patch = _gather_cycles(config, shape.fold, tile)
-    weights = run_cycles(config, use.wgt * config.wgt_bytes)
-    keeps_patch = chunks == 1 and (pixels == 1 or not tile.weights_outer)
-    patches = pixels if keeps_patch else steps
-    keeps_weights = chunks == 1 and (groups == 1 or tile.weights_outer)
-    chunk_loads = (groups if keeps_weights else steps) if pixels * chunks > 1 or groups > 1 else 1
-    compute = shape.out_height * shape.out_width * shape.out_blocks * shape.depth
-    vectors = shape.out_height * shape.out_width * shape.out_blocks * output_interval(config)
-    output = vectors * (3 if shape.residual else 1)
-    stored = store_cycles(config, tile.rows, tile.cols, tile.out_blocks * config.out_bytes, shape.out_grid)
-    load = patches * patch + chunk_loads * weights
-    if shape.residual:
-        load += pixels * groups * stored
-    store = pixels * groups * stored
-    cycles = overlapped(compute + STEP_CYCLES * steps, load, output, store)
-    cycles += 2 * LATENCY + patch + output // (pixels * groups) + stored
-    # What has no second buffer cannot overlap.
-    if 2 * use.inp > config.inp_depth:
-        cycles += patches * (patch + LATENCY)
-    if 2 * use.wgt > config.wgt_depth and chunk_loads > 1:
-        cycles += chunk_loads * (weights + LATENCY)
-    if 2 * use.acc > config.acc_depth:
-        cycles += output
-    return Cost(cycles, compute, load, output, store, steps)
+    return patch_cycles(config, shape.source, *conv_patch(shape, tile.rows, tile.cols), run)
+
+
+def _conv_stored(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> int:
+    """Bus cycles to store the results of one group."""
+    run = tile.out_blocks * config.out_bytes
+    return store_cycles(config, tile.rows, tile.cols, run, shape.out_grid)
 
 
 def pool_cost(shape: PoolShape, tile: PoolTile, config: AccelConfig) -> Cost:

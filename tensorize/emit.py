@@ -6,6 +6,7 @@ Loads are written one step ahead of the commands that need them, constants furth
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,13 +16,16 @@ from accel.isa.state import element_bytes
 from tensorize.access import touches
 from tensorize.clocks import Clocks
 from tensorize.constants import ConstantLoad
-from tensorize.geometry import acc_unit
+from tensorize.geometry import LATENCY, acc_unit
 from tensorize.nest import Buffer, Command, Key, Ref, Step
 from tensorize.prefetch import load_windows
 from tensorize.resident import resident_loads
-from tensorize.scratchpad import Scratchpad
+from tensorize.scratchpad import Scratchpad, Slots
 from tensorize.tokens import Range
 from tensorize.work import work_of
+
+# Memories of constants, in the order in which a step needs them.
+_CONSTANTS = (Mem.UOP, Mem.WGT, Mem.PRM)
 
 
 class NoRoomError(Exception):
@@ -87,12 +91,15 @@ class _Emitter:
         self._steps = steps
         self._work = [work_of(step, config) for step in steps]
         self._clocks = Clocks(self._work)
-        self._waiting = list(constants)
         windows = load_windows(self._work, constants, margin or 0)
-        self._windows = dict(zip(constants, windows, strict=True))
+        self._waiting = {mem: deque[tuple[ConstantLoad, int]]() for mem in Mem}
+        for load, window in zip(constants, windows, strict=True):
+            self._waiting[load.mem].append((load, window))
         self._tensors = tensors
         self._config = config
-        self._ahead = margin is not None
+        self._margin = margin
+        # When the loads that are written have arrived, as far as they have not.
+        self._flying = deque[int]()
         self._last_use = {buffer.key: at for at, step in enumerate(steps) for buffer in step.buffers}
         self._sizes = {buffer.key: buffer.entries for step in steps for buffer in step.buffers}
         self._state = _State({mem: _scratchpad(config, mem) for mem in Mem})
@@ -113,8 +120,8 @@ class _Emitter:
         """All steps."""
         for at, step in enumerate(self._steps):
             self._require(at)
-            if self._ahead:
-                self._look_ahead(at)
+            if self._margin is not None:
+                self._look_ahead(at, self._margin)
             self._clocks.run_step(at)
             for command in step.commands:
                 self._write(command, step.layer)
@@ -134,36 +141,63 @@ class _Emitter:
         self._force(at, (Mem.PRM,))
 
     def _force(self, at: int, mems: tuple[Mem, ...]) -> None:
-        for load in [c for c in self._waiting if c.deadline <= at and c.mem in mems]:
-            if not self._load_constant(load):
-                raise NoRoomError(f"{self._steps[at].label}: {load.mem.name.lower()} has no room")
+        for mem in mems:
+            if not self._load_constants(mem, at):
+                raise NoRoomError(f"{self._steps[at].label}: {mem.name.lower()} has no room")
 
-    def _look_ahead(self, at: int) -> None:
-        """Loads of step at + 1, and the constants of later steps that the bus carries without holding up others."""
-        following = at + 1
-        if following >= len(self._steps):
-            return
-        for load in [c for c in self._waiting if c.deadline <= following]:
-            self._load_constant(load)
-        recent = self._waits_for(following, max(at - 1, 0))
-        if not recent:
-            self._prefetch(following)
-        self._spend(at)
-        if recent and not self._waits_for(following, at):
-            self._prefetch(following)
+    def _look_ahead(self, at: int, margin: int) -> None:
+        """Loads of the next step and of those that start within `margin` cycles, as long as there is room.
+
+        Where the next step's input is not stored yet, constants of later steps go first: they hold up nothing.
+        """
+        spent, start = False, 0
+        now = max(self._clocks.compute, self._clocks.arrival(at) or 0)
+        while self._flying and self._flying[0] <= now:
+            self._flying.popleft()
+        for following in range(at + 1, len(self._steps)):
+            start += self._work[following - 1].compute
+            if following > at + 1 and (start > margin or self._crowded):
+                break
+            if not all([self._load_constants(mem, following) for mem in _CONSTANTS]):
+                break
+            if self._waits_for(following, max(at - 1, 0)):
+                self._spend(at)
+                spent = True
+                if self._waits_for(following, at):
+                    break
+            if not self._prefetch(following):
+                break
+        if not spent:
+            self._spend(at)
+
+    def _load_constants(self, mem: Mem, deadline: int) -> bool:
+        """Constants of steps up to `deadline`; False when there is no room for one."""
+        waiting = self._waiting[mem]
+        while waiting and waiting[0][0].deadline <= deadline:
+            if not self._load_constant(waiting[0][0]):
+                return False
+            waiting.popleft()
+        return True
 
     def _spend(self, at: int) -> None:
         """Constants of later steps whose turn has come."""
-        for load in [c for c in self._waiting if self._windows[c] <= at]:
-            self._load_constant(load)
+        for mem in _CONSTANTS:
+            waiting = self._waiting[mem]
+            while waiting and waiting[0][1] <= at and not self._crowded and self._load_constant(waiting[0][0]):
+                waiting.popleft()
 
-    def _prefetch(self, at: int) -> None:
-        """Activations of step `at`, unless there is no room yet."""
+    @property
+    def _crowded(self) -> bool:
+        """True where one load more would wait in front of its queue, and with it all commands behind."""
+        return len(self._flying) >= self._config.queue_depth
+
+    def _prefetch(self, at: int) -> bool:
+        """Activations of step `at`; False when there is no room yet."""
         step = self._steps[at]
-        for buffer in step.buffers:
-            if buffer.loads:
-                self._fetch(buffer, step.layer)
-        self._clocks.load_step(at)
+        placed = all([self._fetch(buffer, step.layer) for buffer in step.buffers if buffer.loads])
+        if placed:
+            self._clocks.load_step(at)
+        return placed
 
     def _waits_for(self, at: int, since: int) -> bool:
         """True where steps from `since` on write what step `at` reads."""
@@ -176,6 +210,7 @@ class _Emitter:
         if not self._place(buffer.key, buffer.mem, buffer.entries):
             return False
         self._state.loaded.add(buffer.key)
+        self._flying += [self._clocks.load + LATENCY] * len(buffer.loads)
         for load in buffer.loads:
             self._write(load, layer)
         return True
@@ -183,8 +218,8 @@ class _Emitter:
     def _load_constant(self, load: ConstantLoad) -> bool:
         if not self._place(load.key, load.mem, self._sizes[load.key]):
             return False
-        self._waiting.remove(load)
         self._clocks.load_constant(load.cycles)
+        self._flying.append(self._clocks.load + LATENCY)
         self._write(load.command, load.layer)
         return True
 
@@ -229,6 +264,10 @@ def _scratchpad(config: AccelConfig, mem: Mem) -> Scratchpad:
     beat = max(1, config.bus_bytes // element_bytes(config, mem))
     if mem is Mem.INP:
         beat = config.line_entries
-    if mem is Mem.ACC:
-        return Scratchpad(depths[mem], acc_unit(config), buddies=True)
-    return Scratchpad(depths[mem], beat)
+    match mem:
+        case Mem.ACC:
+            return Scratchpad(depths[mem], acc_unit(config), Slots.POWER)
+        case Mem.INP | Mem.WGT | Mem.PRM:
+            return Scratchpad(depths[mem], beat, Slots.SIZE)
+        case _:
+            return Scratchpad(depths[mem], beat)

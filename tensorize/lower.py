@@ -22,8 +22,13 @@ class Visits:
         self._last: dict[str, Key] = {}
         self._count: dict[Key, int] = {}
 
-    def key(self, role: str, key: Key) -> Key:
-        """`key` with the number of its visit: the same as for the step before where that used it too."""
+    def key(self, role: str, key: Key, kept: bool = False) -> Key:
+        """`key` with the number of its visit: the same as for the step before where that used it too.
+
+        `kept`: the buffer stays until its last use, so that there is one visit only.
+        """
+        if kept:
+            return (*key, 0)
         if self._last.get(role) != key:
             self._count[key] = self._count.get(key, -1) + 1
             self._last[role] = key

@@ -18,23 +18,29 @@ from tensorize.kernel import ConvKernel, Int8
 from tensorize.layout import add_record, pack_weights, requantize_records
 from tensorize.lower import Visits, add_commands, load_patch, looped, scale_fields, store_tile, tile_transfer
 from tensorize.nest import Axis, Buffer, Command, Key, Ref, Step, Uop
-from tensorize.tiles import ConvTile, by_loop, conv_patch
+from tensorize.tiles import ConvTile, Kept, by_loop, conv_kept, conv_patch
 
 Part = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class _Position:
-    """One step: (begin, count) of out blocks, rows, columns and in blocks."""
+    """One step: (begin, count) of rows, columns, in blocks, the out blocks of its group and those of the step."""
 
-    out: Part
     rows: Part
     cols: Part
     inp: Part
+    group: Part
+    out: Part
 
     @property
     def pixels(self) -> int:
         return self.rows[1] * self.cols[1]
+
+    @property
+    def closes(self) -> bool:
+        """True for the last step of a group in one piece of the sum."""
+        return sum(self.out) == sum(self.group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,9 @@ class _Layer:
     tiles: Int8
     records: bytes
     tensors: tuple[Key, ...]
+    kept: Kept
+    # Bytes of the steps' weights by first out and in block; made once, so that equal ones are one object.
+    weights: dict[tuple[int, int], bytes]
     config: AccelConfig
     part: tuple[int, ...] = ()
 
@@ -84,33 +93,37 @@ def lower_conv(
     weights = conv_weights(kernel, config) if shape.fold is None else folded_weights(kernel, shape, config)
     tiles = pack_weights(weights, config)
     records = requantize_records(kernel.requantize, shape.out_blocks, config)
-    layer = _Layer(number, name, kernel, shape, tile, tiles, records, tensors, config, part)
+    kept = conv_kept(shape, tile, config)
+    layer = _Layer(number, name, kernel, shape, tile, tiles, records, tensors, kept, {}, config, part)
     visits = Visits()
     return tuple(_step(layer, at, visits) for at in _positions(shape, tile))
 
 
 def _positions(shape: ConvShape, tile: ConvTile) -> Iterator[_Position]:
     groups = parts(shape.out_blocks, tile.out_blocks)
+    sets = [groups[begin : begin + count] for begin, count in parts(len(groups), tile.live)]
     pixels = [(r, c) for r in parts(shape.out_height, tile.rows) for c in parts(shape.out_width, tile.cols)]
     if tile.weights_outer:
-        order = [(g, r, c) for g in groups for r, c in pixels]
+        order = [(live, r, c) for live in sets for r, c in pixels]
     else:
-        order = [(g, r, c) for r, c in pixels for g in groups]
-    for out, rows, cols in order:
+        order = [(live, r, c) for r, c in pixels for live in sets]
+    for live, rows, cols in order:
         for inp in parts(shape.in_blocks, tile.in_blocks):
-            yield _Position(out, rows, cols, inp)
+            for group in live:
+                for begin, count in parts(group[1], tile.step_blocks):
+                    yield _Position(rows, cols, inp, group, (group[0] + begin, count))
 
 
 def _step(layer: _Layer, at: _Position, visits: Visits) -> Step:
     where = (at.rows[0], at.cols[0])
-    inp = visits.key("inp", layer.key("inp", *where, at.inp[0]))
-    wgt = visits.key("wgt", layer.key("wgt", at.out[0], at.inp[0]))
-    acc = layer.key("acc", at.out[0], *where)
+    inp = visits.key("inp", layer.key("inp", *where, at.inp[0]), layer.kept.inp > 0)
+    wgt = visits.key("wgt", layer.key("wgt", at.out[0], at.inp[0]), layer.kept.wgt > 0)
+    acc = layer.key("acc", at.group[0], *where)
     buffers = [_patch(layer, at, inp), _weights(layer, at, wgt)]
-    buffers.append(Buffer(acc, Mem.ACC, bank_round(layer.config, at.pixels * at.out[1])))
+    buffers.append(Buffer(acc, Mem.ACC, bank_round(layer.config, at.pixels * at.group[1])))
     commands = list(_gemms(layer, at, inp, wgt, acc))
-    if at.inp[0] + at.inp[1] == layer.shape.in_blocks:
-        more, output = _output(layer, at, acc)
+    if at.closes and sum(at.inp) == layer.shape.in_blocks:
+        more, output = _output(layer, at, acc, visits)
         buffers += more
         commands += output
     label = f"{layer.name} rows {at.rows[0]} cols {at.cols[0]} out {at.out[0]} in {at.inp[0]}"
@@ -146,12 +159,13 @@ def _gathers(layer: _Layer, at: _Position, key: Key) -> Iterator[Command]:
 
 
 def _weights(layer: _Layer, at: _Position, key: Key) -> Buffer:
-    blocks = layer.tiles[at.out[0] : at.out[0] + at.out[1], :, :, at.inp[0] : at.inp[0] + at.inp[1]]
     entries = at.out[1] * layer.depth(at)
-    data = bytes(entries * layer.config.wgt_bytes)
-    # Blocks of padding only have no weights; they add up zeros.
-    data = blocks.tobytes() + data[blocks.nbytes :]
-    return Buffer(key, Mem.WGT, entries, data=data)
+    where = (at.out[0], at.inp[0])
+    if where not in layer.weights:
+        blocks = layer.tiles[at.out[0] : sum(at.out), :, :, at.inp[0] : sum(at.inp)]
+        # Blocks of padding only have no weights; they add up zeros.
+        layer.weights[where] = blocks.tobytes() + bytes(entries * layer.config.wgt_bytes - blocks.nbytes)
+    return Buffer(key, Mem.WGT, entries, data=layer.weights[where])
 
 
 def _gemms(layer: _Layer, at: _Position, inp: Key, wgt: Key, acc: Key) -> tuple[Command, ...]:
@@ -160,20 +174,21 @@ def _gemms(layer: _Layer, at: _Position, inp: Key, wgt: Key, acc: Key) -> tuple[
     out = Axis(at.out[1], {"acc": 1, "wgt": depth})
     axes = [
         out,
-        Axis(at.rows[1], {"acc": at.cols[1] * at.out[1], "inp": window.strides[0] * row}),
-        Axis(at.cols[1], {"acc": at.out[1], "inp": window.strides[1] * col}),
+        Axis(at.rows[1], {"acc": at.cols[1] * at.group[1], "inp": window.strides[0] * row}),
+        Axis(at.cols[1], {"acc": at.group[1], "inp": window.strides[1] * col}),
     ]
-    refs = {"acc_base": Ref(acc), "inp_base": Ref(inp), "wgt_base": Ref(wgt)}
+    first = at.out[0] - at.group[0]
+    refs = {"acc_base": Ref(acc, first), "inp_base": Ref(inp), "wgt_base": Ref(wgt)}
     values = {"overwrite": int(at.inp[0] == 0)}
     if not by_loop(layer.shape):
         return looped(Op.GEMM, values, refs, axes, uops=_reduction(layer, at, row, col))
     once: tuple[Uop, ...] = ((0, 0, 0, 1),)
-    first = looped(Op.GEMM, values, refs, [out], uops=once)
+    start = looped(Op.GEMM, values, refs, [out], uops=once)
     if depth == 1:
-        return first
+        return start
     refs |= {"inp_base": Ref(inp, 1), "wgt_base": Ref(wgt, 1)}
     rest = [out, Axis(depth - 1, {"inp": 1, "wgt": 1})]
-    return first + looped(Op.GEMM, {"overwrite": 0}, refs, rest, uops=once)
+    return start + looped(Op.GEMM, {"overwrite": 0}, refs, rest, uops=once)
 
 
 def _reduction(layer: _Layer, at: _Position, row: int, col: int) -> tuple[Uop, ...]:
@@ -188,12 +203,12 @@ def _reduction(layer: _Layer, at: _Position, row: int, col: int) -> tuple[Uop, .
     return tuple((0, source, number, int(number == 0)) for number, source in enumerate(sources))
 
 
-def _output(layer: _Layer, at: _Position, acc: Key) -> tuple[list[Buffer], list[Command]]:
+def _output(layer: _Layer, at: _Position, acc: Key, visits: Visits) -> tuple[list[Buffer], list[Command]]:
     config, kernel = layer.config, layer.kernel
-    blocks, where = at.out[1], (at.out[0], at.rows[0], at.cols[0])
-    prm, out = layer.key("prm", at.out[0]), layer.key("out", *where)
+    blocks, where = at.group[1], (at.group[0], at.rows[0], at.cols[0])
+    prm, out = visits.key("prm", layer.key("prm", at.group[0]), layer.kept.prm > 0), layer.key("out", *where)
     step = config.prm_bytes
-    data = layer.records[at.out[0] * step : (at.out[0] + blocks) * step]
+    data = layer.records[at.group[0] * step : sum(at.group) * step]
     buffers: list[Buffer] = []
     dst = Ref(out) if kernel.residual is None else Ref(acc)
     fields = scale_fields(kernel.requantize, Dst.OUT if kernel.residual is None else Dst.ACC)
@@ -209,12 +224,12 @@ def _output(layer: _Layer, at: _Position, acc: Key) -> tuple[list[Buffer], list[
         commands += add_commands(kernel.residual, Ref(acc), Ref(res), Ref(out), Ref(prm, blocks), entries)
     buffers.append(Buffer(prm, Mem.PRM, len(data) // step, data=data))
     buffers.append(Buffer(out, Mem.OUT, at.pixels * blocks))
-    commands.append(store_tile(config, at.rows, at.cols, at.out, layer.shape.out_grid, out, layer.tensors[-1]))
+    commands.append(store_tile(config, at.rows, at.cols, at.group, layer.shape.out_grid, out, layer.tensors[-1]))
     return buffers, commands
 
 
 def _residual(layer: _Layer, at: _Position, key: Key) -> Buffer:
-    values, begin = tile_transfer(layer.config, at.rows, at.cols, at.out, layer.shape.out_grid)
+    values, begin = tile_transfer(layer.config, at.rows, at.cols, at.group, layer.shape.out_grid)
     refs = {"dram": Ref(layer.tensors[1], begin), "sram": Ref(key)}
     load = Command(Op.LOAD, {"mem": Mem.ACC, "expand": 1, **values}, refs)
-    return Buffer(key, Mem.ACC, bank_round(layer.config, at.pixels * at.out[1]), loads=(load,))
+    return Buffer(key, Mem.ACC, bank_round(layer.config, at.pixels * at.group[1]), loads=(load,))

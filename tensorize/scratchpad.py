@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 
 from tensorize.nest import Key
 
@@ -24,16 +25,21 @@ class _Room:
     freed: int | None = None
 
 
+class Slots(Enum):
+    """Where buffers may start beside multiples of the memory's step, so that equal ones pack without gaps."""
+
+    ANY = "any"
+    SIZE = "multiples of their size"
+    POWER = "multiples of their size rounded up to a power of two"
+
+
 class Scratchpad:
-    """Allocator of one memory of `depth` entries; buffers start on multiples of `step`.
+    """Allocator of one memory of `depth` entries; buffers start on multiples of `step` and as `slots` says."""
 
-    `buddies`: buffers also start on multiples of their size rounded up to a power of two, so that equal ones pack.
-    """
-
-    def __init__(self, depth: int, step: int, buddies: bool = False) -> None:
+    def __init__(self, depth: int, step: int, slots: Slots = Slots.ANY) -> None:
         self._depth = depth
         self._step = step
-        self._buddies = buddies
+        self._slots = slots
         # Every entry belongs to one room; rooms are in order of address.
         self._rooms: list[_Room] = [_Room((), 0, depth, _NEVER)]
         self._live: dict[Key, list[_Room]] = {}
@@ -42,11 +48,10 @@ class Scratchpad:
 
     def allocate(self, key: Key, size: int) -> int | None:
         """First entry of a new live buffer, or None when live ones leave no room."""
-        step = max(self._step, _power_of_two(size)) if self._buddies else self._step
         size = -(-size // self._step) * self._step
         if size >= self._refused:
             return None
-        best = min(self._places(size, step), default=None)
+        best = min(self._places(size), default=None)
         if best is None:
             self._refused = min(self._refused, size)
             return None
@@ -60,24 +65,29 @@ class Scratchpad:
             room.freed = now
             self._refused = self._depth + 1
 
-    def _places(self, size: int, step: int) -> Iterator[tuple[int, int, int]]:
+    def _places(self, size: int) -> Iterator[tuple[int, int, int]]:
         """(step after which it was free, begin, number of its first room) of places that hold no live buffer."""
         first = 0
-        for place in self._candidates(size, step):
+        for place in self._candidates(size):
             while self._rooms[first].end <= place:
                 first += 1
             age = self._age(place + size, first)
             if age is not None:
                 yield age, place, first
 
-    def _candidates(self, size: int, step: int) -> Iterable[int]:
-        """Places in order that are worth a look: all, or those that touch the end of a room."""
+    def _candidates(self, size: int) -> Iterable[int]:
+        """Places in order that are worth a look: those on or next to the ends of rooms that are free."""
         last = self._depth - size
-        if self._buddies:
-            return range(0, last + 1, step)
         idle = [room for room in self._rooms if room.freed is not None]
-        ends = [bound for room in idle for bound in (room.begin, room.end - size)]
-        return sorted({place for end in ends if 0 <= (place := -(-end // step) * step) <= last})
+        match self._slots:
+            case Slots.POWER:
+                return range(0, last + 1, max(self._step, _power_of_two(size)))
+            case Slots.SIZE:
+                found = {slot * size for room in idle for slot in (room.begin // size, -(-room.begin // size))}
+            case Slots.ANY:
+                ends = {bound for room in idle for bound in (room.begin, room.end - size)}
+                found = {-(-end // self._step) * self._step for end in ends}
+        return sorted(place for place in found if 0 <= place <= last)
 
     def _age(self, end: int, first: int) -> int | None:
         """Step after which the last old content up to `end` was free; None where a buffer is live."""

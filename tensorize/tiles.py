@@ -17,9 +17,11 @@ _LOOP_DEPTH = 9
 
 @dataclass(frozen=True, slots=True)
 class ConvTile:
-    """`rows` x `cols` output pixels x `out_blocks`, adding up `in_blocks` at a time.
+    """`rows` x `cols` output pixels x `out_blocks`: the accumulators of one group, requantized and stored together.
 
-    weights_outer: all pixels for one group of out blocks, then the next group; otherwise all groups for one tile.
+    A step adds up `in_blocks` for `piece` out blocks of a group (0: for all of them): what one load of weights brings.
+    `live` groups are summed at the same time: all of them for one piece of the sum, then for the next one.
+    weights_outer: all pixels for `live` groups, then the next ones; otherwise all groups for one tile of pixels.
     """
 
     rows: int
@@ -28,10 +30,21 @@ class ConvTile:
     in_blocks: int
     weights_outer: bool
     fold: Fold | None = None
+    live: int = 1
+    piece: int = 0
+
+    @property
+    def step_blocks(self) -> int:
+        """Out blocks of one step."""
+        return self.piece or self.out_blocks
 
     def __str__(self) -> str:
         order = "weights outer" if self.weights_outer else "pixels outer"
         text = f"{self.rows}x{self.cols} pixels, {self.out_blocks} out, {self.in_blocks} in, {order}"
+        if self.live > 1:
+            text += f", {self.live} groups live"
+        if self.step_blocks < self.out_blocks:
+            text += f", {self.step_blocks} out a step"
         return f"{text}, {self.fold.rows} rows folded" if self.fold is not None else text
 
 
@@ -108,19 +121,87 @@ def conv_patch(shape: ConvShape, rows: int, cols: int) -> tuple[int, int]:
 
 
 def conv_entries(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> Entries:
-    """Largest step of the tile."""
+    """Largest step of the tile; acc: of one group."""
     height, width = conv_patch(shape, tile.rows, tile.cols)
     depth = shape.window.taps * tile.in_blocks
     pixels = tile.rows * tile.cols
     acc = bank_round(config, pixels * tile.out_blocks)
     return Entries(
         inp=height * width * align(tile.in_blocks, granule_blocks(config, config.block_in)),
-        wgt=tile.out_blocks * depth,
+        wgt=tile.step_blocks * depth,
         acc=2 * acc if shape.residual else acc,
         out=pixels * tile.out_blocks,
         prm=tile.out_blocks + shape.residual,
         uops=1 if by_loop(shape) else depth,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Trips:
+    """How often the loops of a tile run: tiles of pixels, sets of live groups, all groups, pieces of the sum.
+
+    `steps`: pieces of weights of all groups for one piece of the sum.
+    """
+
+    pixels: int
+    sets: int
+    groups: int
+    chunks: int
+    steps: int
+
+
+def conv_trips(shape: ConvShape, tile: ConvTile) -> Trips:
+    """Counts of the tile's loops."""
+    groups = -(-shape.out_blocks // tile.out_blocks)
+    last = shape.out_blocks - (groups - 1) * tile.out_blocks
+    return Trips(
+        pixels=-(-shape.out_height // tile.rows) * -(-shape.out_width // tile.cols),
+        sets=-(-groups // tile.live),
+        groups=groups,
+        chunks=-(-shape.in_blocks // tile.in_blocks),
+        steps=(groups - 1) * -(-tile.out_blocks // tile.step_blocks) + -(-last // tile.step_blocks),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Entries that stay in INP, WGT and PRM until the loops come back; 0 where they are loaded again instead."""
+
+    inp: int
+    wgt: int
+    prm: int
+
+
+def conv_kept(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> Kept:
+    """What is kept: all buffers that lie between two uses, where their memory has places for them at any time.
+
+    Buffers start on multiples of their size; a shorter one may lie across two places of the others.
+    """
+    use, trips = conv_entries(shape, tile, config), conv_trips(shape, tile)
+    chunks = trips.chunks + (shape.in_blocks % tile.in_blocks > 0)
+    inputs = chunks
+    if tile.weights_outer:
+        cut = shape.out_height % tile.rows > 0 or shape.out_width % tile.cols > 0
+        inputs *= trips.pixels * (1 + cut)
+    weights = chunks * trips.steps
+    if tile.weights_outer:
+        weights = chunks * tile.live * -(-tile.out_blocks // tile.step_blocks)
+    if tile.out_blocks % tile.step_blocks or shape.out_blocks % tile.out_blocks:
+        weights *= 2
+    records = tile.live if tile.weights_outer else trips.groups + (shape.out_blocks % tile.out_blocks > 0)
+    again = trips.pixels > 1
+    return Kept(
+        prm=records * use.prm if again and records <= config.prm_depth // use.prm else 0,
+        inp=inputs * use.inp
+        if trips.sets > 1 and inputs <= _places(config.inp_depth, use.inp, config.line_entries)
+        else 0,
+        wgt=weights * use.wgt if again and weights <= _places(config.wgt_depth, use.wgt, 1) else 0,
+    )
+
+
+def _places(depth: int, size: int, step: int) -> int:
+    """Buffers of `size` entries that a memory holds where each takes a multiple of `step`."""
+    return depth // align(size, step)
 
 
 def pool_patch(shape: PoolShape, rows: int, cols: int) -> tuple[int, int]:

@@ -18,6 +18,8 @@ from tensorize.tiles import AddTile, ConvTile, PoolTile, conv_entries, conv_patc
 
 PAD_LIMIT = 255
 EXTENT_LIMIT = 0xFFFF
+# Bus cycles of the shortest pieces of weights.
+PIECE_LIMIT = 96
 # Ways to cut the sum that are tried, from the longest pieces that fit.
 _SUM_SIZES = 4
 
@@ -45,7 +47,7 @@ def best_conv(shapes: Sequence[ConvShape], config: AccelConfig) -> Choice | None
     for number, shape in enumerate(shapes):
         for tile in _conv_tiles(shape, config):
             cost = conv_cost(shape, tile, config)
-            sizes = (tile.rows, tile.cols, tile.out_blocks, tile.in_blocks, tile.weights_outer)
+            sizes = (tile.rows, tile.cols, tile.out_blocks, tile.in_blocks, tile.weights_outer, tile.live, tile.piece)
             rank = (cost.cycles, cost.steps, *sizes, number)
             if best is None or rank < best[0]:
                 best = (rank, tile)
@@ -103,10 +105,9 @@ def _conv_tiles(shape: ConvShape, config: AccelConfig) -> Iterator[ConvTile]:
             for rows in piece_sizes(shape.out_height):
                 for out_blocks in out_sizes:
                     tile = ConvTile(rows, cols, out_blocks, in_blocks, True, shape.fold)
-                    if conv_fits(shape, tile, config):
-                        found = True
-                        yield tile
-                        yield replace(tile, weights_outer=False)
+                    fitting = [t for t in _variants(shape, tile, config) if conv_fits(shape, t, config)]
+                    found |= bool(fitting)
+                    yield from fitting
             # Rows are cut only where whole ones do not fit twice.
             smallest = conv_entries(shape, ConvTile(1, cols, out_sizes[-1], in_blocks, True), config)
             if found and 2 * smallest.inp <= config.inp_depth:
@@ -116,6 +117,23 @@ def _conv_tiles(shape: ConvShape, config: AccelConfig) -> Iterator[ConvTile]:
             return
 
 
+def _variants(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> Iterator[ConvTile]:
+    """Both orders, pieces of weights, and groups that are summed together where the sum is cut."""
+    groups = -(-shape.out_blocks // tile.out_blocks)
+    lives = piece_sizes(groups)[::-1] if tile.in_blocks < shape.in_blocks else [1]
+    for live in lives:
+        for piece in _weight_pieces(shape, tile, config):
+            yield replace(tile, live=live, piece=piece)
+            yield replace(tile, live=live, piece=piece, weights_outer=False)
+
+
+def _weight_pieces(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> list[int]:
+    """Out blocks a step: all of a group, and the fewest that take the bus long enough to hide a step's overhead."""
+    block = shape.window.taps * tile.in_blocks * config.wgt_bytes // config.bus_bytes
+    sizes = [size for size in piece_sizes(tile.out_blocks)[1:] if size * block >= PIECE_LIMIT]
+    return [0, *sizes[-2:]]
+
+
 def conv_fits(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> bool:
     """True when every buffer of one step fits its scratchpad and every field its width."""
     use = conv_entries(shape, tile, config)
@@ -123,7 +141,7 @@ def conv_fits(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> bool:
     return (
         use.inp <= config.inp_depth
         and use.wgt <= config.wgt_depth
-        and use.acc <= config.acc_depth
+        and tile.live * use.acc <= config.acc_depth
         and use.out <= config.out_depth
         and use.prm <= min(config.prm_depth, PAD_LIMIT)
         and use.uops * (2 if shape.in_blocks % tile.in_blocks else 1) <= config.uop_depth

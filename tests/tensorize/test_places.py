@@ -8,18 +8,18 @@ from hypothesis import strategies as st
 from accel.isa.config import load_config
 from accel.isa.spec import Mem
 from tensorize.memory import ConstantPool, Life, burst_bytes, place_shared, plan_window
-from tensorize.scratchpad import Scratchpad
+from tensorize.scratchpad import Scratchpad, Slots
 from tensorize.uops import make_pool
 
 
 @given(
     events=st.lists(st.tuples(st.integers(1, 40), st.integers(0, 3)), max_size=40),
     step=st.sampled_from((1, 2, 8)),
-    buddies=st.booleans(),
+    slots=st.sampled_from(Slots),
 )
-def test_live_buffers_do_not_overlap(events: list[tuple[int, int]], step: int, buddies: bool) -> None:
+def test_live_buffers_do_not_overlap(events: list[tuple[int, int]], step: int, slots: Slots) -> None:
     """Each event allocates one buffer and frees some of the oldest."""
-    pad = Scratchpad(64, step, buddies)
+    pad = Scratchpad(64, step, slots)
     live: dict[tuple[str | int, ...], tuple[int, int]] = {}
     for now, (size, gone) in enumerate(events):
         place = pad.allocate(("b", now), size)
