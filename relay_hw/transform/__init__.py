@@ -2,15 +2,20 @@
 
 from relay_hw.errors import InputError
 from relay_hw.transform.base import FunctionPass, Pass, Pipeline, Sequential
+from relay_hw.transform.canonicalize_ops import CanonicalizeOps
 from relay_hw.transform.common_subexpr import EliminateCommonSubexpr
 from relay_hw.transform.context import PassContext, PassInfo
 from relay_hw.transform.dead_code import DeadCodeElimination
 from relay_hw.transform.decorators import function_pass, module_pass
+from relay_hw.transform.defuse_ops import DefuseOps
 from relay_hw.transform.effects import Effect, pin_effects
+from relay_hw.transform.eta_expand import EtaExpand
 from relay_hw.transform.fold_batch_norm import FoldBatchNorm
 from relay_hw.transform.fold_constant import FoldConstant
 from relay_hw.transform.fuse import MergeComposite
+from relay_hw.transform.fuse_ops import FuseOps
 from relay_hw.transform.infer_type import InferType
+from relay_hw.transform.inline import Inline
 from relay_hw.transform.inline_let import InlineLet
 from relay_hw.transform.instrument import (
     PassInstrument,
@@ -25,6 +30,7 @@ from relay_hw.transform.partition import PartitionGraph, PartitionRecord
 from relay_hw.transform.pipelines import partition_pipeline, simplify_pipeline
 from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
 from relay_hw.transform.simplify import SimplifyExpr
+from relay_hw.transform.simplify_inference import SimplifyInference
 from relay_hw.transform.to_a_normal_form import ToANormalForm
 from relay_hw.transform.to_basic_block_normal_form import ToBasicBlockNormalForm
 from relay_hw.transform.to_graph_normal_form import ToGraphNormalForm
@@ -42,6 +48,12 @@ PASSES: tuple[type[Pass], ...] = (
     ToANormalForm,
     ToBasicBlockNormalForm,
     ToGraphNormalForm,
+    SimplifyInference,
+    CanonicalizeOps,
+    EtaExpand,
+    Inline,
+    FuseOps,
+    DefuseOps,
     MergeComposite,
     PartitionGraph,
 )
@@ -57,13 +69,18 @@ def get_pass(name: str) -> Pass:
 
 __all__ = [
     "PASSES",
+    "CanonicalizeOps",
     "DeadCodeElimination",
+    "DefuseOps",
     "Effect",
     "EliminateCommonSubexpr",
+    "EtaExpand",
     "FoldBatchNorm",
     "FoldConstant",
     "FunctionPass",
+    "FuseOps",
     "InferType",
+    "Inline",
     "InlineLet",
     "MergeComposite",
     "PartitionGraph",
@@ -81,6 +98,7 @@ __all__ = [
     "RemoveUnusedFunctions",
     "Sequential",
     "SimplifyExpr",
+    "SimplifyInference",
     "ToANormalForm",
     "ToBasicBlockNormalForm",
     "ToGraphNormalForm",

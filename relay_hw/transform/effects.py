@@ -143,7 +143,7 @@ def _pin(function: Function, known: Mapping[str, Effect]) -> Function:
     loud = [node for node, effect in effects.items() if effect]
     if not loud or _is_pinned(function, loud):
         return function
-    return normalize(function, lambda node: effects[node] > Effect.PURE, names_results=False)
+    return normalize(function, lambda node: bool(effects[node]) and not isinstance(node, Let), names_results=False)
 
 
 def _is_pinned(function: Function, loud: list[Expr]) -> bool:

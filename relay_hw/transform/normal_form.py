@@ -58,7 +58,7 @@ class _Normalizer:
         if node in self._memo:
             return self._memo[node]
         new = yield self._rule(node)
-        if not isinstance(node, Let) and self._binds(node) and not isinstance(new, ATOMS):
+        if self._binds(node) and not isinstance(new, ATOMS):
             var = Var("x", checked_type=node.checked_type)
             self._block.append((var, new, node))
             new = var
