@@ -12,7 +12,7 @@ from relay_hw.transform.effects import Effect, pin_effects
 from relay_hw.transform.eta_expand import EtaExpand
 from relay_hw.transform.fold_batch_norm import FoldBatchNorm
 from relay_hw.transform.fold_constant import FoldConstant
-from relay_hw.transform.fuse import MergeComposite
+from relay_hw.transform.fuse import MergeDeviceComposites
 from relay_hw.transform.fuse_ops import FuseOps
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.inline import Inline
@@ -26,7 +26,7 @@ from relay_hw.transform.instrument import (
     PrintBeforeAll,
     pass_instrument,
 )
-from relay_hw.transform.partition import PartitionGraph, PartitionRecord
+from relay_hw.transform.partition import PartitionDevice, PartitionRecord
 from relay_hw.transform.pipelines import partition_pipeline, simplify_pipeline
 from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
 from relay_hw.transform.simplify import SimplifyExpr
@@ -54,8 +54,8 @@ PASSES: tuple[type[Pass], ...] = (
     Inline,
     FuseOps,
     DefuseOps,
-    MergeComposite,
-    PartitionGraph,
+    MergeDeviceComposites,
+    PartitionDevice,
 )
 
 
@@ -82,8 +82,8 @@ __all__ = [
     "InferType",
     "Inline",
     "InlineLet",
-    "MergeComposite",
-    "PartitionGraph",
+    "MergeDeviceComposites",
+    "PartitionDevice",
     "PartitionRecord",
     "Pass",
     "PassContext",

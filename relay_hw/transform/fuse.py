@@ -1,4 +1,4 @@
-"""MergeComposite: groups of integer operators that the accelerator executes as one become composite functions.
+"""MergeDeviceComposites: groups of integer operators that the accelerator executes as one become composite functions.
 
 In: the integer graph that quantization makes. Out: the same graph with calls of inner functions whose attributes
 `Primitive` and `Composite` say what they are; weights and biases lie inside them.
@@ -78,13 +78,13 @@ COMPOSITES: Final[tuple[Composite, ...]] = (
 _RESIDUAL: Final = "accel.add"
 
 
-class MergeComposite(FunctionPass):
+class MergeDeviceComposites(FunctionPass):
     """Where several composites match, the largest that `legal` accepts is taken; without `legal` the largest.
 
     Where `legal` accepts none, the group is made all the same: the partition asks again and keeps the reason.
     """
 
-    name = "merge-composite"
+    name = "merge-device-composites"
 
     def __init__(self, legal: Legal | None = None) -> None:
         self.legal = legal

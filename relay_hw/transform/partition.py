@@ -1,6 +1,6 @@
-"""PartitionGraph: `main` becomes calls of device functions and host functions, with a reason for every host operator.
+"""PartitionDevice: `main` becomes calls of device functions and host functions, with a reason for every host operator.
 
-In: a typed dataflow module with composites (`MergeComposite`). Out: functions `@accel_k` and `@host_k`, a `main` that
+In: a typed dataflow module with composites (`MergeDeviceComposites`). Out: functions `@accel_k` and `@host_k`, a `main` that
 calls them, and `mod.attrs["partition"]`, a tuple of PartitionRecord.
 """
 
@@ -38,14 +38,14 @@ class PartitionRecord:
     reason: str = ""
 
 
-class PartitionGraph(Pass):
+class PartitionDevice(Pass):
     """Splits `main`. `legal` says why a composite cannot run on the device; None where it can.
 
     Operators that only convert between float and integer or move elements form host functions of their own: they have
     one exact meaning in numpy wherever they run. Raises UnsupportedError where `main` is no dataflow graph.
     """
 
-    name = "partition-graph"
+    name = "partition-device"
 
     def __init__(self, legal: Legal | None = None) -> None:
         self.legal = legal

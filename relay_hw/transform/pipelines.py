@@ -7,9 +7,9 @@ from relay_hw.transform.common_subexpr import EliminateCommonSubexpr
 from relay_hw.transform.dead_code import DeadCodeElimination
 from relay_hw.transform.fold_batch_norm import FoldBatchNorm
 from relay_hw.transform.fold_constant import FoldConstant
-from relay_hw.transform.fuse import Legal, MergeComposite
+from relay_hw.transform.fuse import Legal, MergeDeviceComposites
 from relay_hw.transform.inline_let import InlineLet
-from relay_hw.transform.partition import PartitionGraph
+from relay_hw.transform.partition import PartitionDevice
 from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
 from relay_hw.transform.simplify import SimplifyExpr
 
@@ -38,7 +38,7 @@ def partition_pipeline(legal: Legal | None = None) -> Pass:
     return Pipeline(
         [
             EliminateCommonSubexpr(),
-            MergeComposite(legal),
-            PartitionGraph(legal),
+            MergeDeviceComposites(legal),
+            PartitionDevice(legal),
         ]
     )

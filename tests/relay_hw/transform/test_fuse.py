@@ -1,4 +1,4 @@
-"""MergeComposite on integer graphs: which composites, what they hold, what `legal` changes."""
+"""MergeDeviceComposites on integer graphs: which composites, what they hold, what `legal` changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from relay_hw.interp import evaluate
 from relay_hw.ir.expr import Call, Constant, Function, Tuple
 from relay_hw.ir.visit import post_order
 from relay_hw.quantize import quantize
-from relay_hw.transform import MergeComposite
+from relay_hw.transform import MergeDeviceComposites
 from relay_hw.transform.fuse import swap_add
 from tests.relay_hw.random_cnn import random_cnn, random_input
 from tests.relay_hw.transform.checks import module, var
@@ -42,7 +42,7 @@ def _pad(x, value=5, width=((0, 0), (0, 0), (1, 1), (1, 1))):
 def _merge(body, *wanted, legal=None, params=(X,)):
     """`body` merges into composites of these names, in order, and keeps its value; returns the composites."""
     mod = module(body, *params)
-    new = MergeComposite(legal)(mod)
+    new = MergeDeviceComposites(legal)(mod)
     values = [RNG.integers(-128, 128, p.type_annotation.shape).astype("int8") for p in params]
     for wanted_value, value in zip(_flat(evaluate(mod, values)), _flat(evaluate(new, values)), strict=True):
         np.testing.assert_array_equal(value, wanted_value)
@@ -152,8 +152,8 @@ def test_legal_sees_typed_functions():
 
 
 def test_merging_twice_changes_nothing():
-    mod = MergeComposite()(module(_requantize(_conv(X)), X))
-    assert MergeComposite()(mod) is mod
+    mod = MergeDeviceComposites()(module(_requantize(_conv(X)), X))
+    assert MergeDeviceComposites()(mod) is mod
 
 
 @settings(max_examples=50, deadline=None)
@@ -172,4 +172,4 @@ def test_keeps_the_result_of_quantized_networks(seed):
     mod = random_cnn(seed)
     quantized = quantize(mod, calibration=random_input(mod, seed, 2))
     inputs = random_input(mod, seed)
-    np.testing.assert_array_equal(evaluate(quantized, inputs), evaluate(MergeComposite()(quantized), inputs))
+    np.testing.assert_array_equal(evaluate(quantized, inputs), evaluate(MergeDeviceComposites()(quantized), inputs))

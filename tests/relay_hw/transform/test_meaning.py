@@ -15,7 +15,7 @@ from tests.relay_hw.programs import modules, random_module
 from tests.relay_hw.transform.meaning import assert_keeps_meaning
 
 # What is only for networks of the accelerator, and refuses control flow.
-FOR_DEVICES = ("MergeComposite", "PartitionGraph")
+FOR_DEVICES = ("MergeDeviceComposites", "PartitionDevice")
 STEPS = [step for step in PASSES if step.__name__ not in FOR_DEVICES]
 
 

@@ -1,4 +1,4 @@
-"""PartitionGraph: results kept bit for bit, everything recorded, regions as few as possible."""
+"""PartitionDevice: results kept bit for bit, everything recorded, regions as few as possible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from relay_hw.ir.expr import Call, Constant, Function, GlobalVar, If, Op, Tuple,
 from relay_hw.ir.visit import post_order
 from relay_hw.quantize import quantize
 from relay_hw.span import Span
-from relay_hw.transform import PartitionGraph, partition_pipeline
+from relay_hw.transform import PartitionDevice, partition_pipeline
 from relay_hw.transform.graph import op_name
 from relay_hw.transform.reasons import BORDER_OPERATORS, MOVING_OPERATORS
 from tests.relay_hw.random_cnn import random_cnn, random_input
@@ -141,7 +141,7 @@ def test_names_come_from_the_source_and_are_unique():
     span = Span("conv_7")
     one = Call(op.get("cast"), [x], op.get("cast").attrs_type("float32"), span=span)
     two = Call(op.get("sigmoid"), [one], span=span)
-    new = PartitionGraph()(module(two, x))
+    new = PartitionDevice()(module(two, x))
     assert [r.name for r in new.attrs["partition"]] == ["conv_7", "conv_7 #2"]
 
 
@@ -153,7 +153,7 @@ def test_tuples_and_several_outputs_cross_regions():
     whole = op.concatenate(parts, 0)
     body = Tuple([op.concatenate([op.tanh(soft), right], 0), soft, whole, x, Tuple([left, op.const(np.float32(1))])])
     mod = module(body, x)
-    new = PartitionGraph()(mod)
+    new = PartitionDevice()(mod)
     value = np.random.default_rng(0).normal(size=(4, 6)).astype("float32")
 
     def flat(item):
@@ -167,11 +167,11 @@ def test_tuples_and_several_outputs_cross_regions():
 
 def test_without_operators_nothing_is_split():
     x = var("x", 4)
-    new = PartitionGraph()(module(x, x))
+    new = PartitionDevice()(module(x, x))
     assert list(new.functions) == ["main"] and new.attrs["partition"] == ()
 
 
 def test_control_flow_is_refused():
     x, c = var("x", 4), var("c", dtype="bool")
     with pytest.raises(UnsupportedError, match="main must be a graph of operator calls and tuples, not contain If"):
-        PartitionGraph()(module(If(c, x, op.exp(x)), x, c))
+        PartitionDevice()(module(If(c, x, op.exp(x)), x, c))

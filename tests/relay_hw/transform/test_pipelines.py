@@ -20,7 +20,7 @@ from relay_hw.transform.base import FunctionPass, Pipeline
 from tests.relay_hw.random_cnn import random_cnn, random_input
 from tests.relay_hw.transform.checks import assert_keeps_result, module, operators, var
 
-SIMPLE = [step for step in PASSES if step.__name__ not in ("MergeComposite", "PartitionGraph")]
+SIMPLE = [step for step in PASSES if step.__name__ not in ("MergeDeviceComposites", "PartitionDevice")]
 
 
 @settings(max_examples=25, deadline=None)
@@ -49,7 +49,7 @@ def test_passes_keep_every_bit_of_integer_networks(step, seed):
 def test_passes_leave_partitioned_functions_alone(step):
     mod = random_cnn(1)
     done = partition_pipeline()(quantize(mod, calibration=random_input(mod, 1, 2)))
-    if step.__name__ == "PartitionGraph":
+    if step.__name__ == "PartitionDevice":
         return  # partitions main, which calls functions now
     new = step()(done)
     for name in new.functions:
