@@ -175,33 +175,33 @@ class LoadData:
         return made, max(cycle, seen - ahead)
 
     def _windows(self, windows: Windows) -> bool:
-        """Fills and reads of a GATHER's row buffers as far as they can be decided; True when it has ended."""
+        """Fills and reads of a GATHER's row buffers as far as they can be decided; True when it has ended.
+
+        Fills go first: what the end of their burst sets free may lead to a write before a later read.
+        """
         while True:
-            stuck = self._read_rows(windows)
+            while self._fill(windows):
+                pass
+            if not self._read_row(windows):
+                return False
             if len(self._released) > self._rows:
                 self._end = self._read_from
                 return True
-            if not self._fill(windows):
-                if stuck:
-                    self.need = self._read_from + READ_AHEAD
-                return False
 
-    def _read_rows(self, windows: Windows) -> bool:
-        """Read rows that are filled; True where it is not known when the next read comes.
+    def _read_row(self, windows: Windows) -> bool:
+        """Read a row that is filled, or padding behind all rows; False where it is not there, or not known when.
 
-        Padding above is read with the first row and padding below with the last, as nothing lies between.
+        Padding above is read with the first row, as nothing lies between.
         """
-        while True:
+        row = len(self._released)
+        while not self._run > row or self._reads:
             if self._reads:
                 made, self._read_from = self._take(self._read_from, self._reads, READ_AHEAD)
                 self._reads -= made
                 if self._reads:
-                    return True
-            row = len(self._released)
-            if self._run > row:
-                self._released.append(self._read_from - 1)
-                continue
-            if row == self._rows:
+                    self.need = self._read_from + READ_AHEAD
+                    return False
+            elif row == self._rows:
                 # `_run` counts the rows whose reads have begun; one more stands for the padding below.
                 self._run, self._reads = row + 1, windows.below
             elif row < len(self._filled):
@@ -209,6 +209,8 @@ class LoadData:
                 self._read_from = max(self._read_from, self._filled[row])
             else:
                 return False
+        self._released.append(self._read_from - 1)
+        return True
 
     def _fill(self, windows: Windows) -> bool:
         """Beats into the row buffer that is free; False where there is no beat or no buffer."""
