@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo data test test-networks lint format types rtl-lint gen bench wheel clean
+.PHONY: help setup demo data test test-networks test-exact lint format types rtl-lint gen bench wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ test: $(READY) ## run the test suite
 
 test-networks: $(READY) ## every network of examples/models on every device (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/networks $(FLAGS)
+
+test-exact: $(READY) ## the cycle simulator against the Verilog on 500 random programs, 7 configurations, 3 memories (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_exact.py $(FLAGS)
 
 lint: format types rtl-lint gen ## check style, types, Verilog and generated files
 
