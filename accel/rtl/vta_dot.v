@@ -38,19 +38,6 @@ module vta_dot #(
         + {{10{a[23]}}, a[23:16]} * {{10{b[23]}}, b[23:16]} + {{10{a[31]}}, a[31:24]} * {{10{b[31]}}, b[31:24]};
   endfunction
 
-  function signed [7:0] larger;
-    input signed [7:0] a;
-    input signed [7:0] b;
-    larger = (a > b) ? a : b;
-  endfunction
-
-  // the lowest value where a tap is left out
-  function signed [7:0] masked;
-    input used;
-    input signed [7:0] value;
-    masked = used ? value : -8'sd128;
-  endfunction
-
   wire [31:0] four;
   generate
     if (GROUPS > 1) begin : g_select
@@ -85,13 +72,22 @@ module vta_dot #(
     end
   endgenerate
 
+  // maximum of the taps, those left out at the lowest value
+  reg signed [7:0] best_0, best_1, best, tap_1, tap_3;
   reg [7:0] max_q;
-  always @(posedge clk_i)
-    if (en_i[1] && max_1_i)
-      max_q <= larger(
-          larger(masked(mask_i[0], tap_i[7:0]), masked(mask_i[1], tap_i[15:8])),
-          larger(masked(mask_i[2], tap_i[23:16]), masked(mask_i[3], tap_i[31:24]))
-      );
+  always @* begin
+    {best_0, best_1, best, tap_1, tap_3} = 40'd0;
+    if (max_1_i) begin
+      best_0 = mask_i[0] ? tap_i[7:0] : 8'h80;
+      tap_1  = mask_i[1] ? tap_i[15:8] : 8'h80;
+      best_1 = mask_i[2] ? tap_i[23:16] : 8'h80;
+      tap_3  = mask_i[3] ? tap_i[31:24] : 8'h80;
+      if (tap_1 > best_0) best_0 = tap_1;
+      if (tap_3 > best_1) best_1 = tap_3;
+      best = (best_1 > best_0) ? best_1 : best_0;
+    end
+  end
+  always @(posedge clk_i) if (en_i[1] && max_1_i) max_q <= best;
 
   reg [SUM_W-1:0] sum_q;
   always @(posedge clk_i) if (en_i[2]) sum_q <= max_2_i ? {{(SUM_W - 8) {max_q[7]}}, max_q} : partial[GROUPS];

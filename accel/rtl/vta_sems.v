@@ -47,21 +47,39 @@ module vta_sems (
   wire [N-1:0] set_1 = give_i[1] ? set_i[1*N+:N] : {N{1'b0}};
   wire [N-1:0] set_2 = give_i[2] ? set_i[2*N+:N] : {N{1'b0}};
   wire [N-1:0] set_3 = give_i[3] ? set_i[3*N+:N] : {N{1'b0}};
-  wire [N-1:0] over;
 
-  genvar s;
-  generate
-    for (s = 0; s < N; s = s + 1) begin : g_sem
-      reg [7:0] count_q;
-      wire [9:0] next = {2'd0, count_q} - {9'd0, used[s]}
-          + {9'd0, set_0[s]} + {9'd0, set_1[s]} + {9'd0, set_2[s]} + {9'd0, set_3[s]};
-      assign some[s] = |count_q;
-      assign over[s] = next > MAXIMUM;
-      always @(posedge clk_i)
-        if (!rst_ni) count_q <= 8'd0;
-        else if (used[s] || set_0[s] || set_1[s] || set_2[s] || set_3[s]) count_q <= next[7:0];
+  // counts change only where a token moves
+  reg  [8*N-1:0] count_q;
+  reg  [  N-1:0] some_q;
+  reg  [8*N-1:0] next;
+  reg  [  N-1:0] over;
+  reg  [    9:0] sum;
+  wire [  N-1:0] moved = used | set_0 | set_1 | set_2 | set_3;
+  integer s;
+  assign some = some_q;
+
+  always @* begin
+    next = count_q;
+    over = {N{1'b0}};
+    sum  = 10'd0;
+    if (|moved)
+      for (s = 0; s < N; s = s + 1) begin
+        sum = {2'd0, count_q[s*8+:8]} - {9'd0, used[s]}
+            + {9'd0, set_0[s]} + {9'd0, set_1[s]} + {9'd0, set_2[s]} + {9'd0, set_3[s]};
+        next[s*8+:8] = sum[7:0];
+        over[s] = sum > MAXIMUM;
+      end
+  end
+
+  integer n;
+  always @(posedge clk_i)
+    if (!rst_ni) begin
+      count_q <= {(8 * N) {1'b0}};
+      some_q  <= {N{1'b0}};
+    end else if (|moved) begin
+      count_q <= next;
+      for (n = 0; n < N; n = n + 1) some_q[n] <= |next[n*8+:8];
     end
-  endgenerate
 
   // the smallest index among the units that gave to an overflowing semaphore
   wire [3:0] guilty = {|(set_3 & over), |(set_2 & over), |(set_1 & over), |(set_0 & over)};

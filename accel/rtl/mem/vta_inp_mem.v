@@ -88,20 +88,18 @@ module vta_inp_mem #(
       wire        here = re_i && (window_i || r_line[1:0] == RAM[1:0]);
       wire        write = we && w_ram == RAM[1:0];
 
-      vta_ram_cols #(
-          .COL_W (8),
-          .COLS  (LINE),
-          .DEPTH (ROWS),
-          .ADDR_W(ADDR_W)
-      ) u_ram (
-          .clk_i  (clk_i),
-          .we_i   (write ? w_be : {LINE{1'b0}}),
-          .waddr_i(w_row[ADDR_W-1:0]),
-          .wdata_i(w_data),
-          .re_i   (here),
-          .raddr_i(row[ADDR_W-1:0]),
-          .rdata_o(lines[r*LINE_W+:LINE_W])
-      );
+      reg [LINE_W-1:0] mem_q[0:ROWS-1];
+      reg [LINE_W-1:0] row_q;
+      assign lines[r*LINE_W+:LINE_W] = row_q;
+
+      integer b;
+      always @(posedge clk_i)
+        if (write) begin
+          /*verilator unroll_disable*/
+          for (b = 0; b < LINE; b = b + 1) if (w_be[b]) mem_q[w_row[ADDR_W-1:0]][b*8+:8] <= w_data[b*8+:8];
+        end
+
+      always @(posedge clk_i) if (here) row_q <= mem_q[row[ADDR_W-1:0]];
 
       wire unused_row = &{1'b0, row};
     end

@@ -42,14 +42,16 @@ module vta_ram_beat #(
   wire [BEAT_ADDR_W-1:0] write_col = waddr_i & BEAT_MASK;
   wire [           15:0] read_row = raddr_i >> ELEMS_LOG;
 
-  genvar col;
-  generate
-    for (col = 0; col < BEATS; col = col + 1) begin : g_col
-      localparam [31:0] COL = col;
-      wire here = we_i && write_col == COL[BEAT_ADDR_W-1:0];
-      always @(posedge clk_i) if (here) mem_q[write_row[ADDR_W-1:0]][col*BEAT_W+:BEAT_W] <= wdata_i;
+  integer col;
+  always @(posedge clk_i)
+    if (we_i) begin
+      /*verilator unroll_disable*/
+      for (col = 0; col < BEATS; col = col + 1)
+        if ({{(32 - BEAT_ADDR_W) {1'b0}}, write_col} == col)
+          mem_q[write_row[ADDR_W-1:0]][col*BEAT_W+:BEAT_W] <= wdata_i;
     end
 
+  generate
     if (ELEMS > 1) begin : g_select
       reg [ELEMS_LOG-1:0] elem_q;
       always @(posedge clk_i) if (re_i) elem_q <= raddr_i[ELEMS_LOG-1:0];
