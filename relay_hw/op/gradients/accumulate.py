@@ -21,7 +21,7 @@ Adjoint = Any
 
 def is_real(ty: Type | None) -> bool:
     """Whether a tensor has derivatives: its elements are floating-point numbers."""
-    return isinstance(ty, TensorType) and ty.dtype.startswith(("float", "bfloat"))
+    return isinstance(ty, TensorType) and str(ty.dtype).startswith(("float", "bfloat"))
 
 
 def zero_of(ty: Type, like: Expr) -> Expr:
