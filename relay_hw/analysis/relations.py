@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from relay_hw.analysis.unify import TypeSolver
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, Op, TupleGetItem
-from relay_hw.ir.types import IncompleteType, TupleType, Type
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op, TupleGetItem
+from relay_hw.ir.types import IncompleteType, TensorType, TupleType, Type, has_unknown_rank
 
 Attempt = Callable[[Sequence[Type]], Type | None]
 
@@ -64,6 +64,7 @@ def operator_relation(call: Call, op: Op, solver: TypeSolver) -> Attempt:
         raise TypeCheckError(f"attributes of {op.name} must be {wanted}, not {call.attrs!r}", call.span)
 
     def attempt(types: Sequence[Type]) -> Type | None:
+        _check_ranks(call, op, types)
         try:
             return op.relation(types, call.attrs, _ArgumentSolver(call, op.name, types, solver))
         except TypeCheckError as error:
@@ -76,6 +77,22 @@ def operator_relation(call: Call, op: Op, solver: TypeSolver) -> Attempt:
             ) from error
 
     return attempt
+
+
+def _check_ranks(call: Call, op: Op, types: Sequence[Type]) -> None:
+    """A shape that is a type parameter as a whole suits only what treats all elements alike. Raises TypeCheckError."""
+    tensors = [leaf for ty in types for leaf in (ty.fields if isinstance(ty, TupleType) else (ty,))]
+    known = [ty for ty in tensors if isinstance(ty, TensorType)]
+    whole = next((ty for ty in known if has_unknown_rank(ty)), None)
+    if whole is None:
+        return
+    is_plain = op.pattern is FusionPattern.ELEMWISE or (op.pattern is FusionPattern.BROADCAST and op.attrs_type is None)
+    if not is_plain:
+        raise TypeCheckError(f"an argument of {op.name} must have a shape of known rank, not {whole}", call.span)
+    for ty in known:
+        if ty.shape not in ((), whole.shape):
+            shown = f"{whole} and {ty}"
+            raise TypeCheckError(f"arguments of {op.name} must have one shape or be scalars, not {shown}", call.span)
 
 
 def projection(node: TupleGetItem) -> Attempt:

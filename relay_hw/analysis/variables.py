@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from relay_hw.analysis.scope import find_scopes
+from relay_hw.ir.dims import dim_vars
 from relay_hw.ir.expr import Expr, Function, Let, Match, Var
-from relay_hw.ir.types import FuncType, RefType, TupleType, Type, TypeCall, TypeVar
+from relay_hw.ir.types import FuncType, RefType, TensorType, TupleType, Type, TypeCall, TypeVar, type_leaves
 from relay_hw.ir.visit import pattern_vars, post_order
 
 
@@ -40,10 +41,23 @@ def free_vars(expr: Expr) -> tuple[Var, ...]:
 
 
 def free_type_vars(ty: Type) -> tuple[TypeVar, ...]:
-    """The type variables in `ty` that no function type in it binds, in order of appearance."""
+    """The type variables of kind Type in `ty` that no function type in it binds, in order of appearance."""
     found: dict[TypeVar, None] = {}
     _collect(ty, frozenset(), found)
     return tuple(found)
+
+
+def mentions(ty: Type, var: TypeVar) -> bool:
+    """Whether the type parameter `var`, of any kind, occurs in `ty`."""
+    for leaf in type_leaves(ty):
+        match leaf:
+            case TensorType(shape=shape, dtype=dtype):
+                inside: list[object] = [dtype, *(part for dim in shape for part in dim_vars(dim))]
+            case _:
+                inside = []
+        if leaf is var or any(part is var.inside for part in inside if part is not None):
+            return True
+    return False
 
 
 def _collect(ty: Type, bound: frozenset[TypeVar], found: dict[TypeVar, None]) -> None:

@@ -12,8 +12,21 @@ import numpy as np
 
 from relay_hw.analysis.infer import infer_expr, infer_type
 from relay_hw.analysis.scope import Scopes, find_scopes
+from relay_hw.analysis.unify import TypeSolver
 from relay_hw.errors import EvalError, InputError
-from relay_hw.interp.values import Closure, ConstructorValue, Frame, RefValue, Value, fits, show, to_value
+from relay_hw.interp.sizes import check_sizes
+from relay_hw.interp.values import (
+    Closure,
+    ConstructorValue,
+    Frame,
+    RefValue,
+    Value,
+    fits,
+    has_dtype,
+    show,
+    to_value,
+    type_of,
+)
 from relay_hw.ir.expr import (
     Call,
     Constant,
@@ -38,7 +51,7 @@ from relay_hw.ir.expr import (
 )
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.trampoline import Step, run
-from relay_hw.ir.types import TensorType
+from relay_hw.ir.types import DtypeVar, TensorType, Type, has_unknown_rank, type_leaves
 
 Observe = Callable[[Expr, Value], object]
 
@@ -254,25 +267,39 @@ def arguments(function: Function, args: Sequence[Any] | Mapping[str, Any], name:
         args = [args[param] for param in names]
     if len(args) != len(names):
         raise InputError(f"@{name} must get {len(names)} argument{'s' * (len(names) != 1)}, not {len(args)}")
-    return [
+    values = [
         to_value(given, param.type, f"input {param.name_hint} of @{name}")
         for param, given in zip(function.params, args, strict=True)
     ]
+    check_sizes(function, values, f"@{name}")
+    return values
 
 
 def _operate(node: Call, op: Op, args: Sequence[Value]) -> Value:
     try:
         with np.errstate(all="ignore"):
-            value = _as_value(op.meaning(node.attrs, args, node.type))
+            value = _as_value(op.meaning(node.attrs, args, _result_type(node, op, args)))
     except EvalError as error:
         raise error if error.span is not None else EvalError(error.message, node.span) from None
     except _UNFORESEEN as error:
         shown = ", ".join(map(show, args))
         raise EvalError(f"arguments of {op.name} must fit together, not ({shown}): {error}", node.span) from error
     ty = node.checked_type
-    if isinstance(ty, TensorType) and (str(value.dtype) != ty.dtype or not fits(value.shape, ty)):
+    if isinstance(ty, TensorType) and not (has_dtype(value, ty) and fits(value.shape, ty)):
         raise EvalError(f"result of {op.name} must be {ty}, not {show(value)}", node.span)
     return value
+
+
+def _result_type(node: Call, op: Op, args: Sequence[Value]) -> Type:
+    """The type of the call; where type parameters stand in it, that of this run."""
+    ty = node.type
+    if not any(isinstance(leaf, TensorType) and _is_open(leaf) for leaf in type_leaves(ty)):
+        return ty
+    return op.relation([type_of(value) for value in args], node.attrs, TypeSolver()) or ty
+
+
+def _is_open(ty: TensorType) -> bool:
+    return isinstance(ty.dtype, DtypeVar) or has_unknown_rank(ty)
 
 
 def _as_value(result: Any) -> Value:

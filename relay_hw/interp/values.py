@@ -10,7 +10,7 @@ import numpy as np
 
 from relay_hw.errors import InputError
 from relay_hw.ir.expr import Constructor, Expr, Function
-from relay_hw.ir.types import FuncType, RefType, TensorType, TupleType, Type, TypeCall
+from relay_hw.ir.types import DtypeVar, FuncType, RefType, TensorType, TupleType, Type, TypeCall, has_unknown_rank
 
 # numpy array, tuple of values, ConstructorValue, RefValue, Closure or Constructor
 Value = Any
@@ -88,7 +88,7 @@ def to_value(given: Any, ty: Type, what: str) -> Value:
 def _to_array(given: Any, ty: TensorType, what: str) -> np.ndarray:
     is_numpy = isinstance(given, (np.ndarray, np.generic))
     array = np.asarray(given) if is_numpy else _from_python(given, ty, what)
-    if str(array.dtype) != ty.dtype or not fits(array.shape, ty):
+    if not has_dtype(array, ty) or not fits(array.shape, ty):
         raise InputError(f"{what} must be {ty}, not {show(array)}")
     return array
 
@@ -97,17 +97,30 @@ def _from_python(given: Any, ty: TensorType, what: str) -> np.ndarray:
     try:
         plain = np.asarray(given)
         if plain.dtype.kind in "biuf":
-            return plain.astype(ty.dtype)
+            return plain if isinstance(ty.dtype, DtypeVar) else plain.astype(ty.dtype)
     except (TypeError, ValueError, OverflowError):
         pass
     raise InputError(f"{what} must be {ty}, not {show(given)}")
 
 
+def has_dtype(array: np.ndarray, ty: TensorType) -> bool:
+    """Whether the elements of `array` are those of `ty`; a type parameter takes any."""
+    return isinstance(ty.dtype, DtypeVar) or str(array.dtype) == ty.dtype
+
+
 def fits(shape: Sequence[int], ty: TensorType) -> bool:
     """Whether an array of `shape` is a value of `ty`; unknown dimensions take any size."""
-    return len(shape) == ty.rank and all(
-        size == dim or not isinstance(dim, int) for size, dim in zip(shape, ty.shape, strict=True)
+    return has_unknown_rank(ty) or (
+        len(shape) == ty.rank
+        and all(size == dim or not isinstance(dim, int) for size, dim in zip(shape, ty.shape, strict=True))
     )
+
+
+def type_of(value: Value) -> Type:
+    """The type of a tensor or of a tuple of tensors."""
+    if isinstance(value, tuple):
+        return TupleType([type_of(part) for part in value])
+    return TensorType(value.shape, str(value.dtype))
 
 
 def show(value: Any) -> str:

@@ -184,7 +184,10 @@ def dim_text(dim: Dim, name: Callable[[DimVar], str] = lambda var: var.name) -> 
         case DimVar():
             return name(dim)
         case DimExpr(terms=terms):
-            pieces = [_term_text(product, factor, name) for product, factor in terms]
+            # Something positive first, where there is something.
+            first = next((index for index, (_, factor) in enumerate(terms) if factor > 0), 0)
+            ordered = (terms[first], *terms[:first], *terms[first + 1 :])
+            pieces = [_term_text(product, factor, name) for product, factor in ordered]
             return "".join(_signed(piece, is_first=index == 0) for index, piece in enumerate(pieces))
         case _:
             return str(dim)

@@ -156,8 +156,11 @@ class TensorType(Type):
 _SYMBOLIC = (Any, DimVar, DimExpr)
 
 
-def _dtype(name: str) -> str:
-    return name if isinstance(name, DtypeVar) or (isinstance(name, str) and is_dtype(name)) else str(np.dtype(name))
+def _dtype(given: object) -> str:
+    """Also types of numpy and Python are taken."""
+    if isinstance(given, DtypeVar) or (isinstance(given, str) and is_dtype(given)):
+        return given
+    return str(np.dtype(given))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.errors import TypeCheckError
+from relay_hw.ir.dims import dim_add, dim_floordiv, dim_mul
 from relay_hw.ir.expr import Call, Constant, Expr, FusionPattern, Gradient, Meaning, Op, Solver, TypeRelation
 from relay_hw.ir.types import ANY, Any, Dim, IncompleteType, TensorType, TupleType, Type, TypeVar
 
@@ -158,14 +159,15 @@ def _broadcast_dim(name: str, dims: Sequence[Dim], shapes: Sequence[Sequence[Dim
         return numbers.pop()
     if not wide:
         return 1
-    return wide[0] if all(dim is wide[0] for dim in wide) else ANY
+    return wide[0] if all(dim == wide[0] for dim in wide) else ANY
 
 
 def same_dtype(name: str, *types: TensorType) -> str:
     """The one element type of the arguments. Raises TypeCheckError if they differ."""
     dtypes = [ty.dtype for ty in types]
     if len(set(dtypes)) > 1:
-        raise TypeCheckError(f"the element types of {name}'s arguments must be equal, not {' and '.join(dtypes)}")
+        listed = " and ".join(map(str, dtypes))
+        raise TypeCheckError(f"the element types of {name}'s arguments must be equal, not {listed}")
     return dtypes[0]
 
 
@@ -185,11 +187,11 @@ def check_axes(name: str, axes: Sequence[int], rank: int) -> tuple[int, ...]:
 
 
 def product(dims: Sequence[Dim]) -> Dim:
-    """The product, or ANY where a factor is unknown."""
+    """The product, ANY where a factor is unknown."""
     total = 1
     for dim in dims:
         if not isinstance(dim, int):
-            return ANY
+            return dim_mul(*dims)
         total *= dim
     return total
 
@@ -289,9 +291,10 @@ def matmul(a: Array, b: Array, out_dtype: str) -> Array:
 
 def window_size(size: Dim, kernel: int, stride: int, before: int, after: int, dilation: int = 1) -> Dim:
     """How many windows fit: (size + pads - extent) // stride + 1."""
+    extent = before + after - (kernel - 1) * dilation - 1
     if not isinstance(size, int):
-        return ANY
-    return (size + before + after - (kernel - 1) * dilation - 1) // stride + 1
+        return dim_add(dim_floordiv(dim_add(size, extent), stride), 1)
+    return (size + extent) // stride + 1
 
 
 def taps(

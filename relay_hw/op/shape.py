@@ -9,8 +9,9 @@ from math import prod
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
+from relay_hw.ir.dims import dim_floordiv
 from relay_hw.ir.expr import Call, Expr, FusionPattern
-from relay_hw.ir.types import ANY, Dim, TensorType, Type
+from relay_hw.ir.types import ANY, Any, Dim, TensorType, Type
 from relay_hw.op.base import (
     Array,
     Attrs,
@@ -108,6 +109,8 @@ def _split_dim(dim: Dim, codes: Sequence[int], position: int) -> tuple[Dim, Dim]
 
 
 def _inferred(data: Sequence[Dim], codes: Sequence[int], result: Sequence[Dim]) -> Dim:
+    if not any(isinstance(dim, Any) for dim in (*data, *result)) and not all(map(static, (*data, *result))):
+        return dim_floordiv(product(data), product(result))
     unknown_in = [dim for dim in data if not static(dim)]
     unknown_out = [dim for dim in result if not static(dim)]
     if len(unknown_in) != len(unknown_out):

@@ -10,6 +10,7 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
+from relay_hw.ir.dims import dim_add
 from relay_hw.ir.expr import Call, Expr, FusionPattern, Solver
 from relay_hw.ir.expr import Tuple as TupleExpr
 from relay_hw.ir.types import ANY, Dim, TensorType, TupleType, Type
@@ -27,7 +28,6 @@ from relay_hw.op.base import (
     same_dim,
     same_dtype,
     show_shape,
-    static,
     tensor,
     tensor_tuple,
 )
@@ -66,8 +66,7 @@ def concatenate_type(name: str, axis: int, parts: Sequence[TensorType]) -> Tenso
                 f"not be {show_shape(first.shape)} and {show_shape(part.shape)}"
             )
     sizes = [part.shape[axis] for part in parts]
-    total: Dim = sum(size for size in sizes if isinstance(size, int)) if all(map(static, sizes)) else ANY
-    return TensorType(first.shape[:axis] + (total,) + first.shape[axis + 1 :], first.dtype)
+    return TensorType(first.shape[:axis] + (dim_add(*sizes),) + first.shape[axis + 1 :], first.dtype)
 
 
 def _concatenate_type(types: Sequence[Type], attrs: ConcatenateAttrs, solver: Solver) -> Type | None:
@@ -318,7 +317,7 @@ def _pad_type(types: Sequence[Type], attrs: PadAttrs, solver: Solver) -> Type | 
     if len(attrs.pad_width) != x.rank or any(len(pair) != 2 for pair in attrs.pad_width):
         raise TypeCheckError(f"pad_width of nn.pad must have one pair for each of {x.rank} axes, not {attrs.pad_width}")
     shape = [
-        dim + sum(pair) if isinstance(dim, int) else ANY for dim, pair in zip(x.shape, attrs.pad_width, strict=True)
+        dim_add(dim, *pair) for dim, pair in zip(x.shape, attrs.pad_width, strict=True)
     ]
     if any(isinstance(dim, int) and dim < 0 for dim in shape):
         raise TypeCheckError(
@@ -369,7 +368,7 @@ def _mirror_pad_type(attrs: MirrorPadAttrs, x: TensorType) -> Type:
             f"pad_width of nn.mirror_pad must have one pair for each of {x.rank} axes, not {attrs.pad_width}"
         )
     widths = zip(x.shape, attrs.pad_width, strict=True)
-    return TensorType([dim + sum(pair) if isinstance(dim, int) else ANY for dim, pair in widths], x.dtype)
+    return TensorType([dim_add(dim, *pair) for dim, pair in widths], x.dtype)
 
 
 MIRROR_PAD = make_op(

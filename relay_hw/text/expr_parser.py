@@ -29,6 +29,7 @@ from relay_hw.ir.expr import (
     Var,
 )
 from relay_hw.ir.trampoline import Step
+from relay_hw.ir.types import TensorType, Type
 from relay_hw.text.attribute_parser import AttributeParser
 from relay_hw.text.attributes import AttributeFault, build_attributes
 from relay_hw.text.lexer import Source, Token, TokenKind
@@ -190,13 +191,24 @@ class ExprParser(AttributeParser):
     def _call(self) -> Step[Expr]:
         start = self.token
         callee = yield self._atom()
-        while self.at("("):
-            callee = yield self._arguments(callee, start)
+        while self.at("(") or self.at("["):
+            types = self._type_arguments() if self.at("[") else ()
+            if types and isinstance(callee, Constructor) and not callee.inputs and not self.at("("):
+                return Call(callee, (), None, types, span=self.span_from(start))
+            callee = yield self._arguments(callee, start, types)
         if isinstance(callee, Constructor) and not callee.inputs:
             return Call(callee, (), span=self.span_from(start))
         return callee
 
-    def _arguments(self, callee: Expr, start: Token) -> Step[Expr]:
+    def _type_arguments(self) -> tuple[Type, ...]:
+        self.expect("[", "call")
+        found = [self.type_argument()]
+        while self.take_comma("]", "type arguments"):
+            found.append(self.type_argument())
+        self.expect("]", "type arguments")
+        return tuple(found)
+
+    def _arguments(self, callee: Expr, start: Token, types: tuple[Type, ...]) -> Step[Expr]:
         self.expect("(", "call")
         args: list[Expr] = []
         attrs: dict[str, Any] = {}
@@ -209,7 +221,8 @@ class ExprParser(AttributeParser):
             if not self.take_comma(")", "call"):
                 break
         self.expect(")", "call")
-        return Call(callee, tuple(args), self._record(callee, attrs, places, start), span=self.span_from(start))
+        record = self._record(callee, attrs, places, start)
+        return Call(callee, tuple(args), record, types, span=self.span_from(start))
 
     def _record(self, callee: Expr, attrs: dict[str, Any], places: dict[str, Token], start: Token) -> Any:
         if not isinstance(callee, Op):
@@ -238,6 +251,8 @@ class ExprParser(AttributeParser):
         match token.kind:
             case TokenKind.SYMBOL if token.text == "(":
                 return (yield self._parenthesised())
+            case TokenKind.SYMBOL if token.text == "[":
+                return (yield self._tensor_literal())
             case TokenKind.KEYWORD:
                 return (yield self._keyword())
             case _:
@@ -297,6 +312,28 @@ class ExprParser(AttributeParser):
         self.expect(")", "parentheses")
         return Tuple(tuple(fields), span=self.span_from(start)) if is_tuple else fields[0]
 
+    def _tensor_literal(self) -> Step[Expr]:
+        """`[a, b]`: tensors of one type, stacked; of constants a constant."""
+        start = self.advance()
+        parts: list[Expr] = []
+        while not self.at("]"):
+            parts.append((yield self.expr()))
+            if not self.take_comma("]", "tensor"):
+                break
+        self.expect("]", "tensor")
+        if not parts:
+            raise self.error("tensor must have at least one element", start)
+        span = self.span_from(start)
+        arrays = [part.data for part in parts if isinstance(part, Constant)]
+        if len(arrays) < len(parts):
+            stack = self._require_op("stack", start)
+            return Call(stack, (Tuple(tuple(parts), span=span),), build_attributes(stack, {"axis": 0}), span=span)
+        for array in arrays:
+            if (array.shape, array.dtype) != (arrays[0].shape, arrays[0].dtype):
+                shown = [str(TensorType(a.shape, str(a.dtype))) for a in (arrays[0], array)]
+                raise self.error(f"elements of a tensor must have one type, not {shown[0]} and {shown[1]}", start)
+        return Constant(np.stack(arrays), span=span)
+
     def _keyword(self) -> Step[Expr]:
         token = self.token
         match token.text:
@@ -347,13 +384,14 @@ class ExprParser(AttributeParser):
                 break
         self.expect(")", "function")
         ret = self.type() if self.take("->") else None
+        where = self.where()
         for param in params:
             self.push_local(param)
         body = yield self._block("function")
         for param in params:
             self.pop_local(param)
         self.drop_type_params(type_params)
-        return Function(tuple(params), body, ret, type_params, attrs, span=self.span_from(start))
+        return Function(tuple(params), body, ret, type_params, attrs, where, span=self.span_from(start))
 
     def _param(self, before: list[Var]) -> Var:
         token = self.expect_kind(TokenKind.LOCAL, "%name", "parameter")

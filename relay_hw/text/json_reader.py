@@ -38,11 +38,11 @@ from relay_hw.ir.expr import (
     Var,
 )
 from relay_hw.ir.module import IRModule, TypeData
-from relay_hw.ir.types import GlobalTypeVar, Type
+from relay_hw.ir.types import GlobalTypeVar, Type, is_dtype
 from relay_hw.span import Span
 from relay_hw.text.attributes import AttributeFault, build_attributes
 from relay_hw.text.json_fields import Row, Rows, fault
-from relay_hw.text.json_types import DTYPES, Types
+from relay_hw.text.json_types import Types
 from relay_hw.text.json_writer import FORMAT, VERSION
 
 T = TypeVar("T")
@@ -202,7 +202,8 @@ class _Reader:
             raise fault(f"{row.where}: params must be variables", row.value["params"])
         result = self._types.optional(row, "result")
         type_params = self._types.variables(row, "type_params") if "type_params" in row.value else ()
-        return Function(variables, self._part(row, "body"), result, type_params, _attributes(row), span=span)
+        where = self._types.where(row)
+        return Function(variables, self._part(row, "body"), result, type_params, _attributes(row), where, span=span)
 
     def _arm(self, row: Row) -> Clause:
         return Clause(self._pattern(row.any("pattern"), f"{row.where}.pattern"), self._part(row, "body"))
@@ -247,7 +248,7 @@ def _value(value: Any, row: Row) -> Any:
 
 def _array(row: Row) -> np.ndarray:
     name = row.get("dtype", str)
-    if name not in DTYPES or name == "bfloat16":
+    if not is_dtype(name) or name == "bfloat16" or "x" in name:
         raise fault(f"{row.where}: dtype must be an element type of numpy", name)
     dtype = np.dtype(name)
     shape = row.get("shape", list)

@@ -4,26 +4,36 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from relay_hw.ir.dims import ShapeVar, dim_add, dim_floordiv, dim_mul
 from relay_hw.ir.types import (
     ANY,
+    Comparison,
+    Condition,
     Dim,
+    DimType,
     DimVar,
     FuncType,
     GlobalTypeVar,
     IncompleteType,
     Kind,
     RefType,
+    ShapeType,
     TensorType,
     TupleType,
     Type,
     TypeCall,
     TypeVar,
+    is_dtype,
 )
 from relay_hw.text.cursor import MAX_NESTING
 from relay_hw.text.json_fields import Row, Rows, fault
-from relay_hw.text.type_parser import DTYPES
 
 _KINDS: Final = {kind.value: kind for kind in Kind}
+_COMPARISONS: Final = {comparison.value: comparison for comparison in Comparison}
+
+
+def _is_shape_row(row: Any) -> bool:
+    return isinstance(row, dict) and row.get("kind") == "Shape" and isinstance(row.get("inside"), int)
 
 
 class Types:
@@ -34,7 +44,8 @@ class Types:
         for name in names:
             if not isinstance(name, str):
                 raise fault("dims must be strings", name)
-        self._dims = [DimVar(name) for name in names]
+        whole = {row.get("inside") for row in document.get("types", list) if _is_shape_row(row)}
+        self._dims = [ShapeVar(name) if place in whole else DimVar(name) for place, name in enumerate(names)]
         self._types: list[Type] = []
         self._depths: list[int] = []
         for row in Rows(document, "types"):
@@ -82,11 +93,15 @@ class Types:
                 return TupleType(self._inner_all(row, "fields"))
             case "function":
                 args, result = self._inner_all(row, "args"), self._inner(row, "result")
-                return FuncType(args, result, self.variables(row, "params"))
+                return FuncType(args, result, self.variables(row, "params"), self.where(row))
             case "ref":
                 return RefType(self._inner(row, "value"))
             case "var":
-                return TypeVar(row.get("name", str), self._kind(row))
+                return self._variable(row)
+            case "dim":
+                return DimType(self._dim(row.any("dim"), row))
+            case "shape":
+                return ShapeType(tuple(self._dim(dim, row) for dim in row.get("shape", list)))
             case "name":
                 return GlobalTypeVar(row.get("name", str))
             case "apply":
@@ -103,16 +118,66 @@ class Types:
         return _KINDS[name]
 
     def _tensor(self, row: Row) -> TensorType:
-        dtype = row.get("dtype", str)
-        if dtype not in DTYPES:
-            raise fault(f"{row.where}: dtype must be like int8, int32, float32 or bool", dtype)
-        return TensorType([self._dim(dim, row) for dim in row.get("shape", list)], dtype)
+        shape = [self._dim(dim, row) for dim in row.get("shape", list)]
+        return TensorType(shape, self._dtype(row), row.get("layout", str, ""))
+
+    def _dtype(self, row: Row) -> str:
+        given = row.any("dtype")
+        if isinstance(given, dict):
+            var = Row(given, f"{row.where}.dtype").pick("var", self._types, "types")
+            if not isinstance(var, TypeVar) or var.kind is not Kind.BASE_TYPE:
+                raise fault(f"{row.where}: dtype must be a type variable of kind BaseType", str(var))
+            return var.dtype
+        if not isinstance(given, str) or not is_dtype(given):
+            raise fault(f"{row.where}: dtype must be like int8, int32, float32 or bool", given)
+        return given
+
+    def _variable(self, row: Row) -> TypeVar:
+        var = TypeVar(row.get("name", str), self._kind(row))
+        if isinstance(var.inside, DimVar):
+            inside: DimVar = row.pick("inside", self._dims, "dims")
+            if isinstance(inside, ShapeVar) != (var.kind is Kind.SHAPE):
+                raise fault(f"{row.where}: inside must be the dimensions of one variable", row.value["inside"])
+            object.__setattr__(var, "inside", inside)
+        return var
+
+    def where(self, row: Row) -> tuple[Condition, ...]:
+        """The conditions that a field lists."""
+        found: list[Condition] = []
+        for condition in row.get("where", list, []):
+            if not isinstance(condition, list) or len(condition) != 3 or condition[1] not in _COMPARISONS:
+                raise fault(f"{row.where}: where must list comparisons of two dims", condition)
+            left, right = (DimType(self._dim(condition[side], row)) for side in (0, 2))
+            found.append(Condition(left, _COMPARISONS[condition[1]], right))
+        return tuple(found)
 
     def _dim(self, dim: Any, row: Row) -> Dim:
         if type(dim) is int and dim >= 0:
             return dim
         if dim == "?":
             return ANY
+        if isinstance(dim, dict) and "sum" in dim:
+            return self._sum(dim["sum"], row)
         if isinstance(dim, dict):
             return Row(dim, f"{row.where}.shape").pick("dim", self._dims, "dims")
         raise fault(f"{row.where}: dimension must be an integer of at least 0, ? or a dim", dim)
+
+    def _sum(self, terms: Any, row: Row) -> Dim:
+        """A sum of products, each a number and its factors."""
+        total: Dim = 0
+        for term in terms if isinstance(terms, list) else [terms]:
+            if not isinstance(term, list) or not term or type(term[0]) is not int:
+                raise fault(f"{row.where}: sum must list products that begin with a number", term)
+            total = dim_add(total, dim_mul(term[0], *(self._atom(atom, row) for atom in term[1:])))
+        return total
+
+    def _atom(self, atom: Any, row: Row) -> Dim:
+        if not isinstance(atom, dict) or "floordiv" not in atom:
+            return self._dim(atom, row)
+        parts = atom["floordiv"]
+        if not isinstance(parts, list) or len(parts) != 2:
+            raise fault(f"{row.where}: floordiv must have two dims", parts)
+        left, right = (self._dim(part, row) for part in parts)
+        if isinstance(right, int) and right < 1:
+            raise fault(f"{row.where}: divisor must be at least 1", right)
+        return dim_floordiv(left, right)

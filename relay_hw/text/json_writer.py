@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from relay_hw.errors import WellFormedError
+from relay_hw.ir.dims import Atom, DimExpr
 from relay_hw.ir.expr import (
     Call,
     Constant,
@@ -36,12 +37,16 @@ from relay_hw.ir.expr import (
 )
 from relay_hw.ir.module import IRModule, TypeData
 from relay_hw.ir.types import (
+    Condition,
     Dim,
+    DimType,
     DimVar,
+    DtypeVar,
     FuncType,
     GlobalTypeVar,
     IncompleteType,
     RefType,
+    ShapeType,
     TensorType,
     TupleType,
     Type,
@@ -110,14 +115,21 @@ class _Writer:
     def _type_row(self, ty: Type) -> Row:
         match ty:
             case TensorType(shape=shape, dtype=dtype):
-                return {"type": "tensor", "shape": [self._dim(dim) for dim in shape], "dtype": dtype}
+                row = {"type": "tensor", "shape": [self._dim(dim) for dim in shape], "dtype": self._dtype(dtype)}
+                return row | ({"layout": ty.layout} if ty.layout else {})
+            case DimType(dim=dim):
+                return {"type": "dim", "dim": self._dim(dim)}
+            case ShapeType(shape=shape):
+                return {"type": "shape", "shape": [self._dim(dim) for dim in shape]}
             case TupleType(fields=fields):
                 return {"type": "tuple", "fields": self._type_list(fields)}
-            case FuncType(arg_types=args, ret_type=ret, type_params=params):
+            case FuncType(arg_types=args, ret_type=ret, type_params=params, where=where):
                 row = {"type": "function", "params": self._type_list(params)}
-                return row | {"args": self._type_list(args), "result": self._type(ret)}
+                return row | {"args": self._type_list(args), "result": self._type(ret), **self._where(where)}
             case RefType(value=value):
                 return {"type": "ref", "value": self._type(value)}
+            case TypeVar(name=name, kind=kind, inside=DimVar() as inside):
+                return {"type": "var", "name": name, "kind": kind.value, "inside": self._variable(inside)}
             case TypeVar(name=name, kind=kind):
                 return {"type": "var", "name": name, "kind": kind.value}
             case GlobalTypeVar(name=name):
@@ -134,9 +146,27 @@ class _Writer:
             case int():
                 return dim
             case DimVar():
-                return {"dim": self._dims.setdefault(dim, len(self._dims))}
+                return {"dim": self._variable(dim)}
+            case DimExpr(terms=terms):
+                return {"sum": [[factor, *map(self._atom, product)] for product, factor in terms]}
             case _:
                 return "?"
+
+    def _atom(self, atom: Atom) -> Any:
+        if isinstance(atom, DimVar):
+            return self._dim(atom)
+        return {"floordiv": [self._dim(atom.numerator), self._dim(atom.denominator)]}
+
+    def _variable(self, var: DimVar) -> int:
+        return self._dims.setdefault(var, len(self._dims))
+
+    def _dtype(self, dtype: str) -> str | Row:
+        """An element type; that of a type parameter by the parameter's place."""
+        return {"var": self._type(dtype.var)} if isinstance(dtype, DtypeVar) else dtype
+
+    def _where(self, where: Sequence[Condition]) -> Row:
+        rows = [[self._dim(c.left.dim), c.comparison.value, self._dim(c.right.dim)] for c in where]
+        return {"where": rows} if rows else {}
 
     def _data_type(self, data: TypeData) -> Row:
         row: Row = {"name": data.header.name, "params": self._type_list(data.type_vars)}
@@ -212,7 +242,7 @@ class _Writer:
 
     def _function(self, node: Function) -> Row:
         row: Row = {"node": "function", "params": self._places(node.params), "body": self._nodes[node.body]}
-        row |= self._annotation(node.ret_type, "result")
+        row |= self._annotation(node.ret_type, "result") | self._where(node.where)
         row |= {"type_params": self._type_list(node.type_params)} if node.type_params else {}
         return row | _attrs(node.attrs)
 

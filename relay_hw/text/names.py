@@ -6,11 +6,11 @@ import re
 from typing import Final
 
 from relay_hw.ir.expr import Var
-from relay_hw.ir.types import TypeVar
+from relay_hw.ir.types import DimVar, TypeVar
 from relay_hw.text.lexer import KEYWORDS, LOCAL_NAME
 
 # Names that mean something else where a type stands.
-_TAKEN_TYPES: Final = re.compile(r"(?:int|uint|float|bool|bfloat)\w*|Tensor|_", re.A)
+_TAKEN_TYPES: Final = re.compile(r"(?:int|uint|float|bool|bfloat)\w*|Tensor|_|floordiv|floormod|where", re.A)
 _GLOBAL: Final = re.compile(r"[A-Za-z_](?:\w|/(?=\w))*(?:\.[A-Za-z_](?:\w|/(?=\w))*)*", re.A)
 
 
@@ -19,7 +19,7 @@ class Names:
 
     def __init__(self, type_names: frozenset[str] = frozenset()) -> None:
         self._vars: dict[Var, str] = {}
-        self._type_vars: dict[TypeVar, str] = {}
+        self._type_vars: dict[TypeVar | DimVar, str] = {}
         self._globals: dict[str, str] = {}
         self._used: set[str] = set()
         self._reserved = type_names | KEYWORDS
@@ -41,8 +41,8 @@ class Names:
             self._vars[var] = self._unique(_readable(var.name_hint or "v"), self._used)
         return "%" + self._vars[var]
 
-    def type_var(self, var: TypeVar) -> str:
-        """The name of a type parameter."""
+    def type_var(self, var: TypeVar | DimVar) -> str:
+        """The name of a type parameter or symbolic dimension."""
         if var not in self._type_vars:
             name = re.sub(r"\W", "_", var.name, flags=re.A) or "A"
             if _TAKEN_TYPES.fullmatch(name) or not re.match(r"[A-Za-z_]", name):

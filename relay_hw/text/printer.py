@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relay_hw.analysis.scope import Scopes, find_scopes
-from relay_hw.analysis.variables import free_vars
+from relay_hw.analysis.variables import free_vars, mentions
 from relay_hw.ir.expr import (
     Call,
     Clause,
@@ -35,8 +35,8 @@ from relay_hw.ir.expr import (
 )
 from relay_hw.ir.module import IRModule, TypeData
 from relay_hw.ir.trampoline import Step, run
-from relay_hw.ir.type_text import type_text
-from relay_hw.ir.types import Type
+from relay_hw.ir.type_text import type_params_text, type_text, where_text
+from relay_hw.ir.types import FuncType, TupleType, Type, TypeVar
 from relay_hw.text.attributes import shown_attributes
 from relay_hw.text.literals import Literals
 from relay_hw.text.names import Names
@@ -192,6 +192,7 @@ class Printer:
                 if isinstance(op, Op):
                     parts += self._attributes(shown_attributes(op, node.attrs))
                 is_plain = isinstance(op, Constructor) and not op.inputs
+                callee += self._type_args(node)
                 return callee if is_plain else f"{callee}({', '.join(parts)})"
             case Tuple(fields=fields):
                 parts = yield self._operands(fields)
@@ -238,9 +239,11 @@ class Printer:
         yield self._hoisted(node)
         start = self._open(target)
         start += "" if is_definition else "fn "
+        type_params = self._type_params(node.type_params)
         params = [self._param(param) for param in node.params] + self._attributes(dict(node.attrs))
         ret = f" -> {self._type(node.ret_type)}" if node.ret_type is not None else ""
-        self._line(f"{start}{self._type_params(node.type_params)}({', '.join(params)}){ret} {{")
+        where = where_text(node.where, self._names.type_var)
+        self._line(f"{start}{type_params}({', '.join(params)}){ret}{where} {{")
         yield self._block(node.body)
         self._line(f"}}{'' if is_definition else self._comment(node)}{target.after}")
 
@@ -295,8 +298,17 @@ class Printer:
     def _type(self, ty: Type) -> str:
         return type_text(ty, self._names.type_var)
 
-    def _type_params(self, params: Sequence) -> str:
-        return f"[{', '.join(map(self._names.type_var, params))}]" if params else ""
+    def _type_params(self, params: Sequence[TypeVar]) -> str:
+        return type_params_text(params, self._names.type_var)
+
+    def _type_args(self, node: Call) -> str:
+        """Those that no type of an argument shows; what the arguments show is found again by inference."""
+        ty = node.op.checked_type
+        if not node.type_args or not isinstance(ty, FuncType) or isinstance(node.op, Constructor):
+            return ""
+        if all(mentions(TupleType(ty.arg_types), var) for var in ty.type_params):
+            return ""
+        return f"[{', '.join(map(self._type, node.type_args))}]"
 
     def _attributes(self, attrs: dict[str, object]) -> list[str]:
         return [f"{name}={self._literals.attribute(value)}" for name, value in attrs.items()]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from relay_hw.ir.expr import (
     Constructor,
-    Op,
     Pattern,
     PatternConstructor,
     PatternTuple,
@@ -16,36 +15,29 @@ from relay_hw.ir.expr import (
 )
 from relay_hw.ir.module import TypeData
 from relay_hw.ir.types import (
-    ANY,
-    Dim,
-    DimVar,
+    DimType,
     FuncType,
     GlobalTypeVar,
     IncompleteType,
+    Kind,
     RefType,
+    ShapeType,
     TensorType,
     TupleType,
     Type,
     TypeCall,
     TypeVar,
+    is_dtype,
 )
-from relay_hw.text.cursor import Cursor
-from relay_hw.text.lexer import Source, Token, TokenKind
+from relay_hw.text.dim_parser import DimParser
+from relay_hw.text.lexer import Token, TokenKind
 
 _SHORT = {"int": "int32", "uint": "uint32", "float": "float32"}
-DTYPES = frozenset(
-    ["bool", "bfloat16", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))]
-    + [f"float{bits}" for bits in (16, 32, 64)]
-)
+_KINDS = {kind.value: kind for kind in (Kind.TYPE, Kind.DIM, Kind.SHAPE, Kind.BASE_TYPE)}
 
 
-class TypeParser(Cursor):
+class TypeParser(DimParser):
     """Reads types and what is made of them."""
-
-    def __init__(self, source: Source, ops: Callable[[str], Op | None]) -> None:
-        super().__init__(source, ops)
-        # Symbolic dimensions of the current definition by name.
-        self.dim_vars: dict[str, DimVar] = {}
 
     def type(self) -> Type:
         """A type; `_` is a hole."""
@@ -64,16 +56,39 @@ class TypeParser(Cursor):
             name = self.expect_kind(TokenKind.NAME, "a name", "list of type parameters")
             if any(var.name == name.text for var in found):
                 raise self.error(f"type parameter {name.text} must be declared once", name)
-            found.append(TypeVar(name.text))
+            found.append(TypeVar(name.text, self._kind()))
             self.push_type_var(found[-1])
             if not self.take_comma("]", "list of type parameters"):
                 break
         self.expect("]", "list of type parameters")
         return tuple(found)
 
+    def _kind(self) -> Kind:
+        """`: Dim` after a type parameter; without it the kind is Type."""
+        if not self.take(":"):
+            return Kind.TYPE
+        token = self.expect_kind(TokenKind.NAME, "a kind", "type parameter")
+        if token.text not in _KINDS:
+            raise self.error(f"kind must be Type, Dim, Shape or BaseType, not {token.text[:40]}", token)
+        return _KINDS[token.text]
+
     def drop_type_params(self, params: Sequence[TypeVar]) -> None:
         for param in params:
             self.pop_type_var(param)
+
+    def type_argument(self) -> Type:
+        """A type, or a dimension or shape where the argument is one of those."""
+        token = self.token
+        var = self.type_var(token.text) if token.kind is TokenKind.NAME else None
+        if var is not None and var.kind is Kind.SHAPE:
+            self.advance()
+            return ShapeType(var.shape)
+        if var is not None and var.kind is Kind.BASE_TYPE:
+            self.advance()
+            return TensorType((), var.dtype)
+        if token.text == "(" and self.is_dim(self.ahead()):
+            return ShapeType(tuple(self._shape()))
+        return DimType(self.dim()) if self.is_dim(token) else self.type()
 
     def _type(self) -> Type:
         token = self.token
@@ -110,49 +125,29 @@ class TypeParser(Cursor):
         args = self._types(")", "function type")
         self.expect("->", "function type")
         ret = self.type()
+        where = self.where()
         self.drop_type_params(params)
-        return FuncType(args, ret, params)
+        return FuncType(args, ret, params, where)
 
     def _tensor(self) -> TensorType:
         self.expect("[", "tensor type")
-        shape = self._shape()
+        shape = self._whole_shape() or self._shape()
         self.expect(",", "tensor type")
         name = self.expect_kind(TokenKind.NAME, "an element type", "tensor type")
         dtype = self.dtype(name)
+        layout = ""
+        if self.take(","):
+            layout = self.expect_kind(TokenKind.NAME, "a layout", "tensor type").text
         self.expect("]", "tensor type")
-        return TensorType(shape, dtype)
-
-    def _shape(self) -> list[Dim]:
-        self.expect("(", "tensor type")
-        shape: list[Dim] = []
-        while not self.at(")"):
-            shape.append(self._dim())
-            if not self.take_comma(")", "shape"):
-                break
-        self.expect(")", "shape")
-        return shape
-
-    def _dim(self) -> Dim:
-        token = self.token
-        if self.take("?"):
-            return ANY
-        if token.kind is TokenKind.NAME:
-            self.advance()
-            return self.dim_vars.setdefault(token.text, DimVar(token.text))
-        value: object = None
-        if token.kind is TokenKind.INT:
-            value = token.value[0]  # type: ignore[index]
-        elif token.kind is TokenKind.META:
-            value = self.entry(token)
-        if not isinstance(value, int) or value < 0:
-            raise self.error(f"dimension must be an integer of at least 0 or ?, not {token.text[:40]}")
-        self.advance()
-        return value
+        return TensorType(shape, dtype, layout)
 
     def dtype(self, token: Token) -> str:
         """The element type that `token` names."""
         name = _SHORT.get(token.text, token.text)
-        if name not in DTYPES:
+        var = self.type_var(name)
+        if var is not None:
+            return self.checked_kind(var, Kind.BASE_TYPE, token).dtype
+        if not is_dtype(name):
             raise self.error(f"element type must be like int8, int32, float32 or bool, not {token.text[:40]}", token)
         return name
 
@@ -160,7 +155,7 @@ class TypeParser(Cursor):
         name = token.text
         var = self.type_var(name)
         if var is not None:
-            return var
+            return self.checked_kind(var, Kind.TYPE, token)
         if name in self.types or not name.startswith(("int", "uint", "float", "bool", "bfloat")):
             self.named_types.append((name, token))
             args = self._types("]", "type arguments") if self.take("[") else ()

@@ -217,7 +217,7 @@ ERRORS = [
     (HEADER + "def @main(%x: Tensor[(2), int32) { 1 }", "p:2:32: tensor type must have ] here, not )"),
     (HEADER + "def @main(%x: Tensor[(-1), int32]) { 1 }", "p:2:23: dimension must be an integer of at least 0 or ?, not -1"),
     (HEADER + "def @main(%x: Tensor[(1), int7]) { 1 }", "p:2:27: element type must be like int8, int32, float32 or bool, not int7"),
-    (HEADER + "def @main(%x: int8x4) { 1 }", "p:2:15: element type must be like int8, int32, float32 or bool, not int8x4"),
+    (HEADER + "def @main(%x: int7x4) { 1 }", "p:2:15: element type must be like int8, int32, float32 or bool, not int7x4"),
     (HEADER + "def @main(%x: List[int32]) { 1 }", "p:2:15: type List must be defined"),
     (HEADER + "def @main(%x: 3) { 1 }", "p:2:15: text must have a type here, not 3"),
     (HEADER + "def @main[A, A]() { 1 }", "p:2:14: type parameter A must be declared once"),
