@@ -7,23 +7,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from accel.isa.config import UOP_BYTES, AccelConfig
+from accel.isa.config import INSTRUCTION_BYTES, UOP_BYTES, AccelConfig
 from accel.isa.program import align
 from tensorize.geometry import LATENCY, ConvShape, Fold, Grid, PoolShape, Source, granule_blocks, run_cycles
 from tensorize.tiles import (
     AddTile,
     ConvTile,
+    ConvUse,
+    Entries,
     PoolTile,
-    conv_entries,
-    conv_kept,
     conv_patch,
-    conv_trips,
     pool_entries,
     pool_patch,
 )
 
 # Cycles that a step costs beside its work: fetching, decoding and draining its instructions.
 STEP_CYCLES = 40
+# Cycles that a turn of the loops costs beside its work.
+TURN_CYCLES = 8
 # Cycles of the first instructions beside latencies, and of the last ones.
 START_CYCLES, END_CYCLES = 30, 30
 # A bus that is busy all the time costs one part in this many: loads cannot always be where they are needed.
@@ -86,47 +87,75 @@ def store_cycles(config: AccelConfig, rows: int, cols: int, run_bytes: int, grid
     return run_cycles(config, rows * cols * run_bytes, outstanding)
 
 
-def conv_cost(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> Cost:
+def conv_cost(shape: ConvShape, tile: ConvTile, use: ConvUse, config: AccelConfig) -> Cost:
     """Time of a convolution under `tile`: the array waits for the first step's loads, then the slowest unit counts.
 
     The loops have four kinds of turns: the first tile of pixels loads weights, the first groups load input, and what
     is kept is not loaded again.
     """
-    use, trips, kept = conv_entries(shape, tile, config), conv_trips(shape, tile), conv_kept(shape, tile, config)
+    entries, trips, kept = use.entries, use.trips, use.kept
     patch, stored = _conv_patch_cycles(shape, tile, config), _conv_stored(shape, tile, config)
-    piece = run_cycles(config, use.wgt * config.wgt_bytes)
+    piece = run_cycles(config, entries.wgt * config.wgt_bytes)
     inputs, weights = trips.chunks * patch, trips.chunks * trips.steps * piece // trips.sets
     again_inp = 0 if kept.inp or (trips.chunks == 1 and (trips.pixels == 1 or not tile.weights_outer)) else inputs
     alone = trips.chunks * trips.steps == trips.sets and (tile.weights_outer or trips.sets == 1)
     again_wgt = 0 if kept.wgt or alone else weights
-    turns = trips.pixels * trips.sets
+    turns, groups = trips.pixels * trips.sets, trips.pixels * trips.groups
     outputs = shape.out_height * shape.out_width * shape.out_blocks
     compute = outputs * shape.depth
-    output = outputs * output_interval(config) * (3 if shape.residual else 1)
-    groups = trips.pixels * trips.groups
-    work = compute // turns + STEP_CYCLES
-    output_turn, store_turn = output // turns, groups * stored // turns
-    residual = store_turn if shape.residual else 0
+    work = compute // turns + TURN_CYCLES
+    results = _Results(shape, tile, entries, work // trips.chunks, outputs // groups, stored, config)
+    fetched = INSTRUCTION_BYTES // config.bus_bytes * (2 * trips.chunks * trips.steps // trips.sets + 4)
+    residual = groups * stored // turns if shape.residual else 0
+    first = 0 if turns > 1 else patch + piece
     cycles = load = 0
-    for count, inp, wgt in (
-        (1, inputs, weights),
-        (trips.pixels - 1, inputs, again_wgt),
-        (trips.sets - 1, again_inp, weights),
-        ((trips.pixels - 1) * (trips.sets - 1), again_inp, again_wgt),
+    for count, inp, wgt, early in (
+        (1, inputs, weights, first),
+        (trips.pixels - 1, inputs, again_wgt, 0),
+        (trips.sets - 1, again_inp, weights, 0),
+        ((trips.pixels - 1) * (trips.sets - 1), again_inp, again_wgt, 0),
     ):
-        bus = inp + wgt + residual
+        bus = inp + wgt + residual + fetched - early
         load += count * bus
-        cycles += count * overlapped(work, bus, output_turn, store_turn)
+        cycles += count * (overlapped(work, bus, results.output, results.store) + results.wait)
         # What has no second buffer cannot overlap.
-        if inp and 2 * use.inp > config.inp_depth:
+        if inp and 2 * entries.inp > config.inp_depth:
             cycles += count * (inp + trips.chunks * LATENCY)
-        if wgt and 2 * use.wgt > config.wgt_depth:
+        if wgt and 2 * entries.wgt > config.wgt_depth:
             cycles += count * (wgt + trips.chunks * LATENCY)
-        if (tile.live + 1) * use.acc > config.acc_depth:
-            cycles += count * output_turn // tile.live
-    cycles += 2 * LATENCY + START_CYCLES + patch + piece + use.uops * UOP_BYTES // config.bus_bytes
-    cycles += LATENCY + END_CYCLES + output // groups + stored
+    cycles += 2 * LATENCY + START_CYCLES + patch + piece + entries.uops * UOP_BYTES // config.bus_bytes
+    cycles += LATENCY + END_CYCLES + results.drain
+    output = outputs * output_interval(config) * (3 if shape.residual else 1)
     return Cost(cycles, compute, load, output, groups * stored, turns * trips.chunks * trips.steps // trips.sets)
+
+
+class _Results:
+    """Times of the output stage and of stores in one turn of the loops, in which `live` groups are finished.
+
+    `wait`: cycles that the array stands still for accumulators; `drain`: cycles behind the last product.
+    """
+
+    def __init__(
+        self,
+        shape: ConvShape,
+        tile: ConvTile,
+        entries: Entries,
+        last: int,
+        vectors: int,
+        stored: int,
+        config: AccelConfig,
+    ) -> None:
+        """`last`: cycles of the last piece of the sum, for all live groups; `vectors`, `stored`: of one group."""
+        live = tile.live
+        output = vectors * output_interval(config) * (3 if shape.residual else 1)
+        gap = last // live
+        single = 2 * entries.out > config.out_depth
+        self.output = live * (output + stored + LATENCY if single else output)
+        self.store = live * stored
+        spare = (config.acc_depth - live * entries.acc - entries.res) // entries.acc
+        self.wait = max(0, output + 2 * END_CYCLES - (live - 1 + spare) * gap)
+        late = (live - 1) * gap
+        self.drain = max(output + stored, output + self.store - late, self.output + stored - late)
 
 
 def _conv_patch_cycles(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> int:

@@ -27,8 +27,8 @@ from tensorize.geometry import (
 )
 from tensorize.kernel import ConvKernel, PoolKernel, PoolKind, Window
 from tensorize.layout import pixel_bytes
+from tensorize.space import EXTENT_LIMIT, PAD_LIMIT, piece_sizes
 from tensorize.tiles import Entries, LocalTile
-from tensorize.tiling import EXTENT_LIMIT, PAD_LIMIT, piece_sizes
 
 # Micro-ops of one step take at most one part in this many of their memory, where they can be shared by blocks.
 _UOP_SHARE = 16

@@ -18,7 +18,7 @@ from tensorize.kernel import ConvKernel, Int8
 from tensorize.layout import add_record, pack_weights, requantize_records
 from tensorize.lower import Visits, add_commands, load_patch, looped, scale_fields, store_tile, tile_transfer
 from tensorize.nest import Axis, Buffer, Command, Key, Ref, Step, Uop
-from tensorize.tiles import ConvTile, Kept, by_loop, conv_kept, conv_patch
+from tensorize.tiles import ConvTile, Kept, by_loop, conv_patch, conv_use
 
 Part = tuple[int, int]
 
@@ -93,7 +93,7 @@ def lower_conv(
     weights = conv_weights(kernel, config) if shape.fold is None else folded_weights(kernel, shape, config)
     tiles = pack_weights(weights, config)
     records = requantize_records(kernel.requantize, shape.out_blocks, config)
-    kept = conv_kept(shape, tile, config)
+    kept = conv_use(shape, tile, config).kept
     layer = _Layer(number, name, kernel, shape, tile, tiles, records, tensors, kept, {}, config, part)
     visits = Visits()
     return tuple(_step(layer, at, visits) for at in _positions(shape, tile))

@@ -98,11 +98,12 @@ Tile = ConvTile | TransposeTile | LocalTile | PoolTile | AddTile
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Scratchpad entries of one step; acc in whole banks."""
+    """Scratchpad entries of one step; acc and res (a residual's operand in the accumulators) in whole banks."""
 
     inp: int = 0
     wgt: int = 0
     acc: int = 0
+    res: int = 0
     out: int = 0
     prm: int = 0
     uops: int = 0
@@ -129,7 +130,8 @@ def conv_entries(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> Entri
     return Entries(
         inp=height * width * align(tile.in_blocks, granule_blocks(config, config.block_in)),
         wgt=tile.step_blocks * depth,
-        acc=2 * acc if shape.residual else acc,
+        acc=acc,
+        res=acc if shape.residual else 0,
         out=pixels * tile.out_blocks,
         prm=tile.out_blocks + shape.residual,
         uops=1 if by_loop(shape) else depth,
@@ -172,12 +174,26 @@ class Kept:
     prm: int
 
 
-def conv_kept(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> Kept:
+@dataclass(frozen=True, slots=True)
+class ConvUse:
+    """What a tile makes of a convolution."""
+
+    entries: Entries
+    trips: Trips
+    kept: Kept
+
+
+def conv_use(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> ConvUse:
+    """Entries, trips and what is kept."""
+    use, trips = conv_entries(shape, tile, config), conv_trips(shape, tile)
+    return ConvUse(use, trips, _kept(shape, tile, use, trips, config))
+
+
+def _kept(shape: ConvShape, tile: ConvTile, use: Entries, trips: Trips, config: AccelConfig) -> Kept:
     """What is kept: all buffers that lie between two uses, where their memory has places for them at any time.
 
     Buffers start on multiples of their size; a shorter one may lie across two places of the others.
     """
-    use, trips = conv_entries(shape, tile, config), conv_trips(shape, tile)
     chunks = trips.chunks + (shape.in_blocks % tile.in_blocks > 0)
     inputs = chunks
     if tile.weights_outer:

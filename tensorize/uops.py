@@ -62,22 +62,25 @@ def _find(host: Sequence_, sequence: Sequence_) -> int:
 def place_uops(steps: Sequence[Step], config: AccelConfig) -> tuple[Step, ...]:
     """Steps whose commands refer to buffers of micro-ops: one for the program if it fits, otherwise one a layer."""
     whole = make_pool(_sequences(steps))
+    if not whole.uops:
+        return tuple(steps)
     if len(whole.uops) <= config.uop_depth:
-        return tuple(_placed(step, ("uop",), whole, config) for step in steps)
+        buffer = _buffer(("uop",), whole, config)
+        return tuple(_placed(step, buffer, whole) for step in steps)
     layers = sorted({step.layer for step in steps})
     pools = {layer: make_pool(_sequences(s for s in steps if s.layer == layer)) for layer in layers}
-    return tuple(_placed(step, ("uop", step.layer), pools[step.layer], config) for step in steps)
+    buffers = {layer: _buffer(("uop", layer), pool, config) for layer, pool in pools.items() if pool.uops}
+    return tuple(_placed(step, buffers.get(step.layer), pools[step.layer]) for step in steps)
 
 
 def _sequences(steps: Iterable[Step]) -> list[Sequence_]:
     return [command.uops for step in steps for command in step.commands if command.uops]
 
 
-def _placed(step: Step, key: Key, pool: UopPool, config: AccelConfig) -> Step:
-    if not any(command.uops for command in step.commands):
+def _placed(step: Step, buffer: Buffer | None, pool: UopPool) -> Step:
+    if buffer is None or not any(command.uops for command in step.commands):
         return step
-    commands = tuple(_refer(command, key, pool) if command.uops else command for command in step.commands)
-    buffer = Buffer(key, Mem.UOP, *_data(pool, config))
+    commands = tuple(_refer(command, buffer.key, pool) if command.uops else command for command in step.commands)
     return replace(step, buffers=(*step.buffers, buffer), commands=commands)
 
 
@@ -87,8 +90,8 @@ def _refer(command: Command, key: Key, pool: UopPool) -> Command:
     return replace(command, refs=refs)
 
 
-def _data(pool: UopPool, config: AccelConfig) -> tuple[int, tuple[Command, ...], bytes]:
+def _buffer(key: Key, pool: UopPool, config: AccelConfig) -> Buffer:
     columns = list(zip(*pool.uops, strict=True))
     data = encode_uops(*columns).tobytes()
     size = align(len(data), config.granule_bytes)
-    return size // UOP_BYTES, (), data + bytes(size - len(data))
+    return Buffer(key, Mem.UOP, size // UOP_BYTES, data=data + bytes(size - len(data)))

@@ -18,7 +18,9 @@ from tensorize.match import match
 from tensorize.nest import Step
 from tensorize.region import read_region
 from tensorize.schedule import schedules
-from tensorize.tiling import choose_conv, conv_fits
+from tensorize.space import conv_fits
+from tensorize.tiles import conv_use
+from tensorize.tiling import choose_conv
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -35,7 +37,7 @@ def test_tiles_fit_and_cover(kit: SimpleNamespace, data: st.DataObject) -> None:
     call = build.conv(build.input(*size), data.draw(st.integers(1, 200)), kernel)
     shape = conv_shape(match(call.op, config).kernel, config)
     tile = choose_conv((shape,), config)
-    assert conv_fits(shape, tile, config)
+    assert conv_fits(shape, tile, conv_use(shape, tile, config), config)
     for total, piece in (
         (shape.out_height, tile.rows),
         (shape.out_width, tile.cols),
