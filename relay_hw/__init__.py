@@ -48,7 +48,19 @@ from relay_hw.ir.types import (
 from relay_hw.span import Span
 
 if TYPE_CHECKING:
-    from relay_hw import analysis, frontend, interp, op, prelude, qnn, quantize, runtime, text, transform
+    from relay_hw import (
+        analysis,
+        dataflow_pattern,
+        frontend,
+        interp,
+        op,
+        prelude,
+        qnn,
+        quantize,
+        runtime,
+        text,
+        transform,
+    )
     from relay_hw.build_module import build
     from relay_hw.interp import create_executor
     from relay_hw.op import const, nn
@@ -57,8 +69,8 @@ if TYPE_CHECKING:
     from relay_hw.text import print_expr as astext
 
 _SUBMODULES = frozenset(
-    ("analysis", "backend", "build_module", "frontend", "interp", "op", "prelude", "qnn", "quantize", "report")
-    + ("runtime", "text", "transform")
+    ("analysis", "backend", "build_module", "compat", "dataflow_pattern", "frontend", "interp", "op", "prelude")
+    + ("qnn", "quantize", "report", "runtime", "text", "transform")
 )
 
 # name -> (module, attribute)
@@ -115,6 +127,7 @@ __all__ = [
     "build",
     "const",
     "create_executor",
+    "dataflow_pattern",
     "fromtext",
     "frontend",
     "interp",

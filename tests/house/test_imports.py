@@ -23,7 +23,9 @@ ALLOWED: dict[str, set[str]] = {
     "relay_hw.interp": BASE | {"relay_hw.ir", "relay_hw.op", "relay_hw.analysis"},
     "relay_hw.text": BASE | {"relay_hw.ir", "relay_hw.op", "relay_hw.analysis"},
     "relay_hw.prelude": BASE | {"relay_hw.ir", "relay_hw.op", "relay_hw.analysis", "relay_hw.interp", "relay_hw.text"},
-    "relay_hw.transform": BASE | {"relay_hw.ir", "relay_hw.op", "relay_hw.analysis", "relay_hw.interp"},
+    "relay_hw.dataflow_pattern": BASE | {"relay_hw.ir", "relay_hw.op", "relay_hw.analysis"},
+    "relay_hw.transform": BASE
+    | {"relay_hw.ir", "relay_hw.op", "relay_hw.analysis", "relay_hw.interp", "relay_hw.dataflow_pattern"},
     "relay_hw.quantize": BASE
     | {"relay_hw.ir", "relay_hw.op", "relay_hw.analysis", "relay_hw.interp", "relay_hw.transform"},
     "relay_hw.frontend": BASE | {"relay_hw.ir", "relay_hw.op", "relay_hw.analysis", "relay_hw.transform"},
@@ -33,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "tensorize": BASE | {"relay_hw.ir", "relay_hw.op", "accel.isa"},
 }
 # The rooms that see everything below them.
-OPEN = {"relay_hw.runtime", "relay_hw.cli", "relay_hw", "relay_hw.build_module"}
+OPEN = {"relay_hw.runtime", "relay_hw.cli", "relay_hw", "relay_hw.build_module", "relay_hw.compat"}
 
 
 def room_of(module: str) -> str:
