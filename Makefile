@@ -34,8 +34,8 @@ test: $(READY) ## run the test suite
 test-networks: $(READY) ## every network of examples/models on every device (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/networks $(FLAGS)
 
-test-exact: $(READY) ## the cycle simulator against the Verilog on 500 random programs, 7 configurations, 3 memories (minutes)
-	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_exact.py $(FLAGS)
+test-exact: $(READY) ## random programs and counterfactuals, cycle simulator against Verilog (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_exact.py tests/relay_hw/runtime/test_why.py $(FLAGS)
 
 lint: format types rtl-lint gen ## check style, types, Verilog and generated files
 
@@ -52,7 +52,7 @@ rtl-lint: $(READY)
 gen: $(READY)
 	$(BIN)/python scripts/gen.py --check
 
-bench: $(READY) ## measure speeds and cycles, write build/bench.json
+bench: $(READY) ## measure cycles, speeds and the language, write build/bench.json and docs/performance.md (minutes)
 	$(BIN)/python scripts/bench.py
 
 wheel: $(READY) ## build dist/relay_hw-*.whl

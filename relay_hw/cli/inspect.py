@@ -54,19 +54,6 @@ def show_command(args: Namespace, console: Console) -> int:
     return 0
 
 
-def why_command(args: Namespace, console: Console) -> int:
-    """Every operator that stays on the host, with the reason."""
-    from relay_hw.report import table
-    from relay_hw.runtime.artifact import load_artifact
-
-    layers = load_artifact(args.build).manifest.layers
-    host = [row for row in layers if row.where == "host"]
-    rows = [{"name": r.name, "operator": r.operator, "function": r.function, "reason": r.reason} for r in host]
-    text = table(("operator", "name", "why it stays on the host"), [(r.operator, r.name, r.reason) for r in host])
-    console.result({"host": rows, "accel": len(layers) - len(host)}, text)
-    return 0
-
-
 def disasm_command(args: Namespace, console: Console) -> int:
     """Assembly text of a build's programs, or of a program file."""
     from accel.isa.disasm import disassemble

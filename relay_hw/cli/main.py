@@ -219,8 +219,11 @@ def _add_inspect_commands(commands: Any) -> None:
     show.add_argument("what", type=Path, metavar="BUILD|FILE")
     show.add_argument("--stage", default="partitioned", help="imported, simplified, quantized, partitioned (default)")
 
-    why = _add(commands, "why", "inspect:why_command", "list the operators that stay on the host, with the reason")
+    why = _add(commands, "why", "why:why_command", "say where cycles are lost, what would help, what stays on the host")
     why.add_argument("build", type=Path, metavar="BUILD")
+    why.add_argument("--memory", choices=MEMORIES, default="standard", help="memory model")
+    text = "try this instead of the usual changes, such as axi_data_bits=128,latency=50; may be repeated"
+    why.add_argument("--change", action="append", default=[], metavar="KEY=VALUE,...", help=text)
 
     disasm = _add(commands, "disasm", "inspect:disasm_command", "print the programs of a build as assembly")
     disasm.add_argument("what", type=Path, metavar="BUILD|PROGRAM")

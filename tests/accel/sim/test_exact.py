@@ -1,6 +1,6 @@
 """Random legal programs on the cycle simulator and on the Verilog: 0 cycles apart, equal counters, equal bytes.
 
-The suite takes minutes and builds Verilog for odd configurations: `make test-exact`. A sample of it runs with the others.
+The suite takes minutes and builds Verilog for odd configurations: `make test-exact`. A sample runs with the others.
 """
 
 from __future__ import annotations

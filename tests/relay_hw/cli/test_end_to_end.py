@@ -182,11 +182,19 @@ def test_show_stages_and_files(folder: Path, capsys: Captured) -> None:
 
 
 def test_why(folder: Path, capsys: Captured) -> None:
-    row = ask(capsys, "why", folder / "build")
+    row = ask(capsys, "why", folder / "build", "--change", "latency=50", "--change", "queue_depth=16,latency=200")
     assert row["accel"] == 4 and {r["operator"] for r in row["host"]} >= {"qnn.quantize", "nn.softmax"}
     assert all(r["reason"] and r["function"].startswith("host_") for r in row["host"])
-    assert main(["why", str(folder / "build")]) == 0
-    assert "the accelerator reads integers only" in capsys.readouterr().out
+    assert [change["recompiled"] for change in row["changes"]] == [False, False]
+    faster, slower = (change["cycles"] for change in row["changes"])
+    assert faster < row["cycles"] < slower and max(bound["cycles"] for bound in row["bounds"]) < row["cycles"]
+    assert sum(loss["cycles"] for loss in row["losses"]) < row["cycles"]
+    assert main(["why", str(folder / "build"), "--change", "latency=50"]) == 0
+    text = capsys.readouterr().out
+    assert "the accelerator reads integers only" in text and "bound: no launch is shorter" in text
+    assert f"{faster:,}" in text and "the same program" in text
+    assert main(["why", str(folder / "build"), "--change", "speed=9"]) == 2
+    assert "change must name one of" in capsys.readouterr().err
 
 
 def test_disasm(folder: Path, capsys: Captured) -> None:

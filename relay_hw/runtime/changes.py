@@ -1,0 +1,110 @@
+"""Hardware that differs from a build's in one thing: what to ask the simulator about.
+
+In: a configuration and a memory model. Out: legal changes, each with the causes of lost cycles that it may help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+
+from accel.isa.config import AccelConfig
+from accel.isa.errors import ConfigError
+from accel.sim.memory import MemoryModel
+from relay_hw.errors import InputError
+
+# Sizes that a program does not depend on: it runs as it is.
+SAME_PROGRAM = frozenset({"read_outstanding", "write_outstanding", "queue_depth", "burst_beats"})
+# Limits of the memory model by the names that a change gives them.
+MEMORY_KEYS = {"latency": "latency", "memory_reads": "read_outstanding", "memory_writes": "write_outstanding"}
+
+_READS = ("bus", "latency", "fill")
+_ALL = ("lanes", "alu", "fill", "bus", "latency", "unfold", "output", "store", "pipeline", "queue", "fetch", "drain")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """`sizes` of the accelerator and limits of the `memory` that differ; `causes`: those of lost cycles it may help."""
+
+    text: str
+    causes: tuple[str, ...] = _ALL
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
+    memory: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def recompiles(self) -> bool:
+        """Whether programs must be compiled anew for it."""
+        return not self.sizes.keys() <= SAME_PROGRAM
+
+    def config(self, base: AccelConfig) -> AccelConfig:
+        """The changed configuration. Raises ConfigError where no hardware could have these sizes."""
+        return replace(base, name="changed", **self.sizes) if self.sizes else base
+
+    def memory_model(self, base: MemoryModel) -> MemoryModel:
+        """The changed memory model. Raises ConfigError."""
+        return replace(base, **self.memory)
+
+
+def usual_changes(config: AccelConfig, memory: MemoryModel) -> list[Change]:
+    """What one would think of first; only what hardware could have."""
+    c = config
+    found = [
+        _sized(c, "bus of {} bits", ("bus", "latency", "fill", "store", "fetch", "drain"), "axi_data_bits", 2),
+        _memory("latency of {} cycles", ("latency", "fill", "fetch", "drain"), "latency", max(1, memory.latency // 2)),
+        _sized(c, "{} reads in flight", _READS, "read_outstanding", 2),
+        _sized(c, "{} writes in flight", ("store", "drain"), "write_outstanding", 2),
+        _memory("{} reads in flight in the memory", _READS, "memory_reads", 2 * memory.read_outstanding),
+        _memory("{} writes in flight in the memory", ("store", "drain"), "memory_writes", 2 * memory.write_outstanding),
+        _sized(c, "queues of {} instructions", ("queue",), "queue_depth", 2),
+        _sized(c, "inp of {} entries", (*_READS, "unfold"), "inp_depth", 2),
+        _sized(c, "wgt of {} entries", (*_READS, "queue"), "wgt_depth", 2),
+        _sized(c, "acc of {} entries", (*_READS, "output", "pipeline"), "acc_depth", 2),
+        _sized(c, "out of {} entries", ("output", "store"), "out_depth", 2),
+        _sized(c, "output stage of {} lanes", ("output", "drain"), "out_lanes", 2),
+        _sized(c, "blocks of {} inputs", _ALL, "block_in", 2),
+        _sized(c, "blocks of {} outputs", _ALL, "block_out", 2),
+        Change(f"blocks of {c.block_in // 2} inputs", ("lanes",), {"block_in": c.block_in // 2}),
+    ]
+    return [change for change in found if _is_legal(change, config, memory)]
+
+
+def _sized(config: AccelConfig, text: str, causes: tuple[str, ...], key: str, factor: int) -> Change:
+    value: int = getattr(config, key) * factor
+    return Change(text.format(value), causes, {key: value})
+
+
+def _memory(text: str, causes: tuple[str, ...], key: str, value: int) -> Change:
+    return Change(text.format(value), causes, memory={MEMORY_KEYS[key]: value})
+
+
+def _is_legal(change: Change, config: AccelConfig, memory: MemoryModel) -> bool:
+    try:
+        change.config(config)
+        change.memory_model(memory)
+    except ConfigError:
+        return False
+    return True
+
+
+def read_change(text: str, config: AccelConfig, memory: MemoryModel) -> Change:
+    """`KEY=VALUE,...`: sizes of the configuration, and latency, memory_reads or memory_writes of the memory model.
+
+    Raises InputError for another key or a value that is no integer, ConfigError for sizes that do not go together.
+    """
+    known = {f.name for f in fields(AccelConfig)} - {"name"}
+    sizes: dict[str, int] = {}
+    limits: dict[str, int] = {}
+    for part in text.split(","):
+        key, _, value = part.strip().partition("=")
+        if key not in known and key not in MEMORY_KEYS:
+            raise InputError(f"change must name one of {', '.join(sorted(known | MEMORY_KEYS.keys()))}, not {key}")
+        if not value.isdecimal():
+            raise InputError(f"change of {key} must be an integer, not {value or 'nothing'}")
+        if key in MEMORY_KEYS:
+            limits[MEMORY_KEYS[key]] = int(value)
+        else:
+            sizes[key] = int(value)
+    change = Change(text, sizes=sizes, memory=limits)
+    change.config(config)
+    change.memory_model(memory)
+    return change

@@ -1,0 +1,207 @@
+"""Why a build takes its cycles, and what would change them: every cause of lost cycles with counterfactuals.
+
+In: an artefact and a memory model. Out: an `Explanation`. A counterfactual is a launch on the exact simulator, so it is
+what the Verilog built that way takes; ideal cases that nobody can build are bounds, and say so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import tensorize
+from accel.isa.config import AccelConfig
+from accel.isa.errors import AccelError
+from accel.isa.program import Program
+from accel.isa.spec import Op, Unit
+from accel.sim.cycle import CycleDevice
+from accel.sim.cycle.losses import LOADS, QUEUE, accounts, together
+from accel.sim.memory import MemoryModel, memory_model
+from relay_hw.errors import TensorizeError
+from relay_hw.ir.expr import Function
+from relay_hw.report import CAUSES, Report
+from relay_hw.runtime.artifact import Artifact
+from relay_hw.runtime.changes import Change, usual_changes
+from relay_hw.runtime.compile import accel_functions
+from relay_hw.runtime.profile import RegionRun, measured_report, time_regions
+from relay_hw.text import parse
+from relay_hw.transform.infer_type import InferType
+
+Progress = Callable[[str, float | None], None]
+# Causes below this share of the cycles ask for no counterfactual of their own.
+LEAST = 0.002
+LAYERS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Cycles of one cause. `layers`: those that lose most; `parts`: by scratchpad that was loaded, or by full queue."""
+
+    cause: str
+    cycles: int
+    layers: tuple[tuple[str, int], ...]
+    parts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Cycles of all regions after a change; None where it cannot be had, `reason` says why. `programs` ran on `config`
+    and `memory`."""
+
+    change: Change
+    cycles: int | None
+    reason: str
+    config: AccelConfig
+    memory: MemoryModel
+    programs: Mapping[str, Program]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Cycles that no launch of these programs, or of this model, can go below."""
+
+    text: str
+    cycles: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`report`: the build as it is. `losses`: largest first."""
+
+    report: Report
+    losses: tuple[Loss, ...]
+    outcomes: tuple[Outcome, ...]
+    bounds: tuple[Bound, ...]
+
+    @property
+    def cycles(self) -> int:
+        """Of the build as it is."""
+        return self.report.cycles or 0
+
+    def remedy(self, cause: str) -> Outcome | None:
+        """The change that may help `cause` and saves most; None where none saves anything."""
+        fitting = [o for o in self.outcomes if cause in o.change.causes and o.cycles is not None]
+        best = min(fitting, key=lambda o: o.cycles or 0, default=None)
+        return best if best is not None and (best.cycles or 0) < self.cycles else None
+
+
+def explain(
+    artifact: Artifact,
+    memory: str = "standard",
+    changes: Sequence[Change] | None = None,
+    progress: Progress | None = None,
+) -> Explanation:
+    """Losses, counterfactuals and bounds. `changes`: those to try; None for the usual ones that fit the losses."""
+    tell = progress or (lambda _text, _share: None)
+    tell("timing the build", None)
+    runs = time_regions(artifact, memory)
+    report = replace(measured_report(artifact.manifest, runs), device="cycle", memory_model=memory)
+    losses = _losses(report, runs)
+    base = memory_model(memory)
+    if changes is None:
+        wanted = {loss.cause for loss in losses if loss.cycles >= LEAST * (report.cycles or 0)}
+        usual = usual_changes(artifact.config, base)
+        changes = [change for change in usual if wanted & set(change.causes)]
+    compiler = _Compiler(artifact)
+    outcomes: list[Outcome] = []
+    for number, change in enumerate(changes):
+        tell(f"trying {change.text}", number / len(changes))
+        outcomes.append(try_change(artifact, change, base, compiler))
+    return Explanation(report, losses, tuple(outcomes), _bounds(artifact, report, runs))
+
+
+class _Compiler:
+    """Regions of a build for other configurations, from its partitioned module, which is read when first needed."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        self._artifact = artifact
+        self._functions: dict[str, Function] | None = None
+
+    def programs(self, config: AccelConfig) -> dict[str, Program]:
+        """A program for each region. Raises TensorizeError."""
+        if self._functions is None:
+            text = self._artifact.stage_text("partitioned")
+            self._functions = accel_functions(InferType()(parse(text, str(self._artifact.path))))
+        resident = any(program.resident is not None for program in self._artifact.programs.values())
+        return {
+            name: tensorize.compile_function(function, config, name, resident).program
+            for name, function in self._functions.items()
+        }
+
+
+def try_change(artifact: Artifact, change: Change, memory: MemoryModel, compiler: _Compiler | None = None) -> Outcome:
+    """Time every region on the changed hardware, compiled anew where the program depends on what changed."""
+    config, limits = change.config(artifact.config), change.memory_model(memory)
+    try:
+        if change.recompiles:
+            programs = (compiler or _Compiler(artifact)).programs(config)
+        else:
+            programs = {name: _made_for(program, config) for name, program in artifact.programs.items()}
+        cycles = sum(_cycles(program, config, limits) for program in programs.values())
+    except (TensorizeError, AccelError) as error:
+        return Outcome(change, None, str(error), config, limits, {})
+    return Outcome(change, cycles, "", config, limits, programs)
+
+
+def _made_for(program: Program, config: AccelConfig) -> Program:
+    return replace(program, config=config.name, config_hash=config.hash32)
+
+
+def _cycles(program: Program, config: AccelConfig, memory: MemoryModel) -> int:
+    device = CycleDevice(config, memory, data=False)
+    device.load(program)
+    return device.launch().cycles or 0
+
+
+def _losses(report: Report, runs: Sequence[RegionRun]) -> tuple[Loss, ...]:
+    whole = together(account for run in runs for account in accounts(run.stretches).values())
+    found: list[Loss] = []
+    for cause, cycles in report.stalls.items():
+        rows = [(row.name, row.stalls.get(cause, 0)) for row in report.layers]
+        worst = sorted((row for row in rows if row[1]), key=lambda row: -row[1])[:LAYERS]
+        parts: Counter[str] = Counter()
+        if cause == QUEUE:
+            parts = whole.queues
+        elif cause in LOADS:
+            parts = _loaded(runs, cause)
+        if cycles:
+            found.append(Loss(cause, cycles, tuple(worst), dict(parts.most_common())))
+    return tuple(sorted(found, key=lambda loss: -loss.cycles))
+
+
+def _loaded(runs: Sequence[RegionRun], cause: str) -> Counter[str]:
+    """Cycles of a cause of LOADS by the scratchpad that was loaded."""
+    parts: Counter[str] = Counter()
+    for run in runs:
+        for stretch in run.stretches:
+            if stretch.cause == cause and not stretch.fill:
+                parts[stretch.what] += stretch.cycles
+    return parts
+
+
+def _bounds(artifact: Artifact, report: Report, runs: Sequence[RegionRun]) -> tuple[Bound, ...]:
+    """Ideal cases, largest first."""
+    works = [work for run in runs for work in run.timing.works]
+    slots = Counter[Unit | None]()
+    beats = Counter[Unit | None]()
+    for work in works:
+        slots[work.unit] += work.slots
+        beats[work.unit] += work.beats
+    fetched = (report.bytes_fetched or 0) // artifact.config.bus_bytes
+    products = sum(work.slots for work in works if work.op is Op.GEMM and work.products)
+    found = [
+        Bound("COMPUTE never waits", slots[Unit.COMPUTE]),
+        Bound("COMPUTE never waits and makes nothing but products", products),
+        Bound("products never wait and use every lane", -(-report.macs // artifact.config.macs_per_cycle)),
+        Bound("nothing but reads on the bus", beats[Unit.LOAD] + fetched),
+        Bound("nothing but writes on the bus", beats[Unit.STORE]),
+        Bound("nothing but the output stage", slots[Unit.OUTPUT]),
+    ]
+    return tuple(sorted(found, key=lambda bound: -bound.cycles))
+
+
+def cause_text(loss: Loss) -> str:
+    """A cause in words, with the scratchpads or queues that it came from."""
+    parts = ", ".join(f"{name} {cycles:,}" for name, cycles in loss.parts.items() if cycles)
+    return CAUSES[loss.cause] + (f" ({parts})" if parts else "")

@@ -1,0 +1,140 @@
+"""Counterfactuals: each is what the Verilog built that way takes; losses add up; bounds are bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from accel.isa.config import load_config
+from accel.isa.errors import ConfigError
+from accel.isa.program import SectionKind
+from accel.sim.memory import MEMORY_MODELS
+from accel.sim.rtl_device import RtlDevice
+from relay_hw.errors import InputError
+from relay_hw.runtime.artifact import Artifact
+from relay_hw.runtime.changes import Change, read_change, usual_changes
+from relay_hw.runtime.compile import CompiledModel
+from relay_hw.runtime.why import LEAST, Explanation, Outcome, explain
+
+Build = tuple[CompiledModel, Artifact]
+STANDARD = MEMORY_MODELS["standard"]
+# Changes of the memory alone need no other Verilog.
+QUICK = [Change("half the latency", memory={"latency": 50}), Change("one read", memory={"read_outstanding": 1})]
+
+
+def rtl_cycles(outcome: Outcome) -> int:
+    """Cycles of all regions on the Verilog with the changed sizes and memory."""
+    device = RtlDevice(outcome.config, outcome.memory)
+    total = 0
+    try:
+        for program in outcome.programs.values():
+            device.load(program)
+            if program.resident is not None:
+                device.launch(SectionKind.RESIDENT)
+            total += device.launch().cycles or 0
+    finally:
+        device.close()
+    return total
+
+
+@pytest.fixture(scope="module")
+def explained(plain: Build) -> Explanation:
+    return explain(plain[1])
+
+
+def test_changes_of_the_memory_are_what_the_verilog_takes(plain: Build) -> None:
+    found = explain(plain[1], changes=QUICK)
+    cycles = [outcome.cycles for outcome in found.outcomes]
+    assert cycles == [rtl_cycles(outcome) for outcome in found.outcomes]
+    assert cycles[0] is not None and cycles[1] is not None
+    assert cycles[0] < found.cycles <= cycles[1]
+
+
+@pytest.mark.long
+def test_every_usual_change_is_what_the_verilog_built_that_way_takes(plain: Build) -> None:
+    _, artifact = plain
+    changes = usual_changes(artifact.config, STANDARD)
+    assert len(changes) >= 10
+    found = explain(artifact, changes=changes)
+    for outcome in found.outcomes:
+        assert outcome.cycles == rtl_cycles(outcome), outcome.change.text
+        print(f"\n{outcome.change.text}: {outcome.cycles:,} cycles on the simulator and on the Verilog", end=" ")
+
+
+def test_losses_add_up_and_the_largest_comes_first(explained: Explanation) -> None:
+    losses = {loss.cause: loss.cycles for loss in explained.losses}
+    assert losses == {cause: cycles for cause, cycles in explained.report.stalls.items() if cycles}
+    assert list(losses.values()) == sorted(losses.values(), reverse=True)
+    products = explained.cycles - sum(losses.values())
+    assert products >= explained.report.macs // explained.report.macs_per_cycle
+    for loss in explained.losses:
+        assert 0 < sum(cycles for _, cycles in loss.layers) <= loss.cycles
+        assert sum(loss.parts.values()) == (loss.cycles if loss.parts else 0)
+
+
+def test_every_loss_that_counts_has_changes_that_may_help(explained: Explanation) -> None:
+    causes = {cause for outcome in explained.outcomes for cause in outcome.change.causes}
+    assert {loss.cause for loss in explained.losses if loss.cycles >= LEAST * explained.cycles} <= causes
+    for loss in explained.losses:
+        best = explained.remedy(loss.cause)
+        if best is not None:
+            saving = [o.cycles for o in explained.outcomes if loss.cause in o.change.causes and o.cycles is not None]
+            assert best.cycles == min(saving) < explained.cycles
+
+
+def test_bounds_hold(explained: Explanation) -> None:
+    cycles = [bound.cycles for bound in explained.bounds]
+    assert cycles == sorted(cycles, reverse=True) and len(cycles) == 6
+    assert cycles[0] < explained.cycles and cycles[-1] > 0
+
+
+def test_programs_are_compiled_anew_only_where_they_must_be(plain: Build) -> None:
+    _, artifact = plain
+    changes = [Change("queues", sizes={"queue_depth": 32}), Change("wgt", sizes={"wgt_depth": 2048})]
+    same, anew = explain(artifact, changes=changes).outcomes
+    program = artifact.programs["accel_0"]
+    assert [change.recompiles for change in changes] == [False, True]
+    assert same.programs["accel_0"].code == program.code
+    assert same.programs["accel_0"].config_hash == same.config.hash32 != program.config_hash
+    anew.programs["accel_0"].check_config(anew.config)
+    assert anew.config.wgt_depth == 2048 and anew.cycles
+
+
+def test_what_cannot_be_had_says_why(plain: Build) -> None:
+    (outcome,) = explain(plain[1], changes=[Change("small", sizes={"acc_depth": 32, "wgt_depth": 8})]).outcomes
+    assert outcome.cycles is None and "must" in outcome.reason and outcome.programs == {}
+
+
+def test_usual_changes_are_hardware_that_could_be() -> None:
+    for name in ("tiny", "default", "ecp5", "wide"):
+        config = load_config(name)
+        changes = usual_changes(config, STANDARD)
+        assert len({change.text for change in changes}) == len(changes) >= 10
+        for change in changes:
+            assert bool(change.sizes) != bool(change.memory)
+            assert change.config(config).hash32 != config.hash32 or change.memory_model(STANDARD) != STANDARD
+    # A bus wider than an instruction does not exist.
+    assert not any("axi_data_bits" in change.sizes for change in usual_changes(load_config("wide"), STANDARD))
+
+
+def test_changes_are_read_from_text() -> None:
+    tiny = load_config("tiny")
+    change = read_change("axi_data_bits=128, latency=50,memory_reads=4", tiny, STANDARD)
+    assert change.sizes == {"axi_data_bits": 128} and change.memory == {"latency": 50, "read_outstanding": 4}
+    assert change.config(tiny).axi_data_bits == 128 and change.memory_model(STANDARD).latency == 50
+
+
+BAD: Sequence[tuple[str, type[Exception], str]] = [
+    ("bus=128", InputError, "change must name one of acc_banks, .*, not bus"),
+    ("latency", InputError, "change of latency must be an integer, not nothing"),
+    ("latency=fast", InputError, "change of latency must be an integer, not fast"),
+    ("latency=0", ConfigError, "latency must be from 1 to 65535, not 0"),
+    ("wgt_depth=1000", ConfigError, "wgt_depth must be a power of two from 8 to 65536, not 1000"),
+]
+
+
+@pytest.mark.parametrize(("text", "error", "sentence"), BAD)
+def test_bad_changes_are_refused(text: str, error: type[Exception], sentence: str) -> None:
+    with pytest.raises(error, match=sentence):
+        read_change(text, load_config("tiny"), STANDARD)
