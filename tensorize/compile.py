@@ -20,6 +20,7 @@ from tensorize.constants import constant_data, constant_loads, data_key
 from tensorize.emit import Line, NoRoomError, emit
 from tensorize.estimate import estimate_cycles
 from tensorize.inputs import fold_inputs
+from tensorize.join import join_in_place
 from tensorize.layout import image_bytes, pack_activation
 from tensorize.memory import Life, Window, plan_window
 from tensorize.nest import Key, Step, gather_beats, tensor_key
@@ -54,7 +55,7 @@ def compile_function(function: Function, config: AccelConfig, name: str, residen
 
     `resident`: constants may stay in the scratchpads between launches, where that saves cycles.
     """
-    region = fold_inputs(read_region(function, config, name), config)
+    region = join_in_place(fold_inputs(read_region(function, config, name), config), config)
     plans = schedules(region, config)
     margins = MARGINS if len(plans[0].steps) <= FEW_STEPS else MARGINS[:1]
     tries = [_draft(plan, config, margin) for plan in plans for margin in margins]

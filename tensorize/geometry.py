@@ -171,7 +171,7 @@ def pool_shape(kernel: PoolKernel, config: AccelConfig) -> PoolShape:
     source = Source(kernel.source.height, kernel.source.width, pixel, kernel.source.width * pixel, pixel)
     source, window = skip_unread(source, kernel.window, kernel.target, config)
     target, blocks = kernel.target, pixel // config.block_out
-    return PoolShape(source, window, target.height, target.width, blocks, pixel, grid_of(target, None, config))
+    return PoolShape(source, window, target.height, target.width, blocks, pixel, grid_of(target, kernel.place, config))
 
 
 def grid_of(target: Image, place: Place | None, config: AccelConfig) -> Grid:
@@ -180,7 +180,8 @@ def grid_of(target: Image, place: Place | None, config: AccelConfig) -> Grid:
         place = Place(target, (0, 0), (1, 1))
     pixel = pixel_bytes(place.image, config)
     row = place.image.width * pixel
-    return Grid(place.first[0] * row + place.first[1] * pixel, place.step[0] * row, place.step[1] * pixel)
+    begin = place.first[0] * row + place.first[1] * pixel + place.channel
+    return Grid(begin, place.step[0] * row, place.step[1] * pixel)
 
 
 def skip_unread(source: Source, window: Window, target: Image, config: AccelConfig) -> tuple[Source, Window]:

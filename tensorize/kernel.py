@@ -84,11 +84,14 @@ class AddStage:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the pixels of one part of a layer lie in its whole result `image`: from `first`, every `step`-th."""
+    """Where the results of one part of a layer lie in a whole `image`: pixels from `first`, every `step`-th, and
+    their channels from `channel` on.
+    """
 
     image: Image
     first: tuple[int, int]
     step: tuple[int, int]
+    channel: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,6 +150,7 @@ class PoolKernel:
     window: Window
     kind: PoolKind
     requantize: Requantize | None = None
+    place: Place | None = None
 
     @property
     def macs(self) -> int:
@@ -172,7 +176,38 @@ class AddKernel:
         return 0
 
 
-KernelSpec = ConvKernel | TransposeKernel | PoolKernel | AddKernel
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A copy of `size` (rows, columns, channel blocks) of input number `source`, to every `step`-th pixel from `first`.
+
+    `begin` and the strides are bytes of the input, `block` the result's first channel block. Blocks are contiguous.
+    """
+
+    source: int
+    begin: int
+    row_stride: int
+    col_stride: int
+    size: tuple[int, int, int]
+    first: tuple[int, int]
+    step: tuple[int, int]
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
+class MoveKernel:
+    """Copies that together make the whole result."""
+
+    sources: tuple[Image, ...]
+    target: Image
+    moves: tuple[Move, ...]
+
+    @property
+    def macs(self) -> int:
+        """Nothing is multiplied."""
+        return 0
+
+
+KernelSpec = ConvKernel | TransposeKernel | PoolKernel | AddKernel | MoveKernel
 
 
 def kernel_inputs(kernel: KernelSpec) -> tuple[Image, ...]:
@@ -184,3 +219,5 @@ def kernel_inputs(kernel: KernelSpec) -> tuple[Image, ...]:
             return (kernel.source,)
         case AddKernel():
             return (kernel.source, kernel.source)
+        case MoveKernel():
+            return kernel.sources

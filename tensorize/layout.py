@@ -22,14 +22,16 @@ from tensorize.kernel import AddStage, ConvKernel, Image, Int8, Requantize
 
 
 def image_of(shape: Sequence[int]) -> Image:
-    """Size of an activation [1, C, H, W] or [1, C]. Raises TensorizeError."""
+    """Size of an activation [1, C, H, W], or [..., C] of one to three axes. Raises TensorizeError."""
     match tuple(shape):
         case (1, channels, height, width) if min(channels, height, width) > 0:
             return Image(height, width, channels)
-        case (1, channels) if channels > 0:
-            return Image(1, 1, channels)
+        case (height, width, channels) if min(height, width, channels) > 0:
+            return Image(height, width, channels)
+        case (width, channels) if min(width, channels) > 0:
+            return Image(1, width, channels)
         case other:
-            raise TensorizeError(f"activation shape must be (1, C, H, W) or (1, C), not {other}")
+            raise TensorizeError(f"activation shape must be (1, C, H, W), (H, W, C) or (W, C), not {other}")
 
 
 def pixel_bytes(image: Image, config: AccelConfig) -> int:
@@ -48,14 +50,14 @@ def image_bytes(image: Image, config: AccelConfig, layout: TensorLayout = Tensor
 
 
 def pack_activation(x: NDArray[Any], config: AccelConfig, layout: TensorLayout = TensorLayout.NHWC) -> Int8:
-    """int8 [1, C, H, W] or [1, C] as flat int8 bytes N·H·W·C, channels padded with 0. Raises TensorizeError.
+    """int8 [1, C, H, W], [H, W, C] or [W, C] as flat int8 bytes N·H·W·C, channels padded with 0. Raises TensorizeError.
 
     With layout `rows` the channels are not padded, but each row of pixels is, to a multiple of the granule.
     """
     image = image_of(x.shape)
     if x.dtype != np.int8:
         raise TensorizeError(f"activation must be int8, not {x.dtype}")
-    pixels = x.reshape(1, image.channels, image.height, image.width).transpose(0, 2, 3, 1)
+    pixels = x.transpose(0, 2, 3, 1) if x.ndim == 4 else x.reshape(1, image.height, image.width, image.channels)
     return pack_tensor(config, _slot(image, layout), pixels).view(np.int8)
 
 
@@ -65,7 +67,8 @@ def unpack_activation(data: NDArray[Any], shape: Sequence[int], config: AccelCon
     if data.size != image_bytes(image, config) or data.itemsize != 1:
         raise TensorizeError(f"packed activation must be {image_bytes(image, config)} bytes, not {data.nbytes}")
     pixels = unpack_tensor(config, _slot(image, TensorLayout.NHWC), data.view(np.uint8))
-    return np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)).reshape(tuple(shape))
+    plain = pixels.transpose(0, 3, 1, 2) if len(shape) == 4 else pixels
+    return np.ascontiguousarray(plain).reshape(tuple(shape))
 
 
 def _slot(image: Image, layout: TensorLayout) -> TensorSlot:

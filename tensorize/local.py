@@ -104,7 +104,6 @@ def _lines_shape(kernel: ConvKernel | PoolKernel, mode: GemmMode, config: AccelC
     source = Source(height, width, pixel, width * pixel, pixel)
     source, window = skip_unread(source, window, kernel.target, config)
     blocks = pixel // config.block_out
-    place = kernel.place if isinstance(kernel, ConvKernel) else None
     return LocalShape(
         mode=mode,
         source=source,
@@ -112,7 +111,7 @@ def _lines_shape(kernel: ConvKernel | PoolKernel, mode: GemmMode, config: AccelC
         out_height=kernel.target.height,
         out_width=kernel.target.width,
         out_blocks=blocks,
-        out_grid=grid_of(kernel.target, place, config),
+        out_grid=grid_of(kernel.target, kernel.place, config),
         in_blocks=blocks,
         first=tuple(range(blocks)),
         reads=1,

@@ -23,6 +23,7 @@ from tensorize.kernel import (
     ConvKernel,
     Image,
     KernelSpec,
+    MoveKernel,
     PoolKernel,
     PoolKind,
     Requantize,
@@ -32,6 +33,8 @@ from tensorize.kernel import (
 from tensorize.layout import image_of, units_as_image
 from tensorize.local import choose_local, local_shape, takes_lines
 from tensorize.lower_add import add_total
+from tensorize.lower_move import choose_move
+from tensorize.moves import read_moves
 from tensorize.reading import (
     INT8_MAX,
     INT8_MIN,
@@ -82,6 +85,8 @@ def plan_tile(kernel: KernelSpec, config: AccelConfig) -> Tile:
             return TransposeTile(tuple(choose_conv(shapes_of(phase, config), config) for phase in kernel.phases))
         case ConvKernel():
             return choose_conv(shapes_of(kernel, config), config)
+        case MoveKernel():
+            return choose_move(kernel, config)
         case PoolKernel():
             return _pool_tile(kernel, config)
         case AddKernel():
@@ -107,6 +112,9 @@ def match(composite: Function, config: AccelConfig) -> Matched:
             return reader.conv_or_dense()
         case "conv2d_transpose":
             return reader.conv_transpose()
+        case "move":
+            kernel, shape = read_moves(composite, config)
+            return Matched(kernel, tuple(range(len(composite.params))), shape)
         case "max_pool2d":
             return reader.max_pool()
         case "sum_pool2d":

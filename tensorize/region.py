@@ -18,7 +18,15 @@ from tensorize.match import PREFIX, match
 from tensorize.reading import var_type
 
 # The operators that give a layer its name; of several the innermost.
-_CORES = ("nn.conv2d", "nn.dense", "nn.max_pool2d", "accel.sum_pool2d", "accel.conv2d_transpose", "accel.add")
+_CORES = (
+    "nn.conv2d",
+    "nn.dense",
+    "nn.max_pool2d",
+    "accel.sum_pool2d",
+    "accel.conv2d_transpose",
+    "accel.add",
+    "concatenate",
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from accel.isa.config import AccelConfig
 from accel.isa.spec import Op
 from tensorize.constants import merge_parameters
-from tensorize.kernel import AddKernel, ConvKernel, PoolKernel, TransposeKernel
+from tensorize.kernel import AddKernel, ConvKernel, MoveKernel, PoolKernel, TransposeKernel
 from tensorize.lower_add import lower_add
 from tensorize.lower_conv import lower_conv
 from tensorize.lower_local import lower_local
+from tensorize.lower_move import lower_move
 from tensorize.lower_pool import lower_pool
 from tensorize.match import plan_tile
 from tensorize.nest import Command, Step, tensor_key
 from tensorize.order import interleaved_order, sequential_order
 from tensorize.region import LayerSpec, Region
-from tensorize.tiles import AddTile, ConvTile, LocalTile, PoolTile, Tile, TransposeTile
+from tensorize.tiles import AddTile, ConvTile, LocalTile, MoveTile, PoolTile, Tile, TransposeTile
 from tensorize.uops import place_uops
 
 
@@ -80,6 +81,8 @@ def _lower(number: int, layer: LayerSpec, tile: Tile, config: AccelConfig) -> tu
             )
         case (ConvKernel() | PoolKernel()) as kernel, LocalTile() as chosen:
             return lower_local(number, layer.name, kernel, chosen, tensors, config)
+        case MoveKernel() as kernel, MoveTile() as chosen:
+            return lower_move(number, layer.name, kernel, chosen, tensors, config)
         case PoolKernel() as kernel, PoolTile() as chosen:
             return lower_pool(number, layer.name, kernel, chosen, tensors, config)
         case AddKernel() as kernel, AddTile() as chosen:

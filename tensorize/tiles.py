@@ -93,7 +93,18 @@ class TransposeTile:
         return f"{len(self.phases)} phases of {'; '.join(different)}"
 
 
-Tile = ConvTile | TransposeTile | LocalTile | PoolTile | AddTile
+@dataclass(frozen=True, slots=True)
+class MoveTile:
+    """A tile for each copy; its blocks are those of channel_align channels."""
+
+    moves: tuple[LocalTile, ...]
+
+    def __str__(self) -> str:
+        different = dict.fromkeys(str(tile) for tile in self.moves)
+        return f"{len(self.moves)} copies of {'; '.join(different)}" if self.moves else "in place"
+
+
+Tile = ConvTile | TransposeTile | MoveTile | LocalTile | PoolTile | AddTile
 
 
 @dataclass(frozen=True, slots=True)

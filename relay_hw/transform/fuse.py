@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from relay_hw.ir.expr import Call, Constant, Expr, Function, Var
+from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import FuncType
 from relay_hw.ir.visit import Rewriter, copy_with
 from relay_hw.transform.base import FunctionPass
 from relay_hw.transform.graph import count_uses, dtype_of, is_external, is_op, op_name, outer_order, shape_of
+from relay_hw.transform.moves import MoveGroup, move_group
 
 # Says why a composite cannot run on the device; None where it can.
 Legal = Callable[[Function], "str | None"]
@@ -138,17 +139,35 @@ class Group:
         return param
 
 
-def _choose(function: Function, legal: Legal | None) -> dict[Call, Group]:
+AnyGroup = Group | MoveGroup
+
+
+def _readers(function: Function) -> dict[Expr, list[Expr]]:
+    """The calls that read each node, by way of tuples too."""
+    found: dict[Expr, list[Expr]] = {}
+    for node in outer_order(function.body):
+        if isinstance(node, Call):
+            for arg in node.args:
+                for part in arg.fields if isinstance(arg, Tuple) else (arg,):
+                    found.setdefault(part, []).append(node)
+    return found
+
+
+def _choose(function: Function, legal: Legal | None) -> dict[Call, AnyGroup]:
     """Groups by their root, consumers first, so that a residual add is offered to the layer before it."""
     uses = count_uses(function)
     order = [node for node in outer_order(function.body) if isinstance(node, Call)]
     position = {node: index for index, node in enumerate(order)}
+    readers = _readers(function)
     taken: set[Expr] = set()
-    groups: dict[Call, Group] = {}
+    groups: dict[Call, AnyGroup] = {}
     for root in reversed(order):
         if root in taken:
             continue
-        candidates = list(_candidates(root, uses, taken, position))
+        candidates: list[AnyGroup] = list(_candidates(root, uses, taken, position))
+        moved = move_group(root, uses, readers, taken)
+        if moved is not None:
+            candidates.append(moved)
         chosen = _first_legal(candidates, legal)
         if chosen is not None:
             groups[root] = chosen
@@ -156,7 +175,7 @@ def _choose(function: Function, legal: Legal | None) -> dict[Call, Group]:
     return groups
 
 
-def _first_legal(candidates: Sequence[Group], legal: Legal | None) -> Group | None:
+def _first_legal(candidates: Sequence[AnyGroup], legal: Legal | None) -> AnyGroup | None:
     if legal is None:
         return candidates[0] if candidates else None
     for group in candidates:
@@ -166,7 +185,7 @@ def _first_legal(candidates: Sequence[Group], legal: Legal | None) -> Group | No
     return alone[0] if alone else None
 
 
-def _takes_more(group: Group) -> bool:
+def _takes_more(group: AnyGroup) -> bool:
     """Whether the group is a layer with something behind it that can do without."""
     return op_name(group.root) in (_RESIDUAL, "reshape") and len(group.chain) > 1
 
@@ -271,7 +290,7 @@ def _group(composite: Composite, root: Call, backwards: Sequence[Call]) -> Group
 
 
 class _Merger(Rewriter):
-    def __init__(self, groups: dict[Call, Group]) -> None:
+    def __init__(self, groups: dict[Call, AnyGroup]) -> None:
         super().__init__()
         self._groups = groups
 

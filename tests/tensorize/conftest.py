@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
 import numpy as np
@@ -144,6 +144,11 @@ class Regions:
         core = op.accel.sum_pool2d(inner, size, strides, padding)
         body = self._requantize(core, self._shapes[x][1], size[0] * size[1] // 64 + 1)
         return self._call("accel.sum_pool2d", [inner], body, [x])
+
+    def move(self, body: Callable[..., Expr], *args: Expr) -> Expr:
+        """Operators that move elements of `args`."""
+        inner = [self._inner(arg, f"x{number}") for number, arg in enumerate(args)]
+        return self._call("accel.move", inner, body(*inner), list(args))
 
     def add(self, y: Expr, r: Expr) -> Expr:
         """accel.add."""

@@ -1,0 +1,99 @@
+"""Groups of operators that only move int8 elements: the accelerator copies them as one.
+
+In: calls of a dataflow graph. Out: `MoveGroup`, a composite like those of `fuse`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, Var
+from relay_hw.ir.types import FuncType
+from relay_hw.ir.visit import copy_with
+from relay_hw.transform.graph import dtype_of, is_op
+
+MOVES: Final = (
+    "concatenate",
+    "expand_dims",
+    "layout_transform",
+    "nn.batch_flatten",
+    "nn.upsampling",
+    "repeat",
+    "reshape",
+    "reverse",
+    "squeeze",
+    "strided_slice",
+    "tile",
+    "transpose",
+)
+_BORDERS: Final = ("qnn.quantize", "qnn.dequantize")
+
+
+@dataclass(frozen=True, slots=True)
+class MoveGroup:
+    """A tree of moving calls that ends in `root`; `inputs` are what it reads, in the order of the parameters."""
+
+    root: Call
+    members: frozenset[Call]
+    inputs: tuple[Expr, ...]
+    name: str = "accel.move"
+
+    @property
+    def chain(self) -> tuple[Call, ...]:
+        return (self.root,)
+
+    def function(self) -> Function:
+        """The composite function, typed."""
+        params = [Var(f"x{n}", arg.checked_type, checked_type=arg.checked_type) for n, arg in enumerate(self.inputs)]
+        body = self._inside(self.root, dict(zip(self.inputs, params, strict=True)))
+        ty = FuncType(tuple(param.type for param in params), self.root.type)
+        attrs = {"Primitive": 1, "Composite": self.name}
+        return Function(params, body, self.root.type, attrs=attrs, span=self.root.span, checked_type=ty)
+
+    def _inside(self, expr: Expr, params: Mapping[Expr, Var]) -> Expr:
+        match expr:
+            case _ if expr in params:
+                return params[expr]
+            case Tuple(fields=fields):
+                return copy_with(expr, fields=tuple(self._inside(field, params) for field in fields))
+            case Call(args=args):
+                return copy_with(expr, args=tuple(self._inside(arg, params) for arg in args))
+            case _:
+                return expr
+
+
+def move_group(
+    root: Call, uses: Mapping[Expr, int], readers: Mapping[Expr, Sequence[Expr]], taken: set[Expr]
+) -> MoveGroup | None:
+    """The largest tree of moving calls that ends in `root`; None where it stands at the border of the integer graph.
+
+    There the host moves elements while it converts them.
+    """
+    if not _moves(root) or not any(not is_op(reader, *_BORDERS) for reader in readers.get(root, ())):
+        return None
+    members, inputs = [root], list[Expr]()
+    stack = list(reversed(list(_data(root))))
+    while stack:
+        arg = stack.pop()
+        if isinstance(arg, Call) and _moves(arg) and uses[arg] == 1 and arg not in taken:
+            members.append(arg)
+            stack.extend(reversed(list(_data(arg))))
+        elif arg not in inputs:
+            inputs.append(arg)
+    if any(isinstance(arg, Constant) or dtype_of(arg) != "int8" for arg in inputs):
+        return None
+    if not any(isinstance(arg, Call) and not is_op(arg, *_BORDERS) for arg in inputs):
+        return None
+    return MoveGroup(root, frozenset(members), tuple(inputs))
+
+
+def _moves(call: Call) -> bool:
+    return is_op(call, *MOVES) and dtype_of(call) == "int8"
+
+
+def _data(call: Call) -> Iterator[Expr]:
+    """What the call moves: its first argument, or the parts of it."""
+    first = call.args[0]
+    yield from first.fields if isinstance(first, Tuple) else (first,)

@@ -1,0 +1,89 @@
+"""Results that are only copied into a larger tensor: their layers store them there at once.
+
+In: a region. Out: the same region with places in the kernels of those layers, and fewer copies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from accel.isa.config import AccelConfig
+from tensorize.kernel import ConvKernel, Image, KernelSpec, Move, MoveKernel, Place, PoolKernel, TransposeKernel
+from tensorize.layout import pixel_bytes
+from tensorize.region import LayerSpec, Region
+
+
+def join_in_place(region: Region, config: AccelConfig) -> Region:
+    """Leave out every copy of a whole activation that one layer computes and nothing else reads."""
+    for number, layer in enumerate(region.layers):
+        if isinstance(layer.kernel, MoveKernel):
+            region = _join(region, number, config)
+    return region
+
+
+def _join(region: Region, number: int, config: AccelConfig) -> Region:
+    joined = region.layers[number]
+    kernel = joined.kernel
+    assert isinstance(kernel, MoveKernel)
+    layers = list(region.layers)
+    kept: list[Move] = []
+    for move in kernel.moves:
+        source = joined.inputs[move.source]
+        producer = _producer(region, joined, source)
+        alone = sum(other.source == move.source for other in kernel.moves) == 1
+        placed = None
+        if producer is not None and alone and _is_whole(move, kernel.sources[move.source], config):
+            place = Place(kernel.target, move.first, move.step, move.block * config.channel_align)
+            placed = _placed(layers[producer].kernel, place)
+        if producer is None or placed is None:
+            kept.append(move)
+        else:
+            layers[producer] = replace(layers[producer], kernel=placed, output=joined.output)
+    used = sorted({move.source for move in kept})
+    layers[number] = replace(
+        joined,
+        kernel=MoveKernel(
+            tuple(kernel.sources[source] for source in used),
+            kernel.target,
+            tuple(replace(move, source=used.index(move.source)) for move in kept),
+        ),
+        inputs=tuple(joined.inputs[source] for source in used),
+    )
+    return replace(region, layers=tuple(layers))
+
+
+def _producer(region: Region, reader: LayerSpec, number: int) -> int | None:
+    """The layer that alone computes an activation which `reader` alone reads, once."""
+    reads = sum(layer.inputs.count(number) for layer in region.layers)
+    writers = [at for at, layer in enumerate(region.layers) if layer.output == number]
+    if reads != 1 or number in region.outputs or number not in reader.inputs or len(writers) != 1:
+        return None
+    return writers[0]
+
+
+def _is_whole(move: Move, image: Image, config: AccelConfig) -> bool:
+    pixel = pixel_bytes(image, config)
+    rows, cols, blocks = move.size
+    even = (rows == 1 or move.row_stride == image.width * pixel) and (cols == 1 or move.col_stride == pixel)
+    whole = (rows, cols, blocks * config.channel_align) == (image.height, image.width, pixel)
+    return whole and even and move.begin == 0
+
+
+def _placed(kernel: KernelSpec, place: Place) -> KernelSpec | None:
+    """The kernel with its results at `place`; None where it stores flat bytes."""
+    match kernel:
+        case ConvKernel(place=None) | PoolKernel(place=None):
+            return replace(kernel, place=place)
+        case TransposeKernel():
+            return replace(kernel, phases=tuple(_phase(phase, place) for phase in kernel.phases))
+        case _:
+            return None
+
+
+def _phase(phase: ConvKernel, outer: Place) -> ConvKernel:
+    inner = phase.place
+    assert inner is not None
+    first = [a + b * step for a, b, step in zip(outer.first, inner.first, outer.step, strict=True)]
+    step = [a * b for a, b in zip(outer.step, inner.step, strict=True)]
+    place = Place(outer.image, (first[0], first[1]), (step[0], step[1]), outer.channel)
+    return replace(phase, place=place)

@@ -1,0 +1,133 @@
+"""Operators that only move elements: copies of channel blocks, or a layer's results in another tensor at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from accel.isa.config import AccelConfig, load_config
+from relay_hw import op
+from relay_hw.ir.expr import Expr, Function, Tuple
+from tensorize import why_not
+from tensorize.match import match
+
+
+def _upsample(x: Expr, down: int = 2, right: int = 2) -> Expr:
+    return op.repeat(op.repeat(x, down, axis=2), right, axis=3)
+
+
+CASES: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Expr]]] = {
+    "join channels": (((32, 5, 4), (64, 5, 4), (7, 5, 4)), lambda *x: op.concatenate(Tuple(x), axis=1)),
+    "join rows": (((20, 3, 5), (20, 2, 5)), lambda *x: op.concatenate(Tuple(x), axis=2)),
+    "join columns": (((20, 3, 5), (20, 3, 2)), lambda *x: op.concatenate(Tuple(x), axis=3)),
+    "twice the same": (((32, 4, 4),), lambda x: op.concatenate(Tuple([x, x]), axis=1)),
+    "slice of channels": (((96, 4, 4),), lambda x: op.strided_slice(x, (0, 32), (1, 64), axes=(0, 1))),
+    "every second pixel": (((20, 7, 6),), lambda x: op.strided_slice(x, (1, 0), (7, 6), (2, 3), axes=(2, 3))),
+    "upsampling by two": (((20, 5, 4),), _upsample),
+    "upsampling by three over one": (((16, 3, 4),), lambda x: _upsample(x, 3, 1)),
+    "upsampling and join": (((32, 3, 3), (5, 6, 6)), lambda x, y: op.concatenate(Tuple([_upsample(x), y]), axis=1)),
+    "nothing": (((20, 3, 3),), lambda x: op.reshape(op.reshape(x, (20, 9)), (1, 20, 3, 3))),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_moves(kit: SimpleNamespace, config: AccelConfig, name: str) -> None:
+    shapes, body = CASES[name]
+    build = kit.Regions(1, config)
+    inputs = [build.input(*shape) for shape in shapes]
+    kit.compare(build.function(build.move(body, *inputs)), config)
+
+
+def test_heads(kit: SimpleNamespace, config: AccelConfig) -> None:
+    """[tokens, channels] to [heads, tokens, channels of a head] and back."""
+    build = kit.Regions(2, config)
+    width = 2 * config.channel_align
+    x = build.input(3 * width, 1, 12)
+    tokens = build.move(lambda x: op.reshape(op.transpose(x, (0, 2, 3, 1)), (12, 3 * width)), x)
+    heads = build.move(lambda x: op.transpose(op.reshape(x, (12, 3, width)), (1, 0, 2)), tokens)
+    back = build.move(lambda x: op.reshape(op.transpose(x, (1, 0, 2)), (12, 3 * width)), heads)
+    kit.compare(build.function(heads, back), config)
+
+
+def _composite(kit: SimpleNamespace, body: Callable[..., Expr], *shapes: tuple[int, ...]) -> Function:
+    build = kit.Regions(3, load_config("default"))
+    return build.move(body, *(build.input(*shape) for shape in shapes)).op
+
+
+REFUSED = {
+    "part of a block": (((20, 4, 4), (20, 4, 4)), lambda *x: op.concatenate(Tuple(x), axis=1), "channels must move in"),
+    "channels become rows": (((16, 4, 16),), lambda x: op.transpose(x, (0, 2, 1, 3)), "channels must move in"),
+    "mixed pixels": (
+        ((16, 12, 12),),
+        lambda x: op.reshape(op.transpose(op.reshape(x, (16, 144)), (0, 1)), (1, 16, 12, 12)),
+        "",
+    ),
+    "backwards": (((16, 3, 130),), lambda x: op.reverse(x, axis=3), "elements must move in at most 64 copies"),
+    "constant": (
+        ((16, 2, 2),),
+        lambda x: op.concatenate(Tuple([x, op.const(np.ones((1, 16, 2, 2), "int8"))]), axis=1),
+        "a constant must be no part",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_why_not(kit: SimpleNamespace, name: str) -> None:
+    shapes, body, sentence = REFUSED[name]
+    reason = why_not(_composite(kit, body, *shapes), load_config("default"))
+    assert (reason or "").startswith(sentence) and bool(reason) == bool(sentence)
+
+
+def test_few_copies(kit: SimpleNamespace) -> None:
+    shapes, body = CASES["upsampling and join"]
+    kernel = match(_composite(kit, body, *shapes), load_config("default")).kernel
+    assert len(kernel.moves) == 5
+
+
+def test_join_in_place(kit: SimpleNamespace, config: AccelConfig) -> None:
+    """Convolutions, a pool and a transposed convolution store into their parts; what others read is copied."""
+    width = config.channel_align
+    build = kit.Regions(4, config)
+    x = build.input(20, 8, 8)
+    parts = [
+        build.conv(x, 2 * width, padding=(1, 1, 1, 1)),
+        build.conv(x, width, (1, 1)),
+        build.max_pool(build.conv(x, width), (3, 3), padding=(2, 2, 2, 2)),
+        build.conv_transpose(build.max_pool(x, (2, 2), (2, 2)), width),
+        build.conv(build.conv(x, width, (1, 1)), width, padding=(1, 1, 1, 1), groups=width),
+        build.conv(x, 5, (1, 1)),
+    ]
+    joined = build.move(lambda *x: op.concatenate(Tuple(x), axis=1), *parts)
+    y = build.conv(joined, 9, (1, 1))
+    segment = kit.compare(build.function(y, parts[1]), config)
+    row = next(layer for layer in segment.layers if "in place" in layer.tile or "copies" in layer.tile)
+    assert row.tile.startswith("1 copies")
+
+
+def test_join_without_a_copy(kit: SimpleNamespace) -> None:
+    config = load_config("default")
+    build = kit.Regions(5, config)
+    x = build.input(16, 6, 6)
+    parts = [build.conv(x, 16, (1, 1)), build.conv(x, 32, (1, 1))]
+    joined = build.move(lambda *x: op.concatenate(Tuple(x), axis=1), *parts)
+    segment = kit.compare(build.function(build.max_pool(joined, (2, 2), (2, 2))), config)
+    assert [layer.tile for layer in segment.layers][2] == "in place"
+    stored = sum(layer.bytes_written for layer in segment.layers)
+    assert stored == 6 * 6 * 48 + 3 * 3 * 48
+    assert segment.layers[2].ranges == ()
+
+
+def test_join_of_a_join(kit: SimpleNamespace, config: AccelConfig) -> None:
+    build = kit.Regions(6, config)
+    width = config.channel_align
+    x = build.input(7, 5, 5)
+
+    def join(*parts: Expr) -> Expr:
+        return build.move(lambda *x: op.concatenate(Tuple(x), axis=1), *parts)
+
+    first = join(build.conv(x, width, (1, 1)), build.conv(x, width, (1, 1)))
+    second = join(first, build.conv(first, width, padding=(1, 1, 1, 1)))
+    kit.compare(build.function(build.conv(second, 4, (1, 1))), config)
