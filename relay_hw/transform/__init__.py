@@ -10,10 +10,12 @@ from relay_hw.transform.decorators import function_pass, module_pass
 from relay_hw.transform.defuse_ops import DefuseOps
 from relay_hw.transform.effects import Effect, pin_effects
 from relay_hw.transform.eta_expand import EtaExpand
+from relay_hw.transform.first_order_gradient import first_order_gradient
 from relay_hw.transform.fold_batch_norm import FoldBatchNorm
 from relay_hw.transform.fold_constant import FoldConstant
 from relay_hw.transform.fuse import MergeDeviceComposites
 from relay_hw.transform.fuse_ops import FuseOps
+from relay_hw.transform.gradient import gradient, gradient_module
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.inline import Inline
 from relay_hw.transform.inline_let import InlineLet
@@ -26,6 +28,7 @@ from relay_hw.transform.instrument import (
     PrintBeforeAll,
     pass_instrument,
 )
+from relay_hw.transform.lambda_lift import LambdaLift
 from relay_hw.transform.partition import PartitionDevice, PartitionRecord
 from relay_hw.transform.pipelines import partition_pipeline, simplify_pipeline
 from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
@@ -48,6 +51,7 @@ PASSES: tuple[type[Pass], ...] = (
     ToANormalForm,
     ToBasicBlockNormalForm,
     ToGraphNormalForm,
+    LambdaLift,
     SimplifyInference,
     CanonicalizeOps,
     EtaExpand,
@@ -82,6 +86,7 @@ __all__ = [
     "InferType",
     "Inline",
     "InlineLet",
+    "LambdaLift",
     "MergeDeviceComposites",
     "PartitionDevice",
     "PartitionRecord",
@@ -102,8 +107,11 @@ __all__ = [
     "ToANormalForm",
     "ToBasicBlockNormalForm",
     "ToGraphNormalForm",
+    "first_order_gradient",
     "function_pass",
     "get_pass",
+    "gradient",
+    "gradient_module",
     "module_pass",
     "partition_pipeline",
     "pass_instrument",
