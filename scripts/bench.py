@@ -1,6 +1,6 @@
-"""Measure RTL cycles per second, functional images per second, compile seconds, the cycles of the demo, Relay text.
+"""Measure what the project promises: cycles on RTL, speeds, the language; with the bounds and others' figures.
 
-In: examples/mnist_cnn.onnx and build/data. Out: a table, and build/bench.json.
+In: examples/models. Out: a table, build/bench.json, docs/performance.md. About a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -9,89 +9,100 @@ import argparse
 import json
 import platform
 import sys
-import tempfile
-import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import bench_layers  # first: it puts examples on the path
+import bench_page
+import bench_speed
 import bench_text
-from demo import MODEL, ROOT, load_data, subset
+from bench_rows import HEADER, Row, layer_rows, network_rows, text_rows
 
-from relay_hw.cli.console import Console
-from relay_hw.errors import RelayHwError, UnsupportedError
-from relay_hw.report import number, table
-from relay_hw.runtime.artifact import Artifact
-from relay_hw.runtime.compile import compile_model
-from relay_hw.runtime.devices import DeviceOptions, close_device, open_device
-from relay_hw.runtime.execute import Executor, Result
-from relay_hw.runtime.models import load_model
+from accel.isa.config import load_config
+from accel.isa.errors import AccelError
+from examples.models import NETWORKS
+from relay_hw.errors import RelayHwError
+from relay_hw.report import table
 
+ROOT = Path(__file__).resolve().parents[1]
 OUTPUT = ROOT / "build" / "bench.json"
-IMAGES = 50
-REPEATS = 3
+PAGE = ROOT / "docs" / "performance.md"
+PARTS = ("layers", "networks", "speeds", "language")
+MEMORY = "standard"
 
 
-def best_run(artifact: Artifact, device_name: str, data: Any, console: Console) -> Result:
-    """The fastest of some runs: other work on the machine only ever slows one down."""
-    device = open_device(device_name, artifact.config, DeviceOptions(progress=console.note))
-    try:
-        executor = Executor(artifact, device)
-        executor.run(data, limit=1)
-        runs = [executor.run(data, progress=console.step) for _ in range(REPEATS)]
-    finally:
-        close_device(device)
-    return min(runs, key=lambda run: run.seconds)
+def say(message: str) -> None:
+    """One line of progress."""
+    print(message, file=sys.stderr, flush=True)
 
 
-def measure(config: str, console: Console) -> dict[str, Any]:
-    """All numbers. Those of the RTL are None where it cannot be simulated."""
-    calibration, test = load_data()
-    data = subset(test, IMAGES)
-    with tempfile.TemporaryDirectory() as folder:
-        begin = time.perf_counter()
-        model = load_model(MODEL)
-        compiled = compile_model(model.mod, model.params, config, calibration=calibration, progress=console.step)
-        artifact = compiled.save(Path(folder) / "build")
-        seconds = time.perf_counter() - begin
-        functional = best_run(artifact, "functional", data, console)
-        try:
-            rtl = best_run(artifact, "rtl", data, console)
-        except UnsupportedError as error:
-            console.note(str(error))
-            rtl = None
-    return {
-        "machine": platform.processor() or platform.machine(),
-        "python": platform.python_version(),
-        "config": config,
-        "images": IMAGES,
-        "compile_seconds": round(seconds, 3),
-        "functional_images_per_second": round(functional.samples / functional.seconds, 1),
-        "rtl_cycles_per_second": round(rtl.simulated_cycles_per_second or 0) if rtl else None,
-        "rtl_images_per_second": round(rtl.samples / rtl.seconds, 2) if rtl else None,
-        "mnist_cycles": max(rtl.cycles or [0]) if rtl else None,
-        **bench_text.measure(),
-    }
+def measure_layers(found: dict[str, Any]) -> list[Row]:
+    """ResNet-18's convolutions one by one, confirmed on RTL."""
+    config = load_config("default")
+    found["layers"] = []
+    for work in bench_layers.RESNET18:
+        say(f"layer {work.name}")
+        found["layers"].append(bench_layers.measure_workload(work, config, MEMORY, rtl=True))
+    return layer_rows(found["layers"])
 
 
-def main() -> int:
-    """Measure, print, write."""
+def measure_networks(found: dict[str, Any]) -> list[Row]:
+    """Networks of examples/models, confirmed on RTL."""
+    config = load_config("default")
+    found["networks"] = []
+    for example in NETWORKS:
+        say(f"network {example.name}")
+        found["networks"].append(bench_layers.measure_network(example.name, config, MEMORY, 1, None, rtl=True))
+    say("network resnet8, resident weights")
+    return [*network_rows(found["networks"]), *bench_speed.resident_rows()]
+
+
+def measure_speeds(found: dict[str, Any]) -> list[Row]:
+    """Compiler and simulators."""
+    say("speeds")
+    return [*bench_speed.speed_rows(), bench_speed.import_row()]
+
+
+def measure_language(found: dict[str, Any]) -> list[Row]:
+    """Relay text."""
+    say("language")
+    found["text"] = bench_text.measure()
+    return text_rows(found["text"])
+
+
+MEASURES: dict[str, Callable[[dict[str, Any]], list[Row]]] = {
+    "layers": measure_layers,
+    "networks": measure_networks,
+    "speeds": measure_speeds,
+    "language": measure_language,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, write. 1 when a bound is missed, 2 for what cannot be measured."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--config", default="default", help="accelerator configuration (default: default)")
-    parser.add_argument("--output", type=Path, default=OUTPUT, help="where to write the JSON file")
-    args = parser.parse_args()
-    console = Console(as_json=False)
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)} (default: all, which writes the page too)")
+    args = parser.parse_args(arguments)
+    unknown = [part for part in args.parts if part not in PARTS]
+    if unknown:
+        parser.error(f"part must be one of {', '.join(PARTS)}, not {unknown[0]}")
+    found: dict[str, Any] = {"machine": platform.processor() or platform.machine(), "python": platform.python_version()}
     try:
-        with console.progress():
-            row = measure(args.config, console)
-    except RelayHwError as error:
-        console.error(str(error))
+        rows = [row for part in args.parts or PARTS for row in MEASURES[part](found)]
+    except (RelayHwError, AccelError) as error:
+        print(f"bench: error: {error}", file=sys.stderr)
         return 2
-    args.output.parent.mkdir(parents=True, exist_ok=True)
-    args.output.write_text(json.dumps(row, indent=1) + "\n")
-    cells = [(name.replace("_", " "), number(v) if isinstance(v, int) else str(v or "-")) for name, v in row.items()]
-    print(table(("what", "value"), cells, frozenset({"value"})))
-    print(f"\nwritten to {args.output}")
-    return 0
+    print(table(HEADER, [row.cells() for row in rows], frozenset({"Measured"})))
+    found["rows"] = [row.as_dict() for row in rows]
+    OUTPUT.parent.mkdir(parents=True, exist_ok=True)
+    OUTPUT.write_text(json.dumps(found, indent=1) + "\n")
+    print(f"\nwritten to {OUTPUT}")
+    if not args.parts:
+        PAGE.parent.mkdir(exist_ok=True)
+        PAGE.write_text(bench_page.page(rows, found))
+        print(f"and {PAGE}")
+    return int(any(row.holds is False for row in rows))
 
 
 if __name__ == "__main__":

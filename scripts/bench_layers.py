@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from accel.isa.config import AccelConfig, load_config
 from accel.isa.errors import AccelError
+from accel.isa.spec import Op
 from accel.sim.cycle import CycleDevice
 from accel.sim.cycle.losses import ALU, CAUSES, GEMM, Account, accounts, stretches, together
 from accel.sim.memory import MEMORY_MODELS, memory_model
@@ -39,6 +40,7 @@ from relay_hw.ir.types import TensorType
 from relay_hw.report import number, percent, table
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.cost import layer_cost
+from relay_hw.runtime.devices import DeviceOptions, close_device, open_device
 from tensorize import Layer, Segment, compile_function
 
 OUTPUT = Path(__file__).resolve().parents[1] / "build" / "bench_layers.json"
@@ -107,11 +109,12 @@ RESNET18 = (
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """One launch: cycles, counters, the account of each layer, seconds of simulation."""
+    """One launch: cycles, counters, the account of each layer, multiplications outside the array, seconds."""
 
     cycles: int
     counters: dict[str, int]
     accounts: dict[int, Account]
+    other_products: int
     seconds: float
 
 
@@ -122,7 +125,22 @@ def launch(segment: Segment, config: AccelConfig, memory: str) -> Timed:
     stats = device.launch()
     assert stats.cycles is not None
     sums = accounts(stretches(device.timing, segment.owners))
-    return Timed(stats.cycles, dict(stats.counters), sums, stats.seconds)
+    other = sum(work.products for work in device.timing.works if work.op is not Op.GEMM)
+    return Timed(stats.cycles, dict(stats.counters), sums, other, stats.seconds)
+
+
+def confirm(segment: Segment, config: AccelConfig, memory: str, timed: Timed) -> float:
+    """Seconds of the same launch on RTL. Raises AccelError where a counter differs."""
+    device = open_device("rtl", config, DeviceOptions(memory=memory))
+    try:
+        device.load(segment.program)
+        stats = device.launch()
+    finally:
+        close_device(device)
+    apart = {key: (value, timed.counters[key]) for key, value in stats.counters.items() if value != timed.counters[key]}
+    if apart:
+        raise AccelError(f"counters of {segment.name} must be those of RTL, not (RTL, simulator) {apart}")
+    return stats.seconds
 
 
 def layer_row(name: str, layer: Layer, found: Account, config: AccelConfig) -> dict[str, Any]:
@@ -164,13 +182,15 @@ def busy(runs: Sequence[Timed], config: AccelConfig) -> dict[str, float]:
     return {part: cycles / max(c["CYCLES"], 1) for part, cycles in work.items()}
 
 
-def measure_workload(work: Workload, config: AccelConfig, memory: str) -> dict[str, Any]:
-    """One layer alone."""
+def measure_workload(work: Workload, config: AccelConfig, memory: str, rtl: bool = False) -> dict[str, Any]:
+    """One layer alone; with `rtl` confirmed there."""
     begin = time.perf_counter()
     segment = compile_function(work.function(config), config, work.name, resident=False)
     seconds = time.perf_counter() - begin
     timed = launch(segment, config, memory)
     found = together(timed.accounts.values())
+    if rtl:
+        confirm(segment, config, memory, timed)
     return {
         **layer_row(work.name, segment.layers[0], found, config),
         "count": work.count,
@@ -199,8 +219,10 @@ class Stopwatch:
         self._step, self._since = (message.split() or [""])[0].rstrip(":"), now
 
 
-def measure_network(name: str, config: AccelConfig, memory: str, count: int, size: int | None) -> dict[str, Any]:
-    """A whole network: what runs where, its cycles by layer, and what its compilation costs."""
+def measure_network(
+    name: str, config: AccelConfig, memory: str, count: int, size: int | None, rtl: bool = False
+) -> dict[str, Any]:
+    """A whole network: what runs where, its cycles by layer, and what its compilation costs; with `rtl` confirmed."""
     example = find(name)
     watch = Stopwatch()
     watch("building")
@@ -212,6 +234,10 @@ def measure_network(name: str, config: AccelConfig, memory: str, count: int, siz
     compiled = compile_model(mod, params, config, calibration=data, name=name, progress=watch, resident="off")
     watch("simulating")
     timed = {key: launch(segment, config, memory) for key, segment in compiled.segments.items()}
+    watch("confirming")
+    if rtl:
+        for key, segment in compiled.segments.items():
+            confirm(segment, config, memory, timed[key])
     watch("")
     return network_row(name, compiled, timed, watch)
 
@@ -228,6 +254,8 @@ def network_row(name: str, compiled: CompiledModel, timed: dict[str, Timed], wat
     macs = sum(row["macs"] for row in layers)
     roofline = sum(row["roofline_cycles"] for row in layers)
     totals = together(found for run in timed.values() for found in run.accounts.values())
+    products = macs + sum(run.other_products for run in timed.values())
+    multipliers = config.macs_per_cycle + 2 * config.out_lanes
     host = Counter((row.operator, row.reason) for row in compiled.layers if row.where == "host")
     counters = sum((Counter(run.counters) for run in timed.values()), Counter())
     return {
@@ -239,6 +267,7 @@ def network_row(name: str, compiled: CompiledModel, timed: dict[str, Timed], wat
         "roofline_cycles": roofline,
         "roofline": roofline / cycles if cycles else None,
         "utilisation": macs / (cycles * config.macs_per_cycle) if cycles else None,
+        "utilisation_all": products / (cycles * multipliers) if cycles else None,
         "causes": {cause: totals.cycles[cause] for cause in CAUSES},
         "fill": dict(totals.fill),
         "loads": dict(totals.loads),
@@ -317,6 +346,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--networks", default=",".join(DEFAULT_NETWORKS), help="names of examples/models; all or none")
     parser.add_argument("--images", type=int, default=1, help="calibration images (default: 1)")
     parser.add_argument("--size", type=int, help="height of the networks' input instead of the published ones")
+    parser.add_argument("--rtl", action="store_true", help="launch everything on RTL too; counters must be equal")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="where to write the JSON file")
     return parser.parse_args(arguments)
 
@@ -327,12 +357,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         config = load_config(args.config)
         works = {work.name: work for work in RESNET18}
-        layers = [measure_workload(works[n], config, args.memory) for n in chosen(args.layers, list(works))]
+        layers = [measure_workload(works[n], config, args.memory, args.rtl) for n in chosen(args.layers, list(works))]
         if layers:
             show(f"convolutions of ResNet-18 on {config.name}, {args.memory} memory", layers)
         networks: list[dict[str, Any]] = []
         for name in chosen(args.networks, [example.name for example in NETWORKS]):
-            networks.append(measure_network(name, config, args.memory, args.images, args.size))
+            networks.append(measure_network(name, config, args.memory, args.images, args.size, args.rtl))
             show_network(networks[-1])
     except (RelayHwError, AccelError, ValueError) as error:
         print(f"bench_layers: error: {error}", file=sys.stderr)

@@ -61,8 +61,8 @@ def resnet50() -> str:
     def layer(x: Expr, name: str, channels: int, size: int, stride: int = 1) -> Expr:
         kernel, pad = (size, size), size // 2
         x = relay.nn.conv2d(x, weight(f"{name}_weight"), stride, pad, channels=channels, kernel_size=kernel)
-        parts = [weight(f"{name}_{part}") for part in ("gamma", "beta", "mean", "var")]
-        return relay.nn.batch_norm(x, *parts)[0]
+        gamma, beta, mean, var = (weight(f"{name}_{part}") for part in ("gamma", "beta", "mean", "var"))
+        return relay.nn.batch_norm(x, gamma, beta, mean, var)[0]
 
     x = relay.nn.relu(layer(params[0], "stem", 64, 7, 2))
     x = relay.nn.max_pool2d(x, (3, 3), (2, 2), padding=(1, 1))
@@ -82,12 +82,13 @@ def resnet50() -> str:
 
 def seconds(run: Callable[[], T]) -> tuple[float, T]:
     """Processor time of the fastest of some runs, and its result: other work on the machine does not count."""
-    best = float("inf")
-    for _ in range(REPEATS):
+
+    def once() -> tuple[float, T]:
         begin = time.process_time()
         result = run()
-        best = min(best, time.process_time() - begin)
-    return best, result
+        return time.process_time() - begin, result
+
+    return min((once() for _ in range(REPEATS)), key=lambda timed: timed[0])
 
 
 def parse_and_print(text: str) -> tuple[float, float]:

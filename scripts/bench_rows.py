@@ -1,0 +1,110 @@
+"""Rows of the benchmark: what was measured, the bound that it is held to, and the best figure of others.
+
+In: measurements of `bench_layers`, `bench_speed`, `bench_text`. Out: `Row`, and tables in Markdown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from relay_hw.report import number
+
+# Figures of others, with where they were published.
+VTA_IDEAL = "VTA: 7.73 M for the middle layers alone; 31 M whole in tsim (apache/tvm#4694)"
+NVDLA = "NVDLA, estimate at 256 MACs: 69 to 73 % (NVDLA primer)"
+VELA_IC = "Ethos-U55-128, Vela's estimate: 48.4 %"
+VELA_VWW = "Ethos-U55-128, Vela's estimate: 26.5 %"
+VTA_TSIM = "VTA tsim: 0.14 M cycles/s, ResNet-18 in 228 s (apache/tvm#4986)"
+VTA_FSIM = "VTA fsim: 1.01 s (apache/tvm#4986)"
+VTA_TUNE = "VTA's AutoTVM: about 2 h on 6 boards (tune_relay_vta.py)"
+TVM_TEXT = "TVM 0.19, in C++: 15 s parse and type, 1 s print"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`value` in `unit`; `bound`: at most (`most`) or at least that much, None where nothing is promised."""
+
+    what: str
+    value: float
+    unit: str
+    bound: float | None = None
+    most: bool = True
+    peer: str = ""
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the bound is kept; None without one."""
+        if self.bound is None:
+            return None
+        return self.value <= self.bound if self.most else self.value >= self.bound
+
+    def cells(self) -> tuple[str, ...]:
+        """The row as text."""
+        bound = "" if self.bound is None else f"{'at most' if self.most else 'at least'} {_amount(self.bound)}"
+        verdict = {None: "", True: "yes", False: "**no**"}[self.holds]
+        return self.what, f"{_amount(self.value)} {self.unit}", bound, verdict, self.peer
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**asdict(self), "holds": self.holds}
+
+
+HEADER = ("What", "Measured", "Bound", "Kept", "Others")
+
+
+def _amount(value: float) -> str:
+    return number(int(value)) if value >= 1000 or value == int(value) else f"{value:.3g}"
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[str] = frozenset()) -> str:
+    """A table of Markdown; columns named in `right` are aligned at the right."""
+    rule = ["--:" if name in right else "---" for name in header]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (header, rule, *rows))
+
+
+def layer_rows(layers: Sequence[dict[str, Any]]) -> list[Row]:
+    """ResNet-18's convolutions, each alone."""
+    share = {row["name"]: 100 * row["roofline"] for row in layers}
+    worst = min((name for name in share if name != "C1"), key=lambda name: share[name])
+    return [
+        Row("ResNet-18, C1 alone (147 taps in 160 lanes), of its roofline", share["C1"], "%", 88, False),
+        Row(f"ResNet-18, C2 to C11 each alone, of its roofline: the least ({worst})", share[worst], "%", 93, False),
+    ]
+
+
+def network_rows(networks: Sequence[dict[str, Any]]) -> list[Row]:
+    """Whole networks; cycles from RTL."""
+    row = {network["name"]: network for network in networks}
+
+    def used(name: str) -> float:
+        return 100 * row[name]["utilisation"]
+
+    deconv = {layer["name"].partition(":")[2]: layer for layer in row["dcgan"]["layers"]}
+    return [
+        Row("ResNet-18, 224x224, whole network", row["resnet18"]["cycles"], "cycles", 7_600_000, peer=VTA_IDEAL),
+        Row("ResNet-34, 224x224, whole network", row["resnet34"]["cycles"], "cycles"),
+        Row("ResNet-50 v1.5, whole network, utilisation", used("resnet50"), "%", 90, False, NVDLA),
+        Row("ResNet-8, utilisation", used("resnet8"), "%", 75, False, VELA_IC),
+        Row("DS-CNN, utilisation", used("ds_cnn"), "%", 40, False),
+        Row("wake-words MobileNet, utilisation", used("wake_words"), "%", 40, False, VELA_VWW),
+        Row("MobileNet v1, 224x224, whole network", row["mobilenet_v1"]["cycles"], "cycles", 3_500_000),
+        Row("MobileNet v2, 224x224, whole network", row["mobilenet_v2"]["cycles"], "cycles"),
+        Row("MobileNet v1 with groups of 16, whole network", row["mobilenet_grouped"]["cycles"], "cycles"),
+        Row("DCGAN's generator, whole, utilisation", used("dcgan"), "%", 60, False),
+        Row("DCGAN, CT1, of its roofline", 100 * deconv["deconv1"]["roofline"], "%", 93, False),
+        Row("DCGAN, CT2, of its roofline", 100 * deconv["deconv2"]["roofline"], "%", 90, False),
+        Row("DCGAN, CT3, of its roofline", 100 * deconv["deconv3"]["roofline"], "%", 90, False),
+    ]
+
+
+def text_rows(found: dict[str, Any]) -> list[Row]:
+    """The language."""
+    flow, net = "dataflow_10000", "resnet50"
+    both = found[f"{net}_parse_and_type_seconds"] + found[f"{net}_print_seconds"]
+    return [
+        Row("10,000 operators: parse and type", found[f"{flow}_parse_and_type_seconds"], "s", 2, peer=TVM_TEXT),
+        Row("10,000 operators: print", found[f"{flow}_print_seconds"], "s", 0.5),
+        Row("ResNet-50: parse, type and print", both, "s", 0.3),
+    ]
