@@ -11,6 +11,7 @@ from typing import Any
 
 from relay_hw.cli.console import Console
 from relay_hw.errors import InputError, ParseError, TypeCheckError, UnsupportedError, WellFormedError
+from relay_hw.ir.module import IRModule
 
 
 def check_command(args: Namespace, console: Console) -> int:
@@ -19,8 +20,8 @@ def check_command(args: Namespace, console: Console) -> int:
     from relay_hw.text import print_module
 
     try:
-        model = load_model(args.file, args.libraries)
-        text = print_module(_typed(model.mod), show_types=True)
+        mod = repaired(args.file, console) if args.tolerant else load_model(args.file, args.libraries).mod
+        text = print_module(_typed(mod), show_types=True)
     except (ParseError, TypeCheckError, WellFormedError, UnsupportedError) as error:
         place = {} if error.span is None else {"line": error.span.line, "column": error.span.column}
         if console.as_json:
@@ -30,6 +31,19 @@ def check_command(args: Namespace, console: Console) -> int:
         return 1
     console.result({"ok": True, "file": str(args.file), "text": text}, text)
     return 0
+
+
+def repaired(path: Path, console: Console) -> IRModule:
+    """A module of text that only the tolerant parser reads; says what was repaired. Raises ParseError, InputError."""
+    from relay_hw.runtime.models import read_text
+    from relay_hw.text import parse_tolerant
+
+    if not path.is_file():
+        raise InputError(f"model {path} must be an existing file")
+    found = parse_tolerant(read_text(path), str(path))
+    for note in found.notes:
+        console.note(str(note))
+    return found.mod
 
 
 def _typed(mod: Any) -> Any:

@@ -14,8 +14,9 @@ import numpy as np
 
 from relay_hw.cli.console import Console
 from relay_hw.cli.data import load_npz, save_npz, save_text
+from relay_hw.cli.inspect import repaired
 from relay_hw.cli.values import plain_value, read_argument, value_text
-from relay_hw.errors import InputError
+from relay_hw.errors import InputError, TypeCheckError
 from relay_hw.interp.evaluate import Interpreter
 from relay_hw.interp.values import Value, show
 from relay_hw.ir.expr import Function
@@ -90,11 +91,20 @@ def convert_command(args: Namespace, console: Console) -> int:
     path = Path(args.output)
     if path.suffix not in _OUTPUTS:
         raise InputError(f"output {path} must be a .relay or .json file, not {path.suffix or 'a file without suffix'}")
-    model = load_model(args.model, args.libraries)
-    mod = model.mod
-    if model.params:
-        mod = mod.with_functions({"main": bind_params_by_name(mod["main"], model.params)})
-    mod = InferType()(mod)
+    if args.tolerant:
+        mod = repaired(Path(args.model), console)
+    else:
+        model = load_model(args.model, args.libraries)
+        mod = model.mod
+        if model.params:
+            mod = mod.with_functions({"main": bind_params_by_name(mod["main"], model.params)})
+    try:
+        mod = InferType()(mod)
+    except TypeCheckError as error:
+        # Text for people may leave types open; it can be completed by hand.
+        if not args.tolerant or path.suffix == ".json":
+            raise
+        console.note(str(error))
     save_text(path, _written(mod, path.suffix))
     row = {"output": str(path), "functions": len(mod.functions), "types": len(mod.types)}
     console.result(row, f"{path}: {len(mod.functions)} function(s), {len(mod.types)} data type(s)")

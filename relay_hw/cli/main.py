@@ -194,6 +194,11 @@ def _add_libraries(parser: ArgumentParser) -> None:
     parser.add_argument("--import", dest="libraries", action="append", default=[], metavar="LIBRARY", help=text)
 
 
+def _add_tolerant(parser: ArgumentParser) -> None:
+    text = "read text as papers, guides and older versions print it, and say what was repaired"
+    parser.add_argument("--tolerant", action="store_true", help=text)
+
+
 def _add_language_commands(commands: Any) -> None:
     evaluate = _add(commands, "eval", "language:eval_command", "compute a function of a model with the interpreter")
     evaluate.add_argument("file", type=Path, metavar="FILE")
@@ -208,12 +213,14 @@ def _add_language_commands(commands: Any) -> None:
     convert.add_argument("model", type=Path, metavar="IN", help="an .onnx, .relay or .json file")
     convert.add_argument("output", type=Path, metavar="OUT", help="a .relay or .json file")
     _add_libraries(convert)
+    _add_tolerant(convert)
 
 
 def _add_inspect_commands(commands: Any) -> None:
     check = _add(commands, "check", "inspect:check_command", "type a model and print it, or say where it is wrong")
     check.add_argument("file", type=Path, metavar="FILE.relay")
     _add_libraries(check)
+    _add_tolerant(check)
 
     show = _add(commands, "show", "inspect:show_command", "print the module of a build's stage, or of a model file")
     show.add_argument("what", type=Path, metavar="BUILD|FILE")

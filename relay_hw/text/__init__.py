@@ -4,5 +4,16 @@ from relay_hw.text.json_reader import load_json
 from relay_hw.text.json_writer import save_json
 from relay_hw.text.parser import parse, parse_expr
 from relay_hw.text.printer import print_expr, print_module
+from relay_hw.text.tolerant import Note, Repaired, parse_tolerant
 
-__all__ = ["load_json", "parse", "parse_expr", "print_expr", "print_module", "save_json"]
+__all__ = [
+    "Note",
+    "Repaired",
+    "load_json",
+    "parse",
+    "parse_expr",
+    "parse_tolerant",
+    "print_expr",
+    "print_module",
+    "save_json",
+]

@@ -119,6 +119,10 @@ class Cursor:
     def pop_local(self, var: Var) -> None:
         self._locals[var.name_hint].pop()
 
+    def is_bound(self, name: str) -> bool:
+        """Whether a variable of that name is in scope."""
+        return bool(self._locals.get(name)) or name in self.free
+
     def local(self, token: Token) -> Var:
         name = str(token.value)
         found = self._locals.get(name)

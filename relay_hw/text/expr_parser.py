@@ -30,9 +30,9 @@ from relay_hw.ir.expr import (
 )
 from relay_hw.ir.trampoline import Step
 from relay_hw.ir.types import TensorType, Type
-from relay_hw.text.attribute_parser import AttributeParser
 from relay_hw.text.attributes import AttributeFault, build_attributes
 from relay_hw.text.lexer import Source, Token, TokenKind
+from relay_hw.text.strict import StrictParser
 
 FindOp = Callable[[str], Op | None]
 
@@ -53,7 +53,7 @@ _INFIX = {
 _LONE = frozenset((TokenKind.LOCAL, TokenKind.GLOBAL, TokenKind.GRAPH, TokenKind.INT, TokenKind.FLOAT))
 
 
-class ExprParser(AttributeParser):
+class ExprParser(StrictParser):
     """Reads expressions."""
 
     def __init__(self, source: Source, ops: FindOp) -> None:
@@ -79,7 +79,7 @@ class ExprParser(AttributeParser):
                 if self.take(";"):
                     continue
             else:
-                item = yield self._item()
+                item = self._left_out() or (yield self._item())
                 if self.take(";"):
                     lets.append((Var("_", span=item.span), item, start))
                     continue
@@ -100,7 +100,7 @@ class ExprParser(AttributeParser):
         self.push_local(var)
         named.append(var)
         value = yield self._binop()
-        self.expect(";", "let")
+        self._end_binding("let")
         return var, value
 
     def _graph_binding(self) -> Step[None]:
@@ -112,7 +112,7 @@ class ExprParser(AttributeParser):
             raise self.error(f"%{number} must be defined once", token)
         self.numbers.add(number)
         self.graph[number] = value
-        self.expect(";", "definition of a graph variable")
+        self._end_binding("definition of a graph variable")
 
     def _free_var(self) -> Var:
         self.advance()
@@ -145,7 +145,7 @@ class ExprParser(AttributeParser):
         clauses: list[Clause] = []
         while not self.at("}"):
             clauses.append((yield self._arm()))
-            if not self.take_comma("}", "match"):
+            if not self._next_arm():
                 break
         self.expect("}", "match")
         return Match(data, tuple(clauses), start.text == "match", span=self.span_from(start))
@@ -153,7 +153,7 @@ class ExprParser(AttributeParser):
     def _arm(self) -> Step[Clause]:
         bound: list[Var] = []
         pattern = self.pattern(bound)
-        self.expect("=>", "arm of match")
+        self._arrow()
         for var in bound:
             self.push_local(var)
         body = yield self.expr()
@@ -191,7 +191,7 @@ class ExprParser(AttributeParser):
     def _call(self) -> Step[Expr]:
         start = self.token
         callee = yield self._atom()
-        while self.at("(") or self.at("["):
+        while self._has_arguments():
             types = self._type_arguments() if self.at("[") else ()
             if types and isinstance(callee, Constructor) and not callee.inputs and not self.at("("):
                 return Call(callee, (), None, types, span=self.span_from(start))
@@ -273,18 +273,13 @@ class ExprParser(AttributeParser):
             case TokenKind.GLOBAL:
                 return self.global_var(token)
             case TokenKind.GRAPH:
-                if value not in self.graph:
-                    raise self.error(f"%{value} must be defined before it is used", token)
-                return self.graph[value]
+                return self.graph[value] if value in self.graph else self._missing(token)
             case TokenKind.INT:
                 return Constant(np.asarray(value[0], f"int{value[1]}"), span=span)
             case TokenKind.FLOAT:
                 return Constant(self._float(token, value[0], value[1]), span=span)
             case TokenKind.META:
-                entry = self.entry(token)
-                if not isinstance(entry, Constant):
-                    raise self.error(f"{token.text[:60]} must be a constant", token)
-                return entry
+                return self._constant_entry(token)
             case TokenKind.NAME if token.text in ("True", "False"):
                 return Constant(np.asarray(token.text == "True"), span=span)
             case TokenKind.NAME:

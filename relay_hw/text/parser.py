@@ -25,7 +25,7 @@ def parse(
     TypeCheckError and WellFormedError for a program without meaning; all with place and `detail`.
     """
     source = Source(text, source_name)
-    parser = Parser(source, find_op or _registered, init_module)
+    parser = Parser(source, find_op or registered, init_module)
     mod = parser.module()
     try:
         return infer_type(mod)
@@ -45,10 +45,11 @@ def parse_expr(
 
     `init_module` gives the data types; global functions may have any name.
     """
-    return Parser(Source(text, source_name), find_op or _registered, init_module).bare_expression()
+    return Parser(Source(text, source_name), find_op or registered, init_module).bare_expression()
 
 
-def _registered(name: str) -> Op | None:
+def registered(name: str) -> Op | None:
+    """The operator of relay_hw.op, None for another name."""
     from relay_hw.op import get
 
     try:

@@ -226,3 +226,33 @@ def test_convert_refusals(folder: Path, tmp_path: Path, capsys: Captured) -> Non
     (tmp_path / "cut.json").write_text('{"format"')
     refuse(capsys, "cut.json:1:10: file must be JSON", "eval", tmp_path / "cut.json")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.json", "cut.json"]
+
+
+OLD_TEXT = "def @main(%x: int32) {\n  %1 = mul(%x, 2)\n  sub(%1, 1)\n}\n"
+
+
+def test_check_tolerant_says_what_it_repaired(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "old.relay"
+    file.write_text(OLD_TEXT)
+    assert main(["check", str(file)]) == 1
+    capsys.readouterr()
+    assert main(["check", str(file), "--tolerant"]) == 0
+    captured = capsys.readouterr()
+    assert "multiply(%x, 2)" in captured.out
+    assert f"{file}:2:8: mul is called multiply" in captured.err
+
+
+def test_convert_tolerant_writes_text_that_parses(tmp_path: Path) -> None:
+    file, output = tmp_path / "old.relay", tmp_path / "new.relay"
+    file.write_text(OLD_TEXT)
+    assert main(["convert", str(file), str(output), "--tolerant"]) == 0
+    assert main(["eval", str(output), "5"]) == 0
+
+
+def test_convert_tolerant_keeps_what_has_no_type(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, output = tmp_path / "old.relay", tmp_path / "new.relay"
+    file.write_text(OLD_TEXT.replace("%x: int32", "%x"))
+    assert main(["convert", str(file), str(output), "--tolerant"]) == 0
+    assert "type of %x must be annotated" in capsys.readouterr().err
+    assert "def @main(%x)" in output.read_text()
+    assert main(["convert", str(file), str(tmp_path / "new.json"), "--tolerant"]) == 2

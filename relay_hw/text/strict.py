@@ -1,0 +1,38 @@
+"""The points at which the tolerant parser reads more than the strict one. In: tokens. Out: what the format says."""
+
+from __future__ import annotations
+
+from relay_hw.ir.expr import Constant, Expr
+from relay_hw.text.attribute_parser import AttributeParser
+from relay_hw.text.lexer import Token
+
+
+class StrictParser(AttributeParser):
+    """Refuses what the format does not have."""
+
+    def _end_binding(self, where: str) -> None:
+        self.expect(";", where)
+
+    def _left_out(self) -> Expr | None:
+        """A result that the text does not write."""
+        return None
+
+    def _missing(self, token: Token) -> Expr:
+        """What an undefined graph variable stands for."""
+        raise self.error(f"{token.text[:40]} must be defined before it is used", token)
+
+    def _arrow(self) -> None:
+        self.expect("=>", "arm of match")
+
+    def _next_arm(self) -> bool:
+        return self.take_comma("}", "match")
+
+    def _has_arguments(self) -> bool:
+        """Whether a call goes on."""
+        return self.at("(") or self.at("[")
+
+    def _constant_entry(self, token: Token) -> Expr:
+        found = self.entry(token)
+        if not isinstance(found, Constant):
+            raise self.error(f"{token.text[:60]} must be a constant", token)
+        return found
