@@ -6,13 +6,29 @@ In: the estimated work of every step. Out: when a step's input is stored, has ar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from accel.isa.config import AccelConfig
 from tensorize.geometry import LATENCY
-from tensorize.nest import Key
-from tensorize.work import Span, Work
+from tensorize.nest import Key, Step
+from tensorize.work import Span, Work, command_cycles, work_of
 
-# Cycles between the end of one step's work on a unit and the start of the next one's.
+# Cycles between the end of one step's work on the output stage and the start of the next one's; COMPUTE needs none.
 _SWITCH = 12
+
+
+def works_of(steps: Sequence[Step], config: AccelConfig) -> list[Work]:
+    """The work of steps in program order; what several steps read is loaded by the first of them."""
+    seen: set[Key] = set()
+    found: list[Work] = []
+    for step in steps:
+        work = work_of(step, config)
+        again = [load for b in step.buffers if b.key in seen for load in b.loads]
+        if again:
+            work = replace(work, load=work.load - sum(command_cycles(load, config) for load in again))
+        seen.update(buffer.key for buffer in step.buffers)
+        found.append(work)
+    return found
 
 
 class Clocks:
@@ -34,6 +50,11 @@ class Clocks:
         """When the bus has carried all loads so far."""
         return self._load
 
+    @property
+    def output(self) -> int:
+        """When the output stage has finished all steps so far."""
+        return self._output
+
     def producers(self, number: int) -> tuple[int, ...]:
         """Steps that write what the step reads."""
         return self._producers[number]
@@ -51,12 +72,14 @@ class Clocks:
         stored = self.stored(number)
         return None if stored is None else max(self._load, stored) + LATENCY + self._work[number].load
 
-    def load_constant(self, cycles: int) -> None:
-        """A load of constants follows."""
-        self._load += cycles
+    def load_constant(self, cycles: int, room: int = 0) -> None:
+        """A load of constants follows, into places that are free from `room` on."""
+        self._load = max(self._load, room) + cycles
 
-    def load_step(self, number: int) -> None:
+    def load_step(self, number: int, room: int = 0) -> None:
         """The loads of a step follow; LOAD is in order and stands still until they may start."""
+        if number not in self._arrived:
+            self._load = max(self._load, room)
         arrival = self.arrival(number)
         if arrival is not None and number not in self._arrived:
             self._arrived[number] = arrival
@@ -67,8 +90,9 @@ class Clocks:
         self.load_step(number)
         work = self._work[number]
         self.started = max(self.compute, self._arrived[number])
-        self.compute = self.started + work.compute + _SWITCH
-        self._output = max(self._output, self.compute) + work.output + _SWITCH
+        self.compute = self.started + work.compute
+        if work.output:
+            self._output = max(self._output, self.compute) + work.output + _SWITCH
         self._store = max(self._store, self._output) + work.store
         self._stored[number] = self._store + LATENCY
 

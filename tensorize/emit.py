@@ -14,7 +14,7 @@ from accel.isa.config import AccelConfig
 from accel.isa.spec import Mem, Op
 from accel.isa.state import element_bytes
 from tensorize.access import touches
-from tensorize.clocks import Clocks
+from tensorize.clocks import Clocks, works_of
 from tensorize.constants import ConstantLoad
 from tensorize.geometry import LATENCY, acc_unit
 from tensorize.nest import Buffer, Command, Key, Ref, Step
@@ -22,7 +22,6 @@ from tensorize.prefetch import load_windows
 from tensorize.resident import resident_loads
 from tensorize.scratchpad import Scratchpad, Slots
 from tensorize.tokens import Range
-from tensorize.work import work_of
 
 # Memories of constants, in the order in which a step needs them.
 _CONSTANTS = (Mem.UOP, Mem.WGT, Mem.PRM)
@@ -89,7 +88,7 @@ class _Emitter:
         margin: int | None,
     ) -> None:
         self._steps = steps
-        self._work = [work_of(step, config) for step in steps]
+        self._work = works_of(steps, config)
         self._clocks = Clocks(self._work)
         windows = load_windows(self._work, constants, margin or 0)
         self._waiting = {mem: deque[tuple[ConstantLoad, int]]() for mem in Mem}
@@ -100,6 +99,8 @@ class _Emitter:
         self._margin = margin
         # When the loads that are written have arrived, as far as they have not.
         self._flying = deque[int]()
+        # When the products and the results of each step are computed.
+        self._finished: list[tuple[int, int]] = []
         self._last_use = {buffer.key: at for at, step in enumerate(steps) for buffer in step.buffers}
         self._sizes = {buffer.key: buffer.entries for step in steps for buffer in step.buffers}
         self._state = _State({mem: _scratchpad(config, mem) for mem in Mem})
@@ -108,7 +109,7 @@ class _Emitter:
         """Place constants that nothing may take the room of; their loads."""
         for command in resident_loads(self._steps, resident, self._config):
             key, mem = command.refs["sram"].key, Mem(command.values["mem"])
-            if not self._place(key, mem, self._sizes[key]):
+            if self._place(key, mem, self._sizes[key]) is None:
                 raise NoRoomError(f"{mem.name.lower()} has no room for what stays in it")
             del self._last_use[key]
             self._write(command, 0)
@@ -123,6 +124,7 @@ class _Emitter:
             if self._margin is not None:
                 self._look_ahead(at, self._margin)
             self._clocks.run_step(at)
+            self._finished.append((self._clocks.compute, self._clocks.output))
             for command in step.commands:
                 self._write(command, step.layer)
             for buffer in step.buffers:
@@ -134,10 +136,15 @@ class _Emitter:
         """Everything that step `at` needs and that is not there yet; parameters last, since they are needed last."""
         step = self._steps[at]
         self._force(at, (Mem.UOP, Mem.WGT))
+        room = 0
         for buffer in step.buffers:
-            if buffer.data is None and not self._fetch(buffer, step.layer):
-                raise NoRoomError(f"{step.label}: {buffer.mem.name.lower()} has no room for {buffer.entries} entries")
-        self._clocks.load_step(at)
+            if buffer.data is None:
+                free = self._fetch(buffer, step.layer)
+                if free is None:
+                    what = f"{buffer.mem.name.lower()} has no room for {buffer.entries} entries"
+                    raise NoRoomError(f"{step.label}: {what}")
+                room = max(room, free if buffer.loads else 0)
+        self._clocks.load_step(at, room)
         self._force(at, (Mem.PRM,))
 
     def _force(self, at: int, mems: tuple[Mem, ...]) -> None:
@@ -193,44 +200,49 @@ class _Emitter:
 
     def _prefetch(self, at: int) -> bool:
         """Activations of step `at`; False when there is no room yet."""
-        step = self._steps[at]
-        placed = all([self._fetch(buffer, step.layer) for buffer in step.buffers if buffer.loads])
-        if placed:
-            self._clocks.load_step(at)
-        return placed
+        step, before = self._steps[at], len(self._state.lines)
+        rooms = [self._fetch(buffer, step.layer) for buffer in step.buffers if buffer.loads]
+        if None in rooms:
+            return False
+        self._clocks.load_step(at, max((room for room in rooms if room is not None), default=0))
+        self._flying += [self._clocks.load + LATENCY] * (len(self._state.lines) - before)
+        return True
 
     def _waits_for(self, at: int, since: int) -> bool:
         """True where steps from `since` on write what step `at` reads."""
         return any(other >= since for other in self._clocks.producers(at))
 
-    def _fetch(self, buffer: Buffer, layer: int) -> bool:
-        """Place a buffer that is not constant and load it; False when there is no room."""
+    def _fetch(self, buffer: Buffer, layer: int) -> int | None:
+        """Place a buffer that is not constant and load it: when its place is free, None when there is no room."""
         if buffer.key in self._state.loaded:
-            return True
-        if not self._place(buffer.key, buffer.mem, buffer.entries):
-            return False
+            return 0
+        room = self._place(buffer.key, buffer.mem, buffer.entries)
+        if room is None:
+            return None
         self._state.loaded.add(buffer.key)
-        self._flying += [self._clocks.load + LATENCY] * len(buffer.loads)
         for load in buffer.loads:
             self._write(load, layer)
-        return True
+        return room
 
     def _load_constant(self, load: ConstantLoad) -> bool:
-        if not self._place(load.key, load.mem, self._sizes[load.key]):
+        room = self._place(load.key, load.mem, self._sizes[load.key])
+        if room is None:
             return False
-        self._clocks.load_constant(load.cycles)
+        self._clocks.load_constant(load.cycles, room)
         self._flying.append(self._clocks.load + LATENCY)
         self._write(load.command, load.layer)
         return True
 
-    def _place(self, key: Key, mem: Mem, entries: int) -> bool:
+    def _place(self, key: Key, mem: Mem, entries: int) -> int | None:
+        """When the buffer's place is free, 0 where it has one already; None when there is no room."""
         if key in self._state.places:
-            return True
+            return 0
         place = self._state.pads[mem].allocate(key, entries)
         if place is None:
-            return False
-        self._state.places[key] = place
-        return True
+            return None
+        self._state.places[key] = place.begin
+        computed, stored = self._finished[place.age] if place.age >= 0 else (0, 0)
+        return computed if mem in (Mem.INP, Mem.WGT, Mem.UOP) else stored
 
     def _write(self, command: Command, layer: int) -> None:
         values = dict(command.values)

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 
 from accel.isa.config import AccelConfig
 from accel.isa.spec import Mem
-from tensorize.clocks import Clocks
+from tensorize.clocks import Clocks, works_of
 from tensorize.nest import Key, Step
-from tensorize.work import work_of
 
 
 def sequential_order(steps: Sequence[Step]) -> tuple[int, ...]:
@@ -26,7 +25,7 @@ def interleaved_order(steps: Sequence[Step], config: AccelConfig) -> tuple[int, 
     First choice: the deepest layer whose next step finds its input stored one step before it runs, so that the load
     ahead of it holds up no other load. Otherwise the step that can start first.
     """
-    clocks = Clocks([work_of(step, config) for step in steps])
+    clocks = Clocks(works_of(steps, config))
     result: list[int] = []
     for group in layer_groups(steps, config):
         waiting = {layer: [n for n, step in enumerate(steps) if step.layer == layer] for layer in group}

@@ -15,6 +15,14 @@ from tensorize.nest import Key
 _NEVER = -1
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """First entry of a buffer, and the step after which its last old content was not needed any more (-1: none)."""
+
+    begin: int
+    age: int
+
+
 @dataclass(slots=True)
 class _Room:
     """A buffer's place; `freed` is the step after which nobody needs it, None while it is live."""
@@ -46,8 +54,8 @@ class Scratchpad:
         # The smallest size that found no place since the last `free`.
         self._refused = depth + 1
 
-    def allocate(self, key: Key, size: int) -> int | None:
-        """First entry of a new live buffer, or None when live ones leave no room."""
+    def allocate(self, key: Key, size: int) -> Place | None:
+        """Where a new live buffer lies, or None when live ones leave no room."""
         size = -(-size // self._step) * self._step
         if size >= self._refused:
             return None
@@ -55,9 +63,9 @@ class Scratchpad:
         if best is None:
             self._refused = min(self._refused, size)
             return None
-        place, first = best[1], best[2]
+        age, place, first = best
         self._take(key, place, place + size, first)
-        return place
+        return Place(place, age)
 
     def free(self, key: Key, now: int) -> None:
         """Nobody needs `key` after step `now`."""

@@ -22,8 +22,9 @@ def test_live_buffers_do_not_overlap(events: list[tuple[int, int]], step: int, s
     pad = Scratchpad(64, step, slots)
     live: dict[tuple[str | int, ...], tuple[int, int]] = {}
     for now, (size, gone) in enumerate(events):
-        place = pad.allocate(("b", now), size)
-        if place is not None:
+        found = pad.allocate(("b", now), size)
+        if found is not None:
+            place = found.begin
             assert place % step == 0 and place + size <= 64
             assert all(place >= end or place + size <= begin for begin, end in live.values())
             live["b", now] = (place, place + size)
@@ -38,7 +39,7 @@ def test_the_oldest_room_comes_first() -> None:
     pad = Scratchpad(30, 1)
     places = []
     for now in range(6):
-        places.append(pad.allocate(("b", now), 10))
+        places.append(pad.allocate(("b", now), 10).begin)
         pad.free(("b", now), now)
     assert places == [0, 10, 20, 0, 10, 20]
 
