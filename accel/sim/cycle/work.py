@@ -38,8 +38,8 @@ class Work:
 
     op: Op
     unit: Unit | None
-    waits: tuple[int, ...] = ()
-    gives: tuple[int, ...] = ()
+    wait_mask: int = 0
+    give_mask: int = 0
     bursts: tuple[int, ...] = ()
     runs: tuple[tuple[int, int], ...] = ()
     tail: int = 0
@@ -51,10 +51,20 @@ class Work:
     mem: Mem | None = None
     beats: int = 0
 
+    @property
+    def waits(self) -> tuple[int, ...]:
+        """Semaphores to take a token from."""
+        return _bits(self.wait_mask)
+
+    @property
+    def gives(self) -> tuple[int, ...]:
+        """Semaphores to give a token to."""
+        return _bits(self.give_mask)
+
 
 def work_of(config: AccelConfig, op: Op, v: dict[str, int]) -> Work:
     """The work of one legal instruction."""
-    waits, gives = _bits(v.get("wait", 0)), _bits(v.get("set", 0))
+    waits, gives = v.get("wait", 0), v.get("set", 0)
     unit = BY_OP[op].unit
     match op:
         case Op.LOAD:
@@ -85,6 +95,7 @@ def work_of(config: AccelConfig, op: Op, v: dict[str, int]) -> Work:
             return Work(op, unit)
 
 
+@lru_cache(maxsize=4096)
 def _bits(mask: int) -> tuple[int, ...]:
     return tuple(s for s in range(SEMAPHORES) if mask >> s & 1)
 
