@@ -24,7 +24,7 @@ from relay_hw.text.metadata import write_metadata
 from tests.relay_hw.programs import INPUTS, modules
 from tests.relay_hw.text.test_round_trip import ANY_SCALAR, ANY_TENSOR, same
 
-QUIET = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+QUIET = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def check_round_trip(mod: relay.IRModule) -> relay.IRModule:

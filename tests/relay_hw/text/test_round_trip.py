@@ -18,7 +18,7 @@ from relay_hw.ir.expr import Expr
 from relay_hw.text import parse, parse_expr, print_expr, print_module
 from tests.relay_hw.programs import INPUTS, modules
 
-QUIET = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+QUIET = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def same(a: Any, b: Any) -> bool:
