@@ -1,6 +1,7 @@
 """Passes over modules, one pass a file, under Relay's names; and the infrastructure that runs them."""
 
 from relay_hw.errors import InputError
+from relay_hw.transform.annotate_target import AnnotateTarget
 from relay_hw.transform.base import FunctionPass, Pass, Pipeline, Sequential
 from relay_hw.transform.canonicalize_ops import CanonicalizeOps
 from relay_hw.transform.common_subexpr import EliminateCommonSubexpr
@@ -29,7 +30,11 @@ from relay_hw.transform.instrument import (
     pass_instrument,
 )
 from relay_hw.transform.lambda_lift import LambdaLift
+from relay_hw.transform.merge_compiler_regions import MergeCompilerRegions
+from relay_hw.transform.merge_composite import MergeComposite
+from relay_hw.transform.partial_evaluate import PartialEvaluate
 from relay_hw.transform.partition import PartitionDevice, PartitionRecord
+from relay_hw.transform.partition_graph import PartitionGraph
 from relay_hw.transform.pipelines import partition_pipeline, simplify_pipeline
 from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
 from relay_hw.transform.simplify import SimplifyExpr
@@ -52,12 +57,17 @@ PASSES: tuple[type[Pass], ...] = (
     ToBasicBlockNormalForm,
     ToGraphNormalForm,
     LambdaLift,
+    PartialEvaluate,
     SimplifyInference,
     CanonicalizeOps,
     EtaExpand,
     Inline,
     FuseOps,
     DefuseOps,
+    MergeComposite,
+    AnnotateTarget,
+    MergeCompilerRegions,
+    PartitionGraph,
     MergeDeviceComposites,
     PartitionDevice,
 )
@@ -73,6 +83,7 @@ def get_pass(name: str) -> Pass:
 
 __all__ = [
     "PASSES",
+    "AnnotateTarget",
     "CanonicalizeOps",
     "DeadCodeElimination",
     "DefuseOps",
@@ -87,8 +98,12 @@ __all__ = [
     "Inline",
     "InlineLet",
     "LambdaLift",
+    "MergeCompilerRegions",
+    "MergeComposite",
     "MergeDeviceComposites",
+    "PartialEvaluate",
     "PartitionDevice",
+    "PartitionGraph",
     "PartitionRecord",
     "Pass",
     "PassContext",

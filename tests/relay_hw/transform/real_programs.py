@@ -44,6 +44,7 @@ class Builder:
     scope: tuple[Term, ...]
     depth: int
     count: list[int]
+    is_static: bool = False
 
     def inner(self, *more: Term) -> Builder:
         return replace(self, scope=(*self.scope, *more), depth=self.depth - 1)
@@ -57,7 +58,9 @@ class Builder:
             return self.draw(st.sampled_from(self.scope))
         rules = (self.apply, self.combine, self.combine, self.let, self.branch, self.closure, self.pair, self.cell,
                  self.fold, self.power, self.constant, self.twice)  # fmt: skip
-        return self.draw(st.sampled_from(rules))()
+        return self.draw(
+            st.sampled_from([r for r in rules if not (self.is_static and r in (self.branch, self.twice))])
+        )()
 
     def apply(self) -> Term:
         a, torch = self.inner().make(), self.torch
@@ -172,11 +175,16 @@ def @power(%x: Tensor[(2), float64], %n: int32) -> Tensor[(2), float64] {
 
 
 @st.composite
-def real_programs(draw: Callable, torch: Any, depth: int = 4) -> tuple[relay.IRModule, Callable[..., Any]]:
-    """A module whose `main` takes two vectors and gives a number, and the same function of two torch tensors."""
+def real_programs(
+    draw: Callable, torch: Any, depth: int = 4, is_static: bool = False
+) -> tuple[relay.IRModule, Callable[..., Any]]:
+    """A module whose `main` takes two vectors and gives a number, and the same function of two torch tensors.
+
+    With `is_static` no decision depends on the vectors.
+    """
     x, y = Var("x", VEC), Var("y", VEC)
     scope = (Term(x, lambda env: env["x"]), Term(y, lambda env: env["y"]))
-    term = Builder(draw, torch, scope, depth, [0]).make()
+    term = Builder(draw, torch, scope, depth, [0], is_static).make()
     library = relay.fromtext(FUNCTIONS, init_module=relay.IRModule(types=TYPES))
     main = Function([x, y], op.sum(term.expr), TensorType((), "float64"))
     return library.with_functions({"main": main}), lambda a, b: term.meaning({"x": a, "y": b}).sum()

@@ -1,0 +1,492 @@
+"""PartialEvaluate: runs what is known now and leaves the rest. In: a typed module. Out: the same with less to do.
+
+Calls of known functions are expanded, branches on known values taken, tuples and data taken apart; a reference that
+nothing unknown can see is followed by its content and disappears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from relay_hw.analysis.variables import free_vars
+from relay_hw.errors import EvalError
+from relay_hw.ir.expr import (
+    Call,
+    Clause,
+    Constant,
+    Constructor,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    Match,
+    Op,
+    Pattern,
+    PatternConstructor,
+    PatternTuple,
+    PatternVar,
+    PatternWildcard,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from relay_hw.ir.module import IRModule
+from relay_hw.ir.trampoline import Step, run
+from relay_hw.ir.types import Type, bind_type_vars
+from relay_hw.ir.visit import copy_with
+from relay_hw.transform.base import Pass
+from relay_hw.transform.effects import Effect, module_effects
+from relay_hw.transform.graph import is_external
+from relay_hw.transform.normal_form import ATOMS, normalize
+from relay_hw.transform.partial_values import Block, Cell, Env, Fields, Known, Number, PartialValue, Store
+
+# Tensors up to this size are computed and kept as constants; it is enough for whatever decides where a program goes.
+MAX_CONSTANT = 16
+
+_UNKNOWN, _NO, _YES = None, False, True
+
+
+class PartialEvaluate(Pass):
+    """Evaluates each global function as far as it does not depend on arguments.
+
+    A recursive call is expanded as long as known values decide whether it is reached. Order and number of effects on
+    what others can see stay. Use DeadCodeElimination to drop what nobody needs afterwards.
+    """
+
+    name = "partial-evaluate"
+    opt_level = 1
+
+    def __init__(self, max_recursion: int = 10_000) -> None:
+        """At most `max_recursion` calls of functions that are being evaluated already are expanded; the rest stay."""
+        self._max_recursion = max_recursion
+
+    def transform(self, mod: IRModule) -> IRModule:
+        prepared = {
+            name: body if is_external(body) else normalize(body, lambda node: not isinstance(node, ATOMS))
+            for name, body in mod.functions.items()
+        }
+        effects = module_effects(mod)
+        new = {
+            name: body if is_external(body) else _Evaluator(prepared, effects, self._max_recursion).whole(name)
+            for name, body in prepared.items()
+        }
+        return mod.with_functions(new)
+
+
+class _Evaluator:
+    def __init__(self, functions: Mapping[str, Function], effects: Mapping[str, Effect], max_recursion: int) -> None:
+        self._functions = functions
+        self._effects = effects
+        self._globals: dict[str, PartialValue] = {}
+        self._captured: dict[Expr, tuple[Var, ...]] = {}
+        self._decisions = 0
+        self._recursions_left = max_recursion
+        # For each function that is being evaluated, how many unknown decisions lay around each of its calls.
+        self._running: dict[Function, list[int]] = {}
+        self._store = Store()
+        self._block = Block()
+
+    def whole(self, name: str) -> Function:
+        """The residual program of a global function."""
+        function = self._functions[name]
+        self._running[function] = [-1]
+        env = Env()
+        params = self._fresh_params(function, env)
+        return replace(function, params=params, body=run(self._residual_body(function, env)), checked_type=None)
+
+    # Code
+
+    def _emit(self, value: Expr, name: str = "x") -> PartialValue:
+        return PartialValue(None, self._block.emit(value, name), self._block)
+
+    def _code(self, value: PartialValue) -> Step[Expr]:
+        """An atom for `value` in the current block."""
+        atom = value.atom
+        if atom is not None:
+            return atom
+        match value.static:
+            case Number(data=data):
+                value.code, value.block = Constant(data), None
+            case Fields():
+                yield self._code_fields(value, value.static)
+            case Known():
+                yield self._code_function(value, value.static)
+            case Cell():
+                yield self._materialize((value,))
+            case None:
+                raise AssertionError("a value without code must be known")
+        assert value.code is not None
+        return value.code
+
+    def _code_all(self, values: Sequence[PartialValue]) -> Step[list[Expr]]:
+        yield self._materialize(values)
+        codes: list[Expr] = []
+        for value in values:
+            codes.append((yield self._code(value)))
+        return codes
+
+    def _code_fields(self, value: PartialValue, static: Fields) -> Step[None]:
+        parts = yield self._code_all(static.parts)
+        made: Expr = Tuple(parts)
+        if static.constructor is not None:
+            made = Call(static.constructor, parts, type_args=static.type_args)
+        value.code, value.block = self._block.emit(made, "x"), self._block
+
+    def _code_function(self, value: PartialValue, static: Known) -> Step[None]:
+        """The function as a closure: whatever it captures is computed before."""
+        yield self._materialize((value,))
+        function, env = static.function, Env(static.env)
+        name = Var("f")
+        # It may call itself.
+        value.code, value.block = name, self._block
+        home = self._block
+        params = self._fresh_params(function, env)
+        outer = self._store
+        self._store = Store()
+        running = self._running.setdefault(function, [])
+        running.append(-1)
+        body = yield self._residual_body(function, env)
+        running.pop()
+        self._store = outer
+        ret = None if function.ret_type is None else bind_type_vars(function.ret_type, env.types)
+        home.bind(name, Function(params, body, ret, function.type_params, function.attrs))
+
+    def _fresh_params(self, function: Function, env: Env) -> list[Var]:
+        params: list[Var] = []
+        for param in function.params:
+            new = Var(param.name_hint, bind_type_vars(param.type, env.types))
+            env.bind(param, PartialValue(None, new))
+            params.append(new)
+        return params
+
+    def _residual_body(self, function: Function, env: Env) -> Step[Expr]:
+        outer, self._block = self._block, Block()
+        self._decisions += 1
+        result = yield self._code((yield self._sequence(function.body, env)))
+        self._decisions -= 1
+        body = self._block.close(result)
+        self._block = outer
+        return body
+
+    def _materialize(self, values: Sequence[PartialValue]) -> Step[None]:
+        """Make real references of those that can be reached from `values`: someone else may see them from now on."""
+        for ref in self._store.reachable(values):
+            if ref.code is not None:
+                continue
+            content = self._store.get(ref)
+            assert content is not None
+            code = yield self._code(content)
+            ref.code, ref.block = self._block.emit(RefCreate(code), "r"), self._block
+
+    # Nodes
+
+    def _sequence(self, node: Expr, env: Env) -> Step[PartialValue]:
+        """The value of a chain of lets, evaluated in the current block."""
+        while isinstance(node, Let):
+            if isinstance(node.value, Function) and not _is_fused(node.value):
+                value = self._close(node.value, env)
+                env.bind(node.var, value)
+            else:
+                env.bind(node.var, (yield self._visit(node.value, env)))
+            node = node.body
+        return (yield self._visit(node, env))
+
+    def _visit(self, node: Expr, env: Env) -> Step[PartialValue]:
+        return (yield _RULES[type(node)](self, node, env))
+
+    def _visit_all(self, nodes: Sequence[Expr], env: Env) -> Step[list[PartialValue]]:
+        values: list[PartialValue] = []
+        for node in nodes:
+            values.append((yield self._visit(node, env)))
+        return values
+
+    def _var(self, node: Var, env: Env) -> Step[PartialValue]:
+        found = env.find(node)
+        return PartialValue(None, node) if found is None else found
+        yield
+
+    def _constant(self, node: Constant, env: Env) -> Step[PartialValue]:
+        return PartialValue(Number(node.data), node)
+        yield
+
+    def _global_var(self, node: GlobalVar, env: Env) -> Step[PartialValue]:
+        name = node.name_hint
+        if name not in self._globals:
+            function = self._functions[name]
+            static = None if is_external(function) else Known(function, Env(), ())
+            self._globals[name] = PartialValue(static, GlobalVar(name))
+        return self._globals[name]
+        yield
+
+    def _constructor(self, node: Constructor, env: Env) -> Step[PartialValue]:
+        return PartialValue(None, node)
+        yield
+
+    def _close(self, node: Function, env: Env) -> PartialValue:
+        return PartialValue(Known(node, env, self._free(node)))
+
+    def _function(self, node: Function, env: Env) -> Step[PartialValue]:
+        return PartialValue(None, node) if _is_fused(node) else self._close(node, env)
+        yield
+
+    def _tuple(self, node: Tuple, env: Env) -> Step[PartialValue]:
+        return PartialValue(Fields(tuple((yield self._visit_all(node.fields, env)))))
+
+    def _tuple_get_item(self, node: TupleGetItem, env: Env) -> Step[PartialValue]:
+        value = yield self._visit(node.tuple_value, env)
+        if isinstance(value.static, Fields):
+            return value.static.parts[node.index]
+        return self._emit(TupleGetItem((yield self._code(value)), node.index, span=node.span))
+
+    def _ref_create(self, node: RefCreate, env: Env) -> Step[PartialValue]:
+        ref = PartialValue(Cell())
+        self._store.set(ref, (yield self._visit(node.value, env)))
+        return ref
+
+    def _ref_read(self, node: RefRead, env: Env) -> Step[PartialValue]:
+        ref = yield self._visit(node.ref, env)
+        found = self._store.get(ref)
+        if found is not None:
+            return found
+        value = self._emit(RefRead((yield self._code(ref)), span=node.span))
+        if isinstance(ref.static, Cell):
+            self._store.set(ref, value)
+        return value
+
+    def _ref_write(self, node: RefWrite, env: Env) -> Step[PartialValue]:
+        ref = yield self._visit(node.ref, env)
+        value = yield self._visit(node.value, env)
+        is_cell = isinstance(ref.static, Cell)
+        # A content that holds its own reference needs a real one; its old content does not hold it yet.
+        if is_cell and ref.code is None and self._store.reaches(value, ref):
+            yield self._materialize((ref,))
+        if not is_cell or ref.code is not None:
+            target, code = yield self._code_all((ref, value))
+            self._emit(RefWrite(target, code, span=node.span), "_")
+            if not is_cell:
+                # It may be any of those that others can see.
+                self._store.forget()
+        if is_cell:
+            self._store.set(ref, value)
+        return PartialValue(Fields(()))
+
+    def _if(self, node: If, env: Env) -> Step[PartialValue]:
+        cond = yield self._visit(node.cond, env)
+        if isinstance(cond.static, Number):
+            return (yield self._sequence(node.true_branch if cond.static.data else node.false_branch, Env(env)))
+        test = yield self._code(cond)
+        bodies = yield self._branches(((node.true_branch, env), (node.false_branch, env)))
+        return self._emit(If(test, *bodies, span=node.span))
+
+    def _branches(self, branches: Sequence[tuple[Expr, Env]]) -> Step[list[Expr]]:
+        """Code of branches of which one will run: what they can see is real before."""
+        seen: list[PartialValue] = []
+        for body, env in branches:
+            seen += [value for value in map(env.find, self._free(body)) if value is not None]
+        yield self._materialize(seen)
+        before, ends, bodies = self._store, [], []
+        self._decisions += 1
+        for body, env in branches:
+            outer, self._block, self._store = self._block, Block(), before.copy()
+            result = yield self._code((yield self._sequence(body, Env(env))))
+            bodies.append(self._block.close(result))
+            self._block = outer
+            ends.append(self._store)
+        self._decisions -= 1
+        self._store = before
+        self._store.meet(ends)
+        return bodies
+
+    def _free(self, node: Expr) -> tuple[Var, ...]:
+        if node not in self._captured:
+            self._captured[node] = free_vars(node)
+        return self._captured[node]
+
+    def _match(self, node: Match, env: Env) -> Step[PartialValue]:
+        data = yield self._visit(node.data, env)
+        for clause in node.clauses:
+            found: dict[Var, PartialValue] = {}
+            answer = _fits(clause.lhs, data, found)
+            if answer is _YES:
+                inner = Env(env)
+                for var, value in found.items():
+                    inner.bind(var, value)
+                return (yield self._sequence(clause.rhs, inner))
+            if answer is _UNKNOWN:
+                return (yield self._match_later(node, data, env))
+        # No arm fits: the program fails where it would have failed.
+        return (yield self._match_later(node, data, env))
+
+    def _match_later(self, node: Match, data: PartialValue, env: Env) -> Step[PartialValue]:
+        code = yield self._code(data)
+        patterns: list[Pattern] = []
+        branches: list[tuple[Expr, Env]] = []
+        for clause in node.clauses:
+            inner = Env(env)
+            patterns.append(_renamed(clause.lhs, inner))
+            branches.append((clause.rhs, inner))
+        bodies = yield self._branches(branches)
+        clauses = [Clause(pattern, body) for pattern, body in zip(patterns, bodies, strict=True)]
+        return self._emit(Match(code, clauses, node.complete, span=node.span))
+
+    # Calls
+
+    def _call(self, node: Call, env: Env) -> Step[PartialValue]:
+        args = yield self._visit_all(node.args, env)
+        if isinstance(node.op, Op):
+            return (yield self._operate(node, node.op, args))
+        type_args = tuple(bind_type_vars(arg, env.types) for arg in node.type_args)
+        if isinstance(node.op, Constructor):
+            return PartialValue(Fields(tuple(args), node.op, type_args))
+        callee = yield self._visit(node.op, env)
+        if isinstance(callee.code, Constructor):
+            return PartialValue(Fields(tuple(args), callee.code, type_args))
+        if isinstance(callee.static, Known) and self._may_expand(callee.static.function, type_args):
+            return (yield self._expand(callee.static, args, type_args))
+        return (yield self._call_later(node, callee, args, type_args))
+
+    def _may_expand(self, function: Function, type_args: Sequence[Type]) -> bool:
+        if len(type_args) != len(function.type_params):
+            return False
+        running = self._running.get(function)
+        if not running:
+            return True
+        self._recursions_left -= 1
+        # An unknown decision since the last time: nobody knows how often it comes back.
+        return running[-1] == self._decisions and self._recursions_left >= 0
+
+    def _expand(self, known: Known, args: Sequence[PartialValue], type_args: Sequence[Type]) -> Step[PartialValue]:
+        function = known.function
+        env = Env(known.env, dict(zip(function.type_params, type_args, strict=True)))
+        for param, value in zip(function.params, args, strict=True):
+            env.bind(param, value)
+        running = self._running.setdefault(function, [])
+        running.append(self._decisions)
+        value = yield self._sequence(function.body, env)
+        running.pop()
+        return value
+
+    def _call_later(
+        self, node: Call, callee: PartialValue, args: Sequence[PartialValue], type_args: Sequence[Type]
+    ) -> Step[PartialValue]:
+        code, *given = yield self._code_all((callee, *args))
+        value = self._emit(Call(code, given, node.attrs, type_args, span=node.span))
+        is_harmless = (
+            isinstance(code, GlobalVar) and self._effects.get(code.name_hint, Effect.WRITE) < Effect.WRITE
+        ) or (isinstance(code, Function) and _is_fused(code))
+        # A harmless function may still call what it is given.
+        if not is_harmless or any(isinstance(arg.static, Known) for arg in args):
+            self._store.forget()
+        return value
+
+    def _operate(self, node: Call, op: Op, args: Sequence[PartialValue]) -> Step[PartialValue]:
+        numbers = [_number(arg) for arg in args]
+        if not op.has_effect and all(number is not None for number in numbers):
+            found = _computed(node, op, numbers)
+            if found is not None:
+                return found
+        codes = yield self._code_all(args)
+        return self._emit(Call(op, codes, node.attrs, span=node.span))
+
+
+_RULES: Mapping[type[Expr], Callable[[_Evaluator, Any, Env], Step[PartialValue]]] = {
+    Var: _Evaluator._var,
+    GlobalVar: _Evaluator._global_var,
+    Constant: _Evaluator._constant,
+    Constructor: _Evaluator._constructor,
+    Tuple: _Evaluator._tuple,
+    TupleGetItem: _Evaluator._tuple_get_item,
+    Call: _Evaluator._call,
+    If: _Evaluator._if,
+    Let: _Evaluator._sequence,
+    Function: _Evaluator._function,
+    RefCreate: _Evaluator._ref_create,
+    RefRead: _Evaluator._ref_read,
+    RefWrite: _Evaluator._ref_write,
+    Match: _Evaluator._match,
+}
+
+
+def _is_fused(function: Function) -> bool:
+    """Whether a function literal is one operator to everything around it."""
+    return "Primitive" in function.attrs or "Compiler" in function.attrs
+
+
+def _number(value: PartialValue) -> Any:
+    """The arrays of a value that is known altogether, else None."""
+    match value.static:
+        case Number(data=data):
+            return data
+        case Fields(parts=parts, constructor=None):
+            numbers = tuple(map(_number, parts))
+            return None if any(number is None for number in numbers) else numbers
+        case _:
+            return None
+
+
+def _computed(node: Call, op: Op, numbers: Sequence[Any]) -> PartialValue | None:
+    """The result of an operator on known arguments; None where it is too large to keep, or fails."""
+    try:
+        with np.errstate(all="ignore"):
+            return _kept(op.meaning(node.attrs, numbers, node.type))
+    except EvalError:
+        return None
+
+
+def _kept(result: Any) -> PartialValue | None:
+    if isinstance(result, (tuple, list)):
+        parts = [_kept(part) for part in result]
+        known = tuple(part for part in parts if part is not None)
+        return PartialValue(Fields(known)) if len(known) == len(parts) else None
+    data = np.asarray(result)
+    return PartialValue(Number(data)) if data.size <= MAX_CONSTANT else None
+
+
+def _fits(pattern: Pattern, value: PartialValue, found: dict[Var, PartialValue]) -> bool | None:
+    """Whether `value` has the form of `pattern`, None where that is not known."""
+    match pattern:
+        case PatternVar(var=var):
+            found[var] = value
+            return _YES
+        case PatternWildcard():
+            return _YES
+        case PatternConstructor(constructor=constructor, patterns=inner):
+            if not isinstance(value.static, Fields):
+                return _UNKNOWN
+            given = value.static.constructor
+            if given is None or given.name_hint != constructor.name_hint:
+                return _NO
+        case PatternTuple(patterns=inner):
+            if not isinstance(value.static, Fields):
+                return _UNKNOWN
+        case _:
+            return _UNKNOWN
+    assert isinstance(value.static, Fields)
+    answers = [_fits(part, item, found) for part, item in zip(inner, value.static.parts, strict=True)]
+    if _NO in answers:
+        return _NO
+    return _UNKNOWN if _UNKNOWN in answers else _YES
+
+
+def _renamed(pattern: Pattern, env: Env) -> Pattern:
+    """`pattern` with new variables, which `env` gets."""
+    match pattern:
+        case PatternVar(var=var):
+            given = var.type_annotation
+            new = copy_with(var, type_annotation=None if given is None else bind_type_vars(given, env.types))
+            env.bind(var, PartialValue(None, new))
+            return PatternVar(new)
+        case PatternConstructor(constructor=constructor, patterns=inner):
+            return PatternConstructor(constructor, [_renamed(part, env) for part in inner])
+        case PatternTuple(patterns=inner):
+            return PatternTuple([_renamed(part, env) for part in inner])
+        case _:
+            return pattern
