@@ -207,7 +207,42 @@ class MoveKernel:
         return 0
 
 
-KernelSpec = ConvKernel | TransposeKernel | PoolKernel | AddKernel | MoveKernel
+@dataclass(frozen=True, slots=True, eq=False)
+class ProductKernel:
+    """For each head the rows of `left` times those of `right`: sums over channels. Rows are an image's columns."""
+
+    left: Image
+    right: Image
+    target: Image
+    requantize: Requantize
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates."""
+        return self.target.pixels * self.target.channels * self.left.channels
+
+
+@dataclass(frozen=True, slots=True)
+class SwapKernel:
+    """For each head a matrix with rows and columns swapped; `identity` is a constant of BLOCK_IN rows.
+
+    Row r of head h begins at byte `begin` + h `head_stride` + r `row_stride` of the input.
+    """
+
+    source: Image
+    identity: Image
+    target: Image
+    begin: int
+    head_stride: int
+    row_stride: int
+
+    @property
+    def macs(self) -> int:
+        """Products with the identity are no work."""
+        return 0
+
+
+KernelSpec = ConvKernel | TransposeKernel | PoolKernel | AddKernel | MoveKernel | ProductKernel | SwapKernel
 
 
 def kernel_inputs(kernel: KernelSpec) -> tuple[Image, ...]:
@@ -221,3 +256,7 @@ def kernel_inputs(kernel: KernelSpec) -> tuple[Image, ...]:
             return (kernel.source, kernel.source)
         case MoveKernel():
             return kernel.sources
+        case ProductKernel():
+            return (kernel.left, kernel.right)
+        case SwapKernel():
+            return (kernel.source, kernel.identity)

@@ -5,16 +5,13 @@ In: Relay functions whose `Composite` attribute names the pattern; parameters ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from accel.isa.config import AccelConfig
-from accel.isa.records import MAX_SHIFT
-from accel.isa.spec import Rounding
 from relay_hw.errors import TensorizeError
-from relay_hw.ir.expr import Array, Attrs, Call, Constant, Expr, Function, Op, Var
+from relay_hw.ir.expr import Array, Call, Expr, Function, Var
 from tensorize.fold import shapes_of
 from tensorize.geometry import pool_shape
 from tensorize.kernel import (
@@ -26,7 +23,8 @@ from tensorize.kernel import (
     MoveKernel,
     PoolKernel,
     PoolKind,
-    Requantize,
+    ProductKernel,
+    SwapKernel,
     TransposeKernel,
     Window,
 )
@@ -34,9 +32,10 @@ from tensorize.layout import image_of, units_as_image
 from tensorize.local import choose_local, local_shape, takes_lines
 from tensorize.lower_add import add_total
 from tensorize.lower_move import choose_move
+from tensorize.lower_product import check_tiles, choose_product
 from tensorize.moves import read_moves
+from tensorize.reader import Reader
 from tensorize.reading import (
-    INT8_MAX,
     INT8_MIN,
     Stage,
     cover,
@@ -44,7 +43,6 @@ from tensorize.reading import (
     four,
     need,
     pair,
-    per_channel,
     reshaped_image,
     target_of,
     var_type,
@@ -55,16 +53,19 @@ from tensorize.tiling import choose_add, choose_conv, choose_pool
 from tensorize.transpose import Spread, transpose_kernel
 
 PREFIX = "accel."
-ROUNDINGS = {rounding.name.lower(): rounding for rounding in Rounding}
 
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """A kernel, the composite's parameters that it reads (by number, in kernel order) and its result's shape."""
+    """A kernel, the composite's parameters that it reads (by number, in kernel order) and its result's shape.
+
+    `constants`: activations that the kernel reads behind those.
+    """
 
     kernel: KernelSpec
     params: tuple[int, ...]
     shape: tuple[int, ...]
+    constants: tuple[Array, ...] = ()
 
 
 def why_not(composite: Function, config: AccelConfig) -> str | None:
@@ -87,6 +88,8 @@ def plan_tile(kernel: KernelSpec, config: AccelConfig) -> Tile:
             return choose_conv(shapes_of(kernel, config), config)
         case MoveKernel():
             return choose_move(kernel, config)
+        case ProductKernel() | SwapKernel():
+            return choose_product(kernel, config)
         case PoolKernel():
             return _pool_tile(kernel, config)
         case AddKernel():
@@ -113,8 +116,9 @@ def match(composite: Function, config: AccelConfig) -> Matched:
         case "conv2d_transpose":
             return reader.conv_transpose()
         case "move":
-            kernel, shape = read_moves(composite, config)
-            return Matched(kernel, tuple(range(len(composite.params))), shape)
+            return reader.move()
+        case "batch_matmul":
+            return reader.product()
         case "max_pool2d":
             return reader.max_pool()
         case "sum_pool2d":
@@ -126,11 +130,8 @@ def match(composite: Function, config: AccelConfig) -> Matched:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
-    """Walks the body of one composite from its result to its parameters."""
-
-    composite: Function
-    config: AccelConfig
+class _Reader(Reader):
+    """One method for each pattern."""
 
     def conv_or_dense(self) -> Matched:
         """[pad] conv2d or [flatten] dense, requantize, [add]."""
@@ -182,6 +183,30 @@ class _Reader:
         kernel = transpose_kernel(source, target, weights, spread, self._scale(stage, outputs, call))
         return Matched(kernel, (param,), (1, outputs, *sizes))
 
+    def move(self) -> Matched:
+        """Operators that move elements."""
+        kernel, shape = read_moves(self.composite, self.config)
+        identity = (np.eye(self.config.block_in, dtype=np.int8),) if isinstance(kernel, SwapKernel) else ()
+        return Matched(kernel, tuple(range(len(self.composite.params))), shape, identity)
+
+    def product(self) -> Matched:
+        """batch_matmul of two parameters, requantize."""
+        stage, core = self._requantize(self._call(self.composite.body))
+        call = self._call(core, "nn.batch_matmul")
+        attrs = call.attrs
+        need(attrs.out_dtype == "int32", f"out_dtype must be int32, not {attrs.out_dtype}", call)
+        need(not attrs.transpose_a and attrs.transpose_b, "batch_matmul must transpose its second operand alone", call)
+        check_tiles(self.config)
+        params = tuple(self._param(arg, call) for arg in call.args)
+        left, right = (self._image(self.composite.params[number]) for number in params)
+        heads = (left.height, right.height)
+        need(heads[0] == heads[1], f"operands must have one number of matrices, not {heads[0]} and {heads[1]}", call)
+        step = self.config.channel_align
+        need(left.channels % step == 0, f"inner size must be a multiple of {step}, not {left.channels}", call)
+        shape = (left.height, left.width, right.width)
+        kernel = ProductKernel(left, right, Image(*shape), self._scale(stage, right.width, call, axis=2))
+        return Matched(kernel, params, shape)
+
     def max_pool(self) -> Matched:
         """[pad] max_pool2d on int8."""
         call = self._call(self.composite.body, "nn.max_pool2d")
@@ -210,7 +235,8 @@ class _Reader:
                 shape = (1, target.channels, target.height, target.width)
             case "nn.dense":
                 kernel, param = self._dense(core, stage, added)
-                shape = (1, kernel.target.channels)
+                given = var_type(self.composite.params[param]).static_shape
+                shape = (*(given[:-1] if len(given) < 4 else (1,)), kernel.target.channels)
             case other:
                 raise TensorizeError(f"operator must be nn.conv2d or nn.dense, not {other}", core.span)
         if residual is None:
@@ -243,13 +269,22 @@ class _Reader:
     def _dense(self, call: Call, stage: Stage, added: AddStage | None) -> tuple[ConvKernel, int]:
         need(call.attrs.out_dtype == "int32", f"out_dtype must be int32, not {call.attrs.out_dtype}", call)
         data = call.args[0]
-        if isinstance(data, Call) and self._name(data) in ("nn.batch_flatten", "reshape"):
+        weights = self._constant(call.args[1], "weight", "int8", 2)
+        units, inputs = weights.shape
+        flattened = isinstance(data, Call) and self._name(data) in ("nn.batch_flatten", "reshape")
+        if isinstance(data, Call) and flattened:
             self._check_flatten(data)
             data = data.args[0]
         param = self._param(data, call)
         source = self._image(self.composite.params[param])
-        weights = self._constant(call.args[1], "weight", "int8", 2)
-        units, inputs = weights.shape
+        rank = len(var_type(self.composite.params[param]).static_shape)
+        if not flattened and rank < 4:
+            # One product for each row, of which a vector has one.
+            need(inputs == source.channels, f"weight must have {source.channels} inputs, not {inputs}", call)
+            target, ohwi = Image(source.height, source.width, units), weights.reshape(units, 1, 1, inputs)
+            return ConvKernel(
+                source, target, Window((1, 1)), ohwi, self._scale(stage, units, call, rank - 1), added
+            ), param
         size = source.pixels * source.channels
         need(inputs == size, f"weight must have {size} inputs, not {inputs}", call)
         chw = weights.reshape(units, source.channels, source.height, source.width)
@@ -279,105 +314,3 @@ class _Reader:
         scale = None if stage is None else self._scale(stage, source.channels, call)
         kernel = PoolKernel(source, target, window, kind, scale)
         return Matched(kernel, (param,), (1, target.channels, target.height, target.width))
-
-    def _requantize(self, expr: Expr) -> tuple[Stage, Expr]:
-        call = self._call(expr, "accel.requantize")
-        return Stage(call.attrs, call), call.args[0]
-
-    def _scale(self, stage: Stage, channels: int, at: Expr) -> Requantize:
-        attrs, call = stage.attrs, stage.call
-        axis = attrs.axis
-        need(axis == 1, f"requantize axis must be 1, not {axis}", call)
-        bias = self._constant(call.args[1], "bias", "int32", 1)
-        need(bias.size == channels, f"bias must have {channels} values, not {bias.size}", call)
-        multiplier, shift = (per_channel(values, channels, call) for values in (attrs.multiplier, attrs.shift))
-        self._check_multipliers(multiplier.tolist(), call)
-        need(shift.min() >= 0 and shift.max() <= MAX_SHIFT, f"shift must be 0 to {MAX_SHIFT}, not {shift.max()}", call)
-        rounding, zero, low, high = self._bounds(attrs, call)
-        return Requantize(bias.astype(np.int64), multiplier, shift, zero, rounding, low, high)
-
-    def _add_stage(self, call: Call, swapped: bool) -> AddStage:
-        a = call.attrs
-        self._check_multipliers((a.y_multiplier, a.r_multiplier), call)
-        need(0 <= a.shift <= MAX_SHIFT, f"shift must be 0 to {MAX_SHIFT}, not {a.shift}", call)
-        for zero in (a.y_zero_point, a.r_zero_point):
-            need(INT8_MIN <= zero <= INT8_MAX, f"zero point must fit int8, not {zero}", call)
-        rounding, zero_point, low, high = self._bounds(a, call)
-        y, r = (a.y_multiplier, a.y_zero_point), (a.r_multiplier, a.r_zero_point)
-        if swapped:
-            y, r = r, y
-        return AddStage(y[0], r[0], a.shift, y[1], r[1], zero_point, rounding, low, high)
-
-    def _check_multipliers(self, values: Sequence[int], at: Expr) -> None:
-        bits = self.config.multiplier_bits
-        for value in values:
-            sentence = f"multiplier must fit the {bits} bits of configuration {self.config.name}, not {value}"
-            need(0 <= value < 1 << bits, sentence, at)
-
-    def _bounds(self, attrs: Attrs, at: Expr) -> tuple[Rounding, int, int, int]:
-        need(attrs.rounding in ROUNDINGS, f"rounding must be one of {', '.join(ROUNDINGS)}, not {attrs.rounding}", at)
-        zero, low, high = int(attrs.zero_point), int(attrs.a_min), int(attrs.a_max)
-        need(INT8_MIN <= zero <= INT8_MAX, f"zero point must fit int8, not {zero}", at)
-        need(INT8_MIN <= low <= high <= INT8_MAX, f"clip bounds must be ordered int8 values, not {low} and {high}", at)
-        return ROUNDINGS[attrs.rounding], zero, low, high
-
-    def _padded(self, expr: Expr) -> tuple[int, Image, tuple[int, int, int, int], int]:
-        """Parameter, its size, explicit padding in front of the window and its value."""
-        if not isinstance(expr, Call):
-            param = self._param(expr, self.composite)
-            return param, self._image(self.composite.params[param]), (0, 0, 0, 0), 0
-        pad = self._call(expr, "nn.pad")
-        mode = getattr(pad.attrs, "pad_mode", "constant")
-        need(mode == "constant", f"pad_mode must be constant, not {mode}", pad)
-        widths = tuple(tuple(pair) for pair in pad.attrs.pad_width)
-        need(len(widths) == 4, f"pad_width must have 4 axes, not {len(widths)}", pad)
-        need(widths[:2] == ((0, 0), (0, 0)), "padding of batch and channels must be 0", pad)
-        value = self._pad_value(pad)
-        need(INT8_MIN <= value <= INT8_MAX, f"pad value must fit int8, not {value}", pad)
-        param = self._param(pad.args[0], pad)
-        padding = (widths[2][0], widths[3][0], widths[2][1], widths[3][1])
-        need(min(padding) >= 0, f"padding must not be negative, not {min(padding)}", pad)
-        return param, self._image(self.composite.params[param]), padding, value
-
-    def _pad_value(self, pad: Call) -> int:
-        if len(pad.args) < 2:
-            return int(getattr(pad.attrs, "pad_value", 0))
-        value = pad.args[1]
-        if not isinstance(value, Constant) or value.data.size != 1:
-            raise TensorizeError("pad value must be a constant scalar", pad.span)
-        number = value.data.reshape(-1)[0]
-        need(float(number) == int(number), f"pad value must be an integer, not {number}", pad)
-        return int(number)
-
-    def _call(self, expr: Expr, name: str | None = None) -> Call:
-        if not isinstance(expr, Call):
-            raise TensorizeError(f"composite must hold a call of {name or 'an operator'} here", expr.span)
-        found = self._name(expr)
-        need(name is None or found == name, f"operator must be {name}, not {found}", expr)
-        return expr
-
-    def _name(self, call: Call) -> str:
-        if not isinstance(call.op, Op):
-            raise TensorizeError(f"composite must call operators, not {type(call.op).__name__}", call.span)
-        return call.op.name
-
-    def _param(self, expr: Expr, at: Expr) -> int:
-        for number, var in enumerate(self.composite.params):
-            if var is expr:
-                return number
-        raise TensorizeError("operand must be a parameter of the composite", expr.span or at.span)
-
-    def _image(self, var: Var) -> Image:
-        ty = var_type(var)
-        need(ty.dtype == "int8", f"activation must be int8, not {ty.dtype}", var)
-        shape = ty.static_shape
-        need(not shape or shape[0] == 1, f"batch must be 1, not {shape[:1]}", var)
-        return image_of(shape)
-
-    def _constant(self, expr: Expr, what: str, dtype: str, rank: int) -> Array:
-        if not isinstance(expr, Constant):
-            raise TensorizeError(f"{what} must be a constant, not {type(expr).__name__}", expr.span)
-        data = expr.data
-        need(str(data.dtype) == dtype, f"{what} must be {dtype}, not {data.dtype}", expr)
-        need(data.ndim == rank, f"{what} must have {rank} axes, not {data.ndim}", expr)
-        return data

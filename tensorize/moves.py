@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from accel.isa.config import AccelConfig
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Call, Constant, Expr, Function, Op, Tuple
-from tensorize.kernel import Image, Move, MoveKernel
+from tensorize.kernel import Image, Move, MoveKernel, SwapKernel
 from tensorize.layout import image_of, pixel_bytes
+from tensorize.lower_product import check_tiles
 from tensorize.reading import need, var_type
 
 Index = NDArray[np.int64]
@@ -28,20 +29,24 @@ _STEPS = (1, 2, 3, 4)
 _MOST = 64
 
 
-def read_moves(composite: Function, config: AccelConfig) -> tuple[MoveKernel, tuple[int, ...]]:
+def read_moves(composite: Function, config: AccelConfig) -> tuple[MoveKernel | SwapKernel, tuple[int, ...]]:
     """The copies that the composite makes, and the shape of its result. Raises TensorizeError with the reason."""
     sources = [_image(var_type(var).static_shape, var) for var in composite.params]
     for var in composite.params:
         dtype = var_type(var).dtype
         need(dtype == "int8", f"activation must be int8, not {dtype}", var)
-    addresses = {
+    addresses: dict[Expr, Index] = {
         var: _addresses(number, image, var_type(var).static_shape, config)
         for number, (var, image) in enumerate(zip(composite.params, sources, strict=True))
     }
     found = _evaluate(composite.body, addresses)
     target = _image(found.shape, composite)
-    blocks = _blocks(_as_pixels(found, target), config)
+    places = _as_pixels(found, target)
+    blocks = _blocks(places, config)
     if blocks is None:
+        swapped = _swapped(places, sources, target, config)
+        if swapped is not None:
+            return swapped, found.shape
         what = f"channels must move in whole blocks of {config.channel_align} that start at a multiple of it"
         raise TensorizeError(what, composite.span)
     moves = [move for first, part in _runs(blocks, config) for move in _moves(part, first, config)]
@@ -96,10 +101,23 @@ def _array(value: Index | tuple[Index, ...]) -> Index:
 def _blocks(places: Index, config: AccelConfig) -> Index | None:
     """[H, W, blocks] addresses of the target's channel blocks; None where one comes in pieces."""
     step = config.channel_align
-    inside = np.arange(places.shape[2]) % step
+    inside = np.arange(places.shape[2], dtype=np.int64) % step
     begins = places[:, :, ::step]
     whole = bool((places == np.repeat(begins, step, axis=2)[:, :, : places.shape[2]] + inside).all())
     return begins if whole and not (begins % _APART % step).any() else None
+
+
+def _swapped(places: Index, sources: Sequence[Image], target: Image, config: AccelConfig) -> SwapKernel | None:
+    """Matrices whose columns become rows; None where rows of the input are no runs of whole blocks."""
+    blocks = _blocks(places.transpose(0, 2, 1), config)
+    if blocks is None or len(sources) != 1 or not _is_even(blocks, config):
+        return None
+    check_tiles(config)
+    base = int(blocks[0, 0, 0])
+    head = int(blocks[1, 0, 0]) - base if blocks.shape[0] > 1 else 0
+    row = int(blocks[0, 1, 0]) - base if blocks.shape[1] > 1 else 0
+    identity = Image(1, config.block_in, config.block_in)
+    return SwapKernel(sources[0], identity, target, base, head, row)
 
 
 def _runs(blocks: Index, config: AccelConfig) -> Iterator[tuple[int, Index]]:
@@ -164,8 +182,9 @@ def _is_even(box: Index, config: AccelConfig) -> bool:
     base = box[0, 0, 0]
     row = box[1, 0, 0] - base if box.shape[0] > 1 else 0
     col = box[0, 1, 0] - base if box.shape[1] > 1 else 0
-    r, c, b = np.indices(box.shape, sparse=True)
-    even = bool((box == base + r * row + c * col + b * config.channel_align).all())
+    rows, cols, blocks = (np.arange(size, dtype=np.int64) for size in box.shape)
+    steps = (rows * row)[:, None, None] + (cols * col)[:, None] + blocks * config.channel_align
+    even = bool((box == base + steps).all())
     return even and min(row, col) >= 0 and bool((box // _APART == base // _APART).all())
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from accel.isa.config import AccelConfig
 from accel.isa.program import TensorLayout
 from relay_hw.errors import TensorizeError
@@ -21,6 +23,7 @@ from tensorize.reading import var_type
 _CORES = (
     "nn.conv2d",
     "nn.dense",
+    "nn.batch_matmul",
     "nn.max_pool2d",
     "accel.sum_pool2d",
     "accel.conv2d_transpose",
@@ -124,10 +127,19 @@ class _Reader:
             raise TensorizeError(f"accelerator function must call composite functions, not {what}", expr.span)
         self._add_layer(expr, expr.op)
 
+    def _constant(self, value: Array) -> int:
+        """Number of a constant activation that a kernel brings along; equal ones are one."""
+        for number, known in enumerate(self.activations):
+            if known.value is not None and np.array_equal(known.value, value):
+                return number
+        self.activations.append(Activation(value.shape, value))
+        return len(self.activations) - 1
+
     def _add_layer(self, call: Call, composite: Function) -> None:
         found = match(composite, self._config)
         operands = [self._known[_through_tuples(arg)] for arg in call.args]
         inputs = tuple(operands[number] for number in found.params)
+        inputs += tuple(self._constant(value) for value in found.constants)
         kind = str(composite.attrs["Composite"]).removeprefix(PREFIX)
         for number, image in zip(inputs, kernel_inputs(found.kernel), strict=True):
             given = self.activations[number].image

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from accel.isa.config import AccelConfig
 from accel.isa.spec import Op
 from tensorize.constants import merge_parameters
-from tensorize.kernel import AddKernel, ConvKernel, MoveKernel, PoolKernel, TransposeKernel
+from tensorize.kernel import AddKernel, ConvKernel, MoveKernel, PoolKernel, ProductKernel, SwapKernel, TransposeKernel
 from tensorize.lower_add import lower_add
 from tensorize.lower_conv import lower_conv
 from tensorize.lower_local import lower_local
 from tensorize.lower_move import lower_move
 from tensorize.lower_pool import lower_pool
+from tensorize.lower_product import lower_product, lower_swap
 from tensorize.match import plan_tile
 from tensorize.nest import Command, Step, tensor_key
 from tensorize.order import interleaved_order, sequential_order
@@ -81,6 +82,10 @@ def _lower(number: int, layer: LayerSpec, tile: Tile, config: AccelConfig) -> tu
             )
         case (ConvKernel() | PoolKernel()) as kernel, LocalTile() as chosen:
             return lower_local(number, layer.name, kernel, chosen, tensors, config)
+        case ProductKernel() as kernel, LocalTile() as chosen:
+            return lower_product(number, layer.name, kernel, chosen, tensors, config)
+        case SwapKernel() as kernel, LocalTile() as chosen:
+            return lower_swap(number, layer.name, kernel, chosen, tensors, config)
         case MoveKernel() as kernel, MoveTile() as chosen:
             return lower_move(number, layer.name, kernel, chosen, tensors, config)
         case PoolKernel() as kernel, PoolTile() as chosen:

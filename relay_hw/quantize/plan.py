@@ -58,6 +58,11 @@ class AddStep(Step):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ProductStep(Step):
+    """The products of two tensors; their zero points are 0."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class AverageStep(Step):
     """The mean of windows."""
 
@@ -85,6 +90,12 @@ class Plan:
 
     steps: tuple[Step, ...]
     group: dict[Expr, tuple[Expr, ...]]
+
+    @property
+    def symmetric(self) -> frozenset[Expr]:
+        """Tensors whose zero point must be 0, and those that share a scale with them."""
+        needed = [tensor for step in self.steps if isinstance(step, ProductStep) for tensor in step.inputs]
+        return frozenset(tensor for one in needed for tensor in self.group[one])
 
     @property
     def integers(self) -> tuple[Expr, ...]:
@@ -129,6 +140,8 @@ class _Planner:
         if name == "add" and self._is_residual(call):
             output, low, high = self._activation(call)
             return AddStep(output, tuple(call.args), low, high)
+        if name == "nn.batch_matmul" and self._is_product(call):
+            return ProductStep(call, tuple(call.args))
         if name in _AVERAGES and _has_one_divisor(call):
             output, low, high = self._activation(call)
             return AverageStep(output, (call.args[0],), low, high, pool=call)
@@ -178,6 +191,13 @@ class _Planner:
         tensors = [arg for arg in call.args if not isinstance(arg, Constant)]
         same = len(tensors) == 2 and shape_of(call.args[0]) == shape_of(call.args[1]) is not None
         return same and any(self._is_integer(arg) for arg in tensors)
+
+    def _is_product(self, call: Call) -> bool:
+        """Two tensors of one number of matrices, one of them integer already."""
+        left, right = (shape_of(arg) for arg in call.args)
+        same = left is not None and right is not None and left[0] == right[0]
+        constant = any(isinstance(arg, Constant) for arg in call.args)
+        return same and not constant and _is_plain(call) and any(map(self._is_integer, call.args))
 
     def _is_mostly_integer(self, parts: Expr) -> bool:
         """No constants, and at least one tensor that is integer already."""

@@ -33,6 +33,7 @@ from relay_hw.quantize.plan import (
     KeepStep,
     LinearStep,
     Plan,
+    ProductStep,
     Step,
 )
 from relay_hw.quantize.strategy import Strategy
@@ -66,11 +67,13 @@ def realize(
 def group_params(plan: Plan, ranges: Mapping[Expr, tuple[float, float]], strategy: Strategy) -> dict[Expr, QParams]:
     """Scale and zero point of each integer tensor; tensors of one group get the same object."""
     found: dict[tuple[Expr, ...], QParams] = {}
+    symmetric = plan.symmetric
     for group in plan.group.values():
         if group not in found:
             limits = [ranges[tensor] for tensor in group]
             low, high = min(low for low, _ in limits), max(high for _, high in limits)
-            found[group] = activation_params(low, high, strategy)
+            own = replace(strategy, symmetric=True) if group[0] in symmetric else strategy
+            found[group] = activation_params(low, high, own)
     return {tensor: found[group] for tensor, group in plan.group.items()}
 
 
@@ -92,6 +95,8 @@ class _Realizer:
                 self._record(step, self._linear(step), op_name(step.linear.anchor), step.linear.anchor.span)
             case AddStep():
                 self._record(step, self._add(step), "add", output.span)
+            case ProductStep():
+                self._record(step, self._product(step), op_name(output), output.span)
             case AverageStep():
                 self._record(step, self._average(step), op_name(step.pool), step.pool.span)
             case KeepStep():
@@ -163,6 +168,23 @@ class _Realizer:
         if not self._strategy.per_channel:
             factors = factors[:1]
         return self._requantize(acc, bias, factors, linear.axis, step)
+
+    def _product(self, step: ProductStep) -> Expr:
+        """Rows of the left operand times rows of the right one, which is transposed for it where it is not yet."""
+        call, result = step.output, self._params[step.output]
+        assert isinstance(call, Call)
+        turned = (call.attrs.transpose_a, not call.attrs.transpose_b)
+        left, right = (
+            make("transpose", (self._as_int(tensor),), axes=(0, 2, 1), span=call.span) if turn else self._as_int(tensor)
+            for tensor, turn in zip(step.inputs, turned, strict=True)
+        )
+        acc = make("nn.batch_matmul", (left, right), out_dtype="int32", transpose_b=True, span=call.span)
+        factor = Fraction(1) / Fraction(result.scale)
+        for tensor in step.inputs:
+            factor *= Fraction(self._params[tensor].scale)
+        columns = shape_of(acc)
+        assert columns is not None
+        return self._requantize(acc, np.zeros(columns[2], np.int32), [factor], 2, step)
 
     def _average(self, step: AverageStep) -> Expr:
         pool, source = step.pool, step.inputs[0]

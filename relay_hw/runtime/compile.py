@@ -39,7 +39,15 @@ Calibration = Mapping[str, NDArray[Any]]
 STAGES = ("imported", "simplified", "quantized", "partitioned")
 RESIDENT = ("auto", "off")
 # Operators that do the work of a composite.
-ANCHORS = ("nn.conv2d", "nn.dense", "nn.max_pool2d", "accel.sum_pool2d", "accel.conv2d_transpose", "accel.add")
+ANCHORS = (
+    "nn.conv2d",
+    "nn.dense",
+    "nn.batch_matmul",
+    "nn.max_pool2d",
+    "accel.sum_pool2d",
+    "accel.conv2d_transpose",
+    "accel.add",
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -57,7 +57,7 @@ def layer_cost(composite: Function) -> LayerCost:
     return LayerCost(macs, sum(needed.values()) + constants, _size(result.type), text)
 
 
-_PRODUCTS = ("nn.conv2d", "nn.dense", "accel.conv2d_transpose")
+_PRODUCTS = ("nn.conv2d", "nn.dense", "nn.batch_matmul", "accel.conv2d_transpose")
 _WINDOWED = ("nn.conv2d", "nn.max_pool2d", "accel.sum_pool2d")
 
 
@@ -92,6 +92,8 @@ def _stored(node: FlatNode) -> int:
 def _macs(flat: FlatFunction, call: FlatCall) -> int:
     if call.op.name not in _PRODUCTS:
         return 0
+    if call.op.name == "nn.batch_matmul":
+        return prod(_shape(call.type)) * _shape(_type_of(flat.nodes[call.args[0]]))[-1]
     weight = flat.nodes[call.args[1]]
     assert isinstance(weight, FlatConstant)
     if call.op.name == "accel.conv2d_transpose":

@@ -69,6 +69,12 @@ COMPOSITES: Final[tuple[Composite, ...]] = (
         constants=(("nn.dense", 1), ("accel.requantize", 1)),
     ),
     Composite(
+        "accel.batch_matmul",
+        "nn.batch_matmul",
+        after=("accel.requantize",),
+        constants=(("accel.requantize", 1),),
+    ),
+    Composite(
         "accel.sum_pool2d", "accel.sum_pool2d", after=("accel.requantize",), constants=(("accel.requantize", 1),)
     ),
     Composite("accel.max_pool2d", "nn.max_pool2d", before=("nn.pad",), constants=(("nn.pad", 1),)),
@@ -77,6 +83,8 @@ COMPOSITES: Final[tuple[Composite, ...]] = (
 
 # A residual add is a composite of its own unless the layer before it takes it in.
 _RESIDUAL: Final = "accel.add"
+# Operators of floats too, of which the accelerator knows the integer form only.
+_INTEGER: Final = ("nn.conv2d", "nn.dense", "nn.batch_matmul", "nn.max_pool2d")
 
 
 class MergeDeviceComposites(FunctionPass):
@@ -240,7 +248,7 @@ def _chain(root: Call, composite: Composite, uses: dict[Expr, int], taken: set[E
         if not isinstance(part, Call) or op_name(part) != name or uses[part] != 1 or part in taken:
             return None
         chain.append(part)
-    if any(op_name(call) in ("nn.conv2d", "nn.dense", "nn.max_pool2d") and not _is_int8(call) for call in chain):
+    if any(op_name(call) in _INTEGER and not _is_int8(call) for call in chain):
         return None
     return chain if _constants_hold(chain, composite) else None
 

@@ -24,7 +24,15 @@ from relay_hw.transform.regions import find_regions
 ACCEL: Final = "accel"
 HOST: Final = "host"
 _BORDER: Final = "border"
-_ANCHORS: Final = ("nn.conv2d", "nn.dense", "nn.max_pool2d", "accel.sum_pool2d", "accel.conv2d_transpose", "accel.add")
+_ANCHORS: Final = (
+    "nn.conv2d",
+    "nn.dense",
+    "nn.batch_matmul",
+    "nn.max_pool2d",
+    "accel.sum_pool2d",
+    "accel.conv2d_transpose",
+    "accel.add",
+)
 
 
 @dataclass(frozen=True, slots=True)

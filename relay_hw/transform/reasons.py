@@ -27,6 +27,7 @@ MOVING_OPERATORS: Final = frozenset(
 _NEEDS: Final = {
     "nn.conv2d": "its weight must be constant and its result must be read by one accel.requantize only",
     "nn.dense": "its weight must be constant and its result must be read by one accel.requantize only",
+    "nn.batch_matmul": "its second operand must be transposed and its result read by one accel.requantize only",
     "accel.conv2d_transpose": "its weight must be constant and its result must be read by one accel.requantize only",
     "accel.sum_pool2d": "its result must be read by one accel.requantize only",
     "accel.requantize": "it must follow a convolution, dense layer or sum pooling that nothing else reads, "

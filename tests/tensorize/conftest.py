@@ -40,6 +40,13 @@ class Regions:
         self._shapes[var] = (1, *shape)
         return var
 
+    def tensor(self, *shape: int) -> Expr:
+        """A parameter of this very shape."""
+        var = self.input(*shape[1:])
+        self.params[-1] = replaced = Var(var.name_hint, TensorType(shape, "int8"))
+        self._shapes[replaced] = shape
+        return replaced
+
     def shape(self, value: Expr) -> tuple[int, ...]:
         """Shape of a value."""
         return self._shapes[value]
@@ -150,6 +157,19 @@ class Regions:
         inner = [self._inner(arg, f"x{number}") for number, arg in enumerate(args)]
         return self._call("accel.move", inner, body(*inner), list(args))
 
+    def rows(self, x: Expr, units: int) -> Expr:
+        """nn.dense of every row, requantize."""
+        inner, shape = self._inner(x), self._shapes[x]
+        core = op.nn.dense(inner, Constant(self._int8(units, shape[-1])), out_dtype="int32")
+        return self._call("accel.dense", [inner], self._requantize(core, units, shape[-1], len(shape) - 1), [x])
+
+    def product(self, left: Expr, right: Expr) -> Expr:
+        """nn.batch_matmul with the second operand transposed, requantize."""
+        inner = [self._inner(left), self._inner(right, "r")]
+        core = op.nn.batch_matmul(*inner, out_dtype="int32", transpose_b=True)
+        body = self._requantize(core, self._shapes[right][1], self._shapes[left][2], 2)
+        return self._call("accel.batch_matmul", inner, body, [left, right])
+
     def add(self, y: Expr, r: Expr) -> Expr:
         """accel.add."""
         left, right = self._inner(y, "y"), self._inner(r, "r")
@@ -167,7 +187,7 @@ class Regions:
     def _int8(self, *shape: int) -> np.ndarray:
         return self.rng.integers(-128, 128, shape).astype(np.int8)
 
-    def _requantize(self, core: Expr, channels: int, depth: int) -> Call:
+    def _requantize(self, core: Expr, channels: int, depth: int, axis: int = 1) -> Call:
         bits = self.config.multiplier_bits
         count = channels if self.rng.random() < 0.8 else 1
         multiplier = self.rng.integers(0, 1 << bits, count)
@@ -189,6 +209,7 @@ class Regions:
             rounding=str(self.rng.choice(ROUNDINGS)),
             a_min=bounds[0],
             a_max=bounds[1],
+            axis=axis,
             multiplier_bits=bits,
         )
 

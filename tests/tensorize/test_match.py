@@ -94,7 +94,7 @@ REFUSED: dict[str, tuple[Function, str]] = {
     "weight channels": (conv_function(weight=ones(4, 2, 3, 3)), "weight must have 3 input channels, not 2"),
     "batch": (conv_function(var(2, 3, 8, 8)), r"batch must be 1, not \(2,\)"),
     "dtype": (conv_function(var(1, 3, 8, 8, dtype="uint8")), "activation must be int8, not uint8"),
-    "rank": (conv_function(var(1, 3, 8)), r"activation shape must be \(1, C, H, W\) or \(1, C\), not \(1, 3, 8\)"),
+    "rank": (conv_function(var(1, 3, 8)), r"activation shape must be \(1, C, H, W\), not \(1, 3, 8\)"),
     "unknown": (
         composite("conv2d", [Var("x", TensorType((1, ANY, 8, 8), "int8"))], X),
         "composite must hold a call of an operator here",

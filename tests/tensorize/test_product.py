@@ -1,0 +1,90 @@
+"""Products of two activations and transposed matrices: the program's bytes equal the interpreter's."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from accel.isa.config import AccelConfig, load_config
+from relay_hw import op
+from relay_hw.ir.expr import Expr
+from tensorize import why_not
+
+# Configurations whose weight rows are a granule long.
+CONFIGS = ("default", "wide")
+
+
+def _turn(x: Expr) -> Expr:
+    return op.transpose(x, (0, 2, 1))
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize(
+    "heads, left, right, inner", [(1, 1, 1, 32), (2, 5, 7, 64), (3, 40, 33, 32), (1, 300, 200, 64)]
+)
+def test_product(kit: SimpleNamespace, name: str, heads: int, left: int, right: int, inner: int) -> None:
+    config = load_config(name)
+    build = kit.Regions(left, config)
+    y = build.product(build.tensor(heads, left, inner), build.tensor(heads, right, inner))
+    kit.compare(build.function(y), config)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("heads, rows, columns", [(1, 16, 16), (2, 5, 70), (3, 100, 33), (1, 1, 300)])
+def test_transpose(kit: SimpleNamespace, name: str, heads: int, rows: int, columns: int) -> None:
+    config = load_config(name)
+    build = kit.Regions(rows, config)
+    y = build.move(_turn, build.tensor(heads, rows, columns))
+    kit.compare(build.function(y), config)
+
+
+@pytest.mark.parametrize("rows, inputs, units", [(1, 40, 9), (12, 20, 33), (130, 64, 64)])
+def test_rows(kit: SimpleNamespace, config: AccelConfig, rows: int, inputs: int, units: int) -> None:
+    build = kit.Regions(units, config)
+    x = build.tensor(rows, inputs)
+    kit.compare(build.function(build.rows(x, units)), config)
+
+
+def _attention(kit: SimpleNamespace, config: AccelConfig, tokens: int, heads: int, width: int) -> Expr:
+    build = kit.Regions(tokens + heads, config)
+    x = build.tensor(tokens, heads * width)
+
+    def head(y: Expr) -> Expr:
+        return op.transpose(op.reshape(y, (tokens, heads, width)), (1, 0, 2))
+
+    q, k = (build.move(head, build.rows(x, heads * width)) for _ in range(2))
+    v = build.move(lambda y: _turn(head(y)), build.rows(x, heads * width))
+    y = build.product(build.product(q, k), v)
+    y = build.move(lambda y: op.reshape(op.transpose(y, (1, 0, 2)), (tokens, heads * width)), y)
+    return build.function(build.add(build.rows(y, heads * width), x))
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_attention_without_softmax(kit: SimpleNamespace, name: str) -> None:
+    config = load_config(name)
+    kit.compare(_attention(kit, config, 64, 2, 32), config)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_product(kit: SimpleNamespace, data: st.DataObject) -> None:
+    config = load_config(data.draw(st.sampled_from(CONFIGS)))
+    heads, left, right = data.draw(st.tuples(st.integers(1, 3), st.integers(1, 70), st.integers(1, 70)))
+    inner, seed = config.channel_align * data.draw(st.integers(1, 5)), data.draw(st.integers(0, 1 << 20))
+    build = kit.Regions(seed, config)
+    y = build.product(build.tensor(heads, left, inner), build.tensor(heads, right, inner))
+    kit.compare(build.function(y, build.move(_turn, y)), config, seed, order=seed)
+
+
+def test_why_not(kit: SimpleNamespace) -> None:
+    build = kit.Regions(0, load_config("tiny"))
+    y = build.product(build.tensor(1, 4, 32), build.tensor(1, 4, 32))
+    reason = why_not(y.op, load_config("tiny"))
+    assert reason == "products of activations: a row of weights must be 16 bytes, not 4 as in tiny"
+    y = build.product(build.tensor(1, 4, 24), build.tensor(1, 4, 24))
+    assert why_not(y.op, load_config("default")) == "inner size must be a multiple of 16, not 24"
+    y = build.product(build.tensor(1, 4, 32), build.tensor(2, 4, 32))
+    assert why_not(y.op, load_config("default")) == "operands must have one number of matrices, not 1 and 2"
