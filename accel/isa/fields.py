@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+import numpy as np
+from numpy.typing import NDArray
+
 from accel.isa.errors import EncodeError, FaultCode
 
 
@@ -89,6 +92,31 @@ class Layout:
             check_value(self.name, field, value)
             values[field.name] = value
         return values
+
+    def decode_many(self, words: NDArray[np.uint32]) -> list[dict[str, int]] | None:
+        """Unpack words of [n, width / 32], least significant first. None where `decode` would refuse one of them.
+
+        No field may cross a boundary of 32 bits.
+        """
+        reserved = self.reserved_mask
+        masks = [reserved >> 32 * k & 0xFFFF_FFFF for k in range(self.width // 32)]
+        if (words & np.array(masks, np.uint32)).any():
+            return None
+        columns = [_column(words[:, field.lo // 32], field) for field in self.fields]
+        for field, column in zip(self.fields, columns, strict=True):
+            if column.size and not field.low_value <= column.min() <= column.max() <= field.high_value:
+                return None
+            if field.enum is not None and not set(np.unique(column).tolist()) <= field.enum._value2member_map_.keys():
+                return None
+        names = [field.name for field in self.fields]
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _column(words: NDArray[np.uint32], field: Field) -> NDArray[np.int64]:
+    """Values of one field."""
+    values = words.astype(np.int64) >> field.lo % 32 & (1 << field.width) - 1
+    return values - (values >> field.width - 1 << field.width) if field.signed else values
 
 
 def check_value(owner: str, field: Field, value: int) -> None:

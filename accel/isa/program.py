@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
 from accel.isa.errors import AccelError, EncodeError, ProgramError
-from accel.isa.spec import BY_OP, ISA_VERSION, Op, decode
+from accel.isa.spec import BY_OP, INSTRUCTIONS, ISA_VERSION, Op, decode
 
 MAGIC = b"RLHWPROG"
 CONTAINER_VERSION = 1
@@ -309,15 +309,27 @@ def encode_instructions(instructions: Iterable[tuple[Op, Mapping[str, int]]]) ->
 
 def decode_instructions(data: bytes) -> list[Instr]:
     """Inverse of `encode_instructions`. Raises EncodeError that names index and field."""
-    result: list[Instr] = []
-    for begin in range(0, len(data), INSTRUCTION_BYTES):
-        try:
-            row, values = decode(int.from_bytes(data[begin : begin + INSTRUCTION_BYTES], "little"))
-        except EncodeError as error:
-            raise EncodeError(f"instruction {begin // INSTRUCTION_BYTES}: {error}", error.code) from None
-        del values["opcode"]
-        result.append((row.op, values))
-    return result
+    words = np.frombuffer(data, "<u4").reshape(-1, INSTRUCTION_BYTES // 4)
+    codes = words[:, 0] & 0xFF
+    result: list[Instr | None] = [None] * len(words)
+    for row in INSTRUCTIONS:
+        places = np.flatnonzero(codes == row.op)
+        values = row.layout.decode_many(words[places])
+        for place, v in zip(places.tolist(), values or (), strict=False):
+            del v["opcode"]
+            result[place] = (row.op, v)
+    # One by one in order where something is wrong, so that the first such instruction is named.
+    return [item or _decode(data, index) for index, item in enumerate(result)]
+
+
+def _decode(data: bytes, index: int) -> Instr:
+    begin = index * INSTRUCTION_BYTES
+    try:
+        row, values = decode(int.from_bytes(data[begin : begin + INSTRUCTION_BYTES], "little"))
+    except EncodeError as error:
+        raise EncodeError(f"instruction {index}: {error}", error.code) from None
+    del values["opcode"]
+    return row.op, values
 
 
 def _check(program: Program) -> None:

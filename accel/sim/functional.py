@@ -10,17 +10,27 @@ import random
 import time
 from collections import deque
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from accel.isa.config import INSTRUCTION_BYTES, SEMAPHORE_MAX, SEMAPHORES, AccelConfig
 from accel.isa.errors import AccelError, DeadlockError, EncodeError, Fault, FaultCode
-from accel.isa.program import Program, SectionKind
+from accel.isa.program import Instr, Program, SectionKind, decode_instructions
 from accel.isa.rules import check_instruction, gather_fetch_bytes
 from accel.isa.semantics import SEMANTICS
 from accel.isa.spec import BY_OP, Op, Unit, decode
 from accel.isa.state import AccelState
 from accel.sim.device import Bytes, LaunchStats, Window
 
-Entry = tuple[int, Op, dict[str, int]]
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One instruction: its index, fields, and semaphores to take from and give to."""
+
+    index: int
+    op: Op
+    values: dict[str, int]
+    waits: tuple[int, ...]
+    gives: tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -86,7 +96,7 @@ class FunctionalDevice:
                 entry = entries[position]
                 if isinstance(entry, Fault):
                     raise Fault(entry.code, entry.index, entry.detail)
-                if entry[1] is Op.FINISH or not self._dispatch(run, entry):
+                if entry.op is Op.FINISH or not self._dispatch(run, entry):
                     break
                 position, moved = position + 1, True
             at_finish = position < len(entries) and _is_finish(entries[position])
@@ -108,7 +118,7 @@ class FunctionalDevice:
         return self._decoded[1]
 
     def _dispatch(self, run: _Run, entry: Entry) -> bool:
-        unit = BY_OP[entry[1]].unit
+        unit = BY_OP[entry.op].unit
         assert unit is not None
         queue = run.queues[unit]
         if len(queue) >= self._config.queue_depth:
@@ -133,41 +143,39 @@ class FunctionalDevice:
         queue = run.queues[unit]
         if not queue:
             return False
-        index, op, values = queue[0]
-        wait, give, semaphores = values["wait"], values["set"], self._state.semaphores
-        if any(wait >> s & 1 and not semaphores[s] for s in range(SEMAPHORES)):
+        entry, semaphores = queue[0], self._state.semaphores
+        if any(not semaphores[s] for s in entry.waits):
             return False
         queue.popleft()
-        for s in range(SEMAPHORES):
-            semaphores[s] -= wait >> s & 1
-        SEMANTICS[op](self._state, values, index)
-        _count_work(run, self._config, op, values)
-        for s in range(SEMAPHORES):
-            semaphores[s] += give >> s & 1
+        for s in entry.waits:
+            semaphores[s] -= 1
+        SEMANTICS[entry.op](self._state, entry.values, entry.index)
+        _count_work(run, self._config, entry.op, entry.values)
+        for s in entry.gives:
+            semaphores[s] += 1
             if semaphores[s] > SEMAPHORE_MAX:
-                raise Fault(FaultCode.TOKEN_OVERFLOW, index, f"semaphore {s} would pass {SEMAPHORE_MAX}")
+                raise Fault(FaultCode.TOKEN_OVERFLOW, entry.index, f"semaphore {s} would pass {SEMAPHORE_MAX}")
         return True
 
     def _stuck(self, run: _Run) -> DeadlockError:
         blocked: list[str] = []
         for unit, queue in run.queues.items():
             if queue:
-                index, op, values = queue[0]
-                empty = [
-                    f"s{s}" for s in range(SEMAPHORES) if values["wait"] >> s & 1 and not self._state.semaphores[s]
-                ]
-                blocked.append(f"{unit.name.lower()} at instruction {index} ({op.name.lower()}) for {','.join(empty)}")
+                entry = queue[0]
+                empty = ",".join(f"s{s}" for s in entry.waits if not self._state.semaphores[s])
+                blocked.append(
+                    f"{unit.name.lower()} at instruction {entry.index} ({entry.op.name.lower()}) for {empty}"
+                )
         return DeadlockError(f"deadlock: waiting for tokens that nobody gives: {'; '.join(blocked)}")
 
 
 def _is_finish(entry: Entry | Fault) -> bool:
-    return not isinstance(entry, Fault) and entry[1] is Op.FINISH
+    return isinstance(entry, Entry) and entry.op is Op.FINISH
 
 
 def _decode_all(config: AccelConfig, data: bytes) -> list[Entry | Fault]:
     """Instructions as the dispatcher judges them, in order; a program must end with its only FINISH."""
-    words = [data[begin : begin + INSTRUCTION_BYTES] for begin in range(0, len(data), INSTRUCTION_BYTES)]
-    entries = [_decode(config, index, word) for index, word in enumerate(words)]
+    entries = [_checked(config, index, decoded) for index, decoded in enumerate(_decode_legal(data))]
     for index, entry in enumerate(entries[:-1]):
         if _is_finish(entry):
             entries[index] = Fault(FaultCode.ILLEGAL_FIELD, index, f"finish must be the last of {len(entries)}")
@@ -176,15 +184,36 @@ def _decode_all(config: AccelConfig, data: bytes) -> list[Entry | Fault]:
     return entries
 
 
-def _decode(config: AccelConfig, index: int, word: bytes) -> Entry | Fault:
+def _decode_legal(data: bytes) -> list[Instr | Fault]:
+    """Instructions, and faults in the place of words that are none."""
     try:
-        row, values = decode(int.from_bytes(word, "little"))
-        check_instruction(config, row.op, values, index)
+        return list(decode_instructions(data))
+    except EncodeError:
+        return [_decode(data, begin) for begin in range(0, len(data), INSTRUCTION_BYTES)]
+
+
+def _decode(data: bytes, begin: int) -> Instr | Fault:
+    try:
+        row, values = decode(int.from_bytes(data[begin : begin + INSTRUCTION_BYTES], "little"))
     except EncodeError as error:
-        return Fault(error.code, index, str(error))
+        return Fault(error.code, begin // INSTRUCTION_BYTES, str(error))
+    return row.op, values
+
+
+def _checked(config: AccelConfig, index: int, decoded: Instr | Fault) -> Entry | Fault:
+    if isinstance(decoded, Fault):
+        return decoded
+    op, values = decoded
+    try:
+        check_instruction(config, op, values, index)
     except Fault as fault:
         return fault
-    return index, row.op, values
+    return Entry(index, op, values, _bits(values.get("wait", 0)), _bits(values.get("set", 0)))
+
+
+@lru_cache(maxsize=4096)
+def _bits(mask: int) -> tuple[int, ...]:
+    return tuple(s for s in range(SEMAPHORES) if mask >> s & 1)
 
 
 def _count_work(run: _Run, config: AccelConfig, op: Op, v: dict[str, int]) -> None:
