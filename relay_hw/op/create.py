@@ -32,11 +32,17 @@ class InitOpAttrs(Attrs):
         self._set(shape=ints(self.shape), dtype=self.dtype or None)
 
 
+def _sizes(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    if any(size < 0 for size in shape):
+        raise TypeCheckError(f"the sizes of {name} must be at least 0, not {shape}")
+    return shape
+
+
 @rule("full", 1)
 def _full_type(attrs: InitOpAttrs, value: TensorType) -> Type:
     if value.rank:
         raise TypeCheckError(f"the fill value of full must be a scalar, not {show_shape(value.shape)}")
-    return TensorType(attrs.shape, attrs.dtype or value.dtype)
+    return TensorType(_sizes("full", attrs.shape), attrs.dtype or value.dtype)
 
 
 FULL = make_op(
@@ -57,7 +63,7 @@ def full(fill_value: AnyValue, shape: Ints = (), dtype: str | None = None) -> Ca
 
 
 def _init_relation(name: str) -> AnyValue:
-    return rule(name, 0)(lambda attrs: TensorType(attrs.shape, attrs.dtype or "float32"))
+    return rule(name, 0)(lambda attrs: TensorType(_sizes(name, attrs.shape), attrs.dtype or "float32"))
 
 
 ZEROS = make_op(
