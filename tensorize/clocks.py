@@ -5,7 +5,7 @@ In: the estimated work of every step. Out: when a step's input is stored, has ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from accel.isa.config import AccelConfig
@@ -37,7 +37,9 @@ class Clocks:
     def __init__(self, work: Sequence[Work]) -> None:
         self._work = work
         self._producers = _producers(work)
+        self._givers = _givers(work)
         self._stored: dict[int, int] = {}
+        self._given: dict[int, int] = {}
         self._arrived: dict[int, int] = {}
         self._load = 0
         self._output = 0
@@ -56,21 +58,26 @@ class Clocks:
         return self._output
 
     def producers(self, number: int) -> tuple[int, ...]:
-        """Steps that write what the step reads."""
+        """Steps that write to DRAM what the step reads."""
         return self._producers[number]
 
     def stored(self, number: int) -> int | None:
         """When everything that the step reads is in DRAM, or None while a producer is not placed."""
-        times = [self._stored.get(other) for other in self._producers[number]]
-        known = [time for time in times if time is not None]
-        return max(known, default=0) if len(known) == len(times) else None
+        return _latest(self._stored, self._producers[number])
 
     def arrival(self, number: int) -> int | None:
         """When the step's input is on chip if it is loaded next, or was; None while a producer is not placed."""
         if number in self._arrived:
             return self._arrived[number]
+        loaded, given = self._loaded(number), _latest(self._given, self._givers[number])
+        return None if loaded is None or given is None else max(loaded, given)
+
+    def _loaded(self, number: int) -> int | None:
+        """When the step's loads are over if they come next; 0 where it has none."""
         stored = self.stored(number)
-        return None if stored is None else max(self._load, stored) + LATENCY + self._work[number].load
+        if stored is None or not self._work[number].load:
+            return stored
+        return max(self._load, stored) + LATENCY + self._work[number].load
 
     def load_constant(self, cycles: int, room: int = 0) -> None:
         """A load of constants follows, into places that are free from `room` on."""
@@ -80,10 +87,10 @@ class Clocks:
         """The loads of a step follow; LOAD is in order and stands still until they may start."""
         if number not in self._arrived:
             self._load = max(self._load, room)
-        arrival = self.arrival(number)
-        if arrival is not None and number not in self._arrived:
+        arrival, loaded = self.arrival(number), self._loaded(number)
+        if arrival is not None and loaded is not None and number not in self._arrived:
             self._arrived[number] = arrival
-            self._load = arrival - LATENCY
+            self._load = max(self._load, loaded - LATENCY)
 
     def run_step(self, number: int) -> None:
         """The commands of a step follow."""
@@ -93,8 +100,24 @@ class Clocks:
         self.compute = self.started + work.compute
         if work.output:
             self._output = max(self._output, self.compute) + work.output + _SWITCH
+        self._given[number] = self._output
         self._store = max(self._store, self._output) + work.store
         self._stored[number] = self._store + LATENCY
+
+
+def _latest(times: Mapping[int, int], steps: Sequence[int]) -> int | None:
+    """The latest of the steps' times, 0 for no steps, None where one is not known."""
+    known = [times[step] for step in steps if step in times]
+    return max(known, default=0) if len(known) == len(steps) else None
+
+
+def _givers(work: Sequence[Work]) -> list[tuple[int, ...]]:
+    """For each step the steps whose results go straight to a patch that it reads."""
+    givers: dict[Key, list[int]] = {}
+    for number, item in enumerate(work):
+        for key in item.gives:
+            givers.setdefault(key, []).append(number)
+    return [tuple(sorted({n for key in item.takes for n in givers.get(key, ())})) for item in work]
 
 
 def _producers(work: Sequence[Work]) -> list[tuple[int, ...]]:

@@ -16,15 +16,17 @@ from accel.isa.spec import BY_OP, Op
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Function
 from tensorize.check import check_program
+from tensorize.chip import MOST_STEPS, chip_schedules
 from tensorize.constants import constant_data, constant_loads, data_key
 from tensorize.emit import Line, NoRoomError, emit
 from tensorize.estimate import estimate_cycles
+from tensorize.hoist import hoist
 from tensorize.inputs import fold_inputs
 from tensorize.join import join_in_place
 from tensorize.layout import image_bytes, pack_activation
 from tensorize.memory import Life, Window, plan_window
 from tensorize.nest import Key, Step, gather_beats, tensor_key
-from tensorize.region import read_region
+from tensorize.region import Region, read_region
 from tensorize.resident import WORTH, resident_sets, share_constants
 from tensorize.schedule import Schedule, schedules
 from tensorize.segment import Layer, Port, Segment
@@ -36,6 +38,8 @@ Instruction = tuple[Op, dict[str, int]]
 # Cycles between the load of a constant and its use that are tried; only the first for regions of many steps.
 MARGINS = (1500, 500, 1000, 4000, 200, 100)
 FEW_STEPS = 200
+# Schedules that are tried with resident constants.
+TOPS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,57 +52,82 @@ class _Draft:
     resident: tuple[Instruction, ...]
     owners: tuple[int, ...]
     cycles: int
+    dense: bool
 
 
-def compile_function(function: Function, config: AccelConfig, name: str, resident: bool = True) -> Segment:
+def compile_function(
+    function: Function, config: AccelConfig, name: str, resident: bool = True, on_chip: bool = True
+) -> Segment:
     """One program for the whole function. Raises TensorizeError when `config` cannot hold it.
 
-    `resident`: constants may stay in the scratchpads between launches, where that saves cycles.
+    Where that saves cycles, constants may stay in the scratchpads between launches (`resident`), and activations
+    may go from one layer to the next without DRAM (`on_chip`).
     """
     region = join_in_place(fold_inputs(read_region(function, config, name), config), config)
     plans = schedules(region, config)
-    margins = MARGINS if len(plans[0].steps) <= FEW_STEPS else MARGINS[:1]
-    tries = [_draft(plan, config, margin) for plan in plans for margin in margins]
-    drafts = [draft for draft in tries if draft is not None] or [_draft(plans[-1], config, None)]
-    found = [draft for draft in drafts if draft is not None]
-    if not found:
+    drafts = _plain_drafts(plans, config) + (_chip_drafts(region, plans[0], config) if on_chip else [])
+    if not drafts:
         raise TensorizeError(f"layers of {name} must fit the scratchpads of configuration {config.name}")
-    best = min(found, key=lambda draft: draft.cycles)
+    best = min(drafts, key=lambda draft: draft.cycles)
     if resident:
-        kept = [draft for plan in plans for draft in _resident_drafts(plan, config)]
+        # The loads that fall away weigh about the same in all: only the fastest need be tried.
+        fastest = {id(draft.schedule): draft for draft in sorted(drafts, key=lambda draft: -draft.cycles)}
+        tops = sorted(fastest.values(), key=lambda draft: draft.cycles)[:TOPS]
+        kept = [draft for top in tops for draft in _resident_drafts(top, config)]
         best = min([best, *(d for d in kept if d.cycles < best.cycles - best.cycles // WORTH)], key=lambda d: d.cycles)
     segment = _segment(best, name, config)
     check_program(segment.program, config)
     return segment
 
 
-def _resident_drafts(schedule: Schedule, config: AccelConfig) -> Iterator[_Draft]:
-    """Drafts that leave some constants in the scratchpads."""
-    few = len(schedule.steps) <= FEW_STEPS
-    shared = replace(schedule, steps=share_constants(schedule.steps))
+def _plain_drafts(plans: Sequence[Schedule], config: AccelConfig) -> list[_Draft]:
+    """Drafts that move every activation through DRAM."""
+    margins = MARGINS if len(plans[0].steps) <= FEW_STEPS else MARGINS[:1]
+    tries = [_draft(plan, config, margin) for plan in plans for margin in margins]
+    drafts = [draft for draft in tries if draft is not None] or [_draft(plans[-1], config, None)]
+    return [draft for draft in drafts if draft is not None]
+
+
+def _chip_drafts(region: Region, plan: Schedule, config: AccelConfig) -> list[_Draft]:
+    """Drafts with activations on chip: of each choice of tiles the one with most of them that finds room."""
+    drafts: list[_Draft] = []
+    for tries in chip_schedules(region, plan, config):
+        found = (draft for one in tries if (draft := _draft(one, config, MARGINS[0], dense=True)) is not None)
+        drafts += [draft for draft in (next(found, None),) if draft is not None]
+    return drafts
+
+
+def _resident_drafts(top: _Draft, config: AccelConfig) -> Iterator[_Draft]:
+    """The draft with some constants left in the scratchpads."""
+    few = len(top.schedule.steps) <= FEW_STEPS
+    shared = replace(top.schedule, steps=share_constants(top.schedule.steps))
     for kept in resident_sets(shared.steps, config, few)[1:]:
-        whole = all(buffer.key in kept for step in shared.steps for buffer in step.buffers if buffer.data is not None)
-        for margin in MARGINS[:1] if whole else MARGINS[:2]:
-            draft = _draft(shared, config, margin, kept)
-            if draft is not None:
-                yield draft
+        draft = _draft(shared, config, MARGINS[0], kept, top.dense)
+        if draft is not None:
+            yield draft
 
 
 def _draft(
-    schedule: Schedule, config: AccelConfig, margin: int | None, resident: frozenset[Key] = frozenset()
+    schedule: Schedule,
+    config: AccelConfig,
+    margin: int | None,
+    resident: frozenset[Key] = frozenset(),
+    dense: bool = False,
 ) -> _Draft | None:
     """Instructions of a schedule with tokens, or None when its live buffers do not fit."""
     steps = schedule.steps
+    few = len(steps) <= MOST_STEPS
     window = _window(schedule, config)
     addresses = window.tensors | window.constants
     try:
-        found = emit(steps, constant_loads(steps, config), addresses, config, margin, resident)
+        found = emit(steps, constant_loads(steps, config), addresses, config, margin, resident, dense)
     except NoRoomError:
         return None
-    instructions = _with_tokens(found.lines, config, window.end)
+    lines = hoist(found.lines, config) if few else found.lines
+    instructions = _with_tokens(lines, config, window.end)
     stays = _with_tokens(found.resident, config, window.end) if found.resident else ()
-    owners = tuple(line.layer for line in found.lines) + (found.lines[-1].layer,)
-    return _Draft(schedule, window, instructions, stays, owners, estimate_cycles(instructions, config))
+    owners = tuple(line.layer for line in lines) + (lines[-1].layer,)
+    return _Draft(schedule, window, instructions, stays, owners, estimate_cycles(instructions, config), dense)
 
 
 def _with_tokens(lines: Sequence[Line], config: AccelConfig, window_bytes: int) -> tuple[Instruction, ...]:

@@ -33,12 +33,13 @@ class NoRoomError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One instruction before tokens, its layer and the absolute ranges it touches."""
+    """One instruction before tokens, its layer, the absolute ranges it touches, the step that it is written with."""
 
     op: Op
     values: dict[str, int]
     layer: int
     ranges: tuple[Range, ...]
+    step: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +67,16 @@ def emit(
     config: AccelConfig,
     margin: int | None,
     resident: frozenset[Key] = frozenset(),
+    dense: bool = False,
 ) -> Emitted:
     """Instructions of `steps`, which come in program order; `constants` in order of first use.
 
     `margin`: cycles between the load of a constant and its use, where the bus allows; None writes every load right
-    before its step, which needs the least room. `resident`: constants that keep their places. Raises NoRoomError.
+    before its step, which needs the least room. `resident`: constants that keep their places. `dense`: buffers of INP
+    live long, so that room matters more than its age. Raises NoRoomError.
     """
     streamed = [load for load in constants if load.key not in resident]
-    emitter = _Emitter(steps, streamed, tensors, config, margin)
+    emitter = _Emitter(steps, streamed, tensors, config, margin, dense)
     stays = emitter.settle(resident)
     return Emitted(tuple(emitter.run()), stays)
 
@@ -86,6 +89,7 @@ class _Emitter:
         tensors: Mapping[Key, int],
         config: AccelConfig,
         margin: int | None,
+        dense: bool,
     ) -> None:
         self._steps = steps
         self._work = works_of(steps, config)
@@ -96,6 +100,7 @@ class _Emitter:
             self._waiting[load.mem].append((load, window))
         self._tensors = tensors
         self._config = config
+        self._at = 0
         self._margin = margin
         # When the loads that are written have arrived, as far as they have not.
         self._flying = deque[int]()
@@ -103,14 +108,16 @@ class _Emitter:
         self._finished: list[tuple[int, int]] = []
         self._last_use = {buffer.key: at for at, step in enumerate(steps) for buffer in step.buffers}
         self._sizes = {buffer.key: buffer.entries for step in steps for buffer in step.buffers}
-        self._state = _State({mem: _scratchpad(config, mem) for mem in Mem})
+        self._state = _State({mem: _scratchpad(config, mem, dense) for mem in Mem})
 
     def settle(self, resident: frozenset[Key]) -> tuple[Line, ...]:
         """Place constants that nothing may take the room of; their loads."""
         for command in resident_loads(self._steps, resident, self._config):
             key, mem = command.refs["sram"].key, Mem(command.values["mem"])
-            if self._place(key, mem, self._sizes[key]) is None:
+            place = self._state.pads[mem].settle(key, self._sizes[key])
+            if place is None:
                 raise NoRoomError(f"{mem.name.lower()} has no room for what stays in it")
+            self._state.places[key] = place
             del self._last_use[key]
             self._write(command, 0)
         lines = tuple(self._state.lines)
@@ -120,6 +127,7 @@ class _Emitter:
     def run(self) -> list[Line]:
         """All steps."""
         for at, step in enumerate(self._steps):
+            self._at = at
             self._require(at)
             if self._margin is not None:
                 self._look_ahead(at, self._margin)
@@ -252,7 +260,7 @@ class _Emitter:
             Range(t.space, self._entry(command, t.field) + t.begin, self._entry(command, t.field) + t.end, t.write)
             for t in touches(command, self._config)
         )
-        self._state.lines.append(Line(command.op, values, layer, ranges))
+        self._state.lines.append(Line(command.op, values, layer, ranges, self._at))
 
     def _entry(self, command: Command, field: str) -> int:
         """The address that a range of `field` is relative to, in whole entries."""
@@ -264,7 +272,7 @@ class _Emitter:
         return (base + ref.offset) * ref.scale
 
 
-def _scratchpad(config: AccelConfig, mem: Mem) -> Scratchpad:
+def _scratchpad(config: AccelConfig, mem: Mem, dense: bool) -> Scratchpad:
     depths = {
         Mem.INP: config.inp_depth,
         Mem.WGT: config.wgt_depth,
@@ -279,6 +287,8 @@ def _scratchpad(config: AccelConfig, mem: Mem) -> Scratchpad:
     match mem:
         case Mem.ACC:
             return Scratchpad(depths[mem], acc_unit(config), Slots.POWER)
+        case Mem.INP if dense:
+            return Scratchpad(depths[mem], beat, Slots.GAP)
         case Mem.INP | Mem.WGT | Mem.PRM:
             return Scratchpad(depths[mem], beat, Slots.SIZE)
         case _:

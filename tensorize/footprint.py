@@ -62,7 +62,7 @@ def accesses(index: int, op: Op, v: Values, uops: Cells, config: AccelConfig) ->
         case Op.GEMM | Op.ALU:
             found = _compute(index, op, v, uops, config)
         case Op.REQUANT:
-            found = _requant(v, config)
+            found = _requant(index, v, config)
         case Op.FINISH:
             found = ()
     limits = depths(config)
@@ -209,7 +209,7 @@ def _compute(index: int, op: Op, v: Values, uops: Cells, config: AccelConfig) ->
     return tuple(found)
 
 
-def _requant(v: Values, config: AccelConfig) -> tuple[Access, ...]:
+def _requant(index: int, v: Values, config: AccelConfig) -> tuple[Access, ...]:
     zero = np.zeros(1, np.int64)
     target = {Dst.OUT: Mem.OUT, Dst.ACC: Mem.ACC, Dst.INP: Mem.INP}[Dst(v["dst"])]
     found = [Access(Mem.ACC, _sum(v, "acc", "acc_base", zero), False)]
@@ -219,5 +219,7 @@ def _requant(v: Values, config: AccelConfig) -> tuple[Access, ...]:
         steps = np.arange(v["iter_out"], dtype=np.int64) * v["prm_out"]
         found.append(Access(Mem.PRM, np.unique(v["prm_base"] + steps), False))
     written = _sum(v, "dst", "dst_base", zero)
+    if target is Mem.INP and (written % max(1, config.block_out // config.block_in)).any():
+        raise TensorizeError(f"instruction {index}: inp entry must be the first of an output block")
     found.append(Access(target, _blocks(written, config) if target is Mem.INP else written, True))
     return tuple(found)

@@ -57,16 +57,15 @@ def _renamed(step: Step, same: Mapping[Key, Key]) -> Step:
 def resident_sets(steps: Sequence[Step], config: AccelConfig, few: bool) -> tuple[frozenset[Key], ...]:
     """Sets of constant buffers to try, the empty one first.
 
-    All constants where they fit their memories together; otherwise micro-ops and parameters with the weights that are
-    needed first, up to a share of the memory. Long programs (not `few`) hide all loads but their first.
+    Of each memory all constants where they fit it together; otherwise the weights that are needed first, up to a share
+    of their memory. Long programs (not `few`) hide all loads but their first.
     """
     buffers = constant_buffers(steps)
-    if fits(buffers.values(), config):
-        return (frozenset(), frozenset(buffers))
+    small = [b for mem in (Mem.UOP, Mem.PRM) for b in _whole(buffers.values(), mem, config)]
+    if _whole(buffers.values(), Mem.WGT, config):
+        return (frozenset(), frozenset(b.key for b in [*small, *_whole(buffers.values(), Mem.WGT, config)]))
     if not few:
         return (frozenset(),)
-    small = [b for b in buffers.values() if b.mem is not Mem.WGT]
-    small = small if fits(small, config) else []
     weights = [b for b in buffers.values() if b.mem is Mem.WGT]
     sets = [frozenset[Key]()]
     for share in QUARTERS:
@@ -74,6 +73,12 @@ def resident_sets(steps: Sequence[Step], config: AccelConfig, few: bool) -> tupl
         kept = [b for b, total in zip(weights, sizes, strict=True) if total <= config.wgt_depth * share // 4]
         sets.append(frozenset(b.key for b in [*small, *kept]))
     return tuple(dict.fromkeys(sets))
+
+
+def _whole(buffers: Iterable[Buffer], mem: Mem, config: AccelConfig) -> list[Buffer]:
+    """The constants of a memory, or none where they do not fit together."""
+    own = [b for b in buffers if b.mem is mem]
+    return own if fits(own, config) else []
 
 
 def fits(buffers: Iterable[Buffer], config: AccelConfig) -> bool:

@@ -46,9 +46,15 @@ class Schedule:
         return "\n".join(lines) + "\n"
 
 
-def plan_steps(region: Region, config: AccelConfig) -> tuple[tuple[Tile, ...], tuple[Step, ...]]:
-    """Tiles and the steps of all layers, layer after layer. Raises TensorizeError when a layer fits no tile."""
-    tiles = tuple(plan_tile(layer.kernel, config) for layer in region.layers)
+def plan_steps(
+    region: Region, config: AccelConfig, tiles: tuple[Tile, ...] | None = None
+) -> tuple[tuple[Tile, ...], tuple[Step, ...]]:
+    """Tiles (the cheapest ones where none are given) and the steps of all layers, layer after layer.
+
+    Raises TensorizeError when a layer fits no tile.
+    """
+    if tiles is None:
+        tiles = tuple(plan_tile(layer.kernel, config) for layer in region.layers)
     steps = [
         step
         for number, (layer, tile) in enumerate(zip(region.layers, tiles, strict=True))

@@ -38,6 +38,7 @@ class Slots(Enum):
 
     ANY = "any"
     SIZE = "multiples of their size"
+    GAP = "where the smallest gap begins that is large enough"
     POWER = "multiples of their size rounded up to a power of two"
 
 
@@ -59,7 +60,7 @@ class Scratchpad:
         size = -(-size // self._step) * self._step
         if size >= self._refused:
             return None
-        best = min(self._places(size), default=None)
+        best = self._smallest_gap(size) if self._slots is Slots.GAP else min(self._places(size), default=None)
         if best is None:
             self._refused = min(self._refused, size)
             return None
@@ -67,11 +68,38 @@ class Scratchpad:
         self._take(key, place, place + size, first)
         return Place(place, age)
 
+    def settle(self, key: Key, size: int) -> int | None:
+        """First entry of a buffer that stays for good, next to others, or None."""
+        size = -(-size // self._step) * self._step
+        gap = self._smallest_gap(size)
+        if gap is not None:
+            self._take(key, gap[1], gap[1] + size, gap[2])
+        return None if gap is None else gap[1]
+
     def free(self, key: Key, now: int) -> None:
         """Nobody needs `key` after step `now`."""
         for room in self._live.pop(key, ()):
             room.freed = now
             self._refused = self._depth + 1
+
+    def _smallest_gap(self, size: int) -> tuple[int, int, int] | None:
+        """As `_places`: the beginning of the gap between live buffers that leaves the least."""
+        best: tuple[int, int, int] | None = None
+        number = 0
+        while number < len(self._rooms):
+            behind = number
+            while behind < len(self._rooms) and self._rooms[behind].freed is not None:
+                behind += 1
+            if behind > number:
+                begin = -(-self._rooms[number].begin // self._step) * self._step
+                room = self._rooms[behind - 1].end - begin
+                if room >= size and (best is None or room < best[0]):
+                    best = (room, begin, number)
+            number = behind + 1
+        if best is None:
+            return None
+        age = self._age(best[1] + size, best[2])
+        return None if age is None else (age, best[1], best[2])
 
     def _places(self, size: int) -> Iterator[tuple[int, int, int]]:
         """(step after which it was free, begin, number of its first room) of places that hold no live buffer."""
@@ -92,7 +120,7 @@ class Scratchpad:
                 return range(0, last + 1, max(self._step, _power_of_two(size)))
             case Slots.SIZE:
                 found = {slot * size for room in idle for slot in (room.begin // size, -(-room.begin // size))}
-            case Slots.ANY:
+            case Slots.ANY | Slots.GAP:
                 ends = {bound for room in idle for bound in (room.begin, room.end - size)}
                 found = {-(-end // self._step) * self._step for end in ends}
         return sorted(place for place in found if 0 <= place <= last)

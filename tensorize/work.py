@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accel.isa.config import AccelConfig
-from accel.isa.spec import Op
+from accel.isa.spec import Dst, Mem, Op
 from tensorize.access import Space, touches
 from tensorize.cost import output_interval
 from tensorize.nest import Command, Key, Step, gather_cycles, image_beats
@@ -30,7 +30,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Estimated cycles of one step on each unit, and the tensor bytes that it reads and writes."""
+    """Estimated cycles of one step on each unit, and the tensor bytes that it reads and writes.
+
+    `takes` and `gives`: patches of INP that other steps' results fill, and those that this step's results go to.
+    """
 
     compute: int
     output: int
@@ -38,12 +41,16 @@ class Work:
     store: int
     reads: tuple[Span, ...]
     writes: tuple[Span, ...]
+    takes: tuple[Key, ...] = ()
+    gives: tuple[Key, ...] = ()
 
 
 def work_of(step: Step, config: AccelConfig) -> Work:
     """Cycles and tensor ranges of a step; loads of constants are left out."""
     loads = [load for buffer in step.buffers for load in buffer.loads]
     cycles = {op: sum(command_cycles(c, config) for c in step.commands if c.op is op) for op in Op}
+    gives = _chip_results(step)
+    filled = [b.key for b in step.buffers if b.mem is Mem.INP and not b.loads and b.key not in gives]
     return Work(
         compute=cycles[Op.GEMM] + cycles[Op.ALU],
         output=cycles[Op.REQUANT],
@@ -51,7 +58,14 @@ def work_of(step: Step, config: AccelConfig) -> Work:
         store=cycles[Op.STORE],
         reads=_spans(loads, config),
         writes=_spans([c for c in step.commands if c.op is Op.STORE], config),
+        takes=tuple(filled),
+        gives=gives,
     )
+
+
+def _chip_results(step: Step) -> tuple[Key, ...]:
+    into = [c.refs["dst_base"].key for c in step.commands if c.op is Op.REQUANT and c.values["dst"] == Dst.INP]
+    return tuple(dict.fromkeys(into))
 
 
 def command_cycles(command: Command, config: AccelConfig) -> int:

@@ -24,7 +24,7 @@ def program_of(kit: SimpleNamespace, config: AccelConfig) -> Program:
     y = build.conv(x, 16, padding=(1, 1, 1, 1), residual=x)
     y = build.max_pool(y, (2, 2), (2, 2))
     z = build.conv(y, 40, padding=(1, 1, 1, 1))
-    return compile_function(build.function(build.dense(z, 12)), config, "accel_0").program
+    return compile_function(build.function(build.dense(z, 12)), config, "accel_0", on_chip=False).program
 
 
 def changed(program: Program, edit: Callable[[list[Instr]], None]) -> Program:

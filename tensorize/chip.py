@@ -1,0 +1,166 @@
+"""Schedules whose activations stay in INP: tiles made for it, the tensors that go that way, an order with few live.
+
+In: a region. Out: `Schedule` values to try beside those that move every activation through DRAM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from accel.isa.config import AccelConfig
+from accel.isa.spec import Mem
+from tensorize.clocks import Clocks
+from tensorize.fold import shape_under
+from tensorize.forward import Patch, can_forward, forward, patches
+from tensorize.geometry import acc_unit
+from tensorize.kernel import ConvKernel, KernelSpec, PoolKernel
+from tensorize.layout import image_bytes
+from tensorize.local import local_fits, local_shape
+from tensorize.nest import Key, Step, tensor_key
+from tensorize.order import layer_groups
+from tensorize.region import Region
+from tensorize.schedule import Schedule, plan_steps
+from tensorize.space import conv_fits
+from tensorize.tiles import ConvTile, LocalTile, Tile, conv_use
+from tensorize.work import work_of
+
+# Accumulator entries of a tile, as parts of a bank: the smaller, the sooner the next layer starts.
+GRAINS = (1, 2, 4)
+# Regions of more steps gain little: their layers are long beside what starting one costs.
+MOST_STEPS = 1000
+# Tensors that are given back to DRAM, one after the other, before a schedule is given up.
+RETRIES = 3
+
+
+def chip_schedules(region: Region, plan: Schedule, config: AccelConfig) -> Iterator[Iterator[Schedule]]:
+    """Groups of schedules; of each group the first that finds room is worth trying. `plan`: the one through DRAM."""
+    if not can_forward(config) or len(plan.steps) > MOST_STEPS:
+        return
+    seen: set[tuple[Tile, ...]] = set()
+    for grain in (0, *GRAINS):
+        tiles = plan.tiles
+        if grain:
+            tiles = tuple(
+                _chip_tile(layer.kernel, tile, grain, config) for layer, tile in zip(region.layers, tiles, strict=True)
+            )
+        if tiles in seen:
+            continue
+        seen.add(tiles)
+        steps = plan_steps(region, config, tiles)[1]
+        if len(steps) <= MOST_STEPS:
+            yield _schedules(region, tiles, steps, config)
+
+
+def _schedules(
+    region: Region, tiles: tuple[Tile, ...], steps: tuple[Step, ...], config: AccelConfig
+) -> Iterator[Schedule]:
+    """Fewer and fewer tensors on chip, those with the largest patches given back first."""
+    chosen = forwardable(region, steps, config)
+    for _ in range(RETRIES):
+        if not chosen:
+            return
+        kept = frozenset(tensor_key(n) for n in region.outputs) | _read_from_dram(steps, chosen)
+        moved = forward(steps, chosen, kept, config)
+        order = depth_order(moved, config)
+        yield Schedule(region, tiles, tuple(moved[number] for number in order))
+        largest = max(chosen, key=lambda key: max(patch.buffer.entries for patch in chosen[key]))
+        chosen = {key: found for key, found in chosen.items() if key != largest}
+
+
+def forwardable(region: Region, steps: Sequence[Step], config: AccelConfig) -> dict[Key, tuple[Patch, ...]]:
+    """Tensors that layers of the region compute and that others load into INP."""
+    found: dict[Key, tuple[Patch, ...]] = {}
+    for number in dict.fromkeys(layer.output for layer in region.layers):
+        activation = region.activations[number]
+        size = image_bytes(activation.image, config, activation.layout)
+        own = patches(steps, tensor_key(number), size, config)
+        if own:
+            found[tensor_key(number)] = own
+    return found
+
+
+def _read_from_dram(steps: Sequence[Step], chosen: Mapping[Key, tuple[Patch, ...]]) -> frozenset[Key]:
+    """Tensors of `chosen` that are loaded elsewhere as well, such as the second operand of a sum."""
+    filled = {patch.buffer.key for found in chosen.values() for patch in found}
+    loads = [load for step in steps for b in step.buffers if b.key not in filled for load in b.loads]
+    return frozenset(load.refs["dram"].key for load in loads) & chosen.keys()
+
+
+def _chip_tile(kernel: KernelSpec, tile: Tile, grain: int, config: AccelConfig) -> Tile:
+    """Whole rows of all channels, as many as fit a part of a bank; `tile` where that is impossible."""
+    most = acc_unit(config) // grain
+    match kernel, tile:
+        case ConvKernel(), ConvTile():
+            shape = shape_under(kernel, tile.fold, config)
+            rows = max(1, min(shape.out_height, most // (shape.out_width * shape.out_blocks)))
+            rows = _even(shape.out_height, rows)
+            found = ConvTile(rows, shape.out_width, shape.out_blocks, shape.in_blocks, False, tile.fold)
+            return found if conv_fits(shape, found, conv_use(shape, found, config), config) else tile
+        case ConvKernel() | PoolKernel(), LocalTile():
+            local = local_shape(kernel, config)
+            rows = max(1, min(local.out_height, most // (local.out_width * local.out_blocks)))
+            pieces = LocalTile(_even(local.out_height, rows), local.out_width, local.out_blocks)
+            return pieces if local_fits(local, pieces, config) else tile
+        case _:
+            return tile
+
+
+def _even(total: int, size: int) -> int:
+    """Pieces of about the same size, none larger than `size`."""
+    return -(-total // -(-total // size))
+
+
+def depth_order(steps: Sequence[Step], config: AccelConfig) -> tuple[int, ...]:
+    """List scheduling that prefers the deepest layer among the steps that can start at once.
+
+    So patches are used up soon after they are written. Steps whose patches have no room come last.
+    """
+    clocks = Clocks([work_of(step, config) for step in steps])
+    live = _Live(steps, config)
+    result: list[int] = []
+    for group in layer_groups(steps, config):
+        waiting = {layer: [n for n, step in enumerate(steps) if step.layer == layer] for layer in group}
+        while any(waiting.values()):
+            heads = {layer: numbers[0] for layer, numbers in waiting.items() if numbers}
+            layer = min(heads, key=lambda layer: _rank(clocks, live, heads[layer], layer))
+            number = waiting[layer].pop(0)
+            clocks.run_step(number)
+            live.place(number)
+            result.append(number)
+    return tuple(result)
+
+
+def _rank(clocks: Clocks, live: _Live, number: int, layer: int) -> tuple[int, int, int]:
+    """Smaller is better."""
+    arrival = clocks.arrival(number)
+    if arrival is None:
+        return (3, 0, -layer)
+    return (1 if live.fits(number) else 2, max(clocks.compute, arrival), -layer)
+
+
+class _Live:
+    """Entries of INP that are taken while steps are placed."""
+
+    def __init__(self, steps: Sequence[Step], config: AccelConfig) -> None:
+        self._buffers = [{b.key: b.entries for b in step.buffers if b.mem is Mem.INP} for step in steps]
+        self._uses: dict[Key, int] = {}
+        for own in self._buffers:
+            for key in own:
+                self._uses[key] = self._uses.get(key, 0) + 1
+        self._left = dict(self._uses)
+        self._free = config.inp_depth
+
+    def fits(self, number: int) -> bool:
+        """True where the buffers that the step is the first to use have room."""
+        return self._new(number) <= self._free
+
+    def _new(self, number: int) -> int:
+        return sum(size for key, size in self._buffers[number].items() if self._left[key] == self._uses[key])
+
+    def place(self, number: int) -> None:
+        """The step comes next."""
+        self._free -= self._new(number)
+        for key, size in self._buffers[number].items():
+            self._left[key] -= 1
+            if not self._left[key]:
+                self._free += size
