@@ -6,14 +6,17 @@ from relay_hw.transform.base import FunctionPass, Pass, Pipeline, Sequential
 from relay_hw.transform.canonicalize_ops import CanonicalizeOps
 from relay_hw.transform.common_subexpr import EliminateCommonSubexpr
 from relay_hw.transform.context import PassContext, PassInfo
+from relay_hw.transform.convert_layout import ConvertLayout
 from relay_hw.transform.dead_code import DeadCodeElimination
 from relay_hw.transform.decorators import function_pass, module_pass
 from relay_hw.transform.defuse_ops import DefuseOps
 from relay_hw.transform.effects import Effect, pin_effects
 from relay_hw.transform.eta_expand import EtaExpand
+from relay_hw.transform.fake_quantization import FakeQuantizationToInteger
 from relay_hw.transform.first_order_gradient import first_order_gradient
 from relay_hw.transform.fold_batch_norm import FoldBatchNorm
 from relay_hw.transform.fold_constant import FoldConstant
+from relay_hw.transform.fold_scale_axis import BackwardFoldScaleAxis, FoldScaleAxis, ForwardFoldScaleAxis
 from relay_hw.transform.fuse import MergeDeviceComposites
 from relay_hw.transform.fuse_ops import FuseOps
 from relay_hw.transform.gradient import gradient, gradient_module
@@ -30,12 +33,15 @@ from relay_hw.transform.instrument import (
     pass_instrument,
 )
 from relay_hw.transform.lambda_lift import LambdaLift
+from relay_hw.transform.legalize import Legalize
 from relay_hw.transform.merge_compiler_regions import MergeCompilerRegions
 from relay_hw.transform.merge_composite import MergeComposite
 from relay_hw.transform.partial_evaluate import PartialEvaluate
 from relay_hw.transform.partition import PartitionDevice, PartitionRecord
 from relay_hw.transform.partition_graph import PartitionGraph
 from relay_hw.transform.pipelines import partition_pipeline, simplify_pipeline
+from relay_hw.transform.plan_devices import PlanDevices
+from relay_hw.transform.qnn_canonicalize import QnnCanonicalizeOps
 from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
 from relay_hw.transform.simplify import SimplifyExpr
 from relay_hw.transform.simplify_inference import SimplifyInference
@@ -68,6 +74,14 @@ PASSES: tuple[type[Pass], ...] = (
     AnnotateTarget,
     MergeCompilerRegions,
     PartitionGraph,
+    FoldScaleAxis,
+    ForwardFoldScaleAxis,
+    BackwardFoldScaleAxis,
+    ConvertLayout,
+    Legalize,
+    QnnCanonicalizeOps,
+    FakeQuantizationToInteger,
+    PlanDevices,
     MergeDeviceComposites,
     PartitionDevice,
 )
@@ -84,20 +98,26 @@ def get_pass(name: str) -> Pass:
 __all__ = [
     "PASSES",
     "AnnotateTarget",
+    "BackwardFoldScaleAxis",
     "CanonicalizeOps",
+    "ConvertLayout",
     "DeadCodeElimination",
     "DefuseOps",
     "Effect",
     "EliminateCommonSubexpr",
     "EtaExpand",
+    "FakeQuantizationToInteger",
     "FoldBatchNorm",
     "FoldConstant",
+    "FoldScaleAxis",
+    "ForwardFoldScaleAxis",
     "FunctionPass",
     "FuseOps",
     "InferType",
     "Inline",
     "InlineLet",
     "LambdaLift",
+    "Legalize",
     "MergeCompilerRegions",
     "MergeComposite",
     "MergeDeviceComposites",
@@ -113,8 +133,10 @@ __all__ = [
     "PassTiming",
     "PassTimingInstrument",
     "Pipeline",
+    "PlanDevices",
     "PrintAfterAll",
     "PrintBeforeAll",
+    "QnnCanonicalizeOps",
     "RemoveUnusedFunctions",
     "Sequential",
     "SimplifyExpr",

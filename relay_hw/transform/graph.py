@@ -87,6 +87,11 @@ def make(name: str, args: Sequence[Expr], *, span: Span | None = None, **attrs: 
     return typed_call(op, args, op.attrs_type(**attrs) if op.attrs_type is not None else None, span)
 
 
+def typed_tuple(parts: Sequence[Expr]) -> Tuple:
+    """A tuple with its type."""
+    return Tuple(parts, checked_type=TupleType([part.type for part in parts]))
+
+
 def remake(call: Call, args: Sequence[Expr], attrs: Any = None) -> Call:
     """The same operator on other arguments, with the same attributes unless others are given."""
     assert isinstance(call.op, Op)
