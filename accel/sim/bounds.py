@@ -13,6 +13,8 @@ from accel.sim.memory import MemoryModel
 
 # Cycles an instruction may spend outside its loops and bursts: decode, tokens, pipeline drain.
 _OVERHEAD = 64
+# Cycles that a vector of REQUANT may wait for the one before it, and a step of LOAD for a vector.
+_HOLD = 8
 
 
 def cycle_bound(config: AccelConfig, memory: MemoryModel, code: bytes) -> int:
@@ -48,7 +50,8 @@ def _work(config: AccelConfig, memory: MemoryModel, op: Op, v: dict[str, int]) -
         case Op.GEMM | Op.ALU:
             return 2 * v["iter_out"] * v["iter_in"] * max(v["uop_end"] - v["uop_begin"], 0)
         case Op.REQUANT:
-            return 2 * v["iter_out"] * v["iter_in"] * max(config.block_out // config.out_lanes, 2)
+            slots = 2 * (config.block_out // config.out_lanes)
+            return v["iter_out"] * v["iter_in"] * (slots + _HOLD)
         case Op.FINISH:
             return 0
 

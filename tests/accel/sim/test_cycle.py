@@ -15,6 +15,7 @@ from accel.isa.config import AccelConfig, load_config
 from accel.isa.errors import AccelError, DeadlockError, Fault, FaultCode
 from accel.isa.program import Program
 from accel.isa.spec import Form, Mem, Op, Unit
+from accel.sim.bounds import cycle_bound
 from accel.sim.cycle import CycleDevice
 from accel.sim.functional import FunctionalDevice
 from accel.sim.memory import MEMORY_MODELS, MemoryModel
@@ -111,6 +112,24 @@ def test_hold_of_requant_costs_cycles_where_it_must() -> None:
     assert chained["CYCLES"] - apart["CYCLES"] == 8 * (7 + 2 - 1 - 2)
     for values in ({"acc_in": 1, "dst_in": 1}, {"acc_in": 1, "dst_in": 1, "dst_base": 1}, {"dst_base": 3, "acc_in": 1}):
         assert_equal(TINY, STANDARD, program(**values))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_launch_takes_longer_than_its_bound(seed: int) -> None:
+    config = (TINY, SMALLEST, load_config("default"))[seed % 3]
+    memory = (STANDARD, NARROW, MemoryModel(300, 1, 1, 1))[seed % 2]
+    device, program = CycleDevice(config, memory, data=False), timed_program(config, seed)
+    found = counters(device, program)
+    assert isinstance(found, str) or found["CYCLES"] < cycle_bound(config, memory, program.code.data or b"")
+
+
+def test_held_vectors_are_in_the_bound() -> None:
+    config = load_config("default")
+    held = {"form": Form.PASS, "dst": 1, "iter_out": 100, "iter_in": 100}
+    program = Program.build(config, [(Op.REQUANT, held), (Op.FINISH, {})])
+    found = counters(CycleDevice(config, data=False), program)
+    assert isinstance(found, dict) and found["CYCLES"] > 70_000
+    assert found["CYCLES"] < cycle_bound(config, STANDARD, program.code.data or b"")
 
 
 @pytest.mark.parametrize(
