@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from relay_hw.analysis.layouts import check_arguments, is_laid_out, result_layout
 from relay_hw.analysis.unify import TypeSolver
 from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Expr, FusionPattern, Op, TupleGetItem
@@ -66,7 +67,11 @@ def operator_relation(call: Call, op: Op, solver: TypeSolver) -> Attempt:
     def attempt(types: Sequence[Type]) -> Type | None:
         _check_ranks(call, op, types)
         try:
-            return op.relation(types, call.attrs, _ArgumentSolver(call, op.name, types, solver))
+            has_layouts = is_laid_out(types)
+            if has_layouts:
+                check_arguments(call, op, types)
+            found = op.relation(types, call.attrs, _ArgumentSolver(call, op.name, types, solver))
+            return result_layout(call, op, types, found) if has_layouts and found is not None else found
         except TypeCheckError as error:
             raise error if error.span is not None else TypeCheckError(error.message, call.span) from None
         except _UNFORESEEN as error:
