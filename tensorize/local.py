@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from accel.isa.config import TAPS, AccelConfig
 from accel.isa.program import align
@@ -294,13 +295,20 @@ def local_tiles(shape: LocalShape, config: AccelConfig) -> Iterator[LocalTile]:
 
 def choose_local(shape: LocalShape, config: AccelConfig) -> LocalTile:
     """The legal tile with the smallest estimated time. Raises TensorizeError when none fits."""
+    best = _cheapest(shape, config)
+    if best is None:
+        what = "pool" if shape.shared else "convolution with groups"
+        raise TensorizeError(f"{what} must have a tile that fits configuration {config.name}, not {shape.window}")
+    return best
+
+
+@lru_cache(maxsize=256)
+def _cheapest(shape: LocalShape, config: AccelConfig) -> LocalTile | None:
+    """What `choose_local` chooses, or None. Equal layers are searched once."""
     best: tuple[tuple[int, ...], LocalTile] | None = None
     for tile in local_tiles(shape, config):
         cost = local_cost(shape, tile, config)
         rank = (cost.cycles, cost.steps, tile.rows, tile.cols, tile.blocks)
         if best is None or rank < best[0]:
             best = (rank, tile)
-    if best is None:
-        what = "pool" if shape.shared else "convolution with groups"
-        raise TensorizeError(f"{what} must have a tile that fits configuration {config.name}, not {shape.window}")
-    return best[1]
+    return None if best is None else best[1]
