@@ -172,4 +172,5 @@ def _source(composite: Function, call: Call) -> str:
             spans.append(expr.span)
         expr = next((arg for arg in expr.args if isinstance(arg, Call)), composite)
     names = [span.source for span in spans if span is not None and not span.line]
-    return names[-1] if names else ""
+    # Programs are text too: a name there has no spaces, and a semicolon begins a comment.
+    return "".join("_" if c in " ;" or not c.isprintable() else c for c in names[-1]) if names else ""

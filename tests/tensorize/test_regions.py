@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from accel.isa.config import AccelConfig, load_config
 from accel.sim.functional import FunctionalDevice
 from relay_hw.interp import evaluate
-from relay_hw.ir.expr import Expr, Function
+from relay_hw.ir.expr import Call, Expr, Function
 from relay_hw.ir.module import IRModule
+from relay_hw.span import Span
 from tensorize import compile_function
 
 
@@ -180,3 +181,18 @@ def test_any_chain(kit: SimpleNamespace, data: st.DataObject) -> None:
     read |= {arg for value in values[1:] for arg in value.args}
     results = [value for value in values[1:] if value not in read] or [values[-1]]
     kit.compare(build.function(*results), config, seed, order=seed)
+
+
+def test_names_of_layers_are_words(kit: SimpleNamespace) -> None:
+    """Converted models name a layer after all the operators that became it, with semicolons between."""
+    config = load_config("tiny")
+    build = kit.Regions(0, config)
+    conv = build.conv(build.input(3, 4, 4), 4)
+    body = conv.op.body
+    core = body.args[0]
+    named = Call(core.op, core.args, core.attrs, span=Span("relu;conv 1\n/weights"), checked_type=core.checked_type)
+    scaled = Call(body.op, [named, *body.args[1:]], body.attrs, checked_type=body.checked_type)
+    inner = Function(conv.op.params, scaled, conv.op.ret_type, attrs=conv.op.attrs)
+    build._shapes[call := Call(inner, conv.args)] = build.shape(conv)
+    segment = compile_function(build.function(call), config, "accel_0")
+    assert [layer.name for layer in segment.layers] == ["0:relu_conv_1_/weights"]
