@@ -110,6 +110,7 @@ from relay_hw.op.elementwise import (
 )
 from relay_hw.op.expand import broadcast_to, broadcast_to_like, collapse_sum_like, collapse_sum_to, repeat, tile
 from relay_hw.op.gather import gather, gather_nd, one_hot, scatter_elements, scatter_nd
+from relay_hw.op.known import is_known
 from relay_hw.op.layout import layout_transform
 from relay_hw.op.reduce import (
     all,
@@ -171,6 +172,8 @@ _BY_NAME: Final = MappingProxyType({op.name: op for op in OPS})
 def get(name: str) -> Op:
     """The operator called `name`. Raises UnsupportedError if there is none."""
     found = _BY_NAME.get(name)
+    if found is None and is_known(name):
+        raise UnsupportedError(f"operator {name} is not yet given a meaning")
     if found is None:
         near = get_close_matches(name, _BY_NAME, 1)
         hint = f"; did you mean {near[0]}?" if near else ""

@@ -185,6 +185,10 @@ class ExprParser(StrictParser):
     def _require_op(self, name: str, token: Token) -> Op:
         op = self.find_op(name)
         if op is None:
+            from relay_hw.op.known import is_known
+
+            if is_known(name):
+                raise self.error(f"operator {name} is not yet given a meaning", token)
             raise self.error(f"{name[:40]} must be an operator or a constructor", token)
         return op
 
