@@ -24,11 +24,12 @@ from tensorize.hoist import hoist
 from tensorize.inputs import fold_inputs
 from tensorize.join import join_in_place
 from tensorize.layout import image_bytes, pack_activation
+from tensorize.match import plan_tile
 from tensorize.memory import Life, Window, plan_window
 from tensorize.nest import Key, Step, gather_beats, tensor_key
 from tensorize.region import Region, read_region
 from tensorize.resident import WORTH, resident_sets, share_constants
-from tensorize.schedule import Schedule, schedules
+from tensorize.schedule import Chooser, Schedule, schedules
 from tensorize.segment import Layer, Port, Segment
 from tensorize.tokens import assign_tokens
 from tensorize.work import work_of
@@ -56,15 +57,20 @@ class _Draft:
 
 
 def compile_function(
-    function: Function, config: AccelConfig, name: str, resident: bool = True, on_chip: bool = True
+    function: Function,
+    config: AccelConfig,
+    name: str,
+    resident: bool = True,
+    on_chip: bool = True,
+    choose: Chooser = plan_tile,
 ) -> Segment:
     """One program for the whole function. Raises TensorizeError when `config` cannot hold it.
 
     Where that saves cycles, constants may stay in the scratchpads between launches (`resident`), and activations
-    may go from one layer to the next without DRAM (`on_chip`).
+    may go from one layer to the next without DRAM (`on_chip`). `choose` says which tile a layer is computed with.
     """
     region = join_in_place(fold_inputs(read_region(function, config, name), config), config)
-    plans = schedules(region, config)
+    plans = schedules(region, config, choose)
     drafts = _plain_drafts(plans, config) + (_chip_drafts(region, plans[0], config) if on_chip else [])
     if not drafts:
         raise TensorizeError(f"layers of {name} must fit the scratchpads of configuration {config.name}")

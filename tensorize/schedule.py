@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from accel.isa.config import AccelConfig
 from accel.isa.spec import Op
 from tensorize.constants import merge_parameters
-from tensorize.kernel import AddKernel, ConvKernel, MoveKernel, PoolKernel, ProductKernel, SwapKernel, TransposeKernel
+from tensorize.kernel import (
+    AddKernel,
+    ConvKernel,
+    KernelSpec,
+    MoveKernel,
+    PoolKernel,
+    ProductKernel,
+    SwapKernel,
+    TransposeKernel,
+)
 from tensorize.lower_add import lower_add
 from tensorize.lower_conv import lower_conv
 from tensorize.lower_local import lower_local
@@ -24,6 +33,9 @@ from tensorize.order import interleaved_order, sequential_order
 from tensorize.region import LayerSpec, Region
 from tensorize.tiles import AddTile, ConvTile, LocalTile, MoveTile, PoolTile, Tile, TransposeTile
 from tensorize.uops import place_uops
+
+# Says which tile a layer is computed with.
+Chooser = Callable[[KernelSpec, AccelConfig], Tile]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +75,10 @@ def plan_steps(
     return tiles, place_uops(merge_parameters(steps, config), config)
 
 
-def schedules(region: Region, config: AccelConfig) -> tuple[Schedule, ...]:
-    """Schedules to choose from: layers interleaved, and one after the other."""
-    tiles, steps = plan_steps(region, config)
+def schedules(region: Region, config: AccelConfig, choose: Chooser = plan_tile) -> tuple[Schedule, ...]:
+    """Schedules to choose from: layers interleaved, and one after the other. Raises as `choose` does."""
+    chosen = tuple(choose(layer.kernel, config) for layer in region.layers)
+    tiles, steps = plan_steps(region, config, chosen)
     orders: list[Callable[[], Sequence[int]]] = [
         lambda: interleaved_order(steps, config),
         lambda: sequential_order(steps),
