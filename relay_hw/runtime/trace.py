@@ -6,12 +6,13 @@ In: an artefact. Out: JSON-able events; one microsecond of the viewer is one cyc
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from accel.isa.disasm import disassemble_instruction
+from accel.isa.program import Instr, decode_instructions
 from accel.isa.spec import Unit
-from accel.sim.cycle import Span
+from accel.sim.cycle import Span, Timing
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.profile import RegionRun, time_regions
 
@@ -21,13 +22,21 @@ _ARRAY, _ROWS = 1, 100
 
 
 def timeline(artifact: Artifact, memory: str = "standard") -> dict[str, Any]:
-    """Events of one launch of each region, one process a region. `memory`: name of a memory model."""
+    """Events of one launch of each region, one process a region, and of the launch that makes its weights resident.
+
+    `memory`: name of a memory model.
+    """
     events: list[Event] = []
-    for process, run in enumerate(time_regions(artifact, memory)):
+    for number, run in enumerate(time_regions(artifact, memory)):
+        process = 2 * number
         layers = [artifact.manifest.layers[owner].name if owner >= 0 else "" for owner in run.owners]
         events.append(_named("process_name", process, 0, run.function))
         events += _array_events(process, run, artifact)
-        events += _unit_events(process, run, layers)
+        events += _unit_events(process, run.timing, run.program.instructions, layers)
+        if run.resident is not None and run.program.resident is not None:
+            loads = decode_instructions(run.program.resident.data or b"")
+            events.append(_named("process_name", process + 1, 0, f"{run.function}, once for resident weights"))
+            events += _unit_events(process + 1, run.resident, loads, ["resident"] * len(loads))
     return {"displayTimeUnit": "ns", "otherData": {"cycles_per_us": 1}, "traceEvents": events}
 
 
@@ -42,11 +51,10 @@ def _array_events(process: int, run: RegionRun, artifact: Artifact) -> Iterator[
         yield _box(process, thread, cause, "array", stretch.begin, stretch.end, details)
 
 
-def _unit_events(process: int, run: RegionRun, layers: list[str]) -> Iterator[Event]:
-    instructions = run.program.instructions
+def _unit_events(process: int, timing: Timing, instructions: Sequence[Instr], layers: Sequence[str]) -> Iterator[Event]:
     for unit in Unit:
         named = 0
-        for row, span in _rows(run.timing.of(unit)):
+        for row, span in _rows(timing.of(unit)):
             thread = _ROWS * (unit + 1) + row
             if row >= named:
                 named = row + 1

@@ -132,7 +132,9 @@ def test_profile_writes_a_timeline(folder: Path, capsys: Captured) -> None:
     causes = [box for box in boxes if box["cat"] == "array"]
     assert sum(cause["dur"] for cause in causes) == row["cycles"] and {"gemm", "drain"} <= {c["name"] for c in causes}
     assert {box["cat"] for box in boxes} >= {"load", "gemm", "requant", "store"}
-    assert max(box["ts"] + box["dur"] for box in boxes) <= row["cycles"]
+    assert max(box["ts"] + box["dur"] for box in boxes if box["pid"] == 0) <= row["cycles"]
+    resident = [box["ts"] + box["dur"] for box in boxes if box["pid"] == 1]
+    assert (max(resident) <= row["resident_cycles"]) if resident else row["resident_cycles"] is None
     boxes = [box for box in boxes if box["cat"] != "array"]
     lanes: dict[tuple[int, int], int] = {}
     for box in sorted(boxes, key=lambda box: box["ts"]):
