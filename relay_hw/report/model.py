@@ -27,7 +27,7 @@ class Group:
 
 GROUPS = (
     Group("products", "products", (PRODUCTS,)),
-    Group("narrow", "narrow channels and padding", (LANES,)),
+    Group("narrow", "narrow channels, depthwise taps, padding", (LANES,)),
     Group("other", "other work of COMPUTE (pools, adds)", ("alu",)),
     Group("reads", "waiting for reads", ("bus", "latency", "unfold")),
     Group("writes", "waiting for writes", ("store",)),
@@ -38,7 +38,7 @@ GROUPS = (
 
 # Causes of cycles without products, in words.
 CAUSES = {
-    LANES: "lanes that hold padding or have no channel to work on",
+    LANES: "multipliers of the array without a product of the model: padding, narrow channels, depthwise taps",
     "alu": "pools, adds and other work on the accumulator",
     "fill": "before the first slot of COMPUTE",
     "bus": "a load was waited for, and the bus brought its data",

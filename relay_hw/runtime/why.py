@@ -16,7 +16,7 @@ from accel.isa.errors import AccelError
 from accel.isa.program import Program
 from accel.isa.spec import Op, Unit
 from accel.sim.cycle import CycleDevice
-from accel.sim.cycle.losses import LOADS, QUEUE, accounts, together
+from accel.sim.cycle.losses import FILL, LOADS, QUEUE, accounts, together
 from accel.sim.memory import MemoryModel, memory_model
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Function
@@ -36,7 +36,8 @@ LAYERS = 3
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Cycles of one cause. `layers`: those that lose most; `parts`: by scratchpad that was loaded, or by full queue."""
+    """Cycles of one cause. `layers`: those that lose most; `parts`: by scratchpad that was loaded, by full queue, or,
+    of FILL, by causes of their own."""
 
     cause: str
     cycles: int
@@ -163,6 +164,8 @@ def _losses(report: Report, runs: Sequence[RegionRun]) -> tuple[Loss, ...]:
         parts: Counter[str] = Counter()
         if cause == QUEUE:
             parts = whole.queues
+        elif cause == FILL:
+            parts = whole.fill
         elif cause in LOADS:
             parts = _loaded(runs, cause)
         if cycles:
