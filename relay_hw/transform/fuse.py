@@ -75,7 +75,11 @@ COMPOSITES: Final[tuple[Composite, ...]] = (
         constants=(("accel.requantize", 1),),
     ),
     Composite(
-        "accel.sum_pool2d", "accel.sum_pool2d", after=("accel.requantize",), constants=(("accel.requantize", 1),)
+        "accel.sum_pool2d",
+        "accel.sum_pool2d",
+        before=("nn.pad",),
+        after=("accel.requantize",),
+        constants=(("nn.pad", 1), ("accel.requantize", 1)),
     ),
     Composite("accel.max_pool2d", "nn.max_pool2d", before=("nn.pad",), constants=(("nn.pad", 1),)),
     Composite("accel.add", "accel.add"),

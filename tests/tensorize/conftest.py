@@ -144,11 +144,20 @@ class Regions:
         return self._call("accel.max_pool2d", [inner], body, [x])
 
     def sum_pool(
-        self, x: Expr, size: Sequence[int], strides: Sequence[int] = (1, 1), padding: Sequence[int] = (0, 0, 0, 0)
+        self,
+        x: Expr,
+        size: Sequence[int],
+        strides: Sequence[int] = (1, 1),
+        padding: Sequence[int] = (0, 0, 0, 0),
+        pad_value: int | None = None,
     ) -> Expr:
-        """accel.sum_pool2d, requantize."""
+        """accel.sum_pool2d, requantize; nn.pad in front where `pad_value` is given."""
         inner = self._inner(x)
-        core = op.accel.sum_pool2d(inner, size, strides, padding)
+        data: Expr = inner
+        if pad_value is not None:
+            widths = ((0, 0), (0, 0), (padding[0], padding[2]), (padding[1], padding[3]))
+            data, padding = op.nn.pad(data, widths, Constant(np.array(pad_value, np.int8))), (0, 0, 0, 0)
+        core = op.accel.sum_pool2d(data, size, strides, padding)
         body = self._requantize(core, self._shapes[x][1], size[0] * size[1] // 64 + 1)
         return self._call("accel.sum_pool2d", [inner], body, [x])
 

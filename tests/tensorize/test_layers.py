@@ -79,6 +79,12 @@ def test_sum_pool(kit: SimpleNamespace, config: AccelConfig, name: str) -> None:
     kit.compare(build.function(build.sum_pool(x, **case)), config)
 
 
+def test_sum_pool_with_a_pad_value(kit: SimpleNamespace, config: AccelConfig) -> None:
+    build = kit.Regions(4, config)
+    y = build.sum_pool(build.input(20, 6, 7), (3, 2), (2, 1), (1, 0, 2, 1), pad_value=-77)
+    kit.compare(build.function(y), config)
+
+
 def test_max_pool_with_dilation(kit: SimpleNamespace, config: AccelConfig) -> None:
     build = kit.Regions(3, config)
     x = build.input(6, 11, 12)

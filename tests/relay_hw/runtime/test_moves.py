@@ -52,3 +52,13 @@ def test_nothing_between_layers_on_the_host(config: str, tmp_path: Path) -> None
     assert np.array_equal(have, Executor(artifact, None).run(data).outputs["output"])
     want = np.concatenate([evaluate(mod, {"x": data["x"][n : n + 1]}) for n in range(4)])
     assert np.abs(have.reshape(want.shape) - want).max() < 0.06 * np.abs(want).max()
+
+
+def test_average_pools_with_padding() -> None:
+    """What stands for 0 is a number of its own: the pool takes the pad in."""
+    rng = np.random.default_rng(1)
+    x = Var("x", TensorType((1, 3, 12, 12), "float32"))
+    y = op.nn.avg_pool2d(_conv(rng, x, 3, 8), (3, 3), (2, 2), padding=(1, 1), count_include_pad=True)
+    mod = infer_type(IRModule.from_expr(Function([x], _conv(rng, y, 8, 5, 1))))
+    compiled = compile_model(mod, calibration={"x": rng.uniform(-1, 1, (4, 3, 12, 12)).astype("float32")})
+    assert [row.operator for row in compiled.layers if row.where == "host"] == ["qnn.quantize", "qnn.dequantize"]
