@@ -16,7 +16,7 @@ _PLOT = WIDTH - _LEFT - _RIGHT
 # Top and height of each row.
 _BANDS, _ARRAY, _UNITS, _UNIT, _GAP = 20, 100, 30, 30, 8
 # A letter of a label takes about this many units; narrower bands are not drawn at all.
-_LETTER, _NARROWEST = 6.6, 0.4
+_LETTER, _NARROWEST = 7.6, 0.4
 _TICKS = 8
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -108,6 +109,30 @@ def test_errors_of_a_sequence_name_the_instruction() -> None:
         encode_instructions([(Op.FINISH, {}), (Op.GEMM, {"iter_in": 70000})])
     with pytest.raises(EncodeError, match="instruction 1: opcode must be"):
         decode_instructions(encode_instructions([(Op.FINISH, {})]) + bytes(32))
+
+
+@ROWS
+def test_many_words_are_decoded_as_one_by_one(op: Op) -> None:
+    layout = BY_OP[op].layout
+
+    @settings(max_examples=100, deadline=None, derandomize=True)
+    @given(st.lists(st.tuples(st.integers(0, (1 << 248) - 1), st.booleans()), min_size=1, max_size=3))
+    def check(drawn: list[tuple[int, bool]]) -> None:
+        numbers = [(bits << 8 | op) & ~(layout.reserved_mask if clean else 0) for bits, clean in drawn]
+        data = b"".join(number.to_bytes(32, "little") for number in numbers)
+        try:
+            expected = [layout.decode(number) for number in numbers]
+        except EncodeError:
+            expected = None
+        assert layout.decode_many(np.frombuffer(data, "<u4").reshape(-1, 8)) == expected
+
+    check()
+
+
+def test_the_first_wrong_instruction_is_named() -> None:
+    good, bad = encode_instructions([(Op.GEMM, {"uop_end": 1})]), bytes([3, *[255] * 31])
+    with pytest.raises(EncodeError, match="instruction 1: gemm: reserved bits must be 0"):
+        decode_instructions(good + bad + bytes(32))
 
 
 def test_a_layout_refuses_overlap_and_overflow() -> None:
