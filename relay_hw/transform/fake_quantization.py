@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -180,10 +180,13 @@ def _same(a: Affine, b: Affine) -> bool:
 
 
 def _again(call: Call, args: Sequence[Expr], **changes: Any) -> Call:
-    record = (
-        {**{name: getattr(call.attrs, name) for name in type(call.attrs).__slots__}, **changes} if call.attrs else {}
-    )
-    return make(op_name(call), args, span=call.span, **record)
+    return make(op_name(call), args, span=call.span, **_record(call) | changes)
+
+
+def _record(call: Call) -> dict[str, Any]:
+    """The attributes of a call by name."""
+    names = [field.name for field in fields(call.attrs)] if call.attrs is not None else []
+    return {name: getattr(call.attrs, name) for name in names}
 
 
 def _move(call: Call, done: Mapping[Expr, Quantized], target: Affine) -> Quantized:
@@ -247,8 +250,8 @@ def _layer(call: Call, done: Mapping[Expr, Quantized], target: Affine) -> Quanti
         raise _Refusal(f"{op_name(call)} with a weight that is not dequantized")
     a, b = data.affine, weight.affine
     args = (data.expr, weight.expr, a.zero, b.zero, a.scale, b.scale)
-    record = {name: getattr(call.attrs, name) for name in type(call.attrs).__slots__}
-    product = make(f"qnn.{op_name(call).removeprefix('nn.')}", args, span=call.span, **{**record, "out_dtype": "int32"})
+    record = _record(call)
+    product = make(f"qnn.{op_name(call).removeprefix('nn.')}", args, span=call.span, **record | {"out_dtype": "int32"})
     is_dense = op_name(call) == "nn.dense"
     axis = -1 if is_dense else (call.attrs.out_layout or call.attrs.data_layout).index("C")
     scale = _scale_product(a.scale, b.scale)

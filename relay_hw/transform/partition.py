@@ -1,7 +1,7 @@
 """PartitionDevice: `main` becomes calls of device functions and host functions, with a reason for every host operator.
 
-In: a typed dataflow module with composites (`MergeDeviceComposites`). Out: functions `@accel_k` and `@host_k`, a `main` that
-calls them, and `mod.attrs["partition"]`, a tuple of PartitionRecord.
+In: a typed dataflow module with composites (`MergeDeviceComposites`). Out: functions `@accel_k` and `@host_k`, a `main`
+that calls them, and `mod.attrs["partition"]`, a tuple of PartitionRecord.
 """
 
 from __future__ import annotations

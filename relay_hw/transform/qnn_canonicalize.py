@@ -163,7 +163,7 @@ def _conv2d(call: Call, uses: Uses) -> Expr | None:
     is_narrow = _is_zero(weight_zero) and dtype_of(data) == dtype_of(weight)
     if is_narrow and _is_zero(zero):
         return make("nn.conv2d", (data, weight), padding=attrs.padding, out_dtype=out, span=call.span, **plain)
-    if is_narrow and value is not None and kernel_value is not None:
+    if is_narrow and value is not None and kernel_value is not None and _holds(dtype_of(data), value):
         # Padding stands for the zero point; what it adds to each sum is a constant of the output channel.
         padded = _padded(data, attrs, value)
         product = make("nn.conv2d", (padded, weight), padding=(0, 0, 0, 0), out_dtype=out, span=call.span, **plain)
@@ -176,6 +176,11 @@ def _conv2d(call: Call, uses: Uses) -> Expr | None:
     if not _is_zero(weight_zero):
         w = make("subtract", (w, _fit(weight_zero, axis, rank, "int32")))
     return make("nn.conv2d", (x, w), padding=attrs.padding, out_dtype=out, span=call.span, **plain)
+
+
+def _holds(dtype: str, value: Array) -> bool:
+    info = np.iinfo(dtype)
+    return bool(np.all((value >= info.min) & (value <= info.max)))
 
 
 def _padded(data: Expr, attrs: Any, zero: Array) -> Expr:

@@ -21,6 +21,8 @@ from tests.relay_hw.random_cnn import random_cnn, random_input
 from tests.relay_hw.transform.checks import assert_keeps_result, module, operators, var
 
 SIMPLE = [step for step in PASSES if step.__name__ not in ("MergeDeviceComposites", "PartitionDevice")]
+# Its results may differ by a rounding step.
+EXACT = [step for step in SIMPLE if step.__name__ != "FakeQuantizationToInteger"]
 
 
 @settings(max_examples=25, deadline=None)
@@ -37,7 +39,7 @@ def test_simplification_ends(seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("step", SIMPLE)
+@pytest.mark.parametrize("step", EXACT)
 def test_passes_keep_every_bit_of_integer_networks(step, seed):
     mod = random_cnn(seed)
     quantized = quantize(mod, calibration=random_input(mod, seed, 2))
