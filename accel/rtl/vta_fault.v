@@ -35,6 +35,7 @@ module vta_fault #(
     code_d  = 8'd0;
     index_d = 32'd0;
     found   = 1'b0;
+    k       = 0;
     if (|valid_i)
       for (k = 0; k < SOURCES; k = k + 1)
         if (valid_i[k] && (!found || index_i[k*32+:32] < index_d)) begin

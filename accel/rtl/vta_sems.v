@@ -62,6 +62,7 @@ module vta_sems (
     next = count_q;
     over = {N{1'b0}};
     sum  = 10'd0;
+    s    = 0;
     if (|moved)
       for (s = 0; s < N; s = s + 1) begin
         sum = {2'd0, count_q[s*8+:8]} - {9'd0, used[s]}

@@ -5,12 +5,27 @@ from __future__ import annotations
 import cocotb
 import numpy as np
 
+from accel.isa.program import complete
 from accel.isa.semantics import SEMANTICS
-from accel.isa.spec import Op, encode
+from accel.isa.spec import GemmMode, Op, encode
+from accel.isa.state import AccelState
 from accel.sim.bench.common import Dut, get, rng, settle, start, step
 from accel.sim.bench.unit import config_of, random_compute, random_state, random_uops
 
 UOPS, LIMIT = 24, 20
+
+
+def taps(state: AccelState, entry: int) -> bytes:
+    """What the four memories of INP deliver: the output blocks of a window, line l from memory l % 4."""
+    config = state.config
+    data, line = state.inp.tobytes(), entry // config.line_entries
+    blocks = [b""] * 4
+    for tap in range(4):
+        begin = (entry + tap * config.line_entries) * config.inp_bytes
+        # Behind the last line comes the first, which no legal micro-op uses.
+        begin %= len(data)
+        blocks[(line + tap) % 4] = data[begin : begin + config.out_bytes]
+    return b"".join(blocks)
 
 
 @cocotb.test()
@@ -19,9 +34,9 @@ async def executes_like_the_semantics(dut: Dut) -> None:
     state = random_state(config, random)
     random_uops(state, random, UOPS, LIMIT)
     acc = state.acc.copy()
-    zero = ("head_valid_i", "insn_i", "index_i", "start_i", "uop_i", "inp_i", "wgt_i", "acc_i", "stop_i")
+    zero = ("head_valid_i", "insn_i", "index_i", "start_i", "uop_i", "inp_i", "taps_i", "wgt_i", "acc_i", "stop_i")
     await start(dut, **dict.fromkeys(zero, 0))
-    program = [random_compute(random, UOPS, LIMIT) for _ in range(120)]
+    program = [random_compute(random, UOPS, LIMIT, config.part_entries) for _ in range(160)]
     waiting, running = list(enumerate(program)), []
     gemm_uops = alu_uops = cycles = 0
     while waiting or running:
@@ -38,6 +53,7 @@ async def executes_like_the_semantics(dut: Dut) -> None:
         gemm_uops, alu_uops = gemm_uops + get(dut.gemm_uop_o), alu_uops + get(dut.alu_uop_o)
         reads = {name: get(getattr(dut, name)) for name in ("uop_raddr_o", "inp_raddr_o", "wgt_raddr_o", "acc_raddr_o")}
         enables = [get(dut.uop_re_o), get(dut.operand_re_o), get(dut.acc_re_o)]
+        window = get(dut.inp_window_o)
         old = acc[reads["acc_raddr_o"]].tobytes() if enables[2] else b""
         if get(dut.acc_we_o):
             data = get(dut.acc_wdata_o).to_bytes(4 * config.block_out, "little")
@@ -45,7 +61,7 @@ async def executes_like_the_semantics(dut: Dut) -> None:
         if get(dut.give_o):
             index, (op, values) = running.pop(0)
             assert (get(dut.done_index_o), get(dut.set_o)) == (index, values["set"])
-            SEMANTICS[op](state, {**dict.fromkeys(("rounding", "overwrite"), 0), **values}, index)
+            SEMANTICS[op](state, complete(op, values), index)
             if not running:
                 assert (acc == state.acc).all(), f"after {op.name} {values}"
         if go:
@@ -54,7 +70,12 @@ async def executes_like_the_semantics(dut: Dut) -> None:
         cycles += 1
         if enables[0]:
             dut.uop_i.value = int(state.uop[reads["uop_raddr_o"]])
-        if enables[1]:
+        if enables[1] and window:
+            dut.taps_i.value = int.from_bytes(taps(state, reads["inp_raddr_o"]), "little")
+            dut.inp_i.value = random.getrandbits(8 * config.block_in)
+            if reads["wgt_raddr_o"] < config.wgt_depth:
+                dut.wgt_i.value = int.from_bytes(state.wgt[reads["wgt_raddr_o"]].tobytes(), "little")
+        elif enables[1]:
             dut.inp_i.value = int.from_bytes(state.inp[reads["inp_raddr_o"]].tobytes(), "little")
             dut.wgt_i.value = int.from_bytes(state.wgt[reads["wgt_raddr_o"]].tobytes(), "little")
         if enables[2]:
@@ -67,20 +88,39 @@ async def executes_like_the_semantics(dut: Dut) -> None:
 
 @cocotb.test()
 async def faults_on_indices_outside(dut: Dut) -> None:
-    random, config = rng(), config_of(dut)
-    depths = {"acc_base": config.acc_depth, "inp_base": config.inp_depth, "wgt_base": config.wgt_depth}
-    for key, depth in depths.items():
-        for outside in (0, 1):
-            values = {"iter_out": 1, "iter_in": 1, "uop_end": 1, key: depth - 1 + outside}
-            zero = ("uop_i", "inp_i", "wgt_i", "acc_i", "stop_i")
-            await start(dut, **dict.fromkeys(zero, 0), head_valid_i=1, start_i=1, index_i=random.randrange(99),
-                        insn_i=encode(Op.GEMM, values))  # fmt: skip
-            await step(dut)
-            dut.start_i.value = dut.head_valid_i.value = 0
-            faults = 0
-            for _ in range(12):
-                await settle()
-                faults += get(dut.fault_o)
-                assert not (outside and get(dut.acc_we_o))
-                await step(dut)
-            assert bool(faults) == bool(outside), f"{key} {values[key]}"
+    config = config_of(dut)
+    part, last = config.part_entries, config.inp_depth - 3 * config.line_entries
+    cases = [("acc_base", GemmMode.MATMUL, config.acc_depth - 1, 0), ("acc_base", GemmMode.MATMUL, config.acc_depth, 1)]
+    cases += [("inp_base", GemmMode.MATMUL, config.inp_depth - 1, 0), ("inp_base", GemmMode.TAPS, last, 1)]
+    cases += [("inp_base", GemmMode.MATMUL, config.inp_depth, 1), ("inp_base", GemmMode.TAPS, last - part, 0)]
+    cases += [("inp_base", GemmMode.TAPS, part // 2, part > 1), ("inp_base", GemmMode.MAX, last, 0)]
+    cases += [("inp_base", GemmMode.MAX, last + config.line_entries, 1)]
+    groups = config.tap_groups * config.wgt_depth
+    cases += [
+        ("wgt_base", GemmMode.MATMUL, config.wgt_depth - 2, 0),
+        ("wgt_base", GemmMode.MATMUL, config.wgt_depth, 1),
+    ]
+    cases += [("wgt_base", GemmMode.TAPS, groups - 6, 0), ("wgt_base", GemmMode.TAPS, groups, 1)]
+    for key, mode, value, outside in cases:
+        # The micro-op's weight is the mask of taps 0 and 2.
+        assert await faults(dut, {"mode": mode, key: value}, 5 if key != "wgt_base" else 1) == bool(outside), (
+            f"{mode.name} {key} {value}"
+        )
+    for mask, outside in ((0, 1), (1, 0), (15, 0), (16, 1), (0x8001, 1)):
+        assert await faults(dut, {"mode": GemmMode.MAX}, mask) == bool(outside), f"mask {mask}"
+
+
+async def faults(dut: Dut, values: dict[str, int], wgt: int) -> bool:
+    """Whether one micro-op with this weight index faults; if so, nothing is written."""
+    zero = ("inp_i", "taps_i", "wgt_i", "acc_i", "stop_i")
+    word = encode(Op.GEMM, {"iter_out": 1, "iter_in": 1, "uop_end": 1, **values})
+    await start(dut, **dict.fromkeys(zero, 0), uop_i=wgt << 32, head_valid_i=1, start_i=1, index_i=7, insn_i=word)
+    await step(dut)
+    dut.start_i.value = dut.head_valid_i.value = 0
+    found = written = 0
+    for _ in range(12):
+        await settle()
+        found, written = found + get(dut.fault_o), written + get(dut.acc_we_o)
+        await step(dut)
+    assert bool(written) != bool(found)
+    return bool(found)

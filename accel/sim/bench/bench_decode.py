@@ -6,13 +6,14 @@ import cocotb
 
 from accel.isa.spec import BY_OP, Op
 from accel.sim.bench.common import Dut, get, parameter, rng, settle
-from accel.sim.bench.instructions import first_beat, flawed, legal, sizes_of, transfer_beats, word_of
+from accel.sim.bench.instructions import first_beat, flawed, last_plane, legal, sizes_of, transfer_beats, word_of
 
 
 def drive(dut: Dut, word: int, values: dict[str, int]) -> None:
     row, _ = transfer_beats(sizes_of(dut), values) if "sram" in values else (0, 0)
     width = parameter(dut, "BEATS_W")
     dut.insn_i.value = word
+    dut.plane_i.value = max(0, last_plane(sizes_of(dut), values)) if values.get("pitch") and "z" in values else 0
     dut.padded_row_i.value, dut.padded_over_i.value = row & ((1 << width) - 1), row >> width > 0
 
 

@@ -29,7 +29,7 @@ class Gather:
 
     def record(self, beats_w: int) -> int:
         """The fields, most significant first, as LOAD packs them."""
-        fields = ((self.index, 32), (self.tokens, 16), (0, 5), (self.pad, 8), (self.first, beats_w))
+        fields = ((self.index, 32), (self.tokens, 16), (0, 16), (self.pad, 8), (self.first, beats_w))
         fields += ((self.row_beats, 18), (self.x, 16), (self.y, 16), (0, 16), (self.pads[1], 8), (self.pads[0], 8))
         return packed(fields)
 
@@ -85,7 +85,9 @@ def drive(dut: Dut, gather: Gather | None, block: int) -> None:
 @cocotb.test()
 async def writes_windows_in_order(dut: Dut) -> None:
     random, bus, block = rng(), parameter(dut, "AXI_DATA_BITS") // 8, parameter(dut, "BLOCK_IN")
-    await start(dut, **dict.fromkeys(("valid_i", "follow_i", "window_i", "beat_i", "data_i", "stop_i"), 0))
+    await start(
+        dut, **dict.fromkeys(("valid_i", "follow_i", "window_i", "beat_i", "data_i", "stop_i", "inp_hold_i"), 0)
+    )
     gathers = [random_gather(random, index, bus, max(1, block // bus)) for index in range(60)]
     waiting, data, expected = list(gathers), [], []
     for gather in gathers:
@@ -93,12 +95,16 @@ async def writes_windows_in_order(dut: Dut) -> None:
         data += [row[n * bus : (n + 1) * bus] for row in rows for n in range(gather.row_beats)]
         writes = gather.bytes_written(rows, bus)
         expected += [(gather, write, n == len(writes) - 1) for n, write in enumerate(writes)]
+    hold = False
     for _ in range(30 * len(expected)):
         if not expected:
             break
         valid = bool(waiting) and random.random() < 0.7
         drive(dut, waiting[0] if valid else None, block)
         await settle()
+        # A read that is held now is not written after the next cycle.
+        held, hold = hold, random.random() < 0.2
+        dut.inp_hold_i.value = hold
         answer = bool(get(dut.beat_want_o)) and random.random() < 0.7
         dut.beat_i.value, dut.data_i.value = answer, int.from_bytes(data[0], "little") if answer else 0
         await settle()
@@ -112,6 +118,7 @@ async def writes_windows_in_order(dut: Dut) -> None:
             assert not get(dut.give_o)
             continue
         gather, write, last = expected.pop(0)
+        assert not held
         word, begin = get(dut.wdata_o), get(dut.waddr_o) * bus
         found = {begin + n: word >> (8 * n) & 255 for n in range(bus) if get(dut.be_o) >> n & 1}
         assert found == write, gather
@@ -130,7 +137,9 @@ async def keeps_its_time(dut: Dut) -> None:
     random, bus, block = rng(), parameter(dut, "AXI_DATA_BITS") // 8, parameter(dut, "BLOCK_IN")
     for index in range(30):
         gather = random_gather(random, index, bus, max(1, block // bus))
-        await start(dut, **dict.fromkeys(("valid_i", "follow_i", "window_i", "beat_i", "data_i", "stop_i"), 0))
+        await start(
+            dut, **dict.fromkeys(("valid_i", "follow_i", "window_i", "beat_i", "data_i", "stop_i", "inp_hold_i"), 0)
+        )
         drive(dut, gather, block)
         await step(dut)  # taken at edge 0
         dut.valid_i.value = 0

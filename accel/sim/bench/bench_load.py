@@ -14,7 +14,7 @@ from accel.isa.program import complete
 from accel.isa.semantics import SEMANTICS
 from accel.isa.spec import Mem, Op, encode
 from accel.sim.bench.common import Dut, get, rng, settle, start, step
-from accel.sim.bench.instructions import Sizes, first_beat, legal_gather, legal_transfer, source_beats
+from accel.sim.bench.instructions import Sizes, first_beat, legal_gather, legal_planes, legal_transfer, source_beats
 from accel.sim.bench.unit import config_of, random_state
 
 WINDOW = 1 << 17
@@ -27,12 +27,14 @@ def sizes(config: AccelConfig) -> Sizes:
 
 
 def op_of(values: dict[str, int]) -> Op:
-    return Op.GATHER if "pitch" in values else Op.LOAD
+    return Op.GATHER if "row_bytes" in values else Op.LOAD
 
 
 def random_load(random: Random, shape: Sizes) -> dict[str, int]:
     if random.random() < 0.4:
         return legal_gather(random, shape)
+    if random.random() < 0.3:
+        return legal_planes(random, shape)
     return legal_transfer(random, shape, Op.LOAD)
 
 
@@ -50,15 +52,20 @@ async def fills_scratchpads_like_the_semantics(dut: Dut) -> None:
     shape, state = sizes(config), random_state(config, random, WINDOW)
     copies = {mem: memory.copy() for mem, memory in state.scratch.items()}
     zero = ("head_valid_i", "insn_i", "index_i", "row_beats_i", "all_beats_i", "first_beat_i", "start_i", "req_ready_i")
-    await start(dut, **dict.fromkeys(zero, 0), beat_i=0, data_i=0, error_i=0, stop_i=0, window_bytes_i=WINDOW)
+    await start(
+        dut, **dict.fromkeys(zero, 0), inp_soon_i=0, beat_i=0, data_i=0, error_i=0, stop_i=0, window_bytes_i=WINDOW
+    )
     waiting = [(i, random_load(random, shape) | {"set": random.getrandbits(16)}) for i in range(100)]
     running: deque[tuple[int, dict[str, int]]] = deque()
     beats: deque[tuple[int, int]] = deque()  # cycle from which it may arrive, offset
-    cycle = most_in_flight = 0
+    cycle = most_in_flight = soon = 0
     while waiting or running:
         assert cycle < 200000, "no progress"
         dut.head_valid_i.value = bool(waiting)
         dut.req_ready_i.value = ready = random.random() < 0.7
+        # What OUTPUT writes: bit 1 of a cycle is bit 0 of the next, and LOAD must not write INP with it.
+        soon, forbidden = soon >> 1 | (random.random() < 0.2) << 1, soon & 1
+        dut.inp_soon_i.value = soon
         if waiting:
             drive_head(dut, waiting[0], shape, op_of(waiting[0][1]))
         await settle()
@@ -74,6 +81,7 @@ async def fills_scratchpads_like_the_semantics(dut: Dut) -> None:
             beats.extend((cycle + 20, offset + n * config.bus_bytes) for n in range(count))
         if get(dut.we_o):
             mem = Mem(get(dut.we_o).bit_length() - 1)
+            assert not (forbidden and mem is Mem.INP)
             data = np.frombuffer(get(dut.wdata_o).to_bytes(config.bus_bytes, "little"), np.int8)
             data = data.astype(np.int32) if get(dut.expand_o) else data
             begin = get(dut.waddr_o) * data.nbytes
@@ -112,7 +120,7 @@ async def faults_outside_the_window_and_on_errors(dut: Dut) -> None:
         except Fault as fault:
             assert fault.code is FaultCode.DRAM_RANGE
             legal = False
-        zero = ("start_i", "beat_i", "data_i", "error_i", "stop_i")
+        zero = ("start_i", "beat_i", "data_i", "error_i", "stop_i", "inp_soon_i")
         await start(dut, **dict.fromkeys(zero, 0), head_valid_i=1, req_ready_i=1, window_bytes_i=window,
                     insn_i=0, index_i=0, row_beats_i=0, all_beats_i=0, first_beat_i=0)  # fmt: skip
         drive_head(dut, (5, values), shape, op)

@@ -16,9 +16,10 @@ async def executes_like_the_semantics(dut: Dut) -> None:
     random, config = rng(), config_of(dut)
     state = random_state(config, random)
     random_prm(state, random)
-    acc, out = state.acc.copy(), state.out.copy()
+    acc, out, inp = state.acc.copy(), state.out.copy(), state.inp.reshape(-1).copy()
+    soon: list[int] = []
     await start(dut, **dict.fromkeys(("head_valid_i", "insn_i", "index_i", "start_i", "acc_i", "prm_i", "stop_i"), 0))
-    waiting = list(enumerate(random_requant(random) for _ in range(150)))
+    waiting = list(enumerate(random_requant(random, config.part_entries) for _ in range(150)))
     running: list[tuple[int, dict[str, int]]] = []
     vectors = expected_vectors = 0
     while waiting or running:
@@ -48,11 +49,20 @@ async def executes_like_the_semantics(dut: Dut) -> None:
         if get(dut.acc_we_o):
             data = get(dut.acc_wdata_o).to_bytes(4 * config.block_out, "little")
             acc[where] = np.frombuffer(data, np.int32)
+        if get(dut.inp_we_o):
+            begin = where * config.inp_bytes
+            data = get(dut.out_wdata_o).to_bytes(config.block_out, "little")
+            inp[begin : begin + config.block_out] = np.frombuffer(data, np.int8)
+        # A write into INP is announced one and two cycles ahead.
+        soon.append(get(dut.inp_soon_o))
+        if len(soon) > 2:
+            assert soon[-2] & 1 == soon[-3] >> 1 == get(dut.inp_we_o)
         if get(dut.give_o):
             index, values = running.pop(0)
             assert (get(dut.done_index_o), get(dut.set_o)) == (index, values["set"])
             SEMANTICS[Op.REQUANT](state, values, index)
             expected_vectors += values["iter_out"] * values["iter_in"]
+            assert (inp == state.inp.reshape(-1)).all(), f"after {values}"
             assert (acc == state.acc).all() and (out == state.out).all(), f"after {values}"
         if go:
             running.append(waiting.pop(0))

@@ -18,7 +18,12 @@ def random_instruction(random: Random, dut: Dut) -> dict[str, int]:
     form, dst = random.choice(list(Form)), random.choice(list(Dst))
     steps = {key: random.randrange(6) for key in ("acc_out", "acc_in", "dst_out", "dst_in")}
     bases = {"acc_base": random.randrange(acc - 40), "res_base": random.randrange(acc - 40)}
-    bases |= {"dst_base": random.randrange((out if dst is Dst.OUT else acc) - 40)}
+    part, room = parameter(dut, "PART"), {Dst.OUT: out, Dst.ACC: acc, Dst.INP: parameter(dut, "INP_DEPTH")}[dst]
+    bases |= {"dst_base": random.randrange(room - 40)}
+    if dst is Dst.INP:
+        bases["dst_base"] -= bases["dst_base"] % part
+        steps |= {key: steps[key] * part for key in ("dst_out", "dst_in")}
+        bases["dst_base"] = min(bases["dst_base"], room - 40 * part)
     bases |= {"prm_base": random.randrange(prm - 8)}
     return {"form": form, "dst": dst, "set": random.getrandbits(16), "iter_out": random.choice((1, 2, 3)),
             "iter_in": random.choice((1, 3, 4)), "prm_out": random.randrange(3), "clip_lo": -5, "clip_hi": 9,
@@ -80,3 +85,16 @@ async def faults_outside_each_scratchpad(dut: Dut) -> None:
             await settle()
             assert get(dut.fault_o) == outside, f"{key} = {values[key]}"
             assert get(dut.slot_valid_o) == 1 - outside and get(dut.index_o) == 77
+
+
+@cocotb.test()
+async def faults_on_vectors_that_start_inside_an_output_block(dut: Dut) -> None:
+    random, part, depth = rng(), parameter(dut, "PART"), parameter(dut, "INP_DEPTH")
+    for entry in (0, 1, part, part + 1, depth - part, depth):
+        values = random_instruction(random, dut) | {"dst": Dst.INP, "dst_base": entry, "iter_out": 1, "iter_in": 1}
+        await start(dut, stop_i=0, start_i=1, insn_i=encode(Op.REQUANT, values), index_i=7, hold_i=0)
+        await step(dut)
+        dut.start_i.value = 0
+        await settle()
+        assert get(dut.fault_o) == (entry % part != 0 or entry >= depth), entry
+        assert get(dut.to_inp_o) and not get(dut.to_acc_o)

@@ -17,6 +17,8 @@ INPUTS = (
     "uop_re",
     "uop_raddr",
     "operand_re",
+    "inp_window",
+    "inp_we",
     "inp_raddr",
     "wgt_raddr",
     "c_re",
@@ -84,6 +86,16 @@ async def every_port_reaches_its_memory(dut: Dut) -> None:
         dut.c_we_i.value, dut.o_we_i.value = writer == 1, writer == 2
         dut.c_waddr_i.value = dut.o_waddr_i.value = where
         dut.c_wdata_i.value = dut.o_wdata_i.value = int.from_bytes(word, "little")
+        # OUTPUT writes ACC, OUT or INP at one address.
+        config_out = sizes.elements[Mem.OUT]
+        into_inp = writer != 2 and random.random() < 0.3
+        step_out = max(config_out, sizes.elements[Mem.INP])
+        block = random.randrange(len(model[Mem.INP]) // step_out) * step_out // config_out
+        vector = random.randbytes(config_out)
+        if into_inp:
+            dut.o_waddr_i.value = block * config_out // sizes.elements[Mem.INP]
+            dut.out_wdata_i.value = int.from_bytes(vector, "little")
+        dut.inp_we_i.value = into_inp
         await step(dut)
         assert not get(dut.clash_read_o) and not get(dut.clash_write_o)
         for mem, port in ((Mem.UOP, dut.uop_o), (Mem.INP, dut.inp_o), (Mem.WGT, dut.wgt_o)):
@@ -94,6 +106,9 @@ async def every_port_reaches_its_memory(dut: Dut) -> None:
             assert get(dut.c_rdata_o) == element(model[Mem.ACC], sizes.elements[Mem.ACC], at[Mem.ACC])
         else:
             assert get(dut.o_rdata_o) == element(model[Mem.ACC], lanes * 4, at[Mem.ACC] * groups + acc_group)
+        if into_inp:
+            begin = block * config_out
+            model[Mem.INP][begin : begin + config_out] = vector
         if writer:
             model[Mem.ACC][where * len(word) : (where + 1) * len(word)] = word
 

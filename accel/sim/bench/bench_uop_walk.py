@@ -7,7 +7,7 @@ from random import Random
 
 import cocotb
 
-from accel.isa.spec import AluOp, Op, encode
+from accel.isa.spec import AluOp, GemmMode, Op, encode
 from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 
 Slot = dict[str, int]
@@ -20,7 +20,10 @@ def random_instruction(random: Random) -> tuple[Op, dict[str, int]]:
     values |= {"uop_begin": begin, "uop_end": begin + random.choice((1, 2, 5))}
     if random.random() < 0.5:
         keys = ("acc_out", "acc_in", "inp_out", "inp_in", "wgt_out", "wgt_in", "acc_base", "inp_base", "wgt_base")
-        return Op.GEMM, values | {key: wide() for key in keys} | {"overwrite": random.getrandbits(1)}
+        return Op.GEMM, values | {key: wide() for key in keys} | {
+            "overwrite": random.getrandbits(1),
+            "mode": random.choice(list(GemmMode)),
+        }
     keys = ("dst_out", "dst_in", "src_out", "src_in", "dst_base", "src_base")
     op, imm = random.choice(list(AluOp)), random.getrandbits(1)
     return Op.ALU, values | {key: wide() for key in keys} | {"alu_op": op, "use_imm": imm | (op is AluOp.CLIP)}
@@ -64,6 +67,8 @@ async def walks_like_nested_loops(dut: Dut) -> None:
             got = {"uop": get(dut.uop_o), "dst": get(dut.dst_offset_o), "src": get(dut.src_offset_o)}
             got |= {"wgt": get(dut.wgt_offset_o), "exec": get(dut.slot_exec_o), "group": get(dut.slot_group_o)}
             got |= {"uop_last": get(dut.uop_last_o)}
+            op, values = program[owner]
+            assert get(dut.mode_o) == (values["mode"] if op is Op.GEMM else GemmMode.MATMUL)
             for key, value in slot.items():
                 assert value == -1 or got[key] == value, f"{key} of {slot}: {got}"
             assert get(dut.insn_last_o) == last

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 from accel.isa.errors import FaultCode
-from accel.isa.spec import BY_OP, AluOp, Form, Mem, Op, encode
+from accel.isa.spec import BY_OP, AluOp, Dst, Form, GemmMode, Mem, Op, encode
 from accel.sim.bench.common import Dut, parameter
 
 
@@ -21,6 +21,11 @@ class Sizes:
     @property
     def granule(self) -> int:
         return max(16, self.bus)
+
+    @property
+    def line(self) -> int:
+        """Bytes of a line of INP."""
+        return max(self.granule, self.elements[Mem.INP], self.elements[Mem.OUT])
 
 
 def sizes_of(dut: Dut) -> Sizes:
@@ -37,20 +42,43 @@ def capacity_beats(sizes: Sizes, mem: Mem, expand: int) -> int:
 
 
 def first_beat(sizes: Sizes, values: dict[str, int]) -> int:
-    if "pitch" in values:
+    if "row_bytes" in values:
         return values["sram"] * sizes.elements[Mem.INP] // sizes.bus
     beat = sizes.bus * (4 if values.get("expand") else 1)
     return values["sram"] * sizes.elements[Mem(values["mem"])] // beat
 
 
 def transfer_beats(sizes: Sizes, values: dict[str, int]) -> tuple[int, int]:
-    """Beats of one padded row, and padded rows."""
-    if "pitch" in values:
+    """Beats of one padded row (of a LOAD with pitch: its runs), and padded rows."""
+    if "row_bytes" in values:
         row = values["x"] * values["pitch"] * sizes.elements[Mem.INP] // sizes.bus
         return row, values["y_pad_0"] + values["y"] + values["y_pad_1"]
     pads = [values.get(key, 0) for key in ("x_pad_0", "x_pad_1", "y_pad_0", "y_pad_1")]
+    if values.get("pitch"):
+        return values["x"] + pads[0] + pads[1], values["y"] + pads[2] + pads[3]
     row = (values["x"] + pads[0] + pads[1]) * values["z"] * sizes.granule // sizes.bus
     return row, values["y"] + pads[2] + pads[3]
+
+
+def last_plane(sizes: Sizes, values: dict[str, int]) -> int:
+    """Steps of four lines from the first plane of a LOAD with pitch to its last."""
+    return values["pitch"] * (values["z"] * sizes.granule // sizes.line - 1)
+
+
+def legal_planes(random: Random, sizes: Sizes) -> dict[str, int]:
+    """A LOAD with pitch whose planes are inside INP; its DRAM range may be anything aligned."""
+    entries = sizes.line // sizes.elements[Mem.INP]
+    lines = sizes.depths[Mem.INP] // entries
+    while True:
+        values = {"mem": Mem.INP, "dram": random.randrange(1 << 12) * sizes.granule, "expand": 0}
+        values |= {"y": random.choice((1, 2)), "x": random.choice((1, 3)), "pitch": random.choice((1, 2, 5))}
+        values |= {"z": random.choice((1, 1, 2, 3)) * sizes.line // sizes.granule}
+        values |= {"y_stride": random.randrange(64) * sizes.granule, "x_stride": random.randrange(64) * sizes.granule}
+        values |= {k: random.choice((0, 0, 1)) for k in ("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1")}
+        line = random.randrange(lines)
+        row, rows = transfer_beats(sizes, values)
+        if line + 4 * last_plane(sizes, values) + row * rows <= lines:
+            return values | {"sram": line * entries, "pad_value": random.randrange(-128, 128)}
 
 
 def legal_transfer(random: Random, sizes: Sizes, op: Op) -> dict[str, int]:
@@ -62,7 +90,7 @@ def legal_transfer(random: Random, sizes: Sizes, op: Op) -> dict[str, int]:
         values |= {"y": random.choice((1, 2, 5)), "x": random.choice((1, 3, 6))}
         values |= {"y_stride": random.randrange(64) * sizes.granule, "x_stride": random.randrange(64) * sizes.granule}
         if op is Op.LOAD:
-            values |= {"expand": expand, "pad_value": random.randrange(-128, 128)}
+            values |= {"pitch": 0, "expand": expand, "pad_value": random.randrange(-128, 128)}
             values |= {k: random.choice((0, 0, 1, 3)) for k in ("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1")}
         step = max(1, sizes.bus * (4 if expand else 1) // sizes.elements[mem])
         values["sram"] = random.randrange(0, sizes.depths[mem], step)
@@ -73,7 +101,7 @@ def legal_transfer(random: Random, sizes: Sizes, op: Op) -> dict[str, int]:
 
 def source_beats(sizes: Sizes, values: dict[str, int]) -> int:
     """Beats of one row that a transfer reads or writes in DRAM."""
-    if "pitch" in values:
+    if "row_bytes" in values:
         return -(-values["row_bytes"] // sizes.granule) * sizes.granule // sizes.bus
     return values["x"] * values["z"] * sizes.granule // sizes.bus
 
@@ -102,8 +130,14 @@ def legal(random: Random, sizes: Sizes, op: Op) -> dict[str, int]:
     """Field values of a legal instruction; fields without a rule of their own are random."""
     layout = BY_OP[op].layout
     values = {f.name: random.randint(max(f.low_value, -(1 << 31)), f.high_value) for f in layout.fields}
+    if op is Op.LOAD and random.random() < 0.3:
+        return values | legal_planes(random, sizes)
     if op in (Op.LOAD, Op.STORE):
         return values | legal_transfer(random, sizes, op)
+    if op is Op.GEMM:
+        values["mode"] = random.choice(list(GemmMode))
+        if values["mode"] == GemmMode.MAX:
+            values |= {"wgt_base": 0, "wgt_out": 0, "wgt_in": 0}
     if op is Op.GATHER:
         return values | legal_gather(random, sizes)
     if op in (Op.GEMM, Op.ALU):
@@ -113,7 +147,7 @@ def legal(random: Random, sizes: Sizes, op: Op) -> dict[str, int]:
         values["alu_op"], values["rounding"] = random.choice(list(AluOp)), random.randrange(4)
         values["use_imm"] |= values["alu_op"] == AluOp.CLIP
     if op is Op.REQUANT:
-        values["form"], values["dst"] = random.choice(list(Form)), random.randrange(2)
+        values["form"], values["dst"] = random.choice(list(Form)), random.choice(list(Dst))
         values["clip_lo"], values["clip_hi"] = sorted((values["clip_lo"], values["clip_hi"]))
     return values
 
@@ -147,9 +181,17 @@ def flawed(random: Random, sizes: Sizes, op: Op) -> tuple[int, dict[str, int], F
         flaws += [(illegal, {key: values[key] + sizes.granule // 2}) for key in ("dram", "x_stride", "y_stride")]
         flaws += [(illegal, {"mem": 6 + random.randrange(10)})]
         flaws += [(illegal, {"mem": Mem.OUT if op is Op.LOAD else random.choice((0, 1, 2, 4, 5))})]
-        flaws += [(FaultCode.SRAM_RANGE, {"y": 65535, "z": 65535})]
+        flaws += [(FaultCode.SRAM_RANGE, {"y": 65535, "x": 65535})]
         if op is Op.LOAD and values["mem"] != Mem.ACC:
             flaws += [(illegal, {"expand": 1})]
+        if op is Op.LOAD and values["mem"] != Mem.INP:
+            flaws += [(illegal, {"pitch": 1 + random.randrange(2047)})]
+        if op is Op.LOAD and values["pitch"]:
+            granules, entries = sizes.line // sizes.granule, sizes.line // sizes.elements[Mem.INP]
+            flaws += [(FaultCode.SRAM_RANGE, {"pitch": 2047, "z": 3 * granules})]
+            flaws += [(FaultCode.SRAM_RANGE, {"sram": sizes.depths[Mem.INP]})]
+            flaws += [(illegal, {"z": values["z"] + 1})] if granules > 1 else []
+            flaws += [(illegal, {"sram": values["sram"] + 1})] if entries > 1 else []
     elif op is Op.GATHER:
         flaws += [(illegal, {key: 0}) for key in ("x", "y", "pitch", "run", "row_bytes")]
         flaws += [(illegal, {key: values[key] + sizes.granule // 2}) for key in ("dram", "y_stride")]
@@ -162,10 +204,13 @@ def flawed(random: Random, sizes: Sizes, op: Op) -> tuple[int, dict[str, int], F
     if op in (Op.GEMM, Op.ALU):
         flaws += [(FaultCode.SRAM_RANGE, {"uop_begin": values["uop_end"]})]
         flaws += [(FaultCode.SRAM_RANGE, {"uop_end": sizes.depths[Mem.UOP] + 1})]
+    if op is Op.GEMM:
+        flaws += [(illegal, {"mode": 3})]
+        flaws += [(illegal, {"mode": GemmMode.MAX, key: 1}) for key in ("wgt_base", "wgt_out", "wgt_in")]
     if op is Op.ALU:
         flaws += [(illegal, {"alu_op": 7 + random.randrange(9)}), (illegal, {"alu_op": AluOp.CLIP, "use_imm": 0})]
     if op is Op.REQUANT:
-        flaws += [(illegal, {"form": 3}), (illegal, {"clip_lo": 5, "clip_hi": 4})]
+        flaws += [(illegal, {"form": 3}), (illegal, {"dst": 3}), (illegal, {"clip_lo": 5, "clip_hi": 4})]
     code, change = random.choice(flaws)
     for name, value in change.items():
         word = put(op, word, name, value)

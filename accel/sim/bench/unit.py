@@ -7,12 +7,12 @@ from random import Random
 import numpy as np
 
 from accel.isa.config import AccelConfig
-from accel.isa.spec import PRM, UOP, AluOp, Dst, Form, Op, Rounding
+from accel.isa.spec import PRM, UOP, AluOp, Dst, Form, GemmMode, Op, Rounding
 from accel.isa.state import AccelState
 from accel.sim.bench.common import Dut, parameter
 
 # What a unit's module may lack as a parameter; any legal value serves.
-_DEFAULTS = {"BLOCK_IN": 4, "INP_DEPTH": 64, "WGT_DEPTH": 64, "ACC_DEPTH": 64, "OUT_DEPTH": 64, "UOP_DEPTH": 64,
+_DEFAULTS = {"BLOCK_IN": 4, "INP_DEPTH": 256, "WGT_DEPTH": 64, "ACC_DEPTH": 64, "OUT_DEPTH": 64, "UOP_DEPTH": 64,
              "PRM_DEPTH": 64, "OUT_LANES": 2, "MULTIPLIER_BITS": 31, "AXI_DATA_BITS": 64, "BURST_BEATS": 64,
              "BLOCK_OUT": 4, "READ_OUTSTANDING": 16, "WRITE_OUTSTANDING": 16}  # fmt: skip
 
@@ -35,6 +35,9 @@ def random_uops(state: AccelState, random: Random, count: int, limit: int) -> No
     """The first `count` micro-ops get indices below `limit`."""
     for i in range(count):
         fields = {key: random.randrange(limit) for key in ("dst", "src", "wgt")}
+        # A weight index may serve as a mask of taps; a source may start an output block.
+        fields["wgt"] = random.randrange(1, min(limit, 16))
+        fields["src"] -= fields["src"] % state.config.part_entries
         state.uop[i] = UOP.encode(fields | {"first": random.getrandbits(1)})
 
 
@@ -49,8 +52,8 @@ def random_prm(state: AccelState, random: Random) -> None:
         record[:] = np.frombuffer(PRM.encode(values).to_bytes(16, "little"), np.uint8)
 
 
-def random_compute(random: Random, uops: int, limit: int) -> tuple[Op, dict[str, int]]:
-    """A GEMM or ALU instruction whose indices stay inside memories of 64 entries when micro-ops are below `limit`."""
+def random_compute(random: Random, uops: int, limit: int, part: int = 1) -> tuple[Op, dict[str, int]]:
+    """A GEMM or ALU instruction inside memories of 64 entries (INP: 256) when micro-ops are below `limit`."""
     begin = random.randrange(uops)
     values = {"iter_out": random.choice((1, 2, 3)), "iter_in": random.choice((1, 2, 4)), "set": random.getrandbits(16)}
     values |= {"uop_begin": begin, "uop_end": random.randint(begin + 1, uops)}
@@ -59,7 +62,13 @@ def random_compute(random: Random, uops: int, limit: int) -> tuple[Op, dict[str,
     if random.random() < 0.6:
         loops = {f"{name}_{loop}": step() for name in ("acc", "inp", "wgt") for loop in ("out", "in")}
         bases = {f"{name}_base": base() for name in ("acc", "inp", "wgt")}
-        return Op.GEMM, values | loops | bases | {"overwrite": random.getrandbits(1)}
+        values |= loops | bases | {"overwrite": random.getrandbits(1), "mode": random.choice(list(GemmMode))}
+        if values["mode"] == GemmMode.MAX:
+            values |= dict.fromkeys(("wgt_base", "wgt_out", "wgt_in"), 0)
+        if values["mode"] != GemmMode.MATMUL:
+            keys = ("inp_base", "inp_out", "inp_in")
+            values |= {key: values[key] * part if key != "inp_base" else values[key] // part * part for key in keys}
+        return Op.GEMM, values
     op = random.choice(list(AluOp))
     loops = {f"{name}_{loop}": step() for name in ("dst", "src") for loop in ("out", "in")}
     imm = random.choice((0, 1, -1, 7, 31, random.randrange(-(1 << 31), 1 << 31)))
@@ -67,8 +76,8 @@ def random_compute(random: Random, uops: int, limit: int) -> tuple[Op, dict[str,
     return Op.ALU, values | {"use_imm": int(op is AluOp.CLIP or random.random() < 0.5), "rounding": random.randrange(4)}
 
 
-def random_requant(random: Random) -> dict[str, int]:
-    """A REQUANT instruction inside memories of 64 entries, in place at times."""
+def random_requant(random: Random, part: int = 1) -> dict[str, int]:
+    """A REQUANT instruction inside memories of 64 entries (INP: 256), in place at times."""
     step = lambda: random.choice((0, 1, 1, 3))  # noqa: E731
     base = lambda: random.randrange(48)  # noqa: E731
     clip = sorted(random.randrange(-128, 128) for _ in range(2))
@@ -80,4 +89,6 @@ def random_requant(random: Random) -> dict[str, int]:
     values |= {key: step() for key in ("acc_out", "acc_in", "dst_out", "dst_in")}
     if random.random() < 0.3:
         values |= {"dst_base": values["acc_base"], "dst_out": values["acc_out"], "dst_in": values["acc_in"]}
+    if values["dst"] == Dst.INP:
+        values |= {key: values[key] * part for key in ("dst_base", "dst_out", "dst_in")}
     return values | {"clip_lo": clip[0], "clip_hi": clip[1]}

@@ -16,13 +16,14 @@ def sizes_of(name: str) -> dict[str, int]:
     """Parameters that the decoder needs, from a configuration."""
     keys = ("BLOCK_IN", "BLOCK_OUT", "AXI_DATA_BITS") + tuple(f"{mem.name}_DEPTH" for mem in Mem)
     parameters = verilog_parameters(load_config(name))
-    return {key: parameters[key] for key in keys}
+    return {key: parameters[key] for key in keys} | {"LINE": load_config(name).line_bytes}
 
 
 TINY, WIDE = sizes_of("tiny"), sizes_of("wide")
 
 TOP = verilog_parameters(load_config("tiny"))
 CORE = {key: value for key, value in TOP.items() if key != "CONFIG_HASH"}
+EXEC = {f"{mem.name}_DEPTH": 64 for mem in Mem} | {"BLOCK_IN": 4, "BLOCK_OUT": 4, "OUT_LANES": 2, "BEATS_W": 18}
 UNIT = {"BLOCK_OUT": 4, "ACC_DEPTH": 64, "OUT_LANES": 2}
 
 # module: bench, then one dictionary of parameters for each shape.
@@ -35,7 +36,15 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
         (
             {"BEAT_W": 64, "ELEM_W": 32, "DEPTH": 16},
             {"BEAT_W": 64, "ELEM_W": 256, "DEPTH": 8},
-            {"BEAT_W": 64, "ELEM_W": 128, "DEPTH": 8, "BYTES": 1},
+        ),
+    ),
+    "vta_inp_mem": (
+        "bench_inp_mem",
+        (
+            {"BLOCK_IN": 4, "BLOCK_OUT": 4, "DEPTH": 64, "BEAT_W": 64, "LINE": 16},
+            {"BLOCK_IN": 8, "BLOCK_OUT": 16, "DEPTH": 32, "BEAT_W": 64, "LINE": 16},
+            {"BLOCK_IN": 32, "BLOCK_OUT": 8, "DEPTH": 16, "BEAT_W": 128, "LINE": 32},
+            {"BLOCK_IN": 16, "BLOCK_OUT": 16, "DEPTH": 4, "BEAT_W": 64, "LINE": 16},
         ),
     ),
     "vta_ram_out": (
@@ -71,14 +80,18 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     "vta_front": ("bench_front", (TINY | {"QUEUE_DEPTH": 2},)),
     "vta_load_data": (
         "bench_load_data",
-        ({"AXI_DATA_BITS": 64, "BEATS_W": 20, "FOLLOW_W": 163}, {"AXI_DATA_BITS": 256, "BEATS_W": 18, "FOLLOW_W": 161}),
+        (
+            {"AXI_DATA_BITS": 64, "BEATS_W": 20, "FOLLOW_W": 174, "LINE_BEATS": 2},
+            {"AXI_DATA_BITS": 256, "BEATS_W": 18, "FOLLOW_W": 172, "LINE_BEATS": 1},
+            {"AXI_DATA_BITS": 64, "BEATS_W": 18, "FOLLOW_W": 172, "LINE_BEATS": 8},
+        ),
     ),
     "vta_gather": (
         "bench_gather",
         (
-            {"AXI_DATA_BITS": 64, "BLOCK_IN": 4, "BEATS_W": 20, "FOLLOW_W": 163},
-            {"AXI_DATA_BITS": 64, "BLOCK_IN": 16, "BEATS_W": 18, "FOLLOW_W": 161},
-            {"AXI_DATA_BITS": 256, "BLOCK_IN": 32, "BEATS_W": 18, "FOLLOW_W": 161},
+            {"AXI_DATA_BITS": 64, "BLOCK_IN": 4, "BEATS_W": 20, "FOLLOW_W": 174},
+            {"AXI_DATA_BITS": 64, "BLOCK_IN": 16, "BEATS_W": 18, "FOLLOW_W": 172},
+            {"AXI_DATA_BITS": 256, "BLOCK_IN": 32, "BEATS_W": 18, "FOLLOW_W": 172},
         ),
     ),
     "vta_alu_lane": ("bench_alu_lane", ({},)),
@@ -86,23 +99,30 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
         "bench_alu_mul",
         ({"BLOCK_OUT": 4, "OUT_LANES": 2}, {"BLOCK_OUT": 16, "OUT_LANES": 4}, {"BLOCK_OUT": 4, "OUT_LANES": 4}),
     ),
-    "vta_dot": ("bench_dot", ({"BLOCK_IN": 4}, {"BLOCK_IN": 16})),
+    "vta_dot": ("bench_dot", ({"BLOCK_IN": 4}, {"BLOCK_IN": 16}, {"BLOCK_IN": 64})),
     "vta_requant_lane": ("bench_requant_lane", ({"MULTIPLIER_BITS": 31}, {"MULTIPLIER_BITS": 16})),
     "vta_uop_walk": ("bench_uop_walk", ({"MUL_SLOTS": 2}, {"MUL_SLOTS": 1})),
     "vta_output_walk": (
         "bench_output_walk",
-        ({"ACC_DEPTH": 1024, "OUT_DEPTH": 512, "PRM_DEPTH": 64, "GROUPS": 2}, {"GROUPS": 1}),
+        ({"ACC_DEPTH": 1024, "OUT_DEPTH": 512, "PRM_DEPTH": 64, "GROUPS": 2}, {"GROUPS": 1, "PART": 4}),
     ),
     "vta_update": (
         "bench_update",
         ({"BLOCK_OUT": 4, "OUT_LANES": 2, "SUM_W": 18}, {"BLOCK_OUT": 4, "OUT_LANES": 4, "SUM_W": 20}),
     ),
-    "vta_compute": ("bench_compute", (UNIT | {"BLOCK_IN": 4, "INP_DEPTH": 64, "WGT_DEPTH": 64},)),
+    "vta_compute": (
+        "bench_compute",
+        (
+            UNIT | {"BLOCK_IN": 4, "INP_DEPTH": 256, "WGT_DEPTH": 64},
+            UNIT | {"BLOCK_IN": 8, "BLOCK_OUT": 16, "INP_DEPTH": 256, "WGT_DEPTH": 64},
+        ),
+    ),
     "vta_output": (
         "bench_output",
         (
-            UNIT | {"OUT_DEPTH": 64, "PRM_DEPTH": 64, "MULTIPLIER_BITS": 31},
-            UNIT | {"OUT_DEPTH": 64, "PRM_DEPTH": 64, "MULTIPLIER_BITS": 16, "OUT_LANES": 4},
+            UNIT | {"INP_DEPTH": 256, "OUT_DEPTH": 64, "PRM_DEPTH": 64, "MULTIPLIER_BITS": 31, "BLOCK_IN": 16},
+            UNIT | {"INP_DEPTH": 256, "OUT_DEPTH": 64, "PRM_DEPTH": 64, "MULTIPLIER_BITS": 16, "OUT_LANES": 4},
+            UNIT | {"INP_DEPTH": 1024, "OUT_DEPTH": 64, "PRM_DEPTH": 64, "BLOCK_OUT": 16},
         ),
     ),
     "vta_load": (
@@ -120,6 +140,13 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     "vta_axil": ("bench_axil", ({},)),
     "vta_fault": ("bench_fault", ({"SOURCES": 4},)),
     "vta_csr": ("bench_csr", ({"CONFIG_HASH": 0x1234ABCD, "COUNTERS": 18},)),
+    "vta_exec": (
+        "bench_exec",
+        (
+            EXEC | {"INP_DEPTH": 256},
+            EXEC | {"INP_DEPTH": 256, "BLOCK_IN": 8, "BLOCK_OUT": 16, "OUT_LANES": 4},
+        ),
+    ),
     "vta_core": ("bench_core", (CORE,)),
     "vta_top": ("bench_top", (TOP,)),
 }

@@ -1,0 +1,71 @@
+"""vta_inp_mem against a byte string: written in beats and output blocks, read in entries and windows of four lines."""
+
+from __future__ import annotations
+
+import cocotb
+
+from accel.sim.bench.common import Dut, get, parameter, rng, start, step
+
+INPUTS = (
+    "l_we_i",
+    "l_waddr_i",
+    "l_be_i",
+    "l_wdata_i",
+    "o_we_i",
+    "o_waddr_i",
+    "o_wdata_i",
+    "re_i",
+    "window_i",
+    "raddr_i",
+)
+
+
+@cocotb.test()
+async def lines_in_turn(dut: Dut) -> None:
+    random = rng()
+    entry, block, depth, line = (parameter(dut, name) for name in ("BLOCK_IN", "BLOCK_OUT", "DEPTH", "LINE"))
+    beat = parameter(dut, "BEAT_W") // 8
+    entries, part = line // entry, max(1, block // entry)
+    model = bytearray(depth * entry)
+    await start(dut, **dict.fromkeys(INPUTS, 0))
+    for address in range(len(model) // beat):
+        word = random.randbytes(beat)
+        dut.l_we_i.value, dut.l_waddr_i.value, dut.l_be_i.value = 1, address, (1 << beat) - 1
+        dut.l_wdata_i.value = int.from_bytes(word, "little")
+        await step(dut)
+        model[address * beat : (address + 1) * beat] = word
+    expected: tuple[int, int] | None = None
+    collisions = 0
+    for _ in range(800):
+        user = random.choice((0, 1, 2, 2))
+        dut.l_we_i.value, dut.o_we_i.value = user == 1, user == 2
+        address, enable, word = random.randrange(len(model) // beat), random.getrandbits(beat), random.randbytes(beat)
+        dut.l_waddr_i.value, dut.l_be_i.value = address, enable
+        dut.l_wdata_i.value = int.from_bytes(word, "little")
+        place, vector = random.randrange(depth // part) * part, random.randbytes(block)
+        dut.o_waddr_i.value, dut.o_wdata_i.value = place, int.from_bytes(vector, "little")
+        read, window = random.random() < 0.8, random.random() < 0.6
+        written = place if user == 2 else address * beat // entry
+        source = written if random.random() < 0.5 else random.randrange(depth)
+        if window:
+            # The lines behind the last one are the user's error.
+            source = min(source, depth - 3 * entries - part) // part * part
+        dut.re_i.value, dut.window_i.value, dut.raddr_i.value = read, window, source
+        await step(dut)
+        if read and not window:
+            expected = (0, int.from_bytes(model[source * entry : (source + 1) * entry], "little"))
+        elif read:
+            blocks = [b""] * 4
+            for tap in range(4):
+                begin = (source + tap * entries) * entry % len(model)
+                blocks[(source // entries + tap) % 4] = bytes(model[begin : begin + block])
+            expected = (1, int.from_bytes(b"".join(blocks), "little"))
+        if user == 1:
+            for n, byte in enumerate(word):
+                model[address * beat + n] = byte if enable >> n & 1 else model[address * beat + n]
+        if user == 2:
+            model[place * entry : place * entry + block] = vector
+        collisions += bool(read and user and source == written)
+        if expected is not None:
+            assert get(dut.taps_o if expected[0] else dut.entry_o) == expected[1], f"entry {source}"
+    assert collisions > 50
