@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from accel.isa.config import INSTRUCTION_BYTES, SEMAPHORES, AccelConfig
-from accel.isa.spec import BY_OP, Form, Op, Unit
+from accel.isa.spec import BY_OP, Dst, Form, Mem, Op, Unit
 from tensorize.cost import output_interval
 from tensorize.geometry import LATENCY
 from tensorize.nest import gather_beats, gather_cycles
@@ -19,6 +19,9 @@ from tensorize.nest import gather_beats, gather_cycles
 _START = 12
 _DECODE = 3
 _DRAIN = {Unit.LOAD: 4, Unit.COMPUTE: 9, Unit.OUTPUT: 9, Unit.STORE: 4}
+
+# Instructions before and behind a load whose results show how busy the write side of INP is meanwhile.
+_NEAR = 24
 
 Values = Mapping[str, int]
 
@@ -40,7 +43,33 @@ def estimate_cycles(instructions: Sequence[tuple[Op, Values]], config: AccelConf
 
 
 def timeline(instructions: Sequence[tuple[Op, Values]], config: AccelConfig) -> list[tuple[int, int]]:
-    """Estimated start and end of each instruction."""
+    """Estimated start and end of each instruction.
+
+    Loads into INP stand still while results are written there: a second pass knows how often that is.
+    """
+    spans = _pass(instructions, config, [0.0] * len(instructions))
+    if not any(op is Op.REQUANT and v["dst"] == Dst.INP for op, v in instructions):
+        return spans
+    return _pass(instructions, config, _write_shares(instructions, spans))
+
+
+def _write_shares(instructions: Sequence[tuple[Op, Values]], spans: Sequence[tuple[int, int]]) -> list[float]:
+    """For each instruction the share of the cycles around it in which results are written to INP."""
+    written = [0]
+    for op, v in instructions:
+        into = op is Op.REQUANT and v["dst"] == Dst.INP
+        written.append(written[-1] + (v["iter_out"] * v["iter_in"] if into else 0))
+    shares: list[float] = []
+    for index in range(len(spans)):
+        begin, end = max(index - _NEAR, 0), min(index + _NEAR, len(spans))
+        first, last = min(span[0] for span in spans[begin:end]), max(span[1] for span in spans[begin:end])
+        shares.append(min((written[end] - written[begin]) / max(last - first, 1), 0.9))
+    return shares
+
+
+def _pass(
+    instructions: Sequence[tuple[Op, Values]], config: AccelConfig, shares: Sequence[float]
+) -> list[tuple[int, int]]:
     clocks = _Clocks()
     beats = INSTRUCTION_BYTES // config.bus_bytes
     dispatched = _START + LATENCY
@@ -54,11 +83,14 @@ def timeline(instructions: Sequence[tuple[Op, Values]], config: AccelConfig) -> 
         starts = clocks.starts[unit]
         room = starts.popleft() if len(starts) >= config.queue_depth else 0
         dispatched = max(dispatched + 1, arrived, room)
-        spans.append(_run(clocks, unit, op, values, dispatched, config))
+        spans.append(_run(clocks, unit, op, values, dispatched, shares[index], config))
     return spans
 
 
-def _run(clocks: _Clocks, unit: Unit, op: Op, v: Values, dispatched: int, config: AccelConfig) -> tuple[int, int]:
+def _run(
+    clocks: _Clocks, unit: Unit, op: Op, v: Values, dispatched: int, share: float, config: AccelConfig
+) -> tuple[int, int]:
+    """`share`: of the cycles in which INP is written by the output stage."""
     start = max(dispatched + 1, clocks.free[unit])
     for semaphore in _bits(v.get("wait", 0)):
         start = max(start, clocks.tokens[semaphore].popleft() + 1)
@@ -68,14 +100,17 @@ def _run(clocks: _Clocks, unit: Unit, op: Op, v: Values, dispatched: int, config
             bursts, cycles = _transfer(v, config, config.read_outstanding)
             clocks.free[unit] = start + max(bursts, 2)
             first = max(start + LATENCY + _DECODE, clocks.done[unit])
-            end = max(first + cycles + _padding(v, config), clocks.done[unit] + 1)
+            cycles += _padding(v, config)
+            if v["mem"] == Mem.INP:
+                cycles = round(cycles / (1 - share))
+            end = max(first + cycles, clocks.done[unit] + 1)
         case Op.GATHER:
             fetched = gather_beats(config, v)[0] * config.bus_bytes
             row = {"z": fetched // config.granule_bytes, "y": v["y"], "x": 1, "y_stride": v["y_stride"], "x_stride": 0}
             bursts, arriving = _transfer(row, config, config.read_outstanding)
             clocks.free[unit] = start + max(bursts, 2)
             first = max(start + LATENCY + _DECODE, clocks.done[unit])
-            end = first + max(arriving, gather_cycles(config, v))
+            end = first + max(arriving, round(gather_cycles(config, v) / (1 - share)))
         case Op.STORE:
             _, cycles = _transfer(v, config, config.write_outstanding)
             clocks.free[unit] = start + _DECODE + cycles
