@@ -42,6 +42,11 @@ class Console:
         """The one line of a failure."""
         self.note("error: " + " ".join(message.split()))
 
+    def source(self, detail: str) -> None:
+        """The source line of a failure, underlined; for people at a terminal, so that logs keep one line a failure."""
+        if detail and self._err.isatty():
+            print(detail, file=self._err, flush=True)
+
     def step(self, message: str, fraction: float | None = None) -> None:
         """What the command is doing now; shown if it takes long."""
         if self._progress is not None:

@@ -25,9 +25,11 @@ def check_command(args: Namespace, console: Console) -> int:
     except (ParseError, TypeCheckError, WellFormedError, UnsupportedError) as error:
         place = {} if error.span is None else {"line": error.span.line, "column": error.span.column}
         if console.as_json:
-            console.result({"ok": False, "file": str(args.file), "problem": str(error)} | place, "")
+            row = {"ok": False, "file": str(args.file), "problem": str(error), "source": error.detail}
+            console.result(row | place, "")
         else:
             console.error(str(error))
+            console.source(error.detail)
         return 1
     console.result({"ok": True, "file": str(args.file), "text": text}, text)
     return 0

@@ -59,3 +59,11 @@ def test_errors_are_one_line() -> None:
     err = io.StringIO()
     Console(False, io.StringIO(), err).error("first\n  second")
     assert err.getvalue() == "relay-hw: error: first second\n"
+
+
+def test_the_source_of_a_failure_is_shown_at_a_terminal_only() -> None:
+    screen, log = Terminal(), io.StringIO()
+    for err in (screen, log):
+        Console(as_json=False, err=err).source("%x + %y\n     ^^")
+    assert screen.getvalue() == "%x + %y\n     ^^\n"
+    assert log.getvalue() == ""

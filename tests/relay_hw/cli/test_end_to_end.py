@@ -239,6 +239,7 @@ def test_check_says_where(tmp_path: Path, capsys: Captured, body: str, line: int
     assert main(["check", str(bad), "--json"]) == 1
     row = json.loads(capsys.readouterr().out)
     assert row["ok"] is False and row["line"] >= line - 1
+    assert "^" in row["source"]
     if column is not None:
         assert (row["line"], row["column"]) == (line, column)
 
