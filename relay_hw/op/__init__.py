@@ -29,6 +29,7 @@ from relay_hw.op import (
     reduce,
     shape,
     transform,
+    upsampling,
 )
 from relay_hw.op import gather as gather_family
 from relay_hw.op.annotation import debug, device_copy, on_device
@@ -159,6 +160,7 @@ FAMILIES: Final = (
     dense,
     pool,
     norm,
+    upsampling,
     loss,
     qnn_scale,
     qnn_arith,

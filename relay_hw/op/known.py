@@ -21,7 +21,7 @@ nn.contrib_conv3d_winograd_weight_transform nn.contrib_conv3d_winograd_without_w
 nn.contrib_dense_pack nn.contrib_depthwise_conv2d_NCHWc nn.conv2d_backward_weight nn.correlation
 nn.deformable_conv2d nn.depth_to_space nn.dilate nn.fifo_buffer nn.internal.sparse_dense_padded
 nn.max_pool2d_grad nn.nll_loss nn.space_to_batch_nd nn.space_to_depth nn.sparse_add nn.sparse_conv2d
-nn.sparse_dense nn.sparse_transpose nn.upsampling nn.upsampling3d parser.MetaRef qnn.abs qnn.avg_pool2d
+nn.sparse_dense nn.sparse_transpose nn.upsampling3d parser.MetaRef qnn.abs qnn.avg_pool2d
 qnn.batch_matmul qnn.contrib_dense_pack qnn.conv2d_transpose qnn.erf qnn.exp qnn.hardswish qnn.leaky_relu
 qnn.log qnn.rsqrt qnn.sigmoid qnn.simulated_dequantize qnn.simulated_quantize qnn.softmax qnn.sqrt qnn.tanh
 random.multinomial random.normal random.threefry_generate random.threefry_split random.uniform

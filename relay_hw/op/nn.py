@@ -39,6 +39,7 @@ from relay_hw.op.pool import (
 )
 from relay_hw.op.shape import batch_flatten
 from relay_hw.op.transform import mirror_pad, pad
+from relay_hw.op.upsampling import upsampling
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -84,4 +85,5 @@ __all__ = [
     "prelu",
     "relu",
     "softmax",
+    "upsampling",
 ]

@@ -85,6 +85,22 @@ def _repeat(call: Call, x: Expr, g: Expr) -> Expr:
 repeat = one_argument(_repeat)
 
 
+def _upsampling(call: Call, x: Expr, g: Expr) -> Expr:
+    shape = list(sizes(call, x))
+    counts = call.attrs.factors()
+    parts: list[int] = []
+    summed: list[int] = []
+    for axis, size in enumerate(shape):
+        parts.append(size)
+        if axis in counts:
+            summed.append(len(parts))
+            parts.append(counts[axis])
+    return ops().sum(reshaped(g, parts), tuple(summed))
+
+
+upsampling = one_argument(_upsampling)
+
+
 def full(call: Call, adjoint: Expr) -> Sequence[Expr]:
     """The value gets the sum."""
     value = call.args[0]

@@ -72,6 +72,8 @@ SHAPES: list[Case] = [
     ("tile", lambda x: op.tile(x, (2, 1, 3)), (real(2, 2),)),
     ("tile fewer", lambda x: op.tile(x, (2,)), (real(2, 2),)),
     ("repeat", lambda x: op.repeat(x, 2, 1), (real(2, 3),)),
+    ("upsampling", lambda x: op.nn.upsampling(x, 2, 3), (real(1, 2, 2, 2),)),
+    ("upsampling, channels last", lambda x: op.nn.upsampling(x, 1, 2, "NHWC"), (real(1, 2, 2, 2),)),
     ("repeat flat", lambda x: op.repeat(x, 3), (real(2, 2),)),
     ("full", lambda x: op.full(x, (2, 3)), (real(),)),
     ("full_like", op.full_like, (real(2, 2), real())),

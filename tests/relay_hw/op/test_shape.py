@@ -139,6 +139,22 @@ def test_tile_and_repeat(apply: Callable[..., np.ndarray]) -> None:
     assert apply(op.repeat, x, repeats=2).tolist() == [1, 1, 2, 2, 3, 3, 4, 4]
 
 
+def test_upsampling(apply: Callable[..., np.ndarray], infer: Callable, refuse: Callable[..., str]) -> None:
+    x = np.arange(6, dtype="float32").reshape(1, 1, 2, 3)
+    assert apply(op.nn.upsampling, x, scale_h=2, scale_w=1)[0, 0].tolist() == [[0, 1, 2]] * 2 + [[3, 4, 5]] * 2
+    last = apply(op.nn.upsampling, x.transpose(0, 2, 3, 1), scale_h=1, scale_w=2, layout="NHWC")
+    assert last[0, :, :, 0].tolist() == [[0, 0, 1, 1, 2, 2], [3, 3, 4, 4, 5, 5]]
+    ty = TensorType((1, 3, 4, 5), "int8")
+    assert infer(op.nn.upsampling, ty, scale_h=2.0, scale_w=3)[0] == TensorType((1, 3, 8, 15), "int8")
+    for attrs, sentence in (
+        ({"scale_h": 1.5}, "scale_h of nn.upsampling must be a whole number from 1 on, not 1.5"),
+        ({"method": "bilinear"}, "method of nn.upsampling must be nearest_neighbor, not bilinear"),
+    ):
+        assert refuse(op.nn.upsampling, ty, **attrs) == sentence
+    shape = TensorType((3, 4))
+    assert refuse(op.nn.upsampling, shape) == "the data of nn.upsampling must have 4 axes, not (3, 4)"
+
+
 def test_creation(apply: Callable[..., np.ndarray], infer: Callable, refuse: Callable[..., str]) -> None:
     assert apply(op.zeros, shape=(2, 3), dtype="int8").tolist() == [[0] * 3] * 2
     assert apply(op.ones, shape=4).tolist() == [1] * 4

@@ -29,11 +29,11 @@ def _join(*parts: Expr) -> Expr:
 
 
 def _network(rng: np.random.Generator) -> IRModule:
-    """A small U-net: down, up by repetition, joined with what was before, and a slice of the channels."""
+    """A small U-net: down, up, joined with what was before, and a slice of the channels."""
     x = Var("x", TensorType((1, 3, 12, 12), "float32"))
     before = _conv(rng, x, 3, 32)
     low = _conv(rng, before, 32, 32, stride=2)
-    up = op.repeat(op.repeat(low, 2, axis=2), 2, axis=3)
+    up = op.nn.upsampling(low, 2, 2)
     both = _join(before, up, _conv(rng, before, 32, 16, 1))
     part = op.strided_slice(both, (0, 32), (1, 80), axes=(0, 1))
     return infer_type(IRModule.from_expr(Function([x], _conv(rng, part, 48, 5, 1))))
