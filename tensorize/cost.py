@@ -25,6 +25,8 @@ from tensorize.tiles import (
 STEP_CYCLES = 40
 # Cycles that a turn of the loops costs beside its work.
 TURN_CYCLES = 8
+# Where the array and the bus are equally busy, they cost one part in this many.
+TURN_LOSS = 30
 # Cycles of the first instructions beside latencies, and of the last ones.
 START_CYCLES, END_CYCLES = 30, 30
 # A bus that is busy all the time costs one part in this many: loads cannot always be where they are needed.
@@ -107,7 +109,7 @@ def conv_cost(shape: ConvShape, tile: ConvTile, use: ConvUse, config: AccelConfi
     results = _Results(shape, tile, entries, work // trips.chunks, outputs // groups, stored, config)
     fetched = INSTRUCTION_BYTES // config.bus_bytes * (2 * trips.chunks * trips.steps // trips.sets + 4)
     residual = groups * stored // turns if shape.residual else 0
-    first = 0 if turns > 1 else patch + piece
+    first = patch + piece
     cycles = load = 0
     for count, inp, wgt, early in (
         (1, inputs, weights, first),
@@ -115,18 +117,26 @@ def conv_cost(shape: ConvShape, tile: ConvTile, use: ConvUse, config: AccelConfi
         (trips.sets - 1, again_inp, weights, 0),
         ((trips.pixels - 1) * (trips.sets - 1), again_inp, again_wgt, 0),
     ):
-        bus = inp + wgt + residual + fetched - early
+        bus = inp + wgt + residual + fetched
         load += count * bus
-        cycles += count * (overlapped(work, bus, results.output, results.store) + results.wait)
+        cycles += count * (_turn(work, bus - early, results.output, results.store) + results.wait)
         # What has no second buffer cannot overlap.
         if inp and 2 * entries.inp > config.inp_depth:
             cycles += count * (inp + trips.chunks * LATENCY)
         if wgt and 2 * entries.wgt > config.wgt_depth:
             cycles += count * (wgt + trips.chunks * LATENCY)
-    cycles += 2 * LATENCY + START_CYCLES + patch + piece + entries.uops * UOP_BYTES // config.bus_bytes
-    cycles += LATENCY + END_CYCLES + results.drain
+    steps = turns * trips.chunks * trips.steps // trips.sets
+    # The last step waits for the last load, and the first one for all that it needs.
+    cycles = max(cycles + first, load + compute // steps)
+    cycles += 3 * LATENCY + START_CYCLES + entries.uops * UOP_BYTES // config.bus_bytes + END_CYCLES + results.drain
     output = outputs * output_interval(config) * (3 if shape.residual else 1)
-    return Cost(cycles, compute, load, output, groups * stored, turns * trips.chunks * trips.steps // trips.sets)
+    return Cost(cycles, compute, load, output, groups * stored, steps)
+
+
+def _turn(work: int, bus: int, output: int, store: int) -> int:
+    """Time of a turn whose units work side by side; two that are equally busy disturb each other."""
+    busiest = max(work, bus, output, store, 1)
+    return busiest + min(work, bus) * min(work, bus) // (TURN_LOSS * busiest)
 
 
 class _Results:
