@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from relay_hw.build_module import build
     from relay_hw.interp import create_executor
     from relay_hw.op import const, nn
-    from relay_hw.text import load_json, save_json
+    from relay_hw.text import load_json, load_param_dict, save_json, save_param_dict
     from relay_hw.text import parse as fromtext
     from relay_hw.text import print_expr as astext
 
@@ -81,8 +81,10 @@ _ELSEWHERE = {
     "create_executor": ("relay_hw.interp", "create_executor"),
     "fromtext": ("relay_hw.text", "parse"),
     "load_json": ("relay_hw.text", "load_json"),
+    "load_param_dict": ("relay_hw.text", "load_param_dict"),
     "nn": ("relay_hw.op", "nn"),
     "save_json": ("relay_hw.text", "save_json"),
+    "save_param_dict": ("relay_hw.text", "save_param_dict"),
 }
 
 __all__ = [
@@ -132,6 +134,7 @@ __all__ = [
     "frontend",
     "interp",
     "load_json",
+    "load_param_dict",
     "nn",
     "op",
     "prelude",
@@ -139,6 +142,7 @@ __all__ = [
     "quantize",
     "runtime",
     "save_json",
+    "save_param_dict",
     "scalar_type",
     "text",
     "transform",

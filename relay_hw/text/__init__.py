@@ -2,6 +2,7 @@
 
 from relay_hw.text.json_reader import load_json
 from relay_hw.text.json_writer import save_json
+from relay_hw.text.params import load_param_dict, save_param_dict
 from relay_hw.text.parser import parse, parse_expr
 from relay_hw.text.printer import print_expr, print_module
 from relay_hw.text.tolerant import Note, Repaired, parse_tolerant
@@ -10,10 +11,12 @@ __all__ = [
     "Note",
     "Repaired",
     "load_json",
+    "load_param_dict",
     "parse",
     "parse_expr",
     "parse_tolerant",
     "print_expr",
     "print_module",
     "save_json",
+    "save_param_dict",
 ]

@@ -106,6 +106,11 @@ def _write_node(value: Entry, blobs: list[str]) -> dict[str, Any]:
 
 def encode_array(data: np.ndarray) -> str:
     """An array as base64 of the bytes that TVM saves."""
+    return base64.b64encode(array_bytes(data)).decode("ascii")
+
+
+def array_bytes(data: np.ndarray) -> bytes:
+    """An array as TVM saves it. Raises ValueError for one that holds no numbers or booleans."""
     little = np.ascontiguousarray(data).astype(data.dtype.newbyteorder("<"), copy=False)
     code = {"i": 0, "u": 1, "b": 1, "f": 2}.get(data.dtype.kind)
     if code is None:
@@ -114,7 +119,7 @@ def encode_array(data: np.ndarray) -> str:
     raw = little.tobytes()
     head = _HEADER.pack(_ARRAY_MAGIC, 0, _CPU, 0, data.ndim) + _DTYPE.pack(code, bits, 1)
     shape = struct.pack(f"<{data.ndim}q", *data.shape)
-    return base64.b64encode(head + shape + struct.pack("<q", len(raw)) + raw).decode("ascii")
+    return head + shape + struct.pack("<q", len(raw)) + raw
 
 
 def decode_array(blob: str) -> np.ndarray:
@@ -123,12 +128,17 @@ def decode_array(blob: str) -> np.ndarray:
         data = base64.b64decode(blob, validate=False)
     except (binascii.Error, ValueError) as error:
         raise MetadataError(f"constant must be base64: {error}") from None
-    magic, _, _, _, rank = _HEADER.unpack_from(data, 0)
+    return read_array(data, 0)[0]
+
+
+def read_array(data: bytes, start: int) -> tuple[np.ndarray, int]:
+    """The array that begins at `start`, and where it ends. Raises MetadataError, struct.error."""
+    magic, _, _, _, rank = _HEADER.unpack_from(data, start)
     if magic != _ARRAY_MAGIC:
         raise MetadataError(f"constant must begin with the array mark, not {magic:#x}")
     if not 0 <= rank <= 32:
         raise MetadataError(f"constant must have 0 to 32 dimensions, not {rank}")
-    place = _HEADER.size
+    place = start + _HEADER.size
     dtype = _dtype(*_DTYPE.unpack_from(data, place))
     place += _DTYPE.size
     shape = struct.unpack_from(f"<{rank}q", data, place)
@@ -142,7 +152,8 @@ def decode_array(blob: str) -> np.ndarray:
         raise MetadataError(
             f"constant of shape {shape} and {dtype} must have {count * dtype.itemsize} bytes, not {size}"
         )
-    return np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
+    array = np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
+    return array, place + 8 + size
 
 
 def _dtype(code: int, bits: int, lanes: int) -> np.dtype[Any]:
