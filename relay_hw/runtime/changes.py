@@ -5,7 +5,7 @@ In: a configuration and a memory model. Out: legal changes, each with the causes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, fields, replace
 
 from accel.isa.config import AccelConfig
@@ -19,6 +19,8 @@ SAME_PROGRAM = frozenset({"read_outstanding", "write_outstanding", "queue_depth"
 MEMORY_KEYS = {"latency": "latency", "memory_reads": "read_outstanding", "memory_writes": "write_outstanding"}
 
 _READS = ("bus", "latency", "fill")
+# Scratchpads that hold more of what is loaded, by the size that says how much.
+_LOADED = {"inp_depth": "inp", "wgt_depth": "wgt", "acc_depth": "acc"}
 _ALL = ("lanes", "alu", "fill", "bus", "latency", "unfold", "output", "store", "pipeline", "queue", "fetch", "drain")
 
 
@@ -30,6 +32,15 @@ class Change:
     causes: tuple[str, ...] = _ALL
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
     memory: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def may_help(self, causes: Set[str], loads: Set[str]) -> bool:
+        """Whether it may take cycles from one of `causes`; `loads`: scratchpads whose loads are waited for.
+
+        A larger scratchpad saves reads of what it holds, and of nothing else.
+        """
+        fitting = causes & set(self.causes)
+        mems = {_LOADED[key] for key in self.sizes if key in _LOADED}
+        return bool(fitting - set(_READS) if mems and not mems & loads else fitting)
 
     @property
     def recompiles(self) -> bool:

@@ -16,7 +16,7 @@ from accel.isa.errors import AccelError
 from accel.isa.program import Program
 from accel.isa.spec import Op, Unit
 from accel.sim.cycle import CycleDevice
-from accel.sim.cycle.losses import FILL, LOADS, QUEUE, accounts, together
+from accel.sim.cycle.losses import FILL, LOADS, QUEUE, Account, accounts, together
 from accel.sim.memory import MemoryModel, memory_model
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Function
@@ -101,9 +101,10 @@ def explain(
     losses = _losses(report, runs)
     base = memory_model(memory)
     if changes is None:
-        wanted = {loss.cause for loss in losses if loss.cycles >= LEAST * (report.cycles or 0)}
-        usual = usual_changes(artifact.config, base)
-        changes = [change for change in usual if wanted & set(change.causes)]
+        least = LEAST * (report.cycles or 0)
+        wanted = {loss.cause for loss in losses if loss.cycles >= least}
+        loads = {name for name, cycles in _whole(runs).loads.items() if cycles >= least}
+        changes = [c for c in usual_changes(artifact.config, base) if c.may_help(wanted, loads)]
     compiler = _Compiler(artifact)
     outcomes: list[Outcome] = []
     for number, change in enumerate(changes):
@@ -155,8 +156,12 @@ def _cycles(program: Program, config: AccelConfig, memory: MemoryModel) -> int:
     return device.launch().cycles or 0
 
 
+def _whole(runs: Sequence[RegionRun]) -> Account:
+    return together(account for run in runs for account in accounts(run.stretches).values())
+
+
 def _losses(report: Report, runs: Sequence[RegionRun]) -> tuple[Loss, ...]:
-    whole = together(account for run in runs for account in accounts(run.stretches).values())
+    whole = _whole(runs)
     found: list[Loss] = []
     for cause, cycles in report.stalls.items():
         rows = [(row.name, row.stalls.get(cause, 0)) for row in report.layers]

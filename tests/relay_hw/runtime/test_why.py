@@ -126,6 +126,16 @@ def test_usual_changes_are_hardware_that_could_be() -> None:
     assert not any("axi_data_bits" in change.sizes for change in usual_changes(load_config("wide"), STANDARD))
 
 
+def test_a_larger_scratchpad_helps_those_who_wait_for_its_loads() -> None:
+    changes = {next(iter(c.sizes), ""): c for c in usual_changes(load_config("default"), STANDARD)}
+    assert changes["wgt_depth"].may_help({"bus"}, {"wgt"}) and not changes["wgt_depth"].may_help({"bus"}, {"inp"})
+    assert changes["wgt_depth"].may_help({"queue"}, set()) and not changes["inp_depth"].may_help({"queue"}, set())
+    assert changes["axi_data_bits"].may_help({"bus"}, set()) and not changes["axi_data_bits"].may_help(
+        {"output"}, set()
+    )
+    assert changes["out_depth"].may_help({"store"}, set())
+
+
 def test_changes_are_read_from_text() -> None:
     tiny = load_config("tiny")
     change = read_change("axi_data_bits=128, latency=50,memory_reads=4", tiny, STANDARD)
