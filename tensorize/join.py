@@ -12,11 +12,13 @@ from tensorize.kernel import ConvKernel, Image, KernelSpec, Move, MoveKernel, Pl
 from tensorize.layout import pixel_bytes
 from tensorize.region import LayerSpec, Region
 
+INT8 = (-128, 127)
+
 
 def join_in_place(region: Region, config: AccelConfig) -> Region:
     """Leave out every copy of a whole activation that one layer computes and nothing else reads."""
     for number, layer in enumerate(region.layers):
-        if isinstance(layer.kernel, MoveKernel):
+        if isinstance(layer.kernel, MoveKernel) and layer.kernel.bounds == INT8:
             region = _join(region, number, config)
     return region
 
@@ -42,10 +44,10 @@ def _join(region: Region, number: int, config: AccelConfig) -> Region:
     used = sorted({move.source for move in kept})
     layers[number] = replace(
         joined,
-        kernel=MoveKernel(
-            tuple(kernel.sources[source] for source in used),
-            kernel.target,
-            tuple(replace(move, source=used.index(move.source)) for move in kept),
+        kernel=replace(
+            kernel,
+            sources=tuple(kernel.sources[source] for source in used),
+            moves=tuple(replace(move, source=used.index(move.source)) for move in kept),
         ),
         inputs=tuple(joined.inputs[source] for source in used),
     )

@@ -195,11 +195,12 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class MoveKernel:
-    """Copies that together make the whole result."""
+    """Copies that together make the whole result, every value kept in `bounds`."""
 
     sources: tuple[Image, ...]
     target: Image
     moves: tuple[Move, ...]
+    bounds: tuple[int, int] = (-128, 127)
 
     @property
     def macs(self) -> int:

@@ -19,7 +19,6 @@ from tensorize.nest import Axis, Buffer, Command, Key, Ref, Step
 from tensorize.tiles import LocalTile, MoveTile
 from tensorize.tiling import EXTENT_LIMIT, piece_sizes
 
-INT8 = (-128, 127)
 Part = tuple[int, int]
 
 
@@ -77,7 +76,7 @@ def _step(
     values, begin = tile_transfer(config, rows, cols, own, source)
     refs = {"dram": Ref(tensors[move.source], begin), "sram": Ref(acc)}
     load = Command(Op.LOAD, {"mem": Mem.ACC, "expand": 1, **values}, refs)
-    fields = {"form": Form.PASS, "dst": Dst.OUT, "clip_lo": INT8[0], "clip_hi": INT8[1]}
+    fields = {"form": Form.PASS, "dst": Dst.OUT, "clip_lo": kernel.bounds[0], "clip_hi": kernel.bounds[1]}
     passed = looped(
         Op.REQUANT, fields, {"acc_base": Ref(acc), "dst_base": Ref(out)}, [Axis(entries, {"acc": 1, "dst": 1})]
     )

@@ -6,6 +6,7 @@ In: Relay functions whose `Composite` attribute names the pattern; parameters ca
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil, floor
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from tensorize.kernel import (
     ConvKernel,
     Image,
     KernelSpec,
+    Move,
     MoveKernel,
     PoolKernel,
     PoolKind,
@@ -28,7 +30,7 @@ from tensorize.kernel import (
     TransposeKernel,
     Window,
 )
-from tensorize.layout import image_of, units_as_image
+from tensorize.layout import image_of, pixel_bytes, units_as_image
 from tensorize.local import choose_local, local_shape, takes_lines
 from tensorize.lower_add import add_total
 from tensorize.lower_move import choose_move
@@ -36,6 +38,7 @@ from tensorize.lower_product import check_tiles, choose_product
 from tensorize.moves import read_moves
 from tensorize.reader import Reader
 from tensorize.reading import (
+    INT8_MAX,
     INT8_MIN,
     Stage,
     cover,
@@ -117,6 +120,8 @@ def match(composite: Function, config: AccelConfig) -> Matched:
             return reader.conv_transpose()
         case "move":
             return reader.move()
+        case "clip":
+            return reader.clip()
         case "batch_matmul":
             return reader.product()
         case "max_pool2d":
@@ -188,6 +193,19 @@ class _Reader(Reader):
         kernel, shape = read_moves(self.composite, self.config)
         identity = (np.eye(self.config.block_in, dtype=np.int8),) if isinstance(kernel, SwapKernel) else ()
         return Matched(kernel, tuple(range(len(self.composite.params))), shape, identity)
+
+    def clip(self) -> Matched:
+        """clip on int8: a copy between bounds."""
+        call = self._call(self.composite.body, "clip")
+        param = self._param(call.args[0], call)
+        image = self._image(self.composite.params[param])
+        bounds = (max(ceil(call.attrs.a_min), INT8_MIN), min(floor(call.attrs.a_max), INT8_MAX))
+        need(bounds[0] <= bounds[1], f"clip must leave an int8 value, not {bounds[0]} to {bounds[1]}", call)
+        pixel = pixel_bytes(image, self.config)
+        size = (image.height, image.width, pixel // self.config.channel_align)
+        move = Move(0, 0, image.width * pixel, pixel, size, (0, 0), (1, 1), 0)
+        shape = var_type(self.composite.params[param]).static_shape
+        return Matched(MoveKernel((image,), image, (move,), bounds), (param,), shape)
 
     def product(self) -> Matched:
         """batch_matmul of two parameters, requantize."""

@@ -83,12 +83,13 @@ COMPOSITES: Final[tuple[Composite, ...]] = (
     ),
     Composite("accel.max_pool2d", "nn.max_pool2d", before=("nn.pad",), constants=(("nn.pad", 1),)),
     Composite("accel.add", "accel.add"),
+    Composite("accel.clip", "clip"),
 )
 
 # A residual add is a composite of its own unless the layer before it takes it in.
 _RESIDUAL: Final = "accel.add"
 # Operators of floats too, of which the accelerator knows the integer form only.
-_INTEGER: Final = ("nn.conv2d", "nn.dense", "nn.batch_matmul", "nn.max_pool2d")
+_INTEGER: Final = ("nn.conv2d", "nn.dense", "nn.batch_matmul", "nn.max_pool2d", "clip")
 
 
 class MergeDeviceComposites(FunctionPass):
@@ -207,6 +208,9 @@ def _candidates(root: Call, uses: dict[Expr, int], taken: set[Expr], position: d
     for composite in COMPOSITES:
         last = composite.after[-1] if composite.after else composite.anchor
         if op_name(root) != last:
+            continue
+        # The host clips while it converts.
+        if composite.anchor == "clip" and is_op(root.args[0], "qnn.quantize"):
             continue
         for oriented in _orientations(root, composite, position):
             chain = _chain(oriented, composite, uses, taken)

@@ -179,6 +179,11 @@ class Regions:
         body = self._requantize(core, self._shapes[right][1], self._shapes[left][2], 2)
         return self._call("accel.batch_matmul", inner, body, [left, right])
 
+    def clip(self, x: Expr, low: float, high: float) -> Expr:
+        """clip."""
+        inner = self._inner(x)
+        return self._call("accel.clip", [inner], op.clip(inner, low, high), [x])
+
     def add(self, y: Expr, r: Expr) -> Expr:
         """accel.add."""
         left, right = self._inner(y, "y"), self._inner(r, "r")

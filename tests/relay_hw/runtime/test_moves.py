@@ -54,6 +54,17 @@ def test_nothing_between_layers_on_the_host(config: str, tmp_path: Path) -> None
     assert np.abs(have.reshape(want.shape) - want).max() < 0.06 * np.abs(want).max()
 
 
+def test_clip_behind_a_slice_on_the_device() -> None:
+    rng = np.random.default_rng(2)
+    x = Var("x", TensorType((1, 3, 8, 8), "float32"))
+    both = _conv(rng, x, 3, 32)
+    part = op.clip(op.strided_slice(both, (0, 16), (1, 32), axes=(0, 1)), 0.1, 0.4)
+    mod = infer_type(IRModule.from_expr(Function([x], _join(part, _conv(rng, both, 32, 5, 1)))))
+    compiled = compile_model(mod, calibration={"x": rng.uniform(-1, 1, (4, 3, 8, 8)).astype("float32")})
+    host = [row.operator for row in compiled.layers if row.where == "host"]
+    assert "clip" not in host and "strided_slice" not in host and "accel.clip" not in host
+
+
 def test_average_pools_with_padding() -> None:
     """What stands for 0 is a number of its own: the pool takes the pad in."""
     rng = np.random.default_rng(1)
