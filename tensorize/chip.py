@@ -19,17 +19,21 @@ from tensorize.local import local_fits, local_shape
 from tensorize.nest import Key, Step, tensor_key
 from tensorize.order import layer_groups
 from tensorize.region import Region
-from tensorize.schedule import Schedule, plan_steps
+from tensorize.schedule import Schedule, lower_layers
 from tensorize.space import conv_fits
 from tensorize.tiles import ConvTile, LocalTile, Tile, conv_use
+from tensorize.uops import place_uops
 from tensorize.work import work_of
 
-# Accumulator entries of a tile, as parts of a bank: the smaller, the sooner the next layer starts.
-GRAINS = (1, 2, 4)
+# Accumulator entries of a tile, as parts of a bank, of convolutions and of local layers: the smaller, the sooner the
+# next layer starts.
+GRAINS = ((1, 1), (2, 2), (4, 4), (2, 4))
 # Regions of more steps gain little: their layers are long beside what starting one costs.
 MOST_STEPS = 1000
-# Tensors that are given back to DRAM, one after the other, before a schedule is given up.
-RETRIES = 3
+# Schedules with fewer and fewer tensors on chip that are tried, where the emitter finds no room for the first.
+RETRIES = 4
+# The part of INP that patches may fill: loads ahead need room, and gaps stay between them.
+ROOM_PARTS = (7, 8)
 
 
 def chip_schedules(region: Region, plan: Schedule, config: AccelConfig) -> Iterator[Iterator[Schedule]]:
@@ -37,43 +41,48 @@ def chip_schedules(region: Region, plan: Schedule, config: AccelConfig) -> Itera
     if not can_forward(config) or len(plan.steps) > MOST_STEPS:
         return
     seen: set[tuple[Tile, ...]] = set()
-    for grain in (0, *GRAINS):
+    for grains in (None, *GRAINS):
         tiles = plan.tiles
-        if grain:
+        if grains is not None:
             tiles = tuple(
-                _chip_tile(layer.kernel, tile, grain, config) for layer, tile in zip(region.layers, tiles, strict=True)
+                _chip_tile(layer.kernel, tile, grains, config) for layer, tile in zip(region.layers, tiles, strict=True)
             )
         if tiles in seen:
             continue
         seen.add(tiles)
-        steps = plan_steps(region, config, tiles)[1]
+        steps = lower_layers(region, tiles, config)
         if len(steps) <= MOST_STEPS:
-            yield _schedules(region, tiles, steps, config)
+            yield _schedules(region, tiles, steps, False, config)
+            if any(b.mem is Mem.ACC and b.loads for step in steps for b in step.buffers):
+                yield _schedules(region, tiles, steps, True, config)
 
 
 def _schedules(
-    region: Region, tiles: tuple[Tile, ...], steps: tuple[Step, ...], config: AccelConfig
+    region: Region, tiles: tuple[Tile, ...], steps: tuple[Step, ...], moves: bool, config: AccelConfig
 ) -> Iterator[Schedule]:
-    """Fewer and fewer tensors on chip, those with the largest patches given back first."""
-    chosen = forwardable(region, steps, config)
+    """Fewer and fewer tensors on chip: those that crowd INP by their sizes go first, then those of large patches."""
+    chosen = forwardable(region, steps, config, moves)
     for _ in range(RETRIES):
         if not chosen:
             return
         kept = frozenset(tensor_key(n) for n in region.outputs) | _read_from_dram(steps, chosen)
-        moved = forward(steps, chosen, kept, config)
-        order = depth_order(moved, config)
-        yield Schedule(region, tiles, tuple(moved[number] for number in order))
+        moved = place_uops(forward(steps, chosen, kept, config), config)
+        ordered = tuple(moved[number] for number in depth_order(moved, config))
+        yield Schedule(region, tiles, ordered)
         largest = max(chosen, key=lambda key: max(patch.buffer.entries for patch in chosen[key]))
-        chosen = {key: found for key, found in chosen.items() if key != largest}
+        dropped = crowding(ordered, chosen, config) or {largest}
+        chosen = {key: found for key, found in chosen.items() if key not in dropped}
 
 
-def forwardable(region: Region, steps: Sequence[Step], config: AccelConfig) -> dict[Key, tuple[Patch, ...]]:
-    """Tensors that layers of the region compute and that others load into INP."""
+def forwardable(
+    region: Region, steps: Sequence[Step], config: AccelConfig, moves: bool = False
+) -> dict[Key, tuple[Patch, ...]]:
+    """Tensors that layers of the region compute and that others load into INP, or into ACC with `moves`."""
     found: dict[Key, tuple[Patch, ...]] = {}
     for number in dict.fromkeys(layer.output for layer in region.layers):
         activation = region.activations[number]
         size = image_bytes(activation.image, config, activation.layout)
-        own = patches(steps, tensor_key(number), size, config)
+        own = patches(steps, tensor_key(number), size, config, moves)
         if own:
             found[tensor_key(number)] = own
     return found
@@ -81,14 +90,42 @@ def forwardable(region: Region, steps: Sequence[Step], config: AccelConfig) -> d
 
 def _read_from_dram(steps: Sequence[Step], chosen: Mapping[Key, tuple[Patch, ...]]) -> frozenset[Key]:
     """Tensors of `chosen` that are loaded elsewhere as well, such as the second operand of a sum."""
-    filled = {patch.buffer.key for found in chosen.values() for patch in found}
+    filled = {patch.replaces for found in chosen.values() for patch in found}
     loads = [load for step in steps for b in step.buffers if b.key not in filled for load in b.loads]
     return frozenset(load.refs["dram"].key for load in loads) & chosen.keys()
 
 
-def _chip_tile(kernel: KernelSpec, tile: Tile, grain: int, config: AccelConfig) -> Tile:
+def crowding(steps: Sequence[Step], chosen: Mapping[Key, tuple[Patch, ...]], config: AccelConfig) -> set[Key]:
+    """Tensors of `chosen` to give back to DRAM so that the patches that are live at a time may fit INP.
+
+    Where they would not, in program order, the tensor goes that takes the most room then.
+    """
+    owners = {patch.buffer.key: tensor for tensor, found in chosen.items() for patch in found}
+    last = {b.key: at for at, step in enumerate(steps) for b in step.buffers if b.mem is Mem.INP}
+    live: dict[Key, int] = {}
+    dropped: set[Key] = set()
+    limit = config.inp_depth * ROOM_PARTS[0] // ROOM_PARTS[1]
+    for at, step in enumerate(steps):
+        for buffer in step.buffers:
+            if buffer.mem is Mem.INP and owners.get(buffer.key) not in dropped:
+                live[buffer.key] = buffer.entries
+        while sum(live.values()) > limit:
+            rooms: dict[Key, int] = {}
+            for key, size in live.items():
+                if key in owners:
+                    rooms[owners[key]] = rooms.get(owners[key], 0) + size
+            if not rooms:
+                break
+            worst = max(rooms, key=lambda tensor: rooms[tensor])
+            dropped.add(worst)
+            live = {key: size for key, size in live.items() if owners.get(key) != worst}
+        live = {key: size for key, size in live.items() if last[key] > at}
+    return dropped
+
+
+def _chip_tile(kernel: KernelSpec, tile: Tile, grains: tuple[int, int], config: AccelConfig) -> Tile:
     """Whole rows of all channels, as many as fit a part of a bank; `tile` where that is impossible."""
-    most = acc_unit(config) // grain
+    most = acc_unit(config) // grains[isinstance(tile, LocalTile)]
     match kernel, tile:
         case ConvKernel(), ConvTile():
             shape = shape_under(kernel, tile.fold, config)

@@ -7,6 +7,8 @@ In: steps in which every activation goes through DRAM. Out: the same steps, wher
   way of a byte from OUT over DRAM to INP is followed through the fields of STORE and LOAD, so lowerings need not know,
   and any layout (rows with padding, planes, parts of a concatenation) can be a target,
 - the border of a patch is written by REQUANT with both bounds at the padding's value,
+- an operand that is loaded widened into ACC, such as the second one of a sum, may go to INP as well: GEMM's mode max,
+  one tap, moves it from there to ACC,
 - STORE goes, unless somebody still reads the tensor from DRAM or it is a result of the region.
 
 A patch lives from its first write to its last use. Neighbouring tiles that share input rows each get them: a vector may
@@ -23,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.isa.config import TAPS, AccelConfig
-from accel.isa.spec import Dst, Form, Mem, Op
+from accel.isa.spec import Dst, Form, GemmMode, Mem, Op
 from tensorize.nest import Buffer, Command, Key, Ref, Step
 
 Cells = NDArray[np.int64]
@@ -32,13 +34,22 @@ _NONE = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Patch:
-    """A buffer of INP that one tensor is loaded into: INP entry of each vector of the tensor, or -1; padded entries."""
+    """A buffer of INP that one tensor is loaded into: INP entry of each vector of the tensor, or -1; padded entries.
+
+    `target`: the buffer of ACC that the patch is moved to, where there is one.
+    """
 
     buffer: Buffer
     tensor: Key
     entries: Cells
     padding: Cells
     pad_value: int
+    target: Buffer | None = None
+
+    @property
+    def replaces(self) -> Key:
+        """Key of the buffer that was loaded."""
+        return self.buffer.key if self.target is None else self.target.key
 
 
 def can_forward(config: AccelConfig) -> bool:
@@ -46,8 +57,13 @@ def can_forward(config: AccelConfig) -> bool:
     return config.block_out % config.block_in == 0
 
 
-def patches(steps: Sequence[Step], tensor: Key, size: int, config: AccelConfig) -> tuple[Patch, ...] | None:
-    """Patches of INP that a tensor of `size` bytes is loaded into; None where one cannot be filled by REQUANT."""
+def patches(
+    steps: Sequence[Step], tensor: Key, size: int, config: AccelConfig, moves: bool = False
+) -> tuple[Patch, ...] | None:
+    """Patches of INP that a tensor of `size` bytes is loaded into; None where one cannot be filled by REQUANT.
+
+    `moves`: buffers of ACC as well.
+    """
     found: dict[Key, Patch] = {}
     stores = [c for step in steps for c in step.commands if c.op is Op.STORE and _touches(c, tensor)]
     if not all(_whole_vectors(store, config) for store in stores):
@@ -57,9 +73,14 @@ def patches(steps: Sequence[Step], tensor: Key, size: int, config: AccelConfig) 
         written[_store_cells(store, config)] = True
     for step in steps:
         for buffer in step.buffers:
-            if buffer.mem is not Mem.INP or buffer.key in found or not any(_touches(c, tensor) for c in buffer.loads):
+            if buffer.key in found or not any(_touches(c, tensor) for c in buffer.loads):
                 continue
-            patch = _patch(buffer, tensor, size, config)
+            if buffer.mem is Mem.INP:
+                patch = _patch(buffer, tensor, size, config)
+            elif moves and buffer.mem is Mem.ACC and len(buffer.loads) == 1:
+                patch = _moved_patch(buffer, tensor, size, config)
+            else:
+                continue
             if patch is None or not written[patch.entries >= 0].all():
                 return None
             found[buffer.key] = patch
@@ -91,6 +112,17 @@ def _patch(buffer: Buffer, tensor: Key, size: int, config: AccelConfig) -> Patch
         padding.append(entry[~inside])
     value = buffer.loads[0].values.get("pad_value", 0)
     return Patch(buffer, tensor, entries, np.sort(np.concatenate(padding)), value)
+
+
+def _moved_patch(buffer: Buffer, tensor: Key, size: int, config: AccelConfig) -> Patch | None:
+    """A patch in the order of the accumulator entries that it is moved to."""
+    load = buffer.loads[0]
+    if load.op is not Op.LOAD or load.refs["sram"].offset:
+        return None
+    inside = replace(load, values={name: value for name, value in load.values.items() if name != "expand"})
+    entries = _load_cells(inside, config)[0].size * config.part_entries
+    patch = _patch(Buffer(("via", *buffer.key), Mem.INP, entries, (inside,)), tensor, size, config)
+    return None if patch is None else replace(patch, target=buffer)
 
 
 def _load_cells(load: Command, config: AccelConfig) -> tuple[Cells, Cells]:
@@ -136,18 +168,42 @@ def forward(
     steps: Sequence[Step], chosen: Mapping[Key, tuple[Patch, ...]], kept: frozenset[Key], config: AccelConfig
 ) -> tuple[Step, ...]:
     """Steps in which the tensors of `chosen` fill their patches; those of `kept` are stored as well."""
-    filled = {patch.buffer.key for found in chosen.values() for patch in found}
+    filled = {patch.replaces: patch for found in chosen.values() for patch in found}
     bordered: set[Key] = set()
+    moved: set[Key] = set()
     result: list[Step] = []
     for step in steps:
-        buffers = tuple(replace(b, loads=()) if b.key in filled else b for b in step.buffers)
-        step = replace(step, buffers=buffers)
+        step = _unloaded(step, filled, moved, config)
         for store in [c for c in step.commands if c.op is Op.STORE]:
             tensor = store.refs["dram"].key
             if tensor in chosen:
                 step = _forwarded(step, store, chosen[tensor], tensor in kept, bordered, config)
         result.append(step)
     return tuple(result)
+
+
+def _unloaded(step: Step, filled: Mapping[Key, Patch], moved: set[Key], config: AccelConfig) -> Step:
+    """The step without the loads of patches; those for ACC are moved there by the first step that has them."""
+    buffers: list[Buffer] = []
+    commands: list[Command] = []
+    for buffer in step.buffers:
+        patch = filled.get(buffer.key)
+        buffers.append(buffer if patch is None else replace(buffer, loads=()))
+        if patch is not None and patch.target is not None and buffer.key not in moved:
+            moved.add(buffer.key)
+            buffers.append(replace(patch.buffer, loads=()))
+            commands.append(_move(patch, config))
+    return replace(step, buffers=tuple(buffers), commands=(*commands, *step.commands))
+
+
+def _move(patch: Patch, config: AccelConfig) -> Command:
+    """GEMM of one tap that widens a patch into ACC."""
+    count = patch.buffer.entries // config.part_entries
+    values = {"mode": GemmMode.MAX, "overwrite": 1, "iter_out": 1, "iter_in": count}
+    values |= {"acc_in": 1, "inp_in": config.part_entries}
+    assert patch.target is not None
+    refs = {"acc_base": Ref(patch.target.key), "inp_base": Ref(patch.buffer.key)}
+    return Command(Op.GEMM, values, refs, ((0, 0, 1, 1),))
 
 
 def _forwarded(

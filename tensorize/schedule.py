@@ -67,12 +67,17 @@ def plan_steps(
     """
     if tiles is None:
         tiles = tuple(plan_tile(layer.kernel, config) for layer in region.layers)
+    return tiles, place_uops(lower_layers(region, tiles, config), config)
+
+
+def lower_layers(region: Region, tiles: Sequence[Tile], config: AccelConfig) -> tuple[Step, ...]:
+    """Steps of all layers, layer after layer; their micro-ops have no place yet."""
     steps = [
         step
         for number, (layer, tile) in enumerate(zip(region.layers, tiles, strict=True))
         for step in _lower(number, layer, tile, config)
     ]
-    return tiles, place_uops(merge_parameters(steps, config), config)
+    return merge_parameters(steps, config)
 
 
 def schedules(region: Region, config: AccelConfig, choose: Chooser = plan_tile) -> tuple[Schedule, ...]:

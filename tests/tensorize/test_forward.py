@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from accel.isa.config import AccelConfig, load_config
-from accel.isa.spec import Dst, Mem, Op
+from accel.isa.spec import Dst, GemmMode, Mem, Op
 from relay_hw.ir.expr import Function
 from tensorize import Segment, compile_function
 from tensorize.chip import depth_order, forwardable
@@ -20,25 +20,28 @@ from tensorize.compile import _draft, _segment  # pyright: ignore[reportPrivateU
 from tensorize.forward import can_forward, cut, forward, loops
 from tensorize.nest import Command, Key, Ref, tensor_key
 from tensorize.region import read_region
-from tensorize.schedule import Schedule, plan_steps
+from tensorize.schedule import Schedule, lower_layers, plan_steps
+from tensorize.uops import place_uops
 from tensorize.work import Work
 
 
 def forced(
-    function: Function, config: AccelConfig, drop: Sequence[int] = (), kept: Sequence[int] = ()
+    function: Function, config: AccelConfig, drop: Sequence[int] = (), kept: Sequence[int] = (), moves: bool = False
 ) -> Segment | None:
     """The region with every activation on chip that can be, but for `drop`; those of `kept` are stored as well.
 
     None where they do not fit INP together.
     """
     region = read_region(function, config, "r")
-    tiles, steps = plan_steps(region, config)
-    chosen = forwardable(region, steps, config)
+    tiles = plan_steps(region, config)[0]
+    steps = lower_layers(region, tiles, config)
+    chosen = forwardable(region, steps, config, moves)
     chosen = {key: found for key, found in chosen.items() if key not in {tensor_key(n) for n in drop}}
     outside = {tensor_key(n) for n in (*region.outputs, *kept)}
-    loads = [load for step in steps for b in step.buffers if b.mem is Mem.ACC for load in b.loads]
+    moved_away = {patch.replaces for found in chosen.values() for patch in found}
+    loads = [load for step in steps for b in step.buffers if b.key not in moved_away for load in b.loads]
     outside |= {load.refs["dram"].key for load in loads} & chosen.keys()
-    moved = forward(steps, chosen, frozenset(outside), config)
+    moved = place_uops(forward(steps, chosen, frozenset(outside), config), config)
     ordered = tuple(moved[n] for n in depth_order(moved, config))
     draft = _draft(Schedule(region, tiles, ordered), config, None, dense=True)
     return _segment(draft, "r", config) if draft is not None else None
@@ -88,7 +91,8 @@ def chain(kit: SimpleNamespace, config: AccelConfig, draw: st.DataObject | None,
 def test_any_chain_on_chip_equals_the_interpreter(kit: SimpleNamespace, seed: int, name: str) -> None:
     config = load_config(name)
     function, _ = chain(kit, config, None, seed)
-    found = [forced(function, config), forced(function, config, range(0, 9, 2)), forced(function, config, (), range(9))]
+    found = [forced(function, config, moves=moves) for moves in (False, True)]
+    found += [forced(function, config, range(0, 9, 2)), forced(function, config, (), range(9), moves=True)]
     assume(any(found))
     for segment in filter(None, found):
         check_equal(kit, function, segment, config, seed)
@@ -108,6 +112,24 @@ def test_depthwise_layers_take_planes_from_the_output_stage(kit: SimpleNamespace
     assert Dst.INP in written
     stored = sum(v["z"] * v["y"] * v["x"] for op, v in segment.program.instructions if op is Op.STORE)
     assert stored * config.granule_bytes == 5 * 5 * -(-20 // config.channel_align) * config.channel_align
+
+
+@pytest.mark.parametrize("name", ["default", "tiny", "ecp5", "wide"])
+def test_sums_take_their_operands_from_inp(kit: SimpleNamespace, name: str) -> None:
+    """A residual block whose second operand, and a sum whose operands never see DRAM."""
+    config = load_config(name)
+    build = kit.Regions(8, config)
+    x = build.conv(build.input(8, 5, 5), 16, (1, 1))
+    y = build.conv(x, 16, padding=(1, 1, 1, 1), residual=x)
+    z = build.add(y, x)
+    function = build.function(build.conv(z, 9, (1, 1)))
+    segment = forced(function, config, moves=True)
+    assert segment is not None
+    check_equal(kit, function, segment, config, 4)
+    instructions = segment.program.instructions
+    assert sum(op is Op.GEMM and v["mode"] == GemmMode.MAX for op, v in instructions) >= 3
+    assert not any(op is Op.LOAD and v["mem"] == Mem.ACC for op, v in instructions)
+    assert not any(section.name == "scratch" for section in segment.program.sections)
 
 
 def test_small_networks_are_faster_on_chip(kit: SimpleNamespace) -> None:
