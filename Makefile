@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo data test test-networks test-exact lint format types rtl-lint gen bench wheel clean
+.PHONY: help setup demo data test test-networks test-training test-exact lint format types rtl-lint gen bench wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ test: $(READY) ## run the test suite
 
 test-networks: $(READY) ## every network of examples/models on every device (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/networks $(FLAGS)
+
+test-training: $(READY) ## figure 4 of the first Relay paper: train, export, compile, run (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/examples/test_python_examples.py $(FLAGS)
 
 test-exact: $(READY) ## random programs and counterfactuals, cycle simulator against Verilog (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_exact.py tests/relay_hw/runtime/test_why.py $(FLAGS)
