@@ -38,23 +38,27 @@ module vta_alu_lane (
     end
   endfunction
 
-  wire signed [31:0] a = a_i;
-  wire signed [31:0] b = b_i;
-  wire signed [31:0] upper = {{16{b_i[15]}}, b_i[15:0]};
-  wire signed [31:0] lower = {{16{b_i[31]}}, b_i[31:16]};
-  wire signed [31:0] clipped = (a < upper) ? a : upper;
+  // MIN, MAX and CLIP share a comparison, with the upper bound or the second operand
+  reg signed [31:0] bound, lower, lesser;
+  reg less;
 
   always @* begin
     result_o = (keep_i ? a_i : 32'd0) + sum_i;
-    if (is_alu_i)
+    {bound, lower, lesser, less} = 97'd0;
+    if (is_alu_i) begin
+      bound  = (op_i == `VTA_ALUOP_CLIP) ? {{16{b_i[15]}}, b_i[15:0]} : b_i;
+      lower  = {{16{b_i[31]}}, b_i[31:16]};
+      less   = $signed(a_i) < bound;
+      lesser = less ? a_i : bound;
       case (op_i)
         `VTA_ALUOP_ADD: result_o = a_i + b_i;
-        `VTA_ALUOP_MIN: result_o = (a < b) ? a_i : b_i;
-        `VTA_ALUOP_MAX: result_o = (a > b) ? a_i : b_i;
+        `VTA_ALUOP_MIN: result_o = lesser;
+        `VTA_ALUOP_MAX: result_o = less ? bound : a_i;
         `VTA_ALUOP_SHR: result_o = shift_right(a_i, b_i[4:0], rounding_i);
-        `VTA_ALUOP_CLIP: result_o = (clipped > lower) ? clipped : lower;
+        `VTA_ALUOP_CLIP: result_o = (lesser > lower) ? lesser : lower;
         default: result_o = b_i;
       endcase
+    end
   end
 endmodule
 

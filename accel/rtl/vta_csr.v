@@ -109,6 +109,8 @@ module vta_csr #(
 
   localparam [31:0] COUNTERS_V = COUNTERS;
   wire [11:0] counter = (read_addr_i - `VTA_REG_CYCLES) >> 2;
+  // a power of two of them, so that the address needs no comparison
+  wire [1023:0] counters = {{(1024 - COUNTERS * 32) {1'b0}}, counters_i};
   wire        is_counter = read_addr_i >= `VTA_REG_CYCLES && {20'd0, counter} < COUNTERS_V;
 
   always @* begin
@@ -128,7 +130,7 @@ module vta_csr #(
       `VTA_REG_WATCHDOG: read_data_o = watchdog_q;
       default: begin
         read_known_o = is_counter;
-        if (is_counter) read_data_o = counters_i[{20'd0, counter}*32+:32];
+        if (is_counter) read_data_o = counters[counter[4:0]*32+:32];
       end
     endcase
   end

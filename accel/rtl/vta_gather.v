@@ -140,18 +140,16 @@ module vta_gather #(
   wire [BEATS_W-1:0] next_vector = vector_q + pitch_q;
 
   // which bytes of the beat belong to the window, and which of them to the image
-  wire [BUS-1:0] behind = {BUS{1'b1}} << offset_q;
-  wire [BUS-1:0] enable;
-  wire [BUS-1:0] in_image;
-  genvar j;
-  generate
-    for (j = 0; j < BUS; j = j + 1) begin : g_byte
-      localparam [31:0] J = j;
-      wire signed [SRC_W-1:0] source = source_q + $signed(J[SRC_W-1:0]);
-      assign enable[j] = (!first_q || behind[j]) && J[16:0] < left_q;
-      assign in_image[j] = !padding && !source[SRC_W-1] && source[SRC_W-1:0] < {{(SRC_W - 16) {1'b0}}, row_bytes_q};
-    end
-  endgenerate
+  // (thermometers: byte j of the beat is byte source_q + j of the row, and the window has left_q bytes from byte 0 on)
+  localparam [BUS-1:0] ALL = {BUS{1'b1}};
+  wire [BUS-1:0] behind = first_q ? ALL << offset_q : ALL;
+  wire [BUS-1:0] within = |left_q[16:BUS_LOG] ? ALL : ~(ALL << left_q[BUS_LOG-1:0]);
+  wire [SRC_W-1:0] before = -source_q;
+  wire [SRC_W-1:0] until = {{(SRC_W - 16) {1'b0}}, row_bytes_q} - source_q;
+  wire [BUS-1:0] begun = before[SRC_W-1] ? ALL : |before[SRC_W-2:BUS_LOG] ? ~ALL : ALL << before[BUS_LOG-1:0];
+  wire [BUS-1:0] ended = until[SRC_W-1] ? ALL : |until[SRC_W-2:BUS_LOG] ? ~ALL : ALL << until[BUS_LOG-1:0];
+  wire [BUS-1:0] enable = behind & within;
+  wire [BUS-1:0] in_image = padding ? ~ALL : begun & ~ended;
 
   // words of a row alternate between two memories, so that two neighbours can be read at once
   wire [WORD_W-1:0] word = source_q[BUS_LOG+:WORD_W];

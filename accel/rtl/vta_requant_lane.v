@@ -101,17 +101,19 @@ module vta_requant_lane #(
     endcase
   end
 
-  reg  [63:0] floor_q;
+  // beyond 11 bits, rounding and zero point cannot bring the result back between the bounds
+  wire        fits = &floor[63:10] || ~|floor[63:10];
+  reg  [10:0] floor_q;
   reg         round_up_q;
-  wire signed [63:0] shifted = floor_q + {63'd0, round_up_q} + {{56{zero_point_i[7]}}, zero_point_i};
-  wire signed [63:0] low = {{56{clip_lo_i[7]}}, clip_lo_i};
-  wire signed [63:0] high = {{56{clip_hi_i[7]}}, clip_hi_i};
+  wire signed [11:0] shifted = {floor_q[10], floor_q} + {11'd0, round_up_q} + {{4{zero_point_i[7]}}, zero_point_i};
+  wire signed [11:0] low = {{4{clip_lo_i[7]}}, clip_lo_i};
+  wire signed [11:0] high = {{4{clip_hi_i[7]}}, clip_hi_i};
   reg  [7:0] result_q;
   assign result_o = result_q;
 
   always @(posedge clk_i) begin
     if (en_i[4]) begin
-      floor_q    <= floor;
+      floor_q    <= fits ? floor[10:0] : {floor[63], {10{!floor[63]}}};
       round_up_q <= round_up;
     end
     if (en_i[5]) result_q <= (shifted < low) ? clip_lo_i : (shifted > high) ? clip_hi_i : shifted[7:0];

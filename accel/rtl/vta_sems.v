@@ -27,6 +27,19 @@ module vta_sems (
   localparam N = `VTA_SEMAPHORES;
   localparam [9:0] MAXIMUM = `VTA_SEMAPHORE_MAX;
 
+  // gives less a take, -1 to 4
+  function [3:0] change;
+    input take;
+    input [3:0] gives;
+    case (gives)
+      4'b0000: change = take ? 4'hF : 4'd0;
+      4'b0001, 4'b0010, 4'b0100, 4'b1000: change = take ? 4'd0 : 4'd1;
+      4'b0111, 4'b1011, 4'b1101, 4'b1110: change = take ? 4'd2 : 4'd3;
+      4'b1111: change = take ? 4'd3 : 4'd4;
+      default: change = take ? 4'd1 : 4'd2;
+    endcase
+  endfunction
+
   wire [N-1:0] some;
   wire [N-1:0] wait_0 = wait_i[0*N+:N];
   wire [N-1:0] wait_1 = wait_i[1*N+:N];
@@ -54,6 +67,7 @@ module vta_sems (
   reg  [8*N-1:0] next;
   reg  [  N-1:0] over;
   reg  [    9:0] sum;
+  reg  [    3:0] by;
   wire [  N-1:0] moved = used | set_0 | set_1 | set_2 | set_3;
   integer s;
   assign some = some_q;
@@ -62,11 +76,12 @@ module vta_sems (
     next = count_q;
     over = {N{1'b0}};
     sum  = 10'd0;
+    by   = 4'd0;
     s    = 0;
     if (|moved)
       for (s = 0; s < N; s = s + 1) begin
-        sum = {2'd0, count_q[s*8+:8]} - {9'd0, used[s]}
-            + {9'd0, set_0[s]} + {9'd0, set_1[s]} + {9'd0, set_2[s]} + {9'd0, set_3[s]};
+        by  = change(used[s], {set_3[s], set_2[s], set_1[s], set_0[s]});
+        sum = {2'd0, count_q[s*8+:8]} + {{6{by[3]}}, by};
         next[s*8+:8] = sum[7:0];
         over[s] = sum > MAXIMUM;
       end

@@ -1,4 +1,4 @@
-// Memory with one write and one read port; a row consists of columns with a write enable each.
+// Memory with one write and one read port; a row consists of columns with a write enable each, memories of their own.
 // Contract: a read in the cycle of a write to the same row returns the old row; rdata_o holds while re_i is low.
 // Latency: rdata_o is valid after the edge that samples re_i.
 `resetall
@@ -25,19 +25,16 @@ module vta_ram_cols #(
     input  wire [    ADDR_W-1:0] raddr_i,
     output wire [COLS*COL_W-1:0] rdata_o
 );
-  reg [COLS*COL_W-1:0] mem_q  [0:DEPTH-1];
-  reg [COLS*COL_W-1:0] rdata_q;
-
-  assign rdata_o = rdata_q;
-
   genvar col;
   generate
     for (col = 0; col < COLS; col = col + 1) begin : g_col
-      always @(posedge clk_i) if (we_i[col]) mem_q[waddr_i][col*COL_W+:COL_W] <= wdata_i[col*COL_W+:COL_W];
+      reg [COL_W-1:0] mem_q[0:DEPTH-1];
+      reg [COL_W-1:0] data_q;
+      assign rdata_o[col*COL_W+:COL_W] = data_q;
+      always @(posedge clk_i) if (we_i[col]) mem_q[waddr_i] <= wdata_i[col*COL_W+:COL_W];
+      always @(posedge clk_i) if (re_i) data_q <= mem_q[raddr_i];
     end
   endgenerate
-
-  always @(posedge clk_i) if (re_i) rdata_q <= mem_q[raddr_i];
 endmodule
 
 `resetall
