@@ -65,7 +65,7 @@ def test_host_operators_of_tvm_mix_with_regions(mixed: Build) -> None:
 
 
 def test_integer_host_operators_are_exact(mixed: Build) -> None:
-    """The grouped convolution with its requantization, by TVM, equals its numpy meaning."""
+    """The large convolution with its requantization, by TVM, equals its numpy meaning."""
     _, artifact = mixed
     name = next(r.function for r in artifact.manifest.layers if r.operator == "nn.conv2d" and r.where == "host")
     executor = functional(artifact)
