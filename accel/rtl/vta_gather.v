@@ -143,12 +143,12 @@ module vta_gather #(
   // (thermometers: byte j of the beat is byte source_q + j of the row, and the window has left_q bytes from byte 0 on)
   localparam [BUS-1:0] ALL = {BUS{1'b1}};
   wire [BUS-1:0] behind = first_q ? ALL << offset_q : ALL;
-  wire [BUS-1:0] within = |left_q[16:BUS_LOG] ? ALL : ~(ALL << left_q[BUS_LOG-1:0]);
-  wire [SRC_W-1:0] before = -source_q;
-  wire [SRC_W-1:0] until = {{(SRC_W - 16) {1'b0}}, row_bytes_q} - source_q;
-  wire [BUS-1:0] begun = before[SRC_W-1] ? ALL : |before[SRC_W-2:BUS_LOG] ? ~ALL : ALL << before[BUS_LOG-1:0];
-  wire [BUS-1:0] ended = until[SRC_W-1] ? ALL : |until[SRC_W-2:BUS_LOG] ? ~ALL : ALL << until[BUS_LOG-1:0];
-  wire [BUS-1:0] enable = behind & within;
+  wire [BUS-1:0] in_window = |left_q[16:BUS_LOG] ? ALL : ~(ALL << left_q[BUS_LOG-1:0]);
+  wire [SRC_W-1:0] lead = -source_q;
+  wire [SRC_W-1:0] rest = {{(SRC_W - 16) {1'b0}}, row_bytes_q} - source_q;
+  wire [BUS-1:0] begun = lead[SRC_W-1] ? ALL : |lead[SRC_W-2:BUS_LOG] ? ~ALL : ALL << lead[BUS_LOG-1:0];
+  wire [BUS-1:0] ended = rest[SRC_W-1] ? ALL : |rest[SRC_W-2:BUS_LOG] ? ~ALL : ALL << rest[BUS_LOG-1:0];
+  wire [BUS-1:0] enable = behind & in_window;
   wire [BUS-1:0] in_image = padding ? ~ALL : begun & ~ended;
 
   // words of a row alternate between two memories, so that two neighbours can be read at once
