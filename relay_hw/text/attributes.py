@@ -50,6 +50,11 @@ def _record(attrs_type: type) -> dict[str, _Field]:
     }
 
 
+def attribute_options(op: Op) -> dict[str, tuple[Any, ...]]:
+    """The attributes of `op` by name, each with the types that it may have."""
+    return {} if op.attrs_type is None else {name: field.options for name, field in _record(op.attrs_type).items()}
+
+
 def build_attributes(op: Op, given: Mapping[str, Any]) -> Any:
     """The attribute record of `op`, None for an operator without one. Raises AttributeFault."""
     if op.attrs_type is None:

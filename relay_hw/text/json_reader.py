@@ -44,19 +44,20 @@ from relay_hw.text.attributes import AttributeFault, build_attributes
 from relay_hw.text.json_fields import Row, Rows, fault
 from relay_hw.text.json_types import Types
 from relay_hw.text.json_writer import FORMAT, VERSION
+from relay_hw.text.tvm_json import is_tvm_json, read_tvm_json
 
 T = TypeVar("T")
 
 
 def load_json(text: str, source_name: str = "<json>") -> IRModule:
-    """The typed module that `save_json` wrote.
+    """The typed module that `save_json` wrote, ours or TVM's.
 
     Raises ParseError for text that does not follow the schema, with the place in it, TypeCheckError and
     WellFormedError for a program without meaning, UnsupportedError for an unknown operator.
     """
     try:
         document = json.loads(text)
-        mod = _Reader(Row(document, "document")).module()
+        mod = read_tvm_json(document) if is_tvm_json(document) else _Reader(Row(document, "document")).module()
     except RecursionError:
         raise ParseError(f"{source_name}: JSON must be nested less deeply") from None
     except json.JSONDecodeError as error:
