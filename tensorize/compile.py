@@ -22,7 +22,7 @@ from tensorize.emit import Line, NoRoomError, emit
 from tensorize.estimate import estimate_cycles
 from tensorize.hoist import hoist
 from tensorize.inputs import fold_inputs
-from tensorize.join import join_in_place
+from tensorize.join import join_in_place, read_in_place
 from tensorize.layout import image_bytes, pack_activation
 from tensorize.match import plan_tile
 from tensorize.memory import Life, Window, plan_window
@@ -69,7 +69,8 @@ def compile_function(
     Where that saves cycles, constants may stay in the scratchpads between launches (`resident`), and activations
     may go from one layer to the next without DRAM (`on_chip`). `choose` says which tile a layer is computed with.
     """
-    region = join_in_place(fold_inputs(read_region(function, config, name), config), config)
+    region = fold_inputs(read_region(function, config, name), config)
+    region = read_in_place(join_in_place(region, config), config)
     plans = schedules(region, config, choose)
     drafts = _plain_drafts(plans, config) + (_chip_drafts(region, plans[0], config) if on_chip else [])
     if not drafts:

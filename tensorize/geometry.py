@@ -11,7 +11,7 @@ import numpy as np
 
 from accel.isa.config import AccelConfig
 from accel.isa.program import align
-from tensorize.kernel import ConvKernel, Image, Int8, Place, PoolKernel, Window
+from tensorize.kernel import ConvKernel, Image, Int8, Origin, Place, PoolKernel, Window
 from tensorize.layout import pixel_bytes
 
 # Cycles from a burst's address to its first data (and from the last data to the response): the standard memory model.
@@ -20,13 +20,17 @@ LATENCY = 100
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """How LOAD walks the input activation: pixels that the window can meet, and the bytes between them."""
+    """How LOAD walks the input activation: pixels that the window can meet, and the bytes between them.
+
+    `begin`: bytes before the first pixel.
+    """
 
     height: int
     width: int
     pixel_bytes: int
     row_stride: int
     col_stride: int
+    begin: int = 0
 
     @property
     def dense_rows(self) -> bool:
@@ -129,7 +133,7 @@ def conv_shape(kernel: ConvKernel, config: AccelConfig) -> ConvShape:
     if merges_pixels(kernel, config):
         pixel *= image.pixels
         image, window = Image(1, 1, pixel), Window((1, 1))
-    source = Source(image.height, image.width, pixel, image.width * pixel, pixel)
+    source = source_of(image, pixel, kernel.origin)
     source, window = skip_unread(source, window, kernel.target, config)
     out_pixel = pixel_bytes(kernel.target, config)
     return ConvShape(
@@ -152,7 +156,7 @@ def merges_pixels(kernel: ConvKernel, config: AccelConfig) -> bool:
     """
     blocks = -(-kernel.source.channels // config.block_in)
     whole = blocks * config.block_in == pixel_bytes(kernel.source, config)
-    return kernel.flat and (whole or kernel.window.taps * blocks > config.uop_depth // 4)
+    return kernel.flat and kernel.origin is None and (whole or kernel.window.taps * blocks > config.uop_depth // 4)
 
 
 def conv_weights(kernel: ConvKernel, config: AccelConfig) -> Int8:
@@ -168,10 +172,17 @@ def conv_weights(kernel: ConvKernel, config: AccelConfig) -> Int8:
 def pool_shape(kernel: PoolKernel, config: AccelConfig) -> PoolShape:
     """The pool in blocks."""
     pixel = pixel_bytes(kernel.source, config)
-    source = Source(kernel.source.height, kernel.source.width, pixel, kernel.source.width * pixel, pixel)
+    source = source_of(kernel.source, pixel, kernel.origin)
     source, window = skip_unread(source, kernel.window, kernel.target, config)
     target, blocks = kernel.target, pixel // config.block_out
     return PoolShape(source, window, target.height, target.width, blocks, pixel, grid_of(target, kernel.place, config))
+
+
+def source_of(image: Image, pixel: int, origin: Origin | None) -> Source:
+    """The pixels of `image`, `pixel` bytes each: in the order of rows, or as a part of another image."""
+    if origin is None:
+        origin = Origin(0, image.width * pixel, pixel)
+    return Source(image.height, image.width, pixel, origin.row_stride, origin.col_stride, origin.begin)
 
 
 def grid_of(target: Image, place: Place | None, config: AccelConfig) -> Grid:

@@ -1,6 +1,6 @@
-"""Results that are only copied into a larger tensor: their layers store them there at once.
+"""Copies that no layer needs: results are stored in the larger tensor at once, parts are read where they lie.
 
-In: a region. Out: the same region with places in the kernels of those layers, and fewer copies.
+In: a region. Out: the same region with places and origins in the kernels beside the copies, and fewer copies.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from accel.isa.config import AccelConfig
-from tensorize.kernel import ConvKernel, Image, KernelSpec, Move, MoveKernel, Place, PoolKernel, TransposeKernel
+from tensorize.kernel import ConvKernel, Image, KernelSpec, Move, MoveKernel, Origin, Place, PoolKernel, TransposeKernel
 from tensorize.layout import pixel_bytes
 from tensorize.region import LayerSpec, Region
 
@@ -21,6 +21,48 @@ def join_in_place(region: Region, config: AccelConfig) -> Region:
         if isinstance(layer.kernel, MoveKernel) and layer.kernel.bounds == INT8:
             region = _join(region, number, config)
     return region
+
+
+def read_in_place(region: Region, config: AccelConfig) -> Region:
+    """Leave out every copy that makes an activation of one part of another, where only windows read it."""
+    for number, layer in enumerate(region.layers):
+        if isinstance(layer.kernel, MoveKernel) and layer.kernel.bounds == INT8:
+            region = _read(region, number, config)
+    return region
+
+
+def _read(region: Region, number: int, config: AccelConfig) -> Region:
+    copied = region.layers[number]
+    kernel = copied.kernel
+    assert isinstance(kernel, MoveKernel)
+    writers = sum(layer.output == copied.output for layer in region.layers)
+    if len(kernel.moves) != 1 or writers != 1 or copied.output in region.outputs:
+        return region
+    move, pixel = kernel.moves[0], pixel_bytes(kernel.target, config)
+    row = move.row_stride if move.size[0] > 1 else kernel.target.width * pixel
+    col = move.col_stride if move.size[1] > 1 else pixel
+    origin = Origin(move.begin, row, col)
+    source = copied.inputs[move.source]
+    layers = list(region.layers)
+    for at, layer in enumerate(layers):
+        if copied.output in layer.inputs:
+            placed = _reading(layer.kernel, origin)
+            if placed is None or layer.inputs.count(copied.output) > 1 or layer.inputs[0] != copied.output:
+                return region
+            layers[at] = replace(layer, kernel=placed, inputs=(source, *layer.inputs[1:]))
+    layers[number] = replace(copied, kernel=replace(kernel, sources=(), moves=()), inputs=())
+    return replace(region, layers=tuple(layers))
+
+
+def _reading(kernel: KernelSpec, origin: Origin) -> KernelSpec | None:
+    """The kernel with its first input at `origin`; None where it reads flat bytes."""
+    match kernel:
+        case ConvKernel(origin=None, rows=False) | PoolKernel(origin=None):
+            return replace(kernel, origin=origin)
+        case TransposeKernel():
+            return replace(kernel, phases=tuple(replace(phase, origin=origin) for phase in kernel.phases))
+        case _:
+            return None
 
 
 def _join(region: Region, number: int, config: AccelConfig) -> Region:

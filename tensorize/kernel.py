@@ -94,12 +94,22 @@ class Place:
     channel: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the pixels of an input lie in a larger one, in bytes: the first, and the steps of rows and columns."""
+
+    begin: int
+    row_stride: int
+    col_stride: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ConvKernel:
     """Convolution or dense layer. weights: int8 [out channels, kernel height, kernel width, in channels of a group].
 
     `residual`: the second input is added behind the requantized sum. `flat`: the window is the whole input (dense).
     `rows`: the input lies as plain rows of bytes, see `fold`. `place`: where it computes a part of the result only.
+    `origin`: where it reads a part of an activation.
     """
 
     source: Image
@@ -111,6 +121,7 @@ class ConvKernel:
     rows: bool = False
     groups: int = 1
     place: Place | None = None
+    origin: Origin | None = None
 
     @property
     def flat(self) -> bool:
@@ -151,6 +162,7 @@ class PoolKernel:
     kind: PoolKind
     requantize: Requantize | None = None
     place: Place | None = None
+    origin: Origin | None = None
 
     @property
     def macs(self) -> int:

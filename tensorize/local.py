@@ -24,9 +24,10 @@ from tensorize.geometry import (
     granule_blocks,
     grid_of,
     skip_unread,
+    source_of,
     span_of,
 )
-from tensorize.kernel import ConvKernel, PoolKernel, PoolKind, Window
+from tensorize.kernel import ConvKernel, Image, PoolKernel, PoolKind, Window
 from tensorize.layout import pixel_bytes
 from tensorize.space import EXTENT_LIMIT, PAD_LIMIT, piece_sizes
 from tensorize.tiles import Entries, LocalTile
@@ -98,11 +99,11 @@ def local_shape(kernel: ConvKernel | PoolKernel, config: AccelConfig) -> LocalSh
 def _lines_shape(kernel: ConvKernel | PoolKernel, mode: GemmMode, config: AccelConfig) -> LocalShape:
     image, window, pixel = kernel.source, kernel.window, pixel_bytes(kernel.source, config)
     height, width = image.height, image.width
-    if window.kernel == (height, width) and not any(window.padding):
+    if window.kernel == (height, width) and not any(window.padding) and kernel.origin is None:
         # Neighbouring rows are neighbouring lines: one long row.
         height, width = 1, height * width
         window = Window((1, width))
-    source = Source(height, width, pixel, width * pixel, pixel)
+    source = source_of(Image(height, width, image.channels), pixel, kernel.origin)
     source, window = skip_unread(source, window, kernel.target, config)
     blocks = pixel // config.block_out
     return LocalShape(
@@ -124,7 +125,7 @@ def _lines_shape(kernel: ConvKernel | PoolKernel, mode: GemmMode, config: AccelC
 
 def _grouped_shape(kernel: ConvKernel, config: AccelConfig) -> LocalShape:
     pixel, image = pixel_bytes(kernel.source, config), kernel.source
-    source = Source(image.height, image.width, pixel, image.width * pixel, pixel)
+    source = source_of(image, pixel, kernel.origin)
     source, window = skip_unread(source, kernel.window, kernel.target, config)
     out_blocks = pixel_bytes(kernel.target, config) // config.block_out
     in_blocks = -(-image.channels // config.block_in)

@@ -88,7 +88,7 @@ def load_patch(
         source.col_stride,
         pads,
     )
-    begin = first_row * source.row_stride + first_col * source.col_stride + channel_byte
+    begin = source.begin + first_row * source.row_stride + first_col * source.col_stride + channel_byte
     return values, {"dram": Ref(tensor, begin)}
 
 

@@ -81,7 +81,7 @@ def test_dense_to_image(kit: SimpleNamespace, config: AccelConfig, channels: int
     kit.compare(build.function(build.conv(y, 9, padding=(1, 1, 1, 1)), y), config)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_grouped_conv(kit: SimpleNamespace, data: st.DataObject) -> None:
     config = load_config(data.draw(st.sampled_from(CONFIGS)))

@@ -138,3 +138,39 @@ def test_clip(kit: SimpleNamespace, config: AccelConfig, bounds: tuple[int, int]
     build = kit.Regions(7, config)
     x = build.input(*shape)
     kit.compare(build.function(build.clip(x, *bounds)), config)
+
+
+PARTS: dict[str, Callable[..., Expr]] = {
+    "channels": lambda x, c: op.strided_slice(x, (0, c), (1, 2 * c), axes=(0, 1)),
+    "every second pixel": lambda x, c: op.strided_slice(x, (1, 0), (9, 8), (2, 2), axes=(2, 3)),
+    "all": lambda x, c: op.strided_slice(x, (0, c, 2, 1), (1, 3 * c, 8, 9), (1, 1, 2, 1)),
+    "a row": lambda x, c: op.strided_slice(x, (4,), (5,), axes=(2,)),
+}
+
+
+@pytest.mark.parametrize("name, size", [*zip(PARTS, ("default", "tiny", "ecp5", "wide"), strict=True)])
+def test_read_in_place(kit: SimpleNamespace, name: str, size: str) -> None:
+    """Convolutions of every kind, pools and dense layers read a part of an activation where it lies."""
+    config = load_config(size)
+    width = config.channel_align
+    build = kit.Regions(8, config)
+    x = build.conv(build.input(5, 9, 9), 3 * width, (1, 1))
+    part = build.move(lambda x: PARTS[name](x, width), x)
+    channels = build.shape(part)[1]
+    results = [
+        build.conv(part, 7, (1, 3), padding=(0, 1, 0, 1)),
+        build.conv(part, channels, (1, 1), groups=channels),
+        build.conv(part, 2 * channels, (1, 3), groups=2, padding=(0, 1, 0, 1)),
+        build.conv(part, 20, (1, 1), (2, 2)),
+        build.max_pool(part, build.shape(part)[2:]),
+        build.sum_pool(part, (1, 2), (1, 2)),
+        build.conv_transpose(part, 6),
+        build.dense(part, 9),
+    ]
+    segment = kit.compare(build.function(*results), config)
+    assert [layer.tile for layer in segment.layers][1] == "in place"
+    other = kit.Regions(8, config)
+    x = other.conv(other.input(5, 9, 9), 3 * width, (1, 1))
+    part = other.move(lambda x: PARTS[name](x, width), x)
+    y = other.conv(part, other.shape(part)[1], (1, 1), residual=part)
+    assert "in place" not in [layer.tile for layer in kit.compare(other.function(y), config).layers]
