@@ -33,8 +33,8 @@ from tensorize import compile_function
 from tensorize.fold import shapes_of
 from tensorize.inputs import fold_inputs
 from tensorize.kernel import ConvKernel
-from tensorize.match import plan_tile
 from tensorize.region import read_region
+from tensorize.schedule import Chooser
 from tensorize.space import conv_tiles
 from tensorize.tiles import ConvTile
 
@@ -135,7 +135,7 @@ def legal_tiles(function: Function, config: AccelConfig) -> list[ConvTile]:
 def measured(function: Function, config: AccelConfig, tile: ConvTile | None) -> tuple[int, str] | None:
     """Cycles and tile of the layer as it is compiled, or with `tile`; None where its buffers find no places."""
     try:
-        chosen = plan_tile if tile is None else lambda *_: tile
+        chosen: Chooser | None = None if tile is None else lambda *_: tile
         segment = compile_function(function, config, "layer", resident=False, on_chip=False, choose=chosen)
     except TensorizeError:
         return None

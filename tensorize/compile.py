@@ -24,9 +24,9 @@ from tensorize.hoist import hoist
 from tensorize.inputs import fold_inputs
 from tensorize.join import join_in_place, read_in_place
 from tensorize.layout import image_bytes, pack_activation
-from tensorize.match import plan_tile
 from tensorize.memory import Life, Window, plan_window
 from tensorize.nest import Key, Step, gather_beats, tensor_key
+from tensorize.refine import Refiner
 from tensorize.region import Region, read_region
 from tensorize.resident import WORTH, resident_sets, share_constants
 from tensorize.schedule import Chooser, Schedule, schedules
@@ -62,16 +62,17 @@ def compile_function(
     name: str,
     resident: bool = True,
     on_chip: bool = True,
-    choose: Chooser = plan_tile,
+    choose: Chooser | None = None,
 ) -> Segment:
     """One program for the whole function. Raises TensorizeError when `config` cannot hold it.
 
     Where that saves cycles, constants may stay in the scratchpads between launches (`resident`), and activations
-    may go from one layer to the next without DRAM (`on_chip`). `choose` says which tile a layer is computed with.
+    may go from one layer to the next without DRAM (`on_chip`). `choose` says which tile a layer is computed with, where
+    it is not the best of those that a closer look is taken at.
     """
     region = fold_inputs(read_region(function, config, name), config)
     region = read_in_place(join_in_place(region, config), config)
-    plans = schedules(region, config, choose)
+    plans = schedules(region, config, choose or Refiner())
     drafts = _plain_drafts(plans, config) + (_chip_drafts(region, plans[0], config) if on_chip else [])
     if not drafts:
         raise TensorizeError(f"layers of {name} must fit the scratchpads of configuration {config.name}")

@@ -24,7 +24,7 @@ from tensorize.tiles import (
 # Cycles that a step costs beside its work: fetching, decoding and draining its instructions.
 STEP_CYCLES = 40
 # Cycles that a turn of the loops costs beside its work.
-TURN_CYCLES = 8
+TURN_CYCLES = 2
 # Where the array and the bus are equally busy, they cost one part in this many.
 TURN_LOSS = 30
 # Cycles of the first instructions beside latencies, and of the last ones.

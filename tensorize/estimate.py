@@ -23,6 +23,9 @@ _DRAIN = {Unit.LOAD: 4, Unit.COMPUTE: 9, Unit.OUTPUT: 9, Unit.STORE: 4}
 # Instructions before and behind a load whose results show how busy the write side of INP is meanwhile.
 _NEAR = 24
 
+# Instructions that the buffer of fetched ones holds, and those of one request.
+_BUFFER, _GROUP = 32, 8
+
 Values = Mapping[str, int]
 
 
@@ -34,7 +37,8 @@ class _Clocks:
     done: dict[Unit, int] = field(default_factory=lambda: dict.fromkeys(Unit, 0))
     starts: dict[Unit, deque[int]] = field(default_factory=lambda: {unit: deque[int]() for unit in Unit})
     tokens: list[deque[int]] = field(default_factory=lambda: [deque[int]() for _ in range(SEMAPHORES)])
-    bus: int = 0
+    # Beats of instructions that came since the last load: they take its place on the bus.
+    fetched: int = 0
 
 
 def estimate_cycles(instructions: Sequence[tuple[Op, Values]], config: AccelConfig) -> int:
@@ -72,17 +76,21 @@ def _pass(
 ) -> list[tuple[int, int]]:
     clocks = _Clocks()
     beats = INSTRUCTION_BYTES // config.bus_bytes
-    dispatched = _START + LATENCY
+    dispatched = arrived = _START + LATENCY
+    left: list[int] = []
     spans: list[tuple[int, int]] = []
     for index, (op, values) in enumerate(instructions):
         unit = BY_OP[op].unit
         if unit is None:
             break
-        arrived = _START + LATENCY + (index + 1) * beats
-        clocks.bus += beats
+        if index >= _BUFFER and index % _GROUP == 0:
+            arrived = max(arrived, left[index - _BUFFER + _GROUP - 1] + LATENCY + _DECODE)
+        arrived += beats
+        clocks.fetched += beats
         starts = clocks.starts[unit]
         room = starts.popleft() if len(starts) >= config.queue_depth else 0
         dispatched = max(dispatched + 1, arrived, room)
+        left.append(dispatched)
         spans.append(_run(clocks, unit, op, values, dispatched, shares[index], config))
     return spans
 
@@ -99,7 +107,7 @@ def _run(
         case Op.LOAD:
             bursts, cycles = _transfer(v, config, config.read_outstanding)
             clocks.free[unit] = start + max(bursts, 2)
-            first = max(start + LATENCY + _DECODE, clocks.done[unit])
+            first = _first_beat(clocks, start)
             cycles += _padding(v, config)
             if v["mem"] == Mem.INP:
                 cycles = round(cycles / (1 - share))
@@ -109,7 +117,7 @@ def _run(
             row = {"z": fetched // config.granule_bytes, "y": v["y"], "x": 1, "y_stride": v["y_stride"], "x_stride": 0}
             bursts, arriving = _transfer(row, config, config.read_outstanding)
             clocks.free[unit] = start + max(bursts, 2)
-            first = max(start + LATENCY + _DECODE, clocks.done[unit])
+            first = _first_beat(clocks, start)
             end = first + max(arriving, round(gather_cycles(config, v) / (1 - share)))
         case Op.STORE:
             _, cycles = _transfer(v, config, config.write_outstanding)
@@ -122,6 +130,12 @@ def _run(
     for semaphore in _bits(v.get("set", 0)):
         clocks.tokens[semaphore].append(end)
     return start, end
+
+
+def _first_beat(clocks: _Clocks, start: int) -> int:
+    """When a load's data can come; instructions that were fetched meanwhile have taken their share of a busy bus."""
+    fetched, clocks.fetched = clocks.fetched, 0
+    return max(start + LATENCY + _DECODE, clocks.done[Unit.LOAD] + fetched)
 
 
 def _bits(mask: int) -> list[int]:

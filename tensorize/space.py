@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from heapq import nsmallest
 
 from accel.isa.config import AccelConfig
-from tensorize.cost import conv_cost
+from tensorize.cost import Cost, conv_cost
 from tensorize.geometry import ConvShape, granule_blocks
 from tensorize.nest import LOOP_LIMIT
 from tensorize.tiles import ConvTile, ConvUse, conv_entries, conv_patch, conv_use
 
+# Tiles that are worth a closer look.
+SHORT_LIST = 16
 PAD_LIMIT = 255
 EXTENT_LIMIT = 0xFFFF
 # Bus cycles of the shortest pieces of weights.
@@ -25,23 +28,28 @@ _SUM_SIZES = 4
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A tile and its estimated time."""
+    """A tile and its estimated time by the closed form."""
 
     tile: ConvTile
-    cycles: int
+    cost: Cost
+
+    @property
+    def cycles(self) -> int:
+        """Of the whole layer."""
+        return self.cost.cycles
 
 
 @lru_cache(maxsize=256)
-def cheapest(shape: ConvShape, config: AccelConfig) -> Choice | None:
-    """The legal tile of least estimated time, or None where none is legal. Equal layers are searched once."""
-    best: tuple[tuple[int, ...], ConvTile] | None = None
-    for tile, use in conv_tiles(shape, config):
-        cost = conv_cost(shape, tile, use, config)
-        sizes = (tile.rows, tile.cols, tile.out_blocks, tile.in_blocks, tile.weights_outer, tile.live, tile.piece)
-        rank = (cost.cycles, cost.steps, *sizes)
-        if best is None or rank < best[0]:
-            best = (rank, tile)
-    return None if best is None else Choice(best[1], best[0][0])
+def ranked(shape: ConvShape, config: AccelConfig) -> tuple[Choice, ...]:
+    """The legal tiles of least estimated time, the cheapest first. Equal layers are searched once."""
+    found = (Choice(tile, conv_cost(shape, tile, use, config)) for tile, use in conv_tiles(shape, config))
+    return tuple(nsmallest(SHORT_LIST, found, key=_rank))
+
+
+def _rank(choice: Choice) -> tuple[int, ...]:
+    tile, cost = choice.tile, choice.cost
+    sizes = (tile.rows, tile.cols, tile.out_blocks, tile.in_blocks, tile.weights_outer, tile.live, tile.piece)
+    return (cost.cycles, cost.steps, *sizes)
 
 
 def conv_tiles(shape: ConvShape, config: AccelConfig) -> Iterator[tuple[ConvTile, ConvUse]]:

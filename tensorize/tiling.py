@@ -12,7 +12,7 @@ from accel.isa.program import align
 from relay_hw.errors import TensorizeError
 from tensorize.cost import add_cost, pool_cost
 from tensorize.geometry import ConvShape, PoolShape, granule_blocks
-from tensorize.space import EXTENT_LIMIT, PAD_LIMIT, Choice, cheapest, counts, piece_sizes
+from tensorize.space import EXTENT_LIMIT, PAD_LIMIT, SHORT_LIST, Choice, counts, piece_sizes, ranked
 from tensorize.tiles import AddTile, ConvTile, PoolTile, pool_entries, pool_patch
 
 
@@ -27,8 +27,13 @@ def choose_conv(shapes: Sequence[ConvShape], config: AccelConfig) -> ConvTile:
 
 def best_conv(shapes: Sequence[ConvShape], config: AccelConfig) -> Choice | None:
     """What `choose_conv` chooses, or None."""
-    found = [choice for shape in shapes if (choice := cheapest(shape, config)) is not None]
-    return min(found, key=lambda choice: choice.cycles, default=None)
+    return next(iter(short_list(shapes, config)), None)
+
+
+def short_list(shapes: Sequence[ConvShape], config: AccelConfig) -> tuple[Choice, ...]:
+    """The legal tiles of least estimated time of all shapes, the cheapest first."""
+    found = [choice for shape in shapes for choice in ranked(shape, config)]
+    return tuple(sorted(found, key=lambda choice: choice.cycles)[:SHORT_LIST])
 
 
 def choose_pool(shape: PoolShape, config: AccelConfig) -> PoolTile:

@@ -1,0 +1,115 @@
+"""A closer look at the cheapest tiles of a convolution: each is written as a program of its own and timed roughly.
+
+In: a kernel and a configuration. Out: the tile to use. The closed form ranks all legal tiles, this looks at few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from accel.isa.config import AccelConfig
+from accel.isa.program import TensorLayout, align
+from accel.isa.spec import BY_OP, Op
+from tensorize.constants import constant_data, constant_loads, data_key, merge_parameters
+from tensorize.emit import NoRoomError, emit
+from tensorize.estimate import estimate_cycles
+from tensorize.fold import shapes_of
+from tensorize.kernel import ConvKernel, KernelSpec
+from tensorize.layout import image_bytes
+from tensorize.lower_conv import lower_conv
+from tensorize.match import plan_tile
+from tensorize.memory import burst_bytes
+from tensorize.nest import Key, Step, tensor_key
+from tensorize.space import Choice
+from tensorize.tiles import ConvTile, Tile
+from tensorize.tiling import short_list
+from tensorize.tokens import assign_tokens
+from tensorize.uops import place_uops
+
+# Steps that are written for one layer in all, beside those of its cheapest tile.
+STEP_LIMIT = 400
+# Cycles between the load of a constant and its use: what a program of one layer is written with.
+MARGIN = 1500
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A tile and the estimated cycles of a program of this layer alone."""
+
+    choice: Choice
+    cycles: int
+
+
+class Refiner:
+    """Chooses tiles; equal convolutions are looked at once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], tuple[Timed, ...]] = {}
+
+    def __call__(self, kernel: KernelSpec, config: AccelConfig) -> Tile:
+        """The tile for `kernel`. Raises TensorizeError when none fits."""
+        if not isinstance(kernel, ConvKernel) or kernel.groups > 1:
+            return plan_tile(kernel, config)
+        found = self.compare(kernel, config)
+        return found[0].choice.tile if found else plan_tile(kernel, config)
+
+    def compare(self, kernel: ConvKernel, config: AccelConfig) -> tuple[Timed, ...]:
+        """Tiles that were looked at, the fastest first; none where none finds places for its buffers."""
+        key = (*shapes_of(kernel, config), config)
+        if key not in self._known:
+            self._known[key] = tuple(sorted(_timed(kernel, config), key=lambda timed: timed.cycles))
+        return self._known[key]
+
+
+def _timed(kernel: ConvKernel, config: AccelConfig) -> Iterator[Timed]:
+    # Times depend on sizes only, and zeros are packed as fast as anything.
+    blank = replace(kernel, weights=np.broadcast_to(np.int8(0), kernel.weights.shape))
+    left = STEP_LIMIT
+    for number, choice in enumerate(short_list(shapes_of(kernel, config), config)):
+        if number and choice.cost.steps > left:
+            continue
+        left -= choice.cost.steps if number else 0
+        cycles = layer_cycles(blank, choice.tile, config)
+        if cycles is not None:
+            yield Timed(choice, cycles)
+
+
+def layer_cycles(kernel: ConvKernel, tile: ConvTile, config: AccelConfig) -> int | None:
+    """Estimated cycles of a program of this layer alone; None where its buffers find no places."""
+    sizes = _sizes(kernel, config)
+    tensors = tuple(tensor_key(number) for number in range(len(sizes)))
+    steps = place_uops(merge_parameters(lower_conv(0, "layer", kernel, tile, tensors, config), config), config)
+    places, end = _places(sizes, steps, config)
+    try:
+        found = emit(steps, constant_loads(steps, config), places, config, MARGIN)
+    except NoRoomError:
+        return None
+    work = [(unit, line.ranges) for line in found.lines if (unit := BY_OP[line.op].unit) is not None]
+    masks = assign_tokens(work, config, end)
+    lines = [
+        (line.op, {**line.values, "wait": mask.wait, "set": mask.set})
+        for line, mask in zip(found.lines, masks, strict=True)
+    ]
+    return estimate_cycles([*lines, (Op.FINISH, {})], config)
+
+
+def _sizes(kernel: ConvKernel, config: AccelConfig) -> list[int]:
+    """Bytes of the input, of the residual operand if there is one, and of the result."""
+    layout = TensorLayout.ROWS if kernel.rows else TensorLayout.NHWC
+    result = image_bytes(kernel.target if kernel.place is None else kernel.place.image, config)
+    return [image_bytes(kernel.source, config, layout), *([result] if kernel.residual else []), result]
+
+
+def _places(sizes: Iterable[int], steps: Sequence[Step], config: AccelConfig) -> tuple[dict[Key, int], int]:
+    """Byte addresses of tensors and constants, one behind the other, and the end."""
+    pieces = [(tensor_key(number), size) for number, size in enumerate(sizes)]
+    pieces += [(data_key(key), len(data)) for key, _, data in constant_data(steps)]
+    places: dict[Key, int] = {}
+    end = 0
+    for key, size in pieces:
+        places[key] = end
+        end = align(end + size, burst_bytes(config))
+    return places, end
