@@ -1,0 +1,13 @@
+"""These commands are patient: on a busy machine two seconds pass soon, and progress would join the messages."""
+
+from __future__ import annotations
+
+import pytest
+
+from relay_hw.cli import console
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No progress from commands in this process; tests of progress set their own time."""
+    monkeypatch.setattr(console, "PATIENCE_SECONDS", float("inf"))
