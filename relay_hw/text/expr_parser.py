@@ -185,11 +185,7 @@ class ExprParser(StrictParser):
     def _require_op(self, name: str, token: Token) -> Op:
         op = self.find_op(name)
         if op is None:
-            from relay_hw.op.known import is_known
-
-            if is_known(name):
-                raise self.error(f"operator {name} is not yet given a meaning", token)
-            raise self.error(f"{name[:40]} must be an operator or a constructor", token)
+            raise self.error(self._no_operator(name), token)
         return op
 
     def _call(self) -> Step[Expr]:
@@ -290,7 +286,9 @@ class ExprParser(StrictParser):
                 return self.constructors.get(token.text) or self._require_op(token.text, token)
             case _:
                 self.place -= token.kind is not TokenKind.END
-                raise self.wanted("an expression", "text")
+                hint = "; there is no sign before it: write negative(...)" if token.text == "-" else ""
+                found = token.text.split("\n")[0][:40]
+                raise self.error(f"text must have an expression here, not {found}{hint}", token)
 
     def _float(self, token: Token, value: float, bits: int) -> np.ndarray:
         with np.errstate(over="ignore"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from relay_hw.ir.expr import Constant, Expr
 from relay_hw.text.attribute_parser import AttributeParser
 from relay_hw.text.lexer import Token
@@ -36,3 +38,14 @@ class StrictParser(AttributeParser):
         if not isinstance(found, Constant):
             raise self.error(f"{token.text[:60]} must be a constant", token)
         return found
+
+    def _no_operator(self, name: str) -> str:
+        """What is wrong with a name that is no operator."""
+        from relay_hw.op import OPS
+        from relay_hw.op.known import is_known
+
+        if is_known(name):
+            return f"operator {name} is not yet given a meaning"
+        near = get_close_matches(name, [*(op.name for op in OPS), *self.constructors], 1, cutoff=0.75)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        return f"{name[:40]} must be an operator or a constructor{hint}"

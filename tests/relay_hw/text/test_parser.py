@@ -193,6 +193,14 @@ ERRORS = [
     (HEADER + "def @main() { %0 }", "p:2:15: %0 must be defined before it is used"),
     (HEADER + "def @main() { %0 = 1; %0 = 2; %0 }", "p:2:23: %0 must be defined once"),
     (HEADER + "def @main() { nn.foo(1) }", "p:2:15: nn.foo must be an operator or a constructor"),
+    (
+        HEADER + "def @main() { nn.conv2(1) }",
+        "p:2:15: nn.conv2 must be an operator or a constructor; did you mean nn.conv2d?",
+    ),
+    (
+        HEADER + "def @main(%x: int32) { -%x }",
+        "p:2:24: text must have an expression here, not -; there is no sign before it: write negative(...)",
+    ),
     (HEADER + "def @main() { let %x 1; %x }", "p:2:22: let must have = here, not 1"),
     (HEADER + "def @main() { let x = 1; x }", "p:2:19: let must have %name here, not x"),
     (HEADER + "def @main() { let %x = { 1 }; %x }", "p:2:24: text must have an expression here, not {"),
