@@ -44,7 +44,7 @@ CAUSES = {
     "bus": "a load was waited for, and the bus brought its data",
     "latency": "a load was waited for, and the bus brought nothing",
     "unfold": "GATHER unfolded windows",
-    "output": "the output stage was waited for",
+    "output": "the output stage was waited for, or wrote inp in the place of a load",
     "store": "a store was waited for, which held a buffer",
     "pipeline": "an effect in COMPUTE's own pipeline was waited for",
     "queue": "the dispatcher was held by a full queue",

@@ -36,8 +36,7 @@ class ReadChannel:
 
     def address(self, cycle: int) -> int:
         """The earliest cycle of the first beat of the burst to resolve next, which was taken in `cycle`."""
-        accepted = self._accepted(len(self.ends), cycle)
-        self._handed = accepted
+        self._handed = accepted = self._accepted(len(self.ends), cycle)
         first = accepted + self.memory.latency
         return first if first > self.beat else self.beat
 
@@ -70,9 +69,9 @@ class ReadChannel:
     def _accepted(self, number: int, cycle: int) -> int:
         """Cycle of the handshake of burst `number`, taken in `cycle`."""
         behind = number - self.memory.read_outstanding
-        if behind < 0:
-            return cycle + 1
-        return max(cycle, self.ends[behind]) + 1
+        if behind >= 0 and self.ends[behind] > cycle:
+            return self.ends[behind] + 1
+        return cycle + 1
 
 
 @dataclass(slots=True)

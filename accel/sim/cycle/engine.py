@@ -18,7 +18,7 @@ from accel.sim.cycle.front import Front, Queue
 from accel.sim.cycle.hazards import OutputHazards
 from accel.sim.cycle.load import LoadData
 from accel.sim.cycle.work import Work
-from accel.sim.cycle.writes import DEPTH
+from accel.sim.cycle.writes import DEPTH, InpWrites
 from accel.sim.memory import MemoryModel
 
 # A slot of COMPUTE in cycle t has its last effect in cycle t + this.
@@ -115,6 +115,11 @@ class Engine:
             else:
                 self._start(chosen, cycle)
         return self._finish()
+
+    @property
+    def writes(self) -> InpWrites:
+        """Cycles in which OUTPUT wrote INP."""
+        return self._data.writes
 
     def spans(self) -> list[Span]:
         """Every instruction but FINISH in time, in program order, after `run`."""
@@ -255,11 +260,10 @@ class Engine:
         """Let LOAD's data side go as far as what OUTPUT did before `cycle` decides; True when others may see it."""
         data = self._data
         data.advance(cycle + DEPTH if data.shared and cycle < NEVER else NEVER)
-        if len(data.follow) != self._followed:
-            self._followed = len(data.follow)
-            self._units[Unit.LOAD].queue.changed = True
-        if not data.finished and not data.fetched:
+        if len(data.follow) == self._followed and not data.finished and not data.fetched:
             return False
+        self._followed = len(data.follow)
+        self._units[Unit.LOAD].queue.changed = True
         while data.finished:
             work, start, end = data.finished.pop(0)
             # The write register holds the last beat for one more cycle.

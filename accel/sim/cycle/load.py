@@ -83,17 +83,19 @@ class LoadData:
                 self._loads.popleft()
                 self._active = False
                 self.finished.append((work, start, self._end))
-                self._seen(self._end)
+                if self.shared:
+                    self._seen(self._end)
             elif not line or not line[0][2] or self._beats:
                 return
 
     def _end_burst(self, last: int) -> None:
         self.read.finish(last)
-        self._seen(last)
+        if self.shared:
+            self._seen(last)
 
     def _seen(self, cycle: int) -> None:
         """Other units may act on what happened in `cycle`, and so start another REQUANT from the next one on."""
-        if self.shared and cycle + 1 + DEPTH < self._known:
+        if cycle + 1 + DEPTH < self._known:
             self._known = cycle + 1 + DEPTH
 
     def _take_up(self) -> None:
@@ -112,7 +114,7 @@ class LoadData:
 
     def _steps(self, work: Work) -> bool:
         """Steps of a LOAD as far as they can be decided; True when it has ended."""
-        runs = work.runs
+        runs, held = work.runs, self._held
         while True:
             if self._pad:
                 made, self._position = self._take(self._position, self._pad)
@@ -130,42 +132,44 @@ class LoadData:
                 continue
             if not self._beats and not self._next_burst():
                 return False
-            if not self._beat():
-                self.need = self._position + STEP_AHEAD
-                return False
+            if self._position < self._first and not self._wait():
+                break
+            count = self._beats if self._beats < self._left else self._left
+            made = count
+            if held:
+                made, self._position = self._take(self._position, count)
+            else:
+                self._position += count
+            self._beats -= made
+            self._left -= made
+            if not self._beats:
+                self._end_burst(self._position - 1)
+            if made < count:
+                break
+        self.need = self._position + STEP_AHEAD
+        return False
+
+    def _wait(self) -> bool:
+        """Wait for the burst's next beat; False where it is not known whether the cycles before it are held."""
+        first = self._first
+        if not self._held:
+            self.memory += first - self._position
+            self._position = first
+            return True
+        until = min(first, self._known + 1 - STEP_AHEAD)
+        if until > self._position:
+            self.memory += self.writes.take(self._position + STEP_AHEAD, until, until - 1 + STEP_AHEAD)[0]
+            self._position = until
+        return self._position == first
 
     def _next_burst(self) -> bool:
         """Take LOAD's next burst from the line, if it is the next of all."""
-        if not self.line or self.line[0][2]:
+        line = self.line
+        if not line or line[0][2]:
             return False
-        taken, self._beats, _ = self.line.popleft()
+        taken, self._beats, _ = line.popleft()
         self._first = self.read.address(taken)
         return True
-
-    def _beat(self) -> bool:
-        """Beats of the burst into the run; False where it is not known when the next one comes."""
-        position, first = self._position, self._first
-        if position < first:
-            if self._held:
-                until = min(first, self._known + 1 - STEP_AHEAD)
-                if until > position:
-                    self.memory += self.writes.take(position + STEP_AHEAD, until, until - 1 + STEP_AHEAD)[0]
-                    self._position = position = until
-                if position < first:
-                    return False
-            else:
-                self.memory += first - position
-                position = first
-        count = self._beats if self._beats < self._left else self._left
-        if self._held:
-            made, self._position = self._take(position, count)
-        else:
-            made, self._position = count, position + count
-        self._beats -= made
-        self._left -= made
-        if not self._beats:
-            self._end_burst(self._position - 1)
-        return made == count
 
     def _take(self, cycle: int, count: int, ahead: int = STEP_AHEAD) -> tuple[int, int]:
         """`count` steps from `cycle` on: how many are decided, and the first cycle that is not used up."""

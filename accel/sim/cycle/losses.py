@@ -14,8 +14,9 @@ from itertools import pairwise
 import numpy as np
 
 from accel.isa.config import SEMAPHORES
-from accel.isa.spec import Op, Unit
+from accel.isa.spec import Mem, Op, Unit
 from accel.sim.cycle.engine import Span
+from accel.sim.cycle.load import READ_AHEAD, STEP_AHEAD
 from accel.sim.cycle.timing import Timing
 from accel.sim.cycle.work import Work
 
@@ -27,7 +28,8 @@ FILL, DRAIN = "fill", "drain"
 # or the row buffer of GATHER unfolds windows.
 BUS, LATENCY, UNFOLD = "bus", "latency", "unfold"
 LOADS = (BUS, LATENCY, UNFOLD)
-# COMPUTE waits for the output stage, for a store (each holds a buffer), or for an effect in its own pipeline.
+# COMPUTE waits for the output stage, which holds a buffer or writes INP in the place of a load; for a store, which
+# holds a buffer; or for an effect in its own pipeline.
 OUTPUT, STORE, PIPELINE = "output", "store", "pipeline"
 # The next instruction is not there: the dispatcher is held by a queue that is full, or it was not fetched yet.
 QUEUE, FETCH = "queue", "fetch"
@@ -37,7 +39,7 @@ CAUSES = (GEMM, ALU, FILL, *LOADS, OUTPUT, STORE, PIPELINE, QUEUE, FETCH, DRAIN)
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """Cycles [begin, end) of one cause and one owner. `what`: scratchpad of LOADS, full queue of QUEUE, else empty;
-    `fill`: before the first slot of COMPUTE. Inside a wait for one load, BUS stands before LATENCY."""
+    `fill`: before the first slot of COMPUTE. Inside a wait for one load, BUS stands before OUTPUT and LATENCY."""
 
     begin: int
     end: int
@@ -176,14 +178,22 @@ class _Trace:
                 what = work.mem.name.lower()
                 unfolding = max(begin, min(end, late.end - _unfolds(work)))
                 brought = begin + int(self._bus[unfolding] - self._bus[begin])
-                parts = [(begin, brought, BUS, what), (brought, unfolding, LATENCY, what)]
-                return [*parts, (unfolding, end, UNFOLD, what)]
+                held = min(unfolding, brought + self._held(work, begin, unfolding))
+                parts = [(begin, brought, BUS, what), (brought, held, OUTPUT, "")]
+                return [*parts, (held, unfolding, LATENCY, what), (unfolding, end, UNFOLD, what)]
             case Unit.OUTPUT:
                 return [(begin, end, OUTPUT, "")]
             case Unit.STORE:
                 return [(begin, end, STORE, "")]
             case _:
                 return [(begin, end, PIPELINE, "")]
+
+    def _held(self, work: Work, begin: int, end: int) -> int:
+        """Cycles [begin, end) in which a load gave way to OUTPUT's writes of INP."""
+        if work.mem is not Mem.INP or not self._timing.writes.lasts:
+            return 0
+        ahead = STEP_AHEAD if work.windows is None else READ_AHEAD
+        return end - begin - self._timing.writes.take(begin + ahead, end, end - 1 + ahead)[0]
 
     def _queue_room(self, depth: int) -> list[tuple[int, Unit]]:
         """For each instruction the cycle in which the last one up to it found room in its queue, and whose that was."""

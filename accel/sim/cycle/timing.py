@@ -13,17 +13,20 @@ from accel.isa.program import decode_instructions
 from accel.isa.spec import Unit
 from accel.sim.cycle.engine import Engine, Span
 from accel.sim.cycle.work import Work, work_of
+from accel.sim.cycle.writes import InpWrites
 from accel.sim.memory import MemoryModel
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """A launch: counters by register name; `works` of all instructions; `spans` of all but FINISH, in program order."""
+    """A launch: counters by register name; `works` of all instructions; `spans` of all but FINISH, in program order;
+    `writes` of INP by OUTPUT."""
 
     config: AccelConfig
     counters: Mapping[str, int]
     works: tuple[Work, ...]
     spans: tuple[Span, ...]
+    writes: InpWrites
 
     @property
     def cycles(self) -> int:
@@ -40,4 +43,4 @@ def time_code(config: AccelConfig, memory: MemoryModel, offset: int, words: byte
     works = tuple(work_of(config, op, values) for op, values in decode_instructions(words))
     engine = Engine(config, memory, offset, works)
     counters = engine.run()
-    return Timing(config, counters, works, tuple(engine.spans()))
+    return Timing(config, counters, works, tuple(engine.spans()), engine.writes)

@@ -10,7 +10,7 @@ import pytest
 from accel.isa.config import AccelConfig, load_config
 from accel.isa.errors import DeadlockError
 from accel.isa.program import Instr, Program
-from accel.isa.spec import GemmMode, Mem, Op
+from accel.isa.spec import Dst, GemmMode, Mem, Op
 from accel.sim.cycle import CycleDevice
 from accel.sim.cycle.losses import accounts, stretches, together
 from accel.sim.memory import MemoryModel
@@ -102,6 +102,17 @@ def test_a_wait_for_the_output_stage_is_its(config: AccelConfig) -> None:
     assert 300 <= found["output"] <= 312
     assert 5 <= found["pipeline"] <= 9
     assert found["bus"] == found["latency"] == found["queue"] == found["fetch"] == 0
+
+
+def test_a_load_that_gives_way_to_the_output_stage_is_its(config: AccelConfig) -> None:
+    """A load into INP stands still while 300 results are written there."""
+    results = Op.REQUANT, {"iter_out": 1, "iter_in": 300, "acc_base": 1024, "dst": Dst.INP, "dst_base": 64}
+    late = build(config, results, load(Mem.INP, 10, give=1), gemm(20, wait=1))
+    found = Run(config, late)
+    assert found.counters["CYCLES"] > 300
+    assert 180 <= found.whole.fill["output"] <= 300 and found.whole.fill["bus"] == 20
+    elsewhere = build(config, results, load(Mem.WGT, 1, give=1), gemm(20, wait=1))
+    assert Run(config, elsewhere).whole.fill["output"] == 0
 
 
 def test_a_full_queue_is_told_from_a_late_load(config: AccelConfig) -> None:
