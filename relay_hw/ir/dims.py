@@ -21,6 +21,8 @@ class Any:
 
 
 ANY: Final = Any()
+# A polynomial with more is nothing that a program means.
+MAX_TERMS: Final = 1_000
 _serial = count()
 
 
@@ -109,7 +111,7 @@ def dim_add(*dims: Dim) -> Dim:
 
 
 def dim_mul(*dims: Dim) -> Dim:
-    """The product."""
+    """The product. Raises ValueError for one of more than MAX_TERMS terms."""
     total: Polynomial = {(): 1}
     for dim in dims:
         terms = polynomial(dim)
@@ -207,6 +209,8 @@ def _times(left: Polynomial, right: Polynomial) -> Polynomial:
         for b, y in right.items():
             product = tuple(sorted((*a, *b), key=_atom_order))
             total[product] = total.get(product, 0) + x * y
+            if len(total) > MAX_TERMS or len(product) > MAX_TERMS:
+                raise ValueError(f"dimension must have at most {MAX_TERMS} terms")
     return total
 
 

@@ -91,7 +91,10 @@ class DimParser(Cursor):
     def dim(self) -> Dim:
         """A sum of products. Raises ParseError."""
         token = self.token
-        found = self.nested(self._sum)
+        try:
+            found = self.nested(self._sum)
+        except ValueError as error:
+            raise self.error(str(error), token) from None
         if isinstance(found, int) and found < 0:
             raise self.error(f"dimension must be an integer of at least 0 or ?, not {found}", token)
         return found

@@ -284,3 +284,13 @@ def test_tensor_literal_of_variables_stacks_them() -> None:
 )
 def test_tensor_literals_that_are_none(text: str, reason: str) -> None:
     assert refusal(main(text, ""), ParseError) == reason
+
+
+def test_a_polynomial_that_would_fill_the_memory_is_refused() -> None:
+    names = " + ".join(f"d{index}" for index in range(12))
+    text = f"def @main(%x: Tensor[({' * '.join([f'({names})'] * 12)}), int8]) {{ 1 }}"
+    assert refusal(text, ParseError) == "dimension must have at most 1000 terms"
+    doubled = "def @f(%x: Tensor[(n), int8]) { %x }\n" + main(
+        "reshape(%x, newshape=[-3, -2])", f"%x: Tensor[({names}, {names.replace('d', 'e')}), int8]"
+    )
+    assert parse('#[version = "0.0.5"]\n' + doubled)
