@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from relay_hw.analysis.infer import infer_type
@@ -67,10 +67,15 @@ class FunctionPass(Pass):
     def transform(self, mod: IRModule) -> IRModule:
         if self.pins_effects:
             mod = pin_effects(mod)
-        new = {name: self.transform_function(function, mod) for name, function in mod.functions.items()}
-        if all(new[name] is function for name, function in mod.functions.items()):
-            return mod
-        return mod.with_functions(new)
+        return map_functions(mod, lambda function: self.transform_function(function, mod))
+
+
+def map_functions(mod: IRModule, apply: Callable[[Function], Function]) -> IRModule:
+    """The module with `apply` on each function; the same object where nothing changes."""
+    new = {name: apply(function) for name, function in mod.functions.items()}
+    if all(new[name] is function for name, function in mod.functions.items()):
+        return mod
+    return mod.with_functions(new)
 
 
 class Sequential(Pass):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from relay_hw.analysis.scope import find_scopes
 from relay_hw.ir.expr import Expr, Function, Let, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import Rewriter, children, post_order
-from relay_hw.transform.base import FunctionPass
-from relay_hw.transform.effects import Effect, Effects, module_effects, node_effects
+from relay_hw.transform.base import FunctionPass, map_functions
+from relay_hw.transform.effects import Effect, Effects, module_effects, node_effects, pin_effects
 from relay_hw.transform.graph import is_external
 from relay_hw.transform.inline_let import inline
 
@@ -27,14 +29,22 @@ class DeadCodeElimination(FunctionPass):
         self.inline_once = inline_once
         self.ignore_impurity = ignore_impurity
 
+    def transform(self, mod: IRModule) -> IRModule:
+        pinned = pin_effects(mod)
+        known = module_effects(pinned)
+        return map_functions(pinned, lambda function: self._without_dead(function, known))
+
     def transform_function(self, function: Function, mod: IRModule) -> Function:
+        return self._without_dead(function, module_effects(mod))
+
+    def _without_dead(self, function: Function, known: Mapping[str, Effect]) -> Function:
         if is_external(function):
             return function
-        effects = node_effects(function, module_effects(mod))
+        effects = node_effects(function, known)
         dead = _dead_lets(function, effects, Effect.WRITE if self.ignore_impurity else Effect.READ)
         new: Expr = _Remover(dead).rewrite(function) if dead else function
         if self.inline_once:
-            new = _inline_once(new, mod)
+            new = _inline_once(new, known)
         assert isinstance(new, Function)
         return new
 
@@ -68,9 +78,9 @@ class _Remover(Rewriter):
         return new.body if old in self._dead else new
 
 
-def _inline_once(root: Expr, mod: IRModule) -> Expr:
+def _inline_once(root: Expr, known: Mapping[str, Effect]) -> Expr:
     scopes = find_scopes(root)
-    effects = node_effects(root, module_effects(mod))
+    effects = node_effects(root, known)
     values = {
         node.var: node.value
         for node in post_order(root)

@@ -44,7 +44,7 @@ def meaning(mod: IRModule, entry: str = "main", args: Sequence[Any] | None = Non
 
 
 def result_type(mod: IRModule) -> Type:
-    return infer_type(mod)["main"].func_type.ret_type
+    return mod["main"].func_type.ret_type
 
 
 def assert_keeps_meaning(steps: Sequence[Pass], mod: IRModule, what: str) -> IRModule:

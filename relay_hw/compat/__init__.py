@@ -1,0 +1,1 @@
+"""Other systems' names over this one: scripts that were written for them need only their imports changed."""

@@ -1,0 +1,60 @@
+"""Devices by name. Everything runs on the host's processor: a device here says where a script wanted its data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from relay_hw.errors import InputError
+
+_TYPES: Final = {"cpu": 1, "llvm": 1, "c": 1, "cuda": 2, "gpu": 2, "nvptx": 2, "opencl": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device of a kind, by number; `device_type` is TVM's code of the kind."""
+
+    kind: str
+    device_id: int = 0
+
+    @property
+    def device_type(self) -> int:
+        return _TYPES[self.kind]
+
+    @property
+    def exist(self) -> bool:
+        """Whether work for it runs as asked: on the processor only."""
+        return self.device_type == 1
+
+    def sync(self) -> None:
+        """Every call is done when it returns."""
+
+    def __str__(self) -> str:
+        return f"{self.kind}({self.device_id})"
+
+
+def device(dev_type: str | int, dev_id: int = 0) -> Device:
+    """A device by TVM's name or code of its kind. Raises InputError for an unknown one."""
+    names = {1: "cpu", 2: "cuda", 4: "opencl"}
+    name = names.get(dev_type, "") if isinstance(dev_type, int) else dev_type.split()[0] if dev_type else ""
+    if name not in _TYPES:
+        raise InputError(f"device must be one of {', '.join(_TYPES)}, not {dev_type}")
+    return Device({"llvm": "cpu", "c": "cpu", "gpu": "cuda", "nvptx": "cuda"}.get(name, name), dev_id)
+
+
+def cpu(dev_id: int = 0) -> Device:
+    """The processor."""
+    return Device("cpu", dev_id)
+
+
+def cuda(dev_id: int = 0) -> Device:
+    """A device of CUDA, for scripts that name one."""
+    return Device("cuda", dev_id)
+
+
+gpu = cuda
+
+
+def opencl(dev_id: int = 0) -> Device:
+    """A device of OpenCL, for scripts that name one."""
+    return Device("opencl", dev_id)

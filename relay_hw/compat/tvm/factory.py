@@ -1,0 +1,164 @@
+"""What `relay.build` gives: a model with its parameters, that runs, is saved and comes back.
+
+In: a module, parameters, a target. Out: a factory of runtimes; a `.tar` with the module as JSON and its parameters.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from relay_hw.backend.flat import FlatFunction, evaluate, flatten
+from relay_hw.backend.tvm import build_library, is_installed, load_library
+from relay_hw.build_module import bind_params_by_name
+from relay_hw.compat.tvm.device import Device
+from relay_hw.compat.tvm.module import IRModule, as_module
+from relay_hw.compat.tvm.nd import NDArray, unwrap
+from relay_hw.compat.tvm.params import load_param_dict, save_param_dict
+from relay_hw.compat.tvm.target import Target
+from relay_hw.errors import InputError
+from relay_hw.ir.expr import Function
+from relay_hw.text import load_json, save_json
+from relay_hw.transform import (
+    CanonicalizeOps,
+    EliminateCommonSubexpr,
+    FoldConstant,
+    FoldScaleAxis,
+    PassContext,
+    RemoveUnusedFunctions,
+    Sequential,
+    SimplifyInference,
+)
+
+_FORMAT: Final = "relay-hw library"
+_VERSION: Final = 1
+_MEMBERS: Final = ("meta.json", "module.json", "model.params")
+
+
+def optimize(mod: IRModule, params: Mapping[str, Any]) -> Function:
+    """`main` with its parameters bound, after the passes that the context's level enables."""
+    bound = mod.with_functions({"main": bind_params_by_name(mod["main"], {k: unwrap(v) for k, v in params.items()})})
+    passes = Sequential(
+        [
+            RemoveUnusedFunctions(),
+            SimplifyInference(),
+            FoldConstant(),
+            FoldScaleAxis(),
+            CanonicalizeOps(),
+            EliminateCommonSubexpr(),
+            FoldConstant(),
+        ],
+        name="relay.build",
+    )
+    return passes(bound)["main"]
+
+
+class Runtime:
+    """One model, ready to run. Arguments and results are numpy arrays."""
+
+    def __init__(self, function: Function, target: Target) -> None:
+        self.flat = flatten(function, "main")
+        self.run = self._compile(self.flat, target)
+
+    def _compile(self, flat: FlatFunction, target: Target) -> Callable[[Sequence[Any]], Any]:
+        if target.kind == "numpy" or not is_installed():
+            return lambda args: evaluate(flat, args)
+        # The library stays loaded; its file is not needed any more.
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.so"
+            built = build_library([flat], path)
+            library = load_library(path, built)
+        return lambda args: library.call("main", args)
+
+
+class ExecutorFactory:
+    """`factory["default"](device)` is a runtime for `GraphModule`; also what `graph, lib, params` unpack from."""
+
+    def __init__(self, mod: IRModule, params: Mapping[str, Any], target: Target, opt_level: int) -> None:
+        self.ir_mod = mod
+        self.params = {name: NDArray(value) for name, value in params.items()}
+        self.target = target
+        self.opt_level = opt_level
+        self.function = optimize(mod, self.params)
+        self._runtime: Runtime | None = None
+
+    def __getitem__(self, name: str) -> Callable[..., Runtime]:
+        if name != "default":
+            raise InputError(f"entry of a library must be default, not {name}")
+        return self.runtime
+
+    def runtime(self, *devices: Device) -> Runtime:
+        """The runtime, compiled at the first call."""
+        if self._runtime is None:
+            self._runtime = Runtime(self.function, self.target)
+        return self._runtime
+
+    def get_params(self) -> dict[str, NDArray]:
+        """The parameters that were given to `build`."""
+        return dict(self.params)
+
+    def get_lib(self) -> ExecutorFactory:
+        """This factory: code and model are one."""
+        return self
+
+    def get_graph_json(self) -> str:
+        """The optimized model as JSON."""
+        return save_json(IRModule({"main": self.function}))
+
+    @property
+    def graph_json(self) -> str:
+        return self.get_graph_json()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.get_graph_json(), self, self.get_params()))
+
+    def export_library(self, file_name: str | Path, **options: Any) -> None:
+        """Write one file that `load_module` reads. The same model gives the same bytes."""
+        meta = {"format": _FORMAT, "version": _VERSION, "target": str(self.target), "opt_level": self.opt_level}
+        parts = (json.dumps(meta).encode(), save_json(self.ir_mod).encode(), save_param_dict(self.params))
+        with tarfile.open(file_name, "w", format=tarfile.USTAR_FORMAT) as archive:
+            for name, data in zip(_MEMBERS, parts, strict=True):
+                member = tarfile.TarInfo(name)
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+
+
+def build(
+    ir_mod: Any,
+    target: Any = "llvm",
+    target_host: Any = None,
+    executor: Any = None,
+    runtime: Any = None,
+    workspace_memory_pools: Any = None,
+    constant_memory_pools: Any = None,
+    params: Mapping[str, Any] | None = None,
+    mod_name: str = "default",
+) -> ExecutorFactory:
+    """`ir_mod` optimized at the level of the pass context, for the host's processor.
+
+    `target` "numpy" evaluates with numpy; every other one compiles with TVM where it is installed, else numpy does the
+    work. Raises UnsupportedError for programs that are no graph of operators: `create_executor` runs those.
+    """
+    chosen = next(iter(target.values())) if isinstance(target, Mapping) and "kind" not in target else target
+    level = PassContext.current().opt_level
+    return ExecutorFactory(as_module(ir_mod), params or {}, Target(chosen or "llvm"), level)
+
+
+def load_module(path: str | Path, fmt: str = "") -> ExecutorFactory:
+    """What `export_library` wrote. Raises InputError for another file."""
+    try:
+        with tarfile.open(path) as archive:
+            found = {name: archive.extractfile(name) for name in _MEMBERS}
+            meta, module, params = (part.read() if part is not None else b"" for part in found.values())
+        record = json.loads(meta)
+    except (tarfile.TarError, KeyError, ValueError, OSError) as error:
+        raise InputError(f"library must be a file that export_library wrote, not {path}: {error}") from None
+    if not isinstance(record, dict) or record.get("format") != _FORMAT or record.get("version") != _VERSION:
+        raise InputError(f"library must be of format {_FORMAT} {_VERSION}, not {meta[:80].decode(errors='replace')}")
+    mod = as_module(load_json(module.decode()))
+    return ExecutorFactory(mod, load_param_dict(params), Target(record["target"]), int(record["opt_level"]))

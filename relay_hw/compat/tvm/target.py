@@ -1,0 +1,57 @@
+"""Targets by name, as scripts write them: `tvm.target.Target("llvm -mcpu=core-avx2")`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from relay_hw.compat.tvm.device import device
+from relay_hw.errors import InputError
+
+# What a target runs on here.
+KINDS: Final = ("llvm", "c", "cuda", "opencl", "nvptx", "numpy")
+
+
+class Target:
+    """A target; `kind` is its first word. `with target:` is accepted and changes nothing."""
+
+    def __init__(self, target: str | Mapping[str, Any] | Target, host: Any = None) -> None:
+        if isinstance(target, Mapping):
+            target = str(target.get("kind", ""))
+        self.text = str(target)
+        self.kind = self.text.split()[0] if self.text.split() else ""
+        self.host = host
+        if self.kind not in KINDS:
+            raise InputError(f"target must be one of {', '.join(KINDS)}, not {self.text or 'empty'}")
+
+    def __enter__(self) -> Target:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Target({self.text!r})"
+
+
+def create(target: str) -> Target:
+    """A target by its text."""
+    return Target(target)
+
+
+def cuda(model: str = "unknown", **options: Any) -> Target:
+    """A target of CUDA; what is built for it runs on the processor."""
+    return Target("cuda")
+
+
+def arm_cpu(model: str = "unknown", **options: Any) -> Target:
+    """A processor's target."""
+    return Target("llvm")
+
+
+def default_device(target: Target) -> Any:
+    """The device that belongs to a target."""
+    return device("cpu" if target.kind == "numpy" else target.kind)

@@ -1,0 +1,12 @@
+"""TVM's `tvm.testing`: comparison of arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float = 1e-7, verbose: bool = True) -> None:
+    """Raise AssertionError unless both arrays are equal within the tolerances."""
+    np.testing.assert_allclose(np.asarray(actual), np.asarray(desired), rtol=rtol, atol=atol, verbose=verbose)
