@@ -75,3 +75,44 @@ def test_links_lead_somewhere() -> None:
             assert target[1:] in headings, target
         else:
             assert (PAGE.parent / target).exists(), target
+
+
+GRAMMAR = (PAGE.parent / "relay-text.md").read_text()
+
+
+def test_the_grammar_names_what_the_parser_knows() -> None:
+    from relay_hw.analysis.unify import MAX_TYPE_DEPTH, MAX_TYPE_SIZE
+    from relay_hw.ir.dims import MAX_TERMS
+    from relay_hw.ir.types import Comparison
+    from relay_hw.text.cursor import MAX_NESTING
+    from relay_hw.text.expr_parser import _INFIX
+    from relay_hw.text.lexer import KEYWORDS
+
+    (line,) = re.findall(r"^Keywords: (.*)$", GRAMMAR, re.M)
+    assert set(re.findall(r"`([^`]*)`", line)) == KEYWORDS
+    (line,) = re.findall(r"^Operators bind to the left: (.*)\.$", GRAMMAR, re.M)
+    groups = [re.findall(r"`([^`]*)`", group) for group in line.split(", then ")]
+    strengths = [{_INFIX[sign][1] for sign in group} for group in groups]
+    assert all(len(strength) == 1 for strength in strengths)
+    assert [max(strength) for strength in strengths] == sorted({s for _, s in _INFIX.values()}, reverse=True)
+    (line,) = re.findall(r"^comparison  (.*)$", GRAMMAR, re.M)
+    assert line.split(" | ") == [comparison.value for comparison in Comparison]
+    limits = " ".join(GRAMMAR.split("## Limits")[1].split())
+    for number in (MAX_NESTING, MAX_TYPE_DEPTH, MAX_TYPE_SIZE, MAX_TERMS):
+        assert f"{number:,}" in limits
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def @main() { (1, (2, 3)).1.0 }",
+        "def @main(%x: (int32)) { match (%x) { (%y) => %y } }",
+        "def @main(%x: Tensor[(n, floordiv(n + 3, 2) * 2 - 1), int8x4, NC]) { () } extern type Handle",
+        "type P[A, B] { Of(A, B), } def @main(%f: fn [n: Dim](Tensor[(n), bool]) -> bool where (n > 0)) { Of(1, %f) }",
+        "free_var %x: int32; %x; %x + 1 * 2 < 3 == True",
+        "def @main(%x: int32, Primitive=1, name=\"a\", list=[1, 2f, None]) { /* a /* b */ c */ %x } // end",
+    ],
+)  # fmt: skip
+def test_forms_of_the_grammar(text: str) -> None:
+    mod = parse(text if text.startswith("free_var") else f'#[version = "0.0.5"]\n{text}')
+    assert structural_equal(parse(mod.astext()), mod)
