@@ -28,6 +28,8 @@ from tensorize.work import work_of
 # Accumulator entries of a tile, as parts of a bank, of convolutions and of local layers: the smaller, the sooner the
 # next layer starts.
 GRAINS = ((1, 1), (2, 2), (4, 4), (2, 4))
+# Those that are tried with operands of sums on chip as well.
+MOVING = (None, (4, 4))
 # Regions of more steps gain little: their layers are long beside what starting one costs.
 MOST_STEPS = 1000
 # Schedules with fewer and fewer tensors on chip that are tried, where the emitter finds no room for the first.
@@ -38,7 +40,8 @@ ROOM_PARTS = (7, 8)
 
 def chip_schedules(region: Region, plan: Schedule, config: AccelConfig) -> Iterator[Iterator[Schedule]]:
     """Groups of schedules; of each group the first that finds room is worth trying. `plan`: the one through DRAM."""
-    if not can_forward(config) or len(plan.steps) > MOST_STEPS:
+    between = {number for layer in region.layers for number in layer.inputs} & {one.output for one in region.layers}
+    if not between or not can_forward(config) or len(plan.steps) > MOST_STEPS:
         return
     seen: set[tuple[Tile, ...]] = set()
     for grains in (None, *GRAINS):
@@ -53,7 +56,7 @@ def chip_schedules(region: Region, plan: Schedule, config: AccelConfig) -> Itera
         steps = lower_layers(region, tiles, config)
         if len(steps) <= MOST_STEPS:
             yield _schedules(region, tiles, steps, False, config)
-            if any(b.mem is Mem.ACC and b.loads for step in steps for b in step.buffers):
+            if grains in MOVING and any(b.mem is Mem.ACC and b.loads for step in steps for b in step.buffers):
                 yield _schedules(region, tiles, steps, True, config)
 
 

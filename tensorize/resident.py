@@ -19,7 +19,7 @@ from tensorize.nest import Buffer, Command, Key, Ref, Step
 
 # Quarters of the weight memory that the first layers may take where not all weights fit; the others stream through the
 # rest.
-QUARTERS = (1, 2, 3)
+QUARTERS = (2, 3)
 # A set must save one cycle in this many: the first launch pays for it.
 WORTH = 200
 
