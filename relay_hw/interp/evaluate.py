@@ -188,6 +188,10 @@ class Interpreter:
         return ()
 
     def _match(self, node: Match, frame: Frame, plan: Scopes) -> Step[Value]:
+        return (yield self._eval((yield self._arm(node, frame, plan)), frame, plan))
+
+    def _arm(self, node: Match, frame: Frame, plan: Scopes) -> Step[Expr]:
+        """The arm that fits, its variables bound."""
         data = yield self._eval(node.data, frame, plan)
         yield self._hoisted(node, frame, plan)
         for clause in node.clauses:
@@ -196,7 +200,7 @@ class Interpreter:
                 continue
             for var, value in found:
                 self._bind(var, value, frame)
-            return (yield self._eval(clause.rhs, frame, plan))
+            return clause.rhs
         raise EvalError(f"match must have an arm for {show(data)}", node.span)
 
     def _call(self, node: Call, frame: Frame, plan: Scopes) -> Step[Value]:
@@ -221,12 +225,39 @@ class Interpreter:
         self._depth += 1
         if self._depth > MAX_CALL_DEPTH:
             raise EvalError(f"calls must be nested at most {MAX_CALL_DEPTH} deep", call.span if call else None)
-        frame = Frame(callee.frame.level + 1, callee.frame)
-        for param, value in zip(callee.function.params, args, strict=True):
-            self._bind(param, value, frame)
-        value = yield self._eval(callee.function.body, frame, callee.plan)
+        value: Value = None
+        tail: tuple[Closure, list[Value]] | None = (callee, args)
+        while tail is not None:
+            closure, args = tail
+            frame = Frame(closure.frame.level + 1, closure.frame)
+            for param, value in zip(closure.function.params, args, strict=True):
+                self._bind(param, value, frame)
+            value, tail = yield self._body(closure.function.body, frame, closure.plan)
         self._depth -= 1
         return value
+
+    def _body(self, node: Expr, frame: Frame, plan: Scopes) -> Step[tuple[Value, tuple[Closure, list[Value]] | None]]:
+        """The value of a function's body, or the call that gives it: the frame is not needed for that one."""
+        while plan.uses.get(node) == 1:
+            match node:
+                case Let(var=var, value=value, body=body):
+                    self._bind(var, (yield self._eval(value, frame, plan)), frame)
+                    node = body
+                case If(cond=cond, true_branch=then, false_branch=other):
+                    is_true = yield self._eval(cond, frame, plan)
+                    yield self._hoisted(node, frame, plan)
+                    node = then if is_true else other
+                case Match():
+                    node = yield self._arm(node, frame, plan)
+                case Call(op=op, args=args) if self._observe is None and not isinstance(op, (Op, Constructor)):
+                    callee = yield self._eval(op, frame, plan)
+                    given = yield self._eval_all(args, frame, plan)
+                    if isinstance(callee, Closure):
+                        return None, (callee, given)
+                    return (yield self._apply(callee, given, node)), None
+                case _:
+                    break
+        return (yield self._eval(node, frame, plan)), None
 
     def _bind(self, var: Var, value: Value, frame: Frame) -> None:
         frame.values[var] = value
@@ -309,16 +340,19 @@ def _as_value(result: Any) -> Value:
 
 
 def _matches(pattern: Pattern, value: Value, found: list[tuple[Var, Value]]) -> bool:
-    """Whether `value` has the form of `pattern`; collects what its variables stand for."""
-    match pattern:
-        case PatternVar(var=var):
-            found.append((var, value))
-            return True
-        case PatternConstructor(constructor=constructor, patterns=inner):
-            if value.constructor.name_hint != constructor.name_hint:
-                return False
-            return all(_matches(part, item, found) for part, item in zip(inner, value.fields, strict=True))
-        case PatternTuple(patterns=inner):
-            return all(_matches(part, item, found) for part, item in zip(inner, value, strict=True))
-        case _:
-            return True
+    """Whether `value` has the form of `pattern`; collects what its variables stand for, left to right."""
+    waiting: list[tuple[Pattern, Value]] = [(pattern, value)]
+    while waiting:
+        part, item = waiting.pop()
+        match part:
+            case PatternVar(var=var):
+                found.append((var, item))
+            case PatternConstructor(constructor=constructor, patterns=inner):
+                if item.constructor.name_hint != constructor.name_hint:
+                    return False
+                waiting.extend(reversed(list(zip(inner, item.fields, strict=True))))
+            case PatternTuple(patterns=inner):
+                waiting.extend(reversed(list(zip(inner, item, strict=True))))
+            case _:
+                pass
+    return True

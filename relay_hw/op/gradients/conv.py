@@ -41,16 +41,12 @@ class _Plain:
         data_order = permutation(name, attrs.data_layout, plain)
         weight_order = permutation(name, attrs.kernel_layout, weight_letters + SPATIAL[rank])
         out_order = permutation(name, attrs.out_layout or attrs.data_layout, plain)
-        shapes = (
-            tuple(shape[axis] for axis in order)
-            for shape, order in (
-                (sizes(call, x), data_order),
-                (sizes(call, w), weight_order),
-                (sizes(call, call), out_order),
-            )
-        )
-        pads = split_padding(name, attrs.padding, rank)
-        return _Plain(rank, data_order, weight_order, out_order, *shapes, *pads, attrs)
+        data_shape = tuple(sizes(call, x)[axis] for axis in data_order)
+        weight_shape = tuple(sizes(call, w)[axis] for axis in weight_order)
+        out_shape = tuple(sizes(call, call)[axis] for axis in out_order)
+        before, after = split_padding(name, attrs.padding, rank)
+        orders = (data_order, weight_order, out_order)
+        return _Plain(rank, *orders, data_shape, weight_shape, out_shape, before, after, attrs)
 
     @property
     def geometry(self) -> dict[str, Any]:

@@ -187,7 +187,33 @@ def test_an_ill_scoped_program_ends_with_a_sentence() -> None:
 def test_endless_recursion_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["relay_hw.interp.evaluate"], "MAX_CALL_DEPTH", 1000)
     with pytest.raises(EvalError, match=r"p\.relay:2:33: calls must be nested at most 1000 deep"):
-        run("def @main(%n: int32) -> int32 { @main(%n + 1) }", 0)
+        run("def @main(%n: int32) -> int32 { @main(%n + 1) + 1 }", 0)
+
+
+def test_calls_that_come_last_are_not_nested(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["relay_hw.interp.evaluate"], "MAX_CALL_DEPTH", 10)
+    text = """type List[A] { Cons(A, List[A]), Nil, }
+def @even(%n: int32, %l: List[int32]) -> int32 {
+  let %m = %n - 1;
+  let %next = fn (%k: int32) -> int32 { @odd(%k, Cons(%m, Nil)) };
+  if (%n == 0) { match (%l) { Cons(%h, _) => { %h }, Nil => { 7 } } } else { %next(%m) }
+}
+def @odd(%n: int32, %l: List[int32]) -> int32 {
+  match (%l) { Cons(_, %rest) => { if (%n == 0) { 1 } else { @even(%n - 1, %rest) } }, Nil => { 2 } }
+}
+def @main(%n: int32) -> int32 { @even(%n, Nil) }"""
+    assert run(text, 3_000) == 7 and run(text, 3_001) == 1
+
+
+def test_deep_patterns_need_no_deep_stack() -> None:
+    x = relay.var("x", "int32")
+    value: Expr = x
+    kept = relay.var("kept")
+    pattern: relay.Pattern = relay.PatternVar(kept)
+    for _ in range(60):
+        value, pattern = relay.Tuple([value]), relay.PatternTuple([pattern])
+    body = relay.Match(value, [relay.Clause(pattern, kept)])
+    assert evaluate(relay.IRModule.from_expr(relay.Function([x], body)), [5]) == 5
 
 
 def test_observer_sees_calls_and_variables() -> None:
