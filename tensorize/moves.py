@@ -178,14 +178,17 @@ def _prefix(box: Index, axis: int, config: AccelConfig) -> int:
 
 
 def _is_even(box: Index, config: AccelConfig) -> bool:
-    """True where one LOAD can bring the box: blocks follow each other, rows and columns step evenly, not backwards."""
+    """True where one LOAD can bring the box: blocks follow each other, rows and columns step evenly, and forwards.
+
+    No block comes twice: results that stay on chip have one place each.
+    """
     base = box[0, 0, 0]
-    row = box[1, 0, 0] - base if box.shape[0] > 1 else 0
-    col = box[0, 1, 0] - base if box.shape[1] > 1 else 0
+    row = box[1, 0, 0] - base if box.shape[0] > 1 else 1
+    col = box[0, 1, 0] - base if box.shape[1] > 1 else 1
     rows, cols, blocks = (np.arange(size, dtype=np.int64) for size in box.shape)
     steps = (rows * row)[:, None, None] + (cols * col)[:, None] + blocks * config.channel_align
     even = bool((box == base + steps).all())
-    return even and min(row, col) >= 0 and bool((box // _APART == base // _APART).all())
+    return even and min(row, col) > 0 and bool((box // _APART == base // _APART).all())
 
 
 def _move(first: tuple[int, int], step: tuple[int, int], block: int, box: Index) -> Move:
