@@ -1,4 +1,7 @@
-"""Gradients of whole programs, to the third order, against PyTorch's autograd; and what cannot be differentiated."""
+"""Gradients of whole programs: to the third order against PyTorch's autograd, against small steps without PyTorch.
+
+And what cannot be differentiated.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,11 @@ from relay_hw.ir.types import TensorType, TupleType
 from relay_hw.transform import gradient, gradient_module
 from tests.relay_hw.transform.real_programs import real_programs
 
-torch = pytest.importorskip("torch", reason="torch, a test extra, is not installed")
+try:
+    import torch
+except ImportError:
+    torch = None
+needs_torch = pytest.mark.skipif(torch is None, reason="torch, of the extra autograd, is not installed")
 
 HEADER = '#[version = "0.0.5"]\ntype List[A] { Cons(A, List[A]), Nil, }\n'
 
@@ -205,12 +212,14 @@ def @main(%x: float64, %y: float64) -> float64 { @sum(@map(@cube, Cons(%x * %y, 
 }
 
 
+@needs_torch
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_three_derivatives(name: str) -> None:
     text, function, values = PROGRAMS[name]
     check(relay.fromtext(HEADER + text), function, values, 3)
 
 
+@needs_torch
 @settings(max_examples=30)
 @given(real_programs(torch), st.integers(0, 2**20))
 def test_random_programs_to_the_second_order(program: Any, seed: int) -> None:
@@ -219,6 +228,7 @@ def test_random_programs_to_the_second_order(program: Any, seed: int) -> None:
     check(mod, function, [rng.normal(size=2), rng.normal(size=2)], 2)
 
 
+@needs_torch
 @settings(max_examples=15)
 @given(real_programs(torch), st.integers(0, 2**20))
 def test_one_function_holds_the_functions_that_it_calls(program: Any, seed: int) -> None:
@@ -230,6 +240,49 @@ def test_one_function_holds_the_functions_that_it_calls(program: Any, seed: int)
     np.testing.assert_allclose(value, function(*map(torch.tensor, values)).numpy())
     for found, expected in zip(slopes, torch_slopes(function, values, 1), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+
+
+def shifted(values: Sequence[Any], step: float) -> list[Any]:
+    """Every real argument moved by the same step."""
+    return [v + step if np.asarray(v).dtype.kind == "f" else v for v in values]
+
+
+def check_by_steps(mod: relay.IRModule, values: Sequence[Any], order: int, step: float) -> None:
+    """The sum of all slopes is what moving all arguments together shows."""
+    for number in range(1, order + 1):
+        mod = sum_of_slopes(mod, f"d{number}")
+    executor = relay.create_executor("debug", mod)
+    below = executor.evaluate("main" if order == 1 else f"d{order - 1}")
+    slope = (np.sum(below(*shifted(values, step))) - np.sum(below(*shifted(values, -step)))) / (2 * step)
+    np.testing.assert_allclose(executor.evaluate(f"d{order}")(*values), slope, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_two_derivatives_by_steps(name: str) -> None:
+    text, _, values = PROGRAMS[name]
+    for order in (1, 2):
+        check_by_steps(relay.fromtext(HEADER + text), values, order, 1e-5)
+
+
+class Nothing:
+    """In the place of PyTorch, where only the Relay side of a random program is needed."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args, **kwargs: None
+
+
+@settings(max_examples=15)
+@given(real_programs(Nothing()), st.integers(0, 2**20))
+def test_random_programs_by_steps(program: Any, seed: int) -> None:
+    mod = program[0]
+    rng = np.random.default_rng(seed)
+    values = [rng.normal(size=2), rng.normal(size=2)]
+    main = relay.create_executor("debug", mod).evaluate()
+    ends = [np.sum(main(*shifted(values, step))) for step in (-2e-6, -1e-6, 0, 1e-6, 2e-6)]
+    curves = np.diff(ends, 3)
+    # A decision, or a kink, between the steps.
+    if np.abs(curves).max() < 1e-9 * max(1.0, np.abs(ends).max()):
+        check_by_steps(mod, values, 1, 1e-6)
 
 
 def evaluate(function: Function, *values: Any) -> Any:
