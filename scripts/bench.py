@@ -15,6 +15,7 @@ from typing import Any
 
 import bench_layers  # first: it puts examples on the path
 import bench_page
+import bench_passes
 import bench_speed
 import bench_text
 from bench_rows import HEADER, Row, layer_rows, network_rows, text_rows
@@ -65,10 +66,11 @@ def measure_speeds(found: dict[str, Any]) -> list[Row]:
 
 
 def measure_language(found: dict[str, Any]) -> list[Row]:
-    """Relay text."""
+    """Relay text and passes."""
     say("language")
     found["text"] = bench_text.measure()
-    return text_rows(found["text"])
+    found["passes"] = bench_passes.measure()
+    return [*text_rows(found["text"]), *bench_passes.rows(found["passes"])]
 
 
 MEASURES: dict[str, Callable[[dict[str, Any]], list[Row]]] = {

@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 
 from relay_hw import op
-from relay_hw.errors import InputError
+from relay_hw.errors import InputError, TypeCheckError
 from relay_hw.interp import evaluate
-from relay_hw.ir.expr import Expr, Tuple, TupleGetItem
-from relay_hw.transform import ConvertLayout, FoldConstant, InferType, Legalize
-from relay_hw.transform.graph import make
+from relay_hw.ir.expr import Call, Expr, Tuple, TupleGetItem, Var
+from relay_hw.ir.module import IRModule
+from relay_hw.ir.types import TensorType
+from relay_hw.ir.visit import post_order
+from relay_hw.transform import ConvertLayout, FoldConstant, InferType, Legalize, module_pass
+from relay_hw.transform.graph import is_op, make
+from relay_hw.transform.redirect import redirect
 from tests.relay_hw.random_cnn import random_cnn, random_input
 from tests.relay_hw.transform.checks import assert_close, count, module, operators, var
 
@@ -98,6 +102,23 @@ def test_networks(seed: int) -> None:
     layouts = {name: ["NHWC"] for name in ("nn.conv2d", "nn.max_pool2d", "nn.conv2d_transpose")}
     new = ConvertLayout(layouts)(mod)
     assert_close(evaluate(mod, inputs), evaluate(new, inputs), f"random_cnn({seed})")
+
+
+def test_a_pass_that_loses_a_transform_is_refused() -> None:
+    """Height, width and channels are equal: only the layouts in the types tell the difference."""
+    ty = TensorType((1, 6, 6, 6), "float32", "NCHW")
+    x, weight = Var("x", ty), op.const(np.ones((6, 6, 3, 3), "float32"))
+    good = NHWC(module(op.nn.relu(op.nn.conv2d(x, weight, padding=1)), x))
+    assert good["main"].func_type.ret_type == ty
+
+    @module_pass(opt_level=0)
+    def drop(mod: IRModule, context: object) -> IRModule:
+        first = next(n for n in post_order(mod["main"]) if isinstance(n, Call) and is_op(n, "layout_transform"))
+        new = redirect(mod["main"], lambda node: first.args[0] if node is first else None)
+        return IRModule.from_expr(new)
+
+    with pytest.raises(TypeCheckError, match=r"nn\.conv2d.* must have layout NHWC, not NCHW"):
+        drop(good)
 
 
 def test_legalization() -> None:
