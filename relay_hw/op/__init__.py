@@ -11,6 +11,7 @@ from relay_hw.ir.expr import Op
 from relay_hw.op import (
     accel,
     annotation,
+    blocks,
     broadcast,
     conv,
     conv_transpose,
@@ -32,8 +33,10 @@ from relay_hw.op import (
     upsampling,
 )
 from relay_hw.op import gather as gather_family
+from relay_hw.op import sort as sort_family
 from relay_hw.op.annotation import debug, device_copy, on_device
 from relay_hw.op.base import const
+from relay_hw.op.blocks import ndarray_size, shape_of
 from relay_hw.op.broadcast import (
     add,
     bitwise_and,
@@ -136,6 +139,7 @@ from relay_hw.op.shape import (
     squeeze,
     transpose,
 )
+from relay_hw.op.sort import argsort, cumsum, searchsorted, sort, topk
 from relay_hw.op.transform import (
     concatenate,
     reverse,
@@ -166,6 +170,8 @@ FAMILIES: Final = (
     qnn_arith,
     accel,
     annotation,
+    blocks,
+    sort_family,
 )
 OPS: Final[tuple[Op, ...]] = tuple(op for family in FAMILIES for op in family.OPS)
 _BY_NAME: Final = MappingProxyType({op.name: op for op in OPS})
@@ -196,6 +202,7 @@ __all__ = [
     "any",
     "argmax",
     "argmin",
+    "argsort",
     "asin",
     "asinh",
     "atan",
@@ -217,6 +224,7 @@ __all__ = [
     "copy",
     "cos",
     "cosh",
+    "cumsum",
     "debug",
     "device_copy",
     "divide",
@@ -261,6 +269,7 @@ __all__ = [
     "minimum",
     "mod",
     "multiply",
+    "ndarray_size",
     "negative",
     "nn",
     "not_equal",
@@ -282,10 +291,13 @@ __all__ = [
     "rsqrt",
     "scatter_elements",
     "scatter_nd",
+    "searchsorted",
+    "shape_of",
     "sigmoid",
     "sign",
     "sin",
     "sinh",
+    "sort",
     "split",
     "sqrt",
     "squeeze",
@@ -298,6 +310,7 @@ __all__ = [
     "tan",
     "tanh",
     "tile",
+    "topk",
     "transpose",
     "trunc",
     "trunc_divide",

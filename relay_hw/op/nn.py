@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from relay_hw.op.blocks import depth_to_space, space_to_depth
 from relay_hw.op.broadcast import prelu
 from relay_hw.op.conv import conv1d, conv2d, conv3d
 from relay_hw.op.conv_transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose
@@ -64,6 +65,7 @@ __all__ = [
     "cross_entropy",
     "cross_entropy_with_logits",
     "dense",
+    "depth_to_space",
     "dropout",
     "dropout_raw",
     "fast_softmax",
@@ -85,5 +87,6 @@ __all__ = [
     "prelu",
     "relu",
     "softmax",
+    "space_to_depth",
     "upsampling",
 ]

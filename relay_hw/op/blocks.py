@@ -1,0 +1,161 @@
+"""Operators that move blocks of pixels into channels and back, and the sizes of tensors as values.
+
+In: types, attributes, arrays. Out: types, arrays, `Call` nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from relay_hw.errors import TypeCheckError
+from relay_hw.ir.dims import dim_floordiv
+from relay_hw.ir.expr import Call, Expr, FusionPattern
+from relay_hw.ir.types import Dim, TensorType, Type
+from relay_hw.op.base import Array, Attrs, call, make_op, out_type, permutation, product, rule, show_shape
+from relay_hw.op.gradients import order as gradients
+
+MODES = ("DCR", "CRD")
+
+
+@dataclass(frozen=True, slots=True)
+class SubPixelAttrs(Attrs):
+    block_size: int = 1
+    layout: str = "NCHW"
+    mode: str = "DCR"
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeOfAttrs(Attrs):
+    dtype: str | None = None
+
+
+def _sizes(name: str, attrs: SubPixelAttrs, x: TensorType) -> tuple[Dim, ...]:
+    """N, C, H, W. Raises TypeCheckError."""
+    order = permutation(name, attrs.layout, "NCHW")
+    if x.rank != 4:
+        raise TypeCheckError(f"the data of {name} must have 4 axes, not {show_shape(x.shape)}")
+    if attrs.block_size < 1 or attrs.mode not in MODES:
+        shown = f"{attrs.block_size} and {attrs.mode}"
+        raise TypeCheckError(f"block_size and mode of {name} must be at least 1 and one of DCR, CRD, not {shown}")
+    return tuple(x.shape[axis] for axis in order)
+
+
+def _divided(name: str, what: str, size: Dim, by: int) -> Dim:
+    if isinstance(size, int) and size % by:
+        raise TypeCheckError(f"{what} of {name} must be a multiple of {by}, not {size}")
+    return dim_floordiv(size, by)
+
+
+def _laid_out(attrs: SubPixelAttrs, sizes: Sequence[Dim], dtype: str) -> TensorType:
+    return TensorType([sizes["NCHW".index(letter)] for letter in attrs.layout], dtype)
+
+
+@rule("nn.depth_to_space", 1)
+def _depth_to_space_type(attrs: SubPixelAttrs, x: TensorType) -> Type:
+    block = attrs.block_size
+    n, c, h, w = _sizes("nn.depth_to_space", attrs, x)
+    channels = _divided("nn.depth_to_space", "channels", c, block * block)
+    return _laid_out(attrs, (n, channels, product((h, block)), product((w, block))), x.dtype)
+
+
+@rule("nn.space_to_depth", 1)
+def _space_to_depth_type(attrs: SubPixelAttrs, x: TensorType) -> Type:
+    block = attrs.block_size
+    n, c, h, w = _sizes("nn.space_to_depth", attrs, x)
+    rows, columns = (_divided("nn.space_to_depth", what, size, block) for what, size in (("rows", h), ("columns", w)))
+    return _laid_out(attrs, (n, product((c, block * block)), rows, columns), x.dtype)
+
+
+def _nchw(attrs: SubPixelAttrs, x: Array) -> Array:
+    return np.asarray(x).transpose([attrs.layout.index(letter) for letter in "NCHW"])
+
+
+def _back(attrs: SubPixelAttrs, x: Array) -> Array:
+    return x.transpose(["NCHW".index(letter) for letter in attrs.layout])
+
+
+def _depth_to_space(attrs: SubPixelAttrs, values: Sequence[Array], result: Type) -> Array:
+    x, b = _nchw(attrs, values[0]), attrs.block_size
+    n, c, h, w = x.shape
+    if attrs.mode == "DCR":
+        parts = x.reshape(n, b, b, c // (b * b), h, w).transpose(0, 3, 4, 1, 5, 2)
+    else:
+        parts = x.reshape(n, c // (b * b), b, b, h, w).transpose(0, 1, 4, 2, 5, 3)
+    return _back(attrs, parts.reshape(n, c // (b * b), h * b, w * b))
+
+
+def _space_to_depth(attrs: SubPixelAttrs, values: Sequence[Array], result: Type) -> Array:
+    x, b = _nchw(attrs, values[0]), attrs.block_size
+    n, c, h, w = x.shape
+    parts = x.reshape(n, c, h // b, b, w // b, b)
+    order = (0, 3, 5, 1, 2, 4) if attrs.mode == "DCR" else (0, 1, 3, 5, 2, 4)
+    return _back(attrs, parts.transpose(order).reshape(n, c * b * b, h // b, w // b))
+
+
+DEPTH_TO_SPACE = make_op(
+    "nn.depth_to_space",
+    1,
+    _depth_to_space_type,
+    _depth_to_space,
+    attrs=SubPixelAttrs,
+    gradient=gradients.depth_to_space,
+    pattern=FusionPattern.INJECTIVE,
+    doc="channels spread over blocks of pixels",
+)
+SPACE_TO_DEPTH = make_op(
+    "nn.space_to_depth",
+    1,
+    _space_to_depth_type,
+    _space_to_depth,
+    attrs=SubPixelAttrs,
+    gradient=gradients.space_to_depth,
+    pattern=FusionPattern.INJECTIVE,
+    doc="blocks of pixels stacked as channels",
+)
+
+
+def depth_to_space(data: Expr, block_size: int, layout: str = "NCHW", mode: str = "DCR") -> Call:
+    """`block_size` by `block_size` channels become a block of pixels; `mode` says whether blocks come first (DCR)."""
+    return call(DEPTH_TO_SPACE, (data,), SubPixelAttrs(block_size, layout, mode))
+
+
+def space_to_depth(data: Expr, block_size: int, layout: str = "NCHW", mode: str = "DCR") -> Call:
+    """The inverse of `depth_to_space`."""
+    return call(SPACE_TO_DEPTH, (data,), SubPixelAttrs(block_size, layout, mode))
+
+
+SHAPE_OF = make_op(
+    "shape_of",
+    1,
+    rule("shape_of", 1)(lambda attrs, x: TensorType((x.rank,), attrs.dtype or "int32")),
+    lambda attrs, values, result: np.array(np.shape(values[0]), out_type(result).dtype),
+    attrs=ShapeOfAttrs,
+    gradient=gradients.nothing,
+    doc="the sizes of a tensor",
+)
+NDARRAY_SIZE = make_op(
+    "ndarray_size",
+    1,
+    rule("ndarray_size", 1)(lambda attrs, x: TensorType((), attrs.dtype or "int32")),
+    lambda attrs, values, result: np.array(np.size(values[0]), out_type(result).dtype),
+    attrs=ShapeOfAttrs,
+    gradient=gradients.nothing,
+    pattern=FusionPattern.INJECTIVE,
+    doc="the number of elements of a tensor",
+)
+
+
+def shape_of(data: Expr, dtype: str = "int32") -> Call:
+    """The sizes of `data` as a tensor, also of those that only run time knows."""
+    return call(SHAPE_OF, (data,), ShapeOfAttrs(dtype))
+
+
+def ndarray_size(data: Expr, dtype: str = "int32") -> Call:
+    """The number of elements of `data`."""
+    return call(NDARRAY_SIZE, (data,), ShapeOfAttrs(dtype))
+
+
+OPS = (DEPTH_TO_SPACE, SPACE_TO_DEPTH, SHAPE_OF, NDARRAY_SIZE)

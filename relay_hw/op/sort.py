@@ -1,0 +1,207 @@
+"""Operators that order or run along an axis: sort, argsort, topk, searchsorted, cumsum; equal elements stay in order.
+
+In: types, attributes, arrays. Out: types, arrays, `Call` nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from relay_hw.errors import TypeCheckError
+from relay_hw.ir.expr import Call, Expr
+from relay_hw.ir.types import TensorType, TupleType, Type
+from relay_hw.op.base import Array, Attrs, call, check_axis, make_op, out_type, product, rule, same_dim, same_dtype
+from relay_hw.op.gradients import order as gradients
+
+RETURNS = ("both", "values", "indices")
+
+
+@dataclass(frozen=True, slots=True)
+class ArgsortAttrs(Attrs):
+    axis: int = -1
+    is_ascend: bool = True
+    dtype: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopkAttrs(Attrs):
+    k: int | None
+    axis: int = -1
+    ret_type: str = "both"
+    is_ascend: bool = False
+    dtype: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSortedAttrs(Attrs):
+    right: bool = False
+    dtype: str | None = "int32"
+
+
+@dataclass(frozen=True, slots=True)
+class ScanAttrs(Attrs):
+    axis: int | None = None
+    dtype: str | None = None
+    exclusive: bool = False
+
+
+def order_of(x: Array, axis: int, is_ascend: bool) -> Array:
+    """The places of the elements in order, equal ones as they come."""
+    if is_ascend:
+        return np.argsort(x, axis=axis, kind="stable")
+    turned = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
+    return np.flip(x.shape[axis] - 1 - turned, axis)
+
+
+@rule("sort", 1)
+def _sort_type(attrs: ArgsortAttrs, x: TensorType) -> Type:
+    check_axis("sort", attrs.axis, x.rank)
+    return x
+
+
+def _sort(attrs: ArgsortAttrs, values: Sequence[Array], result: Type) -> Array:
+    x = np.asarray(values[0])
+    return np.take_along_axis(x, order_of(x, attrs.axis, attrs.is_ascend), attrs.axis)
+
+
+SORT = make_op(
+    "sort", 1, _sort_type, _sort, attrs=ArgsortAttrs, gradient=gradients.sort, doc="the elements of an axis in order"
+)
+
+
+def sort(data: Expr, axis: int = -1, is_ascend: bool = True) -> Call:
+    """The elements along `axis` in ascending or descending order."""
+    return call(SORT, (data,), ArgsortAttrs(axis, is_ascend))
+
+
+@rule("argsort", 1)
+def _argsort_type(attrs: ArgsortAttrs, x: TensorType) -> Type:
+    check_axis("argsort", attrs.axis, x.rank)
+    return TensorType(x.shape, attrs.dtype or "int32", x.layout)
+
+
+ARGSORT = make_op(
+    "argsort",
+    1,
+    _argsort_type,
+    lambda attrs, values, result: order_of(np.asarray(values[0]), attrs.axis, attrs.is_ascend).astype(
+        out_type(result).dtype
+    ),
+    attrs=ArgsortAttrs,
+    gradient=gradients.nothing,
+    doc="the places of an axis' elements in order",
+)
+
+
+def argsort(data: Expr, axis: int = -1, is_ascend: bool = True, dtype: str = "int32") -> Call:
+    """The places that `sort` takes the elements from."""
+    return call(ARGSORT, (data,), ArgsortAttrs(axis, is_ascend, dtype))
+
+
+@rule("topk", 1)
+def _topk_type(attrs: TopkAttrs, x: TensorType) -> Type:
+    axis = check_axis("topk", attrs.axis, x.rank)
+    if attrs.ret_type not in RETURNS:
+        raise TypeCheckError(f"ret_type of topk must be one of {', '.join(RETURNS)}, not {attrs.ret_type}")
+    size = x.shape[axis]
+    count = size if attrs.k is None or attrs.k < 1 else attrs.k
+    if isinstance(size, int) and isinstance(count, int) and count > size:
+        raise TypeCheckError(f"k of topk must be at most the {size} elements of axis {axis}, not {count}")
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+    values, indices = TensorType(shape, x.dtype), TensorType(shape, attrs.dtype or "int32")
+    return {"values": values, "indices": indices}.get(attrs.ret_type, TupleType([values, indices]))
+
+
+def _topk(attrs: TopkAttrs, values: Sequence[Array], result: Type) -> object:
+    x = np.asarray(values[0])
+    places = order_of(x, attrs.axis, attrs.is_ascend)
+    if attrs.k is not None and attrs.k > 0:
+        places = np.take(places, np.arange(attrs.k), axis=attrs.axis)
+    found = np.take_along_axis(x, places, attrs.axis), places.astype(attrs.dtype or "int32")
+    return found if attrs.ret_type == "both" else found[attrs.ret_type == "indices"]
+
+
+TOPK = make_op("topk", 1, _topk_type, _topk, attrs=TopkAttrs, gradient=gradients.topk, doc="the first k in order")
+
+
+def topk(
+    data: Expr, k: int | None = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False, dtype: str = "int32"
+) -> Call:
+    """The `k` largest (or smallest) elements along `axis` and their places, as `ret_type` says; all for k below 1."""
+    return call(TOPK, (data,), TopkAttrs(k, axis, ret_type, is_ascend, dtype))
+
+
+@rule("searchsorted", 2)
+def _searchsorted_type(attrs: SearchSortedAttrs, sequence: TensorType, values: TensorType) -> Type:
+    same_dtype("searchsorted", sequence, values)
+    rows = sequence.shape[:-1]
+    if sequence.rank < 1 or (rows and (values.rank != sequence.rank or not all(map(same_dim, rows, values.shape)))):
+        raise TypeCheckError(f"the values of searchsorted must have the rows of {sequence}, not be {values}")
+    return TensorType(values.shape, attrs.dtype or "int32")
+
+
+def _searchsorted(attrs: SearchSortedAttrs, values: Sequence[Array], result: Type) -> Array:
+    sequence, wanted = np.asarray(values[0]), np.asarray(values[1])
+    side = "right" if attrs.right else "left"
+    if sequence.ndim == 1:
+        found = np.searchsorted(sequence, wanted, side=side)
+    else:
+        rows = zip(sequence.reshape(-1, sequence.shape[-1]), wanted.reshape(-1, wanted.shape[-1]), strict=True)
+        found = np.array([np.searchsorted(row, part, side=side) for row, part in rows]).reshape(wanted.shape)
+    return np.asarray(found).astype(out_type(result).dtype)
+
+
+SEARCHSORTED = make_op(
+    "searchsorted",
+    2,
+    _searchsorted_type,
+    _searchsorted,
+    attrs=SearchSortedAttrs,
+    gradient=gradients.nothing,
+    doc="where values belong in an ordered sequence",
+)
+
+
+def searchsorted(sorted_sequence: Expr, values: Expr, right: bool = False, dtype: str = "int32") -> Call:
+    """For each value the first place (the last for `right`) at which it keeps the sequence in order."""
+    return call(SEARCHSORTED, (sorted_sequence, values), SearchSortedAttrs(right, dtype))
+
+
+@rule("cumsum", 1)
+def _cumsum_type(attrs: ScanAttrs, x: TensorType) -> Type:
+    dtype = attrs.dtype or ("int32" if x.dtype == "bool" else x.dtype)
+    if attrs.axis is None:
+        return TensorType((product(x.shape),), dtype)
+    check_axis("cumsum", attrs.axis, x.rank)
+    return TensorType(x.shape, dtype, x.layout)
+
+
+def _cumsum(attrs: ScanAttrs, values: Sequence[Array], result: Type) -> Array:
+    x = np.asarray(values[0]).astype(out_type(result).dtype)
+    axis = 0 if attrs.axis is None else attrs.axis
+    x = x.reshape(-1) if attrs.axis is None else x
+    total = np.cumsum(x, axis=axis, dtype=x.dtype)
+    return total - x if attrs.exclusive and x.dtype.kind != "f" else _shifted(total, axis) if attrs.exclusive else total
+
+
+def _shifted(total: Array, axis: int) -> Array:
+    """Sums without the last summand: zero first, exact for floats too."""
+    zero = np.zeros_like(np.take(total, [0], axis=axis)) if total.shape[axis] else total
+    kept = np.take(total, np.arange(max(total.shape[axis] - 1, 0)), axis=axis)
+    return np.concatenate([zero, kept], axis=axis)
+
+
+CUMSUM = make_op(
+    "cumsum", 1, _cumsum_type, _cumsum, attrs=ScanAttrs, gradient=gradients.cumsum, doc="running sums along an axis"
+)
+
+
+def cumsum(data: Expr, axis: int | None = None, dtype: str | None = None, exclusive: bool = False) -> Call:
+    """Running sums along `axis`, of all elements without it; `exclusive` leaves out each element itself."""
+    return call(CUMSUM, (data,), ScanAttrs(axis, dtype, exclusive))
+
+
+OPS = (SORT, ARGSORT, TOPK, SEARCHSORTED, CUMSUM)
