@@ -5,14 +5,14 @@ In: one `@accel_k` function and a configuration. Out: `Segment`. The same input 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from accel.isa.config import AccelConfig
 from accel.isa.program import Program, TensorSlot
 from accel.isa.program import Region as ProgramRegion
-from accel.isa.spec import BY_OP, Op
+from accel.isa.spec import BY_OP, Mem, Op
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Function
 from tensorize.check import check_program
@@ -28,7 +28,7 @@ from tensorize.memory import Life, Window, plan_window
 from tensorize.nest import Key, Step, gather_beats, tensor_key
 from tensorize.refine import Refiner
 from tensorize.region import Region, read_region
-from tensorize.resident import WORTH, resident_sets, share_constants
+from tensorize.resident import WORTH, constant_buffers, resident_sets, share_constants
 from tensorize.schedule import Chooser, Schedule, schedules
 from tensorize.segment import Layer, Port, Segment
 from tensorize.tokens import assign_tokens
@@ -63,12 +63,14 @@ def compile_function(
     resident: bool = True,
     on_chip: bool = True,
     choose: Chooser | None = None,
+    taken: Mapping[Mem, int] | None = None,
 ) -> Segment:
     """One program for the whole function. Raises TensorizeError when `config` cannot hold it.
 
     Where that saves cycles, constants may stay in the scratchpads between launches (`resident`), and activations
     may go from one layer to the next without DRAM (`on_chip`). `choose` says which tile a layer is computed with, where
-    it is not the best of those that a closer look is taken at.
+    it is not the best of those that a closer look is taken at. `taken`: entries at the beginning of each memory of
+    constants that other programs' residents have; they are spared where this program's stay all.
     """
     region = fold_inputs(read_region(function, config, name), config)
     region = read_in_place(join_in_place(region, config), config)
@@ -81,7 +83,7 @@ def compile_function(
         # The loads that fall away weigh about the same in all: only the fastest need be tried.
         fastest = {id(draft.schedule): draft for draft in sorted(drafts, key=lambda draft: -draft.cycles)}
         tops = sorted(fastest.values(), key=lambda draft: draft.cycles)[:TOPS]
-        kept = [draft for top in tops for draft in _resident_drafts(top, config)]
+        kept = [draft for top in tops for draft in _resident_drafts(top, config, taken or {})]
         best = min([best, *(d for d in kept if d.cycles < best.cycles - best.cycles // WORTH)], key=lambda d: d.cycles)
     segment = _segment(best, name, config)
     check_program(segment.program, config)
@@ -105,12 +107,14 @@ def _chip_drafts(region: Region, plan: Schedule, config: AccelConfig) -> list[_D
     return drafts
 
 
-def _resident_drafts(top: _Draft, config: AccelConfig) -> Iterator[_Draft]:
-    """The draft with some constants left in the scratchpads."""
+def _resident_drafts(top: _Draft, config: AccelConfig, taken: Mapping[Mem, int]) -> Iterator[_Draft]:
+    """The draft with some constants left in the scratchpads: behind `taken` where all of them find room there."""
     few = len(top.schedule.steps) <= FEW_STEPS
     shared = replace(top.schedule, steps=share_constants(top.schedule.steps))
     for kept in resident_sets(shared.steps, config, few)[1:]:
-        draft = _draft(shared, config, MARGINS[0], kept, top.dense)
+        whole = kept.issuperset(constant_buffers(shared.steps))
+        draft = _draft(shared, config, MARGINS[0], kept, top.dense, taken) if whole and taken else None
+        draft = draft or _draft(shared, config, MARGINS[0], kept, top.dense)
         if draft is not None:
             yield draft
 
@@ -121,6 +125,7 @@ def _draft(
     margin: int | None,
     resident: frozenset[Key] = frozenset(),
     dense: bool = False,
+    taken: Mapping[Mem, int] | None = None,
 ) -> _Draft | None:
     """Instructions of a schedule with tokens, or None when its live buffers do not fit."""
     steps = schedule.steps
@@ -128,7 +133,7 @@ def _draft(
     window = _window(schedule, config)
     addresses = window.tensors | window.constants
     try:
-        found = emit(steps, constant_loads(steps, config), addresses, config, margin, resident, dense)
+        found = emit(steps, constant_loads(steps, config), addresses, config, margin, resident, dense, taken or {})
     except NoRoomError:
         return None
     lines = hoist(found.lines, config) if few else found.lines

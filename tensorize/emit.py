@@ -68,16 +68,18 @@ def emit(
     margin: int | None,
     resident: frozenset[Key] = frozenset(),
     dense: bool = False,
+    taken: Mapping[Mem, int] | None = None,
 ) -> Emitted:
     """Instructions of `steps`, which come in program order; `constants` in order of first use.
 
     `margin`: cycles between the load of a constant and its use, where the bus allows; None writes every load right
     before its step, which needs the least room. `resident`: constants that keep their places. `dense`: buffers of INP
-    live long, so that room matters more than its age. Raises NoRoomError.
+    live long, so that room matters more than its age. `taken`: entries from 0 on that are not to be used. Raises
+    NoRoomError.
     """
     streamed = [load for load in constants if load.key not in resident]
     emitter = _Emitter(steps, streamed, tensors, config, margin, dense)
-    stays = emitter.settle(resident)
+    stays = emitter.settle(resident, taken or {})
     return Emitted(tuple(emitter.run()), stays)
 
 
@@ -110,8 +112,11 @@ class _Emitter:
         self._sizes = {buffer.key: buffer.entries for step in steps for buffer in step.buffers}
         self._state = _State({mem: _scratchpad(config, mem, dense) for mem in Mem})
 
-    def settle(self, resident: frozenset[Key]) -> tuple[Line, ...]:
+    def settle(self, resident: frozenset[Key], taken: Mapping[Mem, int]) -> tuple[Line, ...]:
         """Place constants that nothing may take the room of; their loads."""
+        for mem, entries in taken.items():
+            if entries and self._state.pads[mem].settle(("taken",), entries) is None:
+                raise NoRoomError(f"{mem.name.lower()} has no room beside other programs")
         for command in resident_loads(self._steps, resident, self._config):
             key, mem = command.refs["sram"].key, Mem(command.values["mem"])
             place = self._state.pads[mem].settle(key, self._sizes[key])

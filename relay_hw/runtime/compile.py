@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 import tensorize
 from accel.isa.config import AccelConfig, load_config
+from accel.isa.spec import Mem
 from relay_hw.backend.flat import FlatFunction, FlatInvoke, flatten, used_operators
 from relay_hw.backend.store import ConstantPool, flat_to_json
 from relay_hw.errors import InputError, TensorizeError
@@ -27,6 +28,7 @@ from relay_hw.quantize import Strategy, find_strategy, quantize
 from relay_hw.report import LayerRow, Report, report_files
 from relay_hw.runtime.artifact import WEIGHTS, Artifact, file_hash, load_artifact, write_artifact
 from relay_hw.runtime.cost import layer_cost
+from relay_hw.runtime.holding import stays_alone
 from relay_hw.runtime.manifest import AccelFunction, HostLibrary, LayerInfo, Manifest, PortInfo, TensorInfo
 from relay_hw.text import print_module
 from relay_hw.transform.infer_type import InferType
@@ -135,9 +137,12 @@ def compile_model(
     tell("partitioning")
     partitioned = partition_pipeline(lambda composite: tensorize.why_not(composite, accel))(quantized)
     segments: dict[str, tensorize.Segment] = {}
+    taken: Mapping[Mem, int] = {}
     for function_name, function in accel_functions(partitioned).items():
         tell(f"tensorizing {function_name}")
-        segments[function_name] = tensorize.compile_function(function, accel, function_name, resident == "auto")
+        segment = tensorize.compile_function(function, accel, function_name, resident == "auto", taken=taken)
+        taken = {**taken, **stays_alone(accel, segment.program)}
+        segments[function_name] = segment
 
     stages: dict[str, IRModule] = dict(zip(STAGES, (imported, simplified, quantized, partitioned), strict=True))
     functions = {n: flatten(f, n) for n, f in partitioned.functions.items() if n != "main"}

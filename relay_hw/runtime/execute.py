@@ -2,7 +2,7 @@
 
 In: an `Artifact`, a device, arrays [N, ...] by input name. Out: outputs stacked on the first axis, cycles by launch.
 Weights that stay on the device are loaded by a launch of their own, before the first one and whenever another program
-used the device.
+overwrote them.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from relay_hw.backend.flat import (
 from relay_hw.backend.store import ConstantPool, flat_from_json, uses
 from relay_hw.errors import InputError
 from relay_hw.runtime.artifact import Artifact
+from relay_hw.runtime.holding import Holding
 from relay_hw.runtime.manifest import AccelFunction, TensorInfo
 from tensorize.layout import image_bytes, image_of, pack_activation, unpack_activation
 
@@ -101,8 +102,7 @@ class Executor:
         self._artifact = artifact
         self._device = device
         self._loaded: Program | None = None
-        # What the scratchpads hold: `Program.resident_hash` of the programs that ran since it was loaded.
-        self._resident: str | None = None
+        self._holding = Holding(artifact.config)
         self._library: Any = None
         self._in_library = frozenset(artifact.manifest.library.functions if artifact.manifest.library else ())
         if device is not None:
@@ -153,11 +153,12 @@ class Executor:
         if self._device is None or self._loaded is program:
             return None
         self._device.load(program)
-        wanted, held = program.resident_hash(), self._resident
-        self._loaded = self._resident = None
-        needed = wanted is not None and wanted != held
+        self._loaded = None
+        needed = self._holding.needs(program)
+        self._holding.take(program)
         stats = self._device.launch(SectionKind.RESIDENT) if needed else None
-        self._loaded, self._resident = program, wanted
+        self._holding.hold(program)
+        self._loaded = program
         return stats
 
     def accelerate(self, row: AccelFunction, args: Sequence[Value]) -> tuple[Value, LaunchStats | None]:

@@ -11,11 +11,12 @@ import pytest
 from accel.isa.config import load_config
 from accel.isa.errors import ProgramError
 from accel.isa.program import SectionKind
+from accel.isa.spec import Mem, Op
 from accel.sim.device import LaunchStats
 from relay_hw import op
 from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.interp import Interpreter
-from relay_hw.ir.expr import Function, Var
+from relay_hw.ir.expr import Constant, Function, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.runtime.artifact import Artifact
@@ -225,19 +226,42 @@ def test_weights_that_stay_are_loaded_once(plain: Build) -> None:
         np.testing.assert_array_equal(found.outputs["scores"], interpret(compiled, data))
 
 
-def test_programs_that_take_turns_load_their_weights_again(mixed: Build) -> None:
-    """Each region of two finds the scratchpads used by the other, but not by samples of its own."""
+def test_programs_that_take_turns_keep_their_weights(mixed: Build) -> None:
+    """The constants of both regions have room beside each other: each is loaded once."""
     _, artifact = mixed
     staying = [name for name, program in artifact.programs.items() if program.resident is not None]
-    assert staying
-    device = Recorder(artifact)
-    executor = Executor(artifact, device)
+    assert len(staying) == 2
+    executor = Executor(artifact, Recorder(artifact))
     reference = Executor(artifact, None).run({"image": images(2)}).outputs["scores"]
-    for _ in range(2):
+    for expected in (staying, []):
         result = executor.run({"image": images(2)})
-        assert [launch.function for launch in result.residents] == staying
+        assert [launch.function for launch in result.residents] == expected
         np.testing.assert_array_equal(result.outputs["scores"], reference)
-    assert device.streams.count(SectionKind.RESIDENT) == 2 * len(staying)
+
+
+def test_time_steps_of_a_recurrent_network_keep_their_weights(tmp_path: Path) -> None:
+    """tanh, on the host, parts the time steps into regions; none of them loads a weight but before its first launch."""
+    rng = np.random.default_rng(0)
+    steps, inputs, units = 3, 16, 32
+    wx, wh = (Constant(rng.normal(size=(units, n)).astype(np.float32) / 6) for n in (inputs, units))
+    x = Var("x", TensorType((1, steps * inputs), "float32"))
+    state: Any = None
+    for t in range(steps):
+        now = op.nn.dense(op.strided_slice(x, begin=(0, t * inputs), end=(1, (t + 1) * inputs)), wx)
+        state = op.tanh(now if state is None else op.add(now, op.nn.dense(state, wh)))
+    data = {"x": rng.normal(size=(5, steps * inputs)).astype(np.float32)}
+    compiled = compile_model(IRModule({"main": Function([x], state)}), config="default", calibration=data)
+    artifact = compiled.save(tmp_path / "build")
+    assert len(artifact.programs) == steps
+    executor = Executor(artifact, Recorder(artifact))
+    first, second = executor.run(data), executor.run(data)
+    assert len(first.residents) == steps and not second.residents
+    for program in artifact.programs.values():
+        loads = [v["mem"] for o, v in program.instructions if o is Op.LOAD]
+        assert not {Mem.WGT, Mem.UOP, Mem.PRM} & {Mem(mem) for mem in loads}
+    reference = Executor(artifact, None).run(data)
+    for result in (first, second):
+        np.testing.assert_array_equal(result.outputs["output"], reference.outputs["output"])
 
 
 def test_a_failed_resident_launch_is_tried_again(plain: Build) -> None:
