@@ -92,7 +92,7 @@ def synthesise(config: AccelConfig) -> dict[str, Any]:
 def route(config: AccelConfig, part: str) -> dict[str, Any]:
     """Place and route inside a shell of two shift registers. Frequency in MHz and the path that bounds it."""
     command = f"nextpnr-ecp5 --{part} --speed 6 --seed 1 --freq 60"
-    stage = staged(config, SYNTHESIS + command)
+    stage = staged(config, SYNTHESIS + command + shell(config))
     report = stage / "report.json"
     if not report.exists():
         (stage / f"{WRAPPER}.v").write_text(shell(config))
@@ -144,7 +144,11 @@ def shell(config: AccelConfig) -> str:
     outputs = [name for kind, _, name in ports if kind == "output"]
     total = sum(widths[name] for name in inputs)
     wide = sum(widths[name] for name in outputs)
-    lines = ["`default_nettype none", f"module {WRAPPER} (input wire clk_i, rst_ni, serial_i, output wire serial_o);"]
+    lines = [
+        "`timescale 1ns / 1ps",
+        "`default_nettype none",
+        f"module {WRAPPER} (input wire clk_i, rst_ni, serial_i, output wire serial_o);",
+    ]
     lines += [f"  reg [{total - 1}:0] in_q;", f"  reg [{wide - 1}:0] out_q;", f"  wire [{wide - 1}:0] out;"]
     lines += [
         "  reg rst_q;",
