@@ -23,6 +23,7 @@ from relay_hw.op.gradients.accumulate import is_real, zero_of
 from relay_hw.op.gradients.common import known_type, number, zeros
 from relay_hw.transform.first_order_gradient import first_order_gradient
 from relay_hw.transform.normal_form import ATOMS, normalize
+from relay_hw.transform.reverse_data import DataFunctions
 from relay_hw.transform.reverse_mode import Plain, Product, Real, Reverser, Symbol
 from relay_hw.transform.reverse_types import ReverseTypes
 
@@ -34,9 +35,9 @@ def gradient(expr: Function | GlobalVar, mod: IRModule | None = None, mode: str 
 
     `mode` "higher_order" takes the whole language and leaves references in the result; "first_order" takes programs of
     operator calls, tuples and lets, and leaves none. Functions of `mod` that `expr` calls are reversed inside of the
-    result; see `gradient_module` for functions that call each other. Parameters and result are tensors or tuples of
-    them; integers have zeros. Raises UnsupportedError for other ones and for operators without gradient, InputError
-    for an unknown mode.
+    result; see `gradient_module` for functions that call each other. Parameters are tensors, tuples and data types,
+    whose derivatives have the same form; integers have zeros. The result is of tensors and tuples. Raises
+    UnsupportedError for others and for operators without gradient, InputError for an unknown mode.
     """
     if mode not in MODES:
         raise InputError(f"mode of gradient must be one of {', '.join(MODES)}, not {mode}")
@@ -50,8 +51,15 @@ def gradient(expr: Function | GlobalVar, mod: IRModule | None = None, mode: str 
     needed = _needed(typed, whole, types)
     _check_local([typed, *(whole[name] for name in needed)], needed, whole, types)
     local: dict[str, Expr] = {name: Var(f"{name}_reverse") for name in needed}
-    body = run(_gradient(_anf(typed), types, local))
+    data = DataFunctions(types, whole.types, Var)
+    body = run(_gradient(_anf(typed), types, local, data))
+    if data.is_mutual:
+        raise UnsupportedError(
+            "gradient by data types that hold each other must be taken of the module: gradient_module"
+        )
     result = body.body
+    for own, conversion in reversed(data.definitions):
+        result = Let(cast(Var, own), conversion, result)
     for name in reversed(needed):
         result = Let(cast(Var, local[name]), _reverse(whole[name], types, local), result)
     return cast(Function, infer_expr(replace(body, body=result), whole))
@@ -74,12 +82,16 @@ def gradient_module(mod: IRModule, entry: str = "main", name: str | None = None)
     needed = _needed(typed[entry], typed, types)
     names = {one: GlobalVar(_fresh(f"{one}_reverse", typed)) for one in needed}
     reversed_functions = {names[one].name_hint: _reverse(typed[one], types, names) for one in needed}
-    new = run(_gradient(_anf(typed[entry]), types, names))
-    return infer_type(types.extend(typed.with_functions({**reversed_functions, target: new})))
+    data = DataFunctions(types, typed.types, lambda stem: GlobalVar(_fresh(stem, typed, data)))
+    new = run(_gradient(_anf(typed[entry]), types, names, data))
+    conversions = {cast(GlobalVar, own).name_hint: conversion for own, conversion in data.definitions}
+    return infer_type(types.extend(typed.with_functions({**reversed_functions, **conversions, target: new})))
 
 
-def _fresh(name: str, mod: IRModule) -> str:
-    while name in mod.functions:
+def _fresh(stem: str, mod: IRModule, data: DataFunctions | None = None) -> str:
+    taken = {*mod.functions, *(data.names if data is not None else ())}
+    name = stem
+    while name in taken:
         name += "_"
     return name
 
@@ -141,13 +153,15 @@ def _reverse(function: Function, types: ReverseTypes, names: Mapping[str, Expr])
     return run(Reverser(types, names).global_function(_anf(function)))
 
 
-def _gradient(function: Function, types: ReverseTypes, names: Mapping[str, Expr]) -> Step[Function]:
+def _gradient(
+    function: Function, types: ReverseTypes, names: Mapping[str, Expr], data: DataFunctions
+) -> Step[Function]:
     if function.type_params:
         raise UnsupportedError("a differentiated function must have no type parameters", function.span)
     reverser = Reverser(types, names)
     params = [Var(param.name_hint, param.type, checked_type=param.type) for param in function.params]
     reverser.start_chain()
-    lifted = [_lift(reverser, param, param.type, param.name_hint) for param in params]
+    lifted = [_lift(reverser, data, param, param.type, param.name_hint) for param in params]
     for old, symbol in zip(function.params, lifted, strict=True):
         reverser.bind(old, symbol)
     result = yield reverser.sequence(function.body)
@@ -155,22 +169,23 @@ def _gradient(function: Function, types: ReverseTypes, names: Mapping[str, Expr]
     _check_result(ret, function)
     _seed(reverser, result)
     reverser.run_chain()
-    slopes = [_slope(symbol, param, param.type) for symbol, param in zip(lifted, params, strict=True)]
+    slopes = [_slope(data, symbol, param, param.type) for symbol, param in zip(lifted, params, strict=True)]
     body = reverser.block.close(Tuple([reverser.primal(result), Tuple(slopes)]))
     types_of = TupleType([param.type for param in params])
     return Function(params, body, TupleType([ret, types_of]))
 
 
-def _lift(reverser: Reverser, value: Expr, ty: Type, name: str) -> Symbol:
+def _lift(reverser: Reverser, data: DataFunctions, value: Expr, ty: Type, name: str) -> Symbol:
     """A parameter with fresh references for its tensors."""
     if is_real(ty):
         return Real(value, reverser.block.emit(RefCreate(zeros(value)), RefType(ty), f"{name}_slope"))
     if isinstance(ty, TupleType):
         items = [reverser.block.emit(TupleGetItem(value, at), part, name) for at, part in enumerate(ty.fields)]
-        return Product(tuple(_lift(reverser, item, part, name) for item, part in zip(items, ty.fields, strict=True)))
-    if not _is_tensor(ty):
-        raise UnsupportedError(f"%{name} of a differentiated function must be of tensors and tuples, not {ty}")
-    return Plain(value)
+        parts = [_lift(reverser, data, item, part, name) for item, part in zip(items, ty.fields, strict=True)]
+        return Product(tuple(parts))
+    if _is_tensor(ty):
+        return Plain(value)
+    return Plain(reverser.block.emit(data.lift(value, ty, f"%{name}"), None, f"{name}_lifted"))
 
 
 def _is_tensor(ty: Type) -> bool:
@@ -209,13 +224,15 @@ def _ones(value: Expr) -> Expr:
     return ones(ty.static_shape, ty.dtype) if ty.shape else number(1, value)
 
 
-def _slope(symbol: Symbol, value: Expr, ty: Type) -> Expr:
+def _slope(data: DataFunctions, symbol: Symbol, value: Expr, ty: Type) -> Expr:
     match symbol:
         case Real(adjoint=Expr() as adjoint):
             return RefRead(adjoint)
         case Product(parts=parts):
             assert isinstance(ty, TupleType)
             items = [TupleGetItem(value, at, checked_type=part) for at, part in enumerate(ty.fields)]
-            return Tuple([_slope(*three) for three in zip(parts, items, ty.fields, strict=True)])
+            return Tuple([_slope(data, *three) for three in zip(parts, items, ty.fields, strict=True)])
+        case Plain(value=lifted) if not _is_tensor(ty):
+            return data.slopes(lifted, ty, "argument")
         case _:
             return zero_of(ty, value)

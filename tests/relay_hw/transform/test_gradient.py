@@ -355,7 +355,70 @@ def test_a_long_chain_needs_no_deep_stack() -> None:
         assert slope == 1
 
 
-LIST = relay.TypeCall(relay.GlobalTypeVar("List"), (TensorType((), "float64"),))
+RNN = """type Tree[A] { Rose(A, List[Tree[A]]), }
+type Weights { Weights(float64, (float64, int32)), }
+def @run(%w: Weights, %state: float64, %xs: List[float64]) -> float64 {
+  match (%w) {
+    Weights(%a, %p) => {
+      match (%xs) { Cons(%x, %t) => { @run(%w, tanh(%a * %state + %p.0 * %x), %t) }, Nil => { %state } }
+    }
+  }
+}
+def @main(%w: Weights, %xs: List[float64]) -> float64 { @run(%w, 0.5f64, %xs) }
+def @list(%xs: List[(float64, int32)], %ns: List[int32]) -> float64 {
+  match (%xs) { Cons(%h, %t) => { %h.0 * %h.0 + @list(%t, %ns) }, Nil => { 0f64 } }
+}
+def @forest(%l: List[Tree[float64]]) -> float64 {
+  match (%l) { Cons(%h, %t) => { @tree(%h) + @forest(%t) }, Nil => { 0f64 } }
+}
+def @top(%t: Tree[float64]) -> float64 { match (%t) { Rose(%x, _) => { %x * %x } } }
+def @tree(%t: Tree[float64]) -> float64 { match (%t) { Rose(%x, %l) => { %x * %x + @forest(%l) } } }
+"""
+
+
+def items(value: Any) -> list[Any]:
+    return relay.prelude.list_items(value)
+
+
+def test_arguments_of_data_types_have_derivatives_of_their_form() -> None:
+    mod = gradient_module(relay.fromtext(HEADER + RNN), "main", "g")
+    executor = relay.create_executor("debug", mod)
+    make = relay.interp.ConstructorValue
+    weights = mod.types["Weights"].constructors[0]
+    xs = [0.3, -1.0, 0.7]
+
+    def given(a: float, b: float, shift: float = 0.0) -> tuple[Any, Any]:
+        parts = (np.asarray(a), (np.asarray(b), np.int32(2).reshape(())))
+        return make(weights, parts), relay.prelude.list_value([np.asarray(x + shift) for x in xs])
+
+    value, (w, slopes) = executor.evaluate("g")(*given(0.8, 1.1))
+    main = executor.evaluate("main")
+    for found, ends in (
+        (w.fields[0], [main(*given(0.8 + e, 1.1)) for e in (1e-6, -1e-6)]),
+        (w.fields[1][0], [main(*given(0.8, 1.1 + e)) for e in (1e-6, -1e-6)]),
+        (sum(items(slopes)), [main(*given(0.8, 1.1, e)) for e in (1e-6, -1e-6)]),
+    ):
+        np.testing.assert_allclose(found, (ends[0] - ends[1]) / 2e-6, rtol=1e-6)
+    assert value == main(*given(0.8, 1.1)) and w.fields[1][1] == 0 and len(items(slopes)) == 3
+
+
+def test_lists_and_trees_as_arguments() -> None:
+    mod = relay.fromtext(HEADER + RNN)
+    pairs = relay.prelude.list_value([(np.asarray(x), np.int32(1).reshape(())) for x in (1.0, 2.0)])
+    numbers = relay.prelude.list_value([np.int32(7).reshape(())])
+    new = gradient(mod["list"], mod)
+    value, (slopes, zeros) = relay.create_executor("debug", mod).evaluate(new)(pairs, numbers)
+    assert value == 5 and [(float(a), int(b)) for a, b in items(slopes)] == [(2, 0), (4, 0)]
+    assert [int(zero) for zero in items(zeros)] == [0]
+    with pytest.raises(UnsupportedError, match="by data types that hold each other must be taken of the module"):
+        gradient(mod["top"], mod)
+    whole = gradient_module(mod, "tree", "g")
+    rose = whole.types["Tree"].constructors[0]
+    make = relay.interp.ConstructorValue
+    leaf = make(rose, (np.asarray(3.0), relay.prelude.list_value([])))
+    tree = make(rose, (np.asarray(2.0), relay.prelude.list_value([leaf, leaf])))
+    value, (slopes,) = relay.create_executor("debug", whole).evaluate("g")(tree)
+    assert value == 22 and slopes.fields[0] == 4 and [item.fields[0] for item in items(slopes.fields[1])] == [6, 6]
 
 
 def test_refusals() -> None:
@@ -373,7 +436,9 @@ def test_refusals() -> None:
     ):
         gradient(Function([i], i), mode="first_order")
     f = relay.Var("f", relay.FuncType((x.type_annotation,), x.type_annotation))  # type: ignore[arg-type]
-    with pytest.raises(UnsupportedError, match="%f of a differentiated function must be of tensors and tuples, not fn"):
+    with pytest.raises(
+        UnsupportedError, match="%f of a differentiated function must be of tensors, tuples and data types, not fn"
+    ):
         gradient(Function([f, x], relay.Call(f, [x])))
     with pytest.raises(UnsupportedError, match="free variable %f of a differentiated function must be of tensors"):
         gradient(Function([x], relay.Call(f, [x])))
