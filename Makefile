@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo data test test-networks test-training test-exact lint format types rtl-lint gen bench wheel clean
+.PHONY: help setup demo data test test-schedules test-networks test-training test-exact lint format types rtl-lint gen bench wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ test-training: $(READY) ## figure 4 of the first Relay paper: train, export, com
 
 test-exact: $(READY) ## random programs and counterfactuals, cycle simulator against Verilog (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_exact.py tests/relay_hw/runtime/test_why.py $(FLAGS)
+
+test-schedules: $(READY) ## choices of tiles against the best of all legal ones, write build/schedules.json (minutes)
+	$(BIN)/python scripts/check_schedules.py $(FLAGS)
 
 lint: format types rtl-lint gen ## check style, types, Verilog and generated files
 

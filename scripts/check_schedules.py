@@ -32,11 +32,10 @@ from relay_hw.report import number, table
 from tensorize import compile_function
 from tensorize.fold import shapes_of
 from tensorize.inputs import fold_inputs
-from tensorize.kernel import ConvKernel
+from tensorize.kernel import ConvKernel, KernelSpec
 from tensorize.region import read_region
-from tensorize.schedule import Chooser
 from tensorize.space import conv_tiles
-from tensorize.tiles import ConvTile
+from tensorize.tiles import ConvTile, Tile
 
 OUTPUT = Path(__file__).resolve().parents[1] / "build" / "schedules.json"
 # Percent that a choice may be slower than the best schedule of the space.
@@ -124,6 +123,20 @@ class Row:
     off: float
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Chooses the same tile for every layer."""
+
+    tile: Tile
+
+    def __call__(self, kernel: KernelSpec, config: AccelConfig) -> Tile:
+        return self.tile
+
+    def reason(self, kernel: KernelSpec, tile: Tile, config: AccelConfig) -> str:
+        """None."""
+        return ""
+
+
 def legal_tiles(function: Function, config: AccelConfig) -> list[ConvTile]:
     """The space of the region's one layer."""
     region = fold_inputs(read_region(function, config, "layer"), config)
@@ -135,7 +148,7 @@ def legal_tiles(function: Function, config: AccelConfig) -> list[ConvTile]:
 def measured(function: Function, config: AccelConfig, tile: ConvTile | None) -> tuple[int, str] | None:
     """Cycles and tile of the layer as it is compiled, or with `tile`; None where its buffers find no places."""
     try:
-        chosen: Chooser | None = None if tile is None else lambda *_: tile
+        chosen = None if tile is None else Given(tile)
         segment = compile_function(function, config, "layer", resident=False, on_chip=False, choose=chosen)
     except TensorizeError:
         return None

@@ -72,9 +72,9 @@ def compile_function(
     it is not the best of those that a closer look is taken at. `taken`: entries at the beginning of each memory of
     constants that other programs' residents have; they are spared where this program's stay all.
     """
-    region = fold_inputs(read_region(function, config, name), config)
-    region = read_in_place(join_in_place(region, config), config)
-    plans = schedules(region, config, choose or Refiner())
+    region = plan_region(function, config, name)
+    choose = choose or Refiner()
+    plans = schedules(region, config, choose)
     drafts = _plain_drafts(plans, config) + (_chip_drafts(region, plans[0], config) if on_chip else [])
     if not drafts:
         raise TensorizeError(f"layers of {name} must fit the scratchpads of configuration {config.name}")
@@ -85,9 +85,15 @@ def compile_function(
         tops = sorted(fastest.values(), key=lambda draft: draft.cycles)[:TOPS]
         kept = [draft for top in tops for draft in _resident_drafts(top, config, taken or {})]
         best = min([best, *(d for d in kept if d.cycles < best.cycles - best.cycles // WORTH)], key=lambda d: d.cycles)
-    segment = _segment(best, name, config)
+    segment = _segment(best, name, config, choose)
     check_program(segment.program, config)
     return segment
+
+
+def plan_region(function: Function, config: AccelConfig, name: str) -> Region:
+    """The function's layers, with all rewriting done that comes before tiles. Raises TensorizeError."""
+    region = fold_inputs(read_region(function, config, name), config)
+    return read_in_place(join_in_place(region, config), config)
 
 
 def _plain_drafts(plans: Sequence[Schedule], config: AccelConfig) -> list[_Draft]:
@@ -176,7 +182,7 @@ def _lives(steps: Sequence[Step], sizes: dict[Key, int], config: AccelConfig) ->
     return {key: Life(sizes[key], begin, end) for key, (begin, end) in found.items()}
 
 
-def _segment(draft: _Draft, name: str, config: AccelConfig) -> Segment:
+def _segment(draft: _Draft, name: str, config: AccelConfig, choose: Chooser) -> Segment:
     region = draft.schedule.region
     inputs = tuple(_port(draft, f"input_{i}", number) for i, (_, number) in enumerate(region.inputs))
     outputs = tuple(_port(draft, f"output_{i}", number) for i, number in enumerate(region.outputs))
@@ -184,7 +190,7 @@ def _segment(draft: _Draft, name: str, config: AccelConfig) -> Segment:
     program = Program.build(
         config, draft.instructions, draft.window.sections, slots, _regions(draft), resident=draft.resident
     )
-    layers = tuple(_layer(draft, number, config) for number in range(len(region.layers)))
+    layers = tuple(_layer(draft, number, config, choose) for number in range(len(region.layers)))
     return Segment(name, program, inputs, outputs, layers, draft.owners, str(draft.schedule), draft.cycles)
 
 
@@ -218,7 +224,7 @@ def _regions(draft: _Draft) -> list[ProgramRegion]:
     return [ProgramRegion(layers[layer].name, begin, end) for layer, begin, end in _runs(draft.owners)]
 
 
-def _layer(draft: _Draft, number: int, config: AccelConfig) -> Layer:
+def _layer(draft: _Draft, number: int, config: AccelConfig, choose: Chooser) -> Layer:
     spec = draft.schedule.region.layers[number]
     own = [instruction for instruction, owner in zip(draft.instructions, draft.owners, strict=True) if owner == number]
     moved = {op: sum(_bytes(v, config) for o, v in own if o is op) for op in (Op.LOAD, Op.GATHER, Op.STORE)}
@@ -230,6 +236,7 @@ def _layer(draft: _Draft, number: int, config: AccelConfig) -> Layer:
         tile=str(draft.schedule.tiles[number]),
         bytes_read=moved[Op.LOAD] + moved[Op.GATHER],
         bytes_written=moved[Op.STORE],
+        reason=choose.reason(spec.kernel, draft.schedule.tiles[number], config),
     )
 
 

@@ -63,11 +63,30 @@ class Refiner:
             self._known[key] = tuple(sorted(_timed(kernel, config), key=lambda timed: timed.cycles))
         return self._known[key]
 
+    def reason(self, kernel: KernelSpec, tile: Tile, config: AccelConfig) -> str:
+        """Why the layer is computed with `tile`, in a few words; empty where there was nothing to choose by time."""
+        if not isinstance(kernel, ConvKernel) or not isinstance(tile, ConvTile) or kernel.groups > 1:
+            return ""
+        found = self.compare(kernel, config)
+        if not found or found[0].choice.tile != tile:
+            return "rows are cut so that results stay on chip"
+        return explain([(timed.choice, timed.cycles) for timed in found])
+
+
+def explain(found: Sequence[tuple[Choice, int]]) -> str:
+    """What binds the first of the choices, and what the next best one costs. `found`: choices with their cycles."""
+    cycles, cost = found[0][1], found[0][0].cost
+    units = {"products": cost.compute, "loads": cost.load, "the output stage": cost.output, "stores": cost.store}
+    bound = max(units, key=lambda unit: units[unit])
+    text = f"bound by {bound}, {min(units[bound] / max(cycles, 1), 1):.0%} of {cycles:,} cycles alone"
+    if len(found) == 1:
+        return f"{text}; no other tile was timed"
+    (other, slower), count = found[1], len(found)
+    return f"{text}; best of {count} timed, next {slower / cycles - 1:+.1%}: {other.tile}"
+
 
 def _timed(kernel: ConvKernel, config: AccelConfig) -> Iterator[Timed]:
-    # Times depend on sizes only, and zeros are packed as fast as anything.
-    blank = replace(kernel, weights=np.broadcast_to(np.int8(0), kernel.weights.shape))
-    left = STEP_LIMIT
+    blank, left = without_weights(kernel), STEP_LIMIT
     for number, choice in enumerate(short_list(shapes_of(kernel, config), config)):
         if number and choice.cost.steps > left:
             continue
@@ -79,6 +98,12 @@ def _timed(kernel: ConvKernel, config: AccelConfig) -> Iterator[Timed]:
 
 def layer_cycles(kernel: ConvKernel, tile: ConvTile, config: AccelConfig) -> int | None:
     """Estimated cycles of a program of this layer alone; None where its buffers find no places."""
+    lines = layer_program(kernel, tile, config)
+    return None if lines is None else estimate_cycles(lines, config)
+
+
+def layer_program(kernel: ConvKernel, tile: ConvTile, config: AccelConfig) -> list[tuple[Op, dict[str, int]]] | None:
+    """Instructions of this layer alone, with addresses in an imaginary window; None where buffers find no places."""
     sizes = _sizes(kernel, config)
     tensors = tuple(tensor_key(number) for number in range(len(sizes)))
     steps = place_uops(merge_parameters(lower_conv(0, "layer", kernel, tile, tensors, config), config), config)
@@ -89,11 +114,13 @@ def layer_cycles(kernel: ConvKernel, tile: ConvTile, config: AccelConfig) -> int
         return None
     work = [(unit, line.ranges) for line in found.lines if (unit := BY_OP[line.op].unit) is not None]
     masks = assign_tokens(work, config, end)
-    lines = [
-        (line.op, {**line.values, "wait": mask.wait, "set": mask.set})
-        for line, mask in zip(found.lines, masks, strict=True)
-    ]
-    return estimate_cycles([*lines, (Op.FINISH, {})], config)
+    lines = zip(found.lines, masks, strict=True)
+    return [*((line.op, {**line.values, "wait": m.wait, "set": m.set}) for line, m in lines), (Op.FINISH, {})]
+
+
+def without_weights(kernel: ConvKernel) -> ConvKernel:
+    """The kernel with zeros: times depend on sizes only."""
+    return replace(kernel, weights=np.broadcast_to(np.int8(0), kernel.weights.shape))
 
 
 def _sizes(kernel: ConvKernel, config: AccelConfig) -> list[int]:

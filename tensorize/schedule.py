@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from accel.isa.config import AccelConfig
 from accel.isa.spec import Op
@@ -34,8 +35,17 @@ from tensorize.region import LayerSpec, Region
 from tensorize.tiles import AddTile, ConvTile, LocalTile, MoveTile, PoolTile, Tile, TransposeTile
 from tensorize.uops import place_uops
 
-# Says which tile a layer is computed with.
-Chooser = Callable[[KernelSpec, AccelConfig], Tile]
+
+class Chooser(Protocol):
+    """Says which tile a layer is computed with, and why."""
+
+    def __call__(self, kernel: KernelSpec, config: AccelConfig) -> Tile:
+        """The tile. Raises TensorizeError when none fits."""
+        ...
+
+    def reason(self, kernel: KernelSpec, tile: Tile, config: AccelConfig) -> str:
+        """Why it was chosen; may be empty."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +90,9 @@ def lower_layers(region: Region, tiles: Sequence[Tile], config: AccelConfig) -> 
     return merge_parameters(steps, config)
 
 
-def schedules(region: Region, config: AccelConfig, choose: Chooser = plan_tile) -> tuple[Schedule, ...]:
+def schedules(
+    region: Region, config: AccelConfig, choose: Callable[[KernelSpec, AccelConfig], Tile] = plan_tile
+) -> tuple[Schedule, ...]:
     """Schedules to choose from: layers interleaved, and one after the other. Raises as `choose` does."""
     chosen = tuple(choose(layer.kernel, config) for layer in region.layers)
     tiles, steps = plan_steps(region, config, chosen)

@@ -31,7 +31,8 @@ class Layer:
     """One layer of the program.
 
     `ranges`: instructions [begin, end) that belong to it; layers that overlap in time have several.
-    `macs` counts products of the model, without padding; bytes are those that its loads and stores move.
+    `macs` counts products of the model, without padding; bytes are those that its loads and stores move. `reason` says
+    why the tile was chosen.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Layer:
     tile: str
     bytes_read: int
     bytes_written: int
+    reason: str = ""
 
     @property
     def begin(self) -> int:

@@ -5,7 +5,7 @@ In: a shape in blocks. Out: `ConvTile`s. docs/schedules.md describes this space,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from heapq import nsmallest
@@ -42,8 +42,17 @@ class Choice:
 @lru_cache(maxsize=256)
 def ranked(shape: ConvShape, config: AccelConfig) -> tuple[Choice, ...]:
     """The legal tiles of least estimated time, the cheapest first. Equal layers are searched once."""
-    found = (Choice(tile, conv_cost(shape, tile, use, config)) for tile, use in conv_tiles(shape, config))
-    return tuple(nsmallest(SHORT_LIST, found, key=_rank))
+    return tuple(nsmallest(SHORT_LIST, _choices(shape, config), key=_rank))
+
+
+def all_ranked(shapes: Sequence[ConvShape], config: AccelConfig) -> tuple[Choice, ...]:
+    """All legal tiles of all shapes, the cheapest first."""
+    return tuple(sorted((choice for shape in shapes for choice in _choices(shape, config)), key=_rank))
+
+
+def _choices(shape: ConvShape, config: AccelConfig) -> Iterator[Choice]:
+    for tile, use in conv_tiles(shape, config):
+        yield Choice(tile, conv_cost(shape, tile, use, config))
 
 
 def _rank(choice: Choice) -> tuple[int, ...]:

@@ -36,6 +36,7 @@ def compile_command(args: Namespace, console: Console) -> int:
         name=model.name,
         progress=console.step,
         resident=args.resident,
+        tune=args.tune,
     )
     console.step("writing the build")
     artifact = compiled.save(args.output)

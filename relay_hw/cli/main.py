@@ -119,6 +119,16 @@ def _command(name: str) -> Callable[[Namespace, Console], int]:
     return getattr(import_module(f"relay_hw.cli.{module}"), function)
 
 
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 1e6:
+        raise InputError(f"seconds must be a number from 0 to 1,000,000, not {text}")
+    return seconds
+
+
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise InputError(f"a count must be an integer of at least 1, not {text}")
@@ -165,6 +175,8 @@ def _add_build_commands(commands: Any) -> None:
     build.add_argument("--host", default="llvm", metavar="TARGET", help="target of host operators (llvm)")
     text = "weights may stay on the device between launches (default auto: where that is faster)"
     build.add_argument("--resident", choices=("auto", "off"), default="auto", help=text)
+    text = "search for faster tiles by the cycle simulator, so long (default 0: not at all); results are kept"
+    build.add_argument("--tune", type=_seconds, default=0, metavar="SECONDS", help=text)
 
     run = _add(commands, "run", "build:run_command", "run a build on samples")
     run.add_argument("build", type=Path, metavar="BUILD")

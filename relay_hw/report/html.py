@@ -241,7 +241,8 @@ def _numbers(texts: Sequence[str]) -> str:
 def _table_row(report: Report, row: LayerRow) -> str:
     chip = f'<span class="chip{"" if row.on_accelerator else " host"}">{escape(row.where)}</span>'
     shape = f'<br><span class="why">{escape(row.shape)}</span>' if row.shape else ""
-    head = f'<td class="name">{escape(row.name)}</td><td>{escape(row.operator)}{shape}</td><td>{chip}</td>'
+    why = f'<br><span class="why">{escape(row.reason)}</span>' if row.reason and row.on_accelerator else ""
+    head = f'<td class="name">{escape(row.name)}</td><td>{escape(row.operator)}{shape}{why}</td><td>{chip}</td>'
     if not row.on_accelerator:
         return f'<tr>{head}<td class="why" colspan="7">{escape(row.reason)}</td></tr>'
     counts = (row.roofline_cycles, row.macs, row.bytes_read, row.bytes_written)

@@ -30,6 +30,7 @@ from relay_hw.runtime.artifact import WEIGHTS, Artifact, file_hash, load_artifac
 from relay_hw.runtime.cost import layer_cost
 from relay_hw.runtime.holding import stays_alone
 from relay_hw.runtime.manifest import AccelFunction, HostLibrary, LayerInfo, Manifest, PortInfo, TensorInfo
+from relay_hw.runtime.tune import Tuner, faster
 from relay_hw.text import print_module
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.partition import PartitionRecord
@@ -114,10 +115,13 @@ def compile_model(
     name: str = "model",
     progress: Progress | None = None,
     resident: str = "auto",
+    tune: float = 0,
+    cache: Path | None = None,
 ) -> CompiledModel:
     """Walk a float module to programs. `params` are bound as constants; `calibration`: inputs by name, samples first.
 
     `resident`: "auto" lets weights stay on the device between launches where that makes them faster, "off" never.
+    `tune`: seconds to search for faster tiles by the cycle simulator; what was found before is in `cache` (the user's).
 
     Raises RelayHwError, AccelError: each with one sentence.
     """
@@ -137,10 +141,20 @@ def compile_model(
     tell("partitioning")
     partitioned = partition_pipeline(lambda composite: tensorize.why_not(composite, accel))(quantized)
     segments: dict[str, tensorize.Segment] = {}
+    on_device = accel_functions(partitioned)
+    tuner = Tuner(accel, cache) if tune else None
+    if tuner is not None:
+        tuner.search(on_device.values(), tune, tell)
     taken: Mapping[Mem, int] = {}
-    for function_name, function in accel_functions(partitioned).items():
+    for function_name, function in on_device.items():
         tell(f"tensorizing {function_name}")
         segment = tensorize.compile_function(function, accel, function_name, resident == "auto", taken=taken)
+        if tuner is not None:
+            # What is best for each layer alone need not be best for all together.
+            tuned = tensorize.compile_function(
+                function, accel, function_name, resident == "auto", choose=tuner, taken=taken
+            )
+            segment = faster([segment, tuned], accel)
         taken = {**taken, **stays_alone(accel, segment.program)}
         segments[function_name] = segment
 
@@ -274,6 +288,7 @@ def _accel_row(record: PartitionRecord, layers: list[tensorize.Layer], config: A
         where=record.where,
         function=record.function,
         shape=cost.shape,
+        reason=layer.reason,
         tile=layer.tile,
         ranges=layer.ranges,
         macs=cost.macs,
@@ -349,7 +364,7 @@ def layer_row(row: LayerInfo) -> LayerRow:
         name=row.name,
         operator=row.operator,
         where=row.where,
-        reason=row.reason,
+        reason="; ".join(text for text in (row.tile, row.reason) if text),
         function=row.function,
         shape=row.shape,
         macs=row.macs,

@@ -1,0 +1,192 @@
+"""Tiles found by searching against the cycle simulator, for as long as the user likes.
+
+In: `@accel_k` functions, a configuration, seconds. Out: a chooser of tiles. Results are kept by content in the user's
+cache: the same layer on the same configuration is searched once, and then always computed with the same tile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tensorize
+from accel.isa.config import AccelConfig
+from accel.isa.errors import AccelError
+from accel.isa.program import encode_instructions
+from accel.sim.cycle.timing import time_code
+from accel.sim.memory import MemoryModel
+from accel.sim.verilator import user_cache_folder
+from relay_hw.errors import InputError
+from relay_hw.ir.expr import Function
+from tensorize.compile import plan_region
+from tensorize.fold import shapes_of
+from tensorize.kernel import ConvKernel, KernelSpec
+from tensorize.refine import Refiner, explain, layer_program, without_weights
+from tensorize.space import Choice, all_ranked
+from tensorize.tiles import ConvTile, Tile
+
+# Files are written anew when their form changes.
+_FORM = 1
+
+
+@dataclass(slots=True)
+class _Search:
+    """One convolution: all its tiles, how many were timed, and the cycles of those, by number in the ranking."""
+
+    kernel: ConvKernel
+    path: Path
+    ranked: tuple[Choice, ...]
+    seconds: float = 0.0
+    tried: int = 0
+    cycles: dict[int, int] = field(default_factory=dict[int, int])
+
+    @property
+    def done(self) -> bool:
+        return self.tried == len(self.ranked)
+
+    @property
+    def best(self) -> list[tuple[Choice, int]]:
+        """Choices that were timed, the fastest first."""
+        return [
+            (self.ranked[n], cycles) for n, cycles in sorted(self.cycles.items(), key=lambda item: (item[1], item[0]))
+        ]
+
+
+class Tuner:
+    """Chooses tiles by the cycle simulator. Layers that it does not know are given to the closer look of `refine`."""
+
+    def __init__(self, config: AccelConfig, cache: Path | None = None) -> None:
+        self._config = config
+        self._sources = _tensorizer_hash()
+        self._folder = (cache or user_cache_folder()) / "schedules"
+        self._refiner = Refiner()
+        self._searches: dict[str, _Search] = {}
+
+    def __call__(self, kernel: KernelSpec, config: AccelConfig) -> Tile:
+        """The fastest tile found. Raises TensorizeError when none fits."""
+        found = self._found(kernel)
+        return found[0][0].tile if found else self._refiner(kernel, config)
+
+    def reason(self, kernel: KernelSpec, tile: Tile, config: AccelConfig) -> str:
+        """Why the layer is computed with `tile`."""
+        found = self._found(kernel)
+        if not found or not isinstance(tile, ConvTile) or found[0][0].tile != tile:
+            return self._refiner.reason(kernel, tile, config)
+        return f"{explain(found)} (cycle simulator)"
+
+    def search(self, functions: Iterable[Function], seconds: float, tell: Callable[[str], None] | None = None) -> None:
+        """Time tiles of all convolutions in turn, the cheapest by closed form first, until the time is over.
+
+        What an earlier search of as many seconds found is taken as it is. Raises InputError.
+        """
+        if not seconds > 0:
+            raise InputError(f"seconds of tuning must be above 0, not {seconds:g}")
+        for kernel in self._convolutions(functions):
+            key = self._key(kernel)
+            if key not in self._searches:
+                self._searches[key] = self._read(key, kernel)
+        open_ones = [s for s in self._searches.values() if not s.done and s.seconds < seconds]
+        end = time.monotonic() + seconds
+        for search in _in_turn(open_ones, end):
+            _time_next(search, self._config)
+            if tell is not None:
+                done = sum(s.tried for s in self._searches.values())
+                tell(f"tuning: {done} schedules of {len(self._searches)} layers")
+        for search in open_ones:
+            search.seconds = seconds
+            self._write(search)
+
+    def _convolutions(self, functions: Iterable[Function]) -> Iterator[ConvKernel]:
+        for number, function in enumerate(functions):
+            for layer in plan_region(function, self._config, f"accel_{number}").layers:
+                if isinstance(layer.kernel, ConvKernel) and layer.kernel.groups == 1:
+                    yield layer.kernel
+
+    def _found(self, kernel: KernelSpec) -> list[tuple[Choice, int]]:
+        if not isinstance(kernel, ConvKernel) or kernel.groups > 1:
+            return []
+        search = self._searches.get(self._key(kernel))
+        return search.best if search is not None else []
+
+    def _key(self, kernel: ConvKernel) -> str:
+        """Hash of all that the times depend on: sizes, configuration, and the tensorizer itself."""
+        content = repr((_FORM, shapes_of(kernel, self._config), asdict(self._config), self._sources))
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    def _read(self, key: str, kernel: ConvKernel) -> _Search:
+        search = _Search(
+            without_weights(kernel),
+            self._folder / f"{key}.json",
+            all_ranked(shapes_of(kernel, self._config), self._config),
+        )
+        try:
+            known = json.loads(search.path.read_text())
+            cycles = {int(number): int(cycles) for number, cycles in known["cycles"].items()}
+            tried, seconds = int(known["tried"]), float(known["seconds"])
+        except (OSError, ValueError, KeyError, AttributeError, TypeError):
+            return search
+        if all(0 <= number < tried <= len(search.ranked) for number in cycles):
+            search.cycles, search.tried, search.seconds = cycles, tried, seconds
+        return search
+
+    def _write(self, search: _Search) -> None:
+        content: dict[str, Any] = {"tried": search.tried, "seconds": search.seconds, "cycles": search.cycles}
+        self._folder.mkdir(parents=True, exist_ok=True)
+        partial = search.path.with_suffix(f".{os.getpid()}")
+        partial.write_text(json.dumps(content))
+        partial.replace(search.path)
+
+
+def faster(segments: Sequence[tensorize.Segment], config: AccelConfig) -> tensorize.Segment:
+    """The segment of fewest cycles by the cycle simulator, the first of equal ones."""
+    return min(segments, key=lambda segment: _launch_cycles(segment, config))
+
+
+def _launch_cycles(segment: tensorize.Segment, config: AccelConfig) -> int:
+    code = segment.program.code
+    return time_code(config, MemoryModel(), code.offset, encode_instructions(segment.program.instructions)).cycles
+
+
+def _in_turn(searches: Sequence[_Search], end: float) -> Iterator[_Search]:
+    """Those with tiles left, one after the other, until `end`."""
+    left = list(searches)
+    while left:
+        for search in tuple(left):
+            if time.monotonic() >= end:
+                return
+            yield search
+            if search.done:
+                left.remove(search)
+
+
+def _time_next(search: _Search, config: AccelConfig) -> None:
+    number = search.tried
+    search.tried += 1
+    cycles = _measure(search.kernel, search.ranked[number].tile, config)
+    if cycles is not None:
+        search.cycles[number] = cycles
+
+
+def _measure(kernel: ConvKernel, tile: ConvTile, config: AccelConfig) -> int | None:
+    """Cycles of the layer alone; None where no program can be made."""
+    program = layer_program(kernel, tile, config)
+    if program is None:
+        return None
+    try:
+        return time_code(config, MemoryModel(), 0, encode_instructions(program)).cycles
+    except AccelError:
+        return None
+
+
+def _tensorizer_hash() -> str:
+    """Of the sources of the tensorizer: other ones write other programs."""
+    total = hashlib.sha256()
+    for path in sorted(Path(tensorize.__file__).parent.glob("*.py")):
+        total.update(path.read_bytes())
+    return total.hexdigest()

@@ -1,0 +1,80 @@
+"""Tuning: never slower, kept by content, the same again, and as exact as any other schedule."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import relay_hw.op as op
+from accel.isa.config import load_config
+from relay_hw.errors import InputError
+from relay_hw.ir.expr import Constant, Expr, Function, Var
+from relay_hw.ir.module import IRModule
+from relay_hw.ir.types import TensorType
+from relay_hw.runtime.compile import CompiledModel, compile_model
+from relay_hw.runtime.tune import Tuner, faster
+from tensorize.compile import plan_region
+
+RNG = np.random.default_rng(0)
+
+
+def conv(x: Expr, inputs: int, outputs: int) -> Expr:
+    weight = Constant(RNG.normal(size=(outputs, inputs, 3, 3)).astype(np.float32))
+    return op.nn.relu(op.nn.conv2d(x, weight, padding=(1, 1, 1, 1)))
+
+
+def two_layers() -> IRModule:
+    x = Var("x", TensorType((1, 16, 9, 9), "float32"))
+    return IRModule({"main": Function([x], conv(conv(x, 16, 48), 48, 32))})
+
+
+MODULE = two_layers()
+CALIBRATION = {"x": RNG.normal(size=(2, 16, 9, 9)).astype(np.float32)}
+
+
+def build(cache: Path, seconds: float) -> CompiledModel:
+    return compile_model(MODULE, config="tiny", calibration=CALIBRATION, resident="off", tune=seconds, cache=cache)
+
+
+def test_tuned_is_not_slower_and_the_same_again(tmp_path: Path) -> None:
+    config = load_config("tiny")
+    plain, tuned = build(tmp_path, 0).segments["accel_0"], build(tmp_path, 2).segments["accel_0"]
+    assert faster([tuned, plain], config) is tuned
+    files = {path: path.read_text() for path in (tmp_path / "schedules").iterdir()}
+    assert len(files) == 2
+    again = build(tmp_path, 2).segments["accel_0"]
+    assert again.program.to_bytes() == tuned.program.to_bytes()
+    assert files == {path: path.read_text() for path in (tmp_path / "schedules").iterdir()}
+
+
+def test_the_search_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    build(tmp_path, 0.01)
+    (first, *_) = paths = sorted((tmp_path / "schedules").iterdir())
+    before = [json.loads(path.read_text())["tried"] for path in paths]
+    build(tmp_path, 1)
+    after = [json.loads(path.read_text())["tried"] for path in paths]
+    assert sum(before) < sum(after)
+    first.write_text("{")
+    assert build(tmp_path, 0.01).segments
+
+
+def test_reasons_name_the_bound_and_the_next_best(tmp_path: Path) -> None:
+    config = load_config("tiny")
+    compiled = build(tmp_path, 0)
+    layers = compiled.segments["accel_0"].layers
+    assert all(layer.reason for layer in layers)
+    tuner = Tuner(config, tmp_path)
+    function = next(iter(compiled.stages["partitioned"].functions[name] for name in compiled.segments))
+    tuner.search([function], 1)
+    kernel = plan_region(function, config, "accel_0").layers[0].kernel
+    reason = tuner.reason(kernel, tuner(kernel, config), config)
+    assert reason.startswith("bound by ") and reason.endswith("(cycle simulator)") and "next " in reason
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan")])
+def test_seconds_must_be_above_zero(tmp_path: Path, seconds: float) -> None:
+    with pytest.raises(InputError, match=f"seconds of tuning must be above 0, not {seconds:g}"):
+        Tuner(load_config("tiny"), tmp_path).search([], seconds)
