@@ -255,7 +255,23 @@ class SwapKernel:
         return 0
 
 
-KernelSpec = ConvKernel | TransposeKernel | PoolKernel | AddKernel | MoveKernel | ProductKernel | SwapKernel
+@dataclass(frozen=True, slots=True)
+class SelectKernel:
+    """Each pixel's channels from the same pixel of the inputs: `picks` are (input, channel), one for each channel."""
+
+    sources: tuple[Image, ...]
+    target: Image
+    picks: tuple[tuple[int, int], ...]
+
+    @property
+    def macs(self) -> int:
+        """Products with one and zero are no work."""
+        return 0
+
+
+KernelSpec = (
+    ConvKernel | TransposeKernel | PoolKernel | AddKernel | MoveKernel | ProductKernel | SwapKernel | SelectKernel
+)
 
 
 def kernel_inputs(kernel: KernelSpec) -> tuple[Image, ...]:
@@ -267,7 +283,7 @@ def kernel_inputs(kernel: KernelSpec) -> tuple[Image, ...]:
             return (kernel.source,)
         case AddKernel():
             return (kernel.source, kernel.source)
-        case MoveKernel():
+        case MoveKernel() | SelectKernel():
             return kernel.sources
         case ProductKernel():
             return (kernel.left, kernel.right)

@@ -26,6 +26,7 @@ from tensorize.kernel import (
     PoolKernel,
     PoolKind,
     ProductKernel,
+    SelectKernel,
     SwapKernel,
     TransposeKernel,
     Window,
@@ -35,6 +36,7 @@ from tensorize.local import choose_local, local_shape, takes_lines
 from tensorize.lower_add import add_total
 from tensorize.lower_move import choose_move
 from tensorize.lower_product import check_tiles, choose_product
+from tensorize.lower_select import choose_select
 from tensorize.moves import read_moves
 from tensorize.reader import Reader
 from tensorize.reading import (
@@ -91,6 +93,8 @@ def plan_tile(kernel: KernelSpec, config: AccelConfig) -> Tile:
             return choose_conv(shapes_of(kernel, config), config)
         case MoveKernel():
             return choose_move(kernel, config)
+        case SelectKernel():
+            return choose_select(kernel, config)
         case ProductKernel() | SwapKernel():
             return choose_product(kernel, config)
         case PoolKernel():

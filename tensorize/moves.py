@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from accel.isa.config import AccelConfig
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Call, Constant, Expr, Function, Op, Tuple
-from tensorize.kernel import Image, Move, MoveKernel, SwapKernel
+from tensorize.kernel import Image, Move, MoveKernel, SelectKernel, SwapKernel
 from tensorize.layout import image_of, pixel_bytes
 from tensorize.lower_product import check_tiles
 from tensorize.reading import need, var_type
 
 Index = NDArray[np.int64]
+
+Moved = MoveKernel | SwapKernel | SelectKernel
 
 # Addresses of different inputs are so far apart that no run of blocks spans two.
 _APART = 1 << 40
@@ -29,7 +31,9 @@ _STEPS = (1, 2, 3, 4)
 _MOST = 64
 
 
-def read_moves(composite: Function, config: AccelConfig) -> tuple[MoveKernel | SwapKernel, tuple[int, ...]]:
+def read_moves(
+    composite: Function, config: AccelConfig
+) -> tuple[Moved, tuple[int, ...]]:
     """The copies that the composite makes, and the shape of its result. Raises TensorizeError with the reason."""
     sources = [_image(var_type(var).static_shape, var) for var in composite.params]
     for var in composite.params:
@@ -47,6 +51,9 @@ def read_moves(composite: Function, config: AccelConfig) -> tuple[MoveKernel | S
         swapped = _swapped(places, sources, target, config)
         if swapped is not None:
             return swapped, found.shape
+        picks = _picks(places, sources, config)
+        if picks is not None:
+            return SelectKernel(tuple(sources), target, picks), found.shape
         what = f"channels must move in whole blocks of {config.channel_align} that start at a multiple of it"
         raise TensorizeError(what, composite.span)
     moves = [move for first, part in _runs(blocks, config) for move in _moves(part, first, config)]
@@ -118,6 +125,20 @@ def _swapped(places: Index, sources: Sequence[Image], target: Image, config: Acc
     row = int(blocks[0, 1, 0]) - base if blocks.shape[1] > 1 else 0
     identity = Image(1, config.block_in, config.block_in)
     return SwapKernel(sources[0], identity, target, base, head, row)
+
+
+def _picks(places: Index, sources: Sequence[Image], config: AccelConfig) -> tuple[tuple[int, int], ...] | None:
+    """For each channel the input and its channel, where every pixel keeps its place; else None."""
+    first = places[0, 0]
+    number = first // _APART
+    pixels = np.array([pixel_bytes(image, config) for image in sources], np.int64)[number]
+    height, width = places.shape[:2]
+    if any((image.height, image.width) != (height, width) for image in sources) or (first % _APART >= pixels).any():
+        return None
+    pixel = np.arange(height * width, dtype=np.int64).reshape(height, width, 1)
+    if not (places == first + pixel * pixels).all():
+        return None
+    return tuple(zip(number.tolist(), (first % _APART).tolist(), strict=True))
 
 
 def _runs(blocks: Index, config: AccelConfig) -> Iterator[tuple[int, Index]]:

@@ -19,6 +19,7 @@ from tensorize.kernel import (
     MoveKernel,
     PoolKernel,
     ProductKernel,
+    SelectKernel,
     SwapKernel,
     TransposeKernel,
 )
@@ -28,6 +29,7 @@ from tensorize.lower_local import lower_local
 from tensorize.lower_move import lower_move
 from tensorize.lower_pool import lower_pool
 from tensorize.lower_product import lower_product, lower_swap
+from tensorize.lower_select import lower_select
 from tensorize.match import plan_tile
 from tensorize.nest import Command, Step, tensor_key
 from tensorize.order import interleaved_order, sequential_order
@@ -120,6 +122,8 @@ def _lower(number: int, layer: LayerSpec, tile: Tile, config: AccelConfig) -> tu
             return lower_local(number, layer.name, kernel, chosen, tensors, config)
         case ProductKernel() as kernel, LocalTile() as chosen:
             return lower_product(number, layer.name, kernel, chosen, tensors, config)
+        case SelectKernel() as kernel, LocalTile() as chosen:
+            return lower_select(number, layer.name, kernel, chosen, tensors, config)
         case SwapKernel() as kernel, LocalTile() as chosen:
             return lower_swap(number, layer.name, kernel, chosen, tensors, config)
         case MoveKernel() as kernel, MoveTile() as chosen:

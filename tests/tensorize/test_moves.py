@@ -33,6 +33,30 @@ CASES: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Expr]]] = {
 }
 
 
+def _shuffle(x: Expr, groups: int) -> Expr:
+    """ShuffleNet's: channels of all groups in turn."""
+    return op.reshape(op.transpose(op.reshape(x, (groups, 10, 5, 4)), (1, 0, 2, 3)), (1, 10 * groups, 5, 4))
+
+
+SELECTIONS: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Expr]]] = {
+    "odd channels": (((20, 5, 4), (9, 5, 4), (33, 5, 4)), lambda *x: op.concatenate(Tuple(x), axis=1)),
+    "slice": (((50, 5, 4),), lambda x: op.strided_slice(x, (0, 5), (1, 48), (1, 2), axes=(0, 1))),
+    "shuffled": (((30, 5, 4),), lambda x: _shuffle(x, 3)),
+    "twice": (((7, 3, 3),), lambda x: op.concatenate(Tuple([x, x, x]), axis=1)),
+    "one pixel": (((70,), (5,)), lambda x, y: op.concatenate(Tuple([x, y]), axis=1)),
+    "many pixels": (((20, 40, 37), (12, 40, 37)), lambda *x: op.concatenate(Tuple(x), axis=1)),
+    "reversed": (((40, 4, 4),), lambda x: op.reverse(x, axis=1)),
+}
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_selections(kit: SimpleNamespace, config: AccelConfig, name: str) -> None:
+    shapes, body = SELECTIONS[name]
+    build = kit.Regions(9, config)
+    y = build.move(body, *(build.input(*shape) for shape in shapes))
+    kit.compare(build.function(y), config)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_moves(kit: SimpleNamespace, config: AccelConfig, name: str) -> None:
     shapes, body = CASES[name]
@@ -58,7 +82,12 @@ def _composite(kit: SimpleNamespace, body: Callable[..., Expr], *shapes: tuple[i
 
 
 REFUSED = {
-    "part of a block": (((20, 4, 4), (20, 4, 4)), lambda *x: op.concatenate(Tuple(x), axis=1), "channels must move in"),
+    "part of a block": (((20, 4, 4), (20, 2, 4)), lambda *x: op.concatenate(Tuple(x), axis=2), ""),
+    "parts of other pixels": (
+        ((20, 4, 4), (20, 4, 8)),
+        lambda x, y: op.concatenate(Tuple([x, op.strided_slice(y, (4,), (8,), axes=(3,))]), axis=1),
+        "channels must move in",
+    ),
     "channels become rows": (((16, 4, 16),), lambda x: op.transpose(x, (0, 2, 1, 3)), "channels must move in"),
     "mixed pixels": (
         ((16, 12, 12),),
