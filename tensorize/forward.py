@@ -279,10 +279,17 @@ def cut(command: Command, entries: Cells, key: Key) -> list[Command]:
     if not found:
         inside = entries >= 0
         columns = acc[inside], prm[inside], entries[inside]
-        orders = [np.lexsort((np.arange(columns[0].size), columns[1])), np.lexsort((columns[2], columns[1]))]
-        tries = [list(loops(*(column[order] for column in columns))) for order in orders]
-        found = min(tries, key=len)
+        found = _in_order(columns, np.arange(columns[0].size))
+        if len(found) > np.unique(columns[1]).size:
+            found = min(found, _in_order(columns, columns[2]), key=len)
     return [_piece(fields, command.refs, loop, key) for loop in found]
+
+
+def _in_order(columns: tuple[Cells, Cells, Cells], rank: Cells) -> list[Loop]:
+    """Loops of (accumulator, parameter, destination), of each parameter in order of `rank`."""
+    order = np.lexsort((rank, columns[1]))
+    acc, prm, dst = (column[order] for column in columns)
+    return list(loops(acc, prm, dst))
 
 
 def _affine(v: Mapping[str, int], entries: Cells) -> Loop | None:
