@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.frontend.python.functions import RelayFunction, RelayModel, Runner
 from relay_hw.frontend.python.translate import LEARNING_RATE
-from relay_hw.ir.expr import Function, Let, Tuple, TupleGetItem, Var
+from relay_hw.ir.expr import Constant, Function, Let, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.ir.visit import copy_with, substitute
@@ -91,8 +91,6 @@ class ExportedModel(Model):
         whole = self.function.module(batch)[name]
         count = len(whole.params) - len(self.params)
         body = whole.body
-        from relay_hw.ir.expr import Constant
-
         constants = {
             param: Constant(value, checked_type=param.type)
             for param, value in zip(whole.params[count:], self.params, strict=True)

@@ -11,6 +11,8 @@ from relay_hw.frontend.python.functions import RelayFunction, RelayModel
 from relay_hw.frontend.python.library import LAYERS, Layer
 from relay_hw.interp import create_executor
 from relay_hw.ir.expr import Expr
+from relay_hw.ir.types import TensorType
+from relay_hw.ir.visit import copy_with
 
 
 class Intrinsic:
@@ -31,11 +33,7 @@ class Intrinsic:
 
 
 def _constant(value: Any) -> Expr:
-    from relay_hw.ir.types import TensorType
-
     made = op.const(value)
-    from relay_hw.ir.visit import copy_with
-
     return copy_with(made, checked_type=TensorType(made.data.shape, str(made.data.dtype)))
 
 

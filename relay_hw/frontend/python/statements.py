@@ -8,39 +8,19 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from relay_hw.errors import RelayHwError, UnsupportedError
 from relay_hw.frontend.python.emit import is_list
-from relay_hw.frontend.python.expressions import Expressions
-from relay_hw.frontend.python.loops import Iteration, over, over_range, over_several
-from relay_hw.frontend.python.source import always_jumps, assigned_names, has_jump, has_return
-from relay_hw.frontend.python.values import Block, EmptyList, Env, Static, Symbol, Value, constant, fields_of, is_number
-from relay_hw.ir.expr import Call, Expr, Function, If, Tuple, Var
+from relay_hw.frontend.python.repetition import Control, Loops, Retyped, packed
+from relay_hw.frontend.python.source import always_jumps, assigned_names, has_jump
+from relay_hw.frontend.python.values import Block, EmptyList, Env, Static, Symbol, Value, constant, fields_of
+from relay_hw.ir.expr import Call, Expr, Function, If, Var
 from relay_hw.ir.types import FuncType, TupleType, Type
 
 
-@dataclass(frozen=True, slots=True)
-class Control:
-    """Where a sequence of statements goes on: each makes the last expression of the current block."""
-
-    end: Callable[[Env], Expr]
-    give: Callable[[Value, ast.AST], Expr]
-    leave: Callable[[Env], Expr] | None = None
-    again: Callable[[Env], Expr] | None = None
-
-
-class _Retyped(Exception):
-    """A loop variable has another type than its first value tells; the loop is translated again with it."""
-
-    def __init__(self, name: str, ty: Type) -> None:
-        super().__init__(name)
-        self.name = name
-        self.ty = ty
-
-
-class Statements(Expressions):
+class Statements(Loops):
     """Translates statements."""
 
     def sequence(self, body: Sequence[ast.stmt], env: Env, control: Control) -> Expr:
@@ -73,37 +53,37 @@ class Statements(Expressions):
                 self.site = targets[0].id if isinstance(targets[0], ast.Name) else "x"
                 symbol = self.expr(value, env)
                 for target in targets:
-                    self._bind(target, symbol, env)
+                    self.bind(target, symbol, env)
             case ast.AnnAssign(target=ast.Name(id=name) as target, annotation=annotation, value=ast.expr() as value):
                 self.site = name
                 wanted = self.annotated(annotation, env)
                 found = self.relay(value, env, wanted)
                 if found.type != wanted:
                     self.source.refuse(value, f"{name} must be {wanted}, not {found.type}")
-                self._bind(target, found, env)
+                self.bind(target, found, env)
             case ast.AugAssign(target=ast.Name(id=name) as target, op=op, value=value):
                 self.site = name
                 left = self._expr(ast.copy_location(ast.Name(name, ast.Load()), target), env)
-                self._bind(target, self.binary(type(op), left, self.expr(value, env)), env)
+                self.bind(target, self.binary(type(op), left, self.expr(value, env)), env)
             case ast.Expr(value=ast.Call() as call):
                 self._effect(call, env)
             case ast.If(test=test, body=then, orelse=other):
                 return self._if(self.expr(test, env), then, other, rest, env, control)
             case ast.While() | ast.For():
-                return self._loop(node, rest, env, control)
+                return self.loop(node, rest, env, control)
             case ast.FunctionDef():
                 self._define(node, env)
             case _:
                 self.source.refuse(node, f"{_statement_name(node)} must not be used in a relay function")
         return None
 
-    def _bind(self, target: ast.expr, symbol: Symbol, env: Env) -> None:
+    def bind(self, target: ast.expr, symbol: Symbol, env: Env) -> None:
         match target:
             case ast.Name(id=name):
                 env[name] = symbol
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 for part, item in zip(parts, self._items(target, symbol, len(parts)), strict=True):
-                    self._bind(part, item, env)
+                    self.bind(part, item, env)
             case _:
                 self.source.refuse(target, f"{ast.unparse(target)} must be a name: relay values do not change")
 
@@ -127,7 +107,7 @@ class Statements(Expressions):
     def _appended(self, node: ast.Call, items: Symbol, item: Value) -> Symbol:
         if isinstance(items, EmptyList):
             if items.name is not None:
-                raise _Retyped(items.name, self.list([item]).type)
+                raise Retyped(items.name, self.list([item]).type)
             return self.list([item])
         whole = self.value(items)
         if not is_list(whole.type):
@@ -214,7 +194,7 @@ class Statements(Expressions):
         for body in (then, other):
             outer, self.block = self.block, Block()
             inner = dict(env)
-            self.sequence(body, inner, Control(lambda _: constant(0).expr, self._no_return))
+            self.sequence(body, inner, Control(lambda _: constant(0).expr, self.no_return))
             ends.append((self.block, inner))
             self.block = outer
         (block, a), (other_block, b) = ends
@@ -229,190 +209,12 @@ class Statements(Expressions):
         if not changed:
             return
         pairs = [self.merge([(block, a[n]), (other_block, b[n])], f"variable {n} after if") for n in changed]
-        bodies = [block.close(_tuple([p[0][1] for p in pairs])), other_block.close(_tuple([p[1][1] for p in pairs]))]
+        bodies = [block.close(packed([p[0][1] for p in pairs])), other_block.close(packed([p[1][1] for p in pairs]))]
         firsts = [pair[0][1] for pair in pairs]
         result = self.emit(If(cond.expr, *bodies), TupleType([value.type for value in firsts]))
         for index, (name, first) in enumerate(zip(changed, firsts, strict=True)):
             self.site = name
             env[name] = replace(self.item(result, index), model=first.model)
-
-    def _no_return(self, value: Value, node: ast.AST) -> Expr:
-        self.source.refuse(node, "return must not stand here")
-
-    # Loops
-
-    def _loop(self, node: ast.While | ast.For, rest: Sequence[ast.stmt], env: Env, control: Control) -> Expr | None:
-        if node.orelse:
-            self.source.refuse(node.orelse[0], "else of a loop must not be used in a relay function")
-        if isinstance(node, ast.For):
-            elements = self._fixed(node.iter, env)
-            if elements is not None:
-                return self._unroll(node, elements, env)
-        types: dict[str, Type] = {}
-        while True:
-            block, mark, before = self.block, len(self.block.bound), dict(env)
-            try:
-                return self._try_loop(node, rest, env, control, types)
-            except _Retyped as found:
-                first = before.get(found.name)
-                if not isinstance(first, Static) and not (isinstance(first, EmptyList) and first.name is None):
-                    # It comes from a loop around this one.
-                    raise
-                if types.get(found.name) == found.ty:
-                    raise UnsupportedError(f"variable {found.name} must keep its type through the loop") from None
-                types[found.name] = found.ty
-                self.block = block
-                del self.block.bound[mark:]
-                env.clear()
-                env.update(before)
-
-    def _fixed(self, node: ast.expr, env: Env) -> Sequence[Symbol] | None:
-        """The elements of a tuple or of a Python list: a loop over them is written out."""
-        if isinstance(node, ast.Call):
-            return None
-        symbol = self.expr(node, env)
-        if isinstance(symbol, Static) and isinstance(symbol.value, (tuple, list, range)):
-            return [Static(part) for part in symbol.value]
-        if isinstance(symbol, Value) and isinstance(symbol.type, TupleType):
-            return [self.item(symbol, index) for index in range(len(symbol.type.fields))]
-        return None
-
-    def _unroll(self, node: ast.For, elements: Sequence[Symbol], env: Env) -> None:
-        if has_jump(node.body):
-            self.source.refuse(node, "loop over a tuple must not be left by break, continue or return")
-        for element in elements:
-            self._bind(node.target, element, env)
-            self.sequence(node.body, env, Control(lambda _: constant(0).expr, self._no_return))
-        return None
-
-    def _iteration(self, node: ast.expr, env: Env) -> Iteration:
-        match node:
-            case ast.Call(keywords=[keyword, *_]):
-                self.source.refuse(node, f"what a for goes through must be without keywords, not with {keyword.arg}")
-            case ast.Call(func=ast.Name(id="range"), args=args) if "range" not in env:
-                symbols = [self.expr(arg, env) for arg in args]
-                step = symbols[2] if len(symbols) > 2 else Static(1)
-                if not isinstance(step, Static) or not isinstance(step.value, int):
-                    self.source.refuse(args[2], "step of range must be a number")
-                begin, end = (Static(0), symbols[0]) if len(symbols) == 1 else symbols[:2]
-                return over_range(self, self.value(begin), self.value(end), step.value)
-            case ast.Call(func=ast.Name(id="zip"), args=args) if "zip" not in env and args:
-                return over_several(self, [self._iteration(arg, env) for arg in args])
-            case ast.Call(func=ast.Name(id="enumerate"), args=[arg]) if "enumerate" not in env:
-                inner = self._iteration(arg, env)
-                count = over_range(self, constant(0), constant(2**31 - 1), 1)
-                return over_several(self, [count, inner])
-            case _:
-                return over(self, self.relay(node, env))
-
-    def _try_loop(
-        self, node: ast.While | ast.For, rest: Sequence[ast.stmt], env: Env, control: Control, types: dict[str, Type]
-    ) -> Expr | None:
-        iteration = self._iteration(node.iter, env) if isinstance(node, ast.For) else None
-        names = [name for name in assigned_names([node]) if name in env]
-        for name in names:
-            first = env[name]
-            if isinstance(first, EmptyList) and name not in types:
-                env[name] = EmptyList(name)
-            else:
-                is_weak = isinstance(first, Static) and isinstance(first.value, int) and name not in types
-                env[name] = replace(self.value(first, types.get(name)), is_weak=is_weak or _is_weak(first))
-        carried = [name for name in names if isinstance(env[name], Value)]
-        starts = {name: self.value(env[name]) for name in carried}
-        loop = Var("loop")
-        states = [Var("state", s.type, checked_type=s.type) for s in (iteration.start if iteration else ())]
-        params = [Var(name, starts[name].type, checked_type=starts[name].type) for name in carried]
-        inside = {**env, **{n: replace(starts[n], expr=p) for n, p in zip(carried, params, strict=True)}}
-        state_values = [Value(var, var.type) for var in states]
-        after, leaves = self._after(node, rest, env, control, carried, starts)
-
-        def again(last: Env) -> Expr:
-            moved = iteration.step(state_values) if iteration else []
-            values = [self._carried(name, last, starts) for name in carried]
-            return Call(loop, [value.expr for value in (*moved, *values)])
-
-        outer, self.block = self.block, Block()
-        inner = replace(control, end=again, leave=leaves, again=again)
-        body = self._loop_body(node, iteration, state_values, inside, inner)
-        function = Function([*states, *params], self.block.close(body))
-        self.block = outer
-        self.block.bound.append((loop, function))
-        call = Call(loop, [value.expr for value in (*(iteration.start if iteration else ()), *starts.values())])
-        return after(call)
-
-    def _after(
-        self,
-        node: ast.While | ast.For,
-        rest: Sequence[ast.stmt],
-        env: Env,
-        control: Control,
-        carried: Sequence[str],
-        starts: dict[str, Value],
-    ) -> tuple[Callable[[Expr], Expr | None], Callable[[Env], Expr]]:
-        """What happens to the loop's call, and how the loop ends."""
-        if not has_return(node.body):
-
-            def leave(inner: Env) -> Expr:
-                return _tuple([self._carried(name, inner, starts) for name in carried])
-
-            def goes_on(call: Expr) -> None:
-                self.site = "done"
-                result = self.emit(call, TupleType([starts[name].type for name in carried]))
-                for index, name in enumerate(carried):
-                    self.site = name
-                    env[name] = replace(self.item(result, index), model=starts[name].model)
-
-            return goes_on, leave
-        # The loop may end the function: what follows it is called in its last step.
-        follow = Var("after")
-        params = [Var(name, starts[name].type, checked_type=starts[name].type) for name in carried]
-        outer, self.block = self.block, Block()
-        inner = {**env, **{n: replace(starts[n], expr=p) for n, p in zip(carried, params, strict=True)}}
-        body = self.block.close(self.sequence(rest, inner, control))
-        self.block = outer
-        self.block.bound.append((follow, Function(params, body)))
-        return lambda call: call, lambda last: Call(
-            follow, [self._carried(name, last, starts).expr for name in carried]
-        )
-
-    def _loop_body(
-        self,
-        node: ast.While | ast.For,
-        iteration: Iteration | None,
-        states: Sequence[Value],
-        env: Env,
-        control: Control,
-    ) -> Expr:
-        assert control.leave is not None
-        if isinstance(node, ast.While):
-            test = self.expr(node.test, env)
-            if isinstance(test, Static):
-                return self.sequence(node.body, env, control) if test.value else control.leave(env)
-            cond = self.truth(self.value(test))
-        else:
-            assert iteration is not None
-            cond = iteration.test(states)
-        outer, self.block = self.block, Block()
-        inner = dict(env)
-        if isinstance(node, ast.For) and iteration is not None:
-            self._bind(node.target, iteration.element(states), inner)
-        body = self.block.close(self.sequence(node.body, inner, control))
-        self.block = Block()
-        end = self.block.close(control.leave(dict(env)))
-        self.block = outer
-        return If(cond.expr, body, end, span=self.source.span(node))
-
-    def _carried(self, name: str, env: Env, starts: dict[str, Value]) -> Value:
-        """A loop variable at the end of a step: of the type that it began with."""
-        start = starts[name]
-        value = self.value(env[name], start.type)
-        if value.type == start.type and value.model is start.model:
-            return value
-        if start.is_weak and is_number(value.type) and str(value.type).startswith("float"):
-            raise _Retyped(name, value.type)
-        raise UnsupportedError(
-            f"variable {name} must keep its type through the loop, {start.type}, not become {value.type}"
-        )
 
     # Functions
 
@@ -464,14 +266,6 @@ class Statements(Expressions):
         if arg.annotation is None:
             self.source.refuse(arg, f"parameter {arg.arg} must have an annotation such as {arg.arg}: Float")
         return self.annotated(arg.annotation, env)
-
-
-def _is_weak(symbol: Symbol) -> bool:
-    return isinstance(symbol, Value) and symbol.is_weak
-
-
-def _tuple(values: Sequence[Value]) -> Expr:
-    return Tuple([value.expr for value in values], checked_type=TupleType([value.type for value in values]))
 
 
 def _statement_name(node: ast.stmt) -> str:

@@ -19,6 +19,7 @@ from relay_hw.frontend.python.values import Env, Static, Symbol, Value
 from relay_hw.ir.expr import Constant, Expr, Function, GlobalVar, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import FuncType, TensorType, TupleType, Type
+from relay_hw.ir.visit import copy_with
 from relay_hw.op import const, multiply, subtract
 
 if TYPE_CHECKING:
@@ -171,8 +172,6 @@ class Translator(Statements):
         if not bound.hidden:
             return value
         var, call = self.block.bound[-1]
-        from relay_hw.ir.visit import copy_with
-
         self.block.bound[-1] = (var, copy_with(call, args=(*call.args, *bound.hidden)))  # type: ignore[attr-defined]
         return value
 
