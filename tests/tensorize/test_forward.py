@@ -19,6 +19,7 @@ from tensorize.clocks import Clocks
 from tensorize.compile import _draft, _segment  # pyright: ignore[reportPrivateUsage]
 from tensorize.forward import can_forward, cut, forward, loops
 from tensorize.nest import Command, Key, Ref, tensor_key
+from tensorize.refine import Refiner
 from tensorize.region import read_region
 from tensorize.schedule import Schedule, lower_layers, plan_steps
 from tensorize.uops import place_uops
@@ -44,7 +45,7 @@ def forced(
     moved = place_uops(forward(steps, chosen, frozenset(outside), config), config)
     ordered = tuple(moved[n] for n in depth_order(moved, config))
     draft = _draft(Schedule(region, tiles, ordered), config, None, dense=True)
-    return _segment(draft, "r", config) if draft is not None else None
+    return _segment(draft, "r", config, Refiner()) if draft is not None else None
 
 
 def check_equal(kit: SimpleNamespace, function: Function, segment: Segment, config: AccelConfig, seed: int) -> None:
