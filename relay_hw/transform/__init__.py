@@ -3,7 +3,9 @@
 from relay_hw.errors import InputError
 from relay_hw.transform.annotate_target import AnnotateTarget
 from relay_hw.transform.base import FunctionPass, Pass, Pipeline, Sequential
+from relay_hw.transform.canonicalize_cast import CanonicalizeCast
 from relay_hw.transform.canonicalize_ops import CanonicalizeOps
+from relay_hw.transform.combine_parallel import CombineParallelConv2D, CombineParallelDense
 from relay_hw.transform.common_subexpr import EliminateCommonSubexpr
 from relay_hw.transform.context import PassContext, PassInfo
 from relay_hw.transform.convert_layout import ConvertLayout
@@ -13,9 +15,11 @@ from relay_hw.transform.defuse_ops import DefuseOps
 from relay_hw.transform.effects import Effect, pin_effects
 from relay_hw.transform.eta_expand import EtaExpand
 from relay_hw.transform.fake_quantization import FakeQuantizationToInteger
+from relay_hw.transform.fast_math import FastMath
 from relay_hw.transform.first_order_gradient import first_order_gradient
 from relay_hw.transform.fold_batch_norm import FoldBatchNorm
 from relay_hw.transform.fold_constant import FoldConstant
+from relay_hw.transform.fold_explicit_padding import FoldExplicitPadding
 from relay_hw.transform.fold_scale_axis import BackwardFoldScaleAxis, FoldScaleAxis, ForwardFoldScaleAxis
 from relay_hw.transform.fuse import MergeDeviceComposites
 from relay_hw.transform.fuse_ops import FuseOps
@@ -82,6 +86,11 @@ PASSES: tuple[type[Pass], ...] = (
     QnnCanonicalizeOps,
     FakeQuantizationToInteger,
     PlanDevices,
+    FastMath,
+    FoldExplicitPadding,
+    CanonicalizeCast,
+    CombineParallelConv2D,
+    CombineParallelDense,
     MergeDeviceComposites,
     PartitionDevice,
 )
@@ -99,7 +108,10 @@ __all__ = [
     "PASSES",
     "AnnotateTarget",
     "BackwardFoldScaleAxis",
+    "CanonicalizeCast",
     "CanonicalizeOps",
+    "CombineParallelConv2D",
+    "CombineParallelDense",
     "ConvertLayout",
     "DeadCodeElimination",
     "DefuseOps",
@@ -107,8 +119,10 @@ __all__ = [
     "EliminateCommonSubexpr",
     "EtaExpand",
     "FakeQuantizationToInteger",
+    "FastMath",
     "FoldBatchNorm",
     "FoldConstant",
+    "FoldExplicitPadding",
     "FoldScaleAxis",
     "ForwardFoldScaleAxis",
     "FunctionPass",

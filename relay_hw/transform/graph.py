@@ -19,9 +19,6 @@ from relay_hw.ir.expr import (
     Function,
     GlobalVar,
     Op,
-    RefCreate,
-    RefRead,
-    RefWrite,
     Tuple,
     TupleGetItem,
     Var,
@@ -154,25 +151,6 @@ def outer_order(root: Expr) -> Iterator[Expr]:
         stack.append((node, True))
         if not isinstance(node, Function):
             stack.extend((part, False) for part in reversed(children(node)))
-
-
-def is_pure(root: Expr) -> bool:
-    """Whether evaluating `root` can be left out or moved: no references, no effects, no unknown function called.
-
-    A function literal that is not called here is only a value.
-    """
-    for node in outer_order(root):
-        if isinstance(node, (RefCreate, RefRead, RefWrite)):
-            return False
-        if isinstance(node, Call) and not _is_pure_callee(node.op):
-            return False
-    return True
-
-
-def _is_pure_callee(op: Expr) -> bool:
-    if isinstance(op, Op):
-        return not op.has_effect
-    return not isinstance(op, (GlobalVar, Var)) and (not isinstance(op, Function) or is_pure(op.body))
 
 
 def dataflow_order(root: Expr, what: str) -> list[Expr]:

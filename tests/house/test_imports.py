@@ -33,7 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"relay_hw.ir", "relay_hw.op", "relay_hw.analysis", "relay_hw.interp", "relay_hw.prelude"}
     | {"relay_hw.transform", "relay_hw.backend"},
     "relay_hw.backend": BASE | {"relay_hw.ir", "relay_hw.op", "relay_hw.analysis", "relay_hw.interp"},
-    "relay_hw.qnn": BASE | {"relay_hw.op"},
+    "relay_hw.qnn": BASE | {"relay_hw.op", "relay_hw.transform"},
     "relay_hw.report": BASE,
     "tensorize": BASE | {"relay_hw.ir", "relay_hw.op", "accel.isa"},
 }

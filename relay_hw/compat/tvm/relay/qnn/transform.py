@@ -1,7 +1,5 @@
 """TVM's `relay.qnn.transform`."""
 
-from relay_hw.transform import Legalize, QnnCanonicalizeOps
-
-CanonicalizeOps = QnnCanonicalizeOps
+from relay_hw.qnn.transform import CanonicalizeOps, Legalize
 
 __all__ = ["CanonicalizeOps", "Legalize"]
