@@ -32,8 +32,8 @@ class CanonicalizeCast(FunctionPass):
         return new
 
 
-def _widens(node: Call) -> bool:
-    if not is_op(node, "cast"):
+def _widens(node: Expr) -> bool:
+    if not isinstance(node, Call) or not is_op(node, "cast"):
         return False
     source, target = dtype_of(node.args[0]), dtype_of(node)
     return bool(source and target) and np.dtype(target).itemsize > np.dtype(source).itemsize
