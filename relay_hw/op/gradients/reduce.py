@@ -51,8 +51,18 @@ def _count(call: Call) -> int:
     return count
 
 
+def _share(call: Call, x: Expr, g: Expr, factor: float = 1, less: int = 0) -> Expr:
+    """g * factor / (number of reduced elements - less), the reduced axes kept."""
+    if known_type(x) is not None:
+        return kept(call, g) * number(factor / max(_count(call) - less, 1), x)
+    # The number is known at run time.
+    count = ops().sum(ops().ones_like(x), _axes(call), keepdims=True) if _axes(call) else number(1, x)
+    return kept(call, g) * number(factor, x) / (count - number(less, x))
+
+
 def _mean(call: Call, x: Expr, g: Expr) -> Expr:
-    return _spread(call, x, g * number(1 / max(_count(call), 1), x))
+    ty, share = known_type(x), _share(call, x, g)
+    return ops().broadcast_to_like(share, x) if ty is None else ops().broadcast_to(share, ty.static_shape)
 
 
 def _extreme(call: Call, x: Expr, g: Expr) -> Expr:
@@ -102,6 +112,5 @@ prod = one_argument(_prod)
 def variance(call: Call, adjoint: Expr) -> Sequence[Expr]:
     """Of (x - center)**2, both sides; the center is the mean only by custom."""
     x, center = call.args
-    count = _count(call) - call.attrs.unbiased
-    slope = (x - center) * (kept(call, adjoint) * number(2 / count, x))
+    slope = (x - center) * _share(call, x, adjoint, 2, int(call.attrs.unbiased))
     return slope, collapse(-slope, x, center)

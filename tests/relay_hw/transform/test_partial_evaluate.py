@@ -183,7 +183,7 @@ class NoTorch:
         return lambda *args, **kwargs: None
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(real_programs(NoTorch(), 4, True), st.integers(1, 2))
 def test_gradients_without_decisions_lose_references_and_closures(program: Any, order: int) -> None:
     mod, _ = program
