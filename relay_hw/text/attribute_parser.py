@@ -39,8 +39,8 @@ class AttributeParser(TypeParser):
                 return token.text == "True"
             case TokenKind.NAME if token.text in ("None", "nullptr"):
                 return None
-            case TokenKind.META if value[0] == "VirtualDevice":
-                return None
+            case TokenKind.META if value[0] == "VirtualDevice" and value not in self.metadata:
+                return ""
             case TokenKind.META:
                 return self.entry(token)
             case TokenKind.SYMBOL if token.text == "[":

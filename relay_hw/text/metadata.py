@@ -25,6 +25,8 @@ _HEADER: Final = struct.Struct("<QQiii")
 _DTYPE: Final = struct.Struct("<BBH")
 _KINDS: Final = {0: "int", 1: "uint", 2: "float", 6: "bool"}
 _CPU: Final = 1
+# DLPack's numbers of devices.
+_DEVICES: Final = {1: "cpu", 2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm", 12: "ext_dev", 14: "hexagon"}
 
 Entry = Constant | str | int
 
@@ -71,8 +73,17 @@ def _read_node(node: Mapping[str, Any], blobs: Sequence[str]) -> Entry | None:
             return str(node.get("repr_str", ""))
         case "IntImm" | "tir.IntImm":
             return int(attrs["value"])
+        case "VirtualDevice":
+            return _device(attrs)
         case _:
             return None
+
+
+def _device(attrs: Mapping[str, Any]) -> str:
+    """A device as `on_device` names it, such as `cuda(1)`; empty for one that TVM leaves open."""
+    kind = int(attrs.get("device_type_int", -1))
+    name = _DEVICES.get(kind, f"device{kind}")
+    return "" if kind < 0 else f"{name}({max(int(attrs.get('virtual_device_id', 0)), 0)})"
 
 
 def write_metadata(entries: Mapping[str, Sequence[Entry]]) -> str:

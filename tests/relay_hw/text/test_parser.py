@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import numpy as np
@@ -398,3 +399,25 @@ def test_fuzz_operators(name: str, data: st.DataObject) -> None:
     attrs = [f"{field}={data.draw(values)}" for field in names if data.draw(st.integers(0, 3))]
     params = "%x: Tensor[(1, 4, 6, 6), float32], %y: Tensor[(2, ?), int8], %z: int32, %w"
     survives(f"{HEADER}def @main({params}) {{ {name}({', '.join(given_args + attrs)}) }}")
+
+
+def test_virtual_devices_of_tvm_become_names() -> None:
+    devices = [
+        {"type_key": "VirtualDevice", "attrs": {"device_type_int": kind, "virtual_device_id": number, "target": "0"}}
+        for kind, number in (("2", "1"), ("1", "0"), ("-1", "-1"), ("99", "3"))
+    ]
+    nodes = [
+        {"type_key": ""},
+        {"type_key": "Map", "keys": ["VirtualDevice"], "data": [2]},
+        {"type_key": "Array", "data": [3, 4, 5, 6]},
+        *devices,
+    ]
+    section = json.dumps({"root": 1, "nodes": nodes, "b64ndarrays": []})
+    calls = "".join(f"on_device(%x, virtual_device=meta[VirtualDevice][{index}]), " for index in range(4))
+    text = f'#[version = "0.0.5"]\ndef @main(%x {{virtual_device=meta[VirtualDevice][0]}}: int32) {{ ({calls}) }}\n'
+    body = parse(text + f"#[metadata]\n{section}")["main"].body
+    assert isinstance(body, relay.Tuple)
+    found = [part.attrs.virtual_device for part in body.fields if isinstance(part, relay.Call)]
+    assert found == ["cuda(1)", "cpu(0)", "", "device99(3)"]
+    # Without the section the device is open.
+    assert parse(text.replace("[VirtualDevice][3]", "[VirtualDevice][7]"))["main"].params[0].name_hint == "x"
