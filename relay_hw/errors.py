@@ -12,6 +12,8 @@ class RelayHwError(Exception):
     """
 
     def __init__(self, message: str, span: Span | None = None, detail: str = "") -> None:
+        # One line, whatever names from a file hold.
+        message = " ".join(message.splitlines())
         super().__init__(f"{span}: {message}" if span is not None else message)
         self.message = message
         self.span = span
