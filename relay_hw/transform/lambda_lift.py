@@ -103,4 +103,3 @@ def _quantified(function: Function, quantified: Sequence[TypeVar]) -> Function:
     if not quantified:
         return function
     return copy_with(function, type_params=(*quantified, *function.type_params), checked_type=None)
-
