@@ -93,6 +93,33 @@ def test_fields_fuse_through_a_tuple_that_an_injective_operator_reads() -> None:
     assert fuse(op.nn.relu(joined), X) == [["exp", "negative", "concatenate", "nn.relu"]]
 
 
+def test_tuples_in_the_middle_and_after_each_other() -> None:
+    one = op.const(np.float32(1))
+    start = op.squeeze(X)
+    branch = op.add(op.add(op.squeeze(start), one), one)
+    joined = op.concatenate([op.add(start, one), branch, op.add(start, one)], axis=0)
+    (only,) = fuse(op.add(op.squeeze(joined), one), X)
+    assert sorted(only) == sorted(["squeeze", "add", "squeeze", "add", "add", "add", "concatenate", "squeeze", "add"])
+
+    def triple(x: Expr) -> Expr:
+        return op.concatenate([op.add(x, one), op.add(x, one), op.add(x, one)], axis=1)
+
+    y = op.add(op.nn.max_pool2d(triple(triple(triple(X))), (2, 2), (2, 2)), one)
+    found = fuse(Tuple([y, op.add(y, one)]), X)
+    assert sorted(map(len, found)) == [1, 2, 12] and ["nn.max_pool2d", "add"] in found
+
+
+def test_parallel_layers_are_joined_outside_of_them() -> None:
+    assert fuse(op.concatenate([conv(X), conv(X)], axis=1), X) == [["concatenate"], ["nn.conv2d"], ["nn.conv2d"]]
+
+
+def test_parallel_injective_operators() -> None:
+    y = op.add(X, op.const(np.float32(1)))
+    z, u = op.squeeze(y, axis=[0]), op.transpose(op.squeeze(y, axis=[0]), axes=[0, 1, 2])
+    (only,) = fuse(op.left_shift(op.cast(z, "int32"), op.cast(u, "int32")), X)
+    assert sorted(only) == ["add", "cast", "cast", "left_shift", "squeeze", "squeeze", "transpose"]
+
+
 def test_split_and_its_parts() -> None:
     parts = op.split(X, 2, axis=1)
     both = op.add(TupleGetItem(parts, 0), TupleGetItem(parts, 1))
