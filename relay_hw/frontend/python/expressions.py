@@ -13,7 +13,7 @@ from typing import Any, Final
 from relay_hw.errors import RelayHwError, TypeCheckError, UnsupportedError
 from relay_hw.frontend.python.annotations import type_of_annotation
 from relay_hw.frontend.python.emit import Emitter, is_list, item_type
-from relay_hw.frontend.python.source import Source
+from relay_hw.frontend.python.source import Source, assigned_names
 from relay_hw.frontend.python.values import Block, EmptyList, Env, Static, Symbol, Value
 from relay_hw.ir.expr import If
 from relay_hw.ir.types import TensorType, TupleType, Type, scalar_type
@@ -70,11 +70,15 @@ class Expressions(Emitter, ABC):
         super().__init__()
         self.source = source
         self._outside = inspect.getclosurevars(source.function)
+        # Names that the function assigns somewhere: Python looks for them nowhere else.
+        self.own_names: frozenset[str] = frozenset(assigned_names(source.tree.body))
 
     # Names
 
     def outside(self, name: str, node: ast.AST) -> Symbol:
         """What a name means around the function. Raises UnsupportedError for an unknown one."""
+        if name in self.own_names:
+            self.source.refuse(node, f"variable {name} must be assigned before it is used, on every way to here")
         function = self.source.function
         for space in (self._outside.nonlocals, getattr(function, "__globals__", {}), vars(builtins)):
             if name in space:
@@ -203,10 +207,17 @@ class Expressions(Emitter, ABC):
 
         def rest() -> Symbol:
             symbol = self._connected(is_and, nodes[1:], env)
-            return symbol if isinstance(symbol, Static) else self.truth(self.value(symbol))
+            return symbol if isinstance(symbol, Static) else self._decided(symbol)
 
         known = Static(not is_and)
-        return self.choose(self.truth(self.value(first)), *((rest, lambda: known) if is_and else (lambda: known, rest)))
+        return self.choose(self._decided(first), *((rest, lambda: known) if is_and else (lambda: known, rest)))
+
+    def _decided(self, symbol: Symbol) -> Value:
+        """A truth value: of others, Python's `and` and `or` give the value itself."""
+        value = self.value(symbol)
+        if value.type != BOOL:
+            raise TypeCheckError(f"operands of and, or must be truth values such as x > 0, not {value.type}")
+        return value
 
     def _compared(self, left: ast.expr, ops: Sequence[ast.cmpop], others: Sequence[ast.expr], env: Env) -> Symbol:
         result: Symbol | None = None

@@ -112,6 +112,18 @@ def assigned_names(body: list[ast.stmt]) -> list[str]:
     return list(found)
 
 
+def captured_and_changed(node: ast.FunctionDef, around: ast.FunctionDef) -> str | None:
+    """A variable of `around` that `node` reads and that is assigned more than once: Python reads its last value."""
+    stored = [
+        name.id for name in ast.walk(around) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+    ] + [argument.arg for argument in around.args.args]
+    own = {*assigned_names(node.body), *(argument.arg for argument in node.args.args)}
+    for name in ast.walk(node):
+        if isinstance(name, ast.Name) and name.id not in own and stored.count(name.id) > 1:
+            return name.id
+    return None
+
+
 def has_jump(body: list[ast.stmt], is_loop: bool = False) -> bool:
     """Whether statements leave by return, or by break or continue of a loop around them."""
     for statement in body:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from relay_hw.errors import RelayHwError, UnsupportedError
 from relay_hw.frontend.python.emit import is_list
 from relay_hw.frontend.python.repetition import Control, Loops, Retyped, packed
-from relay_hw.frontend.python.source import always_jumps, assigned_names, has_jump
+from relay_hw.frontend.python.source import always_jumps, assigned_names, captured_and_changed, has_jump
 from relay_hw.frontend.python.values import Block, EmptyList, Env, Static, Symbol, Value, constant, fields_of
 from relay_hw.ir.expr import Call, Expr, Function, If, Var
 from relay_hw.ir.types import FuncType, TupleType, Type
@@ -220,6 +220,9 @@ class Statements(Loops):
 
     def _define(self, node: ast.FunctionDef, env: Env) -> None:
         """A function in a function: a closure."""
+        changed = captured_and_changed(node, self._around)
+        if changed is not None:
+            self.source.refuse(node, f"variable {changed}, which {node.name} reads, must be assigned only once")
         types = [(arg.arg, self.parameter(arg, env)) for arg in node.args.args]
         ret = None if node.returns is None else self.annotated(node.returns, env)
         own = Var(node.name, None if ret is None else FuncType(tuple(ty for _, ty in types), ret))
@@ -228,7 +231,9 @@ class Statements(Loops):
         if own.type_annotation is not None:
             inner[node.name] = Value(own, own.type_annotation)
         outer, self.block = self.block, Block()
+        names, self.own_names = self.own_names, frozenset(assigned_names(node.body))
         body, found = self.body(node, inner, ret)
+        self.own_names = names
         function = Function(params, self.block.close(body), ret)
         self.block = outer
         whole = FuncType(tuple(ty for _, ty in types), found)
@@ -247,11 +252,13 @@ class Statements(Loops):
             return value.expr
 
         outer, self._wanted = self.wanted(), ret
+        around, self._around = getattr(self, "_around", node), node
         last = self.sequence(node.body, env, Control(lambda _: give(self.tuple([]), node), give))
-        self._wanted = outer
+        self._wanted, self._around = outer, around
         return last, found[-1]
 
     _wanted: Type | None = None
+    _around: ast.FunctionDef
 
     def wanted(self) -> Type | None:
         """The annotated result of the function that is being translated."""

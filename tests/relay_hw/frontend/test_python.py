@@ -285,6 +285,29 @@ def one_way(x: Float) -> Float:
     return y
 
 
+def late_capture(x: Float) -> Float:
+    k = 1.0
+
+    def inner(y: Float) -> Float:
+        return y * k
+
+    k = 2.0
+    return inner(x)
+
+
+def connected(x: Float, y: Float) -> Float:
+    return x and y
+
+
+last = 5.0
+
+
+def behind_loop(x: Float) -> Float:
+    for last in range(3):
+        x = x + last
+    return x + last
+
+
 def calls_python(x: Float) -> Float:
     return np.exp(x)
 
@@ -364,7 +387,10 @@ SENTENCES = [
     (mixed, r"branches of a choice must have one type, not float32 and Tensor\[\(3\), float32\]"),
     (shapes, "the shapes of add's arguments must broadcast"),
     (changes_type, r"variable y must keep its type through the loop, float32, not become \(float32, float32\)"),
-    (one_way, "name y must be defined before it is used"),
+    (one_way, "variable y must be assigned before it is used, on every way to here"),
+    (late_capture, "variable k, which inner reads, must be assigned only once"),
+    (connected, r"operands of and, or must be truth values such as x > 0, not float32"),
+    (behind_loop, "variable last must be assigned before it is used"),
     (calls_python, r"called function must be of relay, or decorated with it, not np.exp"),
     (keyword, "arguments of relay.clip must fit: got an unexpected keyword argument 'wrong'"),
     (too_many, "helper must get 1 argument, not 2"),
