@@ -16,7 +16,7 @@ from relay_hw.ir.types import FuncType
 from relay_hw.ir.visit import Rewriter, copy_with
 from relay_hw.transform.base import FunctionPass
 from relay_hw.transform.graph import count_uses, dtype_of, is_external, is_op, op_name, outer_order, shape_of
-from relay_hw.transform.moves import MoveGroup, move_group
+from relay_hw.transform.moves import MoveGroup, move_groups
 
 # Says why a composite cannot run on the device; None where it can.
 Legal = Callable[[Function], "str | None"]
@@ -178,9 +178,7 @@ def _choose(function: Function, legal: Legal | None) -> dict[Call, AnyGroup]:
         if root in taken:
             continue
         candidates: list[AnyGroup] = list(_candidates(root, uses, taken, position))
-        moved = move_group(root, uses, readers, taken)
-        if moved is not None:
-            candidates.append(moved)
+        candidates += move_groups(root, uses, readers, taken)
         chosen = _first_legal(candidates, legal)
         if chosen is not None:
             groups[root] = chosen

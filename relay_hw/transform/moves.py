@@ -64,20 +64,29 @@ class MoveGroup:
                 return expr
 
 
-def move_group(
+def move_groups(
     root: Call, uses: Mapping[Expr, int], readers: Mapping[Expr, Sequence[Expr]], taken: set[Expr]
-) -> MoveGroup | None:
-    """The largest tree of moving calls that ends in `root`; None where it stands at the border of the integer graph.
+) -> Iterator[MoveGroup]:
+    """The largest tree of moving calls that ends in `root`, and `root` alone; none at the border of the integer graph.
 
     There the host moves elements while it converts them.
     """
+    for deep in (True, False):
+        found = _group(root, uses, readers, taken, deep)
+        if found is not None:
+            yield found
+
+
+def _group(
+    root: Call, uses: Mapping[Expr, int], readers: Mapping[Expr, Sequence[Expr]], taken: set[Expr], deep: bool
+) -> MoveGroup | None:
     if not _moves(root) or not any(not is_op(reader, *_BORDERS) for reader in readers.get(root, ())):
         return None
     members, inputs = [root], list[Expr]()
     stack = list(reversed(list(_data(root))))
     while stack:
         arg = stack.pop()
-        if isinstance(arg, Call) and _moves(arg) and uses[arg] == 1 and arg not in taken:
+        if deep and isinstance(arg, Call) and _moves(arg) and uses[arg] == 1 and arg not in taken:
             members.append(arg)
             stack.extend(reversed(list(_data(arg))))
         elif arg not in inputs:

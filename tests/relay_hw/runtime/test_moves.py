@@ -65,6 +65,17 @@ def test_clip_behind_a_slice_on_the_device() -> None:
     assert "clip" not in host and "strided_slice" not in host and "accel.clip" not in host
 
 
+def test_moves_that_are_one_only_apart() -> None:
+    """A slice from the middle of a block, then upsampling: no copies of blocks and no pixels in their places."""
+    rng = np.random.default_rng(3)
+    x = Var("x", TensorType((1, 3, 6, 6), "float32"))
+    part = op.strided_slice(_conv(rng, x, 3, 32), (0, 5), (1, 25), axes=(0, 1))
+    mod = infer_type(IRModule.from_expr(Function([x], _conv(rng, op.nn.upsampling(part, 2, 2), 20, 5))))
+    compiled = compile_model(mod, calibration={"x": rng.uniform(-1, 1, (4, 3, 6, 6)).astype("float32")})
+    assert [row.operator for row in compiled.layers if row.where == "host"] == ["qnn.quantize", "qnn.dequantize"]
+    assert [row.operator for row in compiled.layers].count("accel.move") == 2
+
+
 def test_average_pools_with_padding() -> None:
     """What stands for 0 is a number of its own: the pool takes the pad in."""
     rng = np.random.default_rng(1)
