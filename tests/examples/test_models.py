@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,21 @@ import numpy as np
 import onnx
 import pytest
 
+from accel.isa.config import load_config
 from examples.models import NETWORKS, find
 from examples.models.__main__ import listing, main
-from examples.models.builder import Network, same
+from examples.models.builder import INPUT, Network, images, same
 from examples.models.exact import GRID
 from relay_hw.frontend import from_onnx
 from relay_hw.interp import evaluate
 from relay_hw.ir.expr import Call, Op
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import post_order
+from relay_hw.quantize import quantize
+from relay_hw.runtime.compile import bind_params
+from relay_hw.transform.infer_type import InferType
+from relay_hw.transform.pipelines import partition_pipeline, simplify_pipeline
+from tensorize import why_not
 
 # Millions of multiply-accumulates and parameters as published (papers, torchvision; MLPerf Tiny, whose counts hold the
 # statistics of batch norms, too).
@@ -154,6 +161,26 @@ def digest(model: onnx.ModelProto) -> str:
     for tensor in model.graph.initializer:
         hashes.update(tensor.name.encode() + onnx.numpy_helper.to_array(tensor).tobytes())
     return hashes.hexdigest()[:16]
+
+
+@pytest.mark.parametrize(
+    "name", ["resnet8", "ds_cnn", "wake_words", "mobilenet_v1", "mobilenet_v2", "mobilenet_grouped"]
+)
+def test_a_whole_network_is_one_program(name: str) -> None:
+    """The host converts at both ends and ends a classifier; small inputs, since sizes do not matter here."""
+    sizes = {"ds_cnn": 49}
+    model = find(name).model(sizes.get(name, 32))
+    mod, params = from_onnx(model)
+    shape = [axis.dim_value for axis in model.graph.input[0].type.tensor_type.shape.dim]
+    legal = partial(why_not, config=load_config("default"))
+    partitioned = partition_pipeline(legal)(
+        quantize(simplify_pipeline()(InferType()(bind_params(mod, params))), calibration={INPUT: images(shape[1:], 2)})
+    )
+    records = partitioned.attrs["partition"]
+    assert {record.operator for record in records if record.where == "host"} <= {
+        "qnn.quantize", "qnn.dequantize", "nn.softmax",
+    }  # fmt: skip
+    assert len({record.function for record in records if record.where == "accel"}) == 1
 
 
 def test_bytes_depend_on_the_seed_alone() -> None:
