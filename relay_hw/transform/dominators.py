@@ -13,6 +13,7 @@ from relay_hw.ir.expr import Call, Constant, Expr, Function, FusionPattern, If, 
 from relay_hw.ir.types import TensorType
 from relay_hw.ir.visit import children
 
+_MARKS = ("annotation.compiler_begin", "annotation.compiler_end", "on_device", "device_copy")
 _SIMPLE = ("int32", "int64", "float32", "float64", "bool")
 
 
@@ -52,7 +53,7 @@ def dataflow_graph(order: Sequence[Expr]) -> list[Node]:
 
 def _connect(node: Node, by_expr: Mapping[Expr, Node]) -> None:
     match node.expr:
-        case Call(op=Op() as op, args=args) if not op.has_effect:
+        case Call(op=Op() as op, args=args) if is_fusable(op):
             node.pattern = _operator_pattern(op)
             for arg in args:
                 by_expr[arg].outputs.append((node, _edge(node, arg)))
@@ -81,6 +82,11 @@ def _expose(expr: Expr, by_expr: Mapping[Expr, Node]) -> None:
     for part in children(expr):
         if part in by_expr:
             by_expr[part].is_external = True
+
+
+def is_fusable(op: Op) -> bool:
+    """Whether calls of `op` become part of fused functions. Effects and annotations stay where they can be seen."""
+    return not op.has_effect and op.name not in _MARKS
 
 
 def _operator_pattern(op: Op) -> FusionPattern:

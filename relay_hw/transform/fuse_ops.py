@@ -14,7 +14,7 @@ from relay_hw.ir.types import FuncType
 from relay_hw.ir.visit import children, copy_with, rebuild
 from relay_hw.transform.base import FunctionPass
 from relay_hw.transform.context import PassContext
-from relay_hw.transform.dominators import Dominator, Node, dataflow_graph, post_dominators
+from relay_hw.transform.dominators import Dominator, Node, dataflow_graph, is_fusable, post_dominators
 from relay_hw.transform.graph import is_external, is_op
 
 ELEMWISE, BROADCAST, INJECTIVE = FusionPattern.ELEMWISE, FusionPattern.BROADCAST, FusionPattern.INJECTIVE
@@ -178,7 +178,7 @@ class _Builder:
         group = self._groups[node].find()
         is_root = group.root.expr is node
         match node:
-            case Call(op=Op() as op, args=args) if not op.has_effect:
+            case Call(op=Op() as op, args=args) if is_fusable(op):
                 if is_op(node, "annotation.stop_fusion"):
                     return self._memo[args[0]]
                 new = copy_with(node, args=self._arguments(args, group))

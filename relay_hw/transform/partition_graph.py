@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from relay_hw.errors import UnsupportedError
 from relay_hw.ir.expr import Call, Constant, Expr, Function, GlobalVar, Tuple, TupleGetItem, Var
@@ -103,12 +103,13 @@ class _Outliner:
             ty = source.checked_type
             hint = f"{region.target}_{len(self._made)}_i{len(params)}"
             local[begin] = params.setdefault(source, Var(hint, ty, checked_type=ty))
-        results = [_copy(end.args[0], local) for end in region.ends]
+        # What was annotated by hand may read variables as they are.
+        results = [_copy(end.args[0], local, lambda var: params.setdefault(var, _renewed(var))) for end in region.ends]
         body, ty = _joined(results)
         func_type = FuncType(tuple(param.type for param in params.values()), ty)
         attrs = {"Compiler": region.target, "global_symbol": name, "Primitive": 1, "Inline": 1}
         self._made[name] = Function(tuple(params.values()), body, ty, attrs=attrs, checked_type=func_type)
-        args = [self._memo[source] for source in params]
+        args = [self._memo.get(source, source) for source in params]
         return Call(GlobalVar(name, checked_type=func_type), args, span=region.ends[-1].span, checked_type=ty)
 
 
@@ -119,8 +120,12 @@ def _joined(results: Sequence[Expr]) -> tuple[Expr, Type]:
     return Tuple(results, checked_type=ty), ty
 
 
-def _copy(root: Expr, local: dict[Expr, Expr]) -> Expr:
-    """`root` with what `local` names in place; called functions are not entered."""
+def _renewed(var: Var) -> Var:
+    return Var(var.name_hint, var.checked_type, checked_type=var.checked_type)
+
+
+def _copy(root: Expr, local: dict[Expr, Expr], outside: Callable[[Var], Expr]) -> Expr:
+    """`root` with what `local` names in place, `outside` its variables; called functions are not entered."""
     stack: list[tuple[Expr, bool]] = [(root, False)]
     while stack:
         node, is_done = stack.pop()
@@ -128,6 +133,8 @@ def _copy(root: Expr, local: dict[Expr, Expr]) -> Expr:
             continue
         if isinstance(node, Function):
             local[node] = node
+        elif isinstance(node, Var):
+            local[node] = outside(node)
         elif is_done:
             new = rebuild(node, local)
             local[node] = new if new is node else copy_with(new, checked_type=node.checked_type)

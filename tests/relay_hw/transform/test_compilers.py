@@ -17,7 +17,15 @@ from relay_hw.ir.expr import Call, Constant, Expr, Function, If, Let, Tuple, Tup
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import post_order
 from relay_hw.op.annotation import compiler_begin, compiler_end
-from relay_hw.transform import AnnotateTarget, InferType, MergeCompilerRegions, MergeComposite, PartitionGraph, Pipeline
+from relay_hw.transform import (
+    AnnotateTarget,
+    FuseOps,
+    InferType,
+    MergeCompilerRegions,
+    MergeComposite,
+    PartitionGraph,
+    Pipeline,
+)
 from tests.relay_hw.programs import random_module
 from tests.relay_hw.random_cnn import random_cnn, random_input
 from tests.relay_hw.transform.checks import assert_close, module, operators, var
@@ -142,6 +150,18 @@ def test_what_users_annotate_by_hand() -> None:
     second = compiler_end(op.add(both, compiler_begin(op.negative(first), "dsp")), "dsp")
     with pytest.raises(UnsupportedError, match="a region of a compiler must not depend on its own results"):
         PartitionGraph()(module(second, X))
+
+
+def test_regions_outlive_fusion_and_may_read_variables_directly() -> None:
+    body = op.negative(op.exp(op.add(X, op.multiply(X, Y))))
+    mod, values = module(body, X, Y), [np.float32([1, 2, 3, 4]), np.float32([0, 1, 0, -1])]
+    annotated = Pipeline([AnnotateTarget("dsp", supported=DSP), MergeCompilerRegions(), FuseOps(3)])(mod)
+    new = PartitionGraph()(annotated)
+    assert len(regions(new)) == 1
+    assert_close(evaluate(mod, values), evaluate(new, values), "fused")
+    loose = PartitionGraph()(module(compiler_end(op.add(X, op.exp(Y)), "dsp"), X, Y))
+    assert regions(loose) == {"tvmgen_default_dsp_main_0": ["add", "exp"]}
+    assert evaluate(loose, values).tolist() == evaluate(module(op.add(X, op.exp(Y)), X, Y), values).tolist()
 
 
 @pytest.mark.parametrize("seed", range(8))
