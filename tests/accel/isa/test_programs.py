@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from accel.isa.asm import assemble, assemble_file
-from accel.isa.config import load_config
+from accel.isa.config import AccelConfig, load_config
 from accel.isa.disasm import disassemble
 from accel.sim.functional import FunctionalDevice
 from tests.accel.isa.runner import PROGRAM_DIR, PROGRAMS, exp_text, oracle_run, run_asm
@@ -23,6 +24,17 @@ def test_functional(path: Path) -> None:
     if stats is not None:
         assert stats.cycles is None
         assert stats.counters["INSTRUCTIONS"] == assemble_file(path).count
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=by_name)
+def test_what_scratchpads_held_before_does_not_show(path: Path) -> None:
+    def dirty(config: AccelConfig) -> FunctionalDevice:
+        device, rng = FunctionalDevice(config), np.random.default_rng(1)
+        for memory in device.state.scratch.values():
+            memory[:] = rng.integers(0, 256, memory.size, np.uint8)
+        return device
+
+    run_asm(path, dirty)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
