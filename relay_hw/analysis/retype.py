@@ -9,7 +9,7 @@ from relay_hw.analysis.rules import Inference
 from relay_hw.analysis.unify import TypeSolver
 from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Constructor, Expr, Function, GlobalVar, Op, Var
-from relay_hw.ir.types import FuncType, IncompleteType, TensorType, Type, type_leaves
+from relay_hw.ir.types import FuncType, IncompleteType, Type, type_leaves
 from relay_hw.ir.visit import copy_with, post_order, rebuild
 
 
@@ -67,9 +67,7 @@ class Retyper:
 
     def _complete(self, ty: Type, node: Expr) -> Type:
         final = self._solver.final(ty)
-        if isinstance(final, TensorType):
-            return final
-        if _has_hole(final):
+        if self._solver.is_open(final):
             raise TypeCheckError(_unknown(node, final), node.span)
         return final
 

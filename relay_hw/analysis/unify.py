@@ -133,6 +133,24 @@ class TypeSolver:
         if size > MAX_TYPE_SIZE:
             raise TypeCheckError(f"type must have at most {MAX_TYPE_SIZE} parts, not {size}")
 
+    def is_open(self, ty: Type) -> bool:
+        """Whether a hole, shape or element type in `ty`, which is final, has no value."""
+        return any(self._is_open_leaf(leaf) for leaf in type_leaves(ty))
+
+    def _is_open_leaf(self, leaf: Type) -> bool:
+        match leaf:
+            case IncompleteType():
+                return True
+            case TensorType(shape=shape, dtype=dtype):
+                return (isinstance(dtype, DtypeVar) and dtype in self._dtypes) or self._is_open_shape(shape)
+            case ShapeType(shape=shape):
+                return self._is_open_shape(shape)
+            case _:
+                return False
+
+    def _is_open_shape(self, shape: tuple[Dim, ...]) -> bool:
+        return len(shape) == 1 and isinstance(shape[0], ShapeVar) and shape[0] in self._shapes
+
     def _find(self, ty: Type) -> Type:
         while isinstance(ty, IncompleteType) and ty in self._filled:
             ty = self._filled[ty]

@@ -294,3 +294,16 @@ def test_a_polynomial_that_would_fill_the_memory_is_refused() -> None:
         "reshape(%x, newshape=[-3, -2])", f"%x: Tensor[({names}, {names.replace('d', 'e')}), int8]"
     )
     assert parse('#[version = "0.0.5"]\n' + doubled)
+
+
+@pytest.mark.parametrize("kind", ["Shape", "BaseType"])
+def test_parameters_that_a_call_leaves_open_are_refused(kind: str) -> None:
+    phantom = f"def @phantom[t: {kind}](%x: int32) -> int32 {{ %x }}\n"
+    assert "the program leaves it open" in refusal(phantom + main("@phantom(1)", ""))
+    given_type = {"Shape": "(2, 3)", "BaseType": "int8"}[kind]
+    module(phantom + main(f"@phantom[{given_type}](1)", ""))
+
+
+def test_a_size_that_a_call_leaves_open_is_unknown() -> None:
+    text = "def @any[n: Dim](%x: int32) -> Tensor[(n), int32] { @any(%x) }\n" + main("@any(1)", "")
+    assert result(module(text)) == "Tensor[(?), int32]"
