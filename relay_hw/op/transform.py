@@ -316,9 +316,7 @@ def _pad_type(types: Sequence[Type], attrs: PadAttrs, solver: Solver) -> Type | 
         raise TypeCheckError(f"pad_mode of nn.pad must be constant, edge or reflect, not {attrs.pad_mode}")
     if len(attrs.pad_width) != x.rank or any(len(pair) != 2 for pair in attrs.pad_width):
         raise TypeCheckError(f"pad_width of nn.pad must have one pair for each of {x.rank} axes, not {attrs.pad_width}")
-    shape = [
-        dim_add(dim, *pair) for dim, pair in zip(x.shape, attrs.pad_width, strict=True)
-    ]
+    shape = [dim_add(dim, *pair) for dim, pair in zip(x.shape, attrs.pad_width, strict=True)]
     if any(isinstance(dim, int) and dim < 0 for dim in shape):
         raise TypeCheckError(
             f"pad_width of nn.pad must leave something of {show_shape(x.shape)}, not be {attrs.pad_width}"
