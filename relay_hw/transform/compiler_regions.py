@@ -129,7 +129,9 @@ class RegionGraph:
         a, b = self._find(left), self._find(right)
         if a == b or self._regions[a].target != self._regions[b].target or self._scope(left) is not self._scope(right):
             return False
-        return not (self._has_detour(a, b) or self._has_detour(b, a))
+        # Nothing that comes before a region depends on it while it is alone.
+        is_alone = self._bits[b] == 1 << right
+        return not self._has_detour(a, b) and (is_alone or not self._has_detour(b, a))
 
     def _scope(self, index: int) -> Scope:
         return self._scopes.of[self._regions[index].ends[0]]
