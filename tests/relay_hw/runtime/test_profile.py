@@ -62,7 +62,7 @@ def test_the_object_has_the_keys_of_the_design(plain: Build) -> None:
     for layer in row["layers"]:
         assert layer.keys() >= wanted
         assert layer["where"] in ("accel", "host")
-        assert bool(layer["reason"]) == (layer["where"] == "host")
+        assert layer["reason"], "why it is on the host, or why its schedule is what it is"
         assert (layer["cycles"] == 0) == (layer["where"] == "host")
     assert row["macs"] == sum(layer["macs"] for layer in row["layers"])
     names = [layer["name"] for layer in row["layers"]]
