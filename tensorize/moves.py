@@ -31,9 +31,7 @@ _STEPS = (1, 2, 3, 4)
 _MOST = 64
 
 
-def read_moves(
-    composite: Function, config: AccelConfig
-) -> tuple[Moved, tuple[int, ...]]:
+def read_moves(composite: Function, config: AccelConfig) -> tuple[Moved, tuple[int, ...]]:
     """The copies that the composite makes, and the shape of its result. Raises TensorizeError with the reason."""
     sources = [_image(var_type(var).static_shape, var) for var in composite.params]
     for var in composite.params:
