@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 
 from relay_hw.errors import TypeCheckError
 from relay_hw.ir.dims import ShapeVar
+from relay_hw.ir.expr import Call
 from relay_hw.ir.module import IRModule, TypeData
 from relay_hw.ir.types import (
     DimType,
@@ -76,6 +77,22 @@ def has_kind(ty: Type, kind: Kind) -> bool:
             return isinstance(ty, TensorType) and not ty.shape
         case _:
             return not isinstance(ty, (DimType, ShapeType))
+
+
+def check_type_args(node: Call, callee: FuncType, name: str) -> None:
+    """The type arguments of a call, if it has any, are as many as `callee` wants and of its kinds."""
+    count = len(callee.type_params)
+    if not node.type_args:
+        return
+    if len(node.type_args) != count:
+        raise TypeCheckError(
+            f"{name} must have {count} type argument{'s' * (count != 1)}, not {len(node.type_args)}", node.span
+        )
+    for param, given in zip(callee.type_params, node.type_args, strict=True):
+        if not has_kind(given, param.kind):
+            raise TypeCheckError(
+                f"type argument {param.name} of {name} must have kind {param.kind.value}, not be {given}", node.span
+            )
 
 
 def _check_tensor(ty: TensorType, scope: AbstractSet[TypeVar], span: Span | None) -> None:

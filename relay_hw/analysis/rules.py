@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from relay_hw.analysis.describe import describe
-from relay_hw.analysis.kinds import check_type, has_kind
+from relay_hw.analysis.kinds import check_type, check_type_args
 from relay_hw.analysis.relations import Deferred, operator_relation, projection
 from relay_hw.analysis.unify import TypeSolver
 from relay_hw.analysis.unmatched import pattern_text, unmatched_cases
@@ -42,10 +42,11 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.trampoline import Step, run
 from relay_hw.ir.types import (
     UNIT,
+    DimType,
     FuncType,
     IncompleteType,
-    Kind,
     RefType,
+    ShapeType,
     TensorType,
     TupleType,
     Type,
@@ -237,8 +238,10 @@ class Inference:
         if len(types) != len(callee.arg_types):
             count = len(callee.arg_types)
             raise TypeCheckError(f"{name} must have {count} argument{'s' * (count != 1)}, not {len(types)}", node.span)
-        if node.type_args:
-            self._check_type_args(node, callee, name)
+        check_type_args(node, callee, name)
+        for given in node.type_args:
+            if not isinstance(given, (DimType, ShapeType)):
+                self._annotation(given, node.span)
         if isinstance(node.op, GlobalVar):
             callee = self.solver.loosen(callee)
         callee, chosen = self.solver.instantiate(callee, node.type_args)
@@ -249,20 +252,6 @@ class Inference:
         self.solver.dims.place = node.span
         self.solver.require(callee.where, f"call of {name}")
         return self.solver.resolve(callee.ret_type)
-
-    def _check_type_args(self, node: Call, callee: FuncType, name: str) -> None:
-        count = len(callee.type_params)
-        if len(node.type_args) != count:
-            raise TypeCheckError(
-                f"{name} must have {count} type argument{'s' * (count != 1)}, not {len(node.type_args)}", node.span
-            )
-        for param, given in zip(callee.type_params, node.type_args, strict=True):
-            if not has_kind(given, param.kind):
-                raise TypeCheckError(
-                    f"type argument {param.name} of {name} must have kind {param.kind.value}, not be {given}", node.span
-                )
-            if param.kind is Kind.TYPE:
-                self._annotation(given, node.span)
 
     # Parts of the rules
 

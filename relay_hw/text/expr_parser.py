@@ -32,23 +32,9 @@ from relay_hw.ir.trampoline import Step
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.text.attributes import AttributeFault, build_attributes
 from relay_hw.text.lexer import Source, Token, TokenKind
-from relay_hw.text.strict import StrictParser
+from relay_hw.text.strict import INFIX, StrictParser
 
 FindOp = Callable[[str], Op | None]
-
-# symbol -> (operator, precedence); all are left-associative
-_INFIX = {
-    "*": ("multiply", 12),
-    "/": ("divide", 12),
-    "+": ("add", 10),
-    "-": ("subtract", 10),
-    "<": ("less", 8),
-    "<=": ("less_equal", 8),
-    ">": ("greater", 8),
-    ">=": ("greater_equal", 8),
-    "==": ("equal", 7),
-    "!=": ("not_equal", 7),
-}
 
 _LONE = frozenset((TokenKind.LOCAL, TokenKind.GLOBAL, TokenKind.GRAPH, TokenKind.INT, TokenKind.FLOAT))
 
@@ -165,8 +151,8 @@ class ExprParser(StrictParser):
         start = self.token
         operands: list[Expr] = [(yield self._call())]
         pending: list[tuple[str, int]] = []
-        while self.at_kind(TokenKind.SYMBOL) and self.token.text in _INFIX:
-            name, precedence = _INFIX[self.token.text]
+        while self.at_kind(TokenKind.SYMBOL) and self.token.text in INFIX:
+            name, precedence = INFIX[self.token.text]
             while pending and pending[-1][1] >= precedence:
                 self._reduce(operands, pending, start)
             self._require_op(name, self.token)

@@ -8,6 +8,20 @@ from relay_hw.ir.expr import Constant, Expr
 from relay_hw.text.attribute_parser import AttributeParser
 from relay_hw.text.lexer import Token
 
+# symbol -> (operator, precedence); all are left-associative
+INFIX = {
+    "*": ("multiply", 12),
+    "/": ("divide", 12),
+    "+": ("add", 10),
+    "-": ("subtract", 10),
+    "<": ("less", 8),
+    "<=": ("less_equal", 8),
+    ">": ("greater", 8),
+    ">=": ("greater_equal", 8),
+    "==": ("equal", 7),
+    "!=": ("not_equal", 7),
+}
+
 
 class StrictParser(AttributeParser):
     """Refuses what the format does not have."""

@@ -85,16 +85,16 @@ def test_the_grammar_names_what_the_parser_knows() -> None:
     from relay_hw.ir.dims import MAX_TERMS
     from relay_hw.ir.types import Comparison
     from relay_hw.text.cursor import MAX_NESTING
-    from relay_hw.text.expr_parser import _INFIX
     from relay_hw.text.lexer import KEYWORDS
+    from relay_hw.text.strict import INFIX
 
     (line,) = re.findall(r"^Keywords: (.*)$", GRAMMAR, re.M)
     assert set(re.findall(r"`([^`]*)`", line)) == KEYWORDS
     (line,) = re.findall(r"^Operators bind to the left: (.*)\.$", GRAMMAR, re.M)
     groups = [re.findall(r"`([^`]*)`", group) for group in line.split(", then ")]
-    strengths = [{_INFIX[sign][1] for sign in group} for group in groups]
+    strengths = [{INFIX[sign][1] for sign in group} for group in groups]
     assert all(len(strength) == 1 for strength in strengths)
-    assert [max(strength) for strength in strengths] == sorted({s for _, s in _INFIX.values()}, reverse=True)
+    assert [max(strength) for strength in strengths] == sorted({s for _, s in INFIX.values()}, reverse=True)
     (line,) = re.findall(r"^comparison  (.*)$", GRAMMAR, re.M)
     assert line.split(" | ") == [comparison.value for comparison in Comparison]
     limits = " ".join(GRAMMAR.split("## Limits")[1].split())
