@@ -17,7 +17,7 @@ from tensorize.access import touches
 from tensorize.clocks import Clocks, works_of
 from tensorize.constants import ConstantLoad
 from tensorize.geometry import LATENCY, acc_unit
-from tensorize.nest import Buffer, Command, Key, Ref, Step
+from tensorize.nest import Buffer, Command, Key, Step
 from tensorize.prefetch import load_windows
 from tensorize.resident import resident_loads
 from tensorize.scratchpad import Scratchpad, Slots
@@ -259,22 +259,17 @@ class _Emitter:
 
     def _write(self, command: Command, layer: int) -> None:
         values = dict(command.values)
+        # Ranges are relative to whole entries, fields may count parts of them.
+        entries = values.copy()
         for name, ref in command.refs.items():
-            values[name] = self._address(ref)
+            key = ref.key
+            entries[name] = (self._tensors[key] if key in self._tensors else self._state.places[key]) + ref.offset
+            values[name] = entries[name] * ref.scale
         ranges = tuple(
-            Range(t.space, self._entry(command, t.field) + t.begin, self._entry(command, t.field) + t.end, t.write)
+            Range(t.space, entries[t.field] + t.begin, entries[t.field] + t.end, t.write)
             for t in touches(command, self._config)
         )
         self._state.lines.append(Line(command.op, values, layer, ranges, self._at))
-
-    def _entry(self, command: Command, field: str) -> int:
-        """The address that a range of `field` is relative to, in whole entries."""
-        ref = command.refs.get(field)
-        return command.values[field] if ref is None else self._address(ref) // ref.scale
-
-    def _address(self, ref: Ref) -> int:
-        base = self._tensors[ref.key] if ref.key in self._tensors else self._state.places[ref.key]
-        return (base + ref.offset) * ref.scale
 
 
 def _scratchpad(config: AccelConfig, mem: Mem, dense: bool) -> Scratchpad:

@@ -58,6 +58,8 @@ class _Layer:
     kept: Kept
     # Bytes of the steps' weights by first out and in block; made once, so that equal ones are one object.
     weights: dict[tuple[int, int], bytes]
+    # Micro-ops by the entries between rows and columns of the patch and the step's in blocks.
+    uops: dict[tuple[int, int, int], tuple[Uop, ...]]
     config: AccelConfig
     part: tuple[int, ...] = ()
 
@@ -94,7 +96,7 @@ def lower_conv(
     tiles = pack_weights(weights, config)
     records = requantize_records(kernel.requantize, shape.out_blocks, config)
     kept = conv_use(shape, tile, config).kept
-    layer = _Layer(number, name, kernel, shape, tile, tiles, records, tensors, kept, {}, config, part)
+    layer = _Layer(number, name, kernel, shape, tile, tiles, records, tensors, kept, {}, {}, config, part)
     visits = Visits()
     return tuple(_step(layer, at, visits) for at in _positions(shape, tile))
 
@@ -193,6 +195,9 @@ def _gemms(layer: _Layer, at: _Position, inp: Key, wgt: Key, acc: Key) -> tuple[
 
 def _reduction(layer: _Layer, at: _Position, row: int, col: int) -> tuple[Uop, ...]:
     """Micro-ops over kernel rows, kernel columns and in blocks; the first of them starts the sum."""
+    known = (row, col, at.inp[1])
+    if known in layer.uops:
+        return layer.uops[known]
     (height, width), (down, right) = layer.shape.window.kernel, layer.shape.window.dilation
     sources = [
         y * down * row + x * right * col + block
@@ -200,7 +205,8 @@ def _reduction(layer: _Layer, at: _Position, row: int, col: int) -> tuple[Uop, .
         for x in range(width)
         for block in range(at.inp[1])
     ]
-    return tuple((0, source, number, int(number == 0)) for number, source in enumerate(sources))
+    layer.uops[known] = tuple((0, source, number, int(number == 0)) for number, source in enumerate(sources))
+    return layer.uops[known]
 
 
 def _output(layer: _Layer, at: _Position, acc: Key, visits: Visits) -> tuple[list[Buffer], list[Command]]:

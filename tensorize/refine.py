@@ -30,7 +30,7 @@ from tensorize.tokens import assign_tokens
 from tensorize.uops import place_uops
 
 # Steps that are written for one layer in all, beside those of its cheapest tile.
-STEP_LIMIT = 400
+STEP_LIMIT = 200
 # Cycles between the load of a constant and its use: what a program of one layer is written with.
 MARGIN = 1500
 

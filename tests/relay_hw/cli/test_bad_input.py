@@ -207,6 +207,18 @@ def test_an_output_folder_of_other_files_is_kept(shared: Path, tmp_path: Path, c
         (["compile"], "required: MODEL, -o/--output"),
         (["compile", "a.onnx"], "required: -o/--output"),
         (["run", "b", "--input", "x.npz", "--device", "quantum"], "invalid choice: 'quantum'"),
+        (
+            ["compile", "m.onnx", "-o", "b", "--tune", "soon"],
+            "seconds must be a number from 0 to 1,000,000, not soon",
+        ),
+        (
+            ["compile", "m.onnx", "-o", "b", "--tune", "nan"],
+            "seconds must be a number from 0 to 1,000,000, not nan",
+        ),
+        (
+            ["compile", "m.onnx", "-o", "b", "--tune", "-1"],
+            "seconds must be a number from 0 to 1,000,000, not -1",
+        ),
         (["run", "b", "--input", "x.npz", "--samples", "0"], "a count must be an integer of at least 1, not 0"),
         (["run", "b", "--input", "x.npz", "--samples", "many"], "a count must be an integer of at least 1, not many"),
         (["profile", "b", "--device", "functional"], "invalid choice: 'functional'"),
