@@ -1,4 +1,4 @@
-"""How long programs take to read, type and print, and that deep ones need no deep stack."""
+"""Long and deep programs need no deep stack; the programs of the benchmark are what they say."""
 
 import sys
 from pathlib import Path
@@ -29,17 +29,6 @@ def bench():
 
 def main(body: str, params: str = "%x: int32") -> str:
     return f'#[version = "0.0.5"]\ndef @main({params}) {{ {body} }}\n'
-
-
-def test_ten_thousand_operators_take_two_seconds_to_read_and_half_a_second_to_print(bench):
-    parsed, printed = bench.parse_and_print(bench.dataflow())
-    assert parsed < 2
-    assert printed < 0.5
-
-
-def test_resnet50_takes_a_third_of_a_second(bench):
-    parsed, printed = bench.parse_and_print(bench.resnet50())
-    assert parsed + printed < 0.3
 
 
 def test_resnet50_of_the_bench_has_its_layers_and_weights(bench):
