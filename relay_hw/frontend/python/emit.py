@@ -116,7 +116,7 @@ class Emitter:
         """A symbol as a Relay value; numbers take the element type of `like`. Raises UnsupportedError."""
         match symbol:
             case Value():
-                return symbol
+                return self.widened(symbol, like)
             case EmptyList():
                 if isinstance(like, TypeCall) and like.func == LIST:
                     return self.nil(like.args[0])
@@ -133,6 +133,14 @@ class Emitter:
                 return self.tuple([])
             case Static(value=other):
                 raise UnsupportedError(f"value must be a tensor, number, tuple, list or function, not {_shown(other)}")
+
+    def widened(self, value: Value, like: Type | None) -> Value:
+        """float32 where float64 is wanted becomes that, as Python's one float would be."""
+        if not isinstance(like, TensorType) or not isinstance(value.type, TensorType):
+            return value
+        if (value.type.dtype, like.dtype) != ("float32", "float64"):
+            return value
+        return self.graph(cast(value.expr, "float64"))
 
     def _number(self, number: float, like: Type | None) -> Value:
         if isinstance(like, TensorType) and like.dtype != "bool" and not isinstance(number, bool):

@@ -14,7 +14,7 @@ from relay_hw.errors import RelayHwError, TypeCheckError, UnsupportedError
 from relay_hw.frontend.python.annotations import type_of_annotation
 from relay_hw.frontend.python.emit import Emitter, is_list, item_type
 from relay_hw.frontend.python.source import Source, assigned_names
-from relay_hw.frontend.python.values import Block, EmptyList, Env, Static, Symbol, Value
+from relay_hw.frontend.python.values import Block, EmptyList, Env, Static, Symbol, Value, fields_of
 from relay_hw.ir.expr import If
 from relay_hw.ir.types import TensorType, TupleType, Type, scalar_type
 from relay_hw.op import (
@@ -61,6 +61,7 @@ _COMPARISONS: Final[Mapping[type[ast.cmpop], tuple[Binary, Binary]]] = {
 }
 BOOL = scalar_type("bool")
 INT = scalar_type("int32")
+REAL = scalar_type("float32")
 
 
 class Expressions(Emitter, ABC):
@@ -96,7 +97,9 @@ class Expressions(Emitter, ABC):
             self.span = outer
 
     def relay(self, node: ast.expr, env: Env, like: Type | None = None) -> Value:
-        """The value of an expression."""
+        """The value of an expression, of the element types of `like` where Python leaves them open."""
+        if isinstance(node, ast.Tuple) and len(fields_of(like)) == len(node.elts) > 0:
+            return self.tuple([self.relay(part, env, ty) for part, ty in zip(node.elts, fields_of(like), strict=True)])
         symbol = self.expr(node, env)
         return self._placed(node, lambda: self.value(symbol, like))
 
@@ -167,6 +170,7 @@ class Expressions(Emitter, ABC):
         """Two operands; a Python number takes the element type of the other side."""
         a = self.value(left, right.type if isinstance(right, Value) else None)
         b = self.value(right, a.type)
+        a = self.widened(a, b.type)
         # An integer number beside real ones counts as real.
         return self._raised(a, b), self._raised(b, a)
 
@@ -259,15 +263,24 @@ class Expressions(Emitter, ABC):
         block, self.block = self.block, outer
         return block, symbol
 
-    def merge(self, branches: Sequence[tuple[Block, Symbol]], what: str) -> list[tuple[Block, Value]]:
-        """Values of one type from the ends of branches. Raises TypeCheckError."""
-        like = next((symbol.type for _, symbol in branches if isinstance(symbol, Value)), None)
+    def merge(
+        self, branches: Sequence[tuple[Block, Symbol]], what: str, before: Symbol | None = None
+    ) -> list[tuple[Block, Value]]:
+        """Values of one type from the ends of branches; `before` is what they replace. Raises TypeCheckError."""
+        symbols = [symbol for _, symbol in branches]
+        known = [symbol.type for symbol in (*symbols, before) if isinstance(symbol, Value)]
+        is_real = any(isinstance(symbol, Static) and isinstance(symbol.value, float) for symbol in symbols)
+        # float64 where one of several floats is; a float beside Python's integers.
+        floats = [ty for ty in known if isinstance(ty, TensorType) and ty.dtype.startswith("float")]
+        like = next((ty for ty in floats if ty.dtype == "float64"), None) or next(iter([*floats, *known]), None)
+        like = like or (REAL if is_real else None)
         found: list[tuple[Block, Value]] = []
         outer = self.block
         for block, symbol in branches:
             self.block = block
-            found.append((block, self.value(symbol, like)))
-            like = like or found[-1][1].type
+            value = self.value(symbol, like)
+            like = like or value.type
+            found.append((block, self._raised(value, Value(value.expr, like))))
         self.block = outer
         first = found[0][1]
         for _, value in found[1:]:

@@ -127,7 +127,7 @@ class Loops(Calls):
             if isinstance(first, EmptyList) and name not in types:
                 env[name] = EmptyList(name)
             else:
-                is_weak = isinstance(first, Static) and isinstance(first.value, int) and name not in types
+                is_weak = isinstance(first, Static) and isinstance(first.value, (int, float)) and name not in types
                 env[name] = replace(self.value(first, types.get(name)), is_weak=is_weak or _is_weak(first))
         carried = [name for name in names if isinstance(env[name], Value)]
         starts = {name: self.value(env[name]) for name in carried}

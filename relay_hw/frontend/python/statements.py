@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from relay_hw.errors import RelayHwError, UnsupportedError
-from relay_hw.frontend.python.emit import is_list
+from relay_hw.frontend.python.emit import is_list, item_type
 from relay_hw.frontend.python.repetition import Control, Loops, Retyped, packed
 from relay_hw.frontend.python.source import always_jumps, assigned_names, captured_and_changed, has_jump
 from relay_hw.frontend.python.values import Block, EmptyList, Env, Static, Symbol, Value, constant, fields_of
@@ -100,9 +100,13 @@ class Statements(Loops):
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[arg]) if name in env:
                 self.site = name
-                env[name] = self._appended(node, env[name], self.relay(arg, env))
+                env[name] = self._appended(node, env[name], self.relay(arg, env, self._element(env[name])))
             case _:
                 self.call_of(node, env)
+
+    def _element(self, items: Symbol) -> Type | None:
+        """The type of a list's elements, where it is known."""
+        return item_type(items.type) if isinstance(items, Value) and is_list(items.type) else None
 
     def _appended(self, node: ast.Call, items: Symbol, item: Value) -> Symbol:
         if isinstance(items, EmptyList):
@@ -160,7 +164,7 @@ class Statements(Loops):
         join, types = Var("rest"), dict[str, Value]()
 
         def end(inner: Env) -> Expr:
-            values = [self._kept(name, inner, types) for name in names]
+            values = [self._kept(name, inner, types, env.get(name)) for name in names]
             return Call(join, [value.expr for value in values])
 
         bodies = self._ways(((then, env), (other, env)), replace(control, end=end))
@@ -172,11 +176,12 @@ class Statements(Loops):
         self.block.bound.append((join, Function(params, body)))
         return bodies
 
-    def _kept(self, name: str, env: Env, types: dict[str, Value]) -> Value:
+    def _kept(self, name: str, env: Env, types: dict[str, Value], before: Symbol | None) -> Value:
         """The value of a variable, of the same type each time."""
         if name not in env:
             raise UnsupportedError(f"variable {name} must be assigned on every way to here")
-        value = self.value(env[name], types[name].type if name in types else None)
+        like = types.get(name, before)
+        value = self.value(env[name], like.type if isinstance(like, Value) else None)
         known = types.setdefault(name, value)
         if known.type != value.type or known.model is not value.model:
             raise UnsupportedError(f"variable {name} must keep its type, {known.type}, not become {value.type}")
@@ -208,7 +213,9 @@ class Statements(Loops):
                 changed.append(name)
         if not changed:
             return
-        pairs = [self.merge([(block, a[n]), (other_block, b[n])], f"variable {n} after if") for n in changed]
+        pairs = [
+            self.merge([(block, a[n]), (other_block, b[n])], f"variable {n} after if", env.get(n)) for n in changed
+        ]
         bodies = [block.close(packed([p[0][1] for p in pairs])), other_block.close(packed([p[1][1] for p in pairs]))]
         firsts = [pair[0][1] for pair in pairs]
         result = self.emit(If(cond.expr, *bodies), TupleType([value.type for value in firsts]))

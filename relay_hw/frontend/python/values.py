@@ -18,7 +18,7 @@ from relay_hw.ir.types import FuncType, TensorType, TupleType, Type
 class Value:
     """A Relay expression, an atom, of known type. `model` is set for the parameters of a model.
 
-    `is_weak` marks a loop variable that began as a Python integer: it becomes real where the loop makes it so.
+    `is_weak` marks a loop variable that began as a Python number: it becomes what the loop makes of it.
     """
 
     expr: Expr
@@ -78,7 +78,7 @@ def is_number(ty: Type) -> bool:
     return isinstance(ty, TensorType) and ty.rank == 0
 
 
-def fields_of(ty: Type) -> tuple[Type, ...]:
+def fields_of(ty: Type | None) -> tuple[Type, ...]:
     """The types of a tuple's fields."""
     return ty.fields if isinstance(ty, TupleType) else ()
 
