@@ -1,9 +1,11 @@
 """Settings of all tests: hypothesis without time limits; on a continuous-integration machine with the same examples
-every time, so that a merge is never refused by chance."""
+every time, so that a merge is never refused by chance. Linear algebra on one thread: a worker for each core."""
 
 from __future__ import annotations
 
 import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy is loaded
 
 from hypothesis import HealthCheck, settings
 

@@ -33,7 +33,14 @@ def first_order_gradient(function: Function, mod: IRModule | None = None) -> Fun
     found = accumulate(body, seed(body), graph.params)
     slopes = [joined(adjoint, param) for adjoint, param in zip(found, graph.params, strict=True)]
     types = TupleType([param.type for param in graph.params])
-    new = Function(graph.params, Tuple([body, Tuple(slopes)]), TupleType([body.type, types]), attrs=function.attrs)
+    new = Function(
+        graph.params,
+        Tuple([body, Tuple(slopes)]),
+        TupleType([body.type, types]),
+        function.type_params,
+        function.attrs,
+        function.where,
+    )
     return cast(Function, infer_expr(new, mod))
 
 

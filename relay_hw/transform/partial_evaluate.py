@@ -157,7 +157,7 @@ class _Evaluator:
         running.pop()
         self._store = outer
         ret = None if function.ret_type is None else bind_type_vars(function.ret_type, env.types)
-        home.bind(name, Function(params, body, ret, function.type_params, function.attrs))
+        home.bind(name, Function(params, body, ret, function.type_params, function.attrs, function.where))
 
     def _fresh_params(self, function: Function, env: Env) -> list[Var]:
         params: list[Var] = []

@@ -134,7 +134,7 @@ class Reverser:
             return (yield self._block_result(function.body))
 
         ret = self._types.of(function.func_type.ret_type)
-        return Function((*params, *more), (yield self._in_block(body)), ret, function.type_params)
+        return Function((*params, *more), (yield self._in_block(body)), ret, function.type_params, where=function.where)
 
     def _in_block(self, body: Body) -> Step[Expr]:
         outer, self.block = self.block, Block()

@@ -475,3 +475,13 @@ def test_refusals_of_modules() -> None:
     mod = relay.fromtext(HEADER + PROGRAMS["data types"][0])
     with pytest.raises(UnsupportedError, match="data types hold real numbers must be taken of the module"):
         gradient(mod["main"], mod)
+
+
+def test_conditions_of_sizes_stay() -> None:
+    text = (
+        '#[version = "0.0.5"]\ndef @main[n: Dim, m: Dim](%x: Tensor[(n,), float32], %y: Tensor[(m,), float32])'
+        " -> Tensor[(n,), float32] where (n == m) { multiply(%x, %x) }\n"
+    )
+    mod = relay.transform.InferType()(relay.fromtext(text))
+    assert gradient(mod["main"], mod, mode="first_order").where == mod["main"].where != ()
+    assert relay.transform.PartialEvaluate()(mod)["main"].where == mod["main"].where
