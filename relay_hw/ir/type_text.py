@@ -37,9 +37,8 @@ def type_text(ty: Type, var_name: Naming = lambda var: var.name) -> str:
             return f"({write(only)},)"
         case TupleType(fields=fields):
             return f"({', '.join(map(write, fields))})"
-        case FuncType(arg_types=args, ret_type=ret, type_params=params, where=where):
-            header = f"fn {type_params_text(params, var_name)}" if params else "fn "
-            return f"{header}({', '.join(map(write, args))}) -> {write(ret)}{where_text(where, var_name)}"
+        case FuncType():
+            return _function_text(ty, var_name, False)
         case RefType(value=value):
             return f"ref({write(value)})"
         case TypeVar(inside=DimVar() as inside):
@@ -56,6 +55,22 @@ def type_text(ty: Type, var_name: Naming = lambda var: var.name) -> str:
             return _shape_text(shape, var_name)
         case _:
             return "_"
+
+
+def _function_text(ty: FuncType, var_name: Naming, closed: bool) -> str:
+    args = ", ".join(type_text(arg, var_name) for arg in ty.arg_types)
+    params = type_params_text(ty.type_params, var_name)
+    return f"fn {params}({args}) -> {result_text(ty.ret_type, ty.where, var_name, closed)}"
+
+
+def result_text(ret: Type, where: Sequence[Condition], var_name: Naming, closed: bool = False) -> str:
+    """`int32 where (n == m)`: a function's result and conditions. `closed`: conditions of another function follow.
+
+    Conditions belong to the nearest function type, so one without any that others follow ends in `where ()`.
+    """
+    follows = closed or bool(where)
+    text = _function_text(ret, var_name, True) if follows and isinstance(ret, FuncType) else type_text(ret, var_name)
+    return text + (where_text(where, var_name) or (" where ()" if closed else ""))
 
 
 def _tensor_text(ty: TensorType, var_name: Naming) -> str:

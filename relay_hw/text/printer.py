@@ -35,7 +35,7 @@ from relay_hw.ir.expr import (
 )
 from relay_hw.ir.module import IRModule, TypeData
 from relay_hw.ir.trampoline import Step, run
-from relay_hw.ir.type_text import type_params_text, type_text, where_text
+from relay_hw.ir.type_text import result_text, type_params_text, type_text, where_text
 from relay_hw.ir.types import FuncType, TupleType, Type, TypeVar
 from relay_hw.text.attributes import shown_attributes
 from relay_hw.text.literals import Literals
@@ -241,9 +241,11 @@ class Printer:
         start += "" if is_definition else "fn "
         type_params = self._type_params(node.type_params)
         params = [self._param(param) for param in node.params] + self._attributes(dict(node.attrs))
-        ret = f" -> {self._type(node.ret_type)}" if node.ret_type is not None else ""
-        where = where_text(node.where, self._names.type_var)
-        self._line(f"{start}{type_params}({', '.join(params)}){ret}{where} {{")
+        name = self._names.type_var
+        ret = where_text(node.where, name)
+        if node.ret_type is not None:
+            ret = f" -> {result_text(node.ret_type, node.where, name)}"
+        self._line(f"{start}{type_params}({', '.join(params)}){ret} {{")
         yield self._block(node.body)
         self._line(f"}}{'' if is_definition else self._comment(node)}{target.after}")
 

@@ -189,3 +189,16 @@ def _holds(left: int, comparison: Comparison, right: int) -> bool:
         Comparison.GT: left > right,
         Comparison.GE: left >= right,
     }[comparison]
+
+
+def test_conditions_belong_to_the_nearest_function() -> None:
+    n = TypeVar("n", Kind.DIM)
+    same = Condition(DimType(n.dim), Comparison.EQ, DimType(n.dim))
+    inner = FuncType((), TensorType((), "float32"))
+    outer = FuncType((), FuncType((), inner), (n,), (same,))
+    text = "fn [n: Dim]() -> fn () -> fn () -> float32 where () where () where (n == n)"
+    assert str(outer) == text
+    program = '#[version = "0.0.5"]\ndef @main(%f: TYPE) { %f }\n'
+    texts = (text, text.replace(" where ()", ""))
+    read = [parse(program.replace("TYPE", part))["main"].params[0].type for part in texts]
+    assert structural_equal(read[0], outer) and not structural_equal(read[1], outer)
