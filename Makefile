@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo data test test-schedules test-networks test-training test-exact lint format types rtl-lint gen bench wheel clean
+.PHONY: help setup demo data test test-schedules test-networks test-training test-exact lint format types rtl-lint gen bench area wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,10 @@ gen: $(READY)
 
 bench: $(READY) ## measure cycles, speeds and the language, write build/bench.json and docs/performance.md (minutes)
 	$(BIN)/python scripts/bench.py
+
+area: $(READY) ## count LUTs, flip-flops, multipliers and block RAMs of each configuration on ECP5 (long)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[fpga]'
+	$(BIN)/python scripts/area.py $(FLAGS)
 
 wheel: $(READY) ## build dist/relay_hw-*.whl
 	$(BIN)/python -m build --wheel --outdir dist
