@@ -64,9 +64,11 @@ class PartialEvaluate(Pass):
     name = "partial-evaluate"
     opt_level = 1
 
-    def __init__(self, max_recursion: int = 10_000) -> None:
-        """At most `max_recursion` calls of functions that are being evaluated already are expanded; the rest stay."""
+    def __init__(self, max_recursion: int = 10_000, max_calls: int = 100_000) -> None:
+        """At most `max_calls` calls are expanded, and of functions that are being evaluated already at most
+        `max_recursion`; the rest stay."""
         self._max_recursion = max_recursion
+        self._max_calls = max_calls
 
     def transform(self, mod: IRModule) -> IRModule:
         prepared = {
@@ -75,20 +77,26 @@ class PartialEvaluate(Pass):
         }
         effects = module_effects(mod)
         new = {
-            name: body if is_external(body) else _Evaluator(prepared, effects, self._max_recursion).whole(name)
+            name: body if is_external(body) else self._evaluator(prepared, effects).whole(name)
             for name, body in prepared.items()
         }
         return mod.with_functions(new)
 
+    def _evaluator(self, functions: Mapping[str, Function], effects: Mapping[str, Effect]) -> _Evaluator:
+        return _Evaluator(functions, effects, self._max_recursion, self._max_calls)
+
 
 class _Evaluator:
-    def __init__(self, functions: Mapping[str, Function], effects: Mapping[str, Effect], max_recursion: int) -> None:
+    def __init__(
+        self, functions: Mapping[str, Function], effects: Mapping[str, Effect], max_recursion: int, max_calls: int
+    ) -> None:
         self._functions = functions
         self._effects = effects
         self._globals: dict[str, PartialValue] = {}
         self._captured: dict[Expr, tuple[Var, ...]] = {}
         self._decisions = 0
         self._recursions_left = max_recursion
+        self._calls_left = max_calls
         # For each function that is being evaluated, how many unknown decisions lay around each of its calls.
         self._running: dict[Function, list[int]] = {}
         self._store = Store()
@@ -355,6 +363,9 @@ class _Evaluator:
 
     def _may_expand(self, function: Function, type_args: Sequence[Type]) -> bool:
         if len(type_args) != len(function.type_params):
+            return False
+        self._calls_left -= 1
+        if self._calls_left < 0:
             return False
         running = self._running.get(function)
         if not running:

@@ -148,6 +148,17 @@ def test_endless_recursion_is_not_unrolled_for_ever() -> None:
     assert run(PartialEvaluate(max_recursion=50)(mod), True) == 1
 
 
+def test_calls_that_double_are_written_out_so_far_and_no_farther() -> None:
+    """Twelve functions, each of which calls the one before twice: 8,190 calls if all were expanded."""
+    text = HEADER + "def @f0(%n: int32) -> int32 { %n + 1 } "
+    text += " ".join(f"def @f{k}(%n: int32) -> int32 {{ @f{k - 1}(@f{k - 1}(%n)) }}" for k in range(1, 13))
+    mod = relay.fromtext(text + " def @main(%n: int32) -> int32 { @f12(%n) }")
+    new = PartialEvaluate(max_calls=100)(mod)
+    assert run(new, 1) == run(mod, 1) == 1 + 2**12
+    calls = [node for node in post_order(new["main"].body) if isinstance(node, Call)]
+    assert 0 < sum(isinstance(node.op, relay.GlobalVar) for node in calls) < len(calls) < 200
+
+
 def test_a_failing_operator_fails_at_run_time() -> None:
     mod, new = evaluated("def @main(%b: bool) -> int32 { if (%b) { 1 } else { 1 / 0 } }")
     assert run(new, True) == 1
