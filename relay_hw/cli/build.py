@@ -18,11 +18,13 @@ from relay_hw.cli.data import accuracy, load_npz, save_npz, save_text
 
 def compile_command(args: Namespace, console: Console) -> int:
     """Walk a model file to a build folder."""
+    from relay_hw.backend.tvm.target import parse_host
     from relay_hw.report import layer_table, number
     from relay_hw.runtime.compile import compile_model, static_report
     from relay_hw.runtime.models import load_model
 
     begin = time.perf_counter()
+    host = parse_host(args.host, args.host_target)
     console.step("importing")
     model = load_model(args.model)
     calibration = load_npz(args.calibration, "calibration data") if args.calibration else None
@@ -32,7 +34,7 @@ def compile_command(args: Namespace, console: Console) -> int:
         config=str(args.config),
         strategy=args.quantize,
         calibration=calibration,
-        host_target=args.host,
+        host_target=host,
         name=model.name,
         progress=console.step,
         resident=args.resident,

@@ -172,7 +172,10 @@ def _add_build_commands(commands: Any) -> None:
     build.add_argument("--config", default="default", metavar="NAME|FILE", help="accelerator (default: default)")
     build.add_argument("--quantize", default="int8", metavar="STRATEGY", help="strategy (default int8)")
     build.add_argument("--calibration", type=Path, metavar="DATA.npz", help="inputs by name, samples first")
-    build.add_argument("--host", default="llvm", metavar="TARGET", help="target of host operators (llvm)")
+    text = "compile host operators by llvm (default), cuda or opencl"
+    build.add_argument("--host", default="llvm", metavar="KIND", help=text)
+    text = "which one: aarch64 or a triple, mcpu=NAME, mattr=+FEATURE for llvm; sm_90 for cuda (default: this machine)"
+    build.add_argument("--host-target", metavar="TARGET", help=text)
     text = "weights may stay on the device between launches (default auto: where that is faster)"
     build.add_argument("--resident", choices=("auto", "off"), default="auto", help=text)
     text = "search for faster tiles by the cycle simulator, so long (default 0: not at all); results are kept"

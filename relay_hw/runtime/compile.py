@@ -19,6 +19,7 @@ from accel.isa.config import AccelConfig, load_config
 from accel.isa.spec import Mem
 from relay_hw.backend.flat import FlatFunction, FlatInvoke, flatten, used_operators
 from relay_hw.backend.store import ConstantPool, flat_to_json
+from relay_hw.backend.tvm.target import HostTarget, read_host
 from relay_hw.errors import InputError, TensorizeError
 from relay_hw.ir.expr import Call, Constant, Function, Op, Tuple
 from relay_hw.ir.module import IRModule
@@ -60,7 +61,7 @@ class CompiledModel:
     name: str
     config: AccelConfig
     strategy: Strategy
-    host_target: str
+    host_target: HostTarget
     stages: Mapping[str, IRModule]
     segments: Mapping[str, tensorize.Segment]
     functions: Mapping[str, FlatFunction]
@@ -111,7 +112,7 @@ def compile_model(
     config: AccelConfig | str = "default",
     strategy: Strategy | str = "int8",
     calibration: Calibration | None = None,
-    host_target: str = "llvm",
+    host_target: HostTarget | str = "llvm",
     name: str = "model",
     progress: Progress | None = None,
     resident: str = "auto",
@@ -120,6 +121,7 @@ def compile_model(
 ) -> CompiledModel:
     """Walk a float module to programs. `params` are bound as constants; `calibration`: inputs by name, samples first.
 
+    `host_target`: what host functions are compiled for, as `relay_hw.backend.tvm.target` reads it.
     `resident`: "auto" lets weights stay on the device between launches where that makes them faster, "off" never.
     `tune`: seconds to search for faster tiles by the cycle simulator; what was found before is in `cache` (the user's).
 
@@ -128,6 +130,7 @@ def compile_model(
     tell = progress or (lambda _message: None)
     accel = load_config(config) if isinstance(config, str) else config
     plan = find_strategy(strategy)
+    host = read_host(host_target)
     if resident not in RESIDENT:
         raise InputError(f"resident must be one of {', '.join(RESIDENT)}, not {resident}")
     plan = replace(plan, multiplier_bits=min(plan.multiplier_bits, accel.multiplier_bits))
@@ -166,7 +169,7 @@ def compile_model(
         name=name,
         config=accel,
         strategy=plan,
-        host_target=host_target,
+        host_target=host,
         stages=stages,
         segments=segments,
         functions={n: f for n, f in functions.items() if n in called},
@@ -228,7 +231,7 @@ def _memory_map(segment: tensorize.Segment) -> dict[str, Any]:
     return {"window_bytes": program.window_bytes, "sections": sections}
 
 
-def _with_library(manifest: Manifest, host: tuple[FlatFunction, ...], target: str, folder: Path) -> Manifest:
+def _with_library(manifest: Manifest, host: tuple[FlatFunction, ...], target: HostTarget, folder: Path) -> Manifest:
     """Compile the host functions into `folder`, and record what loading them needs."""
     from relay_hw.backend.tvm import build_library
 
@@ -238,7 +241,7 @@ def _with_library(manifest: Manifest, host: tuple[FlatFunction, ...], target: st
     file = plain.rename(folder / f"host.{file_hash(plain)[:8]}.so")
     pool = ConstantPool()
     packed = {name: flat_to_json(function, pool) for name, function in built.packed.items()}
-    library = HostLibrary(file.name, target, built.cpu, tuple(f.name for f in host), packed)
+    library = HostLibrary(file.name, str(target), built.cpu, tuple(f.name for f in host), packed)
     layers = tuple(_note_numpy(row, built.left_to_numpy.get(row.function, ())) for row in manifest.layers)
     return replace(manifest, library=library, layers=layers)
 

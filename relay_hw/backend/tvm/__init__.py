@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relay_hw.backend.flat import FlatFunction
+from relay_hw.backend.tvm.target import HostTarget
 from relay_hw.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from relay_hw.backend.tvm.library import Library
 
 REQUIREMENT = "apache-tvm==0.27.0.post1 apache-tvm-ffi==0.1.14.post1"
-HOST_TARGETS = ("llvm",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,14 @@ def require(what: str) -> None:
         raise UnsupportedError(f"TVM must be installed to {what}: pip install {REQUIREMENT}")
 
 
-def build_library(functions: Sequence[FlatFunction], path: Path, target: str = "llvm") -> BuiltLibrary:
+def build_library(functions: Sequence[FlatFunction], path: Path, target: HostTarget | None = None) -> BuiltLibrary:
     """Compile `functions` into the shared library `path`; the same functions give the same bytes on the same CPU level.
 
-    Raises UnsupportedError: TVM or a linker is missing, an unknown target, a value of unknown shape.
+    Raises UnsupportedError: TVM or a linker is missing, a target that cannot be compiled for here, an unknown shape.
     """
-    if target not in HOST_TARGETS:
-        raise UnsupportedError(f"host target must be one of {', '.join(HOST_TARGETS)}, not {target}")
+    wanted = target or HostTarget()
+    if wanted != HostTarget():
+        raise UnsupportedError(f"host operators must be compiled for llvm on this machine, not for {wanted}")
     require("compile host operators " + ", ".join(sorted({c.op.name for f in functions for c in f.calls})))
     from relay_hw.backend.tvm import library, lower, schedule
 
