@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo data test test-schedules test-networks test-training test-exact lint format types rtl-lint gen bench area wheel clean
+.PHONY: help setup demo data test conformance test-schedules test-networks test-training test-exact lint format types rtl-lint gen bench area wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ data: $(READY) ## write build/data/mnist_calibration.npz and mnist_test.npz
 
 test: $(READY) ## run the test suite
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(FLAGS)
+
+conformance: $(READY) ## onnx's node tests through importer and interpreter, write docs/onnx.md (FLAGS=--host=llvm: compiled)
+	$(BIN)/python scripts/conformance.py --write $(FLAGS)
 
 test-networks: $(READY) ## every network of examples/models on every device (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/networks $(FLAGS)

@@ -1,0 +1,58 @@
+"""The page docs/onnx.md. In: outcomes of onnx's node tests. Out: the page, written or compared."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+HEAD = """\
+# ONNX
+
+`relay_hw.frontend.from_onnx(model, shape=None, dtype="float32", freeze_params=False)` reads a model of opset 7 to 28 and
+returns a typed Relay module and its parameters. Weights become parameters under their own names, or constants with
+`freeze_params`; every expression carries the name of its node. An open batch dimension is 1 unless `shape` says
+otherwise; shapes that depend on values become `?`. What cannot be imported is refused before any work, in one message
+that names every such node with its operator, opset, reason and the nearest form that is supported; `relay-hw compile`
+then exits with status 2.
+
+The table below is what becomes of the node tests that package onnx ships (those of expanded functions left out), run
+through importer and interpreter by `make conformance`, which also writes this page. A test passes when every output has
+the type, the shape and, within the test's own tolerance, the values that onnx expects. An error at run time counts as
+wrong.
+"""
+
+
+def page(outcomes: Sequence[Any]) -> str:
+    """The whole page."""
+    states = [outcome.state.value for outcome in outcomes]
+    sums = ", ".join(f"{states.count(state)} {state}" for state in ("passed", "refused", "wrong"))
+    rows: dict[str, list[Any]] = defaultdict(list)
+    for outcome in outcomes:
+        rows[outcome.operator].append(outcome)
+    lines = [HEAD, f"**{len(outcomes)} tests: {sums}.**", ""]
+    lines += ["| Operator | Tests | Passed | Refused | Wrong |", "|---|---|---|---|---|"]
+    for operator, found in sorted(rows.items(), key=lambda row: ("." in row[0], row[0])):
+        kinds = [outcome.state.value for outcome in found]
+        counts = " | ".join(str(kinds.count(state)) for state in ("passed", "refused", "wrong"))
+        lines.append(f"| {operator} | {len(found)} | {counts} |")
+    lines += ["", "## Refused, with the reason", "", "| Test | Reason |", "|---|---|"]
+    refused = [outcome for outcome in outcomes if outcome.state.value != "passed"]
+    lines += [f"| {outcome.name} | {_cell(outcome.reason)} |" for outcome in refused]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def renew(path: Path, outcomes: Sequence[Any], write: bool) -> int:
+    """Write the page, or return 1 if it is stale."""
+    text = page(outcomes)
+    if write:
+        path.write_text(text)
+        return 0
+    fresh = path.is_file() and path.read_text() == text
+    print(f"{path.name}: {'up to date' if fresh else 'stale'}")
+    return 0 if fresh else 1
