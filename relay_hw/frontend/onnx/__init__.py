@@ -10,7 +10,26 @@ from relay_hw.frontend.onnx.node import Converter
 
 FAMILIES: Final = (conv, pool, dense, norm, elementwise, reduce, shape, resize, quantize)
 CONVERTERS: Final = MappingProxyType(
-    {converter.operator: converter for family in FAMILIES for converter in family.CONVERTERS}
+    {
+        converter.operator: converter
+        for family in FAMILIES
+        for converter in family.CONVERTERS
+        if converter.domain == "ai.onnx"
+    }
+)
+FOREIGN: Final = MappingProxyType(
+    {
+        (converter.domain, converter.operator): converter
+        for family in FAMILIES
+        for converter in family.CONVERTERS
+        if converter.domain != "ai.onnx"
+    }
 )
 
-__all__ = ["CONVERTERS", "FAMILIES", "Converter"]
+
+def find_converter(domain: str, operator: str) -> Converter | None:
+    """The converter of an operator; None where there is none."""
+    return CONVERTERS.get(operator) if domain == "ai.onnx" else FOREIGN.get((domain, operator))
+
+
+__all__ = ["CONVERTERS", "FAMILIES", "FOREIGN", "Converter", "find_converter"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from relay_hw.analysis import infer_type
 from relay_hw.errors import InputError, TypeCheckError, UnsupportedError
-from relay_hw.frontend.onnx import CONVERTERS
+from relay_hw.frontend.onnx import find_converter
 from relay_hw.frontend.onnx.node import Arguments, Array, Node, Typer, Value, stamp
 from relay_hw.frontend.onnx.source import Source, read
 from relay_hw.ir.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
@@ -67,11 +67,10 @@ def check_supported(source: Source) -> None:
 
 
 def _why_not(node: Node, known: set[str]) -> str | None:
-    if node.domain != "ai.onnx":
-        return f"its domain must be ai.onnx, not {node.domain}"
-    converter = CONVERTERS.get(node.operator)
+    converter = find_converter(node.domain, node.operator)
     if converter is None:
-        return "no converter knows this operator"
+        where = "" if node.domain == "ai.onnx" else f" of domain {node.domain}"
+        return f"no converter knows this operator{where}"
     return None if converter.check is None else converter.check(node, known)
 
 
@@ -134,7 +133,9 @@ class Importer:
         )
         args = Arguments(node, lambda name: self._argument(name, fold), arrays, self.typer)
         try:
-            made = CONVERTERS[node.operator].convert(node, args)
+            converter = find_converter(node.domain, node.operator)
+            assert converter is not None
+            made = converter.convert(node, args)
             results = [made] if isinstance(made, Expr) else list(made)
             results = [stamp(result, node.span) for result in results]
             for result in results:

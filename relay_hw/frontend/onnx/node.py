@@ -170,6 +170,7 @@ class Converter:
     operator: str
     convert: Convert
     check: Check | None = None
+    domain: str = "ai.onnx"
 
 
 def known_inputs(*indices: int, since: int = 1, what: str = "") -> Check:
