@@ -6,8 +6,7 @@ In: a Relay module, a configuration, a strategy, calibration data. Out: `Compile
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
-from enum import Enum
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from relay_hw.ir.expr import Call, Constant, Function, Op, Tuple
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.ir.visit import post_order, substitute
-from relay_hw.quantize import Strategy, find_strategy, quantize
+from relay_hw.quantize import Strategy, find_strategy, quantize, strategy_values
 from relay_hw.report import LayerRow, Report, report_files
 from relay_hw.runtime.artifact import WEIGHTS, Artifact, file_hash, load_artifact, write_artifact
 from relay_hw.runtime.cost import layer_cost
@@ -87,7 +86,7 @@ class CompiledModel:
         manifest = Manifest(
             model=self.name,
             config=self.config,
-            strategy=_strategy_json(self.strategy),
+            strategy=strategy_values(self.strategy),
             inputs=self.inputs,
             outputs=self.outputs,
             accel=tuple(_accel_function(name, programs[name], segment) for name, segment in self.segments.items()),
@@ -118,12 +117,14 @@ def compile_model(
     resident: str = "auto",
     tune: float = 0,
     cache: Path | None = None,
+    quantized: IRModule | None = None,
 ) -> CompiledModel:
     """Walk a float module to programs. `params` are bound as constants; `calibration`: inputs by name, samples first.
 
     `host_target`: what host functions are compiled for, as `relay_hw.backend.tvm.target` reads it.
     `resident`: "auto" lets weights stay on the device between launches where that makes them faster, "off" never.
     `tune`: seconds to search for faster tiles by the cycle simulator; what was found before is in `cache` (the user's).
+    `quantized`: what `quantize` made of `mod` by this strategy, where it is there already.
 
     Raises RelayHwError, AccelError: each with one sentence.
     """
@@ -139,8 +140,9 @@ def compile_model(
     imported = InferType()(bind_params(mod, params or {}))
     tell("simplifying")
     simplified = simplify_pipeline()(imported)
-    tell("quantizing")
-    quantized = quantize(simplified, plan, calibration, progress=_samples_of("calibrating", tell))
+    if quantized is None:
+        tell("quantizing")
+        quantized = quantize(simplified, plan, calibration, progress=_samples_of("calibrating", tell))
     tell("partitioning")
     partitioned = partition_pipeline(lambda composite: tensorize.why_not(composite, accel))(quantized)
     segments: dict[str, tensorize.Segment] = {}
@@ -212,10 +214,6 @@ def _program_names(functions: tuple[str, ...]) -> dict[str, str]:
     if len(functions) == 1:
         return {functions[0]: "program.bin"}
     return {name: f"program_{k}.bin" for k, name in enumerate(functions)}
-
-
-def _strategy_json(strategy: Strategy) -> dict[str, Any]:
-    return {key: value.value if isinstance(value, Enum) else value for key, value in asdict(strategy).items()}
 
 
 def _accel_function(name: str, program: str, segment: tensorize.Segment) -> AccelFunction:
