@@ -5,7 +5,26 @@ In: a typed float module. Out: a module whose integer part is exact; see `quanti
 
 from __future__ import annotations
 
+from relay_hw.quantize.choices import Budget, Calibration, Edge, NumberFormat, WeightRange, WeightRounding
 from relay_hw.quantize.main import quantize, realize_module
-from relay_hw.quantize.strategy import STRATEGIES, Strategy, find_strategy, strategy_names
+from relay_hw.quantize.recipes import STRATEGIES, find_strategy, strategy_names
+from relay_hw.quantize.strategy import LayerChoice, Strategy
+from relay_hw.quantize.strategy_file import load_strategy, strategy_values
 
-__all__ = ["STRATEGIES", "Strategy", "find_strategy", "quantize", "realize_module", "strategy_names"]
+__all__ = [
+    "STRATEGIES",
+    "Budget",
+    "Calibration",
+    "Edge",
+    "LayerChoice",
+    "NumberFormat",
+    "Strategy",
+    "WeightRange",
+    "WeightRounding",
+    "find_strategy",
+    "load_strategy",
+    "quantize",
+    "realize_module",
+    "strategy_names",
+    "strategy_values",
+]

@@ -13,7 +13,8 @@ from relay_hw.ir.visit import copy_with
 from relay_hw.quantize.calibrate import Progress, calibrate, check_data
 from relay_hw.quantize.plan import make_plan
 from relay_hw.quantize.realize import Probe, realize
-from relay_hw.quantize.strategy import Strategy, find_strategy
+from relay_hw.quantize.recipes import find_strategy
+from relay_hw.quantize.strategy import Strategy
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.pipelines import simplify_pipeline
 

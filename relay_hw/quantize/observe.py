@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.errors import QuantizeError
-from relay_hw.quantize.strategy import Calibration, Strategy
+from relay_hw.quantize.choices import Calibration
+from relay_hw.quantize.strategy import Strategy
 
 Array = NDArray[Any]
 
@@ -104,7 +105,7 @@ class PercentileObserver:
 def make_observer(strategy: Strategy) -> Observer:
     """The observer that `strategy` asks for."""
     match strategy.calibration:
-        case Calibration.MIN_MAX:
-            return MinMaxObserver()
         case Calibration.PERCENTILE:
             return PercentileObserver(strategy.percentile)
+        case _:
+            return MinMaxObserver()

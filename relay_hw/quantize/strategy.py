@@ -1,40 +1,74 @@
-"""Strategies: what a quantization decides once for a whole network. A new strategy is one entry of `STRATEGIES`."""
+"""Strategies: every choice of a quantization, each independent of the others. Named ones stand in `recipes.py`.
+
+In: values from Python or a TOML file. Out: a frozen, checked `Strategy`; `for_layer` gives what one layer uses.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields, replace
 from enum import Enum
-from typing import Final
+from fnmatch import fnmatchcase
+from typing import Any, Final
 
 from relay_hw.errors import QuantizeError
+from relay_hw.quantize.choices import Budget, Calibration, Edge, NumberFormat, WeightRange, WeightRounding
 
 MIN_BITS: Final = 2
 MAX_BITS: Final = 8
 MIN_MULTIPLIER_BITS: Final = 8
 MAX_MULTIPLIER_BITS: Final = 31
 ROUNDINGS: Final = ("half_up", "half_even", "half_away", "floor")
+HARDWARE_BITS: Final = (4, 8)  # widths of weights that the accelerator has multipliers or a packed form for
 
 
-def _check_range(name: str, key: str, value: int, low: int, high: int) -> None:
-    if type(value) is not int or not low <= value <= high:
-        raise QuantizeError(f"strategy {name}: {key} must be an integer from {low} to {high}, not {value}")
+@dataclass(frozen=True, slots=True)
+class LayerChoice:
+    """What one layer, or every layer whose name matches a pattern with `*`, does differently; None: as all others.
 
+    `quantized` False leaves the layer in float, on the host. Raises QuantizeError for a value out of range.
+    """
 
-class Calibration(Enum):
-    """How the range of an activation is chosen from what calibration data shows."""
+    layer: str
+    weight_bits: int | None = None
+    activation_bits: int | None = None
+    per_channel: bool | None = None
+    calibration: Calibration | None = None
+    weight_range: WeightRange | None = None
+    weight_rounding: WeightRounding | None = None
+    quantized: bool = True
 
-    MIN_MAX = "min_max"
-    PERCENTILE = "percentile"
+    def __post_init__(self) -> None:
+        where = f"layer {self.layer}"
+        for key in ("weight_bits", "activation_bits"):
+            if getattr(self, key) is not None:
+                _check_int(where, key, getattr(self, key), MIN_BITS, MAX_BITS)
+
+    def matches(self, layer: str) -> bool:
+        """Whether this choice is for the layer of that name."""
+        return layer == self.layer or fnmatchcase(layer, self.layer)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Fields of `Strategy` that are set here."""
+        given = ((key.name, getattr(self, key.name)) for key in fields(self))
+        return {key: value for key, value in given if value is not None and key not in ("layer", "quantized")}
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """Everything that calibration and realization need to know.
+    """Everything that calibration, the methods and realization need to know. Raises QuantizeError for a bad value.
 
-    `per_channel` gives each output channel of a weight its own scale. `symmetric` fixes activation zero points at 0.
-    `power_of_two` rounds every scale up to a power of two. `percentile` is the share of values, in percent, that the
-    range of an activation holds. `rounding` is the rounding of every requantization. Raises QuantizeError for a value
-    out of range.
+    Numbers: `weight_bits` and `activation_bits` 2 to 8; `per_channel`: each output channel of a weight has a scale of
+    its own; `symmetric`: activations have zero point 0; `power_of_two`: every scale is rounded up to a power of two;
+    `rounding`: of every requantization; `multiplier_bits`: width of requantization multipliers; `bias_bits`.
+    Ranges: `calibration` of activations with `percentile` (percent of the values that are held), `momentum` (moving
+    average over samples), `global_scale`; `weight_range` of weights.
+    Weights: `weight_rounding` with `seed`; `equalize`, `bias_correction`; `steps` of AdaRound.
+    Exceptions: `first_layer`, `last_layer`, `dense_layers`, `layers`.
+    Search: `budget` and `budget_share` of what int8 takes, `mixed_bits` to choose from; `candidates`: names of
+    strategies, of which the one with the least noise on held-out calibration data is taken.
+    Training: `epochs` over the calibration data with `learning_rate`.
     """
 
     name: str
@@ -48,18 +82,51 @@ class Strategy:
     percentile: float = 99.99
     multiplier_bits: int = 31
     summary: str = ""
+    bias_bits: int = 32
+    momentum: float = 0.9
+    global_scale: float = 8.0
+    weight_range: WeightRange = WeightRange.MAX
+    weight_rounding: WeightRounding = WeightRounding.HALF_EVEN
+    seed: int = 0
+    steps: int = 400
+    equalize: bool = False
+    bias_correction: bool = False
+    number_format: NumberFormat = NumberFormat.INTEGER
+    first_layer: Edge = Edge.SAME
+    last_layer: Edge = Edge.SAME
+    dense_layers: Edge = Edge.SAME
+    layers: tuple[LayerChoice, ...] = ()
+    budget: Budget | None = None
+    budget_share: float = 0.6
+    mixed_bits: tuple[int, ...] = (4, 8)
+    candidates: tuple[str, ...] = ()
+    epochs: int = 0
+    learning_rate: float = 1e-4
 
     def __post_init__(self) -> None:
-        _check_range(self.name, "weight_bits", self.weight_bits, MIN_BITS, MAX_BITS)
-        _check_range(self.name, "activation_bits", self.activation_bits, MIN_BITS, MAX_BITS)
-        _check_range(self.name, "multiplier_bits", self.multiplier_bits, MIN_MULTIPLIER_BITS, MAX_MULTIPLIER_BITS)
+        where = f"strategy {self.name}"
+        _check_int(where, "weight_bits", self.weight_bits, MIN_BITS, MAX_BITS)
+        _check_int(where, "activation_bits", self.activation_bits, MIN_BITS, MAX_BITS)
+        _check_int(where, "multiplier_bits", self.multiplier_bits, MIN_MULTIPLIER_BITS, MAX_MULTIPLIER_BITS)
+        _check_int(where, "bias_bits", self.bias_bits, 8, 32)
+        _check_int(where, "seed", self.seed, 0, 2**63 - 1)
+        _check_int(where, "steps", self.steps, 1, 100_000)
+        _check_int(where, "epochs", self.epochs, 0, 10_000)
+        _check_number(where, "percentile", self.percentile, 50, 100, "more than 50 and at most 100")
+        _check_number(where, "momentum", self.momentum, 0, 1, "more than 0 and at most 1")
+        _check_number(where, "budget_share", self.budget_share, 0, 1, "more than 0 and at most 1")
+        _check_number(where, "global_scale", self.global_scale, 0, math.inf, "positive and finite")
+        _check_number(where, "learning_rate", self.learning_rate, 0, 1, "more than 0 and at most 1")
         if self.rounding not in ROUNDINGS:
-            known = ", ".join(ROUNDINGS)
-            raise QuantizeError(f"strategy {self.name}: rounding must be one of {known}, not {self.rounding}")
-        if not 50 < self.percentile <= 100:
-            raise QuantizeError(
-                f"strategy {self.name}: percentile must be more than 50 and at most 100, not {self.percentile}"
-            )
+            raise QuantizeError(f"{where}: rounding must be one of {', '.join(ROUNDINGS)}, not {self.rounding}")
+        for key, kind in ENUMS.items():
+            value = getattr(self, key)
+            if not isinstance(value, kind) and not (key == "budget" and value is None):
+                raise QuantizeError(f"{where}: {key} must be one of {_words(kind)}, not {value}")
+        if not self.mixed_bits:
+            raise QuantizeError(f"{where}: mixed_bits must hold at least one width, not none")
+        for bits in self.mixed_bits:
+            _check_int(where, "mixed_bits", bits, MIN_BITS, MAX_BITS)
 
     @property
     def activation_range(self) -> tuple[int, int]:
@@ -72,34 +139,76 @@ class Strategy:
         """Largest magnitude of an integer weight; the range is symmetric, so that negation is always exact."""
         return (1 << (self.weight_bits - 1)) - 1
 
+    @property
+    def needs_data(self) -> bool:
+        """Whether calibration data is read."""
+        reads = self.calibration is not Calibration.GLOBAL or self.bias_correction or self.budget is not None
+        learned = self.weight_rounding in (WeightRounding.ADAROUND, WeightRounding.GPTQ)
+        floats = self.number_format is not NumberFormat.INTEGER and not self.budget
+        return (reads and not floats) or learned or bool(self.candidates) or self.epochs > 0
 
-STRATEGIES: Final[tuple[Strategy, ...]] = (
-    Strategy("int8", summary="int8 weights per channel, int8 activations with zero point, min-max ranges"),
-    Strategy("int8-symmetric", symmetric=True, summary="as int8, activation zero points fixed at 0"),
-    Strategy(
-        "int8-percentile",
-        calibration=Calibration.PERCENTILE,
-        summary="as int8, ranges hold 99.99 % of the calibration values",
-    ),
-    Strategy(
-        "int8-pow2",
-        symmetric=True,
-        power_of_two=True,
-        summary="as int8-symmetric, scales are powers of two: requantization is a shift",
-    ),
-)
+    @property
+    def simulated(self) -> str:
+        """Why no accelerator here has this strategy's numbers; empty where one has them."""
+        if self.number_format is not NumberFormat.INTEGER:
+            return f"{self.number_format.value} has no hardware here: simulated in float32"
+        return ""
+
+    @property
+    def stored_wider(self) -> str:
+        """Which widths the accelerator holds in wider numbers, exactly but without gain; empty for none."""
+        widths = {self.weight_bits} | {one.weight_bits for one in self.layers if one.weight_bits is not None}
+        if self.budget is not None:
+            widths |= set(self.mixed_bits)
+        notes = [f"{bits}-bit weights as {4 if bits < 4 else 8}-bit ones" for bits in sorted(widths)
+                 if bits not in HARDWARE_BITS]  # fmt: skip
+        if self.activation_bits < MAX_BITS:
+            notes.append(f"{self.activation_bits}-bit activations as 8-bit ones")
+        return ", ".join(notes)
+
+    def for_layer(self, layer: str, is_first: bool = False, is_last: bool = False, is_dense: bool = False) -> Strategy:
+        """This strategy with the exceptions that hold for one layer; later entries of `layers` win."""
+        values: dict[str, Any] = {}
+        edges = ((is_dense, self.dense_layers), (is_first, self.first_layer), (is_last, self.last_layer))
+        if any(holds and edge is Edge.INT8 for holds, edge in edges):
+            values |= {"weight_bits": MAX_BITS, "activation_bits": MAX_BITS}
+        for choice in self.layers:
+            if choice.matches(layer):
+                values |= choice.values
+        return replace(self, layers=(), **values)
+
+    def is_quantized(self, layer: str, is_first: bool = False, is_last: bool = False, is_dense: bool = False) -> bool:
+        """Whether the layer becomes integers at all; later entries of `layers` win over the edges."""
+        edges = ((is_dense, self.dense_layers), (is_first, self.first_layer), (is_last, self.last_layer))
+        answer = not any(holds and edge is Edge.FLOAT for holds, edge in edges)
+        for choice in self.layers:
+            if choice.matches(layer):
+                answer = choice.quantized
+        return answer
 
 
-def strategy_names() -> tuple[str, ...]:
-    """Names that `find_strategy` knows, the default first."""
-    return tuple(strategy.name for strategy in STRATEGIES)
+ENUMS: Final[dict[str, type[Enum]]] = {
+    "calibration": Calibration,
+    "weight_range": WeightRange,
+    "weight_rounding": WeightRounding,
+    "number_format": NumberFormat,
+    "first_layer": Edge,
+    "last_layer": Edge,
+    "dense_layers": Edge,
+    "budget": Budget,
+}
 
 
-def find_strategy(strategy: str | Strategy) -> Strategy:
-    """The named strategy; a Strategy is returned as it is. Raises QuantizeError for an unknown name."""
-    if isinstance(strategy, Strategy):
-        return strategy
-    for known in STRATEGIES:
-        if known.name == strategy:
-            return known
-    raise QuantizeError(f"strategy must be one of {', '.join(strategy_names())}, not {strategy}")
+def _words(kind: type[Enum]) -> str:
+    return ", ".join(member.value for member in kind)
+
+
+def _check_int(where: str, key: str, value: object, low: int, high: int) -> None:
+    if type(value) is not int or not low <= value <= high:
+        raise QuantizeError(f"{where}: {key} must be an integer from {low} to {high}, not {value}")
+
+
+def _check_number(where: str, key: str, value: object, above: float, most: float, sentence: str) -> None:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not above < value <= most or not math.isfinite(value):
+        raise QuantizeError(f"{where}: {key} must be {sentence}, not {value}")

@@ -1,0 +1,157 @@
+"""The named strategies. A new one is one entry of `STRATEGIES`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from relay_hw.errors import QuantizeError
+from relay_hw.quantize.choices import Budget, Calibration, Edge, NumberFormat, WeightRange, WeightRounding
+from relay_hw.quantize.strategy import Strategy
+
+_W4: Final = {"weight_bits": 4, "first_layer": Edge.INT8, "last_layer": Edge.INT8, "calibration": Calibration.MSE}
+_NO_HARDWARE: Final = "no hardware here"
+
+STRATEGIES: Final[tuple[Strategy, ...]] = (
+    Strategy("int8", summary="int8 weights per channel, int8 activations with zero point, min-max ranges"),
+    Strategy("int8-minmax", summary="int8 weights per channel, int8 activations with zero point, min-max ranges"),
+    Strategy(
+        "int8-percentile",
+        calibration=Calibration.PERCENTILE,
+        summary="as int8-minmax, ranges hold 99.99 % of the calibration values",
+    ),
+    Strategy(
+        "int8-kl",
+        calibration=Calibration.KL,
+        summary="as int8-minmax, ranges of least Kullback-Leibler divergence",
+    ),
+    Strategy(
+        "int8-mse",
+        calibration=Calibration.MSE,
+        weight_range=WeightRange.MSE,
+        summary="as int8-minmax, ranges of least squared error, of weights too",
+    ),
+    Strategy(
+        "int8-average",
+        calibration=Calibration.MOVING_AVERAGE,
+        summary="as int8-minmax, ranges are moving averages of the samples' ranges",
+    ),
+    Strategy(
+        "int8-outlier",
+        calibration=Calibration.OUTLIER,
+        summary="as int8-minmax, ranges leave out values far from all others",
+    ),
+    Strategy("int8-symmetric", symmetric=True, summary="as int8-minmax, activation zero points fixed at 0"),
+    Strategy("int8-tensor", per_channel=False, summary="as int8-minmax, one scale a weight"),
+    Strategy(
+        "int8-pow2",
+        symmetric=True,
+        power_of_two=True,
+        summary="as int8-symmetric, scales are powers of two: requantization is a shift",
+    ),
+    Strategy(
+        "int8-corrected",
+        calibration=Calibration.MSE,
+        equalize=True,
+        bias_correction=True,
+        summary="as int8-mse, channels equalized across layers, biases corrected",
+    ),
+    Strategy("w4a8", **_W4, weight_range=WeightRange.MSE, summary="4-bit weights but in the first and last layer"),
+    Strategy(
+        "w4a8-adaround",
+        **_W4,
+        weight_range=WeightRange.MSE,
+        weight_rounding=WeightRounding.ADAROUND,
+        bias_correction=True,
+        summary="as w4a8, each weight rounded up or down as the layer's output asks (AdaRound)",
+    ),
+    Strategy(
+        "w4a8-gptq",
+        **_W4,
+        weight_range=WeightRange.MSE,
+        weight_rounding=WeightRounding.GPTQ,
+        bias_correction=True,
+        summary="as w4a8, errors of rounding made up for by the weights after them (GPTQ)",
+    ),
+    Strategy(
+        "w4a8-stochastic",
+        **_W4,
+        weight_range=WeightRange.MSE,
+        weight_rounding=WeightRounding.STOCHASTIC,
+        summary="as w4a8, weights rounded at random by their distance",
+    ),
+    Strategy("w4a4", **_W4, activation_bits=4, weight_range=WeightRange.MSE, summary="as w4a8, 4-bit activations"),
+    Strategy(
+        "mixed",
+        calibration=Calibration.MSE,
+        weight_range=WeightRange.MSE,
+        weight_rounding=WeightRounding.GPTQ,
+        bias_correction=True,
+        budget=Budget.BYTES,
+        budget_share=0.6,
+        summary="4- and 8-bit layers by measured sensitivity, within 60 % of int8's weight bytes",
+    ),
+    Strategy(
+        "mixed-cycles",
+        calibration=Calibration.MSE,
+        weight_range=WeightRange.MSE,
+        weight_rounding=WeightRounding.GPTQ,
+        bias_correction=True,
+        budget=Budget.CYCLES,
+        budget_share=0.7,
+        summary="4- and 8-bit layers by measured sensitivity, within 70 % of int8's cycles",
+    ),
+    Strategy(
+        "qat-int8",
+        calibration=Calibration.MSE,
+        epochs=4,
+        summary="as int8-mse, weights trained with quantization in the loop",
+    ),
+    Strategy(
+        "qat-w4a8",
+        **_W4,
+        weight_range=WeightRange.MSE,
+        epochs=8,
+        summary="as w4a8, weights trained with quantization in the loop",
+    ),
+    Strategy(
+        "tvm",
+        symmetric=True,
+        power_of_two=True,
+        per_channel=False,
+        calibration=Calibration.GLOBAL,
+        global_scale=8.0,
+        bias_bits=8,
+        first_layer=Edge.FLOAT,
+        dense_layers=Edge.FLOAT,
+        summary="Relay's published recipe: global scale 8, powers of two, first convolution and dense layers float",
+    ),
+    Strategy("fp8-e4m3", number_format=NumberFormat.FP8_E4M3, summary=f"FP8 E4M3, {_NO_HARDWARE}"),
+    Strategy("fp8-e5m2", number_format=NumberFormat.FP8_E5M2, summary=f"FP8 E5M2, {_NO_HARDWARE}"),
+    Strategy("mxint8", number_format=NumberFormat.MXINT8, summary=f"MXINT8, blocks of 32, {_NO_HARDWARE}"),
+    Strategy("mxfp8", number_format=NumberFormat.MXFP8, summary=f"MXFP8 E4M3, blocks of 32, {_NO_HARDWARE}"),
+    Strategy("mxfp6", number_format=NumberFormat.MXFP6, summary=f"MXFP6 E2M3, blocks of 32, {_NO_HARDWARE}"),
+    Strategy("mxfp4", number_format=NumberFormat.MXFP4, summary=f"MXFP4 E2M1, blocks of 32, {_NO_HARDWARE}"),
+)
+
+
+def strategy_names() -> tuple[str, ...]:
+    """Names that `find_strategy` knows, the default first."""
+    return tuple(strategy.name for strategy in STRATEGIES)
+
+
+def find_strategy(strategy: str | Strategy) -> Strategy:
+    """The named strategy, or that of a `.toml` file; a Strategy is returned as it is.
+
+    Raises QuantizeError for an unknown name and for a file that cannot be read.
+    """
+    if isinstance(strategy, Strategy):
+        return strategy
+    if strategy.endswith(".toml"):
+        from relay_hw.quantize.strategy_file import load_strategy
+
+        return load_strategy(Path(strategy))
+    for known in STRATEGIES:
+        if known.name == strategy:
+            return known
+    raise QuantizeError(f"strategy must be one of {', '.join(strategy_names())}, or a .toml file, not {strategy}")
