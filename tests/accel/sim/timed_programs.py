@@ -1,8 +1,9 @@
 """Random programs that stress timing: bursts of every shape, padding, queues that fill, tokens, holds between units.
 
 They are legal on every configuration and never meet in an accumulator bank: COMPUTE keeps to the first two quarters
-of the accumulator, OUTPUT to the third, LOAD to the fourth. Micro-ops are alike, whatever the data are, and so legal
-in every mode of GEMM: the mask of MAX is one tap, the weights are of entry 1 at most.
+of the accumulator, OUTPUT to the third, LOAD to the fourth; where these two share a bank, only one of them writes in a
+program. Micro-ops are alike, whatever the data are, and so legal in every mode of GEMM: the mask of MAX is one tap, the
+weights are of entry 1 at most.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ class ProgramMaker:
         self._shared = shared
         self._waiter = [self._one_of(*Unit) for _ in range(SEMAPHORES)]
         self._tokens = [0] * SEMAPHORES
+        self._writers = {Unit.LOAD, Unit.OUTPUT}
+        if config.acc_banks < 4:
+            self._writers.remove(Unit(self._one_of(Unit.LOAD, Unit.OUTPUT)))
 
     def program(self, instructions: int) -> Program:
         """`instructions` random ones and FINISH, at a random offset."""
@@ -104,6 +108,8 @@ class ProgramMaker:
             return self._gather()
         c = self._config
         mem = Mem(self._one_of(Mem.INP, Mem.INP, Mem.WGT, Mem.ACC, Mem.UOP, Mem.PRM))
+        if mem is Mem.ACC and Unit.LOAD not in self._writers:
+            mem = Mem.WGT
         if mem is Mem.INP and self._chance(0.3):
             return self._planes()
         expand = int(mem is Mem.ACC and self._chance(0.5))
@@ -171,6 +177,8 @@ class ProgramMaker:
         c = self._config
         base = c.acc_depth // 4 * 2
         dst = Dst(self._one_of(*Dst))
+        if dst is Dst.ACC and Unit.OUTPUT not in self._writers:
+            dst = Dst.OUT
         # Entries of INP come in parts of a vector.
         part = c.part_entries if dst is Dst.INP else 1
         values = {key: self._number(0, 2) for key in ("form", "acc_in", "acc_out")}
