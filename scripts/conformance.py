@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import conformance_page
 
 from relay_hw.errors import RelayHwError
 
+ROOT = Path(__file__).resolve().parents[1]
 Runner = Callable[[Any, Mapping[str, Any]], Sequence[Any]]
 
 
@@ -107,13 +107,21 @@ def run_case(case: Any, runner: Runner) -> Outcome:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = runner(module, dict(zip(names, inputs, strict=False)))
+                given = (as_array(value) for value in inputs)
+                found = runner(module, dict(zip(names, given, strict=False)))
         except Exception as error:
             return Outcome(case.name, operator, opset, State.WRONG, f"run: {type(error).__name__}: {error}")
         problem = difference(found, wanted, case.rtol, case.atol)
         if problem:
             return Outcome(case.name, operator, opset, State.WRONG, problem)
     return Outcome(case.name, operator, opset, State.PASSED)
+
+
+def as_array(value: Any) -> Any:
+    """Tests of casts give protobufs."""
+    from onnx import TensorProto, numpy_helper
+
+    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else value
 
 
 def _short(error: RelayHwError) -> str:
@@ -130,6 +138,7 @@ def difference(found: Sequence[Any], wanted: Sequence[Any], rtol: float, atol: f
 
 
 def _one(got: Any, want: Any, rtol: float, atol: float) -> str:
+    want = as_array(want)
     if isinstance(want, (list, tuple)):
         parts = as_list(got)
         if parts is None or len(parts) != len(want):

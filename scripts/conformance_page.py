@@ -10,8 +10,8 @@ from typing import Any
 HEAD = """\
 # ONNX
 
-`relay_hw.frontend.from_onnx(model, shape=None, dtype="float32", freeze_params=False)` reads a model of opset 7 to 28 and
-returns a typed Relay module and its parameters. Weights become parameters under their own names, or constants with
+`relay_hw.frontend.from_onnx(model, shape=None, dtype="float32", freeze_params=False)` reads a model of opset 7 to 28
+and returns a typed Relay module and its parameters. Weights become parameters under their own names, or constants with
 `freeze_params`; every expression carries the name of its node. An open batch dimension is 1 unless `shape` says
 otherwise; shapes that depend on values become `?`. What cannot be imported is refused before any work, in one message
 that names every such node with its operator, opset, reason and the nearest form that is supported; `relay-hw compile`

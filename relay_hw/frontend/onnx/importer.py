@@ -15,7 +15,7 @@ from relay_hw.analysis import infer_type
 from relay_hw.errors import InputError, TypeCheckError, UnsupportedError
 from relay_hw.frontend.onnx import find_converter
 from relay_hw.frontend.onnx.node import Arguments, Array, Node, Typer, Value, stamp
-from relay_hw.frontend.onnx.source import Source, read
+from relay_hw.frontend.onnx.source import Shape, Source, read
 from relay_hw.ir.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
@@ -30,14 +30,15 @@ KEPT = ("QuantizeLinear", "DequantizeLinear")
 
 def from_onnx(
     model: onnx.ModelProto | str | PathLike[str],
-    shape: Mapping[str, Sequence[int]] | None = None,
+    shape: Mapping[str, Shape] | None = None,
     dtype: str | Mapping[str, str] = "float32",
     freeze_params: bool = False,
 ) -> tuple[IRModule, dict[str, Array]]:
     """A Relay module whose `main` computes the model, and its parameters by name.
 
     `main` takes the model's inputs under their own names, then the parameters; with `freeze_params` these are
-    constants and the dictionary is empty. `shape` fixes open dimensions; an open batch dimension is otherwise 1.
+    constants and the dictionary is empty. `shape` fixes open dimensions, None or ANY keep one open; an open batch
+    dimension is otherwise 1.
     `dtype` serves inputs that state none. The module's attributes `input_names` and `output_names` keep the order.
 
     Raises InputError for a file, shape or graph that is wrong, UnsupportedError with every node that cannot be
@@ -59,6 +60,11 @@ def check_supported(source: Source) -> None:
             reasons.append(f"{node.operator} (node {node.name}, opset {node.opset}): {reason}")
         if node.operator in ("Shape", "Size") or all(name in known for name in node.inputs if name):
             known.update(node.outputs)
+    refuse(source, reasons)
+
+
+def refuse(source: Source, reasons: Sequence[str]) -> None:
+    """Raise UnsupportedError with all `reasons`, if there are any."""
     if reasons:
         count = f"{len(reasons)} node{'s' * (len(reasons) > 1)}"
         raise UnsupportedError(
@@ -85,6 +91,9 @@ class Importer:
         self.param_vars: dict[str, Var] = {}
         self.values: dict[str, Value] = {}
         self.taken = set(source.inputs)
+        # Why nodes were refused during the import, and what depends on them.
+        self.reasons: list[str] = []
+        self.missing: set[str] = set()
 
     def run(self) -> tuple[IRModule, dict[str, Array]]:
         """The untyped module and the parameters."""
@@ -92,6 +101,7 @@ class Importer:
         self.values.update((var.name_hint, Value(var)) for var in inputs)
         for node in self.source.nodes:
             self._convert(node)
+        refuse(self.source, self.reasons)
         outputs = [self._value(name).expr for name in self.source.outputs]
         body = outputs[0] if len(outputs) == 1 else Tuple(outputs)
         attrs = {"input_names": tuple(self.source.inputs), "output_names": self.source.outputs}
@@ -127,6 +137,16 @@ class Importer:
         return candidate
 
     def _convert(self, node: Node) -> None:
+        if not self.missing.isdisjoint(node.inputs):
+            self.missing.update(node.outputs)
+            return
+        try:
+            self._converted(node)
+        except UnsupportedError as error:
+            self.reasons.append(f"{node.operator} (node {node.name}, opset {node.opset}): {error.message}")
+            self.missing.update(node.outputs)
+
+    def _converted(self, node: Node) -> None:
         arrays = [self._array(name) if name else None for name in node.inputs]
         fold = node.operator not in KEPT and all(
             array is not None for name, array in zip(node.inputs, arrays, strict=True) if name

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.errors import InputError, TypeCheckError
+from relay_hw.errors import InputError, TypeCheckError, UnsupportedError
 from relay_hw.ir.expr import Call, Constant, Expr, Op, Tuple, TupleGetItem, Var
-from relay_hw.ir.types import TensorType, TupleType, Type
-from relay_hw.op.base import const
+from relay_hw.ir.types import Dim, TensorType, TupleType, Type
+from relay_hw.op.base import const, show_shape
 from relay_hw.span import Span
 
 Array = NDArray[Any]
@@ -142,8 +142,26 @@ class Arguments:
         return found
 
     def shape(self, expr: Expr) -> tuple[int, ...]:
-        """The shape of an expression; import knows every dimension."""
-        return self.type(expr).static_shape
+        """The shape of an expression. Raises UnsupportedError if only run time knows it."""
+        found = self.type(expr)
+        if not all(isinstance(dim, int) for dim in found.shape):
+            raise UnsupportedError(f"the shape of its data must be known, not {show_shape(found.shape)}")
+        return found.static_shape
+
+    def dims(self, expr: Expr) -> tuple[Dim, ...]:
+        """The shape of an expression; ANY where only run time knows a size."""
+        return self.type(expr).shape
+
+    def is_static(self, expr: Expr) -> bool:
+        """Whether import knows every dimension."""
+        return all(isinstance(dim, int) for dim in self.type(expr).shape)
+
+    def length(self, index: int) -> int:
+        """How many numbers input `index`, one axis of sizes or axes, has. Raises UnsupportedError if that is open."""
+        shape = self.type(self[index]).shape
+        if len(shape) != 1 or not isinstance(shape[0], int):
+            raise UnsupportedError(f"input {index} must have one axis of known size, not {show_shape(shape)}")
+        return shape[0]
 
     def rank(self, expr: Expr) -> int:
         """The number of axes of an expression."""

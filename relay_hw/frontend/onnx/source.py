@@ -11,11 +11,16 @@ from typing import Any
 import numpy as np
 
 from relay_hw.errors import InputError
+from relay_hw.frontend.onnx import CONVERTERS, FOREIGN, find_converter
+from relay_hw.frontend.onnx.functions import write_out_functions
 from relay_hw.frontend.onnx.node import Array, Node
 from relay_hw.frontend.onnx.shape import DTYPES
-from relay_hw.ir.types import TensorType
+from relay_hw.ir.types import ANY, Dim, TensorType
+from relay_hw.ir.types import Any as AnyDim
 
 OLDEST_OPSET = 7
+Shape = Sequence[int | AnyDim | None]
+_CONVERTED = (*(("ai.onnx", name) for name in CONVERTERS), *FOREIGN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ def load(model: Any) -> tuple[Any, str]:
         raise InputError(f"model must be an ONNX file, not {path}, which cannot be read: {reason}") from None
 
 
-def read(model: Any, shapes: Mapping[str, Sequence[int]] | None, dtypes: str | Mapping[str, str]) -> Source:
+def read(model: Any, shapes: Mapping[str, Shape] | None, dtypes: str | Mapping[str, str]) -> Source:
     """The model as plain data. `shapes` and `dtypes` are what from_onnx was given."""
     proto, name = load(model)
     if not proto.graph.node and not proto.graph.output:
@@ -58,6 +63,7 @@ def read(model: Any, shapes: Mapping[str, Sequence[int]] | None, dtypes: str | M
         import onnx.inliner
 
         proto = onnx.inliner.inline_local_functions(proto)
+    proto = write_out_functions(proto, _CONVERTED, lambda domain, name: find_converter(domain, name) is not None)
     graph = proto.graph
     if graph.sparse_initializer:
         raise InputError(f"the weights of {name} must be dense, not sparse")
@@ -87,7 +93,7 @@ def _inputs(
     graph: Any,
     name: str,
     arrays: Mapping[str, Array],
-    shapes: Mapping[str, Sequence[int]],
+    shapes: Mapping[str, Shape],
     dtypes: str | Mapping[str, str],
 ) -> dict[str, TensorType]:
     given = {item.name: item for item in graph.input if item.name not in arrays}
@@ -97,7 +103,7 @@ def _inputs(
     return {key: _input_type(item, shapes.get(key), dtypes) for key, item in given.items()}
 
 
-def _input_type(item: Any, wanted: Sequence[int] | None, dtypes: str | Mapping[str, str]) -> TensorType:
+def _input_type(item: Any, wanted: Shape | None, dtypes: str | Mapping[str, str]) -> TensorType:
     if not item.type.HasField("tensor_type"):
         raise InputError(f"input {item.name} must be a tensor, not a {item.type.WhichOneof('value') or 'nothing'}")
     kind = item.type.tensor_type
@@ -111,11 +117,11 @@ def _input_type(item: Any, wanted: Sequence[int] | None, dtypes: str | Mapping[s
     names = [dim.dim_param or "unknown" for dim in kind.shape.dim]
     if wanted is None:
         return TensorType([_size(item.name, axis, size, names[axis]) for axis, size in enumerate(declared)], dtype)
-    sizes = tuple(int(size) for size in wanted)
+    sizes: tuple[Dim, ...] = tuple(ANY if size is None or isinstance(size, AnyDim) else int(size) for size in wanted)
     clash = kind.HasField("shape") and (
         len(sizes) != len(declared) or any(have not in (None, want) for have, want in zip(declared, sizes, strict=True))
     )
-    if clash or any(size < 1 for size in sizes):
+    if clash or any(isinstance(size, int) and size < 1 for size in sizes):
         shown = "x".join(str(size) if size is not None else names[axis] for axis, size in enumerate(declared))
         raise InputError(f"the shape of input {item.name} must fit {shown}, not be {'x'.join(map(str, sizes))}")
     return TensorType(sizes, dtype)
@@ -123,7 +129,7 @@ def _input_type(item: Any, wanted: Sequence[int] | None, dtypes: str | Mapping[s
 
 def _size(name: str, axis: int, size: int | None, symbol: str) -> int:
     """A dimension; an open batch dimension is 1."""
-    if size is not None and size > 0:
+    if size is not None and (size > 0 or (axis and size == 0)):
         return size
     if axis == 0:
         return 1
@@ -134,7 +140,7 @@ def _size(name: str, axis: int, size: int | None, symbol: str) -> int:
 def _nodes(proto: Any, name: str) -> tuple[Node, ...]:
     opsets = {item.domain or "ai.onnx": item.version for item in proto.opset_import}
     opset = opsets.get("ai.onnx", 1)
-    if opset < OLDEST_OPSET:
+    if opset < OLDEST_OPSET and not all(_unchanged(node, opset) for node in proto.graph.node):
         raise InputError(f"the opset of {name} must be at least {OLDEST_OPSET}, not {opset}")
     found: list[Node] = []
     for node in proto.graph.node:
@@ -145,6 +151,21 @@ def _nodes(proto: Any, name: str) -> tuple[Node, ...]:
             Node(node.op_type, label, domain, opsets.get(domain, 1), tuple(node.input), tuple(node.output), attrs)
         )
     return tuple(found)
+
+
+def _unchanged(node: Any, opset: int) -> bool:
+    """Whether the operator means the same in the oldest opset that is read."""
+    import onnx
+
+    if node.domain not in ("", "ai.onnx"):
+        return True
+    if not onnx.defs.has(node.op_type):
+        return False
+    try:
+        old = onnx.defs.get_schema(node.op_type, opset)
+    except onnx.defs.SchemaError:
+        return False
+    return old.since_version == onnx.defs.get_schema(node.op_type, OLDEST_OPSET).since_version
 
 
 def _attribute(attr: Any) -> Any:

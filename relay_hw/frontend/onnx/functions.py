@@ -1,0 +1,128 @@
+"""Operators that onnx defines as functions of others, written out. In: a model. Out: one of operators with converters.
+
+Every node of a body carries the name of the node that it stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+HasConverter = Callable[[str, str], bool]
+
+
+def write_out_functions(proto: Any, converters: Sequence[tuple[str, str]], has_converter: HasConverter) -> Any:
+    """`proto` in which operators without converter are replaced by their definitions, where onnx has one.
+
+    `converters` are (domain, operator) pairs that stay. The model given is not changed.
+    """
+    import onnx
+
+    if not any(_is_function(node, has_converter) for node in _all_nodes(proto.graph)):
+        return proto
+    try:
+        proto = onnx.shape_inference.infer_shapes(proto)
+    except Exception:  # inference gives types where it can; a graph without them keeps its nodes
+        copy = onnx.ModelProto()
+        copy.CopyFrom(proto)
+        proto = copy
+    kept = [("" if domain == "ai.onnx" else domain, operator) for domain, operator in converters]
+    _Writer(proto, kept, has_converter).graph(proto.graph, {})
+    return proto
+
+
+def _all_nodes(graph: Any) -> Any:
+    for node in graph.node:
+        yield node
+        for attr in node.attribute:
+            for inner in [*([attr.g] if attr.HasField("g") else []), *attr.graphs]:
+                yield from _all_nodes(inner)
+
+
+def _is_function(node: Any, has_converter: HasConverter) -> bool:
+    return not has_converter(node.domain or "ai.onnx", node.op_type) and _has_definition(node.domain, node.op_type)
+
+
+def _has_definition(domain: str, operator: str) -> bool:
+    import onnx
+
+    if not onnx.defs.has(operator, domain):
+        return False
+    schema = onnx.defs.get_schema(operator, domain)
+    return schema.has_function or schema.has_context_dependent_function
+
+
+class _Writer:
+    """Replaces function nodes in the graphs of one model."""
+
+    def __init__(self, proto: Any, kept: Sequence[tuple[str, str]], has_converter: HasConverter) -> None:
+        self.proto = proto
+        self.kept = list(kept)
+        self.has_converter = has_converter
+
+    def graph(self, graph: Any, outer: Mapping[str, Any]) -> None:
+        """Replace the function nodes of `graph` and of the graphs inside; `outer` are types around it."""
+        from onnx import helper
+
+        types = dict(outer)
+        for item in (*graph.input, *graph.value_info, *graph.output):
+            types[item.name] = item.type
+        for item in graph.initializer:
+            types.setdefault(item.name, helper.make_tensor_type_proto(item.data_type, item.dims))
+        nodes: list[Any] = []
+        for node in graph.node:
+            for attr in node.attribute:
+                for inner in [*([attr.g] if attr.HasField("g") else []), *attr.graphs]:
+                    self.graph(inner, types)
+            nodes.extend(self._written(node, types) if _is_function(node, self.has_converter) else [node])
+        kept = [self._copy(node) for node in nodes]
+        del graph.node[:]
+        graph.node.extend(kept)
+
+    @staticmethod
+    def _copy(node: Any) -> Any:
+        import onnx
+
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        return copy
+
+    def _written(self, node: Any, types: Mapping[str, Any]) -> Sequence[Any]:
+        """The nodes of the definition, or the node itself if its types are not known well enough."""
+        from onnx import helper, inliner
+
+        def info(name: str) -> Any:
+            found = helper.make_empty_tensor_value_info(name)
+            if name in types:
+                found.type.CopyFrom(types[name])
+            return found
+
+        names = list(dict.fromkeys(name for name in node.input if name))
+        outputs = [name for name in node.output if name]
+        graph = helper.make_graph([node], "node", [info(name) for name in names], [info(name) for name in outputs])
+        model = helper.make_model(graph, opset_imports=self.proto.opset_import, ir_version=self.proto.ir_version)
+        try:
+            body = inliner.inline_selected_functions(model, self.kept, exclude=True, inline_schema_functions=True)
+        except Exception:  # a definition that does not fit the node
+            return [node]
+        return self._named(node, body.graph, {*names, *outputs})
+
+    def _named(self, node: Any, graph: Any, outside: set[str]) -> Sequence[Any]:
+        """The body's nodes under the node's name, their tensors apart from all others."""
+        label = node.name or f"{node.op_type}_{next((out for out in node.output if out), '')}"
+        prefix = next((out for out in node.output if out), label)
+        _rename(graph, lambda name: name if not name or name in outside else f"{prefix}/{name}")
+        for inner in graph.node:
+            inner.name = label
+        return list(graph.node)
+
+
+def _rename(graph: Any, new: Callable[[str], str]) -> None:
+    for node in graph.node:
+        for names in (node.input, node.output):
+            names[:] = [new(name) for name in names]
+        for attr in node.attribute:
+            for inner in [*([attr.g] if attr.HasField("g") else []), *attr.graphs]:
+                for item in (*inner.input, *inner.output, *inner.value_info, *inner.initializer):
+                    item.name = new(item.name)
+                _rename(inner, new)
