@@ -13,18 +13,51 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.backend.flat import (
+from relay_hw.backend.nodes import (
+    FlatAny,
+    FlatApply,
+    FlatArm,
     FlatCall,
+    FlatClosure,
     FlatConstant,
+    FlatConstruct,
+    FlatFields,
     FlatFunction,
     FlatGet,
+    FlatGlobal,
+    FlatIf,
     FlatInput,
     FlatInvoke,
+    FlatMatch,
     FlatNode,
+    FlatPattern,
+    FlatRefNew,
+    FlatRefRead,
+    FlatRefWrite,
     FlatTuple,
+    binders,
+    nested,
+    uses,
 )
 from relay_hw.errors import ArtifactError, UnsupportedError
-from relay_hw.ir.types import TensorType, TupleType, Type
+from relay_hw.ir.expr import Constructor
+from relay_hw.ir.types import (
+    ANY,
+    Dim,
+    DimType,
+    DtypeVar,
+    FuncType,
+    GlobalTypeVar,
+    Kind,
+    RefType,
+    ShapeType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeCall,
+    TypeVar,
+    has_unknown_rank,
+)
 
 CONSTANT_ALIGN = 64
 Json = Any
@@ -62,24 +95,58 @@ class ConstantPool:
 
 
 def type_to_json(ty: Type) -> Json:
-    """Tensors and tuples of them. Raises UnsupportedError for a type that has no value at run time."""
+    """Any type of a value. Dimensions and element types that are open stay open: null stands for them."""
     match ty:
         case TensorType():
-            try:
-                return {"dtype": ty.dtype, "shape": list(ty.static_shape)}
-            except ValueError as error:
-                raise UnsupportedError(f"a host value's {error}") from None
+            shape = None if has_unknown_rank(ty) else [dim if isinstance(dim, int) else None for dim in ty.shape]
+            return {"dtype": None if isinstance(ty.dtype, DtypeVar) else ty.dtype, "shape": shape}
         case TupleType():
             return {"tuple": [type_to_json(field) for field in ty.fields]}
+        case FuncType():
+            return {"function": [type_to_json(arg) for arg in ty.arg_types], "result": type_to_json(ty.ret_type)}
+        case RefType():
+            return {"ref": type_to_json(ty.value)}
+        case GlobalTypeVar():
+            return {"data": ty.name, "args": []}
+        case TypeCall(func=GlobalTypeVar(name=name)):
+            return {"data": name, "args": [type_to_json(arg) for arg in ty.args]}
+        case TypeVar():
+            return {"var": ty.name, "kind": ty.kind.value}
+        case DimType():
+            return {"dim": ty.dim if isinstance(ty.dim, int) else None}
+        case ShapeType():
+            return {"dims": [dim if isinstance(dim, int) else None for dim in ty.shape]}
         case _:
-            raise UnsupportedError(f"a host value must be a tensor or a tuple, not {ty}")
+            raise UnsupportedError(f"a host value must have a type that inference found, not {ty}")
 
 
 def type_from_json(row: Json) -> Type:
-    """Inverse of `type_to_json`."""
-    if "tuple" in row:
-        return TupleType([type_from_json(field) for field in row["tuple"]])
-    return TensorType(row["shape"], row["dtype"])
+    """Inverse of `type_to_json`; what was open is open, under a new name."""
+    match row:
+        case {"shape": shape, "dtype": dtype}:
+            dims = TypeVar("s", Kind.SHAPE).shape if shape is None else _dims(shape)
+            return TensorType(dims, TypeVar("t", Kind.BASE_TYPE).dtype if dtype is None else dtype)
+        case {"tuple": fields}:
+            return TupleType([type_from_json(field) for field in fields])
+        case {"function": args, "result": result}:
+            return FuncType(tuple(type_from_json(arg) for arg in args), type_from_json(result))
+        case {"ref": value}:
+            return RefType(type_from_json(value))
+        case {"data": name, "args": args}:
+            head = GlobalTypeVar(name)
+            return TypeCall(head, tuple(type_from_json(arg) for arg in args)) if args else head
+        case {"var": name, "kind": kind}:
+            return TypeVar(name, Kind(kind))
+        case {"dim": dim}:
+            return DimType(_dims([dim])[0])
+        case {"dims": dims}:
+            return ShapeType(_dims(dims))
+        case _:
+            raise ArtifactError(f"a stored type must be a tensor, a tuple or another type of Relay, not {row!r:.60}")
+
+
+def _dims(row: Sequence[int | None]) -> tuple[Dim, ...]:
+    return tuple(ANY if dim is None else dim for dim in row)
 
 
 def attrs_to_json(attrs: Any) -> Json:
@@ -123,44 +190,65 @@ def _value(row: Json) -> Any:
 
 
 def flat_to_json(function: FlatFunction, pool: ConstantPool) -> Json:
-    """JSON form of a function; its constants go to `pool`. Raises UnsupportedError."""
-    return {
-        "name": function.name,
-        "nodes": [_node_to_json(node, pool) for node in function.nodes],
-        "result": function.result,
-    }
+    """JSON form of a function; its constants go to `pool`. Branches, arms and bodies stand in a list of their own,
+    `inner`, by number. Raises UnsupportedError."""
+    functions = nested(function)
+    numbers = {inner: number for number, inner in enumerate(functions[1:])}
+    rows = [
+        {
+            "name": one.name,
+            "nodes": [_node_to_json(node, pool, numbers) for node in one.nodes],
+            "result": one.result,
+        }
+        for one in functions
+    ]
+    return rows[0] | {"inner": rows[1:]} if rows[1:] else rows[0]
 
 
 def flat_from_json(row: Json, pool: ConstantPool) -> FlatFunction:
     """Inverse of `flat_to_json`. Raises ArtifactError for rows that describe no function."""
     try:
-        nodes: list[FlatNode] = []
-        for entry in row["nodes"]:
-            node = _node_from_json(entry, pool)
-            if any(not 0 <= index < len(nodes) for index in uses(node)):
-                raise ArtifactError(f"function {row['name']}: node {len(nodes)} must use earlier nodes only")
-            nodes.append(node)
-        if not 0 <= row["result"] < len(nodes):
-            raise ArtifactError(f"function {row['name']}: result must be a node, not {row['result']}")
-        return FlatFunction(row["name"], tuple(nodes), row["result"])
+        inner: dict[int, FlatFunction] = {}
+        rows = row.get("inner", [])
+        # An inner function stands after the one that holds it.
+        for number in reversed(range(len(rows))):
+            inner[number] = _function_from_json(rows[number], pool, inner)
+        return _function_from_json(row, pool, inner)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ArtifactError(f"a stored host function must have name, nodes and result ({error!r})") from None
 
 
-def uses(node: FlatNode) -> Sequence[int]:
-    """Nodes whose values `node` needs."""
+def _function_from_json(row: Json, pool: ConstantPool, inner: Mapping[int, FlatFunction]) -> FlatFunction:
+    nodes: list[FlatNode] = []
+    for entry in row["nodes"]:
+        node = _node_from_json(entry, pool, inner)
+        if any(not 0 <= index < len(nodes) for index in uses(node)):
+            raise ArtifactError(f"function {row['name']}: node {len(nodes)} must use earlier nodes only")
+        _check_inner(node, row["name"])
+        nodes.append(node)
+    if not 0 <= row["result"] < len(nodes):
+        raise ArtifactError(f"function {row['name']}: result must be a node, not {row['result']}")
+    return FlatFunction(row["name"], tuple(nodes), row["result"])
+
+
+def _check_inner(node: FlatNode, name: str) -> None:
+    """The parameters of a branch, an arm or a body must be what its node gives it."""
     match node:
-        case FlatCall() | FlatInvoke():
-            return node.args
-        case FlatTuple():
-            return node.fields
-        case FlatGet():
-            return (node.source,)
+        case FlatIf():
+            wanted = [(node.then, len(node.captured)), (node.otherwise, len(node.captured))]
+        case FlatMatch():
+            wanted = [(arm.body, len(node.captured) + binders(arm.pattern)) for arm in node.arms]
+        case FlatClosure(type=FuncType(arg_types=args)):
+            wanted = [(node.function, len(node.captured) + node.is_recursive + len(args))]
         case _:
-            return ()
+            return
+    for function, count in wanted:
+        if len(function.params) != count:
+            found = len(function.params)
+            raise ArtifactError(f"function {name}: an inner function must have {count} parameters, not {found}")
 
 
-def _node_to_json(node: FlatNode, pool: ConstantPool) -> Json:
+def _node_to_json(node: FlatNode, pool: ConstantPool, numbers: Mapping[FlatFunction, int]) -> Json:
     match node:
         case FlatInput():
             return {"input": node.name, "type": type_to_json(node.type)}
@@ -174,6 +262,57 @@ def _node_to_json(node: FlatNode, pool: ConstantPool) -> Json:
             return {"tuple": list(node.fields)}
         case FlatGet():
             return {"get": node.source, "index": node.index}
+        case FlatIf():
+            branches = {"then": numbers[node.then], "otherwise": numbers[node.otherwise]}
+            return {"if": node.cond, "captured": list(node.captured), **branches, "type": type_to_json(node.type)}
+        case FlatMatch():
+            arms = [{"pattern": _pattern_to_json(arm.pattern), "body": numbers[arm.body]} for arm in node.arms]
+            return {"match": node.data, "captured": list(node.captured), "arms": arms, "type": type_to_json(node.type)}
+        case FlatClosure():
+            return {
+                "closure": numbers[node.function],
+                "captured": list(node.captured),
+                "recursive": node.is_recursive,
+                "type": type_to_json(node.type),
+            }
+        case FlatGlobal():
+            return {"global": node.function, "type": type_to_json(node.type)}
+        case FlatApply():
+            return {"apply": node.callee, "args": list(node.args), "type": type_to_json(node.type)}
+        case FlatConstruct():
+            return _construct_to_json(node)
+        case FlatRefNew():
+            return {"ref_new": node.value, "type": type_to_json(node.type)}
+        case FlatRefRead():
+            return {"ref_read": node.ref, "type": type_to_json(node.type)}
+        case FlatRefWrite():
+            return {"ref_write": node.ref, "value": node.value}
+
+
+def _construct_to_json(node: FlatConstruct) -> Json:
+    made = node.constructor
+    return {
+        "construct": made.name_hint,
+        "of": made.belong_to.name,
+        "tag": made.tag,
+        "inputs": [type_to_json(ty) for ty in made.inputs],
+        "fields": list(node.fields),
+        "type": type_to_json(node.type),
+    }
+
+
+def _pattern_to_json(pattern: FlatPattern) -> Json:
+    match pattern:
+        case FlatAny():
+            return {"binds": pattern.binds}
+        case FlatFields():
+            return {"constructor": pattern.constructor, "patterns": [_pattern_to_json(p) for p in pattern.patterns]}
+
+
+def _pattern_from_json(row: Json) -> FlatPattern:
+    if "binds" in row:
+        return FlatAny(bool(row["binds"]))
+    return FlatFields(row["constructor"], tuple(_pattern_from_json(part) for part in row["patterns"]))
 
 
 def call_to_json(call: FlatCall) -> Json:
@@ -182,7 +321,7 @@ def call_to_json(call: FlatCall) -> Json:
     return row if call.attrs is None else row | {"attrs": attrs_to_json(call.attrs)}
 
 
-def _node_from_json(row: Mapping[str, Json], pool: ConstantPool) -> FlatNode:
+def _node_from_json(row: Mapping[str, Json], pool: ConstantPool, inner: Mapping[int, FlatFunction]) -> FlatNode:
     match row:
         case {"input": name, "type": ty}:
             return FlatInput(name, type_from_json(ty))
@@ -196,6 +335,26 @@ def _node_from_json(row: Mapping[str, Json], pool: ConstantPool) -> FlatNode:
             return FlatTuple(tuple(fields))
         case {"get": source, "index": index}:
             return FlatGet(source, index)
+        case {"if": cond, "captured": captured, "then": then, "otherwise": otherwise, "type": ty}:
+            return FlatIf(cond, tuple(captured), inner[then], inner[otherwise], type_from_json(ty))
+        case {"match": data, "captured": captured, "arms": arms, "type": ty}:
+            parts = tuple(FlatArm(_pattern_from_json(arm["pattern"]), inner[arm["body"]]) for arm in arms)
+            return FlatMatch(data, tuple(captured), parts, type_from_json(ty))
+        case {"closure": body, "captured": captured, "recursive": is_recursive, "type": ty}:
+            return FlatClosure(inner[body], tuple(captured), bool(is_recursive), type_from_json(ty))
+        case {"global": name, "type": ty}:
+            return FlatGlobal(name, type_from_json(ty))
+        case {"apply": callee, "args": args, "type": ty}:
+            return FlatApply(callee, tuple(args), type_from_json(ty))
+        case {"construct": name, "of": data, "tag": tag, "inputs": inputs, "fields": fields, "type": ty}:
+            made = Constructor(name, [type_from_json(part) for part in inputs], GlobalTypeVar(data), tag)
+            return FlatConstruct(made, tuple(fields), type_from_json(ty))
+        case {"ref_new": value, "type": ty}:
+            return FlatRefNew(value, type_from_json(ty))
+        case {"ref_read": ref, "type": ty}:
+            return FlatRefRead(ref, type_from_json(ty))
+        case {"ref_write": ref, "value": value}:
+            return FlatRefWrite(ref, value)
         case _:
             raise ArtifactError(f"a stored node must be an input, a constant, a call or a tuple, not {sorted(row)}")
 

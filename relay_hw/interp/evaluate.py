@@ -52,6 +52,7 @@ from relay_hw.ir.expr import (
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.trampoline import Step, run
 from relay_hw.ir.types import DtypeVar, TensorType, Type, has_unknown_rank, type_leaves
+from relay_hw.span import Span
 
 Observe = Callable[[Expr, Value], object]
 
@@ -206,7 +207,7 @@ class Interpreter:
     def _call(self, node: Call, frame: Frame, plan: Scopes) -> Step[Value]:
         if isinstance(node.op, Op):
             args = yield self._eval_all(node.args, frame, plan)
-            value = _operate(node, node.op, args)
+            value = operate(node.op, node.attrs, args, node.type, node.span)
         else:
             callee = yield self._eval(node.op, frame, plan)
             args = yield self._eval_all(node.args, frame, plan)
@@ -306,27 +307,26 @@ def arguments(function: Function, args: Sequence[Any] | Mapping[str, Any], name:
     return values
 
 
-def _operate(node: Call, op: Op, args: Sequence[Value]) -> Value:
+def operate(op: Op, attrs: Any, args: Sequence[Value], ty: Type, span: Span | None = None) -> Value:
+    """The value of a call of `op` of type `ty`. Raises EvalError where the arguments do not fit."""
     try:
         with np.errstate(all="ignore"):
-            value = _as_value(op.meaning(node.attrs, args, _result_type(node, op, args)))
+            value = _as_value(op.meaning(attrs, args, _result_type(ty, op, attrs, args)))
     except EvalError as error:
-        raise error if error.span is not None else EvalError(error.message, node.span) from None
+        raise error if error.span is not None else EvalError(error.message, span) from None
     except _UNFORESEEN as error:
         shown = ", ".join(map(show, args))
-        raise EvalError(f"arguments of {op.name} must fit together, not ({shown}): {error}", node.span) from error
-    ty = node.checked_type
+        raise EvalError(f"arguments of {op.name} must fit together, not ({shown}): {error}", span) from error
     if isinstance(ty, TensorType) and not (has_dtype(value, ty) and fits(value.shape, ty)):
-        raise EvalError(f"result of {op.name} must be {ty}, not {show(value)}", node.span)
+        raise EvalError(f"result of {op.name} must be {ty}, not {show(value)}", span)
     return value
 
 
-def _result_type(node: Call, op: Op, args: Sequence[Value]) -> Type:
+def _result_type(ty: Type, op: Op, attrs: Any, args: Sequence[Value]) -> Type:
     """The type of the call; where type parameters stand in it, that of this run."""
-    ty = node.type
     if not any(isinstance(leaf, TensorType) and _is_open(leaf) for leaf in type_leaves(ty)):
         return ty
-    return op.relation([type_of(value) for value in args], node.attrs, TypeSolver()) or ty
+    return op.relation([type_of(value) for value in args], attrs, TypeSolver()) or ty
 
 
 def _is_open(ty: TensorType) -> bool:

@@ -112,6 +112,9 @@ class _Function:
                 return self._call(node)
             case FlatInvoke():
                 raise UnsupportedError(f"host function @{self.function.name} must not call @{node.function}")
+            case _:
+                what = type(node).__name__.removeprefix("Flat")
+                raise UnsupportedError(f"host function @{self.function.name} must be a graph of operators, not {what}")
 
     def _unpack(self, value: Any, ty: Type) -> Arg:
         if not isinstance(ty, TupleType):

@@ -1,0 +1,265 @@
+"""What flat functions compute, by numpy. In: functions and argument values. Out: the result, or requests on the way.
+
+Calls nest as deep as memory allows; a call in tail position takes the place of its caller. Values are dropped after
+their last use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relay_hw.backend.nodes import (
+    FlatAny,
+    FlatApply,
+    FlatCall,
+    FlatClosure,
+    FlatConstant,
+    FlatConstruct,
+    FlatFunction,
+    FlatGet,
+    FlatGlobal,
+    FlatIf,
+    FlatInput,
+    FlatInvoke,
+    FlatMatch,
+    FlatNode,
+    FlatPattern,
+    FlatRefNew,
+    FlatRefRead,
+    FlatRefWrite,
+    FlatTuple,
+    Value,
+    uses,
+)
+from relay_hw.errors import EvalError
+from relay_hw.interp.evaluate import MAX_CALL_DEPTH, operate
+from relay_hw.interp.values import ConstructorValue, RefValue, show
+
+Invoke = Callable[[str, list[Value]], Value]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlatFunctionValue:
+    """A function as a value. Called, it runs `function` for what it holds, itself where it is recursive, and the
+    arguments; `held` without `function`: the module's function of that name."""
+
+    function: FlatFunction | None
+    held: tuple[Value, ...] = ()
+    is_recursive: bool = False
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """A call of a function that is not the machine's own: whoever runs the steps answers it with its value."""
+
+    function: str
+    args: list[Value]
+
+
+class Machine:
+    """Runs flat functions. Calls of names that `functions` does not hold are requests, which `invoke` answers.
+
+    `enter(function)` is called for every function that starts to run.
+    """
+
+    def __init__(self, functions: Mapping[str, FlatFunction]) -> None:
+        self._functions = functions
+        self._dead: dict[FlatFunction, list[tuple[int, ...]]] = {}
+
+    def call(self, function: FlatFunction, args: Sequence[Value], invoke: Invoke | None = None) -> Value:
+        """The value of `function`. Raises EvalError."""
+        thread = Thread(self, function, args)
+        answer: Value = None
+        while True:
+            request = thread.advance(answer)
+            if request is None:
+                return thread.value
+            if invoke is None:
+                raise EvalError(f"@{request.function} must be a function of the module")
+            answer = invoke(request.function, request.args)
+
+    def steps(self, function: FlatFunction, args: Sequence[Value]) -> Generator[Any, Value, Value]:
+        """The steps of a call: they yield inner calls, as steps, and requests."""
+        while True:
+            values: list[Value] = list(args)
+            dead = self._dead_after(function)
+            last = len(function.nodes) - 1
+            tail: tuple[FlatFunction, Sequence[Value]] | None = None
+            for index in range(len(values), last + 1):
+                node = function.nodes[index]
+                target = None if isinstance(node, SIMPLE) else self._target(node, values)
+                if target is None:
+                    values.append(evaluate_node(node, values))
+                elif isinstance(target, Request):
+                    values.append((yield target))
+                elif index == last == function.result:
+                    tail = target
+                else:
+                    values.append((yield self.steps(*target)))
+                for old in dead[index]:
+                    values[old] = None
+            if tail is None:
+                return values[function.result]
+            function, args = tail
+
+    def _target(self, node: FlatNode, values: Sequence[Value]) -> tuple[FlatFunction, Sequence[Value]] | Request | None:
+        """What a node runs, and for which values; None for a node that runs nothing."""
+        match node:
+            case FlatIf():
+                branch = node.then if values[node.cond] else node.otherwise
+                return branch, [values[i] for i in node.captured]
+            case FlatMatch():
+                return _arm(node, values)
+            case FlatInvoke():
+                return self._named(node.function, [values[i] for i in node.args])
+            case FlatApply():
+                return self._applied(values[node.callee], [values[i] for i in node.args])
+            case _:
+                return None
+
+    def _named(self, name: str, args: list[Value]) -> tuple[FlatFunction, Sequence[Value]] | Request:
+        own = self._functions.get(name)
+        return Request(name, args) if own is None else (own, args)
+
+    def _applied(self, callee: Value, args: list[Value]) -> tuple[FlatFunction, Sequence[Value]] | Request:
+        if not isinstance(callee, FlatFunctionValue):
+            raise EvalError(f"called value must be a function, not {show(callee)}")
+        if callee.function is None:
+            return self._named(callee.name, args)
+        own = (callee,) if callee.is_recursive else ()
+        return callee.function, [*callee.held, *own, *args]
+
+    def _dead_after(self, function: FlatFunction) -> list[tuple[int, ...]]:
+        found = self._dead.get(function)
+        if found is None:
+            found = self._dead[function] = last_uses(function)
+        return found
+
+
+class Thread:
+    """One call under way: it stops at each request, and goes on with the answer."""
+
+    def __init__(self, machine: Machine, function: FlatFunction, args: Sequence[Value]) -> None:
+        self.value: Value = None
+        self._stack: list[Generator[Any, Value, Value]] = [machine.steps(function, args)]
+
+    def advance(self, answer: Value = None) -> Request | None:
+        """Go on with the answer to the last request; the next one, or None when `value` is there. Raises EvalError."""
+        stack, value = self._stack, answer
+        while stack:
+            try:
+                found = stack[-1].send(value)
+            except StopIteration as stop:
+                stack.pop()
+                value = stop.value
+                continue
+            if isinstance(found, Request):
+                return found
+            if len(stack) > MAX_CALL_DEPTH:
+                raise EvalError(f"calls must be nested at most {MAX_CALL_DEPTH} deep")
+            stack.append(found)
+            value = None
+        self.value = value
+        return None
+
+
+def _arm(node: FlatMatch, values: Sequence[Value]) -> tuple[FlatFunction, Sequence[Value]]:
+    data = values[node.data]
+    for arm in node.arms:
+        bound: list[Value] = []
+        if _fits(arm.pattern, data, bound):
+            return arm.body, [*(values[i] for i in node.captured), *bound]
+    raise EvalError(f"match must have an arm for {show(data)}")
+
+
+def _fits(pattern: FlatPattern, data: Value, bound: list[Value]) -> bool:
+    """Whether the pattern fits; collects what it binds, left to right."""
+    stack: list[tuple[FlatPattern, Value]] = [(pattern, data)]
+    while stack:
+        part, value = stack.pop()
+        if isinstance(part, FlatAny):
+            if part.binds:
+                bound.append(value)
+            continue
+        if part.constructor is not None and value.constructor.name_hint != part.constructor:
+            return False
+        fields = value if part.constructor is None else value.fields
+        stack.extend(reversed(list(zip(part.patterns, fields, strict=True))))
+    return True
+
+
+SIMPLE = (FlatCall, FlatTuple, FlatGet, FlatConstant)
+
+
+def evaluate_node(node: FlatNode, values: Sequence[Value]) -> Value:
+    """Value of a node that runs no other function, from the values of the nodes before it. Raises EvalError."""
+    match node:
+        case FlatConstant():
+            return node.data
+        case FlatCall():
+            return operate(node.op, node.attrs, [values[i] for i in node.args], node.type)
+        case FlatTuple():
+            return tuple(values[i] for i in node.fields)
+        case FlatGet():
+            return values[node.source][node.index]
+        case FlatGlobal():
+            return FlatFunctionValue(None, name=node.function)
+        case FlatClosure():
+            held = tuple(values[i] for i in node.captured)
+            return FlatFunctionValue(node.function, held, node.is_recursive, node.function.name)
+        case FlatConstruct():
+            return ConstructorValue(node.constructor, tuple(values[i] for i in node.fields))
+        case FlatRefNew():
+            return RefValue(values[node.value])
+        case FlatRefRead():
+            return values[node.ref].value
+        case FlatRefWrite():
+            values[node.ref].value = values[node.value]
+            return ()
+        case FlatInput() | FlatInvoke() | FlatApply() | FlatIf() | FlatMatch():
+            raise ValueError(f"a {type(node).__name__} has no value of its own")
+
+
+def evaluate(
+    function: FlatFunction, args: Sequence[Value], functions: Mapping[str, FlatFunction] | None = None
+) -> Value:
+    """Run by the operators' numpy meaning, one value per parameter in. `functions`: those that it may call by name.
+
+    Raises EvalError.
+    """
+    return Machine(functions or {}).call(function, args)
+
+
+def last_uses(function: FlatFunction) -> list[tuple[int, ...]]:
+    """By node: the nodes before it, or itself, whose value nobody needs after it; the result never is among them."""
+    last: dict[int, int] = {}
+    for index, node in enumerate(function.nodes):
+        last.setdefault(index, index)
+        for used in uses(node):
+            last[used] = index
+    last.pop(function.result, None)
+    count = len(function.params)
+    dead: list[list[int]] = [[] for _ in function.nodes]
+    for used, index in last.items():
+        if index >= count:
+            dead[index].append(used)
+    return [tuple(items) for items in dead]
+
+
+def used_operators(function: FlatFunction) -> Mapping[str, int]:
+    """Operator names and how often each is called, in order of first use; branches and closures included."""
+    counts: dict[str, int] = {}
+    for call in function.calls:
+        counts[call.op.name] = counts.get(call.op.name, 0) + 1
+    return counts
+
+
+def as_array(value: Value) -> NDArray[Any]:
+    """A tensor value as a contiguous array; numpy scalars become rank 0."""
+    return np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value)
