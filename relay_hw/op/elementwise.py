@@ -276,8 +276,10 @@ class FixedPointMultiplyAttrs(Attrs):
     shift: int
 
 
-def fixed_point_multiply_value(x: Array, multiplier: AnyValue, shift: AnyValue, away: bool = False) -> Array:
-    """x * multiplier * 2**(shift - 31) to the nearest integer in int64; ties go up, or away from zero.
+def fixed_point_multiply_value(
+    x: Array, multiplier: AnyValue, shift: AnyValue, away: bool = False, even: bool = False
+) -> Array:
+    """x * multiplier * 2**(shift - 31) to the nearest integer in int64; ties go up, away from zero, or to even.
 
     |x| is below 2**32 and multiplier at most 2**31, so that their product and half a unit fit.
     """
@@ -286,7 +288,10 @@ def fixed_point_multiply_value(x: Array, multiplier: AnyValue, shift: AnyValue, 
     product = (x.astype(np.int64) << left) * np.asarray(multiplier, np.int64)
     # A product shifted by 63 or more is less than half a unit.
     near = np.clip(right, 1, 62)
-    scaled = (product + (np.int64(1) << (near - 1)) - (product < 0) * np.int64(away)) >> near
+    half = np.int64(1) << (near - 1)
+    scaled = (product + half - (product < 0) * np.int64(away)) >> near
+    if even:
+        scaled = scaled - (((scaled << near) - product == half) & (scaled & 1 == 1))
     return np.where(right == 0, product, np.where(right > 62, 0, scaled))
 
 

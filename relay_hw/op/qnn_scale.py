@@ -29,6 +29,7 @@ from relay_hw.op.base import (
 from relay_hw.op.dense import along
 from relay_hw.op.elementwise import fixed_point_multiply_value
 
+REQUANTIZE_ROUNDINGS = ("None", "UPWARD", "TONEAREST", "TONEAREST_EVEN")
 QUANTIZED = ("int8", "uint8", "int16", "uint16", "int32", "int64")
 
 
@@ -182,8 +183,10 @@ def _requantize_type(types: Sequence[Type], attrs: RequantizeAttrs, solver: Solv
     if data is None:
         return None
     check_quantized(name, data.dtype)
-    if attrs.rounding not in ("None", "UPWARD", "TONEAREST"):
-        raise TypeCheckError(f"rounding of {name} must be UPWARD, TONEAREST or None, not {attrs.rounding}")
+    if attrs.rounding not in REQUANTIZE_ROUNDINGS:
+        raise TypeCheckError(
+            f"rounding of {name} must be UPWARD, TONEAREST, TONEAREST_EVEN or None, not {attrs.rounding}"
+        )
     out_dtype = attrs.out_dtype or "int8"
     check_quantized(name, out_dtype)
     check_params(name, solver, "input", types[1:3], axis_size(name, attrs.axis, data))
@@ -207,14 +210,20 @@ def requantize_value(
     ratio = fit(scales[0], attrs.axis, q.ndim).astype(np.float64) / np.asarray(scales[1], np.float64).reshape(())
     if attrs.compute_dtype.startswith("float"):
         product = shifted.astype(attrs.compute_dtype) * ratio.astype(attrs.compute_dtype)
-        rounded = np.floor(product + 0.5) if attrs.rounding != "TONEAREST" else round_half_away(product)
-        scaled = rounded.astype(np.int64)
+        scaled = _rounded(product, attrs.rounding).astype(np.int64)
     elif np.all(ratio == 1):
         scaled = shifted
     else:
         multiplier, shift = fixed_point(ratio)
-        scaled = fixed_point_multiply_value(shifted, multiplier, shift, attrs.rounding == "TONEAREST")
+        away, even = attrs.rounding == "TONEAREST", attrs.rounding == "TONEAREST_EVEN"
+        scaled = fixed_point_multiply_value(shifted, multiplier, shift, away, even)
     return saturate(scaled + np.asarray(zeros[1]).reshape(()), attrs.out_dtype or "int8")
+
+
+def _rounded(value: Array, rounding: str) -> Array:
+    if rounding == "TONEAREST_EVEN":
+        return np.rint(value)
+    return round_half_away(value) if rounding == "TONEAREST" else np.floor(value + 0.5)
 
 
 REQUANTIZE = make_op(
@@ -241,7 +250,10 @@ def requantize(
     compute_dtype: str = "None",
     out_dtype: str = "int8",
 ) -> Call:
-    """Quantized `data` at another scale and zero point. Rounding None means UPWARD: ties go up."""
+    """Quantized `data` at another scale and zero point. Rounding None means UPWARD: ties go up.
+
+    TONEAREST sends ties away from zero, TONEAREST_EVEN to the even neighbour.
+    """
     args = (data, input_scale, input_zero_point, output_scale, output_zero_point)
     return call(REQUANTIZE, args, RequantizeAttrs(axis, rounding, compute_dtype, out_dtype))
 

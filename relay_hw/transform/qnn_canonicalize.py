@@ -108,7 +108,7 @@ def _requantize(call: Call, uses: Uses) -> Expr | None:
     data, in_scale, in_zero, out_scale, out_zero = call.args
     attrs = call.attrs
     scales = constant_value(in_scale), constant_value(out_scale)
-    if scales[0] is None or scales[1] is None or dtype_of(data) == "int64":
+    if scales[0] is None or scales[1] is None or dtype_of(data) == "int64" or attrs.rounding == "TONEAREST_EVEN":
         return None
     rank = data.tensor_type.rank
     shifted = _minus(data, in_zero, attrs.axis, "int64")

@@ -5,10 +5,26 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from relay_hw.frontend.onnx import conv, dense, elementwise, norm, pool, quantize, reduce, resize, shape
+from relay_hw.frontend.onnx import (
+    contrib_quantized,
+    conv,
+    dense,
+    elementwise,
+    norm,
+    pool,
+    qlinear,
+    qonnx,
+    quantize,
+    reduce,
+    resize,
+    shape,
+)
 from relay_hw.frontend.onnx.node import Converter
 
-FAMILIES: Final = (conv, pool, dense, norm, elementwise, reduce, shape, resize, quantize)
+FAMILIES: Final = (
+    *(conv, pool, dense, norm, elementwise, reduce, shape, resize),
+    *(quantize, qlinear, contrib_quantized, qonnx),
+)
 CONVERTERS: Final = MappingProxyType(
     {
         converter.operator: converter

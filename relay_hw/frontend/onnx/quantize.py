@@ -1,51 +1,122 @@
-"""ONNX QuantizeLinear and DequantizeLinear: the QNN dialect with ties to even."""
+"""ONNX QuantizeLinear and DequantizeLinear: the QNN dialect with ties to even; per tensor, per axis and in blocks."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import prod
+
 import numpy as np
 
-from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node, all_of, known_inputs
+from relay_hw import op
+from relay_hw.errors import InputError
+from relay_hw.frontend.onnx.node import Arguments, Array, Converter, Known, Node
 from relay_hw.ir.expr import Expr
 from relay_hw.op import const, qnn
 
 INTEGERS = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32"}
+MICROSOFT = "com.microsoft"
+
+
+def scale_of(args: Arguments, index: int) -> Expr:
+    """A scale in float32; known at import it is a constant, not a parameter."""
+    known = args.array(index)
+    if known is not None:
+        return const(known.astype(np.float32))
+    scale = args[index]
+    return scale if args.dtype(scale) == "float32" else op.cast(scale, "float32")
+
+
+def zero_of(args: Arguments, index: int, scale: Expr) -> Expr:
+    """A zero point in int32; left out it is 0 in the shape of `scale`."""
+    if not args.node.has_input(index):
+        return const(np.zeros(args.shape(scale), np.int32))
+    known = args.array(index)
+    if known is not None:
+        return const(known.astype(np.int32))
+    zero = args[index]
+    return zero if args.dtype(zero) == "int32" else op.cast(zero, "int32")
+
+
+def zero_dtype(args: Arguments, index: int, default: str) -> str:
+    """The element type that a zero point gives to its tensor."""
+    known = args.array(index)
+    if known is not None:
+        return str(known.dtype)
+    return args.dtype(args[index]) if args.node.has_input(index) else default
 
 
 def _check(node: Node, known: Known) -> str | None:
-    if node.attr("block_size", 0):
-        return f"block_size must be 0, not {node.attr('block_size')}"
     kind = node.attr("output_dtype", 0)
     if node.operator == "QuantizeLinear" and kind and kind not in INTEGERS:
         return f"output_dtype must be one of {', '.join(INTEGERS.values())}, not type {kind}"
     return None
 
 
-def _params(args: Arguments, default: str) -> tuple[Expr, Expr, str]:
-    """Scale, zero point as int32, and the zero point's element type."""
-    scale, zero = np.asarray(args.array(1)), args.array(2)
-    dtype = default if zero is None else str(zero.dtype)
-    shaped = np.zeros(scale.shape, np.int32) if zero is None else zero.astype(np.int32)
-    return const(scale.astype(np.float32)), const(shaped), dtype
-
-
 def _axis(node: Node, args: Arguments) -> int:
     """Per-tensor parameters ignore the axis, which may then not exist."""
     rank = args.rank(args[0])
     axis = node.attr("axis", 1)
-    return axis if -rank <= axis < rank else -1
+    return axis % rank if -rank <= axis < rank else -1
 
 
 def _quantize(node: Node, args: Arguments) -> Expr:
-    scale, zero, dtype = _params(args, INTEGERS.get(node.attr("output_dtype", 0), "uint8"))
-    return qnn.quantize(args[0], scale, zero, _axis(node, args), dtype, "half_even")
+    data = args[0] if args.dtype(args[0]) in ("float32", "float16") else op.cast(args[0], "float32")
+    scale = scale_of(args, 1)
+    zero = zero_of(args, 2, scale)
+    dtype = zero_dtype(args, 2, INTEGERS.get(node.attr("output_dtype", 0), "uint8"))
+
+    def convert(data: Expr, scale: Expr, zero: Expr, axis: int) -> Expr:
+        return qnn.quantize(data, scale, zero, axis, dtype, "half_even")
+
+    return _with_blocks(node, args, convert, data, scale, zero)
 
 
 def _dequantize(node: Node, args: Arguments) -> Expr:
-    scale, zero, _ = _params(args, args.dtype(args[0]))
-    return qnn.dequantize(args[0], scale, zero, _axis(node, args))
+    known = args.array(1)
+    out = str(known.dtype) if known is not None else args.dtype(args[1])
+    scale = scale_of(args, 1)
+    zero = zero_of(args, 2, scale)
+
+    def convert(data: Expr, scale: Expr, zero: Expr, axis: int) -> Expr:
+        return qnn.dequantize(data, scale, zero, axis, out)
+
+    return _with_blocks(node, args, convert, args[0], scale, zero)
+
+
+Convert = Callable[[Expr, Expr, Expr, int], Expr]
+
+
+def _with_blocks(node: Node, args: Arguments, convert: Convert, data: Expr, scale: Expr, zero: Expr) -> Expr:
+    """`convert`, where `block_size` asks for it on a matrix with one row for each block."""
+    axis, size = _axis(node, args), node.attr("block_size", 0)
+    if not size:
+        return convert(data, _flat(scale, args), _flat(zero, args), axis)
+    shape = args.shape(data)
+    if shape[axis] % size or args.shape(scale) != (*shape[:axis], shape[axis] // size, *shape[axis + 1 :]):
+        raise InputError(
+            f"the scale of {node.operator} must have one number for each block of {size} along axis {axis}, "
+            f"not shape {args.shape(scale)} for data of shape {shape}",
+            node.span,
+        )
+    split = (*shape[: axis + 1], size, *shape[axis + 1 :])
+    split = (*split[:axis], shape[axis] // size, *split[axis + 1 :])
+    order = (*(k for k in range(len(split)) if k != axis + 1), axis + 1)
+    turned = tuple(split[k] for k in order)
+    rows = op.reshape(op.transpose(op.reshape(data, split), order), (prod(turned[:-1]), size))
+    made = convert(rows, op.reshape(scale, (-1,)), op.reshape(zero, (-1,)), 0)
+    back: Array = np.argsort(order)
+    return op.reshape(op.transpose(op.reshape(made, turned), tuple(int(k) for k in back)), shape)
+
+
+def _flat(param: Expr, args: Arguments) -> Expr:
+    """A parameter of more axes that holds one number is a scalar."""
+    shape = args.shape(param)
+    return op.reshape(param, ()) if len(shape) > 1 and prod(shape) == 1 else param
 
 
 CONVERTERS = (
-    Converter("QuantizeLinear", _quantize, all_of(_check, known_inputs(1, 2))),
-    Converter("DequantizeLinear", _dequantize, all_of(_check, known_inputs(1, 2))),
+    Converter("QuantizeLinear", _quantize, _check),
+    Converter("DequantizeLinear", _dequantize),
+    Converter("QuantizeLinear", _quantize, _check, MICROSOFT),
+    Converter("DequantizeLinear", _dequantize, None, MICROSOFT),
 )

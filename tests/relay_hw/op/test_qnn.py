@@ -62,7 +62,7 @@ def test_dequantize_of_every_int8(apply: Callable[..., np.ndarray]) -> None:
 @settings(max_examples=200)
 @given(
     st.integers(-(2**31), 2**31 - 1), st.floats(2**-12, 4, width=32), st.floats(2**-4, 8, width=32),
-    st.integers(-128, 127), st.integers(-128, 127), st.sampled_from(["UPWARD", "TONEAREST"]),
+    st.integers(-128, 127), st.integers(-128, 127), st.sampled_from(["UPWARD", "TONEAREST", "TONEAREST_EVEN"]),
 )  # fmt: skip
 def test_requantize_is_the_q31_product(
     q: int, scale: float, out_scale: float, zero: int, out_zero: int, rounding: str
@@ -76,7 +76,7 @@ def test_requantize_is_the_q31_product(
     if ratio != 1:
         significand, exponent = frexp(ratio)
         value *= Fraction(round(significand * 2**31), 2**31) * Fraction(2) ** exponent
-    want = floor(value + Fraction(1, 2)) if rounding == "UPWARD" else away(value)
+    want = {"UPWARD": floor(value + Fraction(1, 2)), "TONEAREST": away(value), "TONEAREST_EVEN": round(value)}[rounding]
     low, high = LIMITS["int32"]
     assert int(got) == max(low, min(high, want + out_zero))
 
@@ -98,6 +98,16 @@ def test_requantize_in_float_and_per_channel(apply: Callable[..., np.ndarray]) -
         )
         want = np.clip(np.floor(q * (scale / 2) + 0.5) + 1, -128, 127)
         assert got.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("compute", ["None", "float32", "float64"])
+def test_requantize_sends_ties_to_even(apply: Callable[..., np.ndarray], compute: str) -> None:
+    q = np.arange(-64, 64).astype(np.int32)
+    got = apply(
+        op.qnn.requantize, q, np.float32(1), np.int32(0), np.float32(4), np.int32(0),
+        rounding="TONEAREST_EVEN", compute_dtype=compute, out_dtype="int8",
+    )  # fmt: skip
+    assert got.tolist() == np.rint(q / 4).tolist()
 
 
 def params(*pairs: tuple[float, int]) -> list[Any]:
@@ -168,7 +178,7 @@ def test_types(infer: Callable, refuse: Callable[..., str]) -> None:
         "the input zero point of qnn.dequantize must be Tensor[(8,), int32], not Tensor[(), float32]"
     )
     assert refuse(op.qnn.requantize, data, one, zero, one, zero, rounding="UP") == (
-        "rounding of qnn.requantize must be UPWARD, TONEAREST or None, not UP"
+        "rounding of qnn.requantize must be UPWARD, TONEAREST, TONEAREST_EVEN or None, not UP"
     )
     assert refuse(op.qnn.add, data, TensorType((1, 8), "uint8"), *[one, zero] * 3) == (
         "the element types of qnn.add's arguments must be equal, not int8 and uint8"
