@@ -39,6 +39,7 @@ def compile_command(args: Namespace, console: Console) -> int:
         progress=console.step,
         resident=args.resident,
         tune=args.tune,
+        accelerate=not args.no_accel,
     )
     console.step("writing the build")
     artifact = compiled.save(args.output)

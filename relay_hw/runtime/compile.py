@@ -41,6 +41,7 @@ Progress = Callable[[str], None]
 Calibration = Mapping[str, NDArray[Any]]
 STAGES = ("imported", "simplified", "quantized", "partitioned")
 RESIDENT = ("auto", "off")
+HOST_ONLY = "the build was asked to leave the accelerator out"
 # Operators that do the work of a composite.
 ANCHORS = (
     "nn.conv2d",
@@ -118,12 +119,14 @@ def compile_model(
     tune: float = 0,
     cache: Path | None = None,
     quantized: IRModule | None = None,
+    accelerate: bool = True,
 ) -> CompiledModel:
     """Walk a float module to programs. `params` are bound as constants; `calibration`: inputs by name, samples first.
 
     `host_target`: what host functions are compiled for, as `relay_hw.backend.tvm.target` reads it.
     `resident`: "auto" lets weights stay on the device between launches where that makes them faster, "off" never.
     `tune`: seconds to search for faster tiles by the cycle simulator; what was found before is in `cache` (the user's).
+    `accelerate`: False keeps every operator on the host, and the build needs no device.
     `quantized`: what `quantize` made of `mod` by this strategy, where it is there already.
 
     Raises RelayHwError, AccelError: each with one sentence.
@@ -144,7 +147,9 @@ def compile_model(
         tell("quantizing")
         quantized = quantize(simplified, plan, calibration, progress=_samples_of("calibrating", tell))
     tell("partitioning")
-    partitioned = partition_pipeline(lambda composite: tensorize.why_not(composite, accel))(quantized)
+    partitioned = partition_pipeline(lambda unit: tensorize.why_not(unit, accel) if accelerate else HOST_ONLY)(
+        quantized
+    )
     segments: dict[str, tensorize.Segment] = {}
     on_device = accel_functions(partitioned)
     tuner = Tuner(accel, cache) if tune else None
@@ -231,15 +236,15 @@ def _memory_map(segment: tensorize.Segment) -> dict[str, Any]:
 
 def _with_library(manifest: Manifest, host: tuple[FlatFunction, ...], target: HostTarget, folder: Path) -> Manifest:
     """Compile the host functions into `folder`, and record what loading them needs."""
-    from relay_hw.backend.tvm import build_library
+    from relay_hw.backend.tvm import build_library, library_suffix
 
-    plain = folder / "host.so"
+    plain = folder / f"host{library_suffix(target)}"
     built = build_library(host, plain, target)
     # The system loads a path once a process: another library at the same path would not be seen.
-    file = plain.rename(folder / f"host.{file_hash(plain)[:8]}.so")
+    file = plain.rename(folder / f"host.{file_hash(plain)[:8]}{plain.suffix}")
     pool = ConstantPool()
     packed = {name: flat_to_json(function, pool) for name, function in built.packed.items()}
-    library = HostLibrary(file.name, str(target), built.cpu, tuple(f.name for f in host), packed)
+    library = HostLibrary(file.name, str(target), built.cpu, built.functions, packed)
     layers = tuple(_note_numpy(row, built.left_to_numpy.get(row.function, ())) for row in manifest.layers)
     return replace(manifest, library=library, layers=layers)
 

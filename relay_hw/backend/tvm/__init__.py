@@ -16,21 +16,25 @@ from relay_hw.backend.tvm.target import HostTarget
 from relay_hw.errors import UnsupportedError
 
 if TYPE_CHECKING:
+    from relay_hw.backend.gpu import PlanLibrary
     from relay_hw.backend.tvm.library import Library
 
 REQUIREMENT = "apache-tvm==0.27.0.post1 apache-tvm-ffi==0.1.14.post1"
+PLAN_SUFFIX = ".json"
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltLibrary:
     """What loading needs besides the file: the CPU level, and what each packed function computes.
 
-    `left_to_numpy`: per host function the operators that Relax lacks or means differently.
+    `left_to_numpy`: per host function the operators that Relax lacks or means differently. `functions`: those that the
+    library holds; numpy computes the others.
     """
 
     cpu: str
     packed: Mapping[str, FlatFunction] = field(default_factory=dict)
     left_to_numpy: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    functions: tuple[str, ...] = ()
 
 
 def is_installed() -> bool:
@@ -44,26 +48,46 @@ def require(what: str) -> None:
         raise UnsupportedError(f"TVM must be installed to {what}: pip install {REQUIREMENT}")
 
 
+def library_suffix(target: HostTarget) -> str:
+    """How the file that `build_library` writes must end: a shared library, or a plan of kernel launches."""
+    return ".so" if target.kind == "llvm" else PLAN_SUFFIX
+
+
 def build_library(functions: Sequence[FlatFunction], path: Path, target: HostTarget | None = None) -> BuiltLibrary:
-    """Compile `functions` into the shared library `path`; the same functions give the same bytes on the same CPU level.
+    """Compile `functions` into the library `path`; the same functions give the same bytes on the same CPU level.
+
+    For a GPU the library is a plan with kernels in files `host.*` beside it.
 
     Raises UnsupportedError: TVM or a linker is missing, a target that cannot be compiled for here, an unknown shape.
     """
     wanted = target or HostTarget()
+    require("compile host operators " + ", ".join(sorted({c.op.name for f in functions for c in f.calls})))
+    if wanted.kind != "llvm":
+        from relay_hw.backend.tvm.gpu import build_gpu
+
+        built = build_gpu(functions, path, wanted)
+        return BuiltLibrary("", built.packed, built.operators, built.functions)
     if wanted != HostTarget():
         raise UnsupportedError(f"host operators must be compiled for llvm on this machine, not for {wanted}")
-    require("compile host operators " + ", ".join(sorted({c.op.name for f in functions for c in f.calls})))
     from relay_hw.backend.tvm import library, lower, schedule
 
     cpu = library.build_cpu()
     lowered = lower.lower(functions, schedule.vector_lanes(cpu))
     library.export(lowered, cpu, path)
     packed = dict(sorted(lowered.packed.items()))
-    return BuiltLibrary(cpu, packed, {name: ops for name, ops in lowered.operators.items() if ops})
+    left = {name: ops for name, ops in lowered.operators.items() if ops}
+    return BuiltLibrary(cpu, packed, left, tuple(function.name for function in functions))
 
 
-def load_library(path: Path, built: BuiltLibrary) -> Library:
-    """Load what `build_library` wrote. Raises UnsupportedError without TVM, ArtifactError for another kind of CPU."""
+def load_library(path: Path, built: BuiltLibrary) -> Library | PlanLibrary:
+    """Load what `build_library` wrote. A plan needs no TVM.
+
+    Raises UnsupportedError without TVM, or without the GPU that a plan needs; ArtifactError for another kind of CPU.
+    """
+    if path.suffix == PLAN_SUFFIX:
+        from relay_hw.backend.gpu import load_plan
+
+        return load_plan(path, built.packed)
     require("run the host operators of this build")
     from relay_hw.backend.tvm.library import Library
 

@@ -1,0 +1,176 @@
+"""Flat host functions to GPU kernels and a plan that launches them, by TVM's code generators and no GPU.
+
+In: flat functions and a target of kind cuda or opencl. Out: kernel source, nvcc's binary where nvcc is, and a plan.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from relay_hw.backend.flat import FlatFunction
+from relay_hw.backend.gpu.cuda import compile_source, find_nvcc
+from relay_hw.backend.gpu.plan import Plan, plan_bytes
+from relay_hw.backend.store import ConstantPool
+from relay_hw.backend.tvm import gpu_plan
+from relay_hw.backend.tvm.api import dlight, relax, s_tir, tirx, tvm
+from relay_hw.backend.tvm.gpu_schedule import Product
+from relay_hw.backend.tvm.lower import Lowered, lower
+from relay_hw.backend.tvm.target import HostTarget
+from relay_hw.errors import UnsupportedError
+
+# Output channels that threads of one warp compute side by side.
+LANES = 32
+SOURCES = {"cuda": "host.cu", "opencl": "host.cl"}
+BINARY, CONSTANTS = "host.fatbin", "host.constants.bin"
+
+
+@dataclass(slots=True)
+class GpuBuild:
+    """`packed`: what numpy computes between kernels; `operators`: per function, those left to it."""
+
+    packed: dict[str, FlatFunction] = field(default_factory=dict)
+    operators: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    functions: tuple[str, ...] = ()
+
+
+def build_gpu(functions: Sequence[FlatFunction], path: Path, target: HostTarget) -> GpuBuild:
+    """Write the plan `path` and the files that it names beside it.
+
+    A function that no plan can hold (control flow, shapes that are not known) is left out of `GpuBuild.functions`.
+    Raises UnsupportedError where nvcc refuses the source.
+    """
+    lowered, taken = _lower(functions)
+    wanted = _target(target)
+    module = _kernels(lowered.module, wanted)
+    host, device = _split(module, wanted)
+    launches = {name: gpu_plan.read_launches(function) for name, function in host.items()}
+    pool = ConstantPool()
+    relax_functions = {gv.name_hint: f for gv, f in module.functions_items() if isinstance(f, relax.Function)}
+    plans = {f.name: gpu_plan.read_function(relax_functions[f.name], launches, pool) for f in taken}
+    source = tvm.get_global_func(f"target.build.{target.kind}")(device, wanted).inspect_source()
+    _write(path, Plan(target, SOURCES[target.kind], None, CONSTANTS, plans), source, pool)
+    packed = dict(sorted(lowered.packed.items()))
+    return GpuBuild(packed, {name: ops for name, ops in lowered.operators.items() if ops}, tuple(plans))
+
+
+def _write(path: Path, plan: Plan, source: str, pool: ConstantPool) -> None:
+    folder = path.parent
+    (folder / plan.source).write_text(source)
+    (folder / plan.constants).write_bytes(bytes(pool))
+    binary = None
+    if plan.target.kind == "cuda" and find_nvcc() is not None:
+        compile_source(folder / plan.source, folder / BINARY, plan.target)
+        binary = BINARY
+    path.write_bytes(plan_bytes(Plan(plan.target, plan.source, binary, plan.constants, plan.functions)))
+
+
+def _lower(functions: Sequence[FlatFunction]) -> tuple[Lowered, list[FlatFunction]]:
+    """The functions that Relax can hold, in one module."""
+    taken: list[FlatFunction] = []
+    for function in functions:
+        try:
+            lower([function], LANES)
+        except UnsupportedError:
+            continue
+        taken.append(function)
+    return lower(taken, LANES), taken
+
+
+def _target(target: HostTarget) -> Any:
+    row: dict[str, Any] = {"kind": target.kind, "host": {"kind": "llvm"}}
+    if target.kind == "cuda":
+        # Any GPU of the last ten years has these; the tag of one GPU would bind the build to it.
+        row |= {"arch": target.gpu, "max_threads_per_block": 1024, "max_shared_memory_per_block": 49152}
+        row |= {"thread_warp_size": 32, "max_num_threads": 1024}
+    return tvm.target.Target(row)
+
+
+def _kernels(module: Any, target: Any) -> Any:
+    """Operators fused into TIR functions with threads, each under a name that C and OpenCL accept."""
+    gpu, passes = dlight.gpu, relax.transform
+    rules = (Product(), gpu.Matmul(), gpu.GEMV(), gpu.Reduction(), gpu.GeneralReduction(), gpu.Fallback())
+    steps = [
+        passes.LegalizeOps(),
+        passes.AnnotateTIROpPattern(),
+        passes.FoldConstant(),
+        passes.FuseOps(),
+        passes.FuseTIR(),
+        passes.DeadCodeElimination(),
+        dlight.ApplyDefaultSchedule(*rules),
+    ]
+    with target:
+        return tvm.transform.Sequential(steps)(module)
+
+
+def _split(module: Any, target: Any) -> tuple[Mapping[str, Any], Any]:
+    """TIR functions by name as they look to the host, with calls of kernels; and the module of all kernels."""
+    found = [(gv.name_hint, f) for gv, f in module.functions_items() if isinstance(f, tirx.PrimFunc)]
+    renamed = {f"k{i}_{_identifier(name)}": (name, f) for i, (name, f) in enumerate(sorted(found, key=lambda x: x[0]))}
+    kernels = tvm.IRModule({new: f.with_attr("global_symbol", new) for new, (_, f) in renamed.items()})
+    lowered = tvm.transform.Sequential([tirx.transform.BindTarget(target), *_passes()])(kernels)
+    host: dict[str, Any] = {}
+    device: dict[str, Any] = {}
+    for gv, function in lowered.functions_items():
+        if gv.name_hint in renamed:
+            host[renamed[gv.name_hint][0]] = function
+        else:
+            device[gv.name_hint] = function
+    finish = [tirx.transform.LowerWarpMemory(), tirx.transform.StmtSimplify(), tirx.transform.LowerIntrin()]
+    return host, tvm.transform.Sequential(finish)(tvm.IRModule(device))
+
+
+def _identifier(name: str) -> str:
+    return re.sub(r"\W+", "_", name).strip("_")
+
+
+def _passes() -> list[Any]:
+    """TIR with threads to kernels and calls of them: TVM's usual order, up to where it would pack the host's side."""
+    s, t = s_tir.transform, tirx.transform
+    blocks = [
+        s.CanonicalizeLoop(),
+        s.LowerCrossThreadReduction(),
+        s.LowerInitBlock(),
+        s.PlanAndUpdateBufferAllocationLocation(),
+        s.ConvertBlocksToOpaque(),
+        s.LiftThreadBinding(),
+        s.ManifestSharedMemoryLocalStage(),
+        s.CompactBufferAllocation(),
+        s.LowerAutoCopy(),
+        s.UnifyThreadBinding(),
+        s.LowerMatchBuffer(),
+        s.StmtSimplify(),
+        s.InjectSoftwarePipeline(),
+        s.LowerOpaqueBlock(),
+    ]
+    loops = [
+        t.FlattenBuffer(),
+        t.NarrowDataType(32),
+        s.LoopPartition(),
+        t.VectorizeLoop(True),
+        s.InjectVirtualThread(),
+        s.InjectDoubleBuffer(),
+        t.StorageRewrite(),
+        s.HoistIfThenElse(),
+        t.UnrollLoop(),
+        s.RenormalizeSplitPattern(),
+        t.StmtSimplify(),
+        t.RemoveNoOp(),
+        s.RewriteUnsafeSelect(),
+        t.CommonSubexprElim(),
+        t.VerifyMemory(),
+        t.AnnotateEntryFunc(),
+    ]
+    threads = [
+        s.ThreadSync("shared"),
+        s.ThreadSync("shared.dyn"),
+        s.ThreadSync("warp"),
+        s.InferFragment(),
+        s.LowerThreadAllreduce(),
+        s.MergeSharedMemoryAllocations(),
+        t.SplitHostDevice(),
+    ]
+    return [*blocks, *loops, *threads]

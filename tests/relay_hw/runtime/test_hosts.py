@@ -1,0 +1,78 @@
+"""Builds for other hosts, from the command line to the results: the digits network without an accelerator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relay_hw.backend.gpu import opencl
+from relay_hw.backend.tvm import is_installed
+from relay_hw.cli.main import main
+from relay_hw.errors import UnsupportedError
+from relay_hw.runtime.artifact import load_artifact
+
+pytestmark = pytest.mark.skipif(not is_installed(), reason="TVM is not installed")
+MNIST = Path(__file__).parents[3] / "examples" / "mnist_cnn.onnx"
+
+
+def no_opencl() -> str:
+    try:
+        opencl.find_device()
+    except UnsupportedError as error:
+        return str(error)
+    return ""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "digits.npz"
+    np.savez(path, input=np.random.default_rng(0).uniform(0, 1, (6, 1, 28, 28)).astype(np.float32))
+    return path
+
+
+def compiled(folder: Path, data: Path, *options: str) -> Path:
+    assert main(["compile", str(MNIST), "-o", str(folder), "--calibration", str(data), *options]) == 0
+    return folder
+
+
+def run(build: Path, data: Path) -> np.ndarray:
+    out = build.with_suffix(".npz")
+    assert main(["run", str(build), "--input", str(data), "--output", str(out)]) == 0
+    return np.load(out)["probabilities"]
+
+
+@pytest.fixture(scope="module")
+def by_llvm(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
+    return compiled(tmp_path_factory.mktemp("llvm") / "build", data, "--no-accel")
+
+
+def test_without_the_accelerator(by_llvm: Path, data: Path, tmp_path: Path) -> None:
+    artifact = load_artifact(by_llvm)
+    assert artifact.programs == {}
+    layers = artifact.manifest.layers
+    assert {row.where for row in layers} == {"host"}
+    assert any("asked to leave the accelerator out" in row.reason for row in layers)
+    with_device = compiled(tmp_path / "with", data)
+    np.testing.assert_array_equal(run(by_llvm, data), run(with_device, data))
+
+
+@pytest.mark.skipif(bool(no_opencl()), reason=no_opencl())
+def test_opencl_equals_llvm_byte_for_byte(by_llvm: Path, data: Path, tmp_path: Path) -> None:
+    build = compiled(tmp_path / "opencl", data, "--no-accel", "--host", "opencl")
+    manifest = load_artifact(build).manifest
+    assert manifest.library is not None and manifest.library.target == "opencl"
+    assert (build / "host.cl").is_file() and "host.cl" in manifest.files
+    assert run(build, data).tobytes() == run(by_llvm, data).tobytes()
+
+
+def test_a_cuda_build_keeps_its_source(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    build = compiled(tmp_path / "cuda", data, "--no-accel", "--host", "cuda", "--host-target", "sm_80")
+    manifest = load_artifact(build).manifest
+    assert manifest.library is not None and manifest.library.target == "cuda:sm_80"
+    assert "__global__" in (build / "host.cu").read_text()
+    assert "host.cu" in manifest.files
+    capsys.readouterr()
+    if main(["run", str(build), "--input", str(data)]):
+        assert "to run host operators compiled for cuda" in capsys.readouterr().err
