@@ -13,10 +13,12 @@ from relay_hw.op import (
     annotation,
     blocks,
     broadcast,
+    contraction,
     conv,
     conv_transpose,
     create,
     dense,
+    dynamic,
     elementwise,
     expand,
     layout,
@@ -28,6 +30,7 @@ from relay_hw.op import (
     qnn_arith,
     qnn_scale,
     reduce,
+    selection,
     shape,
     transform,
     upsampling,
@@ -66,7 +69,9 @@ from relay_hw.op.broadcast import (
     trunc_mod,
     where,
 )
+from relay_hw.op.contraction import cumprod, einsum
 from relay_hw.op.create import full, full_like, ones, zeros
+from relay_hw.op.dynamic import arange
 from relay_hw.op.elementwise import (
     abs,
     acos,
@@ -131,6 +136,7 @@ from relay_hw.op.reduce import (
     sum,
     variance,
 )
+from relay_hw.op.selection import argwhere, reverse_sequence, trilu
 from relay_hw.op.shape import (
     expand_dims,
     reshape,
@@ -172,6 +178,9 @@ FAMILIES: Final = (
     annotation,
     blocks,
     sort_family,
+    dynamic,
+    selection,
+    contraction,
 )
 OPS: Final[tuple[Op, ...]] = tuple(op for family in FAMILIES for op in family.OPS)
 _BY_NAME: Final = MappingProxyType({op.name: op for op in OPS})
@@ -200,9 +209,11 @@ __all__ = [
     "all",
     "annotation",
     "any",
+    "arange",
     "argmax",
     "argmin",
     "argsort",
+    "argwhere",
     "asin",
     "asinh",
     "atan",
@@ -221,13 +232,17 @@ __all__ = [
     "collapse_sum_to",
     "concatenate",
     "const",
+    "contraction",
     "copy",
     "cos",
     "cosh",
+    "cumprod",
     "cumsum",
     "debug",
     "device_copy",
     "divide",
+    "dynamic",
+    "einsum",
     "equal",
     "erf",
     "exp",
@@ -286,12 +301,14 @@ __all__ = [
     "reshape_like",
     "reverse",
     "reverse_reshape",
+    "reverse_sequence",
     "right_shift",
     "round",
     "rsqrt",
     "scatter_elements",
     "scatter_nd",
     "searchsorted",
+    "selection",
     "shape_of",
     "sigmoid",
     "sign",
@@ -312,6 +329,7 @@ __all__ = [
     "tile",
     "topk",
     "transpose",
+    "trilu",
     "trunc",
     "trunc_divide",
     "trunc_mod",

@@ -6,10 +6,12 @@ from types import MappingProxyType
 from typing import Final
 
 from relay_hw.frontend.onnx import (
+    cast,
     contrib_quantized,
     conv,
     dense,
     elementwise,
+    indexing,
     norm,
     pool,
     qlinear,
@@ -22,7 +24,7 @@ from relay_hw.frontend.onnx import (
 from relay_hw.frontend.onnx.node import Converter
 
 FAMILIES: Final = (
-    *(conv, pool, dense, norm, elementwise, reduce, shape, resize),
+    *(conv, pool, dense, norm, elementwise, reduce, shape, resize, cast, indexing),
     *(quantize, qlinear, contrib_quantized, qonnx),
 )
 CONVERTERS: Final = MappingProxyType(

@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from math import pi, sqrt
 
+import numpy as np
+
 from relay_hw import op
-from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node, known_inputs
+from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node
 from relay_hw.ir.expr import Expr
 from relay_hw.op import nn
 
@@ -91,15 +93,22 @@ def _power(node: Node, args: Arguments) -> Expr:
 
 
 def _shift(node: Node, args: Arguments) -> Expr:
-    left = node.attr("direction") == "LEFT"
-    return (op.left_shift if left else op.right_shift)(args[0], args[1])
+    count, dtype = args[1], args.dtype(args[1])
+    if not dtype.startswith("u"):
+        # A negative count shifts everything out.
+        bits = args.scalar(np.dtype(dtype).itemsize * 8, count)
+        count = op.where(op.less(count, args.scalar(0, count)), bits, count)
+    return (op.left_shift if node.attr("direction") == "LEFT" else op.right_shift)(args[0], count)
 
 
 def _clip(node: Node, args: Arguments) -> Expr:
     if node.opset < 11:
         low, high = node.attr("min"), node.attr("max")
     else:
-        low, high = ((None if found is None else found.item()) for found in (args.array(1), args.array(2)))
+        limits = [args.array(index) for index in (1, 2)]
+        if any(node.has_input(index + 1) and found is None for index, found in enumerate(limits)):
+            return _clip_by_value(node, args)
+        low, high = (None if found is None else found.item() for found in limits)
     if low == 0 and high is None:
         return nn.relu(args[0])
     if low is not None and high is not None:
@@ -107,6 +116,16 @@ def _clip(node: Node, args: Arguments) -> Expr:
     if low is not None:
         return op.maximum(args[0], args.scalar(low, args[0]))
     return op.copy(args[0]) if high is None else op.minimum(args[0], args.scalar(high, args[0]))
+
+
+def _clip_by_value(node: Node, args: Arguments) -> Expr:
+    value = args[0]
+    for index, build in ((1, op.maximum), (2, op.minimum)):
+        if node.has_input(index):
+            known = args.array(index)
+            limit = args[index] if known is None else args.scalar(known.item(), value)
+            value = build(value, op.reshape(limit, ()) if args.rank(limit) else limit)
+    return value
 
 
 def _leaky_relu(node: Node, args: Arguments) -> Expr:
@@ -227,7 +246,7 @@ CONVERTERS = (
     + (
         Converter("BitShift", _shift),
         Converter("Celu", _celu),
-        Converter("Clip", _clip, known_inputs(1, 2, since=11)),
+        Converter("Clip", _clip),
         Converter("Elu", _elu),
         Converter("Gelu", _gelu),
         Converter("HardSigmoid", _hard_sigmoid),

@@ -97,6 +97,7 @@ class _Writer:
                 found.type.CopyFrom(types[name])
             return found
 
+        node = self._with_defaults(node)
         names = list(dict.fromkeys(name for name in node.input if name))
         outputs = [name for name in node.output if name]
         graph = helper.make_graph([node], "node", [info(name) for name in names], [info(name) for name in outputs])
@@ -106,6 +107,24 @@ class _Writer:
         except Exception:  # a definition that does not fit the node
             return [node]
         return self._named(node, body.graph, {*names, *outputs})
+
+    def _with_defaults(self, node: Any) -> Any:
+        """`node` with every attribute: definitions that refer to one that is left out would lose its default."""
+        import onnx
+
+        opsets = {item.domain: item.version for item in self.proto.opset_import}
+        try:
+            schema = onnx.defs.get_schema(node.op_type, opsets.get(node.domain, 1), node.domain)
+        except onnx.defs.SchemaError:
+            return node
+        full = self._copy(node)
+        given = {attr.name for attr in node.attribute}
+        full.attribute.extend(
+            attr.default_value
+            for name, attr in schema.attributes.items()
+            if name not in given and attr.default_value.name == name
+        )
+        return full
 
     def _named(self, node: Any, graph: Any, outside: set[str]) -> Sequence[Any]:
         """The body's nodes under the node's name, their tensors apart from all others."""

@@ -24,6 +24,16 @@ from relay_hw.span import Span
 if TYPE_CHECKING:
     import onnx
 
+_RANDOM = "results must not be random: give the numbers as an input"
+_WORDS = "tensors must hold numbers, not words: compute this before the model"
+# Why operators have no converter, and what to do instead.
+HINTS = {
+    **dict.fromkeys(
+        ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"), _RANDOM
+    ),
+    **dict.fromkeys(("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"), _WORDS),
+    "ImageDecoder": "images must be decoded before the model: give their pixels as an input",
+}
 # Folding these would lose what they say: where the integers are.
 KEPT = ("QuantizeLinear", "DequantizeLinear")
 
@@ -75,6 +85,9 @@ def refuse(source: Source, reasons: Sequence[str]) -> None:
 def _why_not(node: Node, known: set[str]) -> str | None:
     converter = find_converter(node.domain, node.operator)
     if converter is None:
+        hint = HINTS.get(node.operator) if node.domain == "ai.onnx" else None
+        if hint is not None:
+            return hint
         where = "" if node.domain == "ai.onnx" else f" of domain {node.domain}"
         return f"no converter knows this operator{where}"
     return None if converter.check is None else converter.check(node, known)
@@ -155,6 +168,10 @@ class Importer:
         try:
             converter = find_converter(node.domain, node.operator)
             assert converter is not None
+            # Sizes of open dimensions turn out not to be known only now.
+            known = {name for name, array in zip(node.inputs, arrays, strict=True) if array is not None}
+            if converter.check is not None and (reason := converter.check(node, known)) is not None:
+                raise UnsupportedError(reason)
             made = converter.convert(node, args)
             results = [made] if isinstance(made, Expr) else list(made)
             results = [stamp(result, node.span) for result in results]

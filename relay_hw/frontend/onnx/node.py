@@ -14,6 +14,8 @@ from relay_hw.errors import InputError, TypeCheckError, UnsupportedError
 from relay_hw.ir.expr import Call, Constant, Expr, Op, Tuple, TupleGetItem, Var
 from relay_hw.ir.types import Dim, TensorType, TupleType, Type
 from relay_hw.op.base import const, show_shape
+from relay_hw.op.blocks import shape_of
+from relay_hw.op.transform import strided_slice
 from relay_hw.span import Span
 
 Array = NDArray[Any]
@@ -155,6 +157,15 @@ class Arguments:
     def is_static(self, expr: Expr) -> bool:
         """Whether import knows every dimension."""
         return all(isinstance(dim, int) for dim in self.type(expr).shape)
+
+    def sizes(self, expr: Expr, begin: int = 0, end: int | None = None) -> Expr:
+        """The sizes of axes [begin, end) as an int64 vector: a constant where import knows them."""
+        dims = self.type(expr).shape[begin:end]
+        known = [dim for dim in dims if isinstance(dim, int)]
+        if len(known) == len(dims):
+            return const(np.array(known, np.int64))
+        whole = shape_of(expr, "int64")
+        return whole if len(dims) == self.rank(expr) else strided_slice(whole, (begin,), (begin + len(dims),), (1,))
 
     def length(self, index: int) -> int:
         """How many numbers input `index`, one axis of sizes or axes, has. Raises UnsupportedError if that is open."""

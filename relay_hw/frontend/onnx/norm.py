@@ -86,8 +86,12 @@ def _dropout(node: Node, args: Arguments) -> Expr:
 def _l2(node: Node, args: Arguments) -> Expr:
     axis, power = node.attr("axis", -1), node.attr("p", 2)
     if power == 1:
-        return op.divide(args[0], op.sum(op.abs(args[0]), axis, True))
-    return op.divide(args[0], op.sqrt(op.sum(op.multiply(args[0], args[0]), axis, True)))
+        length = op.sum(op.abs(args[0]), axis, True)
+    else:
+        length = op.sqrt(op.sum(op.multiply(args[0], args[0]), axis, True))
+    # Zeros stay zeros.
+    nothing = op.equal(length, args.scalar(0, length))
+    return op.divide(args[0], op.where(nothing, args.scalar(1, length), length))
 
 
 CONVERTERS = (

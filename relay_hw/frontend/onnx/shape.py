@@ -1,4 +1,4 @@
-"""ONNX operators on shapes: reshape, transpose, join, cut, pad, cast, constants."""
+"""ONNX operators on shapes: reshape, transpose, join, pad, repeat, constants; sizes may be values of run time."""
 
 from __future__ import annotations
 
@@ -9,29 +9,34 @@ from typing import Any
 import numpy as np
 
 from relay_hw import op
-from relay_hw.errors import InputError
-from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node, all_of, known_inputs
+from relay_hw.errors import InputError, UnsupportedError
+from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node
 from relay_hw.ir.expr import Expr, TupleGetItem
 from relay_hw.op import const, nn
 
-DTYPES = {
-    1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16",
-    11: "float64", 12: "uint32", 13: "uint64",
-}  # fmt: skip
+PAD_MODES = ("constant", "reflect", "edge", "wrap")
 
 
 def _reshape(node: Node, args: Arguments) -> Expr:
-    codes = args.ints(1) or ()
-    return op.reshape(args[0], codes, bool(node.attr("allowzero", 0)))
+    codes = args.ints(1)
+    keep_zero = bool(node.attr("allowzero", 0))
+    if codes is not None:
+        return op.reshape(args[0], codes, keep_zero)
+    args.length(1)
+    return op.dynamic.reshape(args[0], args[1], keep_zero)
 
 
 def _flatten(node: Node, args: Arguments) -> Expr:
-    shape = args.shape(args[0])
+    shape = args.dims(args[0])
     axis = node.attr("axis", 1)
     axis = axis + len(shape) if axis < 0 else axis
     if axis == 1 and len(shape) > 1:
         return nn.batch_flatten(args[0])
-    return op.reshape(args[0], (prod(shape[:axis]), prod(shape[axis:])))
+    static = [size for size in shape if isinstance(size, int)]
+    if len(static) == len(shape):
+        return op.reshape(args[0], (prod(static[:axis]), prod(static[axis:])))
+    sides = (args.sizes(args[0], 0, axis), args.sizes(args[0], axis, len(shape)))
+    return op.dynamic.reshape(args[0], op.concatenate([op.prod(side, 0, True) for side in sides], 0))
 
 
 def _transpose(node: Node, args: Arguments) -> Expr:
@@ -42,22 +47,36 @@ def _concat(node: Node, args: Arguments) -> Expr:
     return op.concatenate(args.all(), node.attr("axis"))
 
 
-def _axes(node: Node, args: Arguments) -> tuple[int, ...] | None:
-    """Axes: an attribute before opset 13, then input 1."""
-    given = node.attr("axes")
-    return args.ints(1) if given is None else tuple(given)
-
-
 def _squeeze(node: Node, args: Arguments) -> Expr:
-    return op.squeeze(args[0], _axes(node, args))
+    given = node.attr("axes")
+    axes = args.ints(1) if given is None else tuple(given)
+    if axes is None and node.has_input(1):
+        args.length(1)
+        return op.dynamic.squeeze(args[0], args[1])
+    if axes is None and not args.is_static(args[0]):
+        raise UnsupportedError("axes must be given where a size of the data is not known")
+    return op.squeeze(args[0], axes)
 
 
 def _unsqueeze(node: Node, args: Arguments) -> Expr:
-    axes = _axes(node, args) or ()
+    given = node.attr("axes")
+    axes = args.ints(1) if given is None else tuple(given)
+    if axes is None:
+        return _unsqueeze_by_value(args)
     rank = args.rank(args[0]) + len(axes)
     value = args[0]
     for axis in sorted(axis % rank for axis in axes):
         value = op.expand_dims(value, axis)
+    return value
+
+
+def _unsqueeze_by_value(args: Arguments) -> Expr:
+    count = args.length(1)
+    zero, rank = args.scalar(0, args[1]), args.scalar(args.rank(args[0]) + count, args[1])
+    order = op.sort(op.where(op.less(args[1], zero), op.add(args[1], rank), args[1]))
+    value = args[0]
+    for number in range(count):
+        value = op.dynamic.expand_dims(value, op.take(order, const(number), 0))
     return value
 
 
@@ -76,148 +95,156 @@ def _constant(node: Node, args: Arguments) -> Expr:
 
 
 def _constant_of_shape(node: Node, args: Arguments) -> Expr:
-    value = np.ravel(node.attr("value", np.zeros(1, np.float32)))[0]
-    return op.full(const(value), args.ints(0) or ())
-
-
-def _check_cast(node: Node, known: Known) -> str | None:
-    return None if node.attr("to") in DTYPES else f"to must be a numpy element type, not ONNX type {node.attr('to')}"
-
-
-def _cast(node: Node, args: Arguments) -> Expr:
-    return op.cast(args[0], DTYPES[node.attr("to")])
-
-
-def _cast_like(node: Node, args: Arguments) -> Expr:
-    return op.cast(args[0], args.dtype(args[1]))
+    value = const(np.ravel(node.attr("value", np.zeros(1, np.float32)))[0])
+    sizes = args.ints(0)
+    return op.dynamic.full(value, args[0]) if sizes is None else op.full(value, sizes)
 
 
 def _check_pad(node: Node, known: Known) -> str | None:
     mode = node.attr("mode", "constant")
-    return None if mode in ("constant", "reflect", "edge") else f"mode must be constant, reflect or edge, not {mode}"
+    return None if mode in PAD_MODES else f"mode must be {', '.join(PAD_MODES[:-1])} or {PAD_MODES[-1]}, not {mode}"
 
 
 def _pad(node: Node, args: Arguments) -> Expr:
-    rank = args.rank(args[0])
-    pads: Sequence[int] = node.attr("pads", ()) if node.opset < 11 else args.ints(1) or ()
-    value: Any = node.attr("value", 0.0) if node.opset < 11 else args.array(2)
-    axes = args.ints(3) if node.opset >= 18 else None
-    axes = tuple(range(rank)) if axes is None else tuple(axis % rank for axis in axes)
+    rank, mode = args.rank(args[0]), node.attr("mode", "constant")
+    fill: Expr = args.scalar(node.attr("value", 0.0), args[0])
+    if node.opset >= 11 and node.has_input(2):
+        known = args.array(2)
+        fill = op.reshape(args[2], ()) if known is None else args.scalar(np.asarray(known).item(), args[0])
+    pads = node.attr("pads", ()) if node.opset < 11 else args.ints(1)
+    axes = args.ints(3) if node.opset >= 18 and node.has_input(3) else tuple(range(rank))
+    if pads is None or axes is None or mode == "wrap":
+        return op.dynamic.pad(args[0], _pad_widths(args, rank, pads is None or axes is None, pads, axes), fill, mode)
     widths = [(0, 0)] * rank
     for number, axis in enumerate(axes):
-        widths[axis] = (pads[number], pads[number + len(axes)])
-    fill = const(0 if value is None else np.asarray(value).item(), args.dtype(args[0]))
-    return nn.pad(args[0], widths, fill, node.attr("mode", "constant"))
+        widths[axis % rank] = (pads[number], pads[number + len(axes)])
+    return nn.pad(args[0], widths, fill, mode)
 
 
-def _slice(node: Node, args: Arguments) -> Expr:
-    rank = args.rank(args[0])
-    if node.opset < 10:
-        begin, end, axes, steps = (node.attr(key) for key in ("starts", "ends", "axes", "steps"))
-    else:
-        begin, end, axes, steps = (args.ints(index) for index in range(1, 5))
-    axes = tuple(range(len(begin or ()))) if axes is None else tuple(axis % rank for axis in axes)
-    steps = (1,) * len(axes) if steps is None else tuple(steps)
-    shape = args.shape(args[0])
-    bounds = [
-        slice(b, e, s).indices(shape[axis]) for b, e, s, axis in zip(begin or (), end or (), steps, axes, strict=True)
-    ]
-    # A negative stride that runs to the front ends before element 0, which only a number below -size can say.
-    ends = [e if e >= 0 else -shape[axis] - 1 for (_, e, _), axis in zip(bounds, axes, strict=True)]
-    return op.strided_slice(args[0], [b for b, _, _ in bounds], ends, steps, axes)
-
-
-def _gather(node: Node, args: Arguments) -> Expr:
-    axis, indices = node.attr("axis", 0), args[1]
-    size = args.shape(args[0])[axis]
-    known = args.array(1)
-    if known is not None:
-        indices = const(np.where(known < 0, known + size, known).astype(np.int64))
-    else:
-        zero, count = args.scalar(0, indices), args.scalar(size, indices)
-        indices = op.where(op.less(indices, zero), op.add(indices, count), indices)
-    return op.take(args[0], indices, axis)
+def _pad_widths(args: Arguments, rank: int, by_value: bool, pads: Any, axes: Any) -> Expr:
+    """The widths as rank pairs: those of some axes are put into zeros."""
+    if not by_value:
+        widths = np.zeros((rank, 2), np.int64)
+        widths[[axis % rank for axis in axes]] = np.reshape(pads, (2, -1)).T
+        return const(widths)
+    given = op.cast(args[1] if pads is None else const(np.array(pads, np.int64)), "int64")
+    count = args.length(1) // 2
+    pairs = op.transpose(op.reshape(given, (2, count)), (1, 0))
+    if axes is not None and list(axes) == list(range(rank)):
+        return pairs
+    places = op.cast(args[3] if axes is None else const(np.array(axes, np.int64)), "int64")
+    columns = op.broadcast_to(op.expand_dims(places, 1), (count, 2))
+    return op.scatter_elements(op.zeros((rank, 2), "int64"), columns, pairs, 0)
 
 
 def _split(node: Node, args: Arguments) -> Sequence[Expr]:
-    axis = node.attr("axis", 0)
-    size, count = args.shape(args[0])[axis], len(node.outputs)
+    axis, count = node.attr("axis", 0), len(node.outputs)
+    axis = axis % args.rank(args[0])
     given = node.attr("split") or args.ints(1)
+    size = args.dims(args[0])[axis]
+    if given is None and node.has_input(1):
+        return _split_by_value(args, axis, count)
     if given is None:
+        if not isinstance(size, int):
+            raise UnsupportedError(f"split must be given where the size of axis {axis} is not known")
         part = -(-size // count)
         given = [part] * (count - 1) + [size - part * (count - 1)]
-    if len(given) != count or sum(given) != size:
+    if len(given) != count or (isinstance(size, int) and sum(given) != size):
         raise InputError(f"split must give {count} parts of {size} in all, not {list(given)}", node.span)
     bounds = tuple(int(sum(given[:number])) for number in range(1, count))
     value = op.split(args[0], bounds, axis)
     return [TupleGetItem(value, number) for number in range(count)]
 
 
+def _split_by_value(args: Arguments, axis: int, count: int) -> Sequence[Expr]:
+    """Each part is a slice between two running sums of the sizes."""
+    ends = op.cumsum(op.cast(args[1], "int64"), 0)
+    bounds = op.concatenate([const(np.zeros(1, np.int64)), ends], 0)
+    lead, last = np.zeros(axis, np.int64), np.full(axis, np.iinfo(np.int64).max)
+    parts: list[Expr] = []
+    for number in range(count):
+        begin, end = (op.take(bounds, const(np.array([at], np.int64)), 0) for at in (number, number + 1))
+        if axis:
+            begin, end = op.concatenate([const(lead), begin], 0), op.concatenate([const(last), end], 0)
+        parts.append(op.dynamic.strided_slice(args[0], begin, end, const(np.ones(axis + 1, np.int64))))
+    return parts
+
+
 def _expand(node: Node, args: Arguments) -> Expr:
-    shape = args.shape(args[0])
-    target = np.broadcast_shapes(shape, args.ints(1) or ())
-    return op.broadcast_to(args[0], target)
+    wanted, shape = args.ints(1), args.dims(args[0])
+    if wanted is not None and all(isinstance(size, int) for size in shape):
+        return op.broadcast_to(args[0], np.broadcast_shapes(args.shape(args[0]), wanted))
+    count = len(wanted) if wanted is not None else args.length(1)
+    sizes: Expr = const(np.array(wanted, np.int64)) if wanted is not None else op.cast(args[1], "int64")
+    # A size of 1 keeps the data's own: the two shapes broadcast.
+    rank = max(count, len(shape))
+    sides = [_extended(sizes, count, rank), _extended(args.sizes(args[0]), len(shape), rank)]
+    one = const(np.int64(1))
+    return op.dynamic.broadcast_to(args[0], op.where(op.equal(sides[0], one), sides[1], sides[0]))
+
+
+def _extended(sizes: Expr, count: int, rank: int) -> Expr:
+    """`count` sizes with ones in front."""
+    if count == rank:
+        return sizes
+    ones = const(np.ones(rank - count, np.int64))
+    return op.concatenate([ones, sizes], 0) if count else ones
 
 
 def _tile(node: Node, args: Arguments) -> Expr:
-    return op.tile(args[0], args.ints(1) or ())
+    counts = args.ints(1)
+    return op.dynamic.tile(args[0], args[1]) if counts is None else op.tile(args[0], counts)
 
 
 def _shape(node: Node, args: Arguments) -> Expr:
-    shape = args.shape(args[0])[slice(node.attr("start", 0), node.attr("end"))]
-    return const(np.array(shape, np.int64))
+    begin, end, _ = slice(node.attr("start", 0), node.attr("end")).indices(args.rank(args[0]))
+    return args.sizes(args[0], begin, max(begin, end))
 
 
 def _size(node: Node, args: Arguments) -> Expr:
+    if not args.is_static(args[0]):
+        return op.ndarray_size(args[0], "int64")
     return const(np.array(prod(args.shape(args[0])), np.int64))
 
 
 def _range(node: Node, args: Arguments) -> Expr:
-    begin, end, step = (np.asarray(args.array(index)) for index in range(3))
-    return const(np.arange(begin.item(), end.item(), step.item()).astype(begin.dtype))
-
-
-def _blocks(node: Node, args: Arguments) -> tuple[int, int, int, int, int]:
-    n, c, h, w = args.shape(args[0])
-    return n, c, h, w, node.attr("blocksize")
+    values = [args.array(index) for index in range(3)]
+    if all(value is not None for value in values):
+        begin, end, step = (np.asarray(value) for value in values)
+        return const(np.arange(begin.item(), end.item(), step.item()).astype(begin.dtype))
+    return op.dynamic.arange(*(op.reshape(args[index], ()) for index in range(3)))
 
 
 def _depth_to_space(node: Node, args: Arguments) -> Expr:
-    n, c, h, w, b = _blocks(node, args)
-    if node.attr("mode", "DCR") == "DCR":
-        split = op.transpose(op.reshape(args[0], (n, b, b, c // b**2, h, w)), (0, 3, 4, 1, 5, 2))
-    else:
-        split = op.transpose(op.reshape(args[0], (n, c // b**2, b, b, h, w)), (0, 1, 4, 2, 5, 3))
-    return op.reshape(split, (n, c // b**2, h * b, w * b))
+    return nn.depth_to_space(args[0], node.attr("blocksize"), "NCHW", node.attr("mode", "DCR"))
 
 
 def _space_to_depth(node: Node, args: Arguments) -> Expr:
-    n, c, h, w, b = _blocks(node, args)
-    split = op.transpose(op.reshape(args[0], (n, c, h // b, b, w // b, b)), (0, 3, 5, 1, 2, 4))
-    return op.reshape(split, (n, c * b**2, h // b, w // b))
+    return nn.space_to_depth(args[0], node.attr("blocksize"), "NCHW", node.attr("mode", "DCR"))
+
+
+def _check_blocks(node: Node, known: Known) -> str | None:
+    mode = node.attr("mode", "DCR")
+    return None if mode in ("DCR", "CRD") else f"mode must be DCR or CRD, not {mode}"
 
 
 CONVERTERS = (
-    Converter("Cast", _cast, _check_cast),
-    Converter("CastLike", _cast_like),
     Converter("Concat", _concat),
     Converter("Constant", _constant, _check_constant),
-    Converter("ConstantOfShape", _constant_of_shape, known_inputs(0)),
-    Converter("DepthToSpace", _depth_to_space),
-    Converter("Expand", _expand, known_inputs(1)),
+    Converter("ConstantOfShape", _constant_of_shape),
+    Converter("DepthToSpace", _depth_to_space, _check_blocks),
+    Converter("Expand", _expand),
     Converter("Flatten", _flatten),
-    Converter("Gather", _gather),
     Converter("Identity", _identity),
-    Converter("Pad", _pad, all_of(_check_pad, known_inputs(1, 2, 3, since=11))),
-    Converter("Range", _range, known_inputs(0, 1, 2)),
-    Converter("Reshape", _reshape, known_inputs(1)),
+    Converter("Pad", _pad, _check_pad),
+    Converter("Range", _range),
+    Converter("Reshape", _reshape),
     Converter("Shape", _shape),
     Converter("Size", _size),
-    Converter("Slice", _slice, known_inputs(1, 2, 3, 4, since=10)),
-    Converter("SpaceToDepth", _space_to_depth),
-    Converter("Split", _split, known_inputs(1)),
-    Converter("Squeeze", _squeeze, known_inputs(1)),
-    Converter("Tile", _tile, known_inputs(1)),
+    Converter("SpaceToDepth", _space_to_depth, _check_blocks),
+    Converter("Split", _split),
+    Converter("Squeeze", _squeeze),
+    Converter("Tile", _tile),
     Converter("Transpose", _transpose),
-    Converter("Unsqueeze", _unsqueeze, known_inputs(1)),
+    Converter("Unsqueeze", _unsqueeze),
 )

@@ -12,9 +12,9 @@ import numpy as np
 
 from relay_hw.errors import InputError
 from relay_hw.frontend.onnx import CONVERTERS, FOREIGN, find_converter
+from relay_hw.frontend.onnx.cast import DTYPES
 from relay_hw.frontend.onnx.functions import write_out_functions
 from relay_hw.frontend.onnx.node import Array, Node
-from relay_hw.frontend.onnx.shape import DTYPES
 from relay_hw.ir.types import ANY, Dim, TensorType
 from relay_hw.ir.types import Any as AnyDim
 
@@ -117,19 +117,19 @@ def _input_type(item: Any, wanted: Shape | None, dtypes: str | Mapping[str, str]
     names = [dim.dim_param or "unknown" for dim in kind.shape.dim]
     if wanted is None:
         return TensorType([_size(item.name, axis, size, names[axis]) for axis, size in enumerate(declared)], dtype)
-    sizes: tuple[Dim, ...] = tuple(ANY if size is None or isinstance(size, AnyDim) else int(size) for size in wanted)
+    fixed: tuple[Dim, ...] = tuple(ANY if size is None or isinstance(size, AnyDim) else int(size) for size in wanted)
     clash = kind.HasField("shape") and (
-        len(sizes) != len(declared) or any(have not in (None, want) for have, want in zip(declared, sizes, strict=True))
+        len(fixed) != len(declared) or any(have not in (None, want) for have, want in zip(declared, fixed, strict=True))
     )
-    if clash or any(isinstance(size, int) and size < 1 for size in sizes):
+    if clash or any(isinstance(size, int) and size < 1 for size in fixed):
         shown = "x".join(str(size) if size is not None else names[axis] for axis, size in enumerate(declared))
-        raise InputError(f"the shape of input {item.name} must fit {shown}, not be {'x'.join(map(str, sizes))}")
-    return TensorType(sizes, dtype)
+        raise InputError(f"the shape of input {item.name} must fit {shown}, not be {'x'.join(map(str, fixed))}")
+    return TensorType(fixed, dtype)
 
 
 def _size(name: str, axis: int, size: int | None, symbol: str) -> int:
     """A dimension; an open batch dimension is 1."""
-    if size is not None and (size > 0 or (axis and size == 0)):
+    if size is not None and size >= 0:
         return size
     if axis == 0:
         return 1

@@ -1,0 +1,229 @@
+"""Operators that find or keep elements: argwhere, trilu, reverse_sequence, unique elements, boxes that overlap little.
+
+In: types, attributes, arrays. Out: types (`?` for how many are found), arrays, `Call` nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from relay_hw.errors import TypeCheckError
+from relay_hw.ir.expr import Call, Expr, FusionPattern
+from relay_hw.ir.types import ANY, TensorType, TupleType, Type
+from relay_hw.op.base import Array, Attrs, call, check_axis, make_op, rule, same_dim, show_shape
+from relay_hw.op.gradients import selection as gradients
+
+
+@dataclass(frozen=True, slots=True)
+class TriluAttrs(Attrs):
+    upper: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ReverseSequenceAttrs(Attrs):
+    seq_axis: int = 1
+    batch_axis: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueAttrs(Attrs):
+    axis: int | None = None
+    sorted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BoxAttrs(Attrs):
+    center_point_box: bool = False
+
+
+ARGWHERE = make_op(
+    "argwhere",
+    1,
+    rule("argwhere", 1)(lambda attrs, x: TensorType((ANY, x.rank), "int32")),
+    lambda attrs, values, result: np.argwhere(values[0]).reshape(-1, np.ndim(values[0])).astype(np.int32),
+    gradient=gradients.nothing,
+    doc="the places of the elements that are not zero, one a row",
+)
+
+
+def argwhere(condition: Expr) -> Call:
+    """The indices of the elements of `condition` that are true or not zero: as many rows as there are, int32."""
+    return call(ARGWHERE, (condition,))
+
+
+@rule("trilu", 2)
+def _trilu_type(attrs: TriluAttrs, x: TensorType, k: TensorType) -> Type:
+    if x.rank < 2 or k.rank:
+        raise TypeCheckError(
+            f"trilu must get data of at least 2 axes and a scalar, not {show_shape(x.shape)} and {show_shape(k.shape)}"
+        )
+    return x
+
+
+TRILU = make_op(
+    "trilu",
+    2,
+    _trilu_type,
+    lambda attrs, values, result: (np.triu if attrs.upper else np.tril)(values[0], int(values[1])),
+    attrs=TriluAttrs,
+    gradient=gradients.trilu,
+    pattern=FusionPattern.ELEMWISE,
+    doc="the triangle above or below a diagonal, zeros elsewhere",
+)
+
+
+def trilu(data: Expr, k: Expr, upper: bool = True) -> Call:
+    """The upper (or lower) triangle of the last two axes, from diagonal `k` on; zeros elsewhere."""
+    return call(TRILU, (data, k), TriluAttrs(upper))
+
+
+@rule("reverse_sequence", 2)
+def _reverse_sequence_type(attrs: ReverseSequenceAttrs, x: TensorType, lengths: TensorType) -> Type:
+    seq, batch = (check_axis("reverse_sequence", axis, x.rank) for axis in (attrs.seq_axis, attrs.batch_axis))
+    if seq == batch or lengths.rank != 1 or not same_dim(lengths.shape[0], x.shape[batch]):
+        raise TypeCheckError(
+            f"reverse_sequence must have one length for each of axis {batch}, which is not axis {seq}, "
+            f"not {show_shape(lengths.shape)} for {show_shape(x.shape)}"
+        )
+    return x
+
+
+def _reverse_sequence(attrs: ReverseSequenceAttrs, values: Sequence[Array], result: Type) -> Array:
+    x, lengths = np.asarray(values[0]), np.asarray(values[1]).astype(np.int64)
+    seq, batch = attrs.seq_axis % x.ndim, attrs.batch_axis % x.ndim
+    places = np.arange(x.shape[seq])
+    inside = places[None, :] < lengths[:, None]
+    order = np.where(inside, lengths[:, None] - 1 - places[None, :], places[None, :])
+    shape = [1] * x.ndim
+    shape[seq], shape[batch] = x.shape[seq], x.shape[batch]
+    grid = (order if batch < seq else order.T).reshape(shape)
+    return np.take_along_axis(x, np.broadcast_to(grid, x.shape), seq)
+
+
+REVERSE_SEQUENCE = make_op(
+    "reverse_sequence",
+    2,
+    _reverse_sequence_type,
+    _reverse_sequence,
+    attrs=ReverseSequenceAttrs,
+    gradient=gradients.reverse_sequence,
+    pattern=FusionPattern.INJECTIVE,
+    doc="the first elements of each sequence in reverse order, as many as its length says",
+)
+
+
+def reverse_sequence(data: Expr, seq_lengths: Expr, seq_axis: int = 1, batch_axis: int = 0) -> Call:
+    """`data` whose first `seq_lengths[b]` elements along `seq_axis` are reversed, for every b of `batch_axis`."""
+    return call(REVERSE_SEQUENCE, (data, seq_lengths), ReverseSequenceAttrs(seq_axis, batch_axis))
+
+
+@rule("onnx.unique", 1)
+def _unique_type(attrs: UniqueAttrs, x: TensorType) -> Type:
+    if attrs.axis is None:
+        shape = (ANY,)
+    else:
+        axis = check_axis("onnx.unique", attrs.axis, x.rank)
+        shape = (*x.shape[:axis], ANY, *x.shape[axis + 1 :])
+    return TupleType([TensorType(shape, x.dtype), *(TensorType((ANY,), "int64") for _ in range(3))])
+
+
+def _unique(attrs: UniqueAttrs, values: Sequence[Array], result: Type) -> tuple[Array, ...]:
+    x = np.asarray(values[0])
+    found, first, inverse, counts = np.unique(
+        x, return_index=True, return_inverse=True, return_counts=True, axis=attrs.axis
+    )
+    inverse = np.reshape(inverse, -1)
+    if not attrs.sorted:
+        order = np.argsort(first, kind="stable")
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        found = np.take(found, order, axis=0 if attrs.axis is None else attrs.axis)
+        first, inverse, counts = first[order], rank[inverse], counts[order]
+    return found, first.astype(np.int64), inverse.astype(np.int64), counts.astype(np.int64)
+
+
+UNIQUE = make_op(
+    "onnx.unique",
+    1,
+    _unique_type,
+    _unique,
+    attrs=UniqueAttrs,
+    doc="unique elements or slices, where each came first, which one each is, how often each is there",
+)
+
+
+def unique(data: Expr, axis: int | None = None, sorted: bool = True) -> Call:
+    """(elements, first places, inverse, counts), sorted or as they come; slices along `axis`, else single elements."""
+    return call(UNIQUE, (data,), UniqueAttrs(axis, sorted))
+
+
+@rule("onnx.non_max_suppression", 5)
+def _boxes_type(
+    attrs: BoxAttrs, boxes: TensorType, scores: TensorType, count: TensorType, iou: TensorType, least: TensorType
+) -> Type:
+    if boxes.rank != 3 or scores.rank != 3 or not same_dim(boxes.shape[2], 4):
+        raise TypeCheckError(f"boxes and scores must be (N, B, 4) and (N, C, B), not {boxes} and {scores}")
+    return TensorType((ANY, 3), "int64")
+
+
+def _corners(boxes: Array, center: bool) -> Array:
+    """y1, x1, y2, x2 with the smaller ones first; of given centers and sizes, or of any two opposite corners."""
+    if center:
+        middle, half = boxes[:, :2], boxes[:, 2:] / 2
+        return np.concatenate([(middle - half)[:, ::-1], (middle + half)[:, ::-1]], axis=1)
+    first, second = boxes[:, :2], boxes[:, 2:]
+    return np.concatenate([np.minimum(first, second), np.maximum(first, second)], axis=1)
+
+
+def overlap(box: Array, others: Array) -> Array:
+    """Intersection over union of one box and others, all as y1, x1, y2, x2."""
+    sides = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
+    common = np.prod(np.maximum(sides, 0), axis=1)
+    areas = np.prod(others[:, 2:] - others[:, :2], axis=1)
+    union = np.prod(box[2:] - box[:2]) + areas - common
+    return np.divide(common, union, out=np.zeros_like(common), where=union > 0)
+
+
+def _kept(boxes: Array, scores: Array, count: int, iou: float, least: float) -> list[int]:
+    order = [int(at) for at in np.argsort(-scores, kind="stable") if scores[at] > least]
+    kept: list[int] = []
+    for at in order:
+        if len(kept) >= count:
+            break
+        if not kept or np.all(overlap(boxes[at], boxes[kept]) <= iou):
+            kept.append(at)
+    return kept
+
+
+def _non_max_suppression(attrs: BoxAttrs, values: Sequence[Array], result: Type) -> Array:
+    boxes, scores, count, iou, least = (np.asarray(value) for value in values)
+    rows: list[tuple[int, int, int]] = []
+    for batch in range(boxes.shape[0]):
+        corners = _corners(boxes[batch], attrs.center_point_box)
+        for group in range(scores.shape[1]):
+            limits = int(np.ravel(count)[0]), float(np.ravel(iou)[0]), float(np.ravel(least)[0])
+            rows += [(batch, group, at) for at in _kept(corners, scores[batch, group], *limits)]
+    return np.array(rows, np.int64).reshape(-1, 3)
+
+
+NON_MAX_SUPPRESSION = make_op(
+    "onnx.non_max_suppression",
+    5,
+    _boxes_type,
+    _non_max_suppression,
+    attrs=BoxAttrs,
+    doc="rows (batch, class, box) of the best boxes that overlap no better one of their class too much",
+)
+
+
+def non_max_suppression(
+    boxes: Expr, scores: Expr, count: Expr, iou: Expr, least: Expr, center_point_box: bool = False
+) -> Call:
+    """The boxes kept: at most `count` a class, overlap at most `iou`, score above `least`."""
+    return call(NON_MAX_SUPPRESSION, (boxes, scores, count, iou, least), BoxAttrs(center_point_box))
+
+
+OPS = (ARGWHERE, TRILU, REVERSE_SEQUENCE, UNIQUE, NON_MAX_SUPPRESSION)
