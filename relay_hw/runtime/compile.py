@@ -16,26 +16,26 @@ from numpy.typing import NDArray
 import tensorize
 from accel.isa.config import AccelConfig, load_config
 from accel.isa.spec import Mem
-from relay_hw.backend.flat import FlatFunction, FlatInvoke, flatten, used_operators
+from relay_hw.backend.flat import FlatFunction
 from relay_hw.backend.store import ConstantPool, flat_to_json
 from relay_hw.backend.tvm.target import HostTarget, read_host
 from relay_hw.errors import InputError, TensorizeError
-from relay_hw.ir.expr import Call, Constant, Function, Op, Tuple
+from relay_hw.ir.expr import Call, Constant, Function, Op
 from relay_hw.ir.module import IRModule
-from relay_hw.ir.types import TensorType
 from relay_hw.ir.visit import post_order, substitute
 from relay_hw.quantize import Strategy, find_strategy, quantize, strategy_values
 from relay_hw.report import LayerRow, Report, report_files
 from relay_hw.runtime.artifact import WEIGHTS, Artifact, file_hash, load_artifact, write_artifact
 from relay_hw.runtime.cost import layer_cost
 from relay_hw.runtime.holding import stays_alone
+from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
 from relay_hw.runtime.manifest import AccelFunction, HostLibrary, LayerInfo, Manifest, PortInfo, TensorInfo
+from relay_hw.runtime.ports import inputs_of, outputs_of
 from relay_hw.runtime.tune import Tuner, faster
 from relay_hw.text import print_module
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.partition import PartitionRecord
 from relay_hw.transform.pipelines import partition_pipeline, simplify_pipeline
-from relay_hw.transform.reasons import BORDER_OPERATORS, MOVING_OPERATORS
 
 Progress = Callable[[str], None]
 Calibration = Mapping[str, NDArray[Any]]
@@ -72,10 +72,8 @@ class CompiledModel:
 
     @property
     def host_functions(self) -> tuple[FlatFunction, ...]:
-        """Host functions that TVM compiles: those with more than border operators."""
-        plain = BORDER_OPERATORS | MOVING_OPERATORS
-        hosts = (f for name, f in self.functions.items() if name not in self.segments)
-        return tuple(f for f in hosts if not used_operators(f).keys() <= plain)
+        """Host functions that TVM compiles."""
+        return compiled_by_tvm(self.stages[STAGES[-1]], self.functions)
 
     def save(self, path: str | Path) -> Artifact:
         """Write the build folder `path`, whole or not at all, and read it back. Raises InputError, UnsupportedError."""
@@ -169,9 +167,7 @@ def compile_model(
         segments[function_name] = segment
 
     stages: dict[str, IRModule] = dict(zip(STAGES, (imported, simplified, quantized, partitioned), strict=True))
-    functions = {n: flatten(f, n) for n, f in partitioned.functions.items() if n != "main"}
-    main = flatten(partitioned["main"], "main")
-    called = {node.function for node in main.nodes if isinstance(node, FlatInvoke)}
+    functions = flat_functions(partitioned)
     return CompiledModel(
         name=name,
         config=accel,
@@ -179,11 +175,11 @@ def compile_model(
         host_target=host,
         stages=stages,
         segments=segments,
-        functions={n: f for n, f in functions.items() if n in called},
-        main=main,
+        functions={n: f for n, f in functions.items() if n != "main"},
+        main=functions["main"],
         layers=_layers(partitioned, segments, accel),
-        inputs=_inputs(quantized["main"]),
-        outputs=_outputs(mod, quantized["main"]),
+        inputs=inputs_of(quantized),
+        outputs=outputs_of(mod, quantized["main"]),
     )
 
 
@@ -310,44 +306,6 @@ def _source_name(composite: Function) -> str | None:
         if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in ANCHORS and expr.span is not None:
             return str(expr.span)
     return None
-
-
-def _inputs(main: Function) -> tuple[TensorInfo, ...]:
-    """Parameters, with the quantization of those that are quantized at once."""
-    found: list[TensorInfo] = []
-    numbers = _border_numbers(main, "qnn.quantize")
-    for var in main.params:
-        ty = var.type
-        if not isinstance(ty, TensorType):
-            raise InputError(f"input {var.name_hint} must be a tensor, not {ty}")
-        found.append(TensorInfo(var.name_hint, ty.static_shape, ty.dtype, *numbers.get(var, (None, None))))
-    return tuple(found)
-
-
-def _border_numbers(main: Function, operator: str) -> dict[Any, tuple[float, int]]:
-    """Scale and zero point by operand of each `operator` with constant numbers."""
-    found: dict[Any, tuple[float, int]] = {}
-    for expr in post_order(main.body):
-        if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name == operator:
-            scale, zero = expr.args[1:3]
-            if isinstance(scale, Constant) and isinstance(zero, Constant) and scale.data.size == zero.data.size == 1:
-                found[expr.args[0]] = (float(scale.data), int(zero.data))
-    return found
-
-
-def _outputs(mod: IRModule, main: Function) -> tuple[TensorInfo, ...]:
-    """Results under the names that the importer recorded, else `output` or `output_k`."""
-    body = main.body
-    types = [item.type for item in body.fields] if isinstance(body, Tuple) else [body.type]
-    default = ["output"] if len(types) == 1 else [f"output_{k}" for k in range(len(types))]
-    names = mod.attrs.get("output_names") or default
-    assert isinstance(names, (tuple, list))
-    found: list[TensorInfo] = []
-    for name, ty in zip(names, types, strict=True):
-        if not isinstance(ty, TensorType):
-            raise InputError(f"output {name} must be a tensor, not {ty}")
-        found.append(TensorInfo(str(name), ty.static_shape, ty.dtype))
-    return tuple(found)
 
 
 def static_report(manifest: Manifest) -> Report:

@@ -1,6 +1,6 @@
-"""Runs a build: host steps by numpy or TVM, regions by launches of a device, sample by sample.
+"""Runs a build: segments by launches of a device, by TVM or by numpy, and what lies between them by the flat machine.
 
-In: an `Artifact`, a device, arrays [N, ...] by input name. Out: outputs stacked on the first axis, cycles by launch.
+In: an `Artifact`, a device, samples by input name. Out: outputs by name, cycles by launch, seconds by segment.
 Weights that stay on the device are loaded by a launch of their own, before the first one and whenever another program
 overwrote them.
 """
@@ -17,26 +17,21 @@ from numpy.typing import NDArray
 
 from accel.isa.program import Program, SectionKind
 from accel.sim.device import Device, LaunchStats
-from relay_hw.backend.flat import (
-    FlatFunction,
-    FlatInput,
-    FlatInvoke,
-    FlatNode,
-    Value,
-    as_array,
-    evaluate,
-    evaluate_node,
-)
-from relay_hw.backend.store import ConstantPool, flat_from_json, uses
-from relay_hw.errors import InputError
+from relay_hw.backend.flat import Machine, Value, as_array, evaluate
+from relay_hw.backend.meaning import Request, Thread
+from relay_hw.backend.store import ConstantPool, flat_from_json
+from relay_hw.errors import EvalError
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.holding import Holding
-from relay_hw.runtime.manifest import AccelFunction, TensorInfo
+from relay_hw.runtime.manifest import AccelFunction
+from relay_hw.runtime.ports import Samples, joined, read_samples
 from tensorize.layout import image_bytes, image_of, pack_activation, unpack_activation
+
+__all__ = ["CHUNK", "Executor", "Launch", "Result", "SegmentTime", "read_samples"]
 
 Array = NDArray[Any]
 Progress = Callable[[str, float], None]
-# Samples that walk through the steps together: enough that programs are loaded rarely, few enough to hold in memory.
+# Samples that are under way together: enough that programs are loaded rarely, few enough to hold in memory.
 CHUNK = 64
 
 
@@ -49,20 +44,42 @@ class Launch:
     stats: LaunchStats
 
 
+@dataclass(slots=True)
+class SegmentTime:
+    """What one function cost over a whole run. `where`: accel, tvm, numpy, or machine for what lies between segments.
+
+    `seconds`: wall-clock time, which for a simulated accelerator is that of the simulator; `cycles`: of its launches.
+    """
+
+    name: str
+    where: str
+    calls: int = 0
+    seconds: float = 0.0
+    cycles: int | None = None
+
+    def add(self, seconds: float, cycles: int | None = None) -> None:
+        """One more call."""
+        self.calls += 1
+        self.seconds += seconds
+        self.cycles = self.cycles if cycles is None else (self.cycles or 0) + cycles
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """Outputs by name, stacked on the first axis; launches in the order in which they ran; wall-clock seconds.
 
-    `residents`: launches that loaded weights which stay; they belong to no sample. `regions`: outputs of each
-    accelerator function by name, where they were asked for.
+    An output that is no tensor of known shape is a list of values. `residents`: launches that loaded weights which
+    stay; they belong to no sample. `regions`: outputs of each accelerator function by name, where they were asked for.
+    `segments`: what each function cost, in the order of first use, the machine last.
     """
 
-    outputs: Mapping[str, Array]
+    outputs: Mapping[str, Any]
     launches: tuple[Launch, ...]
     samples: int
     seconds: float
     regions: Mapping[str, tuple[Array, ...]] = field(default_factory=dict)
     residents: tuple[Launch, ...] = ()
+    segments: tuple[SegmentTime, ...] = ()
 
     @property
     def resident_cycles(self) -> int | None:
@@ -105,13 +122,16 @@ class Executor:
         self._holding = Holding(artifact.config)
         self._library: Any = None
         self._in_library = frozenset(artifact.manifest.library.functions if artifact.manifest.library else ())
+        segments = {row.function for row in artifact.manifest.layers}
+        self._machine = Machine({n: f for n, f in artifact.functions.items() if n not in segments})
+        self._on_device = frozenset(row.name for row in artifact.manifest.accel)
         if device is not None:
             for program in artifact.programs.values():
                 program.check_config(device.config)
 
     def run(
         self,
-        inputs: Mapping[str, Array],
+        inputs: Mapping[str, Any],
         limit: int | None = None,
         progress: Progress | None = None,
         keep_regions: bool = False,
@@ -119,29 +139,40 @@ class Executor:
         """Run the first `limit` samples (all by default).
 
         `inputs`: an array for each input by name, samples on the first axis; other keys are ignored. A sample has the
-        input's shape, or that shape without its batch axis of 1. Raises InputError, Fault, AccelError.
+        input's shape, or that shape without its batch axis of 1; for an input that is no tensor of known shape a
+        sequence of values. Raises InputError, EvalError, Fault, AccelError.
         """
         rows = self._artifact.manifest
         samples, arrays = read_samples(rows.inputs, inputs)
         count = samples if limit is None else min(limit, samples)
         begin = time.perf_counter()
-        launches: list[Launch] = []
-        residents: list[Launch] = []
-        finals: list[list[Array]] = []
-        kept: dict[str, list[tuple[Array, ...]]] = {}
+        run = _Run(self, arrays, count, keep_regions, progress)
+        results: list[Value] = []
         for start in range(0, count, CHUNK):
-            chunk = range(start, min(start + CHUNK, count))
-            run = _Chunk(self, chunk, launches, residents, kept if keep_regions else None, progress, count)
-            finals += [_leaves(value) for value in run.walk(arrays)]
-        outputs = {row.name: np.concatenate([final[i] for final in finals]) for i, row in enumerate(rows.outputs)}
-        regions = {name: tuple(np.concatenate(parts) for parts in zip(*v, strict=True)) for name, v in kept.items()}
+            results += run.chunk(range(start, min(start + CHUNK, count)))
         seconds = time.perf_counter() - begin
-        return Result(outputs, tuple(launches), count, seconds, regions, tuple(residents))
+        regions = {name: tuple(np.concatenate(p) for p in zip(*v, strict=True)) for name, v in run.kept.items()}
+        outputs = joined(rows.outputs, results)
+        launches, residents = tuple(run.launches), tuple(run.residents)
+        return Result(outputs, launches, count, seconds, regions, residents, run.segments(seconds))
+
+    @property
+    def machine(self) -> Machine:
+        """Runs what lies between segments."""
+        return self._machine
+
+    def where(self, name: str) -> str:
+        """What a segment runs on: accel, tvm or numpy."""
+        if name in self._on_device:
+            return "accel"
+        return "tvm" if name in self._in_library else "numpy"
 
     def host(self, name: str, args: Sequence[Value]) -> Value:
         """One host function on one sample."""
         if name in self._in_library:
             return self._tvm().call(name, args)
+        if name not in self._artifact.functions:
+            raise EvalError(f"@{name} must be a function of the build")
         return evaluate(self._artifact.functions[name], args)
 
     def settle(self, row: AccelFunction) -> LaunchStats | None:
@@ -179,11 +210,6 @@ class Executor:
             outputs.append(unpack_activation(data, port.shape, config))
         return (outputs[0] if len(outputs) == 1 else tuple(outputs)), stats
 
-    def invoke(self, name: str, args: Sequence[Value]) -> tuple[Value, LaunchStats | None]:
-        """Any function of the build on one sample; a region must be settled before."""
-        row = self._artifact.accel(name)
-        return self.accelerate(row, args) if row is not None else (self.host(name, args), None)
-
     def _tvm(self) -> Any:
         if self._library is None:
             from relay_hw.backend.tvm import BuiltLibrary, load_library
@@ -201,122 +227,83 @@ class Executor:
         return self._artifact
 
 
-class _Chunk:
-    """Some samples on their way through the steps of `main`: each step runs for all of them before the next."""
+# By region: the samples that need it, and for what.
+Waiting = dict[str, list[tuple[int, Request]]]
+
+
+class _Run:
+    """Samples on their way through `main`. Those that wait for the same region are served together."""
 
     def __init__(
-        self,
-        executor: Executor,
-        samples: range,
-        launches: list[Launch],
-        residents: list[Launch],
-        kept: dict[str, list[tuple[Array, ...]]] | None,
-        progress: Progress | None,
-        count: int,
+        self, executor: Executor, inputs: Mapping[str, Samples], count: int, keeps: bool, progress: Progress | None
     ) -> None:
-        self.executor = executor
-        self.samples = samples
-        self.launches = launches
-        self.residents = residents
-        self.kept = kept
-        self.progress = progress
-        self.count = count
+        self.launches: list[Launch] = []
+        self.residents: list[Launch] = []
+        self.kept: dict[str, list[tuple[Array, ...]]] = {}
+        self._executor = executor
+        self._inputs = inputs
+        self._count = count
+        self._keeps = keeps
+        self._progress = progress
+        self._times: dict[str, SegmentTime] = {}
+        self._last = ""
 
-    def walk(self, arrays: Mapping[str, Array]) -> list[Value]:
-        """Results of `main`, one for each sample."""
-        main = self.executor.artifact.main
-        dead_after = _last_uses(main)
-        values: list[list[Value] | None] = []
-        for index, node in enumerate(main.nodes):
-            values.append([self._node(node, k, values, arrays) for k in range(len(self.samples))])
-            for dead in dead_after.get(index, ()):
-                values[dead] = None
-        result = values[main.result]
-        assert result is not None
-        return result
+    def chunk(self, samples: range) -> list[Value]:
+        """Results of `main` for these samples, in order."""
+        main, machine = self._executor.artifact.main, self._executor.machine
+        threads = {k: Thread(machine, main, [self._inputs[p.name][k] for p in main.params]) for k in samples}
+        waiting: Waiting = {}
+        for k, thread in threads.items():
+            self._advance(k, thread, None, waiting)
+        while waiting:
+            # The program that is loaded goes on while anything waits for it.
+            name = self._last if self._last in waiting else max(waiting, key=lambda name: len(waiting[name]))
+            self._last = name
+            for k, request in waiting.pop(name):
+                self._advance(k, threads[k], self._accelerate(name, request.args, k), waiting)
+        return [thread.value for thread in threads.values()]
 
-    def _node(self, node: FlatNode, k: int, values: Sequence[list[Value] | None], arrays: Mapping[str, Array]) -> Value:
-        if isinstance(node, FlatInput):
-            return arrays[node.name][self.samples[k]]
-        view = _Column(values, k)
-        if isinstance(node, FlatInvoke):
-            return self._invoke(node.function, [view[i] for i in node.args], self.samples[k])
-        return evaluate_node(node, view)
+    def segments(self, seconds: float) -> tuple[SegmentTime, ...]:
+        """What each segment cost, and what is left of all `seconds`."""
+        rows = list(self._times.values())
+        rest = max(seconds - sum(row.seconds for row in rows), 0.0)
+        return (*rows, SegmentTime("main", "machine", self._count, rest))
 
-    def _invoke(self, name: str, args: list[Value], sample: int) -> Value:
-        row = self.executor.artifact.accel(name)
-        is_region = row is not None
-        settled = self.executor.settle(row) if row is not None else None
+    def _advance(
+        self, sample: int, thread: Thread, answer: Value, waiting: dict[str, list[tuple[int, Request]]]
+    ) -> None:
+        """Let a sample go on until it waits for a region, or is done."""
+        while (request := thread.advance(answer)) is not None:
+            name = request.function
+            if self._executor.where(name) == "accel":
+                waiting.setdefault(name, []).append((sample, request))
+                return
+            begin = time.perf_counter()
+            answer = self._executor.host(name, request.args)
+            self._time(name).add(time.perf_counter() - begin)
+
+    def _time(self, name: str) -> SegmentTime:
+        if name not in self._times:
+            self._times[name] = SegmentTime(name, self._executor.where(name))
+        return self._times[name]
+
+    def _accelerate(self, name: str, args: Sequence[Value], sample: int) -> Value:
+        row = self._executor.artifact.accel(name)
+        assert row is not None
+        begin = time.perf_counter()
+        settled = self._executor.settle(row)
         if settled is not None:
             self.residents.append(Launch(sample, name, settled))
-        value, stats = self.executor.invoke(name, args)
+        value, stats = self._executor.accelerate(row, args)
+        self._time(name).add(time.perf_counter() - begin, None if stats is None else stats.cycles)
         if stats is not None:
             self.launches.append(Launch(sample, name, stats))
-        if is_region and self.kept is not None:
+        if self._keeps:
             self.kept.setdefault(name, []).append(tuple(_leaves(value)))
-        if is_region and self.progress is not None:
-            self.progress(f"sample {sample + 1} of {self.count}", (sample + 1) / self.count)
+        if self._progress is not None:
+            self._progress(f"sample {sample + 1} of {self._count}", (sample + 1) / self._count)
         return value
-
-
-class _Column(Sequence[Value]):
-    """Values of one sample, by node."""
-
-    def __init__(self, values: Sequence[list[Value] | None], sample: int) -> None:
-        self._values = values
-        self._sample = sample
-
-    def __getitem__(self, index: Any) -> Value:
-        column = self._values[index]
-        assert column is not None
-        return column[self._sample]
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-
-def _last_uses(function: FlatFunction) -> dict[int, list[int]]:
-    """By node: the earlier nodes whose value nobody needs after it."""
-    last: dict[int, int] = {}
-    for index, node in enumerate(function.nodes):
-        for used in uses(node):
-            last[used] = index
-    last.pop(function.result, None)
-    dead: dict[int, list[int]] = {}
-    for used, index in last.items():
-        dead.setdefault(index, []).append(used)
-    return dead
 
 
 def _leaves(value: Value) -> list[Array]:
     return [leaf for item in value for leaf in _leaves(item)] if isinstance(value, tuple) else [as_array(value)]
-
-
-def read_samples(rows: Sequence[TensorInfo], inputs: Mapping[str, Array]) -> tuple[int, dict[str, Array]]:
-    """Number of samples, and for each input an array [N, *shape]. Raises InputError naming the input."""
-    arrays: dict[str, Array] = {}
-    for row in rows:
-        if row.name not in inputs:
-            given = ", ".join(sorted(inputs)) or "nothing"
-            raise InputError(f"input {row.name} must be given; the data holds {given}")
-        arrays[row.name] = _samples(row, np.asarray(inputs[row.name]))
-    counts = {name: len(array) for name, array in arrays.items()}
-    if len(set(counts.values())) > 1:
-        text = ", ".join(f"{name} {count}" for name, count in counts.items())
-        raise InputError(f"all inputs must have the same number of samples, not {text}")
-    count = next(iter(counts.values()), 1)
-    if count == 0:
-        raise InputError("the data must hold at least 1 sample, not 0")
-    return count, arrays
-
-
-def _samples(row: TensorInfo, array: Array) -> Array:
-    """[N, *row.shape] from [N, *row.shape] or [N, *row.shape without its batch axis]."""
-    inner = row.shape[1:] if row.shape[:1] == (1,) else row.shape
-    wanted = f"(N, {', '.join(map(str, inner))})" if inner else "(N,)"
-    if array.ndim == 0 or array.shape[1:] not in (inner, row.shape):
-        raise InputError(f"input {row.name} must have shape {wanted}, samples first, not {array.shape}")
-    dtype = np.dtype(row.dtype)
-    if array.dtype != dtype and not (array.dtype.kind in "fiu" and dtype.kind == "f"):
-        raise InputError(f"input {row.name} must be {row.dtype}, not {array.dtype}")
-    return np.ascontiguousarray(array, dtype).reshape((len(array), *row.shape))

@@ -20,13 +20,17 @@ Json = Any
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """An input or output of the model, one sample. `scale` and `zero_point` where it enters or leaves as int8."""
+    """An input or output of the model, one sample. `scale` and `zero_point` where it enters or leaves as int8.
+
+    `type`: its type as `relay_hw.backend.store` writes it, where it is no tensor of known shape.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     scale: float | None = None
     zero_point: int | None = None
+    type: Json = None
 
 
 @dataclass(frozen=True, slots=True)

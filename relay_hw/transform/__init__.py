@@ -43,6 +43,7 @@ from relay_hw.transform.merge_composite import MergeComposite
 from relay_hw.transform.partial_evaluate import PartialEvaluate
 from relay_hw.transform.partition import PartitionDevice, PartitionRecord
 from relay_hw.transform.partition_graph import PartitionGraph
+from relay_hw.transform.pieces import OutlinePieces
 from relay_hw.transform.pipelines import partition_pipeline, simplify_pipeline
 from relay_hw.transform.plan_devices import PlanDevices
 from relay_hw.transform.qnn_canonicalize import QnnCanonicalizeOps
@@ -91,6 +92,7 @@ PASSES: tuple[type[Pass], ...] = (
     CanonicalizeCast,
     CombineParallelConv2D,
     CombineParallelDense,
+    OutlinePieces,
     MergeDeviceComposites,
     PartitionDevice,
 )
@@ -135,6 +137,7 @@ __all__ = [
     "MergeCompilerRegions",
     "MergeComposite",
     "MergeDeviceComposites",
+    "OutlinePieces",
     "PartialEvaluate",
     "PartitionDevice",
     "PartitionGraph",

@@ -1,13 +1,13 @@
-"""PartitionDevice: `main` becomes calls of device functions and host functions, with a reason for every host operator.
+"""PartitionDevice: graphs become calls of device functions and host functions, with a reason for every host operator.
 
-In: a typed dataflow module with composites (`MergeDeviceComposites`). Out: functions `@accel_k` and `@host_k`, a `main`
-that calls them, and `mod.attrs["partition"]`, a tuple of PartitionRecord.
+In: a typed module with composites (`MergeDeviceComposites`), `main` one graph or outlined into pieces. Out: functions
+`@accel_k` and `@host_k`, graphs that call them, and `mod.attrs["partition"]`, a tuple of PartitionRecord.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from relay_hw.ir.expr import Call, Expr, Function, Tuple, TupleGetItem, Var
@@ -18,6 +18,7 @@ from relay_hw.transform.base import Pass
 from relay_hw.transform.fuse import Legal, is_front
 from relay_hw.transform.graph import dataflow_order, is_op, op_name
 from relay_hw.transform.outline import outline, values_of
+from relay_hw.transform.pieces import pieces_of
 from relay_hw.transform.reasons import BORDER_OPERATORS, MOVING_OPERATORS, reason_for
 from relay_hw.transform.regions import find_regions
 
@@ -47,10 +48,10 @@ class PartitionRecord:
 
 
 class PartitionDevice(Pass):
-    """Splits `main`. `legal` says why a composite cannot run on the device; None where it can.
+    """Splits `main`, or every piece. `legal` says why a composite cannot run on the device; None where it can.
 
     Operators that only convert between float and integer or move elements form host functions of their own: they have
-    one exact meaning in numpy wherever they run. Raises UnsupportedError where `main` is no dataflow graph.
+    one exact meaning in numpy wherever they run.
     """
 
     name = "partition-device"
@@ -59,16 +60,37 @@ class PartitionDevice(Pass):
         self.legal = legal
 
     def transform(self, mod: IRModule) -> IRModule:
-        main, refusals = _inline_refused(mod["main"], self.legal)
-        refusals.update(_refused_fronts(main, self.legal))
-        return _split(mod, main, refusals)
+        taken = _Taken()
+        new: dict[str, Function] = {}
+        records: list[PartitionRecord] = []
+        for name in pieces_of(mod):
+            function, refusals = _inline_refused(mod[name], name, self.legal)
+            refusals.update(_refused_fronts(function, name, self.legal))
+            split = _split(function, name, refusals, taken)
+            new |= split[0]
+            records += split[1]
+        before = mod.attrs.get("partition", ()) if not new else ()
+        return replace(mod.with_functions(new), attrs={**mod.attrs, "partition": tuple(records) or before})
 
 
-def _inline_refused(main: Function, legal: Legal | None) -> tuple[Function, dict[Call, str]]:
-    """`main` with composites that stay on the host replaced by their operators, and the reason of each of those."""
+@dataclass(slots=True)
+class _Taken:
+    """Names given so far: functions of each side, and layers."""
+
+    counts: dict[str, int] = field(default_factory=lambda: {ACCEL: 0, HOST: 0})
+    layers: set[str] = field(default_factory=set[str])
+
+    def function(self, where: str) -> str:
+        """`accel_k` or `host_k`, each counted by itself."""
+        self.counts[where] += 1
+        return f"{where}_{self.counts[where] - 1}"
+
+
+def _inline_refused(main: Function, what: str, legal: Legal | None) -> tuple[Function, dict[Call, str]]:
+    """A graph with composites that stay on the host replaced by their operators, and the reason of each of those."""
     memo: dict[Expr, Expr] = {}
     refusals: dict[Call, str] = {}
-    for node in dataflow_order(main.body, "main"):
+    for node in dataflow_order(main.body, what):
         reason = _refusal(node, legal)
         if reason is None or not isinstance(node, Call) or not isinstance(node.op, Function):
             memo[node] = _copy(node, memo)
@@ -92,10 +114,10 @@ def _refusal(node: Expr, legal: Legal | None) -> str | None:
     return legal(node.op) if legal is not None else None
 
 
-def _refused_fronts(main: Function, legal: Legal | None) -> dict[Call, str]:
+def _refused_fronts(main: Function, what: str, legal: Legal | None) -> dict[Call, str]:
     """Pads and reshapes that a composite behind them could take in, were it legal then: why it is not."""
     found: dict[Call, str] = {}
-    for reader in dataflow_order(main.body, "main"):
+    for reader in dataflow_order(main.body, what):
         if legal is None or not isinstance(reader, Call) or not isinstance(reader.op, Function):
             continue
         name = str(reader.op.attrs["Composite"])
@@ -134,21 +156,24 @@ def _copy(node: Expr, memo: Mapping[Expr, Expr]) -> Expr:
             return node
 
 
-def _split(mod: IRModule, main: Function, refusals: dict[Call, str]) -> IRModule:
-    units = [node for node in dataflow_order(main.body, "main") if isinstance(node, Call)]
+def _split(
+    main: Function, what: str, refusals: dict[Call, str], taken: _Taken
+) -> tuple[dict[str, Function], Sequence[PartitionRecord]]:
+    """One graph as functions of each side, and the graph, by its name, that calls them."""
+    units = [node for node in dataflow_order(main.body, what) if isinstance(node, Call)]
     if not units:
-        return replace(mod, attrs={**mod.attrs, "partition": ()})
+        return {}, ()
     index = {unit: position for position, unit in enumerate(units)}
     reads = [[index[v[0]] for arg in unit.args for v in values_of(arg) if isinstance(v, tuple)] for unit in units]
     kinds = _kinds(units, reads)
     numbers = find_regions(kinds, reads)
-    wheres = dict(zip(numbers, kinds, strict=True))
-    names, compilers = _name_regions([ACCEL if wheres[number] == ACCEL else HOST for number in sorted(wheres)])
+    kind_of = dict(zip(numbers, kinds, strict=True))
+    wheres = [ACCEL if kind_of[number] == ACCEL else HOST for number in sorted(kind_of)]
+    names = [taken.function(where) for where in wheres]
     group = dict(zip(units, numbers, strict=True))
-    functions, new_main = outline(main, units, group, names, compilers)
-    records = _records(units, [names[number] for number in numbers], kinds, refusals)
-    new = mod.with_functions({**functions, "main": new_main})
-    return replace(new, attrs={**mod.attrs, "partition": records})
+    functions, new_main = outline(main, units, group, names, dict(zip(names, wheres, strict=True)))
+    records = _records(units, [names[number] for number in numbers], kinds, refusals, taken)
+    return {**functions, what: new_main}, records
 
 
 def _kinds(units: Sequence[Call], reads: Sequence[Sequence[int]]) -> list[str]:
@@ -166,20 +191,13 @@ def _kinds(units: Sequence[Call], reads: Sequence[Sequence[int]]) -> list[str]:
     return kinds
 
 
-def _name_regions(wheres: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Names `accel_k` and `host_k`, each counted by itself, and the attribute `Compiler` of each."""
-    names = [f"{where}_{wheres[:position].count(where)}" for position, where in enumerate(wheres)]
-    return names, dict(zip(names, wheres, strict=True))
-
-
 def _records(
-    units: Sequence[Call], functions: Sequence[str], kinds: Sequence[str], refusals: dict[Call, str]
+    units: Sequence[Call], functions: Sequence[str], kinds: Sequence[str], refusals: dict[Call, str], taken: _Taken
 ) -> tuple[PartitionRecord, ...]:
-    taken: set[str] = set()
     records: list[PartitionRecord] = []
     for unit, function, kind in zip(units, functions, kinds, strict=True):
         operator = str(unit.op.attrs["Composite"]) if isinstance(unit.op, Function) else op_name(unit) or "call"
-        name = _unique(_layer_name(unit, operator), taken)
+        name = _unique(_layer_name(unit, operator), taken.layers)
         where = ACCEL if kind == ACCEL else HOST
         reason = "" if where == ACCEL else refusals.get(unit) or reason_for(unit)
         records.append(PartitionRecord(name, operator, where, function, reason))

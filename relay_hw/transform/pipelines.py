@@ -10,6 +10,7 @@ from relay_hw.transform.fold_constant import FoldConstant
 from relay_hw.transform.fuse import Legal, MergeDeviceComposites
 from relay_hw.transform.inline_let import InlineLet
 from relay_hw.transform.partition import PartitionDevice
+from relay_hw.transform.pieces import OutlinePieces
 from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
 from relay_hw.transform.simplify import SimplifyExpr
 
@@ -38,6 +39,7 @@ def partition_pipeline(legal: Legal | None = None) -> Pass:
     return Pipeline(
         [
             EliminateCommonSubexpr(),
+            OutlinePieces(),
             MergeDeviceComposites(legal),
             PartitionDevice(legal),
         ]

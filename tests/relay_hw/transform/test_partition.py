@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relay_hw import op
-from relay_hw.errors import UnsupportedError
 from relay_hw.interp import evaluate
 from relay_hw.ir.expr import Call, Constant, Function, GlobalVar, If, Op, Tuple, TupleGetItem
 from relay_hw.ir.visit import post_order
@@ -171,7 +169,17 @@ def test_without_operators_nothing_is_split():
     assert list(new.functions) == ["main"] and new.attrs["partition"] == ()
 
 
-def test_control_flow_is_refused():
+def test_control_flow_without_pieces_stays():
     x, c = var("x", 4), var("c", dtype="bool")
-    with pytest.raises(UnsupportedError, match="main must be a graph of operator calls and tuples, not contain If"):
-        PartitionDevice()(module(If(c, x, op.exp(x)), x, c))
+    mod = PartitionDevice()(module(If(c, x, op.exp(x)), x, c))
+    assert list(mod.functions) == ["main"] and mod.attrs["partition"] == ()
+
+
+def test_pieces_between_branches_are_split():
+    x, c = var("x", 4), var("c", dtype="bool")
+    mod = partition_pipeline()(module(If(c, op.log(op.exp(x)), op.exp(x)), x, c))
+    assert [record.operator for record in mod.attrs["partition"]] == ["exp", "log", "exp"]
+    assert {record.function for record in mod.attrs["partition"]} == {"host_0", "host_1"}
+    for is_true in (True, False):
+        value = evaluate(mod, [np.ones(4, "float32"), np.bool_(is_true)])
+        np.testing.assert_allclose(value, 1 if is_true else np.e, rtol=1e-6)

@@ -1,0 +1,74 @@
+"""The functions of a partitioned module in flat form, and which of them TVM compiles.
+
+In: a partitioned module. Out: what `main` reaches, by name; the host functions that are worth compiling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import prod
+from typing import Final
+
+from relay_hw.backend.flat import FlatFunction, FlatGlobal, FlatInvoke, flatten, nested, used_operators
+from relay_hw.backend.nodes import FlatCall, FlatInput
+from relay_hw.ir.module import IRModule
+from relay_hw.ir.types import TensorType, TupleType, Type
+from relay_hw.transform.pieces import PIECE
+from relay_hw.transform.reasons import BORDER_OPERATORS, MOVING_OPERATORS
+
+# A function between branches that computes fewer elements is done by numpy before TVM has been called.
+WORTH_A_CALL: Final = 1024
+
+
+def flat_functions(mod: IRModule) -> dict[str, FlatFunction]:
+    """`main` and every function that it may come to call; pieces are written out where they are called."""
+    pieces = {name: function for name, function in mod.functions.items() if PIECE in function.attrs}
+    found: dict[str, FlatFunction] = {}
+    waiting = ["main"]
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found[name] = flatten(mod[name], name, pieces)
+        waiting += _called(found[name])
+    return {name: found[name] for name in mod.functions if name in found}
+
+
+def _called(function: FlatFunction) -> Iterable[str]:
+    for inner in nested(function):
+        for node in inner.nodes:
+            if isinstance(node, (FlatInvoke, FlatGlobal)):
+                yield node.function
+
+
+def compiled_by_tvm(mod: IRModule, functions: Mapping[str, FlatFunction]) -> tuple[FlatFunction, ...]:
+    """Host functions with more than border operators, on tensors of known shape.
+
+    Where `main` is no graph, those that are called again and again for little stay with numpy.
+    """
+    plain = BORDER_OPERATORS | MOVING_OPERATORS
+    least = WORTH_A_CALL if any(PIECE in function.attrs for function in mod.functions.values()) else 0
+    hosts = [f for n, f in functions.items() if n in mod.functions and mod[n].attrs.get("Compiler") == "host"]
+    return tuple(f for f in hosts if not used_operators(f).keys() <= plain and _is_static(f) and _work(f) >= least)
+
+
+def _is_static(function: FlatFunction) -> bool:
+    return all(_sizes(node.type) is not None for node in function.nodes if isinstance(node, (FlatInput, FlatCall)))
+
+
+def _work(function: FlatFunction) -> int:
+    """Elements that the calls give and take."""
+    return sum(sum(_sizes(node.type) or ()) for node in function.nodes if isinstance(node, (FlatInput, FlatCall)))
+
+
+def _sizes(ty: Type) -> list[int] | None:
+    """Elements of each tensor of a type; None where one is not known."""
+    match ty:
+        case TensorType():
+            known = [dim for dim in ty.shape if isinstance(dim, int)]
+            return [prod(known)] if len(known) == len(ty.shape) else None
+        case TupleType():
+            parts = [_sizes(field) for field in ty.fields]
+            return None if None in parts else [size for part in parts if part is not None for size in part]
+        case _:
+            return None

@@ -1,0 +1,116 @@
+"""What a model takes and gives: its inputs and outputs as records, and samples of them as values.
+
+In: `main` of a module, or the records and what a user gives. Out: records; arrays or values, samples first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relay_hw.backend.nodes import Value
+from relay_hw.backend.store import type_from_json, type_to_json
+from relay_hw.errors import InputError
+from relay_hw.interp.values import to_value
+from relay_hw.ir.expr import Call, Constant, Expr, Function, Op
+from relay_hw.ir.module import IRModule
+from relay_hw.ir.types import TensorType, TupleType, Type
+from relay_hw.ir.visit import post_order
+from relay_hw.runtime.manifest import TensorInfo
+
+Array = NDArray[Any]
+# Samples of one input: an array, samples first, or values of a type that is no tensor of known shape.
+Samples = Array | Sequence[Value]
+
+
+def inputs_of(mod: IRModule) -> tuple[TensorInfo, ...]:
+    """Parameters of `main`, with the quantization of those that are quantized at once."""
+    numbers = _border_numbers(mod)
+    rows: list[TensorInfo] = []
+    for var in mod["main"].params:
+        row = _row(var.name_hint, var.type)
+        scale, zero_point = numbers.get(var, (None, None))
+        rows.append(TensorInfo(row.name, row.shape, row.dtype, scale, zero_point, row.type))
+    return tuple(rows)
+
+
+def outputs_of(mod: IRModule, main: Function) -> tuple[TensorInfo, ...]:
+    """Results of `main` under the names that the importer recorded in `mod`, else `output` or `output_k`."""
+    ty = main.func_type.ret_type
+    types = ty.fields if isinstance(ty, TupleType) else (ty,)
+    default = ["output"] if len(types) == 1 else [f"output_{k}" for k in range(len(types))]
+    names = mod.attrs.get("output_names") or default
+    assert isinstance(names, (tuple, list))
+    return tuple(_row(str(name), ty) for name, ty in zip(names, types, strict=True))
+
+
+def _row(name: str, ty: Type) -> TensorInfo:
+    if isinstance(ty, TensorType) and all(isinstance(dim, int) for dim in ty.shape):
+        return TensorInfo(name, ty.static_shape, ty.dtype)
+    return TensorInfo(name, (), ty.dtype if isinstance(ty, TensorType) else "", type=type_to_json(ty))
+
+
+def _border_numbers(mod: IRModule) -> dict[Expr, tuple[float, int]]:
+    """Scale and zero point by parameter of each quantization with constant numbers in `main`."""
+    found: dict[Expr, tuple[float, int]] = {}
+    for expr in post_order(mod["main"].body):
+        if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name == "qnn.quantize":
+            scale, zero = expr.args[1:3]
+            if isinstance(scale, Constant) and isinstance(zero, Constant) and scale.data.size == zero.data.size == 1:
+                found[expr.args[0]] = (float(scale.data), int(zero.data))
+    return found
+
+
+def read_samples(rows: Sequence[TensorInfo], inputs: Mapping[str, Any]) -> tuple[int, dict[str, Samples]]:
+    """Number of samples, and for each input its samples. Raises InputError naming the input."""
+    found: dict[str, Samples] = {}
+    for row in rows:
+        if row.name not in inputs:
+            given = ", ".join(sorted(inputs)) or "nothing"
+            raise InputError(f"input {row.name} must be given; the data holds {given}")
+        given = inputs[row.name]
+        found[row.name] = _values(row, given) if row.type is not None else _array(row, np.asarray(given))
+    counts = {name: len(samples) for name, samples in found.items()}
+    if len(set(counts.values())) > 1:
+        text = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise InputError(f"all inputs must have the same number of samples, not {text}")
+    count = next(iter(counts.values()), 1)
+    if count == 0:
+        raise InputError("the data must hold at least 1 sample, not 0")
+    return count, found
+
+
+def _values(row: TensorInfo, given: Any) -> list[Value]:
+    """Samples of an input that is no tensor of known shape."""
+    if not isinstance(given, (list, tuple, np.ndarray)) or (isinstance(given, np.ndarray) and given.ndim == 0):
+        raise InputError(f"input {row.name} must be a sequence of samples, not {type(given).__name__}")
+    ty = type_from_json(row.type)
+    return [to_value(one, ty, f"input {row.name}") for one in given]
+
+
+def _array(row: TensorInfo, array: Array) -> Array:
+    """[N, *row.shape] from [N, *row.shape] or [N, *row.shape without its batch axis]."""
+    inner = row.shape[1:] if row.shape[:1] == (1,) else row.shape
+    wanted = f"(N, {', '.join(map(str, inner))})" if inner else "(N,)"
+    if array.ndim == 0 or array.shape[1:] not in (inner, row.shape):
+        raise InputError(f"input {row.name} must have shape {wanted}, samples first, not {array.shape}")
+    dtype = np.dtype(row.dtype)
+    if array.dtype != dtype and not (array.dtype.kind in "fiu" and dtype.kind == "f"):
+        raise InputError(f"input {row.name} must be {row.dtype}, not {array.dtype}")
+    return np.ascontiguousarray(array, dtype).reshape((len(array), *row.shape))
+
+
+def joined(rows: Sequence[TensorInfo], results: Sequence[Value]) -> dict[str, Any]:
+    """Outputs by name from the value of each sample: tensors stacked on the first axis, other values in a list."""
+    found: dict[str, Any] = {}
+    is_tuple = bool(results) and isinstance(results[0], tuple)
+    for number, row in enumerate(rows):
+        parts = [result[number] if is_tuple else result for result in results]
+        if row.type is not None:
+            found[row.name] = parts
+        else:
+            found[row.name] = np.concatenate([np.asarray(part).reshape(row.shape or (1,)) for part in parts])
+    return found

@@ -1,0 +1,383 @@
+"""OutlinePieces: what a program computes on tensors between branches, calls and effects becomes functions of its own.
+
+In: a typed module. Out: the module in which maximal straight-line pieces of operator calls are global functions with
+the attribute `Piece`, called by what is left. A module whose `main` is one graph of operators stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, cast
+
+from relay_hw.analysis.variables import free_vars
+from relay_hw.errors import UnsupportedError
+from relay_hw.ir.expr import (
+    Call,
+    Clause,
+    Constant,
+    Constructor,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    Match,
+    Op,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from relay_hw.ir.module import IRModule
+from relay_hw.ir.trampoline import Step, run
+from relay_hw.ir.types import ANY, DtypeVar, FuncType, TensorType, TupleType, Type
+from relay_hw.ir.visit import copy_with
+from relay_hw.transform.base import Pass
+from relay_hw.transform.graph import dataflow_order, is_external, typed
+from relay_hw.transform.normal_form import ATOMS, normalize
+
+PIECE: Final = "Piece"
+# Where a value can be computed: after so many branches, calls and effects of its block, and after so many pieces that
+# wait for one another there; True: behind the last of them.
+_Level = tuple[int, int, bool]
+_START: Final[_Level] = (0, 0, False)
+
+
+class OutlinePieces(Pass):
+    """A piece is computed as soon as what it reads is there, and only where something reads it.
+
+    Operators with an effect, and those on tensors whose element type or rank is a type parameter, are in no piece.
+    """
+
+    name = "outline-pieces"
+
+    def transform(self, mod: IRModule) -> IRModule:
+        if is_graph(mod):
+            return mod
+        pieces = _Pieces(set(mod.functions))
+        functions = {name: run(pieces.function(function)) for name, function in mod.functions.items()}
+        return mod.with_functions({**functions, **pieces.found}) if pieces.found else mod
+
+
+def is_graph(mod: IRModule) -> bool:
+    """Whether `main` is one graph of operators that calls no other function of the module."""
+    try:
+        order = dataflow_order(mod["main"].body, "main")
+    except UnsupportedError:
+        return False
+    return not any(isinstance(node, Call) and isinstance(node.op, GlobalVar) for node in order)
+
+
+def pieces_of(mod: IRModule) -> tuple[str, ...]:
+    """Names of the functions that are graphs of operators: the pieces, or `main` alone where it is one graph."""
+    if is_graph(mod):
+        return ("main",)
+    return tuple(name for name, function in mod.functions.items() if PIECE in function.attrs)
+
+
+class _Pieces:
+    def __init__(self, taken: set[str]) -> None:
+        self.found: dict[str, Function] = {}
+        self._taken = taken
+
+    def function(self, function: Function) -> Step[Function]:
+        """`function` with its pieces outlined."""
+        if is_external(function) or PIECE in function.attrs:
+            return function
+        named = normalize(function, lambda node: not isinstance(node, Let), names_results=False)
+        return cast(Function, (yield self._inner(named)))
+
+    def _inner(self, node: Expr) -> Step[Expr]:
+        """`node` with pieces outlined in the blocks that it holds."""
+        match node:
+            case Function() if "Primitive" not in node.attrs:
+                return copy_with(node, body=(yield self._block(node.body)), checked_type=None)
+            case If():
+                then = yield self._block(node.true_branch)
+                other = yield self._block(node.false_branch)
+                return copy_with(node, true_branch=then, false_branch=other)
+            case Match():
+                clauses: list[Clause] = []
+                for clause in node.clauses:
+                    clauses.append(Clause(clause.lhs, (yield self._block(clause.rhs))))
+                return copy_with(node, clauses=tuple(clauses))
+            case _:
+                return node
+
+    def _block(self, root: Expr) -> Step[Expr]:
+        block = _Block()
+        node = root
+        while isinstance(node, Let):
+            value = yield self._inner(node.value)
+            block.add(node.var, value)
+            node = node.body
+        if isinstance(node, ATOMS):
+            result: Expr = node
+        elif _is_free(node):
+            result = Var("x", checked_type=node.type)
+            block.add(result, node)
+        else:
+            result = yield self._inner(node)
+        return block.close(result, self)
+
+    def name(self) -> str:
+        """A name for the next piece."""
+        number = len(self.found)
+        while f"piece_{number}" in self._taken:
+            number += 1
+        self._taken.add(f"piece_{number}")
+        return f"piece_{number}"
+
+
+def _is_free(node: Expr) -> bool:
+    """Whether a node may be computed anywhere, or not at all."""
+    match node:
+        case Call(op=Op() as op):
+            return not op.has_effect
+        case Tuple() | TupleGetItem() | Call(op=Constructor()):
+            return True
+        case _:
+            return isinstance(node, ATOMS)
+
+
+def _is_work(node: Expr) -> bool:
+    """Whether a node can be part of a piece."""
+    if not isinstance(node, Call) or not isinstance(node.op, Op) or node.op.has_effect:
+        return False
+    return is_closed(node.type) and all(is_closed(_type(arg)) for arg in node.args)
+
+
+def _type(expr: Expr) -> Type:
+    if isinstance(expr, Constant) and expr.checked_type is None:
+        return TensorType(expr.data.shape, str(expr.data.dtype))
+    return expr.type
+
+
+def is_closed(ty: Type) -> bool:
+    """Whether a type is that of tensors whose element type and rank are known."""
+    match ty:
+        case TensorType():
+            return not isinstance(ty.dtype, DtypeVar) and all(isinstance(dim, int) or dim is ANY for dim in ty.shape)
+        case TupleType():
+            return all(map(is_closed, ty.fields))
+        case _:
+            return False
+
+
+@dataclass(slots=True)
+class _Piece:
+    """Members in order; `outputs`: those that something else reads."""
+
+    members: list[Var] = field(default_factory=list[Var])
+    outputs: dict[Var, None] = field(default_factory=dict[Var, None])
+    is_placed: bool = False
+
+
+@dataclass(slots=True)
+class _Block:
+    """One block: bound values, the level of each, the pieces, and the order in which things are put together again."""
+
+    values: dict[Expr, Expr] = field(default_factory=dict[Expr, Expr])
+    levels: dict[Expr, _Level] = field(default_factory=dict[Expr, _Level])
+    pieces: dict[tuple[int, int], _Piece] = field(default_factory=dict[tuple[int, int], _Piece])
+    piece_of: dict[Expr, _Piece] = field(default_factory=dict[Expr, _Piece])
+    anchors: list[Var] = field(default_factory=list[Var])
+    order: list[Var | _Piece] = field(default_factory=list["Var | _Piece"])
+    placed: set[Expr] = field(default_factory=set[Expr])
+
+    def add(self, var: Var, value: Expr) -> None:
+        """A binding, behind those that it reads."""
+        self.values[var] = value
+        if not _is_free(value):
+            self.anchors.append(var)
+            self.levels[var] = (len(self.anchors), 0, False)
+            return
+        at, wave, is_behind = max((self.levels.get(part, _START) for part in _operands(value)), default=_START)
+        if not _is_work(value):
+            # Tuples and projections are made again inside of a piece that needs them.
+            is_lazy = isinstance(value, (Tuple, TupleGetItem, *ATOMS))
+            reads = any(self._reads_piece(part, at, wave) for part in _operands(value))
+            self.levels[var] = (at, wave, is_behind or (reads and not is_lazy))
+            return
+        wave += is_behind
+        self.levels[var] = (at, wave, False)
+        piece = self.pieces.setdefault((at, wave), _Piece())
+        piece.members.append(var)
+        self.piece_of[var] = piece
+
+    def _reads_piece(self, part: Expr, at: int, wave: int) -> bool:
+        """Whether `part` is, or is made of, a member of the piece of that level."""
+        stack = [part]
+        while stack:
+            top = stack.pop()
+            if top in self.piece_of:
+                if self.levels[top][:2] == (at, wave):
+                    return True
+            elif isinstance(self.values.get(top), (Tuple, TupleGetItem, *ATOMS)):
+                stack.extend(_operands(self.values[top]))
+        return False
+
+    def close(self, result: Expr, pieces: _Pieces) -> Expr:
+        """The block, its pieces outlined."""
+        for anchor in self.anchors:
+            # A function reads itself where it is recursive.
+            self.placed.add(anchor)
+            run(self._place_all(_reads(self.values[anchor])))
+            self.order.append(anchor)
+        run(self._place_all(_reads(result)))
+        body = result
+        for entry in reversed(self.order):
+            if isinstance(entry, _Piece):
+                body = self._call(entry, body, pieces)
+            else:
+                body = Let(entry, self.values[entry], body)
+        return body
+
+    def _place_all(self, parts: Sequence[Expr]) -> Step[None]:
+        for part in parts:
+            yield self._place(part)
+
+    def _place(self, var: Expr) -> Step[None]:
+        """Put the value of `var`, and before it what it reads, in order."""
+        if var in self.piece_of:
+            self.piece_of[var].outputs[cast(Var, var)] = None
+            yield self._place_piece(self.piece_of[var])
+        elif var in self.values and var not in self.placed:
+            self.placed.add(var)
+            yield self._place_all(_reads(self.values[var]))
+            self.order.append(cast(Var, var))
+
+    def _place_piece(self, piece: _Piece) -> Step[None]:
+        if piece.is_placed:
+            return
+        piece.is_placed = True
+        for base, _ in _Builder(self, piece).build()[1]:
+            yield self._place(base)
+        self.order.append(piece)
+
+    def _call(self, piece: _Piece, body: Expr, pieces: _Pieces) -> Expr:
+        """`body` behind the call of a piece."""
+        members, inputs, params = _Builder(self, piece).parts()
+        results = {var: [cast(Expr, leaf) for leaf in _leaves(members[var])] for var in piece.outputs}
+        flat = [leaf for leaves in results.values() for leaf in leaves]
+        whole = flat[0] if len(flat) == 1 else typed(Tuple(flat), TupleType([leaf.type for leaf in flat]))
+        ty = FuncType(tuple(param.type for param in params), whole.type)
+        name = pieces.name()
+        pieces.found[name] = Function(params, whole, whole.type, attrs={PIECE: 1}, checked_type=ty)
+        call = Call(GlobalVar(name), [_projected(base, path) for base, path in inputs], checked_type=whole.type)
+        if len(flat) == 1:
+            (only,) = results
+            return Let(only, _packed(only.type, [call])[0], body)
+        held = Var("p", checked_type=whole.type)
+        number = 0
+        lets: list[tuple[Var, Expr]] = []
+        for var, leaves in results.items():
+            items = [typed(TupleGetItem(held, number + k), leaf.type) for k, leaf in enumerate(leaves)]
+            lets.append((var, _packed(var.type, items)[0]))
+            number += len(leaves)
+        for var, value in reversed(lets):
+            body = Let(var, value, body)
+        return Let(held, call, body)
+
+
+_Key = tuple[Expr, tuple[int, ...]]
+
+
+class _Builder:
+    """The body of one piece over its parameters. A parameter stands for a variable of the block, or a part of one."""
+
+    def __init__(self, block: _Block, piece: _Piece) -> None:
+        self._block = block
+        self._piece = piece
+        self._params: dict[_Key, Var] = {}
+        self._local: dict[Expr, Expr] = {}
+
+    def build(self) -> tuple[Mapping[Expr, Expr], Sequence[_Key]]:
+        """The members as a graph, and what the parameters stand for."""
+        for var in self._piece.members:
+            call = cast(Call, self._block.values[var])
+            self._local[var] = copy_with(call, args=tuple(self._operand(arg, ()) for arg in call.args))
+        return self._local, list(self._params)
+
+    def parts(self) -> tuple[Mapping[Expr, Expr], Sequence[_Key], Sequence[Var]]:
+        """As `build`, and the parameters."""
+        members, inputs = self.build()
+        return members, inputs, list(self._params.values())
+
+    def _operand(self, expr: Expr, path: tuple[int, ...]) -> Expr:
+        """The part of an operand that `path` leads to, seen from inside."""
+        while True:
+            if isinstance(expr, Constant):
+                return expr
+            value = self._block.values.get(expr)
+            match value:
+                case Tuple(fields=fields) if path:
+                    expr, path = fields[path[0]], path[1:]
+                case Tuple(fields=fields) if is_closed(value.type):
+                    return typed(Tuple([self._operand(part, ()) for part in fields]), value.type)
+                case TupleGetItem(tuple_value=inner, index=index):
+                    expr, path = inner, (index, *path)
+                case Var() | Constant():
+                    expr = value
+                case _:
+                    return self._projection(expr, path)
+
+    def _projection(self, expr: Expr, path: tuple[int, ...]) -> Expr:
+        found = self._local.get(expr)
+        if found is not None:
+            return _projected(found, path)
+        ty = _part_type(expr.type, path)
+        if isinstance(ty, TupleType):
+            return typed(Tuple([self._projection(expr, (*path, k)) for k in range(len(ty.fields))]), ty)
+        if (expr, path) not in self._params:
+            self._params[expr, path] = Var(f"x{len(self._params)}", ty, checked_type=ty)
+        return self._params[expr, path]
+
+
+def _operands(node: Expr) -> tuple[Expr, ...]:
+    match node:
+        case Call(args=args):
+            return tuple(args)
+        case Tuple(fields=fields):
+            return tuple(fields)
+        case TupleGetItem(tuple_value=value):
+            return (value,)
+        case _:
+            return (node,)
+
+
+def _reads(node: Expr) -> Sequence[Expr]:
+    """The variables of the block that a value reads, those of its inner blocks included."""
+    return tuple(free_vars(node))
+
+
+def _part_type(ty: Type, path: tuple[int, ...]) -> Type:
+    for index in path:
+        assert isinstance(ty, TupleType)
+        ty = ty.fields[index]
+    return ty
+
+
+def _projected(expr: Expr, path: tuple[int, ...]) -> Expr:
+    for index in path:
+        ty = _part_type(expr.type, (index,))
+        expr = expr.fields[index] if isinstance(expr, Tuple) else typed(TupleGetItem(expr, index), ty)
+    return expr
+
+
+def _leaves(expr: Expr) -> list[Expr]:
+    """The tensors of a value, left to right."""
+    if not isinstance(expr.type, TupleType):
+        return [expr]
+    return [leaf for k in range(len(expr.type.fields)) for leaf in _leaves(_projected(expr, (k,)))]
+
+
+def _packed(ty: Type, leaves: Sequence[Expr]) -> tuple[Expr, Sequence[Expr]]:
+    """A value of type `ty` from its tensors, and the tensors that are left."""
+    if not isinstance(ty, TupleType):
+        return leaves[0], leaves[1:]
+    fields: list[Expr] = []
+    for part in ty.fields:
+        found, leaves = _packed(part, leaves)
+        fields.append(found)
+    return typed(Tuple(fields), ty), leaves
