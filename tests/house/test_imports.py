@@ -32,7 +32,8 @@ ALLOWED: dict[str, set[str]] = {
     "relay_hw.frontend": BASE
     | {"relay_hw.ir", "relay_hw.op", "relay_hw.analysis", "relay_hw.interp", "relay_hw.prelude"}
     | {"relay_hw.transform", "relay_hw.backend"},
-    "relay_hw.backend": BASE | {"relay_hw.ir", "relay_hw.op", "relay_hw.analysis", "relay_hw.interp"},
+    "relay_hw.backend": BASE
+    | {"relay_hw.ir", "relay_hw.op", "relay_hw.analysis", "relay_hw.interp", "relay_hw.transform"},
     "relay_hw.qnn": BASE | {"relay_hw.op", "relay_hw.transform"},
     "relay_hw.report": BASE,
     "tensorize": BASE | {"relay_hw.ir", "relay_hw.op", "accel.isa"},
