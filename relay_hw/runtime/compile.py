@@ -24,6 +24,7 @@ from relay_hw.ir.expr import Call, Constant, Function, Op
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import post_order, substitute
 from relay_hw.quantize import Strategy, find_strategy, quantize, strategy_values
+from relay_hw.quantize.prequantized import is_prequantized, realize_prequantized
 from relay_hw.report import LayerRow, Report, report_files
 from relay_hw.runtime.artifact import WEIGHTS, Artifact, file_hash, load_artifact, write_artifact
 from relay_hw.runtime.cost import layer_cost
@@ -41,6 +42,8 @@ Progress = Callable[[str], None]
 Calibration = Mapping[str, NDArray[Any]]
 STAGES = ("imported", "simplified", "quantized", "partitioned")
 RESIDENT = ("auto", "off")
+# The name of the strategy of a model that came with its own integers.
+PREQUANTIZED = "prequantized"
 HOST_ONLY = "the build was asked to leave the accelerator out"
 # Operators that do the work of a composite.
 ANCHORS = (
@@ -121,6 +124,8 @@ def compile_model(
 ) -> CompiledModel:
     """Walk a float module to programs. `params` are bound as constants; `calibration`: inputs by name, samples first.
 
+    A module with operators of the QNN dialect brings its own integers: no strategy applies, no data is needed.
+
     `host_target`: what host functions are compiled for, as `relay_hw.backend.tvm.target` reads it.
     `resident`: "auto" lets weights stay on the device between launches where that makes them faster, "off" never.
     `tune`: seconds to search for faster tiles by the cycle simulator; what was found before is in `cache` (the user's).
@@ -141,6 +146,9 @@ def compile_model(
     imported = InferType()(bind_params(mod, params or {}))
     tell("simplifying")
     simplified = simplify_pipeline()(imported)
+    if quantized is None and is_prequantized(imported):
+        tell("reading the integers of the model")
+        plan, quantized = replace(plan, name=PREQUANTIZED), realize_prequantized(imported, plan.multiplier_bits)
     if quantized is None:
         tell("quantizing")
         quantized = quantize(simplified, plan, calibration, progress=_samples_of("calibrating", tell))

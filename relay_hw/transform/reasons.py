@@ -12,6 +12,7 @@ BORDER_OPERATORS: Final = frozenset(
     {
         "qnn.quantize",
         "qnn.dequantize",
+        "qnn.requantize",
         "nn.softmax",
         "nn.log_softmax",
         "argmax",
@@ -32,6 +33,10 @@ _NEEDS: Final = {
     "accel.sum_pool2d": "its result must be read by one accel.requantize only",
     "accel.requantize": "it must follow a convolution, dense layer or sum pooling that nothing else reads, "
     "with a constant bias",
+    "qnn.conv2d": "its weight, less its zero point, must be constant and fit int8, and one qnn.requantize of constant "
+    "scales must read its result",
+    "qnn.dense": "its weight, less its zero point, must be constant and fit int8, and one qnn.requantize of constant "
+    "scales must read its result",
     "nn.pad": "only a convolution or a max pooling behind it takes a pad in",
 }
 

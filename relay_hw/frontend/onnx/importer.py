@@ -35,7 +35,7 @@ HINTS = {
     "ImageDecoder": "images must be decoded before the model: give their pixels as an input",
 }
 # Folding these would lose what they say: where the integers are.
-KEPT = ("QuantizeLinear", "DequantizeLinear")
+KEPT = ("QuantizeLinear", "DequantizeLinear", "Quant", "IntQuant", "BipolarQuant")
 
 
 def from_onnx(
