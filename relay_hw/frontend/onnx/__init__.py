@@ -6,11 +6,13 @@ from types import MappingProxyType
 from typing import Final
 
 from relay_hw.frontend.onnx import (
+    algebra,
     cast,
     contrib_quantized,
     conv,
     dense,
     elementwise,
+    image,
     indexing,
     norm,
     pool,
@@ -24,7 +26,7 @@ from relay_hw.frontend.onnx import (
 from relay_hw.frontend.onnx.node import Converter
 
 FAMILIES: Final = (
-    *(conv, pool, dense, norm, elementwise, reduce, shape, resize, cast, indexing),
+    *(conv, pool, dense, norm, elementwise, reduce, shape, resize, cast, indexing, image, algebra),
     *(quantize, qlinear, contrib_quantized, qonnx),
 )
 CONVERTERS: Final = MappingProxyType(

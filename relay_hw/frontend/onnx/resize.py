@@ -1,4 +1,4 @@
-"""ONNX operators that change the number of rows and columns: Resize and Upsample, to the nearest element."""
+"""ONNX Resize and Upsample: gathers and weighted sums where the factors are constants, else one operator."""
 
 from __future__ import annotations
 
@@ -9,102 +9,124 @@ from numpy.typing import NDArray
 
 from relay_hw import op
 from relay_hw.errors import InputError
-from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node, all_of, known_inputs
+from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node
 from relay_hw.ir.expr import Expr
 from relay_hw.op import const, nn
+from relay_hw.op.image import COORDINATES, METHODS, POLICIES, ROUNDINGS, ResizeAttrs, resize_matrix, resized_axes
 
-Index = NDArray[np.int64]
+Matrix = NDArray[np.float64]
+# More neighbours than these are a matrix product.
+MOST_TAPS = 4
 
-_COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners", "tf_half_pixel_for_nn")
-_ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+
+def _method(node: Node) -> str:
+    # The first Upsample called it so.
+    return {"bilinear": "linear"}.get(node.attr("mode", "nearest"), node.attr("mode", "nearest"))
 
 
-def _check_nearest(node: Node, known: Known) -> str | None:
-    given = (
-        ("mode", node.attr("mode", "nearest"), ("nearest",)),
-        ("coordinate_transformation_mode", _coordinates(node), _COORDINATES),
-        ("nearest_mode", _rounding(node), _ROUNDINGS),
+def _check(node: Node, known: Known) -> str | None:
+    attrs = _attrs(node, 0)
+    for name, value, legal in (
+        ("mode", attrs.method, METHODS),
+        ("coordinate_transformation_mode", attrs.coordinates, COORDINATES),
+        ("nearest_mode", attrs.rounding, ROUNDINGS),
+        ("keep_aspect_ratio_policy", attrs.policy, POLICIES),
+    ):
+        if value not in legal:
+            return f"{name} must be {' or '.join(legal)}, not {value}"
+    return None
+
+
+def _is_late(node: Node) -> bool:
+    return node.operator == "Resize" and node.opset >= 11
+
+
+def _attrs(node: Node, rank: int) -> ResizeAttrs:
+    late = _is_late(node)
+    return ResizeAttrs(
+        axes=tuple(axis % rank for axis in node.attr("axes")) if rank and node.attr("axes") else tuple(range(rank)),
+        by_sizes=late and node.has_input(3),
+        method=_method(node),
+        coordinates=node.attr("coordinate_transformation_mode", "half_pixel" if late else "asymmetric"),
+        rounding=node.attr("nearest_mode", "round_prefer_floor" if late else "floor"),
+        cubic_alpha=node.attr("cubic_coeff_a", -0.75),
+        exclude_outside=bool(node.attr("exclude_outside", 0)),
+        extrapolation=node.attr("extrapolation_value", 0.0),
+        antialias=bool(node.attr("antialias", 0)),
+        policy=node.attr("keep_aspect_ratio_policy", "stretch"),
     )
-    for name, value, legal in given:
-        text = value.decode() if isinstance(value, bytes) else str(value)
-        if text not in legal:
-            return f"{name} must be {' or '.join(legal)}, not {text}"
-    return "axes must be left out" if node.attr("axes") is not None else None
-
-
-def _coordinates(node: Node) -> str:
-    default = "half_pixel" if node.operator == "Resize" and node.opset >= 11 else "asymmetric"
-    return _text(node.attr("coordinate_transformation_mode", default))
-
-
-def _rounding(node: Node) -> str:
-    default = "round_prefer_floor" if node.operator == "Resize" and node.opset >= 11 else "floor"
-    return _text(node.attr("nearest_mode", default))
-
-
-def _text(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def _resize(node: Node, args: Arguments) -> Expr:
-    shape = args.shape(args[0])
-    late = node.operator == "Resize" and node.opset >= 11
-    sizes = args.ints(3) if late and len(args) > 3 else None
-    if sizes is not None:
-        scales = [new / old for new, old in zip(sizes, shape, strict=True)]
+    attrs = _attrs(node, args.rank(args[0]))
+    if node.attr("scales") is not None:
+        wanted: Expr | None = const(np.array(node.attr("scales"), np.float32))
+        known = np.array(node.attr("scales"))
     else:
-        found = node.attr("scales") if node.attr("scales") is not None else args.array(2 if late else 1)
-        if found is None or np.size(found) != len(shape):
-            raise InputError(f"{node.operator} must have a scale for each of {len(shape)} axes", node.span)
-        scales = [float(scale) for scale in np.ravel(found)]
-    nearest = [_nearest(node, size, scale) for size, scale in zip(shape, scales, strict=True)]
-    factors = [_factor(index, size) for index, size in zip(nearest, shape, strict=True)]
-    if len(shape) == 4 and factors[:2] == [1, 1] and None not in factors:
-        return nn.upsampling(args[0], factors[2] or 1, factors[3] or 1)
-    return _taken(args[0], nearest, factors)
+        index = (3 if attrs.by_sizes else 2) if _is_late(node) else 1
+        wanted, known = args.get(index), args.array(index)
+    if wanted is None or (known is not None and np.size(known) != len(attrs.axes)):
+        raise InputError(f"{node.operator} must have a scale for each of {len(attrs.axes)} axes", node.span)
+    crop = _is_late(node) and attrs.coordinates == "tf_crop_and_resize"
+    roi = np.ravel(args.array(1)) if crop and args.array(1) is not None else np.zeros(0)
+    if known is None or not args.is_static(args[0]) or (crop and not np.size(roi)):
+        places = args[1] if crop else const(np.zeros(0, np.float32))
+        return op.image.resize(args[0], places, wanted, attrs)
+    return _resized(node, args, attrs, [float(value) for value in np.ravel(known)], roi.tolist())
 
 
-def _nearest(node: Node, size: int, scale: float) -> Index:
-    """The element that each element of the result is, along one axis."""
-    count = int(np.floor(size * scale))
-    place = np.arange(count, dtype=np.float64)
-    match _coordinates(node):
-        case "half_pixel":
-            place = (place + 0.5) / scale - 0.5
-        case "pytorch_half_pixel":
-            place = (place + 0.5) / scale - 0.5 if count > 1 else place * 0
-        case "align_corners":
-            place = place * (size - 1) / (count - 1) if count > 1 else place * 0
-        case "tf_half_pixel_for_nn":
-            place = (place + 0.5) / scale
-        case _:
-            place = place / scale
-    match _rounding(node):
-        case "round_prefer_floor":
-            place = np.ceil(place - 0.5)
-        case "round_prefer_ceil":
-            place = np.floor(place + 0.5)
-        case "floor":
-            place = np.floor(place)
-        case _:
-            place = np.ceil(place)
-    return np.clip(place, 0, size - 1).astype(np.int64)
+def _resized(node: Node, args: Arguments, attrs: ResizeAttrs, wanted: Sequence[float], roi: Sequence[float]) -> Expr:
+    """The result by constant factors: element by element, axis after axis."""
+    shape = args.shape(args[0])
+    if any(want <= 0 for want in wanted):
+        raise InputError(f"scales and sizes of {node.operator} must be positive, not {list(wanted)}", node.span)
+    rows = [resize_matrix(attrs, axis) for axis in resized_axes(attrs, shape, wanted, roi)]
+    if attrs.method == "nearest":
+        counts = [_repeats(matrix) for matrix, _ in rows]
+        if len(shape) == 4 and attrs.axes == (0, 1, 2, 3) and counts[:2] == [1, 1] and None not in counts:
+            return nn.upsampling(args[0], counts[2] or 1, counts[3] or 1)
+    value, dtype = args[0], args.dtype(args[0])
+    exact = attrs.method == "nearest" or dtype.startswith("float")
+    value = value if exact else op.cast(value, "float32")
+    for axis, (matrix, _) in zip(attrs.axes, rows, strict=True):
+        if not np.array_equal(matrix, np.eye(*matrix.shape)):
+            value = _along(value, matrix, axis, args)
+    for axis, (_, outside) in zip(attrs.axes, rows, strict=True):
+        if np.any(outside):
+            beyond = const(outside.reshape(-1, *(1,) * (len(shape) - 1 - axis)))
+            value = op.where(beyond, args.scalar(attrs.extrapolation, value), value)
+    if exact:
+        return op.copy(value) if value is args[0] else value
+    return op.cast(op.round(value), dtype)
 
 
-def _factor(nearest: Index, size: int) -> int | None:
+def _repeats(matrix: Matrix) -> int | None:
     """How often every element is repeated; None where not all are repeated alike."""
-    count = len(nearest) // size
-    return count if np.array_equal(nearest, np.arange(size, dtype=np.int64).repeat(count)) else None
+    count = len(matrix) // matrix.shape[1]
+    return count if np.array_equal(matrix, np.eye(matrix.shape[1]).repeat(count, 0)) else None
 
 
-def _taken(data: Expr, nearest: Sequence[Index], factors: Sequence[int | None]) -> Expr:
-    for axis, (index, factor) in enumerate(zip(nearest, factors, strict=True)):
-        if factor != 1:
-            data = op.take(data, const(index), axis=axis)
-    return data
+def _along(value: Expr, matrix: Matrix, axis: int, args: Arguments) -> Expr:
+    """Each new element of the axis as the weighted sum of old ones."""
+    rank = args.rank(value)
+    taps = int(np.max(np.count_nonzero(matrix, axis=1), initial=1))
+    if taps > MOST_TAPS:
+        order = (*(at for at in range(rank) if at != axis), axis)
+        product = nn.dense(op.transpose(value, order), const(matrix.astype(args.dtype(value))), len(matrix))
+        return op.transpose(product, [order.index(at) for at in range(rank)])
+    places = np.argsort(matrix == 0, axis=1, kind="stable")[:, :taps]
+    weights = np.take_along_axis(matrix, places, 1)
+    parts: list[Expr] = []
+    for tap in range(taps):
+        part = op.take(value, const(places[:, tap].astype(np.int64)), axis)
+        if not np.all(weights[:, tap] == 1):
+            weight = weights[:, tap].reshape(-1, *(1,) * (rank - 1 - axis))
+            part = op.multiply(part, const(weight.astype(args.dtype(value))))
+        parts.append(part)
+    total = parts[0]
+    for part in parts[1:]:
+        total = op.add(total, part)
+    return total
 
 
-CONVERTERS = (
-    Converter("Resize", _resize, all_of(_check_nearest, known_inputs(1, 2, 3))),
-    Converter("Upsample", _resize, all_of(_check_nearest, known_inputs(1))),
-)
+CONVERTERS = (Converter("Resize", _resize, _check), Converter("Upsample", _resize, _check))

@@ -1,0 +1,359 @@
+"""Operators on images: sampling at other places (resize), at places that are values (grid_sample), in regions.
+
+In: types, attributes, arrays. Out: types, arrays, `Call` nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, floor
+
+import numpy as np
+
+from relay_hw.errors import EvalError, TypeCheckError
+from relay_hw.ir.expr import Call, Expr
+from relay_hw.ir.types import ANY, TensorType, Type
+from relay_hw.op.base import Array, Attrs, call, make_op, out_type, rule, same_dim, same_dtype
+
+COORDINATES = (
+    *("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"),
+    *("tf_half_pixel_for_nn", "tf_crop_and_resize"),
+)
+ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+METHODS = ("nearest", "linear", "cubic")
+POLICIES = ("stretch", "not_larger", "not_smaller")
+
+
+@dataclass(frozen=True, slots=True)
+class ResizeAttrs(Attrs):
+    """`axes` are those that the scales or sizes are of; `by_sizes` says which of the two they are."""
+
+    axes: tuple[int, ...] = ()
+    by_sizes: bool = False
+    method: str = "nearest"
+    coordinates: str = "half_pixel"
+    rounding: str = "round_prefer_floor"
+    cubic_alpha: float = -0.75
+    exclude_outside: bool = False
+    extrapolation: float = 0.0
+    antialias: bool = False
+    policy: str = "stretch"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis resized: how many elements it has, gets, by which factor, and which part of it is looked at."""
+
+    size: int
+    count: int
+    scale: float
+    begin: float = 0.0
+    end: float = 1.0
+
+
+def resized_axes(attrs: ResizeAttrs, shape: Sequence[int], wanted: Sequence[float], roi: Sequence[float]) -> list[Axis]:
+    """The axes of `attrs`, resized to or by `wanted`. `roi` holds all beginnings, then all ends, or nothing."""
+    sizes = [shape[axis] for axis in attrs.axes]
+    if attrs.by_sizes:
+        scales = [want / size for want, size in zip(wanted, sizes, strict=True)]
+        counts = [int(want) for want in wanted]
+        if attrs.policy != "stretch":
+            scales = [(min if attrs.policy == "not_larger" else max)(scales)] * len(scales)
+            counts = [floor(scale * size + 0.5) for scale, size in zip(scales, sizes, strict=True)]
+    else:
+        scales = [float(want) for want in wanted]
+        counts = [floor(scale * size) for scale, size in zip(scales, sizes, strict=True)]
+    parts = [(0.0, 1.0)] * len(sizes)
+    if len(roi) == 2 * len(sizes):
+        parts = [(float(roi[at]), float(roi[at + len(sizes)])) for at in range(len(sizes))]
+    rows = zip(sizes, counts, scales, parts, strict=True)
+    return [Axis(size, count, scale, *part) for size, count, scale, part in rows]
+
+
+def _places(attrs: ResizeAttrs, axis: Axis) -> Array:
+    """Where in the axis each new element lies."""
+    at = np.arange(axis.count, dtype=np.float64)
+    width = axis.scale * axis.size
+    match attrs.coordinates:
+        case "asymmetric":
+            return at / axis.scale
+        case "align_corners":
+            return at * (axis.size - 1) / (width - 1) if width != 1 else at * 0
+        case "pytorch_half_pixel":
+            return (at + 0.5) / axis.scale - 0.5 if width != 1 else at * 0 - 0.5
+        case "tf_half_pixel_for_nn":
+            return (at + 0.5) / axis.scale
+        case "half_pixel_symmetric":
+            return axis.size / 2 * (1 - axis.count / width) + (at + 0.5) / axis.scale - 0.5
+        case "tf_crop_and_resize":
+            span = (axis.end - axis.begin) * (axis.size - 1)
+            inner = at * span / (width - 1) if width != 1 else at * 0 + span / 2
+            return inner + axis.begin * (axis.size - 1)
+        case _:
+            return (at + 0.5) / axis.scale - 0.5
+
+
+def _cubic(x: Array, a: float) -> Array:
+    x = np.abs(x)
+    near = (a + 2) * x**3 - (a + 3) * x**2 + 1
+    far = a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a
+    return np.where(x <= 1, near, np.where(x < 2, far, 0))
+
+
+def _coefficients(attrs: ResizeAttrs, ratio: Array, scale: float) -> tuple[int, Array]:
+    """The first neighbour, counted from the element before the place, and the weights of all, a row a place."""
+    column = ratio[:, None]
+    if attrs.method == "nearest":
+        after = {
+            "round_prefer_floor": ratio > 0.5,
+            "round_prefer_ceil": ratio >= 0.5,
+            "floor": ratio == 1,
+            "ceil": ratio == ratio,
+        }[attrs.rounding]
+        return 0, np.stack([~after, after], axis=1).astype(np.float64)
+    reach = 1 if attrs.method == "linear" else 2
+    narrow = min(scale, 1.0) if attrs.antialias else 1.0
+    first = floor(-reach / narrow) + 1
+    distance = (np.arange(first, 2 - first) - column) * narrow
+    if attrs.method == "linear":
+        weights = np.clip(1 - np.abs(distance), 0, 1)
+    else:
+        weights = _cubic(distance, attrs.cubic_alpha)
+    return first, weights / weights.sum(axis=1, keepdims=True) if attrs.antialias else weights
+
+
+def resize_matrix(attrs: ResizeAttrs, axis: Axis) -> tuple[Array, Array]:
+    """The weights of the old elements in each new one (a row), and which new ones lie outside of the axis."""
+    places = _places(attrs, axis)
+    # The place lies behind the element `base`, at most 1.
+    base = np.ceil(places).astype(np.int64) - 1
+    first, weights = _coefficients(attrs, places - base, axis.scale)
+    index = base[:, None] + first + np.arange(weights.shape[1])
+    if attrs.exclude_outside:
+        weights = np.where((index < 0) | (index >= axis.size), 0, weights)
+        weights = weights / weights.sum(axis=1, keepdims=True)
+    matrix = np.zeros((axis.count, axis.size))
+    rows = np.broadcast_to(np.arange(axis.count)[:, None], index.shape)
+    np.add.at(matrix, (rows, np.clip(index, 0, axis.size - 1)), weights)
+    outside = (places < 0) | (places > axis.size - 1)
+    return matrix, outside if attrs.coordinates == "tf_crop_and_resize" else np.zeros_like(outside)
+
+
+def check_resize(attrs: ResizeAttrs) -> None:
+    """Raise TypeCheckError for words that resize does not know."""
+    for what, given, legal in (
+        ("method", attrs.method, METHODS),
+        ("coordinates", attrs.coordinates, COORDINATES),
+        ("rounding", attrs.rounding, ROUNDINGS),
+        ("policy", attrs.policy, POLICIES),
+    ):
+        if given not in legal:
+            raise TypeCheckError(f"{what} of onnx.resize must be one of {', '.join(legal)}, not {given}")
+
+
+@rule("onnx.resize", 3)
+def _resize_type(attrs: ResizeAttrs, x: TensorType, roi: TensorType, wanted: TensorType) -> Type:
+    check_resize(attrs)
+    return TensorType([ANY if axis in attrs.axes else dim for axis, dim in enumerate(x.shape)], x.dtype)
+
+
+def _resize(attrs: ResizeAttrs, values: Sequence[Array], result: Type) -> Array:
+    x, roi, wanted = np.asarray(values[0]), np.ravel(values[1]), np.ravel(values[2])
+    if len(wanted) != len(attrs.axes) or np.any(wanted <= 0):
+        raise EvalError(f"onnx.resize must get a positive number for each of axes {attrs.axes}, not {wanted}")
+    value = x if x.dtype.kind != "f" or attrs.method == "nearest" else x.astype(np.float64)
+    outside = np.zeros((1,) * x.ndim, bool)
+    for number, axis in zip(attrs.axes, resized_axes(attrs, x.shape, wanted, roi), strict=True):
+        matrix, beyond = resize_matrix(attrs, axis)
+        if attrs.method == "nearest":
+            value = np.take(value, np.argmax(matrix, axis=1), axis=number)
+        else:
+            value = np.moveaxis(np.tensordot(matrix, value, (1, number)), 0, number)
+        outside = outside | beyond.reshape([-1 if at == number else 1 for at in range(x.ndim)])
+    value = np.where(outside, attrs.extrapolation, value) if np.any(outside) else value
+    return (np.rint(value) if x.dtype.kind != "f" and value.dtype.kind == "f" else value).astype(x.dtype)
+
+
+RESIZE = make_op(
+    "onnx.resize", 3, _resize_type, _resize, attrs=ResizeAttrs, doc="axes resampled by factors or to sizes of run time"
+)
+
+
+def resize(data: Expr, roi: Expr, wanted: Expr, attrs: ResizeAttrs) -> Call:
+    """`data` resized by the scales, or to the sizes, in `wanted`."""
+    return call(RESIZE, (data, roi, wanted), attrs)
+
+
+@dataclass(frozen=True, slots=True)
+class GridSampleAttrs(Attrs):
+    method: str = "bilinear"
+    layout: str = "NCHW"
+    padding_mode: str = "zeros"
+    align_corners: bool = True
+
+
+@rule("image.grid_sample", 2)
+def _grid_type(attrs: GridSampleAttrs, x: TensorType, grid: TensorType) -> Type:
+    rank = len(attrs.layout) - 2
+    if attrs.layout not in ("NCHW", "NCDHW") or x.rank != rank + 2 or grid.rank != x.rank:
+        raise TypeCheckError(f"image.grid_sample must get data and grid of layout NCHW or NCDHW, not {x} and {grid}")
+    if not same_dim(grid.shape[1], rank) or not same_dim(grid.shape[0], x.shape[0]):
+        raise TypeCheckError(f"the grid of image.grid_sample must hold {rank} coordinates for each image, not {grid}")
+    if attrs.method not in ("bilinear", "nearest", "bicubic"):
+        raise TypeCheckError(
+            f"the method of image.grid_sample must be bilinear, nearest or bicubic, not {attrs.method}"
+        )
+    if attrs.padding_mode not in ("zeros", "border", "reflection"):
+        raise TypeCheckError(
+            f"padding_mode of image.grid_sample must be zeros, border or reflection, not {attrs.padding_mode}"
+        )
+    return TensorType((*x.shape[:2], *grid.shape[2:]), x.dtype)
+
+
+def _reflected(x: Array, low: float, high: float) -> Array:
+    """Places outside of [low, high] mirrored into it, as often as needed."""
+    span = high - low
+    if span <= 0:
+        return np.full_like(x, low)
+    away = np.abs(np.where(x < low, low - x, np.maximum(x - high, 0)))
+    turns = np.floor(away / span)
+    rest, even = away - turns * span, turns % 2 == 0
+    below = np.where(even, low + rest, high - rest)
+    above = np.where(even, high - rest, low + rest)
+    return np.where(x < low, below, np.where(x > high, above, x))
+
+
+def _edges(attrs: GridSampleAttrs, size: int) -> tuple[float, float]:
+    return (0.0, size - 1.0) if attrs.align_corners else (-0.5, size - 0.5)
+
+
+def _padded(attrs: GridSampleAttrs, x: Array, size: int, outer: tuple[float, float]) -> Array:
+    match attrs.padding_mode:
+        case "border":
+            return np.clip(x, 0, size - 1)
+        case "reflection":
+            return _reflected(x, *outer)
+        case _:
+            return x
+
+
+def _grid_taps(attrs: GridSampleAttrs, x: Array) -> list[tuple[Array, Array]]:
+    """(place, weight) of the elements that a coordinate meets along one axis."""
+    if attrs.method == "nearest":
+        return [(x, np.ones_like(x))]
+    base = np.floor(x)
+    if attrs.method == "bilinear":
+        return [(base, 1 - (x - base)), (base + 1, x - base)]
+    return [(base + step, _cubic(x - (base + step), -0.75)) for step in (-1, 0, 1, 2)]
+
+
+def _grid_sample(attrs: GridSampleAttrs, values: Sequence[Array], result: Type) -> Array:
+    x, grid = np.asarray(values[0]), np.asarray(values[1]).astype(np.float64)
+    sizes = x.shape[2:]
+    axes: list[list[tuple[Array, Array]]] = []
+    for number, size in enumerate(sizes):
+        # Coordinates come as x, y(, z): the last axis first.
+        given = grid[:, len(sizes) - 1 - number]
+        place = (given + 1) / 2 * (size - 1) if attrs.align_corners else ((given + 1) * size - 1) / 2
+        place = np.rint(place) if attrs.method == "nearest" else place
+        axes.append(_grid_taps(attrs, _padded(attrs, place, size, _edges(attrs, size))))
+    total = np.zeros((*x.shape[:2], *grid.shape[2:]))
+    batch = np.arange(len(x)).reshape(-1, *(1,) * len(sizes))
+    for choice in np.ndindex(*(len(taps) for taps in axes)):
+        places, weight, inside = [], np.ones(()), np.ones((), bool)
+        for taps, at, size in zip(axes, choice, sizes, strict=True):
+            place = _padded(attrs, taps[at][0], size, _edges(attrs, size))
+            inside = inside & (place > -1) & (place < size)
+            places.append(np.clip(np.trunc(place), 0, size - 1).astype(np.int64))
+            weight = weight * taps[at][1]
+        picked = np.moveaxis(x[(batch, slice(None), *places)], -1, 1)
+        total += picked * np.where(inside, weight, 0)[:, None]
+    return total.astype(out_type(result).dtype)
+
+
+GRID_SAMPLE = make_op(
+    "image.grid_sample",
+    2,
+    _grid_type,
+    _grid_sample,
+    attrs=GridSampleAttrs,
+    doc="images sampled at the places that a grid of coordinates in [-1, 1] names",
+)
+
+
+def grid_sample(
+    data: Expr,
+    grid: Expr,
+    method: str = "bilinear",
+    layout: str = "NCHW",
+    padding_mode: str = "zeros",
+    align_corners: bool = True,
+) -> Call:
+    """`data` at the coordinates of `grid`, whose axis 1 holds x, y(, z)."""
+    return call(GRID_SAMPLE, (data, grid), GridSampleAttrs(method, layout, padding_mode, align_corners))
+
+
+@dataclass(frozen=True, slots=True)
+class RoiAlignAttrs(Attrs):
+    pooled_size: tuple[int, ...] = (1, 1)
+    spatial_scale: float = 1.0
+    sample_ratio: int = 0
+    mode: str = "avg"
+    half_pixel: bool = True
+
+
+@rule("onnx.roi_align", 3)
+def _roi_type(attrs: RoiAlignAttrs, x: TensorType, rois: TensorType, batch: TensorType) -> Type:
+    if x.rank != 4 or rois.rank != 2 or not same_dim(rois.shape[1], 4) or batch.rank != 1:
+        raise TypeCheckError(f"onnx.roi_align must get images, (R, 4) and (R,), not {x}, {rois} and {batch}")
+    same_dtype("onnx.roi_align", x, rois)
+    return TensorType((rois.shape[0], x.shape[1], *attrs.pooled_size), x.dtype)
+
+
+def _roi_taps(attrs: RoiAlignAttrs, begin: float, end: float, count: int, size: int) -> tuple[Array, Array, Array]:
+    """(low places, high places, weights of the high ones), a row a cell; weight NaN where a sample lies outside."""
+    offset = 0.5 if attrs.half_pixel else 0.0
+    first, last = begin * attrs.spatial_scale - offset, end * attrs.spatial_scale - offset
+    length = last - first if attrs.half_pixel else max(last - first, 1.0)
+    samples = attrs.sample_ratio if attrs.sample_ratio > 0 else max(ceil(length / count), 1)
+    step = length / count
+    place = first + np.arange(count)[:, None] * step + (np.arange(samples)[None, :] + 0.5) * step / samples
+    outside = (place < -1) | (place > size)
+    place = np.clip(place, 0, size - 1)
+    low = np.minimum(place.astype(np.int64), size - 1)
+    return low, np.minimum(low + 1, size - 1), np.where(outside, np.nan, place - low)
+
+
+def _roi_align(attrs: RoiAlignAttrs, values: Sequence[Array], result: Type) -> Array:
+    x, rois, batch = (np.asarray(value) for value in values)
+    rows, columns = attrs.pooled_size
+    found = np.zeros((len(rois), x.shape[1], rows, columns))
+    for number, (x1, y1, x2, y2) in enumerate(rois.astype(np.float64)):
+        image = x[int(batch[number])].astype(np.float64)
+        y_low, y_high, y_part = _roi_taps(attrs, y1, y2, rows, x.shape[2])
+        x_low, x_high, x_part = _roi_taps(attrs, x1, x2, columns, x.shape[3])
+        parts: list[Array] = []
+        for ys, wy in ((y_low, 1 - y_part), (y_high, y_part)):
+            for xs, wx in ((x_low, 1 - x_part), (x_high, x_part)):
+                weight = wy[:, :, None, None] * wx[None, None]
+                picked = image[:, ys[:, :, None, None], xs[None, None]]
+                parts.append(picked * np.where(np.isnan(weight), 0, weight))
+        if attrs.mode == "max":
+            found[number] = np.max(np.stack(parts), axis=0).max(axis=(2, 4))
+        else:
+            found[number] = sum(parts).mean(axis=(2, 4))
+    return found.astype(out_type(result).dtype)
+
+
+ROI_ALIGN = make_op(
+    "onnx.roi_align", 3, _roi_type, _roi_align, attrs=RoiAlignAttrs, doc="regions of images sampled on a grid of cells"
+)
+
+
+def roi_align(data: Expr, rois: Expr, batch_indices: Expr, attrs: RoiAlignAttrs) -> Call:
+    """Each region (x1, y1, x2, y2) of its image as cells: the mean or the largest of the samples in a cell."""
+    return call(ROI_ALIGN, (data, rois, batch_indices), attrs)
+
+
+OPS = (RESIZE, GRID_SAMPLE, ROI_ALIGN)

@@ -1,0 +1,138 @@
+"""Operators on windows of images: columns back to images, convolution at displaced places. ONNX has them, Relay not.
+
+In: types, attributes, arrays. Out: types, arrays, `Call` nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from relay_hw.errors import EvalError, TypeCheckError
+from relay_hw.ir.expr import Call, Expr
+from relay_hw.ir.types import ANY, TensorType, Type
+from relay_hw.op.base import Array, Attrs, call, make_op, out_type, rule, same_dtype, window_size
+from relay_hw.op.dynamic import numbers, vector_length
+
+
+@dataclass(frozen=True, slots=True)
+class PatchAttrs(Attrs):
+    """One number a spatial axis; `padding` are all beginnings, then all ends."""
+
+    strides: tuple[int, ...] = (1, 1)
+    dilation: tuple[int, ...] = (1, 1)
+    padding: tuple[int, ...] = (0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class DeformAttrs(Attrs):
+    strides: tuple[int, ...] = (1, 1)
+    dilation: tuple[int, ...] = (1, 1)
+    padding: tuple[int, ...] = (0, 0, 0, 0)
+    groups: int = 1
+    offset_groups: int = 1
+
+
+@rule("onnx.col2im", 3)
+def _col2im_type(attrs: PatchAttrs, x: TensorType, image: TensorType, block: TensorType) -> Type:
+    rank = vector_length("onnx.col2im", "image shape", image)
+    if x.rank != 3 or vector_length("onnx.col2im", "block shape", block) != rank or len(attrs.strides) != rank:
+        raise TypeCheckError(
+            f"onnx.col2im must get (N, C*blocks, L) and two shapes of {len(attrs.strides)} axes, "
+            f"not {x}, {image} and {block}"
+        )
+    return TensorType((x.shape[0], ANY, *[ANY] * rank), x.dtype)
+
+
+def _col2im(attrs: PatchAttrs, values: Sequence[Array], result: Type) -> Array:
+    x, image, block = np.asarray(values[0]), numbers(values[1]), numbers(values[2])
+    rank = len(image)
+    before, after = attrs.padding[:rank], attrs.padding[rank:]
+    rows = zip(image, block, attrs.strides, before, after, attrs.dilation, strict=True)
+    counts = [int(window_size(size, k, s, b, a, d)) for size, k, s, b, a, d in rows]  # type: ignore[arg-type]
+    area = int(np.prod(block))
+    if x.shape[1] % area or x.shape[2] != int(np.prod(counts)):
+        raise EvalError(f"the columns of onnx.col2im must be multiples of {area} by {np.prod(counts)}, not {x.shape}")
+    columns = x.reshape(x.shape[0], x.shape[1] // area, *block, *counts)
+    padded = [size + b + a for size, b, a in zip(image, before, after, strict=True)]
+    total = np.zeros((*columns.shape[:2], *padded), x.dtype)
+    for at in np.ndindex(*block):
+        spans = zip(at, attrs.dilation, attrs.strides, counts, strict=True)
+        view = tuple(slice(k * d, k * d + (count - 1) * s + 1, s) for k, d, s, count in spans)
+        total[(slice(None), slice(None), *view)] += columns[(slice(None), slice(None), *at)]
+    inner = tuple(slice(b, b + size) for b, size in zip(before, image, strict=True))
+    return total[(slice(None), slice(None), *inner)]
+
+
+COL2IM = make_op(
+    "onnx.col2im", 3, _col2im_type, _col2im, attrs=PatchAttrs, doc="columns of windows added up to their image"
+)
+
+
+def col2im(data: Expr, image_shape: Expr, block_shape: Expr, attrs: PatchAttrs) -> Call:
+    """The images of `image_shape` whose windows of `block_shape` are the columns of `data`, added where they meet."""
+    return call(COL2IM, (data, image_shape, block_shape), attrs)
+
+
+@rule("onnx.deform_conv", 4)
+def _deform_type(attrs: DeformAttrs, x: TensorType, weight: TensorType, offset: TensorType, mask: TensorType) -> Type:
+    if any(ty.rank != 4 for ty in (x, weight, offset, mask)):
+        raise TypeCheckError(f"onnx.deform_conv must get four tensors of 4 axes, not {x}, {weight}, {offset}, {mask}")
+    same_dtype("onnx.deform_conv", x, weight, offset, mask)
+    return TensorType((x.shape[0], weight.shape[0], *offset.shape[2:]), x.dtype)
+
+
+def _bilinear(image: Array, y: Array, x: Array) -> Array:
+    """Elements of (C, H, W) at real places; zero outside."""
+    total = np.zeros((image.shape[0], *y.shape))
+    low_y, low_x = np.floor(y), np.floor(x)
+    for ys, wy in ((low_y, 1 - (y - low_y)), (low_y + 1, y - low_y)):
+        for xs, wx in ((low_x, 1 - (x - low_x)), (low_x + 1, x - low_x)):
+            inside = (ys >= 0) & (ys < image.shape[1]) & (xs >= 0) & (xs < image.shape[2])
+            at = np.where(inside, ys, 0).astype(np.int64), np.where(inside, xs, 0).astype(np.int64)
+            total += image[:, at[0], at[1]] * np.where(inside, wy * wx, 0)
+    return total
+
+
+def _deform_conv(attrs: DeformAttrs, values: Sequence[Array], result: Type) -> Array:
+    x, weight, offset, mask = (np.asarray(value).astype(np.float64) for value in values)
+    count, _, rows, columns = offset.shape
+    kernel = weight.shape[2:]
+    area, groups = kernel[0] * kernel[1], attrs.offset_groups
+    shifts = offset.reshape(count, groups, area, 2, rows, columns)
+    masks = mask.reshape(count, groups, area, rows, columns)
+    grid_y = np.arange(rows)[:, None] * attrs.strides[0] - attrs.padding[0]
+    grid_x = np.arange(columns)[None, :] * attrs.strides[1] - attrs.padding[1]
+    channels, share = x.shape[1], x.shape[1] // groups
+    taps = np.zeros((count, channels, area, rows, columns))
+    for image in range(count):
+        for group in range(groups):
+            part = slice(group * share, (group + 1) * share)
+            for number, (ky, kx) in enumerate(np.ndindex(*kernel)):
+                y = grid_y + ky * attrs.dilation[0] + shifts[image, group, number, 0]
+                x_at = grid_x + kx * attrs.dilation[1] + shifts[image, group, number, 1]
+                taps[image, part, number] = _bilinear(x[image, part], y, x_at) * masks[image, group, number]
+    wide = taps.reshape(count, attrs.groups, channels // attrs.groups * area, rows, columns)
+    rows_of = weight.reshape(attrs.groups, weight.shape[0] // attrs.groups, -1)
+    value = np.einsum("ngkhw,gok->ngohw", wide, rows_of)
+    return value.reshape(count, weight.shape[0], rows, columns).astype(out_type(result).dtype)
+
+
+DEFORM_CONV = make_op(
+    "onnx.deform_conv",
+    4,
+    _deform_type,
+    _deform_conv,
+    attrs=DeformAttrs,
+    doc="convolution whose kernel elements are displaced by offsets and weighted by a mask",
+)
+
+
+def deform_conv(data: Expr, weight: Expr, offset: Expr, mask: Expr, attrs: DeformAttrs) -> Call:
+    """Convolution of NCHW data whose taps are moved by (y, x) pairs in `offset` and multiplied by `mask`."""
+    return call(DEFORM_CONV, (data, weight, offset, mask), attrs)
+
+
+OPS = (COL2IM, DEFORM_CONV)

@@ -1,0 +1,133 @@
+"""Fourier transforms: Relay's dft, and ONNX's with sizes and axes that are values.
+
+In: types, attributes, arrays. Out: types, arrays, `Call` nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from relay_hw.errors import EvalError, TypeCheckError
+from relay_hw.ir.expr import Call, Expr
+from relay_hw.ir.types import ANY, TensorType, TupleType, Type
+from relay_hw.op.base import Array, Attrs, call, make_op, out_type, rule, same_dtype, show
+from relay_hw.op.dynamic import numbers
+
+
+@dataclass(frozen=True, slots=True)
+class DFTAttrs(Attrs):
+    inverse: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DynDFTAttrs(Attrs):
+    """`length` 0: as many elements as the axis has."""
+
+    inverse: bool = False
+    onesided: bool = False
+    length: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class STFTAttrs(Attrs):
+    onesided: bool = True
+
+
+@rule("dft", 2)
+def _dft_type(attrs: DFTAttrs, real: TensorType, imaginary: TensorType) -> Type:
+    same_dtype("dft", real, imaginary)
+    if real.rank < 1 or real.rank != imaginary.rank:
+        raise TypeCheckError(f"dft must get two tensors of one shape, not {real} and {imaginary}")
+    return TupleType([real, imaginary])
+
+
+def _dft(attrs: DFTAttrs, values: Sequence[Array], result: Type) -> tuple[Array, ...]:
+    dtype = np.asarray(values[0]).dtype
+    wide = np.asarray(values[0]).astype(np.float64) + 1j * np.asarray(values[1]).astype(np.float64)
+    found = np.fft.ifft(wide) if attrs.inverse else np.fft.fft(wide)
+    return found.real.astype(dtype), found.imag.astype(dtype)
+
+
+DFT = make_op("dft", 2, _dft_type, _dft, attrs=DFTAttrs, doc="discrete Fourier transform along the last axis")
+
+
+def dft(re_data: Expr, im_data: Expr, inverse: bool = False) -> Call:
+    """(real, imaginary) parts of the transform of the last axis."""
+    return call(DFT, (re_data, im_data), DFTAttrs(inverse))
+
+
+@rule("onnx.dft", 2)
+def _dyn_dft_type(attrs: DynDFTAttrs, x: TensorType, axis: TensorType) -> Type:
+    if x.rank < 2 or x.shape[-1] not in (1, 2, ANY):
+        raise TypeCheckError(f"the last axis of onnx.dft must hold the real part, or both parts, not be that of {x}")
+    parts = 1 if attrs.inverse and attrs.onesided else 2
+    return TensorType((*[ANY] * (x.rank - 1), parts), x.dtype)
+
+
+def _complex(x: Array) -> Array:
+    """Complex numbers of the data's own precision, at least that of float32."""
+    found = np.zeros(x.shape[:-1], np.result_type(x.dtype, np.complex64))
+    found.real = x[..., 0]
+    if x.shape[-1] == 2:
+        found.imag = x[..., 1]
+    return found
+
+
+def _parts(x: Array, dtype: str) -> Array:
+    return np.stack([x.real, x.imag], axis=-1).astype(dtype)
+
+
+def _dyn_dft(attrs: DynDFTAttrs, values: Sequence[Array], result: Type) -> Array:
+    x, axis, dtype = np.asarray(values[0]), numbers(values[1])[0], out_type(result).dtype
+    if not -x.ndim <= axis < x.ndim or axis % x.ndim == x.ndim - 1:
+        raise EvalError(f"the axis of onnx.dft must be one of {x.ndim} but the last, not {axis}")
+    wide, axis = _complex(x), axis % x.ndim
+    length = attrs.length or None
+    if attrs.inverse and attrs.onesided:
+        return np.fft.irfft(wide, length, axis)[..., None].astype(dtype)
+    found = (np.fft.ifft if attrs.inverse else np.fft.fft)(wide, length, axis)
+    if attrs.onesided:
+        found = np.take(found, np.arange(found.shape[axis] // 2 + 1), axis)
+    return _parts(found, dtype)
+
+
+DYN_DFT = make_op(
+    "onnx.dft", 2, _dyn_dft_type, _dyn_dft, attrs=DynDFTAttrs, doc="Fourier transform along an axis that is a value"
+)
+
+
+def dft_along(data: Expr, axis: Expr, inverse: bool = False, onesided: bool = False, length: int = 0) -> Call:
+    """The transform of `data`, whose last axis holds real or real and imaginary parts, along `axis`."""
+    return call(DYN_DFT, (data, axis), DynDFTAttrs(inverse, onesided, length))
+
+
+@rule("onnx.stft", 3)
+def _stft_type(attrs: STFTAttrs, x: TensorType, step: TensorType, window: TensorType) -> Type:
+    if x.rank != 3 or window.rank != 1:
+        raise TypeCheckError(f"onnx.stft must get (N, samples, parts) and a window, not {show(x)} and {show(window)}")
+    return TensorType((x.shape[0], ANY, ANY, 2), x.dtype)
+
+
+def _stft(attrs: STFTAttrs, values: Sequence[Array], result: Type) -> Array:
+    x, step, window = _complex(np.asarray(values[0])), numbers(values[1])[0], np.asarray(values[2])
+    length = len(window)
+    if step < 1 or length > x.shape[1]:
+        raise EvalError(f"frames of onnx.stft must fit {x.shape[1]} samples, not be {length} long and {step} apart")
+    starts = np.arange((x.shape[1] - length) // step + 1) * step
+    frames = x[:, starts[:, None] + np.arange(length)] * window
+    found = np.fft.fft(frames, axis=2)
+    return _parts(found[:, :, : length // 2 + 1] if attrs.onesided else found, out_type(result).dtype)
+
+
+STFT = make_op("onnx.stft", 3, _stft_type, _stft, attrs=STFTAttrs, doc="Fourier transforms of frames of a signal")
+
+
+def stft(data: Expr, step: Expr, window: Expr, onesided: bool = True) -> Call:
+    """Transforms of frames of `data`, `step` apart, each multiplied by `window`."""
+    return call(STFT, (data, step, window), STFTAttrs(onesided))
+
+
+OPS = (DFT, DYN_DFT, STFT)
