@@ -15,6 +15,7 @@ from relay_hw.errors import QuantizeError
 from relay_hw.interp import Interpreter
 from relay_hw.ir.expr import Expr, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
+from relay_hw.quantize.choices import Calibration
 from relay_hw.quantize.observe import make_observer
 from relay_hw.quantize.strategy import Strategy
 
@@ -25,17 +26,21 @@ Ranges = dict[Expr, tuple[float, float]]
 
 def calibrate(
     mod: IRModule,
-    tensors: Sequence[Expr],
+    tensors: Sequence[Expr] | Mapping[Expr, Strategy],
     strategy: Strategy,
     data: Mapping[str, Array] | None,
     progress: Progress | None = None,
 ) -> Ranges:
     """The range of each of `tensors` (nodes of `mod`) over `data`: one array for each input, samples on the first axis.
 
-    Keys that are no input are ignored. Raises QuantizeError for data that is missing or does not fit.
+    `tensors` may say a strategy for each. Keys that are no input are ignored. Raises QuantizeError for data that is
+    missing or does not fit.
     """
+    own = tensors if isinstance(tensors, Mapping) else {tensor: strategy for tensor in tensors}
+    observers = {tensor: make_observer(one) for tensor, one in own.items()}
+    if not any(one.calibration is not Calibration.GLOBAL for one in own.values()):
+        return {tensor: observer.limits() for tensor, observer in observers.items()}
     batches = check_data(mod["main"].params, strategy, data)
-    observers = {tensor: make_observer(strategy) for tensor in tensors}
     watched: dict[Expr, list[Expr]] = {}
     for tensor in tensors:
         watched.setdefault(_source(tensor), []).append(tensor)

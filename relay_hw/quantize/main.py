@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -11,11 +11,16 @@ from numpy.typing import NDArray
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import copy_with
 from relay_hw.quantize.calibrate import Progress, calibrate, check_data
-from relay_hw.quantize.plan import make_plan
+from relay_hw.quantize.layers import plan_layers
+from relay_hw.quantize.methods.rehearsal import rehearse
+from relay_hw.quantize.methods.weights import choose_weights, needs_rehearsal
+from relay_hw.quantize.pieces import check_layers, own_layers, piece_modules, record, replace_pieces
 from relay_hw.quantize.realize import Probe, realize
 from relay_hw.quantize.recipes import find_strategy
 from relay_hw.quantize.strategy import Strategy
+from relay_hw.quantize.sums import fold_factors, merge_sums
 from relay_hw.transform.infer_type import InferType
+from relay_hw.transform.pieces import OutlinePieces, is_graph
 from relay_hw.transform.pipelines import simplify_pipeline
 
 Array = NDArray[Any]
@@ -23,12 +28,24 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Realized:
-    """`mod` is the quantized module, `reference` the simplified float one; `probes` pair their tensors."""
+    """`mod` is the quantized module, `reference` the simplified float one; `probes` pair their tensors.
+
+    Where `main` is no graph of operators, `pieces` has the same of each of its pieces, by name, and no probes.
+    """
 
     mod: IRModule
     reference: IRModule
     probes: tuple[Probe, ...]
     strategy: Strategy
+    pieces: Mapping[str, Piece] = field(default_factory=dict[str, "Piece"])
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece as a network of its own, and what reached it: its parameters, all calls on the first axis."""
+
+    realized: Realized
+    data: Mapping[str, Array] | None
 
 
 def quantize(
@@ -58,11 +75,40 @@ def realize_module(
     chosen = find_strategy(strategy)
     if multiplier_bits is not None:
         chosen = replace(chosen, multiplier_bits=multiplier_bits)
-    reference = simplify_pipeline()(InferType()(mod))
+    reference = OutlinePieces()(simplify_pipeline()(InferType()(mod)))
+    if not is_graph(reference):
+        return _realize_pieces(reference, chosen, calibration, progress)
     main = reference["main"]
-    check_data(main.params, chosen, calibration)
-    plan = make_plan(main.body)
-    ranges = calibrate(reference, plan.integers, chosen, calibration, progress)
-    body, probes = realize(main.body, plan, ranges, chosen)
+    if chosen.needs_data:
+        check_data(main.params, chosen, calibration)
+    layers = plan_layers(main.body, chosen)
+    tensors = {tensor: layers.of_tensor(tensor) for tensor in layers.plan.integers}
+    ranges = calibrate(reference, tensors, chosen, calibration, progress)
+    weights = None
+    if needs_rehearsal(layers):
+        weights = rehearse(reference, layers, ranges, calibration or {}, choose_weights)
+    body, probes = realize(main.body, layers, ranges, weights)
     new = reference.with_functions({"main": copy_with(main, body=body, checked_type=None)})
     return Realized(InferType()(new), reference, probes, chosen)
+
+
+def _realize_pieces(
+    reference: IRModule, strategy: Strategy, data: Mapping[str, Any] | None, progress: Progress | None
+) -> Realized:
+    """Each piece by what reaches it. One that no sample reaches stays float."""
+    modules = piece_modules(reference)
+    check_layers(modules, strategy)
+    seen: Mapping[str, Mapping[str, Array] | None] = dict.fromkeys(modules)
+    if strategy.needs_data:
+        seen = record(reference, list(modules), strategy, data, progress)
+    parts = {name: _realize_piece(modules[name], strategy, data) for name, data in seen.items()}
+    new = replace_pieces(reference, {name: part.mod["main"] for name, part in parts.items()})
+    return Realized(new, reference, (), strategy, {name: Piece(part, seen[name]) for name, part in parts.items()})
+
+
+def _realize_piece(mod: IRModule, strategy: Strategy, data: Mapping[str, Array] | None) -> Realized:
+    own = own_layers(mod, strategy)
+    if data is None:
+        return realize_module(mod, own)
+    found = realize_module(merge_sums(mod, own, data), own, data)
+    return replace(found, mod=fold_factors(found.mod))

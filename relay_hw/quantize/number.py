@@ -10,15 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.errors import QuantizeError
+from relay_hw.quantize.choices import Calibration, WeightRange, WeightRounding
 from relay_hw.quantize.strategy import Strategy
 
 MAX_SHIFT: Final = 62
 _INT32_MAX: Final = 2**31 - 1
+_SHARES: Final = np.arange(64, 19, -1) / 64
 
 Array = NDArray[Any]
 
@@ -44,7 +47,7 @@ def activation_params(low: float, high: float, strategy: Strategy) -> QParams:
     qlow, qhigh = strategy.activation_range
     low, high = min(low, 0.0), max(high, 0.0)
     if strategy.symmetric:
-        scale = _round_scale(max(-low, high) / qhigh, strategy)
+        scale = _round_scale(max(-low, high) / (qhigh + (strategy.calibration is Calibration.GLOBAL)), strategy)
         return QParams(scale, 0, qlow, qhigh)
     scale = _round_scale((high - low) / (qhigh - qlow), strategy)
     zero_point = round(qlow - low / scale)
@@ -52,11 +55,22 @@ def activation_params(low: float, high: float, strategy: Strategy) -> QParams:
 
 
 def weight_scales(
-    weight: Array, strategy: Strategy, at_least: NDArray[np.float64] | None = None
+    weight: Array,
+    strategy: Strategy,
+    at_least: NDArray[np.float64] | None = None,
+    importance: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """One scale for each output channel (axis 0), float32 numbers in float64, none below `at_least`."""
-    limit = np.abs(weight.reshape(weight.shape[0], -1).astype(np.float64)).max(axis=1, initial=0.0)
-    scales = limit / strategy.weight_limit
+    """One scale for each output channel (axis 0), float32 numbers in float64, none below `at_least`.
+
+    `importance` [channels or 1, weights of a channel] weighs squared errors where the strategy asks for the least.
+    """
+    rows = weight.reshape(weight.shape[0], -1).astype(np.float64)
+    limit = np.abs(rows).max(axis=1, initial=0.0)
+    if not strategy.per_channel:
+        limit = np.full_like(limit, limit.max())
+    if strategy.weight_range is WeightRange.MSE and rows.size:
+        limit = _least_error(rows, limit, strategy, importance)
+    scales = limit / _steps(strategy)
     if at_least is not None:
         scales = np.maximum(scales, at_least)
     if not strategy.per_channel:
@@ -64,11 +78,47 @@ def weight_scales(
     return np.array([_round_scale(float(s), strategy) for s in scales])
 
 
-def quantize_weight(weight: Array, scales: NDArray[np.float64], strategy: Strategy) -> NDArray[np.int8]:
-    """Nearest integers, ties to even, saturated to the symmetric range. Axis 0 is the output channel."""
-    shape = (-1,) + (1,) * (weight.ndim - 1)
-    scaled = np.rint(weight.astype(np.float64) / scales.reshape(shape))
-    return np.clip(scaled, -strategy.weight_limit, strategy.weight_limit).astype(np.int8)
+def _least_error(
+    rows: NDArray[np.float64], limit: NDArray[np.float64], strategy: Strategy, importance: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """The share of `limit` for each row, or for all together, at which rounding and clipping err least."""
+    best, lowest = limit, np.full(len(rows), np.inf)
+    for share in _SHARES:
+        scales = np.array([_round_scale(float(one), strategy) for one in limit * share / _steps(strategy)])[:, None]
+        rounded = np.clip(np.rint(rows / scales), -strategy.weight_limit, strategy.weight_limit) * scales
+        error = np.square(rows - rounded)
+        errors = (error if importance is None else error * importance).sum(axis=1)
+        if not strategy.per_channel:
+            errors = np.full_like(errors, errors.sum())
+        best, lowest = np.where(errors < lowest, limit * share, best), np.minimum(errors, lowest)
+    return best
+
+
+def _steps(strategy: Strategy) -> int:
+    """Integers between 0 and the end of a range. A global range ends one step after its largest integer."""
+    return strategy.weight_limit + (strategy.calibration is Calibration.GLOBAL)
+
+
+def quantize_weight(
+    weight: Array, scales: NDArray[np.float64], strategy: Strategy, seeds: Sequence[int] = ()
+) -> NDArray[np.int8]:
+    """Integers by the strategy's rule, saturated to the symmetric range. Axis 0 is the output channel.
+
+    Rounding that learns from data starts from the nearest integers. `seeds` join the strategy's in random rounding.
+    """
+    scaled = weight.astype(np.float64) / scales.reshape((-1,) + (1,) * (weight.ndim - 1))
+    match strategy.weight_rounding:
+        case WeightRounding.FLOOR:
+            rounded = np.floor(scaled)
+        case WeightRounding.HALF_UP:
+            rounded = np.floor(scaled + 0.5)
+        case WeightRounding.HALF_AWAY:
+            rounded = np.copysign(np.floor(np.abs(scaled) + 0.5), scaled)
+        case WeightRounding.STOCHASTIC:
+            rounded = np.floor(scaled + np.random.default_rng([strategy.seed, *seeds]).random(scaled.shape))
+        case _:
+            rounded = np.rint(scaled)
+    return np.clip(rounded, -strategy.weight_limit, strategy.weight_limit).astype(np.int8)
 
 
 def normalise(factor: Fraction, bits: int) -> tuple[int, int]:
@@ -135,7 +185,12 @@ class LayerWeights:
 
 
 def layer_weights(
-    weight: Array, bias: NDArray[np.float64], given: QParams, strategy: Strategy, where: str
+    weight: Array,
+    bias: NDArray[np.float64],
+    given: QParams,
+    strategy: Strategy,
+    where: str,
+    importance: NDArray[np.float64] | None = None,
 ) -> LayerWeights:
     """Quantize a layer's weight (axis 0: output channels) and bias for an input of `given`.
 
@@ -144,17 +199,46 @@ def layer_weights(
     """
     if not (np.isfinite(weight).all() and np.isfinite(bias).all()):
         raise QuantizeError(f"weight and bias of {where} must be finite, not infinite or NaN")
-    reach = given.high - given.low
+    bias = _coarse(bias, strategy.bias_bits)
     at_least = np.abs(bias) / (given.scale * _INT32_MAX / 2)
     while True:
-        scales = weight_scales(weight, strategy, at_least)
-        integers = quantize_weight(weight, scales, strategy)
-        rounded = np.rint(bias / (given.scale * scales))
-        sums = np.abs(integers.reshape(len(scales), -1).astype(np.int64)).sum(axis=1)
-        need = np.abs(rounded) + sums * float(reach)
+        scales = weight_scales(weight, strategy, at_least, importance)
+        integers = quantize_weight(weight, scales, strategy, [crc32(where.encode())])
+        need = _reach(integers, bias, given, scales)
         if need.max(initial=0.0) <= _INT32_MAX:
             break
         at_least = np.where(need > _INT32_MAX, scales * need / (_INT32_MAX / 1.25), scales)
+    return assemble(integers, bias, given, scales)
+
+
+def assemble(
+    integers: NDArray[np.int8], bias: NDArray[np.float64], given: QParams, scales: NDArray[np.float64]
+) -> LayerWeights:
+    """The record of weights that are integers already; their sums must fit into int32."""
+    rounded = np.rint(bias / (given.scale * scales))
     signed = integers.reshape(len(scales), -1).astype(np.int64).sum(axis=1)
     folded = rounded.astype(np.int64) - given.zero_point * signed
     return LayerWeights(integers, folded.astype(np.int32), rounded.astype(np.int32), scales)
+
+
+def fits(integers: NDArray[np.int8], bias: NDArray[np.float64], given: QParams, scales: NDArray[np.float64]) -> bool:
+    """Whether no input can make an accumulator leave int32."""
+    return bool(_reach(integers, bias, given, scales).max(initial=0.0) <= _INT32_MAX)
+
+
+def _reach(
+    integers: NDArray[np.int8], bias: NDArray[np.float64], given: QParams, scales: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The largest magnitude that each channel's accumulator can take."""
+    sums = np.abs(integers.reshape(len(scales), -1).astype(np.int64)).sum(axis=1)
+    return np.abs(np.rint(bias / (given.scale * scales))) + sums * float(given.high - given.low)
+
+
+def _coarse(bias: NDArray[np.float64], bits: int) -> NDArray[np.float64]:
+    """The bias in `bits` bits of one power-of-two scale; 32 bits are those of the accumulator."""
+    largest = float(np.abs(bias).max(initial=0.0))
+    if bits == 32 or largest == 0.0:
+        return bias
+    top = 2 ** (bits - 1)
+    scale = 2.0 ** math.ceil(math.log2(largest)) / top
+    return np.clip(np.rint(bias / scale), 1 - top, top - 1) * scale

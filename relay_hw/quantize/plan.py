@@ -6,7 +6,7 @@ In: the body of a simplified dataflow function. Out: steps in order of evaluatio
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -103,13 +103,17 @@ class Plan:
         return tuple(self.group)
 
 
-def make_plan(body: Expr) -> Plan:
-    """Plan the quantization of a dataflow graph. Raises UnsupportedError where `body` is none."""
-    return _Planner(body).plan()
+def make_plan(body: Expr, floats: Collection[Expr] = ()) -> Plan:
+    """Plan the quantization of a dataflow graph; the anchors `floats` stay as they are.
+
+    Raises UnsupportedError where `body` is no dataflow graph.
+    """
+    return _Planner(body, floats).plan()
 
 
 class _Planner:
-    def __init__(self, body: Expr) -> None:
+    def __init__(self, body: Expr, floats: Collection[Expr]) -> None:
+        self._floats = frozenset(floats)
         self._order = dataflow_order(body, "main")
         self._uses = Uses(count_uses(body))
         self._readers: dict[Expr, list[Expr]] = {}
@@ -132,7 +136,7 @@ class _Planner:
         return Plan(tuple(steps), _groups(steps))
 
     def _step(self, call: Call) -> Step:
-        if not _is_float32(call):
+        if not _is_float32(call) or call in self._floats:
             return FloatStep(call, ())
         name = op_name(call)
         if name in _ANCHORS:

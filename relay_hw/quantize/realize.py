@@ -18,7 +18,9 @@ from relay_hw.ir.expr import Call, Constant, Expr, Tuple, TupleGetItem
 from relay_hw.ir.types import TupleType
 from relay_hw.ir.visit import copy_with
 from relay_hw.op.base import split_padding
+from relay_hw.quantize.layers import Layers
 from relay_hw.quantize.number import (
+    LayerWeights,
     QParams,
     activation_params,
     layer_weights,
@@ -32,15 +34,14 @@ from relay_hw.quantize.plan import (
     FloatStep,
     KeepStep,
     LinearStep,
-    Plan,
     ProductStep,
     Step,
 )
-from relay_hw.quantize.strategy import Strategy
 from relay_hw.span import Span
 from relay_hw.transform.graph import constant, is_op, make, op_name, remake, shape_of, typed
 
 Array = NDArray[Any]
+Ranges = Mapping[Expr, tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,50 +56,57 @@ class Probe:
 
 
 def realize(
-    body: Expr, plan: Plan, ranges: Mapping[Expr, tuple[float, float]], strategy: Strategy
+    body: Expr, layers: Layers, ranges: Ranges, weights: Mapping[Step, LayerWeights] | None = None
 ) -> tuple[Expr, tuple[Probe, ...]]:
-    """The integer form of `body`. Raises QuantizeError for numbers that integers cannot hold."""
-    realizer = _Realizer(group_params(plan, ranges, strategy), strategy)
-    for step in plan.steps:
-        realizer.take(step)
+    """The integer form of `body`; `weights` of layers whose integers are chosen already.
+
+    Raises QuantizeError for numbers that integers cannot hold.
+    """
+    realizer = Realizer(layers, group_params(layers, ranges))
+    for step in layers.plan.steps:
+        realizer.take(step, (weights or {}).get(step))
     return realizer.as_float(body), tuple(realizer.probes)
 
 
-def group_params(plan: Plan, ranges: Mapping[Expr, tuple[float, float]], strategy: Strategy) -> dict[Expr, QParams]:
+def group_params(layers: Layers, ranges: Ranges) -> dict[Expr, QParams]:
     """Scale and zero point of each integer tensor; tensors of one group get the same object."""
+    plan = layers.plan
     found: dict[tuple[Expr, ...], QParams] = {}
     symmetric = plan.symmetric
     for group in plan.group.values():
         if group not in found:
             limits = [ranges[tensor] for tensor in group]
             low, high = min(low for low, _ in limits), max(high for _, high in limits)
-            own = replace(strategy, symmetric=True) if group[0] in symmetric else strategy
+            own = max((layers.of_tensor(tensor) for tensor in group), key=lambda one: one.activation_bits)
+            own = replace(own, symmetric=True) if group[0] in symmetric else own
             found[group] = activation_params(low, high, own)
     return {tensor: found[group] for tensor, group in plan.group.items()}
 
 
-class _Realizer:
+class Realizer:
     """Builds the new graph step by step; a tensor is there as integers, as floats, or as both once asked for."""
 
-    def __init__(self, params: Mapping[Expr, QParams], strategy: Strategy) -> None:
+    def __init__(self, layers: Layers, params: Mapping[Expr, QParams]) -> None:
         self.probes: list[Probe] = []
         self._params = params
-        self._strategy = strategy
+        self._names = layers.names
+        self._strategy = layers.strategy
+        self._own = layers.own
         self._ints: dict[Expr, Expr] = {}
         self._floats: dict[Expr, Expr] = {}
 
-    def take(self, step: Step) -> None:
-        """Realize one step; those before it are done."""
+    def take(self, step: Step, weights: LayerWeights | None = None) -> None:
+        """Realize one step; those before it are done. `weights`: a linear layer's integers, chosen already."""
         output = step.output
         match step:
             case LinearStep():
-                self._record(step, self._linear(step), op_name(step.linear.anchor), step.linear.anchor.span)
+                self._record(step, self._linear(step, weights), op_name(step.linear.anchor))
             case AddStep():
-                self._record(step, self._add(step), "add", output.span)
+                self._record(step, self._add(step), "add")
             case ProductStep():
-                self._record(step, self._product(step), op_name(output), output.span)
+                self._record(step, self._product(step), op_name(output))
             case AverageStep():
-                self._record(step, self._average(step), op_name(step.pool), step.pool.span)
+                self._record(step, self._average(step), op_name(step.pool))
             case KeepStep():
                 self._ints[output] = self._keep(step)
             case BoundStep():
@@ -126,7 +134,8 @@ class _Realizer:
         self._floats[expr] = new
         return new
 
-    def _as_int(self, expr: Expr) -> Expr:
+    def as_int(self, expr: Expr) -> Expr:
+        """`expr` of the old graph as integers in the new one."""
         if expr not in self._ints:
             self._ints[expr] = self._quantize(self.as_float(expr), self._params[expr], expr.span)
         return self._ints[expr]
@@ -142,18 +151,19 @@ class _Realizer:
         args = (data, constant(np.float32(params.scale)), constant(np.int32(params.zero_point)))
         return make("qnn.dequantize", args, out_dtype="float32", span=span)
 
-    def _record(self, step: Step, integer: Expr, operator: str, span: Span | None) -> None:
+    def _record(self, step: Step, integer: Expr, operator: str) -> None:
         self._ints[step.output] = integer
-        name = str(span) if span is not None else f"{operator}_{len(self.probes)}"
-        self.probes.append(Probe(name, operator, step.output, integer, self._params[step.output]))
+        self.probes.append(Probe(self._names[step], operator, step.output, integer, self._params[step.output]))
 
-    def _linear(self, step: LinearStep) -> Expr:
+    def weights(self, step: LinearStep) -> LayerWeights:
+        """The integers of a layer as its strategy rounds them. Raises QuantizeError."""
+        weight, bias = float_weights(step)
+        return layer_weights(weight, bias, self._params[step.inputs[0]], self._own[step], self._names[step])
+
+    def _linear(self, step: LinearStep, weights: LayerWeights | None) -> Expr:
         linear, source = step.linear, step.inputs[0]
-        x, given, result = self._as_int(source), self._params[source], self._params[step.output]
-        weight = np.moveaxis(linear.weight, linear.weight_axis, 0)
-        bias = np.zeros(linear.channels) if linear.bias is None else linear.bias.astype(np.float64)
-        where = str(linear.anchor.span or op_name(linear.anchor))
-        layer = layer_weights(weight, bias, given, self._strategy, where)
+        x, given, result = self.as_int(source), self._params[source], self._params[step.output]
+        layer = self.weights(step) if weights is None else weights
         anchor = linear.anchor
         attrs, bias = replace(anchor.attrs, out_dtype="int32"), layer.bias
         if is_op(anchor, "nn.conv2d") and given.zero_point != 0:
@@ -165,7 +175,7 @@ class _Realizer:
         else:
             acc = remake(anchor, args, attrs)
         factors = [Fraction(given.scale) * Fraction(float(s)) / Fraction(result.scale) for s in layer.scales]
-        if not self._strategy.per_channel:
+        if (layer.scales == layer.scales[0]).all() and not self._own[step].per_channel:
             factors = factors[:1]
         return self._requantize(acc, bias, factors, linear.axis, step)
 
@@ -175,7 +185,7 @@ class _Realizer:
         assert isinstance(call, Call)
         turned = (call.attrs.transpose_a, not call.attrs.transpose_b)
         left, right = (
-            make("transpose", (self._as_int(tensor),), axes=(0, 2, 1), span=call.span) if turn else self._as_int(tensor)
+            make("transpose", (self.as_int(tensor),), axes=(0, 2, 1), span=call.span) if turn else self.as_int(tensor)
             for tensor, turn in zip(step.inputs, turned, strict=True)
         )
         acc = make("nn.batch_matmul", (left, right), out_dtype="int32", transpose_b=True, span=call.span)
@@ -188,7 +198,7 @@ class _Realizer:
 
     def _average(self, step: AverageStep) -> Expr:
         pool, source = step.pool, step.inputs[0]
-        x, given, result = self._as_int(source), self._params[source], self._params[step.output]
+        x, given, result = self.as_int(source), self._params[source], self._params[step.output]
         shape = shape_of(pool.args[0])
         assert shape is not None
         layout = pool.attrs.layout
@@ -237,7 +247,7 @@ class _Realizer:
         a_min, a_max = _limits(step, result)
         return make(
             "accel.add",
-            [self._as_int(tensor) for tensor in step.inputs],
+            [self.as_int(tensor) for tensor in step.inputs],
             y_multiplier=left_multiplier,
             r_multiplier=right_multiplier,
             shift=shift,
@@ -254,7 +264,7 @@ class _Realizer:
     def _keep(self, step: KeepStep) -> Expr:
         call, params = step.output, self._params[step.output]
         assert isinstance(call, Call)
-        parts = [self._as_int(tensor) for tensor in step.inputs]
+        parts = [self.as_int(tensor) for tensor in step.inputs]
         if is_op(call, "concatenate"):
             return remake(call, (_tuple(parts),))
         if is_op(call, "nn.pad"):
@@ -265,7 +275,15 @@ class _Realizer:
 
     def _bound(self, step: BoundStep) -> Expr:
         a_min, a_max = _limits(step, self._params[step.output])
-        return make("clip", (self._as_int(step.inputs[0]),), a_min=a_min, a_max=a_max, span=step.output.span)
+        return make("clip", (self.as_int(step.inputs[0]),), a_min=a_min, a_max=a_max, span=step.output.span)
+
+
+def float_weights(step: LinearStep) -> tuple[Array, NDArray[np.float64]]:
+    """Weight with the output channels on axis 0, and bias."""
+    linear = step.linear
+    weight = np.moveaxis(linear.weight, linear.weight_axis, 0)
+    bias = np.zeros(linear.channels) if linear.bias is None else linear.bias.astype(np.float64)
+    return weight, bias
 
 
 def _limits(step: Step, params: QParams) -> tuple[int, int]:

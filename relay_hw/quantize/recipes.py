@@ -13,7 +13,14 @@ _W4: Final = {"weight_bits": 4, "first_layer": Edge.INT8, "last_layer": Edge.INT
 _NO_HARDWARE: Final = "no hardware here"
 
 STRATEGIES: Final[tuple[Strategy, ...]] = (
-    Strategy("int8", summary="int8 weights per channel, int8 activations with zero point, min-max ranges"),
+    Strategy(
+        "int8",
+        calibration=Calibration.MSE,
+        weight_range=WeightRange.MSE,
+        bias_correction=True,
+        summary="int8 weights per channel, int8 activations with zero point, ranges of least squared error, "
+        "biases corrected",
+    ),
     Strategy("int8-minmax", summary="int8 weights per channel, int8 activations with zero point, min-max ranges"),
     Strategy(
         "int8-percentile",
@@ -50,11 +57,11 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
         summary="as int8-symmetric, scales are powers of two: requantization is a shift",
     ),
     Strategy(
-        "int8-corrected",
+        "int8-equalized",
         calibration=Calibration.MSE,
         equalize=True,
         bias_correction=True,
-        summary="as int8-mse, channels equalized across layers, biases corrected",
+        summary="as int8, channels equalized across layers",
     ),
     Strategy("w4a8", **_W4, weight_range=WeightRange.MSE, summary="4-bit weights but in the first and last layer"),
     Strategy(

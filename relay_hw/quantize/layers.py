@@ -1,0 +1,94 @@
+"""The layers of a plan by name, and the strategy that each of them follows.
+
+In: a plan and a strategy with exceptions. Out: `Layers`. Raises QuantizeError for exceptions that no layer matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from relay_hw.errors import QuantizeError
+from relay_hw.ir.expr import Expr
+from relay_hw.quantize.plan import AddStep, AverageStep, LinearStep, Plan, ProductStep, Step, make_plan
+from relay_hw.quantize.strategy import Strategy
+from relay_hw.transform.graph import is_op, op_name
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """A plan with the layers that stay float left out of it; what each layer is called and which strategy it follows.
+
+    `names` and `own` have an entry for every layer that computes: linear layers, sums, products and averages.
+    """
+
+    plan: Plan
+    strategy: Strategy
+    names: Mapping[Step, str]
+    own: Mapping[Step, Strategy]
+
+    @property
+    def linear(self) -> Iterator[LinearStep]:
+        """Convolutions and dense layers in order of evaluation."""
+        return (step for step in self.plan.steps if isinstance(step, LinearStep))
+
+    def of_tensor(self, tensor: Expr) -> Strategy:
+        """The strategy of the layer that makes `tensor`; for inputs, of the widest layer that reads it."""
+        for step in self.own:
+            if step.output is tensor:
+                return self.own[step]
+        readers = [self.own[step] for step in self.own if tensor in step.inputs]
+        return max(readers, key=lambda one: one.activation_bits, default=self.strategy)
+
+
+def plan_layers(body: Expr, strategy: Strategy) -> Layers:
+    """Plan `body` and settle what each layer does."""
+    whole = make_plan(body)
+    names = layer_names(whole)
+    _check_names(strategy, list(names.values()))
+    edges = _edges(whole)
+    left = [step for step in edges if not strategy.is_quantized(names[step], *edges[step])]
+    by_output = {_anchor(step): name for step, name in names.items()}
+    plan = make_plan(body, [_anchor(step) for step in left]) if left else whole
+    found = {step: by_output[_anchor(step)] for step in plan.steps if _anchor(step) in by_output and _computes(step)}
+    at = {_anchor(step): edge for step, edge in edges.items()}
+    own = {step: strategy.for_layer(name, *at.get(_anchor(step), ())) for step, name in found.items()}
+    return Layers(plan, strategy, found, own)
+
+
+def layer_names(plan: Plan) -> dict[Step, str]:
+    """What each layer that computes is called: where it comes from, or its operator and number."""
+    names: dict[Step, str] = {}
+    for step in plan.steps:
+        if _computes(step):
+            span = _anchor(step).span
+            names[step] = str(span) if span is not None else f"{op_name(_anchor(step))}_{len(names)}"
+    return names
+
+
+def _computes(step: Step) -> bool:
+    return isinstance(step, (LinearStep, AddStep, ProductStep, AverageStep))
+
+
+def _anchor(step: Step) -> Expr:
+    """The operator that does the work of a step, whatever follows it."""
+    match step:
+        case LinearStep():
+            return step.linear.anchor
+        case AverageStep():
+            return step.pool
+        case _:
+            return step.output
+
+
+def _edges(plan: Plan) -> dict[LinearStep, tuple[bool, bool, bool]]:
+    """Of each linear layer whether it is the first, the last, a dense one."""
+    linear = [step for step in plan.steps if isinstance(step, LinearStep)]
+    return {step: (step is linear[0], step is linear[-1], is_op(step.linear.anchor, "nn.dense")) for step in linear}
+
+
+def _check_names(strategy: Strategy, names: list[str]) -> None:
+    for choice in strategy.layers:
+        if not any(choice.matches(name) for name in names):
+            known = ", ".join(names) or "(none)"
+            raise QuantizeError(f"strategy {strategy.name}: layer must be one of {known}, not {choice.layer}")

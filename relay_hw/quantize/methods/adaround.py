@@ -1,0 +1,86 @@
+"""Rounding learned layer by layer, as AdaRound (Nagel 2020): each weight goes up or down so that the layer's output,
+activation included, stays near that of the float network.
+
+In: a layer's rows and columns. Out: integers. Gradients of the one product are written out; the optimizer is Adam.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float64 = NDArray[np.float64]
+
+_STRETCH_LOW, _STRETCH_HIGH = -0.1, 1.1  # the sigmoid is stretched, so that it reaches 0 and 1
+_RATE = 0.02
+_COLUMNS = 512
+_WEIGHT = 0.01  # of the term that drives every choice to 0 or 1
+
+
+def learned_rounding(
+    rows: Float64,
+    scales: Float64,
+    given: Float64,
+    target: Float64,
+    offset: Float64,
+    bounds: tuple[float, float],
+    limit: int,
+    steps: int,
+    seed: int,
+) -> NDArray[np.int8]:
+    """Integers [groups, channels, depth] for `rows` with `scales` [groups, channels].
+
+    The products of the rounded rows with the columns `given`, plus `offset` [groups, channels], clipped to `bounds`,
+    shall come near to `target` [groups, channels, columns], clipped too. `steps` of the optimizer.
+    """
+    scaled = rows / scales[:, :, None]
+    floor = np.clip(np.floor(scaled), -limit, limit)
+    choice = _inverse(np.clip(scaled - floor, 0.0, 1.0))
+    rng = np.random.default_rng(seed)
+    low, high = bounds
+    wanted = np.clip(target, low, high)
+    power = float(np.square(wanted - wanted.mean(axis=2, keepdims=True)).mean()) or 1.0
+    first, second = np.zeros_like(choice), np.zeros_like(choice)
+    for number in range(1, steps + 1):
+        picked = rng.integers(0, given.shape[2], min(_COLUMNS, given.shape[2]))
+        share, slope = _rectified(choice)
+        whole = np.clip(floor + share, -limit, limit)
+        x = given[:, :, picked]
+        output = np.matmul(whole * scales[:, :, None], x) + offset[:, :, None]
+        error = np.clip(output, low, high) - wanted[:, :, picked]
+        error *= (output >= low) & (output <= high)
+        gradient = np.matmul(error, x.swapaxes(1, 2)) * scales[:, :, None] * (2.0 / (power * error.size))
+        gradient *= rows.size / rows.shape[2]  # of a channel's mean, so that the rate does not depend on channels
+        gradient += _WEIGHT * _roundness_slope(share, number / steps)
+        gradient *= slope
+        first = 0.9 * first + 0.1 * gradient
+        second = 0.999 * second + 0.001 * np.square(gradient)
+        rate = _RATE * math.sqrt(1 - 0.999**number) / (1 - 0.9**number)
+        choice -= rate * first / (np.sqrt(second) + 1e-10)
+    share, _ = _rectified(choice)
+    return np.clip(floor + (share >= 0.5), -limit, limit).astype(np.int8)
+
+
+def _rectified(choice: Float64) -> tuple[Float64, Float64]:
+    """The stretched sigmoid, and its slope."""
+    sigmoid = 1.0 / (1.0 + np.exp(-choice))
+    stretched = sigmoid * (_STRETCH_HIGH - _STRETCH_LOW) + _STRETCH_LOW
+    inside = (stretched > 0.0) & (stretched < 1.0)
+    return np.clip(stretched, 0.0, 1.0), sigmoid * (1 - sigmoid) * (_STRETCH_HIGH - _STRETCH_LOW) * inside
+
+
+def _inverse(share: Float64) -> Float64:
+    """What the stretched sigmoid takes to `share`."""
+    sigmoid = (share - _STRETCH_LOW) / (_STRETCH_HIGH - _STRETCH_LOW)
+    return np.log(sigmoid / (1.0 - sigmoid))
+
+
+def _roundness_slope(share: Float64, time: float) -> Float64:
+    """The slope of 1 - |2 share - 1|**beta; beta falls from 20 to 2 in the last four fifths of the time."""
+    if time < 0.2:
+        return np.zeros_like(share)
+    beta = 2.0 + 18.0 * (1.0 - (time - 0.2) / 0.8)
+    distance = 2.0 * share - 1.0
+    return -2.0 * beta * np.sign(distance) * np.abs(distance) ** (beta - 1.0)

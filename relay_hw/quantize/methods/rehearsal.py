@@ -1,0 +1,169 @@
+"""The network on calibration samples, layer by layer: float and integer values side by side.
+
+In: the float module, its layers, ranges, data. Out: for each linear layer the integers that a `Chooser` makes from
+what the layer meets; layers after it meet the noise of those before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relay_hw.ir.expr import Expr
+from relay_hw.ir.module import IRModule
+from relay_hw.quantize.batch import BATCH, Values, batched
+from relay_hw.quantize.layers import Layers, plan_layers
+from relay_hw.quantize.methods.columns import columns, has_columns, to_rows
+from relay_hw.quantize.number import LayerWeights, QParams
+from relay_hw.quantize.plan import FloatStep, LinearStep, Step
+from relay_hw.quantize.realize import Ranges, Realizer, float_weights, group_params
+from relay_hw.quantize.strategy import Strategy
+
+Array = NDArray[Any]
+Float64 = NDArray[np.float64]
+SAMPLES = 128
+COLUMNS = 8192
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Meeting:
+    """What a linear layer meets: `wanted` columns of the float network and `given` ones of the integer network, both
+    [groups, depth, columns], with their means [groups, depth] over all samples and positions.
+
+    `weight` has its output channels on axis 0, `rows` [groups, channels, depth] is the same weight.
+    """
+
+    step: LinearStep
+    name: str
+    strategy: Strategy
+    params: QParams
+    weight: Array
+    bias: Float64
+    rows: Float64
+    wanted: Float64
+    given: Float64
+    wanted_mean: Float64
+    given_mean: Float64
+
+
+Chooser = Callable[[Meeting], LayerWeights]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shots:
+    """Samples in groups that a network takes at once: `mod` for several samples, or one."""
+
+    mod: IRModule
+    inputs: tuple[dict[Expr, Array], ...]
+
+
+def make_shots(mod: IRModule, data: Mapping[str, Array], limit: int = SAMPLES) -> Shots:
+    """At most `limit` samples of `data`, evenly chosen, in groups."""
+    steps = {p.name_hint: (p.tensor_type.static_shape or (1,))[0] for p in mod["main"].params}
+    count = min((len(np.asarray(data[name])) // step for name, step in steps.items()), default=0)
+    picked = np.linspace(0, count - 1, min(limit, count)).round().astype(int)
+    size = min(BATCH, len(picked))
+    many = batched(mod, size) if set(steps.values()) == {1} else None
+    used = many or mod
+    size = size if many is not None else 1
+    groups = [picked[start : start + size] for start in range(0, len(picked) - size + 1, size)]
+    inputs = []
+    for group in groups:
+        given: dict[Expr, Array] = {}
+        for param in used["main"].params:
+            ty = param.tensor_type
+            whole = np.asarray(data[param.name_hint])
+            parts = whole.reshape(-1, steps[param.name_hint], *whole.shape[1:])[group]
+            given[param] = parts.reshape(ty.static_shape).astype(ty.dtype)
+        inputs.append(given)
+    return Shots(used, tuple(inputs))
+
+
+def rehearse(
+    mod: IRModule,
+    layers: Layers,
+    ranges: Ranges,
+    data: Mapping[str, Array],
+    choose: Chooser,
+    progress: Callable[[str], object] | None = None,
+) -> dict[Step, LayerWeights]:
+    """The integers that `choose` makes for each linear layer of `layers`, which is the plan of `mod`."""
+    shots = make_shots(mod, data)
+    body = shots.mod["main"].body
+    own = layers if shots.mod is mod else plan_layers(body, layers.strategy)
+    limits = dict(zip(own.plan.group, (ranges[tensor] for tensor in layers.plan.group), strict=True))
+    params = group_params(own, limits)
+    realizer = Realizer(own, params)
+    floats: list[dict[Expr, Any]] = [dict(given) for given in shots.inputs]
+    integers: list[dict[Expr, Any]] = [dict(given) for given in shots.inputs]
+    found: dict[Step, LayerWeights] = {}
+    for step, original in zip(own.plan.steps, layers.plan.steps, strict=True):
+        weights = None
+        if isinstance(step, LinearStep):
+            source = realizer.as_int(step.inputs[0])
+            given = [_learn(known, source) for known in integers]
+            weights = _choose(step, own, params, realizer, [_learn(k, step.inputs[0]) for k in floats], given, choose)
+            found[original] = weights
+            if progress is not None:
+                progress(own.names[step])
+        realizer.take(step, weights)
+        result = realizer.as_float(step.output) if isinstance(step, FloatStep) else realizer.as_int(step.output)
+        for known in integers:
+            _learn(known, result)
+        for known in floats:
+            _learn(known, step.output)
+    return found
+
+
+def _learn(known: dict[Expr, Any], node: Expr) -> Any:
+    """Compute `node` from what is known, and keep it alone."""
+    if node not in known:
+        known[node] = Values(known).of(node)
+    return known[node]
+
+
+def _choose(
+    step: LinearStep,
+    layers: Layers,
+    params: Mapping[Expr, QParams],
+    realizer: Realizer,
+    wanted: Sequence[Array],
+    given: Sequence[Array],
+    choose: Chooser,
+) -> LayerWeights:
+    if not has_columns(step):
+        return realizer.weights(step)
+    weight, bias = float_weights(step)
+    source = params[step.inputs[0]]
+    real = [((part.astype(np.float32) - source.zero_point) * np.float32(source.scale)) for part in given]
+    many, few = _sample(step, wanted, real)
+    meeting = Meeting(
+        step, layers.names[step], layers.own[step], source, weight, bias, to_rows(step, weight),
+        wanted=many[0], given=few[0], wanted_mean=many[1], given_mean=few[1],
+    )  # fmt: skip
+    return choose(meeting)
+
+
+def _sample(
+    step: LinearStep, wanted: Sequence[Array], given: Sequence[Array]
+) -> tuple[tuple[Float64, Float64], tuple[Float64, Float64]]:
+    """Columns of both networks at the same random positions, and means over all positions."""
+    rng = np.random.default_rng(0)
+    share = max(1, COLUMNS // len(wanted))
+    parts: tuple[list[Float64], list[Float64]] = ([], [])
+    means: tuple[list[Float64], list[Float64]] = ([], [])
+    for pair in zip(wanted, given, strict=True):
+        picked: Any = None
+        for kind, data in enumerate(pair):
+            whole = columns(step, data)
+            if picked is None:
+                total = whole.shape[2]
+                picked = rng.choice(total, share, replace=False) if total > share else slice(None)
+            parts[kind].append(whole[:, :, picked].astype(np.float64))
+            means[kind].append(whole.mean(axis=2, dtype=np.float64))
+    first, second = ((np.concatenate(parts[kind], axis=2), np.mean(means[kind], axis=0)) for kind in (0, 1))
+    return first, second

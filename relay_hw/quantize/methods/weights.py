@@ -1,0 +1,78 @@
+"""The integers of a layer from what it meets: scales, rounding, and the bias that takes back the mean error.
+
+In: a `Meeting`. Out: `LayerWeights`. Bias correction is Nagel 2019's, measured on data.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relay_hw.quantize.choices import WeightRounding
+from relay_hw.quantize.layers import Layers
+from relay_hw.quantize.methods.adaround import learned_rounding
+from relay_hw.quantize.methods.columns import from_rows, to_rows
+from relay_hw.quantize.methods.gptq import adapt, covariance, second_order
+from relay_hw.quantize.methods.rehearsal import Meeting
+from relay_hw.quantize.number import LayerWeights, assemble, fits, layer_weights
+
+Array = NDArray[Any]
+Float64 = NDArray[np.float64]
+LEARNED = (WeightRounding.ADAROUND, WeightRounding.GPTQ)
+
+
+def needs_rehearsal(layers: Layers) -> bool:
+    """Whether any layer's integers depend on what it meets."""
+    return any(
+        layers.own[step].bias_correction or layers.own[step].weight_rounding in LEARNED for step in layers.linear
+    )
+
+
+def choose_weights(meeting: Meeting) -> LayerWeights:
+    """The integers and bias of one layer by its strategy."""
+    strategy, name = meeting.strategy, meeting.name
+    rows = meeting.rows
+    if strategy.weight_rounding in LEARNED:
+        rows = adapt(rows, meeting.wanted, meeting.given)
+    weight = from_rows(meeting.step, rows, meeting.weight)
+    moments = covariance(meeting.given, meeting.given)
+    start = layer_weights(weight, meeting.bias, meeting.params, strategy, name, _importance(meeting, moments))
+    scales = start.scales.reshape(rows.shape[:2])
+    integers = to_rows(meeting.step, start.weight)
+    if strategy.weight_rounding is WeightRounding.GPTQ:
+        integers = second_order(rows, scales, moments, strategy.weight_limit)
+    elif strategy.weight_rounding is WeightRounding.ADAROUND:
+        integers = _learned(meeting, rows, scales)
+    bias = meeting.bias
+    if strategy.bias_correction:
+        bias = bias + mean_error(meeting, integers * scales[:, :, None])
+    chosen = from_rows(meeting.step, integers, meeting.weight).astype(np.int8)
+    if not fits(chosen, bias, meeting.params, start.scales):
+        return start
+    return assemble(chosen, bias, meeting.params, start.scales)
+
+
+def mean_error(meeting: Meeting, rows: Float64) -> Float64:
+    """What the output of each channel lacks in the mean, when the layer has `rows` and meets the integer network."""
+    wanted = np.einsum("gok,gk->go", meeting.rows, meeting.wanted_mean)
+    return (wanted - np.einsum("gok,gk->go", rows, meeting.given_mean)).reshape(-1)
+
+
+def _learned(meeting: Meeting, rows: Float64, scales: Float64) -> NDArray[np.int8]:
+    strategy, step = meeting.strategy, meeting.step
+    bias = meeting.bias.reshape(rows.shape[:2])
+    target = np.matmul(meeting.rows, meeting.wanted) + bias[:, :, None]
+    offset = bias + mean_error(meeting, rows).reshape(bias.shape) if strategy.bias_correction else bias
+    return learned_rounding(
+        rows, scales, meeting.given, target, offset, (step.low, step.high),
+        strategy.weight_limit, strategy.steps, strategy.seed,
+    )  # fmt: skip
+
+
+def _importance(meeting: Meeting, moments: Float64) -> Float64 | None:
+    """How much the output feels an error of each weight: the power of its input, in the order of the weight's axes."""
+    power = np.einsum("gkk->gk", moments) + np.square(meeting.given_mean) * 1e-3 + 1e-12
+    spread = np.broadcast_to(power[:, None, :], meeting.rows.shape)
+    return from_rows(meeting.step, spread, meeting.weight).reshape(len(meeting.weight), -1)
