@@ -20,7 +20,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TupleType
 from relay_hw.quantize.calibrate import check_data
 from relay_hw.quantize.strategy import Strategy
-from relay_hw.transform.graph import constant, constant_value, count_uses, is_op, make, shape_of, typed
+from relay_hw.transform.graph import constant, count_uses, is_op, make, shape_of, typed
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.linear import Linear, add_bias, find_linear
 from relay_hw.transform.redirect import redirect
@@ -131,25 +131,3 @@ def _merged(one: Sum, ranges: Sequence[float]) -> Expr:
 def _exponent(target: float, reach: float) -> int:
     """The power of two that brings `reach` nearest to `target`."""
     return round(math.log2(target / reach)) if target > 0 and reach > 0 else 0
-
-
-def fold_factors(mod: IRModule) -> IRModule:
-    """Quantization of a tensor times a power of two is quantization of the tensor by another scale, bit for bit."""
-    main = mod["main"]
-
-    def alias(node: Expr) -> Expr | None:
-        if not isinstance(node, Call) or not is_op(node, "qnn.quantize") or not is_op(node.args[0], "multiply"):
-            return None
-        product = node.args[0]
-        scale = constant_value(node.args[1])
-        assert isinstance(product, Call)
-        factor = constant_value(product.args[1])
-        if scale is None or factor is None or factor.ndim or scale.ndim or factor <= 0 or math.frexp(factor)[0] != 0.5:
-            return None
-        args = (product.args[0], constant(np.float32(scale / factor)), node.args[2])
-        return make("qnn.quantize", args, axis=node.attrs.axis, out_dtype=node.attrs.out_dtype, span=node.span)
-
-    body = redirect(main.body, alias)
-    if body is main.body:
-        return mod
-    return InferType()(mod.with_functions({"main": Function(main.params, body, attrs=main.attrs, span=main.span)}))
