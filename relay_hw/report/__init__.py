@@ -21,6 +21,7 @@ from relay_hw.report.model import (
     report_json,
     utilisation,
 )
+from relay_hw.report.style import page
 from relay_hw.report.text import layer_table, number, percent, summary, table
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "layer_json",
     "layer_table",
     "number",
+    "page",
     "percent",
     "profile_json",
     "render_html",

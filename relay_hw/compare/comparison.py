@@ -1,0 +1,154 @@
+"""The result of a comparison: rows, the best strategy, and every form that they are shown in.
+
+In: rows. Out: `Comparison`: terminal text, CSV, JSON, HTML page, rich display in notebooks.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from relay_hw.compare.energy import table as energy_table
+from relay_hw.compare.rows import FORMAT, FloatRow, LayerRow, Row, row_json
+from relay_hw.errors import InputError
+
+CSV_COLUMNS: Final = (
+    "name", "config", "top1", "top5", "mse", "agreement", "agreement_low", "agreement_high", "logit_sqnr_db", "gained",
+    "lost", "top1_change", "top1_change_low", "top1_change_high", "p_value", "cycles", "dram_bytes", "weight_bytes",
+    "energy_uj", "accel_mac_share", "lut", "multipliers", "compile_seconds", "engine", "hardware_note", "summary",
+)  # fmt: skip
+BEST_BY: Final = (
+    "least noise of the outputs (signal-to-noise ratio against float) on the calibration data; the test data had no "
+    "part in it"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """Strategies on one network. `best` is the name of that with the least noise on calibration data, None without any.
+
+    `output` was compared on `images` samples of the test data; `is_logits`: before the softmax that follows it.
+    """
+
+    model: str
+    output: str
+    is_logits: bool
+    images: int
+    calibration_images: int
+    float_row: FloatRow
+    rows: tuple[Row, ...]
+    best: str | None
+
+    def __getitem__(self, name: str) -> Row:
+        """The row of a strategy. Raises InputError for an unknown name."""
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise InputError(f"strategy must be one of {', '.join(row.name for row in self.rows)}, not {name}")
+
+    @property
+    def layer_names(self) -> tuple[str, ...]:
+        """Layers of all strategies, in order of evaluation."""
+        return tuple(dict.fromkeys(layer.name for row in self.rows for layer in row.layers))
+
+    def layer(self, name: str) -> dict[str, LayerRow]:
+        """One layer under every strategy that has it. Raises InputError for an unknown name."""
+        if name not in self.layer_names:
+            raise InputError(f"layer must be one of {', '.join(self.layer_names)}, not {name}")
+        return {row.name: layer for row in self.rows for layer in row.layers if layer.name == name}
+
+    def to_json(self) -> dict[str, Any]:
+        """The object of `report.json`."""
+        floats = self.float_row
+        return {
+            "format": FORMAT,
+            "model": self.model,
+            "output": self.output,
+            "logits": self.is_logits,
+            "images": self.images,
+            "calibration_images": self.calibration_images,
+            "best": self.best,
+            "best_by": BEST_BY if self.best is not None else "no calibration data, so none was chosen",
+            "float": {
+                "top1": floats.test.top1,
+                "top1_interval": floats.test.top1_interval,
+                "top5": floats.test.top5,
+                "mse": floats.test.mse,
+                "macs": floats.macs,
+                "weight_bytes": floats.weight_bytes,
+            },
+            "strategies": [row_json(row) for row in self.rows],
+            "energy": energy_table(),
+        }
+
+    def to_csv(self) -> str:
+        """One line for each strategy, under `CSV_COLUMNS`."""
+        stream = io.StringIO()
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(CSV_COLUMNS)
+        for row in self.rows:
+            values = row_json(row)
+            for key in ("agreement", "top1_change"):
+                values[f"{key}_low"], values[f"{key}_high"] = values[f"{key}_interval"] or (None, None)
+            writer.writerow([_cell(values[column]) for column in CSV_COLUMNS])
+        return stream.getvalue()
+
+    def to_text(self) -> str:
+        """A table for terminals."""
+        from relay_hw.compare.table import comparison_text
+
+        return comparison_text(self)
+
+    def to_html(self, layers: Sequence[str] | None = None) -> str:
+        """A page that needs nothing else. `layers`: whose histograms it shows (default: all). Raises InputError."""
+        from relay_hw.compare.page import render_page
+
+        return render_page(self, layers)
+
+    def files(self, layers: Sequence[str] | None = None) -> dict[str, bytes]:
+        """Contents of `report.json`, `report.csv` and `report.html`. Raises InputError for an unknown layer."""
+        data = json.dumps(self.to_json(), indent=1) + "\n"
+        texts = {"report.json": data, "report.csv": self.to_csv(), "report.html": self.to_html(layers)}
+        return {name: text.encode() for name, text in texts.items()}
+
+    def save(self, folder: str | Path) -> None:
+        """Write the three files into `folder`, made where it is missing. Raises InputError."""
+        from relay_hw.compare.store import Store
+
+        store = Store(Path(folder))
+        for name, content in self.files().items():
+            store.replace(store.folder / name, content)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        """Rich display in notebooks: table and plots, without the page around them."""
+        from relay_hw.compare.page import render_fragment
+
+        return render_fragment(self)
+
+
+def choose_best(rows: Sequence[Row]) -> str | None:
+    """The strategy with the least noise on calibration data; of equal ones that with fewest cycles, then the first."""
+    known = [row for row in rows if row.calibration is not None]
+    if not known:
+        return None
+
+    def rank(row: Row) -> tuple[float, float]:
+        assert row.calibration is not None
+        sqnr = row.calibration.sqnr_db
+        return -(sqnr if sqnr is not None else float("inf")), row.cost.cycles if row.cost else float("inf")
+
+    return min(known, key=rank).name
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else value

@@ -1,0 +1,121 @@
+"""Energy of one run, estimated: counts of the cycle simulator times published picojoules.
+
+In: a configuration, counters of launches, multiply-accumulates by width. Out: `Energy` in microjoules, by part.
+Source of every figure but the derived ones: M. Horowitz, Computing's energy problem, ISSCC 2014: 45 nm, 0.9 V.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from accel.isa.config import UOP_BYTES, AccelConfig
+
+SOURCE: Final = "M. Horowitz, Computing's energy problem (and what we can do about it), ISSCC 2014, 45 nm at 0.9 V"
+CAVEAT: Final = (
+    "An estimate for a chip of that process, not of an FPGA and not measured: it ranks strategies, it predicts no "
+    "battery. Clock tree, control, leakage, the DRAM's own refresh and the host's processor are left out."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Picojoules of one operation, or of one byte; `note` says how it was derived where it is not in the source."""
+
+    key: str
+    text: str
+    picojoules: float
+    note: str = ""
+
+
+MULTIPLY_8: Final = Figure("multiply_8x8", "8-bit multiplication", 0.2)
+MULTIPLY_4: Final = Figure("multiply_8x4", "8-bit by 4-bit multiplication", 0.1, "half as many partial products")
+ADD_32: Final = Figure("add_32", "32-bit addition", 0.1)
+MULTIPLY_32: Final = Figure("multiply_32", "32-bit multiplication (requantization)", 3.1)
+FLOAT_MAC: Final = Figure("mac_float32", "float32 multiplication and addition (host)", 4.6, "3.7 and 0.9")
+DRAM: Final = Figure("dram_byte", "byte moved to or from DRAM", 162.5, "lower end of 1.3 to 2.6 nJ for 64 bits")
+FIGURES: Final = (MULTIPLY_8, MULTIPLY_4, ADD_32, MULTIPLY_32, FLOAT_MAC, DRAM)
+# 64-bit access of a cache: size in bytes and picojoules.
+SRAM: Final = ((8 << 10, 10.0), (32 << 10, 20.0), (1 << 20, 100.0))
+_WORD: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Energy:
+    """Microjoules of one run: `products` of the array, `scratchpads`, `output` stage, `dram`, `host` layers."""
+
+    products: float
+    scratchpads: float
+    output: float
+    dram: float
+    host: float
+
+    @property
+    def total(self) -> float:
+        """Of all parts."""
+        return sum(asdict(self).values())
+
+
+def estimate(
+    config: AccelConfig,
+    counters: Mapping[str, int],
+    macs: Mapping[int, int],
+    host_macs: Mapping[int, int],
+) -> Energy:
+    """Energy of launches with these `counters`, summed. `macs` on the accelerator, `host_macs`: by bits of weights."""
+    products = sum(count * _mac(bits, config.wgt_bits) for bits, count in macs.items())
+    host = sum(count * _mac(bits, 8) for bits, count in host_macs.items())
+    vectors = counters["OUTPUT_VECTORS"]
+    output = vectors * config.block_out * (MULTIPLY_32.picojoules + ADD_32.picojoules)
+    moved = counters["READ_BYTES"] + counters["WRITE_BYTES"] + counters["FETCH_BYTES"]
+    parts = (products, _scratchpads(config, counters), output, moved * DRAM.picojoules, host)
+    return Energy(*(part * 1e-6 for part in parts))
+
+
+def access(size: int, width: int) -> float:
+    """Picojoules of one access to a scratchpad of `size` bytes, `width` bytes wide: memories of 64 bits side by side.
+
+    Between the sizes of the source and beyond them, on straight lines through its logarithms.
+    """
+    words = -(-width // _WORD)
+    each = size / words
+    (low, low_pj), (high, high_pj) = SRAM[:2] if each <= SRAM[1][0] else SRAM[1:]
+    slope = math.log(high_pj / low_pj) / math.log(high / low)
+    return words * low_pj * (each / low) ** slope
+
+
+def _scratchpads(config: AccelConfig, counters: Mapping[str, int]) -> float:
+    """Products read INP and WGT and turn ACC over; the output stage reads ACC and parameters; DRAM fills and drains."""
+    inp = access(config.inp_depth * config.inp_bytes, config.inp_bytes)
+    wgt = access(config.wgt_depth * config.wgt_bytes, config.wgt_bytes)
+    acc = access(config.acc_depth * config.acc_bytes, config.acc_bytes)
+    out = access(config.out_depth * config.out_bytes, config.out_bytes)
+    prm = access(config.prm_depth * config.prm_bytes, config.prm_bytes)
+    uop = access(config.uop_depth * UOP_BYTES, UOP_BYTES)
+    entries = config.block_in * config.inp_bits // 8 // config.inp_bytes
+    products = counters["GEMM_UOPS"] * (entries * inp + wgt + 2 * acc + uop)
+    adds = counters["ALU_UOPS"] * (2 * acc + uop + config.block_out * ADD_32.picojoules)
+    vectors = counters["OUTPUT_VECTORS"] * (acc + prm + out)
+    filled = counters["READ_BYTES"] / config.inp_bytes * inp + counters["WRITE_BYTES"] / config.out_bytes * out
+    return products + adds + vectors + filled
+
+
+def _mac(bits: int, lane_bits: int) -> float:
+    """Picojoules of one multiply-accumulate; 8-bit weights pass through 4-bit lanes twice."""
+    if bits > 8:
+        return FLOAT_MAC.picojoules
+    if lane_bits == 4:
+        return (MULTIPLY_4.picojoules + ADD_32.picojoules) * (1 if bits <= 4 else 2)
+    return MULTIPLY_8.picojoules + ADD_32.picojoules
+
+
+def table() -> dict[str, object]:
+    """The figures with source and caveat, as they stand in reports."""
+    rows = [{"operation": f.text, "picojoules": f.picojoules, "note": f.note} for f in FIGURES]
+    rows += [
+        {"operation": f"64-bit access of {size >> 10} KiB on chip", "picojoules": pj, "note": "a cache's"}
+        for size, pj in SRAM
+    ]
+    return {"source": SOURCE, "caveat": CAVEAT, "rows": rows}

@@ -1,0 +1,151 @@
+"""The work of a comparison in pieces that any process can do: float outputs of some launches, one strategy's row.
+
+In: a `Setting`, what is asked. Out: arrays, a `Row`. Nothing here writes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from numpy.typing import NDArray
+
+from accel.isa.config import AccelConfig
+from relay_hw.compare.cost import costs, with_strategy_bits
+from relay_hw.compare.data import Samples
+from relay_hw.compare.evaluate import Evaluator
+from relay_hw.compare.measures import Quality, measure
+from relay_hw.compare.network import Network
+from relay_hw.compare.probes import layer_rows
+from relay_hw.compare.rows import Row
+from relay_hw.compare.work import FLOAT, network_work
+from relay_hw.errors import RelayHwError
+from relay_hw.ir.module import IRModule
+from relay_hw.quantize import NumberFormat, Strategy, realize_module
+
+Array = NDArray[Any]
+Tell = Callable[[str], object]
+
+# Launches that noise and histograms of layers are taken from.
+PROBED: Final = 32
+# Bits of a weight in formats that are simulated; blocks of 32 share an exponent of 8 bits.
+_FORMAT_BITS: Final = {
+    NumberFormat.FP8_E4M3: 8.0,
+    NumberFormat.FP8_E5M2: 8.0,
+    NumberFormat.MXINT8: 8.25,
+    NumberFormat.MXFP8: 8.25,
+    NumberFormat.MXFP6: 6.25,
+    NumberFormat.MXFP4: 4.25,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setting:
+    """What all strategies share. `calibration` is None where no data was given; `is_classifier`: outputs are scores of
+    classes; `engine`: see `evaluate.ENGINES`."""
+
+    network: Network
+    test: Samples
+    calibration: Samples | None
+    configs: tuple[AccelConfig, ...]
+    engine: str
+    is_classifier: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FloatOutputs:
+    """Outputs of the float network: [N, D] each."""
+
+    test: Array
+    calibration: Array | None
+
+
+def float_outputs(setting: Setting, which: str, start: int, stop: int, tell: Tell) -> Array:
+    """The float network on launches `start` to `stop` of the data called `which` (test or calibration)."""
+    samples = setting.test if which == "test" else setting.calibration
+    assert samples is not None
+    evaluator = Evaluator(setting.network.mod, setting.network.output, "numpy", is_integer=False)
+    return evaluator.run(samples.part(start, stop), _counting(tell, f"float on {which} data")).outputs
+
+
+def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, tell: Tell) -> Row:
+    """Everything about one strategy but its area. Raises RelayHwError where it cannot be applied to the network."""
+    seconds: dict[str, float] = {}
+    network = setting.network
+    tell("quantizing")
+    begin = time.perf_counter()
+    data = _as_given(setting.calibration) if setting.calibration is not None else None
+    realized = realize_module(
+        network.mod, with_strategy_bits(strategy, setting.configs), data, progress=_counting(tell, "calibrating")
+    )
+    seconds["quantize"] = time.perf_counter() - begin
+
+    evaluator = Evaluator(realized.mod, network.output, setting.engine, is_integer=not strategy.simulated)
+    evaluation = evaluator.run(setting.test, _counting(tell, "evaluating on test data"))
+    seconds["evaluate"] = evaluation.seconds
+    test = _quality(setting, setting.test, evaluation.outputs, floats.test)
+    calibration = None
+    if setting.calibration is not None and floats.calibration is not None:
+        found = evaluator.run(setting.calibration, _counting(tell, "evaluating on calibration data"))
+        calibration = _quality(setting, setting.calibration, found.outputs, floats.calibration)
+        seconds["evaluate"] += found.seconds
+
+    tell("measuring layers")
+    begin = time.perf_counter()
+    probed = setting.calibration or setting.test
+    layers = layer_rows(realized, probed.part(0, PROBED))
+    seconds["layers"] = time.perf_counter() - begin
+
+    begin = time.perf_counter()
+    found_costs, reason = costs(network.mod, realized.mod, realized.strategy, setting.configs, tell)
+    seconds["compile"] = time.perf_counter() - begin
+    return Row(
+        name=strategy.name,
+        summary=strategy.summary,
+        test=test,
+        calibration=calibration,
+        costs=found_costs,
+        reason=reason or (strategy.stored_wider if found_costs else ""),
+        weight_bytes=weight_bytes(network.mod, realized.mod, strategy),
+        layers=layers,
+        engine=evaluation.engine,
+        note=evaluation.note,
+        seconds=seconds,
+    )
+
+
+def weight_bytes(mod: IRModule, quantized: IRModule, strategy: Strategy) -> int:
+    """Bytes of the weights of all layers as they are stored; of simulated formats, as they would be."""
+    bits = _FORMAT_BITS.get(strategy.number_format)
+    if bits is None:
+        return network_work(quantized).weight_bytes
+    return round(sum(layer.weights for layer in network_work(mod).layers) * bits / 8)
+
+
+def float_weight_bytes(mod: IRModule) -> int:
+    """Bytes of the float network's weights."""
+    return sum(layer.weights for layer in network_work(mod).layers) * FLOAT // 8
+
+
+def _quality(setting: Setting, samples: Samples, outputs: Array, reference: Array) -> Quality:
+    return measure(outputs, reference, samples.labels, samples.targets, setting.is_classifier)
+
+
+def _as_given(samples: Samples) -> dict[str, Array]:
+    """Inputs by name, samples on the first axis."""
+    found: dict[str, Array] = {}
+    for name, array in samples.inputs.items():
+        found[name] = array.reshape(samples.count, *array.shape[2:])
+    return found
+
+
+def _counting(tell: Tell, text: str) -> Callable[[int, int], object]:
+    return lambda done, total: tell(f"{text}: {done} of {total}")
+
+
+def labelled(strategy: Strategy, error: RelayHwError) -> RelayHwError:
+    """The error with the strategy's name in front, unless it says it already."""
+    text = str(error)
+    return type(error)(text if f"strategy {strategy.name}" in text else f"strategy {strategy.name}: {text}")

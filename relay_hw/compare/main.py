@@ -1,0 +1,373 @@
+"""compare: strategies on one network, each with its accuracy, its distance from float and its cost on hardware.
+
+In: a float module, data, strategies. Out: a `Comparison`. Finished strategies stay in a work folder, if there is one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.isa.config import AccelConfig, config_names, load_config
+from relay_hw.compare.comparison import Comparison, choose_best
+from relay_hw.compare.data import LABELS, TARGETS, Samples, check_labels, read_samples
+from relay_hw.compare.evaluate import ENGINES
+from relay_hw.compare.job import FloatOutputs, Setting, float_outputs, float_weight_bytes, labelled, strategy_row
+from relay_hw.compare.measures import measure
+from relay_hw.compare.network import Network, prepare, read_network
+from relay_hw.compare.pool import run_tasks
+from relay_hw.compare.rows import FloatRow, Row, read_row, row_content
+from relay_hw.compare.store import Store, key_of
+from relay_hw.compare.work import network_work
+from relay_hw.errors import InputError, RelayHwError
+from relay_hw.ir.module import IRModule
+from relay_hw.quantize import Strategy, find_strategy, strategy_values
+
+Array = NDArray[Any]
+Data = Mapping[str, Array]
+Progress = Callable[[str, float | None], object]
+
+# Configurations that are tried where none is named: those of them that there are.
+USUAL_CONFIGS: Final = ("default", "w4")
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """Where workers read what they share."""
+
+    network: Path
+    test: Path
+    calibration: Path | None
+    floats: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    setting: Setting
+    floats: FloatOutputs | None
+
+
+def compare(
+    mod: IRModule,
+    data: Data,
+    strategies: Sequence[str | Strategy],
+    calibration: Data | None = None,
+    *,
+    params: Data | None = None,
+    images: int | None = None,
+    configs: Sequence[str | AccelConfig] | None = None,
+    output: str | None = None,
+    unlabelled: bool = False,
+    engine: str = "auto",
+    processes: int = 1,
+    work: str | Path | None = None,
+    name: str = "model",
+    area: bool = False,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Quantize `mod` by each strategy and measure it on `data` against float, and on simulated hardware.
+
+    `data` has an array for each input, samples on the first axis, and `labels` (int [N], for classifiers) or `targets`
+    (float [N, ...]); `unlabelled` does without them. `calibration` has inputs alone; the best strategy is chosen on it.
+    `params` are bound as constants; `images`: the first so many samples; `configs`: of the accelerator (default:
+    `default`, and `w4` for 4-bit weights); `output`: name of the output to compare (default: the first); `engine`:
+    auto, tvm or numpy; `processes` share the strategies; `work`: a folder where finished strategies stay and are found
+    again; `area`: add what synthesis said of each configuration.
+
+    Raises RelayHwError, AccelError: each with one sentence.
+    """
+    tell = progress or (lambda _text, _share: None)
+    chosen = _strategies(strategies)
+    if engine not in ENGINES:
+        raise InputError(f"engine must be one of {', '.join(ENGINES)}, not {engine}")
+    if processes < 1:
+        raise InputError(f"processes must be at least 1, not {processes}")
+    missing = [s.name for s in chosen if s.needs_data and calibration is None]
+    if missing:
+        raise InputError(f"strategy {missing[0]} needs calibration data: give an array for each input")
+    tell("simplifying", None)
+    network = prepare(_bound(mod, params or {}), output)
+    setting = _setting(network, data, calibration, images, configs, engine, unlabelled)
+    with _folder(work) as folder, _shared_folder(folder, processes) as shared:
+        runner = _Runner(Store(folder), shared, setting, processes, tell)
+        floats = runner.floats()
+        setting = runner.check_floats(floats)
+        rows = runner.rows(chosen, floats)
+    if area:
+        rows = [_with_area(row, {config.name: config for config in setting.configs}) for row in rows]
+    test = setting.test
+    return Comparison(
+        model=name,
+        output=network.name,
+        is_logits=network.is_logits,
+        images=test.count,
+        calibration_images=setting.calibration.count if setting.calibration else 0,
+        float_row=FloatRow(
+            measure(floats.test, floats.test, test.labels, test.targets, setting.is_classifier),
+            network_work(network.mod).macs,
+            float_weight_bytes(network.mod),
+        ),
+        rows=tuple(rows),
+        best=choose_best(rows),
+    )
+
+
+def _strategies(given: Sequence[str | Strategy]) -> list[Strategy]:
+    found = [find_strategy(strategy) for strategy in given]
+    if not found:
+        raise InputError("strategies must be at least one, not none")
+    names = [strategy.name for strategy in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"strategies must have different names, not {twice[0]} twice")
+    return found
+
+
+def _with_area(row: Row, configs: Mapping[str, AccelConfig]) -> Row:
+    """The row with the cells of its configuration, where synthesis ran for it."""
+    if row.cost is None:
+        return row
+    from accel.fpga.synth import cache_folder, cached
+
+    found = cached(configs[row.cost.config], cache_folder())
+    if found is not None:
+        return replace(row, area={key: found[key] for key in ("luts", "multipliers", "block_rams", "flip_flops")})
+    missing = f"no synthesis result for {row.cost.config} (scripts/area.py {row.cost.config} makes it)"
+    return replace(row, reason="; ".join(filter(None, [row.reason, missing])))
+
+
+def _bound(mod: IRModule, params: Data) -> IRModule:
+    from relay_hw.runtime.compile import bind_params
+
+    return bind_params(mod, params)
+
+
+def _setting(
+    network: Network,
+    data: Data,
+    calibration: Data | None,
+    images: int | None,
+    configs: Sequence[str | AccelConfig] | None,
+    engine: str,
+    unlabelled: bool,
+) -> Setting:
+    inputs = network.mod["main"].params
+    test = read_samples(inputs, data, "test data", images)
+    if unlabelled:
+        test = replace(test, labels=None, targets=None)
+    elif test.labels is None and test.targets is None:
+        raise InputError(f"test data must hold {LABELS} or {TARGETS}, or be compared unlabelled with float alone")
+    calib = read_samples(inputs, calibration, "calibration data") if calibration is not None else None
+    if configs is None:
+        configs = [name for name in USUAL_CONFIGS if name in config_names()]
+    loaded = tuple(load_config(config) if isinstance(config, str) else config for config in configs)
+    if not loaded:
+        raise InputError("configurations must be at least one, not none")
+    # Without labels, outputs that look like scores are compared as scores too.
+    return Setting(network, test, calib, loaded, engine, test.labels is not None or test.targets is None)
+
+
+@contextmanager
+def _folder(work: str | Path | None) -> Iterator[Path]:
+    if work is not None:
+        yield Path(work)
+        return
+    with tempfile.TemporaryDirectory(prefix="relay-hw-compare-") as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def _shared_folder(folder: Path, processes: int) -> Iterator[Store | None]:
+    """A folder for what workers read; what a killed comparison left is removed."""
+    if processes == 1:
+        yield None
+        return
+    store = Store(folder)
+    for stale in store.folder.glob("workers.*.tmp"):
+        shutil.rmtree(stale, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="workers.", suffix=".tmp", dir=store.folder) as name:
+        yield Store(Path(name))
+
+
+class _Runner:
+    """The steps of one comparison, with what was found before."""
+
+    def __init__(self, store: Store, shared: Store | None, setting: Setting, processes: int, tell: Progress) -> None:
+        self._store = store
+        self._shared = shared
+        self._setting = setting
+        self._processes = processes
+        self._tell = tell
+        self._text = setting.network.to_json()
+        network = setting.network
+        calibration = setting.calibration
+        self._common = (
+            key_of(self._text, network.output, network.is_logits),
+            setting.test.digest(),
+            calibration.digest() if calibration is not None else None,
+            setting.is_classifier,
+        )
+
+    def floats(self) -> FloatOutputs:
+        """Outputs of the float network on all data."""
+        key = key_of("float", *self._common)
+        names = ["test"] + (["calibration"] if self._setting.calibration is not None else [])
+        found = self._store.read_arrays("float", key, names)
+        if found is None:
+            found = self._run_floats(names)
+            self._store.write_arrays("float", key, found)
+        return FloatOutputs(found["test"], found.get("calibration"))
+
+    def _run_floats(self, names: Sequence[str]) -> dict[str, Array]:
+        tasks: list[tuple[str, int, int]] = []
+        for name in names:
+            samples = self._setting.test if name == "test" else self._setting.calibration
+            assert samples is not None
+            step = -(-samples.launches // (self._processes if samples.launches > 64 else 1))
+            tasks += [(name, start, min(start + step, samples.launches)) for start in range(0, samples.launches, step)]
+        parts: dict[int, Array] = {}
+        listen = _Listener(self._tell, [f"float, {name} data" for name, _, _ in tasks], "parts")
+        for number, outputs in run_tasks(self._start(None), _float_task, tasks, self._processes, listen):
+            parts[number] = outputs
+            listen.done(number)
+        return {name: np.concatenate([parts[i] for i, task in enumerate(tasks) if task[0] == name]) for name in names}
+
+    def check_floats(self, floats: FloatOutputs) -> Setting:
+        """The setting, labels and targets checked against what the network gives. Raises InputError."""
+        test, width = self._setting.test, floats.test.shape[1]
+        if not np.isfinite(floats.test).all():
+            raise InputError("the float network's outputs must be finite on the test data")
+        if test.labels is not None:
+            check_labels(test.labels, width, "test data")
+        if test.targets is not None and test.targets.shape[1] != width:
+            raise InputError(f"test data: targets must have {width} numbers a sample, not {test.targets.shape[1]}")
+        self._setting = replace(self._setting, is_classifier=self._setting.is_classifier and width > 1)
+        return self._setting
+
+    def rows(self, strategies: Sequence[Strategy], floats: FloatOutputs) -> list[Row]:
+        """A row for each strategy, found or made, in the order given."""
+        configs = [asdict(config) for config in self._setting.configs]
+        keys = [key_of("row", *self._common, strategy_values(s), configs, self._setting.engine) for s in strategies]
+        found: dict[int, Row] = {}
+        for number, (strategy, key) in enumerate(zip(strategies, keys, strict=True)):
+            content = self._store.read(strategy.name, key)
+            if content is not None:
+                found[number] = read_row(content)
+        # What takes long goes first, so that processes end together.
+        missing = sorted((n for n in range(len(strategies)) if n not in found), key=lambda n: -_weight(strategies[n]))
+        tasks = [strategies[number] for number in missing]
+        listen = _Listener(self._tell, [task.name for task in tasks], "strategies", len(found))
+        start = self._start(floats) if tasks else _nothing
+        for number, row in run_tasks(start, _row_task, tasks, self._processes, listen):
+            found[missing[number]] = row
+            self._store.write(row.name, keys[missing[number]], row_content(row))
+            listen.done(number)
+        return [found[number] for number in range(len(strategies))]
+
+    def _start(self, floats: FloatOutputs | None) -> Callable[[], _Shared]:
+        """How a worker gets what it shares: at hand in this process, from files in others."""
+        store, setting, network = self._shared, self._setting, self._setting.network
+        if store is None:
+            return partial(_Shared, setting, floats)
+        path = store.path("network", self._common[0], ".json")
+        store.replace(path, self._text.encode())
+        files = _Files(path, _write_samples(store, "test", setting.test), None, None)
+        if setting.calibration is not None:
+            files = replace(files, calibration=_write_samples(store, "calibration", setting.calibration))
+        if floats is not None:
+            arrays = {"test": floats.test}
+            if floats.calibration is not None:
+                arrays["calibration"] = floats.calibration
+            files = replace(files, floats=store.write_arrays("floats", self._common[0], arrays))
+        light = (network.output, network.name, network.is_logits)
+        rest = (setting.configs, setting.engine, setting.is_classifier, setting.test.batch)
+        return partial(_load_shared, files, light, rest)
+
+
+def _write_samples(store: Store, name: str, samples: Samples) -> Path:
+    arrays = {f"input {key}": array for key, array in samples.inputs.items()}
+    for key, array in ((LABELS, samples.labels), (TARGETS, samples.targets)):
+        if array is not None:
+            arrays[key] = array
+    return store.write_arrays(name, samples.digest(), arrays)
+
+
+def _nothing() -> None:
+    return None
+
+
+def _load_shared(files: _Files, light: tuple[int, str, bool], rest: tuple[Any, ...]) -> _Shared:
+    """What a worker shares, read from files."""
+    configs, engine, is_classifier, batch = rest
+    network = read_network(files.network.read_text(), *light)
+    calibration = _load_samples(files.calibration, batch) if files.calibration is not None else None
+    setting = Setting(network, _load_samples(files.test, batch), calibration, configs, engine, is_classifier)
+    if files.floats is None:
+        return _Shared(setting, None)
+    with np.load(files.floats) as archive:
+        floats = FloatOutputs(archive["test"], archive["calibration"] if "calibration" in archive.files else None)
+    return _Shared(setting, floats)
+
+
+def _load_samples(path: Path, batch: int) -> Samples:
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    inputs = {name.removeprefix("input "): array for name, array in arrays.items() if name.startswith("input ")}
+    return Samples(inputs, batch, arrays.get(LABELS), arrays.get(TARGETS))
+
+
+def _float_task(shared: _Shared, task: tuple[str, int, int], tell: Callable[[str], object]) -> Array:
+    return float_outputs(shared.setting, *task, tell)
+
+
+def _row_task(shared: _Shared, strategy: Strategy, tell: Callable[[str], object]) -> Row:
+    assert shared.floats is not None
+    try:
+        return strategy_row(shared.setting, strategy, shared.floats, tell)
+    except RelayHwError as error:
+        raise labelled(strategy, error) from None
+
+
+def _weight(strategy: Strategy) -> int:
+    """How long a strategy takes, roughly: training, search and learned rounding before all others."""
+    learned = strategy.weight_rounding.value in ("adaround", "gptq")
+    return 8 * strategy.epochs + 4 * bool(strategy.budget) + 2 * len(strategy.candidates) + 2 * learned
+
+
+class _Listener:
+    """Turns what workers say into one line with a share."""
+
+    def __init__(self, tell: Progress, names: Sequence[str], what: str, before: int = 0) -> None:
+        self._tell = tell
+        self._names = names
+        self._what = what
+        self._before = before
+        self._done: set[int] = set()
+
+    def __call__(self, number: int, text: str) -> None:
+        self._show(f"{self._names[number]}: {text}")
+
+    def done(self, number: int) -> None:
+        """One more task is finished."""
+        self._done.add(number)
+        self._show("")
+
+    def _show(self, text: str) -> None:
+        total = len(self._names) + self._before
+        ready = len(self._done) + self._before
+        self._tell(f"{ready} of {total} {self._what}" + (f", {text}" if text else ""), ready / max(total, 1))
+
+
+def default_processes() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,295 @@
+"""The page of a comparison: table, Pareto plots, noise by layer, histograms, where the numbers come from.
+
+In: `Comparison`. Out: one self-contained HTML page, without script or network, for screens and paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Final
+
+from relay_hw.compare.comparison import BEST_BY, Comparison
+from relay_hw.compare.energy import CAVEAT, FIGURES, SOURCE, SRAM
+from relay_hw.compare.histogram import Histogram
+from relay_hw.compare.plots import Point, histogram_svg, pareto_svg
+from relay_hw.compare.rows import Row, short_names
+from relay_hw.compare.table import decibels, interval, notes, pairs, share, short
+from relay_hw.errors import InputError
+from relay_hw.report import number, page, percent
+
+_STYLE: Final = """
+svg .front { fill: var(--products); } svg .behind { fill: var(--ends); } svg .step { stroke: var(--products);
+  stroke-width: 1.5; fill: none; opacity: 0.7; } svg .lead { stroke: var(--soft); stroke-width: 0.7; }
+svg .fill { fill: var(--narrow); } svg .axis { stroke: var(--soft); } svg .clip { stroke: var(--writes);
+  stroke-dasharray: 4 3; } svg .range { stroke: var(--soft); stroke-width: 2; } svg .best { stroke: var(--writes); }
+svg text.small { font-size: 10.5px; }
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(470px, 1fr)); gap: 12px; }
+.hists { display: grid; grid-template-columns: repeat(auto-fill, minmax(330px, 1fr)); gap: 12px; }
+.hists .card { padding-top: 8px; } .hists h3 { font-size: 13px; margin: 0 14px; font-weight: 600;
+  overflow-wrap: anywhere; } .hists p { margin: 0 14px; font-size: 12.5px; } svg.hist { padding: 4px 10px 10px; }
+.note { padding: 14px 18px; } .note p { margin: 0 0 8px; }
+td small, th small { display: block; color: var(--soft); font-size: 12px; font-weight: 400; }
+td.name small { white-space: normal; min-width: 15em; }
+.rows th, .rows td { padding: 7px 8px; } .rows tr.first td { border-bottom: 0; padding-bottom: 0; }
+.rows tr.sub td { padding-top: 1px; } .rows tr.sub .why { white-space: normal; font-size: 12.5px; }
+tr.best td.name::after { content: " ★ best"; color: var(--products); font-size: 12px; }
+.heat td.n { print-color-adjust: exact; -webkit-print-color-adjust: exact; } .heat td.worst { font-weight: 700; }
+.heat th.n { white-space: normal; }
+@media screen and (max-width: 560px) { .plots { grid-template-columns: 1fr; } }
+@page { size: A4 landscape; margin: 11mm; }
+@media print { :root { --ground: #fff; --card: #fff; --ink: #16191d; --soft: #4f5864; --line: #d3d8de; }
+  body { font-size: 10.5px; } main { max-width: none; padding: 0; } h2 { break-after: avoid; margin-top: 18px; }
+  table { font-size: 9.5px; } th, td { padding: 3px 5px; } td small, th small { font-size: 8.5px; }
+  .card { overflow: visible; break-inside: avoid; } .card.long { break-inside: auto; } tr { break-inside: avoid; }
+  .plots { grid-template-columns: 1fr 1fr; } .hists { grid-template-columns: 1fr 1fr 1fr; }
+  td.name small { min-width: 10em; } svg .front, svg .behind, svg .fill { print-color-adjust: exact; } }
+"""
+_ENERGY_PARTS: Final = (
+    "Counts of the cycle simulator times these figures: multiply-accumulates of the array; each access to a scratchpad "
+    "as memories of 64 bits side by side; the output stage's 32-bit multiplications; every byte on the bus; layers on "
+    "the host as float32 (or int8) multiply-accumulates alone."
+)
+
+
+def render_page(found: Comparison, layers: Sequence[str] | None = None) -> str:
+    """The page. `layers`: whose histograms are shown, None for all. Raises InputError for an unknown layer."""
+    shown = found.layer_names if layers is None else tuple(layers)
+    for name in shown:
+        if name not in found.layer_names:
+            raise InputError(f"layer must be one of {', '.join(found.layer_names)}, not {name}")
+    title = f"{found.model}: quantization strategies"
+    sections = [_head(found, title), _table(found), _plots(found), _noise(found), _histograms(found, shown), _sources()]
+    return page(title, "\n".join(filter(None, sections)), _STYLE)
+
+
+def render_fragment(found: Comparison) -> str:
+    """The page in a frame of its own, so that its look does not change the notebook's."""
+    return (
+        f'<iframe srcdoc="{escape(render_page(found))}" style="width:100%;height:900px;border:0" '
+        f'title="{escape(found.model)}: quantization strategies"></iframe>'
+    )
+
+
+def _head(found: Comparison, title: str) -> str:
+    floats = found.float_row
+    what = (
+        f"Output {escape(found.output)}{', before its softmax,' if found.is_logits else ''} on {found.images:,} samples"
+    )
+    numbers = [f"{floats.macs:,} multiply-accumulates", f"{floats.weight_bytes:,} bytes of weights"]
+    if floats.test.top1 is not None:
+        numbers.insert(0, f"top-1 {share(floats.test.top1)} ({interval(floats.test.top1_interval)} %)")
+    if found.best is not None:
+        best = f"<b>{escape(found.best)}</b> is the best strategy by {BEST_BY} ({found.calibration_images:,} samples)."
+    else:
+        best = "No strategy is called best: there is no calibration data to choose it on."
+    return f"<h1>{escape(title)}</h1><p>{what}. Float: {', '.join(numbers)}.</p><p>{best}</p>"
+
+
+_Cell = Callable[[Row], str]
+
+
+def _columns(found: Comparison) -> list[tuple[str, str, _Cell]]:
+    """Title, what stands small below it, and the cell of a row."""
+    rows = found.rows
+    has_labels = any(row.test.top1 is not None for row in rows)
+    columns: list[tuple[str, str, _Cell]] = []
+    if has_labels:
+        columns.append(("top-1", "change, 95 %", _top1))
+        if any(row.test.top5 is not None for row in rows):
+            columns.append(("top-5", "", lambda row: share(row.test.top5)))
+    if any(row.test.mse is not None for row in rows):
+        columns.append(("MSE", "", lambda row: short(row.test.mse)))
+    if any(row.test.agreement is not None for row in rows):
+        columns.append(("agrees", "with float, 95 %", lambda row: _two(share(row.test.agreement), _within(row.test))))
+    if has_labels:
+        columns.append(("pairs", "gained/lost, p", lambda row: _two(pairs(row.test), _p(row.test.p_value))))
+    columns += [
+        ("SQNR", "outputs, dB", lambda row: decibels(row.test.sqnr_db)),
+        ("cycles", "", lambda row: number(row.cost.cycles if row.cost else None)),
+        ("DRAM", "bytes a run", lambda row: number(row.cost.dram_bytes if row.cost else None)),
+        ("weights", "bytes", lambda row: number(row.weight_bytes)),
+        ("energy", "µJ, estimated", lambda row: f"{row.cost.energy.total:,.1f}" if row.cost else "-"),
+        ("on accel.", "of MACs", lambda row: percent(row.cost.accel_share if row.cost else None)),
+    ]
+    if any(row.area for row in rows):
+        columns.append(("LUT4", "", lambda row: number(row.area.get("luts"))))
+        columns.append(("multipliers", "", lambda row: number(row.area.get("multipliers"))))
+    columns.append(("compile", "seconds", lambda row: f"{row.cost.compile_seconds:.1f}" if row.cost else "-"))
+    return columns
+
+
+def _table(found: Comparison) -> str:
+    columns = _columns(found)
+    head = "".join(f'<th class="n">{title}<small>{escape(small)}</small></th>' for title, small, _ in columns)
+    body = "".join(_table_row(found, row, columns) for row in found.rows)
+    return (
+        '<h2>Strategies</h2><div class="card long"><table class="rows">'
+        f"<thead><tr><th>strategy</th><th>on</th>{head}</tr></thead>"
+        f"<tbody>{body}</tbody></table></div>"
+        '<p class="legend">agrees: samples whose largest output is that of float, with the interval of Wilson. '
+        "gained/lost: samples that are right here and wrong in float, and the reverse; p of McNemar's exact test. "
+        "change: top-1 less that of float, paired, by Agresti and Min. Weights that stay on the device are not among "
+        "the DRAM bytes of a run.</p>"
+    )
+
+
+def _table_row(found: Comparison, row: Row, columns: Sequence[tuple[str, str, _Cell]]) -> str:
+    small = "; ".join(filter(None, [row.summary, *notes(row)]))
+    config = (
+        f'<span class="chip">{escape(row.cost.config)}</span>' if row.cost else '<span class="chip host">none</span>'
+    )
+    cells = "".join(f'<td class="n">{cell(row)}</td>' for _, _, cell in columns)
+    kinds = ["best"] * (row.name == found.best) + ["first"] * bool(small)
+    # The star follows the name, so what stands small below it has a cell of its own.
+    name = f'<td class="name">{escape(row.name)}</td><td>{config}</td>{cells}'
+    why = f'<tr class="sub"><td colspan="{2 + len(columns)}"><span class="why">{escape(small)}</span></td></tr>'
+    return f'<tr class="{" ".join(kinds)}">{name}</tr>' + (why if small else "")
+
+
+def _two(text: str, small: str) -> str:
+    return f"{text}<small>{small}</small>"
+
+
+def _top1(row: Row) -> str:
+    change, within = row.test.change, row.test.change_interval
+    if change is None or within is None:
+        return share(row.test.top1)
+    return _two(share(row.test.top1), f"{100 * change:+.2f} ({100 * within[0]:+.1f}..{100 * within[1]:+.1f})")
+
+
+def _within(test: object) -> str:
+    return interval(getattr(test, "agreement_interval", None))
+
+
+def _p(value: float | None) -> str:
+    return "" if value is None else f"p {value:.2g}"
+
+
+def _plots(found: Comparison) -> str:
+    by_agreement = any(row.test.agreement is not None for row in found.rows)
+    y_title = "agreement with float" if by_agreement else "SQNR of the outputs, dB"
+
+    def height(row: Row) -> float | None:
+        return row.test.agreement if by_agreement else row.test.sqnr_db
+
+    kinds: list[tuple[str, Callable[[Row], float | None]]] = [
+        ("cycles a run", lambda row: row.cost.cycles if row.cost else None),
+        ("energy of a run, µJ (estimated)", lambda row: row.cost.energy.total if row.cost else None),
+        ("bytes of weights", lambda row: row.weight_bytes),
+    ]
+    cards: list[str] = []
+    for title, width in kinds:
+        pairs_ = [(row.name, width(row), height(row)) for row in found.rows]
+        points = [Point(name, x, y) for name, x, y in pairs_ if x is not None and y is not None]
+        if points:
+            y_text = (lambda v: f"{100 * v:.4g}%") if by_agreement else (lambda v: f"{v:.4g}")
+            svg = pareto_svg(points, title, y_title, _amount, y_text, found.best)
+            cards.append(f'<div class="card">{svg}</div>')
+    if not cards:
+        return ""
+    text = (
+        "<p>Better is up and to the left. The line joins the strategies that none beats in both; ★ is the one chosen "
+        "on calibration data.</p><p>Strategies without hardware here have no cycles and no energy, so they stand only "
+        "among the weights. Several share a point's cycles where only numbers differ, not programs.</p>"
+    )
+    return f'<h2>Accuracy against cost</h2><div class="plots">{"".join(cards)}<div class="note">{text}</div></div>'
+
+
+def _amount(value: float) -> str:
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= limit:
+            scale = limit if unit != "k" else 1e3
+            return f"{value / scale:.4g}{unit}"
+    return f"{value:.4g}"
+
+
+def _noise(found: Comparison) -> str:
+    """Rows of layers, columns of strategies; the worst layers of each in bold."""
+    rows = [row for row in found.rows if row.layers]
+    if not rows:
+        return ""
+    table = {row.name: {layer.name: layer for layer in row.layers} for row in rows}
+    worst = {row.name: {layer.name for layer in row.worst_layers} for row in rows}
+    operators = {layer.name: layer.operator for row in rows for layer in row.layers}
+    names = short_names(found.layer_names, 34)
+    lines: list[str] = []
+    for layer in found.layer_names:
+        cells = "".join(
+            _heat(table[row.name][layer].sqnr_db, layer in worst[row.name])
+            if layer in table[row.name]
+            else '<td class="n why">float</td>'
+            for row in rows
+        )
+        title = f'<td class="name" title="{escape(layer)}">{escape(names[layer])}</td>'
+        lines.append(f'<tr>{title}<td class="why">{escape(operators[layer])}</td>{cells}</tr>')
+    head = "".join(f'<th class="n">{escape(row.name)}</th>' for row in rows)
+    return (
+        '<h2>Noise by layer</h2><div class="card long"><table class="heat"><thead><tr><th>layer</th><th>operator</th>'
+        f"{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
+        f'<p class="legend">Most noise: {_worst(rows, names)}.</p>'
+        '<p class="legend">Signal-to-noise ratio of the tensor of each layer against float in dB, noise of the layers '
+        "before it included, on calibration data where there is any; the three worst of each strategy in bold.</p>"
+    )
+
+
+def _worst(rows: Sequence[Row], names: Mapping[str, str]) -> str:
+    """The worst layers of each strategy by name."""
+    return "; ".join(
+        f"<b>{escape(row.name)}</b> {', '.join(escape(names[layer.name]) for layer in row.worst_layers)}"
+        for row in rows
+    )
+
+
+def _heat(value: float | None, is_worst: bool) -> str:
+    level = 0.0 if value is None else min(max((40.0 - value) / 40.0, 0.0), 1.0)
+    kind = "n worst" if is_worst else "n"
+    return f'<td class="{kind}" style="background:rgba(224,138,46,{0.75 * level:.2f})">{decibels(value)}</td>'
+
+
+def _histograms(found: Comparison, shown: Sequence[str]) -> str:
+    cards: list[str] = []
+    names = short_names(found.layer_names)
+    for name in shown:
+        for histogram, clips in _groups(found, name):
+            svg = histogram_svg(histogram, clips, found.best, f"values of {name}")
+            which = "" if len(_groups(found, name)) == 1 else f"<p>{escape(', '.join(clips))}</p>"
+            cards.append(f'<div class="card"><h3 title="{escape(name)}">{escape(names[name])}</h3>{which}{svg}</div>')
+    if not cards:
+        return ""
+    text = (
+        "Values of each layer in the float network on calibration data, heights by the square root of counts; below, "
+        "the range that the integers of each strategy hold. Dashed: where that of the best strategy ends. Strategies "
+        "that rescale channels change the values themselves and have a picture of their own."
+    )
+    return f'<h2>Activations and their ranges</h2><p class="legend">{text}</p><div class="hists">{"".join(cards)}</div>'
+
+
+def _groups(found: Comparison, name: str) -> list[tuple[Histogram, dict[str, tuple[float, float] | None]]]:
+    """Distributions of a layer, each with the strategies that have it and their ranges."""
+    groups: list[tuple[Histogram, dict[str, tuple[float, float] | None]]] = []
+    for strategy, layer in found.layer(name).items():
+        for histogram, clips in groups:
+            if histogram == layer.histogram:
+                clips[strategy] = layer.clip
+                break
+        else:
+            groups.append((layer.histogram, {strategy: layer.clip}))
+    return groups
+
+
+def _sources() -> str:
+    rows = "".join(
+        f'<tr><td>{escape(f.text)}</td><td class="n">{f.picojoules:g}</td><td class="why">{escape(f.note)}</td></tr>'
+        for f in FIGURES
+    )
+    rows += "".join(
+        f'<tr><td>64-bit access on chip, {size >> 10} KiB</td><td class="n">{pj:g}</td><td class="why">a cache\'s; '
+        "straight lines through logarithms between sizes</td></tr>"
+        for size, pj in SRAM
+    )
+    return (
+        f'<h2>Energy</h2><p class="legend">{escape(_ENERGY_PARTS)} Source: {escape(SOURCE)}. {escape(CAVEAT)}</p>'
+        '<div class="card"><table><thead><tr><th>operation</th><th class="n">pJ</th><th>derived</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )

@@ -1,0 +1,175 @@
+"""What a comparison says: one row for each strategy, and the float network that they are held against.
+
+In: measurements. Out: frozen records, their JSON, and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from relay_hw.compare.cost import Cost
+from relay_hw.compare.energy import Energy
+from relay_hw.compare.histogram import Histogram
+from relay_hw.compare.measures import Quality
+from relay_hw.compare.probes import LayerRow
+
+FORMAT: Final = 1
+WORST: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One strategy. `test` and `calibration`: measured on those data, calibration None where there is none.
+
+    `costs`: on every configuration that suits it, fewest cycles first; empty with the `reason`. `stored`: bytes of
+    weights. `engine` evaluated it, `note` says why no other. `seconds`: by step. `area`: of the first cost's
+    configuration, from synthesis.
+    """
+
+    name: str
+    summary: str
+    test: Quality
+    calibration: Quality | None
+    costs: tuple[Cost, ...]
+    reason: str
+    weight_bytes: int
+    layers: tuple[LayerRow, ...]
+    engine: str
+    note: str
+    seconds: Mapping[str, float]
+    area: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def cost(self) -> Cost | None:
+        """On the configuration that suits best."""
+        return self.costs[0] if self.costs else None
+
+    @property
+    def worst_layers(self) -> tuple[LayerRow, ...]:
+        """The layers with the most noise, worst first."""
+        noisy = [layer for layer in self.layers if layer.sqnr_db is not None]
+        return tuple(sorted(noisy, key=lambda layer: layer.sqnr_db or 0.0)[:WORST])
+
+
+@dataclass(frozen=True, slots=True)
+class FloatRow:
+    """The network before quantization."""
+
+    test: Quality
+    macs: int
+    weight_bytes: int
+
+
+def row_content(row: Row) -> dict[str, Any]:
+    """Everything, to be kept in a file."""
+    return asdict(row)
+
+
+def read_row(content: Mapping[str, Any]) -> Row:
+    """The row of `row_content`. Raises KeyError, TypeError for other content."""
+    values = dict(content)
+    values["test"] = _quality(values["test"])
+    values["calibration"] = _quality(values["calibration"]) if values["calibration"] else None
+    values["costs"] = tuple(Cost(**{**cost, "energy": Energy(**cost["energy"])}) for cost in values["costs"])
+    values["layers"] = tuple(_layer(layer) for layer in values["layers"])
+    return Row(**values)
+
+
+def _quality(values: Mapping[str, Any]) -> Quality:
+    plain: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
+    return Quality(**plain)
+
+
+def _layer(values: Mapping[str, Any]) -> LayerRow:
+    counts = values["histogram"]
+    histogram = Histogram(counts["low"], counts["high"], tuple(counts["counts"]))
+    clip = values["clip"]
+    return LayerRow(**{**values, "histogram": histogram, "clip": tuple(clip) if clip else None})
+
+
+def short_names(names: Sequence[str], most: int = 40) -> dict[str, str]:
+    """Names for tables and pictures: of fused names the first, shortened in the middle, all of them different."""
+    found: dict[str, str] = {}
+    for name in names:
+        first = name.split(";")[0]
+        short = first if len(first) <= most else f"{first[: most // 2 - 1]}…{first[-most // 2 :]}"
+        same = sum(1 for other in found.values() if other == short or other.startswith(f"{short} #"))
+        found[name] = f"{short} #{same + 1}" if same else short
+    return found
+
+
+def quality_json(quality: Quality | None) -> dict[str, Any]:
+    """Measures under the names of `report.json`."""
+    if quality is None:
+        return {}
+    return {
+        "images": quality.samples,
+        "top1": quality.top1,
+        "top1_interval": quality.top1_interval,
+        "top5": quality.top5,
+        "mse": quality.mse,
+        "agreement": quality.agreement,
+        "agreement_interval": quality.agreement_interval,
+        "logit_sqnr_db": quality.sqnr_db,
+        "gained": quality.gained,
+        "lost": quality.lost,
+        "top1_change": quality.change,
+        "top1_change_interval": quality.change_interval,
+        "p_value": quality.p_value,
+    }
+
+
+def cost_json(cost: Cost | None) -> dict[str, Any]:
+    """Hardware of one row; every value null where there is none."""
+    if cost is None:
+        names = ("config", "cycles", "dram_bytes", "resident_bytes", "energy_uj", "energy_parts_uj", "macs")
+        return dict.fromkeys((*names, "accel_mac_share", "accel_layers", "host_layers", "compile_seconds"))
+    return {
+        "config": cost.config,
+        "cycles": cost.cycles,
+        "dram_bytes": cost.dram_bytes,
+        "resident_bytes": cost.resident_bytes,
+        "energy_uj": round(cost.energy.total, 4),
+        "energy_parts_uj": {key: round(value, 4) for key, value in asdict(cost.energy).items()},
+        "macs": cost.macs,
+        "accel_mac_share": cost.accel_share,
+        "accel_layers": cost.accel_layers,
+        "host_layers": cost.host_layers,
+        "compile_seconds": round(cost.compile_seconds, 3),
+    }
+
+
+def row_json(row: Row) -> dict[str, Any]:
+    """One strategy of `report.json`."""
+    area = row.area or {}
+    return {
+        "name": row.name,
+        "summary": row.summary,
+        **quality_json(row.test),
+        **cost_json(row.cost),
+        "hardware_note": row.reason,
+        "weight_bytes": row.weight_bytes,
+        "lut": area.get("luts"),
+        "multipliers": area.get("multipliers"),
+        "block_rams": area.get("block_rams"),
+        "calibration": quality_json(row.calibration) or None,
+        "engine": row.engine,
+        "engine_note": row.note,
+        "seconds": {key: round(value, 3) for key, value in row.seconds.items()},
+        "costs": [cost_json(cost) for cost in row.costs],
+        "worst_layers": [layer.name for layer in row.worst_layers],
+        "layers": [layer_json(layer) for layer in row.layers],
+    }
+
+
+def layer_json(layer: LayerRow) -> dict[str, Any]:
+    """One layer, its histogram included."""
+    return {
+        "name": layer.name,
+        "operator": layer.operator,
+        "sqnr_db": layer.sqnr_db,
+        "clip": layer.clip,
+        "histogram": asdict(layer.histogram),
+    }

@@ -1,0 +1,124 @@
+"""The work folder of a comparison: what is finished stays, so that a comparison that was killed goes on.
+
+In: contents with the key of all that they depend on. Out: files that appear whole or not at all, and carry their hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+import accel
+import relay_hw
+import tensorize
+from relay_hw.errors import InputError
+
+Array = NDArray[Any]
+
+# Rooms whose sources decide what a strategy gives.
+_ROOMS: Final = (
+    (relay_hw, ("ir", "op", "analysis", "interp", "transform", "quantize", "backend", "runtime", "compare")),
+    (accel, ("isa", "sim")),
+    (tensorize, ("",)),
+)
+_NOT_ROWS: Final = ("page.py", "plots.py", "style.py", "table.py", "texts.py")
+
+
+def key_of(*parts: object) -> str:
+    """Hash of what a result depends on: `parts` as JSON, and the sources of this package."""
+    text = json.dumps([sources_hash(), *parts], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@cache
+def sources_hash() -> str:
+    """Of the sources that results depend on."""
+    total = hashlib.sha256()
+    for package, rooms in _ROOMS:
+        root = Path(str(package.__path__[0]))
+        for room in rooms:
+            for path in sorted((root / room).rglob("*")):
+                if path.suffix in (".py", ".json") and path.name not in _NOT_ROWS:
+                    total.update(str(path.relative_to(root)).encode())
+                    total.update(path.read_bytes())
+    return total.hexdigest()
+
+
+class Store:
+    """Files of one folder, named by what they hold and by the first digits of their key."""
+
+    def __init__(self, folder: Path) -> None:
+        """Makes the folder. Raises InputError where it cannot be."""
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"work folder {folder} must be writable: {error.strerror}") from None
+
+    def path(self, name: str, key: str, suffix: str) -> Path:
+        """Where the content of that name and key lies."""
+        safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
+        return self.folder / f"{safe}.{key[:16]}{suffix}"
+
+    def read(self, name: str, key: str) -> dict[str, Any] | None:
+        """The content written under `key`; None where there is none, or where its hash does not fit."""
+        try:
+            row = json.loads(self.path(name, key, ".json").read_text())
+            content, found, digest = row["content"], row["key"], row["sha256"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return content if found == key and digest == _hash(content) else None
+
+    def write(self, name: str, key: str, content: Mapping[str, Any]) -> None:
+        """Keep `content`. Raises InputError."""
+        row = {"key": key, "sha256": _hash(content), "content": content}
+        self.replace(self.path(name, key, ".json"), (json.dumps(row) + "\n").encode())
+
+    def read_arrays(self, name: str, key: str, names: Sequence[str]) -> dict[str, Array] | None:
+        """Arrays written under `key`; None where they are not all there."""
+        path = self.path(name, key, ".npz")
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                return {item: archive[item] for item in names}
+        except Exception:  # whatever a damaged zip makes numpy raise
+            return None
+
+    def write_arrays(self, name: str, key: str, arrays: Mapping[str, Array]) -> Path:
+        """Keep arrays; the file. Raises InputError."""
+        stream = io.BytesIO()
+        np.savez(stream, **dict(arrays))  # type: ignore[arg-type]
+        path = self.path(name, key, ".npz")
+        self.replace(path, stream.getvalue())
+        return path
+
+    def replace(self, path: Path, data: bytes) -> None:
+        """Write a file under a temporary name, then rename it. Raises InputError."""
+        try:
+            handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=self.folder)
+        except OSError as error:
+            raise InputError(f"work folder {self.folder} must be writable: {error.strerror}") from None
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+            mask = os.umask(0o022)
+            os.umask(mask)
+            os.chmod(temporary, 0o666 & ~mask)
+            os.replace(temporary, path)
+        except OSError as error:
+            raise InputError(f"work folder {self.folder} must be writable: {error.strerror}") from None
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def _hash(content: object) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

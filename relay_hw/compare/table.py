@@ -1,0 +1,121 @@
+"""A comparison as text for terminals. In: `Comparison`. Out: lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from relay_hw.compare.comparison import BEST_BY, Comparison
+from relay_hw.compare.measures import Interval, Quality
+from relay_hw.compare.rows import Row, short_names
+from relay_hw.report import number, percent, table
+
+_RIGHT = frozenset(
+    {"top-1", "top-5", "MSE", "agrees", "95 % interval", "SQNR dB", "+/-", "cycles", "DRAM", "weights", "uJ",
+     "on accel", "LUT", "mult", "compile s"}
+)  # fmt: skip
+
+
+def comparison_text(found: Comparison) -> str:
+    """Table, the best strategy and how it was chosen, layers with the most noise, notes."""
+    floats = found.float_row
+    columns = _columns(found)
+    first = {
+        "strategy": "float",
+        "top-1": share(floats.test.top1),
+        "top-5": share(floats.test.top5),
+        "MSE": short(floats.test.mse),
+        "weights": number(floats.weight_bytes),
+    }
+    rows = [tuple(first.get(column, "") for column in columns)]
+    rows += [tuple(_cells(found, row)[column] for column in columns) for row in found.rows]
+    lines = [f"{found.model}, output {found.output}, {found.images:,} samples", "", table(columns, rows, _RIGHT), ""]
+    if found.best is not None:
+        lines.append(f"* best: {found.best}, by {BEST_BY}")
+    else:
+        lines.append("no best strategy: there is no calibration data to choose it on")
+    names = short_names(found.layer_names)
+    lines += [f"{row.name}: most noise in {_worst(row, names)}" for row in found.rows if row.worst_layers]
+    lines += [f"{row.name}: {note}" for row in found.rows for note in notes(row)]
+    return "\n".join(lines)
+
+
+def notes(row: Row) -> list[str]:
+    """What a reader of the row must know."""
+    found = [row.reason] if row.reason else []
+    return [*found, *([f"evaluated by {row.engine}: {row.note}"] if row.note else [])]
+
+
+def _columns(found: Comparison) -> tuple[str, ...]:
+    tests = [row.test for row in found.rows]
+    wanted = {
+        "strategy": True,
+        "config": True,
+        "top-1": any(test.top1 is not None for test in tests),
+        "top-5": any(test.top5 is not None for test in tests),
+        "MSE": any(test.mse is not None for test in tests),
+        "agrees": any(test.agreement is not None for test in tests),
+        "95 % interval": any(test.agreement is not None for test in tests),
+        "+/-": any(test.gained is not None for test in tests),
+        "SQNR dB": True,
+        "cycles": True,
+        "DRAM": True,
+        "weights": True,
+        "uJ": True,
+        "on accel": True,
+        "LUT": any(row.area for row in found.rows),
+        "mult": any(row.area for row in found.rows),
+        "compile s": True,
+    }
+    return tuple(column for column, is_wanted in wanted.items() if is_wanted)
+
+
+def _cells(found: Comparison, row: Row) -> dict[str, str]:
+    cost, test = row.cost, row.test
+    return {
+        "strategy": row.name + (" *" if row.name == found.best else ""),
+        "config": cost.config if cost else "-",
+        "top-1": share(test.top1),
+        "top-5": share(test.top5),
+        "MSE": short(test.mse),
+        "agrees": share(test.agreement),
+        "95 % interval": interval(test.agreement_interval),
+        "+/-": pairs(test),
+        "SQNR dB": decibels(test.sqnr_db),
+        "cycles": number(cost.cycles if cost else None),
+        "DRAM": number(cost.dram_bytes if cost else None),
+        "weights": number(row.weight_bytes),
+        "uJ": f"{cost.energy.total:.1f}" if cost else "-",
+        "on accel": percent(cost.accel_share if cost else None),
+        "LUT": number(row.area.get("luts")),
+        "mult": number(row.area.get("multipliers")),
+        "compile s": f"{cost.compile_seconds:.1f}" if cost else "-",
+    }
+
+
+def share(value: float | None) -> str:
+    """A share in percent, two digits behind the point."""
+    return "-" if value is None else f"{100 * value:.2f}%"
+
+
+def interval(value: Interval | None) -> str:
+    """An interval in percent."""
+    return "-" if value is None else f"{100 * value[0]:.1f}..{100 * value[1]:.1f}"
+
+
+def decibels(value: float | None) -> str:
+    """Decibel; without noise there are none."""
+    return "exact" if value is None else f"{value:.1f}"
+
+
+def pairs(test: Quality) -> str:
+    """Samples that became right and those that became wrong."""
+    return "-" if test.gained is None else f"+{test.gained}/-{test.lost}"
+
+
+def short(value: float | None) -> str:
+    """Four significant digits."""
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _worst(row: Row, names: Mapping[str, str]) -> str:
+    return ", ".join(f"{names[layer.name]} ({decibels(layer.sqnr_db)} dB)" for layer in row.worst_layers)
