@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from accel.isa import arith
 from accel.isa.loops import INDEX_MASK, Index, Values, all_distinct, check_range, independent, indices, pieces
+from accel.isa.nibbles import unpack_nibbles
 from accel.isa.rules import check_instruction
-from accel.isa.spec import AluOp, GemmMode, Mem, Op, Rounding
+from accel.isa.spec import AluOp, GemmMode, Mem, Nibble, Op, Rounding
 from accel.isa.state import AccelState
 from accel.isa.taps import taps_piece
 
@@ -38,7 +39,7 @@ def gemm(state: AccelState, v: Values, index: int) -> None:
     """acc[a] += inp[i] . wgt[w] with int32 wrap-around, or taps of lines, for each micro-op in two nested loops."""
     check_instruction(state.config, Op.GEMM, v, index)
     uops = _uops(state, v)
-    one_piece = _gemm_piece if v["mode"] == GemmMode.MATMUL else taps_piece
+    one_piece = taps_piece if v["mode"] in (GemmMode.TAPS, GemmMode.MAX) else _gemm_piece
     for piece in pieces(v, uops.size, _GEMM_STEPS):
         one_piece(state, piece, uops, index)
 
@@ -62,7 +63,7 @@ def _gemm_piece(state: AccelState, v: Values, uops: Index, index: int) -> None:
     inp_index = indices(v, "inp_base", "inp_out", "inp_in", src)
     wgt_index = indices(v, "wgt_base", "wgt_out", "wgt_in", wgt)
     check_range(state.config.acc_depth, acc_index, Mem.ACC, index)
-    check_range(state.config.inp_depth, inp_index, Mem.INP, index)
+    check_range(state.config.inp_depth, inp_index + (_operand_entries(state, v) - 1), Mem.INP, index)
     check_range(state.config.wgt_depth, wgt_index, Mem.WGT, index)
 
     folded = (_repeats(v, "iter_out", "acc_out"), _repeats(v, "iter_in", "acc_in"))
@@ -71,11 +72,31 @@ def _gemm_piece(state: AccelState, v: Values, uops: Index, index: int) -> None:
     kept = acc_index[: 1 if folded[0] else None, : 1 if folded[1] else None][:, :, heads]
     if not all_distinct(kept):
         order = np.broadcast_to(first, acc_index.shape).reshape(-1)
-        products = _gathered_products(state, inp_index.reshape(-1), wgt_index.reshape(-1))
+        products = _gathered_products(state, v, inp_index.reshape(-1), wgt_index.reshape(-1))
         _accumulate(state.acc, acc_index.reshape(-1), products, order)
         return
     for members in _stacks(groups, first):
         _gemm_stack(state, v, (acc_index, inp_index, wgt_index), members, first, folded)
+
+
+def _operand_entries(state: AccelState, v: Values) -> int:
+    return 1 if v["mode"] == GemmMode.ENTRY else state.config.operand_entries
+
+
+def _operands(state: AccelState, v: Values, entries: Index) -> NDArray[np.int8]:
+    """int8 [*entries.shape, lanes]: an entry, or two neighbouring ones."""
+    first = np.take(state.inp, entries, axis=0)
+    if _operand_entries(state, v) == 1:
+        return first
+    return np.concatenate([first, np.take(state.inp, entries + 1, axis=0)], axis=-1)
+
+
+def _weights(state: AccelState, v: Values, tiles: Index) -> NDArray[np.int8]:
+    """int8 [*tiles.shape, block_out, lanes]: as many weights of a lane as the operand has lanes."""
+    stored = np.take(state.wgt, tiles, axis=0)
+    if state.config.wgt_bits == 4:
+        stored = unpack_nibbles(stored.view(np.uint8), Nibble(v["nibble"]))
+    return stored[..., : _operand_entries(state, v) * state.config.inp_lanes]
 
 
 def _repeats(v: Values, trips: str, step: str) -> bool:
@@ -127,11 +148,11 @@ def _gemm_stack(
 
     shape = inp_index.shape
     count = [prod(shape[axis] for axis in axes) for axes in (batch, rows, sums)]
-    terms = count[2] * shape[3] * state.config.block_in
+    terms = count[2] * shape[3] * _operand_entries(state, v) * state.config.inp_lanes
     order = batch + rows + sums + [3]
-    x = np.take(state.inp, inp_index.transpose(order), axis=0).reshape(count[0], count[1], terms)
+    x = _operands(state, v, inp_index.transpose(order)).reshape(count[0], count[1], terms)
     tiles = wgt_index.transpose(order).reshape(count[0], count[1], count[2] * shape[3])[:, 0]
-    w = np.take(state.wgt, tiles, axis=0).transpose(0, 1, 3, 2).reshape(count[0], terms, state.config.block_out)
+    w = _weights(state, v, tiles).transpose(0, 1, 3, 2).reshape(count[0], terms, state.config.block_out)
     total = _product(x, w).reshape(-1, state.config.block_out)
 
     one = [0 if fold[axis] else slice(None) for axis in range(3)]
@@ -156,14 +177,14 @@ def _product(x: NDArray[np.int8], w: NDArray[np.int8]) -> Index:
     return total
 
 
-def _gathered_products(state: AccelState, inp_index: Index, wgt_index: Index) -> Index:
+def _gathered_products(state: AccelState, v: Values, inp_index: Index, wgt_index: Index) -> Index:
     """[n, block_out] products of any sequence of tiles, gathered in bounded pieces."""
     result = np.empty((inp_index.size, state.config.block_out), np.int64)
-    step = max(1, _GATHER_BYTES // (4 * state.config.wgt_bytes))
+    step = max(1, _GATHER_BYTES // (4 * state.config.block_in * state.config.block_out))
     for begin in range(0, inp_index.size, step):
         part = slice(begin, begin + step)
-        x = np.take(state.inp, inp_index[part], axis=0).astype(np.float32)
-        w = np.take(state.wgt, wgt_index[part], axis=0).astype(np.float32)
+        x = _operands(state, v, inp_index[part]).astype(np.float32)
+        w = _weights(state, v, wgt_index[part]).astype(np.float32)
         result[part] = np.matmul(w, x[:, :, None])[:, :, 0].astype(np.int64)
     return result
 

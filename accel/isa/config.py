@@ -72,11 +72,21 @@ class AccelConfig:
     @property
     def channel_align(self) -> int:
         """Channels of an activation in DRAM are padded to a multiple of this (16 but for blocks or buses wider)."""
-        return max(self.granule_bytes, self.block_in, self.block_out)
+        return max(self.granule_bytes, self.inp_lanes, self.block_out)
+
+    @property
+    def inp_lanes(self) -> int:
+        """Lanes of one entry of INP: as many as a product of tiles has 8-bit weights in the room of its own."""
+        return self.block_in * self.wgt_bits // 8
 
     @property
     def inp_bytes(self) -> int:
-        return self.block_in * self.inp_bits // 8
+        return self.inp_lanes * self.inp_bits // 8
+
+    @property
+    def operand_entries(self) -> int:
+        """Neighbouring entries of INP that one product of a tile reads: 1 or 2."""
+        return self.block_in // self.inp_lanes
 
     @property
     def line_bytes(self) -> int:
@@ -95,7 +105,7 @@ class AccelConfig:
     @property
     def part_entries(self) -> int:
         """Entries of INP that one output block takes: REQUANT to INP, taps and max start at a multiple of this."""
-        return max(1, self.block_out // self.block_in)
+        return max(1, self.block_out // self.inp_lanes)
 
     @property
     def tap_groups(self) -> int:
@@ -201,10 +211,12 @@ def _check(c: AccelConfig) -> None:
 
     need(c.batch == 1, f"batch must be 1, not {c.batch}")
     need(c.inp_bits == 8, f"inp_bits must be 8, not {c.inp_bits}")
-    need(c.wgt_bits == 8, f"wgt_bits must be 8, not {c.wgt_bits}")
+    need(c.wgt_bits in (4, 8), f"wgt_bits must be 4 or 8, not {c.wgt_bits}")
     need(c.acc_bits == 32, f"acc_bits must be 32, not {c.acc_bits}")
     for key in ("block_in", "block_out"):
         power_of_two(key, 4, 64)
+    if c.wgt_bits == 4:
+        need(c.line_entries == 1, f"block_in must be {2 * c.line_bytes} (two lines) for 4 bits, not {c.block_in}")
     for key in ("inp_depth", "wgt_depth", "acc_depth", "out_depth", "uop_depth", "prm_depth"):
         power_of_two(key, 8, 65536)
     power_of_two("acc_banks", 1, 16)

@@ -37,6 +37,7 @@ from accel.isa.spec import (
     Form,
     GemmMode,
     Mem,
+    Nibble,
     Op,
     Rounding,
 )
@@ -51,12 +52,13 @@ _ENUMS: tuple[tuple[str, type[IntEnum], int], ...] = (
     ("ROUNDING", Rounding, 2),
     ("FORM", Form, 2),
     ("GEMMMODE", GemmMode, 2),
+    ("NIBBLE", Nibble, 2),
     ("DST", Dst, 2),
     ("FAULT", FaultCode, 8),
 )
 
 # Keys of a configuration that are no parameter: fixed by this version of the hardware.
-_FIXED = frozenset({"name", "batch", "inp_bits", "wgt_bits", "acc_bits"})
+_FIXED = frozenset({"name", "batch", "inp_bits", "acc_bits"})
 
 
 def verilog_header() -> str:

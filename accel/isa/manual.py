@@ -34,13 +34,15 @@ Rules for programs, which no device needs to check:
   whose tokens come from behind such an instruction never ends (the watchdog stops it)."""
 
 MEMORIES = """\
-An entry is the unit of scratchpad indices. `inp` holds BLOCK_IN int8 lanes, `wgt` a tile of int8
-[BLOCK_OUT][BLOCK_IN], `acc` BLOCK_OUT int32 lanes, `out` BLOCK_OUT int8 lanes, `uop` one micro-op, `prm` BLOCK_OUT
-parameter records. Scratchpads keep their content between launches; what they hold after power-on is undefined.
+An entry is the unit of scratchpad indices. `inp` holds INP_LANES = BLOCK_IN * WGT_BITS / 8 int8 lanes, `wgt` a tile of
+WGT_BITS-bit weights [BLOCK_OUT][BLOCK_IN] (of 4 bits two to a byte, the earlier one in the low half), `acc` BLOCK_OUT
+int32 lanes, `out` BLOCK_OUT int8 lanes, `uop` one micro-op, `prm` BLOCK_OUT parameter records. Scratchpads keep their
+content between launches; what they hold after power-on is undefined.
 
 Four neighbouring *lines* of `inp` can be read at once: a line is channel_align bytes, line l consists of the entries
-l * E to l * E + E - 1 with E = channel_align / BLOCK_IN, and lies in RAM l mod 4. An output block of BLOCK_OUT bytes in
-`inp` starts at an entry that is a multiple of P = max(1, BLOCK_OUT / BLOCK_IN)."""
+l * E to l * E + E - 1 with E = channel_align / INP_LANES, and lies in RAM l mod 4. An output block of BLOCK_OUT bytes
+in `inp` starts at an entry that is a multiple of P = max(1, BLOCK_OUT / INP_LANES). The operand of a product of tiles
+is BLOCK_IN bytes: one entry, or with 4-bit weights (where an entry is a line) any two neighbouring ones."""
 
 SEMANTICS: Mapping[Op, str] = MappingProxyType(
     {
@@ -49,10 +51,12 @@ SEMANTICS: Mapping[Op, str] = MappingProxyType(
 image = pad_value everywhere, of [y_pad_0 + y + y_pad_1][x_pad_0 + x + x_pad_1][z granules]
 for r in 0..y-1, c in 0..x-1:
     image[y_pad_0 + r][x_pad_0 + c] = dram[dram + r * y_stride + c * x_stride ...]   # z granules
-scratchpad bytes from entry sram on = image; with expand each byte becomes one int32 lane
+scratchpad bytes from entry sram on = image; with expand numbers become wider
 ```
 A granule is max(16, bus bytes) bytes. `dram`, `y_stride` and `x_stride` are multiples of it; `sram` starts on a bus
-beat (with `expand`, on four beats' worth of bytes). `mem` is not `out`; `expand` goes with `acc` only.
+beat (with `expand`, on as many beats' worth of bytes as a beat becomes). `mem` is not `out`. With `expand`, which goes
+with `acc` and, where WGT_BITS is 8, with `wgt`, each byte becomes an int32 lane of `acc`, sign-extended (four times the
+bytes), or two weights, the low half first, sign-extended from 4 bits (twice the bytes).
 
 With `pitch`, which goes with `inp` only, a run is cut into lines, and each line of it goes to a plane of its own:
 ```
@@ -82,14 +86,19 @@ for o in 0..iter_out-1, i in 0..iter_in-1, u in uop_begin..uop_end-1:
     n = inp_base + o * inp_out + i * inp_in + uop[u].src
     k = wgt_base + o * wgt_out + i * wgt_in + uop[u].wgt
     old = 0 if overwrite and uop[u].first else acc[a]
-    for lane in 0..BLOCK_OUT-1:  acc[a][lane] = wrap32(old[lane] + sum over j of inp[n][j] * wgt[k][lane][j])
+    for lane in 0..BLOCK_OUT-1:  acc[a][lane] = wrap32(old[lane] + sum over j of x[j] * w[k][lane][j])
 ```
+x is the operand at entry n; with `mode=entry` only its first INP_LANES numbers are taken, and no second entry is read
+(which must exist otherwise). w is `wgt`, signed, with `nibble=whole`. Where WGT_BITS is 4, `nibble=low` takes the
+weights as numbers from 0 to 15, and `nibble=high` multiplies the sum by 16: an 8-bit weight 16 * high + low is two
+micro-ops with the halves in two entries. Where WGT_BITS is 8, `nibble` must be whole; with `mode=max` as well.
+
 Indices are added modulo 2^16, so that 65535 is a step of -1. Micro-ops take effect one after the other.
 
-The line above is that of `mode=matmul`. The other modes take BLOCK_OUT channels of four lines, x[t] = the BLOCK_OUT
-bytes that begin at entry n mod E of line n / E + t, t = 0 to 3; n is a multiple of P (else SRAM_RANGE):
+The line above is that of `mode=matmul` and `entry`. The other modes take BLOCK_OUT channels of four lines, x[t] = the
+BLOCK_OUT bytes that begin at entry n mod E of line n / E + t, t = 0 to 3; n is a multiple of P (else SRAM_RANGE):
 ```
-taps:  G = BLOCK_IN / 4;  w[t] = wgt[k / G][lane][4 * (k mod G) + t]
+taps:  G = BLOCK_IN / 4;  w[t] = w[k / G][lane][4 * (k mod G) + t]
        for lane in 0..BLOCK_OUT-1:  acc[a][lane] = wrap32(old[lane] + sum over t of x[t][lane] * w[t])
 max:   m = uop[u].wgt
        for lane in 0..BLOCK_OUT-1:  acc[a][lane] = maximum of x[t][lane] for the t whose bit in m is set,
@@ -201,7 +210,7 @@ gives the same bytes."""
 
 ACTIVATIONS = """\
 Tensors of layout `flat` are row-major without padding. Activations of layout `nhwc` are N, H, W, C with C padded to
-a multiple of channel_align = max(granule, BLOCK_IN, BLOCK_OUT), which is 16 but in configurations with wider blocks
+a multiple of channel_align = max(granule, INP_LANES, BLOCK_OUT), which is 16 but in configurations with wider blocks
 or buses. So one pixel is a whole number of granules, any rectangle of pixels and channel blocks is one LOAD, and
 the layout does not depend on the block sizes. Images of layout `rows` are N, H, W, C without padded channels; the
 W x C bytes of a row are padded to a multiple of the granule, as GATHER reads them. Weights lie in the order in which

@@ -12,7 +12,7 @@ from accel.isa.config import TAPS, AccelConfig
 from accel.isa.ordering import Access
 from accel.isa.program import Program, Section, align
 from accel.isa.randframe import DRAM, UOP_DST, ProgramFrame
-from accel.isa.spec import AluOp, Dst, Form, GemmMode, Mem, Op
+from accel.isa.spec import AluOp, Dst, Form, GemmMode, Mem, Nibble, Op
 from accel.isa.state import element_bytes
 
 Pads = tuple[int, int, int, int]
@@ -61,7 +61,8 @@ class _Generator(ProgramFrame):
         if mem is Mem.INP and rng.randrange(2):
             self._load_planes()
             return
-        expand = rng.randrange(2) if mem is Mem.ACC else 0
+        widening = {Mem.ACC: 4, Mem.WGT: 2} if c.wgt_bits == 8 else {Mem.ACC: 4}
+        expand = rng.randrange(2) if mem in widening else 0
         names = {Mem.INP: ["input", "middle"], Mem.ACC: ["input", "middle"], Mem.WGT: ["weights", "input"]}
         section = self.find(rng.choice(names.get(mem, ["uops" if mem is Mem.UOP else "prm"])))
         begin, end = 0, self.bank_entries if mem is Mem.ACC else self.entries[mem]
@@ -74,7 +75,7 @@ class _Generator(ProgramFrame):
         elif mem is Mem.UOP and pads:
             # Padding makes micro-ops of zeros, whose mask of taps is illegal: max takes the others.
             begin = end // 2
-        widen = 4 if expand else 1
+        widen = widening[mem] if expand else 1
         shape = self._shape((end - begin) * element_bytes(c, mem) // (c.granule_bytes * widen), pads)
         if shape is None:
             return
@@ -225,12 +226,13 @@ class _Generator(ProgramFrame):
         self._walk(v, ("acc_base", "acc_out", "acc_in"), UOP_DST, self.bank_entries)
         accesses.append(self._place(v, "acc_base"))
         keys = ("inp_base", "inp_out", "inp_in")
-        if mode is GemmMode.MATMUL:
-            inp = self._walk(v, keys, last + 1, entries)
+        if mode in (GemmMode.MATMUL, GemmMode.ENTRY):
+            inp = self._walk(v, keys, last + (c.operand_entries if mode is GemmMode.MATMUL else 1), entries)
         else:
             inp = self._walk(v, keys, reach, entries, c.part_entries)
         accesses.append(Access(Mem.INP, *inp, False))
         if mode is not GemmMode.MAX:
+            v["nibble"] = rng.choice(list(Nibble)) if c.wgt_bits == 4 else Nibble.WHOLE
             groups = c.tap_groups if mode is GemmMode.TAPS else 1
             limit = self.entries[Mem.WGT] * groups
             begin, end = self._walk(v, ("wgt_base", "wgt_out", "wgt_in"), self.weights[-1] + 1, limit)

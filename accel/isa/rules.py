@@ -9,7 +9,7 @@ from __future__ import annotations
 from accel.isa.config import ROW_BUFFER_BYTES, TAPS, AccelConfig
 from accel.isa.errors import Fault, FaultCode
 from accel.isa.loops import Values
-from accel.isa.spec import AluOp, GemmMode, Mem, Op
+from accel.isa.spec import AluOp, GemmMode, Mem, Nibble, Op
 from accel.isa.state import element_bytes, scratch_bytes
 
 
@@ -24,9 +24,7 @@ def check_instruction(config: AccelConfig, op: Op, v: Values, index: int) -> Non
                 raise Fault(FaultCode.ILLEGAL_FIELD, index, "store.mem must be out")
             _check_transfer(config, v, index)
         case Op.GEMM:
-            bad = [key for key in ("wgt_base", "wgt_out", "wgt_in") if v["mode"] == GemmMode.MAX and v[key]]
-            if bad:
-                raise Fault(FaultCode.ILLEGAL_FIELD, index, f"gemm.{bad[0]} must be 0 for max, not {v[bad[0]]}")
+            _check_gemm(config, v, index)
             _check_uops(config, v, index)
         case Op.ALU:
             if v["alu_op"] == AluOp.CLIP and not v["use_imm"]:
@@ -45,6 +43,13 @@ def check_instruction(config: AccelConfig, op: Op, v: Values, index: int) -> Non
 def transfer_begin(config: AccelConfig, v: Values) -> int:
     """First scratchpad byte that LOAD or STORE touches."""
     return v["sram"] * element_bytes(config, Mem(v["mem"]))
+
+
+def load_widening(v: Values) -> int:
+    """Scratchpad bytes for each byte of DRAM."""
+    if not v.get("expand"):
+        return 1
+    return 2 if v["mem"] == Mem.WGT else 4
 
 
 def transfer_shape(config: AccelConfig, v: Values) -> tuple[int, int, int]:
@@ -94,8 +99,9 @@ def _check_load_target(config: AccelConfig, v: Values, index: int) -> None:
     mem = Mem(v["mem"])
     if mem is Mem.OUT:
         raise Fault(FaultCode.ILLEGAL_FIELD, index, "load.mem must not be out")
-    if v["expand"] and mem is not Mem.ACC:
-        raise Fault(FaultCode.ILLEGAL_FIELD, index, f"load.expand must be 0 for {mem.name.lower()}")
+    if v["expand"] and mem is not Mem.ACC and (mem is not Mem.WGT or config.wgt_bits != 8):
+        what = f"load.expand must be 0 for {mem.name.lower()}"
+        raise Fault(FaultCode.ILLEGAL_FIELD, index, f"{what} of 4 bits" if mem is Mem.WGT else what)
     if not v["pitch"]:
         return
     if mem is not Mem.INP:
@@ -109,7 +115,7 @@ def _check_load_target(config: AccelConfig, v: Values, index: int) -> None:
 
 
 def _check_transfer(config: AccelConfig, v: Values, index: int) -> None:
-    granule, widen = config.granule_bytes, 4 if v.get("expand") else 1
+    granule, widen = config.granule_bytes, load_widening(v)
     for key in ("dram", "y_stride", "x_stride"):
         if v[key] % granule:
             raise Fault(FaultCode.ILLEGAL_FIELD, index, f"{key} must be a multiple of {granule}, not {v[key]}")
@@ -124,6 +130,16 @@ def _check_transfer(config: AccelConfig, v: Values, index: int) -> None:
     if end > scratch_bytes(config, mem):
         what = f"{mem.name.lower()} byte {end - 1} is outside {scratch_bytes(config, mem)}"
         raise Fault(FaultCode.SRAM_RANGE, index, what)
+
+
+def _check_gemm(config: AccelConfig, v: Values, index: int) -> None:
+    is_max = v["mode"] == GemmMode.MAX
+    bad = [key for key in ("wgt_base", "wgt_out", "wgt_in", "nibble") if is_max and v[key]]
+    if bad:
+        raise Fault(FaultCode.ILLEGAL_FIELD, index, f"gemm.{bad[0]} must be 0 for max, not {v[bad[0]]}")
+    if v["nibble"] > Nibble.HIGH or (v["nibble"] and config.wgt_bits != 4):
+        what = f"gemm.nibble must be whole for weights of {config.wgt_bits} bits, not {v['nibble']}"
+        raise Fault(FaultCode.ILLEGAL_FIELD, index, what)
 
 
 def _check_uops(config: AccelConfig, v: Values, index: int) -> None:

@@ -14,7 +14,7 @@ from accel.isa.config import INSTRUCTION_BYTES, SEMAPHORES
 from accel.isa.errors import EncodeError, FaultCode
 from accel.isa.fields import Field, Layout
 
-ISA_VERSION = 3
+ISA_VERSION = 4
 DEVICE_MAGIC = 0x57484C52  # "RLHW" in memory order
 
 
@@ -72,11 +72,23 @@ class Rounding(IntEnum):
 
 
 class GemmMode(IntEnum):
-    """What GEMM does with an input: multiply a tile, or take four neighbouring lines channel by channel."""
+    """What GEMM does with an input: multiply a tile, or take four neighbouring lines channel by channel.
+
+    ENTRY multiplies a tile by one entry of INP where MATMUL takes two neighbouring ones; else they are the same.
+    """
 
     MATMUL = 0
     TAPS = 1
     MAX = 2
+    ENTRY = 3
+
+
+class Nibble(IntEnum):
+    """What GEMM takes 4-bit weights for: weights of their own, or one half of 8-bit weights."""
+
+    WHOLE = 0
+    LOW = 1
+    HIGH = 2
 
 
 class Form(IntEnum):
@@ -148,8 +160,8 @@ LOAD = Instruction(
         _COMMON
         + (
             Field("mem", _w(0, 8), 4, "destination scratchpad (not out)", enum=Mem),
-            Field("expand", _w(0, 12), 1, "acc only: DRAM holds int8, each byte is sign-extended to one int32 lane"),
-            Field("pad_value", _w(0, 13), 8, "byte written by padding (with expand: the int32 value)", signed=True),
+            Field("expand", _w(0, 12), 1, "acc: each byte of DRAM becomes an int32 lane; wgt of 8 bits: two weights"),
+            Field("pad_value", _w(0, 13), 8, "byte that padding stands for, before expand", signed=True),
             Field("pitch", _w(0, 21), 11, "inp only: four-line steps from one line of a run to the next; 0: packed"),
         )
         + _TRANSFER
@@ -184,6 +196,7 @@ GEMM = Instruction(
         + (
             Field("overwrite", _w(0, 8), 1, "micro-ops marked `first` write the product instead of adding it"),
             Field("mode", _w(0, 9), 2, "product of a tile, sum of four taps, or maximum of them", enum=GemmMode),
+            Field("nibble", _w(0, 11), 2, "4-bit weights: signed, low half, or high half of a weight", enum=Nibble),
             Field("wgt_base", _w(0, 16), 16, "added to every weight index"),
         )
         + _LOOPS

@@ -15,8 +15,9 @@ from accel.isa.spec import Mem
 class AccelState:
     """Scratchpads and the DRAM window as flat little-endian bytes, exposed as typed views.
 
-    inp: int8 [inp_depth, block_in]; wgt: int8 [wgt_depth, block_out, block_in]; acc: int32 [acc_depth, block_out];
-    out: int8 [out_depth, block_out]; uop: uint64 [uop_depth]; prm: int32 [prm_depth, block_out, 4].
+    inp: int8 [inp_depth, inp_lanes]; wgt: int8 [wgt_depth, block_out, bytes of block_in weights];
+    acc: int32 [acc_depth, block_out]; out: int8 [out_depth, block_out]; uop: uint64 [uop_depth];
+    prm: int32 [prm_depth, block_out, 4].
     Scratchpads keep their content between launches; semaphores start every launch at zero.
     """
 
@@ -31,11 +32,11 @@ class AccelState:
 
     @property
     def inp(self) -> NDArray[np.int8]:
-        return self.scratch[Mem.INP].view(np.int8).reshape(-1, self.config.block_in)
+        return self.scratch[Mem.INP].view(np.int8).reshape(-1, self.config.inp_lanes)
 
     @property
     def wgt(self) -> NDArray[np.int8]:
-        return self.scratch[Mem.WGT].view(np.int8).reshape(-1, self.config.block_out, self.config.block_in)
+        return self.scratch[Mem.WGT].view(np.int8).reshape(self.config.wgt_depth, self.config.block_out, -1)
 
     @property
     def acc(self) -> NDArray[np.int32]:

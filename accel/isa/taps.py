@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from accel.isa.config import TAPS, AccelConfig
 from accel.isa.errors import Fault, FaultCode
 from accel.isa.loops import INDEX_MASK, Index, Values, check_parts, check_range, indices
-from accel.isa.spec import GemmMode, Mem
+from accel.isa.nibbles import unpack_nibbles
+from accel.isa.spec import GemmMode, Mem, Nibble
 from accel.isa.state import AccelState
 
 Int32 = NDArray[np.int32]
@@ -39,8 +40,10 @@ def taps_piece(state: AccelState, v: Values, uops: Index, index: int) -> None:
     step = max(1, _PIECE_BYTES // (4 * config.block_out))
     for begin in range(0, where.size, step):
         part = slice(begin, begin + step)
-        read = _maxima if is_max else _sums
-        values = read(state, source[part], taps[part])
+        if is_max:
+            values = _maxima(state, source[part], taps[part])
+        else:
+            values = _sums(state, source[part], taps[part], Nibble(v["nibble"]))
         _merge(state.acc, where[part], values, first[part], np.maximum if is_max else np.add)
 
 
@@ -64,10 +67,11 @@ def _lines(state: AccelState, source: Index, tap: int) -> NDArray[np.int8]:
     return inp.reshape(-1, size)[part * config.inp_bytes // size, : config.out_bytes]
 
 
-def _sums(state: AccelState, source: Index, taps: Index) -> Int32:
+def _sums(state: AccelState, source: Index, taps: Index, nibble: Nibble) -> Int32:
     config = state.config
-    weights = state.wgt.reshape(config.wgt_depth, config.block_out, config.tap_groups, TAPS)
-    group = weights[taps // config.tap_groups, :, taps % config.tap_groups].astype(np.int32)
+    weights = state.wgt.reshape(config.wgt_depth, config.block_out, config.tap_groups, -1)
+    stored = weights[taps // config.tap_groups, :, taps % config.tap_groups]
+    group = (stored if config.wgt_bits == 8 else unpack_nibbles(stored.view(np.uint8), nibble)).astype(np.int32)
     total = _lines(state, source, 0) * group[:, :, 0]
     for tap in range(1, TAPS):
         total += _lines(state, source, tap) * group[:, :, tap]

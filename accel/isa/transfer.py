@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from accel.isa.config import TAPS
 from accel.isa.errors import Fault, FaultCode
 from accel.isa.loops import Values
+from accel.isa.nibbles import unpack_nibbles
 from accel.isa.rules import (
     check_instruction,
     gather_fetch_bytes,
     gather_rows,
+    load_widening,
     plane_lines,
     transfer_begin,
     transfer_shape,
@@ -29,16 +31,19 @@ Bytes: TypeAlias = NDArray[np.uint8]
 
 
 def load(state: AccelState, v: Values, index: int) -> None:
-    """DRAM to scratchpad, padding around the rows and runs, int8 to int32 with `expand`, planes with `pitch`."""
+    """DRAM to scratchpad, padding around the rows and runs, wider numbers with `expand`, planes with `pitch`."""
     check_instruction(state.config, Op.LOAD, v, index)
     rows, runs, run = transfer_shape(state.config, v)
     source = _dram(state, v, index, run).view(np.int8)
-    if v["pitch"]:
+    target = _scratch(state, v, 0 if v["pitch"] else rows * runs * run * load_widening(v))
+    if v["pitch"] or (v["expand"] and v["mem"] == Mem.WGT):
         image = np.full((rows, runs, run), v["pad_value"], np.int8)
         image[v["y_pad_0"] : v["y_pad_0"] + v["y"], v["x_pad_0"] : v["x_pad_0"] + v["x"]] = source
-        _to_planes(state, v, image)
+        if v["pitch"]:
+            _to_planes(state, v, image)
+        else:
+            target[...] = unpack_nibbles(image.view(np.uint8).reshape(-1)).view(np.uint8)
         return
-    target = _scratch(state, v, rows * runs * run * (4 if v["expand"] else 1))
     image = target.view(np.int32 if v["expand"] else np.int8).reshape(rows, runs, run)
     if (rows, runs) != (v["y"], v["x"]):
         image[...] = v["pad_value"]

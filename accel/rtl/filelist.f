@@ -2,6 +2,7 @@ lib/vta_fifo.v
 mem/vta_acc_mem.v
 mem/vta_ram_async.v
 mem/vta_ram_beat.v
+mem/vta_wgt_mem.v
 mem/vta_ram_cols.v
 mem/vta_ram_out.v
 mem/vta_inp_mem.v

@@ -11,6 +11,8 @@ module vta_core #(
     parameter BLOCK_IN          = 4,
     // Output lanes: 4 to 64
     parameter BLOCK_OUT         = 4,
+    // Bits of a weight: 8, or 4 with operands of two entries of INP
+    parameter WGT_BITS          = 8,
     // Entries of the scratchpads: 8 to 65536
     parameter INP_DEPTH         = 1024,
     parameter WGT_DEPTH         = 1024,
@@ -76,8 +78,9 @@ module vta_core #(
 );
   localparam BUS = AXI_DATA_BITS / 8;
   // beats of the largest scratchpad give the width of beat counts and beat addresses
-  localparam INP_BEATS = INP_DEPTH * BLOCK_IN / BUS;
-  localparam WGT_BEATS = WGT_DEPTH / BUS * BLOCK_IN * BLOCK_OUT;
+  localparam INP_LANES = BLOCK_IN * WGT_BITS / 8;
+  localparam INP_BEATS = INP_DEPTH * INP_LANES / BUS;
+  localparam WGT_BEATS = WGT_DEPTH / BUS * INP_LANES * BLOCK_OUT;
   localparam ACC_BEATS = ACC_DEPTH * BLOCK_OUT * 4 / BUS;
   localparam PRM_BEATS = PRM_DEPTH * BLOCK_OUT * `VTA_PRM_LANE_BYTES / BUS;
   localparam OUT_BEATS = OUT_DEPTH * BLOCK_OUT / BUS;
@@ -88,7 +91,7 @@ module vta_core #(
   localparam BEATS_W = (MAX_BEATS > 131072) ? $clog2(MAX_BEATS) + 1 : 18;
 
   // bytes of a line of INP
-  localparam LINE_1 = (BLOCK_IN > BLOCK_OUT) ? BLOCK_IN : BLOCK_OUT;
+  localparam LINE_1 = (INP_LANES > BLOCK_OUT) ? INP_LANES : BLOCK_OUT;
   localparam LINE_2 = (BUS > 16) ? BUS : 16;
   localparam LINE = (LINE_1 > LINE_2) ? LINE_1 : LINE_2;
 
@@ -167,6 +170,7 @@ module vta_core #(
   vta_front #(
       .BLOCK_IN     (BLOCK_IN),
       .BLOCK_OUT    (BLOCK_OUT),
+      .WGT_BITS     (WGT_BITS),
       .INP_DEPTH    (INP_DEPTH),
       .WGT_DEPTH    (WGT_DEPTH),
       .ACC_DEPTH    (ACC_DEPTH),
@@ -250,7 +254,7 @@ module vta_core #(
       .AXI_DATA_BITS   (AXI_DATA_BITS),
       .BURST_BEATS     (BURST_BEATS),
       .READ_OUTSTANDING(READ_OUTSTANDING),
-      .BLOCK_IN        (BLOCK_IN),
+      .INP_LANES       (INP_LANES),
       .LINE            (LINE),
       .BEATS_W         (BEATS_W)
   ) u_load (
@@ -327,6 +331,7 @@ module vta_core #(
   vta_exec #(
       .BLOCK_IN       (BLOCK_IN),
       .BLOCK_OUT      (BLOCK_OUT),
+      .WGT_BITS       (WGT_BITS),
       .INP_DEPTH      (INP_DEPTH),
       .WGT_DEPTH      (WGT_DEPTH),
       .ACC_DEPTH      (ACC_DEPTH),

@@ -10,6 +10,8 @@ module vta_decode #(
     // Sizes of the configuration
     parameter BLOCK_IN      = 4,
     parameter BLOCK_OUT     = 4,
+    // Bits of a weight: 8, or 4 with operands of two entries of INP
+    parameter WGT_BITS      = 8,
     parameter INP_DEPTH     = 1024,
     parameter WGT_DEPTH     = 1024,
     parameter ACC_DEPTH     = 1024,
@@ -38,19 +40,21 @@ module vta_decode #(
 );
   localparam BUS = AXI_DATA_BITS / 8;
   localparam GRANULE = (BUS > 16) ? BUS : 16;
-  localparam INP_B = BLOCK_IN;
-  localparam WGT_B = BLOCK_IN * BLOCK_OUT;
+  localparam INP_B = BLOCK_IN * WGT_BITS / 8;
+  localparam WGT_B = INP_B * BLOCK_OUT;
   localparam ACC_B = BLOCK_OUT * 4;
   localparam OUT_B = BLOCK_OUT;
   localparam UOP_B = `VTA_UOP_BYTES;
   localparam PRM_B = BLOCK_OUT * `VTA_PRM_LANE_BYTES;
   localparam WIDE = 4 * BUS;
+  localparam TWICE = 2 * BUS;
   localparam [31:0] INP_BEATS = INP_DEPTH * INP_B / BUS;
   localparam [31:0] WGT_BEATS = WGT_DEPTH * WGT_B / BUS;
   localparam [31:0] ACC_BEATS = ACC_DEPTH * ACC_B / BUS;
   localparam [31:0] OUT_BEATS = OUT_DEPTH * OUT_B / BUS;
   localparam [31:0] UOP_BEATS = UOP_DEPTH * UOP_B / BUS;
   localparam [31:0] PRM_BEATS = PRM_DEPTH * PRM_B / BUS;
+  localparam [31:0] TWICE_BEATS = WGT_DEPTH * WGT_B / TWICE;
   localparam [31:0] WIDE_BEATS = ACC_DEPTH * ACC_B / WIDE;
   // logarithms: beats an element (0 where a beat holds several), elements a beat (0 where an element takes several)
   localparam [31:0] INP_MUL = (INP_B > BUS) ? $clog2(INP_B / BUS) : 0;
@@ -63,6 +67,8 @@ module vta_decode #(
   localparam [31:0] OUT_DIV = (OUT_B > BUS) ? 0 : $clog2(BUS / OUT_B);
   localparam [31:0] UOP_DIV = $clog2(BUS / UOP_B);
   localparam [31:0] PRM_MUL = $clog2(PRM_B / BUS);
+  localparam [31:0] TWICE_MUL = (WGT_B > TWICE) ? $clog2(WGT_B / TWICE) : 0;
+  localparam [31:0] TWICE_DIV = (WGT_B > TWICE) ? 0 : $clog2(TWICE / WGT_B);
   localparam [31:0] WIDE_MUL = (ACC_B > WIDE) ? $clog2(ACC_B / WIDE) : 0;
   localparam [31:0] WIDE_DIV = (ACC_B > WIDE) ? 0 : $clog2(WIDE / ACC_B);
 
@@ -117,7 +123,9 @@ module vta_decode #(
         mul_log = INP_MUL[3:0];  div_log = INP_DIV[3:0];  capacity = INP_BEATS;
       end
       `VTA_MEM_WGT: begin
-        mul_log = WGT_MUL[3:0];  div_log = WGT_DIV[3:0];  capacity = WGT_BEATS;
+        mul_log  = wide ? TWICE_MUL[3:0] : WGT_MUL[3:0];
+        div_log  = wide ? TWICE_DIV[3:0] : WGT_DIV[3:0];
+        capacity = wide ? TWICE_BEATS : WGT_BEATS;
       end
       `VTA_MEM_ACC: begin
         mul_log  = wide ? WIDE_MUL[3:0] : ACC_MUL[3:0];
@@ -135,7 +143,7 @@ module vta_decode #(
       end
       default: mem_bad = 1'b1;
     endcase
-    if (wide && mem != `VTA_MEM_ACC) mem_bad = 1'b1;
+    if (wide && mem != `VTA_MEM_ACC && (mem != `VTA_MEM_WGT || WGT_BITS != 8)) mem_bad = 1'b1;
   end
 
   wire [31:0] first = ({16'd0, sram} >> div_log) << mul_log;
@@ -156,7 +164,7 @@ module vta_decode #(
   wire no_run = (!is_gather && ~|insn_i[`VTA_LOAD_Z]) || ~|insn_i[`VTA_LOAD_Y] || ~|insn_i[`VTA_LOAD_X];
 
   // windows of GATHER: inside their vector, which is whole beats, from rows that fit the buffer
-  localparam PITCH_LOG = $clog2(BLOCK_IN);
+  localparam PITCH_LOG = $clog2(INP_B);
   wire [7:0] pitch = insn_i[`VTA_GATHER_PITCH];
   wire [16:0] window_end = {1'b0, insn_i[`VTA_GATHER_LANE]} + {1'b0, insn_i[`VTA_GATHER_RUN]};
   wire [16:0] vector_bytes = {9'd0, pitch} << PITCH_LOG;
@@ -167,8 +175,9 @@ module vta_decode #(
 
   // loops and micro-ops: GEMM, ALU and REQUANT hold the trip counts in the same place
   wire no_trip = ~|insn_i[`VTA_GEMM_ITER_OUT] || ~|insn_i[`VTA_GEMM_ITER_IN];
-  wire gemm_bad = insn_i[`VTA_GEMM_MODE] > `VTA_GEMMMODE_MAX || (insn_i[`VTA_GEMM_MODE] == `VTA_GEMMMODE_MAX
-      && |{insn_i[`VTA_GEMM_WGT_BASE], insn_i[`VTA_GEMM_WGT_OUT], insn_i[`VTA_GEMM_WGT_IN]});
+  localparam [1:0] LAST_NIBBLE = (WGT_BITS == 8) ? `VTA_NIBBLE_WHOLE : `VTA_NIBBLE_HIGH;
+  wire gemm_bad = insn_i[`VTA_GEMM_NIBBLE] > LAST_NIBBLE || (insn_i[`VTA_GEMM_MODE] == `VTA_GEMMMODE_MAX && |{
+      insn_i[`VTA_GEMM_WGT_BASE], insn_i[`VTA_GEMM_WGT_OUT], insn_i[`VTA_GEMM_WGT_IN], insn_i[`VTA_GEMM_NIBBLE]});
   wire alu_bad = insn_i[`VTA_ALU_ALU_OP] > `VTA_ALUOP_CLIP
       || (insn_i[`VTA_ALU_ALU_OP] == `VTA_ALUOP_CLIP && !insn_i[`VTA_ALU_USE_IMM]);
   wire signed [7:0] clip_lo = insn_i[`VTA_REQUANT_CLIP_LO];

@@ -11,6 +11,8 @@ module vta_dispatch #(
     // Sizes of the configuration
     parameter BLOCK_IN      = 4,
     parameter BLOCK_OUT     = 4,
+    // Bits of a weight: 8, or 4 with operands of two entries of INP
+    parameter WGT_BITS      = 8,
     parameter INP_DEPTH     = 1024,
     parameter WGT_DEPTH     = 1024,
     parameter ACC_DEPTH     = 1024,
@@ -51,8 +53,9 @@ module vta_dispatch #(
   localparam GRANULE_LOG = (BUS >= 16) ? 0 : $clog2(16 / BUS);
   localparam GRANULE_BYTES_LOG = $clog2(BUS) + GRANULE_LOG;
   localparam [16:0] GRANULE_MASK = (1 << GRANULE_BYTES_LOG) - 1;
-  localparam PITCH_MUL = (BLOCK_IN > BUS) ? $clog2(BLOCK_IN / BUS) : 0;
-  localparam PITCH_DIV = (BLOCK_IN > BUS) ? 0 : $clog2(BUS / BLOCK_IN);
+  localparam INP_LANES = BLOCK_IN * WGT_BITS / 8;
+  localparam PITCH_MUL = (INP_LANES > BUS) ? $clog2(INP_LANES / BUS) : 0;
+  localparam PITCH_DIV = (INP_LANES > BUS) ? 0 : $clog2(BUS / INP_LANES);
   localparam LINE_LOG = $clog2(LINE >> GRANULE_BYTES_LOG);  // granules of a line
 
   reg               first_valid_q;
@@ -93,6 +96,7 @@ module vta_dispatch #(
   vta_decode #(
       .BLOCK_IN     (BLOCK_IN),
       .BLOCK_OUT    (BLOCK_OUT),
+      .WGT_BITS     (WGT_BITS),
       .INP_DEPTH    (INP_DEPTH),
       .WGT_DEPTH    (WGT_DEPTH),
       .ACC_DEPTH    (ACC_DEPTH),

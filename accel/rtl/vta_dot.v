@@ -1,4 +1,5 @@
 // One output lane of the GEMM array: dot product of BLOCK_IN int8 inputs and weights, or of four taps, or their maximum.
+// Weights of 4 bits are multiplied signed, without sign (low halves), or signed and the sum times 16 (high halves).
 // Contract: en_i qualifies the stage in front of each register; operands and result hold otherwise.  With taps_i the
 // first four multipliers take the tap bytes, with the weights of one group rotated; the other weights are 0.
 // Latency: 3 edges (operand, sums of four products, sum).  Throughput: one product a cycle.
@@ -8,29 +9,37 @@
 
 module vta_dot #(
     // Products, a multiple of 4
-    parameter BLOCK_IN = 4
+    parameter BLOCK_IN = 4,
+    // Bits of a weight: 8 or 4
+    parameter WGT_BITS = 8
 ) (
     input  wire                         clk_i,
     input  wire [                  2:0] en_i,
-    // operand stage: weights of this group of four, rotated up by this many bytes
+    // operand stage: weights of this group of four, rotated up by this many weights
     input  wire                         taps_i,
     input  wire [                  3:0] group_i,
     input  wire [                  1:0] rotate_i,
-    input  wire [       BLOCK_IN*8-1:0] wgt_i,
+    input  wire [BLOCK_IN*WGT_BITS-1:0] wgt_i,
     // product stage
     input  wire                         taps_1_i,
     input  wire                         max_1_i,
     input  wire [                  3:0] mask_i,
+    input  wire                         low_1_i,
     input  wire [       BLOCK_IN*8-1:0] inp_i,
     input  wire [                 31:0] tap_i,
     // sum stage
     input  wire                         max_2_i,
+    input  wire                         high_2_i,
     output wire [$clog2(BLOCK_IN)+15:0] sum_o
 );
   localparam GROUPS = BLOCK_IN / 4;
   localparam GROUPS_LOG = $clog2(GROUPS);
   localparam SUM_W = $clog2(BLOCK_IN) + 16;
 
+  localparam FOUR_W = 10 + WGT_BITS;
+  localparam TREE_W = $clog2(BLOCK_IN) + 8 + WGT_BITS;
+
+  // weights of 8 bits
   function [17:0] dot4;
     input [31:0] a;
     input [31:0] b;
@@ -38,34 +47,49 @@ module vta_dot #(
         + {{10{a[23]}}, a[23:16]} * {{10{b[23]}}, b[23:16]} + {{10{a[31]}}, a[31:24]} * {{10{b[31]}}, b[31:24]};
   endfunction
 
-  wire [31:0] four;
+  // weights of 4 bits, low: 0 to 15
+  function [13:0] half4;
+    input [31:0] a;
+    input [15:0] b;
+    input low;
+    half4 = {{6{a[7]}}, a[7:0]} * {{10{b[3] && !low}}, b[3:0]} + {{6{a[15]}}, a[15:8]} * {{10{b[7] && !low}}, b[7:4]}
+        + {{6{a[23]}}, a[23:16]} * {{10{b[11] && !low}}, b[11:8]}
+        + {{6{a[31]}}, a[31:24]} * {{10{b[15] && !low}}, b[15:12]};
+  endfunction
+
+  wire [4*WGT_BITS-1:0] four;
   generate
     if (GROUPS > 1) begin : g_select
-      assign four = wgt_i[group_i[GROUPS_LOG-1:0]*32+:32];
+      assign four = wgt_i[group_i[GROUPS_LOG-1:0]*4*WGT_BITS+:4*WGT_BITS];
     end else begin : g_only
       assign four = wgt_i;
     end
   endgenerate
-  wire [63:0] turned = {four, four} << {rotate_i, 3'b000};
+  localparam WGT_LOG = $clog2(WGT_BITS);
+  wire [8*WGT_BITS-1:0] turned = {four, four} << {rotate_i, {WGT_LOG{1'b0}}};
 
-  reg [BLOCK_IN*8-1:0] wgt_q;
+  reg [BLOCK_IN*WGT_BITS-1:0] wgt_q;
   always @(posedge clk_i)
     if (en_i[0]) begin
-      if (taps_i) wgt_q <= {{(BLOCK_IN * 8 - 32) {1'b0}}, turned[63:32]};
+      if (taps_i) wgt_q <= {{(BLOCK_IN * WGT_BITS - 4 * WGT_BITS) {1'b0}}, turned[8*WGT_BITS-1:4*WGT_BITS]};
       else wgt_q <= wgt_i;
     end
 
   // running sums over the groups; the last one is the lane's
-  wire [SUM_W-1:0] partial[0:GROUPS];
-  assign partial[0] = {SUM_W{1'b0}};
+  wire [TREE_W-1:0] partial[0:GROUPS];
+  assign partial[0] = {TREE_W{1'b0}};
   genvar g;
   generate
     for (g = 0; g < GROUPS; g = g + 1) begin : g_group
       wire [31:0] operand = (g == 0 && taps_1_i) ? tap_i : inp_i[g*32+:32];
-      reg [17:0] four_q;
-      always @(posedge clk_i) if (en_i[1]) four_q <= dot4(operand, wgt_q[g*32+:32]);
-      if (SUM_W > 18) begin : g_extend
-        assign partial[g+1] = partial[g] + {{(SUM_W - 18) {four_q[17]}}, four_q};
+      reg [FOUR_W-1:0] four_q;
+      if (WGT_BITS == 8) begin : g_bytes
+        always @(posedge clk_i) if (en_i[1]) four_q <= dot4(operand, wgt_q[g*32+:32]);
+      end else begin : g_halves
+        always @(posedge clk_i) if (en_i[1]) four_q <= half4(operand, wgt_q[g*16+:16], low_1_i);
+      end
+      if (TREE_W > FOUR_W) begin : g_extend
+        assign partial[g+1] = partial[g] + {{(TREE_W - FOUR_W) {four_q[FOUR_W-1]}}, four_q};
       end else begin : g_same
         assign partial[g+1] = partial[g] + four_q;
       end
@@ -89,11 +113,21 @@ module vta_dot #(
   end
   always @(posedge clk_i) if (en_i[1] && max_1_i) max_q <= best;
 
+  // the lane's sum; that of high halves times 16
+  wire [SUM_W-1:0] sum;
+  generate
+    if (WGT_BITS == 8) begin : g_sum
+      assign sum = partial[GROUPS];
+    end else begin : g_shift
+      assign sum = high_2_i ? {partial[GROUPS], 4'd0} : {{4{partial[GROUPS][TREE_W-1]}}, partial[GROUPS]};
+    end
+  endgenerate
+
   reg [SUM_W-1:0] sum_q;
-  always @(posedge clk_i) if (en_i[2]) sum_q <= max_2_i ? {{(SUM_W - 8) {max_q[7]}}, max_q} : partial[GROUPS];
+  always @(posedge clk_i) if (en_i[2]) sum_q <= max_2_i ? {{(SUM_W - 8) {max_q[7]}}, max_q} : sum;
   assign sum_o = sum_q;
 
-  wire unused = &{1'b0, group_i, turned};
+  wire unused = &{1'b0, group_i, turned, low_1_i, high_2_i};
 endmodule
 
 `resetall

@@ -10,6 +10,8 @@ module vta_exec #(
     // Sizes of the configuration
     parameter BLOCK_IN        = 4,
     parameter BLOCK_OUT       = 4,
+    // Bits of a weight: 8, or 4 with operands of two entries of INP
+    parameter WGT_BITS        = 8,
     parameter INP_DEPTH       = 1024,
     parameter WGT_DEPTH       = 1024,
     parameter ACC_DEPTH       = 1024,
@@ -70,12 +72,13 @@ module vta_exec #(
   wire [63:0] uop;
   wire [BLOCK_IN*8-1:0] inp;
   wire [4*BLOCK_OUT*8-1:0] taps;
-  wire [BLOCK_IN*BLOCK_OUT*8-1:0] wgt;
+  wire [BLOCK_IN*BLOCK_OUT*WGT_BITS-1:0] wgt;
   wire [BLOCK_OUT*32-1:0] c_rdata, c_wdata;
 
   vta_compute #(
       .BLOCK_IN (BLOCK_IN),
       .BLOCK_OUT(BLOCK_OUT),
+      .WGT_BITS (WGT_BITS),
       .INP_DEPTH(INP_DEPTH),
       .WGT_DEPTH(WGT_DEPTH),
       .ACC_DEPTH(ACC_DEPTH),
@@ -127,7 +130,7 @@ module vta_exec #(
   wire [BLOCK_OUT*32-1:0] o_wdata;
 
   vta_output #(
-      .BLOCK_IN       (BLOCK_IN),
+      .INP_LANES      (BLOCK_IN * WGT_BITS / 8),
       .BLOCK_OUT      (BLOCK_OUT),
       .INP_DEPTH      (INP_DEPTH),
       .ACC_DEPTH      (ACC_DEPTH),
@@ -170,6 +173,7 @@ module vta_exec #(
   vta_scratchpads #(
       .BLOCK_IN     (BLOCK_IN),
       .BLOCK_OUT    (BLOCK_OUT),
+      .WGT_BITS     (WGT_BITS),
       .INP_DEPTH    (INP_DEPTH),
       .WGT_DEPTH    (WGT_DEPTH),
       .ACC_DEPTH    (ACC_DEPTH),

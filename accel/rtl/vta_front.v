@@ -9,6 +9,8 @@ module vta_front #(
     // Sizes of the configuration
     parameter BLOCK_IN      = 4,
     parameter BLOCK_OUT     = 4,
+    // Bits of a weight: 8, or 4 with operands of two entries of INP
+    parameter WGT_BITS      = 8,
     parameter INP_DEPTH     = 1024,
     parameter WGT_DEPTH     = 1024,
     parameter ACC_DEPTH     = 1024,
@@ -112,6 +114,7 @@ module vta_front #(
   vta_dispatch #(
       .BLOCK_IN     (BLOCK_IN),
       .BLOCK_OUT    (BLOCK_OUT),
+      .WGT_BITS     (WGT_BITS),
       .INP_DEPTH    (INP_DEPTH),
       .WGT_DEPTH    (WGT_DEPTH),
       .ACC_DEPTH    (ACC_DEPTH),

@@ -12,7 +12,7 @@ module vta_gather #(
     // Bus width in bits
     parameter AXI_DATA_BITS = 64,
     // Bytes of an INP entry
-    parameter BLOCK_IN      = 4,
+    parameter INP_LANES     = 4,
     // Width of beat counts
     parameter BEATS_W       = 20,
     // Width of a LOAD's record: 154 + BEATS_W
@@ -56,8 +56,8 @@ module vta_gather #(
   localparam BUS_LOG = $clog2(BUS);
   localparam WORDS = `VTA_ROW_BUFFER_BYTES / BUS;
   localparam WORD_W = $clog2(WORDS);
-  localparam PITCH_MUL = (BLOCK_IN > BUS) ? $clog2(BLOCK_IN / BUS) : 0;
-  localparam PITCH_DIV = (BLOCK_IN > BUS) ? 0 : $clog2(BUS / BLOCK_IN);
+  localparam PITCH_MUL = (INP_LANES > BUS) ? $clog2(INP_LANES / BUS) : 0;
+  localparam PITCH_DIV = (INP_LANES > BUS) ? 0 : $clog2(BUS / INP_LANES);
   // bytes of a row from its first on, with a sign: x times x_step, and left
   localparam SRC_W = 26;
 

@@ -15,7 +15,7 @@ module vta_load #(
     // Bursts in flight
     parameter READ_OUTSTANDING = 16,
     // Bytes of an INP entry, of a line of INP
-    parameter BLOCK_IN         = 4,
+    parameter INP_LANES        = 4,
     parameter LINE             = 16,
     // Width of beat counts
     parameter BEATS_W          = 20
@@ -211,7 +211,7 @@ module vta_load #(
 
   vta_gather #(
       .AXI_DATA_BITS(AXI_DATA_BITS),
-      .BLOCK_IN     (BLOCK_IN),
+      .INP_LANES    (INP_LANES),
       .BEATS_W      (BEATS_W),
       .FOLLOW_W     (FOLLOW_W)
   ) u_gather (

@@ -11,7 +11,7 @@
 
 module vta_output #(
     // Sizes of the configuration
-    parameter BLOCK_IN        = 4,
+    parameter INP_LANES       = 4,
     parameter BLOCK_OUT       = 4,
     parameter INP_DEPTH       = 1024,
     parameter ACC_DEPTH       = 1024,
@@ -59,7 +59,7 @@ module vta_output #(
   localparam GROUPS = BLOCK_OUT / OUT_LANES;
   localparam GROUPS_LOG = $clog2(GROUPS);
   localparam GROUP_BITS = OUT_LANES * 8;
-  localparam PART = (BLOCK_OUT > BLOCK_IN) ? BLOCK_OUT / BLOCK_IN : 1;
+  localparam PART = (BLOCK_OUT > INP_LANES) ? BLOCK_OUT / INP_LANES : 1;
 
   // stage 0
   wire        active;

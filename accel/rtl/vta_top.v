@@ -9,6 +9,8 @@ module vta_top #(
     parameter BLOCK_IN          = 4,
     // Output lanes: 4 to 64
     parameter BLOCK_OUT         = 4,
+    // Bits of a weight: 8, or 4 with operands of two entries of INP
+    parameter WGT_BITS          = 8,
     // Entries of the scratchpads: 8 to 65536
     parameter INP_DEPTH         = 1024,
     parameter WGT_DEPTH         = 1024,
@@ -96,6 +98,7 @@ module vta_top #(
     output wire                       m_axi_rready
 );
   localparam COUNTERS = 18;
+  localparam INP_LANES = BLOCK_IN * WGT_BITS / 8;
   localparam [31:0] BUS_LOG = $clog2(AXI_DATA_BITS / 8);
 
   generate
@@ -104,6 +107,12 @@ module vta_top #(
     end
     if (BLOCK_OUT < 4 || BLOCK_OUT > 64 || (BLOCK_OUT & (BLOCK_OUT - 1)) != 0) begin : g_block_out
       ERROR_BLOCK_OUT_must_be_a_power_of_two_from_4_to_64 u_param_error ();
+    end
+    if (WGT_BITS != 4 && WGT_BITS != 8) begin : g_wgt_bits
+      ERROR_WGT_BITS_must_be_4_or_8 u_param_error ();
+    end
+    if (WGT_BITS == 4 && (INP_LANES < 16 || INP_LANES < BLOCK_OUT || INP_LANES * 8 < AXI_DATA_BITS)) begin : g_operand
+      ERROR_BLOCK_IN_must_be_two_lines_for_WGT_BITS_4 u_param_error ();
     end
     if (INP_DEPTH < 8 || INP_DEPTH > 65536 || (INP_DEPTH & (INP_DEPTH - 1)) != 0) begin : g_inp_depth
       ERROR_INP_DEPTH_must_be_a_power_of_two_from_8_to_65536 u_param_error ();
@@ -130,7 +139,7 @@ module vta_top #(
     begin : g_acc_banks
       ERROR_ACC_BANKS_must_be_a_power_of_two_up_to_16_with_8_entries_each u_param_error ();
     end
-    if (INP_DEPTH * BLOCK_IN < 64 || INP_DEPTH * BLOCK_IN < 4 * BLOCK_OUT || INP_DEPTH * BLOCK_IN * 2 < AXI_DATA_BITS)
+    if (INP_DEPTH * INP_LANES < 64 || INP_DEPTH * INP_LANES < 4 * BLOCK_OUT || INP_DEPTH * INP_LANES * 2 < AXI_DATA_BITS)
     begin : g_inp_lines
       ERROR_INP_DEPTH_must_be_at_least_four_lines u_param_error ();
     end
@@ -239,6 +248,7 @@ module vta_top #(
   vta_core #(
       .BLOCK_IN         (BLOCK_IN),
       .BLOCK_OUT        (BLOCK_OUT),
+      .WGT_BITS         (WGT_BITS),
       .INP_DEPTH        (INP_DEPTH),
       .WGT_DEPTH        (WGT_DEPTH),
       .ACC_DEPTH        (ACC_DEPTH),

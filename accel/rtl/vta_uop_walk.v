@@ -34,6 +34,7 @@ module vta_uop_walk #(
     output wire         is_alu_o,
     output wire         overwrite_o,
     output wire [  1:0] mode_o,
+    output wire [  1:0] nibble_o,
     output wire [  3:0] alu_op_o,
     output wire         use_imm_o,
     output wire [  1:0] rounding_o,
@@ -57,6 +58,7 @@ module vta_uop_walk #(
   assign active_o     = active_q;
   assign is_alu_o     = insn_q[`VTA_INSN_OPCODE] == `VTA_OP_ALU;
   assign overwrite_o  = insn_q[`VTA_GEMM_OVERWRITE];
+  assign nibble_o     = insn_q[`VTA_GEMM_NIBBLE];
   assign mode_o       = is_alu_o ? `VTA_GEMMMODE_MATMUL : insn_q[`VTA_GEMM_MODE];
   assign alu_op_o     = is_alu_o ? insn_q[`VTA_ALU_ALU_OP] : `VTA_ALUOP_MAX;
   assign use_imm_o    = insn_q[`VTA_ALU_USE_IMM];

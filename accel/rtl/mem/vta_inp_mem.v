@@ -9,7 +9,9 @@
 
 module vta_inp_mem #(
     // Bytes of an entry, a power of two
-    parameter BLOCK_IN    = 4,
+    parameter INP_LANES   = 4,
+    // Neighbouring entries that entry_o holds: 1, or 2 where an entry is a line
+    parameter OPERAND     = 1,
     // Bytes of an output block, a power of two
     parameter BLOCK_OUT   = 4,
     // Entries, a power of two; at least four lines
@@ -31,25 +33,26 @@ module vta_inp_mem #(
     input  wire                     o_we_i,
     input  wire [             15:0] o_waddr_i,
     input  wire [  BLOCK_OUT*8-1:0] o_wdata_i,
-    // COMPUTE: an entry; with window_i the output block at that entry and those on the three lines behind it
+    // COMPUTE: an entry, or two neighbouring ones; with window_i the output block at that entry and those on the three lines behind it
     input  wire                     re_i,
     input  wire                     window_i,
     input  wire [             15:0] raddr_i,
-    output wire [   BLOCK_IN*8-1:0] entry_o,
+    output wire [OPERAND*INP_LANES*8-1:0] entry_o,
     // output blocks in the order of the memories: the line of raddr_i lies in memory line % 4
     output wire [4*BLOCK_OUT*8-1:0] taps_o
 );
   localparam LINE_W = LINE * 8;
-  localparam ENTRIES = LINE / BLOCK_IN;
+  localparam ENTRIES = LINE / INP_LANES;
   localparam ENTRIES_LOG = $clog2(ENTRIES);
   localparam BEATS = LINE_W / BEAT_W;
   localparam BEATS_LOG = $clog2(BEATS);
   localparam ROWS = DEPTH / ENTRIES / 4;
   localparam ADDR_W = (ROWS > 1) ? $clog2(ROWS) : 1;
   // step of the places where an output block may begin, in bytes, and entries in it
-  localparam STEP = (BLOCK_OUT > BLOCK_IN) ? BLOCK_OUT : BLOCK_IN;
+  localparam STEP = (BLOCK_OUT > INP_LANES) ? BLOCK_OUT : INP_LANES;
   localparam PLACES = LINE / STEP;
-  localparam STEP_LOG = $clog2(STEP / BLOCK_IN);
+  localparam STEP_LOG = $clog2(STEP / INP_LANES);
+  localparam [31:0] OPERAND_V = OPERAND;
   localparam [15:0] ENTRY_MASK = ENTRIES[15:0] - 16'd1;
   localparam [BEAT_ADDR_W-1:0] BEAT_MASK = BEATS[BEAT_ADDR_W-1:0] - 1'b1;
 
@@ -84,8 +87,9 @@ module vta_inp_mem #(
 
     for (r = 0; r < 4; r = r + 1) begin : g_ram
       localparam [31:0] RAM = r;
-      wire [15:0] row = (window_i && wrapped[r]) ? r_row + 16'd1 : r_row;
-      wire        here = re_i && (window_i || r_line[1:0] == RAM[1:0]);
+      wire [15:0] row = ((window_i || OPERAND == 2) && wrapped[r]) ? r_row + 16'd1 : r_row;
+      wire [ 1:0] behind = RAM[1:0] - r_line[1:0];
+      wire        here = re_i && (window_i || behind < OPERAND_V[1:0]);
       wire        write = we && w_ram == RAM[1:0];
 
       reg [LINE_W-1:0] mem_q[0:ROWS-1];
@@ -115,7 +119,11 @@ module vta_inp_mem #(
     if (ENTRIES > 1) begin : g_entry
       reg [ENTRIES_LOG-1:0] entry_q;
       always @(posedge clk_i) if (re_i) entry_q <= raddr_i[ENTRIES_LOG-1:0];
-      assign entry_o = line[entry_q*BLOCK_IN*8+:BLOCK_IN*8];
+      assign entry_o = line[entry_q*INP_LANES*8+:INP_LANES*8];
+    end else if (OPERAND == 2) begin : g_two
+      wire [LINE_W-1:0] low_next = ram_q[0] ? lines[2*LINE_W+:LINE_W] : lines[LINE_W+:LINE_W];
+      wire [LINE_W-1:0] high_next = ram_q[0] ? lines[0+:LINE_W] : lines[3*LINE_W+:LINE_W];
+      assign entry_o = {ram_q[1] ? high_next : low_next, line};
     end else begin : g_whole
       assign entry_o = line;
     end

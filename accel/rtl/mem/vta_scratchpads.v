@@ -10,6 +10,8 @@ module vta_scratchpads #(
     // Sizes of the configuration
     parameter BLOCK_IN      = 4,
     parameter BLOCK_OUT     = 4,
+    // Bits of a weight: 8, or 4 with operands of two entries of INP
+    parameter WGT_BITS      = 8,
     parameter INP_DEPTH     = 1024,
     parameter WGT_DEPTH     = 1024,
     parameter ACC_DEPTH     = 1024,
@@ -41,7 +43,7 @@ module vta_scratchpads #(
     output wire           [BLOCK_IN*8-1:0] inp_o,
     output wire        [4*BLOCK_OUT*8-1:0] taps_o,
     input  wire                     [15:0] wgt_raddr_i,
-    output wire [BLOCK_IN*BLOCK_OUT*8-1:0] wgt_o,
+    output wire [BLOCK_IN*BLOCK_OUT*WGT_BITS-1:0] wgt_o,
     input  wire                            c_re_i,
     input  wire                     [15:0] c_raddr_i,
     output wire         [BLOCK_OUT*32-1:0] c_rdata_o,
@@ -71,9 +73,12 @@ module vta_scratchpads #(
     output wire                      [2:0] clash_write_o
 );
   localparam GROUPS = BLOCK_OUT / OUT_LANES;
+  // bytes of an entry of INP
+  localparam INP_LANES = BLOCK_IN * WGT_BITS / 8;
 
   vta_inp_mem #(
-      .BLOCK_IN   (BLOCK_IN),
+      .INP_LANES  (INP_LANES),
+      .OPERAND    (8 / WGT_BITS),
       .BLOCK_OUT  (BLOCK_OUT),
       .DEPTH      (INP_DEPTH),
       .BEAT_W     (AXI_DATA_BITS),
@@ -95,20 +100,40 @@ module vta_scratchpads #(
       .taps_o   (taps_o)
   );
 
-  vta_ram_beat #(
-      .BEAT_W     (AXI_DATA_BITS),
-      .ELEM_W     (BLOCK_IN * BLOCK_OUT * 8),
-      .DEPTH      (WGT_DEPTH),
-      .BEAT_ADDR_W(BEATS_W)
-  ) u_wgt (
-      .clk_i  (clk_i),
-      .we_i   (load_we_i[`VTA_MEM_WGT]),
-      .waddr_i(load_waddr_i),
-      .wdata_i(load_wdata_i),
-      .re_i   (operand_re_i),
-      .raddr_i(wgt_raddr_i),
-      .elem_o (wgt_o)
-  );
+  generate
+    if (WGT_BITS == 8) begin : g_bytes
+      vta_wgt_mem #(
+          .BEAT_W     (AXI_DATA_BITS),
+          .ELEM_W     (BLOCK_IN * BLOCK_OUT * WGT_BITS),
+          .DEPTH      (WGT_DEPTH),
+          .BEAT_ADDR_W(BEATS_W)
+      ) u_wgt (
+          .clk_i   (clk_i),
+          .we_i    (load_we_i[`VTA_MEM_WGT]),
+          .expand_i(load_expand_i),
+          .waddr_i (load_waddr_i),
+          .wdata_i (load_wdata_i),
+          .re_i    (operand_re_i),
+          .raddr_i (wgt_raddr_i),
+          .elem_o  (wgt_o)
+      );
+    end else begin : g_halves
+      vta_ram_beat #(
+          .BEAT_W     (AXI_DATA_BITS),
+          .ELEM_W     (BLOCK_IN * BLOCK_OUT * WGT_BITS),
+          .DEPTH      (WGT_DEPTH),
+          .BEAT_ADDR_W(BEATS_W)
+      ) u_wgt (
+          .clk_i  (clk_i),
+          .we_i   (load_we_i[`VTA_MEM_WGT]),
+          .waddr_i(load_waddr_i),
+          .wdata_i(load_wdata_i),
+          .re_i   (operand_re_i),
+          .raddr_i(wgt_raddr_i),
+          .elem_o (wgt_o)
+      );
+    end
+  endgenerate
 
   vta_ram_beat #(
       .BEAT_W     (AXI_DATA_BITS),

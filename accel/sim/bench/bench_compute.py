@@ -36,7 +36,7 @@ async def executes_like_the_semantics(dut: Dut) -> None:
     acc = state.acc.copy()
     zero = ("head_valid_i", "insn_i", "index_i", "start_i", "uop_i", "inp_i", "taps_i", "wgt_i", "acc_i", "stop_i")
     await start(dut, **dict.fromkeys(zero, 0))
-    program = [random_compute(random, UOPS, LIMIT, config.part_entries) for _ in range(160)]
+    program = [random_compute(random, UOPS, LIMIT, config.part_entries, config.wgt_bits == 4) for _ in range(160)]
     waiting, running = list(enumerate(program)), []
     gemm_uops = alu_uops = cycles = 0
     while waiting or running:
@@ -76,7 +76,9 @@ async def executes_like_the_semantics(dut: Dut) -> None:
             if reads["wgt_raddr_o"] < config.wgt_depth:
                 dut.wgt_i.value = int.from_bytes(state.wgt[reads["wgt_raddr_o"]].tobytes(), "little")
         elif enables[1]:
-            dut.inp_i.value = int.from_bytes(state.inp[reads["inp_raddr_o"]].tobytes(), "little")
+            # Behind the last entry comes the first, which no legal micro-op uses.
+            entries = [(reads["inp_raddr_o"] + n) % config.inp_depth for n in range(config.operand_entries)]
+            dut.inp_i.value = int.from_bytes(state.inp[entries].tobytes(), "little")
             dut.wgt_i.value = int.from_bytes(state.wgt[reads["wgt_raddr_o"]].tobytes(), "little")
         if enables[2]:
             dut.acc_i.value = int.from_bytes(old, "little")
@@ -91,8 +93,10 @@ async def faults_on_indices_outside(dut: Dut) -> None:
     config = config_of(dut)
     part, last = config.part_entries, config.inp_depth - 3 * config.line_entries
     cases = [("acc_base", GemmMode.MATMUL, config.acc_depth - 1, 0), ("acc_base", GemmMode.MATMUL, config.acc_depth, 1)]
-    cases += [("inp_base", GemmMode.MATMUL, config.inp_depth - 1, 0), ("inp_base", GemmMode.TAPS, last, 1)]
-    cases += [("inp_base", GemmMode.MATMUL, config.inp_depth, 1), ("inp_base", GemmMode.TAPS, last - part, 0)]
+    two = config.operand_entries
+    cases += [("inp_base", GemmMode.MATMUL, config.inp_depth - two, 0), ("inp_base", GemmMode.TAPS, last, 1)]
+    cases += [("inp_base", GemmMode.MATMUL, config.inp_depth - two + 1, 1), ("inp_base", GemmMode.TAPS, last - part, 0)]
+    cases += [("inp_base", GemmMode.ENTRY, config.inp_depth - 1, 0), ("inp_base", GemmMode.ENTRY, config.inp_depth, 1)]
     cases += [("inp_base", GemmMode.TAPS, part // 2, part > 1), ("inp_base", GemmMode.MAX, last, 0)]
     cases += [("inp_base", GemmMode.MAX, last + config.line_entries, 1)]
     groups = config.tap_groups * config.wgt_depth

@@ -1,4 +1,4 @@
-"""vta_dot: sums of int8 products three edges later, with corners, held while the stages are not enabled; and taps."""
+"""vta_dot: sums of products three edges later, with corners, held while the stages are not enabled; taps; halves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,23 @@ INPUTS = (
     "inp_i",
     "tap_i",
     "max_2_i",
+    "low_1_i",
+    "high_2_i",
 )
+
+
+def packed(values: list[int], bits: int = 8) -> int:
+    """Numbers of `bits` bits side by side, the first one lowest."""
+    return sum((value & ((1 << bits) - 1)) << bits * place for place, value in enumerate(values))
+
+
+def drive(dut: Dut, nibble: int) -> None:
+    """What the weights are taken for: whole ones, low or high halves."""
+    dut.low_1_i.value, dut.high_2_i.value = nibble == 1, nibble == 2
+
+
+def meaning(weights: list[int], nibble: int) -> list[int]:
+    return [(w, w & 15, 16 * w)[nibble] for w in weights]
 
 
 @cocotb.test()
@@ -26,23 +42,28 @@ async def computes_taps_and_maxima(dut: Dut) -> None:
     random, n = rng(), parameter(dut, "BLOCK_IN")
     width = 16 + (n - 1).bit_length()
     await start(dut, **dict.fromkeys(INPUTS, 0))
+    bits = parameter(dut, "WGT_BITS")
+    top = 1 << bits - 1
     pick = lambda: random.choice((-128, 127, random.randrange(-128, 128)))  # noqa: E731
-    pack = lambda values: int.from_bytes(bytes(v & 0xFF for v in values), "little")  # noqa: E731
+    weight = lambda: random.choice((-top, top - 1, random.randrange(-top, top)))  # noqa: E731
     for _ in range(400):
+        nibble = random.randrange(3) if bits == 4 else 0
+        drive(dut, nibble)
         is_max, rotate, group, mask = random.random() < 0.5, random.randrange(4), random.randrange(n // 4), 0
-        taps, weights = [pick() for _ in range(4)], [pick() for _ in range(n)]
+        taps, weights = [pick() for _ in range(4)], [weight() for _ in range(n)]
         dut.en_i.value, dut.taps_i.value, dut.group_i.value, dut.rotate_i.value = 1, not is_max, group, rotate
-        dut.wgt_i.value = pack(weights)
+        dut.wgt_i.value = packed(weights, bits)
         await step(dut)
         # Tap t lies in byte (t + rotate) % 4, as the memories deliver it.
         mask = random.randrange(1, 16)
         dut.en_i.value, dut.taps_1_i.value, dut.max_1_i.value, dut.mask_i.value = 2, not is_max, is_max, mask
-        dut.tap_i.value = pack([taps[(place - rotate) % 4] for place in range(4)])
+        dut.tap_i.value = packed([taps[(place - rotate) % 4] for place in range(4)])
         dut.inp_i.value = random.getrandbits(8 * n)
         await step(dut)
         dut.en_i.value, dut.max_2_i.value, dut.tap_i.value = 4, is_max, random.getrandbits(32)
         await step(dut)
-        expected = sum(x * w for x, w in zip(taps, weights[4 * group : 4 * group + 4], strict=True))
+        own = meaning(weights[4 * group : 4 * group + 4], nibble)
+        expected = sum(x * w for x, w in zip(taps, own, strict=True))
         if is_max:
             expected = max(taps[(place - rotate) % 4] for place in range(4) if mask >> place & 1)
         assert signed(get(dut.sum_o), width) == expected
@@ -50,25 +71,28 @@ async def computes_taps_and_maxima(dut: Dut) -> None:
 
 @cocotb.test()
 async def computes_dot_products(dut: Dut) -> None:
-    random, n = rng(), parameter(dut, "BLOCK_IN")
-    width = 16 + (n - 1).bit_length()
+    random, n, bits = rng(), parameter(dut, "BLOCK_IN"), parameter(dut, "WGT_BITS")
+    width, top = 16 + (n - 1).bit_length(), 1 << bits - 1
     await start(dut, **dict.fromkeys(INPUTS, 0))
     pick = lambda: random.choice((-128, 127, random.randrange(-128, 128)))  # noqa: E731
-    corners = [([-128] * n, [-128] * n), ([127] * n, [-128] * n), ([127] * n, [127] * n)]
-    pairs = corners + [([pick() for _ in range(n)], [pick() for _ in range(n)]) for _ in range(300)]
-    pipeline: list[tuple[list[int], list[int]] | None] = [None, None, None]
-    pack = lambda values: int.from_bytes(bytes(v & 0xFF for v in values), "little")  # noqa: E731
-    results = 0
-    while pairs or any(pipeline):
-        new = pairs.pop(0) if pairs and random.random() < 0.7 else None
-        # Weights enter the operand register; the inputs come with the second stage, registered outside.
-        dut.en_i.value = (new is not None) | (pipeline[0] is not None) << 1 | (pipeline[1] is not None) << 2
-        dut.wgt_i.value = pack(new[1]) if new else random.getrandbits(8 * n)
-        dut.inp_i.value = pack(pipeline[0][0]) if pipeline[0] else random.getrandbits(8 * n)
-        await step(dut)
-        pipeline = [new, pipeline[0], pipeline[1]]
-        if pipeline[2]:
-            expected = sum(a * b for a, b in zip(*pipeline[2], strict=True))
-            assert signed(get(dut.sum_o), width) == expected
-            results += 1
-    assert results == 303
+    weight = lambda: random.choice((-top, top - 1, -1, random.randrange(-top, top)))  # noqa: E731
+    for nibble in range(3 if bits == 4 else 1):
+        drive(dut, nibble)
+        corners = [([x] * n, [w] * n) for x in (-128, 127) for w in (-top, top - 1, -1)]
+        pairs = corners + [([pick() for _ in range(n)], [weight() for _ in range(n)]) for _ in range(300)]
+        pipeline: list[tuple[list[int], list[int]] | None] = [None, None, None]
+        results = 0
+        while pairs or any(pipeline):
+            new = pairs.pop(0) if pairs and random.random() < 0.7 else None
+            # Weights enter the operand register; the inputs come with the second stage, registered outside.
+            dut.en_i.value = (new is not None) | (pipeline[0] is not None) << 1 | (pipeline[1] is not None) << 2
+            dut.wgt_i.value = packed(new[1], bits) if new else random.getrandbits(bits * n)
+            dut.inp_i.value = packed(pipeline[0][0]) if pipeline[0] else random.getrandbits(8 * n)
+            await step(dut)
+            pipeline = [new, pipeline[0], pipeline[1]]
+            if pipeline[2]:
+                inputs, weights = pipeline[2]
+                expected = sum(a * b for a, b in zip(inputs, meaning(weights, nibble), strict=True))
+                assert signed(get(dut.sum_o), width) == expected
+                results += 1
+        assert results == 306

@@ -84,7 +84,7 @@ def drive(dut: Dut, gather: Gather | None, block: int) -> None:
 
 @cocotb.test()
 async def writes_windows_in_order(dut: Dut) -> None:
-    random, bus, block = rng(), parameter(dut, "AXI_DATA_BITS") // 8, parameter(dut, "BLOCK_IN")
+    random, bus, block = rng(), parameter(dut, "AXI_DATA_BITS") // 8, parameter(dut, "INP_LANES")
     await start(
         dut, **dict.fromkeys(("valid_i", "follow_i", "window_i", "beat_i", "data_i", "stop_i", "inp_hold_i"), 0)
     )
@@ -134,7 +134,7 @@ async def writes_windows_in_order(dut: Dut) -> None:
 @cocotb.test()
 async def keeps_its_time(dut: Dut) -> None:
     """TIMING.md: with a bus that always answers, reads of a row follow its last beat and one another without a gap."""
-    random, bus, block = rng(), parameter(dut, "AXI_DATA_BITS") // 8, parameter(dut, "BLOCK_IN")
+    random, bus, block = rng(), parameter(dut, "AXI_DATA_BITS") // 8, parameter(dut, "INP_LANES")
     for index in range(30):
         gather = random_gather(random, index, bus, max(1, block // bus))
         await start(

@@ -23,8 +23,8 @@ INPUTS = (
 @cocotb.test()
 async def lines_in_turn(dut: Dut) -> None:
     random = rng()
-    entry, block, depth, line = (parameter(dut, name) for name in ("BLOCK_IN", "BLOCK_OUT", "DEPTH", "LINE"))
-    beat = parameter(dut, "BEAT_W") // 8
+    entry, block, depth, line = (parameter(dut, name) for name in ("INP_LANES", "BLOCK_OUT", "DEPTH", "LINE"))
+    beat, operand = parameter(dut, "BEAT_W") // 8, parameter(dut, "OPERAND")
     entries, part = line // entry, max(1, block // entry)
     model = bytearray(depth * entry)
     await start(dut, **dict.fromkeys(INPUTS, 0))
@@ -47,13 +47,13 @@ async def lines_in_turn(dut: Dut) -> None:
         read, window = random.random() < 0.8, random.random() < 0.6
         written = place if user == 2 else address * beat // entry
         source = written if random.random() < 0.5 else random.randrange(depth)
-        if window:
-            # The lines behind the last one are the user's error.
-            source = min(source, depth - 3 * entries - part) // part * part
+        # The lines behind the last one are the user's error.
+        source = min(source, depth - (3 * entries + part if window else operand))
+        source -= source % part if window else 0
         dut.re_i.value, dut.window_i.value, dut.raddr_i.value = read, window, source
         await step(dut)
         if read and not window:
-            expected = (0, int.from_bytes(model[source * entry : (source + 1) * entry], "little"))
+            expected = (0, int.from_bytes(model[source * entry : (source + operand) * entry], "little"))
         elif read:
             blocks = [b""] * 4
             for tap in range(4):

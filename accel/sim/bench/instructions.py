@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 from accel.isa.errors import FaultCode
-from accel.isa.spec import BY_OP, AluOp, Dst, Form, GemmMode, Mem, Op, encode
+from accel.isa.spec import BY_OP, AluOp, Dst, Form, GemmMode, Mem, Nibble, Op, encode
 from accel.sim.bench.common import Dut, parameter
 
 
@@ -17,6 +17,7 @@ class Sizes:
     bus: int
     elements: dict[Mem, int]  # bytes of an entry
     depths: dict[Mem, int]
+    wgt_bits: int = 8
 
     @property
     def granule(self) -> int:
@@ -30,21 +31,26 @@ class Sizes:
 
 def sizes_of(dut: Dut) -> Sizes:
     """Read the sizes from the parameters of the module under test."""
-    block_in, block_out = parameter(dut, "BLOCK_IN"), parameter(dut, "BLOCK_OUT")
-    elements = {Mem.INP: block_in, Mem.WGT: block_in * block_out, Mem.ACC: 4 * block_out}
+    block_in, block_out, bits = (parameter(dut, key) for key in ("BLOCK_IN", "BLOCK_OUT", "WGT_BITS"))
+    elements = {Mem.INP: block_in * bits // 8, Mem.WGT: block_in * block_out * bits // 8, Mem.ACC: 4 * block_out}
     elements |= {Mem.OUT: block_out, Mem.UOP: 8, Mem.PRM: 16 * block_out}
     depths = {mem: parameter(dut, f"{mem.name}_DEPTH") for mem in Mem}
-    return Sizes(parameter(dut, "AXI_DATA_BITS") // 8, elements, depths)
+    return Sizes(parameter(dut, "AXI_DATA_BITS") // 8, elements, depths, bits)
+
+
+def widening(mem: Mem, expand: int) -> int:
+    """Scratchpad bytes for each byte of DRAM."""
+    return (2 if mem is Mem.WGT else 4) if expand else 1
 
 
 def capacity_beats(sizes: Sizes, mem: Mem, expand: int) -> int:
-    return sizes.depths[mem] * sizes.elements[mem] // (sizes.bus * (4 if expand else 1))
+    return sizes.depths[mem] * sizes.elements[mem] // (sizes.bus * widening(mem, expand))
 
 
 def first_beat(sizes: Sizes, values: dict[str, int]) -> int:
     if "row_bytes" in values:
         return values["sram"] * sizes.elements[Mem.INP] // sizes.bus
-    beat = sizes.bus * (4 if values.get("expand") else 1)
+    beat = sizes.bus * widening(Mem(values["mem"]), values.get("expand", 0))
     return values["sram"] * sizes.elements[Mem(values["mem"])] // beat
 
 
@@ -85,14 +91,14 @@ def legal_transfer(random: Random, sizes: Sizes, op: Op) -> dict[str, int]:
     """A LOAD or STORE whose scratchpad range is legal; its DRAM range may be anything aligned."""
     while True:
         mem = Mem.OUT if op is Op.STORE else random.choice([m for m in Mem if m is not Mem.OUT])
-        expand = int(mem is Mem.ACC and random.random() < 0.5)
+        expand = int((mem is Mem.ACC or (mem is Mem.WGT and sizes.wgt_bits == 8)) and random.random() < 0.5)
         values = {"mem": mem, "dram": random.randrange(1 << 12) * sizes.granule, "z": random.choice((1, 1, 2, 5))}
         values |= {"y": random.choice((1, 2, 5)), "x": random.choice((1, 3, 6))}
         values |= {"y_stride": random.randrange(64) * sizes.granule, "x_stride": random.randrange(64) * sizes.granule}
         if op is Op.LOAD:
             values |= {"pitch": 0, "expand": expand, "pad_value": random.randrange(-128, 128)}
             values |= {k: random.choice((0, 0, 1, 3)) for k in ("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1")}
-        step = max(1, sizes.bus * (4 if expand else 1) // sizes.elements[mem])
+        step = max(1, sizes.bus * widening(mem, expand) // sizes.elements[mem])
         values["sram"] = random.randrange(0, sizes.depths[mem], step)
         row, rows = transfer_beats(sizes, values)
         if first_beat(sizes, values) + row * rows <= capacity_beats(sizes, mem, expand):
@@ -138,6 +144,8 @@ def legal(random: Random, sizes: Sizes, op: Op) -> dict[str, int]:
         values["mode"] = random.choice(list(GemmMode))
         if values["mode"] == GemmMode.MAX:
             values |= {"wgt_base": 0, "wgt_out": 0, "wgt_in": 0}
+        halves = sizes.wgt_bits == 4 and values["mode"] != GemmMode.MAX
+        values["nibble"] = random.choice(list(Nibble)) if halves else Nibble.WHOLE
     if op is Op.GATHER:
         return values | legal_gather(random, sizes)
     if op in (Op.GEMM, Op.ALU):
@@ -182,7 +190,7 @@ def flawed(random: Random, sizes: Sizes, op: Op) -> tuple[int, dict[str, int], F
         flaws += [(illegal, {"mem": 6 + random.randrange(10)})]
         flaws += [(illegal, {"mem": Mem.OUT if op is Op.LOAD else random.choice((0, 1, 2, 4, 5))})]
         flaws += [(FaultCode.SRAM_RANGE, {"y": 65535, "x": 65535})]
-        if op is Op.LOAD and values["mem"] != Mem.ACC:
+        if op is Op.LOAD and values["mem"] != Mem.ACC and (values["mem"] != Mem.WGT or sizes.wgt_bits == 4):
             flaws += [(illegal, {"expand": 1})]
         if op is Op.LOAD and values["mem"] != Mem.INP:
             flaws += [(illegal, {"pitch": 1 + random.randrange(2047)})]
@@ -205,7 +213,8 @@ def flawed(random: Random, sizes: Sizes, op: Op) -> tuple[int, dict[str, int], F
         flaws += [(FaultCode.SRAM_RANGE, {"uop_begin": values["uop_end"]})]
         flaws += [(FaultCode.SRAM_RANGE, {"uop_end": sizes.depths[Mem.UOP] + 1})]
     if op is Op.GEMM:
-        flaws += [(illegal, {"mode": 3})]
+        flaws += [(illegal, {"nibble": 3}), (illegal, {"mode": GemmMode.MAX, "nibble": 1})]
+        flaws += [(illegal, {"nibble": 1 + random.randrange(2)})] if sizes.wgt_bits == 8 else []
         flaws += [(illegal, {"mode": GemmMode.MAX, key: 1}) for key in ("wgt_base", "wgt_out", "wgt_in")]
     if op is Op.ALU:
         flaws += [(illegal, {"alu_op": 7 + random.randrange(9)}), (illegal, {"alu_op": AluOp.CLIP, "use_imm": 0})]

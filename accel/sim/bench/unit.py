@@ -7,20 +7,22 @@ from random import Random
 import numpy as np
 
 from accel.isa.config import AccelConfig
-from accel.isa.spec import PRM, UOP, AluOp, Dst, Form, GemmMode, Op, Rounding
+from accel.isa.spec import PRM, UOP, AluOp, Dst, Form, GemmMode, Nibble, Op, Rounding
 from accel.isa.state import AccelState
 from accel.sim.bench.common import Dut, parameter
 
 # What a unit's module may lack as a parameter; any legal value serves.
 _DEFAULTS = {"BLOCK_IN": 4, "INP_DEPTH": 256, "WGT_DEPTH": 64, "ACC_DEPTH": 64, "OUT_DEPTH": 64, "UOP_DEPTH": 64,
              "PRM_DEPTH": 64, "OUT_LANES": 2, "MULTIPLIER_BITS": 31, "AXI_DATA_BITS": 64, "BURST_BEATS": 64,
-             "BLOCK_OUT": 4, "READ_OUTSTANDING": 16, "WRITE_OUTSTANDING": 16}  # fmt: skip
+             "BLOCK_OUT": 4, "WGT_BITS": 8, "READ_OUTSTANDING": 16, "WRITE_OUTSTANDING": 16}  # fmt: skip
 
 
 def config_of(dut: Dut) -> AccelConfig:
     """The configuration that the parameters of the module under test belong to."""
     sizes = {key.lower(): parameter(dut, key) if hasattr(dut, key) else value for key, value in _DEFAULTS.items()}
-    return AccelConfig(name="bench", batch=1, inp_bits=8, wgt_bits=8, acc_bits=32, acc_banks=4, queue_depth=8, **sizes)
+    if hasattr(dut, "INP_LANES"):
+        sizes["block_in"] = parameter(dut, "INP_LANES") * 8 // sizes["wgt_bits"]
+    return AccelConfig(name="bench", batch=1, inp_bits=8, acc_bits=32, acc_banks=4, queue_depth=8, **sizes)
 
 
 def random_state(config: AccelConfig, random: Random, window_bytes: int = 0) -> AccelState:
@@ -52,7 +54,9 @@ def random_prm(state: AccelState, random: Random) -> None:
         record[:] = np.frombuffer(PRM.encode(values).to_bytes(16, "little"), np.uint8)
 
 
-def random_compute(random: Random, uops: int, limit: int, part: int = 1) -> tuple[Op, dict[str, int]]:
+def random_compute(
+    random: Random, uops: int, limit: int, part: int = 1, halves: bool = False
+) -> tuple[Op, dict[str, int]]:
     """A GEMM or ALU instruction inside memories of 64 entries (INP: 256) when micro-ops are below `limit`."""
     begin = random.randrange(uops)
     values = {"iter_out": random.choice((1, 2, 3)), "iter_in": random.choice((1, 2, 4)), "set": random.getrandbits(16)}
@@ -63,9 +67,11 @@ def random_compute(random: Random, uops: int, limit: int, part: int = 1) -> tupl
         loops = {f"{name}_{loop}": step() for name in ("acc", "inp", "wgt") for loop in ("out", "in")}
         bases = {f"{name}_base": base() for name in ("acc", "inp", "wgt")}
         values |= loops | bases | {"overwrite": random.getrandbits(1), "mode": random.choice(list(GemmMode))}
+        values["nibble"] = random.choice(list(Nibble)) if halves else Nibble.WHOLE
         if values["mode"] == GemmMode.MAX:
+            values |= {"nibble": Nibble.WHOLE}
             values |= dict.fromkeys(("wgt_base", "wgt_out", "wgt_in"), 0)
-        if values["mode"] != GemmMode.MATMUL:
+        if values["mode"] in (GemmMode.TAPS, GemmMode.MAX):
             keys = ("inp_base", "inp_out", "inp_in")
             values |= {key: values[key] * part if key != "inp_base" else values[key] // part * part for key in keys}
         return Op.GEMM, values

@@ -110,6 +110,7 @@ def _uop_products(config: AccelConfig, op: Op, v: dict[str, int]) -> int:
     """Multiplications of one micro-op."""
     if op is Op.GEMM:
         terms = {GemmMode.MATMUL: config.block_in, GemmMode.TAPS: TAPS, GemmMode.MAX: 0}
+        terms[GemmMode.ENTRY] = config.inp_lanes
         return config.block_out * terms[GemmMode(v["mode"])]
     return config.block_out if v["alu_op"] == AluOp.MUL else 0
 

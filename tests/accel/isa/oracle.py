@@ -62,8 +62,8 @@ class Oracle:
         c = self.config = config
         self.window = window
         self.size = {
-            INP: c.block_in,
-            WGT: c.block_in * c.block_out,
+            INP: c.block_in * c.wgt_bits // 8,
+            WGT: c.block_in * c.block_out * c.wgt_bits // 8,
             ACC: 4 * c.block_out,
             OUT: c.block_out,
             UOP: 8,
@@ -79,8 +79,9 @@ class Oracle:
         }
         self.mem = {m: bytearray(self.size[m] * self.depth[m]) for m in self.size}
         self.bus = c.axi_data_bits // 8
+        self.nibble = 0
         self.granule = max(16, self.bus)
-        self.line = max(self.granule, c.block_in, c.block_out)
+        self.line = max(self.granule, self.size[INP], c.block_out)
 
     def run(self, offset: int, count: int) -> None:
         """Execute until FINISH: always the oldest instruction that may start. Units keep their own order.
@@ -149,11 +150,12 @@ class Oracle:
         y_stride, x_stride = w.at(5, 0, 32), w.at(6, 0, 32)
         y0, y1, x0, x1 = (w.at(7, lo, 8) for lo in (0, 8, 16, 24)) if is_load else (0, 0, 0, 0)
         pitch = pitch if is_load else 0
-        if (is_load and (mem == OUT or (expand and mem != ACC))) or (not is_load and mem != OUT):
+        widened = (ACC, WGT) if self.config.wgt_bits == 8 else (ACC,)
+        if (is_load and (mem == OUT or (expand and mem not in widened))) or (not is_load and mem != OUT):
             raise OracleFault("ILLEGAL_FIELD", index)
         if dram % self.granule or y_stride % self.granule or x_stride % self.granule:
             raise OracleFault("ILLEGAL_FIELD", index)
-        widen = 4 if expand else 1
+        widen = (2 if mem == WGT else 4) if is_load and expand else 1
         run = z * self.granule
         begin = sram * self.size[mem]
         if begin % (self.bus * widen):
@@ -183,7 +185,9 @@ class Oracle:
                         self.mem[INP][at : at + self.line] = data[plane * self.line : (plane + 1) * self.line]
                     begin += self.line
                     continue
-                if expand:
+                if expand and mem == WGT:
+                    data = bytes(signed(b >> half, 4) & 0xFF for b in data for half in (0, 4))
+                elif expand:
                     data = b"".join(signed(b, 8).to_bytes(4, "little", signed=True) for b in data)
                 self.mem[mem][begin : begin + len(data)] = data
                 begin += len(data)
@@ -223,10 +227,13 @@ class Oracle:
 
     def gemm(self, index: int, w: Word) -> None:
         c = self.config
-        overwrite, mode, wgt_base = w.at(0, 8, 1), w.at(0, 9, 2), w.at(0, 16)
+        overwrite, mode, nibble, wgt_base = w.at(0, 8, 1), w.at(0, 9, 2), w.at(0, 11, 2), w.at(0, 16)
         acc_base, inp_base = w.at(7), w.at(7, 16)
-        if mode == 2 and (wgt_base or w.at(6, 0, 32)):
+        if mode == 2 and (wgt_base or w.at(6, 0, 32) or nibble):
             raise OracleFault("ILLEGAL_FIELD", index)
+        if nibble > (0 if c.wgt_bits == 8 else 2):
+            raise OracleFault("ILLEGAL_FIELD", index)
+        self.nibble = nibble
         for o in range(w.at(2)):
             for i in range(w.at(2, 16)):
                 for dst, src, wgt, first in self.uops(index, w):
@@ -235,7 +242,7 @@ class Oracle:
                     k = (wgt_base + o * w.at(6) + i * w.at(6, 16) + wgt) & 0xFFFF
                     self.entry(index, ACC, a)
                     sums: list[int] = []
-                    if mode:
+                    if mode in (1, 2):
                         old = None if overwrite and first else a
                         taps = self.taps(index, n, k) if mode == 1 else self.maxima(index, n, k)
                         for lane, value in enumerate(taps):
@@ -247,18 +254,25 @@ class Oracle:
                         continue
                     for lane in range(c.block_out):
                         total = 0 if overwrite and first else self.lane(index, ACC, a, lane, 4)
-                        for j in range(c.block_in):
-                            x = self.lane(index, INP, n, j, 1)
-                            total += x * self.lane(index, WGT, k, lane * c.block_in + j, 1)
+                        for j in range(c.block_in if mode == 0 else self.size[INP]):
+                            x = self.lane(index, INP, n + j // self.size[INP], j % self.size[INP], 1)
+                            total += x * self.weight(index, k, lane * c.block_in + j)
                         sums.append(total)
                     self.put(index, ACC, a, sums, 4)
 
+    def weight(self, index: int, k: int, number: int) -> int:
+        """Weight `number` of entry k: a byte, or half of one, the low half first."""
+        if self.config.wgt_bits == 8:
+            return self.lane(index, WGT, k, number, 1)
+        half = self.mem[WGT][self.entry(index, WGT, k) + number // 2] >> 4 * (number % 2) & 15
+        return (signed(half, 4), half, 16 * signed(half, 4))[self.nibble]
+
     def tap_byte(self, index: int, n: int, tap: int, lane: int) -> int:
         """Channel `lane` of the output block at INP entry n, `tap` lines further on."""
-        block_in, block_out = self.config.block_in, self.config.block_out
-        if block_out > block_in and n * block_in % block_out:
+        entry, block_out = self.size[INP], self.config.block_out
+        if block_out > entry and n * entry % block_out:
             raise OracleFault("SRAM_RANGE", index)
-        at = n * block_in + tap * self.line + lane
+        at = n * entry + tap * self.line + lane
         if at - at % self.line >= len(self.mem[INP]):
             raise OracleFault("SRAM_RANGE", index)
         return signed(self.mem[INP][at], 8)
@@ -270,7 +284,7 @@ class Oracle:
             total = 0
             for tap in range(4):
                 where = lane * self.config.block_in + 4 * (k % groups) + tap
-                total += self.tap_byte(index, n, tap, lane) * self.lane(index, WGT, k // groups, where, 1)
+                total += self.tap_byte(index, n, tap, lane) * self.weight(index, k // groups, where)
             lanes.append(total)
         return lanes
 
@@ -327,7 +341,7 @@ class Oracle:
                 p = (w.at(4, 16) + o * w.at(0, 24, 8)) & 0xFFFF
                 lanes = [self.requant_lane(index, w, y, r, p, lane) for lane in range(self.config.block_out)]
                 clipped = [low if v < low else high if v > high else v for v in lanes]
-                if target == INP and d % max(1, self.config.block_out // self.config.block_in):
+                if target == INP and d % max(1, self.config.block_out // self.size[INP]):
                     raise OracleFault("SRAM_RANGE", index)
                 self.put(index, target, d, clipped, 4 if target == ACC else 1)
 

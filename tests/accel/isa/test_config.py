@@ -19,7 +19,7 @@ def sizes(config: AccelConfig) -> dict[str, object]:
 
 
 def test_shipped_configurations() -> None:
-    assert {"default", "ecp5", "tiny", "wide"} <= set(config_names())
+    assert {"default", "ecp5", "tiny", "w4", "wide"} <= set(config_names())
     configs = [load_config(name) for name in config_names()]
     assert len({config.hash32 for config in configs}) == len(configs)
     assert load_config("default").macs_per_cycle == 256
@@ -32,7 +32,7 @@ def test_derived_sizes(name: str) -> None:
     c = load_config(name)
     assert c.granule_bytes % c.bus_bytes == 0
     assert c.granule_bytes % 16 == 0
-    assert c.channel_align % c.granule_bytes == c.channel_align % c.block_in == c.channel_align % c.block_out == 0
+    assert c.channel_align % c.granule_bytes == c.channel_align % c.inp_lanes == c.channel_align % c.block_out == 0
     assert c.acc_bank_depth * c.acc_banks == c.acc_depth
     assert c.name == name
     assert c.inp_lines * c.line_bytes == c.inp_depth * c.inp_bytes
@@ -58,7 +58,8 @@ def test_the_hash_is_of_sizes_only() -> None:
     [
         ("batch", 2, "batch must be 1, not 2"),
         ("inp_bits", 4, "inp_bits must be 8, not 4"),
-        ("wgt_bits", 4, "wgt_bits must be 8, not 4"),
+        ("wgt_bits", 5, "wgt_bits must be 4 or 8, not 5"),
+        ("wgt_bits", 4, "block_in must be 32 (two lines) for 4 bits, not 4"),
         ("acc_bits", 16, "acc_bits must be 32, not 16"),
         ("block_in", 6, "block_in must be a power of two from 4 to 64, not 6"),
         ("block_out", 128, "block_out must be a power of two from 4 to 64, not 128"),

@@ -6,7 +6,7 @@ import pytest
 
 from accel.isa.config import config_names, load_config
 from accel.isa.randprog import random_program
-from accel.isa.spec import Op
+from accel.isa.spec import Mem, Op
 from accel.sim.functional import FunctionalDevice
 from tests.accel.isa.runner import check_run, oracle_run
 
@@ -53,8 +53,11 @@ def test_programs_use_everything() -> None:
             assert len({values[key] for row, values in seen if row is op}) > 1, f"{op.name} {key}"
     assert len({values["alu_op"] for op, values in seen if op is Op.ALU}) == 7
     assert len({values["mem"] for op, values in seen if op is Op.LOAD}) == 5
-    assert len({values["mode"] for op, values in seen if op is Op.GEMM}) == 3
+    assert len({values["mode"] for op, values in seen if op is Op.GEMM}) == 4
     assert len({values["dst"] for op, values in seen if op is Op.REQUANT}) == 3
+    assert {values["mem"] for op, values in seen if op is Op.LOAD and values["expand"]} == {Mem.ACC, Mem.WGT}
+    halves = [row for seed in range(5) for row in random_program(load_config("w4"), seed, 60).instructions]
+    assert len({values["nibble"] for op, values in halves if op is Op.GEMM}) == 3
     assert any(values["pitch"] and values["x_pad_0"] for op, values in seen if op is Op.LOAD)
 
 

@@ -14,12 +14,14 @@ from accel.sim.bench.runner import rtl_sources, run_bench
 
 def sizes_of(name: str) -> dict[str, int]:
     """Parameters that the decoder needs, from a configuration."""
-    keys = ("BLOCK_IN", "BLOCK_OUT", "AXI_DATA_BITS") + tuple(f"{mem.name}_DEPTH" for mem in Mem)
+    keys = ("BLOCK_IN", "BLOCK_OUT", "WGT_BITS", "AXI_DATA_BITS") + tuple(f"{mem.name}_DEPTH" for mem in Mem)
     parameters = verilog_parameters(load_config(name))
     return {key: parameters[key] for key in keys} | {"LINE": load_config(name).line_bytes}
 
 
-TINY, WIDE = sizes_of("tiny"), sizes_of("wide")
+TINY, WIDE, W4 = sizes_of("tiny"), sizes_of("wide"), sizes_of("w4")
+# 4-bit weights in little room.
+HALF = {"BLOCK_IN": 32, "WGT_BITS": 4}
 
 TOP = verilog_parameters(load_config("tiny"))
 CORE = {key: value for key, value in TOP.items() if key != "CONFIG_HASH"}
@@ -38,13 +40,22 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
             {"BEAT_W": 64, "ELEM_W": 256, "DEPTH": 8},
         ),
     ),
+    "vta_wgt_mem": (
+        "bench_wgt_mem",
+        (
+            {"BEAT_W": 64, "ELEM_W": 128, "DEPTH": 16},
+            {"BEAT_W": 128, "ELEM_W": 128, "DEPTH": 16},
+            {"BEAT_W": 64, "ELEM_W": 512, "DEPTH": 8},
+        ),
+    ),
     "vta_inp_mem": (
         "bench_inp_mem",
         (
-            {"BLOCK_IN": 4, "BLOCK_OUT": 4, "DEPTH": 64, "BEAT_W": 64, "LINE": 16},
-            {"BLOCK_IN": 8, "BLOCK_OUT": 16, "DEPTH": 32, "BEAT_W": 64, "LINE": 16},
-            {"BLOCK_IN": 32, "BLOCK_OUT": 8, "DEPTH": 16, "BEAT_W": 128, "LINE": 32},
-            {"BLOCK_IN": 16, "BLOCK_OUT": 16, "DEPTH": 4, "BEAT_W": 64, "LINE": 16},
+            {"INP_LANES": 4, "BLOCK_OUT": 4, "DEPTH": 64, "BEAT_W": 64, "LINE": 16},
+            {"INP_LANES": 8, "BLOCK_OUT": 16, "DEPTH": 32, "BEAT_W": 64, "LINE": 16},
+            {"INP_LANES": 32, "BLOCK_OUT": 8, "DEPTH": 16, "BEAT_W": 128, "LINE": 32},
+            {"INP_LANES": 16, "BLOCK_OUT": 16, "DEPTH": 4, "BEAT_W": 64, "LINE": 16},
+            {"INP_LANES": 16, "BLOCK_OUT": 16, "DEPTH": 32, "BEAT_W": 64, "LINE": 16, "OPERAND": 2},
         ),
     ),
     "vta_ram_out": (
@@ -75,7 +86,7 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
         ({"AXI_DATA_BITS": 64, "BURST_BEATS": 64}, {"AXI_DATA_BITS": 128, "BURST_BEATS": 4}, {"AXI_DATA_BITS": 256}),
     ),
     "vta_sems": ("bench_sems", ({},)),
-    "vta_decode": ("bench_decode", (TINY, WIDE)),
+    "vta_decode": ("bench_decode", (TINY, WIDE, W4)),
     "vta_dispatch": ("bench_dispatch", (TINY,)),
     "vta_front": ("bench_front", (TINY | {"QUEUE_DEPTH": 2},)),
     "vta_load_data": (
@@ -89,9 +100,9 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     "vta_gather": (
         "bench_gather",
         (
-            {"AXI_DATA_BITS": 64, "BLOCK_IN": 4, "BEATS_W": 20, "FOLLOW_W": 174},
-            {"AXI_DATA_BITS": 64, "BLOCK_IN": 16, "BEATS_W": 18, "FOLLOW_W": 172},
-            {"AXI_DATA_BITS": 256, "BLOCK_IN": 32, "BEATS_W": 18, "FOLLOW_W": 172},
+            {"AXI_DATA_BITS": 64, "INP_LANES": 4, "BEATS_W": 20, "FOLLOW_W": 174},
+            {"AXI_DATA_BITS": 64, "INP_LANES": 16, "BEATS_W": 18, "FOLLOW_W": 172},
+            {"AXI_DATA_BITS": 256, "INP_LANES": 32, "BEATS_W": 18, "FOLLOW_W": 172},
         ),
     ),
     "vta_alu_lane": ("bench_alu_lane", ({},)),
@@ -99,7 +110,7 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
         "bench_alu_mul",
         ({"BLOCK_OUT": 4, "OUT_LANES": 2}, {"BLOCK_OUT": 16, "OUT_LANES": 4}, {"BLOCK_OUT": 4, "OUT_LANES": 4}),
     ),
-    "vta_dot": ("bench_dot", ({"BLOCK_IN": 4}, {"BLOCK_IN": 16}, {"BLOCK_IN": 64})),
+    "vta_dot": ("bench_dot", ({"BLOCK_IN": 4}, {"BLOCK_IN": 16}, {"BLOCK_IN": 64}, HALF)),
     "vta_requant_lane": ("bench_requant_lane", ({"MULTIPLIER_BITS": 31}, {"MULTIPLIER_BITS": 16})),
     "vta_uop_walk": ("bench_uop_walk", ({"MUL_SLOTS": 2}, {"MUL_SLOTS": 1})),
     "vta_output_walk": (
@@ -115,12 +126,13 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
         (
             UNIT | {"BLOCK_IN": 4, "INP_DEPTH": 256, "WGT_DEPTH": 64},
             UNIT | {"BLOCK_IN": 8, "BLOCK_OUT": 16, "INP_DEPTH": 256, "WGT_DEPTH": 64},
+            UNIT | HALF | {"INP_DEPTH": 256, "WGT_DEPTH": 64},
         ),
     ),
     "vta_output": (
         "bench_output",
         (
-            UNIT | {"INP_DEPTH": 256, "OUT_DEPTH": 64, "PRM_DEPTH": 64, "MULTIPLIER_BITS": 31, "BLOCK_IN": 16},
+            UNIT | {"INP_DEPTH": 256, "OUT_DEPTH": 64, "PRM_DEPTH": 64, "MULTIPLIER_BITS": 31, "INP_LANES": 16},
             UNIT | {"INP_DEPTH": 256, "OUT_DEPTH": 64, "PRM_DEPTH": 64, "MULTIPLIER_BITS": 16, "OUT_LANES": 4},
             UNIT | {"INP_DEPTH": 1024, "OUT_DEPTH": 64, "PRM_DEPTH": 64, "BLOCK_OUT": 16},
         ),
@@ -145,6 +157,7 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
         (
             EXEC | {"INP_DEPTH": 256},
             EXEC | {"INP_DEPTH": 256, "BLOCK_IN": 8, "BLOCK_OUT": 16, "OUT_LANES": 4},
+            EXEC | HALF | {"INP_DEPTH": 256},
         ),
     ),
     "vta_core": ("bench_core", (CORE,)),

@@ -76,7 +76,7 @@ def test_random_programs_on_odd_memories(seed: int) -> None:
     assert_equal(TINY, odd[seed % 4], timed_program(TINY, seed))
 
 
-@pytest.mark.parametrize("name", ["default", "ecp5", "wide"])
+@pytest.mark.parametrize("name", ["default", "ecp5", "w4", "wide"])
 @pytest.mark.parametrize("seed", range(200, 212))
 def test_random_programs_on_larger_configurations(name: str, seed: int) -> None:
     config = load_config(name)

@@ -22,11 +22,12 @@ from accel.sim.rtl_device import RtlDevice
 from tests.accel.sim.timed_programs import timed_program
 
 TINY = load_config("tiny")
-SHIPPED = [load_config(name) for name in ("tiny", "default", "ecp5", "wide")]
+SHIPPED = [load_config(name) for name in ("tiny", "default", "ecp5", "w4", "wide")]
 # Every limit of the bus at its smallest; blocks longer than high, a wide bus and one lane; blocks higher than long.
 ODD = [
     replace(TINY, name="smallest", burst_beats=2, read_outstanding=1, write_outstanding=1, queue_depth=2, out_lanes=1),
     replace(TINY, name="long", block_in=16, axi_data_bits=128, out_lanes=1, acc_banks=8, write_outstanding=2),
+    replace(TINY, name="half", block_in=32, wgt_bits=4, out_lanes=2),
     replace(
         TINY, name="high", block_out=32, out_lanes=4, wgt_depth=256, burst_beats=8, read_outstanding=4, prm_depth=32
     ),

@@ -19,7 +19,8 @@ from accel.sim.bounds import cycle_bound
 from accel.sim.device import Device
 from accel.sim.functional import FunctionalDevice
 from accel.sim.memory import MemoryModel
-from accel.sim.rtl_device import COUNTERS, RtlDevice
+from accel.sim.registers import COUNTERS
+from accel.sim.rtl_device import RtlDevice
 from tests.accel.isa.runner import PROGRAMS, run_asm
 from tests.accel.sim.timed_programs import REGION, timed_program
 
@@ -80,7 +81,7 @@ def test_random_programs_on_tiny(seed: int) -> None:
     assert_same_window(rtl(TINY, 1 + seed % 7), program)
 
 
-@pytest.mark.parametrize("name", ["default", "ecp5", "wide"])
+@pytest.mark.parametrize("name", ["default", "ecp5", "w4", "wide"])
 @pytest.mark.parametrize("seed", range(50, 56))
 def test_random_programs_on_larger_configurations(name: str, seed: int) -> None:
     assert_same_window(rtl(load_config(name)), random_program(load_config(name), seed, 40))

@@ -1,4 +1,4 @@
-; Only ACC can expand.
+; INP cannot expand.
 .config tiny
 .section input input 0x0 64
 .data random seed=27

@@ -1,0 +1,86 @@
+// The WGT scratchpad of 8-bit weights: written one bus beat at a time, read one entry at a time.
+// Contract: with expand_i a beat holds 4-bit weights, the low half of a byte first, and becomes two beats; waddr_i counts
+// such pairs then.  A read in the cycle of a write to the same row returns the old row; elem_o holds while re_i is low.
+// Latency: elem_o is valid after the edge that samples re_i.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module vta_wgt_mem #(
+    // Width of a beat in bits, a power of two
+    parameter BEAT_W      = 64,
+    // Width of an entry in bits, a power of two
+    parameter ELEM_W      = 128,
+    // Entries, a power of two; at least one row
+    parameter DEPTH       = 64,
+    // Width of the beat address in bits
+    parameter BEAT_ADDR_W = 20
+) (
+    input  wire                   clk_i,
+    // write port: beats
+    input  wire                   we_i,
+    input  wire                   expand_i,
+    input  wire [BEAT_ADDR_W-1:0] waddr_i,
+    input  wire [     BEAT_W-1:0] wdata_i,
+    // read port: entries
+    input  wire                   re_i,
+    input  wire [           15:0] raddr_i,
+    output wire [     ELEM_W-1:0] elem_o
+);
+  localparam ROW_W = (ELEM_W > 2 * BEAT_W) ? ELEM_W : 2 * BEAT_W;
+  localparam ROWS = DEPTH / (ROW_W / ELEM_W);
+  localparam ADDR_W = (ROWS > 1) ? $clog2(ROWS) : 1;
+  localparam BEATS = ROW_W / BEAT_W;
+  localparam ELEMS = ROW_W / ELEM_W;
+  localparam BEATS_LOG = $clog2(BEATS);
+  localparam ELEMS_LOG = $clog2(ELEMS);
+  localparam [BEAT_ADDR_W-1:0] BEAT_MASK = BEATS[BEAT_ADDR_W-1:0] - 1'b1;
+
+  reg [ROW_W-1:0] mem_q[0:ROWS-1];
+  reg [ROW_W-1:0] row_q;
+
+  // the first beat that is written; a pair of beats starts at an even one
+  wire [BEAT_ADDR_W-1:0] beat = expand_i ? {waddr_i[BEAT_ADDR_W-2:0], 1'b0} : waddr_i;
+  wire [BEAT_ADDR_W-1:0] write_row = beat >> BEATS_LOG;
+  wire [BEAT_ADDR_W-1:0] write_col = beat & BEAT_MASK;
+  wire [           15:0] read_row = raddr_i >> ELEMS_LOG;
+
+  // the second beat of a pair is behind the first
+  wire [   2*BEAT_W-1:0] wide;
+  genvar i;
+  generate
+    for (i = 0; i < BEAT_W / 4; i = i + 1) begin : g_widen
+      assign wide[i*8+:8] = {{4{wdata_i[i*4+3]}}, wdata_i[i*4+:4]};
+    end
+  endgenerate
+  wire [BEAT_W-1:0] even_data = expand_i ? wide[BEAT_W-1:0] : wdata_i;
+  wire [BEAT_W-1:0] odd_data = expand_i ? wide[2*BEAT_W-1:BEAT_W] : wdata_i;
+
+  integer col;
+  always @(posedge clk_i)
+    if (we_i) begin
+      /*verilator unroll_disable*/
+      for (col = 0; col < BEATS; col = col + 2) begin
+        if ({{(32 - BEAT_ADDR_W) {1'b0}}, write_col} == col)
+          mem_q[write_row[ADDR_W-1:0]][col*BEAT_W+:BEAT_W] <= even_data;
+        if ({{(32 - BEAT_ADDR_W) {1'b0}}, write_col | {{(BEAT_ADDR_W - 1) {1'b0}}, expand_i}} == col + 1)
+          mem_q[write_row[ADDR_W-1:0]][(col+1)*BEAT_W+:BEAT_W] <= odd_data;
+      end
+    end
+
+  generate
+    if (ELEMS > 1) begin : g_select
+      reg [ELEMS_LOG-1:0] elem_q;
+      always @(posedge clk_i) if (re_i) elem_q <= raddr_i[ELEMS_LOG-1:0];
+      assign elem_o = row_q[elem_q*ELEM_W+:ELEM_W];
+    end else begin : g_whole
+      assign elem_o = row_q;
+    end
+  endgenerate
+
+  always @(posedge clk_i) if (re_i) row_q <= mem_q[read_row[ADDR_W-1:0]];
+
+  wire unused = &{1'b0, write_row, read_row, waddr_i};
+endmodule
+
+`resetall

@@ -1,0 +1,43 @@
+"""vta_wgt_mem against a byte string: written in beats of bytes or of halves, read in entries, old data on collision."""
+
+from __future__ import annotations
+
+import cocotb
+
+from accel.sim.bench.common import Dut, get, parameter, rng, start, step
+
+
+def widened(word: bytes) -> bytes:
+    """Each byte as two of 4 bits with their signs, the low half first."""
+    return bytes((half ^ 8) - 8 & 0xFF for byte in word for half in (byte & 15, byte >> 4))
+
+
+@cocotb.test()
+async def beats_in_entries_out(dut: Dut) -> None:
+    random, beat_w, elem_w = rng(), parameter(dut, "BEAT_W"), parameter(dut, "ELEM_W")
+    depth = parameter(dut, "DEPTH")
+    beat, elem = beat_w // 8, elem_w // 8
+    model = bytearray(depth * elem)
+    await start(dut, we_i=0, expand_i=0, waddr_i=0, wdata_i=0, re_i=0, raddr_i=0)
+    for address in range(len(model) // beat):
+        word = random.randbytes(beat)
+        dut.we_i.value, dut.waddr_i.value, dut.wdata_i.value = 1, address, int.from_bytes(word, "little")
+        await step(dut)
+        model[address * beat : (address + 1) * beat] = word
+    held: bytes | None = None
+    for _ in range(600):
+        write, expand, word = random.random() < 0.5, random.random() < 0.5, random.randbytes(beat)
+        size = 2 * beat if expand else beat
+        address = random.randrange(len(model) // size)
+        near = address * size // elem
+        read, source = random.random() < 0.8, near if random.random() < 0.5 else random.randrange(depth)
+        dut.we_i.value, dut.expand_i.value, dut.waddr_i.value = write, expand, address
+        dut.wdata_i.value = int.from_bytes(word, "little")
+        dut.re_i.value, dut.raddr_i.value = read, source
+        await step(dut)
+        if read:
+            held = bytes(model[source * elem : (source + 1) * elem])
+        if write:
+            model[address * size : (address + 1) * size] = widened(word) if expand else word
+        if held is not None:
+            assert get(dut.elem_o) == int.from_bytes(held, "little"), f"entry {source}"

@@ -1,0 +1,15 @@
+; GEMM has no nibble 3.
+.config tiny
+.section input input 0x0 64
+.data random seed=27
+.section uops uops 0x40 32
+.uop wgt=1
+.uop dst=1 src=1 wgt=1
+.section out output 0x60 64
+.window 4096
+
+load mem=acc expand=1 dram=0x0 z=2 set=s0
+requant form=pass clip_lo=-128 clip_hi=127 iter_in=4 acc_in=1 dst_in=1 wait=s0 set=s1
+load mem=uop dram=0x40 z=1 set=s2
+.word 0x0000000000000000000000000000000000010000000100010000000000001803
+finish
