@@ -14,12 +14,14 @@ import numpy as np
 from relay_hw.analysis import infer_type
 from relay_hw.errors import InputError, TypeCheckError, UnsupportedError
 from relay_hw.frontend.onnx import find_converter
-from relay_hw.frontend.onnx.node import Arguments, Array, Node, Typer, Value, stamp
+from relay_hw.frontend.onnx.node import Arguments, Array, Node, Subgraph, Typer, Value, stamp
 from relay_hw.frontend.onnx.source import Shape, Source, read
-from relay_hw.ir.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
+from relay_hw.ir.expr import Call, Constant, Expr, Function, GlobalVar, Op, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
+from relay_hw.prelude import Prelude, import_from_std
 from relay_hw.span import Span
+from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
 
 if TYPE_CHECKING:
     import onnx
@@ -36,6 +38,12 @@ HINTS = {
 }
 # Folding these would lose what they say: where the integers are.
 KEPT = ("QuantizeLinear", "DequantizeLinear", "Quant", "IntQuant", "BipolarQuant")
+# These make functions, lists and branches, which are no arrays.
+CONTROL = (
+    *("If", "Loop", "Scan", "LSTM", "GRU", "RNN", "Optional", "OptionalHasElement", "OptionalGetElement"),
+    *("SequenceConstruct", "SequenceEmpty", "SequenceInsert", "SequenceErase", "SequenceAt", "SequenceLength"),
+    *("SplitToSequence", "ConcatFromSequence"),
+)
 
 
 def from_onnx(
@@ -62,15 +70,22 @@ def from_onnx(
 
 def check_supported(source: Source) -> None:
     """Raise UnsupportedError if a node cannot be imported; the message lists all of them."""
-    known = set(source.arrays)
-    reasons: list[str] = []
-    for node in source.nodes:
+    refuse(source, _reasons(source.nodes, set(source.arrays)))
+
+
+def _reasons(nodes: Sequence[Node], known: set[str]) -> list[str]:
+    """Why nodes cannot be imported, those of inner graphs included."""
+    found: list[str] = []
+    for node in nodes:
         reason = _why_not(node, known)
         if reason is not None:
-            reasons.append(f"{node.operator} (node {node.name}, opset {node.opset}): {reason}")
+            found.append(f"{node.operator} (node {node.name}, opset {node.opset}): {reason}")
+        for inner in node.attrs.values():
+            if isinstance(inner, Subgraph):
+                found += _reasons(inner.nodes, known | set(inner.arrays))
         if node.operator in ("Shape", "Size") or all(name in known for name in node.inputs if name):
             known.update(node.outputs)
-    refuse(source, reasons)
+    return found
 
 
 def refuse(source: Source, reasons: Sequence[str]) -> None:
@@ -93,20 +108,35 @@ def _why_not(node: Node, known: set[str]) -> str | None:
     return None if converter.check is None else converter.check(node, known)
 
 
+class _MissingError(Exception):
+    """A graph inside has a node that was refused."""
+
+
 class Importer:
     """One import: the values known so far and the parameters made on the way."""
 
-    def __init__(self, source: Source, freeze_params: bool) -> None:
+    def __init__(
+        self,
+        source: Source,
+        freeze_params: bool,
+        outer: Importer | None = None,
+        captured: dict[Var, Expr] | None = None,
+    ) -> None:
+        """`outer`: the import around an inner graph; `captured`: where variables for its values are collected."""
         self.source = source
+        self.outer = outer
+        self.captured = captured
         self.freeze_params = freeze_params
-        self.typer = Typer()
+        self.typer: Typer = Typer() if outer is None else outer.typer
         self.params: dict[str, Array] = {}
         self.param_vars: dict[str, Var] = {}
         self.values: dict[str, Value] = {}
-        self.taken = set(source.inputs)
+        self.taken: set[str] = {"main", *source.inputs} if outer is None else outer.taken
+        self.functions: dict[str, Function] = {} if outer is None else outer.functions
+        self.uses_library = False
         # Why nodes were refused during the import, and what depends on them.
-        self.reasons: list[str] = []
-        self.missing: set[str] = set()
+        self.reasons: list[str] = [] if outer is None else outer.reasons
+        self.missing: set[str] = set() if outer is None else outer.missing
 
     def run(self) -> tuple[IRModule, dict[str, Array]]:
         """The untyped module and the parameters."""
@@ -119,11 +149,57 @@ class Importer:
         body = outputs[0] if len(outputs) == 1 else Tuple(outputs)
         attrs = {"input_names": tuple(self.source.inputs), "output_names": self.source.outputs}
         main = Function([*inputs, *self.param_vars.values()], body)
-        return IRModule({"main": main}, attrs=attrs), self.params
+        module = IRModule({**self.functions, "main": main}, attrs=attrs)
+        if self.uses_library:
+            module = RemoveUnusedFunctions()(import_from_std(module, "prelude"))
+        return module, self.params
+
+    def nested(
+        self, graph: Subgraph, inputs: Mapping[str, Expr], captured: dict[Var, Expr] | None = None
+    ) -> list[Expr]:
+        """The outputs of a graph inside; see `Scope`. Raises _MissingError where one of its nodes was refused."""
+        source = Source(graph.name, graph.nodes, graph.arrays, {}, graph.outputs)
+        inner = Importer(source, True, self, captured)
+        inner.values.update((name, self._plain(expr)) for name, expr in inputs.items())
+        for node in graph.nodes:
+            inner._convert(node)
+        if not self.missing.isdisjoint(graph.outputs):
+            raise _MissingError
+        return [inner._value(name).expr for name in graph.outputs]
+
+    def fresh(self, name: str) -> str:
+        """See `Scope`."""
+        return self._fresh(name)
+
+    def define(self, name: str, function: Function) -> GlobalVar:
+        """See `Scope`."""
+        self.functions[name] = self.typer.functions[name] = function
+        return GlobalVar(name)
+
+    def library(self) -> Prelude:
+        """See `Scope`."""
+        self._top().uses_library = True
+        found = Prelude()
+        self.typer.functions.update(found.mod.functions)
+        return found
+
+    def _top(self) -> Importer:
+        return self if self.outer is None else self.outer._top()
+
+    def _from_outside(self, name: str) -> Value:
+        assert self.outer is not None
+        found = self.outer._value(name)
+        if self.captured is None or isinstance(found.expr, Constant):
+            return found
+        var = Var(self._fresh(name), self.typer(found.expr), span=Span(name))
+        self.captured[var] = found.expr
+        return Value(var, found.array)
 
     def _value(self, name: str) -> Value:
         """The tensor called `name`; a weight becomes a parameter or constant when it is first read."""
         found = self.values.get(name)
+        if found is None and self.outer is not None and name not in self.source.arrays:
+            found = self.values[name] = self._from_outside(name)
         if found is None:
             array = self.source.arrays[name]
             found = self.values[name] = Value(self._parameter(name, array), array)
@@ -155,16 +231,18 @@ class Importer:
             return
         try:
             self._converted(node)
+        except _MissingError:
+            self.missing.update(node.outputs)
         except UnsupportedError as error:
             self.reasons.append(f"{node.operator} (node {node.name}, opset {node.opset}): {error.message}")
             self.missing.update(node.outputs)
 
     def _converted(self, node: Node) -> None:
         arrays = [self._array(name) if name else None for name in node.inputs]
-        fold = node.operator not in KEPT and all(
+        fold = node.operator not in KEPT and node.operator not in CONTROL and all(
             array is not None for name, array in zip(node.inputs, arrays, strict=True) if name
         )
-        args = Arguments(node, lambda name: self._argument(name, fold), arrays, self.typer)
+        args = Arguments(node, lambda name: self._argument(name, fold), arrays, self.typer, self)
         try:
             converter = find_converter(node.domain, node.operator)
             assert converter is not None
@@ -185,7 +263,10 @@ class Importer:
 
     def _array(self, name: str) -> Array | None:
         found = self.values.get(name)
-        return found.array if found is not None else self.source.arrays.get(name)
+        if found is not None:
+            return found.array
+        array = self.source.arrays.get(name)
+        return self.outer._array(name) if array is None and self.outer is not None else array
 
     def _argument(self, name: str, fold: bool) -> Expr:
         """An argument. Weights of a node that is folded, and shapes, are constants and no parameters."""

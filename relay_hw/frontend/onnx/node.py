@@ -5,18 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.errors import InputError, TypeCheckError, UnsupportedError
-from relay_hw.ir.expr import Call, Constant, Expr, Op, Tuple, TupleGetItem, Var
-from relay_hw.ir.types import Dim, TensorType, TupleType, Type
+from relay_hw.ir.expr import (
+    Call,
+    Constant,
+    Constructor,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Match,
+    Op,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from relay_hw.ir.types import ANY, Dim, FuncType, TensorType, TupleType, Type, TypeCall, bind_type_vars
 from relay_hw.op.base import const, show_shape
 from relay_hw.op.blocks import shape_of
 from relay_hw.op.transform import strided_slice
 from relay_hw.span import Span
+
+if TYPE_CHECKING:
+    from relay_hw.prelude import Prelude
 
 Array = NDArray[Any]
 
@@ -50,6 +66,39 @@ class Node:
         return index < len(self.outputs) and bool(self.outputs[index])
 
 
+@dataclass(frozen=True, slots=True)
+class Subgraph:
+    """A graph in an attribute: the body of a loop, a branch. It reads names of the graphs around it too."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    arrays: Mapping[str, Array]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+class Scope(Protocol):
+    """What converters of control flow ask of the import."""
+
+    def nested(
+        self, graph: Subgraph, inputs: Mapping[str, Expr], captured: dict[Var, Expr] | None = None
+    ) -> list[Expr]:
+        """The outputs of `graph`. With `captured` its values from outside become variables, collected there."""
+        ...
+
+    def fresh(self, name: str) -> str:
+        """A name that Relay text can spell and that nothing else has."""
+        ...
+
+    def define(self, name: str, function: Function) -> GlobalVar:
+        """A function of the module; its parameters and its result are annotated."""
+        ...
+
+    def library(self) -> Prelude:
+        """The standard library, which the module then has."""
+        ...
+
+
 class _Ground:
     """The solver of relations whose arguments are all known."""
 
@@ -67,6 +116,7 @@ class Typer:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Expr, Type]] = {}
+        self.functions: dict[str, Function] = {}
 
     def __call__(self, expr: Expr) -> Type:
         found = self._known.get(id(expr))
@@ -76,7 +126,7 @@ class Typer:
 
     def _compute(self, expr: Expr) -> Type:
         match expr:
-            case Var(type_annotation=TensorType() as ty):
+            case Var(type_annotation=ty) if ty is not None:
                 return ty
             case Constant(data=data):
                 return TensorType(data.shape, str(data.dtype))
@@ -90,8 +140,36 @@ class Typer:
                 found = op.relation([self(arg) for arg in args], attrs, _Ground())
                 assert found is not None
                 return found
+            case If(true_branch=left, false_branch=right):
+                return join(self(left), self(right))
+            case Call(op=GlobalVar(name_hint=name), type_args=given):
+                function = self.functions[name]
+                assert function.ret_type is not None
+                return bind_type_vars(function.ret_type, dict(zip(function.type_params, given, strict=True)))
+            case Call(op=Constructor(belong_to=header), type_args=given):
+                return TypeCall(header, given)
+            case Match(clauses=clauses):
+                return self(clauses[0].rhs)
+            case Function(params=params, ret_type=ty) if ty is not None:
+                return FuncType([self(param) for param in params], ty)
             case _:
                 raise AssertionError(f"an imported graph has no {type(expr).__name__}")
+
+
+def join(left: Type, right: Type) -> Type:
+    """A type that holds the values of both: where sizes differ, any size. Raises TypeCheckError if there is none."""
+    match left, right:
+        case TensorType(), TensorType() if left.dtype == right.dtype and left.rank == right.rank:
+            dims = [a if a == b else ANY for a, b in zip(left.shape, right.shape, strict=True)]
+            return TensorType(dims, left.dtype)
+        case TupleType(), TupleType() if len(left.fields) == len(right.fields):
+            return TupleType([join(a, b) for a, b in zip(left.fields, right.fields, strict=True)])
+        case TypeCall(), TypeCall() if left.func == right.func:
+            return TypeCall(left.func, tuple(map(join, left.args, right.args)))
+        case _ if left == right:
+            return left
+        case _:
+            raise TypeCheckError(f"types must be equal but for their sizes, not {left} and {right}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +183,16 @@ class Value:
 class Arguments:
     """The arguments of one node while it is converted; a weight whose expression is asked for becomes a parameter."""
 
-    def __init__(self, node: Node, fetch: Callable[[str], Expr], arrays: Sequence[Array | None], typer: Typer) -> None:
+    def __init__(
+        self,
+        node: Node,
+        fetch: Callable[[str], Expr],
+        arrays: Sequence[Array | None],
+        typer: Typer,
+        scope: Scope,
+    ) -> None:
         self.node = node
+        self.scope = scope
         self._fetch = fetch
         self._arrays = arrays
         self._typer = typer
@@ -137,10 +223,15 @@ class Arguments:
         found = self.array(index)
         return None if found is None else tuple(int(item) for item in np.ravel(found))
 
+    def any_type(self, expr: Expr) -> Type:
+        """The type of an expression, which may be a list or an option."""
+        return self._typer(expr)
+
     def type(self, expr: Expr) -> TensorType:
-        """The type of an expression."""
+        """The type of a tensor. Raises InputError for anything else."""
         found = self._typer(expr)
-        assert isinstance(found, TensorType)
+        if not isinstance(found, TensorType):
+            raise InputError(f"{self.node.operator} must read tensors, not {found}", self.node.span)
         return found
 
     def shape(self, expr: Expr) -> tuple[int, ...]:

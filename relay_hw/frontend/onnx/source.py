@@ -14,7 +14,7 @@ from relay_hw.errors import InputError
 from relay_hw.frontend.onnx import CONVERTERS, FOREIGN, find_converter
 from relay_hw.frontend.onnx.cast import DTYPES
 from relay_hw.frontend.onnx.functions import write_out_functions
-from relay_hw.frontend.onnx.node import Array, Node
+from relay_hw.frontend.onnx.node import Array, Node, Subgraph
 from relay_hw.ir.types import ANY, Dim, TensorType
 from relay_hw.ir.types import Any as AnyDim
 
@@ -142,11 +142,15 @@ def _nodes(proto: Any, name: str) -> tuple[Node, ...]:
     opset = opsets.get("ai.onnx", 1)
     if opset < OLDEST_OPSET and not all(_unchanged(node, opset) for node in proto.graph.node):
         raise InputError(f"the opset of {name} must be at least {OLDEST_OPSET}, not {opset}")
+    return _graph_nodes(proto.graph, opsets, name)
+
+
+def _graph_nodes(graph: Any, opsets: Mapping[str, int], name: str) -> tuple[Node, ...]:
     found: list[Node] = []
-    for node in proto.graph.node:
+    for node in graph.node:
         domain = node.domain or "ai.onnx"
         label = node.name or f"{node.op_type}_{next((out for out in node.output if out), len(found))}"
-        attrs = {attr.name: _attribute(attr) for attr in node.attribute}
+        attrs = {attr.name: _attribute(attr, opsets, name) for attr in node.attribute}
         found.append(
             Node(node.op_type, label, domain, opsets.get(domain, 1), tuple(node.input), tuple(node.output), attrs)
         )
@@ -168,8 +172,8 @@ def _unchanged(node: Any, opset: int) -> bool:
     return old.since_version == onnx.defs.get_schema(node.op_type, OLDEST_OPSET).since_version
 
 
-def _attribute(attr: Any) -> Any:
-    """Numbers, strings, lists; tensors as arrays. Graphs stay as they are: nothing converts them."""
+def _attribute(attr: Any, opsets: Mapping[str, int], name: str) -> Any:
+    """Numbers, strings, lists; tensors as arrays, graphs as `Subgraph`."""
     import onnx
     from onnx import helper, numpy_helper
 
@@ -178,16 +182,36 @@ def _attribute(attr: Any) -> Any:
         return value.decode("utf-8", "replace")
     if isinstance(value, onnx.TensorProto):
         return np.array(numpy_helper.to_array(value))
+    if isinstance(value, onnx.GraphProto):
+        return Subgraph(
+            value.name,
+            _graph_nodes(value, opsets, name),
+            _arrays(value, name),
+            tuple(item.name for item in value.input),
+            tuple(item.name for item in value.output),
+        )
     return list(value) if attr.type in (onnx.AttributeProto.INTS, onnx.AttributeProto.FLOATS) else value
 
 
 def _check_names(nodes: Sequence[Node], graph: Any, name: str, known: set[str]) -> None:
     """Every name must be defined before it is read. Raises InputError."""
+    _check_reads(nodes, name, known)
+    for output in graph.output:
+        if output.name not in known:
+            raise InputError(f"output {output.name} of {name} must be defined by a node")
+
+
+def _check_reads(nodes: Sequence[Node], name: str, known: set[str]) -> None:
+    """Adds the outputs of `nodes` to `known`."""
     for node in nodes:
         for read_name in node.inputs:
             if read_name and read_name not in known:
                 raise InputError(f"node {node.name} of {name} must read a defined tensor, not {read_name}")
+        for inner in node.attrs.values():
+            if isinstance(inner, Subgraph):
+                around = known | set(inner.arrays) | set(inner.inputs)
+                _check_reads(inner.nodes, name, around)
+                for output in inner.outputs:
+                    if output not in around:
+                        raise InputError(f"output {output} of graph {inner.name} of {name} must be defined by a node")
         known |= set(node.outputs)
-    for output in graph.output:
-        if output.name not in known:
-            raise InputError(f"output {output.name} of {name} must be defined by a node")
