@@ -61,8 +61,7 @@ if TYPE_CHECKING:
         text,
         transform,
     )
-    from relay_hw.build_module import build
-    from relay_hw.interp import create_executor
+    from relay_hw.build_module import build, create_executor
     from relay_hw.op import const, nn
     from relay_hw.text import load_json, load_param_dict, save_json, save_param_dict
     from relay_hw.text import parse as fromtext
@@ -78,7 +77,7 @@ _ELSEWHERE = {
     "astext": ("relay_hw.text", "print_expr"),
     "build": ("relay_hw.build_module", "build"),
     "const": ("relay_hw.op", "const"),
-    "create_executor": ("relay_hw.interp", "create_executor"),
+    "create_executor": ("relay_hw.build_module", "create_executor"),
     "fromtext": ("relay_hw.text", "parse"),
     "load_json": ("relay_hw.text", "load_json"),
     "load_param_dict": ("relay_hw.text", "load_param_dict"),

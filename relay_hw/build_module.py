@@ -13,8 +13,11 @@ from relay_hw.ir.types import TensorType
 from relay_hw.ir.visit import copy_with, substitute
 
 if TYPE_CHECKING:
+    from relay_hw.backend.tvm.target import HostTarget
+    from relay_hw.interp import InterpreterExecutor
     from relay_hw.ir.module import IRModule
-    from relay_hw.runtime.compile import CompiledModel
+    from relay_hw.runtime.module import Module
+    from relay_hw.runtime.vm import VmExecutor
 
 
 def bind_params_by_name(func: Function, params: Mapping[str, Any]) -> Function:
@@ -33,11 +36,49 @@ def bind_params_by_name(func: Function, params: Mapping[str, Any]) -> Function:
     return copy_with(func, params=rest, body=substitute(func.body, bound), checked_type=None)
 
 
-def build(mod: IRModule, params: Mapping[str, Any] | None = None, **options: Any) -> CompiledModel:
-    """`relay_hw.runtime.compile_model`, which names the options."""
-    from relay_hw.runtime.compile import compile_model
+def build(
+    mod: IRModule,
+    target: HostTarget | str = "llvm",
+    params: Mapping[str, Any] | None = None,
+    device: str = "functional",
+    **options: Any,
+) -> Module:
+    """`mod` compiled, ready to `run`, and to `save`.
 
-    return compile_model(mod, params, **options)
+    `target`: `llvm`, or another target of the host (see `relay_hw.backend.tvm.target`), or `numpy`; all of it then
+    runs on the host, in float as it is. `accel`, or `accel:NAME` for another configuration, quantizes `mod` and puts
+    onto the accelerator what fits; `device` is functional, cycle or rtl, and `options` are those of
+    `relay_hw.runtime.compile_model`, of which `calibration` is needed. Without TVM installed numpy takes the place of
+    `llvm`. Raises RelayHwError, AccelError.
+    """
+    from relay_hw.backend.tvm import is_installed
+    from relay_hw.runtime.compile import compile_model
+    from relay_hw.runtime.module import Module
+
+    text = str(target)
+    if text == "accel" or text.startswith("accel:"):
+        config = text.partition(":")[2]
+        return Module(compile_model(mod, params, **({"config": config} if config else {}), **options), device)
+    host = "numpy" if text == "llvm" and not is_installed() else target
+    model = compile_model(mod, params, host_target=host, strategy="float", accelerate=False, **options)
+    return Module(model, device)
+
+
+def create_executor(
+    kind: str = "debug", mod: IRModule | None = None, target: HostTarget | str = "numpy"
+) -> InterpreterExecutor | VmExecutor:
+    """An executor for `mod`: `debug`, the reference interpreter; `vm`, which runs every program faster; `graph`.
+
+    `graph` takes only graphs of operators. `target`: what straight pieces of the program run on, `numpy`, or `llvm`.
+    Raises InputError for another kind, UnsupportedError for a program that `graph` does not take.
+    """
+    if kind == "debug":
+        from relay_hw.interp import create_executor as interpreter
+
+        return interpreter(kind, mod)
+    from relay_hw.runtime.vm import create_executor as create
+
+    return create(kind, mod, target)
 
 
 def _constant(value: Any, name: str, annotation: object) -> Constant:

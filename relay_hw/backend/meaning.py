@@ -74,7 +74,19 @@ class Machine:
 
     def call(self, function: FlatFunction, args: Sequence[Value], invoke: Invoke | None = None) -> Value:
         """The value of `function`. Raises EvalError."""
-        thread = Thread(self, function, args)
+        return self._run(Thread(self, function, args), invoke)
+
+    def apply(self, callee: Value, args: Sequence[Value], invoke: Invoke | None = None) -> Value:
+        """The value of a function value for `args`. Raises EvalError."""
+        target = self._applied(callee, list(args))
+        if not isinstance(target, Request):
+            return self.call(*target, invoke)
+        if invoke is None:
+            raise EvalError(f"@{target.function} must be a function of the module")
+        return invoke(target.function, target.args)
+
+    @staticmethod
+    def _run(thread: Thread, invoke: Invoke | None) -> Value:
         answer: Value = None
         while True:
             request = thread.advance(answer)

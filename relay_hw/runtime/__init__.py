@@ -1,6 +1,7 @@
 """Compiling a model into a build folder, and running and profiling it on a device.
 
-`compile_model`, `CompiledModel`, `load_artifact`, `Executor`, `open_device` and `profile` are loaded when first used.
+`compile_model`, `CompiledModel`, `load_artifact`, `Executor`, `Module`, `create_executor` and `open_device` are loaded
+when first used.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ _HOME = {
     "Artifact": "artifact",
     "CompiledModel": "compile",
     "Executor": "execute",
+    "Module": "module",
     "Result": "execute",
     "compile_model": "compile",
+    "create_executor": "vm",
     "load_artifact": "artifact",
     "load_model": "models",
     "open_device": "devices",

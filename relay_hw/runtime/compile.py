@@ -44,6 +44,8 @@ STAGES = ("imported", "simplified", "quantized", "partitioned")
 RESIDENT = ("auto", "off")
 # The name of the strategy of a model that came with its own integers.
 PREQUANTIZED = "prequantized"
+FLOAT = "float"
+NUMPY = "numpy"
 HOST_ONLY = "the build was asked to leave the accelerator out"
 # Operators that do the work of a composite.
 ANCHORS = (
@@ -64,7 +66,7 @@ class CompiledModel:
     name: str
     config: AccelConfig
     strategy: Strategy
-    host_target: HostTarget
+    host_target: HostTarget | None
     stages: Mapping[str, IRModule]
     segments: Mapping[str, tensorize.Segment]
     functions: Mapping[str, FlatFunction]
@@ -101,8 +103,8 @@ class CompiledModel:
         files = {programs[name]: segment.program.to_bytes() for name, segment in self.segments.items()}
         files |= {WEIGHTS: bytes(pool)} | {name: text.encode() for name, text in stages.items()}
         files |= report_files(static_report(manifest))
-        host = self.host_functions
-        build = (lambda folder: _with_library(manifest, host, self.host_target, folder)) if host else None
+        host, target = self.host_functions, self.host_target
+        build = (lambda folder: _with_library(manifest, host, target, folder)) if host and target else None
         write_artifact(Path(path), manifest, files, build)
         return load_artifact(path)
 
@@ -126,7 +128,8 @@ def compile_model(
 
     A module with operators of the QNN dialect brings its own integers: no strategy applies, no data is needed.
 
-    `host_target`: what host functions are compiled for, as `relay_hw.backend.tvm.target` reads it.
+    `host_target`: what host functions are compiled for, as `relay_hw.backend.tvm.target` reads it; `numpy`: nothing.
+    `strategy`: `float` leaves the module as it is, so that all of it runs on the host.
     `resident`: "auto" lets weights stay on the device between launches where that makes them faster, "off" never.
     `tune`: seconds to search for faster tiles by the cycle simulator; what was found before is in `cache` (the user's).
     `accelerate`: False keeps every operator on the host, and the build needs no device.
@@ -136,8 +139,9 @@ def compile_model(
     """
     tell = progress or (lambda _message: None)
     accel = load_config(config) if isinstance(config, str) else config
-    plan = find_strategy(strategy)
-    host = read_host(host_target)
+    is_float = strategy == FLOAT
+    plan = Strategy(FLOAT) if is_float else find_strategy(strategy)
+    host = None if host_target == NUMPY else read_host(host_target)
     if resident not in RESIDENT:
         raise InputError(f"resident must be one of {', '.join(RESIDENT)}, not {resident}")
     plan = replace(plan, multiplier_bits=min(plan.multiplier_bits, accel.multiplier_bits))
@@ -146,6 +150,8 @@ def compile_model(
     imported = InferType()(bind_params(mod, params or {}))
     tell("simplifying")
     simplified = simplify_pipeline()(imported)
+    if is_float:
+        quantized = simplified
     if quantized is None and is_prequantized(imported):
         tell("reading the integers of the model")
         plan, quantized = replace(plan, name=PREQUANTIZED), realize_prequantized(imported, plan.multiplier_bits)

@@ -1,6 +1,6 @@
-"""What `relay.build` gives: a model with its parameters, that runs, is saved and comes back.
+"""What TVM's `relay.build` gives, over `relay_hw.runtime.Module`: a model with its parameters, and a file of it.
 
-In: a module, parameters, a target. Out: a factory of runtimes; a `.tar` with the module as JSON and its parameters.
+In: a module, parameters, a target. Out: a factory of modules; a `.tar` with the module as JSON and its parameters.
 """
 
 from __future__ import annotations
@@ -8,13 +8,11 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from relay_hw.backend.flat import FlatFunction, evaluate, flatten
-from relay_hw.backend.tvm import build_library, is_installed, load_library
+from relay_hw import build_module
 from relay_hw.build_module import bind_params_by_name
 from relay_hw.compat.tvm.device import Device
 from relay_hw.compat.tvm.module import IRModule, as_module
@@ -22,7 +20,7 @@ from relay_hw.compat.tvm.nd import NDArray, unwrap
 from relay_hw.compat.tvm.params import load_param_dict, save_param_dict
 from relay_hw.compat.tvm.target import Target
 from relay_hw.errors import InputError
-from relay_hw.ir.expr import Function
+from relay_hw.runtime.module import Module
 from relay_hw.text import load_json, save_json
 from relay_hw.transform import (
     CanonicalizeOps,
@@ -40,8 +38,8 @@ _VERSION: Final = 1
 _MEMBERS: Final = ("meta.json", "module.json", "model.params")
 
 
-def optimize(mod: IRModule, params: Mapping[str, Any]) -> Function:
-    """`main` with its parameters bound, after the passes that the context's level enables."""
+def optimize(mod: IRModule, params: Mapping[str, Any]) -> IRModule:
+    """`mod` with the parameters of `main` bound, after the passes that the context's level enables."""
     bound = mod.with_functions({"main": bind_params_by_name(mod["main"], {k: unwrap(v) for k, v in params.items()})})
     passes = Sequential(
         [
@@ -55,25 +53,7 @@ def optimize(mod: IRModule, params: Mapping[str, Any]) -> Function:
         ],
         name="relay.build",
     )
-    return passes(bound)["main"]
-
-
-class Runtime:
-    """One model, ready to run. Arguments and results are numpy arrays."""
-
-    def __init__(self, function: Function, target: Target) -> None:
-        self.flat = flatten(function, "main")
-        self.run = self._compile(self.flat, target)
-
-    def _compile(self, flat: FlatFunction, target: Target) -> Callable[[Sequence[Any]], Any]:
-        if target.kind == "numpy" or not is_installed():
-            return lambda args: evaluate(flat, args)
-        # The library stays loaded; its file is not needed any more.
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.so"
-            built = build_library([flat], path)
-            library = load_library(path, built)
-        return lambda args: library.call("main", args)
+    return passes(bound)
 
 
 class ExecutorFactory:
@@ -84,18 +64,18 @@ class ExecutorFactory:
         self.params = {name: NDArray(value) for name, value in params.items()}
         self.target = target
         self.opt_level = opt_level
-        self.function = optimize(mod, self.params)
-        self._runtime: Runtime | None = None
+        self.optimized = optimize(mod, self.params)
+        self._runtime: Module | None = None
 
-    def __getitem__(self, name: str) -> Callable[..., Runtime]:
+    def __getitem__(self, name: str) -> Callable[..., Module]:
         if name != "default":
             raise InputError(f"entry of a library must be default, not {name}")
         return self.runtime
 
-    def runtime(self, *devices: Device) -> Runtime:
-        """The runtime, compiled at the first call."""
+    def runtime(self, *devices: Device) -> Module:
+        """The model, compiled at the first call."""
         if self._runtime is None:
-            self._runtime = Runtime(self.function, self.target)
+            self._runtime = build_module.build(self.optimized, "numpy" if self.target.kind == "numpy" else "llvm")
         return self._runtime
 
     def get_params(self) -> dict[str, NDArray]:
@@ -108,7 +88,7 @@ class ExecutorFactory:
 
     def get_graph_json(self) -> str:
         """The optimized model as JSON."""
-        return save_json(IRModule({"main": self.function}))
+        return save_json(self.optimized)
 
     @property
     def graph_json(self) -> str:
@@ -142,7 +122,7 @@ def build(
     """`ir_mod` optimized at the level of the pass context, for the host's processor.
 
     `target` "numpy" evaluates with numpy; every other one compiles with TVM where it is installed, else numpy does the
-    work. Raises UnsupportedError for programs that are no graph of operators: `create_executor` runs those.
+    work.
     """
     chosen = next(iter(target.values())) if isinstance(target, Mapping) and "kind" not in target else target
     level = PassContext.current().opt_level

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from relay_hw.compat.tvm.factory import ExecutorFactory, Runtime
+from relay_hw.compat.tvm.factory import ExecutorFactory
 from relay_hw.compat.tvm.nd import NDArray, unwrap
 from relay_hw.compat.tvm.params import load_param_dict
 from relay_hw.errors import InputError
-from relay_hw.interp.values import fits
-from relay_hw.ir.types import TensorType
+from relay_hw.runtime.module import Module
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +48,17 @@ class BenchmarkResult:
 class GraphModule:
     """One model with its inputs. Raises InputError for inputs that it does not have or that do not fit."""
 
-    def __init__(self, module: Runtime) -> None:
-        self._runtime = module
-        self._inputs: dict[str, Any] = {}
+    def __init__(self, module: Module) -> None:
+        self._module = module
         self._outputs: list[Any] | None = None
-        self._types = {param.name: param.type for param in module.flat.params}
 
     def set_input(self, key: str | int | None = None, value: Any = None, **params: Any) -> None:
         """Set one input by name or number, and others by name."""
         if key is not None:
-            self._set(self._name(key), value)
-        for name, given in params.items():
-            # Weights are part of the model already.
-            if name in self._types:
-                self._set(name, given)
+            self._module.set_input(key, unwrap(value))
+        # Weights are part of the model already.
+        known = {name: unwrap(given) for name, given in params.items() if self.get_input_index(name) >= 0}
+        self._module.set_input(**known)
 
     set_input_zero_copy = set_input
 
@@ -72,13 +68,8 @@ class GraphModule:
 
     def run(self, **input_dict: Any) -> None:
         """Compute; `input_dict` sets inputs first."""
-        for name, value in input_dict.items():
-            self._set(self._name(name), value)
-        missing = [name for name in self._types if name not in self._inputs]
-        if missing:
-            raise InputError(f"inputs {', '.join(missing)} must be set before run")
-        result = self._runtime.run([self._inputs[name] for name in self._types])
-        self._outputs = list(result) if isinstance(result, (tuple, list)) else [result]
+        self._module.run(**{name: unwrap(value) for name, value in input_dict.items()})
+        self._outputs = [self._module.get_output(k) for k in range(self._module.get_num_outputs())]
 
     def get_num_outputs(self) -> int:
         """How many outputs the last run gave; runs nothing."""
@@ -86,18 +77,15 @@ class GraphModule:
 
     def get_num_inputs(self) -> int:
         """How many inputs the model has, weights not counted."""
-        return len(self._types)
+        return self._module.get_num_inputs()
 
     def get_input_index(self, name: str) -> int:
         """The number of an input, -1 for an unknown name."""
-        return list(self._types).index(name) if name in self._types else -1
+        return self._module.get_input_index(name)
 
     def get_input(self, index: int | str, out: NDArray | None = None) -> NDArray:
         """An input that was set."""
-        name = self._name(index)
-        if name not in self._inputs:
-            raise InputError(f"input {name} must be set before it is read")
-        found = NDArray(self._inputs[name])
+        found = NDArray(self._module.get_input(index))
         return found if out is None else found.copyto(out)
 
     def get_output(self, index: int, out: NDArray | None = None) -> NDArray:
@@ -132,23 +120,6 @@ class GraphModule:
         if self._outputs is None:
             raise InputError("outputs must be computed by run before they are read")
         return self._outputs
-
-    def _name(self, key: str | int) -> str:
-        names = list(self._types)
-        if isinstance(key, int) and 0 <= key < len(names):
-            return names[key]
-        if key not in self._types:
-            raise InputError(f"input must be one of {', '.join(names) or 'none'}, not {key}")
-        return str(key)
-
-    def _set(self, name: str, value: Any) -> None:
-        ty = self._types[name]
-        array = np.ascontiguousarray(unwrap(value)).reshape(np.shape(unwrap(value)))
-        if isinstance(ty, TensorType):
-            array = array.astype(ty.dtype, copy=False)
-            if not fits(array.shape, ty):
-                raise InputError(f"input {name} must be {ty}, not of shape {array.shape}")
-        self._inputs[name] = array
 
 
 def create(graph_json_str: Any, libmod: ExecutorFactory, device: Any = None) -> GraphModule:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import relay_hw as _relay
+from relay_hw.build_module import create_executor as _create_executor
 from relay_hw.compat.tvm.device import Device
 from relay_hw.compat.tvm.factory import ExecutorFactory, build
 from relay_hw.compat.tvm.module import IRModule, as_module
@@ -23,7 +24,6 @@ from relay_hw.compat.tvm.relay import (
     testing,
     transform,
 )
-from relay_hw.interp import InterpreterExecutor
 from relay_hw.ir.expr import Expr, Var
 from relay_hw.op import const as _const
 
@@ -43,12 +43,12 @@ _PLAIN = {
 class Executor:
     """Evaluates expressions; arrays come back as TVM's."""
 
-    def __init__(self, mod: IRModule, params: Mapping[str, Any]) -> None:
+    def __init__(self, kind: str, mod: IRModule, params: Mapping[str, Any]) -> None:
         bound = mod
         if params and "main" in mod.functions:
             main = build_module.bind_params_by_name(mod["main"], {name: unwrap(v) for name, v in params.items()})
             bound = mod.with_functions({"main": main})
-        self._inner = InterpreterExecutor(bound)
+        self._inner = _create_executor(kind, bound)
 
     @property
     def mod(self) -> Any:
@@ -75,12 +75,12 @@ def create_executor(
     target: Any = "llvm",
     params: Mapping[str, Any] | None = None,
 ) -> Executor:
-    """An executor for `mod`. All of TVM's kinds are the reference interpreter here."""
+    """An executor for `mod`: `debug` is the reference interpreter; `graph` and `aot` take only graphs of operators."""
     from relay_hw.errors import InputError
 
     if kind not in ("debug", "graph", "vm", "aot"):
         raise InputError(f"executor must be debug, graph, vm or aot, not {kind}")
-    return Executor(as_module(mod if mod is not None else IRModule()), params or {})
+    return Executor("graph" if kind == "aot" else kind, as_module(mod if mod is not None else IRModule()), params or {})
 
 
 def const(value: Any, dtype: str | None = None) -> Any:

@@ -1,0 +1,164 @@
+"""A model that is ready to run: what `relay.build` gives, and what a build folder comes back as.
+
+In: a compiled model or a build folder, the name of a device. Out: inputs by name or number, run, outputs by number.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relay_hw.backend.store import type_from_json
+from relay_hw.errors import InputError
+from relay_hw.interp.values import to_value
+from relay_hw.ir.types import TensorType
+from relay_hw.runtime.artifact import Artifact, load_artifact, new_folder
+from relay_hw.runtime.compile import CompiledModel
+from relay_hw.runtime.devices import DEVICES, close_device, open_device
+from relay_hw.runtime.execute import Executor, Result
+from relay_hw.runtime.manifest import TensorInfo
+
+
+class Module:
+    """One model with its inputs; a device is opened at the first run of a build that has something for it."""
+
+    def __init__(self, model: CompiledModel | Artifact, device: str = "functional") -> None:
+        """`device`: functional, cycle or rtl. Raises InputError for another one."""
+        if device not in DEVICES:
+            raise InputError(f"device must be one of {', '.join(DEVICES)}, not {device}")
+        self._model = model
+        self._device_name = device
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._artifact: Artifact | None = model if isinstance(model, Artifact) else None
+        self._executor: Executor | None = None
+        self._device: Any = None
+        self._inputs: dict[str, Any] = {}
+        self._result: Result | None = None
+
+    # What goes in and out
+
+    @property
+    def inputs(self) -> tuple[TensorInfo, ...]:
+        """The inputs in order; parameters that were given to `build` are none."""
+        return self._model.manifest.inputs if isinstance(self._model, Artifact) else self._model.inputs
+
+    @property
+    def outputs(self) -> tuple[TensorInfo, ...]:
+        """The outputs in order."""
+        return self._model.manifest.outputs if isinstance(self._model, Artifact) else self._model.outputs
+
+    def get_num_inputs(self) -> int:
+        """How many inputs there are."""
+        return len(self.inputs)
+
+    def get_num_outputs(self) -> int:
+        """How many outputs there are."""
+        return len(self.outputs)
+
+    def get_input_index(self, name: str) -> int:
+        """The number of an input, -1 for an unknown name."""
+        return next((k for k, row in enumerate(self.inputs) if row.name == name), -1)
+
+    def set_input(self, key: str | int | None = None, value: Any = None, **named: Any) -> None:
+        """Set one input by name or number, and others by name. Raises InputError for one that does not fit."""
+        given = dict(named) if key is None else {key: value, **named}
+        for name, one in given.items():
+            row = self._row(name)
+            self._inputs[row.name] = _value(row, one)
+
+    def get_input(self, key: str | int) -> Any:
+        """An input that was set. Raises InputError."""
+        name = self._row(key).name
+        if name not in self._inputs:
+            raise InputError(f"input {name} must be set before it is read")
+        return self._inputs[name]
+
+    def run(self, **named: Any) -> Any:
+        """Compute, with `named` inputs set first: the output, or a tuple of them. Raises InputError, EvalError."""
+        self.set_input(**named)
+        missing = [row.name for row in self.inputs if row.name not in self._inputs]
+        if missing:
+            raise InputError(f"inputs {', '.join(missing)} must be set before run")
+        self._result = self._ready().run({name: [value] for name, value in self._inputs.items()})
+        found = tuple(self.get_output(k) for k in range(len(self.outputs)))
+        return found[0] if len(found) == 1 else found
+
+    def get_output(self, index: int = 0) -> Any:
+        """An output of the last run. Raises InputError."""
+        if self._result is None:
+            raise InputError("outputs must be computed by run before they are read")
+        if not 0 <= index < len(self.outputs):
+            raise InputError(f"output must be in [0, {len(self.outputs)}), not {index}")
+        row = self.outputs[index]
+        found = self._result.outputs[row.name]
+        return found[0] if row.type is not None else found.reshape(row.shape)
+
+    @property
+    def result(self) -> Result | None:
+        """All about the last run: launches, cycles, seconds of each segment; None before the first one."""
+        return self._result
+
+    # Builds
+
+    @property
+    def artifact(self) -> Artifact:
+        """The build, written to a temporary folder where it has none yet."""
+        if self._artifact is None:
+            assert isinstance(self._model, CompiledModel)
+            self._folder = tempfile.TemporaryDirectory(prefix="relay-hw.")
+            self._artifact = self._model.save(Path(self._folder.name) / "build")
+        return self._artifact
+
+    def save(self, path: str | Path) -> Artifact:
+        """Write the build folder `path`. Raises InputError."""
+        if isinstance(self._model, CompiledModel):
+            return self._model.save(path)
+        return copy_build(self._model, Path(path))
+
+    @staticmethod
+    def load(path: str | Path, device: str = "functional") -> Module:
+        """The module of a build folder. Raises ArtifactError."""
+        return Module(load_artifact(path), device)
+
+    def close(self) -> None:
+        """Free the device; the next run opens it again."""
+        if self._device is not None:
+            close_device(self._device)
+        self._device, self._executor = None, None
+
+    def _ready(self) -> Executor:
+        if self._executor is None:
+            artifact = self.artifact
+            if artifact.programs:
+                self._device = open_device(self._device_name, artifact.config)
+            self._executor = Executor(artifact, self._device)
+        return self._executor
+
+    def _row(self, key: str | int) -> TensorInfo:
+        rows = {row.name: row for row in self.inputs}
+        if isinstance(key, int) and 0 <= key < len(rows):
+            return self.inputs[key]
+        if key not in rows:
+            raise InputError(f"input must be one of {', '.join(rows) or 'none'}, not {key}")
+        return rows[str(key)]
+
+
+def _value(row: TensorInfo, given: Any) -> Any:
+    """`given` as what the input takes; numbers become those of its element type."""
+    ty = TensorType(row.shape, row.dtype) if row.type is None else type_from_json(row.type)
+    if isinstance(ty, TensorType):
+        array = np.asarray(given)
+        given = array.astype(ty.dtype, copy=False) if row.dtype else array
+    return to_value(given, ty, f"input {row.name}")
+
+
+def copy_build(artifact: Artifact, path: Path) -> Artifact:
+    """A build folder with the same contents. Raises InputError, ArtifactError."""
+    with new_folder(path) as folder:
+        for item in artifact.path.iterdir():
+            if item.is_file():
+                (folder / item.name).write_bytes(item.read_bytes())
+    return load_artifact(path)
