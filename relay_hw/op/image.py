@@ -81,7 +81,7 @@ def _places(attrs: ResizeAttrs, axis: Axis) -> Array:
         case "align_corners":
             return at * (axis.size - 1) / (width - 1) if width != 1 else at * 0
         case "pytorch_half_pixel":
-            return (at + 0.5) / axis.scale - 0.5 if width != 1 else at * 0 - 0.5
+            return (at + 0.5) / axis.scale - 0.5 if axis.count > 1 else at * 0
         case "tf_half_pixel_for_nn":
             return (at + 0.5) / axis.scale
         case "half_pixel_symmetric":

@@ -63,7 +63,8 @@ def _mel_weights(node: Node, args: Arguments) -> Expr:
     from relay_hw.frontend.onnx.cast import DTYPES
 
     bands, length, rate, low, high = (np.ravel(args.array(index))[0].item() for index in range(5))
-    mels = np.linspace(*(2595 * np.log10(1 + hertz / 700) for hertz in (low, high)), bands + 2)
+    least, most = (2595 * np.log10(1 + hertz / 700) for hertz in (low, high))
+    mels = least + np.arange(bands + 2) * (most - least) / (bands + 2)
     bins = ((length + 1) * (700 * (10 ** (mels / 2595) - 1)) // rate).astype(np.int64)
     found = np.zeros((length // 2 + 1, bands))
     for band in range(bands):

@@ -190,6 +190,12 @@ def _softplus(node: Node, args: Arguments) -> Expr:
     return _softplus_of(args)
 
 
+def _shrink(node: Node, args: Arguments) -> Expr:
+    x, limit, bias = args[0], node.attr("lambd", 0.5), args.scalar(node.attr("bias", 0.0), args[0])
+    above = op.where(op.greater(x, args.scalar(limit, x)), op.subtract(x, bias), args.scalar(0, x))
+    return op.where(op.less(x, args.scalar(-limit, x)), op.add(x, bias), above)
+
+
 def _softsign(node: Node, args: Arguments) -> Expr:
     return op.divide(args[0], op.add(op.abs(args[0]), args.scalar(1, args[0])))
 
@@ -261,6 +267,7 @@ CONVERTERS = (
         Converter("Reciprocal", _reciprocal),
         Converter("Round", _round),
         Converter("Selu", _selu),
+        Converter("Shrink", _shrink),
         Converter("Softplus", _softplus),
         Converter("Softsign", _softsign),
         Converter("ThresholdedRelu", _thresholded_relu),

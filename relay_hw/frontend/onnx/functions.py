@@ -104,9 +104,32 @@ class _Writer:
         model = helper.make_model(graph, opset_imports=self.proto.opset_import, ir_version=self.proto.ir_version)
         try:
             body = inliner.inline_selected_functions(model, self.kept, exclude=True, inline_schema_functions=True)
+        except Exception:  # the inliner asks for the types of inputs that are left out
+            body = self._by_definition(node, model, types)
+        return [node] if body is None else self._named(node, body.graph, {*names, *outputs})
+
+    def _by_definition(self, node: Any, model: Any, types: Mapping[str, Any]) -> Any:
+        """`model` with its one node written out by the definition for the types of its inputs; None without one."""
+        import onnx
+        from onnx import inliner
+
+        opsets = {item.domain: item.version for item in self.proto.opset_import}
+        version = opsets.get(node.domain, 1)
+        given = [types.get(name, onnx.TypeProto()).SerializeToString() for name in node.input]
+        function = onnx.FunctionProto()
+        try:
+            schema = onnx.defs.get_schema(node.op_type, version, node.domain)
+            made = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), given)
+            function.ParseFromString(made)
+            function.domain, function.name = "definition", node.op_type
+            model.functions.append(function)
+            model.opset_import.append(onnx.helper.make_opsetid("definition", 1))
+            model.graph.node[0].domain = "definition"
+            body = onnx.shape_inference.infer_shapes(inliner.inline_local_functions(model))
         except Exception:  # a definition that does not fit the node
-            return [node]
-        return self._named(node, body.graph, {*names, *outputs})
+            return None
+        self.graph(body.graph, {})
+        return body
 
     def _with_defaults(self, node: Any) -> Any:
         """`node` with every attribute: definitions that refer to one that is left out would lose its default."""

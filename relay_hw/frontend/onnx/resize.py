@@ -89,7 +89,7 @@ def _resized(node: Node, args: Arguments, attrs: ResizeAttrs, wanted: Sequence[f
     exact = attrs.method == "nearest" or dtype.startswith("float")
     value = value if exact else op.cast(value, "float32")
     for axis, (matrix, _) in zip(attrs.axes, rows, strict=True):
-        if not np.array_equal(matrix, np.eye(*matrix.shape)):
+        if not np.array_equal(matrix, np.eye(matrix.shape[1])):
             value = _along(value, matrix, axis, args)
     for axis, (_, outside) in zip(attrs.axes, rows, strict=True):
         if np.any(outside):

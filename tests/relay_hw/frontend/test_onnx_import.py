@@ -252,14 +252,11 @@ def test_reasons_found_during_the_import_are_listed_too(make: Callable[..., Any]
 
 
 REASONS = [
-    (node("BatchNormalization", list("xwwww"), ["y"], training_mode=1), 17, "training_mode must be 0"),
     (node("BatchNormalization", list("xwwww"), ["y"], spatial=0), 8, "spatial must be 1"),
-    (node("GroupNormalization", list("xww"), ["y"], num_groups=1), 18, "the opset must be at least 21, where"),
     (node("Dropout", ["x", "", "k"], ["y"]), 17, r"input 2 \(training_mode\) must be left out or a constant"),
     (node("Conv", ["x", "w"], ["y"], auto_pad="SAME"), 17, "auto_pad must be NOTSET, VALID, SAME_UPPER or SAME_LOWER"),
     (node("Cast", ["x"], ["y"], to=TensorProto.BFLOAT16), 17, "to must be a numpy element type, not ONNX type 16"),
     (node("Constant", [], ["y"], value_string="a"), 17, "its value must be numbers, not value_string"),
-    (node("QuantizeLinear", ["x", "w"], ["y"], block_size=2), 21, "block_size must be 0, not 2"),
     (node("QuantizeLinear", ["x", "w"], ["y"], output_dtype=17), 21, "output_dtype must be one of uint8, int8"),
     (node("If", ["k"], ["y"]), 17, "no converter knows this operator"),
 ]

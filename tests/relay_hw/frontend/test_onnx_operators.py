@@ -134,6 +134,11 @@ WINDOWS = [
     Case("GlobalAveragePool", ((2, 3, 4),)),
     Case("GlobalMaxPool", ((2, 3, 4, 5),)),
     Case("GlobalMaxPool", ((2, 3, 4),)),
+    Case("GlobalLpPool", ((2, 3, 4, 5),)),
+    Case("GlobalLpPool", ((2, 3, 4),), {"p": 3}),
+    Case("LpPool", ((1, 2, 7, 8),), {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}, opset=18),
+    Case("LpPool", ((1, 2, 7, 8),), {"kernel_shape": [2, 3], "pads": [1, 0, 1, 1], "p": 3}, opset=18),
+    Case("MaxPool", ((2, 3, 7, 8),), {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 1, 1]}, outputs=2),
 ]  # fmt: skip
 DENSE = [
     *(
@@ -163,6 +168,8 @@ NORMS = [
     Case("LayerNormalization", ((2, 3, 4),), known=(floats(4),)),
     Case("LayerNormalization", ((2, 3, 4),), {"axis": 1}, known=(floats(3, 4), floats(3, 4, low=0))),
     Case("GroupNormalization", ((2, 4, 3),), {"num_groups": 2}, known=(floats(4), floats(4, low=0)), opset=21),
+    Case("LayerNormalization", ((2, 3, 4),), known=(floats(4), floats(4, low=0)), outputs=3),
+    Case("MelWeightMatrix", (), known=(np.array(8), np.array(64), np.array(8192), np.float32(0), np.float32(4096))),
     Case("LRN", ((1, 6, 3, 3),), {"size": 3, "alpha": 0.2, "beta": 0.5, "bias": 1.5}),
     Case("LpNormalization", ((3, 4),)),
     Case("LpNormalization", ((3, 4),), {"p": 1, "axis": 0}),
