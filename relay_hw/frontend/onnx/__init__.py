@@ -19,6 +19,7 @@ from relay_hw.frontend.onnx import (
     qlinear,
     qonnx,
     quantize,
+    recurrent,
     reduce,
     resize,
     shape,
@@ -27,7 +28,7 @@ from relay_hw.frontend.onnx.node import Converter
 
 FAMILIES: Final = (
     *(conv, pool, dense, norm, elementwise, reduce, shape, resize, cast, indexing, image, algebra),
-    *(quantize, qlinear, contrib_quantized, qonnx),
+    *(quantize, qlinear, contrib_quantized, qonnx, recurrent),
 )
 CONVERTERS: Final = MappingProxyType(
     {

@@ -147,11 +147,11 @@ class Typer:
                 assert function.ret_type is not None
                 return bind_type_vars(function.ret_type, dict(zip(function.type_params, given, strict=True)))
             case Call(op=Constructor(belong_to=header), type_args=given):
-                return TypeCall(header, given)
+                return TypeCall(header, tuple(given))
             case Match(clauses=clauses):
                 return self(clauses[0].rhs)
             case Function(params=params, ret_type=ty) if ty is not None:
-                return FuncType([self(param) for param in params], ty)
+                return FuncType(tuple(self(param) for param in params), ty)
             case _:
                 raise AssertionError(f"an imported graph has no {type(expr).__name__}")
 
