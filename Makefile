@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo data test conformance test-schedules test-networks test-training test-exact lint format types rtl-lint gen bench area wheel clean
+.PHONY: help setup demo compare-demo data test conformance test-schedules test-networks test-training test-exact lint format types rtl-lint gen bench area wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,12 @@ $(READY): pyproject.toml requirements.lock
 
 demo: $(READY) ## handwritten digits from ONNX to Verilog, bit for bit (FLAGS=--fast for 100 images)
 	$(BIN)/python scripts/demo.py $(FLAGS)
+
+compare-demo: $(READY) ## quantization strategies on the demo's digits: build/compare/report.html (FLAGS="--images 100" for a look)
+	@test -f build/data/mnist_test.npz || $(BIN)/python scripts/make_data.py
+	$(BIN)/relay-hw compare examples/mnist_cnn.onnx --data build/data/mnist_test.npz \
+	  --calibration build/data/mnist_calibration.npz -o build/compare \
+	  --strategies int8,int8-minmax,int8-kl,int8-mse,int8-pow2,w4a8,w4a8-gptq,mixed,tvm,mxfp4 $(FLAGS)
 
 data: $(READY) ## write build/data/mnist_calibration.npz and mnist_test.npz
 	$(BIN)/python scripts/make_data.py

@@ -6,13 +6,13 @@ In: `Realized`, samples. Out: a `LayerRow` for each layer, in order of evaluatio
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.compare.data import Samples
+from relay_hw.compare.data import Samples, read_samples
 from relay_hw.compare.histogram import Counter, Histogram
 from relay_hw.compare.measures import decibel
 from relay_hw.interp import Interpreter
@@ -36,8 +36,20 @@ class LayerRow:
 
 
 def layer_rows(realized: Realized, samples: Samples) -> tuple[LayerRow, ...]:
-    """Noise and values of each layer over `samples`."""
+    """Noise and values of each layer over `samples`; those of pieces over what reached them in calibration."""
+    found = _own_rows(realized, samples)
+    for piece in realized.pieces.values():
+        if piece.data is not None:
+            params = piece.realized.mod["main"].params
+            found += layer_rows(piece.realized, read_samples(params, piece.data, "a piece", samples.count))
+    names = _unique([row.name for row in found])
+    return tuple(replace(row, name=name) for row, name in zip(found, names, strict=True))
+
+
+def _own_rows(realized: Realized, samples: Samples) -> tuple[LayerRow, ...]:
     probes = realized.probes
+    if not probes:
+        return ()
     float_side = _probing(realized.reference, [probe.reference for probe in probes])
     integer_side = _probing(realized.mod, [probe.integer for probe in probes])
     signal, noise = np.zeros(len(probes)), np.zeros(len(probes))
@@ -50,10 +62,9 @@ def layer_rows(realized: Realized, samples: Samples) -> tuple[LayerRow, ...]:
             signal[index] += float(np.square(exact).sum())
             noise[index] += float(np.square(exact - _real(got, probe.params)).sum())
             counters[index].update(np.asarray(want))
-    names = _unique([probe.name for probe in probes])
     return tuple(
-        LayerRow(name, probe.operator, decibel(s, n), _clip(probe.params), counter.result())
-        for name, probe, s, n, counter in zip(names, probes, signal, noise, counters, strict=True)
+        LayerRow(probe.name, probe.operator, decibel(s, n), _clip(probe.params), counter.result())
+        for probe, s, n, counter in zip(probes, signal, noise, counters, strict=True)
     )
 
 

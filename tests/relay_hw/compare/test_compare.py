@@ -1,0 +1,388 @@
+"""compare on a small network: numbers against other ways to get them, resumption, every form of the result."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accel.sim.cycle import CycleDevice
+from relay_hw.backend.tvm import is_installed
+from relay_hw.compare import Comparison, compare
+from relay_hw.compare import main as steps
+from relay_hw.compare.comparison import CSV_COLUMNS
+from relay_hw.compare.evaluate import Evaluator
+from relay_hw.compare.network import prepare
+from relay_hw.compare.store import Store
+from relay_hw.errors import InputError, QuantizeError
+from relay_hw.interp import Interpreter
+from relay_hw.ir.module import IRModule
+from relay_hw.quantize import LayerChoice, Strategy, quantize
+from relay_hw.runtime.compile import bind_params, compile_model
+from relay_hw.runtime.execute import Executor
+from relay_hw.runtime.models import load_model
+from relay_hw.runtime.profile import profile
+from tests.relay_hw.small_models import CLASSES, images, save_mixed, save_plain
+
+NAMES = ("int8-minmax", "int8-pow2", "w4a8")
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> IRModule:
+    model = load_model(save_plain(tmp_path_factory.mktemp("compare") / "plain.onnx"))
+    return bind_params(model.mod, model.params)
+
+
+def data(count: int = 21, seed: int = 3) -> dict[str, Any]:
+    return {"image": images(count, seed), "labels": np.arange(count) % CLASSES}
+
+
+def calibration() -> dict[str, Any]:
+    return {"image": images(8, 99)}
+
+
+@pytest.fixture(scope="module")
+def found(plain: IRModule) -> Comparison:
+    return compare(plain, data(), NAMES, calibration(), configs=["tiny"], name="plain")
+
+
+def test_outputs_are_those_of_the_quantized_network(plain: IRModule, found: Comparison) -> None:
+    """Softmax does not change which output is largest."""
+    quantized = quantize(plain, "int8-minmax", calibration())
+    run, floats = Interpreter(quantized), Interpreter(plain)
+    mine = [int(run.call_global("main", {"image": x[None]}).argmax()) for x in data()["image"]]
+    wanted = [int(floats.call_global("main", {"image": x[None]}).argmax()) for x in data()["image"]]
+    row = found["int8-minmax"]
+    assert row.test.top1 == np.mean(np.array(mine) == data()["labels"])
+    assert row.test.agreement == np.mean(np.array(mine) == np.array(wanted))
+    assert found.float_row.test.top1 == np.mean(np.array(wanted) == data()["labels"])
+    assert found.is_logits and found.output == "scores"
+
+
+def test_cycles_are_those_of_the_profile(plain: IRModule, found: Comparison, tmp_path: Path) -> None:
+    compiled = compile_model(plain, config="tiny", strategy="int8-minmax", calibration=calibration())
+    artifact = compiled.save(tmp_path / "build")
+    report = profile(artifact, CycleDevice(artifact.config, data=False), "cycle")
+    cost = found["int8-minmax"].cost
+    assert cost is not None
+    assert cost.cycles == report.cycles
+    assert report.bytes_read is not None and report.bytes_written is not None and report.bytes_fetched is not None
+    assert cost.dram_bytes == report.bytes_read + report.bytes_written + report.bytes_fetched
+    assert cost.macs == cost.accel_macs == report.macs and cost.accel_share == 1.0
+    assert 0 < cost.energy.total < 100
+
+
+def test_weights_are_counted_as_they_are_stored(found: Comparison) -> None:
+    count = 8 * 3 * 9 + 6 * 8 * 9 + 5 * 24
+    assert found.float_row.weight_bytes == 4 * count
+    assert found["int8-minmax"].weight_bytes == count
+    assert found["w4a8"].weight_bytes == count - 6 * 8 * 9 // 2, "first and last layer have 8 bits"
+
+
+def test_layers_are_measured(found: Comparison) -> None:
+    assert {"conv_a", "conv_b", "fc"} <= set(found.layer_names)
+    row = found["int8-minmax"]
+    assert all(layer.sqnr_db is None or layer.sqnr_db > 15 for layer in row.layers)
+    noisy = [layer.sqnr_db for layer in row.layers if layer.sqnr_db is not None]
+    assert row.worst_layers[0].sqnr_db == min(noisy)
+    for layer in found.layer("conv_b").values():
+        assert layer.clip is not None and layer.clip[0] < layer.clip[1] and sum(layer.histogram.counts) > 0
+    with pytest.raises(InputError, match=r"layer must be one of conv_a, .*, not conv_x"):
+        found.layer("conv_x")
+
+
+def test_the_best_is_chosen_on_calibration_data(plain: IRModule, found: Comparison) -> None:
+    noise = {row.name: row.calibration.sqnr_db for row in found.rows if row.calibration is not None}
+    assert found.best == max(noise, key=lambda name: noise[name] or np.inf)
+    other = compare(plain, data(7, seed=50), NAMES, calibration(), configs=["tiny"], engine="numpy")
+    assert other.best == found.best, "test data have no part"
+    assert found.calibration_images == 8
+
+
+def test_without_calibration_nothing_is_called_best(plain: IRModule) -> None:
+    found = compare(plain, data(), ["tvm"], configs=["tiny"])
+    assert found.best is None and found.rows[0].calibration is None
+    assert "no calibration data" in found.to_text() and found.to_json()["best"] is None
+    found.to_html()
+
+
+def test_simulated_formats_have_no_cost(plain: IRModule) -> None:
+    found = compare(plain, data(), ["fp8-e4m3"], calibration(), configs=["tiny"])
+    row = found.rows[0]
+    assert row.cost is None and "no hardware" in row.reason and row.engine == "numpy"
+    assert row.weight_bytes * 4 == found.float_row.weight_bytes
+    assert found.to_json()["strategies"][0]["cycles"] is None
+    found.to_html()
+
+
+@pytest.mark.skipif(not is_installed(), reason="TVM is not installed: compiled integers cannot be compared")
+@pytest.mark.parametrize("save", [save_plain, save_mixed], ids=["plain", "mixed"])
+def test_every_engine_gives_the_interpreters_bytes(save: Callable[[Path], Path], tmp_path: Path) -> None:
+    model = load_model(save(tmp_path / "model.onnx"))
+    network = prepare(bind_params(model.mod, model.params))
+    quantized = quantize(network.mod, "int8-minmax", calibration())
+    samples = steps.read_samples(network.mod["main"].params, data(), "test data")
+    plain_run = Interpreter(quantized)
+    wanted = np.concatenate([plain_run.call_global("main", x) for x in samples.take(0, samples.launches)])
+    for engine in ("numpy", "tvm"):
+        result = Evaluator(quantized, 0, engine).run(samples)
+        assert (result.engine, result.note) == (engine, "")
+        np.testing.assert_array_equal(result.outputs, wanted)
+
+
+def test_compiled_integers_that_differ_are_not_used(plain: IRModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    from relay_hw.compare import evaluate
+
+    network = prepare(plain)
+    quantized = quantize(network.mod, "int8-minmax", calibration())
+    right = Evaluator(quantized, 0, "numpy")
+    monkeypatch.setattr(evaluate, "is_installed", lambda: True)
+    monkeypatch.setattr(evaluate, "compiled", lambda _mod: lambda x: right._by_values(x) + np.float32(1))
+    samples = steps.read_samples(network.mod["main"].params, data(), "test data")
+    result = Evaluator(quantized, 0, "tvm").run(samples)
+    assert result.engine == "numpy" and "differed from the interpreter" in result.note
+    np.testing.assert_array_equal(result.outputs, right.run(samples).outputs)
+
+
+def test_finished_strategies_are_not_repeated(plain: IRModule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments: dict[str, Any] = {"configs": ["tiny"], "work": tmp_path / "work"}
+    done: list[str] = []
+    real = steps.strategy_row
+
+    def counted(setting: Any, strategy: Strategy, *rest: Any) -> Any:
+        done.append(strategy.name)
+        if strategy.name == "int8-pow2" and len(done) == 2:
+            raise KeyboardInterrupt
+        return real(setting, strategy, *rest)
+
+    monkeypatch.setattr(steps, "strategy_row", counted)
+    with pytest.raises(KeyboardInterrupt):
+        compare(plain, data(), NAMES[:2], calibration(), **arguments)
+    first = compare(plain, data(), NAMES, calibration(), **arguments)
+    assert done == ["int8-minmax", "int8-pow2", "int8-pow2", "w4a8"]
+    again = compare(plain, data(), reversed(NAMES), calibration(), **arguments)
+    assert len(done) == 4 and [row.name for row in again.rows] == list(reversed(NAMES))
+    assert {row.name: row for row in again.rows} == {row.name: row for row in first.rows}
+    compare(plain, data(20), NAMES[:1], calibration(), **arguments)
+    assert done[4:] == ["int8-minmax"], "other data are another comparison"
+    (path,) = [p for p in (tmp_path / "work").glob("w4a8.*.json")]
+    path.write_text(path.read_text()[:-9])
+    compare(plain, data(), NAMES, calibration(), **arguments)
+    assert done[5:] == ["w4a8"], "a damaged file is made again"
+
+
+def test_two_processes_give_what_one_gives(plain: IRModule, found: Comparison, tmp_path: Path) -> None:
+    other = compare(plain, data(), NAMES, calibration(), configs=["tiny"], processes=2, work=tmp_path, name="plain")
+    mine, theirs = found.to_json(), other.to_json()
+    for row in [*mine["strategies"], *theirs["strategies"]]:
+        row["seconds"] = row["compile_seconds"] = None
+        for cost in row["costs"]:
+            cost["compile_seconds"] = None
+    assert mine == theirs
+    assert not list(tmp_path.glob("workers*")), "what only workers read is gone"
+
+
+SCRIPT = """
+import sys
+import numpy as np
+from relay_hw.compare import compare
+from relay_hw.runtime.models import load_model
+from tests.relay_hw.compare.test_compare import NAMES, calibration, data
+if __name__ == "__main__":
+    model = load_model(sys.argv[1])
+    rest = dict(params=model.params, configs=["tiny"], processes=2, work=sys.argv[2])
+    compare(model.mod, data(), NAMES, calibration(), progress=lambda text, _share: print(text, flush=True), **rest)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system has no SIGKILL")
+def test_a_killed_comparison_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed once a strategy is finished: workers end, and the next run makes only the others."""
+    save_plain(tmp_path / "model.onnx")
+    script = tmp_path / "run.py"
+    script.write_text(SCRIPT)
+    command = [sys.executable, str(script), str(tmp_path / "model.onnx"), str(tmp_path / "work")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if re.match(r"[1-9] of 3 strategies", line):
+            break
+    process.kill()
+    process.wait()
+    finished = {path.name.split(".")[0] for path in (tmp_path / "work").glob("*.json")}
+    assert finished and finished <= set(NAMES)
+    for _ in range(100):
+        if not _session_runs(process.pid):
+            break
+        time.sleep(0.2)
+    assert not _session_runs(process.pid), "workers outlive their parent"
+    done: list[str] = []
+    real = steps.strategy_row
+    monkeypatch.setattr(steps, "strategy_row", lambda s, x, *rest: done.append(x.name) or real(s, x, *rest))
+    model = load_model(tmp_path / "model.onnx")
+    compare(model.mod, data(), NAMES, calibration(), params=model.params, configs=["tiny"], work=tmp_path / "work")
+    finished_later = {p.name.split(".")[0] for p in (tmp_path / "work").glob("*.json")} - finished
+    assert set(done) == set(NAMES) - finished == finished_later
+
+
+def _session_runs(session: int) -> bool:
+    try:
+        os.killpg(session, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_json_has_the_promised_shape(found: Comparison) -> None:
+    row = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert row["float"]["top1"] == found.float_row.test.top1 and row["best"] == found.best
+    promised = ("name", "config", "top1", "agreement", "logit_sqnr_db", "cycles", "dram_bytes", "weight_bytes")
+    for strategy in row["strategies"]:
+        assert all(strategy[key] is not None for key in (*promised, "energy_uj"))
+        assert {"lut", "multipliers", "accel_mac_share", "compile_seconds", "worst_layers"} <= strategy.keys()
+
+
+def test_csv_reads_back(found: Comparison) -> None:
+    rows = list(csv.DictReader(io.StringIO(found.to_csv())))
+    assert tuple(rows[0]) == CSV_COLUMNS and [row["name"] for row in rows] == list(NAMES)
+    assert [int(row["cycles"]) for row in rows] == [row.cost.cycles for row in found.rows if row.cost]
+
+
+class _Page(HTMLParser):
+    """Open elements and what a page would fetch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.fetches: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("meta", "circle", "line", "path", "br"):
+            self.open.append(tag)
+        self.fetches += [f"{tag} {name}" for name, _ in attrs if name in ("src", "href", "srcset")]
+        self.fetches += [tag] if tag in ("script", "link") else []
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.fetches += [f"{tag} {name}" for name, _ in attrs if name in ("src", "href")]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_needs_nothing_else(found: Comparison) -> None:
+    text = found.to_html()
+    reader = _Page()
+    reader.feed(text)
+    assert not reader.open and not reader.fetches and "url(" not in text and "@import" not in text
+    for name in (*NAMES, "conv_a", "conv_b", "Horowitz", "McNemar", "test data had no part"):
+        assert name in text
+    assert text == found.to_html()
+    one = found.to_html(["conv_b"])
+    assert one.count('class="hist"') == 1 < text.count('class="hist"')
+    with pytest.raises(InputError, match=r"layer must be one of .*, not nothing"):
+        found.to_html(["nothing"])
+
+
+def test_notebooks_show_the_page(found: Comparison) -> None:
+    shown = found._repr_html_()
+    assert shown.startswith("<iframe srcdoc=") and "<script" not in shown
+    assert str(found) == found.to_text()
+
+
+def test_the_table_shows_every_strategy(found: Comparison) -> None:
+    lines = found.to_text().splitlines()
+    head = next(line for line in lines if line.startswith("strategy"))
+    assert "top-1" in head and "cycles" in head and "MSE" not in head
+    assert any(line.startswith(f"{found.best} *") for line in lines)
+    assert any(line.startswith("int8-pow2: most noise in ") for line in lines)
+
+
+def test_files_are_written(found: Comparison, tmp_path: Path) -> None:
+    found.save(tmp_path / "report")
+    assert {path.name for path in (tmp_path / "report").iterdir()} == {"report.html", "report.csv", "report.json"}
+    assert Store(tmp_path / "report").folder.stat().st_mode & 0o200
+
+
+def test_regressors_and_unlabelled_data(plain: IRModule) -> None:
+    values = data()
+    targets = np.random.default_rng(0).normal(size=(21, CLASSES))
+    found = compare(
+        plain, {"image": values["image"], "targets": targets}, ["int8-minmax"], calibration(), configs=["tiny"]
+    )
+    row = found.rows[0]
+    assert row.test.mse is not None and row.test.top1 is None and row.test.agreement is None
+    assert "MSE" in found.to_text() and "SQNR of the outputs" in found.to_html()
+    bare = {"image": values["image"]}
+    found = compare(plain, bare, ["int8-minmax"], calibration(), configs=["tiny"], unlabelled=True)
+    assert found.rows[0].test.agreement is not None and found.rows[0].test.top1 is None
+    found.to_html()
+
+
+def test_the_fewest_cycles_are_shown(plain: IRModule) -> None:
+    found = compare(plain, data(), ["int8-minmax"], calibration(), configs=["tiny", "wide"])
+    row = found.rows[0]
+    assert {cost.config for cost in row.costs} == {"tiny", "wide"}
+    assert row.cost is not None and row.cost.cycles == min(cost.cycles for cost in row.costs)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"data": {"image": images(3, 1)}}, "test data must hold labels or targets"),
+        ({"data": {"image": images(3, 1), "labels": np.array([0, 1, 9])}}, "labels must be from 0 to 4, not 9"),
+        ({"data": {"image": images(3, 1)[:, :2], "labels": np.zeros(3, int)}}, r"must have the shape \(N, 3, 8, 8\)"),
+        ({"data": {"image": images(3, 1), "targets": np.zeros((3, 2))}}, "targets must have 5 numbers a sample, not 2"),
+        ({"calibration": None}, "strategy int8-minmax needs calibration data"),
+        ({"calibration": {"picture": images(3, 1)}}, "calibration data must hold input image, not only picture"),
+        ({"strategies": []}, "strategies must be at least one"),
+        ({"strategies": ["int8-pow2", "int8-pow2"]}, "different names, not int8-pow2 twice"),
+        ({"strategies": ["int9"]}, "strategy must be one of .*, not int9"),
+        ({"configs": ["huge"]}, "configuration must be one of .*, not huge"),
+        ({"configs": []}, "configurations must be at least one"),
+        ({"engine": "gpu"}, "engine must be one of auto, tvm, numpy, not gpu"),
+        ({"processes": 0}, "processes must be at least 1, not 0"),
+        ({"output": "boxes"}, "output must be one of scores, not boxes"),
+    ],
+)
+def test_bad_input_is_one_sentence(plain: IRModule, change: dict[str, Any], sentence: str) -> None:
+    values: dict[str, Any] = {"data": data(3), "strategies": ["int8-minmax"], "calibration": calibration()} | change
+    rest = {key: values.pop(key) for key in tuple(values) if key not in ("data", "strategies", "calibration")}
+    with pytest.raises(Exception, match=sentence) as caught:
+        compare(plain, values["data"], values["strategies"], values["calibration"], **{"configs": ["tiny"]} | rest)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_layer_that_does_not_exist(plain: IRModule, processes: int) -> None:
+    own = Strategy("own", layers=(LayerChoice("conv_x", weight_bits=4),))
+    with pytest.raises(QuantizeError, match=r"strategy own: .*conv_x"):
+        compare(plain, data(3), [own, "int8-pow2"], calibration(), configs=["tiny"], processes=processes)
+
+
+def test_the_executor_agrees(plain: IRModule, tmp_path: Path) -> None:
+    """The functional simulator, through a build on disk, gives the outputs that the comparison measures."""
+    network = prepare(plain)
+    samples = steps.read_samples(network.mod["main"].params, data(5), "test data")
+    for name in NAMES:
+        quantized = quantize(network.mod, name, calibration())
+        wanted = Evaluator(quantized, 0, "numpy").run(samples).outputs
+        artifact = compile_model(network.mod, config="tiny", strategy=name, quantized=quantized).save(tmp_path / name)
+        from relay_hw.runtime.devices import open_device
+
+        result = Executor(artifact, open_device("functional", artifact.config)).run({"image": data(5)["image"]})
+        np.testing.assert_array_equal(next(iter(result.outputs.values())), wanted)

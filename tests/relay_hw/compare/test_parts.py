@@ -1,0 +1,207 @@
+"""The small parts of a comparison: samples, histograms, energy, work, plots, the work folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accel.isa.config import load_config
+from relay_hw.compare.data import check_labels, read_samples
+from relay_hw.compare.energy import FIGURES, SRAM, access, estimate
+from relay_hw.compare.histogram import BINS, Counter, Histogram
+from relay_hw.compare.plots import Point, histogram_svg, nice_ticks, pareto_front, pareto_svg
+from relay_hw.compare.rows import short_names
+from relay_hw.compare.store import Store, key_of
+from relay_hw.compare.work import network_work, weight_bits
+from relay_hw.errors import InputError
+from relay_hw.text import parse
+from relay_hw.transform.infer_type import InferType
+
+TEXT = """#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 4, 6, 6), float32], %w: Tensor[(8, 2, 3, 3), float32], %d: Tensor[(5, 8), float32]) {
+  %0 = nn.conv2d(%x, %w, groups=2, channels=8, kernel_size=[3, 3], padding=[1, 1, 1, 1]);
+  %1 = nn.global_avg_pool2d(%0);
+  nn.dense(nn.batch_flatten(%1), %d, units=5)
+}
+"""
+COUNTERS = ("GEMM_UOPS", "ALU_UOPS", "OUTPUT_VECTORS", "READ_BYTES", "WRITE_BYTES", "FETCH_BYTES")
+
+
+def module():
+    return InferType()(parse(TEXT))
+
+
+def params(*wanted: str):
+    return [param for param in module()["main"].params if param.name_hint in wanted]
+
+
+def test_samples_are_cut_to_launches() -> None:
+    data = {"x": np.arange(3 * 144).reshape(3, 4, 6, 6), "labels": np.array([1, 2, 3], np.int32)}
+    found = read_samples(params("x"), data, "test data", 2)
+    assert found.inputs["x"].shape == (2, 1, 4, 6, 6) and found.inputs["x"].dtype == np.float32
+    assert (found.count, found.launches) == (2, 2) and found.labels is not None and found.labels.tolist() == [1, 2]
+    with_batch = {**data, "x": data["x"][:, None]}
+    assert read_samples(params("x"), with_batch, "test data", 2).digest() == found.digest()
+    assert read_samples(params("x"), data, "test data").digest() != found.digest()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"x": None}, r"test data must hold input x, not only labels"),
+        ({"x": np.zeros((3, 4, 6))}, r"test data: input x must have the shape \(N, 4, 6, 6\), not \(3, 4, 6\)"),
+        (
+            {"x": np.zeros((0, 4, 6, 6)), "labels": np.zeros(0, int)},
+            r"test data must hold at least 1 sample\(s\), not 0",
+        ),
+        ({"x": np.full((3, 4, 6, 6), "a")}, r"test data: input x must be float32, not <U1"),
+        ({"x": np.full((3, 4, 6, 6), np.nan)}, r"test data: input x must hold finite numbers only"),
+        ({"labels": np.zeros(2, int)}, r"test data: labels must be 3 integers, one for each sample, not int64\[2\]"),
+        ({"labels": np.zeros(3)}, r"test data: labels must be 3 integers, one for each sample, not float64\[3\]"),
+        ({"targets": np.zeros(2)}, r"test data: targets must be 3 rows of numbers, one for each sample"),
+    ],
+)
+def test_wrong_samples_are_refused(change: dict, sentence: str) -> None:
+    data = {"x": np.zeros((3, 4, 6, 6)), "labels": np.zeros(3, int)} | change
+    with pytest.raises(InputError, match=sentence):
+        read_samples(params("x"), {k: v for k, v in data.items() if v is not None}, "test data")
+
+
+def test_labels_without_an_output_are_refused() -> None:
+    check_labels(np.array([0, 4]), 5, "test data")
+    with pytest.raises(InputError, match="test data: labels must be from 0 to 4, not 5"):
+        check_labels(np.array([0, 5]), 5, "test data")
+    with pytest.raises(InputError, match="test data: labels must be from 0 to 4, not -1"):
+        check_labels(np.array([-1, 5]), 5, "test data")
+
+
+@given(values=st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=60), seed=st.integers(0, 99))
+def test_histograms_hold_every_value_in_any_order(values: list[float], seed: int) -> None:
+    one, other = Counter(), Counter()
+    one.update(np.array(values))
+    for value in np.random.default_rng(seed).permutation(np.array(values)):
+        other.update(np.array([value]))
+    found = one.result()
+    assert sum(found.counts) == len(values) and 0 < len(found.counts) <= BINS
+    assert found.low <= min(values) and max(values) <= found.high
+    if min(map(abs, values)) > 0:  # a first tensor of zeros reaches less than one with values
+        assert other.result() == found
+
+
+def test_energy_of_the_sources_own_memories() -> None:
+    for size, picojoules in SRAM:
+        assert access(size, 8) == pytest.approx(picojoules)
+    assert access(64 << 10, 64) == pytest.approx(8 * SRAM[0][1]), "eight memories of 8 KiB"
+    assert all(figure.picojoules > 0 for figure in FIGURES)
+
+
+@given(counts=st.lists(st.integers(0, 10**6), min_size=6, max_size=6), factor=st.integers(1, 9))
+def test_energy_is_linear_in_counts(counts: list[int], factor: int) -> None:
+    config = load_config("default")
+    one = estimate(config, dict(zip(COUNTERS, counts, strict=True)), {8: 5}, {32: 7})
+    many = estimate(
+        config, dict(zip(COUNTERS, [factor * c for c in counts], strict=True)), {8: 5 * factor}, {32: 7 * factor}
+    )
+    assert many.total == pytest.approx(factor * one.total)
+
+
+def test_energy_of_products_by_width() -> None:
+    config, none = load_config("default"), dict.fromkeys(COUNTERS, 0)
+    assert estimate(config, none, {8: 10**6}, {}).products == pytest.approx(0.3)
+    assert estimate(config, none, {}, {32: 10**6}).host == pytest.approx(4.6)
+
+
+def test_work_counts_macs_and_weights() -> None:
+    work = network_work(module())
+    assert [layer.macs for layer in work.layers] == [8 * 36 * 2 * 9, 40]
+    assert [layer.weights for layer in work.layers] == [144, 40]
+    assert work.weight_bytes == 4 * 184
+
+
+def test_widths_of_weights() -> None:
+    assert weight_bits(np.array([-8, 7], np.int8)) == 4
+    assert weight_bits(np.array([-8, 8], np.int8)) == 8
+    assert weight_bits(np.array([0], np.int16)) == 16
+    assert weight_bits(np.zeros(3, np.float32)) == 32
+
+
+POINTS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12)
+
+
+@given(places=POINTS)
+def test_the_front_is_what_nobody_beats(places: list[tuple[int, int]]) -> None:
+    points = [Point(f"p{n}", x, y) for n, (x, y) in enumerate(places)]
+    front = {(p.x, p.y) for p in pareto_front(points)}
+    for x, y in places:
+        beaten = any((a <= x and b >= y) and (a, b) != (x, y) for a, b in places)
+        assert ((x, y) in front) == (not beaten)
+
+
+@given(places=POINTS)
+def test_plots_are_well_formed(places: list[tuple[int, int]]) -> None:
+    points = [Point(f"<{n}>", x, y) for n, (x, y) in enumerate(places)]
+    svg = ElementTree.fromstring(pareto_svg(points, "x & y", "y", str, str, "<0>"))
+    assert len(svg.findall("circle")) == len(points)
+    texts = [text.text for text in svg.findall("text")]
+    assert all(any(text and text.startswith(point.name) for text in texts) for point in points)
+
+
+@given(low=st.floats(-1e9, 1e9), width=st.floats(1e-3, 1e9))
+def test_ticks_lie_inside(low: float, width: float) -> None:
+    high = low + width
+    ticks = nice_ticks(low, high)
+    slack = 1e-6 * (abs(low) + abs(high))
+    assert len(ticks) <= 6 and all(low - slack <= tick <= high + slack for tick in ticks)
+
+
+def test_histogram_pictures() -> None:
+    clips = {"a": (-1.0, 1.0), "b": (-100.0, 100.0), "c": None}
+    svg = ElementTree.fromstring(histogram_svg(Histogram(-2.0, 2.0, (1, 4, 9, 0)), clips, "a", "layer"))
+    assert len(svg.findall("g")) == 2, "a row for each strategy that has a range"
+    assert len(svg.findall("line[@class='clip']")) == 2
+    assert histogram_svg(Histogram(0.0, 0.0, ()), clips, None, "layer") == ""
+
+
+def test_short_names_differ() -> None:
+    names = ["a;b", "a;c", "x" * 60 + "1", "x" * 60 + "2", "plain"]
+    found = short_names(names, 20)
+    assert len(set(found.values())) == len(names) and found["plain"] == "plain"
+    assert all(len(name) <= 23 for name in found.values())
+
+
+def test_the_store_gives_back_only_what_it_wrote(tmp_path: Path) -> None:
+    store, key = Store(tmp_path / "work"), key_of("a", 1)
+    assert store.read("row/1", key) is None
+    store.write("row/1", key, {"x": [1.5, None]})
+    assert store.read("row/1", key) == {"x": [1.5, None]}
+    assert store.read("row/1", key_of("a", 2)) is None
+    path = store.path("row/1", key, ".json")
+    content = json.loads(path.read_text())
+    content["content"]["x"][0] = 2.5
+    path.write_text(json.dumps(content))
+    assert store.read("row/1", key) is None, "changed content does not fit its hash"
+    path.write_bytes(path.read_bytes()[:20])
+    assert store.read("row/1", key) is None
+    assert not list(store.folder.glob(".*")), "no temporary file stays"
+
+
+def test_arrays_in_the_store(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    path = store.write_arrays("f", "k" * 64, {"test": np.arange(3)})
+    found = store.read_arrays("f", "k" * 64, ["test"])
+    assert found is not None and found["test"].tolist() == [0, 1, 2]
+    assert store.read_arrays("f", "k" * 64, ["test", "other"]) is None
+    path.write_bytes(b"PK" + bytes(30))
+    assert store.read_arrays("f", "k" * 64, ["test"]) is None
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"work folder .* must be writable"):
+        Store(tmp_path / "file" / "work")
