@@ -116,10 +116,8 @@ def _coefficients(attrs: ResizeAttrs, ratio: Array, scale: float) -> tuple[int, 
     narrow = min(scale, 1.0) if attrs.antialias else 1.0
     first = floor(-reach / narrow) + 1
     distance = (np.arange(first, 2 - first) - column) * narrow
-    if attrs.method == "linear":
-        weights = np.clip(1 - np.abs(distance), 0, 1)
-    else:
-        weights = _cubic(distance, attrs.cubic_alpha)
+    is_linear = attrs.method == "linear"
+    weights = np.clip(1 - np.abs(distance), 0, 1) if is_linear else _cubic(distance, attrs.cubic_alpha)
     return first, weights / weights.sum(axis=1, keepdims=True) if attrs.antialias else weights
 
 

@@ -113,7 +113,8 @@ def _input_type(item: Any, wanted: Shape | None, dtypes: str | Mapping[str, str]
     dtype = DTYPES[kind.elem_type] if kind.elem_type else fallback
     if wanted is None and not kind.HasField("shape"):
         raise InputError(f"the shape of input {item.name} must be known: give shape={{'{item.name}': (...)}}")
-    declared = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim]
+    # Some exporters write -1 for what is open.
+    declared = [dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else None for dim in kind.shape.dim]
     names = [dim.dim_param or "unknown" for dim in kind.shape.dim]
     if wanted is None:
         return TensorType([_size(item.name, axis, size, names[axis]) for axis, size in enumerate(declared)], dtype)
@@ -129,7 +130,7 @@ def _input_type(item: Any, wanted: Shape | None, dtypes: str | Mapping[str, str]
 
 def _size(name: str, axis: int, size: int | None, symbol: str) -> int:
     """A dimension; an open batch dimension is 1."""
-    if size is not None and size >= 0:
+    if size is not None:
         return size
     if axis == 0:
         return 1
