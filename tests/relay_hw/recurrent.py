@@ -94,7 +94,8 @@ def scan() -> tuple[relay.IRModule, Arrays]:
         ' let %state = ref(zeros(shape=[1, 16], dtype="float32"));'
         " let %scan = fn (%t: int32, %out: List[Tensor[(1, 16), float32]]) -> List[Tensor[(1, 16), float32]] {"
         "   if (%t < 5) {"
-        "     let %s = tanh(nn.dense(reshape(take(%x, %t, axis=0), newshape=[1, 16]), %w, units=16) + ref_read(%state));"
+        "     let %now = reshape(take(%x, %t, axis=0), newshape=[1, 16]);"
+        "     let %s = tanh(nn.dense(%now, %w, units=16) + ref_read(%state));"
         "     let %u = ref_write(%state, %s);"
         "     %scan(%t + 1, Cons(%s * 2f, %out)) } else { %out } };"
         " let %out = %scan(0, Nil);"
