@@ -138,6 +138,20 @@ def _options(args: Namespace, console: Console, timing_only: bool = False) -> An
     return DeviceOptions(args.memory, waves, console.note, timing_only)
 
 
+def export_command(args: Namespace, console: Console) -> int:
+    """Write a build as C source."""
+    from relay_hw.runtime.artifact import load_artifact
+    from relay_hw.runtime.deploy import export_c
+
+    console.step("reading the build")
+    artifact = load_artifact(args.build)
+    console.step("writing C")
+    files = export_c(artifact, args.output)
+    text = f"{args.output}: {', '.join(files)}; `make -C {args.output}` builds {args.output}/model"
+    console.result({"output": str(args.output), "form": args.form, "files": list(files)}, text)
+    return 0
+
+
 def profile_command(args: Namespace, console: Console) -> int:
     """Cycles, utilisation and bytes by layer; the folder's report is written anew."""
     from relay_hw.report import layer_table, profile_json, report_files, summary

@@ -199,6 +199,11 @@ def _add_build_commands(commands: Any) -> None:
     profile.add_argument("--waves", type=Path, metavar="FILE.fst", help="record every signal (rtl)")
     _add_device(profile, DEVICES[1:], "cycle")
 
+    export = _add(commands, "export", "build:export_command", "write a build as C source that runs without Python")
+    export.add_argument("build", type=Path, metavar="BUILD")
+    export.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder to write")
+    export.add_argument("--form", choices=("c",), default="c", help="what to write (c)")
+
     verify = _add(commands, "verify", "build:verify_command", "check a build's hashes and its results, byte by byte")
     verify.add_argument("build", type=Path, metavar="BUILD")
     verify.add_argument("--samples", type=_count, default=3, metavar="N", help="random samples (default 3)")

@@ -222,14 +222,19 @@ class SoftmaxAttrs(Attrs):
 
 
 def softmax_value(x: Array, axis: int) -> Array:
-    """exp(x) / sum(exp(x)) along `axis`, in x's float type."""
-    powers = np.exp(x - x.max(axis=axis, keepdims=True))
-    return powers / powers.sum(axis=axis, keepdims=True)
+    """exp(x) / sum(exp(x)) along `axis`, in x's float type; computed in float64, so that every platform agrees.
+
+    float16 stays: ONNX's own tests expect its roundings on the way.
+    """
+    wide = x if x.dtype == np.float16 else x.astype(np.float64)
+    powers = np.exp(wide - wide.max(axis=axis, keepdims=True))
+    return (powers / powers.sum(axis=axis, keepdims=True)).astype(x.dtype)
 
 
 def _log_softmax_value(x: Array, axis: int) -> Array:
-    shifted = x - x.max(axis=axis, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
+    wide = x if x.dtype == np.float16 else x.astype(np.float64)
+    shifted = wide - wide.max(axis=axis, keepdims=True)
+    return (shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))).astype(x.dtype)
 
 
 def _softmax(name: str, function: AnyValue, gradient: Gradient, doc: str) -> Op:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,42 @@ def read_plan(path: Path) -> Plan:
         return Plan(target, row["source"], row["binary"], row["constants"], {f.name: f for f in functions})
     except (OSError, KeyError, TypeError, ValueError, IndexError, InputError) as error:
         raise ArtifactError(f"{path} must be a plan of kernel launches; it is damaged ({error!r})") from None
+
+
+def place(
+    sizes: Sequence[int | None], used: Sequence[Sequence[int]], inputs: Sequence[int], results: Sequence[int]
+) -> tuple[list[int], dict[int, int]]:
+    """Bytes of slots, and the slot of each tensor of known size: nothing else is there from its first use to its last.
+
+    `used`: the tensors that each step reads or writes; inputs are there before the first, results after the last.
+    """
+    last = {i: k for k, args in enumerate(used) for i in args} | {i: len(used) for i in results}
+    slots: list[int] = []
+    free: list[int] = []
+    places: dict[int, int] = {}
+
+    def take(index: int) -> None:
+        size = sizes[index]
+        if size is None or index in places:
+            return
+        fitting = [slot for slot in free if slots[slot] >= size]
+        slot = min(fitting, key=slots.__getitem__) if fitting else max(free, key=slots.__getitem__, default=len(slots))
+        if slot == len(slots):
+            slots.append(0)
+        else:
+            free.remove(slot)
+        slots[slot] = max(slots[slot], size)
+        places[index] = slot
+
+    for index in inputs:
+        take(index)
+    for k, args in enumerate(used):
+        for index in args:
+            take(index)
+        free += [places[i] for i in dict.fromkeys(args) if i in places and last[i] == k]
+    for index in results:
+        take(index)
+    return slots, places
 
 
 def _function_to_json(function: PlanFunction) -> Json:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from relay_hw.backend.gpu.plan import Dims, KernelLaunch, NumpyCall, PlanFunction, PlanTensor, Tree
+from relay_hw.backend.gpu.plan import Dims, KernelLaunch, NumpyCall, PlanFunction, PlanTensor, Tree, place
 from relay_hw.backend.store import ConstantPool
 from relay_hw.backend.tvm.api import relax
 from relay_hw.errors import UnsupportedError
@@ -35,6 +35,11 @@ def read_launches(function: Any) -> Launches:
     return Launches(len(function.params), tuple(reader.temporaries), tuple(reader.kernels))
 
 
+def buffer_size(buffer: Any) -> tuple[str, int]:
+    """Type and number of the elements of a TIR buffer."""
+    return str(buffer.dtype), int(np.prod([int(size) for size in buffer.shape]))
+
+
 class _Launches:
     def __init__(self, function: Any) -> None:
         self.count = len(function.params)
@@ -51,8 +56,7 @@ class _Launches:
                 self.numbers[stmt.buffer] = self._buffer(stmt.data)
             case "AllocBuffer":
                 self.numbers[stmt.buffer] = self.count + len(self.temporaries)
-                elements = int(np.prod([int(size) for size in stmt.buffer.shape]))
-                self.temporaries.append((str(stmt.buffer.dtype), elements))
+                self.temporaries.append(buffer_size(stmt.buffer))
             case "Evaluate" if _is_kernel(stmt.value):
                 self.kernels.append(self._kernel(stmt.value))
             case "AttrStmt":
@@ -168,48 +172,13 @@ class _Function:
 
     def finish(self, name: str, inputs: Sequence[int], result: Tree) -> PlanFunction:
         """The plan, a slot given to each tensor."""
-        slots, places = _place(self.tensors, self.steps, inputs, _leaves(result))
+        sizes = [None if t.constant is not None else t.size for t in self.tensors]
+        used = [(*step.args, *step.results) if isinstance(step, NumpyCall) else step.args for step in self.steps]
+        slots, places = place(sizes, used, inputs, _leaves(result))
         tensors = [
             t if t.constant is not None else PlanTensor(t.dtype, t.shape, places[i]) for i, t in enumerate(self.tensors)
         ]
         return PlanFunction(name, tuple(tensors), tuple(slots), tuple(inputs), tuple(self.steps), result)
-
-
-def _place(
-    tensors: Sequence[PlanTensor],
-    steps: Sequence[KernelLaunch | NumpyCall],
-    inputs: Sequence[int],
-    results: Sequence[int],
-) -> tuple[list[int], dict[int, int]]:
-    """Sizes of slots, and the slot of each tensor that is no constant: free from its first use to its last."""
-    used = [(*step.args, *step.results) if isinstance(step, NumpyCall) else step.args for step in steps]
-    last = {i: k for k, args in enumerate(used) for i in args} | {i: len(steps) for i in results}
-    sizes: list[int] = []
-    free: list[int] = []
-    places: dict[int, int] = {}
-
-    def take(index: int) -> None:
-        size = tensors[index].size
-        fitting = [slot for slot in free if sizes[slot] >= size]
-        slot = min(fitting, key=sizes.__getitem__) if fitting else max(free, key=sizes.__getitem__, default=len(sizes))
-        if slot == len(sizes):
-            sizes.append(0)
-        else:
-            free.remove(slot)
-        sizes[slot] = max(sizes[slot], size)
-        places[index] = slot
-
-    for index in inputs:
-        take(index)
-    for k, args in enumerate(used):
-        fresh = [i for i in dict.fromkeys(args) if tensors[i].constant is None and i not in places]
-        for index in fresh:
-            take(index)
-        free += [places[i] for i in dict.fromkeys(args) if i in places and last[i] == k]
-    for index in results:
-        if index not in places and tensors[index].constant is None:
-            take(index)
-    return sizes, places
 
 
 def _leaves(tree: Tree) -> list[int]:

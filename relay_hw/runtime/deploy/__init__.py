@@ -1,0 +1,56 @@
+"""Builds as C source: a model that runs without Python, on a device that a few functions reach.
+
+In: an `Artifact`. Out: a folder with generated C, the C runtime, programs, constants and a Makefile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import asdict
+from importlib.resources import files
+from pathlib import Path
+
+from relay_hw.errors import InputError
+from relay_hw.runtime.artifact import Artifact
+from relay_hw.runtime.deploy.source import model_header, model_source
+from relay_hw.runtime.deploy.steps import plan_steps
+
+RUNTIME = ("relay_hw.h", "relay_hw.c", "main.c", "Makefile")
+MODEL = "model.c"
+
+
+def export_c(artifact: Artifact, folder: Path) -> tuple[str, ...]:
+    """Write the C form of a build to `folder`, a new one or an older export; returns the names of its files.
+
+    Raises UnsupportedError for control flow in the model and for operators without a C form, all in one message;
+    InputError for a folder that cannot be written.
+    """
+    plan = plan_steps(artifact)
+    weights = bytes(plan.pool)
+    contents = {name: (files("relay_hw.runtime.deploy") / "c" / name).read_bytes() for name in RUNTIME}
+    contents |= {row.program: (artifact.path / row.program).read_bytes() for row in artifact.manifest.accel}
+    contents["host_weights.bin"] = weights
+    contents["config.json"] = (json.dumps(asdict(artifact.config), indent=1) + "\n").encode()
+    if plan.host is not None:
+        contents["host.c"] = plan.host.source.encode()
+    contents["model.h"] = model_header(artifact, plan).encode()
+    contents[MODEL] = model_source(artifact, plan, hashlib.sha256(weights).digest()).encode()
+    _write(folder, contents)
+    return tuple(sorted(contents))
+
+
+def _write(folder: Path, contents: dict[str, bytes]) -> None:
+    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / MODEL).is_file())):
+        raise InputError(f"export folder {folder} must be a new folder or an older export, not something else")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as work:
+            for name, data in contents.items():
+                (Path(work) / name).write_bytes(data)
+            for name in contents:
+                os.replace(Path(work) / name, folder / name)
+    except OSError as error:
+        raise InputError(f"export folder {folder} must be writable: {error.strerror}") from None
