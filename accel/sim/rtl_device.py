@@ -8,24 +8,18 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
-from accel.isa.errors import AccelError, Fault, FaultCode, ProgramError
+from accel.isa.config import AccelConfig
+from accel.isa.errors import AccelError, ProgramError
 from accel.isa.program import Program, Section, SectionKind
-from accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER, REGISTERS
 from accel.sim.bounds import cycle_bound
 from accel.sim.device import Bytes, LaunchStats, Window
 from accel.sim.memory import MemoryModel
-from accel.sim.rtl_model import ProtocolError, RtlModel
+from accel.sim.registers import Core, ProtocolError
+from accel.sim.rtl_model import RtlModel
 from accel.sim.verilator import RTL_DIR, Build, Progress, Waves, build_library
 
 # Not zero, so that hardware which forgets to add the base is found out.
 WINDOW_BASE = 0x4000_0000
-_FIRST_COUNTER = REGISTER["CYCLES"].offset
-COUNTERS = tuple(register.name for register in REGISTERS if register.offset >= _FIRST_COUNTER)
-_LAUNCH, _RESET = 1, 2
-_BUSY_BIT, _DONE_BIT, _FAULT_BIT = 1, 2, 4
-# Register reads that a stopped core may take to finish its bursts.
-_IDLE_POLLS = 100_000
 # What random stalls may cost: bounds are for programs that never end, not for slow ones.
 _STALL_FACTOR = 64
 
@@ -56,6 +50,7 @@ class RtlDevice:
         kind = _waves_kind(waves)
         library = build_library(Build.of(config, kind, rtl), progress=progress)
         self._model = RtlModel(library, config, self._memory, stall_seed, settle)
+        self._core = Core(self._model.write_register, self._model.read_register)
         if waves is not None:
             self._model.open_waves(Path(waves))
         self._window = Window()
@@ -77,15 +72,14 @@ class RtlDevice:
 
     def load(self, program: Program) -> None:
         """See `Device.load`; also checks that the core is what the configuration says."""
-        self._check_core()
+        self._core.check(self._config)
         if WINDOW_BASE + program.window_bytes > 1 << 32:
             limit = (1 << 32) - WINDOW_BASE
             raise ProgramError(f"window must be at most {limit} bytes for the RTL device, not {program.window_bytes}")
         self._window.load(self._config, program)
         self._program = program
         self._model.window(self._window.bytes, WINDOW_BASE)
-        self._put("WINDOW_BASE", WINDOW_BASE)
-        self._put("WINDOW_BYTES", program.window_bytes)
+        self._core.window(WINDOW_BASE, program.window_bytes)
 
     def write(self, offset: int, data: Bytes) -> None:
         """See `Device.write`."""
@@ -106,21 +100,15 @@ class RtlDevice:
         begin = time.perf_counter()
         code = self._program.stream(stream)
         limit = self._limit(code)
-        self._put("PROGRAM", code.offset)
-        self._put("COUNT", code.size // INSTRUCTION_BYTES)
-        self._put("WATCHDOG", min(limit, 0xFFFF_FFFF))
-        self._put("CONTROL", _LAUNCH)
+        self._core.launch(code, limit)
         # The watchdog ends a launch that hangs; only broken hardware gets past it.
         result = self._model.run(limit + 1_000_000)
         self._model.flush_waves()
-        status = self._get("STATUS")
         if not result.done:
-            raise ProtocolError(f"core must be done or faulted within {limit} cycles, not STATUS {status:#x}")
-        if status & _FAULT_BIT:
-            raise self._fault(status)
-        if not status & _DONE_BIT or result.in_flight:
-            raise ProtocolError(f"core must be idle when done, not STATUS {status:#x} with {result.in_flight} bursts")
-        counters = {name: self._get(name) for name in COUNTERS}
+            raise ProtocolError(f"core must be done or faulted within {limit} cycles, but is not")
+        counters = self._core.finish()
+        if result.in_flight:
+            raise ProtocolError(f"core must be idle when done, not have {result.in_flight} bursts in flight")
         return LaunchStats(counters["CYCLES"], counters, time.perf_counter() - begin)
 
     def _limit(self, section: Section) -> int:
@@ -128,36 +116,6 @@ class RtlDevice:
             return self._watchdog
         code = self._window.read(section.offset, section.size).tobytes()
         return cycle_bound(self._config, self._memory, code) * (_STALL_FACTOR if self._stalls else 1)
-
-    def _fault(self, status: int) -> Fault:
-        """The fault as an error; resets the core so that the next launch finds it idle."""
-        index = self._get("FAULT_INDEX")
-        self._put("CONTROL", _RESET)
-        self._await_idle()
-        number = status >> 8 & 0xFF
-        if number not in FaultCode._value2member_map_:
-            return Fault(FaultCode.NONE, index, f"the core reports unknown fault {number}")
-        return Fault(FaultCode(number), index, "reported by the core")
-
-    def _await_idle(self) -> None:
-        """A core that was stopped stays busy, and deaf to registers, until its last burst has ended."""
-        for _ in range(_IDLE_POLLS):
-            if not self._get("STATUS") & _BUSY_BIT:
-                return
-        raise ProtocolError(f"core must be idle after a reset, not STATUS {self._get('STATUS'):#x}")
-
-    def _check_core(self) -> None:
-        expected = (("MAGIC", DEVICE_MAGIC), ("VERSION", ISA_VERSION), ("CONFIG_HASH", self._config.hash32))
-        for name, value in expected:
-            found = self._get(name)
-            if found != value:
-                raise ProgramError(f"core register {name} must be {value:#010x}, not {found:#010x}")
-
-    def _put(self, register: str, value: int) -> None:
-        self._model.write_register(REGISTER[register].offset, value)
-
-    def _get(self, register: str) -> int:
-        return self._model.read_register(REGISTER[register].offset)
 
 
 def _waves_kind(path: str | Path | None) -> Waves:

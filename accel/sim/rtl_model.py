@@ -16,15 +16,12 @@ from numpy.typing import NDArray
 from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
 from accel.sim.memory import MemoryModel
+from accel.sim.registers import ProtocolError
 
 _U8, _U32, _U64, _HANDLE = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
 _RUNNING, _DONE = 0, 1
 # Cycles between two looks at pending signals such as Ctrl-C.
 _CHUNK = 1 << 20
-
-
-class ProtocolError(AccelError):
-    """The Verilog broke a rule of AXI, or stopped answering: a bug of the hardware, not of the program."""
 
 
 class _Settings(ctypes.Structure):

@@ -17,7 +17,8 @@ from accel.isa.config import load_config
 from accel.isa.errors import AccelError
 from accel.sim import verilator
 from accel.sim.memory import MemoryModel
-from accel.sim.rtl_model import ProtocolError, RtlModel
+from accel.sim.registers import ProtocolError
+from accel.sim.rtl_model import RtlModel
 from accel.sim.verilator import Build, ToolError, Waves, build_library, cache_key, find_toolchain
 
 PROBE = Path(__file__).parent / "probe"

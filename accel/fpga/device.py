@@ -1,0 +1,157 @@
+"""A board as a device: programs run on an FPGA, or on its System in simulation, behind a line to the host.
+
+In: a program, a line, the map of the System. Out: the window after its launch, cycles and every counter register.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.fpga.link import Link, LinkError
+from accel.fpga.soc_map import SocMap
+from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
+from accel.isa.errors import AccelError, ProgramError
+from accel.isa.program import Program, SectionKind
+from accel.isa.spec import Op, decode
+from accel.sim.bounds import cycle_bound
+from accel.sim.device import Bytes, LaunchStats, Window
+from accel.sim.memory import MemoryModel
+from accel.sim.registers import Core
+
+# Memory of a board is slower than any model that bounds are made for: SDRAM with refresh, shared with the host.
+MEMORY: Final = MemoryModel(latency=400, read_outstanding=1, write_outstanding=1)
+_CHUNK_BYTES: Final = 4096
+_POLL_SECONDS: Final = 0.002
+
+
+class FpgaDevice:
+    """Runs programs on a board. What the memory holds is remembered, so that only what differs is sent.
+
+    `timeout`: seconds that a launch may take beyond its watchdog. `progress` gets lines on long steps.
+    Raises LinkError, ProgramError (another accelerator than `config`), AccelError (busy).
+    """
+
+    def __init__(
+        self,
+        config: AccelConfig,
+        link: Link,
+        soc: SocMap,
+        timeout: float = 10.0,
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        self._config = config
+        self._link = link
+        self._soc = soc
+        self._timeout = timeout
+        self._progress = progress
+        self._window = Window()
+        # What the board's memory is known to hold; None for bytes that the accelerator may have changed.
+        self._known: NDArray[np.int16] = np.full(0, -1, np.int16)
+        self._program: Program | None = None
+        self._core = Core(self._write_register, self._read_register)
+        self._wake()
+
+    def close(self) -> None:
+        """Give the line back."""
+        self._link.close()
+
+    @property
+    def config(self) -> AccelConfig:
+        """Sizes of the accelerator."""
+        return self._config
+
+    def load(self, program: Program) -> None:
+        """See `Device.load`; checks first that the board is there, idle, and what the configuration says."""
+        self._core.check(self._config)
+        if self._core.busy:
+            raise AccelError(f"board {self._soc.board} must be idle, not busy with another launch; wait, or reset it")
+        if program.window_bytes > self._soc.memory_bytes:
+            size = self._soc.memory_bytes
+            raise ProgramError(f"window must fit the {size} bytes of {self._soc.board}, not be {program.window_bytes}")
+        self._window.load(self._config, program)
+        if self._known.size < program.window_bytes:
+            self._known = np.concatenate([self._known, np.full(program.window_bytes - self._known.size, -1, np.int16)])
+        self._send(0, self._window.bytes)
+        self._core.window(self._soc.memory_base, program.window_bytes)
+        self._program = program
+
+    def write(self, offset: int, data: Bytes) -> None:
+        """See `Device.write`."""
+        self._window.write(offset, data)
+        self._send(offset, data)
+
+    def read(self, offset: int, size: int) -> Bytes:
+        """See `Device.read`."""
+        self._window.read(offset, size)
+        begin, end = offset // 4 * 4, -(-(offset + size) // 4) * 4
+        words = self._link.read(self._soc.memory_base + begin, (end - begin) // 4)
+        found = np.array(words, "<u4").view(np.uint8)
+        self._known[begin:end] = found
+        return found[offset - begin : offset - begin + size].copy()
+
+    def launch(self, stream: SectionKind = SectionKind.PROGRAM) -> LaunchStats:
+        """See `Device.launch`. Raises LinkError when the board does not end in time."""
+        if self._program is None:
+            raise AccelError("a program must be loaded before it is launched")
+        begin = time.perf_counter()
+        code = self._program.stream(stream)
+        limit = cycle_bound(self._config, MEMORY, self._window.read(code.offset, code.size).tobytes())
+        for first, last in _stores(self._config, self._window.read(code.offset, code.size).tobytes()):
+            self._known[first:last] = -1
+        self._core.launch(code, limit)
+        deadline = time.monotonic() + limit / self._soc.clock_hz + self._timeout
+        while not self._core.ended:
+            if time.monotonic() > deadline:
+                raise LinkError(f"board {self._soc.board} must end a launch of at most {limit} cycles, not stay busy")
+            time.sleep(_POLL_SECONDS)
+        counters = self._core.finish()
+        return LaunchStats(counters["CYCLES"], counters, time.perf_counter() - begin)
+
+    def _send(self, offset: int, data: Bytes) -> None:
+        """Write what differs from what is known, in whole words."""
+        begin, end = offset // 4 * 4, -(-(offset + data.size) // 4) * 4
+        whole = self._whole_words(begin, end, offset, data)
+        for at in range(0, whole.size, _CHUNK_BYTES):
+            part = whole[at : at + _CHUNK_BYTES]
+            known = self._known[begin + at : begin + at + part.size]
+            if np.array_equal(known, part):
+                continue
+            self._link.write(self._soc.memory_base + begin + at, part.view("<u4").tolist())
+            known[:] = part
+            if self._progress is not None:
+                self._progress(f"sending {begin + at + part.size} of {end} bytes")
+
+    def _whole_words(self, begin: int, end: int, offset: int, data: Bytes) -> Bytes:
+        """`data` with the bytes of its first and last word that are not its own, read from the board."""
+        if (begin, end) == (offset, offset + data.size):
+            return np.ascontiguousarray(data)
+        words = self._link.read(self._soc.memory_base + begin, (end - begin) // 4)
+        whole = np.array(words, "<u4").view(np.uint8)
+        whole[offset - begin : offset - begin + data.size] = data
+        return whole
+
+    def _wake(self) -> None:
+        for step in self._soc.wake:
+            self._link.write(step.address, [step.value])
+            if step.microseconds:
+                time.sleep(step.microseconds / 1e6)
+
+    def _write_register(self, offset: int, value: int) -> None:
+        self._link.write(self._soc.registers_base + offset, [value])
+
+    def _read_register(self, offset: int) -> int:
+        return self._link.read(self._soc.registers_base + offset, 1)[0]
+
+
+def _stores(config: AccelConfig, code: bytes) -> Iterator[tuple[int, int]]:
+    """First and one past the last byte of the window that each STORE may write."""
+    for at in range(0, len(code), INSTRUCTION_BYTES):
+        row, values = decode(int.from_bytes(code[at : at + INSTRUCTION_BYTES], "little"))
+        if row.op is Op.STORE:
+            last = (values["y"] - 1) * values["y_stride"] + (values["x"] - 1) * values["x_stride"]
+            yield values["dram"], values["dram"] + last + values["z"] * config.granule_bytes

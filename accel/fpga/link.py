@@ -1,0 +1,92 @@
+"""The line to a board: words of its bus, read and written over bytes by the protocol of LiteX's UARTBone.
+
+In: an address of a serial port (`/dev/ttyUSB0`) or of a simulation (`socket://host:port`). Out: `Link`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from accel.isa.errors import AccelError
+
+_WRITE, _READ = 1, 2
+# Words of a command: its count is one byte. What is written must fit the buffers of the line's driver.
+_MOST_WORDS = 255
+# Commands under way at a time: the board has room for 16 bytes of those that wait.
+_WINDOW = 2
+
+
+class LinkError(AccelError):
+    """The line to the board is missing, or went silent."""
+
+
+class Stream(Protocol):
+    """Bytes to and from the board, as pyserial gives them: reads end early when their time is over."""
+
+    def write(self, data: bytes, /) -> int | None: ...
+    def read(self, size: int, /) -> bytes: ...
+    def close(self) -> None: ...
+
+
+class Link:
+    """32-bit words on the bus of a board. Raises LinkError when the board does not answer in time."""
+
+    def __init__(self, stream: Stream, name: str) -> None:
+        self._stream = stream
+        self._name = name
+
+    def write(self, address: int, words: Sequence[int]) -> None:
+        """Write `words` from byte `address` on, a multiple of 4."""
+        for begin in range(0, len(words), _MOST_WORDS):
+            part = words[begin : begin + _MOST_WORDS]
+            head = struct.pack(">BBI", _WRITE, len(part), address // 4 + begin)
+            self._send(head + struct.pack(f">{len(part)}I", *part))
+
+    def read(self, address: int, count: int) -> list[int]:
+        """`count` words from byte `address` on, a multiple of 4."""
+        parts = [(begin, min(_MOST_WORDS, count - begin)) for begin in range(0, count, _MOST_WORDS)]
+        words: list[int] = []
+        for first in range(0, len(parts), _WINDOW):
+            group = parts[first : first + _WINDOW]
+            self._send(b"".join(struct.pack(">BBI", _READ, size, address // 4 + begin) for begin, size in group))
+            for _, size in group:
+                words += struct.unpack(f">{size}I", self._receive(4 * size))
+        return words
+
+    def close(self) -> None:
+        """Give the line back."""
+        self._stream.close()
+
+    def _send(self, data: bytes) -> None:
+        try:
+            self._stream.write(data)
+        except (OSError, ValueError) as error:
+            raise LinkError(f"line {self._name} must take data: {error}") from None
+
+    def _receive(self, size: int) -> bytes:
+        try:
+            data = self._stream.read(size)
+        except (OSError, ValueError) as error:
+            raise LinkError(f"line {self._name} must give data: {error}") from None
+        if len(data) != size:
+            # What comes late must not be taken for the next answer.
+            while self._stream.read(1):
+                pass
+            raise LinkError(f"line {self._name} must give {size} bytes in time, not {len(data)}; is the board connected?")
+        return data
+
+
+def open_link(port: str, baud: int, seconds: float) -> Link:
+    """Open a serial port or `socket://host:port`; `seconds`: how long an answer may take. Raises LinkError."""
+    try:
+        import serial
+    except ImportError:
+        raise LinkError("pyserial must be installed to reach a board: pip install 'relay-hw[fpga]'") from None
+    module: Any = serial
+    try:
+        stream: Stream = module.serial_for_url(port, baudrate=baud, timeout=seconds, write_timeout=None)
+    except (OSError, ValueError) as error:
+        raise LinkError(f"port {port} must be a serial port or socket://host:port: {error}") from None
+    return Link(stream, port)

@@ -1,0 +1,1 @@
+"""Boards in simulation: the complete System under Verilator, its serial line behind a socket."""

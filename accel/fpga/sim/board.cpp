@@ -1,0 +1,180 @@
+// A board in simulation: the verilated System with a clock, and its serial line behind a TCP socket.
+// Usage: board DIVISOR; prints the port it listens on, serves one host at a time, ends with its standard input.
+// The line runs at DIVISOR cycles a bit; while it is idle and the core is, the clock rests until the host speaks.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <string>
+
+#include BOARD_HEADER
+#include "verilated.h"
+
+namespace {
+
+// Sends bytes of the host to the System: start bit, eight data bits, stop bit.
+class Sender {
+public:
+    explicit Sender(unsigned divisor) : divisor_{divisor} {}
+    bool step(std::deque<uint8_t>& bytes) {
+        if (!left_ && !bytes.empty()) {
+            bits_ = 0x200u | unsigned(bytes.front()) << 1;
+            bytes.pop_front();
+            left_ = 10;
+            count_ = divisor_;
+        }
+        if (!left_) return true;
+        const bool line = bits_ & 1;
+        if (!--count_) {
+            bits_ >>= 1;
+            --left_;
+            count_ = divisor_;
+        }
+        return line;
+    }
+    bool idle() const { return !left_; }
+
+private:
+    const unsigned divisor_;
+    unsigned bits_ = 0, left_ = 0, count_ = 0;
+};
+
+// Receives bytes of the System, sampled in the middle of each bit.
+class Receiver {
+public:
+    explicit Receiver(unsigned divisor) : divisor_{divisor} {}
+    int step(bool line) {
+        if (!left_) {
+            if (!line) {
+                left_ = 10;
+                count_ = divisor_ / 2;
+            }
+            return -1;
+        }
+        if (count_--) return -1;
+        count_ = divisor_ - 1;
+        --left_;
+        if (left_ && left_ != 9) byte_ = uint8_t(byte_ >> 1 | line << 7);
+        return left_ ? -1 : byte_;
+    }
+    bool idle() const { return !left_; }
+
+private:
+    const unsigned divisor_;
+    unsigned left_ = 0, count_ = 0;
+    uint8_t byte_ = 0;
+};
+
+int listen_on_any_port() {
+    const int server = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    if (server < 0 || bind(server, reinterpret_cast<sockaddr*>(&address), size) || listen(server, 1)) {
+        std::perror("board: a local TCP port must be free");
+        std::exit(1);
+    }
+    getsockname(server, reinterpret_cast<sockaddr*>(&address), &size);
+    std::printf("%u\n", unsigned(ntohs(address.sin_port)));
+    std::fflush(stdout);
+    return server;
+}
+
+// Cycles that the System gets after the line fell silent: answers on their way, reset, refresh.
+constexpr unsigned kTail = 1u << 18;
+constexpr unsigned kLookEvery = 256;
+
+class Board {
+public:
+    explicit Board(unsigned divisor) : sender_{divisor}, receiver_{divisor} {
+        top_.BOARD_RX = 1;
+        for (int i = 0; i < 16; ++i) {
+            top_.BOARD_RESET = i >= 8 ? !BOARD_RESET_LEVEL : BOARD_RESET_LEVEL;
+            clock();
+        }
+    }
+
+    // Serves one connection; false when this program is to end.
+    bool serve(int server) {
+        pollfd waiting[2] = {{server, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+        while (true) {
+            poll(waiting, 2, -1);
+            if (waiting[1].revents) return false;
+            if (waiting[0].revents & POLLIN) break;
+        }
+        const int host = accept(server, nullptr, nullptr);
+        const int on = 1;
+        setsockopt(host, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        const bool stay = talk(host);
+        close(host);
+        return stay;
+    }
+
+private:
+    bool talk(int host) {
+        unsigned tail = kTail;
+        while (true) {
+            const bool resting = tail == 0;
+            pollfd waiting[2] = {{host, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+            poll(waiting, 2, resting ? -1 : 0);
+            if (waiting[1].revents) return false;
+            if (waiting[0].revents) {
+                uint8_t data[4096];
+                const ssize_t count = read(host, data, sizeof data);
+                if (count <= 0) return true;
+                to_core_.insert(to_core_.end(), data, data + count);
+                tail = kTail;
+            }
+            for (unsigned i = 0; i < kLookEvery; ++i) step();
+            if (!from_core_.empty()) {
+                if (write(host, from_core_.data(), from_core_.size()) < 0) return true;
+                from_core_.clear();
+            }
+            const bool quiet = to_core_.empty() && sender_.idle() && receiver_.idle();
+            tail = quiet ? tail - (tail > kLookEvery ? kLookEvery : tail) : kTail;
+        }
+    }
+
+    void step() {
+        top_.BOARD_RX = sender_.step(to_core_);
+        clock();
+        const int byte = receiver_.step(top_.BOARD_TX);
+        if (byte >= 0) from_core_.push_back(char(byte));
+    }
+
+    void clock() {
+        top_.BOARD_CLOCK = 0;
+        top_.eval();
+        top_.BOARD_CLOCK = 1;
+        top_.eval();
+    }
+
+    VerilatedContext context_;
+    BOARD_MODEL top_{&context_, "board"};
+    Sender sender_;
+    Receiver receiver_;
+    std::deque<uint8_t> to_core_;
+    std::string from_core_;
+};
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    if (count != 2) {
+        std::fprintf(stderr, "usage: board DIVISOR\n");
+        return 2;
+    }
+    const int server = listen_on_any_port();
+    Board board(unsigned(std::atoi(arguments[1])));
+    while (board.serve(server)) {
+    }
+    return 0;
+}

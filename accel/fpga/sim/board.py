@@ -1,0 +1,113 @@
+"""A System's Verilog as a running board: built with Verilator, started as a process, reached through a socket.
+
+In: Verilog sources and the names of the pins. Out: an address that `accel.fpga.link.open_link` takes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from accel.sim.verilator import Progress, Toolchain, ToolError, find_toolchain, run_verilator, user_cache_folder
+
+HARNESS = Path(__file__).with_name("board.cpp")
+_VERILATOR = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-timing", "--no-assert", "--no-MMD")
+_SILENT = ("-Wno-fatal", "-Wno-lint", "-Wno-style")
+_CXX = ("-std=c++20", "-O2", "-w", "-pthread", "-DVM_SC=0", "-DVM_COVERAGE=0", "-DVM_TRACE=0", "-DVL_TIME_CONTEXT")
+
+
+@dataclass(frozen=True, slots=True)
+class BoardModel:
+    """`files`: name and text of each Verilog source; `pins`: clock, reset, rx and tx of `top`; `reset`: active level."""
+
+    top: str
+    files: Mapping[str, str]
+    clock: str = "clk_i"
+    reset: str = "rst_ni"
+    reset_level: int = 0
+    rx: str = "rx_i"
+    tx: str = "tx_o"
+    flags: Sequence[str] = field(default=())
+
+    @property
+    def defines(self) -> list[str]:
+        """What the harness must know."""
+        pins = {"CLOCK": self.clock, "RESET": self.reset, "RX": self.rx, "TX": self.tx}
+        named = [f"-DBOARD_{key}={name}" for key, name in pins.items()]
+        model = [f'-DBOARD_HEADER="V{self.top}.h"', f"-DBOARD_MODEL=V{self.top}"]
+        return [*named, *model, f"-DBOARD_RESET_LEVEL={self.reset_level}"]
+
+
+def build_board(model: BoardModel, progress: Progress | None = None, cache: Path | None = None) -> Path:
+    """Path of the program, made now unless the cache has it. Raises ToolError."""
+    tools = find_toolchain()
+    folder = (cache or user_cache_folder()) / "boards"
+    program = folder / _key(model, tools) / "board"
+    if program.exists():
+        return program
+    if progress is not None:
+        progress("building the board's model (once)…")
+    folder.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=f".tmp-{os.getpid()}-", dir=folder))
+    try:
+        _build_into(model, tools, work)
+        try:
+            os.replace(work, program.parent)
+        except OSError:
+            # Another process was faster.
+            if not program.exists():
+                raise
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return program
+
+
+@contextmanager
+def running_board(program: Path, divisor: int) -> Iterator[str]:
+    """Start a board; its address as long as the context lasts. `divisor`: clock cycles of a bit."""
+    command = [str(program), str(divisor)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            port = process.stdout.readline().strip()
+            if not port:
+                raise ToolError(f"board must start, not end with status {process.wait()}")
+            yield f"socket://127.0.0.1:{port}"
+        finally:
+            process.stdin.close()
+            process.terminate()
+
+
+def _key(model: BoardModel, tools: Toolchain) -> str:
+    digest = hashlib.sha256(HARNESS.read_bytes())
+    for name, text in sorted(model.files.items()):
+        digest.update(f"{name}\0{text}\0".encode())
+    digest.update(repr((model.defines, list(model.flags), _VERILATOR, _CXX, tools.version, tools.cxx_version)).encode())
+    return f"{model.top}-{digest.hexdigest()[:24]}"
+
+
+def _build_into(model: BoardModel, tools: Toolchain, work: Path) -> None:
+    for name, text in model.files.items():
+        (work / name).write_text(text)
+    sources = [name for name in model.files if name.endswith((".v", ".sv"))]
+    objects = work / "obj"
+    arguments = [*_VERILATOR, *_SILENT, "--prefix", f"V{model.top}", "--top-module", model.top, "--Mdir", "obj"]
+    run_verilator(tools, [*arguments, "+incdir+.", *model.flags, *sources], work)
+    joined = objects / "model.cpp"
+    joined.write_text("".join(f'#include "{path.name}"\n' for path in sorted(objects.glob("V*.cpp"))))
+    include = tools.root / "include"
+    runtime = [include / "verilated.cpp", include / "verilated_threads.cpp"]
+    command = [str(tools.cxx), *_CXX, *model.defines, f"-I{objects}", f"-I{include}", f"-I{include / 'vltstd'}"]
+    command += ["-o", str(work / "board"), str(HARNESS), str(joined), *map(str, runtime)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        line = next((text for text in done.stderr.splitlines() if "error" in text), done.stderr.strip()[-300:])
+        raise ToolError(f"{tools.cxx.name} failed on the board's model: {line}")
+    shutil.rmtree(objects)

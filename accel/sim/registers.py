@@ -1,0 +1,96 @@
+"""The accelerator through its registers: what every driver of real hardware does, simulated or not.
+
+In: two functions that write and read a register by its byte offset. Out: launches, counters, faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
+from accel.isa.errors import AccelError, Fault, FaultCode, ProgramError
+from accel.isa.program import Section
+from accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER, REGISTERS
+
+_FIRST_COUNTER = REGISTER["CYCLES"].offset
+COUNTERS = tuple(register.name for register in REGISTERS if register.offset >= _FIRST_COUNTER)
+_LAUNCH, _RESET = 1, 2
+_BUSY_BIT, _DONE_BIT, _FAULT_BIT = 1, 2, 4
+# Register reads that a stopped core may take to finish its bursts.
+_IDLE_POLLS = 100_000
+
+
+class ProtocolError(AccelError):
+    """The hardware broke a rule of its interface, or stopped answering: a bug of the hardware, not of the program."""
+
+
+class Core:
+    """One accelerator behind its registers."""
+
+    def __init__(self, write: Callable[[int, int], None], read: Callable[[int], int]) -> None:
+        self._write = write
+        self._read = read
+
+    def check(self, config: AccelConfig) -> None:
+        """Raise ProgramError unless the hardware is what `config` says."""
+        expected = (("MAGIC", DEVICE_MAGIC), ("VERSION", ISA_VERSION), ("CONFIG_HASH", config.hash32))
+        for name, value in expected:
+            found = self.get(name)
+            if found != value:
+                raise ProgramError(f"core register {name} must be {value:#010x}, not {found:#010x}")
+
+    def window(self, base: int, size: int) -> None:
+        """Let DMA touch `size` bytes from bus address `base` on, and nothing else."""
+        self.put("WINDOW_BASE", base)
+        self.put("WINDOW_BYTES", size)
+
+    def launch(self, code: Section, watchdog: int) -> None:
+        """Start a stream of instructions that is a fault after `watchdog` cycles."""
+        self.put("PROGRAM", code.offset)
+        self.put("COUNT", code.size // INSTRUCTION_BYTES)
+        self.put("WATCHDOG", min(watchdog, 0xFFFF_FFFF))
+        self.put("CONTROL", _LAUNCH)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a launch is under way."""
+        return bool(self.get("STATUS") & _BUSY_BIT)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last launch is done or faulted."""
+        return bool(self.get("STATUS") & (_DONE_BIT | _FAULT_BIT))
+
+    def finish(self) -> dict[str, int]:
+        """Counters of the launch that ended. Raises Fault (the core is reset then), ProtocolError."""
+        status = self.get("STATUS")
+        if status & _FAULT_BIT:
+            raise self._fault(status)
+        if not status & _DONE_BIT:
+            raise ProtocolError(f"core must be done or faulted, not STATUS {status:#x}")
+        return {name: self.get(name) for name in COUNTERS}
+
+    def reset(self) -> None:
+        """Stop whatever runs. A stopped core stays busy, and deaf to registers, until its last burst has ended."""
+        self.put("CONTROL", _RESET)
+        for _ in range(_IDLE_POLLS):
+            if not self.busy:
+                return
+        raise ProtocolError(f"core must be idle after a reset, not STATUS {self.get('STATUS'):#x}")
+
+    def put(self, register: str, value: int) -> None:
+        """Write a register."""
+        self._write(REGISTER[register].offset, value)
+
+    def get(self, register: str) -> int:
+        """Read a register."""
+        return self._read(REGISTER[register].offset)
+
+    def _fault(self, status: int) -> Fault:
+        """The fault as an error; resets the core so that the next launch finds it idle."""
+        index = self.get("FAULT_INDEX")
+        self.reset()
+        number = status >> 8 & 0xFF
+        if number not in FaultCode._value2member_map_:
+            return Fault(FaultCode.NONE, index, f"the core reports unknown fault {number}")
+        return Fault(FaultCode(number), index, "reported by the core")
