@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from relay_hw.compare.energy import table as energy_table
+from relay_hw.compare.measures import Quality
 from relay_hw.compare.rows import FORMAT, FloatRow, LayerRow, Row, row_json
 from relay_hw.errors import InputError
 
@@ -23,16 +24,19 @@ CSV_COLUMNS: Final = (
     "energy_uj", "accel_mac_share", "lut", "multipliers", "compile_seconds", "engine", "hardware_note", "summary",
 )  # fmt: skip
 BEST_BY: Final = (
-    "least noise of the outputs (signal-to-noise ratio against float) on the calibration data; the test data had no "
-    "part in it"
+    "least noise of the outputs (signal-to-noise ratio against float) on calibration samples that were held out: no "
+    "strategy saw them, and the test data had no part in it"
 )
+NO_BEST: Final = "too few calibration data to hold some out, so none was chosen"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """Strategies on one network. `best` is the name of that with the least noise on calibration data, None without any.
+    """Strategies on one network. `best` is the name of that with the least noise on held-out calibration data, None
+    without any.
 
     `output` was compared on `images` samples of the test data; `is_logits`: before the softmax that follows it.
+    `calibration_images` were seen by strategies, `held_out_images` were not.
     """
 
     model: str
@@ -40,6 +44,7 @@ class Comparison:
     is_logits: bool
     images: int
     calibration_images: int
+    held_out_images: int
     float_row: FloatRow
     rows: tuple[Row, ...]
     best: str | None
@@ -72,8 +77,9 @@ class Comparison:
             "logits": self.is_logits,
             "images": self.images,
             "calibration_images": self.calibration_images,
+            "held_out_images": self.held_out_images,
             "best": self.best,
-            "best_by": BEST_BY if self.best is not None else "no calibration data, so none was chosen",
+            "best_by": BEST_BY if self.best is not None else NO_BEST,
             "float": {
                 "top1": floats.test.top1,
                 "top1_interval": floats.test.top1_interval,
@@ -135,17 +141,17 @@ class Comparison:
 
 
 def choose_best(rows: Sequence[Row]) -> str | None:
-    """The strategy with the least noise on calibration data; of equal ones that with fewest cycles, then the first."""
-    known = [row for row in rows if row.calibration is not None]
+    """The strategy with the least noise on held-out data; of equal ones that with fewest cycles, then the first."""
+    known = [(row, row.held_out) for row in rows if row.held_out is not None]
     if not known:
         return None
 
-    def rank(row: Row) -> tuple[float, float]:
-        assert row.calibration is not None
-        sqnr = row.calibration.sqnr_db
-        return -(sqnr if sqnr is not None else float("inf")), row.cost.cycles if row.cost else float("inf")
+    def rank(pair: tuple[Row, Quality]) -> tuple[float, float]:
+        row, quality = pair
+        noise = float("-inf") if quality.sqnr_db is None else -quality.sqnr_db
+        return noise, row.cost.cycles if row.cost is not None else float("inf")
 
-    return min(known, key=rank).name
+    return min(known, key=rank)[0].name
 
 
 def _cell(value: Any) -> Any:

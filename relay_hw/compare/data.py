@@ -51,6 +51,15 @@ class Samples:
         """Launches `start` to `stop`, without labels and targets."""
         return Samples({name: array[start:stop] for name, array in self.inputs.items()}, self.batch)
 
+    def split(self, every: int) -> tuple[Samples, Samples]:
+        """All launches but each `every`-th, and those."""
+        index = np.arange(self.launches)
+        held = index % every == every - 1
+        return self._at(~held), self._at(held)
+
+    def _at(self, mask: Array) -> Samples:
+        return Samples({name: array[mask] for name, array in self.inputs.items()}, self.batch)
+
     def digest(self) -> str:
         """Hash of everything here."""
         total = hashlib.sha256(str(self.batch).encode())

@@ -71,10 +71,8 @@ class Evaluator:
     def run(self, samples: Samples, progress: Progress | None = None) -> Evaluation:
         """Outputs of all samples. Raises what evaluation raises."""
         begin = time.perf_counter()
-        head = min(CHECKED, samples.launches)
-        first = np.concatenate([self._rows(self._single(x), samples.batch) for x in samples.take(0, head)])
         if self._compiled is None and self._wants_compiled(samples):
-            self._compile(samples, first)
+            self._compile(samples)
         if self._compiled is not None:
             outputs = self._grouped(samples, self._compiled, progress)
         elif self._group is not None:
@@ -93,16 +91,18 @@ class Evaluator:
             return False
         return self._engine == "tvm" or many
 
-    def _compile(self, samples: Samples, first: Array) -> None:
+    def _compile(self, samples: Samples) -> None:
         """Compile, and keep the result if it gives the interpreter's bytes on the first samples."""
         try:
             run = compiled(self._group or self._mod)
-            head = first.shape[0] // samples.batch
-            got = self._grouped_rows(samples, run, 0, head)
+            # Float layers, if there are any, are computed by numpy on both sides, as many samples at a time.
+            plain = self._by_values if self._group is not None else self._single
+            head = min(CHECKED, samples.launches)
+            wanted, got = (self._grouped_rows(samples, either, 0, head) for either in (plain, run))
         except RelayHwError as error:
             self._note = f"TVM did not compile it: {error}"
             return
-        if not np.array_equal(got, first):
+        if not np.array_equal(got, wanted):
             self._note = "compiled integers differed from the interpreter's"
             return
         self._compiled = run

@@ -43,12 +43,13 @@ _FORMAT_BITS: Final = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Setting:
-    """What all strategies share. `calibration` is None where no data was given; `is_classifier`: outputs are scores of
-    classes; `engine`: see `evaluate.ENGINES`."""
+    """What all strategies share. They see `calibration`; the best is chosen on `held_out`, which none of them saw; both
+    are None where there are no data. `is_classifier`: outputs are scores of classes; `engine`: of `ENGINES`."""
 
     network: Network
     test: Samples
     calibration: Samples | None
+    held_out: Samples | None
     configs: tuple[AccelConfig, ...]
     engine: str
     is_classifier: bool
@@ -59,15 +60,15 @@ class FloatOutputs:
     """Outputs of the float network: [N, D] each."""
 
     test: Array
-    calibration: Array | None
+    held_out: Array | None
 
 
 def float_outputs(setting: Setting, which: str, start: int, stop: int, tell: Tell) -> Array:
-    """The float network on launches `start` to `stop` of the data called `which` (test or calibration)."""
-    samples = setting.test if which == "test" else setting.calibration
+    """The float network on launches `start` to `stop` of the data called `which` (test or held_out)."""
+    samples = setting.test if which == "test" else setting.held_out
     assert samples is not None
     evaluator = Evaluator(setting.network.mod, setting.network.output, "numpy", is_integer=False)
-    return evaluator.run(samples.part(start, stop), _counting(tell, f"float on {which} data")).outputs
+    return evaluator.run(samples.part(start, stop), _counting(tell, "evaluating")).outputs
 
 
 def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, tell: Tell) -> Row:
@@ -86,15 +87,15 @@ def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, tel
     evaluation = evaluator.run(setting.test, _counting(tell, "evaluating on test data"))
     seconds["evaluate"] = evaluation.seconds
     test = _quality(setting, setting.test, evaluation.outputs, floats.test)
-    calibration = None
-    if setting.calibration is not None and floats.calibration is not None:
-        found = evaluator.run(setting.calibration, _counting(tell, "evaluating on calibration data"))
-        calibration = _quality(setting, setting.calibration, found.outputs, floats.calibration)
+    held_out = None
+    if setting.held_out is not None and floats.held_out is not None:
+        found = evaluator.run(setting.held_out, _counting(tell, "evaluating on held-out data"))
+        held_out = _quality(setting, setting.held_out, found.outputs, floats.held_out)
         seconds["evaluate"] += found.seconds
 
     tell("measuring layers")
     begin = time.perf_counter()
-    probed = setting.calibration or setting.test
+    probed = setting.held_out or setting.calibration or setting.test
     layers = layer_rows(realized, probed.part(0, PROBED))
     seconds["layers"] = time.perf_counter() - begin
 
@@ -105,7 +106,7 @@ def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, tel
         name=strategy.name,
         summary=strategy.summary,
         test=test,
-        calibration=calibration,
+        held_out=held_out,
         costs=found_costs,
         reason=reason or (strategy.stored_wider if found_costs else ""),
         weight_bytes=weight_bytes(network.mod, realized.mod, strategy),

@@ -39,6 +39,8 @@ Progress = Callable[[str, float | None], object]
 
 # Configurations that are tried where none is named: those of them that there are.
 USUAL_CONFIGS: Final = ("default", "w4")
+# Of so many launches of calibration data, one is kept from the strategies.
+HELD_OUT: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class _Files:
     network: Path
     test: Path
     calibration: Path | None
+    held_out: Path | None
     floats: Path | None
 
 
@@ -78,7 +81,8 @@ def compare(
     """Quantize `mod` by each strategy and measure it on `data` against float, and on simulated hardware.
 
     `data` has an array for each input, samples on the first axis, and `labels` (int [N], for classifiers) or `targets`
-    (float [N, ...]); `unlabelled` does without them. `calibration` has inputs alone; the best strategy is chosen on it.
+    (float [N, ...]); `unlabelled` does without them. `calibration` has inputs alone: every fourth sample is held out,
+    and the best strategy is chosen there.
     `params` are bound as constants; `images`: the first so many samples; `configs`: of the accelerator (default:
     `default`, and `w4` for 4-bit weights); `output`: name of the output to compare (default: the first); `engine`:
     auto, tvm or numpy; `processes` share the strategies; `work`: a folder where finished strategies stay and are found
@@ -112,6 +116,7 @@ def compare(
         is_logits=network.is_logits,
         images=test.count,
         calibration_images=setting.calibration.count if setting.calibration else 0,
+        held_out_images=setting.held_out.count if setting.held_out else 0,
         float_row=FloatRow(
             measure(floats.test, floats.test, test.labels, test.targets, setting.is_classifier),
             network_work(network.mod).macs,
@@ -174,7 +179,10 @@ def _setting(
     if not loaded:
         raise InputError("configurations must be at least one, not none")
     # Without labels, outputs that look like scores are compared as scores too.
-    return Setting(network, test, calib, loaded, engine, test.labels is not None or test.targets is None)
+    held_out = None
+    if calib is not None and calib.launches >= HELD_OUT:
+        calib, held_out = calib.split(HELD_OUT)
+    return Setting(network, test, calib, held_out, loaded, engine, test.labels is not None or test.targets is None)
 
 
 @contextmanager
@@ -210,33 +218,31 @@ class _Runner:
         self._tell = tell
         self._text = setting.network.to_json()
         network = setting.network
-        calibration = setting.calibration
         self._common = (
             key_of(self._text, network.output, network.is_logits),
-            setting.test.digest(),
-            calibration.digest() if calibration is not None else None,
+            *(samples and samples.digest() for samples in (setting.test, setting.calibration, setting.held_out)),
             setting.is_classifier,
         )
 
     def floats(self) -> FloatOutputs:
         """Outputs of the float network on all data."""
         key = key_of("float", *self._common)
-        names = ["test"] + (["calibration"] if self._setting.calibration is not None else [])
+        names = ["test"] + (["held_out"] if self._setting.held_out is not None else [])
         found = self._store.read_arrays("float", key, names)
         if found is None:
             found = self._run_floats(names)
             self._store.write_arrays("float", key, found)
-        return FloatOutputs(found["test"], found.get("calibration"))
+        return FloatOutputs(found["test"], found.get("held_out"))
 
     def _run_floats(self, names: Sequence[str]) -> dict[str, Array]:
         tasks: list[tuple[str, int, int]] = []
         for name in names:
-            samples = self._setting.test if name == "test" else self._setting.calibration
+            samples = self._setting.test if name == "test" else self._setting.held_out
             assert samples is not None
             step = -(-samples.launches // (self._processes if samples.launches > 64 else 1))
             tasks += [(name, start, min(start + step, samples.launches)) for start in range(0, samples.launches, step)]
         parts: dict[int, Array] = {}
-        listen = _Listener(self._tell, [f"float, {name} data" for name, _, _ in tasks], "parts")
+        listen = _Listener(self._tell, ["float" for _ in tasks], "parts")
         for number, outputs in run_tasks(self._start(None), _float_task, tasks, self._processes, listen):
             parts[number] = outputs
             listen.done(number)
@@ -281,13 +287,17 @@ class _Runner:
             return partial(_Shared, setting, floats)
         path = store.path("network", self._common[0], ".json")
         store.replace(path, self._text.encode())
-        files = _Files(path, _write_samples(store, "test", setting.test), None, None)
-        if setting.calibration is not None:
-            files = replace(files, calibration=_write_samples(store, "calibration", setting.calibration))
+        files = _Files(
+            path,
+            _write_samples(store, "test", setting.test),
+            _write_samples(store, "calibration", setting.calibration) if setting.calibration else None,
+            _write_samples(store, "held_out", setting.held_out) if setting.held_out else None,
+            None,
+        )
         if floats is not None:
             arrays = {"test": floats.test}
-            if floats.calibration is not None:
-                arrays["calibration"] = floats.calibration
+            if floats.held_out is not None:
+                arrays["held_out"] = floats.held_out
             files = replace(files, floats=store.write_arrays("floats", self._common[0], arrays))
         light = (network.output, network.name, network.is_logits)
         rest = (setting.configs, setting.engine, setting.is_classifier, setting.test.batch)
@@ -311,11 +321,12 @@ def _load_shared(files: _Files, light: tuple[int, str, bool], rest: tuple[Any, .
     configs, engine, is_classifier, batch = rest
     network = read_network(files.network.read_text(), *light)
     calibration = _load_samples(files.calibration, batch) if files.calibration is not None else None
-    setting = Setting(network, _load_samples(files.test, batch), calibration, configs, engine, is_classifier)
+    held_out = _load_samples(files.held_out, batch) if files.held_out is not None else None
+    setting = Setting(network, _load_samples(files.test, batch), calibration, held_out, configs, engine, is_classifier)
     if files.floats is None:
         return _Shared(setting, None)
     with np.load(files.floats) as archive:
-        floats = FloatOutputs(archive["test"], archive["calibration"] if "calibration" in archive.files else None)
+        floats = FloatOutputs(archive["test"], archive["held_out"] if "held_out" in archive.files else None)
     return _Shared(setting, floats)
 
 

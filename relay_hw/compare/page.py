@@ -80,9 +80,10 @@ def _head(found: Comparison, title: str) -> str:
     if floats.test.top1 is not None:
         numbers.insert(0, f"top-1 {share(floats.test.top1)} ({interval(floats.test.top1_interval)} %)")
     if found.best is not None:
-        best = f"<b>{escape(found.best)}</b> is the best strategy by {BEST_BY} ({found.calibration_images:,} samples)."
+        held, given = found.held_out_images, found.calibration_images + found.held_out_images
+        best = f"<b>{escape(found.best)}</b> is the best strategy by {BEST_BY} ({held:,} of {given:,})."
     else:
-        best = "No strategy is called best: there is no calibration data to choose it on."
+        best = "No strategy is called best: there are too few calibration data to choose it on."
     return f"<h1>{escape(title)}</h1><p>{what}. Float: {', '.join(numbers)}.</p><p>{best}</p>"
 
 
@@ -190,8 +191,8 @@ def _plots(found: Comparison) -> str:
         return ""
     text = (
         "<p>Better is up and to the left. The line joins the strategies that none beats in both; ★ is the one chosen "
-        "on calibration data.</p><p>Strategies without hardware here have no cycles and no energy, so they stand only "
-        "among the weights. Several share a point's cycles where only numbers differ, not programs.</p>"
+        "on held-out calibration data.</p><p>Strategies without hardware here have no cycles and no energy: they stand "
+        "only among the weights. Several share a point's cycles where only numbers differ, not programs.</p>"
     )
     return f'<h2>Accuracy against cost</h2><div class="plots">{"".join(cards)}<div class="note">{text}</div></div>'
 
@@ -229,7 +230,7 @@ def _noise(found: Comparison) -> str:
         f"{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
         f'<p class="legend">Most noise: {_worst(rows, names)}.</p>'
         '<p class="legend">Signal-to-noise ratio of the tensor of each layer against float in dB, noise of the layers '
-        "before it included, on calibration data where there is any; the three worst of each strategy in bold.</p>"
+        "before it included, on held-out calibration data; the three worst of each strategy in bold.</p>"
     )
 
 
@@ -258,7 +259,7 @@ def _histograms(found: Comparison, shown: Sequence[str]) -> str:
     if not cards:
         return ""
     text = (
-        "Values of each layer in the float network on calibration data, heights by the square root of counts; below, "
+        "Values of each layer in the float network on held-out data, heights by the square root of counts; below, "
         "the range that the integers of each strategy hold. Dashed: where that of the best strategy ends. Strategies "
         "that rescale channels change the values themselves and have a picture of their own."
     )

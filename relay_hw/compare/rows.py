@@ -21,7 +21,7 @@ WORST: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One strategy. `test` and `calibration`: measured on those data, calibration None where there is none.
+    """One strategy. `test` and `held_out`: measured on those data, `held_out` None where there is none.
 
     `costs`: on every configuration that suits it, fewest cycles first; empty with the `reason`. `stored`: bytes of
     weights. `engine` evaluated it, `note` says why no other. `seconds`: by step. `area`: of the first cost's
@@ -31,7 +31,7 @@ class Row:
     name: str
     summary: str
     test: Quality
-    calibration: Quality | None
+    held_out: Quality | None
     costs: tuple[Cost, ...]
     reason: str
     weight_bytes: int
@@ -71,7 +71,7 @@ def read_row(content: Mapping[str, Any]) -> Row:
     """The row of `row_content`. Raises KeyError, TypeError for other content."""
     values = dict(content)
     values["test"] = _quality(values["test"])
-    values["calibration"] = _quality(values["calibration"]) if values["calibration"] else None
+    values["held_out"] = _quality(values["held_out"]) if values["held_out"] else None
     values["costs"] = tuple(Cost(**{**cost, "energy": Energy(**cost["energy"])}) for cost in values["costs"])
     values["layers"] = tuple(_layer(layer) for layer in values["layers"])
     return Row(**values)
@@ -154,7 +154,7 @@ def row_json(row: Row) -> dict[str, Any]:
         "lut": area.get("luts"),
         "multipliers": area.get("multipliers"),
         "block_rams": area.get("block_rams"),
-        "calibration": quality_json(row.calibration) or None,
+        "held_out": quality_json(row.held_out) or None,
         "engine": row.engine,
         "engine_note": row.note,
         "seconds": {key: round(value, 3) for key, value in row.seconds.items()},

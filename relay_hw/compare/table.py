@@ -32,7 +32,7 @@ def comparison_text(found: Comparison) -> str:
     if found.best is not None:
         lines.append(f"* best: {found.best}, by {BEST_BY}")
     else:
-        lines.append("no best strategy: there is no calibration data to choose it on")
+        lines.append("no best strategy: there are too few calibration data to choose it on")
     names = short_names(found.layer_names)
     lines += [f"{row.name}: most noise in {_worst(row, names)}" for row in found.rows if row.worst_layers]
     lines += [f"{row.name}: {note}" for row in found.rows for note in notes(row)]
