@@ -16,6 +16,7 @@ from typing import Any
 import bench_layers  # first: it puts examples on the path
 import bench_page
 import bench_passes
+import bench_recurrent
 import bench_speed
 import bench_text
 from bench_rows import HEADER, Row, layer_rows, network_rows, text_rows
@@ -56,7 +57,9 @@ def measure_networks(found: dict[str, Any]) -> list[Row]:
         say(f"network {example.name}")
         found["networks"].append(bench_layers.measure_network(example.name, config, MEMORY, 1, None, rtl=True))
     say("network resnet8, resident weights")
-    return [*network_rows(found["networks"]), *bench_speed.resident_rows()]
+    rows = [*network_rows(found["networks"]), *bench_speed.resident_rows()]
+    say("an LSTM")
+    return [*rows, *bench_recurrent.lstm_rows()]
 
 
 def measure_speeds(found: dict[str, Any]) -> list[Row]:

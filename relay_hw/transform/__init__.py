@@ -7,6 +7,7 @@ from relay_hw.transform.canonicalize_cast import CanonicalizeCast
 from relay_hw.transform.canonicalize_ops import CanonicalizeOps
 from relay_hw.transform.combine_parallel import CombineParallelConv2D, CombineParallelDense
 from relay_hw.transform.common_subexpr import EliminateCommonSubexpr
+from relay_hw.transform.constant_arguments import ConstantArguments
 from relay_hw.transform.context import PassContext, PassInfo
 from relay_hw.transform.convert_layout import ConvertLayout
 from relay_hw.transform.dead_code import DeadCodeElimination
@@ -68,6 +69,7 @@ PASSES: tuple[type[Pass], ...] = (
     ToBasicBlockNormalForm,
     ToGraphNormalForm,
     LambdaLift,
+    ConstantArguments,
     PartialEvaluate,
     SimplifyInference,
     CanonicalizeOps,
@@ -114,6 +116,7 @@ __all__ = [
     "CanonicalizeOps",
     "CombineParallelConv2D",
     "CombineParallelDense",
+    "ConstantArguments",
     "ConvertLayout",
     "DeadCodeElimination",
     "DefuseOps",

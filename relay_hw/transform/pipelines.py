@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from relay_hw.transform.base import Pass, Pipeline
 from relay_hw.transform.common_subexpr import EliminateCommonSubexpr
+from relay_hw.transform.constant_arguments import ConstantArguments
 from relay_hw.transform.dead_code import DeadCodeElimination
 from relay_hw.transform.fold_batch_norm import FoldBatchNorm
 from relay_hw.transform.fold_constant import FoldConstant
@@ -22,6 +23,10 @@ def simplify_pipeline() -> Pass:
             RemoveUnusedFunctions(),
             DeadCodeElimination(),
             InlineLet(),
+            FoldConstant(fold_qnn=True),
+            # Weights of loops are constants inside of the loop.
+            ConstantArguments(),
+            RemoveUnusedFunctions(),
             FoldConstant(fold_qnn=True),
             # Bias and scale rules first: a batch norm folds into a layer, not into a sum after it.
             SimplifyExpr(),
