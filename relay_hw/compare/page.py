@@ -23,7 +23,8 @@ svg .front { fill: var(--products); } svg .behind { fill: var(--ends); } svg .st
   stroke-width: 1.5; fill: none; opacity: 0.7; } svg .lead { stroke: var(--soft); stroke-width: 0.7; }
 svg .fill { fill: var(--narrow); } svg .axis { stroke: var(--soft); } svg .clip { stroke: var(--writes);
   stroke-dasharray: 4 3; } svg .range { stroke: var(--soft); stroke-width: 2; } svg .best { stroke: var(--writes); }
-svg text.small { font-size: 10.5px; }
+svg text.small { font-size: 10.5px; } svg .partial { fill: var(--card); stroke: var(--ends); stroke-width: 2; }
+svg text { paint-order: stroke; stroke: var(--card); stroke-width: 3px; stroke-linejoin: round; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(470px, 1fr)); gap: 12px; }
 .hists { display: grid; grid-template-columns: repeat(auto-fill, minmax(330px, 1fr)); gap: 12px; }
 .hists .card { padding-top: 8px; } .hists h3 { font-size: 13px; margin: 0 14px; font-weight: 600;
@@ -42,7 +43,9 @@ tr.best td.name::after { content: " ★ best"; color: var(--products); font-size
   body { font-size: 10.5px; } main { max-width: none; padding: 0; } h2 { break-after: avoid; margin-top: 18px; }
   table { font-size: 9.5px; } th, td { padding: 3px 5px; } td small, th small { font-size: 8.5px; }
   .card { overflow: visible; break-inside: avoid; } .card.long { break-inside: auto; } tr { break-inside: avoid; }
-  .plots { grid-template-columns: 1fr 1fr; } .hists { grid-template-columns: 1fr 1fr 1fr; }
+  .chip, tr.best td.name::after { font-size: 8.5px; } .legend, .note p, .rows tr.sub .why { font-size: 9px; }
+  tr.first { break-after: avoid; } h2 + p.legend { break-after: avoid; }
+  .plots { grid-template-columns: 1fr 1fr 1fr; gap: 8px; } .note { grid-column: 1 / -1; padding: 0 4px; } .hists { grid-template-columns: 1fr 1fr 1fr; }
   td.name small { min-width: 10em; } svg .front, svg .behind, svg .fill { print-color-adjust: exact; } }
 """
 _ENERGY_PARTS: Final = (
@@ -88,6 +91,7 @@ def _head(found: Comparison, title: str) -> str:
 
 
 _Cell = Callable[[Row], str]
+_WEIGHTS: Final = "bytes of weights"
 
 
 def _columns(found: Comparison) -> list[tuple[str, str, _Cell]]:
@@ -177,12 +181,14 @@ def _plots(found: Comparison) -> str:
     kinds: list[tuple[str, Callable[[Row], float | None]]] = [
         ("cycles a run", lambda row: row.cost.cycles if row.cost else None),
         ("energy of a run, µJ (estimated)", lambda row: row.cost.energy.total if row.cost else None),
-        ("bytes of weights", lambda row: row.weight_bytes),
+        (_WEIGHTS, lambda row: row.weight_bytes),
     ]
+    partial = {row.name for row in found.rows if row.host_share}
     cards: list[str] = []
     for title, width in kinds:
         pairs_ = [(row.name, width(row), height(row)) for row in found.rows]
-        points = [Point(name, x, y) for name, x, y in pairs_ if x is not None and y is not None]
+        points = [Point(name, x, y, name in partial and title != _WEIGHTS) for name, x, y in pairs_
+                  if x is not None and y is not None]  # fmt: skip
         if points:
             y_text = (lambda v: f"{100 * v:.4g}%") if by_agreement else (lambda v: f"{v:.4g}")
             svg = pareto_svg(points, title, y_title, _amount, y_text, found.best)
@@ -192,7 +198,8 @@ def _plots(found: Comparison) -> str:
     text = (
         "<p>Better is up and to the left. The line joins the strategies that none beats in both; ★ is the one chosen "
         "on held-out calibration data.</p><p>Strategies without hardware here have no cycles and no energy: they stand "
-        "only among the weights. Several share a point's cycles where only numbers differ, not programs.</p>"
+        "only among the weights. Several share a point's cycles where only numbers differ, not programs. "
+        "Hollow: layers on the host are not in the cycles and hardly in the energy, so these join no front.</p>"
     )
     return f'<h2>Accuracy against cost</h2><div class="plots">{"".join(cards)}<div class="note">{text}</div></div>'
 

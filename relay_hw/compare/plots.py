@@ -14,7 +14,7 @@ from typing import Final
 from relay_hw.compare.histogram import Histogram
 
 _WIDTH, _HEIGHT = 580, 360
-_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 18, 16, 46
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 18, 30, 46
 _TICKS: Final = 5
 _STEP: Final = 15  # between lines of labels
 _LETTER: Final = 6.6  # width of a letter, roughly
@@ -22,17 +22,18 @@ _LETTER: Final = 6.6  # width of a letter, roughly
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One strategy: less `x` and more `y` are better."""
+    """One strategy: less `x` and more `y` are better. `is_partial`: `x` leaves out a part, so it is on no front."""
 
     name: str
     x: float
     y: float
+    is_partial: bool = False
 
 
 def pareto_front(points: Sequence[Point]) -> list[Point]:
     """Points that no other one beats: from the cheapest on, each better than those before."""
     front: list[Point] = []
-    for point in sorted(points, key=lambda p: (p.x, -p.y)):
+    for point in sorted((p for p in points if not p.is_partial), key=lambda p: (p.x, -p.y)):
         if not front or point.y > front[-1].y:
             front.append(point)
     return front
@@ -59,7 +60,7 @@ def pareto_svg(
     joined = {(point.x, point.y) for point in front}
     for point in sorted(points, key=lambda p: (p.x, p.y) in joined):
         x, y = place(point)
-        kind = "front" if (point.x, point.y) in joined else "behind"
+        kind = "partial" if point.is_partial else "front" if (point.x, point.y) in joined else "behind"
         radius = 6.5 if point.name == best else 4.5
         tip = f"{point.name}: {x_text(point.x)} {x_title}, {y_text(point.y)} {y_title}"
         parts.append(
@@ -105,7 +106,7 @@ def _titles(x_title: str, y_title: str) -> str:
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
     return (
         f'<text class="soft" x="{middle}" y="{_HEIGHT - 8}" text-anchor="middle">{escape(x_title)}</text>'
-        f'<text class="soft" x="{_LEFT + 6}" y="{_TOP + 12}">{escape(y_title)}</text>'
+        f'<text class="soft" x="{_LEFT}" y="17">{escape(y_title)}</text>'
     )
 
 
@@ -122,7 +123,8 @@ def _front_line(places: Sequence[tuple[float, float]]) -> str:
 def _labels(marks: Sequence[tuple[str, float, float]]) -> list[str]:
     """Names beside their points, moved apart where they would lie on one another."""
     parts: list[str] = []
-    taken: list[tuple[float, float, float]] = []  # left, right, y of the labels that stand
+    # Left, right and line of the labels that stand, and of the points.
+    taken: list[tuple[float, float, float]] = [(x - 6, x + 6, y + 4) for _, x, y in marks]
     for name, x, y in sorted(marks, key=lambda mark: (mark[2], mark[1])):
         width = _LETTER * len(name)
         to_left = x + 14 + width > _WIDTH - 2
@@ -139,7 +141,7 @@ def _labels(marks: Sequence[tuple[str, float, float]]) -> list[str]:
 
 def _free_line(left: float, right: float, wanted: float, taken: Sequence[tuple[float, float, float]]) -> float:
     """The place nearest to `wanted` where a label from `left` to `right` meets no other one, inside of the plot."""
-    low, high = _TOP + 26.0, _HEIGHT - _BOTTOM - 3.0
+    low, high = _TOP + 4.0, _HEIGHT - _BOTTOM - 3.0
     for number in range(200):
         offset = (number + 1) // 2 * 3.0 * (1 if number % 2 else -1)
         line = wanted + offset

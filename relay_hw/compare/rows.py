@@ -47,6 +47,11 @@ class Row:
         return self.costs[0] if self.costs else None
 
     @property
+    def host_share(self) -> float:
+        """Share of the multiply-accumulates that the host computes, outside of the cycles; 0 without hardware."""
+        return 1 - self.cost.accel_share if self.cost is not None else 0.0
+
+    @property
     def worst_layers(self) -> tuple[LayerRow, ...]:
         """The layers with the most noise, worst first."""
         noisy = [layer for layer in self.layers if layer.sqnr_db is not None]

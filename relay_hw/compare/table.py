@@ -42,6 +42,8 @@ def comparison_text(found: Comparison) -> str:
 def notes(row: Row) -> list[str]:
     """What a reader of the row must know."""
     found = [row.reason] if row.reason else []
+    if row.host_share:
+        found.append(f"{percent(row.host_share)} of the multiply-accumulates run on the host, outside of the cycles")
     return [*found, *([f"evaluated by {row.engine}: {row.note}"] if row.note else [])]
 
 
