@@ -45,7 +45,8 @@ tr.best td.name::after { content: " ★ best"; color: var(--products); font-size
   .card { overflow: visible; break-inside: avoid; } .card.long { break-inside: auto; } tr { break-inside: avoid; }
   .chip, tr.best td.name::after { font-size: 8.5px; } .legend, .note p, .rows tr.sub .why { font-size: 9px; }
   tr.first { break-after: avoid; } h2 + p.legend { break-after: avoid; }
-  .plots { grid-template-columns: 1fr 1fr 1fr; gap: 8px; } .note { grid-column: 1 / -1; padding: 0 4px; } .hists { grid-template-columns: 1fr 1fr 1fr; }
+  .plots { grid-template-columns: 1fr 1fr 1fr; gap: 8px; } .note { grid-column: 1 / -1; padding: 0 4px; }
+  .hists { grid-template-columns: 1fr 1fr 1fr; }
   td.name small { min-width: 10em; } svg .front, svg .behind, svg .fill { print-color-adjust: exact; } }
 """
 _ENERGY_PARTS: Final = (

@@ -5,6 +5,9 @@ In: a typed float module. Out: a module whose integer part is exact; see `quanti
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from relay_hw.quantize.choices import Budget, Calibration, Edge, NumberFormat, WeightRange, WeightRounding
 from relay_hw.quantize.main import quantize, realize_module
 from relay_hw.quantize.recipes import STRATEGIES, find_strategy, strategy_names
@@ -28,3 +31,10 @@ __all__ = [
     "strategy_names",
     "strategy_values",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`compare` and `Comparison` of the room above, which runs what this one makes; loaded when first used."""
+    if name in ("compare", "Comparison"):
+        return getattr(import_module("relay_hw.compare"), name)
+    raise AttributeError(f"module {__name__} has no attribute {name}")

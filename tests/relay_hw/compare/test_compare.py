@@ -318,6 +318,15 @@ def test_notebooks_show_the_page(found: Comparison) -> None:
     assert str(found) == found.to_text()
 
 
+def test_the_names_that_users_know() -> None:
+    from relay_hw.compat.tvm import relay
+
+    assert relay.quantize.compare is compare and relay.quantize.Comparison is Comparison
+    assert relay.quantize.Strategy is Strategy
+    with pytest.raises(AttributeError, match=r"module relay_hw.quantize has no attribute contrast"):
+        relay.quantize.contrast  # noqa: B018
+
+
 def test_the_table_shows_every_strategy(found: Comparison) -> None:
     lines = found.to_text().splitlines()
     head = next(line for line in lines if line.startswith("strategy"))
