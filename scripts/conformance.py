@@ -98,7 +98,7 @@ def run_case(case: Any, runner: Runner) -> Outcome:
     operator, opset = subject(case)
     names = [item.name for item in case.model.graph.input]
     try:
-        module, _ = from_onnx(case.model, freeze_params=True)
+        module, _ = from_onnx(case.model, shape=open_shapes(case), freeze_params=True)
     except RelayHwError as error:
         return Outcome(case.name, operator, opset, State.REFUSED, _short(error))
     except Exception as error:  # whatever is no refusal is a defect
@@ -107,7 +107,8 @@ def run_case(case: Any, runner: Runner) -> Outcome:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                given = (as_array(value) for value in inputs)
+                types = [param.type for param in module["main"].params]
+                given = (as_value(as_array(value), ty) for value, ty in zip(inputs, types, strict=False))
                 found = runner(module, dict(zip(names, given, strict=False)))
         except Exception as error:
             return Outcome(case.name, operator, opset, State.WRONG, f"run: {type(error).__name__}: {error}")
@@ -117,11 +118,36 @@ def run_case(case: Any, runner: Runner) -> Outcome:
     return Outcome(case.name, operator, opset, State.PASSED)
 
 
+def open_shapes(case: Any) -> dict[str, tuple[int, ...]]:
+    """Shapes of the data for tensors whose declared shape is open."""
+    found: dict[str, tuple[int, ...]] = {}
+    for item, value in zip(case.model.graph.input, case.data_sets[0][0], strict=False):
+        dims = item.type.tensor_type.shape.dim
+        is_open = item.type.HasField("tensor_type") and any(not dim.HasField("dim_value") for dim in dims)
+        if is_open and isinstance(value, np.ndarray):
+            found[item.name] = value.shape
+    return found
+
+
 def as_array(value: Any) -> Any:
     """Tests of casts give protobufs."""
     from onnx import TensorProto, numpy_helper
 
     return numpy_helper.to_array(value) if isinstance(value, TensorProto) else value
+
+
+def as_value(value: Any, ty: Any) -> Any:
+    """A Python list as a Relay list, a value or nothing as an option, where the parameter is one."""
+    from relay_hw.interp.values import ConstructorValue
+    from relay_hw.prelude import list_value, load_library
+
+    kind = getattr(getattr(ty, "func", None), "name", "")
+    if kind == "List":
+        return list_value([as_value(item, ty.args[0]) for item in value])
+    if kind == "Option":
+        some, none = load_library("prelude").types["Option"].constructors
+        return ConstructorValue(none) if value is None else ConstructorValue(some, (as_value(value, ty.args[0]),))
+    return value
 
 
 def _short(error: RelayHwError) -> str:
@@ -167,9 +193,9 @@ def as_list(value: Any) -> list[Any] | None:
         fields = list(value.fields)
         if not fields:
             return found
-        found.append(fields[0])
         if len(fields) == 1:
-            return found
+            return as_list(fields[0]) if hasattr(fields[0], "constructor") else fields
+        found.append(fields[0])
         value = fields[1]
     return None
 

@@ -17,7 +17,9 @@ from relay_hw.text import parse
 T = TypeVar("T", Function, TypeData)
 
 # Each library with those that it builds on.
-LIBRARIES: Final = MappingProxyType({"prelude": (), "nat": ("prelude",), "gradient": (), "core": ()})
+LIBRARIES: Final = MappingProxyType(
+    {"prelude": (), "nat": ("prelude",), "sequence": ("prelude",), "gradient": (), "core": ()}
+)
 
 
 @cache

@@ -9,6 +9,7 @@ from relay_hw.frontend.onnx import (
     algebra,
     cast,
     contrib_quantized,
+    control,
     conv,
     dense,
     elementwise,
@@ -22,6 +23,7 @@ from relay_hw.frontend.onnx import (
     recurrent,
     reduce,
     resize,
+    sequence,
     shape,
 )
 from relay_hw.frontend.onnx.node import Converter
@@ -29,6 +31,7 @@ from relay_hw.frontend.onnx.node import Converter
 FAMILIES: Final = (
     *(conv, pool, dense, norm, elementwise, reduce, shape, resize, cast, indexing, image, algebra),
     *(quantize, qlinear, contrib_quantized, qonnx, recurrent),
+    *(control, sequence),
 )
 CONVERTERS: Final = MappingProxyType(
     {

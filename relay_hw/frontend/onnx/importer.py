@@ -18,7 +18,7 @@ from relay_hw.frontend.onnx.node import Arguments, Array, Node, Subgraph, Typer,
 from relay_hw.frontend.onnx.source import Shape, Source, read
 from relay_hw.ir.expr import Call, Constant, Expr, Function, GlobalVar, Op, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
-from relay_hw.ir.types import TensorType
+from relay_hw.ir.types import TensorType, TypeCall
 from relay_hw.prelude import Prelude, import_from_std
 from relay_hw.span import Span
 from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
@@ -133,7 +133,7 @@ class Importer:
         self.values: dict[str, Value] = {}
         self.taken: set[str] = {"main", *source.inputs} if outer is None else outer.taken
         self.functions: dict[str, Function] = {} if outer is None else outer.functions
-        self.uses_library = False
+        self.libraries: set[str] = set() if outer is None else outer.libraries
         # Why nodes were refused during the import, and what depends on them.
         self.reasons: list[str] = [] if outer is None else outer.reasons
         self.missing: set[str] = set() if outer is None else outer.missing
@@ -142,6 +142,8 @@ class Importer:
         """The untyped module and the parameters."""
         inputs = [Var(name, ty, span=Span(name)) for name, ty in self.source.inputs.items()]
         self.values.update((var.name_hint, Value(var)) for var in inputs)
+        if any(isinstance(ty, TypeCall) for ty in self.source.inputs.values()):
+            self.library()
         for node in self.source.nodes:
             self._convert(node)
         refuse(self.source, self.reasons)
@@ -150,9 +152,10 @@ class Importer:
         attrs = {"input_names": tuple(self.source.inputs), "output_names": self.source.outputs}
         main = Function([*inputs, *self.param_vars.values()], body)
         module = IRModule({**self.functions, "main": main}, attrs=attrs)
-        if self.uses_library:
-            module = RemoveUnusedFunctions()(import_from_std(module, "prelude"))
-        return module, self.params
+        for library in sorted(self.libraries):
+            module = import_from_std(module, library)
+        # Trials of loop bodies and libraries leave functions behind.
+        return RemoveUnusedFunctions()(module) if self.functions or self.libraries else module, self.params
 
     def nested(
         self, graph: Subgraph, inputs: Mapping[str, Expr], captured: dict[Var, Expr] | None = None
@@ -176,15 +179,15 @@ class Importer:
         self.functions[name] = self.typer.functions[name] = function
         return GlobalVar(name)
 
-    def library(self) -> Prelude:
+    def library(self, name: str = "prelude") -> Prelude:
         """See `Scope`."""
-        self._top().uses_library = True
         found = Prelude()
+        if name != "prelude":
+            found.import_from_std(name)
+        self.libraries |= {"prelude", name}
+        self.taken |= found.mod.functions.keys()
         self.typer.functions.update(found.mod.functions)
         return found
-
-    def _top(self) -> Importer:
-        return self if self.outer is None else self.outer._top()
 
     def _from_outside(self, name: str) -> Value:
         assert self.outer is not None

@@ -88,11 +88,15 @@ class Rows:
         empty: Array = np.zeros((self.count or 0, *self.row.static_shape), self.row.dtype)
         return const(empty)
 
+    def finish(self, rows: Expr) -> Expr:
+        """The tensor behind the loop."""
+        return rows
+
     def push(self, rows: Expr, value: Expr) -> Expr:
         """`rows` with one more."""
         new = op.expand_dims(value, 0)
-        if self.count == 1:
-            return new
+        if self.count in (0, 1):  # a loop of no iterations pushes nothing
+            return new if self.count else rows
         kept = rows
         if self.count is not None:
             begin = 0 if self.at_front else 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from relay_hw.ir.expr import (
     TupleGetItem,
     Var,
 )
-from relay_hw.ir.types import ANY, Dim, FuncType, TensorType, TupleType, Type, TypeCall, bind_type_vars
+from relay_hw.ir.types import ANY, Dim, FuncType, IncompleteType, TensorType, TupleType, Type, TypeCall, bind_type_vars
 from relay_hw.op.base import const, show_shape
 from relay_hw.op.blocks import shape_of
 from relay_hw.op.transform import strided_slice
@@ -94,8 +94,8 @@ class Scope(Protocol):
         """A function of the module; its parameters and its result are annotated."""
         ...
 
-    def library(self) -> Prelude:
-        """The standard library, which the module then has."""
+    def library(self, name: str = "prelude") -> Prelude:
+        """The standard library, and one more by name, which the module then has."""
         ...
 
 
@@ -109,6 +109,10 @@ class _Ground:
 
     def resolve(self, ty: Type) -> Type:
         return ty
+
+
+# The element of an empty list or option that nothing has filled yet.
+UNKNOWN: Final = IncompleteType()
 
 
 class Typer:
@@ -145,9 +149,10 @@ class Typer:
             case Call(op=GlobalVar(name_hint=name), type_args=given):
                 function = self.functions[name]
                 assert function.ret_type is not None
-                return bind_type_vars(function.ret_type, dict(zip(function.type_params, given, strict=True)))
+                filled = given or (UNKNOWN,) * len(function.type_params)
+                return bind_type_vars(function.ret_type, dict(zip(function.type_params, filled, strict=True)))
             case Call(op=Constructor(belong_to=header), type_args=given):
-                return TypeCall(header, tuple(given))
+                return TypeCall(header, tuple(given) or (UNKNOWN,))
             case Match(clauses=clauses):
                 return self(clauses[0].rhs)
             case Function(params=params, ret_type=ty) if ty is not None:
@@ -158,6 +163,8 @@ class Typer:
 
 def join(left: Type, right: Type) -> Type:
     """A type that holds the values of both: where sizes differ, any size. Raises TypeCheckError if there is none."""
+    if left is UNKNOWN or right is UNKNOWN:
+        return right if left is UNKNOWN else left
     match left, right:
         case TensorType(), TensorType() if left.dtype == right.dtype and left.rank == right.rank:
             dims = [a if a == b else ANY for a, b in zip(left.shape, right.shape, strict=True)]

@@ -15,7 +15,7 @@ from relay_hw.frontend.onnx import CONVERTERS, FOREIGN, find_converter
 from relay_hw.frontend.onnx.cast import DTYPES
 from relay_hw.frontend.onnx.functions import write_out_functions
 from relay_hw.frontend.onnx.node import Array, Node, Subgraph
-from relay_hw.ir.types import ANY, Dim, TensorType
+from relay_hw.ir.types import ANY, Dim, GlobalTypeVar, TensorType, Type, TypeCall
 from relay_hw.ir.types import Any as AnyDim
 
 OLDEST_OPSET = 7
@@ -30,7 +30,7 @@ class Source:
     name: str
     nodes: tuple[Node, ...]
     arrays: Mapping[str, Array]
-    inputs: Mapping[str, TensorType]
+    inputs: Mapping[str, Type]
     outputs: tuple[str, ...]
 
 
@@ -95,12 +95,29 @@ def _inputs(
     arrays: Mapping[str, Array],
     shapes: Mapping[str, Shape],
     dtypes: str | Mapping[str, str],
-) -> dict[str, TensorType]:
+) -> dict[str, Type]:
     given = {item.name: item for item in graph.input if item.name not in arrays}
     for wanted in shapes:
         if wanted not in given:
             raise InputError(f"shape must name inputs of {name} ({', '.join(given)}), not {wanted}")
-    return {key: _input_type(item, shapes.get(key), dtypes) for key, item in given.items()}
+    return {key: _type_of(item, shapes.get(key), dtypes) for key, item in given.items()}
+
+
+def _type_of(item: Any, wanted: Shape | None, dtypes: str | Mapping[str, str]) -> Type:
+    """A tensor, a sequence as a list, an optional as an option."""
+    for field, data in (("sequence_type", "List"), ("optional_type", "Option")):
+        if item.type.HasField(field):
+            import onnx
+
+            inner = onnx.ValueInfoProto()
+            inner.name = item.name
+            inner.type.CopyFrom(getattr(item.type, field).elem_type)
+            if wanted is None and inner.type.tensor_type.HasField("shape"):
+                # The tensors of a sequence need not have one size.
+                dims = inner.type.tensor_type.shape.dim
+                wanted = [dim.dim_value if dim.HasField("dim_value") else None for dim in dims]
+            return TypeCall(GlobalTypeVar(data), (_type_of(inner, wanted, dtypes),))
+    return _input_type(item, wanted, dtypes)
 
 
 def _input_type(item: Any, wanted: Shape | None, dtypes: str | Mapping[str, str]) -> TensorType:

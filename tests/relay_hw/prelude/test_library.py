@@ -335,7 +335,7 @@ def test_importing_twice_changes_nothing() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(InputError, match="library must be one of prelude, nat, gradient, core, not lists"):
+    with pytest.raises(InputError, match="library must be one of prelude, nat, sequence, gradient, core, not lists"):
         load_library("lists.rly")
     mine = parse('#[version = "0.0.5"] def @map(%x: int32) { %x }')
     with pytest.raises(WellFormedError, match="@map must be the library's or have another name"):
