@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import count
@@ -40,9 +41,14 @@ class Type:
         return type_text(self)
 
 
+# Element types that numpy knows only with ml_dtypes.
+NARROW_DTYPES: Final = frozenset(
+    ("bfloat16", "float4_e2m1fn", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
+    + ("float8_e8m0fnu", "int2", "int4", "uint2", "uint4")
+)
 # Spelled as they are kept; all else is asked of numpy.
-_DTYPES: Final = frozenset(
-    ("bool", "bfloat16", "float16", "float32", "float64")
+_DTYPES: Final = NARROW_DTYPES | frozenset(
+    ("bool", "float16", "float32", "float64")
     + tuple(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))
 )
 _LANES: Final = re.compile(r"(.+?)x([1-9]\d{0,3})", re.A)
@@ -138,6 +144,8 @@ class TensorType(Type):
     def __init__(self, shape: Sequence[Dim], dtype: str = "float32", layout: str = "") -> None:
         object.__setattr__(self, "shape", tuple(d if isinstance(d, _SYMBOLIC) else int(d) for d in shape))
         object.__setattr__(self, "dtype", dtype if dtype in _DTYPES else _dtype(dtype))
+        if dtype in NARROW_DTYPES:
+            know_narrow_dtypes()
         object.__setattr__(self, "layout", layout)
 
     @property
@@ -154,6 +162,12 @@ class TensorType(Type):
 
 
 _SYMBOLIC = (Any, DimVar, DimExpr)
+
+
+def know_narrow_dtypes() -> None:
+    """Let numpy know the narrow types by name. Without ml_dtypes programs with them can be typed, not evaluated."""
+    with suppress(ImportError):
+        import ml_dtypes  # noqa: F401
 
 
 def _dtype(given: object) -> str:

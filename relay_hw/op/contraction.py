@@ -93,7 +93,8 @@ def _einsum_type(types: Sequence[Type], attrs: EinsumAttrs, solver: Solver) -> T
 
 
 def _einsum(attrs: EinsumAttrs, values: Sequence[AnyValue], result: Type) -> Array:
-    parts = [np.asarray(part) for part in values[0]]
+    # numpy's einsum does not know bfloat16.
+    parts = [np.asarray(part, np.float32 if part.dtype.kind == "V" else None) for part in values[0]]
     return np.asarray(np.einsum(attrs.equation.replace(" ", ""), *parts)).astype(out_type(result).dtype)
 
 

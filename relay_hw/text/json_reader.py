@@ -38,7 +38,7 @@ from relay_hw.ir.expr import (
     Var,
 )
 from relay_hw.ir.module import IRModule, TypeData
-from relay_hw.ir.types import GlobalTypeVar, Type, is_dtype
+from relay_hw.ir.types import NARROW_DTYPES, GlobalTypeVar, Type, is_dtype, know_narrow_dtypes
 from relay_hw.span import Span
 from relay_hw.text.attributes import AttributeFault, build_attributes
 from relay_hw.text.json_fields import Row, Rows, fault
@@ -249,8 +249,10 @@ def _value(value: Any, row: Row) -> Any:
 
 def _array(row: Row) -> np.ndarray:
     name = row.get("dtype", str)
-    if not is_dtype(name) or name == "bfloat16" or "x" in name:
+    if not is_dtype(name) or "x" in name:
         raise fault(f"{row.where}: dtype must be an element type of numpy", name)
+    if name in NARROW_DTYPES:
+        know_narrow_dtypes()
     dtype = np.dtype(name)
     shape = row.get("shape", list)
     if any(type(size) is not int or size < 0 for size in shape) or len(shape) > 32:

@@ -37,6 +37,7 @@ from relay_hw.ir.expr import (
 )
 from relay_hw.ir.module import IRModule, TypeData
 from relay_hw.ir.types import (
+    NARROW_DTYPES,
     Condition,
     Dim,
     DimType,
@@ -295,7 +296,7 @@ def _value(value: Any) -> Any:
 
 
 def _array(data: np.ndarray) -> Row:
-    if data.dtype.kind not in "biuf":
+    if data.dtype.kind not in "biuf" and str(data.dtype) not in NARROW_DTYPES:
         raise WellFormedError(f"constant must hold numbers or booleans, not {data.dtype}")
     little = np.ascontiguousarray(data).astype(data.dtype.newbyteorder("<"), copy=False)
     coded = base64.b64encode(little.tobytes()).decode("ascii")

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from relay_hw.ir.expr import Constant
+from relay_hw.ir.types import know_narrow_dtypes
 
 CONSTANT: Final = "relay.Constant"
 STRING: Final = "runtime.String"
@@ -24,6 +25,21 @@ _ARRAY_MAGIC: Final = 0xDD5E40F096B4A13F
 _HEADER: Final = struct.Struct("<QQiii")
 _DTYPE: Final = struct.Struct("<BBH")
 _KINDS: Final = {0: "int", 1: "uint", 2: "float", 6: "bool"}
+# Codes and bits of narrow types, in DLPack's numbering; an element of fewer than 8 bits still takes a byte.
+_NARROW: Final = {
+    "bfloat16": (4, 16),
+    "float8_e4m3fn": (10, 8),
+    "float8_e4m3fnuz": (11, 8),
+    "float8_e5m2": (12, 8),
+    "float8_e5m2fnuz": (13, 8),
+    "float8_e8m0fnu": (14, 8),
+    "float4_e2m1fn": (17, 4),
+    "int4": (0, 4),
+    "uint4": (1, 4),
+    "int2": (0, 2),
+    "uint2": (1, 2),
+}
+_NARROW_NAMES: Final = {code: name for name, code in _NARROW.items()}
 _CPU: Final = 1
 # DLPack's numbers of devices.
 _DEVICES: Final = {1: "cpu", 2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm", 12: "ext_dev", 14: "hexagon"}
@@ -124,9 +140,10 @@ def array_bytes(data: np.ndarray) -> bytes:
     """An array as TVM saves it. Raises ValueError for one that holds no numbers or booleans."""
     little = np.ascontiguousarray(data).astype(data.dtype.newbyteorder("<"), copy=False)
     code = {"i": 0, "u": 1, "b": 1, "f": 2}.get(data.dtype.kind)
+    bits = 1 if data.dtype.kind == "b" else data.dtype.itemsize * 8
+    code, bits = _NARROW.get(str(data.dtype), (code, bits))
     if code is None:
         raise ValueError(f"constant must hold numbers or booleans, not {data.dtype}")
-    bits = 1 if data.dtype.kind == "b" else data.dtype.itemsize * 8
     raw = little.tobytes()
     head = _HEADER.pack(_ARRAY_MAGIC, 0, _CPU, 0, data.ndim) + _DTYPE.pack(code, bits, 1)
     shape = struct.pack(f"<{data.ndim}q", *data.shape)
@@ -168,6 +185,10 @@ def read_array(data: bytes, start: int) -> tuple[np.ndarray, int]:
 
 
 def _dtype(code: int, bits: int, lanes: int) -> np.dtype[Any]:
+    narrow = _NARROW_NAMES.get((code, bits))
+    if narrow is not None and lanes == 1:
+        know_narrow_dtypes()
+        return np.dtype(narrow)
     kind = _KINDS.get(code)
     if kind is None or lanes != 1:
         raise MetadataError(

@@ -144,23 +144,27 @@ def _prelu(node: Node, args: Arguments) -> Expr:
     return _positive(args, op.multiply(args[0], args[1]))
 
 
-def _elu_part(args: Arguments, alpha: float) -> Expr:
-    return op.multiply(op.subtract(op.exp(args[0]), args.scalar(1, args[0])), args.scalar(alpha, args[0]))
+def _exponential_part(args: Arguments, inner: float, outer: float) -> Expr:
+    """outer * (exp(x / inner) - 1); in float32 for shorter types, whose exponentials near 1 leave nothing."""
+    x = args[0]
+    wide = op.cast(x, "float32") if args.dtype(x) in ("float16", "bfloat16") else x
+    scaled = op.divide(wide, args.scalar(inner, wide)) if inner != 1 else wide
+    part = op.multiply(op.subtract(op.exp(scaled), args.scalar(1, wide)), args.scalar(outer, wide))
+    return part if wide is x else op.cast(part, args.dtype(x))
 
 
 def _elu(node: Node, args: Arguments) -> Expr:
-    return _positive(args, _elu_part(args, node.attr("alpha", 1.0)))
+    return _positive(args, _exponential_part(args, 1.0, node.attr("alpha", 1.0)))
 
 
 def _selu(node: Node, args: Arguments) -> Expr:
     alpha, gamma = node.attr("alpha", 1.6732631921768188), node.attr("gamma", 1.0507010221481323)
-    return op.multiply(_positive(args, _elu_part(args, alpha)), args.scalar(gamma, args[0]))
+    return op.multiply(_positive(args, _exponential_part(args, 1.0, alpha)), args.scalar(gamma, args[0]))
 
 
 def _celu(node: Node, args: Arguments) -> Expr:
-    alpha = args.scalar(node.attr("alpha", 1.0), args[0])
-    part = op.subtract(op.exp(op.divide(args[0], alpha)), args.scalar(1, args[0]))
-    return _positive(args, op.multiply(part, alpha))
+    alpha = node.attr("alpha", 1.0)
+    return _positive(args, _exponential_part(args, alpha, alpha))
 
 
 def _thresholded_relu(node: Node, args: Arguments) -> Expr:
