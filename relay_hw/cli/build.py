@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import time
 from argparse import Namespace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from relay_hw.cli.console import Console
 from relay_hw.cli.data import accuracy, load_npz, save_npz, save_text
+from relay_hw.errors import InputError
 
 
 def compile_command(args: Namespace, console: Console) -> int:
@@ -85,7 +87,7 @@ def run_command(args: Namespace, console: Console) -> int:
     finally:
         close_device(device)
     if args.output:
-        save_npz(args.output, result.outputs)
+        save_npz(args.output, _arrays(result.outputs))
     score = accuracy(result.outputs, data, result.samples)
     row: dict[str, Any] = {
         "device": args.device,
@@ -95,7 +97,11 @@ def run_command(args: Namespace, console: Console) -> int:
         "resident_cycles": result.resident_cycles,
         "resident_launches": len(result.residents),
         "simulated_cycles_per_second": result.simulated_cycles_per_second,
-        "outputs": {name: {"shape": list(a.shape), "dtype": str(a.dtype)} for name, a in result.outputs.items()},
+        "outputs": {name: _described(value) for name, value in result.outputs.items()},
+        "segments": [
+            {"name": s.name, "where": s.where, "calls": s.calls, "seconds": s.seconds, "cycles": s.cycles}
+            for s in result.segments
+        ],
     }
     if score is not None:
         row["accuracy"] = score
@@ -112,13 +118,47 @@ def _run_text(args: Namespace, result: Any, score: float | None) -> str:
     if result.residents:
         spent = f", {result.resident_cycles:,} cycles" if result.resident_cycles is not None else ""
         lines.append(f"{len(result.residents)} launch(es) to load weights that stay{spent}")
-    for name, array in result.outputs.items():
-        lines.append(f"output {name}: {array.dtype}{list(array.shape)}")
+    lines += ["", segment_table(result.segments), ""]
+    for name, value in result.outputs.items():
+        shown = _described(value)
+        lines.append(f"output {name}: {shown['dtype']}{shown['shape']}")
     if score is not None:
         lines.append(f"accuracy {100 * score:.2f}%")
     if args.output:
         lines.append(f"written to {args.output}")
     return "\n".join(lines)
+
+
+def _described(value: Any) -> dict[str, Any]:
+    """An output: a tensor, or a list of values of a type that is no tensor of known shape."""
+    if isinstance(value, list):
+        return {"shape": [len(value)], "dtype": "values"}
+    return {"shape": list(value.shape), "dtype": str(value.dtype)}
+
+
+def _arrays(outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Outputs as arrays: a list of tensors becomes `name_0`, `name_1`, ... Raises InputError for other values."""
+    found: dict[str, Any] = {}
+    for name, value in outputs.items():
+        if not isinstance(value, list):
+            found[name] = value
+            continue
+        for place, one in enumerate(value):
+            if not isinstance(one, np.ndarray):
+                raise InputError(f"output {name} must be made of tensors to be written, not of {type(one).__name__}")
+            found[f"{name}_{place}"] = one
+    return found
+
+
+def segment_table(segments: Sequence[Any]) -> str:
+    """What ran where: calls, wall-clock time and cycles of each function of a run."""
+    from relay_hw.report import number, table
+
+    rows = [
+        (s.name, s.where, number(s.calls), f"{1000 * s.seconds:,.1f}", "" if s.cycles is None else number(s.cycles))
+        for s in segments
+    ]
+    return table(("segment", "where", "calls", "ms", "cycles"), rows, frozenset({"calls", "ms", "cycles"}))
 
 
 def _config(args: Namespace, artifact: Any) -> Any:
@@ -218,6 +258,8 @@ def _random_inputs(artifact: Any, samples: int, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     found: dict[str, Any] = {}
     for row in artifact.manifest.inputs:
+        if row.type is not None:
+            raise InputError(f"input {row.name} must be a tensor of known shape to be drawn at random: use run")
         shape = (samples, *row.shape)
         if np.dtype(row.dtype).kind == "f":
             scale, zero = (row.scale, row.zero_point) if row.scale is not None else (1 / 32, 0)
