@@ -10,7 +10,7 @@ import numpy as np
 from relay_hw import op
 from relay_hw.errors import InputError, TypeCheckError, UnsupportedError
 from relay_hw.frontend.onnx.loops import Loop, Rows, fix, number, row, run, variable, widened
-from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node, Subgraph, join
+from relay_hw.frontend.onnx.node import Arguments, Check, Converter, Known, Node, Subgraph, all_of, join
 from relay_hw.frontend.onnx.sequence import ListedRows, as_type
 from relay_hw.ir.expr import Call, Constant, Expr, If, Op, Tuple, TupleGetItem, Var
 from relay_hw.ir.types import TensorType, Type
@@ -220,6 +220,16 @@ def _moved(args: Arguments, value: Expr, axis: int) -> Expr:
     return op.transpose(value, (*range(1, axis + 1), 0, *range(axis + 1, rank)))
 
 
+def _required(*names: str) -> Check:
+    """A check that these attributes are there."""
+
+    def check(node: Node, known: Known) -> str | None:
+        missing = [name for name in names if name not in node.attrs]
+        return f"attribute {missing[0]} must be given" if missing else None
+
+    return check
+
+
 def _check_scan(node: Node, known: Known) -> str | None:
     if node.opset < 9 and node.has_input(0):
         return "sequence_lens must be left out"
@@ -227,7 +237,7 @@ def _check_scan(node: Node, known: Known) -> str | None:
 
 
 CONVERTERS = (
-    Converter("If", _if),
-    Converter("Loop", _loop),
-    Converter("Scan", _scan, _check_scan),
+    Converter("If", _if, _required("then_branch", "else_branch")),
+    Converter("Loop", _loop, _required("body")),
+    Converter("Scan", _scan, all_of(_required("body", "num_scan_inputs"), _check_scan)),
 )
