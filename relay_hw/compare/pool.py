@@ -27,7 +27,7 @@ Listen = Callable[[int, str], object]  # number of the task, what it does now
 _FAMILY: Final = {kind.__name__: kind for kind in (InputError, QuantizeError, UnsupportedError)}
 _QUIET_SECONDS: Final = 0.2
 # Workers share the cores: libraries that start threads of their own would fight for them.
-_THREADS: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+_THREADS: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "TVM_NUM_THREADS")
 
 
 @dataclass(frozen=True, slots=True)
