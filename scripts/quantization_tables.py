@@ -1,0 +1,121 @@
+"""The measured tables of docs/quantization.md: every strategy on the networks of ../shared/models.
+
+In: models with calibration and test data. Out: reports in build/compare (a killed run goes on there), and the tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from relay_hw.compare import compare
+from relay_hw.compare.main import default_processes
+from relay_hw.compare.table import share
+from relay_hw.report import number, percent
+from relay_hw.runtime.models import load_model
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "quantization.md"
+MARK = "<!-- measured: written by scripts/quantization_tables.py; do not edit below -->\n"
+FOLDER = ROOT / "build" / "compare"
+# File of the test data, what it is, strategies.
+NETWORKS = {
+    "mnist_cnn8": ("test", "10,000 test digits of MNIST"),
+    "resnet8_cifar10": ("agreement", "2,000 images of CIFAR-10, JPEG"),
+    "mobilenet_v1_0.25_128": ("test", "250 images of ImageNet"),
+    "mnist_lstm": ("test", "500 digits of MNIST"),
+}
+STRATEGIES = (
+    "int8", "int8-minmax", "int8-percentile", "int8-kl", "int8-mse", "int8-average", "int8-tensor", "int8-pow2",
+    "int8-equalized", "w4a8", "w4a8-adaround", "w4a8-gptq", "mixed", "tvm", "fp8-e4m3", "mxint8", "mxfp4",
+)  # fmt: skip
+COLUMNS = (
+    "Strategy", "on", "top-1", "agrees (95 %)", "pairs", "SQNR dB",
+    "cycles", "DRAM bytes", "weight bytes", "µJ", "on accelerator",
+)  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", type=Path, default=ROOT.parent / "shared" / "models", help="folder of the networks")
+    parser.add_argument("--images", type=int, help="the first so many test images only")
+    parser.add_argument("--strategies", default=",".join(STRATEGIES))
+    parser.add_argument("networks", nargs="*", default=list(NETWORKS))
+    options = parser.parse_args()
+    for name in options.networks:
+        measure(name, options.models / name, options.strategies.split(","), options.images)
+    known = [name for name in NETWORKS if (FOLDER / name / "report.json").exists()]
+    text = PAGE.read_text()
+    before = text[: text.index(MARK) + len(MARK)]
+    tables = [table(name, json.loads((FOLDER / name / "report.json").read_text())) for name in known]
+    PAGE.write_text(before + "".join(f"\n{part}" for part in tables))
+    return 0
+
+
+def measure(name: str, folder: Path, strategies: list[str], images: int | None) -> None:
+    """Compare, and keep the report."""
+    model = load_model(folder / "model.onnx")
+    arrays = [dict(np.load(folder / f"{file}.npz")) for file in (NETWORKS[name][0], "calibration")]
+    found = compare(
+        model.mod,
+        arrays[0],
+        strategies,
+        arrays[1],
+        params=model.params,
+        images=images,
+        processes=default_processes(),
+        work=FOLDER / name / "work",
+        name=name,
+        area=True,
+        progress=lambda text, _share: print(f"\r\x1b[K{name}: {text}", end="", file=sys.stderr, flush=True),
+    )
+    print(file=sys.stderr)
+    found.save(FOLDER / name)
+    print(found.to_text())
+
+
+def table(name: str, report: dict[str, Any]) -> str:
+    """One network as Markdown."""
+    floats = report["float"]
+    what = NETWORKS[name][1] if report["images"] >= 250 else f"{report['images']} images"
+    lines = [
+        f"### {name}: {what}\n",
+        f"Float: top-1 {share(floats['top1'])}, {floats['macs']:,} multiply-accumulates, {floats['weight_bytes']:,} "
+        f"bytes of weights. {report['calibration_images']} samples to calibrate with; ★ is the least noise on "
+        f"{report['held_out_images']} others.\n",
+        f"| {' | '.join(COLUMNS)} |",
+        "|---" * len(COLUMNS) + "|",
+    ]
+    return "\n".join([*lines, *(row(report, strategy) for strategy in report["strategies"])]) + "\n"
+
+
+def row(report: dict[str, Any], values: dict[str, Any]) -> str:
+    """One strategy."""
+    low, high = values["agreement_interval"]
+    star = " ★" if values["name"] == report["best"] else ""
+    energy = values["energy_uj"]
+    cells = (
+        f"`{values['name']}`{star}",
+        values["config"] or "no hardware",
+        share(values["top1"]),
+        f"{share(values['agreement'])} ({100 * low:.1f} to {100 * high:.1f})",
+        f"+{values['gained']} -{values['lost']}",
+        f"{values['logit_sqnr_db']:.1f}",
+        number(values["cycles"]),
+        number(values["dram_bytes"]),
+        number(values["weight_bytes"]),
+        "-" if energy is None else f"{energy:.1f}",
+        percent(values["accel_mac_share"]),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
