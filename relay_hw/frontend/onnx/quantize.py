@@ -9,11 +9,18 @@ import numpy as np
 
 from relay_hw import op
 from relay_hw.errors import InputError
+from relay_hw.frontend.onnx.cast import DTYPES, LARGEST
 from relay_hw.frontend.onnx.node import Arguments, Array, Converter, Known, Node
-from relay_hw.ir.expr import Expr
+from relay_hw.ir.expr import Call, Expr
+from relay_hw.ir.types import know_narrow_dtypes
 from relay_hw.op import const, qnn
+from relay_hw.op.elementwise import CAST, CLIP
 
-INTEGERS = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32"}
+INTEGERS = {code: DTYPES[code] for code in (2, 3, 4, 5, 6, 21, 22, 25, 26)}
+# Integers of few bits: the type that computes with them, and their range.
+NARROW = {
+    "int4": ("int8", -8, 7), "uint4": ("uint8", 0, 15), "int2": ("int8", -2, 1), "uint2": ("uint8", 0, 3),
+}  # fmt: skip
 MICROSOFT = "com.microsoft"
 
 
@@ -47,8 +54,10 @@ def zero_dtype(args: Arguments, index: int, default: str) -> str:
 
 def _check(node: Node, known: Known) -> str | None:
     kind = node.attr("output_dtype", 0)
-    if node.operator == "QuantizeLinear" and kind and kind not in INTEGERS:
-        return f"output_dtype must be one of {', '.join(INTEGERS.values())}, not type {kind}"
+    floats = [code for code, name in DTYPES.items() if name in LARGEST]
+    if node.operator == "QuantizeLinear" and kind and kind not in (*INTEGERS, *floats):
+        names = (DTYPES[code] for code in (*INTEGERS, *floats))
+        return f"output_dtype must be one of {', '.join(names)}, not type {kind}"
     return None
 
 
@@ -63,9 +72,17 @@ def _quantize(node: Node, args: Arguments) -> Expr:
     data = args[0] if args.dtype(args[0]) in ("float32", "float16") else op.cast(args[0], "float32")
     scale = scale_of(args, 1)
     zero = zero_of(args, 2, scale)
-    dtype = zero_dtype(args, 2, INTEGERS.get(node.attr("output_dtype", 0), "uint8"))
+    dtype = zero_dtype(args, 2, DTYPES[node.attr("output_dtype", 0) or 2])
+    know_narrow_dtypes()
 
     def convert(data: Expr, scale: Expr, zero: Expr, axis: int) -> Expr:
+        if dtype in LARGEST:
+            divided = op.divide(op.cast(data, "float32"), _along(scale, axis, args, data))
+            limited = op.clip(divided, -LARGEST[dtype], LARGEST[dtype]) if node.attr("saturate", 1) else divided
+            return op.cast(limited, dtype)
+        if dtype in NARROW:
+            wide, low, high = NARROW[dtype]
+            return op.cast(op.clip(qnn.quantize(data, scale, zero, axis, wide, "half_even"), low, high), dtype)
         return qnn.quantize(data, scale, zero, axis, dtype, "half_even")
 
     return _with_blocks(node, args, convert, data, scale, zero)
@@ -77,10 +94,36 @@ def _dequantize(node: Node, args: Arguments) -> Expr:
     scale = scale_of(args, 1)
     zero = zero_of(args, 2, scale)
 
+    given = args.dtype(args[0])
+    know_narrow_dtypes()
+
     def convert(data: Expr, scale: Expr, zero: Expr, axis: int) -> Expr:
+        if given in LARGEST:
+            moved = op.subtract(op.cast(data, "float32"), op.cast(_along(zero, axis, args, data), "float32"))
+            return op.cast(op.multiply(moved, _along(scale, axis, args, data)), out)
         return qnn.dequantize(data, scale, zero, axis, out)
 
-    return _with_blocks(node, args, convert, args[0], scale, zero)
+    return _with_blocks(node, args, convert, _widened(args[0], given), scale, zero)
+
+
+def _widened(data: Expr, dtype: str) -> Expr:
+    """Integers of few bits in the type that computes with them; what was just narrowed is taken as it was before."""
+    if dtype not in NARROW:
+        return data
+    if isinstance(data, Call) and data.op is CAST and is_clip(data.args[0]):
+        return data.args[0]
+    return op.cast(data, NARROW[dtype][0])
+
+
+def is_clip(expr: Expr) -> bool:
+    """Whether `expr` limits a range."""
+    return isinstance(expr, Call) and expr.op is CLIP
+
+
+def _along(param: Expr, axis: int, args: Arguments, data: Expr) -> Expr:
+    """A vector shaped so that it broadcasts along `axis`."""
+    rank = args.rank(data)
+    return op.reshape(param, (-1,) + (1,) * (rank - axis % rank - 1)) if args.rank(param) == 1 else param
 
 
 Convert = Callable[[Expr, Expr, Expr, int], Expr]

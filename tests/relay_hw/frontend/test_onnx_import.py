@@ -257,7 +257,7 @@ REASONS = [
     (node("Conv", ["x", "w"], ["y"], auto_pad="SAME"), 17, "auto_pad must be NOTSET, VALID, SAME_UPPER or SAME_LOWER"),
     (node("Cast", ["x"], ["y"], to=TensorProto.COMPLEX64), 17, "to must be a numpy element type, not ONNX type 14"),
     (node("Constant", [], ["y"], value_string="a"), 17, "its value must be numbers, not value_string"),
-    (node("QuantizeLinear", ["x", "w"], ["y"], output_dtype=17), 21, "output_dtype must be one of uint8, int8"),
+    (node("QuantizeLinear", ["x", "w"], ["y"], output_dtype=1), 21, "output_dtype must be one of uint8, int8"),
     (node("If", ["k"], ["y"]), 17, "attribute then_branch must be given"),
 ]
 

@@ -239,6 +239,38 @@ def test_qonnx_weights_of_four_bits() -> None:
     assert np.abs(got - want).max() < 0.51 and (got != want).mean() < 0.03
 
 
+def test_qdq_of_four_bits() -> None:
+    """Weights and activations of element type int4, per channel."""
+    import ml_dtypes
+
+    four = [("zero", np.zeros(()).astype(ml_dtypes.int4)), ("zeros", np.zeros(6).astype(ml_dtypes.int4))]
+    weight = RNG.integers(-8, 8, (6, 4, 3, 3)).astype(ml_dtypes.int4)
+    numbers = [("sx", np.float32(0.1)), ("sy", np.float32(0.4)), ("sw", RNG.uniform(0.05, 0.2, 6).astype(np.float32))]
+    values = [numpy_helper.from_array(np.asarray(v), n) for n, v in (*four, ("w", weight), *numbers)]
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "sx", "zero"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "sx", "zero"], ["d"]),
+        helper.make_node("DequantizeLinear", ["w", "sw", "zeros"], ["wd"], axis=0),
+        helper.make_node("Conv", ["d", "wd"], ["c"]),
+        helper.make_node("QuantizeLinear", ["c", "sy", "zero"], ["p"]),
+        helper.make_node("DequantizeLinear", ["p", "sy", "zero"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes, "net", [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 4, 5, 5))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], values,
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+    x = RNG.normal(size=(1, 4, 5, 5)).astype(np.float32)
+    module, _ = from_onnx(model, freeze_params=True)
+    want = np.asarray(evaluate(module, {"x": x}))
+    open_module, params = from_onnx(model)
+    assert np.array_equal(np.asarray(evaluate(open_module, {"x": x, **params})), want)
+    new = realize_prequantized(module)
+    assert "accel.requantize" in operators(new) and len(np.unique(want)) > 8
+    got = np.asarray(evaluate(new, {"x": x}))
+    assert np.abs(got - want).max() < 0.41 and (got != want).mean() < 0.05
+
+
 def test_what_has_no_integer_form_stays() -> None:
     """Scales that are inputs, activations quantized by channel: the host computes them as they are."""
     x, scale = relay.var("x", shape=(2, 3)), relay.var("s", shape=())
