@@ -6,13 +6,14 @@ their last use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from relay_hw.backend.buffers import BufferPlan, Memory, plan_buffers
 from relay_hw.backend.nodes import (
     FlatAny,
     FlatApply,
@@ -65,12 +66,15 @@ class Request:
 class Machine:
     """Runs flat functions. Calls of names that `functions` does not hold are requests, which `invoke` answers.
 
-    `enter(function)` is called for every function that starts to run.
+    What `segments` among these give to one another is kept in planned memory.
     """
 
-    def __init__(self, functions: Mapping[str, FlatFunction]) -> None:
+    def __init__(self, functions: Mapping[str, FlatFunction], segments: Container[str] = ()) -> None:
         self._functions = functions
+        self._segments = segments
         self._dead: dict[FlatFunction, list[tuple[int, ...]]] = {}
+        self._plans: dict[FlatFunction, BufferPlan] = {}
+        self._free: dict[FlatFunction, list[Memory]] = {}
 
     def call(self, function: FlatFunction, args: Sequence[Value], invoke: Invoke | None = None) -> Value:
         """The value of `function`. Raises EvalError."""
@@ -101,6 +105,7 @@ class Machine:
         while True:
             values: list[Value] = list(args)
             dead = self._dead_after(function)
+            memory: Memory | None = None
             last = len(function.nodes) - 1
             tail: tuple[FlatFunction, Sequence[Value]] | None = None
             for index in range(len(values), last + 1):
@@ -109,16 +114,32 @@ class Machine:
                 if target is None:
                     values.append(evaluate_node(node, values))
                 elif isinstance(target, Request):
-                    values.append((yield target))
+                    answer = yield target
+                    if index in self._plan(function).places:
+                        memory = memory or self._take(function)
+                    values.append(answer if memory is None else memory.keep(index, answer))
                 elif index == last == function.result:
                     tail = target
                 else:
                     values.append((yield self.steps(*target)))
                 for old in dead[index]:
                     values[old] = None
+            if memory is not None:
+                self._free.setdefault(function, []).append(memory)
             if tail is None:
                 return values[function.result]
             function, args = tail
+
+    def _plan(self, function: FlatFunction) -> BufferPlan:
+        found = self._plans.get(function)
+        if found is None:
+            found = self._plans[function] = plan_buffers(function, self._segments)
+        return found
+
+    def _take(self, function: FlatFunction) -> Memory:
+        """Memory for one run of a function: what an earlier run has given back, or new."""
+        free = self._free.get(function)
+        return free.pop() if free else Memory(function, self._plan(function))
 
     def _target(self, node: FlatNode, values: Sequence[Value]) -> tuple[FlatFunction, Sequence[Value]] | Request | None:
         """What a node runs, and for which values; None for a node that runs nothing."""

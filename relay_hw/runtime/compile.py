@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 import tensorize
 from accel.isa.config import AccelConfig, load_config
 from accel.isa.spec import Mem
-from relay_hw.backend.flat import FlatFunction
+from relay_hw.backend.buffers import plan_buffers
+from relay_hw.backend.flat import FlatFunction, nested
 from relay_hw.backend.store import ConstantPool, flat_to_json
 from relay_hw.backend.tvm.target import HostTarget, read_host
 from relay_hw.errors import InputError, TensorizeError
@@ -42,6 +43,8 @@ Progress = Callable[[str], None]
 Calibration = Mapping[str, NDArray[Any]]
 STAGES = ("imported", "simplified", "quantized", "partitioned")
 RESIDENT = ("auto", "off")
+# In the manifest's memory maps: what lies between segments.
+HOST_MEMORY = "host"
 # The name of the strategy of a model that came with its own integers.
 PREQUANTIZED = "prequantized"
 FLOAT = "float"
@@ -80,6 +83,14 @@ class CompiledModel:
         """Host functions that TVM compiles."""
         return compiled_by_tvm(self.stages[STAGES[-1]], self.functions)
 
+    def _buffers(self) -> dict[str, dict[str, int]]:
+        """Bytes that one run of each function needs for what its segments give to one another, and without reuse."""
+        segments = {row.function for row in self.layers}
+        whole = {"main": self.main} | {name: f for name, f in self.functions.items() if name not in segments}
+        plans = [(f"{name} {k}" if k else name, plan_buffers(inner, segments))
+                 for name, function in whole.items() for k, inner in enumerate(nested(function))]  # fmt: skip
+        return {name: {"bytes": plan.size, "unshared": plan.unshared} for name, plan in plans if plan.size}
+
     def save(self, path: str | Path) -> Artifact:
         """Write the build folder `path`, whole or not at all, and read it back. Raises InputError, UnsupportedError."""
         pool = ConstantPool()
@@ -98,7 +109,8 @@ class CompiledModel:
             main=main,
             functions=functions,
             stages=tuple(stages),
-            memory={name: _memory_map(segment) for name, segment in self.segments.items()},
+            memory={name: _memory_map(segment) for name, segment in self.segments.items()}
+            | {HOST_MEMORY: self._buffers()},
         )
         files = {programs[name]: segment.program.to_bytes() for name, segment in self.segments.items()}
         files |= {WEIGHTS: bytes(pool)} | {name: text.encode() for name, text in stages.items()}
@@ -333,7 +345,15 @@ def static_report(manifest: Manifest) -> Report:
         layers=tuple(layer_row(row) for row in manifest.layers),
         bytes_read=sum(row.bytes_read for row in accel),
         bytes_written=sum(row.bytes_written for row in accel),
+        facts=_buffer_facts(manifest.memory.get(HOST_MEMORY, {})),
     )
+
+
+def _buffer_facts(buffers: Mapping[str, Mapping[str, int]]) -> dict[str, str]:
+    """A line on the memory between segments."""
+    used = sum(row["bytes"] for row in buffers.values())
+    unshared = sum(row["unshared"] for row in buffers.values())
+    return {"buffers between segments": f"{used:,} bytes, {unshared:,} without reuse"} if used else {}
 
 
 def layer_row(row: LayerInfo) -> LayerRow:

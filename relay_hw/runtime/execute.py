@@ -122,8 +122,8 @@ class Executor:
         self._holding = Holding(artifact.config)
         self._library: Any = None
         self._in_library = frozenset(artifact.manifest.library.functions if artifact.manifest.library else ())
-        segments = {row.function for row in artifact.manifest.layers}
-        self._machine = Machine({n: f for n, f in artifact.functions.items() if n not in segments})
+        segments = frozenset(row.function for row in artifact.manifest.layers)
+        self._machine = Machine({n: f for n, f in artifact.functions.items() if n not in segments}, segments)
         self._on_device = frozenset(row.name for row in artifact.manifest.accel)
         if device is not None:
             for program in artifact.programs.values():
