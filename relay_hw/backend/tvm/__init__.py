@@ -69,17 +69,18 @@ def build_library(functions: Sequence[FlatFunction], path: Path, target: HostTar
         return BuiltLibrary("", built.packed, built.operators, built.functions)
     if wanted != HostTarget():
         raise UnsupportedError(f"host operators must be compiled for llvm on this machine, not for {wanted}")
-    from relay_hw.backend.tvm import library, lower, schedule
+    from relay_hw.backend.tvm import library, lower
+    from relay_hw.backend.tvm.machine import machine
 
     cpu = library.build_cpu()
-    lowered = lower.lower(functions, schedule.vector_lanes(cpu))
+    lowered = lower.lower(functions, machine(cpu))
     library.export(lowered, cpu, path)
     packed = dict(sorted(lowered.packed.items()))
     left = {name: ops for name, ops in lowered.operators.items() if ops}
     return BuiltLibrary(cpu, packed, left, tuple(function.name for function in functions))
 
 
-def load_library(path: Path, built: BuiltLibrary) -> Library | PlanLibrary:
+def load_library(path: Path, built: BuiltLibrary, threads: int | None = None) -> Library | PlanLibrary:
     """Load what `build_library` wrote. A plan needs no TVM.
 
     Raises UnsupportedError without TVM, or without the GPU that a plan needs; ArtifactError for another kind of CPU.
@@ -91,4 +92,4 @@ def load_library(path: Path, built: BuiltLibrary) -> Library | PlanLibrary:
     require("run the host operators of this build")
     from relay_hw.backend.tvm.library import Library
 
-    return Library(path, built.cpu, built.packed)
+    return Library(path, built.cpu, built.packed, threads)

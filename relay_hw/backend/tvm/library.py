@@ -19,19 +19,16 @@ from numpy.typing import NDArray
 from relay_hw.backend.flat import FlatFunction, Value, evaluate
 from relay_hw.backend.tvm.api import relax, tvm
 from relay_hw.backend.tvm.lower import Lowered
+from relay_hw.backend.tvm.machine import GENERIC, X86_LEVELS, machine
 from relay_hw.backend.tvm.schedule import pipeline
-from relay_hw.errors import ArtifactError, UnsupportedError
-
-GENERIC = "generic"
-# Each level with the CPU feature that stands for it, the best one first. Wider vectors buy little and travel badly.
-X86_LEVELS = (("x86-64-v3", "avx2"), ("x86-64", "sse2"))
+from relay_hw.errors import ArtifactError, InputError, UnsupportedError
 
 
 def build_cpu() -> str:
     """The CPU level to compile for: the same on all machines of the same kind, so that a build can travel."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return GENERIC
-    return next((level for level, feature in X86_LEVELS if _has(feature)), GENERIC)
+    return next((level for level, features in X86_LEVELS if all(map(_has, features))), GENERIC)
 
 
 def _has(feature: str) -> bool:
@@ -41,8 +38,7 @@ def _has(feature: str) -> bool:
 
 def check_cpu(level: str) -> None:
     """Raise ArtifactError unless this machine runs code for `level`."""
-    feature = dict(X86_LEVELS).get(level)
-    if feature is not None and not _has(feature):
+    if not all(map(_has, dict(X86_LEVELS).get(level, ()))):
         raise ArtifactError(f"the host library must be made for this CPU, not for {level}: compile the model here")
 
 
@@ -52,18 +48,18 @@ def export(lowered: Lowered, level: str, path: Path) -> None:
         raise UnsupportedError("a C++ compiler must be on PATH to link host operators: install g++")
     row = {"kind": "llvm"} | ({} if level == GENERIC else {"mcpu": level})
     target = tvm.target.Target(row)
-    executable = relax.build(lowered.module, target, relax_pipeline=pipeline(target))
+    executable = relax.build(lowered.module, target, relax_pipeline=pipeline(target, machine(level)))
     executable.export_library(str(path))
 
 
 class Library:
-    """Loaded host functions. `packed` maps names of packed functions to what they compute."""
+    """Loaded host functions. `packed` maps names of packed functions to what they compute; `threads`: of all calls."""
 
-    def __init__(self, path: Path, level: str, packed: Mapping[str, FlatFunction]) -> None:
+    def __init__(self, path: Path, level: str, packed: Mapping[str, FlatFunction], threads: int | None = None) -> None:
         check_cpu(level)
         for name, function in packed.items():
             tvm.register_global_func(name, _packed(function), override=True)
-        _use_all_cores()
+        use_threads(threads)
         self._machine = relax.VirtualMachine(tvm.runtime.load_module(str(path)), tvm.cpu())
 
     def call(self, name: str, args: Sequence[Value]) -> Value:
@@ -71,11 +67,19 @@ class Library:
         return _from_tvm(self._machine[name](*map(_to_tvm, args)))
 
 
-def _use_all_cores() -> None:
-    """TVM takes half of the cores for hyper-threads unless told otherwise."""
-    configure = tvm.get_global_func("runtime.config_threadpool", allow_missing=True)
-    if configure is not None:
-        configure(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+def use_threads(count: int | None = None) -> int:
+    """Let compiled code use `count` threads of the process, TVM_NUM_THREADS or all its processors; how many it uses.
+
+    Without this, TVM takes half of the processors for hyper-threads. Raises InputError for less than one.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    # Read once, when the first thread is started.
+    wanted = os.environ.setdefault("TVM_NUM_THREADS", str(cores))
+    number = count if count is not None else int(wanted) if wanted.isdigit() else cores
+    if number < 1:
+        raise InputError(f"number of threads must be at least 1, not {number}")
+    tvm.get_global_func("runtime.config_threadpool")(1, min(number, cores))
+    return min(number, cores)
 
 
 def _to_tvm(value: Value) -> Any:

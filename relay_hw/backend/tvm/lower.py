@@ -1,4 +1,4 @@
-"""Flat host functions to one Relax module.
+"""Flat functions to one Relax module: graphs of operators, branches, local functions, calls of one another.
 
 In: `FlatFunction`s. Out: a Relax module with a function for each, and the calls that keep their numpy meaning, each
 behind a packed function whose name is the hash of what it computes.
@@ -6,29 +6,38 @@ behind a packed function whose name is the hash of what it computes.
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from relay_hw.backend.flat import (
+    FlatApply,
     FlatCall,
+    FlatClosure,
     FlatConstant,
     FlatFunction,
     FlatGet,
+    FlatGlobal,
+    FlatIf,
     FlatInput,
     FlatInvoke,
     FlatNode,
     FlatTuple,
+    nested,
 )
-from relay_hw.backend.store import ConstantPool, flat_to_json
 from relay_hw.backend.tvm.api import relax
+from relay_hw.backend.tvm.isolated import PACKED_PREFIX, isolate, leaves, packed_name
+from relay_hw.backend.tvm.machine import Machine
 from relay_hw.backend.tvm.ops import LOWERINGS, Arg, Context, tensor
+from relay_hw.backend.tvm.ops.base import DTYPES
 from relay_hw.errors import UnsupportedError
-from relay_hw.ir.types import TensorType, TupleType, Type
+from relay_hw.ir.types import FuncType, TensorType, TupleType, Type
 
-PACKED_PREFIX = "relay_hw.packed."
+__all__ = ["PACKED_PREFIX", "Lowered", "isolate", "lower", "packed_name", "refusal", "relax_type"]
+HELD = (
+    FlatInput, FlatConstant, FlatCall, FlatTuple, FlatGet, FlatIf, FlatClosure, FlatApply, FlatInvoke, FlatGlobal
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -40,81 +49,192 @@ class Lowered:
     operators: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def lower(functions: Sequence[FlatFunction], lanes: int) -> Lowered:
-    """One Relax module of all functions. Raises UnsupportedError for a type or node that no host function has."""
+def lower(functions: Sequence[FlatFunction], target: Machine | int) -> Lowered:
+    """One Relax module of all functions. `target`: a processor, or the lanes of a GPU.
+
+    Raises UnsupportedError for a function that `refusal` gives a reason for.
+    """
+    machine = Machine("gpu", target, is_cpu=False) if isinstance(target, int) else target
+    names = {function.name for function in functions}
+    for function in functions:
+        reason = refusal(function, names)
+        if reason is not None:
+            raise UnsupportedError(reason)
     builder = relax.BlockBuilder()
     result = Lowered(None)
+    targets = {function.name: _declare(builder, function) for function in functions if not function.is_straight}
     for function in functions:
-        _Function(builder, function, lanes, result).build()
-    result.module = builder.get()
+        lowering = _Function(builder, function.name, machine, result, targets)
+        if function.name in targets:
+            builder.update_func(targets[function.name], lowering.structured(function))
+        else:
+            targets[function.name] = lowering.straight(function)
+        result.operators[function.name] = tuple(dict.fromkeys(lowering.left))
+    result.module = _tidy(builder.get()) if any(not f.is_straight for f in functions) else builder.get()
     return result
 
 
-def leaves(ty: Type) -> list[TensorType]:
-    """Tensors of a type, left to right. Raises UnsupportedError for what is neither tensor nor tuple."""
+def _tidy(module: Any) -> Any:
+    """Local functions become global ones with what they capture; runs of operators become fusable again."""
+    passes = relax.transform
+    for step in (passes.Normalize(), passes.LambdaLift(), passes.ConvertToDataflow(1)):
+        module = step(module)
+    return module
+
+
+def refusal(function: FlatFunction, names: set[str]) -> str | None:
+    """Why TVM cannot take a whole function, None where it can. `names`: the functions that are compiled with it."""
+    for inner in nested(function):
+        for node in inner.nodes:
+            if not isinstance(node, HELD):
+                return f"host function @{function.name} must have no {type(node).__name__.removeprefix('Flat')}"
+            if isinstance(node, (FlatInvoke, FlatGlobal)) and node.function not in names:
+                return f"host function @{function.name} must not call @{node.function}, which is not compiled"
+            ty = getattr(node, "type", None)
+            if ty is not None and not _is_known(ty):
+                return f"host function @{function.name} must have values of known shape, not {ty}"
+    return None
+
+
+def _is_known(ty: Type) -> bool:
     match ty:
         case TensorType():
-            return [ty]
+            return all(isinstance(dim, int) for dim in ty.shape)
         case TupleType():
-            return [leaf for item in ty.fields for leaf in leaves(item)]
+            return all(map(_is_known, ty.fields))
+        case FuncType():
+            return not ty.type_params and all(map(_is_known, (*ty.arg_types, ty.ret_type)))
         case _:
-            raise UnsupportedError(f"a host value must be a tensor or a tuple, not {ty}")
+            return False
 
 
 def relax_type(ty: Type) -> Any:
-    """Relax's form of a type."""
+    """Relax's form of a type. Raises UnsupportedError for one that it does not have."""
     match ty:
         case TensorType():
             return relax.TensorType(ty.static_shape, ty.dtype)
         case TupleType():
             return relax.TupleType([relax_type(item) for item in ty.fields])
+        case FuncType():
+            return relax.FuncType([relax_type(item) for item in ty.arg_types], relax_type(ty.ret_type), False)
         case _:
-            raise UnsupportedError(f"a host value must be a tensor or a tuple, not {ty}")
+            raise UnsupportedError(f"a host value must be a tensor, a tuple or a function, not {ty}")
+
+
+def _variables(params: Sequence[FlatInput]) -> list[Any]:
+    return [relax.Var(f"p{i}", relax_type(p.type)) for i, p in enumerate(params)]
+
+
+def _declare(builder: Any, function: FlatFunction) -> Any:
+    """A global function that others may call before it has a body."""
+    ret = relax_type(node_types(function.nodes)[function.result])
+    body = relax.SeqExpr([], relax.Call(relax.ExternFunc("declared"), [], ty_args=[ret]))
+    shell = relax.Function(_variables(function.params), body, ret_ty=ret, is_pure=False)
+    return builder.add_func(shell, function.name)
 
 
 class _Function:
-    """Lowers one function; tuples exist only at its border."""
+    """Lowers one function and those inside of it; tuples are taken apart."""
 
-    def __init__(self, builder: Any, function: FlatFunction, lanes: int, result: Lowered) -> None:
+    def __init__(self, builder: Any, name: str, machine: Machine, result: Lowered, targets: Mapping[str, Any]) -> None:
         self.builder = builder
-        self.function = function
-        self.lanes = lanes
+        self.name = name
+        self.machine = machine
         self.result = result
-        self.values: list[Arg] = []
-        self.types: list[Type] = []
+        self.targets = targets
         self.left: list[str] = []
 
-    def build(self) -> None:
-        params = [relax.Var(f"p{i}", relax_type(p.type)) for i, p in enumerate(self.function.params)]
-        with self.builder.function(self.function.name, params):
+    def straight(self, function: FlatFunction) -> Any:
+        """A graph of operators, under its name."""
+        params = _variables(function.params)
+        with self.builder.function(function.name, params):
             with self.builder.dataflow():
-                for node in self.function.nodes:
-                    self.values.append(self._node(node, params))
-                    self.types.append(_node_type(node, self.types))
-                output = self.builder.emit_output(self._pack(self.values[self.function.result]))
-            self.builder.emit_func_output(output)
-        self.result.operators[self.function.name] = tuple(dict.fromkeys(self.left))
+                values = [self._unpack(p, node.type) for p, node in zip(params, function.params, strict=True)]
+                output = self.builder.emit_output(_joined(self._walk(function, values)))
+            return self.builder.emit_func_output(output)
 
-    def _pack(self, value: Arg) -> Any:
-        return relax.Tuple([self._pack(item) for item in value]) if isinstance(value, tuple) else value
+    def structured(self, function: FlatFunction) -> Any:
+        """A function with branches and calls, as a Relax function."""
+        params = _variables(function.params)
+        return self._function(function, params, [], dict(global_symbol=function.name))
 
-    def _node(self, node: FlatNode, params: Sequence[Any]) -> Arg:
+    def _function(
+        self, function: FlatFunction, params: Sequence[Any], held: Sequence[Arg], attrs: Mapping[str, str]
+    ) -> Any:
+        """A Relax function of `params`; the flat function's first parameters are the values `held`."""
+        own = function.params[len(held) :]
+        ret = relax_type(node_types(function.nodes)[function.result])
+
+        def values() -> list[Arg]:
+            return [*held, *(self._unpack(p, node.type) for p, node in zip(params, own, strict=True))]
+
+        made = relax.Function(list(params), self._scope(function, values), ret_ty=ret, is_pure=False)
+        return made.with_attrs(dict(attrs)) if attrs else made
+
+    def _scope(self, function: FlatFunction, values: Any) -> Any:
+        """The body of a branch or a function: bindings of its own, and a result."""
+        self.builder._begin_binding_block()
+        result = self._value(_joined(self._walk(function, values())))
+        return relax.SeqExpr([self.builder._end_block()], result)
+
+    def _value(self, expr: Any) -> Any:
+        return expr if isinstance(expr, relax.Var) else self.builder.emit(expr)
+
+    def _walk(self, function: FlatFunction, values: list[Arg]) -> Arg:
+        """The result of a function whose parameters have `values`, in the current block."""
+        types = node_types(function.nodes)
+        constants = {i: node.data for i, node in enumerate(function.nodes) if isinstance(node, FlatConstant)}
+        context = Context(self.builder, self.machine, constants, types)
+        for index in range(len(values), len(function.nodes)):
+            values.append(self._node(function.nodes[index], values, context))
+        return values[function.result]
+
+    def _node(self, node: FlatNode, values: Sequence[Arg], context: Context) -> Arg:
         match node:
-            case FlatInput():
-                return self._unpack(params[len(self.values)], node.type)
             case FlatConstant():
                 return relax.const(node.data)
             case FlatTuple():
-                return tuple(self.values[i] for i in node.fields)
+                return tuple(values[i] for i in node.fields)
             case FlatGet():
-                return self.values[node.source][node.index]
+                return values[node.source][node.index]
             case FlatCall():
-                return self._call(node)
+                return self._call(node, [values[i] for i in node.args], context)
             case FlatInvoke():
-                raise UnsupportedError(f"host function @{self.function.name} must not call @{node.function}")
+                return self._apply(self.targets[node.function], [values[i] for i in node.args], node.type)
+            case FlatApply():
+                return self._apply(values[node.callee], [values[i] for i in node.args], node.type)
+            case FlatIf():
+                captured = [values[i] for i in node.captured]
+                branches = [self._scope(branch, lambda: list(captured)) for branch in (node.then, node.otherwise)]
+                return self._unpack(self.builder.emit(relax.If(values[node.cond], *branches)), node.type)
+            case FlatClosure():
+                return self._closure(node, [values[i] for i in node.captured])
+            case FlatGlobal():
+                return self._global(node)
             case _:
-                what = type(node).__name__.removeprefix("Flat")
-                raise UnsupportedError(f"host function @{self.function.name} must be a graph of operators, not {what}")
+                raise UnsupportedError(f"host function @{self.name} must have no {type(node).__name__}")
+
+    def _apply(self, callee: Any, args: Sequence[Arg], ty: Type) -> Arg:
+        packed = [self._value(_joined(arg)) if isinstance(arg, tuple) else arg for arg in args]
+        return self._unpack(self.builder.emit(relax.Call(callee, packed)), ty)
+
+    def _closure(self, node: FlatClosure, held: list[Arg]) -> Any:
+        """A local function, which may call itself by the variable that it is bound to."""
+        itself = relax.Var(f"{self.name}_local", relax_type(node.type))
+        if node.is_recursive:
+            held = [*held, itself]
+        params = _variables(node.function.params[len(held) :])
+        self.builder.emit_normalized(relax.VarBinding(itself, self._function(node.function, params, held, {})))
+        return itself
+
+    def _global(self, node: FlatGlobal) -> Any:
+        """The module's function as a value: a local one that calls it."""
+        assert isinstance(node.type, FuncType)
+        params = [relax.Var(f"p{i}", relax_type(ty)) for i, ty in enumerate(node.type.arg_types)]
+        self.builder._begin_binding_block()
+        result = self.builder.emit(relax.Call(self.targets[node.function], params))
+        body = relax.SeqExpr([self.builder._end_block()], result)
+        return self.builder.emit(relax.Function(params, body, ret_ty=relax_type(node.type.ret_type), is_pure=False))
 
     def _unpack(self, value: Any, ty: Type) -> Arg:
         if not isinstance(ty, TupleType):
@@ -123,25 +243,31 @@ class _Function:
             self._unpack(self.builder.emit(relax.TupleGetItem(value, i)), item) for i, item in enumerate(ty.fields)
         )
 
-    def _call(self, call: FlatCall) -> Arg:
-        args = [self.values[i] for i in call.args]
-        lowering = LOWERINGS.get(call.op.name)
-        constants = {i: node.data for i, node in enumerate(self.function.nodes) if isinstance(node, FlatConstant)}
-        context = Context(self.builder, self.lanes, constants, self.types)
+    def _call(self, call: FlatCall, args: Sequence[Arg], context: Context) -> Arg:
+        lowering = LOWERINGS.get(call.op.name) if self._is_plain(call, context) else None
         value = lowering(context, call, args) if lowering is not None else None
         if value is None:
-            return self._numpy_call(call, args)
+            return self._numpy_call(call, args, context)
         if isinstance(value, tuple):
-            return tuple(self.builder.emit(item) for item in value)
+            return tuple(self._checked(call, item, part) for item, part in zip(value, leaves(call.type), strict=True))
+        return self._checked(call, value, tensor(call.type))
+
+    def _checked(self, call: FlatCall, value: Any, want: TensorType) -> Any:
         found = self.builder.emit(value)
-        want = tensor(call.type)
         if (tuple(int(d) for d in found.ty.shape), str(found.ty.dtype)) != (want.static_shape, want.dtype):
             raise UnsupportedError(f"{call.op.name} must give {want} in Relax, not {found.ty}")
         return found
 
-    def _numpy_call(self, call: FlatCall, args: Sequence[Arg]) -> Arg:
+    @staticmethod
+    def _is_plain(call: FlatCall, context: Context) -> bool:
+        """Whether all tensors have elements, of types that TVM computes with as numpy does."""
+        types = [context.types[i] for i in call.args] + [call.type]
+        found = [leaf for ty in types for leaf in leaves(ty)]
+        return all(leaf.dtype in DTYPES and prod(leaf.static_shape) > 0 for leaf in found)
+
+    def _numpy_call(self, call: FlatCall, args: Sequence[Arg], context: Context) -> Arg:
         """A packed function of the call's tensors; its name says what it computes, so equal ones are one."""
-        function = isolate(call, [self.types[i] for i in call.args])
+        function = isolate(call, [context.types[i] for i in call.args])
         name = packed_name(function)
         self.result.packed[name] = function
         self.left.append(call.op.name)
@@ -152,6 +278,11 @@ class _Function:
         return self._unpack(value, call.type)
 
 
+def _joined(value: Arg) -> Any:
+    """A value as one expression."""
+    return relax.Tuple([_joined(item) for item in value]) if isinstance(value, tuple) else value
+
+
 def _leaf_values(args: Sequence[Arg]) -> list[Any]:
     found: list[Any] = []
     for arg in args:
@@ -159,43 +290,19 @@ def _leaf_values(args: Sequence[Arg]) -> list[Any]:
     return found
 
 
-def _node_type(node: FlatNode, types: Sequence[Type]) -> Type:
-    match node:
-        case FlatInput() | FlatCall() | FlatInvoke():
-            return node.type
-        case FlatConstant():
-            return TensorType(node.data.shape, str(node.data.dtype))
-        case FlatTuple():
-            return TupleType([types[i] for i in node.fields])
-        case FlatGet():
-            source = types[node.source]
-            assert isinstance(source, TupleType)
-            return source.fields[node.index]
-
-
-def isolate(call: FlatCall, arg_types: Sequence[Type]) -> FlatFunction:
-    """The call as a function of its own, whose parameters are the tensors of the arguments, left to right."""
-    nodes: list[FlatNode] = [
-        FlatInput(f"p{i}", leaf) for i, leaf in enumerate(leaf for ty in arg_types for leaf in leaves(ty))
-    ]
-    position = 0
-
-    def gather(ty: Type) -> int:
-        nonlocal position
-        if isinstance(ty, TensorType):
-            position += 1
-            return position - 1
-        assert isinstance(ty, TupleType)
-        fields = tuple(gather(item) for item in ty.fields)
-        nodes.append(FlatTuple(fields))
-        return len(nodes) - 1
-
-    args = tuple(gather(ty) for ty in arg_types)
-    nodes.append(FlatCall(call.op, args, call.attrs, call.type))
-    return FlatFunction(call.op.name, tuple(nodes), len(nodes) - 1)
-
-
-def packed_name(function: FlatFunction) -> str:
-    """A name that says what the function computes."""
-    text = json.dumps(flat_to_json(function, ConstantPool()), sort_keys=True)
-    return PACKED_PREFIX + hashlib.sha256(text.encode()).hexdigest()[:24]
+def node_types(nodes: Sequence[FlatNode]) -> list[Type]:
+    """The type of each node."""
+    types: list[Type] = []
+    for node in nodes:
+        match node:
+            case FlatConstant():
+                types.append(TensorType(node.data.shape, str(node.data.dtype)))
+            case FlatTuple():
+                types.append(TupleType([types[i] for i in node.fields]))
+            case FlatGet():
+                source = types[node.source]
+                assert isinstance(source, TupleType)
+                types.append(source.fields[node.index])
+            case _:
+                types.append(node.type)  # type: ignore[union-attr]
+    return types
