@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from relay_hw.errors import QuantizeError
-from relay_hw.ir.expr import Call, Constant, Expr, Tuple, TupleGetItem
+from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import children, copy_with, post_order
 from relay_hw.quantize.affine import OFFSET, grid_of, make_grid
@@ -20,37 +20,50 @@ from relay_hw.quantize.given_layers import LayerReader
 from relay_hw.quantize.integer_layers import Target, add
 from relay_hw.transform.base import Pipeline
 from relay_hw.transform.common_subexpr import EliminateCommonSubexpr
+from relay_hw.transform.constant_arguments import ConstantArguments
 from relay_hw.transform.dead_code import DeadCodeElimination
 from relay_hw.transform.fold_constant import FoldConstant
 from relay_hw.transform.graph import constant, dataflow_order, dtype_of, is_op, make, op_name, remake
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.inline_let import InlineLet
+from relay_hw.transform.pieces import OutlinePieces, pieces_of
 from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
 
 ROUNDING: Final = {"None": "half_up", "UPWARD": "half_up", "TONEAREST": "half_away", "TONEAREST_EVEN": "half_even"}
 
 
 def is_prequantized(mod: IRModule) -> bool:
-    """Whether the network comes with its own integers: `main` converts to or from them, or computes on them."""
-    return any(op_name(node).startswith("qnn.") for node in post_order(mod["main"].body))
+    """Whether the network comes with its own integers: it converts to or from them, or computes on them."""
+    bodies = (function.body for function in mod.functions.values())
+    return any(op_name(node).startswith("qnn.") for body in bodies for node in post_order(body))
 
 
 def realize_prequantized(mod: IRModule, multiplier_bits: int = 31) -> IRModule:
     """`mod`, parameters bound, with its quantized layers as `accel.*`; see docs/prequantized.md for the rounding.
 
-    Raises UnsupportedError where `main` is no dataflow graph.
+    In a program with control flow each straight-line piece is realized by itself.
     """
-    plain = _before()(InferType()(mod))
-    main = plain["main"]
-    body = _Walk(main.body, multiplier_bits).run()
-    new = plain.with_functions({"main": copy_with(main, body=body, checked_type=None)})
-    return _after()(InferType()(new))
+    plain = OutlinePieces()(_before()(InferType()(mod)))
+    new: dict[str, Function] = {}
+    for name in pieces_of(plain):
+        function = plain[name]
+        body = _Walk(function.body, multiplier_bits).run()
+        new[name] = copy_with(function, body=body, checked_type=None)
+    return _after()(InferType()(plain.with_functions(new)))
 
 
 def _before() -> Pipeline:
     """Folding must not touch the QNN dialect: a weight that became floats has lost its integers."""
     return Pipeline(
-        [RemoveUnusedFunctions(), DeadCodeElimination(), InlineLet(), FoldConstant(), EliminateCommonSubexpr()]
+        [
+            RemoveUnusedFunctions(),
+            DeadCodeElimination(),
+            InlineLet(),
+            ConstantArguments(),
+            RemoveUnusedFunctions(),
+            FoldConstant(),
+            EliminateCommonSubexpr(),
+        ]
     )
 
 
@@ -68,7 +81,7 @@ class _Walk(LayerReader):
 
     def run(self) -> Expr:
         """The new body."""
-        for node in dataflow_order(self._body, "main"):
+        for node in dataflow_order(self._body, "a piece"):
             if dtype_of(node) in OFFSET:
                 new = self._integers(node)
                 if new is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relay_hw import op
-from relay_hw.frontend.onnx.node import Arguments, Array, join
+from relay_hw.frontend.onnx.node import Arguments, Array, join, stamp
 from relay_hw.ir.expr import Call, Constant, Expr, Function, GlobalVar, If, Tuple, TupleGetItem, Var
 from relay_hw.ir.types import ANY, Dim, TensorType, TupleType, Type
 from relay_hw.op import const
@@ -34,9 +34,13 @@ def variable(args: Arguments, name: str, ty: Type) -> Var:
 def run(args: Arguments, loop: Loop) -> list[Expr]:
     """Define the function of the loop and call it: the results."""
     name = args.scope.fresh(loop.hint)
-    again = Call(GlobalVar(name), [*loop.step, *loop.fixed], span=args.node.span)
+    # All at once: what they share must stay shared.
+    named = stamp(Tuple([loop.test, *loop.step]), args.node.span)
+    assert isinstance(named, Tuple)
+    test, *step = named.fields
+    again = Call(GlobalVar(name), [*step, *loop.fixed], span=args.node.span)
     last = Tuple(loop.result, span=args.node.span)
-    body = If(loop.test, again, last, span=args.node.span)
+    body = If(test, again, last, span=args.node.span)
     returned = TupleType([args.any_type(value) for value in loop.result])
     function = Function([*loop.carried, *loop.fixed], body, returned, span=args.node.span)
     call = Call(args.scope.define(name, function), [*loop.carried.values(), *loop.fixed.values()])

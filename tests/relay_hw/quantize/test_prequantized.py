@@ -271,6 +271,37 @@ def test_qdq_of_four_bits() -> None:
     assert np.abs(got - want).max() < 0.41 and (got != want).mean() < 0.05
 
 
+def test_layers_inside_loops() -> None:
+    """A QDQ layer in the body of a loop whose count is an input: integers inside, one region called again and again."""
+    net = Net((1, 6), "int8")
+    x = net.on_grid("h", 0.05, 3)
+    w = net.constant(RNG.integers(-127, 128, (6, 6)).astype(np.int8), 0.004, 0)
+    y = net.on_grid(net.add("Add", [net.add("MatMul", [x, w]), net.weight(RNG.normal(size=6))]), 0.03, -5)
+    keep = helper.make_node("Identity", ["go"], ["same"])
+    info = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [keep, *net.nodes], "body",
+        [info("i", TensorProto.INT64, ()), info("go", TensorProto.BOOL, ()), info("h", TensorProto.FLOAT, (1, 6))],
+        [info("same", TensorProto.BOOL, ()), info(y, TensorProto.FLOAT, (1, 6))],
+        [numpy_helper.from_array(value, name) for name, value in net.weights.items()],
+    )  # fmt: skip
+    graph = helper.make_graph(
+        [helper.make_node("Loop", ["n", "", "x"], ["y"], body=body)], "net",
+        [info("x", TensorProto.FLOAT, (1, 6)), info("n", TensorProto.INT64, ())],
+        [info("y", TensorProto.FLOAT, (1, 6))],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    module, params = from_onnx(model)
+    compiled = compile_model(module, params, config="tiny")
+    assert "accel.dense" in [row.operator for row in compiled.layers if row.where == "accel"]
+    data = {"x": RNG.normal(0, 1.5, (2, 1, 6)).astype(np.float32), "n": np.array([3, 1])}
+    got = run(compiled, data)
+    for k in range(2):
+        one = {name: value[k] for name, value in data.items()}
+        assert np.array_equal(np.asarray(evaluate(compiled.stages["quantized"], one)), got[k].reshape(1, 6))
+        assert np.abs(np.asarray(evaluate(module, {**one, **params})) - got[k]).max() < 0.1
+
+
 def test_what_has_no_integer_form_stays() -> None:
     """Scales that are inputs, activations quantized by channel: the host computes them as they are."""
     x, scale = relay.var("x", shape=(2, 3)), relay.var("s", shape=())
