@@ -15,6 +15,7 @@ from relay_hw.errors import QuantizeError
 from relay_hw.interp import Interpreter
 from relay_hw.ir.expr import Expr, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
+from relay_hw.ir.types import TensorType
 from relay_hw.quantize.choices import Calibration
 from relay_hw.quantize.observe import make_observer
 from relay_hw.quantize.strategy import Strategy
@@ -69,6 +70,21 @@ def check_data(
         listed = ", ".join(f"{name} {count}" for name, count in counts.items())
         raise QuantizeError(f"calibration data must hold as many samples for each input, not {listed}")
     return list(_batches(arrays))
+
+
+def flat_data(params: Sequence[Var], data: Mapping[str, Array] | None) -> Mapping[str, Array] | None:
+    """`data` with samples of whole inputs [N, *shape] as [N * shape[0], *rest]: what has that form stays."""
+    if data is None:
+        return None
+    new = dict(data)
+    for param in params:
+        ty, name = param.checked_type, param.name_hint
+        if not isinstance(ty, TensorType) or name not in data:
+            continue
+        given = np.asarray(data[name])
+        if given.ndim > 1 and given.shape[1:] == ty.shape:
+            new[name] = given.reshape(-1, *given.shape[2:])
+    return new
 
 
 def _check_input(param: Var, data: Mapping[str, Array]) -> Array:

@@ -70,7 +70,7 @@ def check(model: CompiledModel, artifact: Artifact, data: Mapping[str, Any], dev
 def test_an_lstm_keeps_its_weights_between_steps(tmp_path: Path) -> None:
     """One launch a step, one launch for the weights, and the array at work for a quarter of the time or more."""
     steps = 28
-    calibration = {"x": recurrent.sequences(3, steps, 128).reshape(-1, 1, 128)}
+    calibration = {"x": recurrent.sequences(3, steps, 128)}
     model, artifact = compiled(recurrent.lstm(), calibration, tmp_path)
     data = {"x": recurrent.sequences(2, steps, 128, seed=5)}
     result = check(model, artifact, data, (None, "cycle"))
