@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import copy_with
-from relay_hw.quantize.calibrate import Progress, calibrate, check_data
+from relay_hw.quantize.calibrate import Progress, calibrate, check_data, flat_data
 from relay_hw.quantize.layers import plan_layers
 from relay_hw.quantize.methods.rehearsal import rehearse
 from relay_hw.quantize.methods.weights import choose_weights, needs_rehearsal
@@ -18,7 +18,7 @@ from relay_hw.quantize.pieces import check_layers, own_layers, piece_modules, re
 from relay_hw.quantize.realize import Probe, realize
 from relay_hw.quantize.recipes import find_strategy
 from relay_hw.quantize.strategy import Strategy
-from relay_hw.quantize.sums import fold_factors, merge_sums
+from relay_hw.quantize.sums import merge_sums
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.pieces import OutlinePieces, is_graph
 from relay_hw.transform.pipelines import simplify_pipeline
@@ -76,6 +76,7 @@ def realize_module(
     if multiplier_bits is not None:
         chosen = replace(chosen, multiplier_bits=multiplier_bits)
     reference = OutlinePieces()(simplify_pipeline()(InferType()(mod)))
+    calibration = flat_data(reference["main"].params, calibration)
     if not is_graph(reference):
         return _realize_pieces(reference, chosen, calibration, progress)
     main = reference["main"]
@@ -110,5 +111,4 @@ def _realize_piece(mod: IRModule, strategy: Strategy, data: Mapping[str, Array] 
     own = own_layers(mod, strategy)
     if data is None:
         return realize_module(mod, own)
-    found = realize_module(merge_sums(mod, own, data), own, data)
-    return replace(found, mod=fold_factors(found.mod))
+    return realize_module(merge_sums(mod, own, data), own, data)
