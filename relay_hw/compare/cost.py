@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
+
+from numpy.typing import NDArray
 
 from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
 from accel.isa.program import Program, SectionKind
 from accel.sim.cycle import CycleDevice
 from accel.sim.memory import memory_model
+from relay_hw.backend.flat import Machine, evaluate
 from relay_hw.compare.energy import Energy, estimate
 from relay_hw.compare.work import NIBBLE, Work, network_work
 from relay_hw.errors import RelayHwError
@@ -25,6 +28,7 @@ from relay_hw.quantize import Strategy
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.holding import Holding
 
+Array = NDArray[Any]
 Tell = Callable[[str], object]
 
 MEMORY: Final = "standard"
@@ -56,9 +60,17 @@ class Cost:
 
 
 def costs(
-    mod: IRModule, quantized: IRModule, strategy: Strategy, configs: Sequence[AccelConfig], tell: Tell
+    mod: IRModule,
+    quantized: IRModule,
+    strategy: Strategy,
+    configs: Sequence[AccelConfig],
+    sample: Mapping[str, Array],
+    tell: Tell,
 ) -> tuple[tuple[Cost, ...], str]:
-    """Cost on every configuration that suits the network, fewest cycles first; the reason where there is none."""
+    """Cost on every configuration that suits the network, fewest cycles first; the reason where there is none.
+
+    `sample`: inputs of one run; they decide how often loops and recursion launch a program.
+    """
     if strategy.simulated:
         return (), strategy.simulated
     work = network_work(quantized)
@@ -67,7 +79,9 @@ def costs(
     for config in suiting(work, configs):
         tell(f"compiling for {config.name}")
         try:
-            found.append(_cost(mod, quantized, strategy, config, work))
+            begin = time.perf_counter()
+            compiled = compile_model(mod, config=config, strategy=strategy, quantized=quantized)
+            found.append(_cost(compiled, work, sample, time.perf_counter() - begin))
         except (RelayHwError, AccelError) as error:
             reasons.append(f"{config.name}: {error}")
     return tuple(sorted(found, key=lambda cost: cost.cycles)), "; ".join(reasons)
@@ -80,67 +94,92 @@ def suiting(work: Work, configs: Sequence[AccelConfig]) -> list[AccelConfig]:
     return found or list(configs)
 
 
-def _cost(mod: IRModule, quantized: IRModule, strategy: Strategy, config: AccelConfig, work: Work) -> Cost:
-    begin = time.perf_counter()
-    compiled = compile_model(mod, config=config, strategy=strategy, quantized=quantized)
-    seconds = time.perf_counter() - begin
-    counters, resident_bytes = _steady(compiled)
-    on_device = {row.name for row in compiled.layers if row.where == "accel"}
-    accel_macs = sum(row.macs for row in compiled.layers if row.where == "accel")
-    accel, host = _shares(work, accel_macs)
+def _cost(compiled: CompiledModel, work: Work, sample: Mapping[str, Array], seconds: float) -> Cost:
+    calls = _calls(compiled, sample)
+    counters, resident_bytes = _steady(compiled, calls)
+    rows = [row for row in compiled.layers if row.where == "accel"]
+    once = sum(row.macs for row in rows)
+    accel_macs = sum(row.macs * calls.count(row.function) for row in rows)
+    accel, host = _shares(work, once, accel_macs)
     return Cost(
-        config=config.name,
+        config=compiled.config.name,
         cycles=counters["CYCLES"],
         dram_bytes=_moved(counters),
         resident_bytes=resident_bytes,
-        macs=work.macs,
+        macs=accel_macs + max(0, work.macs - once),
         accel_macs=accel_macs,
-        accel_layers=len(on_device),
-        host_layers=len(compiled.layers) - len(on_device),
+        accel_layers=len(rows),
+        host_layers=len(compiled.layers) - len(rows),
         compile_seconds=seconds,
-        energy=estimate(config, counters, accel, host),
+        energy=estimate(compiled.config, counters, accel, host),
     )
 
 
-def _steady(compiled: CompiledModel) -> tuple[Counter[str], int]:
+def _calls(compiled: CompiledModel, sample: Mapping[str, Array]) -> list[str]:
+    """Device functions in the order in which one run calls them, by numpy."""
+    found: list[str] = []
+
+    def invoke(name: str, args: list[Any]) -> Any:
+        found.append(name)
+        return evaluate(compiled.functions[name], args)
+
+    host = Machine({name: f for name, f in compiled.functions.items() if name not in compiled.segments})
+    host.call(compiled.main, [sample[param.name] for param in compiled.main.params], invoke)
+    return found
+
+
+def _steady(compiled: CompiledModel, calls: Sequence[str]) -> tuple[Counter[str], int]:
     """Counters of a run's launches after one run before; bytes of the loads that came once, before the first."""
-    device = CycleDevice(compiled.config, memory_model(MEMORY), data=False)
+    launch = _Launcher(compiled.config)
     holding = Holding(compiled.config)
     runs = [Counter[str](), Counter[str]()]
     once = 0
     for counters in runs:
-        for segment in compiled.segments.values():
-            program = segment.program
+        for name in calls:
+            program = compiled.segments[name].program
             needed = holding.needs(program)
             holding.take(program)
             if needed:
-                loaded = _launch(device, program, SectionKind.RESIDENT)
+                loaded = launch(name, program, SectionKind.RESIDENT)
                 counters.update(loaded)
                 once += _moved(loaded) if counters is runs[0] else 0
             holding.hold(program)
-            counters.update(_launch(device, program, SectionKind.PROGRAM))
+            counters.update(launch(name, program, SectionKind.PROGRAM))
     return runs[1], once
 
 
-def _launch(device: CycleDevice, program: Program, section: SectionKind) -> Counter[str]:
-    device.load(program)
-    return Counter(device.launch(section).counters)
+class _Launcher:
+    """Counters of launches. Time does not depend on data, so each stream is simulated once."""
+
+    def __init__(self, config: AccelConfig) -> None:
+        self._device = CycleDevice(config, memory_model(MEMORY), data=False)
+        self._known: dict[tuple[str, SectionKind], Counter[str]] = {}
+
+    def __call__(self, name: str, program: Program, section: SectionKind) -> Counter[str]:
+        if (name, section) not in self._known:
+            self._device.load(program)
+            self._known[name, section] = Counter(self._device.launch(section).counters)
+        return self._known[name, section]
 
 
 def _moved(counters: Counter[str]) -> int:
     return counters["READ_BYTES"] + counters["WRITE_BYTES"] + counters["FETCH_BYTES"]
 
 
-def _shares(work: Work, accel_macs: int) -> tuple[dict[int, int], dict[int, int]]:
-    """Multiply-accumulates by width on the accelerator and on the host: it takes narrow layers before wide ones."""
-    accel: dict[int, int] = {}
-    host: dict[int, int] = {}
-    left = accel_macs
+def _shares(work: Work, once: int, called: int) -> tuple[dict[int, float], dict[int, float]]:
+    """Multiply-accumulates by width on the accelerator and on the host, narrow layers first on the accelerator.
+
+    `once`: those on the accelerator, each layer counted once; `called`: as often as it is called.
+    """
+    accel: dict[int, float] = {}
+    host: dict[int, float] = {}
+    left = once
     for bits in sorted({layer.bits for layer in work.layers}):
         count = work.macs_of(bits)
-        accel[bits] = min(left, count)
-        host[bits] = count - accel[bits]
-        left -= accel[bits]
+        taken = min(left, count)
+        accel[bits] = taken * called / once if once else 0.0
+        host[bits] = count - taken
+        left -= taken
     return accel, host
 
 

@@ -61,8 +61,8 @@ class Energy:
 def estimate(
     config: AccelConfig,
     counters: Mapping[str, int],
-    macs: Mapping[int, int],
-    host_macs: Mapping[int, int],
+    macs: Mapping[int, float],
+    host_macs: Mapping[int, float],
 ) -> Energy:
     """Energy of launches with these `counters`, summed. `macs` on the accelerator, `host_macs`: by bits of weights."""
     products = sum(count * _mac(bits, config.wgt_bits) for bits, count in macs.items())

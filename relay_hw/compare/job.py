@@ -100,7 +100,8 @@ def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, tel
     seconds["layers"] = time.perf_counter() - begin
 
     begin = time.perf_counter()
-    found_costs, reason = costs(network.mod, realized.mod, realized.strategy, setting.configs, tell)
+    (sample,) = setting.test.take(0, 1)
+    found_costs, reason = costs(network.mod, realized.mod, realized.strategy, setting.configs, sample, tell)
     seconds["compile"] = time.perf_counter() - begin
     return Row(
         name=strategy.name,

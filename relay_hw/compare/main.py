@@ -119,7 +119,7 @@ def compare(
         held_out_images=setting.held_out.count if setting.held_out else 0,
         float_row=FloatRow(
             measure(floats.test, floats.test, test.labels, test.targets, setting.is_classifier),
-            network_work(network.mod).macs,
+            max([network_work(network.mod).macs, *(row.cost.macs for row in rows if row.cost is not None)]),
             float_weight_bytes(network.mod),
         ),
         rows=tuple(rows),

@@ -5,19 +5,20 @@ In: `Realized`, samples. Out: a `LayerRow` for each layer, in order of evaluatio
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.compare.data import Samples, read_samples
+from relay_hw.compare.data import Samples
 from relay_hw.compare.histogram import Counter, Histogram
 from relay_hw.compare.measures import decibel
 from relay_hw.interp import Interpreter
 from relay_hw.ir.expr import Expr, Function, Tuple
 from relay_hw.ir.module import IRModule
+from relay_hw.quantize.calibrate import check_data
 from relay_hw.quantize.main import Realized
 
 Array = NDArray[Any]
@@ -37,16 +38,16 @@ class LayerRow:
 
 def layer_rows(realized: Realized, samples: Samples) -> tuple[LayerRow, ...]:
     """Noise and values of each layer over `samples`; those of pieces over what reached them in calibration."""
-    found = _own_rows(realized, samples)
+    found = _own_rows(realized, samples.take(0, samples.launches))
     for piece in realized.pieces.values():
         if piece.data is not None:
-            params = piece.realized.mod["main"].params
-            found += layer_rows(piece.realized, read_samples(params, piece.data, "a piece", samples.count))
+            calls = check_data(piece.realized.mod["main"].params, realized.strategy, piece.data)
+            found += _own_rows(piece.realized, calls[: samples.launches])
     names = _unique([row.name for row in found])
     return tuple(replace(row, name=name) for row, name in zip(found, names, strict=True))
 
 
-def _own_rows(realized: Realized, samples: Samples) -> tuple[LayerRow, ...]:
+def _own_rows(realized: Realized, batches: Iterable[Mapping[str, Array]]) -> tuple[LayerRow, ...]:
     probes = realized.probes
     if not probes:
         return ()
@@ -54,7 +55,7 @@ def _own_rows(realized: Realized, samples: Samples) -> tuple[LayerRow, ...]:
     integer_side = _probing(realized.mod, [probe.integer for probe in probes])
     signal, noise = np.zeros(len(probes)), np.zeros(len(probes))
     counters = [Counter() for _ in probes]
-    for inputs in samples.take(0, samples.launches):
+    for inputs in batches:
         wanted = float_side.call_global("main", inputs)
         found = integer_side.call_global("main", inputs)
         for index, (probe, want, got) in enumerate(zip(probes, wanted, found, strict=True)):
