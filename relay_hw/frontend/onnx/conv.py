@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from relay_hw.errors import InputError
-from relay_hw.frontend.onnx.geometry import check_pads, geometry, share
+from relay_hw.frontend.onnx.geometry import check_pads, geometry, known, share
 from relay_hw.frontend.onnx.node import Arguments, Converter, Node
 from relay_hw.ir.expr import Expr
+from relay_hw.ir.types import Dim
 from relay_hw.op import nn
 
 CONVS = {1: nn.conv1d, 2: nn.conv2d, 3: nn.conv3d}
 TRANSPOSES = {1: nn.conv1d_transpose, 2: nn.conv2d_transpose, 3: nn.conv3d_transpose}
 
 
-def _sizes(node: Node, args: Arguments) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _sizes(node: Node, args: Arguments) -> tuple[tuple[Dim, ...], tuple[int, ...]]:
     """Spatial sizes of the data and the kernel. Raises InputError unless there are one to three."""
-    data, weight = args.shape(args[0]), args.shape(args[1])
+    data, weight = args.dims(args[0]), args.shape(args[1])
     if len(data) not in (3, 4, 5) or len(weight) != len(data):
         raise InputError(
             f"data and weight of {node.operator} must both have 3, 4 or 5 axes, not {len(data)} and {len(weight)}",
@@ -53,9 +54,10 @@ def _conv_transpose(node: Node, args: Arguments) -> Expr:
     auto = node.attr("auto_pad", "NOTSET")
     pads = windows.pads
     if shape is None and auto.startswith("SAME"):
-        shape = [size * stride for size, stride in zip(sizes, windows.strides, strict=True)]
+        shape = [size * stride for size, stride in zip(known(sizes, auto), windows.strides, strict=True)]
     if shape is not None:
-        parts = zip(sizes, kernel, windows.strides, windows.dilations, extra, shape[-rank:], strict=True)
+        given = known(sizes, "output_shape")
+        parts = zip(given, kernel, windows.strides, windows.dilations, extra, shape[-rank:], strict=True)
         totals = [(n - 1) * s + e + (k - 1) * d + 1 - want for n, k, s, d, e, want in parts]
         # What the output has more than the windows reach is output padding.
         extra = tuple(e + max(-total, 0) for e, total in zip(extra, totals, strict=True))

@@ -10,6 +10,7 @@ from relay_hw import op
 from relay_hw.errors import InputError
 from relay_hw.frontend.onnx.node import Arguments, Converter, Node
 from relay_hw.ir.expr import Expr
+from relay_hw.ir.types import Any as AnyDim
 from relay_hw.op import nn
 
 
@@ -33,6 +34,9 @@ def _gemm(node: Node, args: Arguments) -> Expr:
 
 
 def _batched(node: Node, args: Arguments, left: Expr, right: Expr) -> Expr:
+    a, b = args.dims(left), args.dims(right)
+    if a[:-2] == b[:-2] and not args.is_static(left) and not any(isinstance(dim, AnyDim) for dim in a[:-2]):
+        return _batched_alike(args, left, right)
     a, b = args.shape(left), args.shape(right)
     try:
         batch = np.broadcast_shapes(a[:-2], b[:-2])
@@ -45,6 +49,17 @@ def _batched(node: Node, args: Arguments, left: Expr, right: Expr) -> Expr:
 
     value = nn.batch_matmul(flat(left, a), flat(right, b), transpose_b=False)
     return op.reshape(value, (*batch, a[-2], b[-1]))
+
+
+def _batched_alike(args: Arguments, left: Expr, right: Expr) -> Expr:
+    """Batch axes of the same open sizes: merged by codes of reshape, and split by the left one's sizes."""
+    batch = args.rank(left) - 2
+    pair = [left, right]
+    for _ in range(batch - 1):
+        # -3 merges the first two axes, -2 keeps the rest.
+        pair = [op.reshape(value, (-3, -2)) for value in pair]
+    value = nn.batch_matmul(*pair, transpose_b=False)
+    return value if batch == 1 else op.reshape_like(value, left, 0, 1, 0, batch)
 
 
 def _matmul(node: Node, args: Arguments) -> Expr:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from relay_hw.errors import UnsupportedError
 from relay_hw.frontend.onnx.node import Known, Node
+from relay_hw.ir.types import Dim
+from relay_hw.op.base import show_shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +29,8 @@ class Geometry:
         return self.pads[len(self.kernel) :]
 
 
-def geometry(node: Node, sizes: Sequence[int], kernel: Sequence[int]) -> Geometry:
-    """The node's windows over data of spatial `sizes`."""
+def geometry(node: Node, sizes: Sequence[Dim], kernel: Sequence[int]) -> Geometry:
+    """The node's windows over data of spatial `sizes`. Raises UnsupportedError if pads depend on open ones."""
     rank = len(sizes)
     strides = tuple(node.attr("strides", [1] * rank))
     dilations = tuple(node.attr("dilations", [1] * rank))
@@ -38,10 +41,18 @@ def geometry(node: Node, sizes: Sequence[int], kernel: Sequence[int]) -> Geometr
     elif auto.startswith("SAME"):
         totals = [
             max((-(-size // stride) - 1) * stride + (k - 1) * dilation + 1 - size, 0)
-            for size, k, stride, dilation in zip(sizes, kernel, strides, dilations, strict=True)
+            for size, k, stride, dilation in zip(known(sizes, auto), kernel, strides, dilations, strict=True)
         ]
         pads = share(totals, upper=auto == "SAME_UPPER")
     return Geometry(tuple(kernel), strides, dilations, pads)
+
+
+def known(sizes: Sequence[Dim], what: str) -> tuple[int, ...]:
+    """`sizes`, all of which `what` needs as numbers. Raises UnsupportedError."""
+    found = tuple(size for size in sizes if isinstance(size, int))
+    if len(found) != len(sizes):
+        raise UnsupportedError(f"the sizes that {what} needs must be known, not {show_shape(sizes)}")
+    return found
 
 
 def share(totals: Sequence[int], upper: bool) -> tuple[int, ...]:
@@ -50,7 +61,7 @@ def share(totals: Sequence[int], upper: bool) -> tuple[int, ...]:
     return small + large if upper else large + small
 
 
-def check_pads(node: Node, known: Known) -> str | None:
+def check_pads(node: Node, names: Known) -> str | None:
     """The reason why the node's padding cannot be imported, or None."""
     if any(pad < 0 for pad in node.attr("pads", [])):
         return f"pads must not be negative, unlike {node.attr('pads')}"

@@ -6,6 +6,7 @@ Everything that cannot be imported is listed in one error before any work.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,9 @@ from relay_hw.analysis import infer_type
 from relay_hw.errors import InputError, TypeCheckError, UnsupportedError
 from relay_hw.frontend.onnx import find_converter
 from relay_hw.frontend.onnx.node import Arguments, Array, Node, Subgraph, Typer, Value, stamp
+from relay_hw.frontend.onnx.sizes import Sizes, as_sizes, computed, from_array, numbers
 from relay_hw.frontend.onnx.source import Shape, Source, read
+from relay_hw.ir.dims import DimVar
 from relay_hw.ir.expr import Call, Constant, Expr, Function, GlobalVar, Op, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType, TypeCall
@@ -142,6 +145,7 @@ class Importer:
         """The untyped module and the parameters."""
         inputs = [Var(name, ty, span=Span(name)) for name, ty in self.source.inputs.items()]
         self.values.update((var.name_hint, Value(var)) for var in inputs)
+        self._name_open_sizes(inputs)
         if any(isinstance(ty, TypeCall) for ty in self.source.inputs.values()):
             self.library()
         for node in self.source.nodes:
@@ -156,6 +160,20 @@ class Importer:
             module = import_from_std(module, library)
         # Trials of loop bodies and libraries leave functions behind.
         return RemoveUnusedFunctions()(module) if self.functions or self.libraries else module, self.params
+
+    def _name_open_sizes(self, inputs: Sequence[Var]) -> None:
+        """Let conversion tell open sizes apart. Graphs inside become functions, whose types know them only as `?`."""
+        if any(node.operator in CONTROL for node in self.source.nodes):
+            return
+        found: dict[str, DimVar] = {}
+        for var in inputs:
+            ty, names = var.type_annotation, self.source.symbols.get(var.name_hint, ())
+            if isinstance(ty, TensorType) and len(names) == ty.rank:
+                dims = [
+                    dim if isinstance(dim, int) else found.setdefault(name, DimVar(name))
+                    for dim, name in zip(ty.shape, names, strict=True)
+                ]
+                self.typer.assume(var, TensorType(dims, ty.dtype))
 
     def nested(
         self, graph: Subgraph, inputs: Mapping[str, Expr], captured: dict[Var, Expr] | None = None
@@ -242,10 +260,13 @@ class Importer:
 
     def _converted(self, node: Node) -> None:
         arrays = [self._array(name) if name else None for name in node.inputs]
-        fold = node.operator not in KEPT and node.operator not in CONTROL and all(
-            array is not None for name, array in zip(node.inputs, arrays, strict=True) if name
+        fold = (
+            node.operator not in KEPT
+            and node.operator not in CONTROL
+            and all(array is not None for name, array in zip(node.inputs, arrays, strict=True) if name)
         )
-        args = Arguments(node, lambda name: self._argument(name, fold), arrays, self.typer, self)
+        sizes = [None if fold or not name else self._sizes(name) for name in node.inputs]
+        args = Arguments(node, lambda name: self._argument(name, fold), arrays, self.typer, self, sizes)
         try:
             converter = find_converter(node.domain, node.operator)
             assert converter is not None
@@ -263,6 +284,34 @@ class Importer:
         for name, result in zip(node.outputs, results, strict=False):
             if name:
                 self.values[name] = self._folded(result, node) if fold else self._plain(result)
+        if not fold:
+            self._keep_sizes(node, sizes)
+
+    def _sizes(self, name: str) -> Sizes | None:
+        found = self.values.get(name)
+        return found.sizes if found is not None and found.sizes is not None else from_array(self._array(name))
+
+    def _keep_sizes(self, node: Node, inputs: Sequence[Sizes | None]) -> None:
+        """Remember the dimensions that a result holds; if all are numbers, it is a constant."""
+        first = node.outputs[0]
+        value = self.values.get(first)
+        if value is None or value.array is not None:
+            return
+        if node.operator == "Shape":
+            ty = self.typer(self._value(node.inputs[0]).expr)
+            assert isinstance(ty, TensorType)
+            found = as_sizes(ty.shape[slice(node.attr("start", 0), node.attr("end"))])
+        else:
+            found = computed(node, inputs)
+        if found is None:
+            return
+        known = numbers(found)
+        ty = self.typer(value.expr)
+        if known is not None and isinstance(ty, TensorType):
+            known = known.astype(ty.dtype)
+            self.values[first] = Value(Constant(known, span=node.span), known)
+        elif known is None:
+            self.values[first] = replace(value, sizes=found)
 
     def _array(self, name: str) -> Array | None:
         found = self.values.get(name)

@@ -122,6 +122,10 @@ class Typer:
         self._known: dict[int, tuple[Expr, Type]] = {}
         self.functions: dict[str, Function] = {}
 
+    def assume(self, expr: Expr, ty: Type) -> None:
+        """Take `expr` to be of type `ty`, which may name sizes that its annotation leaves open."""
+        self._known[id(expr)] = (expr, ty)
+
     def __call__(self, expr: Expr) -> Type:
         found = self._known.get(id(expr))
         if found is None:
@@ -185,6 +189,8 @@ class Value:
 
     expr: Expr
     array: Array | None = None
+    # The dimensions that an integer vector holds, where some are no numbers.
+    sizes: NDArray[np.object_] | None = None
 
 
 class Arguments:
@@ -197,8 +203,10 @@ class Arguments:
         arrays: Sequence[Array | None],
         typer: Typer,
         scope: Scope,
+        sizes: Sequence[NDArray[np.object_] | None] = (),
     ) -> None:
         self.node = node
+        self._sizes = sizes
         self.scope = scope
         self._fetch = fetch
         self._arrays = arrays
@@ -255,6 +263,11 @@ class Arguments:
     def is_static(self, expr: Expr) -> bool:
         """Whether import knows every dimension."""
         return all(isinstance(dim, int) for dim in self.type(expr).shape)
+
+    def open_ints(self, index: int) -> tuple[Dim, ...] | None:
+        """The dimensions that input `index` holds, of which some are no numbers; None where nothing is known."""
+        found = self._sizes[index] if self.node.has_input(index) and index < len(self._sizes) else None
+        return None if found is None or found.ndim != 1 else tuple(found)
 
     def sizes(self, expr: Expr, begin: int = 0, end: int | None = None) -> Expr:
         """The sizes of axes [begin, end) as an int64 vector: a constant where import knows them."""

@@ -88,10 +88,11 @@ def _softmax(build: Callable[[Expr, int], Expr]) -> Callable[[Node, Arguments], 
     """Opset 13 works along one axis; before, everything from the axis on was one axis."""
 
     def convert(node: Node, args: Arguments) -> Expr:
+        rank = args.rank(args[0])
+        axis = node.attr("axis", 1 if node.opset < 13 else -1) % max(rank, 1)
+        if node.opset >= 13 or axis == rank - 1:
+            return build(args[0], axis if axis != rank - 1 else -1)
         shape = args.shape(args[0])
-        axis = node.attr("axis", 1 if node.opset < 13 else -1) % max(len(shape), 1)
-        if node.opset >= 13 or axis == len(shape) - 1:
-            return build(args[0], axis if axis != len(shape) - 1 else -1)
         flat = op.reshape(args[0], (prod(shape[:axis]), prod(shape[axis:])))
         return op.reshape(build(flat, -1), shape)
 

@@ -21,7 +21,7 @@ AVERAGE = {1: nn.avg_pool1d, 2: nn.avg_pool2d, 3: nn.avg_pool3d}
 
 
 def _windows(node: Node, args: Arguments) -> Geometry:
-    sizes, kernel = args.shape(args[0])[2:], tuple(node.attr("kernel_shape", ()))
+    sizes, kernel = args.dims(args[0])[2:], tuple(node.attr("kernel_shape", ()))
     if len(sizes) not in (1, 2, 3) or len(kernel) != len(sizes):
         raise InputError(
             f"kernel_shape of {node.operator} must have one number for each of 1 to 3 spatial axes, "
@@ -33,6 +33,8 @@ def _windows(node: Node, args: Arguments) -> Geometry:
 
 def _cropped(value: Expr, args: Arguments, windows: Geometry) -> Expr:
     """Without the windows that ceil_mode would start behind the data: ONNX drops them, Relay does not."""
+    if not args.node.attr("ceil_mode", 0):
+        return value
     sizes, out = args.shape(args[0])[2:], args.shape(value)[2:]
     keep: Sequence[int] = [
         count - 1 if (count - 1) * stride >= size + before else count

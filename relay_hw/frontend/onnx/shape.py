@@ -11,6 +11,7 @@ import numpy as np
 from relay_hw import op
 from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node
+from relay_hw.frontend.onnx.sizes import reshape_codes
 from relay_hw.ir.expr import Expr, TupleGetItem
 from relay_hw.op import const, nn
 
@@ -18,8 +19,10 @@ PAD_MODES = ("constant", "reflect", "edge", "wrap")
 
 
 def _reshape(node: Node, args: Arguments) -> Expr:
-    codes = args.ints(1)
+    codes, open_codes = args.ints(1), args.open_ints(1)
     keep_zero = bool(node.attr("allowzero", 0))
+    if codes is None and open_codes is not None:
+        codes = reshape_codes(args.dims(args[0]), open_codes, keep_zero)
     if codes is not None:
         return op.reshape(args[0], codes, keep_zero)
     args.length(1)

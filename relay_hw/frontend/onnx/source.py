@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,8 @@ class Source:
     arrays: Mapping[str, Array]
     inputs: Mapping[str, Type]
     outputs: tuple[str, ...]
+    # What the model calls the dimensions of each input, where it gives no number.
+    symbols: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def load(model: Any) -> tuple[Any, str]:
@@ -71,7 +73,14 @@ def read(model: Any, shapes: Mapping[str, Shape] | None, dtypes: str | Mapping[s
     inputs = _inputs(graph, name, arrays, shapes or {}, dtypes)
     nodes = _nodes(proto, name)
     _check_names(nodes, graph, name, {*arrays, *inputs})
-    return Source(name, nodes, arrays, inputs, tuple(output.name for output in graph.output))
+    outputs = tuple(output.name for output in graph.output)
+    symbols = {item.name: _symbols(item) for item in graph.input if item.type.HasField("tensor_type")}
+    return Source(name, nodes, arrays, inputs, outputs, symbols)
+
+
+def _symbols(item: Any) -> tuple[str, ...]:
+    dims = item.type.tensor_type.shape.dim
+    return tuple(dim.dim_param or f"{item.name}_{axis}" for axis, dim in enumerate(dims))
 
 
 def _arrays(graph: Any, name: str) -> dict[str, Array]:
@@ -105,13 +114,13 @@ def _inputs(
 
 def _type_of(item: Any, wanted: Shape | None, dtypes: str | Mapping[str, str]) -> Type:
     """A tensor, a sequence as a list, an optional as an option."""
-    for field, data in (("sequence_type", "List"), ("optional_type", "Option")):
-        if item.type.HasField(field):
+    for kind, data in (("sequence_type", "List"), ("optional_type", "Option")):
+        if item.type.HasField(kind):
             import onnx
 
             inner = onnx.ValueInfoProto()
             inner.name = item.name
-            inner.type.CopyFrom(getattr(item.type, field).elem_type)
+            inner.type.CopyFrom(getattr(item.type, kind).elem_type)
             if wanted is None and inner.type.tensor_type.HasField("shape"):
                 # The tensors of a sequence need not have one size.
                 dims = inner.type.tensor_type.shape.dim
