@@ -35,6 +35,7 @@ from relay_hw.runtime.compile import bind_params, compile_model
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.models import load_model
 from relay_hw.runtime.profile import profile
+from relay_hw.text import parse
 from tests.relay_hw.small_models import CLASSES, images, save_mixed, save_plain
 
 NAMES = ("int8-minmax", "int8-pow2", "w4a8")
@@ -409,3 +410,32 @@ def test_the_executor_agrees(plain: IRModule, tmp_path: Path) -> None:
 
         result = Executor(artifact, open_device("functional", artifact.config)).run({"image": data(5)["image"]})
         np.testing.assert_array_equal(next(iter(result.outputs.values())), wanted)
+
+
+LOOP = """#[version = "0.0.5"]
+def @again(%n: int32, %x: Tensor[(1, 16), float32], %w: Tensor[(16, 16), float32]) -> Tensor[(1, 16), float32] {
+  if (equal(%n, 0)) { %x } else { @again(subtract(%n, 1), nn.relu(nn.dense(%x, %w, units=16)), %w) }
+}
+def @main(%x: Tensor[(1, 16), float32], %w: Tensor[(16, 16), float32]) -> Tensor[(1, 16), float32] {
+  @again(TIMES, %x, %w)
+}
+"""
+
+
+def looped(times: int) -> Comparison:
+    rng = np.random.default_rng(0)
+    mod = parse(LOOP.replace("TIMES", str(times)))
+    weight = np.abs(rng.normal(size=(16, 16)) / 4).astype(np.float32)
+    values = {"x": rng.normal(size=(6, 16)).astype(np.float32), "labels": np.arange(6)}
+    seen = {"x": rng.normal(size=(8, 16)).astype(np.float32)}
+    return compare(mod, values, ["int8-minmax"], seen, params={"w": weight}, configs=["tiny"])
+
+
+def test_loops_cost_what_they_launch() -> None:
+    """The weights stay on the device, so every turn but none costs the same."""
+    cycles = {times: looped(times).rows[0].cost for times in (3, 5)}
+    short, long = cycles[3], cycles[5]
+    assert short is not None and long is not None
+    assert short.cycles % 3 == 0 and long.cycles == short.cycles // 3 * 5
+    assert (short.accel_macs, long.accel_macs) == (3 * 256, 5 * 256) and short.accel_share == 1.0
+    assert long.energy.total == pytest.approx(short.energy.total / 3 * 5)
