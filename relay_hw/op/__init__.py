@@ -35,6 +35,7 @@ from relay_hw.op import (
     selection,
     shape,
     signal,
+    simulated,
     transform,
     upsampling,
 )
@@ -187,6 +188,7 @@ FAMILIES: Final = (
     image,
     patches,
     signal,
+    simulated,
 )
 OPS: Final[tuple[Op, ...]] = tuple(op for family in FAMILIES for op in family.OPS)
 _BY_NAME: Final = MappingProxyType({op.name: op for op in OPS})
@@ -321,6 +323,7 @@ __all__ = [
     "sigmoid",
     "sign",
     "signal",
+    "simulated",
     "sin",
     "sinh",
     "sort",

@@ -87,7 +87,6 @@ NAMES: Final = frozenset(
         "random.threefry_generate",
         "random.threefry_split",
         "random.uniform",
-        "relay.op.annotation.simulated_quantize",
         "scatter",
         "sequence_mask",
         "slice_like",

@@ -9,8 +9,10 @@ from importlib import import_module
 from typing import Any
 
 from relay_hw.quantize.choices import Budget, Calibration, Edge, NumberFormat, WeightRange, WeightRounding
-from relay_hw.quantize.main import quantize, realize_module
+from relay_hw.quantize.entry import quantize
+from relay_hw.quantize.main import realize_module
 from relay_hw.quantize.recipes import STRATEGIES, find_strategy, strategy_names
+from relay_hw.quantize.relay_recipe import QConfig, current_qconfig, qconfig
 from relay_hw.quantize.strategy import LayerChoice, Strategy
 from relay_hw.quantize.strategy_file import load_strategy, strategy_values
 
@@ -21,11 +23,14 @@ __all__ = [
     "Edge",
     "LayerChoice",
     "NumberFormat",
+    "QConfig",
     "Strategy",
     "WeightRange",
     "WeightRounding",
+    "current_qconfig",
     "find_strategy",
     "load_strategy",
+    "qconfig",
     "quantize",
     "realize_module",
     "strategy_names",

@@ -158,15 +158,15 @@ class LayerReader:
         if source is None or weight is None or places is None:
             return None
         axis, weight_axis = places
-        scales, integers = weight.along(weight_axis), _narrow(weight)
-        if scales is None or integers is None:
+        scales = weight.along(weight_axis)
+        if scales is None:
             return None
         units = [source.grid.scale * scale for scale in scales]
         offsets = self._bias(bias, units, axis, len(shape_of(real) or ()))
         if offsets is None:
             return None
         pairs = target.pairs([unit / target.grid.scale for unit in units])
-        return self._layer(anchor, source.data, integers, source.grid.zero, offsets, pairs, places, target)
+        return self._layer(anchor, source.data, weight.integers, source.grid.zero, offsets, pairs, places, target)
 
     def _split_bias(self, real: Expr, anchors: Sequence[str]) -> tuple[Call | None, Expr | None]:
         """The anchor of a layer, and the constant that is added to it."""
@@ -220,9 +220,12 @@ class LayerReader:
         pairs: Sequence[tuple[int, int]],
         places: tuple[int, int],
         target: Target,
-    ) -> Expr:
+    ) -> Expr | None:
         """Convolution or dense layer of int8 `data` less `zero`, whose zero point goes into the bias."""
         axis, weight_axis = places
+        if not _fits(weight):
+            return self._wide_layer(anchor, data, weight, zero, bias, pairs, places, target)
+        weight = np.ascontiguousarray(weight.astype(np.int8))
         sums = weight.astype(np.int64).sum(axis=tuple(k for k in range(weight.ndim) if k != weight_axis))
         if op_name(anchor).endswith("conv2d_transpose"):
             return requantize(transposed(anchor, data, weight, zero), bias, pairs, axis, target)
@@ -232,6 +235,30 @@ class LayerReader:
             args = (data, constant(weight))
             acc = make("nn.dense", args, units=weight.shape[0], out_dtype="int32", span=anchor.span)
         return requantize(acc, bias - zero * sums, pairs, axis, target)
+
+    def _wide_layer(
+        self,
+        anchor: Call,
+        data: Expr,
+        weight: Array,
+        zero: int,
+        bias: Array,
+        pairs: Sequence[tuple[int, int]],
+        places: tuple[int, int],
+        target: Target,
+    ) -> Expr | None:
+        """A weight of nine bits is a sum of int8 ones, each of which reads the data; None where groups forbid it."""
+        is_dense = op_name(anchor).endswith("dense")
+        if op_name(anchor).endswith("conv2d_transpose") or (not is_dense and anchor.attrs.groups != 1):
+            return None
+        parts: list[Array] = []
+        while weight.any():
+            parts.append(np.clip(weight, -128, 127))
+            weight = weight - parts[-1]
+        channels, inputs = (-1, 1) if is_dense else (anchor.attrs.data_layout.index("C"), _input_axis(anchor))
+        repeated = make("concatenate", (typed_tuple([data] * len(parts)),), axis=channels, span=anchor.span)
+        wide = np.concatenate(parts, axis=inputs)
+        return self._layer(anchor, repeated, wide, zero, bias, pairs, places, target)
 
     def _sum(self, real: Call, target: Target) -> Expr | None:
         left, right = (self._source(arg) for arg in real.args)
@@ -300,12 +327,12 @@ class LayerReader:
         return self._layer(anchor, self._int(anchor.args[0]), weight, zero, offsets, pairs, places, target)
 
     def _integer_weight(self, anchor: Call, axis: int) -> Array | None:
-        """The weight less its zero point, where that fits int8."""
+        """The weight less its zero point, int64."""
         value = known(anchor.args[1], self._constants)
         zero = known(anchor.args[3], self._constants) if op_name(anchor).startswith("qnn.") else np.int32(0)
         if value is None or zero is None or np.asarray(value).dtype.kind not in "iu":
             return None
-        return _narrow(integer_constant(np.asarray(value), np.ones(1, np.float32), np.asarray(zero), axis))
+        return integer_constant(np.asarray(value), np.ones(1, np.float32), np.asarray(zero), axis).integers
 
     def _input_zero(self, anchor: Call) -> int | None:
         zero = known(anchor.args[2], self._constants) if op_name(anchor).startswith("qnn.") else np.int32(0)
@@ -370,11 +397,13 @@ def _spread(data: Expr, shape: tuple[int, ...]) -> Expr | None:
     return constant(np.broadcast_to(data.data, shape).copy()) if isinstance(data, Constant) else None
 
 
-def _narrow(weight: GridConstant) -> Array | None:
-    """int8 integers, if they fit."""
-    integers = weight.integers
-    fits = not integers.size or (integers.min() >= -128 and integers.max() <= 127)
-    return np.ascontiguousarray(integers.astype(np.int8)) if fits else None
+def _fits(integers: Array) -> bool:
+    """Whether int8 holds all of them."""
+    return not integers.size or (int(integers.min()) >= -128 and int(integers.max()) <= 127)
+
+
+def _input_axis(anchor: Call) -> int:
+    return int(anchor.attrs.kernel_layout.index("I"))
 
 
 def _vector(value: Array, count: int, axis: int, rank: int) -> Array | None:

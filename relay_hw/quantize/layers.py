@@ -57,12 +57,15 @@ def plan_layers(body: Expr, strategy: Strategy) -> Layers:
 
 
 def layer_names(plan: Plan) -> dict[Step, str]:
-    """What each layer that computes is called: where it comes from, or its operator and number."""
+    """What each layer that computes is called: where it comes from, or its operator and number; each once."""
     names: dict[Step, str] = {}
+    used: dict[str, int] = {}
     for step in plan.steps:
         if _computes(step):
             span = _anchor(step).span
-            names[step] = str(span) if span is not None else f"{op_name(_anchor(step))}_{len(names)}"
+            name = str(span) if span is not None else f"{op_name(_anchor(step))}_{len(names)}"
+            used[name] = used.get(name, 0) + 1
+            names[step] = name if used[name] == 1 else f"{name}#{used[name]}"
     return names
 
 

@@ -11,8 +11,13 @@ from numpy.typing import NDArray
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import copy_with
 from relay_hw.quantize.calibrate import Progress, calibrate, check_data, flat_data
+from relay_hw.quantize.choices import NumberFormat
 from relay_hw.quantize.layers import plan_layers
+from relay_hw.quantize.methods.equalize import equalize
+from relay_hw.quantize.methods.mixed import LayerCost, assign_bits
 from relay_hw.quantize.methods.rehearsal import rehearse
+from relay_hw.quantize.methods.simulate import in_format
+from relay_hw.quantize.methods.train import train
 from relay_hw.quantize.methods.weights import choose_weights, needs_rehearsal
 from relay_hw.quantize.pieces import check_layers, own_layers, piece_modules, record, replace_pieces
 from relay_hw.quantize.realize import Probe, realize
@@ -54,14 +59,17 @@ def quantize(
     calibration: Mapping[str, Array] | None = None,
     multiplier_bits: int | None = None,
     progress: Progress | None = None,
+    cost: LayerCost | None = None,
 ) -> IRModule:
     """`mod` with its convolutions, dense layers, poolings and residual adds in integers.
 
     `calibration` has an array for each input of `main`, samples on the first axis. `multiplier_bits` is the width of
     requantization multipliers (by default the strategy's, 31). Inputs and outputs stay float. `progress` is called
-    with samples done and samples in all. Raises QuantizeError for a strategy that is unknown or cannot be applied.
+    with samples done and samples in all.
+    `cost` (layer's name, bits of its weights) is what mixed precision saves. Raises
+    QuantizeError for a strategy that is unknown or cannot be applied.
     """
-    return realize_module(mod, strategy, calibration, multiplier_bits, progress).mod
+    return realize_module(mod, strategy, calibration, multiplier_bits, progress, cost).mod
 
 
 def realize_module(
@@ -70,8 +78,9 @@ def realize_module(
     calibration: Mapping[str, Array] | None = None,
     multiplier_bits: int | None = None,
     progress: Progress | None = None,
+    cost: LayerCost | None = None,
 ) -> Realized:
-    """As `quantize`, with what a report on accuracy needs besides the module."""
+    """As `quantize`, with what a report on accuracy needs besides the module: `strategy` says what each layer got."""
     chosen = find_strategy(strategy)
     if multiplier_bits is not None:
         chosen = replace(chosen, multiplier_bits=multiplier_bits)
@@ -82,12 +91,25 @@ def realize_module(
     main = reference["main"]
     if chosen.needs_data:
         check_data(main.params, chosen, calibration)
+    if chosen.equalize:
+        body = equalize(main.body, plan_layers(main.body, chosen).plan)
+        main = copy_with(main, body=body, checked_type=None)
+        reference = InferType()(reference.with_functions({"main": main}))
+        main = reference["main"]
+    if chosen.budget is not None:
+        chosen = assign_bits(reference, chosen, calibration or {}, cost)
     layers = plan_layers(main.body, chosen)
     tensors = {tensor: layers.of_tensor(tensor) for tensor in layers.plan.integers}
     ranges = calibrate(reference, tensors, chosen, calibration, progress)
+    if chosen.number_format is not NumberFormat.INTEGER:
+        body, probes = in_format(main.body, layers, ranges)
+        new = reference.with_functions({"main": copy_with(main, body=body, checked_type=None)})
+        return Realized(InferType()(new), reference, probes, chosen)
     weights = None
     if needs_rehearsal(layers):
         weights = rehearse(reference, layers, ranges, calibration or {}, choose_weights)
+    if chosen.epochs:
+        weights = train(reference, layers, ranges, calibration or {}, weights, progress)
     body, probes = realize(main.body, layers, ranges, weights)
     new = reference.with_functions({"main": copy_with(main, body=body, checked_type=None)})
     return Realized(InferType()(new), reference, probes, chosen)

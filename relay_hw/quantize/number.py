@@ -47,9 +47,11 @@ def activation_params(low: float, high: float, strategy: Strategy) -> QParams:
     qlow, qhigh = strategy.activation_range
     low, high = min(low, 0.0), max(high, 0.0)
     if strategy.symmetric:
-        scale = _round_scale(max(-low, high) / (qhigh + (strategy.calibration is Calibration.GLOBAL)), strategy)
+        scale = _round_scale(
+            max(-low, high) / (qhigh + (strategy.calibration is Calibration.GLOBAL)), strategy.power_of_two
+        )
         return QParams(scale, 0, qlow, qhigh)
-    scale = _round_scale((high - low) / (qhigh - qlow), strategy)
+    scale = _round_scale((high - low) / (qhigh - qlow), strategy.power_of_two)
     zero_point = round(qlow - low / scale)
     return QParams(scale, min(max(zero_point, qlow), qhigh), qlow, qhigh)
 
@@ -75,7 +77,7 @@ def weight_scales(
         scales = np.maximum(scales, at_least)
     if not strategy.per_channel:
         scales = np.full_like(scales, scales.max())
-    return np.array([_round_scale(float(s), strategy) for s in scales])
+    return np.array([_round_scale(float(s), _weights_two(strategy)) for s in scales])
 
 
 def _least_error(
@@ -84,7 +86,9 @@ def _least_error(
     """The share of `limit` for each row, or for all together, at which rounding and clipping err least."""
     best, lowest = limit, np.full(len(rows), np.inf)
     for share in _SHARES:
-        scales = np.array([_round_scale(float(one), strategy) for one in limit * share / _steps(strategy)])[:, None]
+        scales = np.array(
+            [_round_scale(float(one), _weights_two(strategy)) for one in limit * share / _steps(strategy)]
+        )[:, None]
         rounded = np.clip(np.rint(rows / scales), -strategy.weight_limit, strategy.weight_limit) * scales
         error = np.square(rows - rounded)
         errors = (error if importance is None else error * importance).sum(axis=1)
@@ -159,13 +163,17 @@ def _nearest(factor: Fraction, shift: int) -> int:
     return math.floor(factor * _power(shift) + Fraction(1, 2))
 
 
-def _round_scale(scale: float, strategy: Strategy) -> float:
+def _weights_two(strategy: Strategy) -> bool:
+    return strategy.power_of_two or strategy.power_of_two_weights
+
+
+def _round_scale(scale: float, power_of_two: bool) -> float:
     """A positive normal float32: the graph's constants hold exactly the scale that the multipliers are made from."""
     if not math.isfinite(scale):
         raise QuantizeError(f"scale must be finite, not {scale}")
     if scale <= float(np.finfo(np.float32).tiny):
         return 1.0 if scale == 0.0 else 2.0**-126
-    if not strategy.power_of_two:
+    if not power_of_two:
         return float(np.float32(scale))
     mantissa, exponent = math.frexp(scale)
     return 2.0 ** (exponent - 1 if mantissa == 0.5 else exponent)

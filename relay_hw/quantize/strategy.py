@@ -60,8 +60,9 @@ class Strategy:
     """Everything that calibration, the methods and realization need to know. Raises QuantizeError for a bad value.
 
     Numbers: `weight_bits` and `activation_bits` 2 to 8; `per_channel`: each output channel of a weight has a scale of
-    its own; `symmetric`: activations have zero point 0; `power_of_two`: every scale is rounded up to a power of two;
-    `rounding`: of every requantization; `multiplier_bits`: width of requantization multipliers; `bias_bits`.
+    its own; `symmetric`: activations have zero point 0; `power_of_two`: every scale is rounded up to a power of two,
+    `power_of_two_weights`: those of weights alone; `rounding`: of every requantization; `multiplier_bits`: width of
+    requantization multipliers; `bias_bits`: 32 as the accumulator, or fewer with one power-of-two scale.
     Ranges: `calibration` of activations with `percentile` (percent of the values that are held), `momentum` (moving
     average over samples), `global_scale`; `weight_range` of weights.
     Weights: `weight_rounding` with `seed`; `equalize`, `bias_correction`; `steps` of AdaRound.
@@ -83,6 +84,7 @@ class Strategy:
     multiplier_bits: int = 31
     summary: str = ""
     bias_bits: int = 32
+    power_of_two_weights: bool = False
     momentum: float = 0.9
     global_scale: float = 8.0
     weight_range: WeightRange = WeightRange.MAX

@@ -23,7 +23,15 @@ else:
 
 _TUPLES: Final = ("mixed_bits", "candidates")
 _FLOATS: Final = ("percentile", "momentum", "global_scale", "budget_share", "learning_rate")
-_BOOLS: Final = ("per_channel", "symmetric", "power_of_two", "equalize", "bias_correction", "quantized")
+_BOOLS: Final = (
+    "per_channel",
+    "symmetric",
+    "power_of_two",
+    "power_of_two_weights",
+    "equalize",
+    "bias_correction",
+    "quantized",
+)
 _STRINGS: Final = ("name", "rounding", "summary", "layer")
 
 

@@ -11,6 +11,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from relay_hw.quantize.methods.gptq import SHRINKAGE
+
 Float64 = NDArray[np.float64]
 
 _STRETCH_LOW, _STRETCH_HIGH = -0.1, 1.1  # the sigmoid is stretched, so that it reaches 0 and 1
@@ -40,6 +42,8 @@ def learned_rounding(
     choice = _inverse(np.clip(scaled - floor, 0.0, 1.0))
     rng = np.random.default_rng(seed)
     low, high = bounds
+    # Where columns are few for what is to be told from them, weights had better stay where they were.
+    ridge = SHRINKAGE * rows.shape[2] / given.shape[2] * np.square(given).mean(axis=(1, 2))
     wanted = np.clip(target, low, high)
     power = float(np.square(wanted - wanted.mean(axis=2, keepdims=True)).mean()) or 1.0
     first, second = np.zeros_like(choice), np.zeros_like(choice)
@@ -51,7 +55,9 @@ def learned_rounding(
         output = np.matmul(whole * scales[:, :, None], x) + offset[:, :, None]
         error = np.clip(output, low, high) - wanted[:, :, picked]
         error *= (output >= low) & (output <= high)
-        gradient = np.matmul(error, x.swapaxes(1, 2)) * scales[:, :, None] * (2.0 / (power * error.size))
+        gradient = np.matmul(error, x.swapaxes(1, 2)) / x.shape[2]
+        gradient += ridge[:, None, None] * (whole * scales[:, :, None] - rows)
+        gradient *= scales[:, :, None] * (2.0 / (power * error[:, :, 0].size))
         gradient *= rows.size / rows.shape[2]  # of a channel's mean, so that the rate does not depend on channels
         gradient += _WEIGHT * _roundness_slope(share, number / steps)
         gradient *= slope

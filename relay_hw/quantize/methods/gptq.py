@@ -1,7 +1,7 @@
 """Rounding by second order, as GPTQ (Frantar 2022, after Optimal Brain Surgeon): the error of each rounded weight is
 made up for by those that are not rounded yet, as far as the layer's inputs let them.
 
-In: rows and the second moments of their inputs. Out: integers.
+In: rows and the columns that they meet. Out: integers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Float64 = NDArray[np.float64]
-DAMPING = 0.01
+DAMPING = 0.02
+SHRINKAGE = 2.0
 
 
 def covariance(left: Float64, right: Float64) -> Float64:
@@ -20,10 +21,14 @@ def covariance(left: Float64, right: Float64) -> Float64:
     return np.matmul(a, b.swapaxes(1, 2)) / left.shape[2]
 
 
-def damped(moments: Float64) -> Float64:
-    """The moments, with a share of their mean added to the diagonal: invertible, also for inputs that never change."""
+def damped(moments: Float64, count: int) -> Float64:
+    """The moments of `count` columns, with a share of their mean added to the diagonal.
+
+    The share grows where columns are few for what is to be told from them; inputs that never change do no harm.
+    """
     diagonal = np.einsum("gkk->gk", moments)
-    extra = DAMPING * diagonal.mean(axis=1) + 1e-12
+    share = DAMPING + SHRINKAGE * moments.shape[1] / count
+    extra = share * diagonal.mean(axis=1) + 1e-12
     return moments + extra[:, None, None] * np.eye(moments.shape[1])
 
 
@@ -34,16 +39,16 @@ def adapt(rows: Float64, wanted: Float64, given: Float64) -> Float64:
     """
     moments = covariance(given, given)
     change = np.matmul(rows, covariance(wanted, given) - moments)
-    return rows + np.matmul(change, np.linalg.inv(damped(moments)))
+    return rows + np.matmul(change, np.linalg.inv(damped(moments, given.shape[2])))
 
 
-def second_order(rows: Float64, scales: Float64, moments: Float64, limit: int) -> NDArray[np.int8]:
+def second_order(rows: Float64, scales: Float64, given: Float64, limit: int) -> NDArray[np.int8]:
     """Integers [groups, channels, depth] for `rows` with `scales` [groups, channels], at most `limit` in magnitude.
 
-    Weights with the largest inputs are rounded first.
+    `given`: columns that the rows meet. Weights with the largest inputs are rounded first.
     """
     groups, _, depth = rows.shape
-    hessian = damped(moments)
+    hessian = damped(covariance(given, given), given.shape[2])
     order = np.argsort(-np.einsum("gkk->gk", hessian), axis=1, kind="stable")
     number = np.arange(groups)[:, None]
     sorted_hessian = hessian[number[:, :, None], order[:, :, None], order[:, None, :]]

@@ -42,7 +42,7 @@ def choose_weights(meeting: Meeting) -> LayerWeights:
     scales = start.scales.reshape(rows.shape[:2])
     integers = to_rows(meeting.step, start.weight)
     if strategy.weight_rounding is WeightRounding.GPTQ:
-        integers = second_order(rows, scales, moments, strategy.weight_limit)
+        integers = second_order(rows, scales, meeting.given, strategy.weight_limit)
     elif strategy.weight_rounding is WeightRounding.ADAROUND:
         integers = _learned(meeting, rows, scales)
     bias = meeting.bias

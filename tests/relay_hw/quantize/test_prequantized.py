@@ -141,14 +141,46 @@ def test_a_rescaling_and_a_concatenation() -> None:
     compare(net.model(y), net.shape, 0.0637)
 
 
-def test_a_weight_zero_point_is_taken_off_where_it_fits() -> None:
-    for low, has_layer in ((60, True), (0, False)):
-        net = Net((1, 4, 5, 5), "uint8")
-        x = net.on_grid("x", 0.05, 128)
-        weight = RNG.integers(low, 200, (4, 4, 3, 3)).astype(np.uint8)
-        weight[0, 0, 0] = (low, 199, 130)
-        y = net.on_grid(net.add("Conv", [x, net.constant(weight, 0.004, 150)]), 0.04, 128)
-        assert ("accel.requantize" in operators(realized(net.model(y)))) == has_layer
+@pytest.mark.parametrize("groups", [1, 4])
+@pytest.mark.parametrize("low", [60, 0])
+def test_a_weight_zero_point_is_taken_off(low: int, groups: int) -> None:
+    """What then has nine bits takes two int8 weights; groups of channels cannot read their data twice."""
+    net = Net((1, 4, 5, 5), "uint8")
+    x = net.on_grid("x", 0.05, 121)
+    weight = RNG.integers(low, 200, (4, 4 // groups, 3, 3)).astype(np.uint8)
+    weight[0, 0, 0] = (low, 199, 130)
+    y = net.on_grid(net.add("Conv", [x, net.constant(weight, 0.004, 150)], pads=[1, 1, 1, 1], group=groups), 0.04, 128)
+    if groups == 1 or low == 60:
+        found = operators(compare(net.model(y), net.shape, 0.04))
+        assert "accel.requantize" in found and ("concatenate" in found) == (low == 0)
+    else:
+        assert "accel.requantize" not in operators(realized(net.model(y)))
+
+
+@pytest.mark.parametrize("zero", [0, 200, 255])
+def test_a_dense_weight_of_nine_bits(zero: int) -> None:
+    net = Net((2, 6), "uint8")
+    x = net.on_grid("x", 0.05, 121)
+    weight = RNG.integers(0, 256, (6, 5)).astype(np.uint8)
+    weight[0, :2] = (255, 0)
+    w = net.constant(weight, 0.004, zero)
+    compare(net.model(net.on_grid(net.add("MatMul", [x, w]), 0.03, 128)), net.shape, 0.03)
+
+
+def test_transposed_convolution_and_product() -> None:
+    net = Net((1, 4, 5, 5), "int8")
+    x = net.on_grid("x", 0.05, 7)
+    weight = RNG.integers(-127, 128, (4, 3, 3, 3)).astype(np.int8)
+    scales = RNG.uniform(0.002, 0.01, 3).astype(np.float32)
+    up = net.add(
+        "ConvTranspose", [x, net.constant(weight, scales, np.zeros(3), axis=1)], strides=[2, 2], pads=[1, 0, 0, 1]
+    )
+    found = operators(compare(net.model(net.on_grid(up, 0.0437, 3)), net.shape, 0.0437))
+    assert "accel.conv2d_transpose" in found
+    net = Net((2, 4, 5), "int8")
+    x = net.on_grid("x", 0.05, 0)
+    product = net.add("MatMul", [x, net.add("Transpose", [x], perm=[0, 2, 1])])
+    assert "nn.batch_matmul" in operators(compare(net.model(net.on_grid(product, 0.0871, 9)), net.shape, 0.0871))
 
 
 def qnn_layer(rounding: str, data: str, zeros: tuple[int, int]) -> IRModule:

@@ -1,0 +1,141 @@
+"""Quantization simulated in floating point: numbers rounded to what integers or small formats could hold.
+
+In: types, attributes, arrays. Out: types, arrays, `Call` nodes. Derivatives pass straight through the rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from relay_hw.errors import TypeCheckError
+from relay_hw.ir.expr import Call, Expr, FusionPattern
+from relay_hw.ir.types import TensorType, Type
+from relay_hw.op.base import Array, Attrs, call, check_axis, make_op, rule
+from relay_hw.op.gradients import simulated as gradients
+from relay_hw.op.number_formats import FORMATS, to_format
+
+KINDS = (0, 1, 2, 3)  # identity, input, weight, activation
+ROUNDINGS = ("round", "floor", "ceil", "trunc", "half_even", "passthrough")
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedQuantizeAttrs(Attrs):
+    kind: int
+    sign: bool = True
+    rounding: str = "round"
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedFormatAttrs(Attrs):
+    format: str
+    scale: float = 1.0
+    axis: int = 1
+
+
+@rule("relay.op.annotation.simulated_quantize", 4)
+def _quantize_type(
+    attrs: SimulatedQuantizeAttrs, x: TensorType, scale: TensorType, low: TensorType, high: TensorType
+) -> Type:
+    name = "relay.op.annotation.simulated_quantize"
+    if not x.dtype.startswith("float"):
+        raise TypeCheckError(f"the data of {name} must be of floats, not {x.dtype}")
+    if attrs.kind not in KINDS or attrs.rounding not in ROUNDINGS:
+        known = f"{', '.join(map(str, KINDS))} and {', '.join(ROUNDINGS)}"
+        raise TypeCheckError(
+            f"kind and rounding of {name} must be among {known}, not {attrs.kind} and {attrs.rounding}"
+        )
+    if scale.rank > x.rank or low.rank or high.rank:
+        raise TypeCheckError(f"dom_scale of {name} must be a scalar or have the data's axes, and its limits be scalars")
+    return x
+
+
+def _round(x: Array, rounding: str) -> Array:
+    match rounding:
+        case "floor":
+            return np.floor(x)
+        case "ceil":
+            return np.ceil(x)
+        case "trunc":
+            return np.trunc(x)
+        case "half_even":
+            return np.rint(x)
+        case "passthrough":
+            return x
+        case _:
+            return np.copysign(np.floor(np.abs(x) + x.dtype.type(0.5)), x)
+
+
+def _quantize(attrs: SimulatedQuantizeAttrs, values: Sequence[Array], result: Type) -> Array:
+    x, scale, low, high = (np.asarray(value) for value in values)
+    if attrs.kind == 0:
+        return x
+    clipped = np.minimum(np.maximum(x / scale, low), high)
+    return (_round(clipped, attrs.rounding) * scale).astype(x.dtype)
+
+
+SIMULATED_QUANTIZE = make_op(
+    "relay.op.annotation.simulated_quantize",
+    4,
+    _quantize_type,
+    _quantize,
+    attrs=SimulatedQuantizeAttrs,
+    gradient=gradients.quantize,
+    pattern=FusionPattern.OPAQUE,
+    doc="round(clip(data / dom_scale, clip_min, clip_max)) * dom_scale; data itself for kind 0",
+)
+
+
+@rule("accel.simulated_format", 1)
+def _format_type(attrs: SimulatedFormatAttrs, x: TensorType) -> Type:
+    name = "accel.simulated_format"
+    if not x.dtype.startswith("float"):
+        raise TypeCheckError(f"the data of {name} must be of floats, not {x.dtype}")
+    if attrs.format not in FORMATS:
+        raise TypeCheckError(f"format of {name} must be one of {', '.join(FORMATS)}, not {attrs.format}")
+    if not attrs.scale > 0:
+        raise TypeCheckError(f"scale of {name} must be positive, not {attrs.scale}")
+    if x.rank:
+        check_axis(name, attrs.axis, x.rank)
+    return x
+
+
+def _format(attrs: SimulatedFormatAttrs, values: Sequence[Array], result: Type) -> Array:
+    x = np.asarray(values[0])
+    return to_format(x, attrs.format, attrs.scale, attrs.axis) if x.ndim else x
+
+
+SIMULATED_FORMAT = make_op(
+    "accel.simulated_format",
+    1,
+    _format_type,
+    _format,
+    attrs=SimulatedFormatAttrs,
+    gradient=gradients.same,
+    pattern=FusionPattern.OPAQUE,
+    doc="data as numbers of a small floating-point format, which no accelerator here has",
+)
+
+
+def simulated_quantize(
+    data: Expr,
+    dom_scale: Expr,
+    clip_min: Expr,
+    clip_max: Expr,
+    kind: int,
+    sign: bool = True,
+    rounding: str = "round",
+) -> Call:
+    """`data` rounded to multiples of `dom_scale` from `clip_min` to `clip_max` times it."""
+    args = (data, dom_scale, clip_min, clip_max)
+    return call(SIMULATED_QUANTIZE, args, SimulatedQuantizeAttrs(kind, sign, rounding))
+
+
+def simulated_format(data: Expr, format: str, scale: float = 1.0, axis: int = 1) -> Call:
+    """`data` rounded to what `format` holds of data / scale, or of blocks of 32 numbers along `axis`."""
+    return call(SIMULATED_FORMAT, (data,), SimulatedFormatAttrs(format, scale, axis))
+
+
+OPS = (SIMULATED_QUANTIZE, SIMULATED_FORMAT)

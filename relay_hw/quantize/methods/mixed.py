@@ -1,0 +1,231 @@
+"""Mixed precision: which layers stand narrow weights, measured, and the best choice under a budget.
+
+In: a float network, a strategy with a budget, calibration data. Out: the strategy with a width for each layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import ceil, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relay_hw.errors import QuantizeError
+from relay_hw.ir.expr import Call, Expr
+from relay_hw.ir.module import IRModule
+from relay_hw.op.dense import along
+from relay_hw.quantize.batch import Values
+from relay_hw.quantize.choices import Budget
+from relay_hw.quantize.layers import Layers, plan_layers
+from relay_hw.quantize.methods.columns import columns, from_rows, groups_of, has_columns, to_rows
+from relay_hw.quantize.methods.gptq import second_order
+from relay_hw.quantize.methods.rehearsal import make_shots
+from relay_hw.quantize.number import weight_scales
+from relay_hw.quantize.plan import LinearStep
+from relay_hw.quantize.realize import float_weights
+from relay_hw.quantize.strategy import LayerChoice, Strategy
+from relay_hw.transform.graph import dataflow_order, is_op, shape_of
+
+Array = NDArray[Any]
+LayerCost = Callable[[str, int], float]  # name of a layer, bits of its weights: bytes or cycles
+SAMPLES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One layer at one width: `noise` is the share of the output's power that it costs when it alone is narrow."""
+
+    layer: str
+    bits: int
+    noise: float
+    cost: float
+
+
+def assign_bits(
+    mod: IRModule, strategy: Strategy, data: Mapping[str, Array], cost: LayerCost | None = None
+) -> Strategy:
+    """`strategy` with a width for each linear layer, the noisiest of them wide, within its budget.
+
+    `cost` says what a layer takes at a width (by default bytes, or cycles by counting products); the budget is a share
+    of what all take at the widest. Raises QuantizeError for a budget below what the narrowest widths take.
+    """
+    layers = plan_layers(mod["main"].body, replace(strategy, budget=None))
+    price = cost or default_cost(layers, strategy.budget or Budget.BYTES)
+    options = measure(mod, layers, data, price)
+    chosen = choose(options, strategy)
+    widths = tuple(LayerChoice(one.layer, weight_bits=one.bits) for one in chosen)
+    return replace(strategy, budget=None, layers=strategy.layers + widths)
+
+
+def default_cost(layers: Layers, budget: Budget) -> LayerCost:
+    """Bytes of weights as the accelerator stores them, or cycles of an array of 16 by 16 that does 4 bits twice."""
+    steps = {layers.names[step]: step for step in layers.linear}
+
+    def cost(layer: str, bits: int) -> float:
+        narrow = bits <= 4
+        if budget is Budget.BYTES:
+            return steps[layer].linear.weight.size * (0.5 if narrow else 1.0)
+        return _products(steps[layer]) * (0.5 if narrow and groups_of(steps[layer]) == 1 else 1.0)
+
+    return cost
+
+
+def _products(step: LinearStep) -> float:
+    """Products of 16 by 16 blocks; four taps at a time where channels stay apart."""
+    linear = step.linear
+    shape = shape_of(linear.anchor) or ()
+    positions = prod(shape) // linear.channels
+    depth = linear.weight.size // linear.channels
+    if not is_op(linear.anchor, "nn.dense") and groups_of(step) == linear.channels > 1:
+        return positions * ceil(linear.channels / 16) * ceil(depth / 4)
+    return positions * ceil(linear.channels / 16) * ceil(depth / 16)
+
+
+def choose(options: Mapping[str, list[Option]], strategy: Strategy) -> list[Option]:
+    """One option a layer: from the widest on, the change that costs least noise for what it saves, then the next.
+
+    What the last change saved too much goes back to the layers that suffer most.
+    """
+    now = {layer: max(some, key=lambda one: one.bits) for layer, some in options.items()}
+    allowed = strategy.budget_share * sum(one.cost for one in now.values())
+    least = sum(min(one.cost for one in some) for some in options.values())
+    if least > allowed:
+        needed = strategy.budget_share * least / allowed
+        raise QuantizeError(
+            f"strategy {strategy.name}: budget_share must be at least {needed:.3f} for this network, "
+            f"not {strategy.budget_share}"
+        )
+    while sum(one.cost for one in now.values()) > allowed:
+        changes = [
+            (max(new.noise - now[layer].noise, 0.0) / (now[layer].cost - new.cost), layer, new)
+            for layer, some in options.items()
+            for new in some
+            if new.cost < now[layer].cost
+        ]
+        _, layer, new = min(changes, key=lambda change: change[0])
+        now[layer] = new
+    for layer in sorted(now, key=lambda name: -now[name].noise):
+        spare = allowed - sum(one.cost for one in now.values())
+        better = [o for o in options[layer] if o.cost - now[layer].cost <= spare and o.noise < now[layer].noise]
+        if better:
+            now[layer] = min(better, key=lambda one: one.noise)
+    return list(now.values())
+
+
+def measure(mod: IRModule, layers: Layers, data: Mapping[str, Array], cost: LayerCost) -> dict[str, list[Option]]:
+    """The options of each linear layer, noise measured on calibration samples."""
+    shots = make_shots(mod, data, SAMPLES)
+    body = shots.mod["main"].body
+    own = layers if shots.mod is mod else plan_layers(body, layers.strategy)
+    output = logits(body)
+    known = [_known(own, given) for given in shots.inputs]
+    wanted = [_flat(Values(values).of(output)) for values in known]
+    later = _later(body)
+    widths = sorted(set(layers.strategy.mixed_bits))
+    found: dict[str, list[Option]] = {}
+    for step in own.linear:
+        name = own.names[step]
+        fixed = _fixed(layers.strategy, name)
+        bits_of = (fixed,) if fixed is not None else widths
+        found[name] = [
+            Option(
+                name, bits, _noise(step, own, bits, known, wanted, output, later[step.linear.anchor]), cost(name, bits)
+            )
+            for bits in bits_of
+        ]
+    return found
+
+
+def _fixed(strategy: Strategy, name: str) -> int | None:
+    """The width that the user gave a layer, if any."""
+    given = [choice.weight_bits for choice in strategy.layers if choice.matches(name)]
+    return next((bits for bits in reversed(given) if bits is not None), None)
+
+
+def logits(body: Expr) -> Expr:
+    """The result, before a softmax at its end: what classes differ in."""
+    return body.args[0] if isinstance(body, Call) and is_op(body, "nn.softmax", "nn.log_softmax") else body
+
+
+def _known(layers: Layers, given: Mapping[Expr, Array]) -> dict[Expr, Any]:
+    """Inputs and the tensor after each step."""
+    known: dict[Expr, Any] = dict(given)
+    for step in layers.plan.steps:
+        known[step.output] = Values(known).of(step.output)
+    return known
+
+
+def _later(body: Expr) -> dict[Expr, set[Expr]]:
+    """For each call the nodes that depend on it, itself included."""
+    depends: dict[Expr, set[Expr]] = {}
+    order = dataflow_order(body, "main")
+    readers: dict[Expr, list[Expr]] = {}
+    for node in order:
+        for part in getattr(node, "args", None) or getattr(node, "fields", None) or ():
+            readers.setdefault(part, []).append(node)
+        value = getattr(node, "tuple_value", None)
+        if value is not None:
+            readers.setdefault(value, []).append(node)
+    for node in reversed(order):
+        depends[node] = {node}.union(*(depends[reader] for reader in readers.get(node, ())))
+    return depends
+
+
+def _noise(
+    step: LinearStep,
+    layers: Layers,
+    bits: int,
+    known: list[dict[Expr, Any]],
+    wanted: list[Array],
+    output: Expr,
+    later: set[Expr],
+) -> float:
+    """Power of the output's change over its own, where this layer's weights alone have `bits` bits."""
+    strategy = replace(layers.own[step], weight_bits=bits)
+    weight, shift = _narrow(step, strategy, [values[step.inputs[0]] for values in known])
+    anchor = step.linear.anchor
+    power = error = 0.0
+    for values, want in zip(known, wanted, strict=True):
+        trial = Values({node: value for node, value in values.items() if node not in later})
+        trial.set(anchor.args[1], weight)
+        result = trial.of(anchor)
+        trial.set(anchor, result + along(shift.astype(result.dtype), step.linear.axis, result.ndim))
+        power += float(np.square(want).sum())
+        error += float(np.square(_flat(trial.of(output)) - want).sum())
+    return error / max(power, 1e-300)
+
+
+def _narrow(step: LinearStep, strategy: Strategy, inputs: list[Array]) -> tuple[Array, Array]:
+    """The layer's weight after rounding by second order, as floats, and what its channels lack in the mean."""
+    weight, _ = float_weights(step)
+    scales = weight_scales(weight, strategy)
+    if not has_columns(step):
+        spread = scales.reshape((-1,) + (1,) * (weight.ndim - 1))
+        limit = strategy.weight_limit
+        rounded = np.clip(np.rint(weight / spread), -limit, limit) * spread
+        return _placed(step, rounded), np.zeros(len(weight))
+    rows = to_rows(step, weight)
+    share = max(1, 2048 // len(inputs))
+    rng = np.random.default_rng(0)
+    parts = [columns(step, data) for data in inputs]
+    means = np.mean([part.mean(axis=2, dtype=np.float64) for part in parts], axis=0)
+    few = [part[:, :, rng.choice(part.shape[2], min(share, part.shape[2]), replace=False)] for part in parts]
+    seen = np.concatenate(few, axis=2).astype(np.float64)
+    by_row = scales.reshape(rows.shape[:2])
+    integers = second_order(rows, by_row, seen, strategy.weight_limit)
+    rounded = integers * by_row[:, :, None]
+    shift = np.einsum("gok,gk->go", rows - rounded, means).reshape(-1)
+    return _placed(step, from_rows(step, rounded, weight)), shift
+
+
+def _placed(step: LinearStep, weight: Array) -> Array:
+    """A weight with its output channels on axis 0, as the operator takes it."""
+    return np.ascontiguousarray(np.moveaxis(weight, 0, step.linear.weight_axis)).astype(step.linear.weight.dtype)
+
+
+def _flat(value: Any) -> Array:
+    parts = value if isinstance(value, tuple) else (value,)
+    return np.concatenate([np.asarray(part, np.float64).reshape(-1) for part in parts])
