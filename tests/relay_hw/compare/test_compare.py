@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from accel.isa.config import load_config
 from accel.sim.cycle import CycleDevice
 from relay_hw.backend.tvm import is_installed
 from relay_hw.compare import Comparison, compare
@@ -439,3 +440,20 @@ def test_loops_cost_what_they_launch() -> None:
     assert short.cycles % 3 == 0 and long.cycles == short.cycles // 3 * 5
     assert (short.accel_macs, long.accel_macs) == (3 * 256, 5 * 256) and short.accel_share == 1.0
     assert long.energy.total == pytest.approx(short.energy.total / 3 * 5)
+
+
+def test_area_comes_from_kept_results(plain: IRModule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from accel.fpga.synth import cache_folder, content_key
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    arguments: dict[str, Any] = {"configs": ["tiny"], "area": True, "work": tmp_path / "work"}
+    missing = compare(plain, data(3), NAMES[:1], calibration(), **arguments).rows[0]
+    assert not missing.area and "no synthesis result for tiny" in missing.reason
+    stage = cache_folder() / f"{content_key(load_config('tiny'))}-0"
+    stage.mkdir(parents=True)
+    counts = {"luts": 9876, "multipliers": 54, "block_rams": 3, "flip_flops": 2, "luts_as_memory": 1, "seconds": 0}
+    (stage / "cells.json").write_text(json.dumps(counts))
+    found = compare(plain, data(3), NAMES[:1], calibration(), **arguments)
+    assert found.rows[0].reason == "" and found.to_json()["strategies"][0]["lut"] == 9876
+    for text in (found.to_text(), found.to_html(), found.to_csv()):
+        assert "54" in text and ("9,876" in text or "9876" in text)
