@@ -33,10 +33,9 @@ _NEEDS: Final = {
     "accel.sum_pool2d": "its result must be read by one accel.requantize only",
     "accel.requantize": "it must follow a convolution, dense layer or sum pooling that nothing else reads, "
     "with a constant bias",
-    "qnn.conv2d": "its weight, less its zero point, must be constant and fit int8, and one qnn.requantize of constant "
-    "scales must read its result",
-    "qnn.dense": "its weight, less its zero point, must be constant and fit int8, and one qnn.requantize of constant "
-    "scales must read its result",
+    "qnn.conv2d": "its weight must be constant, without zero point where it has groups, and its result must be read by "
+    "one qnn.requantize of constant scales",
+    "qnn.dense": "its weight must be constant, and its result must be read by one qnn.requantize of constant scales",
     "nn.pad": "only a convolution or a max pooling behind it takes a pad in",
 }
 
@@ -48,6 +47,8 @@ def reason_for(call: Call) -> str:
         return "qnn.quantize makes integers from floats; the accelerator reads integers only"
     if name == "qnn.dequantize":
         return "qnn.dequantize makes floats from integers; the accelerator writes integers only"
+    if name.startswith("qnn."):
+        return f"{name} is part of no composite: {_NEEDS.get(name, 'its scales must be constants, one for the tensor')}"
     dtypes = sorted({ty.dtype for arg in call.args for ty in leaves(arg.type)} | {dtype_of(call)} - {""})
     for dtype in dtypes:
         if dtype.startswith(("float", "bfloat")):

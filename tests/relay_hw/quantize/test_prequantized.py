@@ -231,6 +231,19 @@ def run(compiled: Any, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
     return next(iter(result.outputs.values()))
 
 
+def test_reasons_of_what_stays_on_the_host() -> None:
+    x, scale = relay.var("x", shape=(1, 4), dtype="int8"), relay.const(RNG.uniform(0.1, 0.2, 3).astype(np.float32))
+    one, zero = relay.const(0.5), relay.const(0, "int32")
+    weight = relay.var("w", shape=(3, 4), dtype="int8")
+    acc = relay.qnn.op.dense(x, weight, zero, zero, one, one, units=3)
+    out = relay.qnn.op.dequantize(acc, scale, zero, axis=1)
+    compiled = compile_model(IRModule.from_expr(relay.Function([x, weight], out)), config="tiny")
+    reasons = {row.operator: row.reason for row in compiled.layers}
+    assert reasons["qnn.dense"].startswith(
+        "qnn.dense is part of no composite: its weight must be constant, and its result must be read by one qnn.requantize"
+    )
+
+
 def test_qdq_network_on_the_device() -> None:
     net = Net((1, 4, 6, 6), "uint8")
     x = net.on_grid("x", 0.05, 120)
