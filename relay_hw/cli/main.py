@@ -232,7 +232,7 @@ def _add_language_commands(commands: Any) -> None:
     _add_libraries(evaluate)
 
     convert = _add(commands, "convert", "language:convert_command", "write a model as Relay text or as JSON")
-    convert.add_argument("model", type=Path, metavar="IN", help="an .onnx, .relay or .json file")
+    convert.add_argument("model", type=Path, metavar="IN", help="an .onnx, .relay, .json, .tflite or .pt2 file")
     convert.add_argument("output", type=Path, metavar="OUT", help="a .relay or .json file")
     _add_libraries(convert)
     _add_tolerant(convert)

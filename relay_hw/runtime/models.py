@@ -1,4 +1,4 @@
-"""Models from files: ONNX, Relay text, Relay as JSON.
+"""Models from files: ONNX, Relay text, Relay as JSON; TFLite and PyTorch's exported programs.
 
 In: a path. Out: a module, its parameters by name, the model's name.
 """
@@ -16,6 +16,8 @@ from relay_hw.errors import InputError
 from relay_hw.ir.module import IRModule
 
 RELAY_SUFFIXES = (".relay", ".txt", ".json")
+# Read by TVM's importers.
+TVM_SUFFIXES = (".tflite", ".pt2")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,9 +35,9 @@ def load_model(path: str | Path, libraries: Sequence[str] = ()) -> Model:
     Raises InputError, ParseError, TypeCheckError, WellFormedError, UnsupportedError.
     """
     file = Path(path)
-    if file.suffix not in (".onnx", *RELAY_SUFFIXES):
+    if file.suffix not in (".onnx", *RELAY_SUFFIXES, *TVM_SUFFIXES):
         found = file.suffix or "a file without suffix"
-        raise InputError(f"model {file} must be an .onnx, .relay or .json file, not {found}")
+        raise InputError(f"model {file} must be an .onnx, .relay, .json, .tflite or .pt2 file, not {found}")
     if not file.is_file():
         raise InputError(f"model {file} must be an existing file")
     if file.suffix == ".onnx":
@@ -43,6 +45,8 @@ def load_model(path: str | Path, libraries: Sequence[str] = ()) -> Model:
 
         mod, params = from_onnx(file)
         return Model(file.stem, mod, params)
+    if file.suffix in TVM_SUFFIXES:
+        return Model(file.stem, _by_tvm(file))
     from relay_hw.text import load_json, parse
 
     if file.suffix == ".json":
@@ -51,6 +55,16 @@ def load_model(path: str | Path, libraries: Sequence[str] = ()) -> Model:
     for name in libraries:
         library = library.import_from_std(name)
     return Model(file.stem, parse(read_text(file), str(file), init_module=library))
+
+
+def _by_tvm(file: Path) -> IRModule:
+    if file.suffix == ".tflite":
+        from relay_hw.frontend.tflite import from_tflite
+
+        return from_tflite(file)[0]
+    from relay_hw.frontend.torch import load_pt2
+
+    return load_pt2(file)
 
 
 def read_text(file: Path) -> str:

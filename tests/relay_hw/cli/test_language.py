@@ -172,7 +172,7 @@ def test_refusals(folder: Path, tmp_path: Path, capsys: Captured) -> None:
     assert not (tmp_path / "no.npz").exists()
     refuse(capsys, "library must be one of prelude, nat, gradient, core, not lists", *program[:3], "lists")
     refuse(capsys, "None must be an operator or a constructor", *program[:2])
-    refuse(capsys, "must be an .onnx, .relay or .json file, not .md", "eval", tmp_path / "a.md")
+    refuse(capsys, "must be an .onnx, .relay, .json, .tflite or .pt2 file, not .md", "eval", tmp_path / "a.md")
 
 
 def test_check_knows_libraries_too(folder: Path, capsys: Captured) -> None:
