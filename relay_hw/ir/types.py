@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
+from importlib import import_module
 from itertools import count
 from typing import Final
 
@@ -167,7 +168,7 @@ _SYMBOLIC = (Any, DimVar, DimExpr)
 def know_narrow_dtypes() -> None:
     """Let numpy know the narrow types by name. Without ml_dtypes programs with them can be typed, not evaluated."""
     with suppress(ImportError):
-        import ml_dtypes  # noqa: F401
+        import_module("ml_dtypes")
 
 
 def _dtype(given: object) -> str:

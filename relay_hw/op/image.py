@@ -162,7 +162,7 @@ def _resize(attrs: ResizeAttrs, values: Sequence[Array], result: Type) -> Array:
         raise EvalError(f"onnx.resize must get a positive number for each of axes {attrs.axes}, not {wanted}")
     value = x if x.dtype.kind != "f" or attrs.method == "nearest" else x.astype(np.float64)
     outside = np.zeros((1,) * x.ndim, bool)
-    for number, axis in zip(attrs.axes, resized_axes(attrs, x.shape, wanted, roi), strict=True):
+    for number, axis in zip(attrs.axes, resized_axes(attrs, x.shape, wanted.tolist(), roi.tolist()), strict=True):
         matrix, beyond = resize_matrix(attrs, axis)
         if attrs.method == "nearest":
             value = np.take(value, np.argmax(matrix, axis=1), axis=number)
@@ -340,7 +340,7 @@ def _roi_align(attrs: RoiAlignAttrs, values: Sequence[Array], result: Type) -> A
         if attrs.mode == "max":
             found[number] = np.max(np.stack(parts), axis=0).max(axis=(2, 4))
         else:
-            found[number] = sum(parts).mean(axis=(2, 4))
+            found[number] = np.sum(parts, axis=0).mean(axis=(2, 4))
     return found.astype(out_type(result).dtype)
 
 

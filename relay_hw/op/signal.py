@@ -48,7 +48,7 @@ def _dft(attrs: DFTAttrs, values: Sequence[Array], result: Type) -> tuple[Array,
     dtype = np.asarray(values[0]).dtype
     wide = np.asarray(values[0]).astype(np.float64) + 1j * np.asarray(values[1]).astype(np.float64)
     found = np.fft.ifft(wide) if attrs.inverse else np.fft.fft(wide)
-    return found.real.astype(dtype), found.imag.astype(dtype)
+    return np.real(found).astype(dtype), np.imag(found).astype(dtype)
 
 
 DFT = make_op("dft", 2, _dft_type, _dft, attrs=DFTAttrs, doc="discrete Fourier transform along the last axis")
@@ -69,15 +69,13 @@ def _dyn_dft_type(attrs: DynDFTAttrs, x: TensorType, axis: TensorType) -> Type:
 
 def _complex(x: Array) -> Array:
     """Complex numbers of the data's own precision, at least that of float32."""
-    found = np.zeros(x.shape[:-1], np.result_type(x.dtype, np.complex64))
-    found.real = x[..., 0]
-    if x.shape[-1] == 2:
-        found.imag = x[..., 1]
-    return found
+    dtype = np.result_type(x.dtype, np.complex64)
+    real = x[..., 0].astype(dtype)
+    return real + x[..., 1].astype(dtype) * dtype.type(1j) if x.shape[-1] == 2 else real
 
 
 def _parts(x: Array, dtype: str) -> Array:
-    return np.stack([x.real, x.imag], axis=-1).astype(dtype)
+    return np.stack([np.real(x), np.imag(x)], axis=-1).astype(dtype)
 
 
 def _dyn_dft(attrs: DynDFTAttrs, values: Sequence[Array], result: Type) -> Array:

@@ -54,11 +54,11 @@ def _batched(node: Node, args: Arguments, left: Expr, right: Expr) -> Expr:
 def _batched_alike(args: Arguments, left: Expr, right: Expr) -> Expr:
     """Batch axes of the same open sizes: merged by codes of reshape, and split by the left one's sizes."""
     batch = args.rank(left) - 2
-    pair = [left, right]
+    first, second = left, right
     for _ in range(batch - 1):
         # -3 merges the first two axes, -2 keeps the rest.
-        pair = [op.reshape(value, (-3, -2)) for value in pair]
-    value = nn.batch_matmul(*pair, transpose_b=False)
+        first, second = op.reshape(first, (-3, -2)), op.reshape(second, (-3, -2))
+    value = nn.batch_matmul(first, second, transpose_b=False)
     return value if batch == 1 else op.reshape_like(value, left, 0, 1, 0, batch)
 
 

@@ -140,7 +140,7 @@ def _positive(args: Arguments, negative: Expr, threshold: float = 0.0) -> Expr:
 def _prelu(node: Node, args: Arguments) -> Expr:
     shape, slope = args.dims(args[0]), args.dims(args[1])
     if len(shape) > 1 and slope == (shape[1], *(1,) * (len(shape) - 2)):
-        return nn.prelu(args[0], op.reshape(args[1], (shape[1],)))
+        return nn.prelu(args[0], op.reshape(args[1], (-1,)))
     return _positive(args, op.multiply(args[0], args[1]))
 
 

@@ -48,7 +48,7 @@ def _has_definition(domain: str, operator: str) -> bool:
 
     if not onnx.defs.has(operator, domain):
         return False
-    schema = onnx.defs.get_schema(operator, domain)
+    schema: Any = onnx.defs.get_schema(operator, domain)
     return schema.has_function or schema.has_context_dependent_function
 
 
@@ -118,7 +118,7 @@ class _Writer:
         given = [types.get(name, onnx.TypeProto()).SerializeToString() for name in node.input]
         function = onnx.FunctionProto()
         try:
-            schema = onnx.defs.get_schema(node.op_type, version, node.domain)
+            schema: Any = onnx.defs.get_schema(node.op_type, version, node.domain)
             made = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), given)
             function.ParseFromString(made)
             function.domain, function.name = "definition", node.op_type

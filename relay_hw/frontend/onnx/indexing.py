@@ -59,11 +59,11 @@ def _slice_by_value(node: Node, args: Arguments, rank: int) -> Expr:
     if axes is None:
         return op.dynamic.strided_slice(args[0], begin, end, steps)
     whole = (0, np.iinfo(np.int64).max, 1)
-    full = [
+    first, last, step = (
         op.scatter_elements(const(np.full(rank, value, np.int64)), axes, part, 0)
         for value, part in zip(whole, (begin, end, steps), strict=True)
-    ]
-    return op.dynamic.strided_slice(args[0], *full)
+    )
+    return op.dynamic.strided_slice(args[0], first, last, step)
 
 
 def counted_from_front(indices: Expr, size: Expr, args: Arguments) -> Expr:

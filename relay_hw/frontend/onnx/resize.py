@@ -21,7 +21,8 @@ MOST_TAPS = 4
 
 def _method(node: Node) -> str:
     # The first Upsample called it so.
-    return {"bilinear": "linear"}.get(node.attr("mode", "nearest"), node.attr("mode", "nearest"))
+    mode: str = node.attr("mode", "nearest")
+    return "linear" if mode == "bilinear" else mode
 
 
 def _check(node: Node, known: Known) -> str | None:
@@ -68,7 +69,8 @@ def _resize(node: Node, args: Arguments) -> Expr:
     if wanted is None or (known is not None and np.size(known) != len(attrs.axes)):
         raise InputError(f"{node.operator} must have a scale for each of {len(attrs.axes)} axes", node.span)
     crop = _is_late(node) and attrs.coordinates == "tf_crop_and_resize"
-    roi = np.ravel(args.array(1)) if crop and args.array(1) is not None else np.zeros(0)
+    given = args.array(1) if crop else None
+    roi = np.zeros(0) if given is None else np.ravel(given)
     if known is None or not args.is_static(args[0]) or (crop and not np.size(roi)):
         places = args[1] if crop else const(np.zeros(0, np.float32))
         return op.image.resize(args[0], places, wanted, attrs)

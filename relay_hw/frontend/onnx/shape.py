@@ -215,7 +215,8 @@ def _range(node: Node, args: Arguments) -> Expr:
     if all(value is not None for value in values):
         begin, end, step = (np.asarray(value) for value in values)
         return const(np.arange(begin.item(), end.item(), step.item()).astype(begin.dtype))
-    return op.dynamic.arange(*(op.reshape(args[index], ()) for index in range(3)))
+    start, stop, step = (op.reshape(args[index], ()) for index in range(3))
+    return op.dynamic.arange(start, stop, step)
 
 
 def _depth_to_space(node: Node, args: Arguments) -> Expr:

@@ -85,16 +85,15 @@ def _reshaped(rank: int) -> Callable[[Node, Sequence[Sizes]], Sizes | None]:
 
 
 def _slice(node: Node, inputs: Sequence[Sizes]) -> Sizes | None:
+    given: Sequence[AnyValue]
     if node.opset < 10:
-        begin, end, step = node.attr("starts"), node.attr("ends"), [1]
+        given = [node.attr("starts"), node.attr("ends"), [0]]
     else:
-        parts = [numbers(sizes) for sizes in inputs[1:]]
-        if any(part is None for part in parts):
-            return None
-        begin, end, step = parts[0], parts[1], parts[3] if len(parts) > 3 else [1]
-    if inputs[0].ndim != 1 or len(begin) != 1:
+        given = [numbers(sizes) for sizes in inputs[1:]]
+    if inputs[0].ndim != 1 or any(part is None or len(part) != 1 for part in given):
         return None
-    return inputs[0][slice(int(begin[0]), int(end[0]), int(step[0]))]
+    step = int(given[3][0]) if len(given) > 3 else 1
+    return inputs[0][int(given[0][0]) : int(given[1][0]) : step]
 
 
 def _product(node: Node, inputs: Sequence[Sizes]) -> Sizes | None:
