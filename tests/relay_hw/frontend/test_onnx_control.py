@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
+import relay_hw as relay
 from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.frontend import from_onnx
 from relay_hw.interp import evaluate
@@ -40,6 +41,15 @@ def graph(
 HEAD = (("i", I64, ()), ("go", B, ()))
 
 
+def executed(model: Any, inputs: Mapping[str, np.ndarray]) -> None:
+    """The executor of builds gives what the interpreter gives."""
+    module, params = from_onnx(model)
+    want = evaluate(module, {**inputs, **params})
+    got = relay.create_executor("vm", mod=module).evaluate()(**inputs, **params)
+    for mine, theirs in zip(*(v if isinstance(v, (tuple, list)) else [v] for v in (got, want)), strict=True):
+        np.testing.assert_allclose(np.asarray(mine), np.asarray(theirs), rtol=1e-5, atol=1e-6)
+
+
 def test_while_with_a_count_that_data_decides(make: Callable[..., Any], compare: Callable[..., Any]) -> None:
     body = graph(
         [
@@ -57,6 +67,7 @@ def test_while_with_a_count_that_data_decides(make: Callable[..., Any], compare:
     for limit in (1.0, 50.0, 4000.0):
         inputs = {"x": X, "limit": np.array(limit, np.float32)}
         compare(make(nodes, inputs, weights, ["y", "rows"], 13), inputs)
+        executed(make(nodes, inputs, weights, ["y", "rows"], 13), inputs)
     module, _ = from_onnx(make(nodes, {"x": X, "limit": np.array(1.0, np.float32)}, weights, ["y", "rows"], 13))
     assert set(module.functions) == {"main", "loop"} and isinstance(module["loop"].body, If)
 
@@ -132,6 +143,7 @@ def test_loops_inside_loops_and_branches_inside_branches(make: Callable[..., Any
     inputs = {"x": X, "yes": np.array(True), "limit": np.array(2, np.float32)}
     nodes = [node("Loop", "most yes x", "y tops", body=outer)]
     compare(make(nodes, inputs, weights, ["y", "tops"], 13), inputs)
+    executed(make(nodes, inputs, weights, ["y", "tops"], 13), inputs)
 
 
 def test_if_of_values_and_of_constants(make: Callable[..., Any], compare: Callable[..., Any]) -> None:
@@ -165,6 +177,7 @@ def test_scan(make: Callable[..., Any], compare: Callable[..., Any], attrs: dict
     inputs = {key: np.asarray(value) for key, value in inputs.items()}
     nodes = [node("Scan", "s0 k0 a b", "s k rows", body=body, num_scan_inputs=2, **attrs)]
     compare(make(nodes, inputs, {"one": np.float32(1)}, ["s", "k", "rows"], 13), inputs)
+    executed(make(nodes, inputs, {"one": np.float32(1)}, ["s", "k", "rows"], 13), inputs)
 
 
 def test_scan_of_a_batch(make: Callable[..., Any], compare: Callable[..., Any]) -> None:
@@ -199,6 +212,7 @@ def test_a_loop_that_fills_a_sequence(make: Callable[..., Any], compare: Callabl
     inputs = {"x": X, "count": np.array(3, np.int64)}
     model = make(nodes, inputs, {"last": np.array(-1)}, ["y", "n", "z"], 13)
     compare(model, inputs)
+    executed(model, inputs)
     module, _ = from_onnx(model)
     assert "List" in module.types and "foldr" not in module.functions
 
