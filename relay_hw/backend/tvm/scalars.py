@@ -35,6 +35,15 @@ def select(condition: Scalar, yes: Scalar, no: Scalar) -> Scalar:
     return tirx.Select(condition, yes, no)
 
 
+def bind(build: Callable[..., Scalar], *values: Scalar) -> Scalar:
+    """`build` of the values under names: expressions are trees, which grow where a value is written out twice."""
+    names = [tirx.Var(f"v{k}", kind(value)) for k, value in enumerate(values)]
+    body = build(*names)
+    for name, value in zip(reversed(names), reversed(values), strict=True):
+        body = tirx.Let(name, value, body)
+    return body
+
+
 def equal(a: Scalar, b: Scalar) -> Scalar:
     """Whether both are equal."""
     return tirx.EQ(a, b)
@@ -92,26 +101,35 @@ def narrow(x: Scalar, dtype: str) -> Scalar:
 
 def _halves(a: Scalar, b: Scalar, sign: int) -> Scalar:
     mask, half = number(LOW, "int64"), number(32, "int64")
-    low = (a & mask) + (b & mask) if sign > 0 else (a & mask) - (b & mask)
-    high = (a >> half) + (b >> half) if sign > 0 else (a >> half) - (b >> half)
-    return ((high + (low >> half)) << half) | (low & mask)
+
+    def build(x: Scalar, y: Scalar) -> Scalar:
+        low = (x & mask) + (y & mask) if sign > 0 else (x & mask) - (y & mask)
+        high = (x >> half) + (y >> half) if sign > 0 else (x >> half) - (y >> half)
+        return ((high + (low >> half)) << half) | (low & mask)
+
+    return bind(build, a, b)
 
 
 def maximum(a: Scalar, b: Scalar) -> Scalar:
     """The larger one; NaN if one is."""
-    return select(is_nan(a), a, select(a > b, a, b)) if kind(a) in FLOATS else tirx.max(a, b)
+    if kind(a) not in FLOATS:
+        return tirx.max(a, b)
+    return bind(lambda x, y: select(is_nan(x), x, select(x > y, x, y)), a, b)
 
 
 def minimum(a: Scalar, b: Scalar) -> Scalar:
     """The smaller one; NaN if one is."""
-    return select(is_nan(a), a, select(a < b, a, b)) if kind(a) in FLOATS else tirx.min(a, b)
+    if kind(a) not in FLOATS:
+        return tirx.min(a, b)
+    return bind(lambda x, y: select(is_nan(x), x, select(x < y, x, y)), a, b)
 
 
 def limited(x: Scalar, low: Any, high: Any) -> Scalar:
     """x within [low, high]; NaN stays."""
     low, high = number(low, kind(x)), number(high, kind(x))
-    above = select(x < low, low, x)
-    return select(above > high, high, above)
+    if kind(x) not in FLOATS:
+        return tirx.min(tirx.max(x, low), high)
+    return bind(lambda v: bind(lambda above: select(above > high, high, above), select(v < low, low, v)), x)
 
 
 def negative(x: Scalar) -> Scalar:
@@ -124,11 +142,15 @@ def absolute(x: Scalar) -> Scalar:
     dtype = kind(x)
     if dtype.startswith("uint") or dtype == "bool":
         return x
-    return tirx.abs(x) if dtype in FLOATS else select(x < number(0, dtype), negative(x), x)
+    return tirx.abs(x) if dtype in FLOATS else bind(lambda v: select(v < number(0, dtype), negative(v), v), x)
 
 
 def sign(x: Scalar) -> Scalar:
     """-1, 0 or 1; NaN stays."""
+    return bind(_sign, x)
+
+
+def _sign(x: Scalar) -> Scalar:
     zero, one = number(0, kind(x)), number(1, kind(x))
     below = (
         zero if kind(x).startswith("uint") else select(x < zero, number(-1, kind(x)), x if kind(x) in FLOATS else zero)
@@ -138,8 +160,11 @@ def sign(x: Scalar) -> Scalar:
 
 def round_away(x: Scalar) -> Scalar:
     """The nearest integer, ties away from zero, as a float."""
-    whole = tirx.trunc(x)
-    return select(tirx.abs(x - whole) >= number(0.5, kind(x)), whole + sign(x), whole)
+
+    def build(v: Scalar, whole: Scalar) -> Scalar:
+        return select(tirx.abs(v - whole) >= number(0.5, kind(v)), whole + _sign(v), whole)
+
+    return bind(lambda v: bind(build, v, tirx.trunc(v)), x)
 
 
 def round_even(x: Scalar) -> Scalar:
@@ -155,10 +180,13 @@ def convert(x: Scalar, dtype: str) -> Scalar:
     if source in FLOATS and dtype not in FLOATS:
         middle = "int64" if dtype in ("int64", "uint32") else "int32"
         info = np.iinfo(middle)
+
         # The largest integer is no float: the one above is.
-        fits = tirx.all(x >= number(float(info.min), source), x < number(-float(info.min), source))
-        whole = select(fits, x.astype(middle), number(int(info.min), middle))
-        return narrow(whole, dtype)
+        def build(v: Scalar) -> Scalar:
+            fits = tirx.all(v >= number(float(info.min), source), v < number(-float(info.min), source))
+            return select(fits, v.astype(middle), number(int(info.min), middle))
+
+        return narrow(bind(build, x), dtype)
     return narrow(x, dtype) if source in INTEGERS and dtype in INTEGERS else x if source == dtype else x.astype(dtype)
 
 
@@ -191,6 +219,10 @@ def highest(dtype: Any) -> float | int:
 
 def rounded_shift(value: Scalar, shift: Scalar, rounding: str) -> Scalar:
     """int64 `value` shifted right by int64 `shift`, rounded as named."""
+    return bind(lambda v, by: _rounded_shift(v, by, rounding), value, shift)
+
+
+def _rounded_shift(value: Scalar, shift: Scalar, rounding: str) -> Scalar:
     one = number(1, "int64")
     half = select(shift > 0, one << tirx.max(shift - one, number(0, "int64")), number(0, "int64"))
     match rounding:

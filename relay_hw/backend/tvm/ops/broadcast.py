@@ -63,15 +63,22 @@ def _fmod(a: Scalar, b: Scalar) -> Scalar:
 def _floor_mod(a: Scalar, b: Scalar) -> Scalar:
     """The remainder with the divisor's sign, as numpy finds it."""
     a, b = s.real(a), s.real(b)
-    rest, zero = tirx.fmod(a, b), s.number(0, s.kind(a))
-    other = tirx.any(tirx.all(rest < zero, b > zero), tirx.all(rest > zero, b < zero))
-    return s.select(s.equal(rest, zero), tirx.copysign(zero, b), s.select(other, rest + b, rest))
+    zero = s.number(0, s.kind(a))
+
+    def build(rest: Scalar, by: Scalar) -> Scalar:
+        other = tirx.any(tirx.all(rest < zero, by > zero), tirx.all(rest > zero, by < zero))
+        return s.select(s.equal(rest, zero), tirx.copysign(zero, by), s.select(other, rest + by, rest))
+
+    return s.bind(lambda x, by: s.bind(build, tirx.fmod(x, by), by), a, b)
 
 
 def _shift(left: bool) -> Lowering:
     """Counts of at least the width give what shifting one by one gives."""
 
     def scalar(a: Scalar, b: Scalar) -> Scalar:
+        return s.bind(shifted, a, b)
+
+    def shifted(a: Scalar, b: Scalar) -> Scalar:
         bits = np.dtype(s.kind(a)).itemsize * 8
         near = tirx.min(tirx.max(b, s.number(0, s.kind(b))), s.number(bits - 1, s.kind(b)))
         once = a << near if left else a >> near
@@ -118,7 +125,7 @@ def _prelu(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
         return None
     slope = _along(ctx, args[1], call.attrs.axis, args[0])
     return elementwise(
-        ctx, call, [args[0], slope], lambda x, a: s.select(x > s.number(0, s.kind(x)), x, s.multiply(x, a))
+        ctx, call, [args[0], slope], lambda x, a: s.bind(lambda v: s.select(v > s.number(0, s.kind(v)), v, v * a), x)
     )
 
 

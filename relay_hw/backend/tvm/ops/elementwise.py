@@ -46,7 +46,7 @@ def _all(build: Callable[[Scalar], Scalar], without: tuple[str, ...] = ()) -> Lo
 
 def _relu(x: Scalar) -> Scalar:
     zero = s.number(0, s.kind(x))
-    return s.select(x < zero, zero, x)
+    return s.bind(lambda v: s.select(v < zero, zero, v), x)
 
 
 def _sigmoid(x: Scalar) -> Scalar:
@@ -76,24 +76,38 @@ def _cast(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
 
 def _leaky_relu(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
     def scalar(x: Scalar) -> Scalar:
-        return s.select(x > s.number(0, s.kind(x)), x, x * s.number(call.attrs.alpha, s.kind(x)))
+        zero, slope = s.number(0, s.kind(x)), s.number(call.attrs.alpha, s.kind(x))
+        return s.bind(lambda v: s.select(v > zero, v, v * slope), x)
 
     return elementwise(ctx, call, args, scalar) if is_float(args[0]) else None
 
 
 def fixed_point(x: Scalar, multiplier: Any, shift: Any, away: bool = False, even: bool = False) -> Scalar:
     """int64 x times `multiplier`, a Q31 number, times 2**`shift`, rounded: `fixed_point_multiply_value`'s meaning."""
+    return s.bind(lambda *values: _fixed_point(*values, away, even), x, multiplier, shift)
+
+
+def _fixed_point(x: Scalar, multiplier: Any, shift: Any, away: bool, even: bool) -> Scalar:
     zero, one, most = (s.number(value, "int64") for value in (0, 1, 31))
     left, right = tirx.max(shift - most, zero), tirx.max(most - shift, zero)
-    product = (x << left) * multiplier
+
+    def rounded(product: Scalar, near: Scalar, half: Scalar) -> Scalar:
+        raised = product + half - (s.select(product < zero, one, zero) if away else zero)
+        return s.bind(lambda scaled: settled(product, near, half, scaled), raised >> near)
+
+    def settled(product: Scalar, near: Scalar, half: Scalar, scaled: Scalar) -> Scalar:
+        if even:
+            tie = tirx.all(s.equal((scaled << near) - product, half), s.equal(scaled & one, one))
+            scaled = scaled - s.select(tie, one, zero)
+        return s.select(s.equal(right, zero), product, s.select(right > s.number(62, "int64"), zero, scaled))
+
     near = tirx.min(tirx.max(right, one), s.number(62, "int64"))
-    half = one << (near - one)
-    raised = product + half - (s.select(product < zero, one, zero) if away else zero)
-    scaled = raised >> near
-    if even:
-        tie = tirx.all(s.equal((scaled << near) - product, half), s.equal(scaled & one, one))
-        scaled = scaled - s.select(tie, one, zero)
-    return s.select(s.equal(right, zero), product, s.select(right > s.number(62, "int64"), zero, scaled))
+    return s.bind(
+        lambda at: s.bind(
+            lambda product, half: rounded(product, at, half), (x << left) * multiplier, one << (at - one)
+        ),
+        near,
+    )
 
 
 def _fixed_point_multiply(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:

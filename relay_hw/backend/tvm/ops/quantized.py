@@ -142,7 +142,7 @@ def _quantize(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
             quotient = x(*index) / scale(_place(index, a.axis, len(scales)))
             rounded = s.round_even(quotient) if a.rounding == "half_even" else s.round_away(quotient)
             # NaN becomes 0.
-            number = s.select(s.is_nan(rounded), s.number(0, "float32"), rounded).astype("float64")
+            number = s.bind(lambda v: s.select(s.is_nan(v), s.number(0, "float32"), v), rounded).astype("float64")
             whole = s.limited(number, -bound, bound).astype("int64")
             return s.saturated(
                 whole, zero(_place(index, a.axis, len(zeros))), int(info.min), int(info.max), a.out_dtype
