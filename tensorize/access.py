@@ -44,7 +44,8 @@ def touches(command: Command, config: AccelConfig) -> tuple[Touch, ...]:
     match command.op:
         case Op.LOAD:
             space = Space(v["mem"])
-            entries = _image_bytes(config, v) * (4 if v.get("expand") else 1) // element_bytes(config, Mem(v["mem"]))
+            widened = (2 if space is Space.WGT else 4) if v.get("expand") else 1
+            entries = _image_bytes(config, v) * widened // element_bytes(config, Mem(v["mem"]))
             if v.get("pitch"):
                 entries = _plane_entries(config, v)
             return (
@@ -108,8 +109,9 @@ def _gemm(v: Mapping[str, int], uops: tuple[Uop, ...], config: AccelConfig) -> t
         Touch("uop_begin", Space.UOP, 0, len(uops), False),
         Touch("acc_base", Space.ACC, *_range(v, "acc", (u[0] for u in uops)), True),
     ]
-    if mode is GemmMode.MATMUL:
-        found.append(Touch("inp_base", Space.INP, begin, end, False))
+    if mode in (GemmMode.MATMUL, GemmMode.ENTRY):
+        more = config.operand_entries - 1 if mode is GemmMode.MATMUL else 0
+        found.append(Touch("inp_base", Space.INP, begin, end + more, False))
         found.append(Touch("wgt_base", Space.WGT, *_range(v, "wgt", (u[2] for u in uops)), False))
         return tuple(found)
     reach = TAPS

@@ -87,6 +87,11 @@ def data_key(key: Key) -> Key:
     return ("data", *key)
 
 
+def widening(buffer: Buffer) -> dict[str, int]:
+    """Fields of a LOAD of packed weights."""
+    return {"expand": 1} if buffer.packed else {}
+
+
 def _uses(step: Step, config: AccelConfig) -> list[tuple[Key, int, int]]:
     spaces = (Space.UOP, Space.WGT, Space.PRM)
     return [
@@ -101,7 +106,7 @@ def _pieces(
     buffer: Buffer, layer: int, begin_at: int, needs: Sequence[tuple[int, int, int]], config: AccelConfig
 ) -> list[ConstantLoad]:
     """Loads of one buffer, each as long as what is needed at the same time but short."""
-    entry = element_bytes(config, buffer.mem)
+    entry = element_bytes(config, buffer.mem) // (2 if buffer.packed else 1)
     step = max(1, config.granule_bytes // entry)
     cycles = max(PIECE_CYCLES, buffer.entries * entry // config.bus_bytes // PIECES)
     length = max(step, align(cycles * config.bus_bytes // entry, step))
@@ -110,7 +115,7 @@ def _pieces(
         end = min(begin + length, buffer.entries)
         deadline = min((at for low, high, at in needs if low < end and begin < high), default=begin_at)
         size = (end - begin) * entry
-        values = {"mem": buffer.mem, **transfer(config, 1, 1, size, 0, 0)}
+        values = {"mem": buffer.mem, **widening(buffer), **transfer(config, 1, 1, size, 0, 0)}
         refs = {"dram": Ref(data_key(buffer.key), begin * entry), "sram": Ref(buffer.key, begin)}
         command = Command(Op.LOAD, values, refs)
         pieces.append(ConstantLoad(buffer.key, buffer.mem, layer, deadline, size // config.bus_bytes, command))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from accel.isa.config import INSTRUCTION_BYTES, UOP_BYTES, AccelConfig
 from accel.isa.program import align
-from tensorize.geometry import LATENCY, ConvShape, Fold, Grid, PoolShape, Source, granule_blocks, run_cycles
+from tensorize.geometry import LATENCY, ConvShape, Fold, Grid, PoolShape, Source, granule_blocks, parts, run_cycles
 from tensorize.tiles import (
     AddTile,
     ConvTile,
@@ -97,14 +97,14 @@ def conv_cost(shape: ConvShape, tile: ConvTile, use: ConvUse, config: AccelConfi
     """
     entries, trips, kept = use.entries, use.trips, use.kept
     patch, stored = _conv_patch_cycles(shape, tile, config), _conv_stored(shape, tile, config)
-    piece = run_cycles(config, entries.wgt * config.wgt_bytes)
+    piece = run_cycles(config, entries.wgt * config.wgt_bytes // shape.form.ratio)
     inputs, weights = trips.chunks * patch, trips.chunks * trips.steps * piece // trips.sets
     again_inp = 0 if kept.inp or (trips.chunks == 1 and (trips.pixels == 1 or not tile.weights_outer)) else inputs
     alone = trips.chunks * trips.steps == trips.sets and (tile.weights_outer or trips.sets == 1)
     again_wgt = 0 if kept.wgt or alone else weights
     turns, groups = trips.pixels * trips.sets, trips.pixels * trips.groups
     outputs = shape.out_height * shape.out_width * shape.out_blocks
-    compute = outputs * shape.depth
+    compute = outputs * sum(shape.depth(count) for _, count in parts(shape.in_blocks, tile.in_blocks))
     work = compute // turns + TURN_CYCLES
     results = _Results(shape, tile, entries, work // trips.chunks, outputs // groups, stored, config)
     fetched = INSTRUCTION_BYTES // config.bus_bytes * (2 * trips.chunks * trips.steps // trips.sets + 4)
@@ -172,7 +172,7 @@ def _conv_patch_cycles(shape: ConvShape, tile: ConvTile, config: AccelConfig) ->
     """Bus cycles of one piece of the sum's input."""
     if shape.fold is not None:
         return _gather_cycles(config, shape.fold, tile)
-    in_step = granule_blocks(config, config.block_in)
+    in_step = granule_blocks(config, config.inp_lanes)
     run = -(-tile.in_blocks // in_step) * in_step * config.inp_bytes
     return patch_cycles(config, shape.source, *conv_patch(shape, tile.rows, tile.cols), run)
 

@@ -54,10 +54,10 @@ def _folds(kernel: ConvKernel, config: AccelConfig) -> Iterator[Fold]:
     run = kernel.window.kernel[1] * kernel.source.channels
     for number in range(1, -(-height // down) + 1):
         rows = min(number * down, height)
-        packed = -(-rows * run // config.block_in)
+        packed = -(-rows * run // config.inp_lanes)
         yield _fold(kernel, rows, number, run, config)
         wide = align(run, config.bus_bytes)
-        if wide != run and -(-((rows - 1) * wide + run) // config.block_in) == packed:
+        if wide != run and -(-((rows - 1) * wide + run) // config.inp_lanes) == packed:
             yield _fold(kernel, rows, number, wide, config)
 
 
@@ -83,7 +83,7 @@ def _fold(kernel: ConvKernel, rows: int, number: int, pitch: int, config: AccelC
 def _folded(kernel: ConvKernel, fold: Fold, config: AccelConfig) -> ConvShape:
     """The folded convolution: one tap wide, as many taps high as vectors are needed for the kernel's height."""
     height = -(-fold.height // fold.rows)
-    blocks = -(-((fold.rows - 1) * fold.pitch + fold.run) // config.block_in)
+    blocks = -(-((fold.rows - 1) * fold.pitch + fold.run) // config.inp_lanes)
     window = Window((height, 1), dilation=(fold.reach, 1))
     vector = align(blocks * config.inp_bytes, config.granule_bytes)
     target = kernel.target
@@ -102,7 +102,7 @@ def folded_weights(kernel: ConvKernel, shape: ConvShape, config: AccelConfig) ->
     fold = shape.fold
     assert fold is not None
     out = kernel.weights.shape[0]
-    folded = np.zeros((out, shape.window.kernel[0], 1, shape.in_blocks * config.block_in), np.int8)
+    folded = np.zeros((out, shape.window.kernel[0], 1, shape.in_blocks * config.inp_lanes), np.int8)
     for row in range(fold.height):
         tap, part = divmod(row, fold.rows)
         begin = part * fold.pitch

@@ -77,7 +77,7 @@ def accesses(index: int, op: Op, v: Values, uops: Cells, config: AccelConfig) ->
 
 def entry_bytes(config: AccelConfig, mem: Mem) -> int:
     """Bytes of one entry, from the block sizes alone."""
-    lanes_in, lanes_out = config.block_in, config.block_out
+    lanes_in, lanes_out = _entry_lanes(config), config.block_out
     return {
         Mem.INP: lanes_in,
         Mem.WGT: lanes_in * lanes_out,
@@ -86,6 +86,11 @@ def entry_bytes(config: AccelConfig, mem: Mem) -> int:
         Mem.UOP: UOP_BYTES,
         Mem.PRM: 16 * lanes_out,
     }[mem]
+
+
+def _entry_lanes(config: AccelConfig) -> int:
+    """Bytes of an INP entry: half an operand where weights have 4 bits."""
+    return config.block_in * config.wgt_bits // 8
 
 
 def _dram(index: int, v: Values, write: bool, config: AccelConfig) -> Access:
@@ -106,7 +111,8 @@ def _image(index: int, v: Values, mem: Mem, write: bool, config: AccelConfig) ->
     size, entry = rows * runs * v["z"] * config.granule_bytes, entry_bytes(config, mem)
     beat = config.axi_data_bits // 8
     if v.get("expand"):
-        size, beat = 4 * size, 4 * beat
+        widened = 2 if mem is Mem.WGT and config.wgt_bits == 8 else 4
+        size, beat = widened * size, widened * beat
     if v["sram"] * entry % beat:
         raise TensorizeError(f"instruction {index}: sram must start on a beat of {beat} bytes, not at {v['sram']}")
     if v.get("pitch"):
@@ -116,13 +122,14 @@ def _image(index: int, v: Values, mem: Mem, write: bool, config: AccelConfig) ->
 
 def _line_entries(config: AccelConfig) -> int:
     """INP entries of one line."""
-    return max(config.granule_bytes, config.block_in, config.block_out) // config.block_in
+    lanes = _entry_lanes(config)
+    return max(config.granule_bytes, lanes, config.block_out) // lanes
 
 
 def _planes(index: int, v: Values, count: int, mem: Mem, config: AccelConfig) -> Cells:
     """INP entries of a LOAD of `count` runs with pitch: line k of run n is line 4 pitch k + n."""
     entries = _line_entries(config)
-    run, line = v["z"] * config.granule_bytes, entries * config.block_in
+    run, line = v["z"] * config.granule_bytes, entries * _entry_lanes(config)
     if mem is not Mem.INP or run % line or v["sram"] % entries:
         raise TensorizeError(f"instruction {index}: planes must be whole lines of {line} bytes of inp, not {run}")
     planes = 4 * v["pitch"] * np.arange(run // line, dtype=np.int64)[:, None]
@@ -137,7 +144,7 @@ def _gather_rows(index: int, v: Values, config: AccelConfig) -> Access:
 
 def _gather_vectors(index: int, v: Values, config: AccelConfig) -> Access:
     """Entries of which the instruction writes some byte."""
-    lanes, beat = config.block_in, config.axi_data_bits // 8
+    lanes, beat = _entry_lanes(config), config.axi_data_bits // 8
     if v["sram"] * lanes % beat or v["pitch"] * lanes % beat:
         raise TensorizeError(f"instruction {index}: vectors must start on a beat of {beat} bytes, not at {v['sram']}")
     first, last = v["lane"] // lanes, (v["lane"] + v["run"] - 1) // lanes
@@ -156,7 +163,7 @@ def _sum(v: Values, name: str, base: str, uop: Cells) -> Cells:
 
 def _blocks(starts: Cells, config: AccelConfig) -> Cells:
     """INP entries of the output blocks of BLOCK_OUT bytes that begin at `starts`."""
-    entries = max(1, config.block_out // config.block_in)
+    entries = max(1, config.block_out // _entry_lanes(config))
     return np.unique(starts[:, None] + np.arange(entries, dtype=np.int64))
 
 
@@ -165,9 +172,13 @@ def _gemm_reads(index: int, v: Values, words: Cells, config: AccelConfig) -> tup
     src, wgt, mode = words >> 16 & 0xFFFF, words >> 32 & 0xFFFF, v.get("mode", GemmMode.MATMUL)
     inp = _sum(v, "inp", "inp_base", src)
     tiles = Access(Mem.WGT, _sum(v, "wgt", "wgt_base", wgt), False)
-    if mode == GemmMode.MATMUL:
+    if config.wgt_bits == 8 and v.get("nibble"):
+        raise TensorizeError(f"instruction {index}: weights of 8 bits have no halves")
+    if mode == GemmMode.MATMUL and config.wgt_bits == 4:
+        inp = np.unique(np.concatenate([inp, inp + 1]))
+    if mode in (GemmMode.MATMUL, GemmMode.ENTRY):
         return Access(Mem.INP, inp, False), tiles
-    if (inp % max(1, config.block_out // config.block_in)).any():
+    if (inp % max(1, config.block_out // _entry_lanes(config))).any():
         raise TensorizeError(f"instruction {index}: inp entry must be the first of an output block")
     if mode == GemmMode.TAPS:
         lines = (inp[:, None] + _line_entries(config) * np.arange(4, dtype=np.int64)).reshape(-1)
@@ -219,7 +230,7 @@ def _requant(index: int, v: Values, config: AccelConfig) -> tuple[Access, ...]:
         steps = np.arange(v["iter_out"], dtype=np.int64) * v["prm_out"]
         found.append(Access(Mem.PRM, np.unique(v["prm_base"] + steps), False))
     written = _sum(v, "dst", "dst_base", zero)
-    if target is Mem.INP and (written % max(1, config.block_out // config.block_in)).any():
+    if target is Mem.INP and (written % max(1, config.block_out // _entry_lanes(config))).any():
         raise TensorizeError(f"instruction {index}: inp entry must be the first of an output block")
     found.append(Access(target, _blocks(written, config) if target is Mem.INP else written, True))
     return tuple(found)

@@ -54,7 +54,7 @@ class Patch:
 
 def can_forward(config: AccelConfig) -> bool:
     """True where REQUANT fills whole entries of INP."""
-    return config.block_out % config.block_in == 0
+    return config.block_out % config.inp_lanes == 0
 
 
 def patches(

@@ -13,6 +13,7 @@ from accel.isa.config import AccelConfig
 from accel.isa.program import align
 from tensorize.kernel import ConvKernel, Image, Int8, Origin, Place, PoolKernel, Window
 from tensorize.layout import pixel_bytes
+from tensorize.operands import WeightForm, operand_starts, weight_form
 
 # Cycles from a burst's address to its first data (and from the last data to the response): the standard memory model.
 LATENCY = 100
@@ -93,7 +94,8 @@ class Fold:
 class ConvShape:
     """A convolution in blocks. `in_blocks` and `out_blocks` count blocks of channels of one pixel.
 
-    in_blocks: those that hold real channels; out_blocks: all that a stored pixel has, so that every byte is written.
+    in_blocks: entries of INP that hold real channels; out_blocks: all that a stored pixel has, so that every byte is
+    written.
     """
 
     source: Source
@@ -106,11 +108,24 @@ class ConvShape:
     out_grid: Grid
     residual: bool
     fold: Fold | None = None
+    form: WeightForm = WeightForm.BYTES
+    # Entries of INP that one product takes.
+    operand: int = 1
 
-    @property
-    def depth(self) -> int:
-        """Products of tiles that one accumulator entry adds up."""
-        return self.window.taps * self.in_blocks
+    def runs(self, in_blocks: int) -> tuple[int, int]:
+        """Runs that `in_blocks` of a window are cut into operands by, and entries of each."""
+        (height, width), (_, right) = self.window.kernel, self.window.dilation
+        together = self.operand > 1 and (right == 1 or width == 1)
+        return (height, width * in_blocks) if together else (height * width, in_blocks)
+
+    def products(self, in_blocks: int) -> int:
+        """Operands that cover `in_blocks` of a window."""
+        runs, entries = self.runs(in_blocks)
+        return runs * len(operand_starts(entries, self.operand))
+
+    def depth(self, in_blocks: int) -> int:
+        """Products of tiles that one accumulator entry adds up for `in_blocks`; as many entries of WGT."""
+        return self.products(in_blocks) * self.form.passes
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +154,15 @@ def conv_shape(kernel: ConvKernel, config: AccelConfig) -> ConvShape:
     return ConvShape(
         source=source,
         window=window,
-        in_blocks=-(-image.channels // config.block_in),
+        in_blocks=-(-image.channels // config.inp_lanes),
         out_height=kernel.target.height,
         out_width=kernel.target.width,
         out_blocks=out_pixel // config.block_out,
         out_pixel_bytes=out_pixel,
         out_grid=grid_of(kernel.target, kernel.place, config),
         residual=kernel.residual is not None,
+        form=weight_form(kernel.weights, config),
+        operand=config.operand_entries,
     )
 
 
@@ -154,8 +171,8 @@ def merges_pixels(kernel: ConvKernel, config: AccelConfig) -> bool:
 
     Not where that adds blocks that hold padding only, as long as the micro-ops of the window fit.
     """
-    blocks = -(-kernel.source.channels // config.block_in)
-    whole = blocks * config.block_in == pixel_bytes(kernel.source, config)
+    blocks = -(-kernel.source.channels // config.inp_lanes)
+    whole = blocks * config.inp_lanes == pixel_bytes(kernel.source, config)
     return kernel.flat and kernel.origin is None and (whole or kernel.window.taps * blocks > config.uop_depth // 4)
 
 

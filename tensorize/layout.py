@@ -77,16 +77,16 @@ def _slot(image: Image, layout: TensorLayout) -> TensorSlot:
 
 
 def pack_weights(weights: Int8, config: AccelConfig) -> Int8:
-    """int8 [O, KH, KW, I] as tiles [out block, KH, KW, in block, block_out, block_in], padded with 0.
+    """int8 [O, KH, KW, I] as tiles [out block, KH, KW, in block, block_out, inp_lanes], padded with 0.
 
     One tile is one entry of the weight memory; the entries of one out block are what one accumulator entry adds up.
     """
     out_channels, height, width, in_channels = weights.shape
     out_blocks = -(-out_channels // config.block_out)
-    in_blocks = -(-in_channels // config.block_in)
-    padded = np.zeros((out_blocks * config.block_out, height, width, in_blocks * config.block_in), np.int8)
+    in_blocks = -(-in_channels // config.inp_lanes)
+    padded = np.zeros((out_blocks * config.block_out, height, width, in_blocks * config.inp_lanes), np.int8)
     padded[:out_channels, :, :, :in_channels] = weights
-    tiles = padded.reshape(out_blocks, config.block_out, height, width, in_blocks, config.block_in)
+    tiles = padded.reshape(out_blocks, config.block_out, height, width, in_blocks, config.inp_lanes)
     return np.ascontiguousarray(tiles.transpose(0, 2, 3, 4, 1, 5))
 
 
@@ -119,7 +119,7 @@ def unpack_weights(tiles: Int8, shape: Sequence[int], config: AccelConfig) -> In
     out_channels, height, width, in_channels = shape
     out_blocks, _, _, in_blocks, _, _ = tiles.shape
     padded = tiles.transpose(0, 4, 1, 2, 3, 5)
-    flat = padded.reshape(out_blocks * config.block_out, height, width, in_blocks * config.block_in)
+    flat = padded.reshape(out_blocks * config.block_out, height, width, in_blocks * config.inp_lanes)
     return np.ascontiguousarray(flat[:out_channels, :, :, :in_channels])
 
 

@@ -29,6 +29,7 @@ from tensorize.geometry import (
 )
 from tensorize.kernel import ConvKernel, Image, PoolKernel, PoolKind, Window
 from tensorize.layout import pixel_bytes
+from tensorize.operands import WeightForm, operand_starts, weight_form
 from tensorize.space import EXTENT_LIMIT, PAD_LIMIT, piece_sizes
 from tensorize.tiles import Entries, LocalTile
 
@@ -73,16 +74,23 @@ class LocalShape:
     slots: tuple[Slot, ...]
     shared: bool = False
     scaled: bool = True
+    form: WeightForm = WeightForm.BYTES
+    operand: int = 1
+
+    @property
+    def products(self) -> int:
+        """Micro-ops that one accumulator entry takes in one pass."""
+        return len(self.slots) or self.window.taps * len(operand_starts(self.reads, self.operand))
 
     @property
     def depth(self) -> int:
         """Micro-ops that one accumulator entry takes."""
-        return len(self.slots) or self.window.taps * self.reads
+        return self.products * self.form.passes
 
 
 def takes_lines(config: AccelConfig) -> bool:
     """True where an output block is a whole number of INP's entries, so that it can be taken from lines."""
-    return config.block_out % config.block_in == 0
+    return config.block_out % config.inp_lanes == 0
 
 
 def local_shape(kernel: ConvKernel | PoolKernel, config: AccelConfig) -> LocalShape:
@@ -119,8 +127,16 @@ def _lines_shape(kernel: ConvKernel | PoolKernel, mode: GemmMode, config: AccelC
         reads=1,
         slots=_slots(window),
         shared=isinstance(kernel, PoolKernel),
+        form=_form(kernel, mode, config),
         scaled=kernel.requantize is not None,
     )
+
+
+def _form(kernel: ConvKernel | PoolKernel, mode: GemmMode, config: AccelConfig) -> WeightForm:
+    """How weights are stored. Those of pools are ones."""
+    if isinstance(kernel, ConvKernel):
+        return weight_form(kernel.weights, config)
+    return WeightForm.NARROW if config.wgt_bits == 4 and mode is GemmMode.TAPS else WeightForm.BYTES
 
 
 def _grouped_shape(kernel: ConvKernel, config: AccelConfig) -> LocalShape:
@@ -128,13 +144,13 @@ def _grouped_shape(kernel: ConvKernel, config: AccelConfig) -> LocalShape:
     source = source_of(image, pixel, kernel.origin)
     source, window = skip_unread(source, kernel.window, kernel.target, config)
     out_blocks = pixel_bytes(kernel.target, config) // config.block_out
-    in_blocks = -(-image.channels // config.block_in)
+    in_blocks = -(-image.channels // config.inp_lanes)
     inputs, outputs = kernel.weights.shape[3], kernel.target.channels // kernel.groups
     spans: list[tuple[int, int]] = []
     for block in range(-(-kernel.target.channels // config.block_out)):
         last = min((block + 1) * config.block_out, kernel.target.channels) - 1
         begin, end = block * config.block_out // outputs * inputs, (last // outputs + 1) * inputs
-        spans.append((begin // config.block_in, -(-end // config.block_in)))
+        spans.append((begin // config.inp_lanes, -(-end // config.inp_lanes)))
     reads = max(end - begin for begin, end in spans)
     first = [min(begin, in_blocks - reads) for begin, _ in spans]
     first += first[-1:] * (out_blocks - len(first))
@@ -150,6 +166,8 @@ def _grouped_shape(kernel: ConvKernel, config: AccelConfig) -> LocalShape:
         first=tuple(first),
         reads=reads,
         slots=(),
+        form=weight_form(kernel.weights, config),
+        operand=config.operand_entries,
     )
 
 
@@ -193,7 +211,7 @@ def channel_bytes(shape: LocalShape, blocks: Part, config: AccelConfig) -> Part:
     if shape.mode is not GemmMode.MATMUL:
         return blocks[0] * config.out_bytes, blocks[1] * config.out_bytes
     starts = shape.first[blocks[0] : blocks[0] + blocks[1]]
-    step = granule_blocks(config, config.block_in)
+    step = granule_blocks(config, config.inp_lanes)
     begin = min(starts) // step * step
     return begin * config.inp_bytes, align(max(starts) + shape.reads - begin, step) * config.inp_bytes
 
@@ -221,22 +239,22 @@ def local_entries(shape: LocalShape, tile: LocalTile, config: AccelConfig) -> En
         acc=bank_round(config, outputs),
         out=outputs,
         prm=tile.blocks if shape.scaled else 0,
-        uops=shape.depth if one_by_one(shape, tile.blocks, config) else tile.blocks * shape.depth,
+        uops=shape.products if one_by_one(shape, tile.blocks, config) else tile.blocks * shape.products,
     )
 
 
 def one_by_one(shape: LocalShape, blocks: int, config: AccelConfig) -> bool:
     """True where each block of a step is an instruction: together they would take too much of the micro-op memory."""
-    return shape.mode is GemmMode.MATMUL and blocks * shape.depth > config.uop_depth // _UOP_SHARE
+    return shape.mode is GemmMode.MATMUL and blocks * shape.products > config.uop_depth // _UOP_SHARE
 
 
 def weight_entries(shape: LocalShape, blocks: int, config: AccelConfig) -> int:
     """Entries of WGT for `blocks` output blocks."""
     match shape.mode:
-        case GemmMode.MATMUL:
+        case GemmMode.MATMUL | GemmMode.ENTRY:
             return blocks * shape.depth
         case GemmMode.TAPS:
-            return -(-(1 if shape.shared else blocks) * shape.depth // config.tap_groups)
+            return -(-(1 if shape.shared else blocks) * shape.products // config.tap_groups) * shape.form.passes
         case GemmMode.MAX:
             return 0
 
@@ -253,7 +271,8 @@ def local_cost(shape: LocalShape, tile: LocalTile, config: AccelConfig) -> Cost:
     stored = store_cycles(config, tile.rows, tile.cols, tile.blocks * config.out_bytes, shape.out_grid)
     outputs = shape.out_height * shape.out_width * shape.out_blocks
     compute, output = outputs * shape.depth, outputs * output_interval(config)
-    load, store = tiles * patch + groups * use.wgt * config.wgt_bytes // config.bus_bytes, tiles * stored
+    weights = groups * use.wgt * config.wgt_bytes // shape.form.ratio // config.bus_bytes
+    load, store = tiles * patch + weights, tiles * stored
     cycles = overlapped(compute + STEP_CYCLES * tiles, load, output, store)
     cycles += 2 * LATENCY + patch + output // tiles + stored
     if 2 * use.inp > config.inp_depth:

@@ -7,17 +7,18 @@ Accumulators and outputs of a tile lie as [row][column][out block]; patches as [
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from accel.isa.config import AccelConfig
 from accel.isa.program import align
-from accel.isa.spec import Dst, Mem, Op
+from accel.isa.spec import Dst, Mem, Nibble, Op
 from tensorize.fold import folded_weights, gather_fields, shape_under
 from tensorize.geometry import ConvShape, bank_round, conv_weights, granule_blocks, parts
 from tensorize.kernel import ConvKernel, Int8
 from tensorize.layout import add_record, pack_weights, requantize_records
 from tensorize.lower import Visits, add_commands, load_patch, looped, scale_fields, store_tile, tile_transfer
 from tensorize.nest import Axis, Buffer, Command, Key, Ref, Step, Uop
+from tensorize.operands import operand_mode, operand_starts, operand_tiles, stored_tiles
 from tensorize.tiles import ConvTile, Kept, by_loop, conv_patch, conv_use
 
 Part = tuple[int, int]
@@ -69,11 +70,11 @@ class _Layer:
 
     def depth(self, at: _Position) -> int:
         """Weight entries of one out block in the step."""
-        return self.shape.window.taps * at.inp[1]
+        return self.shape.depth(at.inp[1])
 
     def in_entries(self, at: _Position) -> int:
         """Input entries of one pixel of the patch."""
-        return align(at.inp[1], granule_blocks(self.config, self.config.block_in))
+        return align(at.inp[1], granule_blocks(self.config, self.config.inp_lanes))
 
     @property
     def pitch(self) -> int:
@@ -161,36 +162,70 @@ def _gathers(layer: _Layer, at: _Position, key: Key) -> Iterator[Command]:
 
 
 def _weights(layer: _Layer, at: _Position, key: Key) -> Buffer:
-    entries = at.out[1] * layer.depth(at)
+    entries, form = at.out[1] * layer.depth(at), layer.shape.form
     where = (at.out[0], at.inp[0])
     if where not in layer.weights:
         blocks = layer.tiles[at.out[0] : sum(at.out), :, :, at.inp[0] : sum(at.inp)]
+        runs = layer.shape.runs(at.inp[1])
+        tiles = operand_tiles(blocks.reshape(blocks.shape[0], *runs, *blocks.shape[-2:]), layer.config)
+        shape = (blocks.shape[0], -1, layer.config.block_out, layer.config.block_in)
+        stored = stored_tiles(tiles.reshape(shape), form).tobytes() if blocks.size else b""
         # Blocks of padding only have no weights; they add up zeros.
-        layer.weights[where] = blocks.tobytes() + bytes(entries * layer.config.wgt_bytes - blocks.nbytes)
-    return Buffer(key, Mem.WGT, entries, data=layer.weights[where])
+        layer.weights[where] = stored + bytes(entries * layer.config.wgt_bytes // form.ratio - len(stored))
+    return Buffer(key, Mem.WGT, entries, data=layer.weights[where], packed=form.packed)
 
 
 def _gemms(layer: _Layer, at: _Position, inp: Key, wgt: Key, acc: Key) -> tuple[Command, ...]:
-    window, entries, depth = layer.shape.window, layer.in_entries(at), layer.depth(at)
+    """Products of the step, of low halves of weights before those of high ones."""
+    products = layer.shape.products(at.inp[1])
+    return tuple(
+        command
+        for number, nibble in layer.shape.form.parts()
+        for command in _pass(layer, at, inp, Ref(wgt, number * products), acc, nibble)
+    )
+
+
+def _pass(layer: _Layer, at: _Position, inp: Key, wgt: Ref, acc: Key, nibble: Nibble) -> tuple[Command, ...]:
+    window, entries = layer.shape.window, layer.in_entries(at)
     row, col = layer.pitch * entries, entries
-    out = Axis(at.out[1], {"acc": 1, "wgt": depth})
+    run = layer.shape.runs(at.inp[1])[1]
+    out = Axis(at.out[1], {"acc": 1, "wgt": layer.depth(at)})
     axes = [
         out,
         Axis(at.rows[1], {"acc": at.cols[1] * at.group[1], "inp": window.strides[0] * row}),
         Axis(at.cols[1], {"acc": at.group[1], "inp": window.strides[1] * col}),
     ]
-    first = at.out[0] - at.group[0]
-    refs = {"acc_base": Ref(acc, first), "inp_base": Ref(inp), "wgt_base": Ref(wgt)}
-    values = {"overwrite": int(at.inp[0] == 0)}
+    refs = {"acc_base": Ref(acc, at.out[0] - at.group[0]), "inp_base": Ref(inp), "wgt_base": wgt}
+    opens = at.inp[0] == 0 and nibble is not Nibble.HIGH
+    values = {"overwrite": int(opens)}
+    values |= {"nibble": nibble} if nibble else {}
+    mode = operand_mode(run, layer.config)
+    values |= {"mode": mode} if mode else {}
     if not by_loop(layer.shape):
         return looped(Op.GEMM, values, refs, axes, uops=_reduction(layer, at, row, col))
-    once: tuple[Uop, ...] = ((0, 0, 0, 1),)
-    start = looped(Op.GEMM, values, refs, [out], uops=once)
-    if depth == 1:
-        return start
-    refs |= {"inp_base": Ref(inp, 1), "wgt_base": Ref(wgt, 1)}
-    rest = [out, Axis(depth - 1, {"inp": 1, "wgt": 1})]
-    return start + looped(Op.GEMM, {"overwrite": 0}, refs, rest, uops=once)
+    commands: list[Command] = []
+    first = 0
+    for count, step in _even_steps(operand_starts(run, layer.config.operand_entries), nibble is not Nibble.HIGH):
+        begin = operand_starts(run, layer.config.operand_entries)[first]
+        moved = refs | {"inp_base": Ref(inp, begin), "wgt_base": replace(wgt, offset=wgt.offset + first)}
+        own = values | {"overwrite": int(opens and first == 0)}
+        loops = [out, Axis(count, {"inp": step, "wgt": 1})]
+        commands += looped(Op.GEMM, own, moved, loops if count > 1 else [out], uops=((0, 0, 0, 1),))
+        first += count
+    return tuple(commands)
+
+
+def _even_steps(starts: tuple[int, ...], alone: bool) -> Iterator[tuple[int, int]]:
+    """(count, step) of operands as loops of equal steps; with `alone` the first is one of its own."""
+    begin = 0
+    while begin < len(starts):
+        count = 1
+        if begin or not alone:
+            step = starts[begin + 1] - starts[begin] if begin + 1 < len(starts) else 0
+            while begin + count < len(starts) and starts[begin + count] - starts[begin + count - 1] == step:
+                count += 1
+        yield count, starts[begin + 1] - starts[begin] if count > 1 else 0
+        begin += count
 
 
 def _reduction(layer: _Layer, at: _Position, row: int, col: int) -> tuple[Uop, ...]:
@@ -198,12 +233,13 @@ def _reduction(layer: _Layer, at: _Position, row: int, col: int) -> tuple[Uop, .
     known = (row, col, at.inp[1])
     if known in layer.uops:
         return layer.uops[known]
-    (height, width), (down, right) = layer.shape.window.kernel, layer.shape.window.dilation
+    height, (down, right) = layer.shape.window.kernel[0], layer.shape.window.dilation
+    runs, entries = layer.shape.runs(at.inp[1])
     sources = [
-        y * down * row + x * right * col + block
+        y * down * row + x * right * col + begin
         for y in range(height)
-        for x in range(width)
-        for block in range(at.inp[1])
+        for x in range(runs // height)
+        for begin in operand_starts(entries, layer.config.operand_entries)
     ]
     layer.uops[known] = tuple((0, source, number, int(number == 0)) for number, source in enumerate(sources))
     return layer.uops[known]

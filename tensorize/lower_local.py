@@ -7,12 +7,12 @@ of one channel block each, or as [row][column][in block] where whole blocks are 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from accel.isa.config import TAPS, AccelConfig
-from accel.isa.spec import Dst, Form, GemmMode, Mem, Op
+from accel.isa.spec import Dst, Form, GemmMode, Mem, Nibble, Op
 from tensorize.geometry import bank_round, parts, span_of
 from tensorize.kernel import ConvKernel, Int8, PoolKernel
 from tensorize.layout import requantize_records
@@ -27,6 +27,7 @@ from tensorize.local import (
 )
 from tensorize.lower import load_patch, looped, scale_fields, store_tile
 from tensorize.nest import Axis, Buffer, Command, Key, Ref, Step, Uop
+from tensorize.operands import operand_mode, operand_starts, operand_tiles, stored_tiles
 from tensorize.tiles import LocalTile
 
 Part = tuple[int, int]
@@ -94,7 +95,7 @@ def lower_local(
 
 
 def _weights(kernel: ConvKernel | PoolKernel, shape: LocalShape, config: AccelConfig) -> Int8:
-    """int8 [out blocks, taps x reads, BLOCK_OUT, BLOCK_IN], or [out blocks, slots, BLOCK_OUT, 4]."""
+    """int8 [out blocks, products, BLOCK_OUT, BLOCK_IN], or [out blocks, slots, BLOCK_OUT, 4]."""
     if shape.mode is GemmMode.MAX:
         return np.zeros((shape.out_blocks, 0), np.int8)
     if shape.mode is GemmMode.MATMUL:
@@ -119,14 +120,16 @@ def _block_weights(kernel: ConvKernel, shape: LocalShape, config: AccelConfig) -
     """The blocks of the weight matrix that each output block reads; between groups it is zero."""
     outputs, inputs = kernel.target.channels // kernel.groups, kernel.weights.shape[3]
     taps = shape.window.taps
-    found = np.zeros((shape.out_blocks, config.block_out, taps, shape.reads * config.block_in), np.int8)
+    lanes = config.inp_lanes
+    found = np.zeros((shape.out_blocks, config.block_out, taps, shape.reads * lanes), np.int8)
     flat = kernel.weights.reshape(kernel.target.channels, taps, inputs)
     for channel in range(kernel.target.channels):
         block, lane = divmod(channel, config.block_out)
-        begin = channel // outputs * inputs - shape.first[block] * config.block_in
+        begin = channel // outputs * inputs - shape.first[block] * lanes
         found[block, lane, :, begin : begin + inputs] = flat[channel]
-    tiles = found.reshape(shape.out_blocks, config.block_out, taps * shape.reads, config.block_in)
-    return np.ascontiguousarray(tiles.swapaxes(1, 2))
+    rows = found.reshape(shape.out_blocks, config.block_out, taps, shape.reads, lanes)
+    tiles = operand_tiles(rows.transpose(0, 2, 3, 1, 4), config)
+    return tiles.reshape(shape.out_blocks, -1, config.block_out, config.block_in)
 
 
 def _step(layer: _Layer, at: _At) -> Step:
@@ -190,13 +193,27 @@ def _weight_buffer(layer: _Layer, at: _At, key: Key) -> Buffer:
     entries = weight_entries(shape, blocks[1], config)
     own = layer.weights[blocks[0] : blocks[0] + blocks[1]]
     if layer.in_planes:
-        groups = np.zeros((entries * config.tap_groups, config.block_out, TAPS), np.int8)
+        tiles = entries // shape.form.passes
+        groups = np.zeros((tiles * config.tap_groups, config.block_out, TAPS), np.int8)
         groups[: own.shape[0] * own.shape[1]] = own.reshape(-1, config.block_out, TAPS)
-        own = groups.reshape(entries, config.tap_groups, config.block_out, TAPS).swapaxes(1, 2)
-    return Buffer(key, Mem.WGT, entries, data=np.ascontiguousarray(own).tobytes())
+        own = groups.reshape(tiles, config.tap_groups, config.block_out, TAPS).swapaxes(1, 2)
+    stored = stored_tiles(own.reshape(1, -1, config.block_out, config.block_in), shape.form)
+    return Buffer(key, Mem.WGT, entries, data=stored.tobytes(), packed=shape.form.packed)
 
 
 def _gemms(layer: _Layer, at: _At, inp: Key, wgt: Key, acc: Key) -> tuple[Command, ...]:
+    """Products of the step, of low halves of weights before those of high ones."""
+    config, shape = layer.config, layer.shape
+    entries = weight_entries(shape, at.blocks[1], config) // shape.form.passes
+    scale = config.tap_groups if layer.in_planes else 1
+    return tuple(
+        command
+        for number, nibble in shape.form.parts()
+        for command in _pass(layer, at, inp, Ref(wgt, number * entries, scale), acc, nibble)
+    )
+
+
+def _pass(layer: _Layer, at: _At, inp: Key, wgt: Ref, acc: Key, nibble: Nibble) -> tuple[Command, ...]:
     config, shape = layer.config, layer.shape
     down, right = shape.window.strides
     blocks = at.blocks[1]
@@ -207,8 +224,10 @@ def _gemms(layer: _Layer, at: _At, inp: Key, wgt: Key, acc: Key) -> tuple[Comman
     ]
     refs = {"acc_base": Ref(acc), "inp_base": Ref(inp)}
     if shape.mode is not GemmMode.MAX:
-        refs["wgt_base"] = Ref(wgt, scale=config.tap_groups if layer.in_planes else 1)
-    values = {"mode": shape.mode, "overwrite": 1}
+        refs["wgt_base"] = wgt
+    mode = shape.mode if layer.in_planes else operand_mode(shape.reads, config)
+    values = {"mode": mode, "overwrite": int(nibble is not Nibble.HIGH)}
+    values |= {"nibble": nibble} if nibble else {}
     if layer.in_planes:
         return looped(Op.GEMM, values, refs, axes, uops=tuple(_line_uops(layer, blocks)))
     begin = channel_bytes(shape, at.blocks, config)[0] // config.inp_bytes
@@ -216,7 +235,7 @@ def _gemms(layer: _Layer, at: _At, inp: Key, wgt: Key, acc: Key) -> tuple[Comman
     sources = _block_sources(layer, pixel)
     if not one_by_one(shape, blocks, config):
         uops = tuple(
-            (block, base + source, block * shape.depth + number, int(number == 0))
+            (block, base + source, block * shape.products + number, int(number == 0))
             for block, base in enumerate(first)
             for number, source in enumerate(sources)
         )
@@ -228,7 +247,11 @@ def _gemms(layer: _Layer, at: _At, inp: Key, wgt: Key, acc: Key) -> tuple[Comman
         for command in looped(
             Op.GEMM,
             values,
-            {"acc_base": Ref(acc, block), "inp_base": Ref(inp, base), "wgt_base": Ref(wgt, block * shape.depth)},
+            {
+                "acc_base": Ref(acc, block),
+                "inp_base": Ref(inp, base),
+                "wgt_base": replace(wgt, offset=wgt.offset + block * shape.products),
+            },
             axes,
             uops=own,
         )
@@ -244,7 +267,7 @@ def _line_uops(layer: _Layer, blocks: int) -> Iterator[Uop]:
         plane, part = divmod(block, parts_of_line)
         for number, slot in enumerate(shape.slots):
             line = plane * step + slot.row * layer.pitch + slot.col
-            weight = number if shape.shared else block * shape.depth + number
+            weight = number if shape.shared else block * shape.products + number
             wgt = slot.mask if shape.mode is GemmMode.MAX else weight
             yield (block, line * config.line_entries + part * config.part_entries, wgt, int(number == 0))
 
@@ -257,7 +280,7 @@ def _block_sources(layer: _Layer, pixel: int) -> tuple[int, ...]:
         (y * down * layer.pitch + x * right) * pixel + k
         for y in range(height)
         for x in range(width)
-        for k in range(shape.reads)
+        for k in operand_starts(shape.reads, shape.operand)
     )
 
 

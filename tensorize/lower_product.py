@@ -26,6 +26,9 @@ Part = tuple[int, int]
 
 def check_tiles(config: AccelConfig) -> None:
     """Raise TensorizeError unless LOAD can bring single rows of weight tiles."""
+    if config.wgt_bits != 8:
+        what = f"weights must have 8 bits, not {config.wgt_bits} as in {config.name}"
+        raise TensorizeError(f"products of activations: {what}")
     if config.inp_bytes != config.granule_bytes or config.block_out != config.channel_align:
         what = f"a row of weights must be {config.granule_bytes} bytes, not {config.inp_bytes} as in {config.name}"
         raise TensorizeError(f"products of activations: {what}")

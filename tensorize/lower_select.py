@@ -19,6 +19,7 @@ from tensorize.kernel import Image, Int8, SelectKernel
 from tensorize.layout import pixel_bytes
 from tensorize.lower import looped, transfer
 from tensorize.nest import Axis, Buffer, Command, Key, Ref, Step, Uop
+from tensorize.operands import WeightForm, operand_mode, stored_tiles
 from tensorize.tiles import LocalTile
 from tensorize.tiling import piece_sizes
 
@@ -61,7 +62,7 @@ def _out_blocks(kernel: SelectKernel, config: AccelConfig) -> int:
 def _blocks(kernel: SelectKernel, config: AccelConfig) -> list[_Block]:
     """Blocks that are not zero, operand by operand; of an output block without channels any one."""
     found = {
-        _Block(channel // config.block_out, source, picked // config.block_in): None
+        _Block(channel // config.block_out, source, picked // config.inp_lanes): None
         for channel, (source, picked) in enumerate(kernel.picks)
     }
     filled = {block.out for block in found}
@@ -73,8 +74,8 @@ def _weights(kernel: SelectKernel, blocks: list[_Block], config: AccelConfig) ->
     number = {block: n for n, block in enumerate(blocks)}
     found = np.zeros((len(blocks), config.block_out, config.block_in), np.int8)
     for channel, (source, picked) in enumerate(kernel.picks):
-        block = _Block(channel // config.block_out, source, picked // config.block_in)
-        found[number[block], channel % config.block_out, picked % config.block_in] = 1
+        block = _Block(channel // config.block_out, source, picked // config.inp_lanes)
+        found[number[block], channel % config.block_out, picked % config.inp_lanes] = 1
     return found
 
 
@@ -83,7 +84,8 @@ def lower_select(
 ) -> tuple[Step, ...]:
     """Steps of layer `number`; `tensors`: operands, result."""
     blocks = _blocks(kernel, config)
-    weights = _weights(kernel, blocks, config)
+    form = WeightForm.NARROW if config.wgt_bits == 4 else WeightForm.BYTES
+    weights = stored_tiles(_weights(kernel, blocks, config)[None], form)
     step = max(1, config.granule_bytes // config.wgt_bytes)
     data = weights.tobytes() + bytes((align(len(blocks), step) - len(blocks)) * config.wgt_bytes)
     wgt = Buffer(("wgt", number), Mem.WGT, align(len(blocks), step), data=data)
@@ -122,7 +124,8 @@ def _step(
             started.add(block.out)
         refs = {"acc_base": Ref(acc), "inp_base": Ref(inp), "wgt_base": Ref(wgt.key)}
         axes = [Axis(count, {"acc": outs, "inp": entries})]
-        commands += looped(Op.GEMM, {"overwrite": 1}, refs, axes, uops=tuple(uops))
+        fields = {"overwrite": 1, "mode": operand_mode(1, config)}
+        commands += looped(Op.GEMM, fields, refs, axes, uops=tuple(uops))
     fields = {"form": Form.PASS, "dst": Dst.OUT, "clip_lo": INT8[0], "clip_hi": INT8[1]}
     refs = {"acc_base": Ref(acc), "dst_base": Ref(out)}
     commands += looped(Op.REQUANT, fields, refs, [Axis(count * outs, {"acc": 1, "dst": 1})])

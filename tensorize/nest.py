@@ -46,6 +46,7 @@ class Buffer:
     """`entries` of scratchpad `mem` that live from the first to the last step that names `key`.
 
     Filled by `loads` (commands whose `sram` refers to the key) or with constant `data`, or by the step's own commands.
+    `packed`: data are 4-bit weights that LOAD widens to bytes.
     """
 
     key: Key
@@ -53,6 +54,7 @@ class Buffer:
     entries: int
     loads: tuple[Command, ...] = ()
     data: bytes | None = None
+    packed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from accel.isa.config import AccelConfig
+from accel.isa.nibbles import is_narrow
 from accel.isa.program import TensorLayout, align
 from accel.isa.spec import BY_OP, Op
 from tensorize.constants import constant_data, constant_loads, data_key, merge_parameters
@@ -119,8 +120,9 @@ def layer_program(kernel: ConvKernel, tile: ConvTile, config: AccelConfig) -> li
 
 
 def without_weights(kernel: ConvKernel) -> ConvKernel:
-    """The kernel with zeros: times depend on sizes only."""
-    return replace(kernel, weights=np.broadcast_to(np.int8(0), kernel.weights.shape))
+    """The kernel with equal weights of as many bits: times depend on sizes only."""
+    value = np.int8(0 if is_narrow(kernel.weights) else np.iinfo(np.int8).max)
+    return replace(kernel, weights=np.broadcast_to(value, kernel.weights.shape))
 
 
 def _sizes(kernel: ConvKernel, config: AccelConfig) -> list[int]:

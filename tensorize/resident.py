@@ -13,7 +13,7 @@ from itertools import accumulate
 from accel.isa.config import AccelConfig
 from accel.isa.spec import Mem, Op
 from accel.isa.state import element_bytes
-from tensorize.constants import data_key
+from tensorize.constants import data_key, widening
 from tensorize.lower import transfer
 from tensorize.nest import Buffer, Command, Key, Ref, Step
 
@@ -36,10 +36,10 @@ def constant_buffers(steps: Sequence[Step]) -> dict[Key, Buffer]:
 
 def share_constants(steps: Sequence[Step]) -> tuple[Step, ...]:
     """Steps in which equal constants are one buffer: time steps of a recurrent network use the same weights."""
-    first: dict[tuple[Mem, bytes], Key] = {}
+    first: dict[tuple[Mem, bool, bytes], Key] = {}
     same: dict[Key, Key] = {}
     for key, buffer in constant_buffers(steps).items():
-        same[key] = first.setdefault((buffer.mem, buffer.data or b""), key)
+        same[key] = first.setdefault((buffer.mem, buffer.packed, buffer.data or b""), key)
     if all(key == other for key, other in same.items()):
         return tuple(steps)
     return tuple(_renamed(step, same) for step in steps)
@@ -101,7 +101,8 @@ def resident_loads(steps: Sequence[Step], resident: frozenset[Key], config: Acce
     loads: list[Command] = []
     for key, buffer in constant_buffers(steps).items():
         if key in resident:
-            size = buffer.entries * element_bytes(config, buffer.mem)
+            size = buffer.entries * element_bytes(config, buffer.mem) // (2 if buffer.packed else 1)
             refs = {"dram": Ref(data_key(key)), "sram": Ref(key)}
-            loads.append(Command(Op.LOAD, {"mem": buffer.mem, **transfer(config, 1, 1, size, 0, 0)}, refs))
+            values = {"mem": buffer.mem, **widening(buffer), **transfer(config, 1, 1, size, 0, 0)}
+            loads.append(Command(Op.LOAD, values, refs))
     return tuple(loads)

@@ -64,7 +64,7 @@ def _rank(choice: Choice) -> tuple[int, ...]:
 def conv_tiles(shape: ConvShape, config: AccelConfig) -> Iterator[tuple[ConvTile, ConvUse]]:
     """All legal tiles and what they make of the shape."""
     out_sizes = piece_sizes(shape.out_blocks, granule_blocks(config, config.block_out))
-    in_sizes = piece_sizes(shape.in_blocks, granule_blocks(config, config.block_in))
+    in_sizes = piece_sizes(shape.in_blocks, granule_blocks(config, config.inp_lanes))
     if shape.fold is not None:
         in_sizes = in_sizes[:1]
     useful = 0
@@ -104,7 +104,7 @@ def _variants(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> Iterator
 
 def _weight_pieces(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> list[int]:
     """Out blocks a step: all of a group, and the fewest that take the bus long enough to hide a step's overhead."""
-    block = shape.window.taps * tile.in_blocks * config.wgt_bytes // config.bus_bytes
+    block = shape.depth(tile.in_blocks) * config.wgt_bytes // shape.form.ratio // config.bus_bytes
     sizes = [size for size in piece_sizes(tile.out_blocks)[1:] if size * block >= PIECE_LIMIT]
     return [0, *sizes[-2:]]
 

@@ -135,17 +135,17 @@ def conv_patch(shape: ConvShape, rows: int, cols: int) -> tuple[int, int]:
 def conv_entries(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> Entries:
     """Largest step of the tile; acc: of one group."""
     height, width = conv_patch(shape, tile.rows, tile.cols)
-    depth = shape.window.taps * tile.in_blocks
+    depth = shape.depth(tile.in_blocks)
     pixels = tile.rows * tile.cols
     acc = bank_round(config, pixels * tile.out_blocks)
     return Entries(
-        inp=height * width * align(tile.in_blocks, granule_blocks(config, config.block_in)),
+        inp=height * width * align(tile.in_blocks, granule_blocks(config, config.inp_lanes)),
         wgt=tile.step_blocks * depth,
         acc=acc,
         res=acc if shape.residual else 0,
         out=pixels * tile.out_blocks,
         prm=tile.out_blocks + shape.residual,
-        uops=1 if by_loop(shape) else depth,
+        uops=1 if by_loop(shape) else shape.products(tile.in_blocks),
     )
 
 

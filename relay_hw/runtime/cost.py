@@ -12,6 +12,7 @@ from math import prod
 import numpy as np
 
 from accel.isa.config import AccelConfig
+from accel.isa.nibbles import is_narrow
 from relay_hw.backend.flat import FlatCall, FlatConstant, FlatFunction, FlatInput, FlatNode, flatten
 from relay_hw.ir.expr import Function
 from relay_hw.ir.types import TensorType, Type
@@ -19,17 +20,21 @@ from relay_hw.ir.types import TensorType, Type
 
 @dataclass(frozen=True, slots=True)
 class LayerCost:
-    """MACs, bytes read (needed inputs, weights, biases) and written; `shape`: in -> out, for people."""
+    """MACs, bytes read (needed inputs, weights, biases) and written; `shape`: in -> out, for people.
+
+    `narrow`: all weights fit 4 bits, two of them in a byte; other ones take an array of 4-bit multipliers twice.
+    """
 
     macs: int
     bytes_read: int
     bytes_written: int
     shape: str
+    narrow: bool = False
 
     def roofline_cycles(self, config: AccelConfig) -> int:
         """The least cycles: peak MACs, bus beats read, bus beats written, whichever takes longest."""
         bounds = (
-            (self.macs, config.macs_per_cycle),
+            (self.macs * (2 if config.wgt_bits == 4 and not self.narrow else 1), config.macs_per_cycle),
             (self.bytes_read, config.bus_bytes),
             (self.bytes_written, config.bus_bytes),
         )
@@ -42,11 +47,15 @@ def layer_cost(composite: Function) -> LayerCost:
     needed = {i: _size(node.type) for i, node in enumerate(flat.nodes) if isinstance(node, FlatInput)}
     sources = _sources(flat)
     macs = constants = 0
+    narrow = False
     for node in flat.nodes:
         if not isinstance(node, FlatCall):
             continue
         macs += _macs(flat, node)
         constants += sum(_stored(flat.nodes[i]) for i in node.args)
+        halved = _narrow_bytes(flat, node)
+        narrow = narrow or halved > 0
+        constants -= halved
         first = sources[node.args[0]]
         if first in needed and node.op.name in _WINDOWED:
             needed[first] = min(needed[first], _touched(flat, node))
@@ -54,7 +63,7 @@ def layer_cost(composite: Function) -> LayerCost:
     assert isinstance(result, FlatCall)
     shapes = [_shape(node.type) for node in flat.params]
     text = f"{' + '.join(map(_show, shapes))} -> {_show(_shape(result.type))}"
-    return LayerCost(macs, sum(needed.values()) + constants, _size(result.type), text)
+    return LayerCost(macs, sum(needed.values()) + constants, _size(result.type), text, narrow)
 
 
 _PRODUCTS = ("nn.conv2d", "nn.dense", "nn.batch_matmul", "accel.conv2d_transpose")
@@ -87,6 +96,12 @@ def _show(shape: Sequence[int]) -> str:
 def _stored(node: FlatNode) -> int:
     """Bytes of a constant operand; a scalar pad value costs nothing."""
     return node.data.nbytes if isinstance(node, FlatConstant) and node.data.ndim else 0
+
+
+def _narrow_bytes(flat: FlatFunction, call: FlatCall) -> int:
+    """Bytes that constant weights of 4 bits need less."""
+    weight = flat.nodes[call.args[1]] if call.op.name in _PRODUCTS else None
+    return weight.data.nbytes // 2 if isinstance(weight, FlatConstant) and is_narrow(weight.data) else 0
 
 
 def _macs(flat: FlatFunction, call: FlatCall) -> int:

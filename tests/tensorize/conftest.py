@@ -21,15 +21,17 @@ from tensorize import Segment, compile_function
 from tensorize.layout import pack_activation, unpack_activation
 
 ROUNDINGS = ("half_up", "half_even", "half_away", "floor")
-CONFIGS = ("default", "tiny", "ecp5", "wide")
+CONFIGS = ("default", "tiny", "ecp5", "w4", "wide")
 
 
 class Regions:
     """Layers with random numbers, added one after the other; every method returns a value of the region."""
 
-    def __init__(self, seed: int, config: AccelConfig) -> None:
+    def __init__(self, seed: int, config: AccelConfig, narrow: bool = False) -> None:
         self.rng = np.random.default_rng(seed)
         self.config = config
+        # Whether weights fit 4 bits; it may change from layer to layer.
+        self.narrow = narrow
         self.params: list[Var] = []
         self._shapes: dict[Expr, tuple[int, ...]] = {}
 
@@ -199,7 +201,8 @@ class Regions:
         return Var(name, TensorType(self._shapes[value], "int8"))
 
     def _int8(self, *shape: int) -> np.ndarray:
-        return self.rng.integers(-128, 128, shape).astype(np.int8)
+        low, high = (-8, 8) if self.narrow else (-128, 128)
+        return self.rng.integers(low, high, shape).astype(np.int8)
 
     def _requantize(self, core: Expr, channels: int, depth: int, axis: int = 1) -> Call:
         bits = self.config.multiplier_bits

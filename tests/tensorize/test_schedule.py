@@ -52,7 +52,9 @@ def test_tiles_fit_and_cover(kit: SimpleNamespace, data: st.DataObject) -> None:
         for c in step.commands
         if c.op.name == "GEMM"
     )
-    assert products == shape.out_height * shape.out_width * shape.out_blocks * shape.depth
+    assert products == shape.out_height * shape.out_width * shape.out_blocks * sum(
+        shape.depth(count) for _, count in parts(shape.in_blocks, tile.in_blocks)
+    )
     stored = sum(
         c.values["z"] * c.values["y"] * c.values["x"] for step in steps for c in step.commands if c.op.name == "STORE"
     )

@@ -46,7 +46,7 @@ def test_convolutions(
 ) -> None:
     top, left, bottom, right = padding
     assume(shape[2] + top + bottom >= kernel[0] and shape[3] + left + right >= kernel[1])
-    weight = Constant(np.zeros((out, shape[1], *kernel), np.int8))
+    weight = Constant(np.full((out, shape[1], *kernel), 99, np.int8))
 
     def build(x: Expr) -> Expr:
         acc = op.nn.conv2d(
@@ -69,7 +69,7 @@ def test_convolutions(
 
 
 def test_a_pointwise_convolution_of_stride_two_needs_a_quarter() -> None:
-    weight = Constant(np.zeros((4, 8, 1, 1), np.int8))
+    weight = Constant(np.full((4, 8, 1, 1), 99, np.int8))
     cost = layer_cost(
         composite(
             lambda x: requantize(
@@ -82,7 +82,7 @@ def test_a_pointwise_convolution_of_stride_two_needs_a_quarter() -> None:
 
 
 def test_dense_pool_and_add() -> None:
-    weight = Constant(np.zeros((5, 24), np.int8))
+    weight = Constant(np.full((5, 24), 99, np.int8))
     dense = layer_cost(
         composite(lambda x: requantize(op.nn.dense(op.nn.batch_flatten(x), weight, out_dtype="int32"), 5), (1, 6, 2, 2))
     )
@@ -105,3 +105,20 @@ def test_the_roofline_is_the_longest_of_three(cost: tuple[int, int, int], cycles
     config = load_config("tiny")
     assert config.macs_per_cycle == 16 and config.bus_bytes == 8
     assert LayerCost(*cost, "").roofline_cycles(config) == cycles
+
+
+@pytest.mark.parametrize(("largest", "read", "cycles"), [(7, 512, 512), (8, 1024, 1024)])
+def test_weights_of_four_bits_need_half_the_bytes_and_products(largest: int, read: int, cycles: int) -> None:
+    """64 x 16 weights on 1 x 4096 pixels: on w4 other weights take two products each."""
+    weight = Constant(np.full((16, 64, 1, 1), largest, np.int8))
+    body = op.nn.conv2d
+    cost = layer_cost(
+        composite(
+            lambda x: requantize(body(x, weight, channels=16, kernel_size=(1, 1), out_dtype="int32"), 16),
+            (1, 64, 16, 16),
+        )
+    )
+    assert cost.bytes_read == 64 * 256 + read + 64 and cost.narrow == (largest == 7)
+    small = LayerCost(cost.macs, 0, 0, "", cost.narrow)
+    assert small.roofline_cycles(load_config("w4")) == cycles
+    assert small.roofline_cycles(load_config("default")) == 1024

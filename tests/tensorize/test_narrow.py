@@ -1,0 +1,135 @@
+"""Layers of 4-bit weights beside ones of 8 bits, on every configuration: exact, in half the bytes or products."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from accel.isa.config import AccelConfig, load_config
+from accel.isa.program import decode_instructions
+from accel.isa.spec import GemmMode, Mem, Nibble, Op
+from tensorize import Segment
+from tensorize.operands import operand_starts, operand_tiles, weight_form
+
+W4 = load_config("w4")
+
+
+def gemms(segment: Segment) -> list[dict[str, int]]:
+    return [values for op, values in segment.program.instructions if op is Op.GEMM]
+
+
+def products(segment: Segment) -> int:
+    """Micro-ops of all products."""
+    return sum(v["iter_out"] * v["iter_in"] * (v["uop_end"] - v["uop_begin"]) for v in gemms(segment))
+
+
+def weight_bytes(segment: Segment) -> int:
+    """Bytes of DRAM that weights are loaded from."""
+    return sum(v["z"] * v["y"] * v["x"] for v in weight_loads(segment)) * 16
+
+
+def weight_loads(segment: Segment) -> list[dict[str, int]]:
+    """Of both instruction streams."""
+    resident = segment.program.resident
+    first = decode_instructions(resident.data or b"") if resident is not None else ()
+    return [v for op, v in (*first, *segment.program.instructions) if op is Op.LOAD and v["mem"] == Mem.WGT]
+
+
+@pytest.mark.parametrize("narrow", [True, False])
+@pytest.mark.parametrize("groups", [1, 2, 48])
+@pytest.mark.parametrize("kernel", [(1, 1), (3, 3), (2, 5)])
+def test_convolutions(
+    kit: SimpleNamespace, config: AccelConfig, kernel: tuple[int, int], groups: int, narrow: bool
+) -> None:
+    build = kit.Regions(groups + kernel[1], config, narrow)
+    segment = kit.compare(build.function(build.conv(build.input(48, 7, 9), 48, kernel, groups=groups)), config)
+    assert {v["nibble"] for v in gemms(segment)} == (
+        {Nibble.LOW, Nibble.HIGH} if config.wgt_bits == 4 and not narrow else {Nibble.WHOLE}
+    )
+
+
+@pytest.mark.parametrize("units", [5, 33])
+@pytest.mark.parametrize("inputs", [10, 300, 272, 512])
+def test_dense_layers(kit: SimpleNamespace, config: AccelConfig, inputs: int, units: int) -> None:
+    for narrow in (True, False):
+        build = kit.Regions(inputs + units, config, narrow)
+        kit.compare(build.function(build.dense(build.input(inputs), units)), config)
+
+
+def test_layers_of_both_kinds_follow_one_another(kit: SimpleNamespace, config: AccelConfig) -> None:
+    build = kit.Regions(9, config)
+    x = build.input(3, 12, 12)
+    y = build.conv(x, 16, padding=(1, 1, 1, 1))
+    build.narrow = True
+    r = build.conv(y, 16, padding=(1, 1, 1, 1))
+    z = build.conv(r, 16, padding=(1, 1, 1, 1), residual=y)
+    z = build.conv(z, 32, padding=(1, 1, 1, 1), strides=(2, 2))
+    z = build.conv(z, 32, groups=32, padding=(1, 1, 1, 1))
+    z = build.max_pool(z, (2, 2), (2, 2))
+    build.narrow = False
+    kit.compare(build.function(build.dense(build.sum_pool(z, (3, 3)), 10)), config, order=4)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_convolution(kit: SimpleNamespace, data: st.DataObject) -> None:
+    config = load_config(data.draw(st.sampled_from(("w4", "w4", "default", "wide", "ecp5"))))
+    small = st.integers(1, 4)
+    kernel, strides, dilation = (data.draw(st.tuples(small, small)) for _ in range(3))
+    extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    pads = data.draw(st.tuples(*(st.integers(0, extent[axis % 2] - 1) for axis in range(4))))
+    height, width = data.draw(st.tuples(st.integers(1, 12), st.integers(1, 12)))
+    assume(height + pads[0] + pads[2] >= extent[0] and width + pads[1] + pads[3] >= extent[1])
+    seed = data.draw(st.integers(0, 1 << 20))
+    build = kit.Regions(seed, config, data.draw(st.booleans()))
+    inputs = data.draw(st.integers(1, 90))
+    groups = data.draw(st.sampled_from([1, 1, 1, inputs, *(n for n in (2, 3) if inputs % n == 0)]))
+    x = build.input(inputs, height, width)
+    y = build.conv(x, groups * data.draw(st.integers(1, 40)), kernel, strides, pads, dilation, groups=groups)
+    kit.compare(build.function(y), config, seed, order=seed)
+
+
+def test_default_loads_half_the_bytes(kit: SimpleNamespace) -> None:
+    config, found = load_config("default"), []
+    for narrow in (True, False):
+        build = kit.Regions(3, config, narrow)
+        found.append(kit.compare(build.function(build.conv(build.input(64, 6, 6), 64)), config))
+    assert 2 * weight_bytes(found[0]) == weight_bytes(found[1])
+    assert products(found[0]) == products(found[1])
+    assert all(v["expand"] for v in weight_loads(found[0])) and not any(v["expand"] for v in weight_loads(found[1]))
+
+
+@pytest.mark.parametrize("channels, kernel, slots", [(64, 3, 18), (16, 3, 6), (48, 3, 15), (16, 1, 1), (32, 1, 1)])
+def test_w4_takes_two_entries_a_product(kit: SimpleNamespace, channels: int, kernel: int, slots: int) -> None:
+    """Neighbouring pixels share a product where channels alone do not fill it; 8-bit weights take two of each."""
+    for narrow in (True, False):
+        build = kit.Regions(4, W4, narrow)
+        y = build.conv(build.input(channels, 8, 8), 16, (kernel, kernel))
+        segment = kit.compare(build.function(y), W4)
+        assert products(segment) == (9 - kernel) ** 2 * slots * (1 if narrow else 2)
+        modes = {v["mode"] for v in gemms(segment)}
+        assert modes == {GemmMode.ENTRY if channels * kernel == 16 else GemmMode.MATMUL}
+
+
+def test_operands_hold_every_entry_once() -> None:
+    rng = np.random.default_rng(1)
+    for count in range(1, 12):
+        tiles = rng.integers(-128, 128, (2, count, W4.block_out, W4.inp_lanes)).astype(np.int8)
+        x = rng.integers(-128, 128, count * W4.inp_lanes + W4.inp_lanes)
+        starts = operand_starts(count, 2)
+        assert len(starts) == -(-count // 2) and max(starts) + 2 <= max(count, 2)
+        operands = np.stack([x[s * W4.inp_lanes :][: W4.block_in] for s in starts])
+        got = np.einsum("gnol,nl->go", operand_tiles(tiles, W4).astype(int), operands)
+        want = np.einsum("gnol,nl->go", tiles.astype(int), x[: count * W4.inp_lanes].reshape(count, -1))
+        assert (got == want).all()
+
+
+def test_the_form_follows_the_values() -> None:
+    narrow, wide = np.array([-8, 7], np.int8), np.array([-9, 7], np.int8)
+    for name, forms in {"w4": "narrow halves", "default": "packed bytes", "tiny": "bytes bytes"}.items():
+        config = load_config(name)
+        assert " ".join(weight_form(values, config).value for values in (narrow, wide)) == forms
