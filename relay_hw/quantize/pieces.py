@@ -27,8 +27,9 @@ from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.pieces import pieces_of
 
 Array = NDArray[Any]
-# Of a piece that runs more often, every second, fourth, ... call is kept.
+# Of a piece that runs more often, or on more data, every second, fourth, ... call is kept.
 KEPT_CALLS = 4096
+KEPT_BYTES = 1 << 28
 
 
 def piece_modules(mod: IRModule) -> dict[str, IRModule]:
@@ -99,19 +100,23 @@ class _Calls:
     names: Sequence[str]
     count: int = 0
     step: int = 1
+    size: int = 0  # bytes of one call
     kept: list[list[Array]] = field(default_factory=list[list[Array]])
 
     def take(self, index: int, value: Array) -> None:
         """One argument of the call under way."""
         if index == 0:
             if self.count % self.step == 0:
-                if len(self.kept) >= KEPT_CALLS:
+                most = min(KEPT_CALLS, max(2, KEPT_BYTES // self.size if self.size else KEPT_CALLS))
+                if len(self.kept) >= most:
                     self.kept, self.step = self.kept[::2], self.step * 2
                 if self.count % self.step == 0:
                     self.kept.append([])
             self.count += 1
         if (self.count - 1) % self.step == 0:
             self.kept[-1].append(value)
+        if self.count == 1:
+            self.size += value.nbytes
 
     def arrays(self) -> dict[str, Array]:
         """All calls of each parameter: batches behind one another."""

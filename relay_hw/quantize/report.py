@@ -33,8 +33,12 @@ class LayerNoise:
 def layer_noise(realized: Realized, data: Mapping[str, Array]) -> tuple[LayerNoise, ...]:
     """The noise of each layer over `data`, in order of evaluation, noise of the layers before it included.
 
-    `data` is like calibration data. Raises QuantizeError where it does not fit.
+    `data` is like calibration data. Of a program with control flow each piece is measured by what reached it in
+    calibration: `data` is not looked at. Raises QuantizeError where it does not fit.
     """
+    if realized.pieces:
+        parts = (layer_noise(p.realized, p.data) for p in realized.pieces.values() if p.data is not None)
+        return tuple(row for part in parts for row in part)
     probes = realized.probes
     params = realized.reference["main"].params
     float_side = _probing(realized.reference, [probe.reference for probe in probes])
