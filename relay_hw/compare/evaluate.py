@@ -25,6 +25,7 @@ from relay_hw.errors import InputError, RelayHwError
 from relay_hw.interp import Interpreter
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize.batch import Values, batched
+from relay_hw.transform.pieces import is_graph
 from relay_hw.transform.pipelines import partition_pipeline
 
 Array = NDArray[Any]
@@ -85,7 +86,9 @@ class Evaluator:
     def _wants_compiled(self, samples: Samples) -> bool:
         if self._engine == "numpy" or self._note:
             return False
-        many = samples.count >= MANY_SAMPLES or network_work(self._mod).macs * samples.launches >= MANY_MACS
+        # Small pieces between branches and calls take longer to enter than to compute.
+        macs = network_work(self._mod).macs * samples.launches
+        many = is_graph(self._mod) and (samples.count >= MANY_SAMPLES or macs >= MANY_MACS)
         if (self._engine == "tvm" or many) and not is_installed():
             self._note = "TVM is not installed"
             return False
