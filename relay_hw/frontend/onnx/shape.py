@@ -13,6 +13,7 @@ from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node
 from relay_hw.frontend.onnx.sizes import reshape_codes
 from relay_hw.ir.expr import Expr, TupleGetItem
+from relay_hw.ir.types import TensorType
 from relay_hw.op import const, nn
 
 PAD_MODES = ("constant", "reflect", "edge", "wrap")
@@ -84,7 +85,8 @@ def _unsqueeze_by_value(args: Arguments) -> Expr:
 
 
 def _identity(node: Node, args: Arguments) -> Expr:
-    return op.copy(args[0])
+    # Lists and options are values that nothing changes.
+    return op.copy(args[0]) if isinstance(args.any_type(args[0]), TensorType) else args[0]
 
 
 def _check_constant(node: Node, known: Known) -> str | None:
