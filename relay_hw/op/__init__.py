@@ -16,6 +16,7 @@ from relay_hw.op import (
     contraction,
     conv,
     conv_transpose,
+    counting,
     create,
     dense,
     dynamic,
@@ -188,6 +189,7 @@ FAMILIES: Final = (
     image,
     patches,
     signal,
+    counting,
     simulated,
 )
 OPS: Final[tuple[Op, ...]] = tuple(op for family in FAMILIES for op in family.OPS)
@@ -244,6 +246,7 @@ __all__ = [
     "copy",
     "cos",
     "cosh",
+    "counting",
     "cumprod",
     "cumsum",
     "debug",

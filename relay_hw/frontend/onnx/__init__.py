@@ -15,6 +15,7 @@ from relay_hw.frontend.onnx import (
     elementwise,
     image,
     indexing,
+    learning,
     norm,
     pool,
     qlinear,
@@ -29,7 +30,7 @@ from relay_hw.frontend.onnx import (
 from relay_hw.frontend.onnx.node import Converter
 
 FAMILIES: Final = (
-    *(conv, pool, dense, norm, elementwise, reduce, shape, resize, cast, indexing, image, algebra),
+    *(conv, pool, dense, norm, elementwise, reduce, shape, resize, cast, indexing, image, algebra, learning),
     *(quantize, qlinear, contrib_quantized, qonnx, recurrent),
     *(control, sequence),
 )

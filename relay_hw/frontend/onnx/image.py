@@ -120,7 +120,43 @@ def _max_unpool(node: Node, args: Arguments) -> Expr:
     return op.dynamic.pad(value, widths, args.scalar(0, value))
 
 
+def _affine_grid(node: Node, args: Arguments) -> Expr:
+    """For every pixel its coordinates in [-1, 1], x first, multiplied by the matrix of its image."""
+    theta, align = args[0], bool(node.attr("align_corners", 0))
+    count, rank, _ = args.shape(theta)
+    total: Expr = _column(theta, rank, count, rank)
+    for axis in range(rank):
+        places = _coordinates(args, axis + 2, align, theta)
+        for _ in range(axis):
+            places = op.expand_dims(places, 0)
+        # The axes behind it, and the one of the results.
+        places = op.expand_dims(places, axis + 1, rank - axis)
+        total = op.add(total, op.multiply(places, _column(theta, rank - 1 - axis, count, rank)))
+    return total
+
+
+def _column(theta: Expr, number: int, count: int, rank: int) -> Expr:
+    """One column of the matrices as (N, 1, ..., 1, rank)."""
+    return op.reshape(op.take(theta, const(number), 2), (count, *(1,) * rank, rank))
+
+
+def _coordinates(args: Arguments, index: int, align: bool, like: Expr) -> Expr:
+    """Where the pixels of an axis lie in [-1, 1]: centers, or with `align` from edge to edge."""
+    known, dtype = args.ints(1), args.dtype(like)
+    if known is not None:
+        at = np.arange(known[index])
+        found = at * 2 / (known[index] - 1) - 1 if align else (2 * at + 1) / known[index] - 1
+        return const(found.astype(dtype))
+    size = op.take(args[1], const(index), 0)
+    at = op.cast(op.dynamic.arange(const(np.int64(0)), op.cast(size, "int64"), const(np.int64(1))), dtype)
+    size, one, two = op.cast(size, dtype), args.scalar(1, like), args.scalar(2, like)
+    if align:
+        return op.subtract(op.divide(op.multiply(at, two), op.subtract(size, one)), one)
+    return op.subtract(op.divide(op.add(op.multiply(at, two), one), size), one)
+
+
 CONVERTERS = (
+    Converter("AffineGrid", _affine_grid),
     Converter("Col2Im", _col2im),
     Converter("DeformConv", _deform_conv, check_pads),
     Converter("GridSample", _grid_sample, _check_grid),
