@@ -118,14 +118,17 @@ def run_case(case: Any, runner: Runner) -> Outcome:
     return Outcome(case.name, operator, opset, State.PASSED)
 
 
-def open_shapes(case: Any) -> dict[str, tuple[int, ...]]:
-    """Shapes of the data for tensors whose declared shape is open."""
-    found: dict[str, tuple[int, ...]] = {}
+def open_shapes(case: Any) -> dict[str, tuple[int | None, ...]]:
+    """Shapes of the data for tensors whose declared shape is open, ranks for sequences that declare none."""
+    found: dict[str, tuple[int | None, ...]] = {}
     for item, value in zip(case.model.graph.input, case.data_sets[0][0], strict=False):
         dims = item.type.tensor_type.shape.dim
         is_open = item.type.HasField("tensor_type") and any(not dim.HasField("dim_value") for dim in dims)
         if is_open and isinstance(value, np.ndarray):
             found[item.name] = value.shape
+        part = item.type.sequence_type.elem_type.tensor_type
+        if item.type.HasField("sequence_type") and not part.HasField("shape") and value:
+            found[item.name] = (None,) * np.ndim(value[0])
     return found
 
 
