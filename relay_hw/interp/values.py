@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -105,7 +106,13 @@ def _from_python(given: Any, ty: TensorType, what: str) -> np.ndarray:
 
 def has_dtype(array: np.ndarray, ty: TensorType) -> bool:
     """Whether the elements of `array` are those of `ty`; a type parameter takes any."""
-    return isinstance(ty.dtype, DtypeVar) or str(array.dtype) == ty.dtype
+    return isinstance(ty.dtype, DtypeVar) or _dtype_name(array.dtype) == ty.dtype
+
+
+@lru_cache(maxsize=256)
+def _dtype_name(dtype: np.dtype[Any]) -> str:
+    """numpy works the name out anew each time."""
+    return str(dtype)
 
 
 def fits(shape: Sequence[int], ty: TensorType) -> bool:

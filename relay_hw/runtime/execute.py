@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from accel.isa.program import Program, SectionKind
 from accel.sim.device import Device, LaunchStats
-from relay_hw.backend.flat import Machine, Value, as_array, evaluate
+from relay_hw.backend.flat import Machine, Value, as_array
 from relay_hw.backend.meaning import Request, Thread
 from relay_hw.backend.store import ConstantPool, flat_from_json
 from relay_hw.errors import EvalError
@@ -176,7 +176,7 @@ class Executor:
             return self._tvm().call(name, args)
         if name not in self._artifact.functions:
             raise EvalError(f"@{name} must be a function of the build")
-        return evaluate(self._artifact.functions[name], args)
+        return self._machine.call(self._artifact.functions[name], args)
 
     def settle(self, row: AccelFunction) -> LaunchStats | None:
         """Load the region's program where another one is loaded; the launch that made its weights stay, if it took one.
@@ -198,7 +198,7 @@ class Executor:
     def accelerate(self, row: AccelFunction, args: Sequence[Value]) -> tuple[Value, LaunchStats | None]:
         """One region, settled before, on one sample: its value and what the launch measured."""
         if self._device is None:
-            return evaluate(self._artifact.functions[row.name], args), None
+            return self._machine.call(self._artifact.functions[row.name], args), None
         config = self._device.config
         program = self._artifact.programs[row.name]
         assert self._loaded is program, "settle comes first"
