@@ -12,8 +12,10 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from enum import Enum
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -214,18 +216,44 @@ def report(outcomes: Sequence[Outcome], seconds: float) -> str:
     return "\n".join([*lines, f"{len(outcomes)} tests in {seconds:.0f} s: {counts}"])
 
 
+_TESTS: list[Any] = []
+
+
+def _start(only: str) -> None:
+    _TESTS[:] = [case for case in load_tests() if only in case.name]
+
+
+def _run_number(number: int, host_kind: str) -> Outcome:
+    return run_case(_TESTS[number], runner_of(host_kind))
+
+
+def runner_of(kind: str) -> Runner:
+    """The runner of a word of the command line."""
+    return interpreter if kind == "interpreter" else host(kind)
+
+
+def run_all(only: str, kind: str, jobs: int) -> list[Outcome]:
+    """The outcomes of the tests whose name holds `only`, in their order."""
+    _start(only)
+    if jobs == 1:
+        return [run_case(case, runner_of(kind)) for case in _TESTS]
+    with ProcessPoolExecutor(jobs, get_context("spawn"), _start, (only,)) as pool:
+        numbers = range(len(_TESTS))
+        return list(pool.map(_run_number, numbers, [kind] * len(numbers), chunksize=8))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--host", default="interpreter", help="interpreter (default), or a host to compile for: llvm")
     parser.add_argument("--only", default="", help="tests whose name holds this")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
     parser.add_argument("--write", action="store_true", help="write docs/onnx.md")
     parser.add_argument("--check", action="store_true", help="fail if docs/onnx.md is not what would be written")
     parser.add_argument("--json", type=Path, help="write the outcomes here")
     args = parser.parse_args(arguments)
-    runner = interpreter if args.host == "interpreter" else host(args.host)
     start = time.monotonic()
-    outcomes = [run_case(case, runner) for case in load_tests() if args.only in case.name]
+    outcomes = run_all(args.only, args.host, args.jobs)
     print(report(outcomes, time.monotonic() - start))
     if args.json:
         args.json.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))

@@ -40,10 +40,11 @@ def _all_nodes(graph: Any) -> Any:
 
 
 def _is_function(node: Any, has_converter: HasConverter) -> bool:
-    return not has_converter(node.domain or "ai.onnx", node.op_type) and _has_definition(node.domain, node.op_type)
+    return not has_converter(node.domain or "ai.onnx", node.op_type) and has_definition(node.domain, node.op_type)
 
 
-def _has_definition(domain: str, operator: str) -> bool:
+def has_definition(domain: str, operator: str) -> bool:
+    """Whether onnx defines an operator by others."""
     import onnx
 
     if not onnx.defs.has(operator, domain):

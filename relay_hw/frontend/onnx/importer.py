@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,8 @@ import numpy as np
 
 from relay_hw.analysis import infer_type
 from relay_hw.errors import InputError, TypeCheckError, UnsupportedError
-from relay_hw.frontend.onnx import find_converter
+from relay_hw.frontend.onnx import CONVERTERS, find_converter
+from relay_hw.frontend.onnx.functions import has_definition
 from relay_hw.frontend.onnx.node import Arguments, Array, Node, Subgraph, Typer, Value, stamp
 from relay_hw.frontend.onnx.sizes import Sizes, as_sizes, computed, from_array, numbers
 from relay_hw.frontend.onnx.source import Shape, Source, read
@@ -107,8 +109,16 @@ def _why_not(node: Node, known: set[str]) -> str | None:
         if hint is not None:
             return hint
         where = "" if node.domain == "ai.onnx" else f" of domain {node.domain}"
-        return f"no converter knows this operator{where}"
+        return f"no converter knows this operator{where}{_nearest(node)}"
     return None if converter.check is None else converter.check(node, known)
+
+
+def _nearest(node: Node) -> str:
+    """The operator that is nearest to one without converter, as the end of a sentence."""
+    if node.domain != "ai.onnx" and (node.operator in CONVERTERS or has_definition("", node.operator)):
+        return f"; ai.onnx has {node.operator}"
+    near = get_close_matches(node.operator, CONVERTERS, 1, 0.5)
+    return f"; the nearest that has one is {near[0]}" if near else ""
 
 
 class _MissingError(Exception):

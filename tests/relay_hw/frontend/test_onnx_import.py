@@ -225,6 +225,7 @@ def test_everything_unsupported_is_listed_at_once(make: Callable[..., Any]) -> N
         "every node of small must be one that can be imported, not 6 nodes: "
         "RandomNormalLike (node noise, opset 17): results must not be random: give the numbers as an input; "
         "Attention (node own, opset 1): no converter knows this operator of domain com.microsoft; "
+        "ai.onnx has Attention; "
         "Pad (node padded, opset 17): mode must be constant, reflect, edge or wrap, not wave; "
         "Cast (node words, opset 17): to must be a numpy element type, not ONNX type 8; "
         "AveragePool (node pooled, opset 17): auto_pad must be NOTSET, VALID, SAME_UPPER or SAME_LOWER, not SOME; "

@@ -28,7 +28,7 @@ def model_of(make: Callable[..., Any], operator: str, inputs: dict[str, Any], **
     ("operator", "attrs"),
     [
         ("Binarizer", {"threshold": 0.3}),
-        ("Scaler", {"offset": [0.5], "scale": [2.0, 3.0, -1.0]}),
+        ("Scaler", {"offset": [0.5, 0.0, -1.0], "scale": [2.0, 3.0, -1.0]}),
         ("Normalizer", {"norm": "L1"}),
         ("Normalizer", {"norm": "L2"}),
         ("LinearRegressor", {"coefficients": [1.0, 2, 3, -1, 0, 2], "intercepts": [0.5, -1], "targets": 2}),
