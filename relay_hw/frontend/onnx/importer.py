@@ -117,7 +117,8 @@ def _nearest(node: Node) -> str:
     """The operator that is nearest to one without converter, as the end of a sentence."""
     if node.domain != "ai.onnx" and (node.operator in CONVERTERS or has_definition("", node.operator)):
         return f"; ai.onnx has {node.operator}"
-    near = get_close_matches(node.operator, CONVERTERS, 1, 0.5)
+    short = sorted(name for name in CONVERTERS if len(name) > 3 and node.operator.startswith(name))
+    near = short[-1:] or get_close_matches(node.operator, CONVERTERS, 1, 0.75)
     return f"; the nearest that has one is {near[0]}" if near else ""
 
 

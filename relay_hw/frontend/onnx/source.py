@@ -148,7 +148,7 @@ def _input_type(item: Any, wanted: Shape | None, dtypes: str | Mapping[str, str]
     clash = kind.HasField("shape") and (
         len(fixed) != len(declared) or any(have not in (None, want) for have, want in zip(declared, fixed, strict=True))
     )
-    if clash or any(isinstance(size, int) and size < 1 for size in fixed):
+    if clash or any(isinstance(size, int) and size < 0 for size in fixed):
         shown = "x".join(str(size) if size is not None else names[axis] for axis, size in enumerate(declared))
         raise InputError(f"the shape of input {item.name} must fit {shown}, not be {'x'.join(map(str, fixed))}")
     return TensorType(fixed, dtype)
