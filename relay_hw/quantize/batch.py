@@ -93,7 +93,7 @@ def batched(mod: IRModule, size: int) -> IRModule | None:
 
 def _rebuild(main: Function, size: int) -> Function:
     """Raises RelayHwError for what is no dataflow graph or does not fit."""
-    params = {param: _wider(param, size) for param in main.params}
+    params: dict[Expr, Var] = {param: _wider(param, size) for param in main.params}
     new: dict[Expr, Expr] = dict(params)
     for node in dataflow_order(main.body, "main"):
         if node not in new:
@@ -189,12 +189,14 @@ def run_samples(mod: IRModule, data: Mapping[str, Array], size: int = BATCH) -> 
     if many is not None:
         params = many["main"].params
         for start in range(0, done, size):
-            given = {p: np.asarray(data[p.name_hint])[start : start + size].astype(dtype_of(p)) for p in params}
-            parts.append(Values(dict(given)).of(many["main"].body))
+            given: dict[Expr, Any] = {
+                p: np.asarray(data[p.name_hint])[start : start + size].astype(dtype_of(p)) for p in params
+            }
+            parts.append(Values(given).of(many["main"].body))
     for index in range(done, count):
         shapes = ((p, _shape(p)) for p in main.params)
         given = {p: np.asarray(data[p.name_hint])[index].reshape(shape).astype(dtype_of(p)) for p, shape in shapes}
-        parts.append(Values(dict(given)).of(main.body))
+        parts.append(Values(given).of(main.body))
     if isinstance(parts[0], tuple):
         return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
     return np.concatenate(parts)

@@ -177,6 +177,7 @@ class LayerReader:
         if op_name(real) not in ("nn.bias_add", "add"):
             return None, None
         for data, bias in (real.args, real.args[::-1]):
+            data = _original(data)
             if isinstance(data, Call) and op_name(data) in anchors:
                 if is_op(real, "nn.bias_add"):
                     shape, places = shape_of(real), _places(data)
@@ -372,6 +373,13 @@ class LayerReader:
         low, high = (0.0, np.inf) if is_op(node, "nn.relu") else (node.attrs.a_min, node.attrs.a_max)
         limits = [int(min(max(np.trunc(bound) - offset, -128), 127)) for bound in (np.ceil(low), np.floor(high))]
         return bounded(self._int(node.args[0]), limits[0], limits[1], self._uses[node.args[0]] == 1, node.span)
+
+
+def _original(expr: Expr) -> Expr:
+    """What copies are copies of."""
+    while isinstance(expr, Call) and is_op(expr, "copy"):
+        expr = expr.args[0]
+    return expr
 
 
 def _places(anchor: Call) -> tuple[int, int] | None:

@@ -13,6 +13,7 @@ from relay_hw.ir.visit import copy_with
 from relay_hw.quantize.calibrate import Progress, calibrate, check_data, flat_data
 from relay_hw.quantize.choices import NumberFormat
 from relay_hw.quantize.layers import plan_layers
+from relay_hw.quantize.methods.candidates import best_candidate
 from relay_hw.quantize.methods.equalize import equalize
 from relay_hw.quantize.methods.mixed import LayerCost, assign_bits
 from relay_hw.quantize.methods.rehearsal import rehearse
@@ -91,6 +92,8 @@ def realize_module(
     main = reference["main"]
     if chosen.needs_data:
         check_data(main.params, chosen, calibration)
+    if chosen.candidates:
+        chosen = _best(reference, chosen, calibration or {}, cost)
     if chosen.equalize:
         body = equalize(main.body, plan_layers(main.body, chosen).plan)
         main = copy_with(main, body=body, checked_type=None)
@@ -100,7 +103,10 @@ def realize_module(
         chosen = assign_bits(reference, chosen, calibration or {}, cost)
     layers = plan_layers(main.body, chosen)
     tensors = {tensor: layers.of_tensor(tensor) for tensor in layers.plan.integers}
-    ranges = calibrate(reference, tensors, chosen, calibration, progress)
+    if chosen.number_format is not NumberFormat.INTEGER and not chosen.needs_data:
+        ranges = dict.fromkeys(tensors, (0.0, 0.0))
+    else:
+        ranges = calibrate(reference, tensors, chosen, calibration, progress)
     if chosen.number_format is not NumberFormat.INTEGER:
         body, probes = in_format(main.body, layers, ranges)
         new = reference.with_functions({"main": copy_with(main, body=body, checked_type=None)})
@@ -113,6 +119,20 @@ def realize_module(
     body, probes = realize(main.body, layers, ranges, weights)
     new = reference.with_functions({"main": copy_with(main, body=body, checked_type=None)})
     return Realized(InferType()(new), reference, probes, chosen)
+
+
+def _best(reference: IRModule, strategy: Strategy, data: Mapping[str, Array], cost: LayerCost | None) -> Strategy:
+    """The best candidate, under the strategy's name and with its exceptions for layers."""
+
+    def realized(one: Strategy, shown: Mapping[str, Array]) -> IRModule:
+        return realize_module(reference, one, shown, cost=cost).mod
+
+    own = [
+        replace(one, layers=one.layers + strategy.layers, multiplier_bits=strategy.multiplier_bits)
+        for one in map(find_strategy, strategy.candidates)
+    ]
+    best = best_candidate(reference, own, data, realized)
+    return replace(best, name=strategy.name, summary=f"{best.name}, the best of {', '.join(strategy.candidates)}")
 
 
 def _realize_pieces(

@@ -130,7 +130,7 @@ class Histogram:
     @property
     def centers(self) -> NDArray[np.float64]:
         """Middle of each bin."""
-        return (np.arange(BINS) + 0.5) * self.width - self.reach
+        return (np.arange(BINS, dtype=np.float64) + 0.5) * self.width - self.reach
 
     def extremes(self) -> tuple[float, float]:
         """The smallest and the largest value. Raises QuantizeError when nothing was seen."""

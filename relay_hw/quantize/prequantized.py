@@ -16,7 +16,7 @@ from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import children, copy_with, post_order
 from relay_hw.quantize.affine import OFFSET, grid_of, make_grid
-from relay_hw.quantize.given_layers import LayerReader
+from relay_hw.quantize.given_layers import LayerReader, Source
 from relay_hw.quantize.integer_layers import Target, add
 from relay_hw.transform.base import Pipeline
 from relay_hw.transform.common_subexpr import EliminateCommonSubexpr
@@ -106,7 +106,13 @@ class _Walk(LayerReader):
     def _host_parts(self, node: Expr) -> list[Expr]:
         if node in self._ints or (is_op(node, "qnn.dequantize") and self._is_shifted(node)):
             return []
+        if self._moved_source(node) is not None:
+            return []
         return [part for part in children(node) if isinstance(part, (Call, Tuple, TupleGetItem))]
+
+    def _moved_source(self, node: Expr) -> Source | None:
+        """Integers that an operator moves behind their dequantize: they can be moved before it."""
+        return None if is_op(node, "qnn.dequantize") or dtype_of(node) != "float32" else self._source(node)
 
     def _is_shifted(self, node: Expr) -> bool:
         assert isinstance(node, Call)
@@ -117,6 +123,10 @@ class _Walk(LayerReader):
         if node in self._ints:
             data = self._ints[node]
             return data if dtype_of(node) == "int8" or isinstance(node, Constant) else _to_uint8(data, node)
+        source = self._moved_source(node)
+        if source is not None:
+            scale, zero = constant(np.float32(source.grid.scale)), constant(np.int32(source.grid.zero))
+            return make("qnn.dequantize", (source.data, scale, zero), out_dtype="float32", span=node.span)
         match node:
             case Call(args=(data, scale, zero)) if is_op(node, "qnn.dequantize") and self._is_shifted(node):
                 assert isinstance(zero, Constant)
@@ -173,10 +183,11 @@ class _Walk(LayerReader):
     def _activations(self, real: Expr) -> tuple[Expr, float, float, bool]:
         """What the activations behind a layer read, the range that they keep, and whether nobody else reads it."""
         low, high, single = -math.inf, math.inf, True
-        while is_op(real, "nn.relu", "clip"):
+        while is_op(real, "nn.relu", "clip", "copy"):
             assert isinstance(real, Call)
-            inner = (0.0, math.inf) if is_op(real, "nn.relu") else (real.attrs.a_min, real.attrs.a_max)
-            low, high = (min(max(bound, low), high) for bound in inner)
+            if not is_op(real, "copy"):
+                inner = (0.0, math.inf) if is_op(real, "nn.relu") else (real.attrs.a_min, real.attrs.a_max)
+                low, high = (min(max(bound, low), high) for bound in inner)
             single = single and self._uses[real] == 1
             real = real.args[0]
         return real, low, high, single

@@ -66,6 +66,12 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
         bias_correction=True,
         summary="as int8, channels equalized across layers",
     ),
+    Strategy(
+        "int8-best",
+        calibration=Calibration.MSE,
+        candidates=("int8", "int8-minmax", "int8-percentile", "int8-kl", "int8-mse", "int8-equalized"),
+        summary="that of six int8 strategies with the least noise on held-out calibration samples",
+    ),
     Strategy("w4a8", **_W4, weight_range=WeightRange.MSE, summary="4-bit weights but in the first and last layer"),
     Strategy(
         "w4a8-adaround",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,10 +144,14 @@ def quantize(
     config = current_qconfig()
     reference = simplify_pipeline()(InferType()(_bind(mod, params or {})))
     strategy = _with_skips(reference, config)
-    data = dict(dataset) if isinstance(dataset, Mapping) else None if dataset is None else stack(dataset)
+    data = None if dataset is None else _arrays(dataset)
     if config.do_simulation:
         return _simulated(reference, strategy, data)
     return realize_module(reference, strategy, data).mod
+
+
+def _arrays(dataset: Dataset | Mapping[str, Array]) -> Mapping[str, Array]:
+    return cast(Mapping[str, Array], dataset) if isinstance(dataset, Mapping) else stack(dataset)
 
 
 def stack(dataset: Dataset) -> dict[str, Array]:

@@ -144,10 +144,11 @@ class Strategy:
     @property
     def needs_data(self) -> bool:
         """Whether calibration data is read."""
-        reads = self.calibration is not Calibration.GLOBAL or self.bias_correction or self.budget is not None
+        if self.number_format is not NumberFormat.INTEGER:
+            return self.number_format in (NumberFormat.FP8_E4M3, NumberFormat.FP8_E5M2)
         learned = self.weight_rounding in (WeightRounding.ADAROUND, WeightRounding.GPTQ)
-        floats = self.number_format is not NumberFormat.INTEGER and not self.budget
-        return (reads and not floats) or learned or bool(self.candidates) or self.epochs > 0
+        searched = self.budget is not None or bool(self.candidates) or self.epochs > 0
+        return self.calibration is not Calibration.GLOBAL or self.bias_correction or learned or searched
 
     @property
     def simulated(self) -> str:
@@ -211,6 +212,6 @@ def _check_int(where: str, key: str, value: object, low: int, high: int) -> None
 
 
 def _check_number(where: str, key: str, value: object, above: float, most: float, sentence: str) -> None:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or not above < value <= most or not math.isfinite(value):
+    number = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
+    if not above < number <= most or not math.isfinite(number):
         raise QuantizeError(f"{where}: {key} must be {sentence}, not {value}")

@@ -95,15 +95,15 @@ def _run(
     """Train on `shown`; the weights that did best on `held`, those of the start among them, stay."""
     rng = np.random.default_rng(strategy.seed)
     total, number = strategy.epochs * len(shown), 0
-    best, kept = sum(step.loss(*sample) for sample in held), step.state()
+    best, kept = sum(step.loss(sample) for sample in held), step.state()
     for _ in range(strategy.epochs):
         for index in rng.permutation(len(shown)):
             number += 1
             rate = strategy.learning_rate * 0.5 * (1 + math.cos(math.pi * (number - 1) / total))
-            step.run(*shown[index], rate, number)
+            step.run(shown[int(index)], rate, number)
             if progress is not None:
                 progress(number, total)
-        loss = sum(step.loss(*sample) for sample in held)
+        loss = sum(step.loss(sample) for sample in held)
         if loss < best:
             best, kept = loss, step.state()
     step.restore(kept)
@@ -170,13 +170,13 @@ class _Step:
         self._forward = loss
         self._reverse = cast(Function, infer_type(IRModule({"main": gradient(loss, mode="first_order")}))["main"])
 
-    def loss(self, given: Mapping[Expr, Array], wanted: Array) -> float:
+    def loss(self, sample: _Sample) -> float:
         """The loss of the weights as they are."""
-        return float(Values(self._bound(self._forward, given, wanted)).of(self._forward.body))
+        return float(Values(self._bound(self._forward, sample)).of(self._forward.body))
 
-    def run(self, given: Mapping[Expr, Array], wanted: Array, rate: float, number: int) -> None:
+    def run(self, sample: _Sample, rate: float, number: int) -> None:
         """Change weights and biases once; an element moves by about `rate` of ten times their mean magnitude."""
-        _, slopes = evaluate_lets(self._reverse.body, self._bound(self._reverse, given, wanted))
+        _, slopes = evaluate_lets(self._reverse.body, self._bound(self._reverse, sample))
         by_name = dict(zip((param.name_hint for param in self._forward.params), slopes, strict=True))
         for part in self._parts:
             trained = [(part.weight, part.weight_var, part.moments[:2])]
@@ -196,7 +196,8 @@ class _Step:
         for part in self._parts:
             part.weight, part.bias = next(values), next(values)
 
-    def _bound(self, function: Function, given: Mapping[Expr, Array], wanted: Array) -> dict[Expr, Array]:
+    def _bound(self, function: Function, sample: _Sample) -> dict[Expr, Array]:
+        given, wanted = sample
         by_name: dict[str, Array] = {_WANTED: wanted}
         by_name |= {var.name_hint: given[var] for var in self._inputs}
         for part in self._parts:

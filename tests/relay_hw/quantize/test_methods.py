@@ -276,6 +276,16 @@ def test_a_given_price_and_a_given_width_are_kept():
     assert {layer for layer, _ in asked} == {first, *rest}
 
 
+def test_the_best_candidate_is_the_best_on_held_out_samples():
+    mod, data = _network(), _data()
+    strategy = Strategy("best", candidates=("w4a4", "int8", "w4a8"))
+    found = realize_module(mod, strategy, data)
+    assert found.strategy.name == "best" and found.strategy.summary == "int8, the best of w4a4, int8, w4a8"
+    assert _noise(mod, found.mod, _data(seed=2)) == _noise(mod, quantize(mod, "int8", data), _data(seed=2))
+    with pytest.raises(QuantizeError, match=r"calibration data must hold at least 2 samples to choose .* not 1"):
+        quantize(mod, strategy, _data(1))
+
+
 def test_budgets_out_of_reach_are_refused():
     options = {"a": [Option("a", 4, 0.1, 5.0), Option("a", 8, 0.0, 10.0)], "b": [Option("b", 8, 0.0, 10.0)]}
     strategy = Strategy("m", budget=Budget.BYTES, budget_share=0.5)

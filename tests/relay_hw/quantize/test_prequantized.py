@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 import relay_hw as relay
 from accel.sim.functional import FunctionalDevice
@@ -21,63 +21,18 @@ from relay_hw.quantize.prequantized import is_prequantized, realize_prequantized
 from relay_hw.runtime import compile_model
 from relay_hw.runtime.execute import Executor
 from relay_hw.transform.graph import op_name
+from tests.relay_hw.qdq_networks import Net, RandomNet
 
 RNG = np.random.default_rng(11)
+FLOATS = {
+    "add", "nn.bias_add", "nn.relu", "nn.avg_pool2d", "nn.global_avg_pool2d", "nn.conv2d_transpose", "qnn.conv2d", "copy",
+}  # fmt: skip
 MODELS = Path(__file__).parents[3].parent / "shared" / "models" / "resnet8_cifar10"
 E = {"float32": TensorProto.FLOAT, "uint8": TensorProto.UINT8, "int8": TensorProto.INT8}
 
 
 def operators(mod: IRModule) -> set[str]:
     return {op_name(node) for node in post_order(mod["main"].body) if isinstance(node, Call)}
-
-
-class Net:
-    """A QDQ network made node by node; every tensor has its own scale and zero point."""
-
-    def __init__(self, shape: Sequence[int], dtype: str) -> None:
-        self.nodes: list[NodeProto] = []
-        self.weights: dict[str, np.ndarray] = {}
-        self.shape, self.dtype, self.count = tuple(shape), dtype, 0
-
-    def add(self, operator: str, inputs: Sequence[str], **attrs: Any) -> str:
-        self.count += 1
-        name = f"t{self.count}"
-        self.nodes.append(helper.make_node(operator, list(inputs), [name], name=f"{operator}_{name}", **attrs))
-        return name
-
-    def weight(self, value: Any, dtype: str = "float32") -> str:
-        self.count += 1
-        self.weights[f"w{self.count}"] = np.asarray(value, dtype)
-        return f"w{self.count}"
-
-    def on_grid(self, x: str, scale: float, zero: int) -> str:
-        """Quantize and dequantize."""
-        grid = [self.weight(scale), self.weight(zero, self.dtype)]
-        return self.add("DequantizeLinear", [self.add("QuantizeLinear", [x, *grid]), *grid])
-
-    def constant(self, value: np.ndarray, scale: Any, zero: Any, axis: int = 0) -> str:
-        grid = [self.weight(scale), self.weight(zero, str(value.dtype))]
-        return self.add("DequantizeLinear", [self.weight(value, str(value.dtype)), *grid], axis=axis)
-
-    def conv(self, x: str, channels: tuple[int, int], size: int = 3, scale: float = 0.05, **attrs: Any) -> str:
-        given, out = channels
-        weight = RNG.integers(-127, 128, (out, given // attrs.get("group", 1), size, size)).astype(np.int8)
-        scales = RNG.uniform(0.002, 0.01, out).astype(np.float32)
-        bias = RNG.integers(-2000, 2000, out).astype(np.int32)
-        w = self.constant(weight, scales, np.zeros(out))
-        b = self.constant(bias, scales * np.float32(scale), np.zeros(out))
-        return self.add("Conv", [x, w, b], **attrs)
-
-    def model(self, output: str, shape: Sequence[Any] | None = None) -> Any:
-        values = [numpy_helper.from_array(value, name) for name, value in self.weights.items()]
-        graph = helper.make_graph(
-            self.nodes,
-            "net",
-            [helper.make_tensor_value_info("x", TensorProto.FLOAT, self.shape)],
-            [helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)],
-            values,
-        )
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
 def onnxruntime_output(model: Any, x: np.ndarray) -> np.ndarray:
@@ -111,7 +66,7 @@ def test_qdq_convolution(dtype: str, attrs: dict[str, Any]) -> None:
     net = Net((1, 4, 8, 9), dtype)
     shift = 0 if dtype == "int8" else 128
     x = net.on_grid("x", 0.05, 7 + shift)
-    y = net.on_grid(net.add("Relu", [net.conv(x, (4, 8), **attrs)]), 0.04, -100 + shift)
+    y = net.on_grid(net.add("Relu", [net.conv(RNG, x, (4, 8), **attrs)]), 0.04, -100 + shift)
     assert "accel.requantize" in operators(compare(net.model(y), net.shape, 0.04))
 
 
@@ -121,7 +76,7 @@ def test_qdq_block(dtype: str) -> None:
     shift = 0 if dtype == "int8" else 128
     net = Net((1, 4, 6, 6), dtype)
     x = net.on_grid("x", 0.05, 3 + shift)
-    y = net.on_grid(net.conv(x, (4, 4), pads=[1, 1, 1, 1]), 0.06, -9 + shift)
+    y = net.on_grid(net.conv(RNG, x, (4, 4), pads=[1, 1, 1, 1]), 0.06, -9 + shift)
     total = net.on_grid(net.add("Clip", [net.add("Add", [x, y]), net.weight(0.0), net.weight(6.0)]), 0.03, -128 + shift)
     pooled = net.add("MaxPool", [total], kernel_shape=[2, 2], strides=[2, 2])
     mean = net.on_grid(net.add("GlobalAveragePool", [pooled]), 0.03, -128 + shift)
@@ -136,7 +91,7 @@ def test_qdq_block(dtype: str) -> None:
 def test_a_rescaling_and_a_concatenation() -> None:
     net = Net((1, 4, 4, 4), "int8")
     x = net.on_grid("x", 0.05, 3)
-    left, right = net.on_grid(x, 0.0413, -5), net.on_grid(net.conv(x, (4, 4), size=1), 0.0719, 9)
+    left, right = net.on_grid(x, 0.0413, -5), net.on_grid(net.conv(RNG, x, (4, 4), size=1), 0.0719, 9)
     y = net.on_grid(net.add("Concat", [left, right], axis=1), 0.0637, 1)
     compare(net.model(y), net.shape, 0.0637)
 
@@ -247,8 +202,8 @@ def test_reasons_of_what_stays_on_the_host() -> None:
 def test_qdq_network_on_the_device() -> None:
     net = Net((1, 4, 6, 6), "uint8")
     x = net.on_grid("x", 0.05, 120)
-    a = net.on_grid(net.add("Relu", [net.conv(x, (4, 8), pads=[1, 1, 1, 1])]), 0.04, 0)
-    b = net.on_grid(net.conv(a, (8, 8), scale=0.04, pads=[1, 1, 1, 1]), 0.06, 131)
+    a = net.on_grid(net.add("Relu", [net.conv(RNG, x, (4, 8), pads=[1, 1, 1, 1])]), 0.04, 0)
+    b = net.on_grid(net.conv(RNG, a, (8, 8), scale=0.04, pads=[1, 1, 1, 1]), 0.06, 131)
     y = net.on_grid(net.add("Add", [a, b]), 0.07, 100)
     module, params = from_onnx(net.model(y))
     compiled = compile_model(module, params, config="tiny")
@@ -257,6 +212,23 @@ def test_qdq_network_on_the_device() -> None:
     integers = compiled.stages["quantized"]
     want = np.concatenate([np.asarray(evaluate(integers, {"x": one[None]})) for one in x])
     assert np.array_equal(run(compiled, {"x": x}), want)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_networks(seed: int) -> None:
+    """Nothing but conversions stays in floats, and results are those of the floats but for ties and what follows them."""
+    made = RandomNet(seed)
+    module, _ = from_onnx(made.model(), freeze_params=True)
+    new = realize_prequantized(module)
+    assert not operators(new) & FLOATS
+    x = np.random.default_rng(seed).normal(0, 1.3, made.net.shape).astype(np.float32)
+    want, got = np.asarray(evaluate(module, {"x": x})), np.asarray(evaluate(new, {"x": x}))
+    steps = np.abs(got - want) / made.step
+    assert steps.max() < 3.01 and steps.mean() < 0.05
+    if seed % 5 == 0:
+        compiled = compile_model(module, config="tiny")
+        reference = np.asarray(evaluate(compiled.stages["quantized"], {"x": x}))
+        assert np.array_equal(run(compiled, {"x": x}), reference)
 
 
 def test_qonnx_weights_of_four_bits() -> None:
