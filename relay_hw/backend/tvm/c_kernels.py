@@ -49,7 +49,8 @@ def build_c(functions: Sequence[FlatFunction], pool: ConstantPool) -> CKernels:
     with target:
         module = tvm.transform.Sequential(steps)(lowered.module)
     plain, launches = _plain(module, target)
-    relax_functions = {gv.name_hint: f for gv, f in module.functions_items() if isinstance(f, relax.Function)}
+    found = [f for _, f in module.functions_items() if isinstance(f, relax.Function)]
+    relax_functions = {str(f.attrs["global_symbol"]): f for f in found}
     plans = {f.name: gpu_plan.read_function(relax_functions[f.name], launches, pool) for f in functions}
     source, prototypes = _tidy(tvm.get_global_func("target.build.c")(plain, target).inspect_source())
     return CKernels(source, prototypes, plans, lowered.packed)

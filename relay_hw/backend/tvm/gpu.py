@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from relay_hw.backend.flat import FlatFunction
+from relay_hw.backend.flat import FlatCall, FlatFunction, FlatInput
 from relay_hw.backend.gpu.cuda import compile_source, find_nvcc
 from relay_hw.backend.gpu.plan import Plan, plan_bytes
 from relay_hw.backend.store import ConstantPool
 from relay_hw.backend.tvm import gpu_plan
 from relay_hw.backend.tvm.api import dlight, relax, s_tir, tirx, tvm
 from relay_hw.backend.tvm.gpu_schedule import Product
-from relay_hw.backend.tvm.lower import Lowered, lower
+from relay_hw.backend.tvm.isolated import leaves
+from relay_hw.backend.tvm.lower import lower, refusal
 from relay_hw.backend.tvm.target import HostTarget
-from relay_hw.errors import UnsupportedError
 
 # Output channels that threads of one warp compute side by side.
 LANES = 32
@@ -43,15 +43,18 @@ def build_gpu(functions: Sequence[FlatFunction], path: Path, target: HostTarget)
     A function that no plan can hold (control flow, shapes that are not known) is left out of `GpuBuild.functions`.
     Raises UnsupportedError where nvcc refuses the source.
     """
-    lowered, taken = _lower(functions)
+    taken = [function for function in functions if _holds(function, target)]
+    lowered = lower(taken, LANES)
     wanted = _target(target)
     module = _kernels(lowered.module, wanted)
     host, device = _split(module, wanted)
     launches = {name: gpu_plan.read_launches(function) for name, function in host.items()}
     pool = ConstantPool()
-    relax_functions = {gv.name_hint: f for gv, f in module.functions_items() if isinstance(f, relax.Function)}
+    found = [f for _, f in module.functions_items() if isinstance(f, relax.Function)]
+    relax_functions = {str(f.attrs["global_symbol"]): f for f in found}
     plans = {f.name: gpu_plan.read_function(relax_functions[f.name], launches, pool) for f in taken}
-    source = tvm.get_global_func(f"target.build.{target.kind}")(device, wanted).inspect_source()
+    generate = tvm.get_global_func(f"target.build.{target.kind}")
+    source = generate(device, wanted).inspect_source() if len(device.functions) else ""
     _write(path, Plan(target, SOURCES[target.kind], None, CONSTANTS, plans), source, pool)
     packed = dict(sorted(lowered.packed.items()))
     return GpuBuild(packed, {name: ops for name, ops in lowered.operators.items() if ops}, tuple(plans))
@@ -59,7 +62,8 @@ def build_gpu(functions: Sequence[FlatFunction], path: Path, target: HostTarget)
 
 def _write(path: Path, plan: Plan, source: str, pool: ConstantPool) -> None:
     folder = path.parent
-    (folder / plan.source).write_text(source)
+    # The literal of the smallest integer is no int in C: its digits are those of a long.
+    (folder / plan.source).write_text(re.sub(r"-2147483648\b", "(-2147483647 - 1)", source))
     (folder / plan.constants).write_bytes(bytes(pool))
     binary = None
     if plan.target.kind == "cuda" and find_nvcc() is not None:
@@ -68,16 +72,14 @@ def _write(path: Path, plan: Plan, source: str, pool: ConstantPool) -> None:
     path.write_bytes(plan_bytes(Plan(plan.target, plan.source, binary, plan.constants, plan.functions)))
 
 
-def _lower(functions: Sequence[FlatFunction]) -> tuple[Lowered, list[FlatFunction]]:
-    """The functions that Relax can hold, in one module."""
-    taken: list[FlatFunction] = []
-    for function in functions:
-        try:
-            lower([function], LANES)
-        except UnsupportedError:
-            continue
-        taken.append(function)
-    return lower(taken, LANES), taken
+def _holds(function: FlatFunction, target: HostTarget) -> bool:
+    """Whether a plan can hold a function: straight, of known shapes, of types that every device of the kind has."""
+    if not function.is_straight or refusal(function, {function.name}) is not None:
+        return False
+    types = [node.type for node in function.nodes if isinstance(node, (FlatInput, FlatCall))]
+    # Few OpenCL devices have them.
+    rare = ("float16", "bfloat16") if target.kind == "opencl" else ("bfloat16",)
+    return not any(leaf.dtype in rare for ty in types for leaf in leaves(ty))
 
 
 def _target(target: HostTarget) -> Any:

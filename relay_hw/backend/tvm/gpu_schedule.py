@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from relay_hw.backend.tvm.api import ScheduleRule, s_tir, tirx
+from relay_hw.backend.tvm.products import PRODUCT, WINDOW
 
-# Blocks whose last two spatial axes are columns and lanes: convolutions and matrix products with packed weights.
-PRODUCTS = ("product", "packed_conv2d")
+KERNELS = (PRODUCT, WINDOW)
 # Output pixels of one thread: each weight that it reads serves all of them.
 MAX_PIXELS = 8
 # Tiles of pixels that share a block, and with it the weights in the first cache.
@@ -31,17 +31,19 @@ class Product(ScheduleRule):
         sch = s_tir.Schedule(func)
         root = sch.get_sblock("root")
         blocks = list(sch.get_child_blocks(root))
-        products = [block for block in blocks if _name(sch, block) in PRODUCTS]
-        others = [block for block in blocks if _name(sch, block) not in PRODUCTS]
+        products = [block for block in blocks if _name(sch, block) in KERNELS]
+        others = [block for block in blocks if _name(sch, block) not in KERNELS]
         if len(products) != 1 or not all(_is_spatial(sch, block) for block in others):
             return None
         for block in others:
             readers = list(sch.get_consumers(block))
-            if len(readers) == 1 and _name(sch, readers[0]) not in PRODUCTS:
+            if len(readers) == 1 and _name(sch, readers[0]) not in KERNELS:
                 sch.compute_inline(block)
         for block in sch.get_child_blocks(root):
-            if _name(sch, block) in PRODUCTS:
+            if _name(sch, block) == PRODUCT:
                 _bind_product(sch, block)
+            elif _name(sch, block) == WINDOW:
+                _bind_window(sch, block)
             else:
                 _bind_plain(sch, block)
         return sch
@@ -64,6 +66,19 @@ def _bind_plain(sch: Any, block: Any) -> None:
     sch.bind(thread, "threadIdx.x")
 
 
+def _bind_window(sch: Any, window: Any) -> None:
+    """One result a thread; neighbouring threads read neighbouring columns."""
+    loops = sch.get_loops(window)
+    count = sum(axis.iter_type == 0 for axis in sch.get(window).iter_vars)
+    local = sch.cache_write(window, 0, "local")
+    whole = sch.fuse(*loops[:count])
+    group, thread = sch.split(whole, [None, min(THREADS, int(sch.get(whole).extent))])
+    sch.bind(group, "blockIdx.x")
+    sch.bind(thread, "threadIdx.x")
+    sch.reverse_compute_at(local, thread)
+    sch.decompose_reduction(window, loops[count])
+
+
 def _bind_product(sch: Any, product: Any) -> None:
     loops = sch.get_loops(product)
     count = sum(axis.iter_type == 0 for axis in sch.get(product).iter_vars)
@@ -74,13 +89,16 @@ def _bind_product(sch: Any, product: Any) -> None:
     pixels = -(-width // -(-width // MAX_PIXELS))
     tile, pixel = sch.split(column, [None, pixels])
     sch.reorder(*outer, tile, lane, *reduce, pixel)
-    group, neighbour = sch.split(sch.fuse(*outer, tile), [None, TILES])
+    whole = sch.fuse(*outer, tile)
+    # Without a rest: threads that have nothing to compute would still write.
+    neighbours = max(count for count in range(1, TILES + 1) if int(sch.get(whole).extent) % count == 0)
+    group, neighbour = sch.split(whole, [None, neighbours])
     sch.bind(group, "blockIdx.x")
     sch.bind(neighbour, "threadIdx.y")
     sch.bind(lane, "threadIdx.x")
-    sch.reverse_compute_at(local, lane)
+    sch.reverse_compute_at(local, lane, preserve_unit_loops=True)
     if len(reduce) > 1 and int(sch.get(reduce[-1]).extent) <= MAX_UNROLL:
         sch.unroll(reduce[-1])
     sch.unroll(pixel)
-    sch.unroll(sch.get_loops(local)[-1])
+    sch.unroll(sch.get_loops(local)[-2])
     sch.decompose_reduction(product, reduce[0])

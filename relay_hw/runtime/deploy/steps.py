@@ -94,7 +94,9 @@ class _Walk:
         self.refused: list[str] = []
         own = STATEMENTS.keys() | VIEWS
         compiled = [
-            f for n, f in artifact.functions.items() if n not in self.programs and not used_operators(f).keys() <= own
+            f
+            for n, f in artifact.functions.items()
+            if n not in self.programs and f.is_straight and not used_operators(f).keys() <= own
         ]
         self.host = _compile(compiled, self.pool) if compiled else None
 

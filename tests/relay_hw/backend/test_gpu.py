@@ -17,7 +17,7 @@ from relay_hw.backend.gpu.plan import KernelLaunch, Plan, plan_bytes
 from relay_hw.backend.tvm import BuiltLibrary, build_library, is_installed, load_library
 from relay_hw.backend.tvm.target import HostTarget, parse_host
 from relay_hw.errors import ArtifactError, UnsupportedError
-from relay_hw.ir.expr import Constant, Expr, Function, Tuple, TupleGetItem, Var
+from relay_hw.ir.expr import Constant, Expr, Function, If, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType, TupleType
 from tests.relay_hw.random_cnn import random_cnn, random_input
@@ -121,6 +121,44 @@ def test_tuples_and_numpy_calls(library: Any, built: tuple[Path, BuiltLibrary]) 
     np.testing.assert_array_equal(order, np.argsort(total, axis=1))
     assert scalar.shape == () and abs(float(scalar) - np.exp(2)) < 1e-5
     assert "argsort" in built[1].left_to_numpy["tuples"]
+
+
+@needs_opencl
+def test_every_operator_equals_numpy(tmp_path: Path) -> None:
+    """What the CPU path is tested with: convolutions of all kinds, products, pools, reductions, integers that wrap."""
+    from tests.relay_hw.backend import test_tvm_operators as cpu
+
+    built = build_library(list(cpu.FUNCTIONS.values()), tmp_path / "host.json", parse_host("opencl"))
+    assert built.functions == tuple(cpu.FUNCTIONS)
+    assert set(built.left_to_numpy) == set(cpu.NUMPY)
+    library = load_library(tmp_path / "host.json", built)
+    for name, (types, _) in (cpu.CASES | cpu.NUMPY).items():
+        args = cpu.values(types, 0)
+        got, want = library.call(name, args), evaluate(cpu.FUNCTIONS[name], args)
+        pairs = zip(got, want, strict=True) if isinstance(want, tuple) else [(got, want)]
+        for mine, theirs in pairs:
+            assert (mine.shape, mine.dtype) == (np.shape(theirs), theirs.dtype), name
+            exact = theirs.dtype.kind != "f"
+            np.testing.assert_allclose(mine, theirs, rtol=0 if exact else 1e-4, atol=0 if exact else 1e-4, err_msg=name)
+
+
+def branch() -> FlatFunction:
+    x = tensor_var("x", 4)
+    body = If(op.less(op.sum(x), op.const(np.float32(0))), op.negative(x), op.exp(x))
+    return flatten(infer_type(IRModule({"main": Function([x], body)}))["main"], "branch")
+
+
+def halves() -> FlatFunction:
+    x = tensor_var("x", 4, dtype="float16")
+    return flatten(infer_type(IRModule({"main": Function([x], op.add(x, x))}))["main"], "halves")
+
+
+def test_what_no_plan_holds_is_left_to_numpy(tmp_path: Path) -> None:
+    functions = [branch(), FUNCTIONS["tuples"], halves()]
+    built = build_library(functions, tmp_path / "host.json", parse_host("opencl"))
+    assert built.functions == ("tuples",)
+    built = build_library([branch()], tmp_path / "host.json", parse_host("opencl"))
+    assert built.functions == () and read_plan(tmp_path / "host.json").functions == {}
 
 
 def test_plans_read_back_and_repeat(built: tuple[Path, BuiltLibrary], tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from relay_hw.backend.flat import FlatCall
 from relay_hw.backend.tvm import products
 from relay_hw.backend.tvm.api import relax, te
 from relay_hw.backend.tvm.api import relax_op as rx
-from relay_hw.backend.tvm.machine import Tile, choose_tile
+from relay_hw.backend.tvm.machine import choose_tile
 from relay_hw.backend.tvm.ops.base import FLOATS, Arg, Context, Lowering, dtype_of, reshape, shape_of, tensor
 from relay_hw.backend.tvm.products import Convolution, Sums
 from relay_hw.op.base import permutation, split_padding, spread
@@ -94,8 +94,6 @@ def _convolution(rank: int, transposed: bool) -> Lowering:
         if sums is None:
             return None
         c = geometry(call, rank, transposed, shape[2:], sums)
-        if not ctx.machine.is_cpu:
-            return _gpu(ctx, c, args, weight, out.static_shape) if rank == 2 and not transposed else None
         if transposed and weight is None:
             args, axes = _turned(ctx, args, axes, a.groups, shape), tuple(range(rank + 2))
         return on_cpu(ctx, c, args, weight, axes, shape, out.static_shape)
@@ -152,22 +150,6 @@ def _turned(
         return te.compute(shape, element, name="turned")
 
     return args[0], ctx.emit(ctx.te(build, args[1]))
-
-
-def _gpu(
-    ctx: Context, c: Convolution, args: Sequence[Arg], weight: NDArray[Any] | None, result: Sequence[int]
-) -> Arg | None:
-    """Products for the GPU's own rule where it knows the form, else Relax's operator."""
-    if weight is not None and c.groups == 1 and c.axes == c.out_axes == (0, 1, 2, 3):
-        packed = relax.const(products.pack(weight, 1, ctx.machine.lanes))
-        tile = Tile(1, 1, ctx.machine.lanes)
-        return ctx.te(lambda x, w: products.convolution(x, w, c, weight.shape[0], tile), args[0], packed)
-    layouts: dict[tuple[int, ...], str] = {(0, 1, 2, 3): "NCHW", (0, 3, 1, 2): "NHWC"}
-    if weight is None or c.axes != c.out_axes or c.axes not in layouts or c.out != dtype_of(args[0]):
-        return None
-    pads = (*c.before, *c.after)
-    kernel = relax.const(contiguous(weight))
-    return rx.nn.conv2d(args[0], kernel, c.strides, pads, c.dilation, c.groups, layouts[c.axes], "OIHW")
 
 
 def _accumulates(args: Sequence[Arg], out: str) -> bool:
