@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import bench_host
 import bench_layers  # first: it puts examples on the path
 import bench_page
 import bench_passes
@@ -30,7 +31,7 @@ from relay_hw.report import table
 ROOT = Path(__file__).resolve().parents[1]
 OUTPUT = ROOT / "build" / "bench.json"
 PAGE = ROOT / "docs" / "performance.md"
-PARTS = ("layers", "networks", "speeds", "language")
+PARTS = ("layers", "networks", "speeds", "host", "language")
 MEMORY = "standard"
 
 
@@ -68,6 +69,12 @@ def measure_speeds(found: dict[str, Any]) -> list[Row]:
     return [*bench_speed.speed_rows(), bench_speed.import_row()]
 
 
+def measure_host(found: dict[str, Any]) -> list[Row]:
+    """What TVM compiles for the host, beside onnxruntime."""
+    say("host")
+    return bench_host.rows()
+
+
 def measure_language(found: dict[str, Any]) -> list[Row]:
     """Relay text and passes."""
     say("language")
@@ -80,6 +87,7 @@ MEASURES: dict[str, Callable[[dict[str, Any]], list[Row]]] = {
     "layers": measure_layers,
     "networks": measure_networks,
     "speeds": measure_speeds,
+    "host": measure_host,
     "language": measure_language,
 }
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from relay_hw.backend.flat import FlatFunction
+from relay_hw.backend.flat import FlatFunction, used_operators
 from relay_hw.backend.tvm.target import HostTarget
 from relay_hw.errors import UnsupportedError
 
@@ -53,12 +53,17 @@ def library_suffix(target: HostTarget) -> str:
     return ".so" if target.kind == "llvm" else PLAN_SUFFIX
 
 
-def build_library(functions: Sequence[FlatFunction], path: Path, target: HostTarget | None = None) -> BuiltLibrary:
+def build_library(
+    functions: Sequence[FlatFunction], path: Path, target: HostTarget | None = None, recursion: bool = False
+) -> BuiltLibrary:
     """Compile `functions` into the library `path`; the same functions give the same bytes on the same CPU level.
 
     For a GPU the library is a plan with kernels in files `host.*` beside it.
 
-    Raises UnsupportedError: TVM or a linker is missing, a target that cannot be compiled for here, an unknown shape.
+    Functions of unknown shapes, with data types or references stay whole with numpy, as does what calls itself unless
+    `recursion`: TVM's machine needs native stack for each level, and ends the process where none is left.
+
+    Raises UnsupportedError: TVM or a linker is missing.
     """
     wanted = target or HostTarget()
     require("compile host operators " + ", ".join(sorted({c.op.name for f in functions for c in f.calls})))
@@ -67,17 +72,16 @@ def build_library(functions: Sequence[FlatFunction], path: Path, target: HostTar
 
         built = build_gpu(functions, path, wanted)
         return BuiltLibrary("", built.packed, built.operators, built.functions)
-    if wanted != HostTarget():
-        raise UnsupportedError(f"host operators must be compiled for llvm on this machine, not for {wanted}")
     from relay_hw.backend.tvm import library, lower
-    from relay_hw.backend.tvm.machine import machine
 
-    cpu = library.build_cpu()
-    lowered = lower.lower(functions, machine(cpu))
-    library.export(lowered, cpu, path)
+    cpu = library.build_cpu(wanted)
+    taken, refused = lower.divide(functions, recursion)
+    lowered = lower.lower(taken, library.processor(cpu))
+    library.export(lowered, wanted, cpu, path)
     packed = dict(sorted(lowered.packed.items()))
     left = {name: ops for name, ops in lowered.operators.items() if ops}
-    return BuiltLibrary(cpu, packed, left, tuple(function.name for function in functions))
+    left |= {function.name: tuple(used_operators(function)) for function in refused}
+    return BuiltLibrary(cpu, packed, left, tuple(function.name for function in taken))
 
 
 def load_library(path: Path, built: BuiltLibrary, threads: int | None = None) -> Library | PlanLibrary:

@@ -6,10 +6,13 @@ arrays for each host function.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import platform
 import shutil
-from collections.abc import Mapping, Sequence
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +22,23 @@ from numpy.typing import NDArray
 from relay_hw.backend.flat import FlatFunction, Value, evaluate
 from relay_hw.backend.tvm.api import relax, tvm
 from relay_hw.backend.tvm.lower import Lowered
-from relay_hw.backend.tvm.machine import GENERIC, X86_LEVELS, machine
+from relay_hw.backend.tvm.machine import GENERIC, X86_LEVELS, Machine, machine
 from relay_hw.backend.tvm.schedule import pipeline
+from relay_hw.backend.tvm.target import HostTarget
 from relay_hw.errors import ArtifactError, InputError, UnsupportedError
 
 
-def build_cpu() -> str:
-    """The CPU level to compile for: the same on all machines of the same kind, so that a build can travel."""
-    if platform.machine().lower() not in ("x86_64", "amd64"):
-        return GENERIC
-    return next((level for level, features in X86_LEVELS if all(map(_has, features))), GENERIC)
+def build_cpu(target: HostTarget) -> str:
+    """The CPU that code is made for: a level that all machines of a kind share, or `architecture:name`."""
+    if target.is_native and not target.mcpu and _here() == "x86_64":
+        return next(level for level, features in X86_LEVELS if all(map(_has, features)))
+    return f"{target.arch or _here()}:{target.mcpu or GENERIC}"
+
+
+def _here() -> str:
+    """This machine's architecture under LLVM's name."""
+    name = platform.machine().lower()
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(name, name)
 
 
 def _has(feature: str) -> bool:
@@ -36,20 +46,63 @@ def _has(feature: str) -> bool:
     return bool(tvm.target.codegen.llvm_cpu_has_features(feature, tvm.target.Target({"kind": "llvm", "mcpu": cpu})))
 
 
-def check_cpu(level: str) -> None:
-    """Raise ArtifactError unless this machine runs code for `level`."""
-    if not all(map(_has, dict(X86_LEVELS).get(level, ()))):
-        raise ArtifactError(f"the host library must be made for this CPU, not for {level}: compile the model here")
+def check_cpu(cpu: str) -> None:
+    """Raise ArtifactError unless this machine runs code for `cpu`, as `build_cpu` names it."""
+    arch = cpu.partition(":")[0] if ":" in cpu else "x86_64"
+    if arch != _here() or not all(map(_has, dict(X86_LEVELS).get(cpu, ()))):
+        raise ArtifactError(f"the host library must be made for this CPU, not for {cpu}: compile the model here")
 
 
-def export(lowered: Lowered, level: str, path: Path) -> None:
-    """Compile and link to `path`. Raises UnsupportedError without a linker."""
-    if not any(shutil.which(tool) for tool in ("g++", "gcc", "clang++", "clang", "cc", "c++")):
-        raise UnsupportedError("a C++ compiler must be on PATH to link host operators: install g++")
-    row = {"kind": "llvm"} | ({} if level == GENERIC else {"mcpu": level})
-    target = tvm.target.Target(row)
-    executable = relax.build(lowered.module, target, relax_pipeline=pipeline(target, machine(level)))
-    executable.export_library(str(path))
+def processor(cpu: str) -> Machine:
+    """What is known of a CPU that `build_cpu` names."""
+    arch, _, name = cpu.rpartition(":")
+    return machine(name, arch or "x86_64")
+
+
+def export(lowered: Lowered, target: HostTarget, cpu: str, path: Path) -> None:
+    """Compile and link to `path`. Raises UnsupportedError without a linker for the target."""
+    linker = find_linker(target)
+    level = cpu.rpartition(":")[2]
+    row: dict[str, Any] = {"kind": "llvm"}
+    row |= {} if level == GENERIC else {"mcpu": level}
+    row |= {"mtriple": target.triple} if target.triple else {}
+    row |= {"mattr": list(target.mattr)} if target.mattr else {}
+    wanted = tvm.target.Target(row)
+    executable = relax.build(lowered.module, wanted, relax_pipeline=pipeline(wanted, processor(cpu)))
+    executable.export_library(str(path), fcompile=_linking(linker))
+
+
+def _linking(linker: Sequence[str]) -> Any:
+    """What TVM calls with object files to make a shared library of them."""
+
+    def link(output: str, objects: Sequence[str] | str, **_options: Any) -> None:
+        files = [objects] if isinstance(objects, str) else list(objects)
+        done = subprocess.run([*linker, "-shared", "-fPIC", "-o", output, *files], capture_output=True, text=True)
+        if done.returncode:
+            reason = (done.stderr.strip() or "it failed").splitlines()[-1]
+            raise UnsupportedError(f"{linker[0]} must link host operators: {reason}")
+
+    link.output_format = "so"  # type: ignore[attr-defined]
+    return link
+
+
+def find_linker(target: HostTarget) -> tuple[str, ...]:
+    """A command that links shared libraries for the target. Raises UnsupportedError where there is none."""
+    if target.is_native or target.arch == _here():
+        names = ("g++", "gcc", "clang++", "clang", "cc", "c++")
+        found = next((tool for tool in names if shutil.which(tool)), None)
+        if found is None:
+            raise UnsupportedError("a C++ compiler must be on PATH to link host operators: install g++")
+        return (found,)
+    for tool in (f"{target.triple}-g++", f"{target.triple}-gcc"):
+        if shutil.which(tool):
+            return (tool,)
+    if shutil.which("clang") and shutil.which("ld.lld"):
+        return ("clang", f"--target={target.triple}", "-fuse-ld=lld", "-nostdlib")
+    if importlib.util.find_spec("ziglang") is not None:
+        return (sys.executable, "-m", "ziglang", "cc", "-target", target.triple)
+    tools = f"{target.triple}-gcc, or clang with lld, or package ziglang"
+    raise UnsupportedError(f"a linker for {target.triple} must be installed to compile for it: {tools}")
 
 
 class Library:
@@ -65,6 +118,11 @@ class Library:
     def call(self, name: str, args: Sequence[Value]) -> Value:
         """Run a host function: arrays and tuples of them in and out."""
         return _from_tvm(self._machine[name](*map(_to_tvm, args)))
+
+    def prepared(self, name: str, args: Sequence[Value]) -> Callable[[], Any]:
+        """A call of a host function for these values, which gives TVM's result: what measures its speed."""
+        function, given = self._machine[name], [_to_tvm(value) for value in args]
+        return lambda: function(*given)
 
 
 def use_threads(count: int | None = None) -> int:

@@ -26,13 +26,13 @@ from relay_hw.backend.flat import (
     FlatTuple,
     nested,
 )
-from relay_hw.backend.tvm.api import relax
+from relay_hw.backend.tvm.api import relax, relax_op
 from relay_hw.backend.tvm.isolated import PACKED_PREFIX, isolate, leaves, packed_name
 from relay_hw.backend.tvm.machine import Machine
 from relay_hw.backend.tvm.ops import LOWERINGS, Arg, Context, tensor
 from relay_hw.backend.tvm.ops.base import DTYPES
 from relay_hw.errors import UnsupportedError
-from relay_hw.ir.types import FuncType, TensorType, TupleType, Type
+from relay_hw.ir.types import NARROW_DTYPES, FuncType, TensorType, TupleType, Type, type_leaves
 
 __all__ = ["PACKED_PREFIX", "Lowered", "isolate", "lower", "packed_name", "refusal", "relax_type"]
 HELD = (
@@ -75,11 +75,39 @@ def lower(functions: Sequence[FlatFunction], target: Machine | int) -> Lowered:
 
 
 def _tidy(module: Any) -> Any:
-    """Local functions become global ones with what they capture; runs of operators become fusable again."""
-    passes = relax.transform
-    for step in (passes.Normalize(), passes.LambdaLift(), passes.ConvertToDataflow(1)):
-        module = step(module)
-    return module
+    """Runs of operators between branches and calls become fusable."""
+    return relax.transform.ConvertToDataflow(1)(relax.transform.Normalize()(module))
+
+
+def divide(functions: Sequence[FlatFunction], recursion: bool = False) -> tuple[list[FlatFunction], list[FlatFunction]]:
+    """The functions that TVM can take, and those that it cannot, nor what calls them.
+
+    `recursion`: take functions that call themselves, too; TVM's machine needs native stack for each level, and ends the
+    process where there is none left.
+    """
+    taken = [function for function in functions if recursion or not calls_itself(function, functions)]
+    while True:
+        names = {function.name for function in taken}
+        kept = [function for function in taken if refusal(function, names) is None]
+        if len(kept) == len(taken):
+            return taken, [function for function in functions if function.name not in names]
+        taken = kept
+
+
+def calls_itself(function: FlatFunction, functions: Sequence[FlatFunction]) -> bool:
+    """Whether a call of a function may come to call it again, or a closure in it may call itself."""
+    named = {other.name: other for other in functions}
+    seen: set[str] = set()
+    waiting = [function]
+    while waiting:
+        for inner in nested(waiting.pop()):
+            for node in inner.nodes:
+                if isinstance(node, FlatClosure) and node.is_recursive:
+                    return True
+                if isinstance(node, (FlatInvoke, FlatGlobal)) and node.function not in seen:
+                    seen.add(node.function)
+                    waiting += [named[node.function]] if node.function in named else []
+    return function.name in seen
 
 
 def refusal(function: FlatFunction, names: set[str]) -> str | None:
@@ -93,7 +121,13 @@ def refusal(function: FlatFunction, names: set[str]) -> str | None:
             ty = getattr(node, "type", None)
             if ty is not None and not _is_known(ty):
                 return f"host function @{function.name} must have values of known shape, not {ty}"
+            if ty is not None and any(_is_narrow(leaf) for leaf in type_leaves(ty)):
+                return f"host function @{function.name} must have no values of {ty}, which TVM cannot take from numpy"
     return None
+
+
+def _is_narrow(ty: Type) -> bool:
+    return isinstance(ty, TensorType) and ty.dtype in NARROW_DTYPES
 
 
 def _is_known(ty: Type) -> bool:
@@ -116,7 +150,8 @@ def relax_type(ty: Type) -> Any:
         case TupleType():
             return relax.TupleType([relax_type(item) for item in ty.fields])
         case FuncType():
-            return relax.FuncType([relax_type(item) for item in ty.arg_types], relax_type(ty.ret_type), False)
+            # A closure; which one is known only when it is called.
+            return relax.ObjectType()
         case _:
             raise UnsupportedError(f"a host value must be a tensor, a tuple or a function, not {ty}")
 
@@ -127,10 +162,16 @@ def _variables(params: Sequence[FlatInput]) -> list[Any]:
 
 def _declare(builder: Any, function: FlatFunction) -> Any:
     """A global function that others may call before it has a body."""
-    ret = relax_type(node_types(function.nodes)[function.result])
-    body = relax.SeqExpr([], relax.Call(relax.ExternFunc("declared"), [], ty_args=[ret]))
-    shell = relax.Function(_variables(function.params), body, ret_ty=ret, is_pure=False)
-    return builder.add_func(shell, function.name)
+    return builder.add_func(
+        _shell(_variables(function.params), node_types(function.nodes)[function.result], function.name), function.name
+    )
+
+
+def _shell(params: Sequence[Any], result: Type, name: str) -> Any:
+    """A function that has its body yet to come; TVM makes one of two equal functions."""
+    ret = relax_type(result)
+    body = relax.SeqExpr([], relax.Call(relax.ExternFunc(name), [], ty_args=[ret]))
+    return relax.Function(list(params), body, ret_ty=ret, is_pure=False)
 
 
 class _Function:
@@ -143,33 +184,22 @@ class _Function:
         self.result = result
         self.targets = targets
         self.left: list[str] = []
+        self.locals: list[str] = []
 
     def straight(self, function: FlatFunction) -> Any:
         """A graph of operators, under its name."""
         params = _variables(function.params)
         with self.builder.function(function.name, params):
             with self.builder.dataflow():
-                values = [self._unpack(p, node.type) for p, node in zip(params, function.params, strict=True)]
+                values = self._arguments(params, function.params)
                 output = self.builder.emit_output(_joined(self._walk(function, values)))
             return self.builder.emit_func_output(output)
 
     def structured(self, function: FlatFunction) -> Any:
         """A function with branches and calls, as a Relax function."""
-        params = _variables(function.params)
-        return self._function(function, params, [], dict(global_symbol=function.name))
-
-    def _function(
-        self, function: FlatFunction, params: Sequence[Any], held: Sequence[Arg], attrs: Mapping[str, str]
-    ) -> Any:
-        """A Relax function of `params`; the flat function's first parameters are the values `held`."""
-        own = function.params[len(held) :]
-        ret = relax_type(node_types(function.nodes)[function.result])
-
-        def values() -> list[Arg]:
-            return [*held, *(self._unpack(p, node.type) for p, node in zip(params, own, strict=True))]
-
-        made = relax.Function(list(params), self._scope(function, values), ret_ty=ret, is_pure=False)
-        return made.with_attrs(dict(attrs)) if attrs else made
+        params, ret = _variables(function.params), relax_type(node_types(function.nodes)[function.result])
+        body = self._scope(function, lambda: self._arguments(params, function.params))
+        return relax.Function(params, body, ret_ty=ret, is_pure=False).with_attr("global_symbol", function.name)
 
     def _scope(self, function: FlatFunction, values: Any) -> Any:
         """The body of a branch or a function: bindings of its own, and a result."""
@@ -200,9 +230,12 @@ class _Function:
             case FlatCall():
                 return self._call(node, [values[i] for i in node.args], context)
             case FlatInvoke():
-                return self._apply(self.targets[node.function], [values[i] for i in node.args], node.type)
+                args = self._packed([values[i] for i in node.args])
+                return self._unpack(self.builder.emit(relax.Call(self.targets[node.function], args)), node.type)
             case FlatApply():
-                return self._apply(values[node.callee], [values[i] for i in node.args], node.type)
+                args = relax.Tuple(self._packed([values[i] for i in node.args]))
+                call = relax_op.invoke_closure(values[node.callee], args, [relax_type(node.type)])
+                return self._unpack(self.builder.emit(call), node.type)
             case FlatIf():
                 captured = [values[i] for i in node.captured]
                 branches = [self._scope(branch, lambda: list(captured)) for branch in (node.then, node.otherwise)]
@@ -210,31 +243,34 @@ class _Function:
             case FlatClosure():
                 return self._closure(node, [values[i] for i in node.captured])
             case FlatGlobal():
-                return self._global(node)
+                return self.builder.emit(relax_op.make_closure(self.targets[node.function], relax.Tuple([])))
             case _:
                 raise UnsupportedError(f"host function @{self.name} must have no {type(node).__name__}")
 
-    def _apply(self, callee: Any, args: Sequence[Arg], ty: Type) -> Arg:
-        packed = [self._value(_joined(arg)) if isinstance(arg, tuple) else arg for arg in args]
-        return self._unpack(self.builder.emit(relax.Call(callee, packed)), ty)
+    def _packed(self, args: Sequence[Arg]) -> list[Any]:
+        return [self._value(_joined(arg)) if isinstance(arg, tuple) else arg for arg in args]
 
-    def _closure(self, node: FlatClosure, held: list[Arg]) -> Any:
-        """A local function, which may call itself by the variable that it is bound to."""
-        itself = relax.Var(f"{self.name}_local", relax_type(node.type))
-        if node.is_recursive:
-            held = [*held, itself]
-        params = _variables(node.function.params[len(held) :])
-        self.builder.emit_normalized(relax.VarBinding(itself, self._function(node.function, params, held, {})))
-        return itself
+    def _closure(self, node: FlatClosure, held: Sequence[Arg]) -> Any:
+        """A local function: a global one of its arguments and, after them, of what it holds."""
+        function = node.function
+        count = len(held) + node.is_recursive
+        name = f"{self.name}.local{len(self.locals)}"
+        params, rest = _variables(function.params), node_types(function.nodes)[function.result]
+        taken, own = params[: len(held)], params[count:]
+        lifted = self.builder.add_func(_shell([*own, *taken], rest, name), name)
+        self.locals.append(name)
 
-    def _global(self, node: FlatGlobal) -> Any:
-        """The module's function as a value: a local one that calls it."""
-        assert isinstance(node.type, FuncType)
-        params = [relax.Var(f"p{i}", relax_type(ty)) for i, ty in enumerate(node.type.arg_types)]
-        self.builder._begin_binding_block()
-        result = self.builder.emit(relax.Call(self.targets[node.function], params))
-        body = relax.SeqExpr([self.builder._end_block()], result)
-        return self.builder.emit(relax.Function(params, body, ret_ty=relax_type(node.type.ret_type), is_pure=False))
+        def values() -> list[Arg]:
+            given = [self._unpack(p, n.type) for p, n in zip(taken, function.params, strict=False)]
+            itself = [self.builder.emit(relax_op.make_closure(lifted, relax.Tuple(taken)))] * node.is_recursive
+            return [*given, *itself, *self._arguments(own, function.params[count:])]
+
+        body = relax.Function([*own, *taken], self._scope(function, values), ret_ty=relax_type(rest), is_pure=False)
+        self.builder.update_func(lifted, body.with_attr("global_symbol", name))
+        return self.builder.emit(relax_op.make_closure(lifted, relax.Tuple(self._packed(held))))
+
+    def _arguments(self, params: Sequence[Any], nodes: Sequence[FlatInput]) -> list[Arg]:
+        return [self._unpack(p, node.type) for p, node in zip(params, nodes, strict=True)]
 
     def _unpack(self, value: Any, ty: Type) -> Arg:
         if not isinstance(ty, TupleType):

@@ -19,6 +19,7 @@ ALONE = 1 << 14
 # A last axis below this is no loop of its own.
 SHORT = 16
 MOST_UNROLLED = 32
+SCHEDULE_ERRORS = (s_tir.ScheduleError, ValueError, tvm.error.InternalError)
 
 
 class CpuRule(ScheduleRule):
@@ -26,11 +27,21 @@ class CpuRule(ScheduleRule):
 
     def __init__(self, target: Machine) -> None:
         self.target = target
+        self.plain: list[str] = []
 
     def apply(self, func: Any, target: Any, _tunable: bool) -> Any:
         """A schedule, or None for what is no TIR function."""
         if not isinstance(func, tirx.PrimFunc):
             return None
+        try:
+            return self.schedule(func)
+        except SCHEDULE_ERRORS:
+            # Plain loops are slow, and right.
+            self.plain.append(str(func.attrs.get("global_symbol", "")))
+            return None
+
+    def schedule(self, func: Any) -> Any:
+        """The schedule. Raises one of SCHEDULE_ERRORS where a step does not fit the function."""
         sch = s_tir.Schedule(func)
         root = sch.get_sblock("root")
         kernels = [block for block in sch.get_child_blocks(root) if name_of(sch, block) in (PRODUCT, WINDOW)]
