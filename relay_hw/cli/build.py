@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import time
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -98,10 +99,7 @@ def run_command(args: Namespace, console: Console) -> int:
         "resident_launches": len(result.residents),
         "simulated_cycles_per_second": result.simulated_cycles_per_second,
         "outputs": {name: _described(value) for name, value in result.outputs.items()},
-        "segments": [
-            {"name": s.name, "where": s.where, "calls": s.calls, "seconds": s.seconds, "cycles": s.cycles}
-            for s in result.segments
-        ],
+        "segments": [asdict(segment) for segment in result.segments],
     }
     if score is not None:
         row["accuracy"] = score
@@ -110,6 +108,8 @@ def run_command(args: Namespace, console: Console) -> int:
 
 
 def _run_text(args: Namespace, result: Any, score: float | None) -> str:
+    from relay_hw.report import segment_table
+
     lines = [f"{result.samples} sample(s) on the {args.device} device in {result.seconds:.2f} s"]
     if result.cycles:
         low, high = min(result.cycles), max(result.cycles)
@@ -150,17 +150,6 @@ def _arrays(outputs: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def segment_table(segments: Sequence[Any]) -> str:
-    """What ran where: calls, wall-clock time and cycles of each function of a run."""
-    from relay_hw.report import number, table
-
-    rows = [
-        (s.name, s.where, number(s.calls), f"{1000 * s.seconds:,.1f}", "" if s.cycles is None else number(s.cycles))
-        for s in segments
-    ]
-    return table(("segment", "where", "calls", "ms", "cycles"), rows, frozenset({"calls", "ms", "cycles"}))
-
-
 def _config(args: Namespace, artifact: Any) -> Any:
     """The configuration asked for. Another one than the build's is refused before its device is built."""
     from accel.isa.config import load_config
@@ -194,18 +183,23 @@ def export_command(args: Namespace, console: Console) -> int:
 
 def profile_command(args: Namespace, console: Console) -> int:
     """Cycles, utilisation and bytes by layer; the folder's report is written anew."""
-    from relay_hw.report import layer_table, profile_json, report_files, summary
+    from relay_hw.report import layer_table, profile_json, report_files, segment_table, summary
     from relay_hw.runtime.artifact import load_artifact, replace_files
     from relay_hw.runtime.devices import close_device, open_device
+    from relay_hw.runtime.execute import Executor
     from relay_hw.runtime.profile import profile
     from relay_hw.runtime.trace import timeline
 
     artifact = load_artifact(args.build)
     console.step(f"opening the {args.device} device")
-    options = _options(args, console, timing_only=True)
+    data = load_npz(args.input, "input data") if args.input else None
+    options = _options(args, console, timing_only=data is None)
     device = open_device(args.device, _config(args, artifact), options)
     try:
         report = profile(artifact, device, args.device, args.memory, console.step)
+        if data is not None:
+            result = Executor(artifact, device).run(data, limit=1, progress=console.step)
+            report = replace(report, segments=result.segments)
     finally:
         close_device(device)
     try:
@@ -213,7 +207,9 @@ def profile_command(args: Namespace, console: Console) -> int:
         where = f"report: {artifact.path / 'report.html'}"
     except OSError as error:
         where = f"report not written: {artifact.path} must be writable: {error.strerror}"
-    lines = [layer_table(report), "", summary(report), where]
+    lines = [layer_table(report), ""]
+    lines += [segment_table(report.segments), ""] if report.segments else []
+    lines += [summary(report), where]
     if args.trace:
         console.step("timing every instruction")
         save_text(args.trace, json.dumps(timeline(artifact, args.memory)))
@@ -269,7 +265,9 @@ def _random_inputs(artifact: Any, samples: int, seed: int) -> dict[str, Any]:
             found[row.name] = rng.integers(0, 2, shape).astype(bool)
         else:
             info = np.iinfo(row.dtype)
-            found[row.name] = rng.integers(info.min, info.max, shape, endpoint=True, dtype=row.dtype)
+            # A number may say how often a loop runs.
+            low, high = (max(info.min, -16), 16) if artifact.has_control_flow else (info.min, info.max)
+            found[row.name] = rng.integers(low, high, shape, endpoint=True, dtype=row.dtype)
     return found
 
 

@@ -14,6 +14,7 @@ from relay_hw.report.model import (
     Group,
     LayerRow,
     Report,
+    SegmentRow,
     Timeline,
     grouped,
     layer_json,
@@ -22,7 +23,7 @@ from relay_hw.report.model import (
     utilisation,
 )
 from relay_hw.report.style import page
-from relay_hw.report.text import layer_table, number, percent, summary, table
+from relay_hw.report.text import layer_table, number, percent, segment_table, summary, table
 
 __all__ = [
     "CAUSES",
@@ -33,6 +34,7 @@ __all__ = [
     "Group",
     "LayerRow",
     "Report",
+    "SegmentRow",
     "Timeline",
     "grouped",
     "layer_json",
@@ -44,6 +46,7 @@ __all__ = [
     "render_html",
     "report_files",
     "report_json",
+    "segment_table",
     "summary",
     "table",
     "utilisation",

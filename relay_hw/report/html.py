@@ -14,12 +14,13 @@ from relay_hw.report.model import (
     PRODUCTS,
     LayerRow,
     Report,
+    SegmentRow,
     grouped,
     layer_utilisation_all,
     utilisation,
 )
 from relay_hw.report.style import page
-from relay_hw.report.text import number, percent
+from relay_hw.report.text import SEGMENT_HEADER, number, percent, segment_cells
 from relay_hw.report.timeline import timeline_svg
 
 _FILLS = "".join(f"svg .g-{group.name} {{ fill: var(--{group.name}); }}\n" for group in GROUPS)
@@ -30,7 +31,7 @@ def render_html(report: Report) -> str:
     """The page. The same report gives the same text."""
     title = f"{report.model} on {report.config}"
     sections = [_head(report, title), _tiles(report), _facts(report), _timelines(report), _bars(report)]
-    sections += [_table(report), _stalls(report)]
+    sections += [_table(report), _stalls(report), _segments(report)]
     body = "\n".join(filter(None, sections))
     return page(title, body, _FILLS)
 
@@ -211,3 +212,18 @@ def _facts(report: Report) -> str:
         return ""
     rows = "".join(f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in report.facts.items())
     return f'<h2>This run</h2><div class="card"><dl>{rows}</dl></div>'
+
+
+def _segments(report: Report) -> str:
+    """Calls, time and cycles of each function of a run of samples."""
+    if not report.segments:
+        return ""
+    head = "".join(f"<th>{cell}</th>" for cell in SEGMENT_HEADER)
+    rows = "".join(f"<tr>{_segment(row)}</tr>" for row in report.segments)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f'<h2>Segments</h2><div class="card">{table}</div>'
+
+
+def _segment(row: SegmentRow) -> str:
+    name = f'<td class="name">{escape(row.name)}</td><td>{escape(row.where)}</td>'
+    return name + _numbers(segment_cells(row)[2:])

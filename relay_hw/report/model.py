@@ -103,12 +103,26 @@ class LayerRow:
 
 
 @dataclass(frozen=True, slots=True)
+class SegmentRow:
+    """What one function cost over a run of some samples. `where`: accel, tvm, numpy, or machine for what lies between.
+
+    `seconds`: wall-clock time, which for a simulated accelerator is that of the simulator; `cycles`: of its launches.
+    """
+
+    name: str
+    where: str
+    calls: int
+    seconds: float
+    cycles: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """A compiled model, and one measured launch of it where `device` is not None.
 
     `bytes_read` and `bytes_written` are those that the bus moved (measured), or the layers' sums before any launch.
     `multipliers` are those of every unit together; `resident_cycles` come once, before the first launch. `facts` are
-    further lines for people, such as accuracy: name to text.
+    further lines for people, such as accuracy: name to text. `segments`: a run of samples, where there was one.
     """
 
     model: str
@@ -127,6 +141,7 @@ class Report:
     multipliers: int | None = None
     resident_cycles: int | None = None
     timelines: tuple[Timeline, ...] = ()
+    segments: tuple[SegmentRow, ...] = ()
 
     @property
     def macs(self) -> int:
@@ -190,6 +205,7 @@ def profile_json(report: Report) -> dict[str, Any]:
         "simulated_cycles_per_second": report.simulated_cycles_per_second,
         "stalls": dict(sorted(report.stalls.items())),
         "layers": [layer_json(report, row) for row in report.layers],
+        "segments": [asdict(row) for row in report.segments],
     }
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from relay_hw.report.model import LayerRow, Report, grouped, layer_utilisation_all, utilisation
+from relay_hw.report.model import LayerRow, Report, SegmentRow, grouped, layer_utilisation_all, utilisation
 
 # Columns whose cells are numbers stand at the right.
 _HEADER = ("layer", "operator", "where", "cycles", "array", "all", "roofline", "MACs", "read", "written", "lost, why")
+SEGMENT_HEADER = ("segment", "where", "calls", "ms", "cycles")
 _RIGHT = frozenset({"cycles", "array", "all", "roofline", "MACs", "read", "written"})
 # Reasons of a layer that are named, largest first, and the least share of its cycles that is.
 _REASONS, _LEAST = 3, 0.005
@@ -46,6 +47,17 @@ def layer_table(report: Report) -> str:
         losses(report.stalls, report.cycles),
     )  # fmt: skip
     return table(_HEADER, [*rows, total], _RIGHT)
+
+
+def segment_table(segments: Sequence[SegmentRow]) -> str:
+    """What ran where: calls, wall-clock time and cycles of each function of a run."""
+    return table(SEGMENT_HEADER, [segment_cells(row) for row in segments], frozenset(SEGMENT_HEADER[2:]))
+
+
+def segment_cells(row: SegmentRow) -> tuple[str, ...]:
+    """The cells of a segment under SEGMENT_HEADER."""
+    cycles = "" if row.cycles is None else number(row.cycles)
+    return (row.name, row.where, number(row.calls), f"{1000 * row.seconds:,.1f}", cycles)
 
 
 def losses(stalls: Mapping[str, int], cycles: int | None) -> str:

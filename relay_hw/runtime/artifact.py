@@ -19,7 +19,7 @@ from pathlib import Path
 from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
 from accel.isa.program import Program
-from relay_hw.backend.flat import FlatFunction
+from relay_hw.backend.nodes import STRAIGHT, FlatFunction, FlatInvoke
 from relay_hw.backend.store import ConstantPool, flat_from_json
 from relay_hw.errors import ArtifactError, InputError
 from relay_hw.runtime.manifest import AccelFunction, Manifest, manifest_from_json, manifest_to_json
@@ -44,6 +44,14 @@ class Artifact:
     def config(self) -> AccelConfig:
         """Sizes of the accelerator that the build was made for."""
         return self.manifest.config
+
+    @property
+    def has_control_flow(self) -> bool:
+        """Whether what runs depends on data: `main` does more than call segments one after the other."""
+        return not all(isinstance(node, (*STRAIGHT, FlatInvoke)) for node in self.main.nodes) or any(
+            isinstance(node, FlatInvoke) and node.function not in {row.function for row in self.manifest.layers}
+            for node in self.main.nodes
+        )
 
     def accel(self, name: str) -> AccelFunction | None:
         """The accelerator function of that name, or None for a host function."""

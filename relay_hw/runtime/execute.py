@@ -21,13 +21,14 @@ from relay_hw.backend.flat import Machine, Value, as_array
 from relay_hw.backend.meaning import Request, Thread
 from relay_hw.backend.store import ConstantPool, flat_from_json
 from relay_hw.errors import EvalError
+from relay_hw.report import SegmentRow
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.holding import Holding
 from relay_hw.runtime.manifest import AccelFunction
 from relay_hw.runtime.ports import Samples, joined, read_samples
 from tensorize.layout import image_bytes, image_of, pack_activation, unpack_activation
 
-__all__ = ["CHUNK", "Executor", "Launch", "Result", "SegmentTime", "read_samples"]
+__all__ = ["CHUNK", "Executor", "Launch", "Result", "read_samples"]
 
 Array = NDArray[Any]
 Progress = Callable[[str, float], None]
@@ -45,14 +46,9 @@ class Launch:
 
 
 @dataclass(slots=True)
-class SegmentTime:
-    """What one function cost over a whole run. `where`: accel, tvm, numpy, or machine for what lies between segments.
+class _Clock:
+    """What one segment has cost so far."""
 
-    `seconds`: wall-clock time, which for a simulated accelerator is that of the simulator; `cycles`: of its launches.
-    """
-
-    name: str
-    where: str
     calls: int = 0
     seconds: float = 0.0
     cycles: int | None = None
@@ -79,7 +75,7 @@ class Result:
     seconds: float
     regions: Mapping[str, tuple[Array, ...]] = field(default_factory=dict)
     residents: tuple[Launch, ...] = ()
-    segments: tuple[SegmentTime, ...] = ()
+    segments: tuple[SegmentRow, ...] = ()
 
     @property
     def resident_cycles(self) -> int | None:
@@ -248,7 +244,7 @@ class _Run:
         self._count = count
         self._keeps = keeps
         self._progress = progress
-        self._times: dict[str, SegmentTime] = {}
+        self._times: dict[str, _Clock] = {}
         self._last = ""
 
     def chunk(self, samples: range) -> list[Value]:
@@ -266,11 +262,12 @@ class _Run:
                 self._advance(k, threads[k], self._accelerate(name, request.args, k), waiting)
         return [thread.value for thread in threads.values()]
 
-    def segments(self, seconds: float) -> tuple[SegmentTime, ...]:
+    def segments(self, seconds: float) -> tuple[SegmentRow, ...]:
         """What each segment cost, and what is left of all `seconds`."""
-        rows = list(self._times.values())
+        where = self._executor.where
+        rows = [SegmentRow(name, where(name), c.calls, c.seconds, c.cycles) for name, c in self._times.items()]
         rest = max(seconds - sum(row.seconds for row in rows), 0.0)
-        return (*rows, SegmentTime("main", "machine", self._count, rest))
+        return (*rows, SegmentRow("main", "machine", self._count, rest))
 
     def _advance(
         self, sample: int, thread: Thread, answer: Value, waiting: dict[str, list[tuple[int, Request]]]
@@ -285,10 +282,8 @@ class _Run:
             answer = self._executor.host(name, request.args)
             self._time(name).add(time.perf_counter() - begin)
 
-    def _time(self, name: str) -> SegmentTime:
-        if name not in self._times:
-            self._times[name] = SegmentTime(name, self._executor.where(name))
-        return self._times[name]
+    def _time(self, name: str) -> _Clock:
+        return self._times.setdefault(name, _Clock())
 
     def _accelerate(self, name: str, args: Sequence[Value], sample: int) -> Value:
         row = self._executor.artifact.accel(name)

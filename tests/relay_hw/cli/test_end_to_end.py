@@ -122,6 +122,46 @@ def test_profile(folder: Path, capsys: Captured) -> None:
     assert ask(capsys, "verify", folder / "build")["ok"] is True
 
 
+def test_segments_of_a_run_are_timed(folder: Path, capsys: Captured) -> None:
+    row = ask(capsys, "run", folder / "build", "--input", folder / "test.npz", "--device", "cycle")
+    (region,) = [segment for segment in row["segments"] if segment["where"] == "accel"]
+    assert region["calls"] == 6 and region["cycles"] == sum(row["cycles"])
+    assert row["segments"][-1]["where"] == "machine"
+    assert sum(segment["seconds"] for segment in row["segments"]) == pytest.approx(row["seconds"])
+    assert main(["profile", str(folder / "build"), "--device", "cycle", "--input", str(folder / "test.npz")]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["segment", "where", "calls", "ms", "cycles"] in lines
+    assert [line[:3] for line in lines if line[:2] == ["accel_0", "accel"]] == [["accel_0", "accel", "1"]]
+    stored = json.loads((folder / "build" / "report.json").read_text())
+    assert {segment["name"] for segment in stored["segments"]} >= {"accel_0", "main"}
+    assert "<h2>Segments</h2>" in (folder / "build" / "report.html").read_text()
+
+
+def test_programs_with_control_flow_run(tmp_path: Path, capsys: Captured) -> None:
+    text = (
+        '#[version = "0.0.5"]\n'
+        "def @main(%x: Tensor[(1, 16), float32], %n: int32) -> (Tensor[(1, 16), float32], Tensor[(2, 16), float32]) {"
+        ' let %w = ones(shape=[16, 16], dtype="float32") * 0.0625f;'
+        " let %f = fn (%y: Tensor[(1, 16), float32], %k: int32) -> Tensor[(1, 16), float32] {"
+        "   if (%k < 1) { %y } else { %f(nn.relu(nn.dense(%y, %w, units=16)), %k - 1) } };"
+        " (%f(%x, %n), repeat(%x, repeats=2, axis=0)) }"
+    )
+    (tmp_path / "loop.relay").write_text(text)
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "data.npz", x=rng.normal(size=(5, 16)).astype("float32"), n=np.arange(5, dtype="int32"))
+    words = ["--calibration", tmp_path / "data.npz", "-o", tmp_path / "build"]
+    assert ask(capsys, "compile", tmp_path / "loop.relay", *words)["launches"] == 1
+    row = ask(
+        capsys, "run", tmp_path / "build", "--input", tmp_path / "data.npz", "--output", tmp_path / "out.npz",
+        "--device", "cycle",
+    )  # fmt: skip
+    assert sum(segment["calls"] for segment in row["segments"] if segment["where"] == "accel") == 10
+    assert row["cycles"][0] == 0 and row["cycles"] == sorted(row["cycles"])
+    with np.load(tmp_path / "out.npz") as archive:
+        assert archive["output_0"].shape == (5, 16)
+    assert ask(capsys, "verify", tmp_path / "build", "--samples", "1")["ok"] is True
+
+
 def test_profile_writes_a_timeline(folder: Path, capsys: Captured) -> None:
     trace = folder / "traces" / "out.json"
     row = ask(capsys, "profile", folder / "build", "--device", "cycle", "--trace", trace)
