@@ -195,6 +195,7 @@ def _add_build_commands(commands: Any) -> None:
     profile = _add(commands, "profile", "build:profile_command", "measure cycles, utilisation and bytes by layer")
     profile.add_argument("build", type=Path, metavar="BUILD")
     profile.add_argument("--config", metavar="NAME|FILE", help="accelerator to run on (default: the build's)")
+    profile.add_argument("--input", type=Path, metavar="DATA.npz", help="also time the segments of its first sample")
     profile.add_argument("--trace", type=Path, metavar="FILE.json", help="write a timeline for Perfetto")
     profile.add_argument("--waves", type=Path, metavar="FILE.fst", help="record every signal (rtl)")
     _add_device(profile, DEVICES[1:], "cycle")
