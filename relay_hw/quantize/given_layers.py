@@ -15,8 +15,17 @@ from numpy.typing import NDArray
 
 from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Constant, Expr, Tuple
-from relay_hw.op.qnn_scale import fixed_point
 from relay_hw.quantize.affine import OFFSET, Grid, GridConstant, grid_constant, grid_of, integer_constant, known
+from relay_hw.quantize.given_places import (
+    fits_int8,
+    has_one_divisor,
+    input_axis,
+    original,
+    pairs_of,
+    places_of,
+    spread_to,
+    vector_of,
+)
 from relay_hw.quantize.integer_layers import (
     Target,
     add,
@@ -27,7 +36,6 @@ from relay_hw.quantize.integer_layers import (
     rescale,
     transposed,
 )
-from relay_hw.quantize.number import MAX_SHIFT
 from relay_hw.quantize.plan import KEEPING
 from relay_hw.transform.graph import constant, count_uses, dtype_of, is_op, make, op_name, remake, shape_of, typed_tuple
 
@@ -153,7 +161,7 @@ class LayerReader:
         anchor, bias = self._split_bias(real, _ANCHORS)
         if anchor is None or anchor.attrs.out_dtype not in (None, "", "float32"):
             return None
-        places = _places(anchor)
+        places = places_of(anchor)
         source, weight = self._source(anchor.args[0]), grid_constant(anchor.args[1], self._constants)
         if source is None or weight is None or places is None:
             return None
@@ -177,10 +185,10 @@ class LayerReader:
         if op_name(real) not in ("nn.bias_add", "add"):
             return None, None
         for data, bias in (real.args, real.args[::-1]):
-            data = _original(data)
+            data = original(data)
             if isinstance(data, Call) and op_name(data) in anchors:
                 if is_op(real, "nn.bias_add"):
-                    shape, places = shape_of(real), _places(data)
+                    shape, places = shape_of(real), places_of(data)
                     fits = shape is not None and places is not None and real.attrs.axis % len(shape) == places[0]
                     return (data, bias) if fits else (None, None)
                 return data, bias
@@ -195,7 +203,7 @@ class LayerReader:
         if given is not None:
             numbers = self._exact(given, len(units), axis, rank)
         elif value is not None:
-            flat = _vector(np.asarray(value), len(units), axis, rank)
+            flat = vector_of(np.asarray(value), len(units), axis, rank)
             numbers = None if flat is None or not np.isfinite(flat).all() else [Fraction(float(v)) for v in flat]
         else:
             numbers = None
@@ -205,7 +213,7 @@ class LayerReader:
         return np.array([min(max(v, -(2**31)), 2**31 - 1) for v in rounded], np.int64)
 
     def _exact(self, given: GridConstant, count: int, axis: int, rank: int) -> list[Fraction] | None:
-        flat = _vector(given.integers, count, axis, rank)
+        flat = vector_of(given.integers, count, axis, rank)
         if flat is None or len(given.scales) not in (1, count):
             return None
         scales = given.scales * count if len(given.scales) == 1 else given.scales
@@ -224,7 +232,7 @@ class LayerReader:
     ) -> Expr | None:
         """Convolution or dense layer of int8 `data` less `zero`, whose zero point goes into the bias."""
         axis, weight_axis = places
-        if not _fits(weight):
+        if not fits_int8(weight):
             return self._wide_layer(anchor, data, weight, zero, bias, pairs, places, target)
         weight = np.ascontiguousarray(weight.astype(np.int8))
         sums = weight.astype(np.int64).sum(axis=tuple(k for k in range(weight.ndim) if k != weight_axis))
@@ -256,7 +264,7 @@ class LayerReader:
         while weight.any():
             parts.append(np.clip(weight, -128, 127))
             weight = weight - parts[-1]
-        channels, inputs = (-1, 1) if is_dense else (anchor.attrs.data_layout.index("C"), _input_axis(anchor))
+        channels, inputs = (-1, 1) if is_dense else (anchor.attrs.data_layout.index("C"), input_axis(anchor))
         repeated = make("concatenate", (typed_tuple([data] * len(parts)),), axis=channels, span=anchor.span)
         wide = np.concatenate(parts, axis=inputs)
         return self._layer(anchor, repeated, wide, zero, bias, pairs, places, target)
@@ -266,14 +274,14 @@ class LayerReader:
         shape = shape_of(real)
         if left is None or right is None or shape is None:
             return None
-        sides = [_spread(side.data, shape) for side in (left, right)]
+        sides = [spread_to(side.data, shape) for side in (left, right)]
         if any(side is None for side in sides) or all(isinstance(side, Constant) for side in sides):
             return None
         return add(sides, (left.grid, right.grid), target)  # type: ignore[arg-type]
 
     def _average(self, real: Call, target: Target) -> Expr | None:
         source, shape = self._source(real.args[0]), shape_of(real.args[0])
-        if source is None or shape is None or len(shape) != 4 or not _has_one_divisor(real):
+        if source is None or shape is None or len(shape) != 4 or not has_one_divisor(real):
             return None
         return average(real, source.data, source.grid, target)
 
@@ -306,7 +314,7 @@ class LayerReader:
             target = Target(target.grid, target.grid.zero, 127, target.rounding, target.bits, target.span)
             acc = acc.args[0]
         anchor, bias = self._split_bias(acc, _INT_ANCHORS)
-        places = None if anchor is None else _places(anchor)
+        places = None if anchor is None else places_of(anchor)
         if anchor is None or places is None or dtype_of(anchor.args[0]) not in OFFSET or dtype_of(acc) != "int32":
             return None
         axis, weight_axis = places
@@ -317,13 +325,13 @@ class LayerReader:
         offsets = np.zeros(count, np.int64)
         if bias is not None:
             value = known(bias, self._constants)
-            flat = None if value is None else _vector(np.asarray(value), count, axis, len(shape_of(acc) or ()))
+            flat = None if value is None else vector_of(np.asarray(value), count, axis, len(shape_of(acc) or ()))
             if flat is None:
                 return None
             offsets = flat.astype(np.int64)
         if in_scale.size not in (1, count):
             return None
-        pairs = _pairs(in_scale, out_scale, target, is_fixed)
+        pairs = pairs_of(in_scale, out_scale, target, is_fixed)
         pairs = pairs * count if len(pairs) == 1 else pairs
         return self._layer(anchor, self._int(anchor.args[0]), weight, zero, offsets, pairs, places, target)
 
@@ -373,77 +381,3 @@ class LayerReader:
         low, high = (0.0, np.inf) if is_op(node, "nn.relu") else (node.attrs.a_min, node.attrs.a_max)
         limits = [int(min(max(np.trunc(bound) - offset, -128), 127)) for bound in (np.ceil(low), np.floor(high))]
         return bounded(self._int(node.args[0]), limits[0], limits[1], self._uses[node.args[0]] == 1, node.span)
-
-
-def _original(expr: Expr) -> Expr:
-    """What copies are copies of."""
-    while isinstance(expr, Call) and is_op(expr, "copy"):
-        expr = expr.args[0]
-    return expr
-
-
-def _places(anchor: Call) -> tuple[int, int] | None:
-    """The channel axis of an anchor's result, and that of its weight."""
-    shape = shape_of(anchor)
-    if shape is None:
-        return None
-    if op_name(anchor).endswith("dense"):
-        return len(shape) - 1, 0
-    layout, kernel = anchor.attrs.out_layout or anchor.attrs.data_layout, anchor.attrs.kernel_layout
-    if not layout.isalpha() or not kernel.isalpha():
-        return None
-    is_transposed = op_name(anchor).endswith("conv2d_transpose")
-    if is_transposed and anchor.attrs.groups != 1:
-        return None
-    return layout.index("C"), kernel.index("O")
-
-
-def _spread(data: Expr, shape: tuple[int, ...]) -> Expr | None:
-    """An operand of an element-wise operator in the result's shape; of those that broadcast, constants only."""
-    if shape_of(data) == shape:
-        return data
-    return constant(np.broadcast_to(data.data, shape).copy()) if isinstance(data, Constant) else None
-
-
-def _fits(integers: Array) -> bool:
-    """Whether int8 holds all of them."""
-    return not integers.size or (int(integers.min()) >= -128 and int(integers.max()) <= 127)
-
-
-def _input_axis(anchor: Call) -> int:
-    return int(anchor.attrs.kernel_layout.index("I"))
-
-
-def _vector(value: Array, count: int, axis: int, rank: int) -> Array | None:
-    """A constant that varies along `axis` of a tensor of `rank` axes only, as a vector of `count`."""
-    if value.ndim == 1 and value.size == count and rank == 0:
-        return value
-    full = (1,) * (rank - value.ndim) + value.shape
-    if value.ndim == 1 and value.size == count and axis != rank - 1:
-        full = tuple(count if k == axis else 1 for k in range(rank))  # the vector of a bias_add
-    if len(full) != rank or any(size != 1 for k, size in enumerate(full) if k != axis):
-        return None
-    return np.broadcast_to(value.reshape(-1), (count,)) if value.size in (1, count) else None
-
-
-def _pairs(in_scale: Array, out_scale: Array, target: Target, is_fixed: bool) -> list[tuple[int, int]]:
-    """Multiplier and shift for each input scale."""
-    if is_fixed and target.bits == 31:
-        ratio = in_scale.reshape(-1).astype(np.float64) / float(out_scale.reshape(()))
-        multipliers, exponents = fixed_point(ratio)
-        shifts = 31 - exponents
-        if bool(np.all((shifts >= 0) & (shifts <= MAX_SHIFT))):
-            return [(int(m), int(s)) for m, s in zip(multipliers, shifts, strict=True)]
-    exact = Fraction(float(out_scale.reshape(())))
-    return target.pairs([Fraction(float(s)) / exact for s in in_scale.reshape(-1)])
-
-
-def _has_one_divisor(pool: Call) -> bool:
-    attrs = pool.attrs
-    if is_op(pool, "mean"):
-        axes = None if attrs.axis is None else tuple(sorted(axis % 4 for axis in attrs.axis))
-        return axes == (2, 3) and bool(attrs.keepdims) and not attrs.exclude
-    if is_op(pool, "nn.global_avg_pool2d"):
-        return True
-    padded = any(attrs.padding) and not attrs.count_include_pad
-    return not padded and not attrs.ceil_mode and all(step == 1 for step in attrs.dilation)

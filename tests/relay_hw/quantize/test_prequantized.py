@@ -25,7 +25,8 @@ from tests.relay_hw.qdq_networks import Net, RandomNet
 
 RNG = np.random.default_rng(11)
 FLOATS = {
-    "add", "nn.bias_add", "nn.relu", "nn.avg_pool2d", "nn.global_avg_pool2d", "nn.conv2d_transpose", "qnn.conv2d", "copy",
+    "add", "nn.bias_add", "nn.relu", "nn.avg_pool2d", "nn.global_avg_pool2d", "nn.conv2d_transpose", "qnn.conv2d",
+    "copy",
 }  # fmt: skip
 MODELS = Path(__file__).parents[3].parent / "shared" / "models" / "resnet8_cifar10"
 E = {"float32": TensorProto.FLOAT, "uint8": TensorProto.UINT8, "int8": TensorProto.INT8}
@@ -216,7 +217,7 @@ def test_qdq_network_on_the_device() -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_random_networks(seed: int) -> None:
-    """Nothing but conversions stays in floats, and results are those of the floats but for ties and what follows them."""
+    """Nothing but conversions stays in floats; results are those of the floats but for ties and what follows them."""
     made = RandomNet(seed)
     module, _ = from_onnx(made.model(), freeze_params=True)
     new = realize_prequantized(module)
@@ -225,7 +226,7 @@ def test_random_networks(seed: int) -> None:
     want, got = np.asarray(evaluate(module, {"x": x})), np.asarray(evaluate(new, {"x": x}))
     steps = np.abs(got - want) / made.step
     assert steps.max() < 3.01 and steps.mean() < 0.05
-    if seed % 5 == 0:
+    if seed in (5, 10, 15):
         compiled = compile_model(module, config="tiny")
         reference = np.asarray(evaluate(compiled.stages["quantized"], {"x": x}))
         assert np.array_equal(run(compiled, {"x": x}), reference)
