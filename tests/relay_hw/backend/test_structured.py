@@ -50,18 +50,18 @@ def check(mod: relay.IRModule, capfd: Any = None) -> None:
     assert outcome(lambda: evaluate(back["main"], values, back)) == expected
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(modules())
 def test_programs_have_the_interpreters_value_before_and_after_storing(mod: relay.IRModule) -> None:
     check(mod)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(30))
 def test_larger_programs_have_the_interpreters_value(seed: int) -> None:
     check(random_module(seed, depth=6))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 def test_effects_come_in_the_interpreters_order(seed: int, capfd: pytest.CaptureFixture[str]) -> None:
     typed = InferType()(random_module(seed))
     values, functions = list(INPUTS.values()), flats(typed)
