@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from relay_hw.backend.flat import FlatCall, FlatFunction, FlatInput
-from relay_hw.backend.gpu.cuda import compile_source, find_nvcc
+from relay_hw.backend.gpu import cuda
 from relay_hw.backend.gpu.plan import Plan, plan_bytes
 from relay_hw.backend.store import ConstantPool
 from relay_hw.backend.tvm import gpu_plan
 from relay_hw.backend.tvm.api import dlight, relax, s_tir, tirx, tvm
-from relay_hw.backend.tvm.gpu_schedule import Product
+from relay_hw.backend.tvm.gpu_schedule import ShortSum
 from relay_hw.backend.tvm.isolated import leaves
 from relay_hw.backend.tvm.lower import lower, refusal
 from relay_hw.backend.tvm.target import HostTarget
@@ -66,8 +66,8 @@ def _write(path: Path, plan: Plan, source: str, pool: ConstantPool) -> None:
     (folder / plan.source).write_text(re.sub(r"-2147483648\b", "(-2147483647 - 1)", source))
     (folder / plan.constants).write_bytes(bytes(pool))
     binary = None
-    if plan.target.kind == "cuda" and find_nvcc() is not None:
-        compile_source(folder / plan.source, folder / BINARY, plan.target)
+    if plan.target.kind == "cuda" and cuda.find_nvcc() is not None:
+        cuda.compile_source(folder / plan.source, folder / BINARY, plan.target)
         binary = BINARY
     path.write_bytes(plan_bytes(Plan(plan.target, plan.source, binary, plan.constants, plan.functions)))
 
@@ -94,7 +94,7 @@ def _target(target: HostTarget) -> Any:
 def _kernels(module: Any, target: Any) -> Any:
     """Operators fused into TIR functions with threads, each under a name that C and OpenCL accept."""
     gpu, passes = dlight.gpu, relax.transform
-    rules = (Product(), gpu.Matmul(), gpu.GEMV(), gpu.Reduction(), gpu.GeneralReduction(), gpu.Fallback())
+    rules = (ShortSum(), gpu.Matmul(), gpu.GEMV(), gpu.Reduction(), gpu.GeneralReduction(), gpu.Fallback())
     steps = [
         passes.LegalizeOps(),
         passes.AnnotateTIROpPattern(),

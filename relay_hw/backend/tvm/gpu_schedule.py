@@ -1,16 +1,16 @@
-"""How TVM compiles sums of products for GPUs: channels side by side in a warp, a row of pixels in each thread.
+"""How TVM compiles sums for GPUs: products with channels side by side in a warp, windows with one result a thread.
 
-In: TIR functions. Out: TIR functions with blocks and threads. Functions without such sums take TVM's own GPU rules.
+In: TIR functions. Out: TIR functions with blocks and threads. Long sums take TVM's own GPU rules.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from relay_hw.backend.tvm.api import ScheduleRule, s_tir, tirx
-from relay_hw.backend.tvm.products import PRODUCT, WINDOW
+from relay_hw.backend.tvm.products import PRODUCT
 
-KERNELS = (PRODUCT, WINDOW)
 # Output pixels of one thread: each weight that it reads serves all of them.
 MAX_PIXELS = 8
 # Tiles of pixels that share a block, and with it the weights in the first cache.
@@ -19,33 +19,35 @@ TILES = 4
 MAX_UNROLL = 7
 # Threads of a block that does elementwise work.
 THREADS = 256
+# A thread sums up to so many elements alone; more are better shared among threads.
+MAX_ALONE = 128
 
 
-class Product(ScheduleRule):
-    """Three kinds of kernels: what prepares the operands, the product itself, and what follows it elementwise."""
+class ShortSum(ScheduleRule):
+    """Three kinds of kernels: what prepares the operands, the sum itself, and what follows it elementwise."""
 
     def apply(self, func: Any, target: Any, _tunable: bool) -> Any:
-        """A schedule, or None where the function is anything but one product between elementwise blocks."""
+        """A schedule, or None where the function is anything but one product or short sum among elementwise blocks."""
         if not isinstance(func, tirx.PrimFunc):
             return None
         sch = s_tir.Schedule(func)
         root = sch.get_sblock("root")
         blocks = list(sch.get_child_blocks(root))
-        products = [block for block in blocks if _name(sch, block) in KERNELS]
-        others = [block for block in blocks if _name(sch, block) not in KERNELS]
-        if len(products) != 1 or not all(_is_spatial(sch, block) for block in others):
+        sums = [block for block in blocks if not _is_spatial(sch, block)]
+        if len(sums) != 1 or not (_name(sch, sums[0]) == PRODUCT or _is_short(sch, sums[0])):
             return None
-        for block in others:
+        name = _name(sch, sums[0])
+        for block in blocks:
             readers = list(sch.get_consumers(block))
-            if len(readers) == 1 and _name(sch, readers[0]) not in KERNELS:
+            if len(readers) == 1 and name not in (_name(sch, block), _name(sch, readers[0])):
                 sch.compute_inline(block)
         for block in sch.get_child_blocks(root):
-            if _name(sch, block) == PRODUCT:
-                _bind_product(sch, block)
-            elif _name(sch, block) == WINDOW:
-                _bind_window(sch, block)
-            else:
+            if _name(sch, block) != name:
                 _bind_plain(sch, block)
+            elif name == PRODUCT:
+                _bind_product(sch, block)
+            else:
+                _bind_window(sch, block)
         return sch
 
 
@@ -56,6 +58,16 @@ def _name(sch: Any, block: Any) -> str:
 def _is_spatial(sch: Any, block: Any) -> bool:
     axes = sch.get(block).iter_vars
     return len(axes) == len(sch.get_loops(block)) and all(axis.iter_type == 0 for axis in axes)
+
+
+def _is_short(sch: Any, block: Any) -> bool:
+    """Whether a block sums few elements for each of its results, and has a loop for each axis, those summed last."""
+    axes, loops = sch.get(block).iter_vars, sch.get_loops(block)
+    kinds = [int(axis.iter_type) for axis in axes]
+    if len(axes) != len(loops) or kinds != sorted(kinds) or set(kinds) != {0, 2} or len(sch.get(block).writes) != 1:
+        return False
+    extents = [sch.get(loop).extent for loop in loops[kinds.index(2) :]]
+    return all(isinstance(e, (int, tirx.IntImm)) for e in extents) and prod(int(e) for e in extents) <= MAX_ALONE
 
 
 def _bind_plain(sch: Any, block: Any) -> None:
