@@ -49,6 +49,9 @@ test-training: $(READY) ## figure 4 of the first Relay paper: train, export, com
 test-compare: $(READY) ## 20 images of every strategy on interpreter, TVM, functional simulator and Verilog (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/compare $(FLAGS)
 
+test-prequantized: $(READY) ## int8 models of ../shared/models on functional simulator and Verilog, against onnxruntime (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/quantize/test_prequantized.py $(FLAGS)
+
 test-exact: $(READY) ## random programs and counterfactuals, cycle simulator against Verilog (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_exact.py tests/relay_hw/runtime/test_why.py $(FLAGS)
 
