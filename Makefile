@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compare-demo data test conformance test-compare test-schedules test-networks test-training test-exact lint format types rtl-lint gen bench area wheel clean
+.PHONY: help setup demo compare-demo data test conformance test-compare test-prequantized test-schedules test-networks test-training test-exact lint format types rtl-lint gen bench area wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
