@@ -19,13 +19,13 @@ then exits with status 2.
 
 How a model is read:
 
-- **Operators that onnx defines by others** (Attention, RMSNormalization, RotaryEmbedding, the losses, ...) and that have
-  no converter are written out by that definition; functions of the model itself are inlined.
+- **Operators that onnx defines by others** (Attention, RMSNormalization, RotaryEmbedding, the losses, ...) and that
+  have no converter are written out by that definition; functions of the model itself are inlined.
 - **Open sizes**: `shape={"x": (None, 3, None, None)}` keeps dimensions open. What a graph computes from `Shape` is
   followed as arithmetic on dimensions, so that all that does not depend on an open size stays known; the rest are
   `dyn.` operators with `?` in their types, which run on the host. Axes, sizes, pads, `k` and the like may be inputs.
-- **Branches, loops, recurrent layers, sequences and optionals** become Relay's `if`, tail-recursive functions, lists and
-  options ([control-flow.md](control-flow.md)); quantized operators become QNN ([prequantized.md](prequantized.md)).
+- **Branches, loops, recurrent layers, sequences and optionals** become Relay's `if`, tail-recursive functions, lists
+  and options ([control-flow.md](control-flow.md)); quantized operators become QNN ([prequantized.md](prequantized.md)).
 - **Element types**: those of numpy, bfloat16, the four float8 types, float8_e8m0fnu, float4_e2m1fn, and integers of 4
   and 2 bits. Not words and not complex numbers.
 - **Random operators** and training-mode Dropout are refused: give their numbers as inputs.

@@ -12,7 +12,7 @@ from typing import Final
 from relay_hw.backend.flat import FlatFunction, FlatGlobal, FlatInvoke, flatten, nested, used_operators
 from relay_hw.backend.nodes import FlatCall, FlatInput
 from relay_hw.ir.module import IRModule
-from relay_hw.ir.types import TensorType, TupleType, Type
+from relay_hw.ir.types import NARROW_DTYPES, TensorType, TupleType, Type
 from relay_hw.transform.pieces import PIECE
 from relay_hw.transform.reasons import BORDER_OPERATORS, MOVING_OPERATORS
 
@@ -42,7 +42,7 @@ def _called(function: FlatFunction) -> Iterable[str]:
 
 
 def compiled_by_tvm(mod: IRModule, functions: Mapping[str, FlatFunction]) -> tuple[FlatFunction, ...]:
-    """Host functions with more than border operators, on tensors of known shape.
+    """Host functions with more than border operators, on tensors of known shape and of the usual element types.
 
     Where `main` is no graph, those that are called again and again for little stay with numpy.
     """
@@ -62,8 +62,10 @@ def _work(function: FlatFunction) -> int:
 
 
 def _sizes(ty: Type) -> list[int] | None:
-    """Elements of each tensor of a type; None where one is not known."""
+    """Elements of each tensor of a type; None where one is not known, or of a type that TVM cannot take from numpy."""
     match ty:
+        case TensorType(dtype=dtype) if dtype in NARROW_DTYPES:
+            return None
         case TensorType():
             known = [dim for dim in ty.shape if isinstance(dim, int)]
             return [prod(known)] if len(known) == len(ty.shape) else None

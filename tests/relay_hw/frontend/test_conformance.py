@@ -51,6 +51,23 @@ def test_the_page_is_fresh(conformance: ModuleType, outcomes: list[Any]) -> None
     )
 
 
+# Products, a resize, sizes that are values, an element type that TVM does not take, a loop.
+COMPILED = (
+    *("test_gemm_all_attributes", "test_resize_upsample_scales_linear", "test_reshape_negative_dim"),
+    *("test_cast_FLOAT_to_BFLOAT16", "test_loop11"),
+)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_a_few_through_the_compiled_host(conformance: ModuleType, outcomes: list[Any], name: str) -> None:
+    """All of them: `make conformance FLAGS=--host=llvm`."""
+    pytest.importorskip("tvm", reason="apache-tvm is not installed")
+    assert {one.name: one.state.value for one in outcomes}[name] == "passed"
+    case = next(case for case in conformance.load_tests() if case.name == name)
+    outcome = conformance.run_case(case, conformance.host("llvm"))
+    assert outcome.state.value == "passed", outcome.reason
+
+
 ONES = np.ones((2, 2), np.float32)
 
 
