@@ -1,6 +1,6 @@
 """Fetch what runs aarch64 host libraries here: qemu-user, a C library, TVM's runtime, a linker.
 
-In: Debian's packages (apt-get download) and PyPI's (pip). Out: build/aarch64, where tests find it; nothing is installed.
+In: Debian's packages (apt-get download) and PyPI's (pip). Out: build/aarch64, where tests find it.
 """
 
 from __future__ import annotations
