@@ -36,7 +36,7 @@ class Comparison:
     without any.
 
     `output` was compared on `images` samples of the test data; `is_logits`: before the softmax that follows it.
-    `calibration_images` were seen by strategies, `held_out_images` were not.
+    `calibration_images` were seen by strategies, `held_out_images` were not. `notes` concern all strategies.
     """
 
     model: str
@@ -48,6 +48,7 @@ class Comparison:
     float_row: FloatRow
     rows: tuple[Row, ...]
     best: str | None
+    notes: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Row:
         """The row of a strategy. Raises InputError for an unknown name."""
@@ -78,6 +79,7 @@ class Comparison:
             "images": self.images,
             "calibration_images": self.calibration_images,
             "held_out_images": self.held_out_images,
+            "notes": list(self.notes),
             "best": self.best,
             "best_by": BEST_BY if self.best is not None else NO_BEST,
             "float": {

@@ -107,8 +107,9 @@ def compare(
         floats = runner.floats()
         setting = runner.check_floats(floats)
         rows = runner.rows(chosen, floats)
+    notes: tuple[str, ...] = ()
     if area:
-        rows = [_with_area(row, {config.name: config for config in setting.configs}) for row in rows]
+        rows, notes = _with_areas(rows, setting.configs)
     test = setting.test
     return Comparison(
         model=name,
@@ -124,6 +125,7 @@ def compare(
         ),
         rows=tuple(rows),
         best=choose_best(rows),
+        notes=notes,
     )
 
 
@@ -138,17 +140,20 @@ def _strategies(given: Sequence[str | Strategy]) -> list[Strategy]:
     return found
 
 
-def _with_area(row: Row, configs: Mapping[str, AccelConfig]) -> Row:
-    """The row with the cells of its configuration, where synthesis ran for it."""
-    if row.cost is None:
-        return row
+def _with_areas(rows: Sequence[Row], configs: Sequence[AccelConfig]) -> tuple[list[Row], tuple[str, ...]]:
+    """Rows with the cells of their configurations, and a note on those that were never synthesised."""
     from accel.fpga.synth import cache_folder, cached
 
-    found = cached(configs[row.cost.config], cache_folder())
-    if found is not None:
-        return replace(row, area={key: found[key] for key in ("luts", "multipliers", "block_rams", "flip_flops")})
-    missing = f"no synthesis result for {row.cost.config} (scripts/area.py {row.cost.config} makes it)"
-    return replace(row, reason="; ".join(filter(None, [row.reason, missing])))
+    used = {row.cost.config for row in rows if row.cost is not None}
+    known = {config.name: cached(config, cache_folder()) for config in configs if config.name in used}
+    found: list[Row] = []
+    for row in rows:
+        cells = known[row.cost.config] if row.cost is not None else None
+        area = {key: cells[key] for key in ("luts", "multipliers", "block_rams", "flip_flops")} if cells else {}
+        found.append(replace(row, area=area))
+    missing = " ".join(name for name, cells in known.items() if cells is None)
+    note = f"No synthesis result yet for {missing}: `python scripts/area.py {missing}` makes it, in minutes."
+    return found, (note,) if missing else ()
 
 
 def _bound(mod: IRModule, params: Data) -> IRModule:

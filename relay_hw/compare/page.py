@@ -36,7 +36,7 @@ td.name small { white-space: normal; min-width: 15em; }
 .rows tr.sub td { padding-top: 1px; } .rows tr.sub .why { white-space: normal; font-size: 12.5px; }
 tr.best td.name::after { content: " ★ best"; color: var(--products); font-size: 12px; }
 .heat td.n { print-color-adjust: exact; -webkit-print-color-adjust: exact; } .heat td.worst { font-weight: 700; }
-.heat th.n { white-space: normal; }
+.heat th.n { white-space: normal; } .heat th, .heat td { padding: 5px 6px; font-size: 13px; }
 @media screen and (max-width: 560px) { .plots { grid-template-columns: 1fr; } }
 @page { size: A4 landscape; margin: 11mm; }
 @media print { :root { --ground: #fff; --card: #fff; --ink: #16191d; --soft: #4f5864; --line: #d3d8de; }
@@ -88,7 +88,8 @@ def _head(found: Comparison, title: str) -> str:
         best = f"<b>{escape(found.best)}</b> is the best strategy by {BEST_BY} ({held:,} of {given:,})."
     else:
         best = "No strategy is called best: there are too few calibration data to choose it on."
-    return f"<h1>{escape(title)}</h1><p>{what}. Float: {', '.join(numbers)}.</p><p>{best}</p>"
+    more = "".join(f"<p>{escape(note)}</p>" for note in found.notes)
+    return f"<h1>{escape(title)}</h1><p>{what}. Float: {', '.join(numbers)}.</p><p>{best}</p>{more}"
 
 
 _Cell = Callable[[Row], str]
@@ -221,7 +222,7 @@ def _noise(found: Comparison) -> str:
     table = {row.name: {layer.name: layer for layer in row.layers} for row in rows}
     worst = {row.name: {layer.name for layer in row.worst_layers} for row in rows}
     operators = {layer.name: layer.operator for row in rows for layer in row.layers}
-    names = short_names(found.layer_names, 34)
+    names = short_names(found.layer_names)
     lines: list[str] = []
     for layer in found.layer_names:
         cells = "".join(
@@ -230,11 +231,11 @@ def _noise(found: Comparison) -> str:
             else '<td class="n why">float</td>'
             for row in rows
         )
-        title = f'<td class="name" title="{escape(layer)}">{escape(names[layer])}</td>'
-        lines.append(f'<tr>{title}<td class="why">{escape(operators[layer])}</td>{cells}</tr>')
+        tip = escape(f"{operators[layer]}: {layer}")
+        lines.append(f'<tr><td class="name" title="{tip}">{escape(names[layer])}</td>{cells}</tr>')
     head = "".join(f'<th class="n">{escape(row.name)}</th>' for row in rows)
     return (
-        '<h2>Noise by layer</h2><div class="card long"><table class="heat"><thead><tr><th>layer</th><th>operator</th>'
+        '<h2>Noise by layer</h2><div class="card long"><table class="heat"><thead><tr><th>layer</th>'
         f"{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
         f'<p class="legend">Most noise: {_worst(rows, names)}.</p>'
         '<p class="legend">Signal-to-noise ratio of the tensor of each layer against float in dB, noise of the layers '

@@ -36,7 +36,7 @@ def comparison_text(found: Comparison) -> str:
     names = short_names(found.layer_names)
     lines += [f"{row.name}: most noise in {_worst(row, names)}" for row in found.rows if row.worst_layers]
     lines += [f"{row.name}: {note}" for row in found.rows for note in notes(row)]
-    return "\n".join(lines)
+    return "\n".join([*lines, *found.notes])
 
 
 def notes(row: Row) -> list[str]:

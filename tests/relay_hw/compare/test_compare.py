@@ -447,13 +447,14 @@ def test_area_comes_from_kept_results(plain: IRModule, tmp_path: Path, monkeypat
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     arguments: dict[str, Any] = {"configs": ["tiny"], "area": True, "work": tmp_path / "work"}
-    missing = compare(plain, data(3), NAMES[:1], calibration(), **arguments).rows[0]
-    assert not missing.area and "no synthesis result for tiny" in missing.reason
+    missing = compare(plain, data(3), NAMES[:1], calibration(), **arguments)
+    assert not missing.rows[0].area and "No synthesis result yet for tiny" in missing.notes[0]
+    assert missing.notes[0] in missing.to_text() and "scripts/area.py tiny" in missing.to_html()
     stage = cache_folder() / f"{content_key(load_config('tiny'))}-0"
     stage.mkdir(parents=True)
     counts = {"luts": 9876, "multipliers": 54, "block_rams": 3, "flip_flops": 2, "luts_as_memory": 1, "seconds": 0}
     (stage / "cells.json").write_text(json.dumps(counts))
     found = compare(plain, data(3), NAMES[:1], calibration(), **arguments)
-    assert found.rows[0].reason == "" and found.to_json()["strategies"][0]["lut"] == 9876
+    assert found.notes == () and found.to_json()["strategies"][0]["lut"] == 9876
     for text in (found.to_text(), found.to_html(), found.to_csv()):
         assert "54" in text and ("9,876" in text or "9876" in text)

@@ -173,6 +173,11 @@ def test_short_names_differ() -> None:
     found = short_names(names, 20)
     assert len(set(found.values())) == len(names) and found["plain"] == "plain"
     assert all(len(name) <= 23 for name in found.values())
+    assert short_names(["model/a_long_block_1/Op;b", "model/a_long_block_2/Op"], 18) == {
+        "model/a_long_block_1/Op;b": "…/Op",
+        "model/a_long_block_2/Op": "…/Op #2",
+    }
+    assert short_names(["model/block_1/Op;b"], 12)["model/block_1/Op;b"] == "…/block_1/Op"
 
 
 def test_the_store_gives_back_only_what_it_wrote(tmp_path: Path) -> None:
