@@ -1,6 +1,6 @@
 """Recurrent networks on the accelerator: an LSTM in a Relay loop, cycles from RTL.
 
-In: examples/lstm.relay with random weights. Out: `Row`s. Data changes no cycle.
+In: examples/relay/lstm.relay with random weights. Out: `Row`s. Data changes no cycle.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from relay_hw.runtime import Executor, compile_model, open_device
 from relay_hw.runtime.devices import close_device
 from relay_hw.text import parse
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "lstm.relay"
+EXAMPLE = Path(__file__).parents[1] / "examples" / "relay" / "lstm.relay"
 
 
 def lstm_rows() -> list[Row]:

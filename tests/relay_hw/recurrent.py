@@ -12,7 +12,7 @@ import numpy as np
 import relay_hw as relay
 from relay_hw.interp import ConstructorValue
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "relay"
 HEADER = '#[version = "0.0.5"]\n'
 Arrays = Mapping[str, Any]
 
