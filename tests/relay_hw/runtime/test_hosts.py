@@ -76,3 +76,19 @@ def test_a_cuda_build_keeps_its_source(data: Path, tmp_path: Path, capsys: pytes
     capsys.readouterr()
     if main(["run", str(build), "--input", str(data)]):
         assert "to run host operators compiled for cuda" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(bool(no_opencl()), reason=no_opencl())
+def test_a_float_network_by_relay_build(tmp_path: Path) -> None:
+    import relay_hw as relay
+    from relay_hw.interp.evaluate import Interpreter
+    from relay_hw.runtime.models import load_model
+    from tests.relay_hw.small_models import SHAPE, save_plain
+
+    model = load_model(save_plain(tmp_path / "plain.onnx"))
+    x = np.random.default_rng(3).normal(size=(1, *SHAPE)).astype(np.float32)
+    module = relay.build(model.mod, "opencl", model.params)
+    module.set_input("image", x)
+    module.run()
+    want = Interpreter(model.mod).call_global("main", {"image": x, **model.params})
+    np.testing.assert_allclose(module.get_output(0), want, rtol=1e-5)
