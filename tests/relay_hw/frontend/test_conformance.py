@@ -31,8 +31,13 @@ def conformance() -> ModuleType:
 
 
 @pytest.fixture(scope="module")
-def outcomes(conformance: ModuleType) -> list[Any]:
-    return [conformance.run_case(case, conformance.interpreter) for case in conformance.load_tests()]
+def cases(conformance: ModuleType) -> list[Any]:
+    return conformance.load_tests()
+
+
+@pytest.fixture(scope="module")
+def outcomes(conformance: ModuleType, cases: list[Any]) -> list[Any]:
+    return [conformance.run_case(case, conformance.interpreter) for case in cases]
 
 
 def test_nothing_is_wrong(outcomes: list[Any]) -> None:
@@ -59,11 +64,13 @@ COMPILED = (
 
 
 @pytest.mark.parametrize("name", COMPILED)
-def test_a_few_through_the_compiled_host(conformance: ModuleType, outcomes: list[Any], name: str) -> None:
+def test_a_few_through_the_compiled_host(
+    conformance: ModuleType, cases: list[Any], outcomes: list[Any], name: str
+) -> None:
     """All of them: `make conformance FLAGS=--host=llvm`."""
     pytest.importorskip("tvm", reason="apache-tvm is not installed")
     assert {one.name: one.state.value for one in outcomes}[name] == "passed"
-    case = next(case for case in conformance.load_tests() if case.name == name)
+    case = next(case for case in cases if case.name == name)
     outcome = conformance.run_case(case, conformance.host("llvm"))
     assert outcome.state.value == "passed", outcome.reason
 
