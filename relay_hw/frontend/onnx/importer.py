@@ -45,9 +45,9 @@ HINTS = {
 KEPT = ("QuantizeLinear", "DequantizeLinear", "Quant", "IntQuant", "BipolarQuant")
 # These make functions, lists and branches, which are no arrays.
 CONTROL = (
-    *("If", "Loop", "Scan", "LSTM", "GRU", "RNN", "Optional", "OptionalHasElement", "OptionalGetElement"),
+    *("If", "Loop", "Scan", "LSTM", "GRU", "RNN", "DynamicQuantizeLSTM"),
+    *("Optional", "OptionalHasElement", "OptionalGetElement", "SplitToSequence", "ConcatFromSequence"),
     *("SequenceConstruct", "SequenceEmpty", "SequenceInsert", "SequenceErase", "SequenceAt", "SequenceLength"),
-    *("SplitToSequence", "ConcatFromSequence"),
 )
 
 

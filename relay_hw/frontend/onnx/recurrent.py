@@ -9,20 +9,28 @@ import numpy as np
 
 from relay_hw import op
 from relay_hw.frontend.onnx.loops import Loop, Rows, fix, number, row, run, variable
-from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node
+from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node, all_of, known_inputs
+from relay_hw.frontend.onnx.qlinear import dynamic_parameters, int_matmul
+from relay_hw.frontend.onnx.quantize import MICROSOFT
 from relay_hw.ir.expr import Expr, Var
 from relay_hw.ir.types import TensorType
-from relay_hw.op import const, nn
+from relay_hw.op import const, nn, qnn
 
 Activation = Callable[[Expr], Expr]
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
+# onnxruntime's LSTM on int8 weights: what they multiply is quantized on the way.
+DYNAMIC = "DynamicQuantize"
 # Activations by name: how many of alpha and beta they take, with the defaults.
 ALPHAS: Mapping[str, tuple[float, ...]] = {
     "Affine": (1.0,), "LeakyRelu": (0.01,), "ThresholdedRelu": (1.0,), "ScaledTanh": (1.0,), "HardSigmoid": (0.2,),
     "Elu": (1.0,),
 }  # fmt: skip
 BETAS: Mapping[str, tuple[float, ...]] = {"Affine": (0.0,), "ScaledTanh": (1.0,), "HardSigmoid": (0.5,)}
+
+
+def _kind(node: Node) -> str:
+    return node.operator.removeprefix(DYNAMIC)
 
 
 def _number(value: float, like: str) -> Expr:
@@ -67,7 +75,7 @@ def _check(node: Node, known: Known) -> str | None:
 def _activations(node: Node, count: int, dtype: str) -> list[list[Activation]]:
     """For each direction its functions; alpha and beta go to those that take them, in order."""
     given = [n.decode() if isinstance(n, bytes) else str(n) for n in node.attr("activations", ())]
-    names = [_BY_LOWER[name.lower()] for name in given] or list(DEFAULTS[node.operator]) * count
+    names = [_BY_LOWER[name.lower()] for name in given] or list(DEFAULTS[_kind(node)]) * count
     alphas, betas = iter(node.attr("activation_alpha", ())), iter(node.attr("activation_beta", ()))
 
     def taken(source: Iterator[float], defaults: tuple[float, ...]) -> float:
@@ -77,8 +85,29 @@ def _activations(node: Node, count: int, dtype: str) -> list[list[Activation]]:
         _activation(name, taken(alphas, ALPHAS.get(name, ())), taken(betas, BETAS.get(name, ())), dtype)
         for name in names
     ]
-    each = len(DEFAULTS[node.operator])
+    each = len(DEFAULTS[_kind(node)])
     return [made[k * each : (k + 1) * each] for k in range(count)]
+
+
+Product = Callable[[Expr, Expr], Expr]
+
+
+def _product(node: Node, args: Arguments, index: int, at: int) -> Product:
+    """Data times the weight of a direction; `at`: the input with the scale of an int8 weight, its zero point behind."""
+    if not node.operator.startswith(DYNAMIC):
+        return lambda data, weight: nn.dense(data, weight, args.shape(weight)[0])
+    scales, zeros = args.array(at), args.array(at + 1)
+    assert scales is not None
+    scale = const(np.asarray(scales[index], np.float32))
+    zero = const(np.zeros((), np.int32) if zeros is None else np.asarray(zeros[index], np.int32))
+
+    def quantized(data: Expr, weight: Expr) -> Expr:
+        own = dynamic_parameters(args, data)
+        integers = qnn.quantize(data, *own, -1, "uint8", "half_even")
+        sums = int_matmul(args, integers, weight, (own[1], zero), (own[0], scale))
+        return op.multiply(op.cast(sums, "float32"), op.multiply(own[0], scale))
+
+    return quantized
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +124,7 @@ class Layer:
     recurrent_bias: Expr | None  # GRU: what is added to the recurrent part of the hidden gate
     peepholes: Expr | None
     functions: Sequence[Activation]
+    product: Product
 
     def clipped(self, value: Expr) -> Expr:
         limit = self.node.attr("clip")
@@ -107,7 +137,7 @@ class Layer:
         ]
 
     def recurrent(self, weight: Expr, state: Expr) -> Expr:
-        return nn.dense(state, weight, self.args.shape(weight)[0])
+        return self.product(state, weight)
 
 
 Step = Callable[[Layer, "Fixed", Expr, Sequence[Expr]], list[Expr]]
@@ -181,7 +211,8 @@ def _convert(node: Node, args: Arguments) -> list[Expr]:
     by_batch = bool(node.attr("layout", 0))
     x = op.transpose(args[0], (1, 0, 2)) if by_batch else args[0]
     steps, batch, _ = args.shape(x)
-    directions, _, hidden = args.shape(args[2])
+    directions, *sizes = args.shape(args[2])
+    hidden = sizes[0] if node.operator.startswith(DYNAMIC) else sizes[1]
     functions = _activations(node, directions, args.dtype(x))
     kinds = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
     parts = [
@@ -207,9 +238,10 @@ def _direction(
     steps, batch, hidden = sizes
     dtype = args.dtype(x)
     inputs, recurrent_bias = _inputs(node, args, x, index, sizes)
-    peepholes = _part(args[7], index) if node.operator == "LSTM" and node.has_input(7) else None
+    peepholes = _part(args[7], index) if _kind(node) == "LSTM" and node.has_input(7) else None
     r = _part(args[2], index)
-    layer = Layer(args, node, steps, batch, hidden, dtype, r, recurrent_bias, peepholes, functions)
+    product = _product(node, args, index, 10)
+    layer = Layer(args, node, steps, batch, hidden, dtype, r, recurrent_bias, peepholes, functions, product)
     fixed: dict[Var, Expr] = {}
     seen = Fixed(
         fix(args, r, "r", fixed),
@@ -220,14 +252,14 @@ def _direction(
     lengths = None if not node.has_input(4) else fix(args, op.reshape(args[4], (batch, 1)), "lengths", fixed)
 
     state = TensorType((batch, hidden), dtype)
-    count = 2 if node.operator == "LSTM" else 1
+    count = 2 if _kind(node) == "LSTM" else 1
     states = [variable(args, name, state) for name in ("h", "c")[:count]]
     starts = [_initial(args, 5 + k, index, state, by_batch) for k in range(count)]
     rows = Rows(state, steps, at_front=is_reverse)
     k, collected = variable(args, "i", TensorType((), "int32")), variable(args, "y", rows.type)
 
     place: Expr = op.subtract(number(steps - 1, "int32"), k) if is_reverse else k
-    new = STEPS[node.operator](layer, seen, row(all_inputs, place), states)
+    new = STEPS[_kind(node)](layer, seen, row(all_inputs, place), states)
     shown = new[0]
     if lengths is not None:
         # Behind its end a sequence keeps its state and shows 0.
@@ -237,15 +269,15 @@ def _direction(
     carried = dict(zip((k, *states, collected), (number(0, "int32"), *starts, rows.start()), strict=True))
     test = op.less(k, number(steps, "int32"))
     step = [op.add(k, number(1, "int32")), *new, rows.push(collected, shown)]
-    return run(args, Loop(node.operator.lower(), carried, fixed, test, step, [collected, *states]))
+    return run(args, Loop(_kind(node).lower(), carried, fixed, test, step, [collected, *states]))
 
 
 def _inputs(node: Node, args: Arguments, x: Expr, index: int, sizes: tuple[int, int, int]) -> tuple[Expr, Expr | None]:
     """What all steps get from x and the biases, [steps, batch, gates * hidden]; and GRU's bias inside its reset."""
     steps, batch, hidden = sizes
-    gates = GATES[node.operator]
+    gates = GATES[_kind(node)]
     flat = op.reshape(x, (steps * batch, args.shape(x)[2]))
-    made: Expr = nn.dense(flat, _part(args[1], index), gates * hidden)
+    made = _product(node, args, index, 8)(flat, _part(args[1], index))
     recurrent_bias: Expr | None = None
     if node.has_input(3):
         both, size = _part(args[3], index), gates * hidden
@@ -266,4 +298,7 @@ def _initial(args: Arguments, at: int, index: int, state: TensorType, by_batch: 
     return _part(op.transpose(given, (1, 0, 2)) if by_batch else given, index)
 
 
-CONVERTERS = tuple(Converter(name, _convert, _check) for name in GATES)
+CONVERTERS = (
+    *(Converter(name, _convert, _check) for name in GATES),
+    Converter(f"{DYNAMIC}LSTM", _convert, all_of(_check, known_inputs(8, 9, 10, 11)), MICROSOFT),
+)

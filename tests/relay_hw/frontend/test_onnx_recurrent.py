@@ -90,6 +90,37 @@ def test_against_onnxruntime(
     compare(make([node], inputs, known, outputs, 14), inputs)
 
 
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_weights_that_onnxruntime_quantized(
+    tmp_path: Path, make: Callable[..., Any], direction: str, per_channel: bool
+) -> None:
+    """DynamicQuantizeLSTM: int8 weights, and data that is quantized step by step.
+
+    Its activations are approximations, so that a state's integers may differ by one from the second step on.
+    """
+    import onnx
+    import onnxruntime
+    from onnxruntime.quantization import quantize_dynamic
+
+    count = 2 if direction == "bidirectional" else 1
+    weights = {key: value for key, value in parts("LSTM", count).items() if key in "WRB"}
+    names = ["x", "W", "R", "B"]
+    node = helper.make_node("LSTM", names, ["y", "", "c"], name="cell", hidden_size=H, direction=direction)
+    x = values(0, T, B, N)
+    onnx.save(make([node], {"x": x}, weights, ["y", "c"], 14), tmp_path / "float.onnx")
+    quantize_dynamic(tmp_path / "float.onnx", tmp_path / "int8.onnx", per_channel=per_channel)
+    assert [item.op_type for item in onnx.load(tmp_path / "int8.onnx").graph.node] == ["DynamicQuantizeLSTM"]
+    want = onnxruntime.InferenceSession(str(tmp_path / "int8.onnx")).run(None, {"x": x})
+    module, params = from_onnx(tmp_path / "int8.onnx")
+    y, c = (np.asarray(value) for value in evaluate(module, {"x": x, **params}))
+    np.testing.assert_allclose(y[0, 0], want[0][0, 0], rtol=1e-5, atol=1e-6)
+    if count == 2:
+        np.testing.assert_allclose(y[-1, 1], want[0][-1, 1], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(y, want[0], atol=3e-3)
+    np.testing.assert_allclose(c, want[1], atol=6e-3)
+
+
 def test_one_step_and_outputs_left_out(make: Callable[..., Any], compare: Callable[..., Any]) -> None:
     weights = parts("LSTM", 1)
     node = helper.make_node("LSTM", ["x", "W", "R"], ["", "y"], name="cell", hidden_size=H)
