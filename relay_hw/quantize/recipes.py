@@ -13,13 +13,15 @@ _W4: Final = {"weight_bits": 4, "first_layer": Edge.INT8, "last_layer": Edge.INT
 _NO_HARDWARE: Final = "no hardware here"
 
 STRATEGIES: Final[tuple[Strategy, ...]] = (
+    # Of these choices each had less noise than what it replaces on held-out calibration samples of three networks.
     Strategy(
         "int8",
         calibration=Calibration.MSE,
         weight_range=WeightRange.MSE,
+        weight_rounding=WeightRounding.GPTQ,
         bias_correction=True,
         summary="int8 weights per channel, int8 activations with zero point, ranges of least squared error, "
-        "biases corrected",
+        "weights rounded by second order (GPTQ), biases corrected",
     ),
     Strategy("int8-minmax", summary="int8 weights per channel, int8 activations with zero point, min-max ranges"),
     Strategy(
@@ -57,11 +59,14 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
         calibration=Calibration.MSE,
         weight_range=WeightRange.MSE,
         bias_correction=True,
-        summary="as int8, zero points 0, scales are powers of two: requantization is a shift",
+        summary="zero points 0, scales are powers of two: requantization is a shift; ranges of least squared error, "
+        "biases corrected",
     ),
     Strategy(
         "int8-equalized",
         calibration=Calibration.MSE,
+        weight_range=WeightRange.MSE,
+        weight_rounding=WeightRounding.GPTQ,
         equalize=True,
         bias_correction=True,
         summary="as int8, channels equalized across layers",
@@ -121,6 +126,7 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
         "qat-int8",
         calibration=Calibration.MSE,
         weight_range=WeightRange.MSE,
+        weight_rounding=WeightRounding.GPTQ,
         bias_correction=True,
         epochs=4,
         learning_rate=1e-4,
