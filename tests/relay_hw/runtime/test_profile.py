@@ -56,7 +56,7 @@ def test_the_object_has_the_keys_of_the_design(plain: Build) -> None:
     row = profile_json(profile(artifact, device, "cycle"))
     assert row.keys() == {
         "cycles", "utilisation", "utilisation_all", "macs", "bytes_read", "bytes_written", "bytes_fetched",
-        "resident_cycles", "simulated_cycles_per_second", "stalls", "layers",
+        "resident_cycles", "simulated_cycles_per_second", "stalls", "layers", "segments",
     }  # fmt: skip
     wanted = {"name", "operator", "where", "reason", "cycles", "roofline_cycles", "stalls"}
     for layer in row["layers"]:
