@@ -11,7 +11,14 @@ module vta_dot #(
     // Products, a multiple of 4
     parameter BLOCK_IN = 4,
     // Bits of a weight: 8 or 4
-    parameter WGT_BITS = 8
+    parameter WGT_BITS = 8,
+`ifdef VERILATOR
+    // Products of 4-bit weights by *, which is fast to simulate
+    parameter BY_BITS  = 0
+`else
+    // Products of 4-bit weights bit by bit: synthesis would take a DSP for each *
+    parameter BY_BITS  = 1
+`endif
 ) (
     input  wire                         clk_i,
     input  wire [                  2:0] en_i,
@@ -57,6 +64,29 @@ module vta_dot #(
         + {{6{a[31]}}, a[31:24]} * {{10{b[15] && !low}}, b[15:12]};
   endfunction
 
+  // the same bit by bit: inputs whose weight has the bit, added up; low: the highest bit counts 8, not -8
+  function [9:0] plane;
+    input [31:0] a;
+    input [3:0] bits;
+    plane = ({{2{a[7]}}, a[7:0]} & {10{bits[0]}}) + ({{2{a[15]}}, a[15:8]} & {10{bits[1]}})
+        + ({{2{a[23]}}, a[23:16]} & {10{bits[2]}}) + ({{2{a[31]}}, a[31:24]} & {10{bits[3]}});
+  endfunction
+
+  function [13:0] bits4;
+    input [31:0] a;
+    input [15:0] b;
+    input low;
+    reg [9:0] p0, p1, p2, p3;
+    begin
+      p0 = plane(a, {b[12], b[8], b[4], b[0]});
+      p1 = plane(a, {b[13], b[9], b[5], b[1]});
+      p2 = plane(a, {b[14], b[10], b[6], b[2]});
+      p3 = plane(a, {b[15], b[11], b[7], b[3]});
+      bits4 = {{4{p0[9]}}, p0} + {{3{p1[9]}}, p1, 1'b0} + {{2{p2[9]}}, p2, 2'b00}
+          + ({p3[9], p3, 3'b000} ^ {14{!low}}) + {13'd0, !low};
+    end
+  endfunction
+
   wire [4*WGT_BITS-1:0] four;
   generate
     if (GROUPS > 1) begin : g_select
@@ -85,6 +115,8 @@ module vta_dot #(
       reg [FOUR_W-1:0] four_q;
       if (WGT_BITS == 8) begin : g_bytes
         always @(posedge clk_i) if (en_i[1]) four_q <= dot4(operand, wgt_q[g*32+:32]);
+      end else if (BY_BITS != 0) begin : g_bits
+        always @(posedge clk_i) if (en_i[1]) four_q <= bits4(operand, wgt_q[g*16+:16], low_1_i);
       end else begin : g_halves
         always @(posedge clk_i) if (en_i[1]) four_q <= half4(operand, wgt_q[g*16+:16], low_1_i);
       end

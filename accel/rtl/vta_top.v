@@ -16,12 +16,12 @@ module vta_top #(
     parameter WGT_DEPTH         = 1024,
     parameter ACC_DEPTH         = 1024,
     // Accumulator banks: 1 to 16, at least 8 entries each
-    parameter ACC_BANKS         = 4,
+    parameter ACC_BANKS         = 2,
     parameter OUT_DEPTH         = 1024,
     parameter UOP_DEPTH         = 512,
     parameter PRM_DEPTH         = 64,
     // Lanes of the output stage: 1 to BLOCK_OUT
-    parameter OUT_LANES         = 2,
+    parameter OUT_LANES         = 1,
     // Bits of a multiplier without its sign: 8 to 31
     parameter MULTIPLIER_BITS   = 31,
     // Bus width in bits: 64 to 256

@@ -10,6 +10,7 @@ import numpy as np
 
 from accel.isa.config import AccelConfig
 from accel.isa.errors import Fault, FaultCode
+from accel.isa.nibbles import unpack_nibbles
 from accel.isa.program import complete
 from accel.isa.semantics import SEMANTICS
 from accel.isa.spec import Mem, Op, encode
@@ -83,9 +84,13 @@ async def fills_scratchpads_like_the_semantics(dut: Dut) -> None:
             mem = Mem(get(dut.we_o).bit_length() - 1)
             assert not (forbidden and mem is Mem.INP)
             data = np.frombuffer(get(dut.wdata_o).to_bytes(config.bus_bytes, "little"), np.int8)
-            data = data.astype(np.int32) if get(dut.expand_o) else data
+            if get(dut.expand_o):
+                data = unpack_nibbles(data.view(np.uint8)) if mem is Mem.WGT else data.astype(np.int32)
             begin = get(dut.waddr_o) * data.nbytes
-            enable = np.repeat([get(dut.be_o) >> n & 1 for n in range(config.bus_bytes)], data.itemsize) == 1
+            enable = (
+                np.repeat([get(dut.be_o) >> n & 1 for n in range(config.bus_bytes)], data.nbytes // config.bus_bytes)
+                == 1
+            )
             copies[mem][begin : begin + data.nbytes][enable] = data.view(np.uint8)[enable]
         if get(dut.give_o):
             index, values = running.popleft()

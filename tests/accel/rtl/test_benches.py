@@ -110,7 +110,10 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
         "bench_alu_mul",
         ({"BLOCK_OUT": 4, "OUT_LANES": 2}, {"BLOCK_OUT": 16, "OUT_LANES": 4}, {"BLOCK_OUT": 4, "OUT_LANES": 4}),
     ),
-    "vta_dot": ("bench_dot", ({"BLOCK_IN": 4}, {"BLOCK_IN": 16}, {"BLOCK_IN": 64}, HALF)),
+    "vta_dot": (
+        "bench_dot",
+        ({"BLOCK_IN": 4}, {"BLOCK_IN": 16}, {"BLOCK_IN": 64}, HALF | {"BY_BITS": 0}, HALF | {"BY_BITS": 1}),
+    ),
     "vta_requant_lane": ("bench_requant_lane", ({"MULTIPLIER_BITS": 31}, {"MULTIPLIER_BITS": 16})),
     "vta_uop_walk": ("bench_uop_walk", ({"MUL_SLOTS": 2}, {"MUL_SLOTS": 1})),
     "vta_output_walk": (
