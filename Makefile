@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compare-demo data test conformance test-compare test-prequantized test-schedules test-networks test-training test-exact lint format types rtl-lint gen aarch64 bench area wheel clean
+.PHONY: help setup demo compare-demo data test conformance test-compare test-prequantized test-deploy test-schedules test-networks test-training test-exact lint format types rtl-lint gen aarch64 bench area wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ gen: $(READY)
 
 aarch64: $(READY) ## fetch what runs aarch64 host libraries in the tests: qemu-user, TVM's runtime, a linker
 	$(BIN)/python scripts/fetch_aarch64.py
+
+test-deploy: $(READY) ## exported C for aarch64 under qemu-user, after `make aarch64` (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/runtime/test_deploy.py $(FLAGS)
 
 bench: $(READY) ## measure cycles, speeds and the language, write build/bench.json and docs/performance.md (minutes)
 	$(BIN)/python scripts/bench.py

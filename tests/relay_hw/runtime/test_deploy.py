@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
 import subprocess
 import sys
@@ -151,6 +152,31 @@ def two_programs(tmp_path: Path) -> Path:
     calibration = {"x": rng.normal(size=(4, 3, 8, 8)).astype(np.float32)}
     compile_model(mod, config="tiny", calibration=calibration).save(tmp_path / "two")
     return tmp_path / "two"
+
+
+FETCHED = ROOT / "build" / "aarch64"
+
+
+@pytest.mark.long
+@pytest.mark.skipif(
+    not (FETCHED / "python" / "ziglang").is_dir(), reason="build/aarch64 is missing: make aarch64 fetches a compiler"
+)
+def test_digits_on_another_processor(exported: Path, digits: Path, data: Path, tmp_path: Path) -> None:
+    """The same C for aarch64, under qemu-user, with the device of this machine behind its pipe."""
+    sources = sorted(map(str, exported.glob("*.c")))
+    compiler = [sys.executable, "-m", "ziglang", "cc", "-target", "aarch64-linux-musl", "-static", "-O1", *STRICT]
+    environment = {**os.environ, "PYTHONPATH": str(FETCHED / "python")}
+    program = tmp_path / "model"
+    done = subprocess.run(
+        [*compiler, *sources, "-o", str(program), "-lm"], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    qemu = shutil.which("qemu-aarch64") or str(FETCHED / "root" / "usr" / "bin" / "qemu-aarch64-static")
+    command = [qemu, str(program), "--device", device_command(exported), "--folder", str(exported)]
+    files = [str(data.with_suffix(".bin")), str(tmp_path / "out.bin")]
+    done = subprocess.run([*command, *files], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "out.bin").read_bytes() == expected(digits, data)
 
 
 def test_a_wrong_device_is_refused(exported: Path, data: Path, tmp_path: Path) -> None:
