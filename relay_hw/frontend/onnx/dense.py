@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -11,7 +12,9 @@ from relay_hw.errors import InputError
 from relay_hw.frontend.onnx.node import Arguments, Converter, Node
 from relay_hw.ir.expr import Expr
 from relay_hw.ir.types import Any as AnyDim
-from relay_hw.op import nn
+from relay_hw.ir.types import Dim
+from relay_hw.op import const, nn
+from relay_hw.op.base import broadcast_shapes
 
 
 def _scaled(value: Expr, factor: float, args: Arguments) -> Expr:
@@ -37,6 +40,8 @@ def _batched(node: Node, args: Arguments, left: Expr, right: Expr) -> Expr:
     a, b = args.dims(left), args.dims(right)
     if a[:-2] == b[:-2] and not args.is_static(left) and not any(isinstance(dim, AnyDim) for dim in a[:-2]):
         return _batched_alike(args, left, right)
+    if not (args.is_static(left) and args.is_static(right)):
+        return _batched_by_value(args, left, right)
     a, b = args.shape(left), args.shape(right)
     try:
         batch = np.broadcast_shapes(a[:-2], b[:-2])
@@ -49,6 +54,34 @@ def _batched(node: Node, args: Arguments, left: Expr, right: Expr) -> Expr:
 
     value = nn.batch_matmul(flat(left, a), flat(right, b), transpose_b=False)
     return op.reshape(value, (*batch, a[-2], b[-1]))
+
+
+def _batched_by_value(args: Arguments, left: Expr, right: Expr) -> Expr:
+    """Batch axes that only run time knows: both sides are broadcast to their common sizes, which are computed."""
+    a, b = args.dims(left), args.dims(right)
+    rank = max(len(a), len(b)) - 2
+    sides = [_in_front(args.sizes(side, 0, len(dims) - 2), len(dims) - 2, rank)
+             for side, dims in ((left, a), (right, b))]  # fmt: skip
+    one, rest = const(np.int64(1)), const(np.array([-1], np.int64))
+    batch = op.where(op.equal(sides[0], one), sides[1], sides[0])
+
+    def flat(side: Expr, dims: Sequence[Dim]) -> Expr:
+        inner = args.sizes(side, len(dims) - 2, len(dims))
+        wide = op.dynamic.broadcast_to(side, op.concatenate([batch, inner], 0))
+        return op.dynamic.reshape(wide, op.concatenate([rest, inner], 0))
+
+    value = nn.batch_matmul(flat(left, a), flat(right, b), transpose_b=False)
+    rows, columns = args.sizes(left, len(a) - 2, len(a) - 1), args.sizes(right, len(b) - 1, len(b))
+    made = op.dynamic.reshape(value, op.concatenate([batch, rows, columns], 0))
+    return args.assume(made, (*broadcast_shapes("MatMul", (a[:-2], b[:-2])), a[-2], b[-1]))
+
+
+def _in_front(sizes: Expr, count: int, rank: int) -> Expr:
+    """`count` sizes with ones in front, `rank` in all."""
+    if count == rank:
+        return sizes
+    ones = const(np.ones(rank - count, np.int64))
+    return op.concatenate([ones, sizes], 0) if count else ones
 
 
 def _batched_alike(args: Arguments, left: Expr, right: Expr) -> Expr:

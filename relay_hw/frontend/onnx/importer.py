@@ -287,7 +287,14 @@ class Importer:
                 raise UnsupportedError(reason)
             made = converter.convert(node, args)
             results = [made] if isinstance(made, Expr) else list(made)
-            results = [stamp(result, node.span) for result in results]
+            shapes = {id(expr): dims for expr, dims in args.assumed}
+            made = results
+            results = [stamp(result, node.span) for result in made]
+            for before, result in zip(made, results, strict=True):
+                if id(before) in shapes:
+                    ty = self.typer(result)
+                    assert isinstance(ty, TensorType)
+                    self.typer.assume(result, TensorType(shapes[id(before)], ty.dtype))
             for result in results:
                 self.typer(result)
         except TypeCheckError as error:

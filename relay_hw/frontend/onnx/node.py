@@ -26,7 +26,7 @@ from relay_hw.ir.expr import (
     Var,
 )
 from relay_hw.ir.types import ANY, Dim, FuncType, IncompleteType, TensorType, TupleType, Type, TypeCall, bind_type_vars
-from relay_hw.op.base import const, show_shape
+from relay_hw.op.base import const, same_dim, show_shape
 from relay_hw.op.blocks import shape_of
 from relay_hw.op.transform import strided_slice
 from relay_hw.span import Span
@@ -99,11 +99,21 @@ class Scope(Protocol):
         ...
 
 
+def _may_be_equal(left: Type, right: Type) -> bool:
+    """Whether two tensor types differ at most in sizes that are open in one of them."""
+    match left, right:
+        case TensorType(), TensorType():
+            alike = left.rank == right.rank and left.dtype == right.dtype
+            return alike and all(map(same_dim, left.shape, right.shape))
+        case _:
+            return False
+
+
 class _Ground:
     """The solver of relations whose arguments are all known."""
 
     def unify(self, left: Type, right: Type) -> Type:
-        if left != right:
+        if left != right and not _may_be_equal(left, right):
             raise TypeCheckError(f"type must be {right}, not {left}")
         return right
 
@@ -207,6 +217,8 @@ class Arguments:
     ) -> None:
         self.node = node
         self._sizes = sizes
+        # Shapes that say more than the types of their expressions.
+        self.assumed: list[tuple[Expr, Sequence[Dim]]] = []
         self.scope = scope
         self._fetch = fetch
         self._arrays = arrays
@@ -268,6 +280,11 @@ class Arguments:
         """The dimensions that input `index` holds, of which some are no numbers; None where nothing is known."""
         found = self._sizes[index] if self.node.has_input(index) and index < len(self._sizes) else None
         return None if found is None or found.ndim != 1 else tuple(found)
+
+    def assume(self, expr: Expr, dims: Sequence[Dim]) -> Expr:
+        """`expr`, a result of the node, whose shape is known to be `dims`."""
+        self.assumed.append((expr, dims))
+        return expr
 
     def sizes(self, expr: Expr, begin: int = 0, end: int | None = None) -> Expr:
         """The sizes of axes [begin, end) as an int64 vector: a constant where import knows them."""

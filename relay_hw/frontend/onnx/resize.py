@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw import op
 from relay_hw.errors import InputError
-from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node
+from relay_hw.frontend.onnx.node import Arguments, Array, Converter, Known, Node
 from relay_hw.ir.expr import Expr
+from relay_hw.ir.types import Any
 from relay_hw.op import const, nn
 from relay_hw.op.image import COORDINATES, METHODS, POLICIES, ROUNDINGS, ResizeAttrs, resize_matrix, resized_axes
 
@@ -68,6 +70,7 @@ def _resize(node: Node, args: Arguments) -> Expr:
         wanted, known = args.get(index), args.array(index)
     if wanted is None or (known is not None and np.size(known) != len(attrs.axes)):
         raise InputError(f"{node.operator} must have a scale for each of {len(attrs.axes)} axes", node.span)
+    attrs, wanted, known = _changed(args, attrs, wanted, known, index_of_sizes=3)
     crop = _is_late(node) and attrs.coordinates == "tf_crop_and_resize"
     given = args.array(1) if crop else None
     roi = np.zeros(0) if given is None else np.ravel(given)
@@ -75,6 +78,26 @@ def _resize(node: Node, args: Arguments) -> Expr:
         places = args[1] if crop else const(np.zeros(0, np.float32))
         return op.image.resize(args[0], places, wanted, attrs)
     return _resized(node, args, attrs, [float(value) for value in np.ravel(known)], roi.tolist())
+
+
+def _changed(
+    args: Arguments, attrs: ResizeAttrs, wanted: Expr, known: Array | None, index_of_sizes: int
+) -> tuple[ResizeAttrs, Expr, Array | None]:
+    """Without the axes that surely keep their size, so that open sizes elsewhere leave them known."""
+    dims = args.dims(args[0])
+    if args.is_static(args[0]) or attrs.policy != "stretch" or attrs.coordinates == "tf_crop_and_resize":
+        return attrs, wanted, known
+    goals = args.open_ints(index_of_sizes) if attrs.by_sizes else None
+    if not attrs.by_sizes and known is not None:
+        places = [at for at, scale in enumerate(np.ravel(known)) if scale != 1]
+    elif goals is not None:
+        pairs = zip((dims[axis] for axis in attrs.axes), goals, strict=True)
+        places = [at for at, (old, new) in enumerate(pairs) if isinstance(new, Any) or old != new]
+    else:
+        return attrs, wanted, known
+    chosen = const(np.array(places, np.int64))
+    part = None if known is None else np.ravel(known)[places]
+    return replace(attrs, axes=tuple(attrs.axes[at] for at in places)), op.take(wanted, chosen, 0), part
 
 
 def _resized(node: Node, args: Arguments, attrs: ResizeAttrs, wanted: Sequence[float], roi: Sequence[float]) -> Expr:

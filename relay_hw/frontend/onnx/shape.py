@@ -13,8 +13,9 @@ from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node
 from relay_hw.frontend.onnx.sizes import reshape_codes
 from relay_hw.ir.expr import Expr, TupleGetItem
-from relay_hw.ir.types import TensorType
+from relay_hw.ir.types import ANY, TensorType
 from relay_hw.op import const, nn
+from relay_hw.op.base import broadcast_shapes
 
 PAD_MODES = ("constant", "reflect", "edge", "wrap")
 
@@ -27,7 +28,12 @@ def _reshape(node: Node, args: Arguments) -> Expr:
     if codes is not None:
         return op.reshape(args[0], codes, keep_zero)
     args.length(1)
-    return op.dynamic.reshape(args[0], args[1], keep_zero)
+    value = op.dynamic.reshape(args[0], args[1], keep_zero)
+    if open_codes is None:
+        return value
+    data = args.dims(args[0])
+    known = [data[axis] if dim == 0 and not keep_zero else dim for axis, dim in enumerate(open_codes)]
+    return args.assume(value, [ANY if dim == -1 else dim for dim in known])
 
 
 def _flatten(node: Node, args: Arguments) -> Expr:
@@ -101,8 +107,11 @@ def _constant(node: Node, args: Arguments) -> Expr:
 
 def _constant_of_shape(node: Node, args: Arguments) -> Expr:
     value = const(np.ravel(node.attr("value", np.zeros(1, np.float32)))[0])
-    sizes = args.ints(0)
-    return op.dynamic.full(value, args[0]) if sizes is None else op.full(value, sizes)
+    sizes, dims = args.ints(0), args.open_ints(0)
+    if sizes is not None:
+        return op.full(value, sizes)
+    made = op.dynamic.full(value, args[0])
+    return made if dims is None else args.assume(made, dims)
 
 
 def _check_pad(node: Node, known: Known) -> str | None:
@@ -185,7 +194,9 @@ def _expand(node: Node, args: Arguments) -> Expr:
     rank = max(count, len(shape))
     sides = [_extended(sizes, count, rank), _extended(args.sizes(args[0]), len(shape), rank)]
     one = const(np.int64(1))
-    return op.dynamic.broadcast_to(args[0], op.where(op.equal(sides[0], one), sides[1], sides[0]))
+    value = op.dynamic.broadcast_to(args[0], op.where(op.equal(sides[0], one), sides[1], sides[0]))
+    dims = wanted if wanted is not None else args.open_ints(1)
+    return value if dims is None else args.assume(value, broadcast_shapes("Expand", (shape, dims)))
 
 
 def _extended(sizes: Expr, count: int, rank: int) -> Expr:

