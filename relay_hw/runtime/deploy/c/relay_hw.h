@@ -1,5 +1,6 @@
-/* Runs a compiled model without Python: programs on the accelerator, operators at its border on the host.
- * Everything returns 0, or -1 with a sentence in `error`. Nothing is allocated after rhw_open. */
+// Runs a compiled model without Python: programs on the accelerator, operators at its border on the host.
+//
+// Everything returns 0, or -1 with a sentence in `error`. Nothing is allocated after rhw_open.
 #ifndef RELAY_HW_H
 #define RELAY_HW_H
 
