@@ -62,7 +62,7 @@ def finish_at(target: Bus, base: int, data: bytes) -> int:
 
 
 def test_a_program_runs_and_a_wrong_one_faults() -> None:
-    program = assemble("finish\n", TINY)
+    program = assemble(".config tiny\nfinish\n")
     code = program.code.data
     assert code is not None
     target = bus()
