@@ -20,6 +20,7 @@ from relay_hw.compat.tvm.nd import NDArray, unwrap
 from relay_hw.compat.tvm.params import load_param_dict, save_param_dict
 from relay_hw.compat.tvm.target import Target
 from relay_hw.errors import InputError
+from relay_hw.ir.module import IRModule as RelayModule
 from relay_hw.runtime.module import Module
 from relay_hw.text import load_json, save_json
 from relay_hw.transform import (
@@ -38,7 +39,7 @@ _VERSION: Final = 1
 _MEMBERS: Final = ("meta.json", "module.json", "model.params")
 
 
-def optimize(mod: IRModule, params: Mapping[str, Any]) -> IRModule:
+def optimize(mod: IRModule, params: Mapping[str, Any]) -> RelayModule:
     """`mod` with the parameters of `main` bound, after the passes that the context's level enables."""
     bound = mod.with_functions({"main": bind_params_by_name(mod["main"], {k: unwrap(v) for k, v in params.items()})})
     passes = Sequential(
