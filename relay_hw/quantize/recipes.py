@@ -9,7 +9,14 @@ from relay_hw.errors import QuantizeError
 from relay_hw.quantize.choices import Budget, Calibration, Edge, NumberFormat, WeightRange, WeightRounding
 from relay_hw.quantize.strategy import Strategy
 
-_W4: Final = {"weight_bits": 4, "first_layer": Edge.INT8, "last_layer": Edge.INT8, "calibration": Calibration.MSE}
+_W4: Final = {
+    "weight_bits": 4,
+    "first_layer": Edge.INT8,
+    "last_layer": Edge.INT8,
+    "calibration": Calibration.MSE,
+    "weight_range": WeightRange.MSE,
+    "bias_correction": True,
+}
 _NO_HARDWARE: Final = "no hardware here"
 
 STRATEGIES: Final[tuple[Strategy, ...]] = (
@@ -77,31 +84,26 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
         candidates=("int8", "int8-minmax", "int8-percentile", "int8-kl", "int8-mse", "int8-equalized"),
         summary="that of six int8 strategies with the least noise on held-out calibration samples",
     ),
-    Strategy("w4a8", **_W4, weight_range=WeightRange.MSE, summary="4-bit weights but in the first and last layer"),
+    Strategy("w4a8", **_W4, summary="4-bit weights but in the first and last layer, biases corrected"),
     Strategy(
         "w4a8-adaround",
         **_W4,
-        weight_range=WeightRange.MSE,
         weight_rounding=WeightRounding.ADAROUND,
-        bias_correction=True,
         summary="as w4a8, each weight rounded up or down as the layer's output asks (AdaRound)",
     ),
     Strategy(
         "w4a8-gptq",
         **_W4,
-        weight_range=WeightRange.MSE,
         weight_rounding=WeightRounding.GPTQ,
-        bias_correction=True,
         summary="as w4a8, errors of rounding made up for by the weights after them (GPTQ)",
     ),
     Strategy(
         "w4a8-stochastic",
         **_W4,
-        weight_range=WeightRange.MSE,
         weight_rounding=WeightRounding.STOCHASTIC,
         summary="as w4a8, weights rounded at random by their distance",
     ),
-    Strategy("w4a4", **_W4, activation_bits=4, weight_range=WeightRange.MSE, summary="as w4a8, 4-bit activations"),
+    Strategy("w4a4", **_W4, activation_bits=4, summary="as w4a8, 4-bit activations"),
     Strategy(
         "mixed",
         calibration=Calibration.MSE,
@@ -135,9 +137,7 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
     Strategy(
         "qat-w4a8",
         **_W4,
-        weight_range=WeightRange.MSE,
         weight_rounding=WeightRounding.GPTQ,
-        bias_correction=True,
         epochs=8,
         learning_rate=1e-3,
         summary="as w4a8-gptq, then weights trained with quantization in the loop",
