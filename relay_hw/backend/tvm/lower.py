@@ -30,9 +30,9 @@ from relay_hw.backend.tvm.api import relax, relax_op
 from relay_hw.backend.tvm.isolated import PACKED_PREFIX, isolate, leaves, packed_name
 from relay_hw.backend.tvm.machine import Machine
 from relay_hw.backend.tvm.ops import LOWERINGS, Arg, Context, tensor
-from relay_hw.backend.tvm.ops.base import DTYPES
+from relay_hw.backend.tvm.ops.base import DTYPES, constant
 from relay_hw.errors import UnsupportedError
-from relay_hw.ir.types import NARROW_DTYPES, FuncType, TensorType, TupleType, Type, type_leaves
+from relay_hw.ir.types import FuncType, TensorType, TupleType, Type
 
 __all__ = ["PACKED_PREFIX", "Lowered", "isolate", "lower", "packed_name", "refusal", "relax_type"]
 HELD = (
@@ -121,13 +121,7 @@ def refusal(function: FlatFunction, names: set[str]) -> str | None:
             ty = getattr(node, "type", None)
             if ty is not None and not _is_known(ty):
                 return f"host function @{function.name} must have values of known shape, not {ty}"
-            if ty is not None and any(_is_narrow(leaf) for leaf in type_leaves(ty)):
-                return f"host function @{function.name} must have no values of {ty}, which TVM cannot take from numpy"
     return None
-
-
-def _is_narrow(ty: Type) -> bool:
-    return isinstance(ty, TensorType) and ty.dtype in NARROW_DTYPES
 
 
 def _is_known(ty: Type) -> bool:
@@ -222,7 +216,7 @@ class _Function:
     def _node(self, node: FlatNode, values: Sequence[Arg], context: Context) -> Arg:
         match node:
             case FlatConstant():
-                return relax.const(node.data)
+                return constant(node.data)
             case FlatTuple():
                 return tuple(values[i] for i in node.fields)
             case FlatGet():

@@ -16,7 +16,8 @@ from relay_hw.backend.tvm.api import te, tirx
 Scalar = Any
 FLOATS = ("float16", "float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-WIDER = {"int32": "int64", "uint32": "uint64"}
+# TVM folds no difference of unsigned numbers below 0.
+WIDER = {"int32": "int64", "uint8": "int32", "uint16": "int64", "uint32": "int64"}
 LOW = 0xFFFFFFFF
 
 
@@ -40,8 +41,17 @@ def bind(build: Callable[..., Scalar], *values: Scalar) -> Scalar:
     names = [tirx.Var(f"v{k}", kind(value)) for k, value in enumerate(values)]
     body = build(*names)
     for name, value in zip(reversed(names), reversed(values), strict=True):
-        body = tirx.Let(name, value, body)
+        body = tirx.Let(name, _opaque(value), body)
     return body
+
+
+def _opaque(x: Scalar) -> Scalar:
+    """An integer of which TVM knows no bounds: it ends where it finds two for one name."""
+    dtype = kind(x)
+    if dtype in FLOATS or dtype == "bool":
+        return x
+    other = dtype.removeprefix("u") if dtype.startswith("u") else f"u{dtype}"
+    return tirx.reinterpret(dtype, tirx.reinterpret(other, x))
 
 
 def equal(a: Scalar, b: Scalar) -> Scalar:
@@ -76,14 +86,14 @@ def subtract(a: Scalar, b: Scalar) -> Scalar:
 
 def multiply(a: Scalar, b: Scalar) -> Scalar:
     """a * b of less than 64 bits, which wraps around."""
+    if kind(a) == "uint32":
+        return narrow(a.astype("uint64") * b.astype("uint64"), "uint32")
     return _wide(lambda x, y: x * y, a, b)
 
 
 def _wide(build: Callable[[Scalar, Scalar], Scalar], a: Scalar, b: Scalar) -> Scalar:
     dtype = kind(a)
-    # Differences of unsigned numbers are negative.
-    wide = "int64" if dtype == "uint32" and build(number(0, "int64"), number(1, "int64")).value < 0 else None
-    target = wide or WIDER.get(dtype)
+    target = WIDER.get(dtype)
     return build(a, b) if target is None else narrow(build(a.astype(target), b.astype(target)), dtype)
 
 
@@ -182,6 +192,8 @@ def convert(x: Scalar, dtype: str) -> Scalar:
         info = np.iinfo(middle)
 
         # The largest integer is no float: the one above is.
+        x, source = real(x), kind(real(x))
+
         def build(v: Scalar) -> Scalar:
             fits = tirx.all(v >= number(float(info.min), source), v < number(-float(info.min), source))
             return select(fits, v.astype(middle), number(int(info.min), middle))

@@ -111,4 +111,9 @@ def reshape(ctx: Context, value: Any, shape: Sequence[int]) -> Any:
 
 def literal(value: Any, dtype: str) -> Any:
     """A Relax constant."""
-    return relax.const(np.asarray(value, dtype))
+    return constant(np.asarray(value, dtype))
+
+
+def constant(array: Any) -> Any:
+    """A Relax constant of the array's own element type: TVM makes single precision of double."""
+    return relax.const(array, str(array.dtype))

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from relay_hw.backend.flat import FlatCall
 from relay_hw.backend.tvm import products
-from relay_hw.backend.tvm.api import relax, te
 from relay_hw.backend.tvm.api import relax_op as rx
+from relay_hw.backend.tvm.api import te
 from relay_hw.backend.tvm.machine import choose_tile
-from relay_hw.backend.tvm.ops.base import FLOATS, Arg, Context, Lowering, dtype_of, reshape, shape_of, tensor
+from relay_hw.backend.tvm.ops.base import FLOATS, Arg, Context, Lowering, constant, dtype_of, reshape, shape_of, tensor
 from relay_hw.backend.tvm.products import Convolution, Sums
 from relay_hw.op.base import permutation, split_padding, spread
 from relay_hw.op.conv import SPATIAL
@@ -117,11 +117,11 @@ def on_cpu(
         if weight is None:
             return ctx.te(lambda x, w: products.windows(x, w, c, axes, lanes), *args)
         return ctx.te(
-            lambda x, w: products.windows(x, w, c, range(len(axes)), lanes), args[0], relax.const(contiguous(weight))
+            lambda x, w: products.windows(x, w, c, range(len(axes)), lanes), args[0], constant(contiguous(weight))
         )
     tile = choose_tile(columns, each, ctx.machine)
     if weight is not None:
-        packed = relax.const(products.pack(weight, c.groups, tile.lanes))
+        packed = constant(products.pack(weight, c.groups, tile.lanes))
         return ctx.te(lambda x, w: products.convolution(x, w, c, shape[0], tile), args[0], packed)
 
     def build(x: Any, w: Any) -> Any:
@@ -188,7 +188,7 @@ def _product(ctx: Context, call: FlatCall, args: Sequence[Arg], swap_a: bool, sw
     tile = choose_tile(rows, channels, ctx.machine)
     flags = (channels, swap_a, sums, out.dtype, tile)
     if weight is not None:
-        packed = relax.const(products.pack(contiguous(weight), 1, tile.lanes))
+        packed = constant(products.pack(contiguous(weight), 1, tile.lanes))
         value = ctx.te(lambda x, w: products.matmul(x, w, *flags), left, packed)
     else:
         value = ctx.te(
