@@ -36,14 +36,20 @@ SIZES = {
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(sizes=st.fixed_dictionaries(SIZES), seed=st.integers(0, 1 << 16))
-def test_any_configuration(kit: SimpleNamespace, sizes: dict[str, int], seed: int) -> None:
-    """All kinds of layers on 7 x 6 pixels; a layer may be refused, but never compiled wrong."""
+@given(sizes=st.fixed_dictionaries(SIZES), seed=st.integers(0, 1 << 16), half=st.booleans(), narrow=st.booleans())
+def test_any_configuration(kit: SimpleNamespace, sizes: dict[str, int], seed: int, half: bool, narrow: bool) -> None:
+    """All kinds of layers on 7 x 6 pixels; a layer may be refused, but never compiled wrong.
+
+    `half`: 4-bit multipliers, whose operands are two lines.
+    """
+    if half:
+        line = max(16, sizes["block_out"], sizes["axi_data_bits"] // 8)
+        sizes = {**sizes, "wgt_bits": 4, "block_in": 2 * line}
     try:
         config = replace(load_config("default"), name="random", out_lanes=min(4, sizes["block_out"]), **sizes)
     except ConfigError:
         return
-    build = kit.Regions(seed, config)
+    build = kit.Regions(seed, config, narrow)
     x = build.input(21, 7, 6)
     values = [x]
     for layer in (

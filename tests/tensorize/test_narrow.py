@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 from accel.isa.config import AccelConfig, load_config
 from accel.isa.program import decode_instructions
 from accel.isa.spec import GemmMode, Mem, Nibble, Op
-from tensorize import Segment
-from tensorize.operands import operand_starts, operand_tiles, weight_form
+from tensorize import Segment, why_not
+from tensorize.kernel import ConvKernel
+from tensorize.match import match
+from tensorize.operands import WeightForm, operand_starts, operand_tiles, weight_form
+from tensorize.refine import without_weights
 
 W4 = load_config("w4")
 
@@ -126,6 +129,21 @@ def test_operands_hold_every_entry_once() -> None:
         got = np.einsum("gnol,nl->go", operand_tiles(tiles, W4).astype(int), operands)
         want = np.einsum("gnol,nl->go", tiles.astype(int), x[: count * W4.inp_lanes].reshape(count, -1))
         assert (got == want).all()
+
+
+def test_tiles_are_timed_with_weights_of_as_many_bits(kit: SimpleNamespace) -> None:
+    for narrow in (True, False):
+        build = kit.Regions(5, W4, narrow)
+        kernel = match(build.conv(build.input(16, 5, 5), 16).op, W4).kernel
+        assert isinstance(kernel, ConvKernel)
+        form = weight_form(without_weights(kernel).weights, W4)
+        assert form is weight_form(kernel.weights, W4) is (WeightForm.NARROW if narrow else WeightForm.HALVES)
+
+
+def test_products_of_activations_are_refused_where_weights_have_4_bits(kit: SimpleNamespace) -> None:
+    build = kit.Regions(6, W4)
+    call = build.product(build.tensor(2, 16, 32), build.tensor(2, 16, 32))
+    assert why_not(call.op, W4) == "products of activations: weights must have 8 bits, not 4 as in w4"
 
 
 def test_the_form_follows_the_values() -> None:
