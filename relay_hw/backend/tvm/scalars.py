@@ -38,10 +38,10 @@ def select(condition: Scalar, yes: Scalar, no: Scalar) -> Scalar:
 
 def bind(build: Callable[..., Scalar], *values: Scalar) -> Scalar:
     """`build` of the values under names: expressions are trees, which grow where a value is written out twice."""
-    names = [tirx.Var(f"v{k}", kind(value)) for k, value in enumerate(values)]
+    names = [v if isinstance(v, tirx.IntImm) else tirx.Var(f"v{k}", kind(v)) for k, v in enumerate(values)]
     body = build(*names)
     for name, value in zip(reversed(names), reversed(values), strict=True):
-        body = tirx.Let(name, _opaque(value), body)
+        body = body if name is value else tirx.Let(name, _opaque(value), body)
     return body
 
 

@@ -44,32 +44,18 @@ def _divisor_fits(ctx: Context, call: FlatCall, dtype: str) -> bool:
     return dtype != "int64" or not np.any(divisor == -1)
 
 
-def _division(integer: Binary, real: Binary) -> Lowering:
+def _division(integer: Binary, real: Binary | None) -> Lowering:
+    """`real`: for floats, where LLVM has it."""
+
     def whole(a: Scalar, b: Scalar) -> Scalar:
         return integer(a.astype("int64"), b.astype("int64"))
 
     def lower(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
         if is_float(args[0]):
-            return elementwise(ctx, call, args, real)
+            return None if real is None else elementwise(ctx, call, args, real)
         return elementwise(ctx, call, args, whole) if _divisor_fits(ctx, call, dtype_of(args[0])) else None
 
     return lower
-
-
-def _fmod(a: Scalar, b: Scalar) -> Scalar:
-    return tirx.fmod(s.real(a), s.real(b))
-
-
-def _floor_mod(a: Scalar, b: Scalar) -> Scalar:
-    """The remainder with the divisor's sign, as numpy finds it."""
-    a, b = s.real(a), s.real(b)
-    zero = s.number(0, s.kind(a))
-
-    def build(rest: Scalar, by: Scalar) -> Scalar:
-        other = tirx.any(tirx.all(rest < zero, by > zero), tirx.all(rest > zero, by < zero))
-        return s.select(s.equal(rest, zero), tirx.copysign(zero, by), s.select(other, rest + by, rest))
-
-    return s.bind(lambda x, by: s.bind(build, tirx.fmod(x, by), by), a, b)
 
 
 def _shift(left: bool) -> Lowering:
@@ -85,7 +71,7 @@ def _shift(left: bool) -> Lowering:
         one = s.number(1, s.kind(a))
         return s.select(b >= s.number(bits, s.kind(b)), once << one if left else once >> one, once)
 
-    return _binary(scalar, (*FLOATS, "bool"))
+    return _binary(scalar, (*FLOATS, "bool", "uint8", "uint16", "uint32", "uint64"))
 
 
 def _power(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
@@ -137,9 +123,9 @@ LOWERINGS: Mapping[str, Lowering] = MappingProxyType(
         "divide": _division(tirx.truncdiv, lambda a, b: a / b),
         "trunc_divide": _division(tirx.truncdiv, lambda a, b: tirx.trunc(a / b)),
         "floor_divide": _division(tirx.floordiv, lambda a, b: tirx.floor(a / b)),
-        "mod": _division(tirx.truncmod, _fmod),
-        "trunc_mod": _division(tirx.truncmod, _fmod),
-        "floor_mod": _division(tirx.floormod, _floor_mod),
+        "mod": _division(tirx.truncmod, None),
+        "trunc_mod": _division(tirx.truncmod, None),
+        "floor_mod": _division(tirx.floormod, None),
         "power": _power,
         "maximum": _binary(s.maximum, ("bool",)),
         "minimum": _binary(s.minimum, ("bool",)),

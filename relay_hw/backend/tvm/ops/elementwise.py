@@ -15,6 +15,8 @@ from relay_hw.backend.tvm.api import tirx
 from relay_hw.backend.tvm.ops.base import FLOATS, Arg, Context, Lowering, dtype_of, elementwise, is_float
 
 Scalar = s.Scalar
+# TVM ends where it folds a comparison of one of these with 0.
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 
 
 def _function(build: Callable[[Scalar], Scalar]) -> Lowering:
@@ -56,7 +58,7 @@ def _sigmoid(x: Scalar) -> Scalar:
 
 def _clip(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
     low, high, dtype = call.attrs.a_min, call.attrs.a_max, dtype_of(args[0])
-    if dtype == "bool":
+    if dtype == "bool" or dtype in UNSIGNED:
         return None
     if dtype not in FLOATS:
         info = np.iinfo(dtype)
@@ -163,9 +165,9 @@ LOWERINGS: Mapping[str, Lowering] = MappingProxyType(
         "isinf": _floats(lambda x: s.equal(tirx.abs(x), s.number(float("inf"), s.kind(x)))),
         "isfinite": _floats(lambda x: tirx.abs(x) < s.number(float("inf"), s.kind(x))),
         "abs": _all(s.absolute),
-        "negative": _all(s.negative, ("bool", "uint64")),
-        "sign": _all(s.sign, ("bool",)),
-        "nn.relu": _all(_relu, ("bool",)),
+        "negative": _all(s.negative, ("bool", *UNSIGNED)),
+        "sign": _all(s.sign, ("bool", *UNSIGNED)),
+        "nn.relu": _all(_relu, ("bool", *UNSIGNED)),
         "bitwise_not": _all(lambda x: tirx.Not(x) if s.kind(x) == "bool" else ~x, FLOATS),
         "logical_not": _all(s.is_zero),
         "copy": _all(lambda x: x),
