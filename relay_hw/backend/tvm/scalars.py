@@ -71,7 +71,16 @@ def is_zero(x: Scalar) -> Scalar:
 
 def truth(x: Scalar) -> Scalar:
     """Whether x is not 0."""
+    if kind(x) in FLOATS:
+        # TVM takes `not x == 0` for `x != 0`, which NaN is not.
+        return tirx.any(is_nan(x), tirx.Not(is_zero(x)))
     return x if kind(x) == "bool" else tirx.Not(is_zero(x))
+
+
+def not_equal(a: Scalar, b: Scalar) -> Scalar:
+    """Whether they differ; NaN differs from everything."""
+    differ = tirx.Not(equal(a, b))
+    return tirx.any(is_nan(a), is_nan(b), differ) if kind(a) in FLOATS else differ
 
 
 def add(a: Scalar, b: Scalar) -> Scalar:

@@ -138,7 +138,7 @@ LOWERINGS: Mapping[str, Lowering] = MappingProxyType(
         "logical_or": _logic(tirx.any),
         "logical_xor": _logic(_xor),
         "equal": _binary(s.equal, ("bool",)),
-        "not_equal": _binary(lambda a, b: tirx.Not(s.equal(a, b)), ("bool",)),
+        "not_equal": _binary(s.not_equal, ("bool",)),
         "less": _binary(lambda a, b: a < b, ("bool",)),
         "less_equal": _binary(lambda a, b: a <= b, ("bool",)),
         "greater": _binary(lambda a, b: a > b, ("bool",)),
