@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from accel.fpga.link import Link, LinkError
 from accel.fpga.soc_map import SocMap
 from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
-from accel.isa.errors import AccelError, ProgramError
+from accel.isa.errors import AccelError, EncodeError, ProgramError
 from accel.isa.program import Program, SectionKind
 from accel.isa.spec import Op, decode
 from accel.sim.bounds import cycle_bound
@@ -26,6 +26,7 @@ from accel.sim.registers import Core
 # Memory of a board is slower than any model that bounds are made for: SDRAM with refresh, shared with the host.
 MEMORY: Final = MemoryModel(latency=400, read_outstanding=1, write_outstanding=1)
 _CHUNK_BYTES: Final = 4096
+_SYNC_BYTES: Final = 8 * _CHUNK_BYTES
 _POLL_SECONDS: Final = 0.002
 
 
@@ -53,7 +54,7 @@ class FpgaDevice:
         # What the board's memory is known to hold; None for bytes that the accelerator may have changed.
         self._known: NDArray[np.int16] = np.full(0, -1, np.int16)
         self._program: Program | None = None
-        self._core = Core(self._write_register, self._read_register)
+        self.core = Core(self._write_register, self._read_register)
         self._wake()
 
     def close(self) -> None:
@@ -67,8 +68,8 @@ class FpgaDevice:
 
     def load(self, program: Program) -> None:
         """See `Device.load`; checks first that the board is there, idle, and what the configuration says."""
-        self._core.check(self._config)
-        if self._core.busy:
+        self.core.check(self._config)
+        if self.core.busy:
             raise AccelError(f"board {self._soc.board} must be idle, not busy with another launch; wait, or reset it")
         if program.window_bytes > self._soc.memory_bytes:
             size = self._soc.memory_bytes
@@ -77,7 +78,7 @@ class FpgaDevice:
         if self._known.size < program.window_bytes:
             self._known = np.concatenate([self._known, np.full(program.window_bytes - self._known.size, -1, np.int16)])
         self._send(0, self._window.bytes)
-        self._core.window(self._soc.memory_base, program.window_bytes)
+        self.core.window(self._soc.memory_base, program.window_bytes)
         self._program = program
 
     def write(self, offset: int, data: Bytes) -> None:
@@ -103,19 +104,20 @@ class FpgaDevice:
         limit = cycle_bound(self._config, MEMORY, self._window.read(code.offset, code.size).tobytes())
         for first, last in _stores(self._config, self._window.read(code.offset, code.size).tobytes()):
             self._known[first:last] = -1
-        self._core.launch(code, limit)
+        self.core.launch(code, limit)
         deadline = time.monotonic() + limit / self._soc.clock_hz + self._timeout
-        while not self._core.ended:
+        while not self.core.ended:
             if time.monotonic() > deadline:
                 raise LinkError(f"board {self._soc.board} must end a launch of at most {limit} cycles, not stay busy")
             time.sleep(_POLL_SECONDS)
-        counters = self._core.finish()
+        counters = self.core.finish()
         return LaunchStats(counters["CYCLES"], counters, time.perf_counter() - begin)
 
     def _send(self, offset: int, data: Bytes) -> None:
         """Write what differs from what is known, in whole words."""
         begin, end = offset // 4 * 4, -(-(offset + data.size) // 4) * 4
         whole = self._whole_words(begin, end, offset, data)
+        sent = 0
         for at in range(0, whole.size, _CHUNK_BYTES):
             part = whole[at : at + _CHUNK_BYTES]
             known = self._known[begin + at : begin + at + part.size]
@@ -123,6 +125,10 @@ class FpgaDevice:
                 continue
             self._link.write(self._soc.memory_base + begin + at, part.view("<u4").tolist())
             known[:] = part
+            sent += part.size
+            if sent % _SYNC_BYTES == 0:
+                # An answer says that all before it has arrived: a line that is gone is noticed here.
+                self.core.get("MAGIC")
             if self._progress is not None:
                 self._progress(f"sending {begin + at + part.size} of {end} bytes")
 
@@ -151,7 +157,11 @@ class FpgaDevice:
 def _stores(config: AccelConfig, code: bytes) -> Iterator[tuple[int, int]]:
     """First and one past the last byte of the window that each STORE may write."""
     for at in range(0, len(code), INSTRUCTION_BYTES):
-        row, values = decode(int.from_bytes(code[at : at + INSTRUCTION_BYTES], "little"))
+        try:
+            row, values = decode(int.from_bytes(code[at : at + INSTRUCTION_BYTES], "little"))
+        except EncodeError:
+            # The hardware stops here, too.
+            return
         if row.op is Op.STORE:
             last = (values["y"] - 1) * values["y_stride"] + (values["x"] - 1) * values["x_stride"]
             yield values["dram"], values["dram"] + last + values["z"] * config.granule_bytes

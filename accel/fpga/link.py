@@ -74,7 +74,8 @@ class Link:
             # What comes late must not be taken for the next answer.
             while self._stream.read(1):
                 pass
-            raise LinkError(f"line {self._name} must give {size} bytes in time, not {len(data)}; is the board connected?")
+            answer = f"line {self._name} must give {size} bytes in time, not {len(data)}"
+            raise LinkError(f"{answer}; is the board connected?")
         return data
 
 

@@ -26,7 +26,7 @@ COMMAND_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class PartSystem:
-    """Sizes of the System. `memory_bytes` is a power of two; `divisor`: clock cycles of a bit on the line, at least 4."""
+    """Sizes of the System. `memory_bytes` is a power of two; `divisor`: cycles of a bit on the line, at least 4."""
 
     config: AccelConfig
     clock_hz: int

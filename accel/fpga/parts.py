@@ -14,7 +14,7 @@ class FlowError(AccelError):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`flag` names the part to nextpnr; `luts` counts LUT4, `block_rams` DP16KD of 18 Kibit, `multipliers` MULT18X18D."""
+    """`flag` names the part to nextpnr; `luts` counts LUT4, `block_rams` DP16KD, `multipliers` MULT18X18D."""
 
     name: str
     flag: str

@@ -29,14 +29,14 @@ class BusWrite:
 
 @dataclass(frozen=True, slots=True)
 class SocMap:
-    """One System. `clock_hz`: the accelerator's clock; `baud`: bits a second of its serial line, None without one."""
+    """One System. `clock_hz`: the accelerator's clock; `baud`: bits a second of its serial line."""
 
     board: str
     config: str
     config_hash: int
     clock_hz: int
     memory_bytes: int
-    baud: int | None
+    baud: int
     memory_base: int = MEMORY_BASE
     registers_base: int = REGISTERS_BASE
     wake: tuple[BusWrite, ...] = ()

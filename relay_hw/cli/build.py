@@ -164,7 +164,7 @@ def _options(args: Namespace, console: Console, timing_only: bool = False) -> An
     from relay_hw.runtime.devices import DeviceOptions
 
     waves = getattr(args, "waves", None)
-    return DeviceOptions(args.memory, waves, console.note, timing_only)
+    return DeviceOptions(args.memory, waves, console.note, timing_only, args.port, args.soc)
 
 
 def export_command(args: Namespace, console: Console) -> int:

@@ -24,7 +24,7 @@ from relay_hw.cli.console import Console
 from relay_hw.errors import InputError, RelayHwError
 
 FOUND, BAD_INPUT, INTERRUPTED = 1, 2, 130
-DEVICES = ("functional", "cycle", "rtl")
+DEVICES = ("functional", "cycle", "rtl", "fpga")
 MEMORIES = ("standard", "narrow")
 
 
@@ -150,6 +150,7 @@ def _parser() -> ArgumentParser:
     _add_language_commands(commands)
     _add_inspect_commands(commands)
     _add_compare_command(commands)
+    _add_fpga_commands(commands)
     return parser
 
 
@@ -164,6 +165,8 @@ def _add(commands: Any, name: str, run: str, text: str) -> ArgumentParser:
 def _add_device(parser: ArgumentParser, names: Sequence[str], default: str) -> None:
     parser.add_argument("--device", choices=names, default=default, help=f"where to run (default {default})")
     parser.add_argument("--memory", choices=MEMORIES, default="standard", help="memory model of cycle and rtl")
+    parser.add_argument("--port", metavar="PORT", help="serial port of the board, or socket://host:port (fpga)")
+    parser.add_argument("--soc", type=Path, metavar="FOLDER", help="folder of the board's bitstream (fpga)")
 
 
 def _add_build_commands(commands: Any) -> None:
@@ -198,7 +201,7 @@ def _add_build_commands(commands: Any) -> None:
     profile.add_argument("--input", type=Path, metavar="DATA.npz", help="also time the segments of its first sample")
     profile.add_argument("--trace", type=Path, metavar="FILE.json", help="write a timeline for Perfetto")
     profile.add_argument("--waves", type=Path, metavar="FILE.fst", help="record every signal (rtl)")
-    _add_device(profile, DEVICES[1:], "cycle")
+    _add_device(profile, DEVICES[1:3], "cycle")
 
     export = _add(commands, "export", "build:export_command", "write a build as C source that runs without Python")
     export.add_argument("build", type=Path, metavar="BUILD")
@@ -288,6 +291,25 @@ def _add_compare_command(commands: Any) -> None:
     text = "how integers are evaluated (default auto: TVM for many samples, where it is installed)"
     compare.add_argument("--engine", choices=("auto", "tvm", "numpy"), default="auto", help=text)
     compare.add_argument("--processes", type=_count, metavar="N", help="processes (default: one for each core)")
+
+
+def _megahertz(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"a clock must be a number of MHz, not {text}") from None
+
+
+def _add_fpga_commands(commands: Any) -> None:
+    text = "make an FPGA bitstream of the accelerator with yosys, nextpnr and ecppack"
+    parser = _add(commands, "bitstream", "fpga:bitstream_command", text)
+    parser.add_argument("--part", required=True, metavar="NAME", help="lfe5u-25f, lfe5u-45f or lfe5u-85f")
+    parser.add_argument("--config", default="tiny", metavar="NAME|FILE", help="accelerator (default: tiny)")
+    parser.add_argument("--clock", type=_megahertz, default=25.0, metavar="MHZ", help="asked of the clock (default 25)")
+    text = "block RAM as the accelerator's memory, a power of two (default 8)"
+    parser.add_argument("--memory-kib", type=_count, default=8, metavar="N", help=text)
+    parser.add_argument("--seeds", type=_count, default=1, metavar="N", help="place and route so often, keep the best")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="folder to write")
 
 
 if __name__ == "__main__":

@@ -16,22 +16,25 @@ from accel.sim.device import Device
 from accel.sim.memory import memory_model
 from relay_hw.errors import InputError, UnsupportedError
 
-DEVICES = ("functional", "cycle", "rtl")
-# Devices whose cycles mean something.
-TIMED = ("cycle", "rtl")
+DEVICES = ("functional", "cycle", "rtl", "fpga")
+# Seconds that a board may take for an answer.
+_PATIENCE = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceOptions:
     """`waves`: file for signals (rtl only); `memory`: name of a memory model; `progress` gets lines on long steps.
 
-    `timing_only`: the cycle device need not compute data.
+    `timing_only`: the cycle device need not compute data. `port`: a board's serial port or `socket://host:port`, `soc`:
+    the folder of its bitstream, or the `soc.json` in it (fpga only).
     """
 
     memory: str = "standard"
     waves: Path | None = None
     progress: Callable[[str], None] | None = None
     timing_only: bool = False
+    port: str | None = None
+    soc: Path | None = None
 
 
 def open_device(name: str, config: AccelConfig, options: DeviceOptions | None = None) -> Device:
@@ -50,6 +53,8 @@ def open_device(name: str, config: AccelConfig, options: DeviceOptions | None = 
             return CycleDevice(config, memory_model(opts.memory), data=not opts.timing_only)
         case "rtl":
             return _open_rtl(config, opts)
+        case "fpga":
+            return _open_fpga(config, opts)
         case _:
             raise InputError(f"device must be one of {', '.join(DEVICES)}, not {name}")
 
@@ -62,6 +67,17 @@ def _open_rtl(config: AccelConfig, options: DeviceOptions) -> Device:
         return RtlDevice(config, memory_model(options.memory), waves=options.waves, progress=options.progress)
     except ToolError as error:
         raise UnsupportedError(f"{error}; --device functional runs without it") from None
+
+
+def _open_fpga(config: AccelConfig, options: DeviceOptions) -> Device:
+    from accel.fpga.device import FpgaDevice
+    from accel.fpga.link import open_link
+    from accel.fpga.soc_map import load_map
+
+    if options.port is None or options.soc is None:
+        raise InputError("device fpga must have a port and the folder of its bitstream: --port PORT --soc FOLDER")
+    soc = load_map(options.soc)
+    return FpgaDevice(config, open_link(options.port, soc.baud, _PATIENCE), soc, progress=options.progress)
 
 
 def close_device(device: Device) -> None:

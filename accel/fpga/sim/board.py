@@ -25,7 +25,7 @@ _CXX = ("-std=c++20", "-O2", "-w", "-pthread", "-DVM_SC=0", "-DVM_COVERAGE=0", "
 
 @dataclass(frozen=True, slots=True)
 class BoardModel:
-    """`files`: name and text of each Verilog source; `pins`: clock, reset, rx and tx of `top`; `reset`: active level."""
+    """`files`: name and text of each Verilog source; `clock`, `reset`, `rx`, `tx`: pins; `reset_level`: active."""
 
     top: str
     files: Mapping[str, str]

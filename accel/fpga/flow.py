@@ -1,0 +1,145 @@
+"""From Verilog to a bitstream: yosys, nextpnr-ecp5, ecppack; every step kept by the content of what went into it.
+
+In: a `Design`. Out: a bitstream and what is known of it. A build that was interrupted goes on where it stopped;
+the same design and tools give the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from accel.fpga.parts import FlowError, Part
+from accel.fpga.report import Timing, read_timing, worst
+from accel.fpga.synth import cells
+from accel.fpga.tools import Listener, run_tool, run_yosys, tool_version
+
+TOOLS: Final = ("yosys", "nextpnr-ecp5", "ecppack")
+# Reads and writes of one memory word at one edge never matter: users are kept apart by tokens or forwarding.
+_SYNTH: Final = "synth_ecp5 -no-rw-check -top {top} -json netlist.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """Everything that decides a bitstream. `files`: flat names and texts; `constraints`: an LPF file; `mhz`: asked."""
+
+    name: str
+    top: str
+    files: Mapping[str, str]
+    part: Part
+    constraints: str
+    mhz: float
+
+    def key(self) -> str:
+        """Hash of the design and of the tools."""
+        digest = hashlib.sha256()
+        for name, text in sorted(self.files.items()):
+            digest.update(f"{name}\0{text}\0".encode())
+        versions = [tool_version(tool) for tool in TOOLS]
+        digest.update(repr((self.top, self.part, self.constraints, self.mhz, _SYNTH, versions)).encode())
+        return digest.hexdigest()[:24]
+
+
+@dataclass(frozen=True, slots=True)
+class Bitstream:
+    """`data`: the file; `report`: a JSON object, the same for the same design, tools and seeds."""
+
+    data: bytes
+    report: dict[str, Any]
+
+
+def build_bitstream(design: Design, seeds: Sequence[int], folder: Path, listen: Listener | None = None) -> Bitstream:
+    """Synthesise, place and route once a seed, pack the fastest. `folder` keeps what was made. Raises FlowError."""
+    if not seeds:
+        raise FlowError("seeds must be at least 1, not 0")
+    key = design.key()
+    stage = folder / key
+    stage.mkdir(parents=True, exist_ok=True)
+    tell = listen or (lambda _line: None)
+    _synthesise(design, stage, tell)
+    with ThreadPoolExecutor(min(len(seeds), os.cpu_count() or 1)) as pool:
+        timings = list(pool.map(lambda seed: _route(design, stage, seed, tell), seeds))
+    best = max(range(len(seeds)), key=lambda k: (worst(timings[k]), -k))
+    data = _pack(stage, seeds[best], tell)
+    return Bitstream(data, _report(design, key, stage, seeds, timings, best, data))
+
+
+def _synthesise(design: Design, stage: Path, tell: Listener) -> None:
+    if (stage / "synthesised").exists():
+        return
+    tell("synthesis: yosys")
+    for name, text in design.files.items():
+        (stage / name).write_text(text)
+    (stage / "design.lpf").write_text(design.constraints)
+    sources = " ".join(name for name in design.files if name.endswith(".v"))
+    run_yosys(stage, [f"read_verilog {sources}", _SYNTH.format(top=design.top), "tee -o stat.txt stat"])
+    (stage / "synthesised").touch()
+
+
+def _route(design: Design, stage: Path, seed: int, tell: Listener) -> Timing:
+    """Place and route with a seed; the time of what is there already."""
+    report, done = stage / f"report-{seed}.json", stage / f"routed-{seed}"
+    if not done.exists():
+        tell(f"place and route: nextpnr, seed {seed}")
+        part = design.part
+        arguments = [f"--{part.flag}", "--package", part.package, "--speed", f"{part.speed}", "--seed", f"{seed}"]
+        arguments += ["--freq", f"{design.mhz:g}", "--json", "netlist.json", "--lpf", "design.lpf"]
+        arguments += ["--textcfg", f"design-{seed}.config", "--report", report.name, "--detailed-timing-report"]
+        arguments += ["--lpf-allow-unconstrained", "--timing-allow-fail"]
+        run_tool(stage, "nextpnr-ecp5", arguments, _steps_of(tell, seed))
+        done.touch()
+    return read_timing(json.loads(report.read_text()))
+
+
+def _steps_of(tell: Listener, seed: int) -> Listener:
+    """The few of nextpnr's lines that say how far it is."""
+
+    def listen(line: str) -> None:
+        text = line.removeprefix("Info: ").strip()
+        if text.startswith(("at iteration", "Routing..", "Running", "Placed", "Max frequency")):
+            tell(f"seed {seed}: {text}")
+
+    return listen
+
+
+def _pack(stage: Path, seed: int, tell: Listener) -> bytes:
+    target = stage / f"design-{seed}.bit"
+    if not (stage / f"packed-{seed}").exists():
+        tell("packing: ecppack")
+        run_tool(stage, "ecppack", ["--compress", f"design-{seed}.config", target.name])
+        (stage / f"packed-{seed}").touch()
+    return target.read_bytes()
+
+
+def _report(
+    design: Design, key: str, stage: Path, seeds: Sequence[int], timings: Sequence[Timing], best: int, data: bytes
+) -> dict[str, Any]:
+    timing = timings[best]
+    used = cells((stage / "stat.txt").read_text())
+    return {
+        "design": design.name,
+        "part": design.part.name,
+        "speed_grade": design.part.speed,
+        "used": used,
+        "available": {
+            "luts": design.part.luts,
+            "block_rams": design.part.block_rams,
+            "multipliers": design.part.multipliers,
+        },
+        "placed": dict(timing.used),
+        "clocks": {name: {"mhz": mhz, "asked_mhz": asked} for name, (mhz, asked) in timing.clocks.items()},
+        "timing_met": all(mhz >= asked for mhz, asked in timing.clocks.values()),
+        "critical_path": list(timing.path),
+        "critical_modules": dict(timing.modules),
+        "seed": seeds[best],
+        "seeds": {str(seed): worst(timing) for seed, timing in zip(seeds, timings, strict=True)},
+        "tools": {tool: tool_version(tool) for tool in TOOLS},
+        "key": key,
+        "sha256": hashlib.sha256(data).hexdigest(),
+    }

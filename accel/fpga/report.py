@@ -1,0 +1,67 @@
+"""What nextpnr found out: frequency of each clock, the slowest path by module, cells that were placed.
+
+In: its JSON report. Out: `Timing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """`clocks`: reached and asked MHz by clock; `path`: steps of the slowest path, `modules`: its nanoseconds by
+    module; `used`: cells by kind."""
+
+    clocks: Mapping[str, tuple[float, float]]
+    path: tuple[str, ...]
+    modules: Mapping[str, float]
+    used: Mapping[str, int]
+
+
+def read_timing(report: Mapping[str, Any]) -> Timing:
+    """Read nextpnr's report. Clocks are named as in the design."""
+    clocks = {name: (round(row["achieved"], 2), round(row["constraint"], 2)) for name, row in report["fmax"].items()}
+    slowest = min(clocks, key=lambda name: clocks[name][0] / clocks[name][1], default="")
+    steps = _slowest_path(report, slowest)
+    modules: dict[str, float] = {}
+    for cell, delay in steps:
+        modules[module_of(cell)] = round(modules.get(module_of(cell), 0.0) + delay, 2)
+    used = {kind: row["used"] for kind, row in report["utilization"].items() if row["used"]}
+    return Timing(
+        {name.removeprefix("$glbnet$").split("$")[0]: clock for name, clock in clocks.items()},
+        tuple(f"{delay:.2f} ns {cell}" for cell, delay in steps),
+        modules,
+        used,
+    )
+
+
+def worst(timing: Timing) -> float:
+    """The smallest ratio of reached to asked frequency."""
+    return round(min((mhz / asked for mhz, asked in timing.clocks.values()), default=0.0), 4)
+
+
+def module_of(cell: str) -> str:
+    """Instance that a cell of a flat netlist belongs to: the part of its name before the last dot."""
+    name = cell.split("$", 1)[0].rstrip(".")
+    parts = [part for part in name.split(".") if part]
+    return ".".join(parts[:-1]) or "top"
+
+
+def _slowest_path(report: Mapping[str, Any], clock: str) -> list[tuple[str, float]]:
+    """Cells of the slowest path between registers of `clock`, each with its delay and that of the wire to it."""
+    for path in report["critical_paths"]:
+        if path["from"].endswith(clock) and path["to"].endswith(clock):
+            break
+    else:
+        return []
+    steps: list[tuple[str, float]] = []
+    waited = 0.0
+    for step in path["path"]:
+        waited += step["delay"]
+        if step["type"] != "routing":
+            steps.append((step["to"]["cell"], waited))
+            waited = 0.0
+    return steps

@@ -1,0 +1,57 @@
+"""Designs that bitstreams are made of: a System around a configuration, for a part or for a board.
+
+In: names and sizes. Out: a `Design` and the map that its driver needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from accel.fpga.flow import Design
+from accel.fpga.part_top import SOURCES, TOP, PartSystem, part_verilog
+from accel.fpga.parts import FlowError, Part
+from accel.fpga.soc_map import SocMap
+from accel.fpga.synth import RTL, rtl_sources
+from accel.isa.config import AccelConfig
+
+PART_MHZ: Final = 25.0
+PART_BAUD: Final = 1_000_000
+PART_MEMORY_BYTES: Final = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """What is built, and what its driver must know."""
+
+    design: Design
+    map: SocMap
+
+
+def core_files() -> dict[str, str]:
+    """Texts of the accelerator's Verilog by flat name: the tools see `lib` as the system's folder of that name."""
+    header = RTL / "gen" / "vta_isa.vh"
+    return {path.name: path.read_text() for path in [*rtl_sources(), header]}
+
+
+def part_system(
+    config: AccelConfig,
+    part: Part,
+    mhz: float = PART_MHZ,
+    memory_bytes: int = PART_MEMORY_BYTES,
+    baud: int = PART_BAUD,
+) -> System:
+    """The accelerator with block RAM as its memory, behind a serial line. Pins are where the tools put them."""
+    if not 1 <= mhz <= 400:
+        raise FlowError(f"clock must be from 1 to 400 MHz, not {mhz:g}")
+    clock_hz = round(mhz * 1e6)
+    part_of = PartSystem(config, clock_hz, max(4, round(clock_hz / baud)), memory_bytes)
+    files = {**core_files(), **_texts(SOURCES), f"{TOP}.v": part_verilog(part_of)}
+    name = f"{part.name}-{config.name}"
+    constraints = f'FREQUENCY PORT "clk_i" {mhz:g} MHZ;\n'
+    return System(Design(name, TOP, files, part, constraints, mhz), part_of.map(part.name))
+
+
+def _texts(paths: tuple[Path, ...]) -> dict[str, str]:
+    return {path.name: path.read_text() for path in paths}

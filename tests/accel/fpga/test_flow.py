@@ -1,0 +1,95 @@
+"""The way to a bitstream on a small design: the same bytes twice, what was made is not made again, errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from accel.fpga import flow, tools
+from accel.fpga.flow import Design, build_bitstream
+from accel.fpga.part_top import FPGA_RTL
+from accel.fpga.parts import FlowError, find_part
+from accel.fpga.tools import find_tool, run_tool
+
+
+def _has_tools() -> bool:
+    try:
+        return all(find_tool(tool) for tool in flow.TOOLS)
+    except FlowError:
+        return False
+
+
+needs_tools = pytest.mark.skipif(not _has_tools(), reason="yosys, nextpnr-ecp5, ecppack (extra fpga) are not installed")
+
+ECHO = """
+module echo (input wire clk_i, input wire rst_ni, input wire rx_i, output wire tx_o);
+  wire valid, ready;
+  wire [7:0] data;
+  fpga_uart_rx #(.DIVISOR(25)) u_rx (
+      .clk_i(clk_i), .rst_ni(rst_ni), .rx_i(rx_i), .valid_o(valid), .data_o(data)
+  );
+  fpga_uart_tx #(.DIVISOR(25)) u_tx (
+      .clk_i(clk_i), .rst_ni(rst_ni), .valid_i(valid), .ready_o(ready), .data_i(data), .tx_o(tx_o)
+  );
+endmodule
+"""
+
+
+def design(text: str = ECHO) -> Design:
+    files = {"echo.v": text} | {
+        f"fpga_uart_{way}.v": (FPGA_RTL / f"fpga_uart_{way}.v").read_text() for way in ("rx", "tx")
+    }
+    return Design("echo", "echo", files, find_part("lfe5u-25f"), 'FREQUENCY PORT "clk_i" 25 MHZ;\n', 25)
+
+
+@needs_tools
+def test_two_folders_give_one_bitstream_and_a_third_run_nothing_new(tmp_path: Path) -> None:
+    first = build_bitstream(design(), [1, 2], tmp_path / "a")
+    second = build_bitstream(design(), [1, 2], tmp_path / "b" / "c")
+    assert first == second
+    assert len(first.data) > 10_000
+    report = first.report
+    assert report["timing_met"] and report["clocks"]["clk_i"]["mhz"] > 100
+    assert report["used"]["flip_flops"] > 20 and report["used"]["block_rams"] == 0
+    assert report["seeds"][str(report["seed"])] == max(report["seeds"].values())
+    said: list[str] = []
+    assert build_bitstream(design(), [1, 2], tmp_path / "a", said.append) == first
+    assert said == []
+    # A step that was interrupted is made again, those before it are not.
+    stage = next((tmp_path / "a").iterdir())
+    (stage / "routed-2").unlink()
+    assert build_bitstream(design(), [1, 2], tmp_path / "a", said.append) == first
+    assert said[0] == "place and route: nextpnr, seed 2"
+
+
+@needs_tools
+def test_what_a_tool_refuses_is_told(tmp_path: Path) -> None:
+    with pytest.raises(FlowError, match=r"yosys must end well, not with status 1: .*syntax error"):
+        build_bitstream(design("module echo (input wire clk_i) endmodule"), [1], tmp_path)
+
+
+def test_at_least_one_seed(tmp_path: Path) -> None:
+    with pytest.raises(FlowError, match="seeds must be at least 1, not 0"):
+        build_bitstream(design(), [], tmp_path)
+
+
+def test_a_missing_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tools.sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(FlowError, match=r"yosys must be installed: pip install 'relay-hw\[fpga\]'"):
+        run_tool(tmp_path, "yosys", [])
+
+
+def test_native_tools_come_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    native = tmp_path / "ecppack"
+    native.write_text("#!/bin/sh\necho 'native 1.0'\n")
+    native.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    assert find_tool("ecppack") == str(native)
+    tools.tool_version.cache_clear()
+    assert tools.tool_version("ecppack") == "native 1.0"
+    tools.tool_version.cache_clear()
+    said: list[str] = []
+    run_tool(tmp_path, "ecppack", [], said.append)
+    assert said == ["native 1.0"] and (tmp_path / "ecppack.out").read_text() == "native 1.0\n"

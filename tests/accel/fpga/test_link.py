@@ -1,0 +1,73 @@
+"""The line to a board: commands as UARTBone reads them, answers, silence."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accel.fpga.link import Link, LinkError, open_link
+
+
+class Bus:
+    """A board of plain words that understands the protocol; it may fall silent after some bytes."""
+
+    def __init__(self, silent_after: int | None = None) -> None:
+        self.words: dict[int, int] = {}
+        self.waiting = b""
+        self.answers = b""
+        self.left = silent_after
+        self.deepest = 0
+
+    def write(self, data: bytes, /) -> int:
+        self.waiting += data
+        while self.waiting:
+            code, count, address = struct.unpack(">BBI", self.waiting[:6])
+            size = 6 + (4 * count if code == 1 else 0)
+            if len(self.waiting) < size:
+                break
+            body, self.waiting = self.waiting[6:size], self.waiting[size:]
+            if code == 1:
+                self.words |= {address + k: word for k, word in enumerate(struct.unpack(f">{count}I", body))}
+            else:
+                self.answers += struct.pack(f">{count}I", *(self.words.get(address + k, 0) for k in range(count)))
+                self.deepest = max(self.deepest, len(self.answers))
+        return len(data)
+
+    def read(self, size: int, /) -> bytes:
+        count = size if self.left is None else min(size, self.left)
+        data, self.answers = self.answers[:count], self.answers[count:]
+        if self.left is not None:
+            self.left -= len(data)
+        return data
+
+    def close(self) -> None: ...
+
+
+@given(
+    words=st.lists(st.integers(0, (1 << 32) - 1), min_size=1, max_size=700),
+    address=st.integers(0, (1 << 29)).map(lambda n: 4 * n),
+)
+def test_what_was_written_is_read(words: list[int], address: int) -> None:
+    bus = Bus()
+    link = Link(bus, "test")
+    link.write(address, words)
+    assert bus.words == {address // 4 + k: word for k, word in enumerate(words)}
+    assert link.read(address, len(words)) == words
+    # The board can hold few commands that wait: answers of two are under way at most.
+    assert bus.deepest <= 2 * 255 * 4
+
+
+def test_a_silent_line_is_an_error_and_leaves_nothing_behind() -> None:
+    bus = Bus(silent_after=6)
+    link = Link(bus, "ttyX")
+    with pytest.raises(LinkError, match=r"line ttyX must give 8 bytes in time, not 6; is the board connected\?"):
+        link.read(0, 2)
+
+
+def test_a_port_that_is_none() -> None:
+    pytest.importorskip("serial", reason="pyserial (extra fpga) is not installed")
+    with pytest.raises(LinkError, match=r"port /nowhere must be a serial port or socket://host:port: "):
+        open_link("/nowhere", 1_000_000, 1)

@@ -1,0 +1,194 @@
+"""The System for a bare part, simulated whole: the driver of boards talks to its serial line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accel.fpga.device import FpgaDevice
+from accel.fpga.link import Link, LinkError, open_link
+from accel.fpga.part_top import TOP, PartSystem, part_verilog
+from accel.fpga.parts import FlowError, find_part
+from accel.fpga.sim.board import BoardModel, build_board, running_board
+from accel.fpga.systems import part_system
+from accel.isa.asm import assemble_file
+from accel.isa.config import AccelConfig, config_names, load_config
+from accel.isa.errors import AccelError, Fault, ProgramError
+from accel.isa.program import Program
+from accel.isa.randprog import random_program
+from accel.sim.functional import FunctionalDevice
+from accel.sim.verilator import find_toolchain
+from tests.accel.isa.runner import PROGRAMS
+from tests.accel.sim.timed_programs import timed_program
+
+pytest.importorskip("serial", reason="pyserial (extra fpga) is not installed")
+
+TINY = load_config("tiny")
+DIVISOR = 4
+MEMORY = 1 << 20
+# Seconds that an answer may take: the machine may be busy.
+PATIENCE = 20
+SYSTEM = part_system(TINY, find_part("lfe5u-25f"), 50, MEMORY, 50_000_000 // DIVISOR)
+
+
+@pytest.fixture(scope="module")
+def board() -> Iterator[str]:
+    with running_board(build_board(BoardModel(TOP, SYSTEM.design.files)), DIVISOR) as address:
+        yield address
+
+
+@pytest.fixture
+def link(board: str) -> Iterator[Link]:
+    opened = open_link(board, 1, PATIENCE)
+    yield opened
+    opened.close()
+
+
+def outcome(device: FpgaDevice | FunctionalDevice, program: Program) -> tuple[str, bytes]:
+    """What ended a launch, and the window after it; what is left of a fault's store has no meaning."""
+    device.load(program)
+    try:
+        device.launch()
+    except Fault as fault:
+        return f"{fault.code.name} {fault.index}", b""
+    return "done", device.read(0, program.window_bytes).tobytes()
+
+
+LEGAL = [path for path in PROGRAMS if not path.stem.startswith(("fault", "deadlock"))]
+
+
+def test_programs_leave_the_same_bytes(link: Link) -> None:
+    device = FpgaDevice(TINY, link, SYSTEM.map)
+    ran = 0
+    for path in LEGAL:
+        program = assemble_file(path)
+        if program.config == "tiny":
+            assert outcome(device, program) == outcome(FunctionalDevice(TINY), program), path.stem
+            ran += 1
+    assert ran >= 20
+
+
+@pytest.mark.parametrize("name", ["fault_range_load", "fault_token_overflow", "fault_opcode"])
+def test_faults_are_told_and_survived(link: Link, name: str) -> None:
+    device = FpgaDevice(TINY, link, SYSTEM.map)
+    path = next(path for path in PROGRAMS if path.stem == name)
+    with pytest.raises(Fault, match="instruction"):
+        device.load(assemble_file(path))
+        device.launch()
+    good = assemble_file(next(path for path in PROGRAMS if path.stem == "gemm_basic"))
+    assert outcome(device, good) == outcome(FunctionalDevice(TINY), good)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_programs_leave_the_same_bytes(link: Link, seed: int) -> None:
+    program = random_program(TINY, seed, 40)
+    device, expected = FpgaDevice(TINY, link, SYSTEM.map), FunctionalDevice(TINY)
+    assert outcome(device, program) == outcome(expected, program)
+    # Again: what the launch wrote is sent anew, the rest is still there.
+    assert outcome(device, program) == outcome(expected, program)
+
+
+def test_odd_places_are_read_and_written(link: Link) -> None:
+    program = assemble_file(next(path for path in PROGRAMS if path.stem == "gemm_basic"))
+    device = FpgaDevice(TINY, link, SYSTEM.map)
+    device.load(program)
+    before = device.read(0, 64)
+    device.write(5, np.array([1, 2, 3], np.uint8))
+    after = device.read(0, 64)
+    assert after[5:8].tolist() == [1, 2, 3]
+    np.testing.assert_array_equal(np.delete(after, [5, 6, 7]), np.delete(before, [5, 6, 7]))
+    assert device.read(6, 1).tolist() == [2]
+
+
+def test_another_accelerator_is_refused(link: Link) -> None:
+    other = replace(TINY, uop_depth=256)
+    program = timed_program(other, 0)
+    with pytest.raises(ProgramError, match="core register CONFIG_HASH must be 0x"):
+        FpgaDevice(other, link, SYSTEM.map).load(program)
+
+
+def test_a_window_larger_than_the_memory(link: Link) -> None:
+    program = timed_program(TINY, 0)
+    small = replace(SYSTEM.map, memory_bytes=4096)
+    with pytest.raises(ProgramError, match=r"window must fit the 4096 bytes of lfe5u-25f, not be \d+"):
+        FpgaDevice(TINY, link, small).load(program)
+
+
+def test_a_busy_board_is_left_alone_and_an_unplugged_one_told(board: str) -> None:
+    """A launch that never ends, without a watchdog; another driver must not disturb it, a reset ends it."""
+    program = assemble_file(next(path for path in PROGRAMS if path.stem == "deadlock_token"))
+    first = FpgaDevice(TINY, open_link(board, 1, PATIENCE), SYSTEM.map)
+    first.load(program)
+    code = program.code
+    first.core.launch(code, 0)
+    with pytest.raises(AccelError, match="board lfe5u-25f must be idle, not busy with another launch; wait, or reset"):
+        first.load(program)
+    assert first.core.busy
+    first.core.reset()
+    good = assemble_file(next(path for path in PROGRAMS if path.stem == "gemm_basic"))
+    assert outcome(first, good) == outcome(FunctionalDevice(TINY), good)
+    first.close()
+    with pytest.raises(LinkError, match=r"line socket://.* must "):
+        first.load(good)
+
+
+def test_commands_that_stop_half_way_are_forgotten(board: str) -> None:
+    import serial
+
+    with serial.serial_for_url(board, timeout=2) as line:
+        line.write(b"\x02")
+        assert line.read(1) == b""
+    # The board's time passes only while something is on its line or shortly after.
+    link = open_link(board, 1, PATIENCE)
+    for _ in range(30):
+        try:
+            if link.read(SYSTEM.map.registers_base, 1) == [0x57484C52]:
+                break
+        except LinkError:
+            continue
+    assert link.read(SYSTEM.map.registers_base, 1) == [0x57484C52]
+    link.close()
+
+
+@pytest.mark.parametrize("name", config_names())
+def test_the_verilog_has_no_warnings(name: str, tmp_path: Path) -> None:
+    config: AccelConfig = load_config(name)
+    system = part_system(config, find_part("lfe5u-85f"))
+    for file, text in system.design.files.items():
+        (tmp_path / file).write_text(text)
+    tools = find_toolchain()
+    sources = [file for file in system.design.files if file.endswith(".v")]
+    command = [str(tools.verilator), "--lint-only", "-Wall", "-Wno-PINCONNECTEMPTY", "--default-language", "1364-2005"]
+    command += ["--top-module", TOP, "+incdir+.", *sources]
+    environment = {**os.environ, "VERILATOR_ROOT": str(tools.root)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"memory_bytes": 3000}, "memory_bytes must be a power of two of two beats or more, not 3000"),
+        ({"divisor": 3}, "divisor must be at least 4, not 3"),
+    ],
+)
+def test_sizes_that_are_none(change: dict[str, int], message: str) -> None:
+    sizes = {"clock_hz": 25_000_000, "divisor": 25, "memory_bytes": 8192} | change
+    with pytest.raises(FlowError, match=message):
+        PartSystem(TINY, **sizes)
+
+
+def test_a_part_that_is_none() -> None:
+    with pytest.raises(FlowError, match="part must be one of lfe5u-25f, lfe5u-45f, lfe5u-85f, not xc7"):
+        find_part("xc7")
+
+
+def test_the_top_is_the_same_twice() -> None:
+    sizes = PartSystem(TINY, 25_000_000, 25, 8192)
+    assert part_verilog(sizes) == part_verilog(sizes)
