@@ -22,6 +22,7 @@ from accel.isa.config import AccelConfig, config_names, load_config
 from accel.isa.errors import AccelError, Fault, ProgramError
 from accel.isa.program import Program
 from accel.isa.randprog import random_program
+from accel.isa.spec import DEVICE_MAGIC
 from accel.sim.functional import FunctionalDevice
 from accel.sim.verilator import find_toolchain
 from tests.accel.isa.runner import PROGRAMS
@@ -34,7 +35,8 @@ DIVISOR = 4
 MEMORY = 1 << 20
 # Seconds that an answer may take: the machine may be busy.
 PATIENCE = 20
-SYSTEM = part_system(TINY, find_part("lfe5u-25f"), 50, MEMORY, 50_000_000 // DIVISOR)
+# A slow clock, so that a command is given up after few cycles: the board's clock rests when nobody talks to it.
+SYSTEM = part_system(TINY, find_part("lfe5u-25f"), 2, MEMORY, 2_000_000 // DIVISOR)
 
 
 @pytest.fixture(scope="module")
@@ -142,17 +144,10 @@ def test_commands_that_stop_half_way_are_forgotten(board: str) -> None:
     import serial
 
     with serial.serial_for_url(board, timeout=2) as line:
-        line.write(b"\x02")
+        line.write(b"\x02\x01\xb0")
         assert line.read(1) == b""
-    # The board's time passes only while something is on its line or shortly after.
     link = open_link(board, 1, PATIENCE)
-    for _ in range(30):
-        try:
-            if link.read(SYSTEM.map.registers_base, 1) == [0x57484C52]:
-                break
-        except LinkError:
-            continue
-    assert link.read(SYSTEM.map.registers_base, 1) == [0x57484C52]
+    assert link.read(SYSTEM.map.registers_base, 1) == [DEVICE_MAGIC]
     link.close()
 
 
@@ -168,7 +163,8 @@ def test_the_verilog_has_no_warnings(name: str, tmp_path: Path) -> None:
     command += ["--top-module", TOP, "+incdir+.", *sources]
     environment = {**os.environ, "VERILATOR_ROOT": str(tools.root)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    messages = done.stdout + done.stderr
+    assert done.returncode == 0 and "%" not in messages, messages
 
 
 @pytest.mark.parametrize(
