@@ -80,7 +80,7 @@ def save_unsupported(path: Path) -> Path:
     net.conv("conv_a", 4, 3)
     net.add("Flatten")
     net.add("Gemm", [net.weight(CLASSES, 144), net.weight(CLASSES)], "fc", transB=1)
-    net.add("Det", name="strange")
+    net.add("RandomUniformLike", name="strange")
     return net.save(path, SHAPE)
 
 
