@@ -170,7 +170,9 @@ def test_segments_of_a_sample_add_up() -> None:
 
 def test_unknown_devices_are_refused() -> None:
     config = load_config("tiny")
-    with pytest.raises(InputError, match="device must be one of functional, cycle, rtl, not fpga"):
+    with pytest.raises(InputError, match="device must be one of functional, cycle, rtl, fpga, not asic"):
+        open_device("asic", config)
+    with pytest.raises(InputError, match="device fpga must have a port and the folder of its bitstream: --port PORT"):
         open_device("fpga", config)
     with pytest.raises(InputError, match="waves must be asked of the rtl device, not of functional"):
         open_device("functional", config, DeviceOptions(waves=Path("x.fst")))
