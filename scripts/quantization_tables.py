@@ -33,8 +33,8 @@ NETWORKS = {
     "mnist_lstm": ("test", "500 digits of MNIST"),
 }
 STRATEGIES = (
-    "int8", "int8-gptq", "int8-minmax", "int8-percentile", "int8-kl", "int8-average", "int8-tensor", "int8-pow2",
-    "int8-equalized", "w4a8", "w4a8-adaround", "w4a8-gptq", "mixed", "tvm", "fp8-e4m3", "mxint8", "mxfp4",
+    "int8", "int8-gptq", "int8-minmax", "int8-percentile", "int8-kl", "int8-mse", "int8-average", "int8-tensor",
+    "int8-pow2", "int8-equalized", "w4a8", "w4a8-adaround", "w4a8-gptq", "mixed", "tvm", "fp8-e4m3", "mxint8", "mxfp4",
 )  # fmt: skip
 COLUMNS = (
     "Strategy", "on", "top-1", "agrees (95 %)", "pairs", "SQNR dB",
