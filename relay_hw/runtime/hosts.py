@@ -10,7 +10,7 @@ from math import prod
 from typing import Final
 
 from relay_hw.backend.flat import FlatFunction, FlatGlobal, FlatInvoke, flatten, nested, used_operators
-from relay_hw.backend.nodes import FlatCall, FlatInput
+from relay_hw.backend.nodes import FlatCall, FlatConstant, FlatInput
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import NARROW_DTYPES, TensorType, TupleType, Type
 from relay_hw.transform.pieces import PIECE
@@ -53,6 +53,9 @@ def compiled_by_tvm(mod: IRModule, functions: Mapping[str, FlatFunction]) -> tup
 
 
 def _is_static(function: FlatFunction) -> bool:
+    # TVM cannot read back a constant without elements.
+    if any(isinstance(node, FlatConstant) and node.data.size == 0 for node in function.nodes):
+        return False
     return all(_sizes(node.type) is not None for node in function.nodes if isinstance(node, (FlatInput, FlatCall)))
 
 

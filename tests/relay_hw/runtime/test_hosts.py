@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import relay_hw as relay
 from relay_hw.backend.gpu import opencl
 from relay_hw.backend.tvm import is_installed
 from relay_hw.cli.main import main
@@ -92,3 +93,11 @@ def test_a_float_network_by_relay_build(tmp_path: Path) -> None:
     module.run()
     want = Interpreter(model.mod).call_global("main", {"image": x, **model.params})
     np.testing.assert_allclose(module.get_output(0), want, rtol=1e-5)
+
+
+def test_constants_without_elements() -> None:
+    """TVM cannot read them back: such functions are numpy's."""
+    x = relay.var("x", shape=(1, 4), dtype="float32")
+    joined = relay.concatenate([relay.const(np.zeros((1, 0), np.float32)), x], axis=1)
+    module = relay.build(relay.IRModule({"main": relay.Function([x], relay.exp(joined))}), "llvm")
+    np.testing.assert_allclose(module.run(x=np.zeros((1, 4), np.float32)), np.ones((1, 4)))
