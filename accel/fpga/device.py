@@ -51,11 +51,10 @@ class FpgaDevice:
         self._timeout = timeout
         self._progress = progress
         self._window = Window()
-        # What the board's memory is known to hold; None for bytes that the accelerator may have changed.
+        # What the board's memory is known to hold; -1 for bytes that the accelerator may have changed.
         self._known: NDArray[np.int16] = np.full(0, -1, np.int16)
         self._program: Program | None = None
         self.core = Core(self._write_register, self._read_register)
-        self._wake()
 
     def close(self) -> None:
         """Give the line back."""
@@ -89,9 +88,8 @@ class FpgaDevice:
     def read(self, offset: int, size: int) -> Bytes:
         """See `Device.read`."""
         self._window.read(offset, size)
-        begin, end = offset // 4 * 4, -(-(offset + size) // 4) * 4
-        words = self._link.read(self._soc.memory_base + begin, (end - begin) // 4)
-        found = np.array(words, "<u4").view(np.uint8)
+        begin, end = _word_bounds(offset, size)
+        found = self._receive(begin, end)
         self._known[begin:end] = found
         return found[offset - begin : offset - begin + size].copy()
 
@@ -101,8 +99,9 @@ class FpgaDevice:
             raise AccelError("a program must be loaded before it is launched")
         begin = time.perf_counter()
         code = self._program.stream(stream)
-        limit = cycle_bound(self._config, MEMORY, self._window.read(code.offset, code.size).tobytes())
-        for first, last in _stores(self._config, self._window.read(code.offset, code.size).tobytes()):
+        instructions = self._window.read(code.offset, code.size).tobytes()
+        limit = cycle_bound(self._config, MEMORY, instructions)
+        for first, last in _stores(self._config, instructions):
             self._known[first:last] = -1
         self.core.launch(code, limit)
         deadline = time.monotonic() + limit / self._soc.clock_hz + self._timeout
@@ -115,7 +114,7 @@ class FpgaDevice:
 
     def _send(self, offset: int, data: Bytes) -> None:
         """Write what differs from what is known, in whole words."""
-        begin, end = offset // 4 * 4, -(-(offset + data.size) // 4) * 4
+        begin, end = _word_bounds(offset, data.size)
         whole = self._whole_words(begin, end, offset, data)
         sent = 0
         for at in range(0, whole.size, _CHUNK_BYTES):
@@ -136,22 +135,25 @@ class FpgaDevice:
         """`data` with the bytes of its first and last word that are not its own, read from the board."""
         if (begin, end) == (offset, offset + data.size):
             return np.ascontiguousarray(data)
-        words = self._link.read(self._soc.memory_base + begin, (end - begin) // 4)
-        whole = np.array(words, "<u4").view(np.uint8)
+        whole = self._receive(begin, end)
         whole[offset - begin : offset - begin + data.size] = data
         return whole
 
-    def _wake(self) -> None:
-        for step in self._soc.wake:
-            self._link.write(step.address, [step.value])
-            if step.microseconds:
-                time.sleep(step.microseconds / 1e6)
+    def _receive(self, begin: int, end: int) -> Bytes:
+        """Bytes `begin` to `end` of the board's memory, whole words."""
+        words = self._link.read(self._soc.memory_base + begin, (end - begin) // 4)
+        return np.array(words, "<u4").view(np.uint8)
 
     def _write_register(self, offset: int, value: int) -> None:
         self._link.write(self._soc.registers_base + offset, [value])
 
     def _read_register(self, offset: int) -> int:
         return self._link.read(self._soc.registers_base + offset, 1)[0]
+
+
+def _word_bounds(offset: int, size: int) -> tuple[int, int]:
+    """The words around `size` bytes at `offset`, as bytes: first and one past the last."""
+    return offset // 4 * 4, -(-(offset + size) // 4) * 4
 
 
 def _stores(config: AccelConfig, code: bytes) -> Iterator[tuple[int, int]]:

@@ -17,12 +17,10 @@ from typing import Any, Final
 
 from accel.fpga.parts import FlowError, Part
 from accel.fpga.report import Timing, read_timing, worst
-from accel.fpga.synth import cells
+from accel.fpga.synth import SYNTHESIS, cells
 from accel.fpga.tools import Listener, run_tool, run_yosys, tool_version
 
 TOOLS: Final = ("yosys", "nextpnr-ecp5", "ecppack")
-# Reads and writes of one memory word at one edge never matter: users are kept apart by tokens or forwarding.
-_SYNTH: Final = "synth_ecp5 -no-rw-check -top {top} -json netlist.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class Design:
         for name, text in sorted(self.files.items()):
             digest.update(f"{name}\0{text}\0".encode())
         versions = [tool_version(tool) for tool in TOOLS]
-        digest.update(repr((self.top, self.part, self.constraints, self.mhz, _SYNTH, versions)).encode())
+        digest.update(repr((self.top, self.part, self.constraints, self.mhz, SYNTHESIS, versions)).encode())
         return digest.hexdigest()[:24]
 
 
@@ -78,7 +76,7 @@ def _synthesise(design: Design, stage: Path, tell: Listener) -> None:
         (stage / name).write_text(text)
     (stage / "design.lpf").write_text(design.constraints)
     sources = " ".join(name for name in design.files if name.endswith(".v"))
-    run_yosys(stage, [f"read_verilog {sources}", _SYNTH.format(top=design.top), "tee -o stat.txt stat"])
+    run_yosys(stage, [f"read_verilog {sources}", SYNTHESIS.format(top=design.top), "tee -o stat.txt stat"])
     (stage / "synthesised").touch()
 
 

@@ -1,4 +1,4 @@
-"""What a driver must know of a System: where memory and registers lie, how to wake the memory, how fast the line is.
+"""What a driver must know of a System: where memory and registers lie, how fast the line is.
 
 In and out: `soc.json`, a file beside each bitstream.
 """
@@ -19,15 +19,6 @@ SOC_FILE: Final = "soc.json"
 
 
 @dataclass(frozen=True, slots=True)
-class BusWrite:
-    """A step of waking the memory: `value` to bus `address`, then wait `microseconds`."""
-
-    address: int
-    value: int
-    microseconds: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class SocMap:
     """One System. `clock_hz`: the accelerator's clock; `baud`: bits a second of its serial line."""
 
@@ -39,11 +30,10 @@ class SocMap:
     baud: int
     memory_base: int = MEMORY_BASE
     registers_base: int = REGISTERS_BASE
-    wake: tuple[BusWrite, ...] = ()
 
-    def save(self, path: Path) -> None:
-        """Write the file."""
-        path.write_text(json.dumps(asdict(self), indent=2, sort_keys=True) + "\n")
+    def to_json(self) -> str:
+        """The text of the file."""
+        return json.dumps(asdict(self), indent=2, sort_keys=True) + "\n"
 
 
 def load_map(path: Path) -> SocMap:
@@ -51,7 +41,6 @@ def load_map(path: Path) -> SocMap:
     file = path / SOC_FILE if path.is_dir() else path
     try:
         row: dict[str, Any] = json.loads(file.read_text())
-        wake = tuple(BusWrite(**step) for step in row.pop("wake", ()))
-        return SocMap(**row, wake=wake)
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+        return SocMap(**row)
+    except (OSError, ValueError, TypeError) as error:
         raise FlowError(f"{file} must be the soc.json of `relay-hw bitstream`: {error}") from None

@@ -71,7 +71,7 @@ def _with_part(config: AccelConfig, counts: dict[str, Any]) -> dict[str, Any]:
 def content_key(config: AccelConfig) -> str:
     """Hash of the RTL and of the configuration's parameters."""
     digest = hashlib.sha256(repr(sorted(verilog_parameters(config).items())).encode())
-    for path in _sources():
+    for path in core_sources():
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -84,12 +84,13 @@ def staged(config: AccelConfig, recipe: str, folder: Path) -> Path:
     by_tools = hashlib.sha256(f"{recipe} {tool_version('yosys')}".encode()).hexdigest()[:8]
     stage = folder / f"{content_key(config)}-{by_tools}"
     stage.mkdir(parents=True, exist_ok=True)
-    for path in _sources():
+    for path in core_sources():
         shutil.copyfile(path, stage / path.name)
     return stage
 
 
-def _sources() -> list[Path]:
+def core_sources() -> list[Path]:
+    """The accelerator's Verilog and its header."""
     return [*rtl_sources(), RTL / "gen" / "vta_isa.vh"]
 
 

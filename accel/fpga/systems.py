@@ -5,6 +5,7 @@ In: names and sizes. Out: a `Design` and the map that its driver needs.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -13,7 +14,7 @@ from accel.fpga.flow import Design
 from accel.fpga.part_top import SOURCES, TOP, PartSystem, part_verilog
 from accel.fpga.parts import FlowError, Part
 from accel.fpga.soc_map import SocMap
-from accel.fpga.synth import RTL, rtl_sources
+from accel.fpga.synth import core_sources
 from accel.isa.config import AccelConfig
 
 PART_MHZ: Final = 25.0
@@ -31,8 +32,7 @@ class System:
 
 def core_files() -> dict[str, str]:
     """Texts of the accelerator's Verilog by flat name: the tools see `lib` as the system's folder of that name."""
-    header = RTL / "gen" / "vta_isa.vh"
-    return {path.name: path.read_text() for path in [*rtl_sources(), header]}
+    return _texts(core_sources())
 
 
 def part_system(
@@ -53,5 +53,5 @@ def part_system(
     return System(Design(name, TOP, files, part, constraints, mhz), part_of.map(part.name))
 
 
-def _texts(paths: tuple[Path, ...]) -> dict[str, str]:
+def _texts(paths: Iterable[Path]) -> dict[str, str]:
     return {path.name: path.read_text() for path in paths}

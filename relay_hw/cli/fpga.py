@@ -24,16 +24,18 @@ def bitstream_command(args: Namespace, console: Console) -> int:
     from accel.fpga.synth import cache_folder
     from accel.fpga.systems import part_system
     from accel.isa.config import load_config
+    from relay_hw.runtime.artifact import replace_files
 
     system = part_system(load_config(args.config), find_part(args.part), args.clock, args.memory_kib * 1024)
     output = _writable(args.output)
     built = build_bitstream(
         system.design, range(1, args.seeds + 1), cache_folder().parent / "bitstreams", lambda line: console.step(line)
     )
-    (output / f"{system.design.name}.bit").write_bytes(built.data)
-    system.map.save(output / SOC_FILE)
-    (output / REPORT).write_text(json.dumps(built.report, indent=2, sort_keys=True) + "\n")
-    console.result(built.report | {"bitstream": str(output / f"{system.design.name}.bit")}, _text(built.report, output))
+    bitstream = output / f"{system.design.name}.bit"
+    report = json.dumps(built.report, indent=2, sort_keys=True) + "\n"
+    texts = {SOC_FILE: system.map.to_json().encode(), REPORT: report.encode()}
+    replace_files(output, {bitstream.name: built.data, **texts})
+    console.result(built.report | {"bitstream": str(bitstream)}, _text(built.report, bitstream))
     return 0
 
 
@@ -44,7 +46,7 @@ def _writable(folder: Path) -> Path:
     return folder
 
 
-def _text(report: dict[str, Any], output: Path) -> str:
+def _text(report: dict[str, Any], bitstream: Path) -> str:
     used, has = report["used"], report["available"]
     lines = [f"{report['design']} on {report['part']}, seed {report['seed']}"]
     for key, label in (("luts", "LUT4"), ("multipliers", "MULT18X18D"), ("block_rams", "DP16KD")):
@@ -55,5 +57,5 @@ def _text(report: dict[str, Any], output: Path) -> str:
         lines.append(f"  clock {name}: {clock['mhz']:.1f} MHz, {clock['asked_mhz']:g} MHz asked: {met}")
     slowest = ", ".join(f"{name} {ns:.1f} ns" for name, ns in report["critical_modules"].items())
     lines.append(f"  slowest path: {slowest}")
-    lines.append(f"bitstream: {output / (report['design'] + '.bit')}")
+    lines.append(f"bitstream: {bitstream}")
     return "\n".join(lines)

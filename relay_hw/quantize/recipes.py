@@ -17,6 +17,12 @@ _W4: Final = {
     "weight_range": WeightRange.MSE,
     "bias_correction": True,
 }
+_GPTQ8: Final = {
+    "calibration": Calibration.MSE,
+    "weight_range": WeightRange.MSE,
+    "weight_rounding": WeightRounding.GPTQ,
+    "bias_correction": True,
+}
 _NO_HARDWARE: Final = "no hardware here"
 
 STRATEGIES: Final[tuple[Strategy, ...]] = (
@@ -29,10 +35,7 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
     # Of these choices each had less noise than what it replaces on held-out calibration samples of three networks.
     Strategy(
         "int8-gptq",
-        calibration=Calibration.MSE,
-        weight_range=WeightRange.MSE,
-        weight_rounding=WeightRounding.GPTQ,
-        bias_correction=True,
+        **_GPTQ8,
         summary="as int8, weights rounded by second order (GPTQ), biases corrected: minutes for a large network",
     ),
     Strategy("int8-minmax", summary="int8 weights per channel, int8 activations with zero point, min-max ranges"),
@@ -76,11 +79,8 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
     ),
     Strategy(
         "int8-equalized",
-        calibration=Calibration.MSE,
-        weight_range=WeightRange.MSE,
-        weight_rounding=WeightRounding.GPTQ,
+        **_GPTQ8,
         equalize=True,
-        bias_correction=True,
         summary="as int8-gptq, channels equalized across layers",
     ),
     Strategy(
@@ -111,30 +111,21 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
     Strategy("w4a4", **_W4, activation_bits=4, summary="as w4a8, 4-bit activations"),
     Strategy(
         "mixed",
-        calibration=Calibration.MSE,
-        weight_range=WeightRange.MSE,
-        weight_rounding=WeightRounding.GPTQ,
-        bias_correction=True,
+        **_GPTQ8,
         budget=Budget.BYTES,
         budget_share=0.6,
         summary="4- and 8-bit layers by measured sensitivity, within 60 % of int8's weight bytes",
     ),
     Strategy(
         "mixed-cycles",
-        calibration=Calibration.MSE,
-        weight_range=WeightRange.MSE,
-        weight_rounding=WeightRounding.GPTQ,
-        bias_correction=True,
+        **_GPTQ8,
         budget=Budget.CYCLES,
         budget_share=0.7,
         summary="4- and 8-bit layers by measured sensitivity, within 70 % of int8's cycles",
     ),
     Strategy(
         "qat-int8",
-        calibration=Calibration.MSE,
-        weight_range=WeightRange.MSE,
-        weight_rounding=WeightRounding.GPTQ,
-        bias_correction=True,
+        **_GPTQ8,
         epochs=4,
         learning_rate=1e-4,
         summary="as int8-gptq, then weights trained with quantization in the loop",

@@ -10,9 +10,9 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from accel.sim.verilator import Progress, Toolchain, ToolError, find_toolchain, run_verilator, user_cache_folder
@@ -34,7 +34,6 @@ class BoardModel:
     reset_level: int = 0
     rx: str = "rx_i"
     tx: str = "tx_o"
-    flags: Sequence[str] = field(default=())
 
     @property
     def defines(self) -> list[str]:
@@ -89,7 +88,7 @@ def _key(model: BoardModel, tools: Toolchain) -> str:
     digest = hashlib.sha256(HARNESS.read_bytes())
     for name, text in sorted(model.files.items()):
         digest.update(f"{name}\0{text}\0".encode())
-    digest.update(repr((model.defines, list(model.flags), _VERILATOR, _CXX, tools.version, tools.cxx_version)).encode())
+    digest.update(repr((model.defines, _VERILATOR, _CXX, tools.version, tools.cxx_version)).encode())
     return f"{model.top}-{digest.hexdigest()[:24]}"
 
 
@@ -99,7 +98,7 @@ def _build_into(model: BoardModel, tools: Toolchain, work: Path) -> None:
     sources = [name for name in model.files if name.endswith((".v", ".sv"))]
     objects = work / "obj"
     arguments = [*_VERILATOR, *_SILENT, "--prefix", f"V{model.top}", "--top-module", model.top, "--Mdir", "obj"]
-    run_verilator(tools, [*arguments, "+incdir+.", *model.flags, *sources], work)
+    run_verilator(tools, [*arguments, "+incdir+.", *sources], work)
     joined = objects / "model.cpp"
     joined.write_text("".join(f'#include "{path.name}"\n' for path in sorted(objects.glob("V*.cpp"))))
     include = tools.root / "include"
