@@ -184,14 +184,10 @@ def _hard_swish(node: Node, args: Arguments) -> Expr:
     return op.multiply(args[0], _hard_sigmoid_of(args, 1 / 6, 0.5))
 
 
-def _softplus_of(args: Arguments) -> Expr:
+def _softplus(node: Node, args: Arguments) -> Expr:
     """max(x, 0) + log(1 + exp(-|x|)), which does not overflow."""
     small = op.log(op.add(op.exp(op.negative(op.abs(args[0]))), args.scalar(1, args[0])))
     return op.add(nn.relu(args[0]), small)
-
-
-def _softplus(node: Node, args: Arguments) -> Expr:
-    return _softplus_of(args)
 
 
 def _shrink(node: Node, args: Arguments) -> Expr:
@@ -205,7 +201,13 @@ def _softsign(node: Node, args: Arguments) -> Expr:
 
 
 def _mish(node: Node, args: Arguments) -> Expr:
-    return op.multiply(args[0], op.tanh(_softplus_of(args)))
+    """x tanh(log(1 + e)) with e = exp(x), as x n / (n + 2) with n = e (e + 2), which keeps the digits of a small e."""
+    two = args.scalar(2, args[0])
+    # Above the limit the quotient rounds to 1 in its type, and n overflows in none.
+    limit = args.scalar(5 if args.dtype(args[0]) == "float16" else 20, args[0])
+    e = op.exp(op.minimum(args[0], limit))
+    n = op.multiply(e, op.add(e, two))
+    return op.multiply(args[0], op.divide(n, op.add(n, two)))
 
 
 def _gelu(node: Node, args: Arguments) -> Expr:

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
+from relay_hw.frontend import from_onnx
 from relay_hw.frontend.onnx import CONVERTERS, FAMILIES
 from relay_hw.frontend.onnx.importer import CONTROL
+from relay_hw.interp import evaluate
 
 
 @dataclass(frozen=True)
@@ -281,6 +283,16 @@ def test_agrees_with_onnxruntime(make: Callable[..., Any], compare: Callable[...
     outputs = ["y"] if case.outputs == 1 else [f"y{n}" for n in range(case.outputs)]
     node = helper.make_node(case.operator, names, outputs, name="one", **case.attrs)
     compare(make([node], arrays, weights, outputs, case.opset), arrays)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_mish_keeps_its_digits(make: Callable[..., Any], dtype: str) -> None:
+    low = -9 if dtype == "float16" else -80  # what exp can still tell from 0
+    x = np.linspace(low, 80, 4001).astype(dtype)
+    module, _ = from_onnx(make([helper.make_node("Mish", ["x"], ["y"])], {"x": x}, opset=18))
+    wide = x.astype("longdouble")
+    want = wide * np.tanh(np.log1p(np.exp(wide)))
+    np.testing.assert_allclose(evaluate(module, [x]), want.astype(dtype), rtol=16 * np.finfo(dtype).eps)
 
 
 def test_every_converter_has_a_case_or_a_node_test_of_onnx() -> None:
