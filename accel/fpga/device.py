@@ -93,6 +93,27 @@ class FpgaDevice:
         self._known[begin:end] = found
         return found[offset - begin : offset - begin + size].copy()
 
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of the board's memory."""
+        return self._soc.memory_bytes
+
+    def poke(self, offset: int, data: Bytes) -> None:
+        """Write whole words at byte `offset` of the memory, whatever the window is. Raises ProgramError outside it."""
+        self._check_words(offset, data.size)
+        self._known[offset : offset + data.size] = -1
+        self._link.write(self._soc.memory_base + offset, data.view("<u4").tolist())
+
+    def peek(self, offset: int, size: int) -> Bytes:
+        """Whole words at byte `offset` of the memory, as they are there now. Raises ProgramError outside it."""
+        self._check_words(offset, size)
+        return self._receive(offset, offset + size)
+
+    def _check_words(self, offset: int, size: int) -> None:
+        if offset % 4 or size % 4 or not 0 <= offset <= offset + size <= self.memory_bytes:
+            where = f"[{offset}, {offset + size})"
+            raise ProgramError(f"memory access must be words in [0, {self.memory_bytes}), not {where}")
+
     def launch(self, stream: SectionKind = SectionKind.PROGRAM) -> LaunchStats:
         """See `Device.launch`. Raises LinkError when the board does not end in time."""
         if self._program is None:

@@ -50,7 +50,7 @@ class RtlDevice:
         kind = _waves_kind(waves)
         library = build_library(Build.of(config, kind, rtl), progress=progress)
         self._model = RtlModel(library, config, self._memory, stall_seed, settle)
-        self._core = Core(self._model.write_register, self._model.read_register)
+        self.core = Core(self._model.write_register, self._model.read_register)
         if waves is not None:
             self._model.open_waves(Path(waves))
         self._window = Window()
@@ -72,14 +72,14 @@ class RtlDevice:
 
     def load(self, program: Program) -> None:
         """See `Device.load`; also checks that the core is what the configuration says."""
-        self._core.check(self._config)
+        self.core.check(self._config)
         if WINDOW_BASE + program.window_bytes > 1 << 32:
             limit = (1 << 32) - WINDOW_BASE
             raise ProgramError(f"window must be at most {limit} bytes for the RTL device, not {program.window_bytes}")
         self._window.load(self._config, program)
         self._program = program
         self._model.window(self._window.bytes, WINDOW_BASE)
-        self._core.window(WINDOW_BASE, program.window_bytes)
+        self.core.window(WINDOW_BASE, program.window_bytes)
 
     def write(self, offset: int, data: Bytes) -> None:
         """See `Device.write`."""
@@ -100,13 +100,13 @@ class RtlDevice:
         begin = time.perf_counter()
         code = self._program.stream(stream)
         limit = self._limit(code)
-        self._core.launch(code, limit)
+        self.core.launch(code, limit)
         # The watchdog ends a launch that hangs; only broken hardware gets past it.
         result = self._model.run(limit + 1_000_000)
         self._model.flush_waves()
         if not result.done:
             raise ProtocolError(f"core must be done or faulted within {limit} cycles, but is not")
-        counters = self._core.finish()
+        counters = self.core.finish()
         if result.in_flight:
             raise ProtocolError(f"core must be idle when done, not have {result.in_flight} bursts in flight")
         return LaunchStats(counters["CYCLES"], counters, time.perf_counter() - begin)

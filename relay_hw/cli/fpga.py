@@ -1,19 +1,27 @@
-"""Commands on FPGAs: bitstream.
+"""Commands on FPGAs: bitstream, selftest.
 
-In: parsed arguments. Out: exit status; a bitstream, `report.json` and `soc.json` in a folder.
+In: parsed arguments. Out: exit status; a bitstream, `report.json` and `soc.json` in a folder; findings on a device.
 """
 
 from __future__ import annotations
 
 import json
+import platform
 from argparse import Namespace
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from relay_hw.cli.console import Console
 from relay_hw.errors import InputError
 
+if TYPE_CHECKING:
+    from accel.isa.config import AccelConfig
+
 REPORT = "report.json"
+FINDINGS_VERSION = 1
+# What of a bitstream's report says how it was made.
+_MADE = ("design", "part", "speed_grade", "clocks", "timing_met", "seed", "tools", "key", "sha256")
 
 
 def bitstream_command(args: Namespace, console: Console) -> int:
@@ -37,6 +45,80 @@ def bitstream_command(args: Namespace, console: Console) -> int:
     replace_files(output, {bitstream.name: built.data, **texts})
     console.result(built.report | {"bitstream": str(bitstream)}, _text(built.report, bitstream))
     return 0
+
+
+def selftest_command(args: Namespace, console: Console) -> int:
+    """Run every test on a device; status 1 where one of them failed."""
+    from accel.isa.config import load_config
+    from accel.sim.selftest import self_test
+    from relay_hw.cli.data import save_text
+    from relay_hw.report import table
+    from relay_hw.runtime.devices import DeviceOptions, close_device, open_device
+
+    config = load_config(args.config or _config_of(args))
+    options = DeviceOptions(memory=args.memory, progress=console.step, port=args.port, soc=args.soc)
+    row = _circumstances(args, config)
+    device = open_device(args.device, config, options)
+    try:
+        findings = self_test(device, args.programs, args.seed, console.step)
+    finally:
+        close_device(device)
+    row |= {
+        "ok": all(finding.ok is not False for finding in findings),
+        "tests": [asdict(finding) for finding in findings],
+    }
+    if args.output is not None:
+        save_text(args.output, json.dumps(row, indent=2) + "\n")
+    marks = {True: "ok", False: "FAILED", None: "not run"}
+    rows = [(finding.name, marks[finding.ok], f"{finding.seconds:.1f} s", finding.detail) for finding in findings]
+    lines = [f"{config.name} on {row['board'] or args.device}", table(("test", "result", "time", "what"), rows)]
+    if args.output is not None:
+        lines.append(f"written to {args.output}")
+    console.result(row, "\n".join(lines))
+    return 0 if row["ok"] else 1
+
+
+def _config_of(args: Namespace) -> str:
+    """The bitstream's configuration, or the default one of this command."""
+    from accel.fpga.soc_map import load_map
+
+    return load_map(args.soc).config if args.device == "fpga" and args.soc is not None else "tiny"
+
+
+def _circumstances(args: Namespace, config: AccelConfig) -> dict[str, Any]:
+    """What was tested, with what: everything that somebody needs who was not there."""
+    from accel.fpga.soc_map import load_map
+    from relay_hw.cli.version import version
+
+    soc = load_map(args.soc) if args.device == "fpga" and args.soc is not None else None
+    row: dict[str, Any] = {
+        "selftest": FINDINGS_VERSION,
+        "version": version(),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "device": args.device,
+        "board": soc.board if soc else None,
+        "config": asdict(config),
+        "config_hash": config.hash32,
+        "programs": args.programs,
+        "seed": args.seed,
+        "soc": asdict(soc) if soc else None,
+        "bitstream": None,
+    }
+    if soc is not None:
+        row["bitstream"] = _made(args.soc / REPORT)
+    return row
+
+
+def _made(report: Path) -> dict[str, Any] | None:
+    """How a bitstream was made; None where its report is not there."""
+    if not report.is_file():
+        return None
+    try:
+        made: dict[str, Any] = json.loads(report.read_text())
+    except ValueError as error:
+        raise InputError(f"{report} must be the report of `relay-hw bitstream`: {error}") from None
+    return {key: made.get(key) for key in _MADE}
 
 
 def _writable(folder: Path) -> Path:

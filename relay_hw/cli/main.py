@@ -311,6 +311,17 @@ def _add_fpga_commands(commands: Any) -> None:
     parser.add_argument("--seeds", type=_count, default=1, metavar="N", help="place and route so often, keep the best")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="folder to write")
 
+    text = "try a device out: registers, memory, random programs, counters, faults"
+    test = _add(commands, "selftest", "fpga:selftest_command", text)
+    text = "accelerator (default: the bitstream's with fpga, else tiny)"
+    test.add_argument("--config", metavar="NAME|FILE", help=text)
+    text = "random programs, each run twice (default 20)"
+    test.add_argument("--programs", type=_count, default=20, metavar="N", help=text)
+    test.add_argument("--seed", type=int, default=0, help="of programs and patterns (default 0)")
+    text = "write the findings as JSON, to be sent to the makers of this software"
+    test.add_argument("-o", "--output", type=Path, metavar="FILE.json", help=text)
+    _add_device(test, DEVICES, "fpga")
+
 
 if __name__ == "__main__":
     sys.exit(main())

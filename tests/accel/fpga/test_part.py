@@ -24,6 +24,7 @@ from accel.isa.program import Program
 from accel.isa.randprog import random_program
 from accel.isa.spec import DEVICE_MAGIC
 from accel.sim.functional import FunctionalDevice
+from accel.sim.selftest import self_test
 from accel.sim.verilator import find_toolchain
 from tests.accel.isa.runner import PROGRAMS
 from tests.accel.sim.timed_programs import timed_program
@@ -94,6 +95,25 @@ def test_random_programs_leave_the_same_bytes(link: Link, seed: int) -> None:
     assert outcome(device, program) == outcome(expected, program)
     # Again: what the launch wrote is sent anew, the rest is still there.
     assert outcome(device, program) == outcome(expected, program)
+
+
+def test_the_self_test_passes_and_leaves_the_board_usable(link: Link) -> None:
+    device = FpgaDevice(TINY, link, SYSTEM.map)
+    found = self_test(device, 2)
+    assert all(finding.ok for finding in found), found
+    assert next(finding for finding in found if finding.name == "memory").figures["memory_bytes"] == MEMORY
+    good = assemble_file(next(path for path in PROGRAMS if path.stem == "gemm_basic"))
+    assert outcome(device, good) == outcome(FunctionalDevice(TINY), good)
+
+
+@pytest.mark.parametrize(("offset", "size"), [(2, 4), (0, 6), (MEMORY - 4, 8), (-4, 4)])
+def test_memory_that_is_none(link: Link, offset: int, size: int) -> None:
+    device = FpgaDevice(TINY, link, SYSTEM.map)
+    message = rf"memory access must be words in \[0, {MEMORY}\), not \[{offset}, {offset + size}\)"
+    with pytest.raises(ProgramError, match=message):
+        device.peek(offset, size)
+    with pytest.raises(ProgramError, match=message):
+        device.poke(offset, np.zeros(size, np.uint8))
 
 
 def test_odd_places_are_read_and_written(link: Link) -> None:
