@@ -105,7 +105,7 @@ def _circumstances(args: Namespace, config: AccelConfig) -> dict[str, Any]:
         "soc": asdict(soc) if soc else None,
         "bitstream": None,
     }
-    if soc is not None:
+    if soc is not None and args.soc is not None:
         row["bitstream"] = _made(args.soc / REPORT)
     return row
 
