@@ -28,6 +28,8 @@ MEMORY: Final = MemoryModel(latency=400, read_outstanding=1, write_outstanding=1
 _CHUNK_BYTES: Final = 4096
 _SYNC_BYTES: Final = 8 * _CHUNK_BYTES
 _POLL_SECONDS: Final = 0.002
+# Every data pin high and low, alone among the others and beside them.
+_PATTERN: Final = (0x0000FFFF, 0xFFFF0000, 0x55AA33CC, 0xAA55CC33, *(1 << bit for bit in range(32)))
 
 
 class FpgaDevice:
@@ -70,6 +72,7 @@ class FpgaDevice:
         self.core.check(self._config)
         if self.core.busy:
             raise AccelError(f"board {self._soc.board} must be idle, not busy with another launch; wait, or reset it")
+        self._prepare_memory()
         if program.window_bytes > self._soc.memory_bytes:
             size = self._soc.memory_bytes
             raise ProgramError(f"window must fit the {size} bytes of {self._soc.board}, not be {program.window_bytes}")
@@ -132,6 +135,24 @@ class FpgaDevice:
             time.sleep(_POLL_SECONDS)
         counters = self.core.finish()
         return LaunchStats(counters["CYCLES"], counters, time.perf_counter() - begin)
+
+    def _prepare_memory(self) -> None:
+        """Tell the memory how to work, once after the board was configured, and see that it keeps what it gets."""
+        setup = self._soc.setup
+        if setup is None or self._link.read(setup.address, 1) == [setup.ready]:
+            return
+        for step in setup.steps:
+            for address, word in step.writes:
+                self._link.write(address, [word])
+            time.sleep(step.pause_us / 1e6)
+        base = self._soc.memory_base
+        self._link.write(base, _PATTERN)
+        found = self._link.read(base, len(_PATTERN))
+        if found != list(_PATTERN):
+            given, got = next((a, b) for a, b in zip(_PATTERN, found, strict=True) if a != b)
+            raise AccelError(
+                f"memory of {self._soc.board} must give back {given:#010x}, not {got:#010x}, after its setup"
+            )
 
     def _send(self, offset: int, data: Bytes) -> None:
         """Write what differs from what is known, in whole words."""

@@ -18,7 +18,7 @@ TOP = "fpga_part"
 FPGA_RTL = Path(__file__).parent / "rtl"
 SOURCES = tuple(
     FPGA_RTL / f"{name}.v"
-    for name in ("fpga_uart_rx", "fpga_uart_tx", "fpga_bridge", "fpga_registers", "fpga_axi_memory")
+    for name in ("fpga_uart_rx", "fpga_uart_tx", "fpga_bridge", "fpga_serial", "fpga_registers", "fpga_axi_memory")
 )
 # Seconds after which a command that stopped half-way is forgotten.
 COMMAND_SECONDS = 0.1
@@ -84,28 +84,13 @@ module {top} (
   wire rst_n = reset_q[1];
   always @(posedge clk_i) reset_q <= {{reset_q[0], rst_ni}};
 
-  // bytes
-  wire rx_valid, rx_ready, tx_valid, tx_ready, full, byte_valid;
-  wire [7:0] rx_data, tx_data, byte_data;
-  fpga_uart_rx #(.DIVISOR({divisor})) u_rx (
-      .clk_i(clk_i), .rst_ni(rst_n), .rx_i(rx_i), .valid_o(byte_valid), .data_o(byte_data)
-  );
-  vta_fifo #(.WIDTH(8), .DEPTH(16)) u_bytes (
-      .clk_i(clk_i), .rst_ni(rst_n), .push_i(byte_valid && !full), .data_i(byte_data), .full_o(full),
-      .valid_o(rx_valid), .data_o(rx_data), .pop_i(rx_valid && rx_ready)
-  );
-  fpga_uart_tx #(.DIVISOR({divisor})) u_tx (
-      .clk_i(clk_i), .rst_ni(rst_n), .valid_i(tx_valid), .ready_o(tx_ready), .data_i(tx_data), .tx_o(tx_o)
-  );
-
   // words: memory, registers, and nothing elsewhere
   wire req, we, memory_ack, registers_ack;
   wire [31:0] addr, wdata, memory_word, registers_word;
   wire is_memory = addr[31:28] == 4'd{memory_page};
   wire is_registers = addr[31:28] == 4'd{registers_page};
-  fpga_bridge #(.TIMEOUT({timeout})) u_bridge (
-      .clk_i(clk_i), .rst_ni(rst_n), .rx_valid_i(rx_valid), .rx_ready_o(rx_ready), .rx_data_i(rx_data),
-      .tx_valid_o(tx_valid), .tx_ready_i(tx_ready), .tx_data_o(tx_data),
+  fpga_serial #(.DIVISOR({divisor}), .TIMEOUT({timeout})) u_serial (
+      .clk_i(clk_i), .rst_ni(rst_n), .rx_i(rx_i), .tx_o(tx_o),
       .req_o(req), .we_o(we), .addr_o(addr), .wdata_o(wdata),
       .ack_i(is_memory ? memory_ack : is_registers ? registers_ack : 1'b1),
       .rdata_i(is_memory ? memory_word : is_registers ? registers_word : 32'd0)

@@ -1,4 +1,4 @@
-"""What a driver must know of a System: where memory and registers lie, how fast the line is.
+"""What a driver must know of a System: where memory and registers lie, how the line runs, what the memory must be told.
 
 In and out: `soc.json`, a file beside each bitstream.
 """
@@ -19,8 +19,29 @@ SOC_FILE: Final = "soc.json"
 
 
 @dataclass(frozen=True, slots=True)
+class SetupStep:
+    """Words written in order, as pairs of address and value, and the time that must pass after them."""
+
+    what: str
+    writes: tuple[tuple[int, int], ...]
+    pause_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySetup:
+    """How a host makes the memory ready: `address` holds `ready` when it has been done, by the last of the steps."""
+
+    address: int
+    ready: int
+    steps: tuple[SetupStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SocMap:
-    """One System. `clock_hz`: the accelerator's clock; `baud`: bits a second of its serial line."""
+    """One System. `clock_hz`: the accelerator's clock; `baud`: bits a second of its serial line, 0 without one.
+
+    `setup`: what the memory must be told before its first use; None where it is ready by itself.
+    """
 
     board: str
     config: str
@@ -30,6 +51,7 @@ class SocMap:
     baud: int
     memory_base: int = MEMORY_BASE
     registers_base: int = REGISTERS_BASE
+    setup: MemorySetup | None = None
 
     def to_json(self) -> str:
         """The text of the file."""
@@ -41,6 +63,16 @@ def load_map(path: Path) -> SocMap:
     file = path / SOC_FILE if path.is_dir() else path
     try:
         row: dict[str, Any] = json.loads(file.read_text())
-        return SocMap(**row)
-    except (OSError, ValueError, TypeError) as error:
+        return SocMap(**row | {"setup": _setup(row.get("setup"))})
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise FlowError(f"{file} must be the soc.json of `relay-hw bitstream`: {error}") from None
+
+
+def _setup(row: dict[str, Any] | None) -> MemorySetup | None:
+    if row is None:
+        return None
+    steps = tuple(
+        SetupStep(step["what"], tuple((at, word) for at, word in step["writes"]), step["pause_us"])
+        for step in row["steps"]
+    )
+    return MemorySetup(row["address"], row["ready"], steps)

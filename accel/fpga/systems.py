@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from accel.fpga.board_top import BoardSystem, board_parts
+from accel.fpga.boards import Board
 from accel.fpga.flow import Design
+from accel.fpga.litex_soc import TOP as BOARD_TOP
 from accel.fpga.part_top import SOURCES, TOP, PartSystem, part_verilog
 from accel.fpga.parts import FlowError, Part
 from accel.fpga.soc_map import SocMap
@@ -51,6 +54,18 @@ def part_system(
     name = f"{part.name}-{config.name}"
     constraints = f'FREQUENCY PORT "clk_i" {mhz:g} MHZ;\n'
     return System(Design(name, TOP, files, part, constraints, mhz), part_of.map(part.name))
+
+
+def board_system(config: AccelConfig, board: Board, mhz: float | None = None, baud: int | None = None) -> System:
+    """The accelerator on a board: its SDRAM as memory, its link to the host, pins where the board has them.
+
+    `mhz`: clock of the System, the board's own by default; `baud`: of its serial line. Raises FlowError.
+    """
+    sizes = BoardSystem(config, board, round((mhz or board.mhz) * 1e6), baud or board.baud)
+    parts = board_parts(sizes)
+    files = {**core_files(), **_texts(SOURCES), f"{BOARD_TOP}.v": parts.verilog}
+    name = f"{board.name}-{config.name}"
+    return System(Design(name, BOARD_TOP, files, board.part, parts.constraints, sizes.clock_hz / 1e6), parts.map)
 
 
 def _texts(paths: Iterable[Path]) -> dict[str, str]:

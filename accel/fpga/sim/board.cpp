@@ -91,6 +91,7 @@ int listen_on_any_port() {
 // Cycles that the System gets after the line fell silent: answers on their way, reset, refresh.
 constexpr unsigned kTail = 1u << 18;
 constexpr unsigned kLookEvery = 256;
+constexpr unsigned kLead = 1u << 14;
 
 class Board {
 public:
@@ -100,6 +101,8 @@ public:
             top_.BOARD_RESET = i >= 8 ? !BOARD_RESET_LEVEL : BOARD_RESET_LEVEL;
             clock();
         }
+        // Hosts find a board that has had its power for long.
+        for (unsigned i = 0; i < kLead; ++i) clock();
     }
 
     // Serves one connection; false when this program is to end.
@@ -155,6 +158,8 @@ private:
         top_.eval();
         top_.BOARD_CLOCK = 1;
         top_.eval();
+        // A model that found a rule broken has said so.
+        if (context_.gotFinish()) std::exit(3);
     }
 
     VerilatedContext context_;

@@ -1,0 +1,161 @@
+"""Boards that bitstreams are made for: their part, memory chip, clock and host link.
+
+In: a name. Out: `Board`; pins come from LiteX's description of the same board when its System is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from accel.fpga.parts import FlowError, Part, find_part
+
+
+class HostLink(Enum):
+    """How a host reaches the bus of a board."""
+
+    SERIAL = "serial"
+    ETHERBONE = "etherbone"
+
+
+@dataclass(frozen=True, slots=True)
+class SdramChip:
+    """Single-data-rate SDRAM on a board: geometry, and times of the slowest grade in nanoseconds.
+
+    `module` names LiteDRAM's description of the chip; `clock_phase`: degrees that its clock lags the System's.
+    """
+
+    name: str
+    module: str
+    data_bits: int
+    banks: int
+    rows: int
+    columns: int
+    has_mask: bool
+    clock_phase: int
+    # Cycles from READ to data, up to 100 MHz.
+    cas_latency: int
+    t_rcd: float
+    t_rp: float
+    t_ras: float
+    t_rc: float
+    t_rfc: float
+    t_rrd: float
+    t_wr: float
+    # All rows are refreshed once in this time, in milliseconds.
+    refresh_ms: float
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the chip."""
+        return self.banks * self.rows * self.columns * self.data_bits // 8
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """`platform` names the module of litex_boards that knows the pins; `clock_pin`, `reset_pin`, `led_pin`: resources
+    of it. `input_mhz`: its oscillator; `mhz`: the System's clock unless somebody asks for another."""
+
+    name: str
+    title: str
+    part: Part
+    platform: str
+    platform_arguments: tuple[tuple[str, str], ...]
+    input_mhz: float
+    clock_pin: str
+    reset_pin: str
+    # Level of the reset pin that resets.
+    reset_level: int
+    led_pin: str
+    # Outputs that must be high for the board to work.
+    high_pins: tuple[str, ...]
+    mhz: float
+    link: HostLink
+    baud: int
+    sdram: SdramChip
+
+
+_MT48LC16M16: Final = SdramChip(
+    name="MT48LC16M16A2",
+    module="MT48LC16M16",
+    data_bits=16,
+    banks=4,
+    rows=8192,
+    columns=512,
+    has_mask=True,
+    clock_phase=90,
+    cas_latency=2,
+    t_rcd=20,
+    t_rp=20,
+    t_ras=44,
+    t_rc=64,
+    t_rfc=66,
+    t_rrd=15,
+    t_wr=15,
+    refresh_ms=64,
+)
+_EM638325: Final = SdramChip(
+    name="EM638325-6H",
+    module="M12L64322A",
+    data_bits=32,
+    banks=4,
+    rows=2048,
+    columns=256,
+    has_mask=False,
+    clock_phase=180,
+    cas_latency=2,
+    t_rcd=15,
+    t_rp=15,
+    t_ras=40,
+    t_rc=55,
+    t_rfc=55,
+    t_rrd=10,
+    t_wr=15,
+    refresh_ms=32,
+)
+
+BOARDS: Final = (
+    Board(
+        name="ulx3s-85f",
+        title="Radiona ULX3S with LFE5U-85F",
+        part=find_part("lfe5u-85f"),
+        platform="radiona_ulx3s",
+        platform_arguments=(("device", "LFE5U-85F"), ("revision", "2.0")),
+        input_mhz=25,
+        clock_pin="clk25",
+        reset_pin="rst",
+        reset_level=1,
+        led_pin="user_led",
+        high_pins=("wifi_gpio0",),
+        mhz=80,
+        link=HostLink.SERIAL,
+        baud=2_000_000,
+        sdram=_MT48LC16M16,
+    ),
+    Board(
+        name="colorlight-i5",
+        title="Colorlight i5 7.0 with LFE5U-25F",
+        part=find_part("lfe5u-25f"),
+        platform="colorlight_i5",
+        platform_arguments=(("board", "i5"), ("revision", "7.0")),
+        input_mhz=25,
+        clock_pin="clk25",
+        reset_pin="cpu_reset_n",
+        reset_level=0,
+        led_pin="user_led_n",
+        high_pins=(),
+        mhz=50,
+        link=HostLink.ETHERBONE,
+        baud=0,
+        sdram=_EM638325,
+    ),
+)
+
+
+def find_board(name: str) -> Board:
+    """The board of a name. Raises FlowError."""
+    for board in BOARDS:
+        if board.name == name.lower():
+            return board
+    raise FlowError(f"board must be one of {', '.join(board.name for board in BOARDS)}, not {name}")

@@ -1,0 +1,100 @@
+"""The System of a board in simulation: the Verilog that is placed and routed, with models of pads, PLL and memory chip.
+
+In: a board's System. Out: what `accel.fpga.sim.board` builds; time is counted in cycles of the System's clock.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from accel.fpga.board_top import cycles
+from accel.fpga.boards import Board, SdramChip
+from accel.fpga.parts import FlowError
+from accel.fpga.sim.board import BoardModel
+from accel.fpga.systems import System
+
+TOP: Final = "fpga_board_sim"
+_HERE: Final = Path(__file__).parent
+_CELLS: Final = ("EHXPLLL", "FD1S3BX", "IFS1P3BX", "ODDRX1F", "OFS1P3BX", "TRELLIS_IO")
+_MODELS: Final = (*(_HERE / "ecp5" / f"{name}.v" for name in _CELLS), _HERE / "sdram_chip.v")
+# Time after power-up before the first command, by the data sheets.
+_POWER_UP_NS: Final = 100_000
+
+
+def simulated_board(board: Board, system: System) -> BoardModel:
+    """The model of a board whose host comes by a serial line. Raises FlowError for others."""
+    if not system.map.baud:
+        raise FlowError(f"board must have a serial line to be simulated, not be {board.name}")
+    models = {path.name: path.read_text() for path in _MODELS}
+    wrapper = _wrapper(board, system.map.clock_hz)
+    return BoardModel(TOP, {**system.design.files, **models, f"{TOP}.v": wrapper})
+
+
+def chip_parameters(chip: SdramChip, clock_hz: int) -> dict[str, int]:
+    """Parameters of sdram_chip.v at a clock."""
+    times = {"T_RCD": chip.t_rcd, "T_RP": chip.t_rp, "T_RAS": chip.t_ras, "T_RC": chip.t_rc, "T_RFC": chip.t_rfc}
+    times |= {"T_RRD": chip.t_rrd, "T_WR": chip.t_wr, "T_POWER_UP": _POWER_UP_NS}
+    return {
+        "DATA_BITS": chip.data_bits,
+        "ROW_BITS": (chip.rows - 1).bit_length(),
+        "COLUMN_BITS": (chip.columns - 1).bit_length(),
+        "CAS_LATENCY": chip.cas_latency,
+        "T_REFI": int(chip.refresh_ms * 1e-3 * clock_hz / chip.rows),
+        **{name: cycles(time, clock_hz) for name, time in times.items()},
+    }
+
+
+def _wrapper(board: Board, clock_hz: int) -> str:
+    chip = board.sdram
+    sizes = chip_parameters(chip, clock_hz)
+    pins = {"mask": f"sdram_dm[{chip.data_bits // 8 - 1}:0]"} if chip.has_mask else {}
+    return _TEXT.format(
+        top=TOP,
+        clock=board.clock_pin,
+        reset=board.reset_pin,
+        reset_value="rst_ni" if board.reset_level == 0 else "!rst_ni",
+        led=f"{board.led_pin}0",
+        row=sizes["ROW_BITS"] - 1,
+        data=chip.data_bits - 1,
+        mask=chip.data_bits // 8 - 1,
+        mask_pin=".sdram_dm(mask)," if pins else "",
+        enable_pin=".sdram_cke(enable), .sdram_cs_n(select_n)," if chip.has_mask else "",
+        tied="" if chip.has_mask else "assign mask = 0; assign enable = 1'b1; assign select_n = 1'b0;",
+        sizes=", ".join(f".{name}({value})" for name, value in sizes.items()),
+    )
+
+
+_TEXT = """\
+// Written by relay_hw's simulation of boards: a board's System and its memory chip.
+`timescale 1ns / 1ps
+`default_nettype none
+
+module {top} (
+    input wire clk_i,
+    input wire rst_ni,
+    input wire rx_i,
+    output wire tx_o,
+    output wire done_o
+);
+  wire clock, enable, select_n, ras_n, cas_n, we_n;
+  wire [1:0] bank;
+  wire [{row}:0] address;
+  wire [{mask}:0] mask;
+  wire [{data}:0] data;
+  {tied}
+
+  fpga_board u_board (
+      .{clock}(clk_i), .{reset}({reset_value}), .serial_rx(rx_i), .serial_tx(tx_o), .{led}(done_o),
+      {enable_pin} {mask_pin}
+      .sdram_clock(clock), .sdram_ras_n(ras_n), .sdram_cas_n(cas_n), .sdram_we_n(we_n),
+      .sdram_ba(bank), .sdram_a(address), .sdram_dq(data)
+  );
+  sdram_chip #({sizes}) u_chip (
+      .clk_i(clock), .cke_i(enable), .cs_ni(select_n), .ras_ni(ras_n), .cas_ni(cas_n), .we_ni(we_n),
+      .bank_i(bank), .address_i(address), .mask_i(mask), .data_io(data)
+  );
+endmodule
+
+`default_nettype wire
+"""
