@@ -15,9 +15,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from relay_hw.cli.console import Console
 from relay_hw.compare import compare
 from relay_hw.compare.main import default_processes
-from relay_hw.compare.table import share
+from relay_hw.compare.table import decibels, share
 from relay_hw.report import number, percent
 from relay_hw.runtime.models import load_model
 
@@ -63,20 +64,21 @@ def measure(name: str, folder: Path, strategies: list[str], images: int | None) 
     """Compare, and keep the report."""
     model = load_model(folder / "model.onnx")
     arrays = [dict(np.load(folder / f"{file}.npz")) for file in (NETWORKS[name][0], "calibration")]
-    found = compare(
-        model.mod,
-        arrays[0],
-        strategies,
-        arrays[1],
-        params=model.params,
-        images=images,
-        processes=default_processes(),
-        work=FOLDER / name / "work",
-        name=name,
-        area=True,
-        progress=lambda text, _share: print(f"\r\x1b[K{name}: {text}", end="", file=sys.stderr, flush=True),
-    )
-    print(file=sys.stderr)
+    console = Console(as_json=False)
+    with console.progress():
+        found = compare(
+            model.mod,
+            arrays[0],
+            strategies,
+            arrays[1],
+            params=model.params,
+            images=images,
+            processes=default_processes(),
+            work=FOLDER / name / "work",
+            name=name,
+            area=True,
+            progress=lambda text, share: console.step(f"{name}: {text}", share),
+        )
     found.save(FOLDER / name)
     print(found.to_text())
 
@@ -107,7 +109,7 @@ def row(report: dict[str, Any], values: dict[str, Any]) -> str:
         share(values["top1"]),
         f"{share(values['agreement'])} ({100 * low:.1f} to {100 * high:.1f})",
         f"+{values['gained']} -{values['lost']}",
-        f"{values['logit_sqnr_db']:.1f}",
+        decibels(values["logit_sqnr_db"]),
         number(values["cycles"]),
         number(values["dram_bytes"]),
         number(values["weight_bytes"]),
