@@ -63,7 +63,8 @@ def load_map(path: Path) -> SocMap:
     file = path / SOC_FILE if path.is_dir() else path
     try:
         row: dict[str, Any] = json.loads(file.read_text())
-        return SocMap(**row | {"setup": _setup(row.get("setup"))})
+        setup = _setup(row.pop("setup", None))
+        return SocMap(**row, setup=setup)
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise FlowError(f"{file} must be the soc.json of `relay-hw bitstream`: {error}") from None
 

@@ -1,4 +1,4 @@
-"""Commands on FPGAs: bitstream, selftest.
+"""Commands on FPGAs: bitstream, selftest, export of projects.
 
 In: parsed arguments. Out: exit status; a bitstream, `report.json` and `soc.json` in a folder; findings on a device.
 """
@@ -16,6 +16,7 @@ from relay_hw.cli.console import Console
 from relay_hw.errors import InputError
 
 if TYPE_CHECKING:
+    from accel.fpga.systems import System
     from accel.isa.config import AccelConfig
 
 REPORT = "report.json"
@@ -27,14 +28,11 @@ _MADE = ("design", "part", "speed_grade", "clocks", "timing_met", "seed", "tools
 def bitstream_command(args: Namespace, console: Console) -> int:
     """Synthesise, place, route and pack; the fastest of the seeds is kept."""
     from accel.fpga.flow import build_bitstream
-    from accel.fpga.parts import find_part
     from accel.fpga.soc_map import SOC_FILE
     from accel.fpga.synth import cache_folder
-    from accel.fpga.systems import part_system
-    from accel.isa.config import load_config
     from relay_hw.runtime.artifact import replace_files
 
-    system = part_system(load_config(args.config), find_part(args.part), args.clock, args.memory_kib * 1024)
+    system = _system(args)
     output = _writable(args.output)
     built = build_bitstream(
         system.design, range(1, args.seeds + 1), cache_folder().parent / "bitstreams", lambda line: console.step(line)
@@ -78,6 +76,48 @@ def selftest_command(args: Namespace, console: Console) -> int:
     return 0 if row["ok"] else 1
 
 
+def export_project(args: Namespace, console: Console) -> int:
+    """Write a project for Vivado or Quartus."""
+    from accel.fpga.synth import cache_folder
+    from accel.fpga.vendor.estimate import estimate
+    from accel.fpga.vendor.project import MARK, project_files
+    from accel.fpga.vendor.targets import Form, find_target
+    from accel.isa.config import load_config
+    from relay_hw.runtime.artifact import load_artifact, replace_files
+
+    form = Form(args.form)
+    if args.board is None:
+        raise InputError(f"a project for {form.value} must be given a board: --board NAME")
+    target = find_target(args.board, form)
+    if args.build is not None and args.config is not None:
+        raise InputError("the accelerator must be given by BUILD or by --config, not by both")
+    config = load_artifact(args.build).config if args.build is not None else load_config(args.config or target.config)
+    files = project_files(target, config, target.mhz if args.clock is None else args.clock)
+    folder = args.output
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
+        raise InputError(f"{folder} must be a new folder or an older export, not something else")
+    estimated: dict[str, Any] | None = None
+    if args.estimate:
+        console.step("synthesis: yosys")
+        estimated = estimate(target, config, cache_folder(), console.step)
+        files["estimate.json"] = (json.dumps(estimated, indent=2, sort_keys=True) + "\n").encode()
+    _writable(folder / "rtl")
+    for sub in ("rtl", "."):
+        part = {Path(name).name: data for name, data in files.items() if Path(name).parent.name == sub.strip(".")}
+        replace_files(folder / sub, part)
+    row = {"output": str(folder), "form": form.value, "board": target.name, "config": config.name}
+    lines = [f"{folder}: {config.name} for {target.title}; README.md says how to go on"]
+    lines += _shares(estimated) if estimated is not None else []
+    console.result(row | {"files": sorted(files), "estimate": estimated}, "\n".join(lines))
+    return 0
+
+
+def _shares(estimated: dict[str, Any]) -> list[str]:
+    used, has = estimated["used"], estimated["available"]
+    rows = [f"  {name:12} {used[name]:7,} of {has[name]:7,}  {100 * used[name] / has[name]:5.1f} %" for name in has]
+    return [f"{estimated['part']}, estimated by yosys:", *rows]
+
+
 def _config_of(args: Namespace) -> str:
     """The bitstream's configuration, or the default one of this command."""
     from accel.fpga.soc_map import load_map
@@ -119,6 +159,21 @@ def _made(report: Path) -> dict[str, Any] | None:
     except ValueError as error:
         raise InputError(f"{report} must be the report of `relay-hw bitstream`: {error}") from None
     return {key: made.get(key) for key in _MADE}
+
+
+def _system(args: Namespace) -> System:
+    from accel.fpga.boards import find_board
+    from accel.fpga.parts import find_part
+    from accel.fpga.systems import PART_BAUD, PART_MEMORY_BYTES, PART_MHZ, board_system, part_system
+    from accel.isa.config import load_config
+
+    config = load_config(args.config)
+    if args.board is None:
+        memory_bytes = args.memory_kib * 1024 if args.memory_kib else PART_MEMORY_BYTES
+        return part_system(config, find_part(args.part), args.clock or PART_MHZ, memory_bytes, args.baud or PART_BAUD)
+    if args.memory_kib is not None:
+        raise InputError("memory-kib must be asked of a part, not of a board: a board's memory is what is on it")
+    return board_system(config, find_board(args.board), args.clock, args.baud)
 
 
 def _writable(folder: Path) -> Path:

@@ -203,10 +203,21 @@ def _add_build_commands(commands: Any) -> None:
     profile.add_argument("--waves", type=Path, metavar="FILE.fst", help="record every signal (rtl)")
     _add_device(profile, DEVICES[1:3], "cycle")
 
-    export = _add(commands, "export", "build:export_command", "write a build as C source that runs without Python")
-    export.add_argument("build", type=Path, metavar="BUILD")
+    text = "write a build as C source, or an accelerator as a project for a board's own tools"
+    export = _add(commands, "export", "build:export_command", text)
+    text = "what to write as C; of a project, whose accelerator"
+    export.add_argument("build", type=Path, nargs="?", metavar="BUILD", help=text)
     export.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder to write")
-    export.add_argument("--form", choices=("c",), default="c", help="what to write (c)")
+    text = "c runs a build without Python; vivado and quartus make bitstreams (default c)"
+    export.add_argument("--form", choices=("c", "vivado", "quartus"), default="c", help=text)
+    text = "pynq-z1 or ultra96 (vivado), de10nano (quartus)"
+    export.add_argument("--board", metavar="NAME", help=text)
+    text = "accelerator of a project (default: the build's, else one that fits the board)"
+    export.add_argument("--config", metavar="NAME|FILE", help=text)
+    text = "clock of a project's accelerator (default: the board's)"
+    export.add_argument("--clock", type=_megahertz, metavar="MHZ", help=text)
+    text = "also let yosys synthesise the project, and count what it takes of the part (minutes; kept)"
+    export.add_argument("--estimate", action="store_true", help=text)
 
     verify = _add(commands, "verify", "build:verify_command", "check a build's hashes and its results, byte by byte")
     verify.add_argument("build", type=Path, metavar="BUILD")
@@ -303,11 +314,19 @@ def _megahertz(text: str) -> float:
 def _add_fpga_commands(commands: Any) -> None:
     text = "make an FPGA bitstream of the accelerator with yosys, nextpnr and ecppack"
     parser = _add(commands, "bitstream", "fpga:bitstream_command", text)
-    parser.add_argument("--part", required=True, metavar="NAME", help="lfe5u-25f, lfe5u-45f or lfe5u-85f")
+    target = parser.add_mutually_exclusive_group(required=True)
+    text = "a bare part with block RAM as memory: lfe5u-25f, lfe5u-45f or lfe5u-85f"
+    target.add_argument("--part", metavar="NAME", help=text)
+    text = "a board with its own memory and host link: ulx3s-85f or colorlight-i5"
+    target.add_argument("--board", metavar="NAME", help=text)
     parser.add_argument("--config", default="tiny", metavar="NAME|FILE", help="accelerator (default: tiny)")
-    parser.add_argument("--clock", type=_megahertz, default=25.0, metavar="MHZ", help="asked of the clock (default 25)")
-    text = "block RAM as the accelerator's memory, a power of two (default 8)"
-    parser.add_argument("--memory-kib", type=_count, default=8, metavar="N", help=text)
+    text = "asked of the clock (default: 25 of a part, the board's own)"
+    parser.add_argument("--clock", type=_megahertz, metavar="MHZ", help=text)
+    text = "block RAM as a part's memory, a power of two (default 8)"
+    parser.add_argument("--memory-kib", type=_count, metavar="N", help=text)
+    parser.add_argument(
+        "--baud", type=_count, metavar="N", help="of the serial line (default: 1000000, the board's own)"
+    )
     parser.add_argument("--seeds", type=_count, default=1, metavar="N", help="place and route so often, keep the best")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="folder to write")
 
