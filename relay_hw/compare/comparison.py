@@ -24,8 +24,8 @@ CSV_COLUMNS: Final = (
     "energy_uj", "accel_mac_share", "lut", "multipliers", "compile_seconds", "engine", "hardware_note", "summary",
 )  # fmt: skip
 BEST_BY: Final = (
-    "least noise of the outputs (signal-to-noise ratio against float) on calibration samples that were held out: no "
-    "strategy saw them, and the test data had no part in it"
+    "least noise of the outputs (signal-to-noise ratio against float), of those that the accelerator runs, on "
+    "calibration samples that were held out: no strategy saw them, and the test data had no part in it"
 )
 NO_BEST: Final = "too few calibration data to hold some out, so none was chosen"
 
@@ -143,8 +143,12 @@ class Comparison:
 
 
 def choose_best(rows: Sequence[Row]) -> str | None:
-    """The strategy with the least noise on held-out data; of equal ones that with fewest cycles, then the first."""
+    """The strategy with the least noise on held-out data; of equal ones that with fewest cycles, then the first.
+
+    Only those of which the accelerator runs some count, if there is one: what stays in float has no noise at all.
+    """
     known = [(row, row.held_out) for row in rows if row.held_out is not None]
+    known = [(row, held) for row, held in known if row.cost is not None and row.host_share < 1] or known
     if not known:
         return None
 

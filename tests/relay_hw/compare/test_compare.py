@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,11 @@ from accel.sim.cycle import CycleDevice
 from relay_hw.backend.tvm import is_installed
 from relay_hw.compare import Comparison, compare
 from relay_hw.compare import main as steps
-from relay_hw.compare.comparison import CSV_COLUMNS
+from relay_hw.compare.comparison import CSV_COLUMNS, choose_best
+from relay_hw.compare.cost import Cost
 from relay_hw.compare.evaluate import Evaluator
 from relay_hw.compare.network import prepare
+from relay_hw.compare.rows import Row
 from relay_hw.compare.store import Store
 from relay_hw.errors import InputError, QuantizeError
 from relay_hw.interp import Interpreter
@@ -118,6 +121,19 @@ def test_the_best_is_chosen_on_calibration_data(plain: IRModule, found: Comparis
     other = compare(plain, data(7, seed=50), NAMES, calibration(), configs=["tiny"], engine="numpy")
     assert other.best == found.best, "test data have no part"
     assert (found.calibration_images, found.held_out_images) == (6, 2)
+
+
+def test_what_stays_on_the_host_is_best_only_among_its_like(found: Comparison) -> None:
+    first, second, third = found.rows
+    at_host = replace(first, held_out=replace(first.held_out, sqnr_db=None), costs=_at_host(first))
+    simulated = replace(second, held_out=replace(second.held_out, sqnr_db=99.0), costs=())
+    assert choose_best([at_host, simulated, third]) == third.name
+    assert choose_best([at_host, simulated]) == at_host.name
+    assert choose_best([replace(at_host, held_out=None)]) is None
+
+
+def _at_host(row: Row) -> tuple[Cost, ...]:
+    return tuple(replace(cost, accel_macs=0) for cost in row.costs)
 
 
 def test_strategies_do_not_see_what_is_held_out(plain: IRModule, found: Comparison) -> None:
