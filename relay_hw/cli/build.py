@@ -1,4 +1,4 @@
-"""Commands on build folders: compile, run, profile, verify.
+"""Commands on build folders: compile, run, export, profile, verify.
 
 In: parsed arguments. Out: exit status; results through the console.
 """
@@ -168,9 +168,21 @@ def _options(args: Namespace, console: Console, timing_only: bool = False) -> An
 
 
 def export_command(args: Namespace, console: Console) -> int:
-    """Write a build as C source."""
+    """Write a build as C source, or a project for a board's own tools."""
     from relay_hw.runtime.artifact import load_artifact
     from relay_hw.runtime.deploy import export_c
+
+    if args.form != "c":
+        from relay_hw.cli.fpga import export_project
+
+        return export_project(args, console)
+    for name, given in {"board": args.board, "config": args.config, "clock": args.clock}.items():
+        if given is not None:
+            raise InputError(f"--{name} must come with --form vivado or quartus, not c")
+    if args.estimate:
+        raise InputError("--estimate must come with --form vivado or quartus, not c")
+    if args.build is None:
+        raise InputError("export to C must be given a BUILD")
 
     console.step("reading the build")
     artifact = load_artifact(args.build)
