@@ -11,16 +11,25 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from accel.sim.verilator import Progress, Toolchain, ToolError, find_toolchain, run_verilator, user_cache_folder
+from accel.sim.verilator import (
+    COMPILE_JOBS,
+    Progress,
+    Toolchain,
+    ToolError,
+    find_toolchain,
+    run_verilator,
+    user_cache_folder,
+)
 
 HARNESS = Path(__file__).with_name("board.cpp")
 _VERILATOR = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-timing", "--no-assert", "--no-MMD")
 _SILENT = ("-Wno-fatal", "-Wno-lint", "-Wno-style")
-_CXX = ("-std=c++20", "-O2", "-w", "-pthread", "-DVM_SC=0", "-DVM_COVERAGE=0", "-DVM_TRACE=0", "-DVL_TIME_CONTEXT")
+_CXX = ("-std=c++20", "-w", "-pthread", "-DVM_SC=0", "-DVM_COVERAGE=0", "-DVM_TRACE=0", "-DVL_TIME_CONTEXT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +108,31 @@ def _build_into(model: BoardModel, tools: Toolchain, work: Path) -> None:
     objects = work / "obj"
     arguments = [*_VERILATOR, *_SILENT, "--prefix", f"V{model.top}", "--top-module", model.top, "--Mdir", "obj"]
     run_verilator(tools, [*arguments, "+incdir+.", *sources], work)
-    joined = objects / "model.cpp"
-    joined.write_text("".join(f'#include "{path.name}"\n' for path in sorted(objects.glob("V*.cpp"))))
     include = tools.root / "include"
-    runtime = [include / "verilated.cpp", include / "verilated_threads.cpp"]
-    command = [str(tools.cxx), *_CXX, *model.defines, f"-I{objects}", f"-I{include}", f"-I{include / 'vltstd'}"]
-    command += ["-o", str(work / "board"), str(HARNESS), str(joined), *map(str, runtime)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    flags = [*_CXX, *model.defines, f"-I{objects}", f"-I{include}", f"-I{include / 'vltstd'}"]
+    generated = sorted(objects.glob("V*.cpp"))
+    # Code that runs once, or little of every cycle, is not worth the compiler's time.
+    cold = [path for path in generated if "__Slow" in path.stem or not path.stem.startswith(f"V{model.top}___")]
+    joined = objects / "cold.cpp"
+    joined.write_text("".join(f'#include "{path.name}"\n' for path in cold))
+    sources = [(path, "-O2") for path in generated if path not in cold]
+    sources += [(HARNESS, "-O2"), (joined, "-O0")]
+    sources += [(include / "verilated.cpp", "-O1"), (include / "verilated_threads.cpp", "-O1")]
+
+    def compile_one(source: tuple[Path, str]) -> str:
+        path, level = source
+        output = str(objects / f"{path.stem}.o")
+        _compile(tools, [*flags, level, "-c", "-o", output, str(path)])
+        return output
+
+    with ThreadPoolExecutor(COMPILE_JOBS) as pool:
+        outputs = list(pool.map(compile_one, sources))
+    _compile(tools, ["-pthread", "-o", str(work / "board"), *outputs])
+    shutil.rmtree(objects)
+
+
+def _compile(tools: Toolchain, arguments: list[str]) -> None:
+    done = subprocess.run([str(tools.cxx), *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         line = next((text for text in done.stderr.splitlines() if "error" in text), done.stderr.strip()[-300:])
         raise ToolError(f"{tools.cxx.name} failed on the board's model: {line}")
-    shutil.rmtree(objects)
