@@ -26,7 +26,6 @@ from accel.sim.registers import Core
 # Memory of a board is slower than any model that bounds are made for: SDRAM with refresh, shared with the host.
 MEMORY: Final = MemoryModel(latency=400, read_outstanding=1, write_outstanding=1)
 _CHUNK_BYTES: Final = 4096
-_SYNC_BYTES: Final = 8 * _CHUNK_BYTES
 _POLL_SECONDS: Final = 0.002
 # Every data pin high and low, alone among the others and beside them.
 _PATTERN: Final = (0x0000FFFF, 0xFFFF0000, 0x55AA33CC, 0xAA55CC33, *(1 << bit for bit in range(32)))
@@ -158,7 +157,6 @@ class FpgaDevice:
         """Write what differs from what is known, in whole words."""
         begin, end = _word_bounds(offset, data.size)
         whole = self._whole_words(begin, end, offset, data)
-        sent = 0
         for at in range(0, whole.size, _CHUNK_BYTES):
             part = whole[at : at + _CHUNK_BYTES]
             known = self._known[begin + at : begin + at + part.size]
@@ -166,10 +164,9 @@ class FpgaDevice:
                 continue
             self._link.write(self._soc.memory_base + begin + at, part.view("<u4").tolist())
             known[:] = part
-            sent += part.size
-            if sent % _SYNC_BYTES == 0:
-                # An answer says that all before it has arrived: a line that is gone is noticed here.
-                self.core.get("MAGIC")
+            # An answer says that all before it has arrived: a line that is gone is noticed here, and no answer that
+            # comes later has long to wait.
+            self.core.get("MAGIC")
             if self._progress is not None:
                 self._progress(f"sending {begin + at + part.size} of {end} bytes")
 
