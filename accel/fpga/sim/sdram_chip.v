@@ -103,7 +103,7 @@ module sdram_chip #(
     end
   endtask
 
-  task forbid(input [8*60-1:0] what);
+  task forbid(input [8*80-1:0] what);
     if (!broken) begin
       broken = 1'b1;
       $fdisplay(32'h8000_0002, "sdram: %0s (bank %0d, cycle %0d)", what, bank_i, now - (64'd1 << 32));
@@ -194,6 +194,7 @@ module sdram_chip #(
           if (now - reading <= CAS_LATENCY) forbid("a write must wait until the data of a read have left");
           for (k = 0; k < DATA_BITS / 8; k = k + 1) if (!mask_i[k]) memory[place][8*k+:8] = data_io[8*k+:8];
           written[bank_i] = now;
+          if (!holding) done = due;
           holding = 1'b1;
           finish_access;
         end
