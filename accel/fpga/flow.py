@@ -56,28 +56,30 @@ def build_bitstream(design: Design, seeds: Sequence[int], folder: Path, listen: 
     """Synthesise, place and route once a seed, pack the fastest. `folder` keeps what was made. Raises FlowError."""
     if not seeds:
         raise FlowError("seeds must be at least 1, not 0")
-    key = design.key()
-    stage = folder / key
-    stage.mkdir(parents=True, exist_ok=True)
+    stage = synthesised(design, folder, listen)
     tell = listen or (lambda _line: None)
-    _synthesise(design, stage, tell)
     with ThreadPoolExecutor(min(len(seeds), os.cpu_count() or 1)) as pool:
         timings = list(pool.map(lambda seed: _route(design, stage, seed, tell), seeds))
     best = max(range(len(seeds)), key=lambda k: (worst(timings[k]), -k))
     data = _pack(stage, seeds[best], tell)
-    return Bitstream(data, _report(design, key, stage, seeds, timings, best, data))
+    return Bitstream(data, _report(design, stage, seeds, timings, best, data))
 
 
-def _synthesise(design: Design, stage: Path, tell: Listener) -> None:
+def synthesised(design: Design, folder: Path, listen: Listener | None = None) -> Path:
+    """The folder in `folder` that holds a design's netlist.json, made now unless it is there. Raises FlowError."""
+    stage = folder / design.key()
+    stage.mkdir(parents=True, exist_ok=True)
     if (stage / "synthesised").exists():
-        return
-    tell("synthesis: yosys")
+        return stage
+    if listen is not None:
+        listen("synthesis: yosys")
     for name, text in design.files.items():
         (stage / name).write_text(text)
     (stage / "design.lpf").write_text(design.constraints)
     sources = " ".join(name for name in design.files if name.endswith(".v"))
     run_yosys(stage, [f"read_verilog {sources}", SYNTHESIS.format(top=design.top), "tee -o stat.txt stat"])
     (stage / "synthesised").touch()
+    return stage
 
 
 def _route(design: Design, stage: Path, seed: int, tell: Listener) -> Timing:
@@ -116,7 +118,7 @@ def _pack(stage: Path, seed: int, tell: Listener) -> bytes:
 
 
 def _report(
-    design: Design, key: str, stage: Path, seeds: Sequence[int], timings: Sequence[Timing], best: int, data: bytes
+    design: Design, stage: Path, seeds: Sequence[int], timings: Sequence[Timing], best: int, data: bytes
 ) -> dict[str, Any]:
     timing = timings[best]
     used = cells((stage / "stat.txt").read_text())
@@ -138,6 +140,6 @@ def _report(
         "seed": seeds[best],
         "seeds": {str(seed): worst(timing) for seed, timing in zip(seeds, timings, strict=True)},
         "tools": {tool: tool_version(tool) for tool in TOOLS},
-        "key": key,
+        "key": stage.name,
         "sha256": hashlib.sha256(data).hexdigest(),
     }

@@ -1,0 +1,72 @@
+"""Netlists in simulation: what yosys gives to place and route, with models of the part's cells.
+
+In: a design. Out: what `accel.fpga.sim.board` builds, or a folder in the place of accel/rtl for `RtlDevice`. That the
+models are as silicon is not proven; tests hold them to the forms that synthesis takes them from.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Final
+
+from accel.fpga.flow import Design, synthesised
+from accel.fpga.parts import Part
+from accel.fpga.sim.board import BoardModel
+from accel.fpga.systems import System, core_files
+from accel.fpga.tools import Listener, run_yosys
+from accel.fpga.vendor.ip import IP, ip_verilog, ports
+from accel.isa.config import AccelConfig
+from accel.isa.gen_verilog import verilog_parameters
+
+CELLS: Final = tuple(
+    Path(__file__).parent / "ecp5" / f"{name}.v"
+    for name in ("CCU2C", "DP16KD", "L6MUX21", "LUT4", "MULT18X18D", "PFUMX", "TRELLIS_DPR16X4", "TRELLIS_FF")
+    + ("ecp5_stage",)
+)
+NETLIST: Final = "netlist.v"
+
+
+def netlist_verilog(design: Design, folder: Path, listen: Listener | None = None) -> str:
+    """The netlist of a design as Verilog; `folder` keeps what was made. Raises FlowError."""
+    stage = synthesised(design, folder, listen)
+    file = stage / NETLIST
+    if not file.exists():
+        part = stage / "netlist.part.v"
+        run_yosys(stage, ["read_json netlist.json", f"write_verilog -noattr -simple-lhs {part.name}"], listen)
+        part.replace(file)
+    return file.read_text()
+
+
+def netlist_board(system: System, folder: Path, listen: Listener | None = None) -> BoardModel:
+    """A System for a part, as its netlist. Raises FlowError."""
+    cells = {path.name: path.read_text() for path in CELLS}
+    return BoardModel(system.design.top, {NETLIST: netlist_verilog(system.design, folder, listen), **cells})
+
+
+def core_design(config: AccelConfig, part: Part) -> Design:
+    """The accelerator alone, with the sizes of a configuration: simulated, never placed."""
+    files = {**core_files(), f"{IP}.v": ip_verilog(config)}
+    return Design(f"core-{config.name}", IP, files, part, "", 25.0)
+
+
+def netlist_rtl(config: AccelConfig, part: Part, folder: Path, target: Path, listen: Listener | None = None) -> Path:
+    """`target`, made into a folder that stands for accel/rtl: vta_top around the core's netlist. Raises FlowError."""
+    text = netlist_verilog(core_design(config, part), folder, listen)
+    target.mkdir(parents=True, exist_ok=True)
+    (target / NETLIST).write_text(text)
+    (target / "vta_top.v").write_text(_top(config))
+    for path in CELLS:
+        shutil.copyfile(path, target / path.name)
+    names = [path.name for path in CELLS] + [NETLIST, "vta_top.v"]
+    (target / "filelist.f").write_text("".join(f"{name}\n" for name in names))
+    return target
+
+
+def _top(config: AccelConfig) -> str:
+    """vta_top as the harness wants it; its parameters are those that the netlist was made with."""
+    rows = ports(config)
+    sizes = ",\n".join(f"    parameter {name} = 32'd{value}" for name, value in verilog_parameters(config).items())
+    pins = ",\n".join(f"    {way} wire {f'[{bits - 1}:0] ' if bits > 1 else ''}{name}" for way, name, bits in rows)
+    links = ", ".join(f".{name}({name})" for _, name, _ in rows)
+    return f"module vta_top #(\n{sizes}\n) (\n{pins}\n);\n  {IP} u_netlist ({links});\nendmodule\n"
