@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.fpga.link import Link, LinkError
+from accel.fpga.link import Line, LinkError
 from accel.fpga.soc_map import SocMap
 from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
 from accel.isa.errors import AccelError, EncodeError, ProgramError
@@ -41,7 +41,7 @@ class FpgaDevice:
     def __init__(
         self,
         config: AccelConfig,
-        link: Link,
+        link: Line,
         soc: SocMap,
         timeout: float = 10.0,
         progress: Callable[[str], None] | None = None,

@@ -1,6 +1,6 @@
 """The line to a board: words of its bus, read and written over bytes by the protocol of LiteX's UARTBone.
 
-In: an address of a serial port (`/dev/ttyUSB0`) or of a simulation (`socket://host:port`). Out: `Link`.
+In: a serial port (`/dev/ttyUSB0`), a simulation (`socket://host:port`) or Ethernet (`etherbone://host`). Out: `Line`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,14 @@ class Stream(Protocol):
 
     def write(self, data: bytes, /) -> int | None: ...
     def read(self, size: int, /) -> bytes: ...
+    def close(self) -> None: ...
+
+
+class Line(Protocol):
+    """32-bit words on the bus of a board, by byte addresses that are multiples of 4. Both ways raise LinkError."""
+
+    def write(self, address: int, words: Sequence[int]) -> None: ...
+    def read(self, address: int, count: int) -> list[int]: ...
     def close(self) -> None: ...
 
 
@@ -79,8 +87,15 @@ class Link:
         return data
 
 
-def open_link(port: str, baud: int, seconds: float) -> Link:
-    """Open a serial port or `socket://host:port`; `seconds`: how long an answer may take. Raises LinkError."""
+def open_link(port: str, baud: int, seconds: float) -> Line:
+    """Open a serial port, `socket://host:port` or `etherbone://host`; `seconds`: how long an answer may take.
+
+    Raises LinkError.
+    """
+    from accel.fpga.etherbone import PREFIX, open_etherbone
+
+    if port.startswith(PREFIX):
+        return open_etherbone(port, seconds)
     try:
         import serial
     except ImportError:

@@ -21,6 +21,8 @@ TOP = "fpga_board"
 # Registers of the memory controller.
 CONTROL_BASE = 0xF000_0000
 _REGISTERS_BYTES = 4096
+# Words of a packet that the board holds.
+_PACKET_WORDS = 256
 # Cycles after which an access to an address without a slave ends.
 _BUS_TIMEOUT = 1 << 14
 
@@ -207,7 +209,9 @@ def _add_etherbone(soc: Any, request: Request, platform: Any) -> None:
     clocks, pads = platform.request("eth_clocks", 0), platform.request("eth", 0)
     phy = _module("liteeth.phy.ecp5rgmii").LiteEthPHYRGMII
     soc.ethphy = phy(clock_pads=clocks, pads=pads, tx_delay=0, with_hw_init_reset=False)
-    soc.add_etherbone(phy=soc.ethphy, ip_address=request.address, with_timing_constraints=False)
+    soc.add_etherbone(
+        phy=soc.ethphy, ip_address=request.address, buffer_depth=_PACKET_WORDS, with_timing_constraints=False
+    )
 
 
 class _Pads:

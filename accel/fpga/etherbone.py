@@ -1,0 +1,106 @@
+"""The line to a board on Ethernet: words of its bus, read and written by Etherbone over UDP as LiteEth speaks it.
+
+In: `etherbone://host:port`. Out: `EtherboneLink`, which answers to what `accel.fpga.link.Line` asks.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+from accel.fpga.link import LinkError
+
+PREFIX: Final = "etherbone://"
+PORT: Final = 1234
+# One packet is under way at a time, and its words must fit the board's buffer.
+_MOST_WORDS: Final = 128
+_ATTEMPTS: Final = 3
+# Magic word, version 1, addresses and data of four bytes.
+_HEAD: Final = struct.pack(">HBB4x", 0x4E6F, 0x10, 0x44)
+_RECORD: Final = struct.Struct(">BBBB")
+_ALL_BYTES, _LAST_OF_CYCLE = 0x0F, 0x00
+_LARGEST_PACKET: Final = 2048
+
+
+class EtherboneLink:
+    """32-bit words on the bus of a board. Raises LinkError when the board does not answer in time."""
+
+    def __init__(self, line: socket.socket, name: str, seconds: float) -> None:
+        self._line = line
+        self._name = name
+        self._seconds = seconds
+        self._turn = 0
+
+    def write(self, address: int, words: Sequence[int]) -> None:
+        """Write `words` from byte `address` on, a multiple of 4; each packet is confirmed by a read of its own."""
+        for begin in range(0, len(words), _MOST_WORDS):
+            part = words[begin : begin + _MOST_WORDS]
+            at = address + 4 * begin
+            self._ask(struct.pack(f">{len(part) + 1}I", at, *part), len(part), [at], attempts=1)
+
+    def read(self, address: int, count: int) -> list[int]:
+        """`count` words from byte `address` on, a multiple of 4."""
+        words: list[int] = []
+        for begin in range(0, count, _MOST_WORDS):
+            size = min(_MOST_WORDS, count - begin)
+            words += self._ask(b"", 0, [address + 4 * (begin + k) for k in range(size)], _ATTEMPTS)
+        return words
+
+    def close(self) -> None:
+        """Give the line back."""
+        self._line.close()
+
+    def _ask(self, writes: bytes, write_count: int, reads: Sequence[int], attempts: int) -> list[int]:
+        """Send one packet, wait for the words it asks for. What was only read may be asked again."""
+        for _ in range(attempts):
+            # The answer repeats a number of ours: what comes late is not taken for another's answer.
+            self._turn = (self._turn + 4) & 0xFFFF_FFFC
+            record = _RECORD.pack(_LAST_OF_CYCLE, _ALL_BYTES, write_count, len(reads))
+            packet = _HEAD + record + writes + struct.pack(f">{len(reads) + 1}I", self._turn, *reads)
+            words = self._exchange(packet, len(reads))
+            if words is not None:
+                return words
+        raise LinkError(f"line {self._name} must answer in {self._seconds:g} seconds; is the board connected?")
+
+    def _exchange(self, packet: bytes, count: int) -> list[int] | None:
+        try:
+            self._line.send(packet)
+            while True:
+                words = self._words_of(self._line.recv(_LARGEST_PACKET), count)
+                if words is not None:
+                    return words
+        except TimeoutError:
+            return None
+        except OSError as error:
+            raise LinkError(f"line {self._name} must take data: {error}") from None
+
+    def _words_of(self, answer: bytes, count: int) -> list[int] | None:
+        """Words of the answer to the last packet; None for anything else."""
+        begin = len(_HEAD) + _RECORD.size
+        if len(answer) < begin + 4 * (count + 1) or answer[:4] != _HEAD[:4]:
+            return None
+        turn, *words = struct.unpack_from(f">{count + 1}I", answer, begin)
+        return words if turn == self._turn else None
+
+
+def open_etherbone(address: str, seconds: float) -> EtherboneLink:
+    """Open `etherbone://host` or `etherbone://host:port`; `seconds`: how long an answer may take. Raises LinkError."""
+    host, _, port = address.removeprefix(PREFIX).partition(":")
+    line = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        number = int(port or PORT)
+        line.settimeout(seconds)
+        line.connect((host, number))
+        # Boards answer to their own port number.
+        here = line.getsockname()[0]
+        line.close()
+        line = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        line.settimeout(seconds)
+        line.bind((here, number))
+        line.connect((host, number))
+    except (OSError, ValueError, OverflowError) as error:
+        line.close()
+        raise LinkError(f"port {address} must be {PREFIX}host:port of a board: {error}") from None
+    return EtherboneLink(line, address, seconds)

@@ -1,0 +1,214 @@
+"""The System of a board, simulated whole with its memory chip: the driver of boards talks to its serial line."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accel.fpga.board_top import MODULES
+from accel.fpga.boards import find_board
+from accel.fpga.device import FpgaDevice
+from accel.fpga.link import Link, LinkError, open_link
+from accel.fpga.sim.board import build_board, running_board
+from accel.fpga.sim.soc import simulated_board
+from accel.fpga.soc_map import MemorySetup, SocMap
+from accel.fpga.systems import System, board_system
+from accel.isa.asm import assemble_file
+from accel.isa.config import load_config
+from accel.isa.errors import AccelError, Fault, ProgramError
+from accel.isa.program import Program
+from accel.isa.randprog import random_program
+from accel.isa.spec import DEVICE_MAGIC
+from accel.sim.functional import FunctionalDevice
+from tests.accel.isa.runner import PROGRAMS
+from tests.accel.sim.timed_programs import timed_program
+
+missing = [name for name in (*MODULES, "serial") if importlib.util.find_spec(name) is None]
+pytestmark = pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} (extra fpga) not installed")
+
+TINY = load_config("tiny")
+BOARD = find_board("ulx3s-85f")
+# Short bits: the time of a simulated line is that of its bits.
+DIVISOR = 4
+# Seconds that an answer may take: the machine may be busy.
+PATIENCE = 60
+
+
+@pytest.fixture(scope="module")
+def system() -> System:
+    return board_system(TINY, BOARD, baud=round(BOARD.mhz * 1e6) // DIVISOR)
+
+
+@pytest.fixture(scope="module")
+def program(system: System) -> Path:
+    return build_board(simulated_board(BOARD, system))
+
+
+@pytest.fixture(scope="module")
+def address(program: Path) -> Iterator[str]:
+    """A board that all tests share."""
+    with running_board(program, DIVISOR) as address:
+        yield address
+
+
+@pytest.fixture
+def fresh(program: Path) -> Iterator[str]:
+    """A board that nobody has talked to."""
+    with running_board(program, DIVISOR) as address:
+        yield address
+
+
+@pytest.fixture
+def link(address: str) -> Iterator[Link]:
+    opened = open_link(address, 1, PATIENCE)
+    yield opened
+    opened.close()
+
+
+def setup_of(soc: SocMap) -> MemorySetup:
+    assert soc.setup is not None
+    return soc.setup
+
+
+def listed(name: str) -> Program:
+    return assemble_file(next(path for path in PROGRAMS if path.stem == name))
+
+
+def outcome(device: FpgaDevice | FunctionalDevice, program: Program) -> tuple[str, bytes]:
+    device.load(program)
+    try:
+        device.launch()
+    except Fault as fault:
+        return f"{fault.code.name} {fault.index}", b""
+    return "done", device.read(0, program.window_bytes).tobytes()
+
+
+def test_random_programs_leave_the_same_bytes(link: Link, system: System) -> None:
+    device, expected = FpgaDevice(TINY, link, system.map), FunctionalDevice(TINY)
+    for seed in range(3):
+        program = random_program(TINY, seed, 40)
+        assert outcome(device, program) == outcome(expected, program)
+    program = listed("gemm_basic")
+    assert outcome(device, program) == outcome(expected, program)
+
+
+def test_a_fault_is_told_and_survived(link: Link, system: System) -> None:
+    device = FpgaDevice(TINY, link, system.map)
+    device.load(listed("fault_range_load"))
+    with pytest.raises(Fault, match="instruction"):
+        device.launch()
+    assert outcome(device, listed("gemm_basic")) == outcome(FunctionalDevice(TINY), listed("gemm_basic"))
+
+
+def test_the_memory_is_made_ready_once_and_keeps_what_it_holds(fresh: str, system: System) -> None:
+    """Corners of the chip: rows, banks and columns of both ends; a second driver finds them as they were."""
+    setup = setup_of(system.map)
+    link = open_link(fresh, 1, PATIENCE)
+    assert link.read(setup.address, 1) == [0]
+    FpgaDevice(TINY, link, system.map).load(listed("gemm_basic"))
+    assert link.read(setup.address, 1) == [setup.ready]
+    base, size = system.map.memory_base, system.map.memory_bytes
+    places = [
+        size - 4,
+        size - 1024,
+        size // 2,
+        size // 2 - 4,
+        1 << 16,
+        1 << 20,
+        (3 << 10) + (1 << 18),
+        (1 << 24) + (2 << 10),
+    ]
+    for place in places:
+        link.write(base + place, [place ^ 0xA5A5_5A5A])
+    link.close()
+    again = open_link(fresh, 1, PATIENCE)
+    device = FpgaDevice(TINY, again, system.map)
+    assert outcome(device, listed("gemm_basic")) == outcome(FunctionalDevice(TINY), listed("gemm_basic"))
+    assert [again.read(base + place, 1) for place in places] == [[place ^ 0xA5A5_5A5A] for place in places]
+    again.close()
+
+
+def test_another_accelerator_is_refused_before_anything_is_touched(fresh: str, system: System) -> None:
+    other = replace(TINY, uop_depth=256)
+    link = open_link(fresh, 1, PATIENCE)
+    with pytest.raises(ProgramError, match="core register CONFIG_HASH must be 0x"):
+        FpgaDevice(other, link, system.map).load(timed_program(other, 0))
+    assert link.read(setup_of(system.map).address, 1) == [0]
+    link.close()
+
+
+def test_a_memory_that_does_not_answer(fresh: str, system: System) -> None:
+    """The controller was never given the chip: nothing comes back."""
+    setup = setup_of(system.map)
+    broken = replace(system.map, setup=replace(setup, steps=setup.steps[:-1]))
+    link = open_link(fresh, 1, PATIENCE)
+    message = r"memory of ulx3s-85f must give back 0x0000ffff, not 0x[0-9a-f]{8}, after its setup"
+    with pytest.raises(AccelError, match=message):
+        FpgaDevice(TINY, link, broken).load(listed("gemm_basic"))
+    link.close()
+
+
+def test_a_setup_without_refreshes_is_refused_by_the_chip(
+    program: Path, system: System, capfd: pytest.CaptureFixture[str]
+) -> None:
+    setup = setup_of(system.map)
+    steps = tuple(step for step in setup.steps if step.what != "refresh")
+    with running_board(program, DIVISOR) as address:
+        device = FpgaDevice(
+            TINY, open_link(address, 1, PATIENCE), replace(system.map, setup=replace(setup, steps=steps))
+        )
+        with pytest.raises(LinkError, match=r"line socket://.* must "):
+            device.load(listed("gemm_basic"))
+    assert "sdram: the mode register must come after precharge and two refreshes" in capfd.readouterr().err
+
+
+def test_a_busy_board_is_left_alone_and_loses_nothing(address: str, system: System) -> None:
+    first = FpgaDevice(TINY, open_link(address, 1, PATIENCE), system.map)
+    stuck = listed("deadlock_token")
+    first.load(stuck)
+    first.core.launch(stuck.code, 0)
+    first.close()
+    # The line was unplugged, and another driver comes.
+    link = open_link(address, 1, PATIENCE)
+    second = FpgaDevice(TINY, link, system.map)
+    with pytest.raises(AccelError, match="board ulx3s-85f must be idle, not busy with another launch; wait, or reset"):
+        second.load(listed("gemm_basic"))
+    assert second.core.busy
+    size = stuck.window_bytes // 4
+    held = np.array(link.read(system.map.memory_base, size), "<u4").view(np.uint8)
+    expected = FunctionalDevice(TINY)
+    expected.load(stuck)
+    np.testing.assert_array_equal(held, expected.read(0, 4 * size))
+    second.core.reset()
+    assert outcome(second, listed("gemm_basic")) == outcome(FunctionalDevice(TINY), listed("gemm_basic"))
+    second.close()
+
+
+def test_an_unplugged_line_is_told_and_a_new_one_goes_on(program: Path, system: System) -> None:
+    with running_board(program, DIVISOR) as address:
+        device = FpgaDevice(TINY, open_link(address, 1, PATIENCE), system.map)
+        device.load(listed("gemm_basic"))
+    with pytest.raises(LinkError, match=r"line socket://.* must "):
+        device.launch()
+    with pytest.raises(LinkError, match=r"port socket://.* must be a serial port or socket://host:port"):
+        open_link(address, 1, 1)
+    with running_board(program, DIVISOR) as address:
+        again = FpgaDevice(TINY, open_link(address, 1, PATIENCE), system.map)
+        assert outcome(again, listed("gemm_basic")) == outcome(FunctionalDevice(TINY), listed("gemm_basic"))
+        again.close()
+
+
+def test_an_address_without_anything_ends(link: Link, system: System) -> None:
+    link.read(0x2000_0000, 1)
+    assert link.read(system.map.registers_base, 1) == [DEVICE_MAGIC]
+
+
+def test_the_harness_says_how_it_is_used(program: Path) -> None:
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "usage: board DIVISOR" in done.stderr

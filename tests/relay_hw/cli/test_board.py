@@ -1,0 +1,46 @@
+"""A network on a simulated board, by the commands that its owner would type."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accel.fpga.board_top import MODULES
+from accel.fpga.boards import find_board
+from accel.fpga.sim.board import build_board, running_board
+from accel.fpga.sim.soc import simulated_board
+from accel.fpga.systems import board_system
+from accel.isa.config import load_config
+from relay_hw.cli.main import main
+
+missing = [name for name in (*MODULES, "serial") if importlib.util.find_spec(name) is None]
+pytestmark = pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} (extra fpga) not installed")
+
+MNIST = Path(__file__).parents[3] / "examples" / "mnist_cnn.onnx"
+DIVISOR = 4
+
+
+@pytest.mark.parametrize("config", ["tiny", pytest.param("ecp5", marks=pytest.mark.long)])
+def test_the_mnist_network_on_the_whole_system(
+    config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    np.savez("data.npz", input=rng.random((8, 1, 28, 28), np.float32))
+    assert main(["compile", str(MNIST), "-o", "build", "--config", config, "--calibration", "data.npz"]) == 0
+    run = ["run", "build", "--input", "data.npz", "--samples", "2"]
+    assert main([*run, "--output", "expected.npz"]) == 0
+    board = find_board("ulx3s-85f")
+    system = board_system(load_config(config), board, baud=round(board.mhz * 1e6) // DIVISOR)
+    Path("soc.json").write_text(system.map.to_json())
+    with running_board(build_board(simulated_board(board, system)), DIVISOR) as port:
+        device = ["--device", "fpga", "--port", port, "--soc", "."]
+        assert main([*run, "--output", "found.npz", *device]) == 0
+    capsys.readouterr()
+    with np.load("found.npz") as found, np.load("expected.npz") as expected:
+        assert sorted(found) == sorted(expected)
+        for name in found:
+            np.testing.assert_array_equal(found[name], expected[name])
