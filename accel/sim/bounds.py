@@ -27,11 +27,24 @@ def cycle_bound(config: AccelConfig, memory: MemoryModel, code: bytes) -> int:
         except EncodeError:
             continue
         total += _OVERHEAD + _work(config, memory, row.op, v)
-    return total
+    sdram = memory.sdram
+    # Every refresh takes its cycles from the others.
+    return total if sdram is None else total * sdram.refresh_every // (sdram.refresh_every - sdram.refresh) + 10_000
 
 
 def _fetch(config: AccelConfig, memory: MemoryModel) -> int:
-    return memory.latency + INSTRUCTION_BYTES // config.bus_bytes + 8
+    return _moved(config, memory, 1, INSTRUCTION_BYTES // config.bus_bytes) + 4
+
+
+def _moved(config: AccelConfig, memory: MemoryModel, bursts: int, beats: int) -> int:
+    """Cycles of bursts with so many beats in all."""
+    sdram = memory.sdram
+    if sdram is None:
+        return bursts * (memory.latency + 4) + beats * 2
+    # As if every beat came to the chip after one of the other direction, in another row.
+    row = 1 + sdram.rcd + sdram.rp + sdram.recovery + sdram.bank_switch
+    beat = sdram.beat_cycles(config) + row + sdram.turn + sdram.write_to_read
+    return bursts * (memory.latency + sdram.response + 4) + beats * 2 * beat
 
 
 def _work(config: AccelConfig, memory: MemoryModel, op: Op, v: dict[str, int]) -> int:
@@ -40,13 +53,13 @@ def _work(config: AccelConfig, memory: MemoryModel, op: Op, v: dict[str, int]) -
             beats = v["z"] * config.granule_bytes // config.bus_bytes
             # A run of b beats needs one burst for every burst_beats of it, and two more for its ragged ends.
             bursts = v["y"] * v["x"] * (beats // config.burst_beats + 2)
-            moved = bursts * (memory.latency + 4) + v["y"] * v["x"] * beats * 2
+            moved = _moved(config, memory, bursts, v["y"] * v["x"] * beats)
             return moved + (_padding(config, v) if op is Op.LOAD else 0)
         case Op.GATHER:
             beats = gather_fetch_bytes(config, v) // config.bus_bytes
             bursts = v["y"] * (beats // config.burst_beats + 2)
             windows = gather_rows(v) * v["x"] * (v["run"] // config.bus_bytes + 2)
-            return bursts * (memory.latency + 4) + v["y"] * beats * 2 + 2 * windows
+            return _moved(config, memory, bursts, v["y"] * beats) + 2 * windows
         case Op.GEMM | Op.ALU:
             return 2 * v["iter_out"] * v["iter_in"] * max(v["uop_end"] - v["uop_begin"], 0)
         case Op.REQUANT:

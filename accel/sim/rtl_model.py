@@ -24,6 +24,20 @@ _RUNNING, _DONE = 0, 1
 _CHUNK = 1 << 20
 
 
+# Sizes that the harness takes as they are, and those that follow from the bus and the latency.
+_CHIP = (
+    *("row_bytes", "banks", "rp", "rcd", "recovery", "bank_switch", "turn", "write_to_read", "response"),
+    *("refresh", "refresh_every"),
+)
+_FOLLOW = ("beat_cycles", "beat_bytes", "latency", "read_room", "write_room")
+
+
+class _SdramSettings(ctypes.Structure):
+    """Mirror of vta::SdramSettings in harness/sdram.h."""
+
+    _fields_ = tuple((name, _U32) for name in (*_FOLLOW, *_CHIP))
+
+
 class _Settings(ctypes.Structure):
     """Mirror of vta::Settings in harness/axi_memory.h."""
 
@@ -41,6 +55,7 @@ class _Settings(ctypes.Structure):
         ("core_writes", _U32),
         ("burst_beats", _U32),
         ("settle", _U32),
+        ("sdram", _SdramSettings),
     )
 
 
@@ -77,6 +92,7 @@ class RtlModel:
             core_writes=config.write_outstanding,
             burst_beats=config.burst_beats,
             settle=settle,
+            sdram=_sdram_settings(config, memory),
         )
         self._window: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._handle: int | None = self._lib.vta_open(ctypes.byref(settings))
@@ -156,6 +172,21 @@ class RtlModel:
         if text:
             self._lib.vta_clear_error(self._handle)
             raise ProtocolError(text.decode())
+
+
+def _sdram_settings(config: AccelConfig, memory: MemoryModel) -> _SdramSettings:
+    """The chip as the harness counts it; all zero without one."""
+    sdram = memory.sdram
+    if sdram is None:
+        return _SdramSettings()
+    return _SdramSettings(
+        **{key: getattr(sdram, key) for key in _CHIP},
+        beat_cycles=sdram.beat_cycles(config),
+        beat_bytes=config.bus_bytes,
+        latency=memory.latency,
+        read_room=sdram.read_room(config),
+        write_room=sdram.write_room(config),
+    )
 
 
 def _bind(path: Path) -> ctypes.CDLL:

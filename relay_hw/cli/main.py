@@ -25,7 +25,7 @@ from relay_hw.errors import InputError, RelayHwError
 
 FOUND, BAD_INPUT, INTERRUPTED = 1, 2, 130
 DEVICES = ("functional", "cycle", "rtl", "fpga")
-MEMORIES = ("standard", "narrow")
+MEMORIES = ("standard", "narrow", "ulx3s", "colorlight")
 
 
 class _Usage(RelayHwError):

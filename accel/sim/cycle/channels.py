@@ -7,12 +7,16 @@ edge that ends it.
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from accel.isa.config import AccelConfig
 from accel.sim.memory import MemoryModel
 
 NEVER = 1 << 62
+# Beats that come in cycles one behind another: (what `address` turns into the first one, beats, whether fetch's).
+Chunk = tuple[int, int, bool]
 
 
 @dataclass(slots=True)
@@ -21,6 +25,8 @@ class ReadChannel:
 
     config: AccelConfig
     memory: MemoryModel
+    # beats to come
+    line: deque[Chunk] = field(default_factory=deque[Chunk])
     # cycle of the last beat of each resolved burst; bursts that were taken
     ends: list[int] = field(default_factory=list[int])
     taken: int = 0
@@ -29,10 +35,11 @@ class ReadChannel:
     _handed: int = 0
     _last: int = 0
 
-    def take(self, cycle: int) -> None:
+    def take(self, cycle: int, _place: int, beats: int, fetch: bool) -> None:
         """Take a burst in `cycle`."""
         self.taken += 1
         self._last = cycle
+        self.line.append((cycle, beats, fetch))
 
     def address(self, cycle: int) -> int:
         """The earliest cycle of the first beat of the burst to resolve next, which was taken in `cycle`."""
@@ -85,6 +92,16 @@ class WriteChannel:
     free: int = 0
     # first cycle in which the data side may take the next burst
     data: int = 0
+    # cycle of the last response of each STORE; that in which the last burst of all was taken
+    ended: list[int] = field(default_factory=list[int])
+    ready: int = 0
+
+    def store(self, earliest: int, _places: Iterable[int], bursts: Iterable[int]) -> None:
+        """Write bursts, the first of which may be taken in cycle `earliest`."""
+        for beats in bursts:
+            earliest = self.send(earliest, beats)
+        self.ready = earliest
+        self.ended.append(self.responses[-1])
 
     def send(self, earliest: int, beats: int) -> int:
         """A burst that may be taken in cycle `earliest` or later: the cycle in which it is."""

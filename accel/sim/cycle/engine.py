@@ -6,6 +6,7 @@ module-level docstring of `channels` says what a cycle's number means.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -17,6 +18,7 @@ from accel.sim.cycle.channels import NEVER, ReadChannel, WriteChannel
 from accel.sim.cycle.front import Front, Queue
 from accel.sim.cycle.hazards import OutputHazards
 from accel.sim.cycle.load import LoadData
+from accel.sim.cycle.sdram import Chip
 from accel.sim.cycle.work import Work
 from accel.sim.cycle.writes import DEPTH, InpWrites
 from accel.sim.memory import MemoryModel
@@ -68,8 +70,9 @@ class Engine:
     def __init__(self, config: AccelConfig, memory: MemoryModel, program_offset: int, works: Sequence[Work]) -> None:
         _check_finish(works)
         self._works = works
-        self._read = ReadChannel(config, memory)
-        self._write = WriteChannel(config, memory)
+        self._chip = None if memory.sdram is None else Chip(config, memory)
+        self._read = ReadChannel(config, memory) if self._chip is None else self._chip.reads
+        self._write = WriteChannel(config, memory) if self._chip is None else self._chip.writes
         self._hazards = OutputHazards(config, [])
         self._units = tuple(_Unit() for _ in _UNITS)
         self._front = Front(config, program_offset, works, [unit.queue for unit in self._units])
@@ -89,15 +92,16 @@ class Engine:
         shared = any(work.values is not None and work.values["dst"] == Dst.INP for work in works)
         self._data = LoadData(self._read, shared)
         self._followed = 0
-        # STORE: cycles in which instructions gave their tokens
+        # STORE: instructions that have not ended, with their starts; cycles in which the others gave their tokens
+        self._storing: deque[tuple[Work, int]] = deque()
         self._stored: list[int] = []
         self._store_beats = 0
 
     def run(self) -> dict[str, int]:
         """Counters of the launch. Raises DeadlockError where hardware would stop with its watchdog."""
-        units, data = self._units, self._data
+        units, data, chip = self._units, self._data, self._chip
         while True:
-            bus = self._bus_time()
+            bus, beat = self._bus_time(), NEVER if chip is None else chip.time
             cycle, chosen = NEVER, 0
             for number, unit in enumerate(units):
                 if unit.queue.changed:
@@ -105,13 +109,15 @@ class Engine:
                     unit.next = self._start_time(number, unit)
                 if unit.next < cycle:
                     cycle, chosen = unit.next, number
-            nearest = bus if bus < cycle else cycle
+            nearest = min(bus, cycle, beat)
             if data.need - DEPTH <= nearest:
                 if data.need == NEVER:
                     break
                 self._advance(nearest)
+            elif chip is not None and beat == nearest:
+                self._serve(chip, beat)
             elif bus <= cycle:
-                self._take_burst(bus, cycle)
+                self._take_burst(bus, min(cycle, beat))
             else:
                 self._start(chosen, cycle)
         return self._finish()
@@ -206,15 +212,21 @@ class Engine:
                 unit.queue.changed = True
 
     def _start_store(self, unit: _Unit, work: Work, cycle: int) -> None:
-        taken = cycle + 1
-        for beats in work.bursts:
-            taken = self._write.send(taken, beats)
-        unit.ready = taken
-        given = self._write.responses[-1] + 1
-        self._stored.append(given)
-        self._store_beats += work.beats
-        unit.occupy(cycle + 1, given + 1)
-        self._give(work, given)
+        self._storing.append((work, cycle))
+        self._write.store(cycle + 1, work.places, work.bursts)
+        self._end_stores(unit)
+
+    def _end_stores(self, unit: _Unit) -> None:
+        """Let STORE go as far as is known."""
+        if unit.ready != self._write.ready or self._write.ended:
+            unit.ready, unit.queue.changed = self._write.ready, True
+        while self._write.ended:
+            work, start = self._storing.popleft()
+            given = self._write.ended.pop(0) + 1
+            self._stored.append(given)
+            self._store_beats += work.beats
+            unit.occupy(start + 1, given + 1)
+            self._give(work, given)
 
     # LOAD and the bus
 
@@ -233,8 +245,7 @@ class Engine:
         """Take a burst in `cycle`; of a LOAD, all bursts that nothing else can come between."""
         fetch = self._front.asks
         if fetch <= cycle:
-            self._read.take(cycle)
-            self._data.line.append((cycle, self._front.beats, True))
+            self._read.take(cycle, self._front.place, self._front.beats, True)
             self._front.take(cycle)
             self._advance(cycle)
             return
@@ -242,8 +253,7 @@ class Engine:
         assert work is not None
         bursts, last = work.bursts, len(work.bursts) - 1
         while True:
-            read.take(cycle)
-            data.line.append((cycle, bursts[self._walk_burst], False))
+            read.take(cycle, work.places[self._walk_burst], bursts[self._walk_burst], False)
             changed = self._advance(cycle)
             if self._walk_burst == last:
                 load = self._units[Unit.LOAD]
@@ -255,6 +265,12 @@ class Engine:
             cycle = max(cycle + 1, read.free)
             if cycle > until or cycle >= fetch or changed or data.need != NEVER:
                 return
+
+    def _serve(self, chip: Chip, cycle: int) -> None:
+        """Let the chip serve the next beat, which is decided in `cycle`."""
+        chip.decide()
+        self._advance(cycle)
+        self._end_stores(self._units[Unit.STORE])
 
     def _advance(self, cycle: int) -> bool:
         """Let LOAD's data side go as far as what OUTPUT did before `cycle` decides; True when others may see it."""

@@ -42,6 +42,7 @@ class Front:
         self._queues = queues
         self._depth = config.queue_depth
         self._insn_beats = INSTRUCTION_BYTES // config.bus_bytes
+        self._bus_bytes = config.bus_bytes
         self._begin = program_offset // config.bus_bytes
         self._total = len(works) * self._insn_beats
         self._chunk = min(config.burst_beats, FETCH_AHEAD * self._insn_beats)
@@ -57,6 +58,11 @@ class Front:
         # the unit whose full queue holds the dispatcher
         self._full = -1
         self._ask()
+
+    @property
+    def place(self) -> int:
+        """Byte of the window at which the burst that is asked for begins."""
+        return (self._begin + self._asked) * self._bus_bytes
 
     @property
     def done(self) -> int:

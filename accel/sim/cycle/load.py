@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from accel.isa.spec import Mem
 from accel.sim.cycle.channels import NEVER, ReadChannel
+from accel.sim.cycle.sdram import SdramReads
 from accel.sim.cycle.work import Windows, Work
 from accel.sim.cycle.writes import DEPTH, InpWrites
 
@@ -20,18 +21,17 @@ STEP_AHEAD, READ_AHEAD = 1, 2
 
 @dataclass(slots=True)
 class LoadData:
-    """`line`: bursts whose beats are to come, (cycle in which each was taken, beats, whether it is fetch's).
+    """Of the beats to come, in `read.line`, those of LOADs.
 
     `fetched`: first cycle and beats of resolved bursts of fetch; `finished`: (work, cycle of its start, cycle of its
     last step) of LOADs that ended; the engine empties both. `follow`: cycle in which the data side took up each LOAD.
     `need`: last cycle of OUTPUT's writes that must be known before another step can be decided.
     """
 
-    read: ReadChannel
+    read: ReadChannel | SdramReads
     # whether OUTPUT writes INP at all
     shared: bool
     writes: InpWrites = field(default_factory=InpWrites)
-    line: deque[tuple[int, int, bool]] = field(default_factory=deque[tuple[int, int, bool]])
     fetched: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     finished: list[tuple[Work, int, int]] = field(default_factory=list[tuple[Work, int, int]])
     follow: list[int] = field(default_factory=list[int])
@@ -64,7 +64,7 @@ class LoadData:
 
     def advance(self, known: int) -> None:
         """Decide all that can be decided; `known`: last cycle for which OUTPUT's writes are known."""
-        line, self._known = self.line, known
+        line, self._known = self.read.line, known
         while True:
             while line and line[0][2] and not self._beats:
                 taken, beats, _ = line.popleft()
@@ -164,7 +164,7 @@ class LoadData:
 
     def _next_burst(self) -> bool:
         """Take LOAD's next burst from the line, if it is the next of all."""
-        line = self.line
+        line = self.read.line
         if not line or line[0][2]:
             return False
         taken, self._beats, _ = line.popleft()

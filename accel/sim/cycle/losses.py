@@ -231,7 +231,8 @@ class _Trace:
         """For each cycle how many before it brought data for a load, each load's taken as its last ones."""
         change = np.zeros(self._timing.cycles + 2, np.int32)
         for span in self.own[Unit.LOAD]:
-            change[max(span.end - self._timing.works[span.index].beats, 0)] += 1
+            brings = self._timing.works[span.index].beats * self._timing.beat_cycles
+            change[max(span.end - brings, span.start, 0)] += 1
             change[span.end] -= 1
         busy = np.minimum(np.cumsum(change, dtype=np.int32), 1)
         return np.concatenate([[0], np.cumsum(busy, dtype=np.int32)])

@@ -20,13 +20,14 @@ from accel.sim.memory import MemoryModel
 @dataclass(frozen=True, slots=True)
 class Timing:
     """A launch: counters by register name; `works` of all instructions; `spans` of all but FINISH, in program order;
-    `writes` of INP by OUTPUT."""
+    `writes` of INP by OUTPUT; `beat_cycles`: those in which the memory can bring one beat."""
 
     config: AccelConfig
     counters: Mapping[str, int]
     works: tuple[Work, ...]
     spans: tuple[Span, ...]
     writes: InpWrites
+    beat_cycles: int
 
     @property
     def cycles(self) -> int:
@@ -43,4 +44,5 @@ def time_code(config: AccelConfig, memory: MemoryModel, offset: int, words: byte
     works = tuple(work_of(config, op, values) for op, values in decode_instructions(words))
     engine = Engine(config, memory, offset, works)
     counters = engine.run()
-    return Timing(config, counters, works, tuple(engine.spans()), engine.writes)
+    beat_cycles = 1 if memory.sdram is None else memory.sdram.beat_cycles(config)
+    return Timing(config, counters, works, tuple(engine.spans()), engine.writes, beat_cycles)

@@ -5,7 +5,6 @@ In: decoded fields and the configuration. Out: bursts of a transfer, padding aro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -32,9 +31,9 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One instruction. `bursts`: beats of each, `beats` in all, to or from `mem`. `runs`: (padding beats, then data
-    beats), in order; `tail`: padding behind them. `slots`: cycles in the first stage of COMPUTE or OUTPUT; `results`:
-    micro-ops or vectors; `products`: multiplications."""
+    """One instruction. `bursts`: beats of each, `beats` in all, to or from `mem`; `places`: byte of the window at which
+    each begins. `runs`: (padding beats, then data beats), in order; `tail`: padding behind them. `slots`: cycles in the
+    first stage of COMPUTE or OUTPUT; `results`: micro-ops or vectors; `products`: multiplications."""
 
     op: Op
     unit: Unit | None
@@ -50,6 +49,7 @@ class Work:
     windows: Windows | None = None
     mem: Mem | None = None
     beats: int = 0
+    places: tuple[int, ...] = ()
 
     @property
     def waits(self) -> tuple[int, ...]:
@@ -68,17 +68,19 @@ def work_of(config: AccelConfig, op: Op, v: dict[str, int]) -> Work:
     unit = BY_OP[op].unit
     match op:
         case Op.LOAD:
-            bursts = tuple(_bursts(config, v))
+            bursts, places = _bursts(config, v)
             runs, tail = _runs(config, v)
-            return Work(op, unit, waits, gives, bursts, runs, tail, mem=Mem(v["mem"]), beats=sum(bursts))
+            beats = sum(bursts)
+            return Work(op, unit, waits, gives, bursts, runs, tail, mem=Mem(v["mem"]), beats=beats, places=places)
         case Op.GATHER:
             fetched = gather_fetch_bytes(config, v)
             rows = {**v, "z": fetched // config.granule_bytes, "x": 1, "x_stride": 0}
-            windows, bursts = _windows(config, v, fetched), tuple(_bursts(config, rows))
-            return Work(op, unit, waits, gives, bursts, windows=windows, mem=Mem.INP, beats=sum(bursts))
+            windows, (bursts, places) = _windows(config, v, fetched), _bursts(config, rows)
+            beats = sum(bursts)
+            return Work(op, unit, waits, gives, bursts, windows=windows, mem=Mem.INP, beats=beats, places=places)
         case Op.STORE:
-            bursts = tuple(_bursts(config, v))
-            return Work(op, unit, waits, gives, bursts, mem=Mem(v["mem"]), beats=sum(bursts))
+            bursts, places = _bursts(config, v)
+            return Work(op, unit, waits, gives, bursts, mem=Mem(v["mem"]), beats=sum(bursts), places=places)
         case Op.GEMM | Op.ALU:
             uops = v["iter_out"] * v["iter_in"] * (v["uop_end"] - v["uop_begin"])
             slots = uops * (1 if op is Op.GEMM else _alu_slots(config, v))
@@ -115,8 +117,8 @@ def _uop_products(config: AccelConfig, op: Op, v: dict[str, int]) -> int:
     return config.block_out if v["alu_op"] == AluOp.MUL else 0
 
 
-def _bursts(config: AccelConfig, v: dict[str, int]) -> Iterator[int]:
-    """Beats of each burst, runs that follow one another in DRAM merged."""
+def _bursts(config: AccelConfig, v: dict[str, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Beats of each burst, and the byte at which it begins; runs that follow one another in DRAM are merged."""
     bus = config.bus_bytes
     run = v["z"] * config.granule_bytes
     x, y = v["x"], v["y"]
@@ -126,10 +128,17 @@ def _bursts(config: AccelConfig, v: dict[str, int]) -> Iterator[int]:
         run, x = run * x, 1
     if merge_y:
         run, y = run * y, 1
+    bursts: list[int] = []
+    places: list[int] = []
     for row in range(y):
-        begin = v["dram"] + row * v["y_stride"]
         for column in range(x):
-            yield from _cut(bus, config.burst_beats, (begin + column * v["x_stride"]) % PAGE_BYTES, run // bus)
+            begin = v["dram"] + row * v["y_stride"] + column * v["x_stride"]
+            cut = _cut(bus, config.burst_beats, begin % PAGE_BYTES, run // bus)
+            bursts += cut
+            for beats in cut:
+                places.append(begin)
+                begin += beats * bus
+    return tuple(bursts), tuple(places)
 
 
 @lru_cache(maxsize=4096)

@@ -1,15 +1,19 @@
 // AXI4 memory behind the core: in-order bursts on the caller's window, fixed latency, bounded outstanding bursts.
 // Edge t: a burst accepted at t presents its first R beat for edge t+latency at the earliest, one beat an edge; B comes
-// latency edges after the last W beat. Ready and valid depend on past edges only. Checks AXI rules as it goes.
+// latency edges after the last W beat. With an SDRAM, it says when (sdram.h). Ready and valid depend on past edges only.
+// Checks AXI rules as it goes.
 #ifndef VTA_AXI_MEMORY_H_
 #define VTA_AXI_MEMORY_H_
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
+
+#include "sdram.h"
 
 namespace vta {
 
@@ -28,6 +32,7 @@ struct Settings {
     uint32_t core_writes;
     uint32_t burst_beats;
     uint32_t settle;  // evaluate the model with the clock low in every cycle
+    SdramSettings sdram;
 };
 
 constexpr uint8_t kOkay = 0, kSlaveError = 2, kDecodeError = 3;
@@ -112,8 +117,9 @@ template <class Top, uint32_t BUS>
 class AxiMemory {
 public:
     AxiMemory(Top& top, const Settings& settings, Report& report)
-        : top_{top}, s_{settings}, report_{report}, reads_{settings.read_outstanding},
-          writes_{settings.write_outstanding}, random_{settings.stall_seed} {
+        : top_{top}, s_{settings}, report_{report}, reads_{std::max(settings.read_outstanding, settings.core_reads)},
+          writes_{std::max(settings.write_outstanding, settings.core_writes)}, random_{settings.stall_seed},
+          sdram_{settings.sdram} {
         // One probability a channel, drawn from the seed, so that seeds differ in kind and not only in order.
         static const uint32_t kinds[] = {0u, 0x20000000u, 0x80000000u, 0xE0000000u};
         for (uint32_t& threshold : stall_) threshold = settings.stall_seed ? kinds[random_.next() & 3] : 0;
@@ -128,6 +134,12 @@ public:
         top_.m_axi_rvalid = top_.m_axi_bvalid = 0;
         top_.m_axi_rid = top_.m_axi_bid = 0;
         top_.m_axi_arready = top_.m_axi_awready = top_.m_axi_wready = 0;
+        sdram_.restart();
+    }
+
+    // Launches repeat to the cycle: what refreshes and open rows do counts from the first request behind this.
+    void restart() {
+        if (!in_flight()) sdram_.restart();
     }
 
     Settings& settings() { return s_; }
@@ -138,6 +150,7 @@ public:
         if (__builtin_expect(!(top_.m_axi_arvalid | top_.m_axi_awvalid | top_.m_axi_wvalid) && !in_flight() && quiet_, 1))
             return;
         active_ = true;
+        if (sdram_.present()) sdram_.decide(t);
         sample_read(t);
         sample_write(t);
     }
@@ -160,6 +173,7 @@ private:
     void sample_read(uint64_t t) {
         if (top_.m_axi_rvalid && top_.m_axi_rready) {
             r_taken_ = true;
+            if (sdram_.present()) sdram_.sampled();
             if (++read_beat_ == reads_.front().beats) {
                 reads_.pop();
                 read_beat_ = 0;
@@ -179,16 +193,19 @@ private:
         check(t, "AR", now, reads_.size() + 1, s_.core_reads);
         const uint64_t extra = s_.stall_seed ? random_.next() % (s_.latency + 1) : 0;
         reads_.push({t + s_.latency + extra, now.address, now.len + 1, kOkay});
+        if (sdram_.present()) sdram_.read(t, now.address - s_.window_base, now.len + 1);
     }
 
     void sample_write(uint64_t t) {
         if (top_.m_axi_bvalid && top_.m_axi_bready) {
             b_taken_ = true;
+            if (sdram_.present()) sdram_.answered();
             writes_.pop();
         }
         if (top_.m_axi_wvalid) {
             if (w_held_) check_w_stable(t);
             w_held_ = !top_.m_axi_wready;
+            if (sdram_.present()) sdram_.data(!w_held_);
             if (w_held_) hold_w();
             else take_w(t);
         } else {
@@ -207,6 +224,7 @@ private:
         if (aw_held_) return;
         check(t, "AW", now, writes_.size() + 1, s_.core_writes);
         writes_.push({0, now.address, now.len + 1, kOkay});
+        if (sdram_.present()) sdram_.write(now.address - s_.window_base, now.len + 1);
     }
 
     void take_w(uint64_t t) {
@@ -229,10 +247,13 @@ private:
     }
 
     void drive_read(uint64_t next) {
-        top_.m_axi_arready = reads_.size() < s_.read_outstanding && !stalled(AR);
+        const bool room = sdram_.present() ? sdram_.read_ready(next) : reads_.size() < s_.read_outstanding;
+        top_.m_axi_arready = room && !stalled(AR);
         if (top_.m_axi_rvalid && !r_taken_) return;
         r_taken_ = false;
-        const bool valid = !reads_.empty() && next >= reads_.front().ready_at && !stalled(R);
+        const bool there = sdram_.present() ? sdram_.data_valid(next)
+                                            : !reads_.empty() && next >= reads_.front().ready_at;
+        const bool valid = there && !stalled(R);
         top_.m_axi_rvalid = valid;
         if (!valid) return;
         const Burst& burst = reads_.front();
@@ -250,12 +271,15 @@ private:
     }
 
     void drive_write(uint64_t next) {
-        top_.m_axi_awready = writes_.size() < s_.write_outstanding && !stalled(AW);
-        top_.m_axi_wready = written_ != writes_.tail() && !stalled(W);
+        const bool room = sdram_.present() ? sdram_.write_ready(next) : writes_.size() < s_.write_outstanding;
+        top_.m_axi_awready = room && !stalled(AW);
+        const bool taken = written_ != writes_.tail() && (!sdram_.present() || sdram_.data_ready());
+        top_.m_axi_wready = taken && !stalled(W);
         if (top_.m_axi_bvalid && !b_taken_) return;
         b_taken_ = false;
         const bool complete = !writes_.empty() && written_ != writes_.tail() - writes_.size();
-        const bool valid = complete && next >= writes_.front().ready_at && !stalled(B);
+        const bool there = sdram_.present() ? sdram_.response_valid(next) : next >= writes_.front().ready_at;
+        const bool valid = complete && there && !stalled(B);
         top_.m_axi_bvalid = valid;
         if (valid) top_.m_axi_bresp = writes_.front().response;
     }
@@ -307,6 +331,7 @@ private:
     uint8_t held_data_[BUS] = {};
     Random random_;
     uint32_t stall_[5] = {};
+    Sdram sdram_;
 };
 
 }  // namespace vta

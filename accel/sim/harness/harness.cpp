@@ -73,6 +73,7 @@ public:
     // One register access; `value` is written, or receives what was read. False when the core does not answer.
     bool access(bool write, uint32_t offset, uint32_t& value) {
         lite_ = {true, write, false, false, 0};
+        if (write) memory_.restart();
         if (write) {
             top_.s_axil_awaddr = offset;
             top_.s_axil_wdata = value;

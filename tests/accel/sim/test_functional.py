@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from accel.isa.records import encode_uops
 from accel.isa.spec import REGISTER, Op
 from accel.sim.device import read_tensor, write_tensor
 from accel.sim.functional import FunctionalDevice
-from accel.sim.memory import MEMORY_MODELS, MemoryModel, memory_model
+from accel.sim.memory import MEMORY_MODELS, MemoryModel, Sdram, memory_model
 
 TINY = load_config("tiny")
 COPY = """
@@ -189,11 +191,40 @@ def test_a_large_convolution_is_fast() -> None:
 def test_memory_models() -> None:
     assert memory_model("standard") == MemoryModel(100, 1, 16, 16)
     assert memory_model("narrow") == MemoryModel(100, 1, 4, 4)
-    assert set(MEMORY_MODELS) == {"standard", "narrow"}
-    with pytest.raises(ConfigError, match="memory model must be one of narrow, standard, not fast"):
+    assert set(MEMORY_MODELS) == {"standard", "narrow", "ulx3s", "colorlight"}
+    with pytest.raises(ConfigError, match="memory model must be one of colorlight, narrow, standard, ulx3s, not fast"):
         memory_model("fast")
     with pytest.raises(ConfigError, match="beats_per_cycle must be 1, not 2"):
         MemoryModel(beats_per_cycle=2)
     for key in ("latency", "read_outstanding", "write_outstanding"):
         with pytest.raises(ConfigError, match=f"memory model: {key} must be from 1 to 65535, not 0"):
-            MemoryModel(**{key: 0})
+            replace(MemoryModel(), **{key: 0})
+    for key in ("read_outstanding", "write_outstanding"):
+        with pytest.raises(ConfigError, match=f"memory model: {key} must be 1 with SDRAM, not 2"):
+            memory_model(f"ulx3s,{key}=2")
+
+
+def test_memory_models_with_other_sizes() -> None:
+    assert memory_model("standard,latency=7,read_outstanding=2") == MemoryModel(7, 1, 2, 16)
+    changed = memory_model("ulx3s, rcd=5,latency=9")
+    assert changed == replace(memory_model("ulx3s"), latency=9, sdram=Sdram(rcd=5))
+    for text, message in (
+        ("ulx3s,rcd", "memory model: rcd must be an integer, not nothing"),
+        ("ulx3s,rcd=x", "memory model: rcd must be an integer, not x"),
+        ("standard,rcd=2", "memory model: key must be one of beats_per_cycle, latency, read_outstanding, write_outs"),
+        ("ulx3s,speed=2", "memory model: key must be one of bank_switch, banks, beats_per_cycle, column_bytes, "),
+        ("ulx3s,banks=3", "memory model: banks must be a power of two from 1 to 65536, not 3"),
+        ("ulx3s,row_bytes=0", "memory model: row_bytes must be a power of two from 1 to 65536, not 0"),
+        ("ulx3s,turn=256", "memory model: turn must be from 0 to 255, not 256"),
+        ("ulx3s,read_buffer=0", "memory model: read_buffer must be from 1 to 65535, not 0"),
+        ("ulx3s,refresh_every=12", "memory model: refresh_every must be above refresh 12 and below 65536, not 12"),
+    ):
+        with pytest.raises(ConfigError, match=re.escape(message)):
+            memory_model(text)
+
+
+def test_sdram_in_beats() -> None:
+    sdram, config = Sdram(), load_config("tiny")
+    assert [sdram.beat_cycles(config), sdram.read_room(config), sdram.write_room(config)] == [4, 16, 16]
+    wide = replace(sdram, column_bytes=16, read_buffer=23, write_buffer=7)
+    assert [wide.beat_cycles(config), wide.read_room(config), wide.write_room(config)] == [1, 2, 1]

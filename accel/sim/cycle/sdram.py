@@ -1,0 +1,329 @@
+"""The AXI port in front of an SDRAM: reads and writes share one chip, which has banks, rows and refreshes.
+
+In: bursts as the core's registers take them, the cycles of read beats. Out: when each read beat can be sampled, when
+each write is answered. Beats get the chip one at a time, decided in the order of their cycles: see `Chip.time`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from accel.isa.config import AccelConfig
+from accel.sim.cycle.channels import NEVER, Chunk
+from accel.sim.memory import MemoryModel, Sdram
+
+_READ, _WRITE = 0, 1
+_CLOSED = -1
+# Cycles from the handshake of a write's address to the first one in which its first beat can be on the bus.
+_FIRST_BEAT = 3
+
+
+class SdramReads:
+    """AR register and R data in order: `ReadChannel` with one chunk a beat. The chip takes beats of one burst at a
+    time; the next one is accepted when the last of them has it."""
+
+    def __init__(self, config: AccelConfig, sdram: Sdram, latency: int) -> None:
+        self.line: deque[Chunk] = deque()
+        self._outstanding = config.read_outstanding
+        self._bus_bytes = config.bus_bytes
+        self._room = sdram.read_room(config)
+        # cycles from the beat's first one with the chip to the bus
+        self._latency = sdram.beat_cycles(config) + latency
+        # cycle of the last beat of each burst that ended, cycle of the last handshake, first cycle of the next beat
+        self._ends: list[int] = []
+        self._handed = 0
+        self._beat = 0
+        # cycle of the first handshake of all, NEVER before it is known
+        self.first = NEVER
+        # bursts that were taken and not accepted: (cycle, place, beats, whether fetch's); the accepted one
+        self._waiting: deque[tuple[int, int, int, bool]] = deque()
+        self._burst: tuple[int, int, bool] | None = None
+        self._served = 0
+        # first cycle in which the next one can be accepted; bursts that were taken
+        self._slot = 0
+        self._taken = 0
+        # beats that had the chip, that were sampled; cycles of the last of these; beats to be sampled of each burst
+        self._sent = 0
+        self._sampled = 0
+        self._cycles: deque[int] = deque(maxlen=self._room)
+        self._left: deque[int] = deque()
+
+    def take(self, cycle: int, place: int, beats: int, fetch: bool) -> None:
+        """Take a burst of `beats` at byte `place` of the window in `cycle`."""
+        self._taken += 1
+        self._left.append(beats)
+        self._waiting.append((cycle, place, beats, fetch))
+        self._accept()
+
+    def address(self, cycle: int) -> int:
+        """The cycle in which the next chunk of `line` is sampled at the earliest, which gave `cycle`."""
+        return max(cycle, self._beat)
+
+    def finish(self, last: int) -> None:
+        """The beat of that chunk is sampled in cycle `last`."""
+        self._beat = last + 1
+        self._sampled += 1
+        self._cycles.append(last)
+        self._left[0] -= 1
+        if not self._left[0]:
+            self._left.popleft()
+            self._ends.append(last)
+
+    @property
+    def free(self) -> int:
+        """First cycle in which the AR register may take the next burst, NEVER while that is not known."""
+        if self._waiting:
+            return NEVER
+        behind = self._taken - self._outstanding
+        if behind < 0:
+            return self._handed
+        return max(self._handed, self._ends[behind] + 1) if behind < len(self._ends) else NEVER
+
+    @property
+    def ready(self) -> int:
+        """First cycle in which the next beat may have the chip, NEVER while that is not known."""
+        if self._burst is None:
+            return NEVER
+        behind = self._sent - self._room
+        if behind < 0:
+            return self._handed + 1
+        if behind >= self._sampled:
+            return NEVER
+        return max(self._handed, self._cycles[behind - self._sampled]) + 1
+
+    @property
+    def place(self) -> int:
+        """Of that beat."""
+        assert self._burst is not None
+        return self._burst[0] + self._served * self._bus_bytes
+
+    def serve(self, decided: int, issued: int) -> bool:
+        """It has the chip from `issued` on, as was decided in `decided`. True when its burst goes on."""
+        assert self._burst is not None
+        _, beats, fetch = self._burst
+        self.line.append((issued + self._latency, 1, fetch))
+        self._sent += 1
+        self._served += 1
+        if self._served < beats:
+            return True
+        self._burst = None
+        self._slot = max(issued, decided + 1)
+        self._accept()
+        return False
+
+    def _accept(self) -> None:
+        if self._burst is None and self._waiting:
+            cycle, place, beats, fetch = self._waiting.popleft()
+            self._handed = max(cycle + 1, self._slot)
+            self._burst, self._served = (place, beats, fetch), 0
+            if self.first == NEVER:
+                self.first = self._handed
+
+
+@dataclass(slots=True)
+class _Store:
+    """Bursts of a STORE that were not taken: first cycle in which the next one may be, (place, beats) of each."""
+
+    earliest: int
+    bursts: deque[tuple[int, int]]
+
+
+class SdramWrites:
+    """AW register, W data in order and B responses: `WriteChannel` as far as it is known. One burst is accepted at a
+    time; the next one is when the last beat of it has the chip."""
+
+    def __init__(self, config: AccelConfig, sdram: Sdram) -> None:
+        self._outstanding = config.write_outstanding
+        self._bus_bytes = config.bus_bytes
+        self._room = sdram.write_room(config)
+        self._response = sdram.beat_cycles(config) + sdram.response
+        # cycle of the last response of each STORE that ended; that in which the last burst of all was taken
+        self.ended: list[int] = []
+        self.ready = 0
+        self._stores: deque[_Store] = deque()
+        self._responses: list[int] = []
+        # bursts that were taken; the one that waits: (cycle, place, beats, last of its STORE); the one that is accepted
+        self._taken = 0
+        self._waiting: tuple[int, int, int, bool] | None = None
+        self._burst: tuple[int, int, bool] | None = None
+        # its beats that were begun on the bus, that had the chip; cycle of the last handshake, first one of the next
+        self._begun = 0
+        self._served = 0
+        self._handed = 0
+        self._slot = 0
+        # first cycles on the bus of the beats that the chip has not had; that of the next one, NEVER behind a beat that
+        # waits for room, which has been there since `_since`
+        self._beats: deque[int] = deque()
+        self._next = 0
+        self._since = 0
+        # all beats: those that were begun, that had the chip; decisions of the last of these
+        self._all_begun = 0
+        self._all_served = 0
+        self._decided: deque[int] = deque(maxlen=self._room)
+
+    def store(self, earliest: int, places: Iterable[int], bursts: Iterable[int]) -> None:
+        """Write bursts at bytes `places` of the window, the first of which may be taken in cycle `earliest`."""
+        self._stores.append(_Store(earliest, deque(zip(places, bursts, strict=True))))
+        self.ready = NEVER
+        self._progress()
+
+    @property
+    def ready_beat(self) -> int:
+        """First cycle in which the next beat may have the chip, NEVER while that is not known."""
+        return self._beats[0] + 1 if self._beats else NEVER
+
+    @property
+    def place(self) -> int:
+        """Of that beat."""
+        assert self._burst is not None
+        return self._burst[0] + self._served * self._bus_bytes
+
+    def serve(self, decided: int, issued: int) -> bool:
+        """It has the chip from `issued` on, as was decided in `decided`. True when its burst goes on."""
+        assert self._burst is not None
+        _, beats, last = self._burst
+        self._beats.popleft()
+        self._decided.append(decided)
+        self._all_served += 1
+        self._served += 1
+        if goes_on := self._served < beats:
+            self._begin()
+        else:
+            response = issued + self._response
+            if self._responses:
+                response = max(response, self._responses[-1] + 1)
+            self._responses.append(response)
+            if last:
+                self.ended.append(response)
+            self._begin()
+            self._burst = None
+            self._slot = max(issued, decided + 1)
+            self._progress()
+        return goes_on
+
+    def _progress(self) -> None:
+        """Take, accept and begin as far as is known."""
+        while self._stores or self._waiting is not None:
+            if self._waiting is None and not self._take():
+                return
+            if self._burst is not None or self._waiting is None:
+                return
+            cycle, place, beats, last = self._waiting
+            self._waiting = None
+            self._handed = max(cycle + 1, self._slot)
+            self._burst, self._begun, self._served = (place, beats, last), 0, 0
+            self._next = max(self._next, self._handed + _FIRST_BEAT)
+            self._begin()
+
+    def _take(self) -> bool:
+        """Take the next burst into the register; False when it is not known when."""
+        store = self._stores[0]
+        cycle = max(store.earliest, self._handed)
+        behind = self._taken - self._outstanding
+        if behind >= len(self._responses):
+            return False
+        if behind >= 0:
+            cycle = max(cycle, self._responses[behind] + 2)
+        place, beats = store.bursts.popleft()
+        self._taken += 1
+        self._waiting = (cycle, place, beats, not store.bursts)
+        store.earliest = cycle
+        if not store.bursts:
+            self._stores.popleft()
+            if not self._stores:
+                self.ready = cycle
+        return True
+
+    def _begin(self) -> None:
+        """Put beats on the bus: each stays until there is room."""
+        assert self._burst is not None
+        while self._next != NEVER or self._sampled():
+            if self._begun == self._burst[1]:
+                return
+            self._beats.append(self._next)
+            self._since, self._next = self._next, NEVER
+            self._begun += 1
+            self._all_begun += 1
+
+    def _sampled(self) -> bool:
+        """Whether it is known when the beat on the bus is sampled."""
+        sampled = self._since
+        behind = self._all_begun - 1 - self._room
+        if behind >= self._all_served:
+            return False
+        if behind >= 0:
+            sampled = max(sampled, self._decided[behind - self._all_served] + 1)
+        self._next = sampled + 1
+        return True
+
+
+class Chip:
+    """Which beat is next, and when it has the chip."""
+
+    def __init__(self, config: AccelConfig, memory: MemoryModel) -> None:
+        assert memory.sdram is not None
+        self._sdram = sdram = memory.sdram
+        self.reads = SdramReads(config, sdram, memory.latency)
+        self.writes = SdramWrites(config, sdram)
+        self._cycles = sdram.beat_cycles(config)
+        self._rows = [_CLOSED] * sdram.banks
+        # the beat that had the chip last: its first cycle, direction, bank, whether its burst goes on
+        self._issued = -(1 << 20)
+        self._direction = _READ
+        self._bank = 0
+        self._goes_on = False
+        # first cycle in which the chip may be given away; that of the next refresh
+        self._busy = 0
+        self._refresh = NEVER
+
+    @property
+    def time(self) -> int:
+        """Cycle of the next decision as far as is known."""
+        ready = min(self.reads.ready, self.writes.ready_beat)
+        return ready if ready > self._busy else self._busy if ready != NEVER else NEVER
+
+    def decide(self) -> None:
+        """Give the chip away, or refresh first what is due."""
+        cycle = self.time
+        if self._refresh == NEVER and self.reads.first != NEVER:
+            self._refresh = self.reads.first + self._sdram.refresh_every
+        if self._refresh <= cycle:
+            self._busy = max(self._refresh, self._busy) + self._sdram.refresh
+            self._refresh += self._sdram.refresh_every
+            self._rows = [_CLOSED] * self._sdram.banks
+            return
+        read, write = self.reads.ready <= cycle, self.writes.ready_beat <= cycle
+        direction = self._direction
+        if not (read and write):
+            direction = _READ if read else _WRITE
+        elif not self._goes_on:
+            direction = _WRITE if direction == _READ else _READ
+        side = self.reads if direction == _READ else self.writes
+        issued = self._issue(cycle, direction, side.place)
+        self._goes_on = side.serve(cycle, issued)
+
+    def _issue(self, cycle: int, direction: int, place: int) -> int:
+        """First cycle with the chip of a beat at `place` that is chosen in `cycle`."""
+        s = self._sdram
+        bank, row = place // s.row_bytes % s.banks, place // s.row_bytes // s.banks
+        behind = self._issued + self._cycles
+        issued = behind if bank == self._bank else behind + s.bank_switch
+        if direction != self._direction:
+            cycle += s.turn
+            issued += s.turn
+            if direction == _READ:
+                issued = max(issued, behind + s.write_to_read)
+        issued = max(issued, cycle)
+        found = self._rows[bank]
+        if found != row:
+            if found != _CLOSED:
+                if self._direction == _WRITE and bank == self._bank:
+                    issued = max(issued, behind + s.recovery)
+                issued += s.rp
+            issued += 1 + s.rcd
+            self._rows[bank] = row
+        self._issued, self._direction, self._bank = issued, direction, bank
+        self._busy = issued + self._cycles
+        return issued

@@ -1,0 +1,152 @@
+// When an SDRAM behind the AXI port answers: the model of accel/sim/memory.py (Sdram), edge by edge.
+// One beat at a time has the chip. `decide` comes first at an edge and sees what happened at edges before it.
+#ifndef VTA_SDRAM_H_
+#define VTA_SDRAM_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+namespace vta {
+
+// Mirrored field by field in accel/sim/rtl_model.py; beat_cycles 0: there is none.
+struct SdramSettings {
+    uint32_t beat_cycles, beat_bytes, latency, read_room, write_room;
+    uint32_t row_bytes, banks, rp, rcd, recovery, bank_switch, turn, write_to_read, response;
+    uint32_t refresh, refresh_every;
+};
+
+class Sdram {
+public:
+    explicit Sdram(const SdramSettings& settings) : s_{settings} { restart(); }
+
+    bool present() const { return s_.beat_cycles != 0; }
+
+    // As before the first request of all.
+    void restart() {
+        for (Side& side : sides_) side = Side{};
+        sampled_.clear();
+        answers_.clear();
+        rows_.assign(std::max(1u, s_.banks), kClosed);
+        issued_ = -(int64_t{1} << 20);
+        direction_ = READ;
+        bank_ = 0;
+        goes_on_ = false;
+        busy_ = 0;
+        refresh_ = 0;
+        waiting_ = held_ = 0;
+        answered_ = 0;
+        on_bus_ = false;
+    }
+
+    // Gives the chip away at edge t, or refreshes first what is due.
+    void decide(int64_t t) {
+        while (t >= busy_) {
+            const bool read = sides_[READ].beats && sampled_.size() < s_.read_room;
+            const bool write = sides_[WRITE].beats && waiting_;
+            if (!read && !write) return;
+            if (refresh_ <= t) {
+                busy_ = std::max(refresh_, busy_) + s_.refresh;
+                refresh_ += s_.refresh_every;
+                std::fill(rows_.begin(), rows_.end(), kClosed);
+                continue;
+            }
+            const Direction next = read && write ? (goes_on_ ? direction_ : Direction(1 - direction_)) : read ? READ : WRITE;
+            Side& side = sides_[next];
+            const int64_t issued = issue(t, next, side.place);
+            side.place += s_.beat_bytes;
+            goes_on_ = --side.beats != 0;
+            if (!goes_on_) side.slot = std::max(issued, t + 1);
+            if (next == READ) {
+                sampled_.push_back(issued + s_.beat_cycles + s_.latency);
+            } else {
+                --waiting_;
+                --held_;
+                if (!goes_on_) answer(issued + s_.beat_cycles + s_.response);
+            }
+            return;
+        }
+    }
+
+    // Handshakes of an address at edge t, `place` counted from the window's base.
+    void read(int64_t t, uint64_t place, uint32_t beats) {
+        if (!refresh_) refresh_ = t + s_.refresh_every;
+        sides_[READ] = {place, beats, sides_[READ].slot};
+    }
+    void write(uint64_t place, uint32_t beats) { sides_[WRITE] = {place, beats, sides_[WRITE].slot}; }
+
+    // A W beat is on the bus at this edge, `taken` at the last one. It waits for the chip from the first one on.
+    void data(bool taken) {
+        if (!on_bus_) ++waiting_;
+        on_bus_ = !taken;
+        if (taken) ++held_;
+    }
+    void sampled() { sampled_.pop_front(); }
+    void answered() { answers_.pop_front(); }
+
+    // What edge `next` shows.
+    bool read_ready(int64_t next) const { return sides_[READ].ready(next); }
+    bool write_ready(int64_t next) const { return sides_[WRITE].ready(next); }
+    bool data_ready() const { return held_ < int64_t{s_.write_room}; }
+    bool data_valid(int64_t next) const { return !sampled_.empty() && next >= sampled_.front(); }
+    bool response_valid(int64_t next) const { return !answers_.empty() && next >= answers_.front(); }
+
+private:
+    enum Direction { READ, WRITE };
+    // The burst that is accepted; the first edge at which another can be.
+    struct Side {
+        uint64_t place = 0;
+        uint32_t beats = 0;
+        int64_t slot = 0;
+        bool ready(int64_t next) const { return !beats && next >= slot; }
+    };
+    static constexpr int64_t kClosed = -1;
+
+    int64_t issue(int64_t t, Direction next, uint64_t place) {
+        const uint32_t bank = place / s_.row_bytes % s_.banks;
+        const int64_t row = place / s_.row_bytes / s_.banks;
+        const int64_t behind = issued_ + s_.beat_cycles;
+        int64_t issued = bank == bank_ ? behind : behind + s_.bank_switch;
+        if (next != direction_) {
+            t += s_.turn;
+            issued += s_.turn;
+            if (next == READ) issued = std::max(issued, behind + s_.write_to_read);
+        }
+        issued = std::max(issued, t);
+        if (rows_[bank] != row) {
+            if (rows_[bank] != kClosed) {
+                if (direction_ == WRITE && bank == bank_) issued = std::max(issued, behind + s_.recovery);
+                issued += s_.rp;
+            }
+            issued += 1 + s_.rcd;
+            rows_[bank] = row;
+        }
+        issued_ = issued;
+        direction_ = next;
+        bank_ = bank;
+        busy_ = issued + s_.beat_cycles;
+        return issued;
+    }
+
+    void answer(int64_t edge) {
+        answered_ = std::max(edge, answered_ + 1);
+        answers_.push_back(answered_);
+    }
+
+    const SdramSettings s_;
+    Side sides_[2];
+    // first edges at which read beats can be sampled, at which responses can be
+    std::deque<int64_t> sampled_, answers_;
+    std::vector<int64_t> rows_;
+    int64_t issued_, busy_, refresh_, answered_;
+    Direction direction_;
+    uint32_t bank_, waiting_;
+    // beats taken from the bus that the chip has not had: -1 where it has one that is still on the bus
+    int64_t held_;
+    bool goes_on_, on_bus_;
+};
+
+}  // namespace vta
+
+#endif  // VTA_SDRAM_H_
