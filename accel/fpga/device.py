@@ -103,12 +103,14 @@ class FpgaDevice:
     def poke(self, offset: int, data: Bytes) -> None:
         """Write whole words at byte `offset` of the memory, whatever the window is. Raises ProgramError outside it."""
         self._check_words(offset, data.size)
+        self._prepare_memory()
         self._known[offset : offset + data.size] = -1
         self._link.write(self._soc.memory_base + offset, data.view("<u4").tolist())
 
     def peek(self, offset: int, size: int) -> Bytes:
         """Whole words at byte `offset` of the memory, as they are there now. Raises ProgramError outside it."""
         self._check_words(offset, size)
+        self._prepare_memory()
         return self._receive(offset, offset + size)
 
     def _check_words(self, offset: int, size: int) -> None:

@@ -65,6 +65,12 @@ def build_bitstream(design: Design, seeds: Sequence[int], folder: Path, listen: 
     return Bitstream(data, _report(design, stage, seeds, timings, best, data))
 
 
+def is_built(design: Design, seeds: Sequence[int], folder: Path) -> bool:
+    """Whether `build_bitstream` would find everything in `folder`."""
+    stage = folder / design.key()
+    return bool(seeds) and all((stage / f"routed-{seed}").exists() for seed in seeds)
+
+
 def synthesised(design: Design, folder: Path, listen: Listener | None = None) -> Path:
     """The folder in `folder` that holds a design's netlist.json, made now unless it is there. Raises FlowError."""
     stage = folder / design.key()

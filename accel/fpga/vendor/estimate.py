@@ -17,6 +17,7 @@ from accel.fpga.vendor.ip import IP, ip_verilog
 from accel.fpga.vendor.targets import Form, Target
 from accel.isa.config import AccelConfig
 
+_DONE: Final = "estimate.json"
 _RECIPES: Final = {
     Form.VIVADO: "synth_xilinx -family {family} -noiopad -noclkbuf -top {top}",
     Form.QUARTUS: "synth_intel_alm -family {family} -noiopad -noclkbuf -top {top}",
@@ -38,14 +39,19 @@ _MULTIPLIERS: Final = {
 }
 
 
+def is_estimated(target: Target, config: AccelConfig, folder: Path) -> bool:
+    """Whether `estimate` would find its result in `folder`."""
+    return (staged(config, _recipe(target), folder) / _DONE).exists()
+
+
 def estimate(target: Target, config: AccelConfig, folder: Path, listen: Listener | None = None) -> dict[str, Any]:
     """Cells that the accelerator takes of the target's part. Minutes, where `folder` has no result yet.
 
     Raises FlowError.
     """
-    recipe = _RECIPES[target.form].format(family=target.family, top=IP)
+    recipe = _recipe(target)
     stage = staged(config, recipe, folder)
-    done = stage / "estimate.json"
+    done = stage / _DONE
     if not done.exists():
         (stage / f"{IP}.v").write_text(ip_verilog(config))
         sources = " ".join([*(path.name for path in rtl_sources()), f"{IP}.v"])
@@ -55,6 +61,10 @@ def estimate(target: Target, config: AccelConfig, folder: Path, listen: Listener
     share = {name: round(used[name] / has, 3) for name, has in target.available.items()}
     facts = {"board": target.name, "part": target.part, "config": config.name, "macs": config.macs_per_cycle}
     return facts | {"used": used, "available": dict(target.available), "share": share, "yosys": tool_version("yosys")}
+
+
+def _recipe(target: Target) -> str:
+    return _RECIPES[target.form].format(family=target.family, top=IP)
 
 
 def _used(stat: str) -> dict[str, int]:

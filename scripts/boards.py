@@ -1,0 +1,216 @@
+"""The table of boards: what was built of which configuration, for which part, how fast, by which command.
+
+In: ROWS below, and the user's cache of bitstreams and estimates. Out: docs/boards.json (what was found, with the key
+of the design it was found for) and docs/boards.md. Rows without a result for today's design keep an older one, marked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from accel.fpga.boards import find_board
+from accel.fpga.flow import build_bitstream, is_built
+from accel.fpga.parts import FlowError, find_part
+from accel.fpga.synth import cache_folder
+from accel.fpga.systems import System, board_system, part_system
+from accel.fpga.vendor.estimate import estimate, is_estimated
+from accel.fpga.vendor.targets import Form, find_target
+from accel.isa.config import load_config
+from relay_hw.cli.main import _parser
+
+ROOT = Path(__file__).resolve().parents[1]
+FACTS, PAGE = ROOT / "docs" / "boards.json", ROOT / "docs" / "boards.md"
+BITSTREAMS = (
+    "bitstream --part lfe5u-25f --config tiny -o out",
+    "bitstream --part lfe5u-85f --config ecp5 --clock 80 -o out",
+    "bitstream --board ulx3s-85f --config ecp5 -o out",
+    "bitstream --board ulx3s-85f --config w4 -o out",
+    "bitstream --board colorlight-i5 --config tiny -o out",
+)
+PROJECTS = (
+    "export --form vivado --board pynq-z1 --config tiny --estimate -o out",
+    "export --form vivado --board pynq-z1 --config ecp5 --estimate -o out",
+    "export --form vivado --board ultra96 --config ecp5 --estimate -o out",
+    "export --form quartus --board de10nano --config tiny --estimate -o out",
+    "export --form quartus --board de10nano --config ecp5 --estimate -o out",
+)
+Found = dict[str, Any]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", action="store_true", help="also make what the cache does not hold (an hour or more)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="rows whose command holds this text")
+    options = parser.parse_args(arguments)
+    facts: dict[str, Found] = json.loads(FACTS.read_text()) if FACTS.exists() else {}
+    readers: tuple[tuple[Sequence[str], Callable[[Namespace, bool], Found | None]], ...] = (
+        (BITSTREAMS, bitstream),
+        (PROJECTS, project),
+    )
+    for commands, read in readers:
+        for command in commands:
+            if options.only not in command:
+                continue
+            try:
+                found = read(parsed(command), options.build)
+            except FlowError as error:
+                print(f"{command}: {error}", file=sys.stderr)
+                continue
+            if found is not None:
+                facts[command] = found | {"present": True}
+            elif command in facts:
+                facts[command]["present"] = False
+            print(f"{command}: {'found' if found else 'not built'}", flush=True)
+    kept = {command: facts[command] for command in (*BITSTREAMS, *PROJECTS) if command in facts}
+    FACTS.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+    PAGE.write_text(page(kept))
+    return 0
+
+
+def parsed(command: str) -> Namespace:
+    """A command as the command line understands it."""
+    return _parser().parse_args(shlex.split(command))
+
+
+def system_of(args: Namespace) -> System:
+    """What `relay-hw bitstream` would build."""
+    config = load_config(args.config)
+    if args.part:
+        sizes = {} if args.clock is None else {"mhz": args.clock}
+        return part_system(config, find_part(args.part), **sizes)
+    return board_system(config, find_board(args.board), args.clock)
+
+
+def bitstream(args: Namespace, build: bool) -> Found | None:
+    """The report of a bitstream, if it is there or may be made."""
+    design, folder = system_of(args).design, cache_folder().parent / "bitstreams"
+    seeds = range(1, args.seeds + 1)
+    if not build and not is_built(design, seeds, folder):
+        return None
+    report = build_bitstream(design, seeds, folder, lambda line: print(f"  {line}", flush=True)).report
+    keys = ("used", "available", "clocks", "timing_met", "key", "tools")
+    return {"macs": load_config(args.config).macs_per_cycle} | {key: report[key] for key in keys}
+
+
+def project(args: Namespace, build: bool) -> Found | None:
+    """The estimate of a project, if it is there or may be made."""
+    target, config = find_target(args.board, Form(args.form)), load_config(args.config)
+    if not build and not is_estimated(target, config, cache_folder()):
+        return None
+    found = estimate(target, config, cache_folder(), lambda line: print(f"  {line}", flush=True))
+    return {key: found[key] for key in ("macs", "used", "available", "yosys")}
+
+
+def page(facts: dict[str, Found]) -> str:
+    """docs/boards.md."""
+    return (
+        HEAD
+        + _table(BITSTREAMS, facts, _bitstream_row, _BITSTREAM_HEAD)
+        + MIDDLE
+        + _table(PROJECTS, facts, _project_row, _PROJECT_HEAD)
+    )
+
+
+def _table(
+    commands: Sequence[str], facts: dict[str, Found], row: Callable[[str, Found], list[str]], head: tuple[str, ...]
+) -> str:
+    lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
+    for command in commands:
+        none = [_where(command), "not built yet", *[""] * (len(head) - 3)]
+        cells = row(command, facts[command]) if command in facts else none
+        older = "" if command not in facts or facts[command].get("present", True) else " (an older RTL)"
+        lines.append(f"| {' | '.join(cells)} | `relay-hw {command}`{older} |")
+    return "\n".join(lines) + "\n"
+
+
+_BITSTREAM_HEAD = ("Where", "MACs a cycle", "Asked", "Fmax", "LUT4", "Flip-flops", "MULT18X18D", "DP16KD", "Command")
+_PROJECT_HEAD = ("Where", "MACs a cycle", "LUTs", "Flip-flops", "DSP blocks", "Block RAMs", "Command")
+
+
+def _where(command: str) -> str:
+    args = parsed(command)
+    place = args.board or args.part
+    return f"{place}, `{args.config}`"
+
+
+def _share(found: Found, key: str) -> str:
+    used, has = found["used"][key], found["available"].get(key)
+    return f"{used:,}" if not has else f"{used:,} ({100 * used / has:.0f} %)"
+
+
+def _bitstream_row(command: str, found: Found) -> list[str]:
+    clock = min(found["clocks"].values(), key=lambda row: row["mhz"] / row["asked_mhz"], default=None)
+    asked, reached = ("", "") if clock is None else (f"{clock['asked_mhz']:g} MHz", f"{clock['mhz']:.1f} MHz")
+    if not found["timing_met"]:
+        reached += ", missed"
+    counts = [_share(found, key) for key in ("luts", "flip_flops", "multipliers", "block_rams")]
+    return [_where(command), str(found["macs"]), asked, reached, *counts]
+
+
+def _project_row(command: str, found: Found) -> list[str]:
+    counts = [_share(found, key) for key in ("luts", "flip_flops", "multipliers", "block_rams")]
+    return [_where(command), str(found["macs"]), *counts]
+
+
+HEAD = """\
+**No physical board has been seen yet: all of this was built and simulated, and nothing measured on silicon.**
+
+# Boards
+
+`relay-hw bitstream` turns a configuration into a bitstream with yosys, nextpnr and ecppack, which
+`pip install 'relay-hw[fpga]'` brings. `--part` makes a System with block RAM and a serial line whose pins lie where the
+tools put them: it shows that a design fits and how fast it is. `--board` makes one for a board: SDRAM behind LiteDRAM's
+controller, a phase-locked loop, and a line to the host (USB serial on the ULX3S, Etherbone over Ethernet on the
+Colorlight i5). A folder holds the bitstream, `report.json` and `soc.json`, which the driver reads.
+
+With a board at hand:
+
+    relay-hw bitstream --board ulx3s-85f --config ecp5 -o out
+    openFPGALoader -b ulx3s out/ulx3s-85f-ecp5.bit
+    relay-hw selftest --device fpga --port /dev/ttyUSB0 --soc out -o selftest.json
+    relay-hw run BUILD --input DATA.npz --device fpga --port /dev/ttyUSB0 --soc out
+
+`selftest` tries registers, every address line of the memory, random programs against the functional simulator, counters
+and faults. Its JSON says what was tested, with which bitstream, and what differed first; please send it, whether it
+passed or not: it is what this page lacks. It names the system and the versions of the software, and nobody.
+
+What stands in for a board until then:
+
+- **The System in simulation.** The same Verilog that is placed and routed runs under Verilator with models of the pads,
+  the loop and the memory chip, which refuses what its data sheet forbids; the driver talks to it through a socket
+  (`accel/fpga/sim`). The MNIST CNN leaves the bytes of the functional simulator there.
+- **The netlist in simulation.** What yosys gives to place and route, with models of the cells (`accel/fpga/sim/ecp5`),
+  each held to the form that it is inferred from; `make test-netlist` runs programs on it. A block RAM that is read and
+  written in one place at one edge gives garbage there, so that nothing can depend on it. That the models are as silicon
+  is not proven.
+
+## Bitstreams
+
+Cells and frequencies are those of the command beside them, seed 1, part of speed grade 6. `scripts/boards.py` writes
+the table from the results that these commands leave in the user's cache.
+
+"""
+MIDDLE = """
+## Other families
+
+`relay-hw export --form vivado|quartus --board NAME` writes a project for the makers' own tools: Tcl, constraints, the
+accelerator with AXI4 and AXI4-Lite interfaces, and `serve.py`, which runs on the board's Linux and lets the driver
+reach the accelerator over the network as it reaches an ECP5 board. **These projects were not built with vendor tools.**
+What was done: yosys synthesised them, which gives the estimates below; the scripts ran in Tcl against tools that only
+write down what they are told; `serve.py` passed the self-test with the Verilog in simulation behind it. Estimates leave
+out what surrounds the accelerator, and the makers' tools pack cells otherwise.
+
+"""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

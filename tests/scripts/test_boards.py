@@ -1,0 +1,70 @@
+"""The page of boards: it is what the facts say, its commands are ones, and it promises nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accel.fpga.boards import find_board
+from accel.fpga.parts import find_part
+from accel.fpga.vendor.targets import Form, find_target
+from accel.isa.config import load_config
+from scripts import boards
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_is_what_the_facts_say() -> None:
+    facts = json.loads(boards.FACTS.read_text())
+    assert boards.PAGE.read_text() == boards.page(facts), "run: python scripts/boards.py"
+    assert set(facts) <= {*boards.BITSTREAMS, *boards.PROJECTS}
+    assert boards.PAGE.read_text().splitlines()[0].startswith("**No physical board has been seen yet")
+
+
+@pytest.mark.parametrize("command", [*boards.BITSTREAMS, *boards.PROJECTS])
+def test_commands_are_commands(command: str) -> None:
+    args = boards.parsed(command)
+    load_config(args.config)
+    if command in boards.PROJECTS:
+        assert find_target(args.board, Form(args.form)).name == args.board and args.estimate
+    elif args.board:
+        assert find_board(args.board).name == args.board
+    else:
+        assert find_part(args.part).name == args.part
+    assert f"`relay-hw {command}`" in boards.PAGE.read_text()
+
+
+def report(mhz: float) -> dict[str, Any]:
+    used = {"luts": 12_000, "flip_flops": 6_000, "multipliers": 7, "block_rams": 28}
+    clocks = {"clk_i": {"mhz": mhz, "asked_mhz": 25.0}}
+    available = {"luts": 24_000, "multipliers": 28, "block_rams": 56}
+    facts = {"used": used, "available": available, "clocks": clocks, "timing_met": mhz >= 25}
+    return facts | {"macs": 16, "key": "k", "tools": {}}
+
+
+def test_rows() -> None:
+    command = boards.BITSTREAMS[0]
+    row = "| lfe5u-25f, `tiny` | 16 | 25 MHz | 31.2 MHz | 12,000 (50 %) | 6,000 | 7 (25 %) | 28 (50 %) |"
+    assert row in boards.page({command: report(31.23)})
+    text = boards.page({command: report(20.0) | {"present": False}})
+    assert "20.0 MHz, missed" in text and f"`relay-hw {command}` (an older RTL) |" in text
+    assert text.count("not built yet") == len(boards.BITSTREAMS) + len(boards.PROJECTS) - 1
+
+
+def test_what_the_cache_holds_is_kept_and_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boards, "FACTS", tmp_path / "boards.json")
+    monkeypatch.setattr(boards, "PAGE", tmp_path / "boards.md")
+    command = boards.BITSTREAMS[0]
+    answers: dict[bool, Any] = {True: report(30.0), False: None}
+    monkeypatch.setattr(boards, "project", lambda _args, _build: None)
+    monkeypatch.setattr(boards, "bitstream", lambda args, build: answers[build] if args.part == "lfe5u-25f" else None)
+    assert boards.main([]) == 0
+    assert json.loads(boards.FACTS.read_text()) == {}
+    assert boards.main(["--build", "--only", "lfe5u-25f"]) == 0
+    assert json.loads(boards.FACTS.read_text())[command]["present"] is True
+    assert boards.main([]) == 0
+    assert json.loads(boards.FACTS.read_text())[command]["present"] is False
+    assert "(an older RTL)" in boards.PAGE.read_text()
