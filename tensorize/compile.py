@@ -5,7 +5,7 @@ In: one `@accel_k` function and a configuration. Out: `Segment`. The same input 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -35,6 +35,8 @@ from tensorize.tokens import assign_tokens
 from tensorize.work import work_of
 
 Instruction = tuple[Op, dict[str, int]]
+# Cycles of a program.
+Cycles = Callable[[Sequence[Instruction], AccelConfig], int]
 
 # Cycles between the load of a constant and its use that are tried; only the first for regions of many steps.
 MARGINS = (1500, 500, 1000, 4000, 200, 100)
@@ -64,18 +66,22 @@ def compile_function(
     on_chip: bool = True,
     choose: Chooser | None = None,
     taken: Mapping[Mem, int] | None = None,
+    cycles_of: Cycles = estimate_cycles,
 ) -> Segment:
     """One program for the whole function. Raises TensorizeError when `config` cannot hold it.
 
     Where that saves cycles, constants may stay in the scratchpads between launches (`resident`), and activations
     may go from one layer to the next without DRAM (`on_chip`). `choose` says which tile a layer is computed with, where
     it is not the best of those that a closer look is taken at. `taken`: entries at the beginning of each memory of
-    constants that other programs' residents have; they are spared where this program's stay all.
+    constants that other programs' residents have; they are spared where this program's stay all. `cycles_of`:
+    by what drafts are compared; the estimate is one for the standard memory.
     """
     region = plan_region(function, config, name)
     choose = choose or Refiner()
     plans = schedules(region, config, choose)
-    drafts = _plain_drafts(plans, config) + (_chip_drafts(region, plans[0], config) if on_chip else [])
+    drafts = _plain_drafts(plans, config, cycles_of)
+    if on_chip:
+        drafts += _chip_drafts(region, plans[0], config, cycles_of)
     if not drafts:
         raise TensorizeError(f"layers of {name} must fit the scratchpads of configuration {config.name}")
     best = min(drafts, key=lambda draft: draft.cycles)
@@ -83,7 +89,7 @@ def compile_function(
         # The loads that fall away weigh about the same in all: only the fastest need be tried.
         fastest = {id(draft.schedule): draft for draft in sorted(drafts, key=lambda draft: -draft.cycles)}
         tops = sorted(fastest.values(), key=lambda draft: draft.cycles)[:TOPS]
-        kept = [draft for top in tops for draft in _resident_drafts(top, config, taken or {})]
+        kept = [draft for top in tops for draft in _resident_drafts(top, config, taken or {}, cycles_of)]
         best = min([best, *(d for d in kept if d.cycles < best.cycles - best.cycles // WORTH)], key=lambda d: d.cycles)
     segment = _segment(best, name, config, choose)
     check_program(segment.program, config)
@@ -96,31 +102,32 @@ def plan_region(function: Function, config: AccelConfig, name: str) -> Region:
     return read_in_place(join_in_place(region, config), config)
 
 
-def _plain_drafts(plans: Sequence[Schedule], config: AccelConfig) -> list[_Draft]:
+def _plain_drafts(plans: Sequence[Schedule], config: AccelConfig, cycles_of: Cycles) -> list[_Draft]:
     """Drafts that move every activation through DRAM."""
     margins = MARGINS if len(plans[0].steps) <= FEW_STEPS else MARGINS[:1]
-    tries = [_draft(plan, config, margin) for plan in plans for margin in margins]
-    drafts = [draft for draft in tries if draft is not None] or [_draft(plans[-1], config, None)]
+    tries = [_draft(plan, config, margin, cycles_of) for plan in plans for margin in margins]
+    drafts = [draft for draft in tries if draft is not None] or [_draft(plans[-1], config, None, cycles_of)]
     return [draft for draft in drafts if draft is not None]
 
 
-def _chip_drafts(region: Region, plan: Schedule, config: AccelConfig) -> list[_Draft]:
+def _chip_drafts(region: Region, plan: Schedule, config: AccelConfig, cycles_of: Cycles) -> list[_Draft]:
     """Drafts with activations on chip: of each choice of tiles the one with most of them that finds room."""
     drafts: list[_Draft] = []
     for tries in chip_schedules(region, plan, config):
-        found = (draft for one in tries if (draft := _draft(one, config, MARGINS[0], dense=True)) is not None)
+        written = (_draft(one, config, MARGINS[0], cycles_of, dense=True) for one in tries)
+        found = (draft for draft in written if draft is not None)
         drafts += [draft for draft in (next(found, None),) if draft is not None]
     return drafts
 
 
-def _resident_drafts(top: _Draft, config: AccelConfig, taken: Mapping[Mem, int]) -> Iterator[_Draft]:
+def _resident_drafts(top: _Draft, config: AccelConfig, taken: Mapping[Mem, int], cycles_of: Cycles) -> Iterator[_Draft]:
     """The draft with some constants left in the scratchpads: behind `taken` where all of them find room there."""
     few = len(top.schedule.steps) <= FEW_STEPS
     shared = replace(top.schedule, steps=share_constants(top.schedule.steps))
     for kept in resident_sets(shared.steps, config, few)[1:]:
         whole = kept.issuperset(constant_buffers(shared.steps))
-        draft = _draft(shared, config, MARGINS[0], kept, top.dense, taken) if whole and taken else None
-        draft = draft or _draft(shared, config, MARGINS[0], kept, top.dense)
+        draft = _draft(shared, config, MARGINS[0], cycles_of, kept, top.dense, taken) if whole and taken else None
+        draft = draft or _draft(shared, config, MARGINS[0], cycles_of, kept, top.dense)
         if draft is not None:
             yield draft
 
@@ -129,6 +136,7 @@ def _draft(
     schedule: Schedule,
     config: AccelConfig,
     margin: int | None,
+    cycles_of: Cycles,
     resident: frozenset[Key] = frozenset(),
     dense: bool = False,
     taken: Mapping[Mem, int] | None = None,
@@ -146,7 +154,7 @@ def _draft(
     instructions = _with_tokens(lines, config, window.end)
     stays = _with_tokens(found.resident, config, window.end) if found.resident else ()
     owners = tuple(line.layer for line in lines) + (lines[-1].layer,)
-    return _Draft(schedule, window, instructions, stays, owners, estimate_cycles(instructions, config), dense)
+    return _Draft(schedule, window, instructions, stays, owners, cycles_of(instructions, config), dense)
 
 
 def _with_tokens(lines: Sequence[Line], config: AccelConfig, window_bytes: int) -> tuple[Instruction, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 import tensorize
 from accel.isa.config import AccelConfig, load_config
 from accel.isa.spec import Mem
+from accel.sim.memory import memory_model
 from relay_hw.backend.buffers import plan_buffers
 from relay_hw.backend.flat import FlatFunction, nested
 from relay_hw.backend.store import ConstantPool, flat_to_json
@@ -33,7 +35,7 @@ from relay_hw.runtime.holding import stays_alone
 from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
 from relay_hw.runtime.manifest import AccelFunction, HostLibrary, LayerInfo, Manifest, PortInfo, TensorInfo
 from relay_hw.runtime.ports import inputs_of, outputs_of
-from relay_hw.runtime.tune import Tuner, faster
+from relay_hw.runtime.tune import Tuner, faster, simulated
 from relay_hw.text import print_module
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.partition import PartitionRecord
@@ -135,6 +137,7 @@ def compile_model(
     cache: Path | None = None,
     quantized: IRModule | None = None,
     accelerate: bool = True,
+    memory: str = "",
 ) -> CompiledModel:
     """Walk a float module to programs. `params` are bound as constants; `calibration`: inputs by name, samples first.
 
@@ -145,6 +148,7 @@ def compile_model(
     `resident`: "auto" lets weights stay on the device between launches where that makes them faster, "off" never.
     `tune`: seconds to search for faster tiles by the cycle simulator; what was found before is in `cache` (the user's).
     `accelerate`: False keeps every operator on the host, and the build needs no device.
+    `memory`: name of the memory model that programs are made for; empty: an estimate for the standard one.
     `quantized`: what `quantize` made of `mod` by this strategy, where it is there already.
 
     Raises RelayHwError, AccelError: each with one sentence.
@@ -156,6 +160,8 @@ def compile_model(
     host = None if host_target == NUMPY else read_host(host_target)
     if resident not in RESIDENT:
         raise InputError(f"resident must be one of {', '.join(RESIDENT)}, not {resident}")
+    limits = memory_model(memory or "standard")
+    ranked = {"cycles_of": simulated(limits)} if memory else {}
     plan = replace(plan, multiplier_bits=min(plan.multiplier_bits, accel.multiplier_bits))
     _check_entry(mod)
 
@@ -182,13 +188,13 @@ def compile_model(
     taken: Mapping[Mem, int] = {}
     for function_name, function in on_device.items():
         tell(f"tensorizing {function_name}")
-        segment = tensorize.compile_function(function, accel, function_name, resident == "auto", taken=taken)
+        compile_function = partial(
+            tensorize.compile_function, function, accel, function_name, resident == "auto", taken=taken, **ranked
+        )
+        segment = compile_function()
         if tuner is not None:
             # What is best for each layer alone need not be best for all together.
-            tuned = tensorize.compile_function(
-                function, accel, function_name, resident == "auto", choose=tuner, taken=taken
-            )
-            segment = faster([segment, tuned], accel)
+            segment = faster([segment, compile_function(choose=tuner)], accel, limits)
         taken = {**taken, **stays_alone(accel, segment.program)}
         segments[function_name] = segment
 

@@ -18,7 +18,7 @@ from typing import Any
 import tensorize
 from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
-from accel.isa.program import encode_instructions
+from accel.isa.program import Instr, encode_instructions
 from accel.sim.cycle.timing import time_code
 from accel.sim.memory import MemoryModel
 from accel.sim.verilator import user_cache_folder
@@ -143,14 +143,19 @@ class Tuner:
         partial.replace(search.path)
 
 
-def faster(segments: Sequence[tensorize.Segment], config: AccelConfig) -> tensorize.Segment:
+def simulated(memory: MemoryModel) -> Callable[[Sequence[Instr], AccelConfig], int]:
+    """Cycles of a program by the cycle simulator with that memory."""
+    return lambda instructions, config: time_code(config, memory, 0, encode_instructions(instructions)).cycles
+
+
+def faster(segments: Sequence[tensorize.Segment], config: AccelConfig, memory: MemoryModel) -> tensorize.Segment:
     """The segment of fewest cycles by the cycle simulator, the first of equal ones."""
-    return min(segments, key=lambda segment: _launch_cycles(segment, config))
+    return min(segments, key=lambda segment: _launch_cycles(segment, config, memory))
 
 
-def _launch_cycles(segment: tensorize.Segment, config: AccelConfig) -> int:
+def _launch_cycles(segment: tensorize.Segment, config: AccelConfig, memory: MemoryModel) -> int:
     code = segment.program.code
-    return time_code(config, MemoryModel(), code.offset, encode_instructions(segment.program.instructions)).cycles
+    return time_code(config, memory, code.offset, encode_instructions(segment.program.instructions)).cycles
 
 
 def _in_turn(searches: Sequence[_Search], end: float) -> Iterator[_Search]:

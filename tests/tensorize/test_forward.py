@@ -17,6 +17,7 @@ from tensorize import Segment, compile_function
 from tensorize.chip import depth_order, forwardable
 from tensorize.clocks import Clocks
 from tensorize.compile import _draft, _segment  # pyright: ignore[reportPrivateUsage]
+from tensorize.estimate import estimate_cycles
 from tensorize.forward import can_forward, cut, forward, loops
 from tensorize.nest import Command, Key, Ref, tensor_key
 from tensorize.refine import Refiner
@@ -44,7 +45,7 @@ def forced(
     outside |= {load.refs["dram"].key for load in loads} & chosen.keys()
     moved = place_uops(forward(steps, chosen, frozenset(outside), config), config)
     ordered = tuple(moved[n] for n in depth_order(moved, config))
-    draft = _draft(Schedule(region, tiles, ordered), config, None, dense=True)
+    draft = _draft(Schedule(region, tiles, ordered), config, None, estimate_cycles, dense=True)
     return _segment(draft, "r", config, Refiner()) if draft is not None else None
 
 

@@ -10,12 +10,14 @@ import pytest
 
 import relay_hw.op as op
 from accel.isa.config import load_config
+from accel.isa.errors import ConfigError
+from accel.sim.memory import MemoryModel, memory_model
 from relay_hw.errors import InputError
 from relay_hw.ir.expr import Constant, Expr, Function, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.runtime.compile import CompiledModel, compile_model
-from relay_hw.runtime.tune import Tuner, faster
+from relay_hw.runtime.tune import Tuner, faster, simulated
 from tensorize.compile import plan_region
 
 RNG = np.random.default_rng(0)
@@ -42,7 +44,7 @@ def build(cache: Path, seconds: float) -> CompiledModel:
 def test_tuned_is_not_slower_and_the_same_again(tmp_path: Path) -> None:
     config = load_config("tiny")
     plain, tuned = build(tmp_path, 0).segments["accel_0"], build(tmp_path, 2).segments["accel_0"]
-    assert faster([tuned, plain], config) is tuned
+    assert faster([tuned, plain], config, MemoryModel()) is tuned
     files = {path: path.read_text() for path in (tmp_path / "schedules").iterdir()}
     assert len(files) == 2
     again = build(tmp_path, 2).segments["accel_0"]
@@ -78,3 +80,19 @@ def test_reasons_name_the_bound_and_the_next_best(tmp_path: Path) -> None:
 def test_seconds_must_be_above_zero(tmp_path: Path, seconds: float) -> None:
     with pytest.raises(InputError, match=f"seconds of tuning must be above 0, not {seconds:g}"):
         Tuner(load_config("tiny"), tmp_path).search([], seconds)
+
+
+def test_programs_for_a_slow_memory_move_less_and_are_not_slower_there() -> None:
+    config, memory = load_config("tiny"), memory_model("ulx3s")
+    x = Var("x", TensorType((1, 16, 9, 9), "float32"))
+    module = IRModule({"main": Function([x], conv(conv(x, 16, 16), 16, 16))})
+    first, made = (
+        compile_model(module, config=config, calibration=CALIBRATION, memory=name).segments["accel_0"]
+        for name in ("", "ulx3s")
+    )
+    clock = simulated(memory)
+    cycles = [clock(segment.program.instructions, config) for segment in (first, made)]
+    assert cycles[1] <= cycles[0]
+    assert faster([first, made], config, memory) is (made if cycles[1] < cycles[0] else first)
+    with pytest.raises(ConfigError, match="memory model must be one of colorlight, narrow, standard, ulx3s, not mud"):
+        compile_model(module, config=config, calibration=CALIBRATION, memory="mud")
