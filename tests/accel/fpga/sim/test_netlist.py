@@ -1,0 +1,156 @@
+"""Netlists, as place and route gets them, run programs: the System of a part behind the driver, and the core alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from accel.fpga.device import FpgaDevice
+from accel.fpga.flow import Design
+from accel.fpga.link import open_link
+from accel.fpga.part_top import FPGA_RTL
+from accel.fpga.parts import FlowError, find_part
+from accel.fpga.sim.board import BoardModel, build_board, running_board
+from accel.fpga.sim.netlist import CELLS, NETLIST, core_design, netlist_board, netlist_rtl, netlist_verilog
+from accel.fpga.synth import cache_folder
+from accel.fpga.systems import part_system
+from accel.fpga.tools import find_tool
+from accel.fpga.vendor.ip import IP
+from accel.isa.asm import assemble_file
+from accel.isa.config import load_config
+from accel.isa.errors import Fault
+from accel.isa.program import Program
+from accel.isa.randprog import random_program
+from accel.sim.device import Device
+from accel.sim.functional import FunctionalDevice
+from accel.sim.rtl_device import RtlDevice
+from accel.sim.selftest import self_test
+from tests.accel.isa.runner import PROGRAMS
+
+serial = pytest.importorskip("serial", reason="pyserial (extra fpga) is not installed")
+
+TINY = load_config("tiny")
+DIVISOR = 4
+PATIENCE = 300
+PART = find_part("lfe5u-25f")
+SYSTEM = part_system(TINY, PART, 2, 1 << 15, 2_000_000 // DIVISOR)
+BITSTREAMS = cache_folder().parent / "bitstreams"
+
+
+def _has_yosys() -> bool:
+    try:
+        return bool(find_tool("yosys"))
+    except FlowError:
+        return False
+
+
+needs_yosys = pytest.mark.skipif(not _has_yosys(), reason="yosys (extra fpga) is not installed")
+
+ECHO = """
+module echo (input wire clk_i, input wire rst_ni, input wire rx_i, output wire tx_o);
+  wire valid, full, got, ready;
+  wire [7:0] data, kept;
+  reg [7:0] sum_q;
+  fpga_uart_rx #(.DIVISOR(4)) u_rx (.clk_i(clk_i), .rst_ni(rst_ni), .rx_i(rx_i), .valid_o(valid), .data_o(data));
+  always @(posedge clk_i) if (!rst_ni) sum_q <= 8'd0; else if (valid) sum_q <= sum_q + data * 8'd3;
+  vta_fifo #(.WIDTH(8), .DEPTH(16)) u_fifo (
+      .clk_i(clk_i), .rst_ni(rst_ni), .push_i(valid && !full), .data_i(sum_q ^ data), .full_o(full),
+      .valid_o(got), .data_o(kept), .pop_i(got && ready)
+  );
+  fpga_uart_tx #(.DIVISOR(4)) u_tx (
+      .clk_i(clk_i), .rst_ni(rst_ni), .valid_i(got), .ready_o(ready), .data_i(kept), .tx_o(tx_o)
+  );
+endmodule
+"""
+
+
+@needs_yosys
+def test_a_small_system_answers_as_its_source(tmp_path: Path) -> None:
+    files = {"echo.v": ECHO} | {name: SYSTEM.design.files[name] for name in ("vta_fifo.v", "vta_ram_async.v")}
+    files |= {f"fpga_uart_{way}.v": (FPGA_RTL / f"fpga_uart_{way}.v").read_text() for way in ("rx", "tx")}
+    design = Design("echo", "echo", files, PART, "", 25)
+    text = netlist_verilog(design, tmp_path)
+    assert "TRELLIS_FF" in text and "CCU2C" in text and "vta_fifo #" not in text
+    netlist = BoardModel("echo", {NETLIST: text, **{path.name: path.read_text() for path in CELLS}})
+    sent = bytes(range(1, 200, 7))
+    answers: list[bytes] = []
+    for model in (BoardModel("echo", files), netlist):
+        with running_board(build_board(model), DIVISOR) as address, serial.serial_for_url(address, timeout=60) as line:
+            line.write(sent)
+            answers.append(line.read(len(sent)))
+    total, expected = 0, bytearray()
+    for byte in sent:
+        expected.append(total ^ byte)
+        total = (total + 3 * byte) % 256
+    assert answers == [bytes(expected)] * 2
+
+
+def outcome(device: Device, program: Program) -> tuple[str, bytes]:
+    """What ended a launch, and the window after it; what is left of a fault's store has no meaning."""
+    device.load(program)
+    try:
+        device.launch()
+    except Fault as fault:
+        return f"{fault.code.name} {fault.index}", b""
+    return "done", device.read(0, program.window_bytes).tobytes()
+
+
+def programs(window_bytes: int) -> list[tuple[str, Program]]:
+    """Every program of the instruction set's tests for `tiny`, faults included, that fits."""
+    found = [(path.stem, assemble_file(path)) for path in PROGRAMS if not path.stem.startswith("deadlock")]
+    return [(name, each) for name, each in found if each.config == "tiny" and each.window_bytes <= window_bytes]
+
+
+@pytest.fixture(scope="module")
+def board() -> Iterator[FpgaDevice]:
+    program = build_board(netlist_board(SYSTEM, BITSTREAMS))
+    with running_board(program, DIVISOR) as address:
+        device = FpgaDevice(TINY, open_link(address, 1, PATIENCE), SYSTEM.map)
+        yield device
+        device.close()
+
+
+@pytest.mark.long
+@needs_yosys
+def test_the_netlist_of_a_system_runs_programs(board: FpgaDevice) -> None:
+    chosen = programs(8192)
+    begin = time.perf_counter()
+    for name, program in chosen:
+        assert outcome(board, program) == outcome(FunctionalDevice(TINY), program), name
+    print(f"{len(chosen)} programs on the netlist of {SYSTEM.design.name}, {time.perf_counter() - begin:.0f} s")
+    assert len(chosen) >= 20
+
+
+@pytest.mark.long
+@needs_yosys
+def test_the_netlist_of_a_system_passes_the_self_test(board: FpgaDevice) -> None:
+    found = self_test(board, 1)
+    assert all(finding.ok for finding in found), found
+
+
+@pytest.mark.long
+@needs_yosys
+def test_the_netlist_of_the_core_runs_programs(tmp_path: Path) -> None:
+    """Cycles, too, are those of the source: the netlist is the same circuit."""
+    rtl = netlist_rtl(TINY, PART, BITSTREAMS, tmp_path / "rtl")
+    netlist, source = RtlDevice(TINY, rtl=rtl), RtlDevice(TINY)
+    chosen = programs(1 << 20) + [(f"random {seed}", random_program(TINY, seed, 60)) for seed in range(20)]
+    try:
+        for name, program in chosen:
+            assert outcome(netlist, program) == outcome(FunctionalDevice(TINY), program), name
+            assert outcome(source, program)[0] == outcome(netlist, program)[0]
+            if not name.startswith("fault"):
+                assert netlist.launch().counters == source.launch().counters, name
+    finally:
+        netlist.close()
+        source.close()
+    assert len(chosen) >= 40
+
+
+def test_the_core_alone_is_a_design() -> None:
+    design = core_design(TINY, PART)
+    assert design.top == IP and f"{IP}.v" in design.files and design.name == "core-tiny"
+    assert "module vta_top" in design.files["vta_top.v"]
