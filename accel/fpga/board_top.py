@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from accel.fpga.boards import Board, HostLink, SdramChip
+from accel.fpga.etherbone import PREFIX
 from accel.fpga.litex_soc import Request
 from accel.fpga.part_top import COMMAND_SECONDS
 from accel.fpga.parts import FlowError
@@ -84,6 +85,7 @@ def board_parts(system: BoardSystem) -> BoardParts:
         memory_bytes=board.sdram.size_bytes,
         baud=round(system.clock_hz / system.divisor) if system.serial else 0,
         setup=memory_setup(board.sdram, registers),
+        address="" if system.serial else f"{PREFIX}{_ADDRESS}",
     )
     return BoardParts(answer["verilog"], answer["constraints"], soc)
 

@@ -20,7 +20,7 @@ _ATTEMPTS: Final = 3
 # Magic word, version 1, addresses and data of four bytes.
 _HEAD: Final = struct.pack(">HBB4x", 0x4E6F, 0x10, 0x44)
 _RECORD: Final = struct.Struct(">BBBB")
-_ALL_BYTES, _LAST_OF_CYCLE = 0x0F, 0x00
+_NO_FLAGS, _ALL_BYTES = 0x00, 0x0F
 _LARGEST_PACKET: Final = 2048
 
 
@@ -57,7 +57,7 @@ class EtherboneLink:
         for _ in range(attempts):
             # The answer repeats a number of ours: what comes late is not taken for another's answer.
             self._turn = (self._turn + 4) & 0xFFFF_FFFC
-            record = _RECORD.pack(_LAST_OF_CYCLE, _ALL_BYTES, write_count, len(reads))
+            record = _RECORD.pack(_NO_FLAGS, _ALL_BYTES, write_count, len(reads))
             packet = _HEAD + record + writes + struct.pack(f">{len(reads) + 1}I", self._turn, *reads)
             words = self._exchange(packet, len(reads))
             if words is not None:

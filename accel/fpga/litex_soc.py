@@ -212,6 +212,9 @@ def _add_etherbone(soc: Any, request: Request, platform: Any) -> None:
     soc.add_etherbone(
         phy=soc.ethphy, ip_address=request.address, buffer_depth=_PACKET_WORDS, with_timing_constraints=False
     )
+    # LiteEth leaves the address of the answer before the addresses to read, where a packet has both writes and reads.
+    receiver = soc.etherbone.record.receiver
+    receiver.fsm.act("RECEIVE_BASE_RET_ADDR", receiver.fifo.source.ready.eq(1))
 
 
 class _Pads:

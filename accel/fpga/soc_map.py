@@ -40,7 +40,8 @@ class MemorySetup:
 class SocMap:
     """One System. `clock_hz`: the accelerator's clock; `baud`: bits a second of its serial line, 0 without one.
 
-    `setup`: what the memory must be told before its first use; None where it is ready by itself.
+    `address`: where the board is found unless somebody says otherwise, as `accel.fpga.link` takes it. `setup`: what the
+    memory must be told before its first use; None where it is ready by itself.
     """
 
     board: str
@@ -52,6 +53,7 @@ class SocMap:
     memory_base: int = MEMORY_BASE
     registers_base: int = REGISTERS_BASE
     setup: MemorySetup | None = None
+    address: str = ""
 
     def to_json(self) -> str:
         """The text of the file."""

@@ -25,8 +25,9 @@ _PATIENCE = 10.0
 class DeviceOptions:
     """`waves`: file for signals (rtl only); `memory`: name of a memory model; `progress` gets lines on long steps.
 
-    `timing_only`: the cycle device need not compute data. `port`: a board's serial port or `socket://host:port`, `soc`:
-    the folder of its bitstream, or the `soc.json` in it (fpga only).
+    `timing_only`: the cycle device need not compute data. `port`: a board's serial port, `socket://host:port` or
+    `etherbone://host`, its own address by default; `soc`: the folder of its bitstream, or the `soc.json` in it (fpga
+    only).
     """
 
     memory: str = "standard"
@@ -74,10 +75,14 @@ def _open_fpga(config: AccelConfig, options: DeviceOptions) -> Device:
     from accel.fpga.link import open_link
     from accel.fpga.soc_map import load_map
 
-    if options.port is None or options.soc is None:
-        raise InputError("device fpga must have a port and the folder of its bitstream: --port PORT --soc FOLDER")
+    missing = InputError("device fpga must have a port and the folder of its bitstream: --port PORT --soc FOLDER")
+    if options.soc is None:
+        raise missing
     soc = load_map(options.soc)
-    return FpgaDevice(config, open_link(options.port, soc.baud, _PATIENCE), soc, progress=options.progress)
+    port = options.port or soc.address
+    if not port:
+        raise missing
+    return FpgaDevice(config, open_link(port, soc.baud, _PATIENCE), soc, progress=options.progress)
 
 
 def close_device(device: Device) -> None:

@@ -1,5 +1,5 @@
 // A board in simulation: the verilated System with a clock, and its serial line behind a TCP socket.
-// Usage: board DIVISOR; prints the port it listens on, serves one host at a time, ends with its standard input.
+// Usage: board DIVISOR; prints the address it listens on, serves one host at a time, ends with its standard input.
 // The line runs at DIVISOR cycles a bit; while it is idle and the core is, the clock rests until the host speaks.
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -83,7 +83,7 @@ int listen_on_any_port() {
         std::exit(1);
     }
     getsockname(server, reinterpret_cast<sockaddr*>(&address), &size);
-    std::printf("%u\n", unsigned(ntohs(address.sin_port)));
+    std::printf("socket://127.0.0.1:%u\n", unsigned(ntohs(address.sin_port)));
     std::fflush(stdout);
     return server;
 }

@@ -1,4 +1,4 @@
-"""A System's Verilog as a running board: built with Verilator, started as a process, reached through a socket.
+"""A System's Verilog as a running board: built with Verilator, started as a process, reached by TCP or UDP.
 
 In: Verilog sources and the names of the pins. Out: an address that `accel.fpga.link.open_link` takes.
 """
@@ -26,7 +26,8 @@ from accel.sim.verilator import (
     user_cache_folder,
 )
 
-HARNESS = Path(__file__).with_name("board.cpp")
+SERIAL = Path(__file__).with_name("board.cpp")
+ETHERNET = Path(__file__).with_name("ethernet.cpp")
 _VERILATOR = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-timing", "--no-assert", "--no-MMD")
 _SILENT = ("-Wno-fatal", "-Wno-lint", "-Wno-style")
 _CXX = ("-std=c++20", "-w", "-pthread", "-DVM_SC=0", "-DVM_COVERAGE=0", "-DVM_TRACE=0", "-DVL_TIME_CONTEXT")
@@ -34,7 +35,10 @@ _CXX = ("-std=c++20", "-w", "-pthread", "-DVM_SC=0", "-DVM_COVERAGE=0", "-DVM_TR
 
 @dataclass(frozen=True, slots=True)
 class BoardModel:
-    """`files`: name and text of each Verilog source; `clock`, `reset`, `rx`, `tx`: pins; `reset_level`: active."""
+    """`files`: name and text of each Verilog source; `clock`, `reset`, `rx`, `tx`: pins; `reset_level`: active.
+
+    `harness` drives the pins: SERIAL, or ETHERNET, which has names for them of its own.
+    """
 
     top: str
     files: Mapping[str, str]
@@ -43,6 +47,7 @@ class BoardModel:
     reset_level: int = 0
     rx: str = "rx_i"
     tx: str = "tx_o"
+    harness: Path = SERIAL
 
     @property
     def defines(self) -> list[str]:
@@ -79,22 +84,22 @@ def build_board(model: BoardModel, progress: Progress | None = None, cache: Path
 
 @contextmanager
 def running_board(program: Path, divisor: int) -> Iterator[str]:
-    """Start a board; its address as long as the context lasts. `divisor`: clock cycles of a bit."""
+    """Start a board; its address as long as the context lasts. `divisor`: clock cycles of a bit, 0 on Ethernet."""
     command = [str(program), str(divisor)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None and process.stdout is not None
         try:
-            port = process.stdout.readline().strip()
-            if not port:
+            address = process.stdout.readline().strip()
+            if not address:
                 raise ToolError(f"board must start, not end with status {process.wait()}")
-            yield f"socket://127.0.0.1:{port}"
+            yield address
         finally:
             process.stdin.close()
             process.terminate()
 
 
 def _key(model: BoardModel, tools: Toolchain) -> str:
-    digest = hashlib.sha256(HARNESS.read_bytes())
+    digest = hashlib.sha256(model.harness.read_bytes())
     for name, text in sorted(model.files.items()):
         digest.update(f"{name}\0{text}\0".encode())
     digest.update(repr((model.defines, _VERILATOR, _CXX, tools.version, tools.cxx_version)).encode())
@@ -116,7 +121,7 @@ def _build_into(model: BoardModel, tools: Toolchain, work: Path) -> None:
     joined = objects / "cold.cpp"
     joined.write_text("".join(f'#include "{path.name}"\n' for path in cold))
     sources = [(path, "-O2") for path in generated if path not in cold]
-    sources += [(HARNESS, "-O2"), (joined, "-O0")]
+    sources += [(model.harness, "-O2"), (joined, "-O0")]
     sources += [(include / "verilated.cpp", "-O1"), (include / "verilated_threads.cpp", "-O1")]
 
     def compile_one(source: tuple[Path, str]) -> str:

@@ -146,7 +146,7 @@ module sdram_chip #(
 
   always @(posedge clk_i) begin
     now = now + 64'd1;
-    if (awake && !cke_i) forbid("clock enable must stay high");
+    if (awake && precharged && !cke_i) forbid("clock enable must stay high");
     awake = cke_i;
     if (cke_i && command != NOTHING) begin
       if (now - (64'd1 << 32) < T_POWER_UP) refuse("time from power-up to the first command", T_POWER_UP,

@@ -9,26 +9,24 @@ from pathlib import Path
 from typing import Final
 
 from accel.fpga.board_top import cycles
-from accel.fpga.boards import Board, SdramChip
-from accel.fpga.parts import FlowError
-from accel.fpga.sim.board import BoardModel
+from accel.fpga.boards import Board, HostLink, SdramChip
+from accel.fpga.sim.board import ETHERNET, SERIAL, BoardModel
 from accel.fpga.systems import System
 
 TOP: Final = "fpga_board_sim"
 _HERE: Final = Path(__file__).parent
-_CELLS: Final = ("EHXPLLL", "FD1S3BX", "IFS1P3BX", "ODDRX1F", "OFS1P3BX", "TRELLIS_IO")
+_CELLS: Final = ("DELAYG", "EHXPLLL", "FD1S3BX", "IDDRX1F", "IFS1P3BX", "ODDRX1F", "OFS1P3BX", "TRELLIS_IO")
 _MODELS: Final = (*(_HERE / "ecp5" / f"{name}.v" for name in _CELLS), _HERE / "sdram_chip.v")
 # Time after power-up before the first command, by the data sheets.
 _POWER_UP_NS: Final = 100_000
 
 
 def simulated_board(board: Board, system: System) -> BoardModel:
-    """The model of a board whose host comes by a serial line. Raises FlowError for others."""
-    if not system.map.baud:
-        raise FlowError(f"board must have a serial line to be simulated, not be {board.name}")
+    """The model of a board with its memory chip and its line to the host."""
     models = {path.name: path.read_text() for path in _MODELS}
     wrapper = _wrapper(board, system.map.clock_hz)
-    return BoardModel(TOP, {**system.design.files, **models, f"{TOP}.v": wrapper})
+    harness = SERIAL if board.link is HostLink.SERIAL else ETHERNET
+    return BoardModel(TOP, {**system.design.files, **models, f"{TOP}.v": wrapper}, harness=harness)
 
 
 def chip_parameters(chip: SdramChip, clock_hz: int) -> dict[str, int]:
@@ -48,7 +46,7 @@ def chip_parameters(chip: SdramChip, clock_hz: int) -> dict[str, int]:
 def _wrapper(board: Board, clock_hz: int) -> str:
     chip = board.sdram
     sizes = chip_parameters(chip, clock_hz)
-    pins = {"mask": f"sdram_dm[{chip.data_bits // 8 - 1}:0]"} if chip.has_mask else {}
+    line, pins = _LINES[board.link]
     return _TEXT.format(
         top=TOP,
         clock=board.clock_pin,
@@ -58,13 +56,27 @@ def _wrapper(board: Board, clock_hz: int) -> str:
         row=sizes["ROW_BITS"] - 1,
         data=chip.data_bits - 1,
         mask=chip.data_bits // 8 - 1,
-        mask_pin=".sdram_dm(mask)," if pins else "",
-        enable_pin=".sdram_cke(enable), .sdram_cs_n(select_n)," if chip.has_mask else "",
+        line=line,
+        line_pins=pins,
+        chip_pins=".sdram_cke(enable), .sdram_cs_n(select_n), .sdram_dm(mask)," if chip.has_mask else "",
         tied="" if chip.has_mask else "assign mask = 0; assign enable = 1'b1; assign select_n = 1'b0;",
         sizes=", ".join(f".{name}({value})" for name, value in sizes.items()),
     )
 
 
+# Pins of the wrapper, and what they are on the board.
+_LINES: Final = {
+    HostLink.SERIAL: (
+        "    input wire rx_i,\n    output wire tx_o,",
+        ".serial_rx(rx_i), .serial_tx(tx_o),",
+    ),
+    HostLink.ETHERBONE: (
+        "    input wire rx_ctl_i,\n    input wire [3:0] rx_data_i,\n"
+        "    output wire tx_ctl_o,\n    output wire [3:0] tx_data_o,",
+        ".eth_clocks0_rx(clk_i), .eth_clocks0_tx(), .eth0_rst_n(), .eth0_mdc(), .eth0_mdio(),\n"
+        "      .eth0_rx_ctl(rx_ctl_i), .eth0_rx_data(rx_data_i), .eth0_tx_ctl(tx_ctl_o), .eth0_tx_data(tx_data_o),",
+    ),
+}
 _TEXT = """\
 // Written by relay_hw's simulation of boards: a board's System and its memory chip.
 `timescale 1ns / 1ps
@@ -73,8 +85,7 @@ _TEXT = """\
 module {top} (
     input wire clk_i,
     input wire rst_ni,
-    input wire rx_i,
-    output wire tx_o,
+{line}
     output wire done_o
 );
   wire clock, enable, select_n, ras_n, cas_n, we_n;
@@ -85,8 +96,9 @@ module {top} (
   {tied}
 
   fpga_board u_board (
-      .{clock}(clk_i), .{reset}({reset_value}), .serial_rx(rx_i), .serial_tx(tx_o), .{led}(done_o),
-      {enable_pin} {mask_pin}
+      .{clock}(clk_i), .{reset}({reset_value}), .{led}(done_o),
+      {line_pins}
+      {chip_pins}
       .sdram_clock(clock), .sdram_ras_n(ras_n), .sdram_cas_n(cas_n), .sdram_we_n(we_n),
       .sdram_ba(bank), .sdram_a(address), .sdram_dq(data)
   );

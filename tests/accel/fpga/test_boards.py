@@ -14,7 +14,7 @@ from accel.fpga import board_top
 from accel.fpga.board_top import MODULES, BoardSystem, cycles, memory_setup
 from accel.fpga.boards import BOARDS, Board, find_board
 from accel.fpga.parts import FlowError
-from accel.fpga.sim.soc import chip_parameters, simulated_board
+from accel.fpga.sim.soc import chip_parameters
 from accel.fpga.soc_map import load_map
 from accel.fpga.systems import System, board_system
 from accel.isa.config import load_config
@@ -24,7 +24,6 @@ needs_litex = pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} (e
 
 TINY = load_config("tiny")
 ULX3S = find_board("ulx3s-85f")
-COLORLIGHT = find_board("colorlight-i5")
 
 
 @pytest.fixture(scope="module")
@@ -149,12 +148,6 @@ def test_what_is_refused() -> None:
 def test_a_clock_that_the_loop_cannot_make() -> None:
     with pytest.raises(FlowError, match=r"clock must be one that the board's PLL can make, not 77\.77 MHz"):
         board_system(TINY, ULX3S, 77.77)
-
-
-@needs_litex
-def test_a_board_without_a_serial_line_is_not_simulated(made: Callable[[Board], System]) -> None:
-    with pytest.raises(FlowError, match="board must have a serial line to be simulated, not be colorlight-i5"):
-        simulated_board(COLORLIGHT, made(COLORLIGHT))
 
 
 def test_without_litex(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,8 @@ module FD1S3BX (
     input  wire PD,
     output reg  Q
 );
+  // the global reset sets what PD sets
+  initial Q = 1'b1;
   always @(posedge CK or posedge PD)
     if (PD) Q <= 1'b1;
     else Q <= D;

@@ -9,6 +9,8 @@ module OFS1P3BX (
     input  wire PD,
     output reg  Q
 );
+  // the global reset sets what PD sets
+  initial Q = 1'b1;
   always @(posedge SCLK or posedge PD)
     if (PD) Q <= 1'b1;
     else if (SP) Q <= D;

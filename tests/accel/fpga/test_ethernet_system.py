@@ -1,0 +1,87 @@
+"""The System of a board on Ethernet, simulated whole: the driver's packets go through its RGMII pins."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from accel.fpga.board_top import MODULES
+from accel.fpga.boards import find_board
+from accel.fpga.device import FpgaDevice
+from accel.fpga.link import Line, LinkError, open_link
+from accel.fpga.sim.board import build_board, running_board
+from accel.fpga.sim.soc import simulated_board
+from accel.fpga.systems import System, board_system
+from accel.isa.asm import assemble_file
+from accel.isa.config import load_config
+from accel.isa.program import Program
+from accel.isa.randprog import random_program
+from accel.isa.spec import DEVICE_MAGIC
+from accel.sim.functional import FunctionalDevice
+from tests.accel.isa.runner import PROGRAMS
+
+missing = [name for name in MODULES if importlib.util.find_spec(name) is None]
+pytestmark = pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} (extra fpga) not installed")
+
+TINY = load_config("tiny")
+BOARD = find_board("colorlight-i5")
+# Seconds that an answer may take: the machine may be busy.
+PATIENCE = 60
+
+
+@pytest.fixture(scope="module")
+def system() -> System:
+    return board_system(TINY, BOARD)
+
+
+@pytest.fixture(scope="module")
+def program(system: System) -> Path:
+    return build_board(simulated_board(BOARD, system))
+
+
+@pytest.fixture
+def link(program: Path) -> Iterator[Line]:
+    with running_board(program, 0) as address:
+        opened = open_link(address, 0, PATIENCE)
+        yield opened
+        opened.close()
+
+
+def outcome(device: FpgaDevice | FunctionalDevice, program: Program) -> bytes:
+    device.load(program)
+    device.launch()
+    return device.read(0, program.window_bytes).tobytes()
+
+
+def test_programs_leave_the_same_bytes(link: Line, system: System) -> None:
+    device, expected = FpgaDevice(TINY, link, system.map), FunctionalDevice(TINY)
+    gemm = assemble_file(next(path for path in PROGRAMS if path.stem == "gemm_basic"))
+    for program in (gemm, *(random_program(TINY, seed, 40) for seed in range(3))):
+        assert outcome(device, program) == outcome(expected, program)
+
+
+def test_memory_and_registers_by_long_and_short_packets(link: Line, system: System) -> None:
+    device = FpgaDevice(TINY, link, system.map)
+    device.load(assemble_file(next(path for path in PROGRAMS if path.stem == "gemm_basic")))
+    base, size = system.map.memory_base, system.map.memory_bytes
+    assert size == 8 << 20
+    words = [0x9E37_79B9 * k & 0xFFFF_FFFF for k in range(300)]
+    for place in (1 << 16, size - 1200, size // 2 - 600):
+        link.write(base + place, words)
+        assert link.read(base + place, 300) == words
+    assert link.read(system.map.registers_base, 1) == [DEVICE_MAGIC]
+
+
+def test_an_unplugged_line_is_told(program: Path, system: System) -> None:
+    with running_board(program, 0) as address:
+        link = open_link(address, 0, 0.5)
+    with pytest.raises(LinkError, match=r"line etherbone://127\.0\.0\.2:\d+ must "):
+        FpgaDevice(TINY, link, system.map).load(random_program(TINY, 0, 5))
+    link.close()
+
+
+def test_the_map_says_where_the_board_is(system: System) -> None:
+    assert system.map.address == "etherbone://192.168.1.50" and system.map.baud == 0
