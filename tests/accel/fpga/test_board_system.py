@@ -26,6 +26,7 @@ from accel.isa.program import Program
 from accel.isa.randprog import random_program
 from accel.isa.spec import DEVICE_MAGIC
 from accel.sim.functional import FunctionalDevice
+from accel.sim.selftest import self_test
 from tests.accel.isa.runner import PROGRAMS
 from tests.accel.sim.timed_programs import timed_program
 
@@ -96,6 +97,15 @@ def test_random_programs_leave_the_same_bytes(link: Link, system: System) -> Non
         assert outcome(device, program) == outcome(expected, program)
     program = listed("gemm_basic")
     assert outcome(device, program) == outcome(expected, program)
+
+
+def test_the_self_test_is_the_first_to_talk(fresh: str, system: System) -> None:
+    """It makes the memory ready itself, and reaches every row and bank."""
+    device = FpgaDevice(TINY, open_link(fresh, 1, PATIENCE), system.map)
+    found = self_test(device, 1)
+    device.close()
+    assert all(finding.ok for finding in found), found
+    assert next(finding for finding in found if finding.name == "memory").figures["address_marks"] == 25
 
 
 def test_a_fault_is_told_and_survived(link: Link, system: System) -> None:
@@ -212,3 +222,15 @@ def test_an_address_without_anything_ends(link: Link, system: System) -> None:
 def test_the_harness_says_how_it_is_used(program: Path) -> None:
     done = subprocess.run([program], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "usage: board DIVISOR" in done.stderr
+
+
+@pytest.mark.long
+def test_the_line_at_its_own_speed() -> None:
+    """The bits of the other tests are short; here the text is, to the letter, what is placed and routed."""
+    system = board_system(TINY, BOARD)
+    divisor = round(system.map.clock_hz / system.map.baud)
+    assert divisor == 40
+    with running_board(build_board(simulated_board(BOARD, system)), divisor) as address:
+        device = FpgaDevice(TINY, open_link(address, 1, PATIENCE), system.map)
+        assert outcome(device, listed("gemm_basic")) == outcome(FunctionalDevice(TINY), listed("gemm_basic"))
+        device.close()
