@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compare-demo data test conformance test-compare test-prequantized test-deploy test-schedules test-networks test-training test-exact test-netlist lint format types rtl-lint gen aarch64 bench area wheel clean
+.PHONY: help setup demo compare-demo data test conformance test-compare test-prequantized test-deploy test-schedules test-networks test-training test-exact test-board test-netlist lint format types rtl-lint gen aarch64 bench area wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,10 @@ test-deploy: $(READY) ## exported C for aarch64 under qemu-user, after `make aar
 
 bench: $(READY) ## measure cycles, speeds and the language, write build/bench.json and docs/performance.md (minutes)
 	$(BIN)/python scripts/bench.py
+
+test-board: $(READY) ## the MNIST CNN on the whole System of a board with `ecp5`, and its serial line at its own speed (minutes)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[fpga]'
+	$(BIN)/python -m pytest -q -s -m long tests/accel/fpga/test_board_system.py tests/relay_hw/cli/test_board.py $(FLAGS)
 
 test-netlist: $(READY) ## programs and the self-test on the netlists that are placed and routed, estimates for other parts (half an hour)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[fpga]'

@@ -64,6 +64,8 @@ class Board:
     platform_arguments: tuple[tuple[str, str], ...]
     input_mhz: float
     clock_pin: str
+    # Clocks that come with data from outside, by their pins, in MHz.
+    data_clocks: tuple[tuple[str, float], ...]
     reset_pin: str
     # Level of the reset pin that resets.
     reset_level: int
@@ -124,6 +126,7 @@ BOARDS: Final = (
         platform_arguments=(("device", "LFE5U-85F"), ("revision", "2.0")),
         input_mhz=25,
         clock_pin="clk25",
+        data_clocks=(),
         reset_pin="rst",
         reset_level=1,
         led_pin="user_led",
@@ -141,6 +144,7 @@ BOARDS: Final = (
         platform_arguments=(("board", "i5"), ("revision", "7.0")),
         input_mhz=25,
         clock_pin="clk25",
+        data_clocks=(("eth_clocks0_rx", 125),),
         reset_pin="cpu_reset_n",
         reset_level=0,
         led_pin="user_led_n",

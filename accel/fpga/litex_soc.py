@@ -242,15 +242,16 @@ def _without_comments(text: str) -> str:
 
 
 def _constraints(board: Board, pins: list[Any]) -> str:
-    """An LPF file: place and electrical standard of each pin, and the frequency of the oscillator."""
+    """An LPF file: place and electrical standard of each pin, and the frequency of what comes in as a clock."""
+    clocks = dict(board.data_clocks)
     lines: list[str] = []
     for name, places, others, resource in sorted(pins, key=lambda row: row[0]):
         settings = " ".join(word for word in map(_setting, others) if word)
         for index, place in enumerate(places):
             port = f"{name}[{index}]" if len(places) > 1 else name
             lines += [f'LOCATE COMP "{port}" SITE "{place}";', f'IOBUF PORT "{port}" {settings};']
-        if resource[0] == board.clock_pin:
-            lines.append(f'FREQUENCY PORT "{name}" {board.input_mhz:g} MHZ;')
+        mhz = board.input_mhz if resource[0] == board.clock_pin else clocks.get(name)
+        lines += [] if mhz is None else [f'FREQUENCY PORT "{name}" {mhz:g} MHZ;']
     return "\n".join(lines) + "\n"
 
 

@@ -69,7 +69,8 @@ def test_every_port_has_its_pin(board: Board, made: Callable[[Board], System]) -
     assert set(re.findall(r'IOBUF PORT "(.*?)" IO_TYPE=LVCMOS33', constraints)) == ports
     sites = re.findall(r'SITE "(\w+)"', constraints)
     assert len(sites) == len(set(sites))
-    assert re.findall(r'FREQUENCY PORT "(\w+)" (\S+) MHZ;', constraints) == [("clk25", "25")]
+    clocks = [("clk25", "25"), *((pin, f"{mhz:g}") for pin, mhz in board.data_clocks)]
+    assert re.findall(r'FREQUENCY PORT "(\w+)" (\S+) MHZ;', constraints) == clocks
 
 
 def loop(text: str) -> dict[str, int]:
