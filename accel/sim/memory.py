@@ -106,7 +106,7 @@ MEMORY_MODELS: Mapping[str, MemoryModel] = MappingProxyType(
         "standard": MemoryModel(),
         "narrow": MemoryModel(read_outstanding=4, write_outstanding=4),
         "ulx3s": _board(8, Sdram()),
-        "colorlight": _board(8, Sdram(4, rp=1, rcd=1, refresh_every=781, refresh=8)),
+        "colorlight": _board(8, Sdram(4, rp=1, rcd=1, recovery=2, refresh_every=781, refresh=8)),
     }
 )
 

@@ -1,0 +1,43 @@
+"""The memory of a board as the cycle simulator sees it: its chip behind LiteDRAM's controller at the System's clock.
+
+In: a board, a clock. Out: a `MemoryModel`. `docs/boards.md` says where each figure comes from, and what it leaves out.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from accel.fpga.board_top import cycles
+from accel.fpga.boards import Board
+from accel.sim.memory import MemoryModel, Sdram
+
+# LiteDRAM's description of every SDR chip: cycles from a write's last column to READ, of one column.
+_WRITE_TO_READ: Final = 2
+_COLUMN: Final = 1
+# Beats that the controller's AXI port holds each way.
+_BEATS: Final = 16
+_BUS_BYTES: Final = 8
+
+
+def board_memory(board: Board, clock_hz: int) -> MemoryModel:
+    """The model of a board's memory at a clock. Raises ConfigError for a clock too slow to refresh."""
+    chip = board.sdram
+    latency = chip.cas_latency
+    rp, rfc = cycles(chip.t_rp, clock_hz), cycles(chip.t_rfc, clock_hz)
+    sdram = Sdram(
+        column_bytes=chip.data_bits // 8,
+        row_bytes=chip.columns * chip.data_bits // 8,
+        banks=chip.banks,
+        rp=rp,
+        rcd=cycles(chip.t_rcd, clock_hz),
+        # What the controller waits for is write latency (it takes that of reads), write recovery and one column.
+        recovery=latency + cycles(chip.t_wr, clock_hz) + _COLUMN - 2,
+        bank_switch=3,
+        turn=latency + 1,
+        write_to_read=_WRITE_TO_READ + latency + _COLUMN,
+        refresh_every=int(chip.refresh_ms * 1e-3 * clock_hz / chip.rows),
+        refresh=rp + rfc + 4,
+        read_buffer=_BEATS * _BUS_BYTES,
+        write_buffer=_BEATS * _BUS_BYTES,
+    )
+    return MemoryModel(latency + 6, 1, 1, 1, sdram)

@@ -1,0 +1,89 @@
+"""The model of a board's memory: what it is made of, and the whole System in simulation against it."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+
+import pytest
+
+from accel.fpga.board_top import MODULES
+from accel.fpga.boards import BOARDS, find_board
+from accel.fpga.device import FpgaDevice
+from accel.fpga.link import open_link
+from accel.fpga.memory import board_memory
+from accel.fpga.sim.board import build_board, running_board
+from accel.fpga.sim.soc import simulated_board
+from accel.fpga.systems import board_system
+from accel.isa.config import load_config
+from accel.isa.errors import ConfigError, DeadlockError
+from accel.sim.cycle import CycleDevice
+from accel.sim.memory import memory_model
+from tests.accel.sim.timed_programs import timed_program
+
+TINY = load_config("tiny")
+ULX3S = find_board("ulx3s-85f")
+missing = [name for name in (*MODULES, "serial") if importlib.util.find_spec(name) is None]
+
+
+@pytest.mark.parametrize(("name", "mhz", "model"), [("ulx3s-85f", 80, "ulx3s"), ("colorlight-i5", 50, "colorlight")])
+def test_named_models_are_those_of_the_boards(name: str, mhz: int, model: str) -> None:
+    assert board_memory(find_board(name), mhz * 1_000_000) == memory_model(model)
+
+
+def test_names_are_for_the_clocks_of_the_boards() -> None:
+    assert [(board.name, board.mhz) for board in BOARDS] == [("ulx3s-85f", 80), ("colorlight-i5", 50)]
+
+
+def test_a_slower_clock_takes_fewer_cycles_for_the_same_times() -> None:
+    slow = board_memory(ULX3S, 40_000_000).sdram
+    assert slow is not None
+    assert (slow.rp, slow.rcd, slow.refresh, slow.refresh_every, slow.recovery) == (1, 1, 8, 312, 2)
+    with pytest.raises(ConfigError, match="refresh_every must be above refresh 6 and below 65536, not 6"):
+        board_memory(ULX3S, 800_000)
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[FpgaDevice]:
+    """The whole System with short bits on its line."""
+    if missing:
+        pytest.skip(f"{', '.join(missing)} (extra fpga) not installed")
+    system = board_system(TINY, ULX3S, baud=round(ULX3S.mhz * 1e6) // 4)
+    with running_board(build_board(simulated_board(ULX3S, system)), 4) as address:
+        opened = FpgaDevice(TINY, open_link(address, 1, 60), system.map)
+        yield opened
+        opened.close()
+
+
+def test_the_cycle_simulator_is_near_the_whole_system(device: FpgaDevice) -> None:
+    """Within 2 % of programs that move data most of the time; alike in what they did."""
+    model = CycleDevice(TINY, memory_model("ulx3s"), data=False)
+    apart: dict[int, float] = {}
+    cycles = [0, 0]
+    for seed in range(8):
+        program = timed_program(TINY, seed)
+        model.load(program)
+        try:
+            found = model.launch().counters
+        except DeadlockError:
+            continue
+        device.load(program)
+        truth = device.launch().counters
+        same = ("READ_BYTES", "WRITE_BYTES", "FETCH_BYTES", "INSTRUCTIONS", "GEMM_UOPS", "OUTPUT_VECTORS")
+        assert {key: found[key] for key in same} == {key: truth[key] for key in same}
+        apart[seed] = found["CYCLES"] / truth["CYCLES"] - 1
+        cycles = [cycles[0] + found["CYCLES"], cycles[1] + truth["CYCLES"]]
+    assert len(apart) > 4 and max(map(abs, apart.values())) < 0.02, apart
+    assert abs(cycles[0] / cycles[1] - 1) < 0.01, cycles
+
+
+@pytest.mark.parametrize("wrong", ["standard", "ulx3s,rcd=12", "ulx3s,column_bytes=4", "ulx3s,rp=0,rcd=0"])
+def test_another_memory_is_not_near_it(device: FpgaDevice, wrong: str) -> None:
+    """What the comparison can tell apart."""
+    program = timed_program(TINY, 4)
+    device.load(program)
+    truth = device.launch().counters["CYCLES"]
+    model = CycleDevice(TINY, memory_model(wrong), data=False)
+    model.load(program)
+    cycles = model.launch().cycles
+    assert cycles is not None and abs(cycles / truth - 1) > 0.02
