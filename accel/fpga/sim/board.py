@@ -37,7 +37,7 @@ _CXX = ("-std=c++20", "-w", "-pthread", "-DVM_SC=0", "-DVM_COVERAGE=0", "-DVM_TR
 class BoardModel:
     """`files`: name and text of each Verilog source; `clock`, `reset`, `rx`, `tx`: pins; `reset_level`: active.
 
-    `harness` drives the pins: SERIAL, or ETHERNET, which has names for them of its own.
+    `harness` drives the pins: SERIAL, or ETHERNET, which has names for them of its own. `level`: of the C++ compiler.
     """
 
     top: str
@@ -48,6 +48,7 @@ class BoardModel:
     rx: str = "rx_i"
     tx: str = "tx_o"
     harness: Path = SERIAL
+    level: str = "-O2"
 
     @property
     def defines(self) -> list[str]:
@@ -102,7 +103,7 @@ def _key(model: BoardModel, tools: Toolchain) -> str:
     digest = hashlib.sha256(model.harness.read_bytes())
     for name, text in sorted(model.files.items()):
         digest.update(f"{name}\0{text}\0".encode())
-    digest.update(repr((model.defines, _VERILATOR, _CXX, tools.version, tools.cxx_version)).encode())
+    digest.update(repr((model.defines, model.level, _VERILATOR, _CXX, tools.version, tools.cxx_version)).encode())
     return f"{model.top}-{digest.hexdigest()[:24]}"
 
 
@@ -117,10 +118,11 @@ def _build_into(model: BoardModel, tools: Toolchain, work: Path) -> None:
     flags = [*_CXX, *model.defines, f"-I{objects}", f"-I{include}", f"-I{include / 'vltstd'}"]
     generated = sorted(objects.glob("V*.cpp"))
     # Code that runs once, or little of every cycle, is not worth the compiler's time.
-    cold = [path for path in generated if "__Slow" in path.stem or not path.stem.startswith(f"V{model.top}___")]
+    small = (f"V{model.top}", f"V{model.top}__Syms", f"V{model.top}__ConstPool_0")
+    cold = [path for path in generated if "__Slow" in path.stem or path.stem in small]
     joined = objects / "cold.cpp"
     joined.write_text("".join(f'#include "{path.name}"\n' for path in cold))
-    sources = [(path, "-O2") for path in generated if path not in cold]
+    sources = [(path, model.level) for path in generated if path not in cold]
     sources += [(model.harness, "-O2"), (joined, "-O0")]
     sources += [(include / "verilated.cpp", "-O1"), (include / "verilated_threads.cpp", "-O1")]
 

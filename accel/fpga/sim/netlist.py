@@ -41,7 +41,9 @@ def netlist_verilog(design: Design, folder: Path, listen: Listener | None = None
 def netlist_board(system: System, folder: Path, listen: Listener | None = None) -> BoardModel:
     """A System for a part, as its netlist. Raises FlowError."""
     cells = {path.name: path.read_text() for path in CELLS}
-    return BoardModel(system.design.top, {NETLIST: netlist_verilog(system.design, folder, listen), **cells})
+    files = {NETLIST: netlist_verilog(system.design, folder, listen), **cells}
+    # Megabytes of C++, run for seconds.
+    return BoardModel(system.design.top, files, level="-O1")
 
 
 def core_design(config: AccelConfig, part: Part) -> Design:

@@ -74,7 +74,7 @@ def test_a_small_system_answers_as_its_source(tmp_path: Path) -> None:
     design = Design("echo", "echo", files, PART, "", 25)
     text = netlist_verilog(design, tmp_path)
     assert "TRELLIS_FF" in text and "CCU2C" in text and "vta_fifo #" not in text
-    netlist = BoardModel("echo", {NETLIST: text, **{path.name: path.read_text() for path in CELLS}})
+    netlist = BoardModel("echo", {NETLIST: text, **{path.name: path.read_text() for path in CELLS}}, level="-O1")
     sent = bytes(range(1, 200, 7))
     answers: list[bytes] = []
     for model in (BoardModel("echo", files), netlist):
