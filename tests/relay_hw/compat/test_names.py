@@ -30,6 +30,7 @@ def test_the_list_is_the_whole_of_relay() -> None:
     assert len(NAMES) > 100
     assert relay.nn.conv2d is relay_hw.nn.conv2d and relay.add is relay_hw.add
     assert set(relay_hw.transform.__all__) <= set(dir(relay.transform))
+    assert relay.Any is relay_hw.ir.types.Any
 
 
 def test_arrays() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from typing import Any as _Anything
 
 import relay_hw as _relay
 from relay_hw.build_module import create_executor as _create_executor
@@ -25,6 +26,7 @@ from relay_hw.compat.tvm.relay import (
     transform,
 )
 from relay_hw.ir.expr import Expr, Var
+from relay_hw.ir.types import Any
 from relay_hw.op import const as _const
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ _PLAIN = {
 class Executor:
     """Evaluates expressions; arrays come back as TVM's."""
 
-    def __init__(self, kind: str, mod: IRModule, params: Mapping[str, Any]) -> None:
+    def __init__(self, kind: str, mod: IRModule, params: Mapping[str, _Anything]) -> None:
         bound = mod
         if params and "main" in mod.functions:
             main = build_module.bind_params_by_name(mod["main"], {name: unwrap(v) for name, v in params.items()})
@@ -51,18 +53,18 @@ class Executor:
         self._inner = _create_executor(kind, bound)
 
     @property
-    def mod(self) -> Any:
+    def mod(self) -> _Anything:
         """The module, typed."""
         return self._inner.mod
 
-    def evaluate(self, expr: Expr | str | None = None, binds: Mapping[Var, Any] | None = None) -> Any:
+    def evaluate(self, expr: Expr | str | None = None, binds: Mapping[Var, _Anything] | None = None) -> _Anything:
         """The value of `expr`; of a function, and of `main` without `expr`, a Python callable."""
         given = {var: unwrap(value) for var, value in (binds or {}).items()}
         value = self._inner.evaluate(expr, given)
         if not callable(value):
             return wrap(value)
 
-        def call(*args: Any, **named: Any) -> Any:
+        def call(*args: _Anything, **named: _Anything) -> _Anything:
             return wrap(value(*map(unwrap, args), **{name: unwrap(arg) for name, arg in named.items()}))
 
         return call
@@ -72,8 +74,8 @@ def create_executor(
     kind: str = "debug",
     mod: IRModule | None = None,
     device: Device | None = None,
-    target: Any = "llvm",
-    params: Mapping[str, Any] | None = None,
+    target: _Anything = "llvm",
+    params: Mapping[str, _Anything] | None = None,
 ) -> Executor:
     """An executor for `mod`: `debug` is the reference interpreter; `graph` and `aot` take only graphs of operators."""
     from relay_hw.errors import InputError
@@ -83,17 +85,15 @@ def create_executor(
     return Executor("graph" if kind == "aot" else kind, as_module(mod if mod is not None else IRModule()), params or {})
 
 
-def const(value: Any, dtype: str | None = None) -> Any:
+def const(value: _Anything, dtype: str | None = None) -> _Anything:
     """A constant from a number, an array of numpy's or of TVM's."""
     return _const(unwrap(value), dtype)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Anything:
     """The rest is `relay_hw` itself."""
     import importlib
 
-    if name == "Any":
-        return _relay.ir.types.Any
     if name in _PLAIN:
         return importlib.import_module(_PLAIN[name])
     return getattr(_relay, name)
@@ -104,6 +104,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "Any",
     "Executor",
     "ExecutorFactory",
     "IRModule",
