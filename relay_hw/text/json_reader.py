@@ -55,9 +55,23 @@ def load_json(text: str, source_name: str = "<json>") -> IRModule:
     Raises ParseError for text that does not follow the schema, with the place in it, TypeCheckError and
     WellFormedError for a program without meaning, UnsupportedError for an unknown operator.
     """
+    document = read_document(text, source_name)
     try:
-        document = json.loads(text)
         mod = read_tvm_json(document) if is_tvm_json(document) else _Reader(Row(document, "document")).module()
+    except RecursionError:
+        raise ParseError(f"{source_name}: JSON must be nested less deeply") from None
+    except (ParseError, UnsupportedError) as error:
+        raise type(error)(f"{source_name}: {error.message}") from None
+    except ValueError as error:
+        raise ParseError(f"{source_name}: file must be JSON as save_json writes it: {error}") from None
+    check_well_formed(mod)
+    return infer_type(mod)
+
+
+def read_document(text: str, source_name: str = "<json>") -> Any:
+    """The JSON in `text`, whatever it is. Raises ParseError with the place in it."""
+    try:
+        return json.loads(text)
     except RecursionError:
         raise ParseError(f"{source_name}: JSON must be nested less deeply") from None
     except json.JSONDecodeError as error:
@@ -65,10 +79,6 @@ def load_json(text: str, source_name: str = "<json>") -> IRModule:
         raise ParseError(message, Span(source_name, error.lineno, error.colno)) from None
     except ValueError as error:
         raise ParseError(f"{source_name}: file must be JSON: {error}") from None
-    except (ParseError, UnsupportedError) as error:
-        raise type(error)(f"{source_name}: {error.message}") from None
-    check_well_formed(mod)
-    return infer_type(mod)
 
 
 class _Reader:

@@ -1,4 +1,4 @@
-"""Programs that TVM saved as JSON: a graph of nodes by index. In: the document. Out: a module without inferred types.
+"""What TVM saved as JSON: a graph of nodes by index. In: the document. Out: a program or type, without inferred types.
 
 Written by every TVM that had Relay. A field is a literal or the index of a node, which only the kind of node tells.
 """
@@ -6,22 +6,20 @@ Written by every TVM that had Relay. A field is a literal or the index of a node
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from relay_hw.analysis.variables import free_vars
 from relay_hw.errors import ParseError
 from relay_hw.ir.expr import Constant, Expr, Function
 from relay_hw.ir.module import IRModule
+from relay_hw.ir.types import Type
 from relay_hw.text.json_fields import fault
 from relay_hw.text.metadata import MetadataError, decode_array
-from relay_hw.text.tvm_nodes import BUILDERS, PARTS, Parts
+from relay_hw.text.tvm_attributes import is_node
+from relay_hw.text.tvm_nodes import NODES, Foreign, Parts, kind_of
 
-# Attributes that TVM keeps as nodes although every one of them is an integer.
-_INTEGER_NODES: Final = frozenset(
-    (("take", "batch_dims"), ("gather_nd", "batch_dims"), ("repeat", "repeats"))
-    + (("stack", "axis"), ("scatter_elements", "axis"))
-)
-_STRINGS: Final = ("runtime.String", "String")
+_FLAGS: Final = MappingProxyType({"0": False, "1": True, "False": False, "True": True})
 
 
 def is_tvm_json(document: Any) -> bool:
@@ -31,8 +29,7 @@ def is_tvm_json(document: Any) -> bool:
 
 def read_tvm_json(document: Mapping[str, Any]) -> IRModule:
     """The module of a graph; a function or expression becomes its `main`. Raises ParseError, UnsupportedError."""
-    graph = Graph(document)
-    root = graph.build()
+    root = read_graph(document)
     match root:
         case IRModule():
             return root
@@ -42,6 +39,15 @@ def read_tvm_json(document: Mapping[str, Any]) -> IRModule:
             return IRModule({"main": Function(free_vars(root), root)})
         case _:
             raise fault("root of the graph must be a module or an expression", type(root).__name__)
+
+
+def read_graph(document: Mapping[str, Any]) -> Any:
+    """What the root of a graph stands for: a module, an expression, a type, a text, a number, None, or a tuple or dict
+    of them. Raises ParseError, UnsupportedError."""
+    root = Graph(document).build()
+    if isinstance(root, Foreign):
+        raise root.refusal()
+    return root
 
 
 class Graph:
@@ -83,33 +89,39 @@ class Graph:
         kind = self._nodes[place].get("type_key")
         if not isinstance(kind, str):
             raise fault(f"nodes[{place}]: type_key must be a string", kind)
-        return kind.removeprefix("relay.")
+        return kind_of(kind)
 
     def _parts(self, place: int) -> Iterator[int]:
         """The nodes that must be built before."""
         kind, node = self._kind(place), self._nodes[place]
-        if kind in ("Array", "Map", "StrMap"):
+        if kind in ("Array", "Map"):
             yield from (self._index(part, f"nodes[{place}].data") for part in self._list(node, "data"))
             return
-        fields = PARTS.get(kind)
-        if fields is None:
-            raise fault(f"nodes[{place}]: kind of node must be one of Relay's", kind)
-        for name in fields:
-            yield self.reference(place, name)
+        if kind in NODES:
+            yield from (self.reference(place, name) for name in NODES[kind][0])
 
     def _make(self, place: int) -> Any:
         kind, node = self._kind(place), self._nodes[place]
         if kind == "Array":
             return tuple(self._built[part] for part in self._list(node, "data"))
-        if kind in ("Map", "StrMap"):
-            return self._map(node)
-        return BUILDERS[kind](Parts(self, place))
+        if kind == "Map":
+            return self._map(place, node)
+        if kind not in NODES:
+            return Foreign(str(node["type_key"]), place)
+        try:
+            return NODES[kind][1](Parts(self, place))
+        except ValueError as error:
+            raise ParseError(f"nodes[{place}]: {error}") from None
 
-    def _map(self, node: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    def _map(self, place: int, node: Mapping[str, Any]) -> dict[Any, Any]:
         data = [self._built[part] for part in self._list(node, "data")]
-        if "keys" in node:
-            return list(zip(self._list(node, "keys"), data, strict=False))
-        return list(zip(data[::2], data[1::2], strict=False))
+        has_names = "keys" in node
+        keys, values = (self._list(node, "keys"), data) if has_names else (data[::2], data[1::2])
+        if len(keys) != len(values):
+            raise fault(f"nodes[{place}]: a Map must have a value for each of its {len(keys)} keys", len(values))
+        if not all(isinstance(key, str if has_names else (str, int, float, Expr, Type)) for key in keys):
+            raise ParseError(f"nodes[{place}]: keys of a Map must be names or nodes of a program")
+        return dict(zip(keys, values, strict=True))
 
     # Fields
 
@@ -152,7 +164,7 @@ class Graph:
         found = self.literal(place, name)
         if found.isdecimal() and int(found) < len(self._nodes):
             node = self._nodes[int(found)]
-            if node.get("type_key") in _STRINGS:
+            if kind_of(str(node.get("type_key"))) == "String":
                 return str(node.get("repr_str", ""))
         return found
 
@@ -174,51 +186,42 @@ class Graph:
     # Attributes of operators and functions, whose fields' kinds the operator knows
 
     def attributes(self, place: int, op: str, fields: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
-        """The attributes of a call of `op` by name; those that it does not have here are left out."""
+        """The attributes of a call of `op` by name; those that it does not have here, or as nothing, are left out."""
         given = self.attrs(place) if place else {}
-        return {name: self._attribute(place, name, options, op) for name, options in fields.items() if name in given}
+        found = {name: self._attribute(place, name, options, op) for name, options in fields.items() if name in given}
+        return {name: value for name, value in found.items() if value is not None or type(None) in fields[name]}
 
     def _attribute(self, place: int, name: str, options: tuple[Any, ...], op: str) -> Any:
-        text = self.literal(place, name)
-        is_list = any(getattr(option, "__origin__", option) is tuple for option in options)
-        is_node = (int in options and type(None) in options) or (op, name) in _INTEGER_NODES
-        if is_list or is_node:
-            return self.simple(self.reference(place, name), 0)
+        if is_node(op, name, options):
+            return self._simple(self.reference(place, name), 0)
         if str in options:
-            found = self.text(place, name)
-            return None if found in ("", "0") and type(None) in options else found
+            return self._string(place, name, type(None) in options)
+        text = self.literal(place, name)
+        if bool in options:
+            if text not in _FLAGS:
+                raise fault(f"nodes[{place}]: {name} must be 0 or 1", text)
+            return _FLAGS[text]
         try:
-            if bool in options:
-                return bool(int(text))
             return float(text) if float in options else int(text)
         except ValueError:
             raise fault(f"nodes[{place}]: {name} must be a number", text) from None
 
-    def simple(self, place: int, depth: int) -> Any:
+    def _string(self, place: int, name: str, is_optional: bool) -> str | None:
+        """A string; one that is nothing, as an index or as an element type, is None if it may be."""
+        found = self.text(place, name)
+        is_nothing = found in ("", "0") or (found == "void" and name.endswith("dtype"))
+        return (None if is_optional else "") if is_nothing else found
+
+    def _simple(self, place: int, depth: int) -> Any:
         """A number, a string, or a list of them."""
         if place == 0:
             return None
         if depth > 4:
             raise fault(f"nodes[{place}]: attributes must be nested at most 4 deep", depth)
         node, kind = self._nodes[place], self._kind(place)
-        if kind in _STRINGS:
-            return str(node.get("repr_str", ""))
         if kind == "Array":
             parts = self._list(node, "data")
-            return tuple(self.simple(self._index(part, f"nodes[{place}].data"), depth + 1) for part in parts)
-        if kind in ("IntImm", "FloatImm"):
-            return BUILDERS[kind](Parts(self, place))
+            return tuple(self._simple(self._index(part, f"nodes[{place}].data"), depth + 1) for part in parts)
+        if kind in ("IntImm", "FloatImm", "String"):
+            return self._make(place)
         raise fault(f"nodes[{place}]: attribute must be a number, a string or a list", kind)
-
-    def dictionary(self, place: int) -> dict[str, Any]:
-        """The attributes of a function; what has no plain form is left out."""
-        if place == 0:
-            return {}
-        inner = self.reference(place, "__dict__")
-        node = self._nodes[inner]
-        found: dict[str, Any] = {}
-        for name, part in zip(self._list(node, "keys"), self._list(node, "data"), strict=False):
-            place_of = self._index(part, f"nodes[{inner}].data")
-            if place_of and self._kind(place_of) in (*_STRINGS, "IntImm", "FloatImm", "Array"):
-                found[str(name)] = self.simple(place_of, 0)
-        return found

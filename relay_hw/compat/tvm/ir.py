@@ -2,8 +2,7 @@
 
 from relay_hw.analysis import structural_equal, structural_hash
 from relay_hw.compat.tvm import instrument, transform
-from relay_hw.compat.tvm.graph_json import load_json
-from relay_hw.compat.tvm.graph_writer import save_json
+from relay_hw.compat.tvm.graph_json import load_json, save_json
 from relay_hw.compat.tvm.module import IRModule
 from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Constructor, GlobalVar, Op

@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 
 import relay_hw as relay
 from relay_hw.analysis import infer_type, structural_equal
-from relay_hw.errors import ParseError, RelayHwError, UnsupportedError
+from relay_hw.errors import InputError, ParseError, RelayHwError, UnsupportedError
 from relay_hw.ir.types import DimVar, IncompleteType
 from relay_hw.ir.visit import pattern_vars
+from relay_hw.op.contraction import ScanAttrs
 from relay_hw.text import load_json, parse
 from relay_hw.text.metadata import encode_array
+from relay_hw.text.tvm_json import read_graph
+from relay_hw.text.tvm_writer import save_tvm_json
 from tests.relay_hw.programs import random_module
 
 # Integers that TVM's records declare as objects.
@@ -284,8 +287,31 @@ def damaged(**changes: Any) -> str:
             json.dumps({"root": 1, "nodes": [{}, {"type_key": "relay.Constant", "attrs": {"data": "3"}}]}),
             "data must count within the 0 arrays, not 3",
         ),
+        (
+            json.dumps({"root": 1, "nodes": [{}, {"type_key": "Map", "keys": ["a", "b"], "data": [0]}]}),
+            r"nodes\[1\]: a Map must have a value for each of its 2 keys, not 1",
+        ),
+        (
+            json.dumps({"root": 1, "nodes": [{}, {"type_key": "Map", "data": [2, 2]}, {"type_key": "Array"}]}),
+            r"nodes\[1\]: keys of a Map must be names or nodes of a program",
+        ),
+        (
+            json.dumps({"root": 1, "nodes": [{}, {"type_key": "IRModule", "attrs": {"functions": "2"}}, {"type_key":
+                "Array", "data": [0]}]}),
+            r"nodes\[1\]: functions must be a Map",
+        ),
+        (
+            json.dumps({"root": 1, "nodes": [{}, {"type_key": "relay.RefCreate", "attrs": {"value": "2"}}, {"type_key":
+                "te.Tensor"}]}),
+            r"nodes\[2\]: kind of node must be one of Relay's, not te.Tensor",
+        ),
+        (
+            json.dumps({"root": 1, "nodes": [{}, {"type_key": "Tuple", "attrs": {"fields": "2"}}, {"type_key": "Array",
+                "data": [3]}, {"type_key": "te.Tensor"}]}),
+            r"nodes\[3\]: kind of node must be one of Relay's, not te.Tensor",
+        ),
     ],
-)
+)  # fmt: skip
 def test_refusals(text: str, sentence: str) -> None:
     with pytest.raises(ParseError, match=sentence):
         load_json(text)
@@ -331,3 +357,120 @@ def test_every_pattern_variable_is_one_variable() -> None:
             ),
         )
         assert len(set(found)) == len(found)
+
+
+def called(op: str, size: int = 3, **attrs: str) -> str:
+    """A call of `op` of a matrix of 2 rows with the fields `attrs`; node 10 is the list [2, 2]."""
+    nodes: list[dict[str, Any]] = [{"type_key": ""}]
+    nodes += [{"type_key": "IntImm", "attrs": {"dtype": "int32", "value": str(dim)}} for dim in (2, size)]
+    nodes += [{"type_key": "Array", "data": [1, 2]}]
+    nodes += [{"type_key": "relay.TensorType", "attrs": {"dtype": "float32", "shape": "3"}}]
+    nodes += [{"type_key": "relay.Var", "attrs": {"name_hint": "x", "type_annotation": "4"}}]
+    nodes += [{"type_key": "Array", "data": [5]}, {"type_key": "Op", "attrs": {"name": op}}]
+    nodes += [{"type_key": "relay.attrs.AnyAttrs", "attrs": attrs}]
+    nodes += [{"type_key": "relay.Call", "attrs": {"op": "7", "args": "6", "attrs": "8"}}]
+    nodes += [{"type_key": "Array", "data": [1, 1]}]
+    return json.dumps({"root": 9, "nodes": nodes})
+
+
+def test_attributes_in_every_spelling() -> None:
+    def result(op: str, **attrs: str) -> str:
+        return str(load_json(called(op, **attrs))["main"].func_type.ret_type)
+
+    assert result("sum", axis="0", keepdims="True") == result("sum", keepdims="1") == "Tensor[(1, 1), float32]"
+    assert result("sum", axis="0", keepdims="False") == result("sum", keepdims="0") == "float32"
+    assert result("shape_of", dtype="void") == result("shape_of", dtype="") == "Tensor[(2), int32]"
+    assert result("shape_of", dtype="int64") == "Tensor[(2), int64]"
+    # Nothing where something must be is the default, if there is one.
+    assert load_json(called("cumsum", 1, axis="2", exclusive="0"))["main"].body.attrs == ScanAttrs(1, None, False)
+    assert load_json(called("cumsum", 1, exclusive="2"))["main"].body.attrs == ScanAttrs(None, None, True)
+    assert result("tile", reps="10") == "Tensor[(4, 6), float32]"
+    with pytest.raises(ParseError, match="attribute reps of tile must be given"):
+        result("tile", reps="0")
+
+
+@pytest.mark.parametrize(
+    ("op", "attrs", "sentence"),
+    [
+        ("sum", {"keepdims": "2"}, r"nodes\[8\]: keepdims must be 0 or 1, not 2"),
+        ("nn.softmax", {"axis": "first"}, r"nodes\[8\]: axis must be a number, not first"),
+        ("expand_dims", {}, "attribute axis of expand_dims must be given"),
+        ("sum", {"axis": "4"}, r"nodes\[4\]: attribute must be a number, a string or a list, not TensorType"),
+    ],
+)
+def test_attributes_that_nobody_can_read(op: str, attrs: dict[str, str], sentence: str) -> None:
+    with pytest.raises(ParseError, match=sentence):
+        load_json(called(op, **attrs))
+
+
+def test_functions_of_other_languages_and_attributes_without_plain_form_are_left_out() -> None:
+    x = relay.var("x", shape=(2,))
+    attrs = {"Primitive": 1, "Compiler": "vta", "nested": (1, ("a", 2)), "target": 5, "flag": 7}
+    saved = json.loads(save_tvm_json(relay.IRModule({"main": relay.Function([x], relay.exp(x), attrs=attrs)})))
+    nodes = saved["nodes"]
+    for node in nodes:
+        match node:
+            case {"type_key": "IntImm", "attrs": {"value": "5"}}:
+                node["type_key"] = "Target"
+            case {"type_key": "IntImm", "attrs": {"value": "7"}}:
+                node["attrs"].update(dtype="bool", value="1")
+    functions = next(node for node in nodes if node["type_key"] == "Map" and "keys" not in node)
+    functions["data"] += [len(nodes), len(nodes) + 1]
+    nodes += [{"type_key": "GlobalVar", "attrs": {"name_hint": "kernel"}}, {"type_key": "tir.PrimFunc"}]
+    mod = load_json(json.dumps(saved))
+    assert list(mod.functions) == ["main"]
+    assert dict(mod["main"].attrs) == {"Primitive": 1, "Compiler": "vta", "nested": (1, ("a", 2)), "flag": True}
+
+
+def test_what_is_no_program() -> None:
+    nodes: list[dict[str, Any]] = [{"type_key": ""}, {"type_key": "IntImm", "attrs": {"dtype": "int32", "value": "3"}}]
+    assert read_graph({"root": 1, "nodes": nodes}) == 3 and read_graph({"root": 0, "nodes": nodes}) is None
+    with pytest.raises(ParseError, match="root of the graph must be a module or an expression, not int"):
+        load_json(json.dumps({"root": 1, "nodes": nodes}))
+
+
+# The writer
+
+
+@pytest.mark.parametrize("seed", range(0, 40, 5))
+def test_saved_programs_are_those_of_the_independent_writer(seed: int) -> None:
+    mod = infer_type(random_module(seed, depth=3))
+    mine, theirs = json.loads(save_tvm_json(mod)), json.loads(Writer().document(mod))
+
+    def kinds(document: Any) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for node in document["nodes"]:
+            if "relay.attrs" not in node["type_key"]:
+                found.setdefault(node["type_key"], set()).update(set(node.get("attrs", {})) - set(ALWAYS))
+        return found
+
+    assert kinds(mine) == kinds(theirs)
+    assert structural_equal(load_json(json.dumps(mine)), mod)
+
+
+def attributes_of(call: relay.Call) -> dict[str, Any]:
+    """The record of a call as it is saved, with what its nodes stand for."""
+    saved = json.loads(save_tvm_json(call))
+    record = next(node for node in saved["nodes"] if node["type_key"].startswith("relay.attrs."))
+    nodes = {name: saved["nodes"][int(text)] if text.isdecimal() else None for name, text in record["attrs"].items()}
+    return {"": record["type_key"], "nodes": nodes, **record["attrs"]}
+
+
+def test_each_attribute_is_written_as_its_record_declares_it() -> None:
+    x = relay.var("x", shape=(2, 4, 6, 6))
+    places = relay.var("places", shape=(2,), dtype="int32")
+    found = attributes_of(relay.op.one_hot(places, relay.const(1.0), relay.const(0.0), 5, -1, "float32"))
+    assert found[""] == "relay.attrs.OneHotAttrs" and found["depth"] == "5" and found["dtype"] == "float32"
+    found = attributes_of(relay.op.cumsum(x, axis=2, exclusive=True))
+    assert found[""] == "relay.attrs.ScanopAttrs"
+    assert found["nodes"]["exclusive"]["attrs"] == {"dtype": "bool", "span": "0", "value": "1"}
+    assert found["nodes"]["axis"]["attrs"]["value"] == "2"
+    found = attributes_of(relay.op.nn.avg_pool2d(x, (2, 2), layout="NCHW", ceil_mode=True))
+    assert found["nodes"]["layout"] == {"type_key": "runtime.String", "repr_str": "NCHW"} and found["ceil_mode"] == "1"
+    found = attributes_of(relay.op.layout_transform(x, "NCHW", "NHWC"))
+    assert (found["src_layout"], found["dst_layout"]) == ("NCHW", "NHWC")
+
+
+def test_what_the_writer_refuses() -> None:
+    with pytest.raises(InputError, match="a program for TVM must be made of its nodes, not of set"):
+        save_tvm_json(relay.Function([], relay.const(1), attrs={"a": {1}}))

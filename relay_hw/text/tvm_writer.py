@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, fields
 from typing import Any
 
 import numpy as np
 
-from relay_hw.compat.tvm.graph_nodes import OBJECT_INTEGERS
 from relay_hw.errors import InputError
 from relay_hw.ir.expr import (
     Call,
@@ -44,6 +42,7 @@ from relay_hw.ir.types import (
     DimVar,
     FuncType,
     GlobalTypeVar,
+    IncompleteType,
     RefType,
     TensorType,
     TupleType,
@@ -51,13 +50,15 @@ from relay_hw.ir.types import (
     TypeCall,
     TypeVar,
 )
+from relay_hw.text.attributes import attribute_options
 from relay_hw.text.metadata import encode_array
+from relay_hw.text.tvm_attributes import is_node, is_text_node, record_key
 
 _NO_SPAN = {"span": "0"}
 _EXPR = {"_checked_type_": "0", "span": "0", "virtual_device_": "0"}
 
 
-def save_json(node: IRModule | Expr | Type) -> str:
+def save_tvm_json(node: IRModule | Expr | Type) -> str:
     """`node` as TVM 0.18 writes it. Raises InputError for what TVM has no node for."""
     writer = _Writer()
     root = run(writer.put(node))
@@ -80,13 +81,17 @@ class _Writer:
         """The number of the node for `value`; shared values are one node."""
         if value is None:
             return 0
-        key = value if isinstance(value, (Expr, Type, Pattern, Clause, IRModule, TypeData)) else None
+        key = value if isinstance(value, (Expr, Type, DimVar, Pattern, Clause, IRModule, TypeData)) else None
         if key is not None and key in self._known:
             return self._known[key]
         made = yield self._make(value)
-        self.nodes.append(made)
+        place = self._add(made)
         if key is not None:
-            self._known[key] = len(self.nodes) - 1
+            self._known[key] = place
+        return place
+
+    def _add(self, node: dict[str, Any]) -> int:
+        self.nodes.append(node)
         return len(self.nodes) - 1
 
     def _make(self, value: Any) -> Step[dict[str, Any]]:
@@ -105,28 +110,20 @@ class _Writer:
                 return (yield self._map(value))
             case AnyDim():
                 return {"type_key": "tir.Any", "attrs": {"dtype": "int32", **_NO_SPAN}}
-            case DimVar(name=name):
-                return {"type_key": "tir.SizeVar", "attrs": {"dtype": "int32", "name": name, **_NO_SPAN}}
             case Op(name=name):
                 return {"type_key": "Op", "repr_str": name}
             case Constant(data=data):
                 self.blobs.append(encode_array(data))
                 return {"type_key": "relay.Constant", "attrs": {**_EXPR, "data": str(len(self.blobs) - 1)}}
             case Var(name_hint=name, type_annotation=ty):
-                vid = yield self._node("relay.Id", {"name_hint": name})
-                return {
-                    "type_key": "relay.Var",
-                    "attrs": {**_EXPR, "type_annotation": str((yield self.put(ty))), "vid": str(vid)},
-                }
+                identity = {"name_hint": str((yield self.put(name)))}
+                vid = self._add({"type_key": "relay.Id", "attrs": identity})
+                attrs = {**_EXPR, "type_annotation": str((yield self.put(ty))), "vid": str(vid)}
+                return {"type_key": "relay.Var", "attrs": attrs}
             case IRModule():
                 return (yield self._module(value))
             case _:
                 return (yield self._generic(value))
-
-    def _node(self, type_key: str, attrs: Mapping[str, str]) -> Step[int]:
-        self.nodes.append({"type_key": type_key, "attrs": dict(attrs)})
-        return len(self.nodes) - 1
-        yield
 
     def _all(self, values: Sequence[Any]) -> Step[list[int]]:
         found: list[int] = []
@@ -163,45 +160,53 @@ class _Writer:
         return {"type_key": type_key, "attrs": dict(sorted(attrs.items()))}
 
     def _attrs(self, call: Call) -> Step[int]:
-        """The attributes of a call of an operator; integers and texts as TVM's record has them."""
-        if call.attrs is None or not isinstance(call.op, Op):
+        """The attributes of a call of an operator, each as TVM's record has it."""
+        op = call.op
+        if call.attrs is None or not isinstance(op, Op):
             return 0
-        kind = type(call.attrs).__name__
         found: dict[str, str] = {}
-        for field in fields(call.attrs):
-            value = getattr(call.attrs, field.name)
-            is_plain = _is_plain(field, kind)
-            found[field.name] = _plain(value) if is_plain else str((yield self.put(value)))
-        return (yield self._node(f"relay.attrs.{kind}", found))
-
-
-def _is_plain(field: Field[Any], kind: str) -> bool:
-    hint = str(field.type)
-    return hint in ("int", "float", "bool", "str", "str | None") and (kind, field.name) not in OBJECT_INTEGERS
+        for name, options in attribute_options(op).items():
+            value = getattr(call.attrs, name)
+            is_text = isinstance(value, str) and is_text_node(op.name, name)
+            is_reference = is_text or is_node(op.name, name, options)
+            found[name] = str((yield self.put(value))) if is_reference else _plain(value)
+        return self._add({"type_key": record_key(op.name, type(call.attrs).__name__), "attrs": found})
 
 
 def _plain(value: Any) -> str:
-    if value is None:
-        return ""
-    return str(int(value)) if isinstance(value, bool) else repr(value) if isinstance(value, float) else str(value)
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(int(value))
+        case float():
+            return repr(value)
+        case _:
+            return str(value)
 
 
 _Row = tuple[str, dict[str, str], dict[str, Any]]
 
 
-def _function(node: Function) -> _Row:
-    attrs = dict(node.attrs)
-    parts: dict[str, Any] = {"params": node.params, "body": node.body, "ret_type": node.ret_type}
-    return (
-        "relay.Function",
-        {},
-        {**parts, "type_params": node.type_params, "attrs": _DictAttrs(attrs) if attrs else None},
-    )
-
-
 class _DictAttrs:
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.values = values
+
+
+def _function(node: Function) -> _Row:
+    attrs = _DictAttrs(dict(node.attrs))
+    parts: dict[str, Any] = {"params": node.params, "body": node.body, "ret_type": node.ret_type}
+    return "relay.Function", {}, {**parts, "type_params": node.type_params, "attrs": attrs}
+
+
+def _constructor(node: Constructor) -> _Row:
+    parts = {"name_hint": node.name_hint, "inputs": node.inputs, "belong_to": node.belong_to}
+    return "relay.Constructor", {"tag": str(node.tag)}, parts
+
+
+def _func_type(node: FuncType) -> _Row:
+    parts = {"arg_types": node.arg_types, "ret_type": node.ret_type, "type_params": node.type_params}
+    return "FuncType", {}, {**parts, "type_constraints": ()}
 
 
 def _typed(type_key: str, *names: str, **numbers: str) -> Callable[[Any], _Row]:
@@ -215,10 +220,10 @@ def _typed(type_key: str, *names: str, **numbers: str) -> Callable[[Any], _Row]:
 
 
 _RULES: Mapping[type, Callable[[Any], _Row]] = {
-    GlobalVar: lambda n: ("GlobalVar", {"name_hint": n.name_hint}, {}),
+    GlobalVar: _typed("GlobalVar", "name_hint"),
     Tuple: _typed("relay.Tuple", "fields"),
     TupleGetItem: _typed("relay.TupleGetItem", "tuple_value", index="index"),
-    Call: lambda n: ("relay.Call", {}, {"op": n.op, "args": n.args, "type_args": n.type_args}),
+    Call: _typed("relay.Call", "op", "args", "type_args"),
     Let: _typed("relay.Let", "var", "value", "body"),
     If: _typed("relay.If", "cond", "true_branch", "false_branch"),
     Function: _function,
@@ -226,27 +231,21 @@ _RULES: Mapping[type, Callable[[Any], _Row]] = {
     RefCreate: _typed("relay.RefCreate", "value"),
     RefRead: _typed("relay.RefRead", "ref"),
     RefWrite: _typed("relay.RefWrite", "ref", "value"),
-    Constructor: lambda n: (
-        "relay.Constructor",
-        {"name_hint": n.name_hint, "tag": str(n.tag)},
-        {"inputs": n.inputs, "belong_to": n.belong_to},
-    ),
+    Constructor: _constructor,
     Match: _typed("relay.Match", "data", "clauses", complete="complete"),
     Clause: _typed("relay.Clause", "lhs", "rhs"),
     PatternWildcard: _typed("relay.PatternWildcard"),
     PatternVar: _typed("relay.PatternVar", "var"),
     PatternConstructor: _typed("relay.PatternConstructor", "constructor", "patterns"),
     PatternTuple: _typed("relay.PatternTuple", "patterns"),
+    DimVar: lambda n: ("tir.SizeVar", {"dtype": "int32"}, {"name": n.name}),
     TensorType: lambda n: ("relay.TensorType", {"dtype": n.dtype}, {"shape": n.shape}),
     TupleType: _typed("TupleType", "fields"),
-    FuncType: lambda n: (
-        "FuncType",
-        {},
-        {"arg_types": n.arg_types, "ret_type": n.ret_type, "type_params": n.type_params, "type_constraints": ()},
-    ),
-    TypeVar: lambda n: ("TypeVar", {"name_hint": n.name, "kind": "0"}, {}),
-    GlobalTypeVar: lambda n: ("GlobalTypeVar", {"name_hint": n.name, "kind": "5"}, {}),
+    FuncType: _func_type,
+    TypeVar: lambda n: ("TypeVar", {"kind": "0"}, {"name_hint": n.name}),
+    GlobalTypeVar: lambda n: ("GlobalTypeVar", {"kind": "5"}, {"name_hint": n.name}),
     TypeCall: _typed("TypeCall", "func", "args"),
     RefType: _typed("relay.RefType", "value"),
-    TypeData: _typed("TypeData", "header", "type_vars", "constructors"),
+    IncompleteType: lambda n: ("IncompleteType", {"kind": "0"}, {}),
+    TypeData: _typed("relay.TypeData", "header", "type_vars", "constructors"),
 }
