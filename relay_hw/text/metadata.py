@@ -176,10 +176,10 @@ def read_array(data: bytes, start: int) -> tuple[np.ndarray, int]:
     count = 1
     for dim in shape:
         count *= max(dim, 0)
-    if min(shape, default=0) < 0 or size != len(raw) or count * dtype.itemsize != size:
-        raise MetadataError(
-            f"constant of shape {shape} and {dtype} must have {count * dtype.itemsize} bytes, not {size}"
-        )
+    needed = count * dtype.itemsize
+    if min(shape, default=0) < 0 or size != len(raw) or needed != size:
+        there = len(raw) if size == needed else size
+        raise MetadataError(f"constant of shape {shape} and {dtype} must have {needed} bytes, not {there}")
     array = np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
     return array, place + 8 + size
 

@@ -23,28 +23,25 @@ def save_param_dict(params: Mapping[str, Any]) -> bytes:
         parts += [_COUNT.pack(len(encoded)), encoded]
     parts.append(_COUNT.pack(len(params)))
     for name, value in params.items():
+        array = np.asarray(value)
         try:
-            parts.append(array_bytes(np.asarray(value)))
-        except ValueError as error:
-            raise InputError(f"parameter {name}: {error}") from None
+            parts.append(array_bytes(array))
+        except ValueError:
+            raise InputError(f"parameter {name} must hold numbers or booleans, not {array.dtype}") from None
     return b"".join(parts)
 
 
 def load_param_dict(data: bytes | bytearray) -> dict[str, np.ndarray]:
     """The arrays of a `.params` file by name. Raises InputError."""
     reader = _Reader(bytes(data))
-    try:
-        magic, _ = reader.count(), reader.count()
-        if magic != _MAGIC:
-            raise InputError(f"parameter file must begin with its mark, not {magic:#x}")
-        names = [reader.text(reader.count()) for _ in range(reader.length("names"))]
-        if reader.length("arrays") != len(names):
-            raise InputError(f"parameter file must have an array for each of its {len(names)} names")
-        return {name: reader.array() for name in names}
-    except (struct.error, UnicodeDecodeError):
-        raise InputError("parameter file must be whole: it ends in the middle") from None
-    except MetadataError as error:
-        raise InputError(f"parameter file: {error}") from None
+    magic, _ = reader.count(), reader.count()
+    if magic != _MAGIC:
+        raise InputError(f"parameter file must begin with the mark of a list of arrays, not {magic:#x}")
+    names = [reader.text() for _ in range(reader.length("names"))]
+    count = reader.length("arrays")
+    if count != len(names):
+        raise InputError(f"parameter file must have an array for each of its {len(names)} names, not {count}")
+    return {name: reader.array(name) for name in names}
 
 
 class _Reader:
@@ -54,25 +51,40 @@ class _Reader:
         self._data = data
         self._place = 0
 
+    @property
+    def _left(self) -> int:
+        return len(self._data) - self._place
+
+    def _take(self, size: int) -> bytes:
+        if size > self._left:
+            raise InputError(
+                f"parameter file must be whole: it must have {size} more bytes at {self._place}, not {self._left}"
+            )
+        self._place += size
+        return self._data[self._place - size : self._place]
+
     def count(self) -> int:
-        (value,) = _COUNT.unpack_from(self._data, self._place)
-        self._place += _COUNT.size
-        return value
+        return _COUNT.unpack(self._take(_COUNT.size))[0]
 
     def length(self, what: str) -> int:
         """A number of things, each of which takes at least eight bytes."""
         found = self.count()
-        if found > (len(self._data) - self._place) // _COUNT.size:
+        if found > self._left // _COUNT.size:
             raise InputError(f"parameter file must hold its {found} {what}, not {len(self._data)} bytes")
         return found
 
-    def text(self, size: int) -> str:
-        raw = self._data[self._place : self._place + size]
-        if len(raw) != size:
-            raise InputError("parameter file must be whole: it ends in the middle")
-        self._place += size
-        return raw.decode()
+    def text(self) -> str:
+        raw = self._take(self.count())
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            raise InputError(f"names in a parameter file must be UTF-8, not {raw[:60]!r}") from None
 
-    def array(self) -> np.ndarray:
-        found, self._place = read_array(self._data, self._place)
+    def array(self, name: str) -> np.ndarray:
+        try:
+            found, self._place = read_array(self._data, self._place)
+        except struct.error:
+            raise InputError(f"parameter file must be whole: it ends within parameter {name}") from None
+        except MetadataError as error:
+            raise InputError(f"parameter {name} of the parameter file cannot be read: {error}") from None
         return found

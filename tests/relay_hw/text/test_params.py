@@ -62,10 +62,31 @@ def test_a_changed_byte_is_loaded_or_refused(draw: st.DataObject) -> None:
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (b"\0" * 40, "parameter file must begin with its mark, not 0x0"),
+        (b"\0" * 40, "parameter file must begin with the mark of a list of arrays, not 0x0"),
         (
             save_param_dict({})[:16] + b"\xff" * 8,
             "parameter file must hold its 18446744073709551615 names, not 24 bytes",
+        ),
+        (
+            save_param_dict({"w": SAMPLE["w"]})[:24] + b"\x09" + b"\0" * 15,
+            "parameter file must be whole: it must have 9 more bytes at 32, not 8",
+        ),
+        (
+            save_param_dict({"w": SAMPLE["w"]})[:33] + b"\0" * 8,
+            "parameter file must have an array for each of its 1 names, not 0",
+        ),
+        (
+            save_param_dict({"w": SAMPLE["w"]})[:32] + b"\xff" + save_param_dict({"w": SAMPLE["w"]})[33:],
+            r"names in a parameter file must be UTF-8, not b'\xff'",
+        ),
+        (
+            save_param_dict({"w": SAMPLE["w"]})[:60],
+            "parameter file must be whole: it ends within parameter w",
+        ),
+        (
+            save_param_dict({"w": SAMPLE["w"]})[:-1],
+            "parameter w of the parameter file cannot be read: constant of shape (2, 3) and float32 must have 24 bytes,"
+            " not 23",
         ),
     ],
 )
@@ -73,7 +94,7 @@ def test_refusals(data: bytes, sentence: str) -> None:
     with pytest.raises(InputError) as caught:
         load_param_dict(data)
     assert str(caught.value) == sentence
-    with pytest.raises(InputError, match="parameter x: constant must hold numbers or booleans"):
+    with pytest.raises(InputError, match="parameter x must hold numbers or booleans, not <U1"):
         save_param_dict({"x": np.array(["a"])})
 
 
