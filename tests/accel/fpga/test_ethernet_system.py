@@ -21,6 +21,7 @@ from accel.isa.program import Program
 from accel.isa.randprog import random_program
 from accel.isa.spec import DEVICE_MAGIC
 from accel.sim.functional import FunctionalDevice
+from accel.sim.selftest import self_test
 from tests.accel.isa.runner import PROGRAMS
 
 missing = [name for name in MODULES if importlib.util.find_spec(name) is None]
@@ -73,6 +74,11 @@ def test_memory_and_registers_by_long_and_short_packets(link: Line, system: Syst
         link.write(base + place, words)
         assert link.read(base + place, 300) == words
     assert link.read(system.map.registers_base, 1) == [DEVICE_MAGIC]
+
+
+def test_the_self_test_of_a_board(link: Line, system: System) -> None:
+    findings = self_test(FpgaDevice(TINY, link, system.map), 2)
+    assert findings and all(finding.ok for finding in findings), findings
 
 
 def test_an_unplugged_line_is_told(program: Path, system: System) -> None:
