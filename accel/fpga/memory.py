@@ -1,6 +1,6 @@
 """The memory of a board as the cycle simulator sees it: its chip behind LiteDRAM's controller at the System's clock.
 
-In: a board, a clock. Out: a `MemoryModel`. `docs/boards.md` says where each figure comes from, and what it leaves out.
+In: a board, a clock. Out: a `MemoryModel`. `docs/memory.md` says where each figure comes from, and what is left out.
 """
 
 from __future__ import annotations
