@@ -17,7 +17,7 @@ from accel.isa.program import Program
 from accel.isa.randprog import random_program
 from accel.sim.cycle import CycleDevice
 from accel.sim.functional import FunctionalDevice
-from accel.sim.memory import MEMORY_MODELS, MemoryModel
+from accel.sim.memory import MEMORY_MODELS, MemoryModel, memory_model
 from accel.sim.rtl_device import RtlDevice
 from tests.accel.sim.timed_programs import timed_program
 
@@ -32,7 +32,15 @@ ODD = [
         TINY, name="high", block_out=32, out_lanes=4, wgt_depth=256, burst_beats=8, read_outstanding=4, prm_depth=32
     ),
 ]
-MEMORIES = {**MEMORY_MODELS, "short": MemoryModel(latency=7, read_outstanding=2, write_outstanding=1)}
+MEMORIES = {
+    **MEMORY_MODELS,
+    "short": MemoryModel(latency=7, read_outstanding=2, write_outstanding=1),
+    # Everything slow and small, so that every rule of the chip binds often.
+    "crowded": memory_model(
+        "ulx3s,column_bytes=1,row_bytes=64,banks=2,read_buffer=16,write_buffer=1,rp=9,rcd=7,recovery=11,bank_switch=6,"
+        "turn=8,write_to_read=17,response=40,latency=30,refresh_every=100,refresh=30"
+    ),
+}
 PROGRAMS, SAMPLE = 500, 6
 
 

@@ -18,7 +18,7 @@ from accel.isa.spec import Mem, Op
 from accel.sim.bounds import cycle_bound
 from accel.sim.device import Device
 from accel.sim.functional import FunctionalDevice
-from accel.sim.memory import MemoryModel
+from accel.sim.memory import MemoryModel, memory_model
 from accel.sim.registers import COUNTERS
 from accel.sim.rtl_device import RtlDevice
 from tests.accel.isa.runner import PROGRAMS, run_asm
@@ -203,7 +203,7 @@ def test_launch_that_hangs_is_a_watchdog_fault() -> None:
         short.launch()
 
 
-@pytest.mark.parametrize("memory", [MemoryModel(), MemoryModel(1000, 1, 1, 1)])
+@pytest.mark.parametrize("memory", [MemoryModel(), MemoryModel(1000, 1, 1, 1), memory_model("ulx3s,rcd=20")])
 def test_watchdog_never_ends_an_honest_launch(memory: MemoryModel) -> None:
     device = RtlDevice(TINY, memory)
     for program in (timed_program(TINY, 2), random_program(TINY, 1, 60), copy_program()):
