@@ -43,7 +43,7 @@ def compile_command(args: Namespace, console: Console) -> int:
         resident=args.resident,
         tune=args.tune,
         accelerate=not args.no_accel,
-        memory=args.memory,
+        memory=args.memory or "",
     )
     console.step("writing the build")
     artifact = compiled.save(args.output)

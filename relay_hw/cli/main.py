@@ -25,7 +25,7 @@ from relay_hw.errors import InputError, RelayHwError
 
 FOUND, BAD_INPUT, INTERRUPTED = 1, 2, 130
 DEVICES = ("functional", "cycle", "rtl", "fpga")
-MEMORIES = ("standard", "narrow", "ulx3s", "colorlight")
+_MEMORY = "NAME[,KEY=VALUE]"
 
 
 class _Usage(RelayHwError):
@@ -129,6 +129,14 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _memory(text: str) -> str:
+    """Raises ConfigError."""
+    from accel.sim.memory import memory_model
+
+    memory_model(text)
+    return text
+
+
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise InputError(f"a count must be an integer of at least 1, not {text}")
@@ -164,7 +172,9 @@ def _add(commands: Any, name: str, run: str, text: str) -> ArgumentParser:
 
 def _add_device(parser: ArgumentParser, names: Sequence[str], default: str) -> None:
     parser.add_argument("--device", choices=names, default=default, help=f"where to run (default {default})")
-    parser.add_argument("--memory", choices=MEMORIES, default="standard", help="memory model of cycle and rtl")
+    parser.add_argument(
+        "--memory", type=_memory, default="standard", metavar=_MEMORY, help="memory model of cycle and rtl"
+    )
     parser.add_argument("--port", metavar="PORT", help="serial port of the board, or socket://host:port (fpga)")
     parser.add_argument("--soc", type=Path, metavar="FOLDER", help="folder of the board's bitstream (fpga)")
 
@@ -184,7 +194,7 @@ def _add_build_commands(commands: Any) -> None:
     text = "weights may stay on the device between launches (default auto: where that is faster)"
     build.add_argument("--resident", choices=("auto", "off"), default="auto", help=text)
     text = "memory model that programs are made for (default: an estimate for standard)"
-    build.add_argument("--memory", choices=MEMORIES, default="", help=text)
+    build.add_argument("--memory", type=_memory, metavar=_MEMORY, help=text)
     text = "search for faster tiles by the cycle simulator, so long (default 0: not at all); results are kept"
     build.add_argument("--tune", type=_seconds, default=0, metavar="SECONDS", help=text)
 
@@ -267,7 +277,7 @@ def _add_inspect_commands(commands: Any) -> None:
 
     why = _add(commands, "why", "why:why_command", "say where cycles are lost, what would help, what stays on the host")
     why.add_argument("build", type=Path, metavar="BUILD")
-    why.add_argument("--memory", choices=MEMORIES, default="standard", help="memory model")
+    why.add_argument("--memory", type=_memory, default="standard", metavar=_MEMORY, help="memory model")
     text = "try this instead of the usual changes, such as axi_data_bits=128,latency=50; may be repeated"
     why.add_argument("--change", action="append", default=[], metavar="KEY=VALUE,...", help=text)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import tensorize
 from accel.isa.config import AccelConfig
@@ -25,6 +26,7 @@ from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.changes import Change, usual_changes
 from relay_hw.runtime.compile import accel_functions
 from relay_hw.runtime.profile import RegionRun, measured_report, time_regions
+from relay_hw.runtime.tune import simulated
 from relay_hw.text import parse
 from relay_hw.transform.infer_type import InferType
 
@@ -110,7 +112,7 @@ def explain(
     for number, change in enumerate(changes):
         tell(f"trying {change.text}", number / len(changes))
         outcomes.append(try_change(artifact, change, base, compiler))
-    return Explanation(report, losses, tuple(outcomes), _bounds(artifact, report, runs))
+    return Explanation(report, losses, tuple(outcomes), _bounds(artifact, report, runs, base))
 
 
 class _Compiler:
@@ -120,16 +122,16 @@ class _Compiler:
         self._artifact = artifact
         self._functions: dict[str, Function] | None = None
 
-    def programs(self, config: AccelConfig) -> dict[str, Program]:
-        """A program for each region. Raises TensorizeError."""
+    def programs(self, config: AccelConfig, memory: MemoryModel) -> dict[str, Program]:
+        """A program for each region, made for the memory where that is slow. Raises TensorizeError."""
+        make = tensorize.compile_function
+        if memory.sdram is not None:
+            make = partial(make, cycles_of=simulated(memory))
         if self._functions is None:
             text = self._artifact.stage_text("partitioned")
             self._functions = accel_functions(InferType()(parse(text, str(self._artifact.path))))
         resident = any(program.resident is not None for program in self._artifact.programs.values())
-        return {
-            name: tensorize.compile_function(function, config, name, resident).program
-            for name, function in self._functions.items()
-        }
+        return {name: make(function, config, name, resident).program for name, function in self._functions.items()}
 
 
 def try_change(artifact: Artifact, change: Change, memory: MemoryModel, compiler: _Compiler | None = None) -> Outcome:
@@ -137,7 +139,7 @@ def try_change(artifact: Artifact, change: Change, memory: MemoryModel, compiler
     config, limits = change.config(artifact.config), change.memory_model(memory)
     try:
         if change.recompiles:
-            programs = (compiler or _Compiler(artifact)).programs(config)
+            programs = (compiler or _Compiler(artifact)).programs(config, limits)
         else:
             programs = {name: _made_for(program, config) for name, program in artifact.programs.items()}
         cycles = sum(_cycles(program, config, limits) for program in programs.values())
@@ -188,7 +190,7 @@ def _loaded(runs: Sequence[RegionRun], cause: str) -> Counter[str]:
     return parts
 
 
-def _bounds(artifact: Artifact, report: Report, runs: Sequence[RegionRun]) -> tuple[Bound, ...]:
+def _bounds(artifact: Artifact, report: Report, runs: Sequence[RegionRun], memory: MemoryModel) -> tuple[Bound, ...]:
     """Ideal cases, largest first."""
     works = [work for run in runs for work in run.timing.works]
     slots = Counter[Unit | None]()
@@ -202,10 +204,14 @@ def _bounds(artifact: Artifact, report: Report, runs: Sequence[RegionRun]) -> tu
         Bound("COMPUTE never waits", slots[Unit.COMPUTE]),
         Bound("COMPUTE never waits and makes nothing but products", products),
         Bound("products never wait and use every lane", -(-report.macs // artifact.config.macs_per_cycle)),
-        Bound("nothing but reads on the bus", beats[Unit.LOAD] + fetched),
-        Bound("nothing but writes on the bus", beats[Unit.STORE]),
         Bound("nothing but the output stage", slots[Unit.OUTPUT]),
     ]
+    reads, writes = beats[Unit.LOAD] + fetched, beats[Unit.STORE]
+    if memory.sdram is None:
+        found += [Bound("nothing but reads on the bus", reads), Bound("nothing but writes on the bus", writes)]
+    else:
+        cycles = (reads + writes) * memory.sdram.beat_cycles(artifact.config)
+        found.append(Bound("nothing but reads and writes on the memory chip", cycles))
     return tuple(sorted(found, key=lambda bound: -bound.cycles))
 
 

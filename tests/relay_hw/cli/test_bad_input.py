@@ -296,3 +296,18 @@ def test_small_commands_import_little() -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("memory", "sentence"),
+    [
+        ("fast", "memory model must be one of colorlight, narrow, standard, ulx3s, not fast"),
+        ("ulx3s,banks=3", "memory model: banks must be a power of two from 1 to 65536, not 3"),
+        ("ulx3s,rcd", "memory model: rcd must be an integer, not nothing"),
+    ],
+)
+def test_memory_models(shared: Path, tmp_path: Path, capsys: Captured, memory: str, sentence: str) -> None:
+    refuse(capsys, sentence, *compile_arguments(shared, tmp_path, shared / "net.onnx", "--memory", memory))
+    refuse(capsys, sentence, "run", shared / "build", "--input", shared / "data.npz", "--memory", memory)
+    refuse(capsys, sentence, "why", shared / "build", "--memory", memory)
+    assert list(tmp_path.iterdir()) == []

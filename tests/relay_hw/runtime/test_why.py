@@ -156,3 +156,14 @@ BAD: Sequence[tuple[str, type[Exception], str]] = [
 def test_bad_changes_are_refused(text: str, error: type[Exception], sentence: str) -> None:
     with pytest.raises(error, match=sentence):
         read_change(text, load_config("tiny"), STANDARD)
+
+
+def test_a_board_memory_is_what_the_verilog_takes_and_bounds_hold_on_it(plain: Build) -> None:
+    change = Change("half the latency", memory={"latency": 4})
+    found = explain(plain[1], "ulx3s", [change])
+    assert found.outcomes[0].cycles == rtl_cycles(found.outcomes[0])
+    bounds = {bound.text: bound.cycles for bound in found.bounds}
+    assert 0 < max(bounds.values()) <= found.cycles
+    assert bounds["nothing but reads and writes on the memory chip"] > 0
+    usual = usual_changes(plain[1].config, MEMORY_MODELS["ulx3s"])
+    assert not any("in flight in the memory" in one.text for one in usual)
