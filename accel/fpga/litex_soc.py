@@ -142,13 +142,17 @@ def _narrowed(soc: Any, narrow: Any, width: int) -> Any:
     if ratio == 1:
         return narrow
     wide = _module("litedram.common").LiteDRAMNativePort(narrow.mode, narrow.address_width - steps, width)
+    # Registers both ways: the way through the crossbar and back is the longest of the System.
+    soc.narrow_command = stream.Buffer(wide.cmd.description, pipe_valid=True, pipe_ready=True)
+    command = soc.narrow_command.source
     count = migen.Signal(steps)
     soc.sync += migen.If(narrow.cmd.valid & narrow.cmd.ready, count.eq(count + 1))
     soc.comb += [
-        narrow.cmd.valid.eq(wide.cmd.valid),
-        narrow.cmd.we.eq(wide.cmd.we),
-        narrow.cmd.addr.eq(migen.Cat(count, wide.cmd.addr)),
-        wide.cmd.ready.eq(narrow.cmd.ready & (count == ratio - 1)),
+        wide.cmd.connect(soc.narrow_command.sink),
+        narrow.cmd.valid.eq(command.valid),
+        narrow.cmd.we.eq(command.we),
+        narrow.cmd.addr.eq(migen.Cat(count, command.addr)),
+        command.ready.eq(narrow.cmd.ready & (count == ratio - 1)),
     ]
     soc.narrow_write = stream.StrideConverter(wide.wdata.description, narrow.wdata.description)
     soc.narrow_read = stream.StrideConverter(narrow.rdata.description, wide.rdata.description)
