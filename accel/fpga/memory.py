@@ -40,4 +40,4 @@ def board_memory(board: Board, clock_hz: int) -> MemoryModel:
         read_buffer=_BEATS * _BUS_BYTES,
         write_buffer=_BEATS * _BUS_BYTES,
     )
-    return MemoryModel(latency + 6, 1, 1, 1, sdram)
+    return MemoryModel(latency + 7, 1, 1, 1, sdram)

@@ -38,7 +38,7 @@ class Sdram:
     write_to_read: int = 5
     refresh_every: int = 625
     refresh: int = 12
-    response: int = 3
+    response: int = 4
     read_buffer: int = 128
     write_buffer: int = 128
 
@@ -105,8 +105,8 @@ MEMORY_MODELS: Mapping[str, MemoryModel] = MappingProxyType(
     {
         "standard": MemoryModel(),
         "narrow": MemoryModel(read_outstanding=4, write_outstanding=4),
-        "ulx3s": _board(8, Sdram()),
-        "colorlight": _board(8, Sdram(4, rp=1, rcd=1, recovery=2, refresh_every=781, refresh=8)),
+        "ulx3s": _board(9, Sdram()),
+        "colorlight": _board(9, Sdram(4, rp=1, rcd=1, recovery=2, refresh_every=781, refresh=8)),
     }
 )
 

@@ -19,13 +19,13 @@ from accel.sim.memory import MemoryModel, Sdram, memory_model
 
 TINY = load_config("tiny")
 ULX3S = memory_model("ulx3s")
-# From the cycle in which a beat gets the chip to that on the bus: four columns, eight cycles of latency.
-TO_BUS = 12
+# From the cycle in which a beat gets the chip to that on the bus: four columns, nine cycles of latency.
+TO_BUS = 13
 Burst = tuple[int, int]
 
 
 def model(**sizes: int) -> MemoryModel:
-    return MemoryModel(8, 1, 1, 1, Sdram(**sizes))
+    return MemoryModel(9, 1, 1, 1, Sdram(**sizes))
 
 
 def read(chip: Chip, bursts: list[Burst], late: int = 0) -> list[int]:
@@ -112,9 +112,9 @@ def test_reads_and_writes_take_turns() -> None:
 def test_a_program_by_hand() -> None:
     device = CycleDevice(TINY, ULX3S, data=False)
     device.load(Program.build(TINY, [(Op.FINISH, {})], [], window_bytes=4096, program_offset=1024))
-    # The first beat of four is sampled in 5 + 12, the last one 12 cycles later; see TIMING.md for the four behind it.
-    assert device.launch().cycles == 5 + 12 + 12 + 4
-    assert device.launch().cycles == 33
+    # The first beat of four is sampled in 5 + 13, the last one 12 cycles later; see TIMING.md for the four behind it.
+    assert device.launch().cycles == 5 + 13 + 12 + 4
+    assert device.launch().cycles == 34
 
 
 sizes = st.fixed_dictionaries(
@@ -137,7 +137,7 @@ traffic = st.lists(st.tuples(st.integers(0, 1000).map(lambda n: 8 * n), st.integ
 @given(sizes=sizes, bursts=traffic, late=st.integers(0, 30))
 def test_any_reads(sizes: dict[str, int], bursts: list[Burst], late: int) -> None:
     """Every beat has the chip to itself; columns bound the time from below, the worst of every beat from above."""
-    memory = replace(model(**sizes), latency=12 - max(1, 8 // sizes["column_bytes"]))
+    memory = replace(model(**sizes), latency=TO_BUS - max(1, 8 // sizes["column_bytes"]))
     chip = Chip(TINY, memory)
     found = read(chip, bursts, late)
     assert memory.sdram is not None
