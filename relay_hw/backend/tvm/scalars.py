@@ -55,8 +55,13 @@ def _opaque(x: Scalar) -> Scalar:
 
 
 def equal(a: Scalar, b: Scalar) -> Scalar:
-    """Whether both are equal."""
+    """Whether both are equal, where they cannot be the same expression, which TVM takes for true."""
     return tirx.EQ(a, b)
+
+
+def same(a: Scalar, b: Scalar) -> Scalar:
+    """Whether both are equal; NaN equals nothing, not even itself."""
+    return bind(lambda x, y: tirx.all(x <= y, y <= x), a, b) if kind(a) in FLOATS else equal(a, b)
 
 
 def is_nan(x: Scalar) -> Scalar:
@@ -89,7 +94,9 @@ def add(a: Scalar, b: Scalar) -> Scalar:
 
 
 def subtract(a: Scalar, b: Scalar) -> Scalar:
-    """a - b, which wraps around."""
+    """a - b, which wraps around. TVM takes x - x for 0 and x + y - x for y, which of floats they are not."""
+    if kind(a) in FLOATS:
+        return a + number(-1, kind(b)) * b
     return _halves(a, b, -1) if kind(a) == "int64" else _wide(lambda x, y: x - y, a, b)
 
 
@@ -98,6 +105,15 @@ def multiply(a: Scalar, b: Scalar) -> Scalar:
     if kind(a) == "uint32":
         return narrow(a.astype("uint64") * b.astype("uint64"), "uint32")
     return _wide(lambda x, y: x * y, a, b)
+
+
+def times(x: Scalar, factor: float) -> Scalar:
+    """x * factor of a float. TVM takes 0 for every x * 0, which of infinity and NaN is NaN."""
+    dtype = kind(x)
+    if number(factor, dtype).value:
+        return x * number(factor, dtype)
+    zero, nothing = number(0, dtype), number(float("nan"), dtype)
+    return select(tirx.abs(x) < number(float("inf"), dtype), zero, nothing)
 
 
 def _wide(build: Callable[[Scalar, Scalar], Scalar], a: Scalar, b: Scalar) -> Scalar:

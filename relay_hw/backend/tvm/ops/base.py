@@ -117,3 +117,13 @@ def literal(value: Any, dtype: str) -> Any:
 def constant(array: Any) -> Any:
     """A Relax constant of the array's own element type: TVM makes single precision of double."""
     return relax.const(array, str(array.dtype))
+
+
+def filled(value: int) -> Lowering:
+    """A tensor of one value, as data: what TVM knows to be 0 it takes for 0 in products with infinity and NaN, too."""
+
+    def lower(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
+        out = tensor(call.type)
+        return literal(np.full(out.static_shape, value), out.dtype)
+
+    return lower

@@ -137,7 +137,7 @@ LOWERINGS: Mapping[str, Lowering] = MappingProxyType(
         "logical_and": _logic(tirx.all),
         "logical_or": _logic(tirx.any),
         "logical_xor": _logic(_xor),
-        "equal": _binary(s.equal, ("bool",)),
+        "equal": _binary(s.same, ("bool",)),
         "not_equal": _binary(s.not_equal, ("bool",)),
         "less": _binary(lambda a, b: a < b, ("bool",)),
         "less_equal": _binary(lambda a, b: a <= b, ("bool",)),

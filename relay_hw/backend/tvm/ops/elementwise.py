@@ -12,7 +12,7 @@ import numpy as np
 from relay_hw.backend.flat import FlatCall
 from relay_hw.backend.tvm import scalars as s
 from relay_hw.backend.tvm.api import tirx
-from relay_hw.backend.tvm.ops.base import FLOATS, Arg, Context, Lowering, dtype_of, elementwise, is_float
+from relay_hw.backend.tvm.ops.base import FLOATS, Arg, Context, Lowering, dtype_of, elementwise, filled, is_float
 
 Scalar = s.Scalar
 # TVM ends where it folds a comparison of one of these with 0.
@@ -78,8 +78,8 @@ def _cast(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
 
 def _leaky_relu(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
     def scalar(x: Scalar) -> Scalar:
-        zero, slope = s.number(0, s.kind(x)), s.number(call.attrs.alpha, s.kind(x))
-        return s.bind(lambda v: s.select(v > zero, v, v * slope), x)
+        zero = s.number(0, s.kind(x))
+        return s.bind(lambda v: s.select(v > zero, v, s.times(v, call.attrs.alpha)), x)
 
     return elementwise(ctx, call, args, scalar) if is_float(args[0]) else None
 
@@ -174,8 +174,8 @@ LOWERINGS: Mapping[str, Lowering] = MappingProxyType(
         "annotation.stop_fusion": _all(lambda x: x),
         "device_copy": _all(lambda x: x),
         "on_device": _all(lambda x: x),
-        "zeros_like": _all(lambda x: s.number(0, s.kind(x))),
-        "ones_like": _all(lambda x: s.number(1, s.kind(x))),
+        "zeros_like": filled(0),
+        "ones_like": filled(1),
         "clip": _clip,
         "cast": _cast,
         "cast_like": _cast,

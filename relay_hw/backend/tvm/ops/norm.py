@@ -155,8 +155,8 @@ def _lrn(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
 
         def element(*i: Any) -> Any:
             value = x(*i)
-            bias, factor, power = (s.number(v, s.kind(value)) for v in (a.bias, a.alpha / a.size, a.beta))
-            return value / tirx.pow(bias + factor * total(*i), power)
+            bias, power = (s.number(v, s.kind(value)) for v in (a.bias, a.beta))
+            return value / tirx.pow(bias + s.times(total(*i), a.alpha / a.size), power)
 
         return te.compute(shape, element, name="lrn")
 

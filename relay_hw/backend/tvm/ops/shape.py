@@ -20,6 +20,7 @@ from relay_hw.backend.tvm.ops.base import (
     Lowering,
     dtype_of,
     elementwise,
+    filled,
     injective,
     literal,
     shape_of,
@@ -304,14 +305,6 @@ def _full(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
     return injective(ctx, call, [value], lambda tensors, index: tensors[0]())
 
 
-def _filled(value: int) -> Lowering:
-    def lower(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
-        out = tensor(call.type)
-        return literal(np.full(out.static_shape, value), out.dtype)
-
-    return lower
-
-
 def _shape_of(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
     return literal(shape_of(args[0]), tensor(call.type).dtype)
 
@@ -346,8 +339,8 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "one_hot": _one_hot,
     "full": _full,
     "full_like": _full,
-    "zeros": _filled(0),
-    "ones": _filled(1),
+    "zeros": filled(0),
+    "ones": filled(1),
     "shape_of": _shape_of,
     "ndarray_size": _ndarray_size,
 }
