@@ -205,9 +205,9 @@ MIDDLE = """
 `relay-hw export --form vivado|quartus --board NAME` writes a project for the makers' own tools: Tcl, constraints, the
 accelerator with AXI4 and AXI4-Lite interfaces, and `serve.py`, which runs on the board's Linux and lets the driver
 reach the accelerator over the network as it reaches an ECP5 board. **These projects were not built with vendor tools.**
-What was done: yosys synthesised them, which gives the estimates below; the scripts ran in Tcl against tools that only
-write down what they are told; `serve.py` passed the self-test with the Verilog in simulation behind it. Estimates leave
-out what surrounds the accelerator, and the makers' tools pack cells otherwise.
+What is done instead: yosys synthesises them, which gives the estimates below; the scripts run in Tcl against tools that
+only write down what they are told; `serve.py` passes the self-test with the Verilog in simulation behind it. Estimates
+leave out what surrounds the accelerator, and the makers' tools pack cells otherwise.
 
 """
 

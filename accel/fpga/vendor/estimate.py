@@ -6,7 +6,6 @@ pack cells otherwise.
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +16,7 @@ from accel.fpga.vendor.ip import IP, ip_verilog
 from accel.fpga.vendor.targets import Form, Target
 from accel.isa.config import AccelConfig
 
-_DONE: Final = "estimate.json"
+_DONE: Final = "stat.txt"
 _RECIPES: Final = {
     Form.VIVADO: "synth_xilinx -family {family} -noiopad -noclkbuf -top {top}",
     Form.QUARTUS: "synth_intel_alm -family {family} -noiopad -noclkbuf -top {top}",
@@ -55,9 +54,10 @@ def estimate(target: Target, config: AccelConfig, folder: Path, listen: Listener
     if not done.exists():
         (stage / f"{IP}.v").write_text(ip_verilog(config))
         sources = " ".join([*(path.name for path in rtl_sources()), f"{IP}.v"])
-        run_yosys(stage, [f"read_verilog {sources}", recipe, "tee -o stat.txt stat"], listen)
-        done.write_text(json.dumps(_used((stage / "stat.txt").read_text())) + "\n")
-    used = json.loads(done.read_text())
+        part = stage / "stat.part.txt"
+        run_yosys(stage, [f"read_verilog {sources}", recipe, f"tee -o {part.name} stat"], listen)
+        part.replace(done)
+    used = _used(done.read_text())
     share = {name: round(used[name] / has, 3) for name, has in target.available.items()}
     facts = {"board": target.name, "part": target.part, "config": config.name, "macs": config.macs_per_cycle}
     return facts | {"used": used, "available": dict(target.available), "share": share, "yosys": tool_version("yosys")}
@@ -68,9 +68,9 @@ def _recipe(target: Target) -> str:
 
 
 def _used(stat: str) -> dict[str, int]:
-    """Resources from the text of yosys' `stat`, of all modules together."""
+    """Resources from the text of yosys' `stat`: of its last part, which counts all modules together."""
     counts: dict[str, int] = {}
-    for number, cell in re.findall(r"^\s+(\d+)\s+([A-Z][A-Z0-9_]+)\s*$", stat, re.MULTILINE):
+    for number, cell in re.findall(r"^\s+(\d+)\s+([A-Z][A-Z0-9_]+)\s*$", stat.split("\n===")[-1], re.MULTILINE):
         counts[cell] = counts.get(cell, 0) + int(number)
     flip_flops = sum(count for cell, count in counts.items() if cell.startswith(("FDRE", "FDSE", "FDCE", "FDPE")))
     return {
