@@ -44,3 +44,20 @@ def test_the_mnist_network_on_the_whole_system(
         assert sorted(found) == sorted(expected)
         for name in found:
             np.testing.assert_array_equal(found[name], expected[name])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("--board icebreaker", "board must be one of ulx3s-85f, colorlight-i5, not icebreaker"),
+        ("--board ulx3s-85f --clock 130", "clock of ulx3s-85f must be from 20 to 100 MHz, not 130"),
+        ("--board ulx3s-85f --baud 40000000", "baud must be at most a quarter of the clock, not 40000000"),
+        ("--board ulx3s-85f --memory-kib 8", "memory-kib must be asked of a part, not of a board"),
+        ("--board ulx3s-85f --part lfe5u-25f", "argument --part: not allowed with argument --board"),
+        ("", "one of the arguments --part --board is required"),
+    ],
+)
+def test_what_is_refused(arguments: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bitstream", *arguments.split(), "-o", str(tmp_path / "out")]) == 2
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
