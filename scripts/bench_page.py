@@ -97,7 +97,7 @@ def _area() -> str:
     if not AREA.exists():
         return "Not measured here: `make area` writes build/area.json."
     area = json.loads(AREA.read_text())
-    keys = list(dict.fromkeys(key for row in area.values() for key in row))
+    keys = list(dict.fromkeys(key for row in area.values() for key in row if key != "seconds"))
     cells = [(name, *(_cell(row.get(key)) for key in keys)) for name, row in area.items()]
     return markdown(("configuration", *keys), cells, frozenset(keys))
 
