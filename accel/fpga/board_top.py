@@ -115,6 +115,11 @@ def cycles(nanoseconds: float, clock_hz: int) -> int:
     return ceil(round(nanoseconds * clock_hz / 1e9, 6))
 
 
+def missing_modules() -> list[str]:
+    """Packages of LiteX that are not installed."""
+    return [name for name in MODULES if importlib.util.find_spec(name) is None]
+
+
 def _request(system: BoardSystem) -> Request:
     return Request(
         board=system.board.name,
@@ -128,8 +133,7 @@ def _request(system: BoardSystem) -> Request:
 
 
 def _ask_litex(request: Request) -> dict[str, Any]:
-    missing = [name for name in MODULES if importlib.util.find_spec(name) is None]
-    if missing:
+    if missing := missing_modules():
         raise FlowError(f"{', '.join(missing)} must be installed: pip install 'relay-hw[fpga]'")
     root = str(Path(__file__).resolve().parents[2])
     paths = os.pathsep.join(path for path in (root, *sys.path) if path)

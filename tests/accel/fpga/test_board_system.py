@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.fpga.board_top import MODULES
 from accel.fpga.boards import find_board
 from accel.fpga.device import FpgaDevice
 from accel.fpga.link import Link, LinkError, open_link
@@ -27,11 +25,11 @@ from accel.isa.randprog import random_program
 from accel.isa.spec import DEVICE_MAGIC
 from accel.sim.functional import FunctionalDevice
 from accel.sim.selftest import self_test
+from tests.accel.fpga.extra import needs_boards
 from tests.accel.isa.runner import PROGRAMS
 from tests.accel.sim.timed_programs import timed_program
 
-missing = [name for name in (*MODULES, "serial") if importlib.util.find_spec(name) is None]
-pytestmark = pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} (extra fpga) not installed")
+pytestmark = needs_boards
 
 TINY = load_config("tiny")
 BOARD = find_board("ulx3s-85f")

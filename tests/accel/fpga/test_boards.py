@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,16 +10,14 @@ from pathlib import Path
 import pytest
 
 from accel.fpga import board_top
-from accel.fpga.board_top import MODULES, BoardSystem, cycles, memory_setup
+from accel.fpga.board_top import BoardSystem, cycles, memory_setup
 from accel.fpga.boards import BOARDS, Board, find_board
 from accel.fpga.parts import FlowError
 from accel.fpga.sim.soc import chip_parameters
 from accel.fpga.soc_map import load_map
 from accel.fpga.systems import System, board_system
 from accel.isa.config import load_config
-
-missing = [name for name in MODULES if importlib.util.find_spec(name) is None]
-needs_litex = pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} (extra fpga) not installed")
+from tests.accel.fpga.extra import needs_litex
 
 TINY = load_config("tiny")
 ULX3S = find_board("ulx3s-85f")

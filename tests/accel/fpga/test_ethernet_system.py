@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from accel.fpga.board_top import MODULES
 from accel.fpga.boards import find_board
 from accel.fpga.device import FpgaDevice
 from accel.fpga.link import Line, LinkError, open_link
@@ -22,10 +20,10 @@ from accel.isa.randprog import random_program
 from accel.isa.spec import DEVICE_MAGIC
 from accel.sim.functional import FunctionalDevice
 from accel.sim.selftest import self_test
+from tests.accel.fpga.extra import needs_litex
 from tests.accel.isa.runner import PROGRAMS
 
-missing = [name for name in MODULES if importlib.util.find_spec(name) is None]
-pytestmark = pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} (extra fpga) not installed")
+pytestmark = needs_litex
 
 TINY = load_config("tiny")
 BOARD = find_board("colorlight-i5")

@@ -6,21 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from accel.fpga import flow, tools
+from accel.fpga import tools
 from accel.fpga.flow import Design, build_bitstream
 from accel.fpga.part_top import FPGA_RTL
 from accel.fpga.parts import FlowError, find_part
 from accel.fpga.tools import find_tool, run_tool
-
-
-def _has_tools() -> bool:
-    try:
-        return all(find_tool(tool) for tool in flow.TOOLS)
-    except FlowError:
-        return False
-
-
-needs_tools = pytest.mark.skipif(not _has_tools(), reason="yosys, nextpnr-ecp5, ecppack (extra fpga) are not installed")
+from tests.accel.fpga.extra import needs_tools
 
 ECHO = """
 module echo (input wire clk_i, input wire rst_ni, input wire rx_i, output wire tx_o);

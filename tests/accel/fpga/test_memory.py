@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 
 import pytest
 
-from accel.fpga.board_top import MODULES
 from accel.fpga.boards import BOARDS, find_board
 from accel.fpga.device import FpgaDevice
 from accel.fpga.link import open_link
@@ -19,11 +17,11 @@ from accel.isa.config import load_config
 from accel.isa.errors import ConfigError, DeadlockError
 from accel.sim.cycle import CycleDevice
 from accel.sim.memory import memory_model
+from tests.accel.fpga.extra import needs_boards
 from tests.accel.sim.timed_programs import timed_program
 
 TINY = load_config("tiny")
 ULX3S = find_board("ulx3s-85f")
-missing = [name for name in (*MODULES, "serial") if importlib.util.find_spec(name) is None]
 
 
 @pytest.mark.parametrize(("name", "mhz", "model"), [("ulx3s-85f", 80, "ulx3s"), ("colorlight-i5", 50, "colorlight")])
@@ -46,8 +44,6 @@ def test_a_slower_clock_takes_fewer_cycles_for_the_same_times() -> None:
 @pytest.fixture(scope="module")
 def device() -> Iterator[FpgaDevice]:
     """The whole System with short bits on its line."""
-    if missing:
-        pytest.skip(f"{', '.join(missing)} (extra fpga) not installed")
     system = board_system(TINY, ULX3S, baud=round(ULX3S.mhz * 1e6) // 4)
     with running_board(build_board(simulated_board(ULX3S, system)), 4) as address:
         opened = FpgaDevice(TINY, open_link(address, 1, 60), system.map)
@@ -55,6 +51,7 @@ def device() -> Iterator[FpgaDevice]:
         opened.close()
 
 
+@needs_boards
 def test_the_cycle_simulator_is_near_the_whole_system(device: FpgaDevice) -> None:
     """Within 2 % of programs that move data most of the time; alike in what they did."""
     model = CycleDevice(TINY, memory_model("ulx3s"), data=False)
@@ -77,6 +74,7 @@ def test_the_cycle_simulator_is_near_the_whole_system(device: FpgaDevice) -> Non
     assert abs(cycles[0] / cycles[1] - 1) < 0.01, cycles
 
 
+@needs_boards
 @pytest.mark.parametrize("wrong", ["standard", "ulx3s,rcd=12", "ulx3s,column_bytes=4", "ulx3s,rp=0,rcd=0"])
 def test_another_memory_is_not_near_it(device: FpgaDevice, wrong: str) -> None:
     """What the comparison can tell apart."""

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from accel.fpga.board_top import MODULES
 from accel.fpga.boards import find_board
 from accel.fpga.sim.board import build_board, running_board
 from accel.fpga.sim.soc import simulated_board
 from accel.fpga.systems import board_system
 from accel.isa.config import load_config
 from relay_hw.cli.main import main
+from tests.accel.fpga.extra import needs_boards
 
-missing = [name for name in (*MODULES, "serial") if importlib.util.find_spec(name) is None]
-pytestmark = pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} (extra fpga) not installed")
+pytestmark = needs_boards
 
 MNIST = Path(__file__).parents[3] / "examples" / "mnist_cnn.onnx"
 DIVISOR = 4

@@ -12,12 +12,11 @@ from accel.fpga.device import FpgaDevice
 from accel.fpga.flow import Design
 from accel.fpga.link import open_link
 from accel.fpga.part_top import FPGA_RTL
-from accel.fpga.parts import FlowError, find_part
+from accel.fpga.parts import find_part
 from accel.fpga.sim.board import BoardModel, build_board, running_board
 from accel.fpga.sim.netlist import CELLS, NETLIST, core_design, netlist_board, netlist_rtl, netlist_verilog
 from accel.fpga.synth import cache_folder
 from accel.fpga.systems import part_system
-from accel.fpga.tools import find_tool
 from accel.fpga.vendor.ip import IP
 from accel.isa.asm import assemble_file
 from accel.isa.config import load_config
@@ -28,6 +27,7 @@ from accel.sim.device import Device
 from accel.sim.functional import FunctionalDevice
 from accel.sim.rtl_device import RtlDevice
 from accel.sim.selftest import self_test
+from tests.accel.fpga.extra import needs_yosys
 from tests.accel.isa.runner import PROGRAMS
 
 serial = pytest.importorskip("serial", reason="pyserial (extra fpga) is not installed")
@@ -39,15 +39,6 @@ PART = find_part("lfe5u-25f")
 SYSTEM = part_system(TINY, PART, 2, 1 << 15, 2_000_000 // DIVISOR)
 BITSTREAMS = cache_folder().parent / "bitstreams"
 
-
-def _has_yosys() -> bool:
-    try:
-        return bool(find_tool("yosys"))
-    except FlowError:
-        return False
-
-
-needs_yosys = pytest.mark.skipif(not _has_yosys(), reason="yosys (extra fpga) is not installed")
 
 ECHO = """
 module echo (input wire clk_i, input wire rst_ni, input wire rx_i, output wire tx_o);

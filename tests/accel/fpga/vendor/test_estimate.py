@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from accel.fpga.parts import FlowError
-from accel.fpga.tools import find_tool
 from accel.fpga.vendor import estimate as room
 from accel.fpga.vendor.targets import TARGETS, Form, Target
 from accel.isa.config import load_config
+from tests.accel.fpga.extra import needs_yosys
 
 TINY = load_config("tiny")
 XILINX = """
@@ -72,15 +71,8 @@ def test_counts(
     assert len(ran) == 2
 
 
-def _has_yosys() -> bool:
-    try:
-        return bool(find_tool("yosys"))
-    except FlowError:
-        return False
-
-
 @pytest.mark.long
-@pytest.mark.skipif(not _has_yosys(), reason="yosys (extra fpga) is not installed")
+@needs_yosys
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 def test_tiny_is_synthesised_and_fits(target: Target, tmp_path: Path) -> None:
     found = room.estimate(target, TINY, tmp_path)

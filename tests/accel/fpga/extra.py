@@ -1,0 +1,35 @@
+"""What tests need of the extra `fpga`, and the reason that they print where it is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from accel.fpga import flow
+from accel.fpga.board_top import missing_modules
+from accel.fpga.parts import FlowError
+from accel.fpga.tools import find_tool
+
+
+def missing_tools(*names: str) -> list[str]:
+    """Of these programs, those that are not there."""
+    return [name for name in names if not _is_there(name)]
+
+
+def _is_there(tool: str) -> bool:
+    try:
+        return bool(find_tool(tool))
+    except FlowError:
+        return False
+
+
+def _needs(missing: list[str]) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} (extra fpga) not installed")
+
+
+_SERIAL = [] if importlib.util.find_spec("serial") else ["pyserial"]
+needs_litex = _needs(missing_modules())
+needs_boards = _needs([*missing_modules(), *_SERIAL])
+needs_yosys = _needs(missing_tools("yosys"))
+needs_tools = _needs(missing_tools(*flow.TOOLS))
