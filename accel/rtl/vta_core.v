@@ -50,6 +50,8 @@ module vta_core #(
     input  wire                     watchdog_i,
     output wire                     done_o,
     output wire                     drained_o,
+    // a fault was seen; a few cycles later which
+    output wire                     fault_stop_o,
     output wire                     fault_o,
     output wire [              7:0] fault_code_o,
     output wire [             31:0] fault_index_o,
@@ -109,54 +111,69 @@ module vta_core #(
   wire [31:0] load_index, compute_index, output_index, store_index;
   wire [BEATS_W-1:0] load_row, load_all, load_first, store_row, store_all, store_first;
 
-  // faults: the sources in the order of vta_fault's bits
-  localparam SOURCES = 16;
+  // faults: those that a unit reports with the index of what it finishes come a cycle later, so that they share a word
   wire dispatch_fault, fetch_range, fetch_error, load_range, load_error;
-  wire compute_fault, output_fault, store_range, store_error, overflow, clash_read;
+  wire compute_fault, output_fault, store_range, store_error, clash_read;
   wire [2:0] clash_write;
+  wire [3:0] overflow;
   wire [7:0] dispatch_code;
   wire [31:0] fetch_range_index, fetch_error_index, load_range_index, load_error_index;
-  wire [31:0] compute_fault_index, compute_read_index, output_read_index, store_range_index, overflow_index;
+  wire [31:0] compute_fault_index, compute_read_index, output_read_index, store_range_index;
+  wire front_done;
+  reg [2:0] clash_write_q;
+  reg store_error_q;
+  reg [127:0] done_index_q;
+
+  always @(posedge clk_i)
+    if (!rst_ni) begin
+      clash_write_q <= 3'd0;
+      store_error_q <= 1'b0;
+    end else begin
+      clash_write_q <= clash_write;
+      store_error_q <= store_error;
+    end
+  always @(posedge clk_i) done_index_q <= done_index;
+
+  // the last instruction may have brought a fault that is only known now
+  assign done_o = front_done && ~|{overflow, clash_write_q, store_error_q};
+
+  // a group a unit, in the order in which an instruction passes its stages, last one first; then the front
+  localparam [7:0] BANK = `VTA_FAULT_ACC_BANK, TOKEN = `VTA_FAULT_TOKEN_OVERFLOW, SRAM = `VTA_FAULT_SRAM_RANGE;
+  localparam [7:0] DRAM = `VTA_FAULT_DRAM_RANGE, READ = `VTA_FAULT_AXI_READ, WRITE = `VTA_FAULT_AXI_WRITE;
+  wire [31:0] load_done = done_index_q[0*32+:32];
+  wire [31:0] compute_done = done_index_q[1*32+:32];
+  wire [31:0] output_done = done_index_q[2*32+:32];
+  wire [31:0] store_done = done_index_q[3*32+:32];
 
   vta_fault #(
-      .SOURCES(SOURCES)
+      .GROUPS(5),
+      .EACH  (4)
   ) u_fault (
       .clk_i(clk_i),
       .rst_ni(rst_ni),
       .run_i(run_i),
       .valid_i({
-        watchdog_i,
-        clash_write[2], clash_write[1], clash_write[0], clash_read, clash_read,
-        overflow,
-        store_error, store_range,
-        output_fault,
-        compute_fault,
-        load_error, load_range,
-        fetch_error, fetch_range,
-        dispatch_fault
+        {fetch_range, fetch_error, watchdog_i, dispatch_fault},
+        {store_range, store_range, store_error_q, overflow[3]},
+        {clash_read, output_fault, clash_write_q[1], overflow[2]},
+        {compute_fault, clash_read, clash_write_q[0], overflow[1]},
+        {load_range, load_error, clash_write_q[2], overflow[0]}
       }),
       .code_i({
-        `VTA_FAULT_WATCHDOG,
-        {5{`VTA_FAULT_ACC_BANK}},
-        `VTA_FAULT_TOKEN_OVERFLOW,
-        `VTA_FAULT_AXI_WRITE, `VTA_FAULT_DRAM_RANGE,
-        `VTA_FAULT_SRAM_RANGE,
-        `VTA_FAULT_SRAM_RANGE,
-        `VTA_FAULT_AXI_READ, `VTA_FAULT_DRAM_RANGE,
-        `VTA_FAULT_AXI_READ, `VTA_FAULT_DRAM_RANGE,
-        dispatch_code
+        {DRAM, READ, `VTA_FAULT_WATCHDOG, dispatch_code},
+        {DRAM, DRAM, WRITE, TOKEN},
+        {BANK, SRAM, BANK, TOKEN},
+        {SRAM, BANK, BANK, TOKEN},
+        {DRAM, READ, BANK, TOKEN}
       }),
       .index_i({
-        dispatch_index,
-        done_index[0*32+:32], done_index[2*32+:32], done_index[1*32+:32], output_read_index, compute_read_index,
-        overflow_index,
-        done_index[3*32+:32], store_range_index,
-        output_read_index,
-        compute_fault_index,
-        load_error_index, load_range_index,
-        fetch_error_index, fetch_range_index,
-        dispatch_index
+        {fetch_range_index, fetch_error_index, dispatch_index, dispatch_index},
+        {store_range_index, store_range_index, store_done, store_done},
+        {output_read_index, output_read_index, output_done, output_done},
+        {compute_fault_index, compute_read_index, compute_done, compute_done},
+        {load_range_index, load_error_index, load_done, load_done}
       }),
+      .stop_o(fault_stop_o),
       .fault_o(fault_o),
       .code_o(fault_code_o),
       .index_o(fault_index_o)
@@ -213,7 +230,7 @@ module vta_core #(
       .store_all_o        (store_all),
       .store_first_o      (store_first),
       .idle_i             (idle),
-      .done_o             (done_o),
+      .done_o             (front_done),
       .dispatched_o       (dispatched),
       .dispatch_fault_o   (dispatch_fault),
       .dispatch_code_o    (dispatch_code),
@@ -225,19 +242,17 @@ module vta_core #(
   );
 
   vta_sems u_sems (
-      .clk_i           (clk_i),
-      .rst_ni          (rst_ni),
-      .run_i           (run_i),
-      .want_i          (want),
-      .wait_i          ({
+      .clk_i     (clk_i),
+      .rst_ni    (rst_ni),
+      .run_i     (run_i),
+      .want_i    (want),
+      .wait_i    ({
         store_insn[`VTA_INSN_WAIT], output_insn[`VTA_INSN_WAIT], compute_insn[`VTA_INSN_WAIT], load_insn[`VTA_INSN_WAIT]
       }),
-      .grant_o         (start),
-      .give_i          (give),
-      .set_i           (set),
-      .index_i         (done_index),
-      .overflow_o      (overflow),
-      .overflow_index_o(overflow_index)
+      .grant_o   (start),
+      .give_i    (give),
+      .set_i     (set),
+      .overflow_o(overflow)
   );
 
   // LOAD and the read side of the bus

@@ -34,6 +34,8 @@ module vta_csr #(
     output wire                   watchdog_o,
     input  wire                   done_i,
     input  wire                   drained_i,
+    // a fault stops the core at once; its code and index follow with fault_i
+    input  wire                   fault_stop_i,
     input  wire                   fault_i,
     input  wire [            7:0] fault_code_i,
     input  wire [           31:0] fault_index_i,
@@ -52,11 +54,10 @@ module vta_csr #(
   wire        control = write_i && write_addr_i == `VTA_REG_CONTROL;
   wire        reset = control && write_data_i[1];
   wire        launch = control && write_data_i[0] && !write_data_i[1] && !busy_q;
-  wire        stopping = busy_q && (fault_i || abort_q);
-  wire        stopped = stopping && drained_i;
+  wire        stopped = busy_q && stop_o && (fault_i || !fault_stop_i) && drained_i;
 
   assign clear_o        = launch || (reset && (!busy_q || stopped)) || (stopped && abort_q);
-  assign stop_o         = fault_i || abort_q;
+  assign stop_o         = fault_stop_i || abort_q;
   assign run_o          = busy_q && !stop_o;
   assign window_base_o  = window_base_q;
   assign window_bytes_o = window_bytes_q;

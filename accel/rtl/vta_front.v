@@ -4,6 +4,7 @@
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
+`include "vta_isa.vh"
 
 module vta_front #(
     // Sizes of the configuration
@@ -70,8 +71,12 @@ module vta_front #(
     output wire                     fetch_error_o,
     output wire              [31:0] fetch_error_index_o
 );
-  localparam COMPUTE_W = 256 + 32;
-  localparam DMA_W = COMPUTE_W + 3 * BEATS_W;
+  // a record: what tells two opcodes of a unit apart, index, the instruction without its opcode, wait last: the
+  // semaphores need that early in a cycle
+  localparam WAIT_W = 16;
+  localparam PLAIN_W = 32 + 256 - 8;
+  localparam KIND_W = PLAIN_W + 1;
+  localparam BEATS_3W = 3 * BEATS_W;
 
   wire insn_valid;
   wire insn_pop;
@@ -146,61 +151,82 @@ module vta_front #(
       .code_o      (dispatch_code_o)
   );
 
+  // opcodes come back as constants, but for the bit that tells GEMM from ALU and LOAD from GATHER
+  wire [PLAIN_W-1:0] plain = {
+    dispatch_index_o, dispatch_insn[255:48], dispatch_insn[31:8], dispatch_insn[`VTA_INSN_WAIT]
+  };
+  wire dispatch_kind = dispatch_insn[2];
+  wire load_kind, compute_kind;
+  wire [231:0] load_rest, compute_rest, output_rest, store_rest;
+  wire [WAIT_W-1:0] load_wait, compute_wait, output_wait, store_wait;
+  wire [7:0] load_opcode = load_kind ? `VTA_OP_GATHER : `VTA_OP_LOAD;
+  wire [7:0] compute_opcode = compute_kind ? `VTA_OP_ALU : `VTA_OP_GEMM;
+  assign load_insn_o    = {load_rest[231:24], load_wait, load_rest[23:0], load_opcode};
+  assign compute_insn_o = {compute_rest[231:24], compute_wait, compute_rest[23:0], compute_opcode};
+  assign output_insn_o  = {output_rest[231:24], output_wait, output_rest[23:0], `VTA_OP_REQUANT};
+  assign store_insn_o   = {store_rest[231:24], store_wait, store_rest[23:0], `VTA_OP_STORE};
+
   vta_fifo #(
-      .WIDTH(DMA_W),
-      .DEPTH(QUEUE_DEPTH)
+      .WIDTH(KIND_W + BEATS_3W),
+      .DEPTH(QUEUE_DEPTH),
+      .EARLY(WAIT_W)
   ) u_load_queue (
       .clk_i  (clk_i),
       .rst_ni (rst_ni),
       .push_i (push[0]),
-      .data_i ({dispatch_first, dispatch_all, dispatch_row, dispatch_index_o, dispatch_insn}),
+      .data_i ({dispatch_first, dispatch_all, dispatch_row, dispatch_kind, plain}),
       .full_o (full[0]),
       .valid_o(head_o[0]),
-      .data_o ({load_first_o, load_all_o, load_row_o, load_index_o, load_insn_o}),
+      .data_o ({load_first_o, load_all_o, load_row_o, load_kind, load_index_o, load_rest, load_wait}),
       .pop_i  (start_i[0])
   );
 
   vta_fifo #(
-      .WIDTH(COMPUTE_W),
-      .DEPTH(QUEUE_DEPTH)
+      .WIDTH(KIND_W),
+      .DEPTH(QUEUE_DEPTH),
+      .EARLY(WAIT_W)
   ) u_compute_queue (
       .clk_i  (clk_i),
       .rst_ni (rst_ni),
       .push_i (push[1]),
-      .data_i ({dispatch_index_o, dispatch_insn}),
+      .data_i ({dispatch_kind, plain}),
       .full_o (full[1]),
       .valid_o(head_o[1]),
-      .data_o ({compute_index_o, compute_insn_o}),
+      .data_o ({compute_kind, compute_index_o, compute_rest, compute_wait}),
       .pop_i  (start_i[1])
   );
 
   vta_fifo #(
-      .WIDTH(COMPUTE_W),
-      .DEPTH(QUEUE_DEPTH)
+      .WIDTH(PLAIN_W),
+      .DEPTH(QUEUE_DEPTH),
+      .EARLY(WAIT_W)
   ) u_output_queue (
       .clk_i  (clk_i),
       .rst_ni (rst_ni),
       .push_i (push[2]),
-      .data_i ({dispatch_index_o, dispatch_insn}),
+      .data_i ({plain}),
       .full_o (full[2]),
       .valid_o(head_o[2]),
-      .data_o ({output_index_o, output_insn_o}),
+      .data_o ({output_index_o, output_rest, output_wait}),
       .pop_i  (start_i[2])
   );
 
   vta_fifo #(
-      .WIDTH(DMA_W),
-      .DEPTH(QUEUE_DEPTH)
+      .WIDTH(PLAIN_W + BEATS_3W),
+      .DEPTH(QUEUE_DEPTH),
+      .EARLY(WAIT_W)
   ) u_store_queue (
       .clk_i  (clk_i),
       .rst_ni (rst_ni),
       .push_i (push[3]),
-      .data_i ({dispatch_first, dispatch_all, dispatch_row, dispatch_index_o, dispatch_insn}),
+      .data_i ({dispatch_first, dispatch_all, dispatch_row, plain}),
       .full_o (full[3]),
       .valid_o(head_o[3]),
-      .data_o ({store_first_o, store_all_o, store_row_o, store_index_o, store_insn_o}),
+      .data_o ({store_first_o, store_all_o, store_row_o, store_index_o, store_rest, store_wait}),
       .pop_i  (start_i[3])
   );
+
+  wire unused = &{1'b0, dispatch_insn};
 endmodule
 
 `resetall

@@ -181,6 +181,7 @@ module vta_top #(
   wire                   watchdog;
   wire                   done;
   wire                   drained;
+  wire                   fault_stop;
   wire                   fault;
   wire [            7:0] fault_code;
   wire [           31:0] fault_index;
@@ -238,6 +239,7 @@ module vta_top #(
       .watchdog_o    (watchdog),
       .done_i        (done),
       .drained_i     (drained),
+      .fault_stop_i  (fault_stop),
       .fault_i       (fault),
       .fault_code_i  (fault_code),
       .fault_index_i (fault_index),
@@ -276,6 +278,7 @@ module vta_top #(
       .watchdog_i    (watchdog),
       .done_o        (done),
       .drained_o     (drained),
+      .fault_stop_o  (fault_stop),
       .fault_o       (fault),
       .fault_code_o  (fault_code),
       .fault_index_o (fault_index),

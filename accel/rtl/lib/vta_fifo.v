@@ -1,5 +1,6 @@
 // First-in first-out queue with registered occupancy.
-// Contract: push_i only while !full_o, pop_i only while valid_o; data_o is the oldest entry while valid_o.
+// Contract: push_i only while !full_o, pop_i only while valid_o; data_o is the oldest entry while valid_o.  Its lowest
+// EARLY bits come out of registers, the others out of the memory.
 // Latency: an entry pushed at an edge is visible after that edge.  Throughput: one push and one pop a cycle.
 `resetall
 `timescale 1ns / 1ps
@@ -9,7 +10,9 @@ module vta_fifo #(
     // Payload width in bits, at least 1
     parameter WIDTH = 8,
     // Entries, at least 1
-    parameter DEPTH = 2
+    parameter DEPTH = 2,
+    // Bits of the oldest entry that are kept in registers, fewer than WIDTH
+    parameter EARLY = 0
 ) (
     input  wire             clk_i,
     input  wire             rst_ni,
@@ -26,44 +29,83 @@ module vta_fifo #(
     if (WIDTH < 1 || DEPTH < 1) begin : g_param_check
       ERROR_fifo_WIDTH_and_DEPTH_must_be_at_least_1 u_param_error ();
     end
+    if (EARLY < 0 || EARLY >= WIDTH) begin : g_early_check
+      ERROR_fifo_EARLY_must_be_less_than_WIDTH u_param_error ();
+    end
   endgenerate
 
   localparam ADDR_W = (DEPTH > 1) ? $clog2(DEPTH) : 1;
   localparam COUNT_W = $clog2(DEPTH + 1);
   localparam [31:0] LAST = DEPTH - 1;
-  localparam [31:0] FULL = DEPTH;
+  localparam [31:0] ONE = 1;
 
   reg  [ ADDR_W-1:0] read_q;
   reg  [ ADDR_W-1:0] write_q;
   reg  [COUNT_W-1:0] count_q;
+  reg                valid_q;
+  reg                full_q;
 
-  assign full_o  = count_q == FULL[COUNT_W-1:0];
-  assign valid_o = count_q != {COUNT_W{1'b0}};
+  wire [ ADDR_W-1:0] next = (read_q == LAST[ADDR_W-1:0]) ? {ADDR_W{1'b0}} : read_q + 1'b1;
+  wire               one = count_q == ONE[COUNT_W-1:0];
+
+  assign full_o  = full_q;
+  assign valid_o = valid_q;
 
   always @(posedge clk_i)
     if (!rst_ni) begin
       read_q  <= {ADDR_W{1'b0}};
       write_q <= {ADDR_W{1'b0}};
       count_q <= {COUNT_W{1'b0}};
+      valid_q <= 1'b0;
+      full_q  <= 1'b0;
     end else begin
       if (push_i) write_q <= (write_q == LAST[ADDR_W-1:0]) ? {ADDR_W{1'b0}} : write_q + 1'b1;
-      if (pop_i) read_q <= (read_q == LAST[ADDR_W-1:0]) ? {ADDR_W{1'b0}} : read_q + 1'b1;
-      if (push_i && !pop_i) count_q <= count_q + 1'b1;
-      else if (pop_i && !push_i) count_q <= count_q - 1'b1;
+      if (pop_i) read_q <= next;
+      if (push_i != pop_i) begin
+        count_q <= count_q + (pop_i ? {COUNT_W{1'b1}} : ONE[COUNT_W-1:0]);
+        valid_q <= push_i || !one;
+        full_q  <= push_i && count_q == LAST[COUNT_W-1:0];
+      end
     end
 
   vta_ram_async #(
-      .WIDTH (WIDTH),
+      .WIDTH (WIDTH - EARLY),
       .DEPTH (DEPTH),
       .ADDR_W(ADDR_W)
   ) u_ram (
       .clk_i  (clk_i),
       .we_i   (push_i),
       .waddr_i(write_q),
-      .wdata_i(data_i),
+      .wdata_i(data_i[WIDTH-1:EARLY]),
       .raddr_i(read_q),
-      .rdata_o(data_o)
+      .rdata_o(data_o[WIDTH-1:EARLY])
   );
+
+  generate
+    if (EARLY > 0) begin : g_early
+      reg  [EARLY-1:0] early_q;
+      wire [EARLY-1:0] behind;
+      assign data_o[EARLY-1:0] = early_q;
+
+      // the entry behind the oldest one
+      vta_ram_async #(
+          .WIDTH (EARLY),
+          .DEPTH (DEPTH),
+          .ADDR_W(ADDR_W)
+      ) u_ram (
+          .clk_i  (clk_i),
+          .we_i   (push_i),
+          .waddr_i(write_q),
+          .wdata_i(data_i[EARLY-1:0]),
+          .raddr_i(next),
+          .rdata_o(behind)
+      );
+
+      always @(posedge clk_i)
+        if (pop_i && !one) early_q <= behind;
+        else if (pop_i || !valid_q) early_q <= data_i[EARLY-1:0];
+    end
+  endgenerate
 endmodule
 
 `resetall

@@ -7,7 +7,8 @@ import cocotb
 from accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER, REGISTERS
 from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 
-IDLE = dict.fromkeys(("write_i", "write_addr_i", "write_data_i", "read_addr_i", "done_i", "drained_i", "fault_i"), 0)
+INPUTS = ("write_i", "write_addr_i", "write_data_i", "read_addr_i", "done_i", "drained_i", "fault_stop_i", "fault_i")
+IDLE = dict.fromkeys(INPUTS, 0)
 MASKS = {"WINDOW_BASE": 0xFFFFF000, "PROGRAM": 0xFFFFFFE0}
 BUSY, DONE, FAULT = 1, 2, 4
 
@@ -82,6 +83,12 @@ async def launches_and_finishes(dut: Dut) -> None:
 async def stops_on_a_fault_until_drained(dut: Dut) -> None:
     await begin(dut)
     await write(dut, "CONTROL", 1)
+    dut.fault_stop_i.value = dut.drained_i.value = 1
+    await settle()
+    assert get(dut.stop_o) and not get(dut.run_o) and not get(dut.done_o)
+    await step(dut)
+    assert await read(dut, "STATUS") & 0xFF == BUSY, "which fault it was is not known yet"
+    dut.drained_i.value = 0
     dut.fault_i.value, dut.fault_code_i.value, dut.fault_index_i.value = 1, 6, 1234
     await settle()
     assert get(dut.stop_o) and not get(dut.run_o) and get(dut.done_o)

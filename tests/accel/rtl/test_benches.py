@@ -30,7 +30,16 @@ UNIT = {"BLOCK_OUT": 4, "ACC_DEPTH": 64, "OUT_LANES": 2}
 
 # module: bench, then one dictionary of parameters for each shape.
 BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
-    "vta_fifo": ("bench_fifo", ({"WIDTH": 8, "DEPTH": 2}, {"WIDTH": 70, "DEPTH": 5}, {"WIDTH": 1, "DEPTH": 1})),
+    "vta_fifo": (
+        "bench_fifo",
+        (
+            {"WIDTH": 8, "DEPTH": 2},
+            {"WIDTH": 70, "DEPTH": 5},
+            {"WIDTH": 1, "DEPTH": 1},
+            {"WIDTH": 20, "DEPTH": 5, "EARLY": 8},
+            {"WIDTH": 20, "DEPTH": 1, "EARLY": 19},
+        ),
+    ),
     "vta_ram_async": ("bench_ram_async", ({"WIDTH": 40, "DEPTH": 8, "ADDR_W": 3},)),
     "vta_ram_cols": ("bench_ram_cols", ({"COL_W": 16, "COLS": 4, "DEPTH": 8, "ADDR_W": 3},)),
     "vta_ram_beat": (
@@ -153,7 +162,7 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     ),
     "vta_counters": ("bench_counters", ({"COUNTERS": 4},)),
     "vta_axil": ("bench_axil", ({},)),
-    "vta_fault": ("bench_fault", ({"SOURCES": 4},)),
+    "vta_fault": ("bench_fault", ({"GROUPS": 5, "EACH": 4}, {"GROUPS": 2, "EACH": 1})),
     "vta_csr": ("bench_csr", ({"CONFIG_HASH": 0x1234ABCD, "COUNTERS": 18},)),
     "vta_exec": (
         "bench_exec",
