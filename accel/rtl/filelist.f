@@ -1,3 +1,4 @@
+lib/vta_count.v
 lib/vta_fifo.v
 mem/vta_acc_mem.v
 mem/vta_ram_async.v
@@ -17,6 +18,7 @@ vta_counters.v
 vta_csr.v
 vta_decode.v
 vta_dispatch.v
+vta_dma_merge.v
 vta_dma_walk.v
 vta_dot.v
 vta_fault.v

@@ -258,7 +258,7 @@ module vta_core #(
   // LOAD and the read side of the bus
   wire load_valid, load_ready, load_want_beat, load_beat, load_expand, read_idle;
   wire [31:0] load_offset;
-  wire [6:0] load_beats;
+  wire [5:0] load_len;
   wire [15:0] load_we;
   wire [BEATS_W-1:0] load_waddr;
   wire [AXI_DATA_BITS-1:0] load_wdata;
@@ -287,7 +287,7 @@ module vta_core #(
       .start_i       (start[0]),
       .req_valid_o   (load_valid),
       .req_offset_o  (load_offset),
-      .req_beats_o   (load_beats),
+      .req_len_o     (load_len),
       .req_ready_i   (load_ready),
       .inp_soon_i    (inp_soon),
       .beat_want_o   (load_want_beat),
@@ -323,7 +323,7 @@ module vta_core #(
       .fetch_ready_o (fetch_ready),
       .load_valid_i  (load_valid),
       .load_offset_i (load_offset),
-      .load_beats_i  (load_beats),
+      .load_len_i    (load_len),
       .load_ready_o  (load_ready),
       .fetch_beat_o  (fetch_beat),
       .load_want_i   (load_want_beat),

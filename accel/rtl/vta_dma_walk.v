@@ -1,6 +1,6 @@
 // Address walk of LOAD and STORE: cuts y rows of x runs into bursts, one burst a cycle.
-// Contract: runs that follow one another in DRAM are merged into one; bursts are aligned to the bus, at most
-// BURST_BEATS long, and never cross 4 KiB.  A burst outside the window is not requested: fault_o stays high instead.
+// Contract: lengths and addresses are whole granules; bursts are at most BURST_BEATS long and never cross 4 KiB.  A
+// burst outside the window is passed over without a request, and so is all that follows: fault_o is high from then on.
 // Latency: the first request is up in the cycle after start_i; ready_o is high in the cycle of the last request.
 `resetall
 `timescale 1ns / 1ps
@@ -9,16 +9,17 @@
 module vta_dma_walk #(
     // Bus width in bits: 64, 128 or 256
     parameter AXI_DATA_BITS = 64,
-    // Longest burst, 1 to 64
+    // Longest burst, a power of two from 1 to 64
     parameter BURST_BEATS   = 64,
-    // Width of beat counts
-    parameter BEATS_W       = 20
+    // Width of the number of rows and of runs in a row, 2 to 16
+    parameter COUNT_W       = 16,
+    // Width of the beats of a run, at least 8
+    parameter LENGTH_W      = 20
 ) (
     input  wire               clk_i,
     input  wire               rst_ni,
-    input  wire               stop_i,
     input  wire [       31:0] window_bytes_i,
-    // start of a walk
+    // start of a walk; the operands count at its edge
     output wire               ready_o,
     input  wire               start_i,
     input  wire [       31:0] dram_i,
@@ -26,98 +27,137 @@ module vta_dma_walk #(
     input  wire [       15:0] x_i,
     input  wire [       31:0] y_stride_i,
     input  wire [       31:0] x_stride_i,
-    // beats of a run, of a row (x runs), and of all rows
-    input  wire [BEATS_W-1:0] run_beats_i,
-    input  wire [BEATS_W-1:0] row_beats_i,
-    input  wire [BEATS_W-1:0] all_beats_i,
-    // bursts
+    // one run a row, one row (see vta_dma_merge); beats of a run less one
+    input  wire               x_one_i,
+    input  wire               y_one_i,
+    input  wire [LENGTH_W-1:0] length_i,
+    // bursts: beats less one
     output wire               active_o,
     output wire               req_valid_o,
     output wire [       31:0] req_offset_o,
-    output wire [        6:0] req_beats_o,
+    output wire [        5:0] req_len_o,
     output wire               req_last_o,
     input  wire               req_ready_i,
     output wire               fault_o
 );
-  localparam BUS_LOG = $clog2(AXI_DATA_BITS / 8);
-  localparam [31:0] BURST = BURST_BEATS;
-  localparam [12:0] PAGE_BEATS = 13'd4096 >> BUS_LOG;
+  generate
+    if (BURST_BEATS < 1 || BURST_BEATS > 64 || (BURST_BEATS & (BURST_BEATS - 1)) != 0) begin : g_param_check
+      ERROR_BURST_BEATS_must_be_a_power_of_two_up_to_64 u_param_error ();
+    end
+  endgenerate
+
+  // Everything counts in units: granules, or beats where a burst is smaller than a granule.
+  localparam BUS = AXI_DATA_BITS / 8;
+  localparam BUS_LOG = $clog2(BUS);
+  localparam UNIT_LOG = (BUS >= 16 || BURST_BEATS == 1) ? BUS_LOG : 4;
+  localparam BEATS_LOG = UNIT_LOG - BUS_LOG;  // beats of a unit
+  localparam W = 32 - UNIT_LOG;
+  localparam LEFT_W = LENGTH_W - BEATS_LOG;
+  localparam PAGE_W = 12 - UNIT_LOG;
+  localparam BURST_LOG = $clog2(BURST_BEATS >> BEATS_LOG);
+  localparam [31:0] BURST_MASK = (32'd1 << BURST_LOG) - 32'd1;
+  localparam [COUNT_W-1:0] TWO = 2;
 
   reg               active_q;
-  reg [       32:0] addr_q;  // bit 32: past the end of every window
-  reg [       32:0] run_q;
-  reg [       32:0] row_q;
-  reg [BEATS_W-1:0] left_q;
-  reg [BEATS_W-1:0] length_q;
-  reg [       15:0] x_q;
-  reg [       15:0] x_left_q;
-  reg [       15:0] y_left_q;
-  reg [       31:0] x_stride_q;
-  reg [       31:0] y_stride_q;
+  reg               bad_q;
+  // the burst at hand: begin, units it may have less one, units left in its run less one
+  reg  [       W:0] addr_q;  // bit W: past the end of every window
+  reg  [       5:0] limit_q;
+  reg  [LEFT_W-1:0] left_q;
+  // whether it is the last of its run, its run the last of its row, its row the last
+  reg               ends_q;
+  reg               x_last_q;
+  reg               y_last_q;
+  // begin of its run, of its row
+  reg  [       W:0] run_q;
+  reg  [       W:0] row_q;
+  // two more than the runs and rows before it
+  reg  [COUNT_W-1:0] x_count_q;
+  reg  [COUNT_W-1:0] y_count_q;
+  // operands
+  reg  [LEFT_W-1:0] length_q;
+  reg  [     W-1:0] x_stride_q;
+  reg  [     W-1:0] y_stride_q;
+  reg  [COUNT_W-1:0] x_q;
+  reg  [COUNT_W-1:0] y_q;
+  reg               x_one_q;
 
-  // start: merge what is contiguous
-  wire [       31:0] run_bytes = {{(32 - BEATS_W) {1'b0}}, run_beats_i} << BUS_LOG;
-  wire [       31:0] row_bytes = {{(32 - BEATS_W) {1'b0}}, row_beats_i} << BUS_LOG;
-  wire               merge_x = x_i == 16'd1 || x_stride_i == run_bytes;
-  wire               merge_y = merge_x && (y_i == 16'd1 || y_stride_i == row_bytes);
-  wire [BEATS_W-1:0] length = merge_y ? all_beats_i : merge_x ? row_beats_i : run_beats_i;
+  wire              row_ends = ends_q && x_last_q;
+  wire              last = row_ends && y_last_q;
+  // a new walk may begin at the end of this cycle: its registers are loaded whether it does or not
+  wire              load = !active_q || last;
+  wire              move = !active_q || req_ready_i;
 
-  // the burst at addr_q
-  wire [       12:0] page_left = PAGE_BEATS - ({1'b0, addr_q[11:0]} >> BUS_LOG);
-  wire [       12:0] limit = (page_left < BURST[12:0]) ? page_left : BURST[12:0];
-  wire               run_ends = left_q <= {{(BEATS_W - 13) {1'b0}}, limit};
-  wire [        6:0] beats = run_ends ? left_q[6:0] : limit[6:0];
-  wire [       32:0] burst_end = addr_q + ({26'd0, beats} << BUS_LOG);
-  wire               in_window = burst_end <= {1'b0, window_bytes_i} && !addr_q[32];
-  wire               row_ends = run_ends && x_left_q == 16'd1;
-  wire               step = req_valid_o && req_ready_i;
+  // the burst ends in the page where it begins
+  wire [       5:0] len = ends_q ? left_q[5:0] : limit_q;
+  wire [PAGE_W-1:0] page_end = addr_q[PAGE_W-1:0] + {{(PAGE_W - 6) {1'b0}}, len};
+  wire              in_window = {addr_q[W:PAGE_W], page_end} < {1'b0, window_bytes_i[31:UNIT_LOG]};
 
   assign active_o     = active_q;
-  assign req_valid_o  = active_q && in_window && !stop_i;
-  assign req_offset_o = addr_q[31:0];
-  assign req_beats_o  = beats;
-  assign req_last_o   = row_ends && y_left_q == 16'd1;
-  assign fault_o      = active_q && !in_window && !stop_i;
-  assign ready_o      = !active_q || (step && req_last_o);
+  assign req_valid_o  = active_q && in_window && !bad_q;
+  assign req_offset_o = {addr_q[W-1:0], {UNIT_LOG{1'b0}}};
+  assign req_last_o   = last;
+  assign fault_o      = bad_q;
+  assign ready_o      = !active_q || (req_ready_i && last);
 
-  wire [32:0] next_run = run_q + {1'b0, x_stride_q};
-  wire [32:0] next_row = row_q + {1'b0, y_stride_q};
-
-  always @(posedge clk_i)
-    if (!rst_ni) active_q <= 1'b0;
-    else if (start_i) active_q <= 1'b1;
-    else if (step && req_last_o) active_q <= 1'b0;
-
-  always @(posedge clk_i)
-    if (start_i) begin
-      addr_q     <= {1'b0, dram_i};
-      run_q      <= {1'b0, dram_i};
-      row_q      <= {1'b0, dram_i};
-      left_q     <= length;
-      length_q   <= length;
-      x_q        <= merge_x ? 16'd1 : x_i;
-      x_left_q   <= merge_x ? 16'd1 : x_i;
-      y_left_q   <= merge_y ? 16'd1 : y_i;
-      x_stride_q <= x_stride_i;
-      y_stride_q <= y_stride_i;
-    end else if (step) begin
-      if (row_ends) begin
-        addr_q   <= next_row;
-        run_q    <= next_row;
-        row_q    <= next_row;
-        left_q   <= length_q;
-        x_left_q <= x_q;
-        y_left_q <= y_left_q - 16'd1;
-      end else if (run_ends) begin
-        addr_q   <= next_run;
-        run_q    <= next_run;
-        left_q   <= length_q;
-        x_left_q <= x_left_q - 16'd1;
-      end else begin
-        addr_q <= burst_end;
-        left_q <= left_q - {{(BEATS_W - 7) {1'b0}}, beats};
-      end
+  generate
+    if (BEATS_LOG > 0) begin : g_granules
+      assign req_len_o = {len[5-BEATS_LOG:0], {BEATS_LOG{1'b1}}};
+    end else begin : g_beats
+      assign req_len_o = len;
     end
+  endgenerate
+
+  // the burst behind it: in the same run, at the next run or row, or the first of the next walk
+  wire [       W:0] next_run = run_q + {1'b0, x_stride_q};
+  wire [       W:0] next_row = row_q + {1'b0, y_stride_q};
+  wire [       W:0] next_part = (addr_q >> BURST_LOG) + 1'b1;
+  wire [       W:0] next_burst = (next_part << BURST_LOG) | {{(W - 5) {1'b0}}, addr_q[5:0] & limit_q};
+  wire [       W:0] addr_d = load ? {1'b0, dram_i[31:UNIT_LOG]} : row_ends ? next_row : ends_q ? next_run : next_burst;
+  wire [LEFT_W-1:0] left_d = load ? length_i[LENGTH_W-1:BEATS_LOG] : ends_q ? length_q
+      : left_q + {{(LEFT_W - 6) {1'b1}}, ~limit_q};
+  // up to BURST_BEATS, but in the last part of a page no more than what is left of it
+  wire              page_ends = &(addr_d[PAGE_W-1:0] | BURST_MASK[PAGE_W-1:0]);
+  wire [       5:0] limit_d = BURST_MASK[5:0] & ~(addr_d[5:0] & {6{page_ends}});
+  wire              ends_d = ~|left_d[LEFT_W-1:6] && left_d[5:0] <= limit_d;
+
+  always @(posedge clk_i)
+    if (!rst_ni) begin
+      active_q <= 1'b0;
+      bad_q    <= 1'b0;
+    end else begin
+      if (start_i) active_q <= 1'b1;
+      else if (req_ready_i && last) active_q <= 1'b0;
+      if (active_q && !in_window) bad_q <= 1'b1;
+    end
+
+  always @(posedge clk_i)
+    if (move) begin
+      addr_q  <= addr_d;
+      limit_q <= limit_d;
+      left_q  <= left_d;
+      ends_q  <= ends_d;
+      if (load || ends_q) run_q <= addr_d;
+      if (load || row_ends) row_q <= addr_d;
+      if (load || ends_q) x_last_q <= load ? x_one_i : row_ends ? x_one_q : x_count_q == x_q;
+      if (load || row_ends) y_last_q <= load ? y_one_i : y_count_q == y_q;
+      if (load || row_ends) x_count_q <= TWO;
+      else if (ends_q) x_count_q <= x_count_q + 1'b1;
+      if (load) y_count_q <= TWO;
+      else if (row_ends) y_count_q <= y_count_q + 1'b1;
+    end
+
+  always @(posedge clk_i)
+    if (load) begin
+      length_q   <= length_i[LENGTH_W-1:BEATS_LOG];
+      x_stride_q <= x_stride_i[31:UNIT_LOG];
+      y_stride_q <= y_stride_i[31:UNIT_LOG];
+      x_q        <= x_i[COUNT_W-1:0];
+      y_q        <= y_i[COUNT_W-1:0];
+      x_one_q    <= x_one_i;
+    end
+
+  wire unused = &{1'b0, window_bytes_i, dram_i, x_i, y_i, x_stride_i, y_stride_i, length_i};
 endmodule
 
 `resetall

@@ -36,7 +36,8 @@ module vta_load #(
     // read requests
     output wire                     req_valid_o,
     output wire [             31:0] req_offset_o,
-    output wire [              6:0] req_beats_o,
+    // beats less one
+    output wire [              5:0] req_len_o,
     input  wire                     req_ready_i,
     // OUTPUT will write INP at the end of the next cycle (bit 0), of the one behind it (bit 1)
     input  wire [              1:0] inp_soon_i,
@@ -79,6 +80,7 @@ module vta_load #(
   wire [WINDOW_W-1:0] window;
   wire                follow_gather;
   reg  [        31:0] index_q;
+  reg  [        31:0] range_index_q;
 
   // GATHER reads rows of one run each
   wire                is_gather = insn_i[`VTA_INSN_OPCODE] == `VTA_OP_GATHER;
@@ -86,33 +88,57 @@ module vta_load #(
 
   assign want_o        = head_valid_i && walk_ready && !follow_full && !stop_i;
   assign idle_o        = !walk_active && !follow_valid && load_idle && gather_idle;
-  assign range_index_o = index_q;
+  assign range_index_o = range_index_q;
 
-  always @(posedge clk_i) if (start_i) index_q <= index_i;
+  // of the walk at hand, and of the one whose burst was outside the window
+  always @(posedge clk_i) begin
+    if (start_i) index_q <= index_i;
+    if (!range_fault_o) range_index_q <= index_q;
+  end
+
+  wire               x_one;
+  wire               y_one;
+  wire [BEATS_W-1:0] length;
+  wire [       15:0] walk_x = is_gather ? 16'd1 : insn_i[`VTA_LOAD_X];
+
+  vta_dma_merge #(
+      .AXI_DATA_BITS(AXI_DATA_BITS),
+      .LENGTH_W     (BEATS_W)
+  ) u_merge (
+      .y_i        (insn_i[`VTA_LOAD_Y]),
+      .x_i        (walk_x),
+      .y_stride_i (insn_i[`VTA_LOAD_Y_STRIDE]),
+      .x_stride_i (insn_i[`VTA_LOAD_X_STRIDE]),
+      .run_beats_i({{(BEATS_W - 17) {1'b0}}, run_beats[16:0]}),
+      .row_beats_i(row_beats_i),
+      .all_beats_i(all_beats_i),
+      .x_one_o    (x_one),
+      .y_one_o    (y_one),
+      .length_o   (length)
+  );
 
   vta_dma_walk #(
       .AXI_DATA_BITS(AXI_DATA_BITS),
       .BURST_BEATS  (BURST_BEATS),
-      .BEATS_W      (BEATS_W)
+      .LENGTH_W     (BEATS_W)
   ) u_walk (
       .clk_i         (clk_i),
       .rst_ni        (rst_ni),
-      .stop_i        (stop_i),
       .window_bytes_i(window_bytes_i),
       .ready_o       (walk_ready),
       .start_i       (start_i),
       .dram_i        (insn_i[`VTA_LOAD_DRAM]),
       .y_i           (insn_i[`VTA_LOAD_Y]),
-      .x_i           (is_gather ? 16'd1 : insn_i[`VTA_LOAD_X]),
+      .x_i           (walk_x),
       .y_stride_i    (insn_i[`VTA_LOAD_Y_STRIDE]),
       .x_stride_i    (insn_i[`VTA_LOAD_X_STRIDE]),
-      .run_beats_i   ({{(BEATS_W - 17) {1'b0}}, run_beats[16:0]}),
-      .row_beats_i   (row_beats_i),
-      .all_beats_i   (all_beats_i),
+      .x_one_i       (x_one),
+      .y_one_i       (y_one),
+      .length_i      (length),
       .active_o      (walk_active),
       .req_valid_o   (req_valid_o),
       .req_offset_o  (req_offset_o),
-      .req_beats_o   (req_beats_o),
+      .req_len_o     (req_len_o),
       .req_last_o    (walk_last),
       .req_ready_i   (req_ready_i),
       .fault_o       (range_fault_o)

@@ -23,7 +23,8 @@ module vta_read_arb #(
     output wire                     fetch_ready_o,
     input  wire                     load_valid_i,
     input  wire [             31:0] load_offset_i,
-    input  wire [              6:0] load_beats_i,
+    // beats less one
+    input  wire [              5:0] load_len_i,
     output wire                     load_ready_o,
     // beats for their owners; data are the bus's
     output wire                     fetch_beat_o,
@@ -43,32 +44,31 @@ module vta_read_arb #(
   reg  [31:0] addr_q;
   reg  [ 7:0] len_q;
 
-  wire        full;
-  wire        any;
-  wire        load_owns;
+  // owners of the bursts in flight
+  wire any;
+  wire full;
+  wire load_owns;
 
-  wire        free = (!valid_q || m_axi_arready) && !full && !stop_i;
+  wire free = (!valid_q || m_axi_arready) && !full && !stop_i;
   assign fetch_ready_o = free;
   assign load_ready_o  = free && !fetch_valid_i;
-  wire        take_fetch = fetch_valid_i && fetch_ready_o;
-  wire        take_load = load_valid_i && load_ready_o;
-  wire        take = take_fetch || take_load;
-  wire [ 6:0] beats = take_fetch ? fetch_beats_i : load_beats_i;
-
-  wire        beat = m_axi_rvalid && m_axi_rready;
+  wire take = free && (fetch_valid_i || load_valid_i);
+  wire beat = m_axi_rvalid && m_axi_rready;
+  wire pop = beat && m_axi_rlast;
 
   vta_fifo #(
       .WIDTH(1),
-      .DEPTH(READ_OUTSTANDING)
+      .DEPTH(READ_OUTSTANDING),
+      .EARLY(1)
   ) u_owners (
       .clk_i  (clk_i),
       .rst_ni (rst_ni),
       .push_i (take),
-      .data_i (take_load),
+      .data_i (!fetch_valid_i),
       .full_o (full),
       .valid_o(any),
       .data_o (load_owns),
-      .pop_i  (beat && m_axi_rlast)
+      .pop_i  (pop)
   );
 
   assign m_axi_araddr  = addr_q;
@@ -84,10 +84,11 @@ module vta_read_arb #(
     else if (take) valid_q <= 1'b1;
     else if (m_axi_arready) valid_q <= 1'b0;
 
+  // loaded whenever the register is free, with a burst or not
   always @(posedge clk_i)
-    if (take) begin
-      addr_q <= window_base_i + (take_fetch ? fetch_offset_i : load_offset_i);
-      len_q  <= {1'b0, beats} - 8'd1;
+    if (!valid_q || m_axi_arready) begin
+      addr_q <= window_base_i + (fetch_valid_i ? fetch_offset_i : load_offset_i);
+      len_q  <= fetch_valid_i ? {1'b0, fetch_beats_i} - 8'd1 : {2'd0, load_len_i};
     end
 
   generate

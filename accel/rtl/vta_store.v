@@ -71,16 +71,17 @@ module vta_store #(
   wire        walk_active;
   wire        req_valid;
   wire [31:0] req_offset;
-  wire [ 6:0] req_beats;
+  wire [ 5:0] req_len;
   wire        req_last;
   wire        bursts_full;
   wire        insns_full;
   wire [17:0] run_beats = {2'b00, insn_i[`VTA_STORE_Z]} << GRANULE_LOG;
   reg  [31:0] index_q;
+  reg  [31:0] range_index_q;
 
   reg         aw_valid_q;
   reg  [31:0] aw_addr_q;
-  reg  [ 6:0] aw_beats_q;
+  reg  [ 5:0] aw_len_q;
   reg  [BEATS_W-1:0] aw_sram_q;
   reg  [BEATS_W-1:0] sram_q;
 
@@ -89,36 +90,60 @@ module vta_store #(
   wire        aw_done = aw_valid_q && m_axi_awready;
 
   assign want_o        = head_valid_i && walk_ready && !insns_full && !stop_i;
-  assign range_index_o = index_q;
+  assign range_index_o = range_index_q;
   assign m_axi_awaddr  = aw_addr_q;
-  assign m_axi_awlen   = {1'b0, aw_beats_q} - 8'd1;
+  assign m_axi_awlen   = {2'd0, aw_len_q};
   assign m_axi_awvalid = aw_valid_q;
 
-  always @(posedge clk_i) if (start_i) index_q <= index_i;
+  // of the walk at hand, and of the one whose burst was outside the window
+  always @(posedge clk_i) begin
+    if (start_i) index_q <= index_i;
+    if (!range_fault_o) range_index_q <= index_q;
+  end
+
+  wire               x_one;
+  wire               y_one;
+  wire [BEATS_W-1:0] length;
+  wire [       15:0] walk_x = insn_i[`VTA_STORE_X];
+
+  vta_dma_merge #(
+      .AXI_DATA_BITS(AXI_DATA_BITS),
+      .LENGTH_W     (BEATS_W)
+  ) u_merge (
+      .y_i        (insn_i[`VTA_STORE_Y]),
+      .x_i        (walk_x),
+      .y_stride_i (insn_i[`VTA_STORE_Y_STRIDE]),
+      .x_stride_i (insn_i[`VTA_STORE_X_STRIDE]),
+      .run_beats_i({{(BEATS_W - 17) {1'b0}}, run_beats[16:0]}),
+      .row_beats_i(row_beats_i),
+      .all_beats_i(all_beats_i),
+      .x_one_o    (x_one),
+      .y_one_o    (y_one),
+      .length_o   (length)
+  );
 
   vta_dma_walk #(
       .AXI_DATA_BITS(AXI_DATA_BITS),
       .BURST_BEATS  (BURST_BEATS),
-      .BEATS_W      (BEATS_W)
+      .LENGTH_W     (BEATS_W)
   ) u_walk (
       .clk_i         (clk_i),
       .rst_ni        (rst_ni),
-      .stop_i        (stop_i),
       .window_bytes_i(window_bytes_i),
       .ready_o       (walk_ready),
       .start_i       (start_i),
       .dram_i        (insn_i[`VTA_STORE_DRAM]),
       .y_i           (insn_i[`VTA_STORE_Y]),
-      .x_i           (insn_i[`VTA_STORE_X]),
+      .x_i           (walk_x),
       .y_stride_i    (insn_i[`VTA_STORE_Y_STRIDE]),
       .x_stride_i    (insn_i[`VTA_STORE_X_STRIDE]),
-      .run_beats_i   ({{(BEATS_W - 17) {1'b0}}, run_beats[16:0]}),
-      .row_beats_i   (row_beats_i),
-      .all_beats_i   (all_beats_i),
+      .x_one_i       (x_one),
+      .y_one_i       (y_one),
+      .length_i      (length),
       .active_o      (walk_active),
       .req_valid_o   (req_valid),
       .req_offset_o  (req_offset),
-      .req_beats_o   (req_beats),
+      .req_len_o     (req_len),
       .req_last_o    (req_last),
       .req_ready_i   (free),
       .fault_o       (range_fault_o)
@@ -129,45 +154,47 @@ module vta_store #(
     else if (take) aw_valid_q <= 1'b1;
     else if (m_axi_awready) aw_valid_q <= 1'b0;
 
+  // loaded whenever the register is free, with a burst or not; sram_q follows the registers of the walk
   always @(posedge clk_i) begin
-    if (take) begin
-      aw_addr_q  <= window_base_i + req_offset;
-      aw_beats_q <= req_beats;
-      aw_sram_q  <= sram_q;
+    if (!aw_valid_q || m_axi_awready) begin
+      aw_addr_q <= window_base_i + req_offset;
+      aw_len_q  <= req_len;
+      aw_sram_q <= sram_q;
     end
-    if (start_i) sram_q <= first_beat_i;
-    else if (take) sram_q <= sram_q + {{(BEATS_W - 7) {1'b0}}, req_beats};
+    if (!walk_active || free)
+      sram_q <= (!walk_active || req_last) ? first_beat_i : sram_q + {{(BEATS_W - 6) {1'b0}}, req_len} + 1'b1;
   end
 
   // data
   wire               data_full;
   wire               data_valid;
-  wire [        6:0] data_beats;
+  wire [        5:0] data_len;
   wire [BEATS_W-1:0] data_sram;
-  wire               data_pop;
   reg                read_q;
-  reg  [        6:0] left_q;
+  reg                ends_q;  // the beat to be read is the last of its burst
+  reg  [        5:0] left_q;
   reg  [BEATS_W-1:0] raddr_q;
   reg                w_valid_q;
   reg                w_last_q;
   wire               advance = !w_valid_q || m_axi_wready;
-  wire               ends = left_q == 7'd1;
+  wire               data_load = !read_q || ends_q;
+  wire               data_move = !read_q || advance;
+  wire               data_pop = data_valid && data_load && data_move;
 
   vta_fifo #(
-      .WIDTH(7 + BEATS_W),
+      .WIDTH(6 + BEATS_W),
       .DEPTH(WRITE_OUTSTANDING)
   ) u_data (
       .clk_i  (clk_i),
       .rst_ni (rst_ni),
       .push_i (aw_done),
-      .data_i ({aw_sram_q, aw_beats_q}),
+      .data_i ({aw_sram_q, aw_len_q}),
       .full_o (data_full),
       .valid_o(data_valid),
-      .data_o ({data_sram, data_beats}),
+      .data_o ({data_sram, data_len}),
       .pop_i  (data_pop)
   );
 
-  assign data_pop     = data_valid && (!read_q || (advance && ends));
   assign re_o         = read_q && advance;
   assign raddr_o      = raddr_q;
   assign m_axi_wdata  = rdata_i;
@@ -180,74 +207,125 @@ module vta_store #(
       read_q    <= 1'b0;
       w_valid_q <= 1'b0;
     end else begin
-      if (data_pop) read_q <= 1'b1;
-      else if (advance && ends) read_q <= 1'b0;
+      if (data_load && data_move) read_q <= data_valid;
       if (advance) w_valid_q <= read_q;
     end
 
   always @(posedge clk_i) begin
-    if (data_pop) begin
-      left_q  <= data_beats;
-      raddr_q <= data_sram;
-    end else if (re_o) begin
-      left_q  <= left_q - 7'd1;
-      raddr_q <= raddr_q + 1'b1;
+    if (data_move) begin
+      left_q  <= data_load ? data_len : left_q - 6'd1;
+      ends_q  <= data_load ? data_len == 6'd0 : left_q == 6'd1;
+      raddr_q <= data_load ? data_sram : raddr_q + 1'b1;
     end
-    if (re_o) w_last_q <= ends;
+    if (advance) w_last_q <= ends_q;
   end
 
-  // responses
+  // responses: bursts, and whether one is the last of its instruction; instructions.  What a response ends is read
+  // when it is sampled, and counts at the next edge.
   wire        bursts_any;
-  wire        burst_last;
+  wire        bursts_one;
   wire        insns_any;
+  wire        insns_one;
+  wire        burst_last;
   wire [15:0] insn_set;
   wire [31:0] insn_index;
-  reg         b_valid_q;
-  reg         b_error_q;
+  reg         answered_q;
+  reg         error_q;
+  reg         give_q;
+  reg  [15:0] set_q;
+  reg  [31:0] done_index_q;
+  wire        answer = m_axi_bvalid && bursts_any;
   assign m_axi_bready = 1'b1;
 
-  vta_fifo #(
-      .WIDTH(1),
-      .DEPTH(WRITE_OUTSTANDING)
+  vta_count #(
+      .MAX(WRITE_OUTSTANDING)
   ) u_bursts (
-      .clk_i  (clk_i),
-      .rst_ni (rst_ni),
-      .push_i (take),
-      .data_i (req_last),
-      .full_o (bursts_full),
-      .valid_o(bursts_any),
-      .data_o (burst_last),
-      .pop_i  (b_valid_q && bursts_any)
+      .clk_i (clk_i),
+      .rst_ni(rst_ni),
+      .add_i (take),
+      .sub_i (answered_q),
+      .any_o (bursts_any),
+      .one_o (bursts_one),
+      .full_o(bursts_full)
   );
 
-  vta_fifo #(
-      .WIDTH(48),
-      .DEPTH(INSNS)
+  vta_count #(
+      .MAX(INSNS)
   ) u_insns (
+      .clk_i (clk_i),
+      .rst_ni(rst_ni),
+      .add_i (start_i),
+      .sub_i (give_q),
+      .any_o (insns_any),
+      .one_o (insns_one),
+      .full_o(insns_full)
+  );
+
+  localparam BURSTS_W = (WRITE_OUTSTANDING > 1) ? $clog2(WRITE_OUTSTANDING) : 1;
+  localparam INSNS_W = $clog2(INSNS);
+  reg [BURSTS_W-1:0] burst_write_q;
+  reg [BURSTS_W-1:0] burst_read_q;
+  reg [ INSNS_W-1:0] insn_write_q;
+  reg [ INSNS_W-1:0] insn_read_q;
+
+  vta_ram_async #(
+      .WIDTH (1),
+      .DEPTH (1 << BURSTS_W),
+      .ADDR_W(BURSTS_W)
+  ) u_lasts (
       .clk_i  (clk_i),
-      .rst_ni (rst_ni),
-      .push_i (start_i),
-      .data_i ({index_i, insn_i[`VTA_INSN_SET]}),
-      .full_o (insns_full),
-      .valid_o(insns_any),
-      .data_o ({insn_index, insn_set}),
-      .pop_i  (give_o)
+      .we_i   (take),
+      .waddr_i(burst_write_q),
+      .wdata_i(req_last),
+      .raddr_i(burst_read_q),
+      .rdata_o(burst_last)
+  );
+
+  vta_ram_async #(
+      .WIDTH (48),
+      .DEPTH (1 << INSNS_W),
+      .ADDR_W(INSNS_W)
+  ) u_records (
+      .clk_i  (clk_i),
+      .we_i   (start_i),
+      .waddr_i(insn_write_q),
+      .wdata_i({index_i, insn_i[`VTA_INSN_SET]}),
+      .raddr_i(insn_read_q),
+      .rdata_o({insn_index, insn_set})
   );
 
   always @(posedge clk_i)
-    if (!rst_ni) b_valid_q <= 1'b0;
-    else b_valid_q <= m_axi_bvalid;
+    if (!rst_ni) begin
+      burst_write_q <= {BURSTS_W{1'b0}};
+      burst_read_q  <= {BURSTS_W{1'b0}};
+      insn_write_q  <= {INSNS_W{1'b0}};
+      insn_read_q   <= {INSNS_W{1'b0}};
+      answered_q    <= 1'b0;
+      error_q       <= 1'b0;
+      give_q        <= 1'b0;
+    end else begin
+      if (take) burst_write_q <= burst_write_q + 1'b1;
+      if (answer) burst_read_q <= burst_read_q + 1'b1;
+      if (start_i) insn_write_q <= insn_write_q + 1'b1;
+      if (answer && burst_last) insn_read_q <= insn_read_q + 1'b1;
+      answered_q <= answer;
+      error_q    <= m_axi_bvalid && m_axi_berror;
+      give_q     <= answer && burst_last;
+    end
 
-  always @(posedge clk_i) if (m_axi_bvalid) b_error_q <= m_axi_berror;
+  always @(posedge clk_i) begin
+    set_q        <= insn_set;
+    done_index_q <= insn_index;
+  end
 
-  assign give_o        = b_valid_q && bursts_any && burst_last && insns_any;
-  assign set_o         = insn_set;
-  assign done_index_o  = insn_index;
-  assign error_fault_o = b_valid_q && b_error_q;
+  assign give_o        = give_q;
+  assign set_o         = set_q;
+  assign done_index_o  = done_index_q;
+  assign error_fault_o = error_q;
   assign drained_o     = !bursts_any;
   assign idle_o        = !walk_active && !bursts_any && !insns_any;
 
-  wire unused = &{1'b0, data_full, insn_i, run_beats[17]};
+  wire unused = &{1'b0, data_full, bursts_one, insns_one, insn_i, run_beats[17]};
 endmodule
 
 `resetall

@@ -11,7 +11,7 @@ module vta_fifo #(
     parameter WIDTH = 8,
     // Entries, at least 1
     parameter DEPTH = 2,
-    // Bits of the oldest entry that are kept in registers, fewer than WIDTH
+    // Bits of the oldest entry that are kept in registers, up to WIDTH
     parameter EARLY = 0
 ) (
     input  wire             clk_i,
@@ -29,59 +29,57 @@ module vta_fifo #(
     if (WIDTH < 1 || DEPTH < 1) begin : g_param_check
       ERROR_fifo_WIDTH_and_DEPTH_must_be_at_least_1 u_param_error ();
     end
-    if (EARLY < 0 || EARLY >= WIDTH) begin : g_early_check
-      ERROR_fifo_EARLY_must_be_less_than_WIDTH u_param_error ();
+    if (EARLY < 0 || EARLY > WIDTH) begin : g_early_check
+      ERROR_fifo_EARLY_must_be_at_most_WIDTH u_param_error ();
     end
   endgenerate
 
   localparam ADDR_W = (DEPTH > 1) ? $clog2(DEPTH) : 1;
-  localparam COUNT_W = $clog2(DEPTH + 1);
   localparam [31:0] LAST = DEPTH - 1;
-  localparam [31:0] ONE = 1;
 
-  reg  [ ADDR_W-1:0] read_q;
-  reg  [ ADDR_W-1:0] write_q;
-  reg  [COUNT_W-1:0] count_q;
-  reg                valid_q;
-  reg                full_q;
+  reg  [ADDR_W-1:0] read_q;
+  reg  [ADDR_W-1:0] write_q;
+  wire              one;
 
-  wire [ ADDR_W-1:0] next = (read_q == LAST[ADDR_W-1:0]) ? {ADDR_W{1'b0}} : read_q + 1'b1;
-  wire               one = count_q == ONE[COUNT_W-1:0];
+  wire [ADDR_W-1:0] next = (read_q == LAST[ADDR_W-1:0]) ? {ADDR_W{1'b0}} : read_q + 1'b1;
 
-  assign full_o  = full_q;
-  assign valid_o = valid_q;
+  vta_count #(
+      .MAX(DEPTH)
+  ) u_count (
+      .clk_i (clk_i),
+      .rst_ni(rst_ni),
+      .add_i (push_i),
+      .sub_i (pop_i),
+      .any_o (valid_o),
+      .one_o (one),
+      .full_o(full_o)
+  );
 
   always @(posedge clk_i)
     if (!rst_ni) begin
       read_q  <= {ADDR_W{1'b0}};
       write_q <= {ADDR_W{1'b0}};
-      count_q <= {COUNT_W{1'b0}};
-      valid_q <= 1'b0;
-      full_q  <= 1'b0;
     end else begin
       if (push_i) write_q <= (write_q == LAST[ADDR_W-1:0]) ? {ADDR_W{1'b0}} : write_q + 1'b1;
       if (pop_i) read_q <= next;
-      if (push_i != pop_i) begin
-        count_q <= count_q + (pop_i ? {COUNT_W{1'b1}} : ONE[COUNT_W-1:0]);
-        valid_q <= push_i || !one;
-        full_q  <= push_i && count_q == LAST[COUNT_W-1:0];
-      end
     end
 
-  vta_ram_async #(
-      .WIDTH (WIDTH - EARLY),
-      .DEPTH (DEPTH),
-      .ADDR_W(ADDR_W)
-  ) u_ram (
-      .clk_i  (clk_i),
-      .we_i   (push_i),
-      .waddr_i(write_q),
-      .wdata_i(data_i[WIDTH-1:EARLY]),
-      .raddr_i(read_q),
-      .rdata_o(data_o[WIDTH-1:EARLY])
-  );
-
   generate
+    if (WIDTH > EARLY) begin : g_late
+      vta_ram_async #(
+          .WIDTH (WIDTH - EARLY),
+          .DEPTH (DEPTH),
+          .ADDR_W(ADDR_W)
+      ) u_ram (
+          .clk_i  (clk_i),
+          .we_i   (push_i),
+          .waddr_i(write_q),
+          .wdata_i(data_i[WIDTH-1:EARLY]),
+          .raddr_i(read_q),
+          .rdata_o(data_o[WIDTH-1:EARLY])
+      );
+    end
+
     if (EARLY > 0) begin : g_early
       reg  [EARLY-1:0] early_q;
       wire [EARLY-1:0] behind;
@@ -103,9 +101,11 @@ module vta_fifo #(
 
       always @(posedge clk_i)
         if (pop_i && !one) early_q <= behind;
-        else if (pop_i || !valid_q) early_q <= data_i[EARLY-1:0];
+        else if (pop_i || !valid_o) early_q <= data_i[EARLY-1:0];
     end
   endgenerate
+
+  wire unused = &{1'b0, one, next};
 endmodule
 
 `resetall

@@ -78,7 +78,7 @@ async def fills_scratchpads_like_the_semantics(dut: Dut) -> None:
             dut.data_i.value = int.from_bytes(state.dram[at : at + config.bus_bytes].tobytes(), "little")
         await settle()
         if get(dut.req_valid_o) and ready:
-            offset, count = get(dut.req_offset_o), get(dut.req_beats_o)
+            offset, count = get(dut.req_offset_o), get(dut.req_len_o) + 1
             beats.extend((cycle + 20, offset + n * config.bus_bytes) for n in range(count))
         if get(dut.we_o):
             mem = Mem(get(dut.we_o).bit_length() - 1)

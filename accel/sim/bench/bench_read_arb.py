@@ -16,7 +16,7 @@ async def serves_both_clients_in_order(dut: Dut) -> None:
     random, limit = rng(), parameter(dut, "READ_OUTSTANDING")
     bus = parameter(dut, "AXI_DATA_BITS") // 8
     zero = dict.fromkeys(("fetch_valid_i", "fetch_offset_i", "fetch_beats_i", "load_valid_i", "load_offset_i"), 0)
-    await start(dut, **zero, load_beats_i=0, load_want_i=0, m_axi_arready=0, m_axi_rlast=0, m_axi_rvalid=0, stop_i=0,
+    await start(dut, **zero, load_len_i=0, load_want_i=0, m_axi_arready=0, m_axi_rlast=0, m_axi_rvalid=0, stop_i=0,
                 window_base_i=BASE)  # fmt: skip
     granted: deque[tuple[str, int, int]] = deque()  # taken by the arbiter, not yet seen on AR
     flight: deque[list] = deque()  # owner and beats left of bursts seen on AR
@@ -26,7 +26,7 @@ async def serves_both_clients_in_order(dut: Dut) -> None:
         ask = {name: (random.randrange(1000) * bus, random.randrange(1, 5)) for name in want}
         dut.fetch_valid_i.value, dut.load_valid_i.value = want["fetch"], want["load"]
         dut.fetch_offset_i.value, dut.fetch_beats_i.value = ask["fetch"]
-        dut.load_offset_i.value, dut.load_beats_i.value = ask["load"]
+        dut.load_offset_i.value, dut.load_len_i.value = ask["load"][0], ask["load"][1] - 1
         arready, load_want = random.random() < 0.6, random.random() < 0.7
         rvalid = bool(flight) and random.random() < 0.5
         dut.m_axi_arready.value, dut.load_want_i.value = arready, load_want

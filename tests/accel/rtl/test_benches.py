@@ -36,10 +36,12 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
             {"WIDTH": 8, "DEPTH": 2},
             {"WIDTH": 70, "DEPTH": 5},
             {"WIDTH": 1, "DEPTH": 1},
+            {"WIDTH": 1, "DEPTH": 4, "EARLY": 1},
             {"WIDTH": 20, "DEPTH": 5, "EARLY": 8},
             {"WIDTH": 20, "DEPTH": 1, "EARLY": 19},
         ),
     ),
+    "vta_count": ("bench_count", ({"MAX": 1}, {"MAX": 4}, {"MAX": 5})),
     "vta_ram_async": ("bench_ram_async", ({"WIDTH": 40, "DEPTH": 8, "ADDR_W": 3},)),
     "vta_ram_cols": ("bench_ram_cols", ({"COL_W": 16, "COLS": 4, "DEPTH": 8, "ADDR_W": 3},)),
     "vta_ram_beat": (
@@ -85,11 +87,20 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
             {f"{mem.name}_DEPTH": 32 for mem in Mem} | {"BLOCK_IN": 16, "BLOCK_OUT": 16, "OUT_LANES": 4, "BEATS_W": 18},
         ),
     ),
+    "vta_dma_merge": ("bench_dma_merge", ({"AXI_DATA_BITS": 64}, {"AXI_DATA_BITS": 256})),
     "vta_dma_walk": (
         "bench_dma_walk",
-        ({"AXI_DATA_BITS": 64, "BURST_BEATS": 64}, {"AXI_DATA_BITS": 256, "BURST_BEATS": 16}),
+        (
+            {"AXI_DATA_BITS": 64, "BURST_BEATS": 64},
+            {"AXI_DATA_BITS": 256, "BURST_BEATS": 16},
+            {"AXI_DATA_BITS": 64, "BURST_BEATS": 1},
+            {"AXI_DATA_BITS": 64, "BURST_BEATS": 2, "COUNT_W": 10, "LENGTH_W": 18},
+        ),
     ),
-    "vta_read_arb": ("bench_read_arb", ({"AXI_DATA_BITS": 64, "READ_OUTSTANDING": 4},)),
+    "vta_read_arb": (
+        "bench_read_arb",
+        ({"AXI_DATA_BITS": 64, "READ_OUTSTANDING": 4}, {"AXI_DATA_BITS": 64, "READ_OUTSTANDING": 1}),
+    ),
     "vta_fetch": (
         "bench_fetch",
         ({"AXI_DATA_BITS": 64, "BURST_BEATS": 64}, {"AXI_DATA_BITS": 128, "BURST_BEATS": 4}, {"AXI_DATA_BITS": 256}),
