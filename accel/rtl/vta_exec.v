@@ -126,8 +126,7 @@ module vta_exec #(
   wire [5:0] o_rgroup;
   wire [OUT_LANES*32-1:0] o_rdata;
   wire [OUT_LANES*128-1:0] prm;
-  wire [BLOCK_OUT*8-1:0] out_wdata;
-  wire [BLOCK_OUT*32-1:0] o_wdata;
+  wire [BLOCK_OUT*8-1:0] o_wdata;
 
   vta_output #(
       .INP_LANES      (BLOCK_IN * WGT_BITS / 8),
@@ -155,12 +154,11 @@ module vta_exec #(
       .prm_raddr_o (prm_raddr),
       .prm_i       (prm),
       .waddr_o     (o_waddr),
+      .wdata_o     (o_wdata),
       .out_we_o    (out_we),
       .inp_we_o    (inp_we),
       .inp_soon_o  (inp_soon_o),
-      .out_wdata_o (out_wdata),
       .acc_we_o    (o_we),
-      .acc_wdata_o (o_wdata),
       .give_o      (give_o[1]),
       .set_o       (set_o[1*16+:16]),
       .done_index_o(done_index_o[1*32+:32]),
@@ -216,11 +214,10 @@ module vta_exec #(
       .prm_raddr_i  (prm_raddr),
       .prm_o        (prm),
       .o_waddr_i    (o_waddr),
+      .o_wdata_i    (o_wdata),
       .out_we_i     (out_we),
       .inp_we_i     (inp_we),
-      .out_wdata_i  (out_wdata),
       .o_we_i       (o_we),
-      .o_wdata_i    (o_wdata),
       .out_re_i     (out_re_i),
       .out_raddr_i  (out_raddr_i),
       .out_rdata_o  (out_rdata_o),

@@ -1,9 +1,9 @@
-// OUTPUT unit: REQUANT through a pipeline of seven stages, one slot (lane group and operand) a cycle.
-// Stages: 0 accumulator and parameter read, 1 operand, 2 product, 3 sum, 4 shift, 5 zero point and clip, 6 collect;
-// the vector is written at the edge that ends stage 6 of its last slot.
-// Contract: a slot that would read an accumulator entry which a vector before it has yet to write waits in stage 0;
-// there is no bubble otherwise, nor between instructions.
-// Latency: a slot in stage 0 during a cycle has its vector written at the seventh edge from the start of that cycle.
+// OUTPUT unit: REQUANT through a pipeline of nine stages, one slot (lane group and operand) a cycle.
+// Stages: 0 accumulator and parameter read, 1 parameters, 2 operand, 3 product, 4 sum, 5 coarse and 6 fine shift,
+// 7 zero point and clip, 8 collect; the vector is written at the edge that ends stage 8 of its last slot.
+// Contract: acc_i is valid in stage 2, prm_i in stage 1 of a slot.  A slot that would read an accumulator entry which a
+// vector before it has yet to write waits in stage 0; there is no bubble otherwise, nor between instructions.
+// Latency: a slot in stage 0 during a cycle has its vector written at the ninth edge from the start of that cycle.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -37,13 +37,12 @@ module vta_output #(
     output wire                     prm_re_o,
     output wire [             15:0] prm_raddr_o,
     input  wire [OUT_LANES*128-1:0] prm_i,
-    // vector writes
+    // vector writes; the accumulator widens the bytes
     output wire [             15:0] waddr_o,
+    output wire [  BLOCK_OUT*8-1:0] wdata_o,
     output wire                     out_we_o,
     output wire                     inp_we_o,
-    output wire [  BLOCK_OUT*8-1:0] out_wdata_o,
     output wire                     acc_we_o,
-    output wire [ BLOCK_OUT*32-1:0] acc_wdata_o,
     // INP will be written at the end of the next cycle (bit 0), of the one behind it (bit 1)
     output wire [              1:0] inp_soon_o,
     // tokens of a finished instruction; done_index_o also names the instruction that writes
@@ -59,6 +58,7 @@ module vta_output #(
   localparam GROUPS = BLOCK_OUT / OUT_LANES;
   localparam GROUPS_LOG = $clog2(GROUPS);
   localparam GROUP_BITS = OUT_LANES * 8;
+  localparam ACC_W = $clog2(ACC_DEPTH);
   localparam PART = (BLOCK_OUT > INP_LANES) ? BLOCK_OUT / INP_LANES : 1;
 
   // stage 0
@@ -80,7 +80,8 @@ module vta_output #(
   wire [15:0] set_0;
   wire [31:0] index_0;
   wire [15:0] prm_0;
-  wire        hold;
+  wire [15:0] next_read;
+  reg         hold_q;
 
   vta_output_walk #(
       .ACC_DEPTH(ACC_DEPTH),
@@ -97,10 +98,11 @@ module vta_output #(
       .start_i      (start_i),
       .insn_i       (insn_i),
       .index_i      (index_i),
-      .hold_i       (hold),
+      .hold_i       (hold_q),
       .active_o     (active),
       .slot_valid_o (slot),
       .read_o       (acc_raddr_o),
+      .next_read_o  (next_read),
       .prm_o        (prm_0),
       .dst_o        (dst_0),
       .group_o      (group_0),
@@ -123,52 +125,63 @@ module vta_output #(
   assign acc_re_o     = slot;
   assign acc_rgroup_o = group_0;
   assign prm_re_o     = slot && form_0 != `VTA_FORM_PASS;
-  assign prm_raddr_o  = (prm_0 << GROUPS_LOG) + {10'd0, group_0};
+  assign prm_raddr_o  = (prm_0 << GROUPS_LOG) | {10'd0, group_0};
   assign read_index_o = index_0;
 
-  // stages 1 to 6; ends: the slot brings its lane group to the end of stage 6; writes: so it does the vector
-  reg [6:1] valid_q;
-  reg [6:1] ends_q;
-  reg [6:1] writes_q;
-  reg [6:1] last_q;
-  reg [6:1] to_acc_q;
-  reg [6:1] to_inp_q;
-  reg [3:1] second_q;
+  // stages 1 to 8; ends: the slot brings its lane group to the end of stage 8; writes: so it does the vector
+  reg [8:1] valid_q;
+  reg [8:1] ends_q;
+  reg [8:1] writes_q;
+  reg [8:1] last_q;
+  reg [8:1] to_acc_q;
+  reg [8:1] to_inp_q;
+  reg       second_1_q;
   reg [1:0] form_1_q;
-  reg [15:0] dst_1_q, dst_2_q, dst_3_q, dst_4_q, dst_5_q, dst_6_q;
-  reg [47:0] tokens_1_q, tokens_2_q, tokens_3_q, tokens_4_q, tokens_5_q, tokens_6_q;
+  reg [15:0] dst_1_q, dst_2_q, dst_3_q, dst_4_q, dst_5_q, dst_6_q, dst_7_q, dst_8_q;
+  reg [47:0] tokens_1_q, tokens_2_q, tokens_3_q, tokens_4_q, tokens_5_q, tokens_6_q, tokens_7_q, tokens_8_q;
   reg [7:0] pass_zero_q;
   // rounding, zero point, bounds
-  reg [25:0] tail_1_q, tail_2_q, tail_3_q, tail_4_q, tail_5_q;
+  reg [25:0] tail_1_q, tail_2_q, tail_3_q, tail_4_q, tail_5_q, tail_6_q, tail_7_q;
 
-  // a vector in flight that will write the entry which stage 0 wants to read
-  wire [5:0] same = {
-    acc_raddr_o == dst_6_q,
-    acc_raddr_o == dst_5_q,
-    acc_raddr_o == dst_4_q,
-    acc_raddr_o == dst_3_q,
-    acc_raddr_o == dst_2_q,
-    acc_raddr_o == dst_1_q
+  // Bit k: the vector that stage k has in the next cycle will write the entry that stage 0 wants to read then.  With a
+  // slot that leaves (or where there is none) the entry is a new one and everything behind it is compared; it is enough
+  // to compare what an entry's number has, as a read of none is a fault.
+  wire [8:1] same = {
+    next_read[ACC_W-1:0] == dst_7_q[ACC_W-1:0],
+    next_read[ACC_W-1:0] == dst_6_q[ACC_W-1:0],
+    next_read[ACC_W-1:0] == dst_5_q[ACC_W-1:0],
+    next_read[ACC_W-1:0] == dst_4_q[ACC_W-1:0],
+    next_read[ACC_W-1:0] == dst_3_q[ACC_W-1:0],
+    next_read[ACC_W-1:0] == dst_2_q[ACC_W-1:0],
+    next_read[ACC_W-1:0] == dst_1_q[ACC_W-1:0],
+    next_read[ACC_W-1:0] == dst_0[ACC_W-1:0]
   };
-  assign hold = |(same & valid_q & writes_q & to_acc_q);
+  wire [8:1] writes_d = {valid_q[7:1] & writes_q[7:1] & to_acc_q[7:1], slot && vector_last_0 && to_acc_0};
+  reg  [7:1] waits_q;
+  wire [8:1] waits_d = (slot || !active) ? same & writes_d : {waits_q, 1'b0};
 
   wire ends_0 = form_0 != `VTA_FORM_ADD || second_0;
   wire [7:0] zero_point_0 = (form_0 == `VTA_FORM_PASS) ? 8'd0 : zero_0;
 
   always @(posedge clk_i)
-    if (!rst_ni) valid_q <= 6'd0;
-    else valid_q <= {valid_q[5:1], slot};
+    if (!rst_ni) valid_q <= 8'd0;
+    else valid_q <= {valid_q[7:1], slot};
 
   always @(posedge clk_i) begin
-    if (slot || valid_q != 6'd0) begin
-      ends_q   <= {ends_q[5:1], ends_0};
-      writes_q <= {writes_q[5:1], vector_last_0};
-      last_q   <= {last_q[5:1], insn_last_0};
-      to_acc_q <= {to_acc_q[5:1], to_acc_0};
-      to_inp_q <= {to_inp_q[5:1], to_inp_0};
-      second_q <= {second_q[2:1], second_0};
+    hold_q  <= |waits_d;
+    waits_q <= waits_d[7:1];
+  end
+
+  always @(posedge clk_i) begin
+    if (slot || valid_q != 8'd0) begin
+      ends_q   <= {ends_q[7:1], ends_0};
+      writes_q <= {writes_q[7:1], vector_last_0};
+      last_q   <= {last_q[7:1], insn_last_0};
+      to_acc_q <= {to_acc_q[7:1], to_acc_0};
+      to_inp_q <= {to_inp_q[7:1], to_inp_0};
     end
     if (slot) begin
+      second_1_q <= second_0;
       form_1_q   <= form_0;
       dst_1_q    <= dst_0;
       tokens_1_q <= {set_0, index_0};
@@ -179,12 +192,12 @@ module vta_output #(
     if (valid_q[2]) {dst_3_q, tokens_3_q, tail_3_q} <= {dst_2_q, tokens_2_q, tail_2_q};
     if (valid_q[3]) {dst_4_q, tokens_4_q, tail_4_q} <= {dst_3_q, tokens_3_q, tail_3_q};
     if (valid_q[4]) {dst_5_q, tokens_5_q, tail_5_q} <= {dst_4_q, tokens_4_q, tail_4_q};
-    if (valid_q[5]) {dst_6_q, tokens_6_q} <= {dst_5_q, tokens_5_q};
+    if (valid_q[5]) {dst_6_q, tokens_6_q, tail_6_q} <= {dst_5_q, tokens_5_q, tail_5_q};
+    if (valid_q[6]) {dst_7_q, tokens_7_q, tail_7_q} <= {dst_6_q, tokens_6_q, tail_6_q};
+    if (valid_q[7]) {dst_8_q, tokens_8_q} <= {dst_7_q, tokens_7_q};
   end
 
-  wire [5:1] enable = {
-    valid_q[5] && ends_q[5], valid_q[4] && ends_q[4], valid_q[3], valid_q[2], valid_q[1]
-  };
+  wire [7:1] enable = {valid_q[7:5] & ends_q[7:5], valid_q[4:1]};
   wire [GROUP_BITS-1:0] result;
 
   genvar i;
@@ -194,52 +207,49 @@ module vta_output #(
           .MULTIPLIER_BITS(MULTIPLIER_BITS)
       ) u_lane (
           .clk_i       (clk_i),
+          .rst_ni      (rst_ni),
           .en_i        (enable),
-          .acc_i       (acc_i[i*32+:32]),
           .prm_i       (prm_i[i*128+:128]),
           .form_i      (form_1_q),
-          .second_i    (second_q[1]),
+          .second_i    (second_1_q),
           .pass_zero_i (pass_zero_q),
-          .add_i       (second_q[3]),
-          .rounding_i  (tail_4_q[25:24]),
-          .zero_point_i(tail_5_q[23:16]),
-          .clip_lo_i   (tail_5_q[15:8]),
-          .clip_hi_i   (tail_5_q[7:0]),
+          .acc_i       (acc_i[i*32+:32]),
+          .keep_i      (!ends_q[4]),
+          .rounding_i  (tail_6_q[25:24]),
+          .zero_point_i(tail_7_q[23:16]),
+          .clip_lo_i   (tail_7_q[15:8]),
+          .clip_hi_i   (tail_7_q[7:0]),
           .result_o    (result[i*8+:8])
       );
     end
 
-    // stage 6: collect the lane groups of a vector
+    // stage 8: collect the lane groups of a vector
     if (GROUPS > 1) begin : g_collect
       reg [BLOCK_OUT*8-GROUP_BITS-1:0] held_q;
-      assign out_wdata_o = {result, held_q};
+      assign wdata_o = {result, held_q};
       if (GROUPS > 2) begin : g_shift
         always @(posedge clk_i)
-          if (valid_q[6] && ends_q[6]) held_q <= {result, held_q[BLOCK_OUT*8-GROUP_BITS-1:GROUP_BITS]};
+          if (valid_q[8] && ends_q[8]) held_q <= {result, held_q[BLOCK_OUT*8-GROUP_BITS-1:GROUP_BITS]};
       end else begin : g_one
-        always @(posedge clk_i) if (valid_q[6] && ends_q[6]) held_q <= result;
+        always @(posedge clk_i) if (valid_q[8] && ends_q[8]) held_q <= result;
       end
     end else begin : g_through
-      assign out_wdata_o = result;
-    end
-
-    for (i = 0; i < BLOCK_OUT; i = i + 1) begin : g_widen
-      assign acc_wdata_o[i*32+:32] = {{24{out_wdata_o[i*8+7]}}, out_wdata_o[i*8+:8]};
+      assign wdata_o = result;
     end
   endgenerate
 
-  assign vector_o     = valid_q[6] && writes_q[6];
-  assign waddr_o      = dst_6_q;
-  assign out_we_o     = vector_o && !to_acc_q[6] && !to_inp_q[6];
-  assign inp_we_o     = vector_o && to_inp_q[6];
-  assign inp_soon_o   = {valid_q[4] && writes_q[4] && to_inp_q[4], valid_q[5] && writes_q[5] && to_inp_q[5]};
-  assign acc_we_o     = vector_o && to_acc_q[6];
-  assign give_o       = valid_q[6] && last_q[6] && !stop_i;
-  assign set_o        = tokens_6_q[47:32];
-  assign done_index_o = tokens_6_q[31:0];
-  assign idle_o       = !active && valid_q == 6'd0;
+  assign vector_o     = valid_q[8] && writes_q[8];
+  assign waddr_o      = dst_8_q;
+  assign out_we_o     = vector_o && !to_acc_q[8] && !to_inp_q[8];
+  assign inp_we_o     = vector_o && to_inp_q[8];
+  assign inp_soon_o   = {valid_q[6] && writes_q[6] && to_inp_q[6], valid_q[7] && writes_q[7] && to_inp_q[7]};
+  assign acc_we_o     = vector_o && to_acc_q[8];
+  assign give_o       = valid_q[8] && last_q[8] && !stop_i;
+  assign set_o        = tokens_8_q[47:32];
+  assign done_index_o = tokens_8_q[31:0];
+  assign idle_o       = !active && valid_q == 8'd0;
 
-  wire unused = &{1'b0, tail_5_q, ends_q};
+  wire unused = &{1'b0, tail_7_q, ends_q, next_read};
 endmodule
 
 `resetall

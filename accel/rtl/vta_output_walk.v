@@ -1,6 +1,7 @@
 // Loop walk of the output stage: turns a REQUANT instruction into slots, one a cycle.
 // Contract: a vector takes BLOCK_OUT / OUT_LANES slots, form add twice as many (per lane group first y, then r).
 // An index outside its scratchpad raises fault_o instead of a slot.  hold_i keeps the slot for a later cycle.
+// next_read_o is the entry that the slot of the next cycle reads if this cycle's leaves, or if an instruction starts.
 // Latency: the first slot is out in the cycle after start_i; ready_o is high in the cycle of the last slot.
 `resetall
 `timescale 1ns / 1ps
@@ -31,6 +32,7 @@ module vta_output_walk #(
     output wire         active_o,
     output wire         slot_valid_o,
     output wire [ 15:0] read_o,
+    output wire [ 15:0] next_read_o,
     output wire [ 15:0] prm_o,
     output wire [ 15:0] dst_o,
     output wire [  5:0] group_o,
@@ -52,32 +54,35 @@ module vta_output_walk #(
   localparam [31:0] LAST_GROUP = GROUPS - 1;
   localparam [15:0] PART_MASK = PART[15:0] - 16'd1;
 
+  // the slot and its vector
   reg         active_q;
   reg [255:0] insn_q;
   reg [ 31:0] index_q;
-  reg [ 15:0] in_left_q;
-  reg [ 15:0] out_left_q;
-  reg [ 15:0] step_q, step_row_q, dst_q, dst_row_q, prm_q;
+  reg [ 15:0] read_q, acc_q, res_q, dst_q, prm_q;
   reg [  5:0] group_q;
   reg         second_q;
-
-  wire [15:0] acc = insn_q[`VTA_REQUANT_ACC_BASE] + step_q;
-  wire [15:0] res = insn_q[`VTA_REQUANT_RES_BASE] + step_q;
-  wire        is_add = form_o == `VTA_FORM_ADD;
-  wire        is_pass = form_o == `VTA_FORM_PASS;
-  wire [31:0] dst_depth = to_acc_o ? ACC_DEPTH : to_inp_o ? INP_DEPTH : OUT_DEPTH;
-  wire        misplaced = to_inp_o && |(dst_q & PART_MASK);
-  wire        bad = {16'd0, acc} >= ACC_DEPTH || (is_add && {16'd0, res} >= ACC_DEPTH)
-      || (!is_pass && {16'd0, prm_q} >= PRM_DEPTH) || {16'd0, dst_q} >= dst_depth || misplaced;
+  reg         bad_q;
+  // the slot is the last of its vector, of the instruction; the vector is the last of its row, its row the last one
+  reg         vector_last_q, insn_last_q;
+  reg         row_last_q, out_last_q;
+  // vectors left in the row and rows left, with this one; rows of one vector; starts of the row
+  reg [ 15:0] in_left_q, out_left_q;
+  reg         one_in_q;
+  reg [ 15:0] acc_row_q, dst_row_q;
+  // accumulator entry of the vector behind this one; from acc_base to res_base
+  reg [ 15:0] acc_next_q, apart_q;
 
   assign active_o      = active_q;
-  assign slot_valid_o  = active_q && !bad && !hold_i && !stop_i;
-  assign fault_o       = active_q && bad && !stop_i;
-  assign read_o        = second_q ? res : acc;
+  assign slot_valid_o  = active_q && !bad_q && !hold_i && !stop_i;
+  assign fault_o       = active_q && bad_q && !stop_i;
+  assign read_o        = read_q;
   assign prm_o         = prm_q;
   assign dst_o         = dst_q;
   assign group_o       = group_q;
   assign second_o      = second_q;
+  assign vector_last_o = vector_last_q;
+  assign insn_last_o   = insn_last_q;
+  assign ready_o       = !active_q || (slot_valid_o && insn_last_q);
   assign form_o        = insn_q[`VTA_REQUANT_FORM];
   assign to_acc_o      = insn_q[`VTA_REQUANT_DST] == `VTA_DST_ACC;
   assign to_inp_o      = insn_q[`VTA_REQUANT_DST] == `VTA_DST_INP;
@@ -88,48 +93,76 @@ module vta_output_walk #(
   assign set_o         = insn_q[`VTA_INSN_SET];
   assign index_o       = index_q;
 
-  wire        group_ends = !is_add || second_q;
-  assign vector_last_o = group_ends && group_q == LAST_GROUP[5:0];
-  wire        row_ends = vector_last_o && in_left_q == 16'd1;
-  assign insn_last_o   = row_ends && out_left_q == 16'd1;
-  assign ready_o       = !active_q || (slot_valid_o && insn_last_o);
+  // What the next cycle has, in registers then.  Where nothing is left of this instruction, everything follows insn_i,
+  // started or not, so that only active_q waits for start_i.
+  wire        at_end = !active_q || insn_last_q;
+  wire        move = !active_q || slot_valid_o;
+  wire        next_vector = at_end || vector_last_q;
+  wire        is_add = form_o == `VTA_FORM_ADD;
 
-  wire [15:0] step_row = step_row_q + insn_q[`VTA_REQUANT_ACC_OUT];
-  wire [15:0] dst_row = dst_row_q + insn_q[`VTA_REQUANT_DST_OUT];
+  wire [ 1:0] form_d = at_end ? insn_i[`VTA_REQUANT_FORM] : form_o;
+  wire [ 1:0] where_d = at_end ? insn_i[`VTA_REQUANT_DST] : insn_q[`VTA_REQUANT_DST];
+  wire        second_d = !next_vector && is_add && !second_q;
+  wire [ 5:0] group_d = next_vector ? 6'd0 : (!is_add || second_q) ? group_q + 6'd1 : group_q;
+  wire        vector_last_d = (form_d != `VTA_FORM_ADD || second_d) && group_d == LAST_GROUP[5:0];
+
+  // the next vector
+  wire        one_in = insn_i[`VTA_REQUANT_ITER_IN] == 16'd1;
+  wire        row_last_n = row_last_q ? one_in_q : in_left_q == 16'd2;
+  wire        row_last_d = at_end ? one_in : row_last_n;
+  wire        out_last_d = at_end ? insn_i[`VTA_REQUANT_ITER_OUT] == 16'd1
+      : row_last_q ? out_left_q == 16'd2 : out_last_q;
+  wire [15:0] acc_row_n = row_last_q ? acc_next_q : acc_row_q;
+  wire [15:0] acc_d = at_end ? insn_i[`VTA_REQUANT_ACC_BASE] : acc_next_q;
+  wire [15:0] res_d = at_end ? insn_i[`VTA_REQUANT_RES_BASE] : acc_next_q + apart_q;
+  wire [15:0] dst_from = row_last_q ? dst_row_q : dst_q;
+  wire [15:0] dst_step = row_last_q ? insn_q[`VTA_REQUANT_DST_OUT] : insn_q[`VTA_REQUANT_DST_IN];
+  wire [15:0] dst_d = at_end ? insn_i[`VTA_REQUANT_DST_BASE] : dst_from + dst_step;
+  wire [15:0] prm_d = at_end ? insn_i[`VTA_REQUANT_PRM_BASE]
+      : prm_q + (row_last_q ? {8'd0, insn_q[`VTA_REQUANT_PRM_OUT]} : 16'd0);
+  // the one behind it
+  wire [15:0] behind_from = at_end ? insn_i[`VTA_REQUANT_ACC_BASE] : row_last_n ? acc_row_n : acc_next_q;
+  wire [15:0] behind_in = at_end ? insn_i[`VTA_REQUANT_ACC_IN] : insn_q[`VTA_REQUANT_ACC_IN];
+  wire [15:0] behind_out = at_end ? insn_i[`VTA_REQUANT_ACC_OUT] : insn_q[`VTA_REQUANT_ACC_OUT];
+
+  assign next_read_o = next_vector ? acc_d : (is_add && !second_q) ? res_q : acc_q;
+
+  wire [31:0] dst_depth = (where_d == `VTA_DST_ACC) ? ACC_DEPTH : (where_d == `VTA_DST_INP) ? INP_DEPTH : OUT_DEPTH;
+  wire        misplaced = where_d == `VTA_DST_INP && |(dst_d & PART_MASK);
+  wire        bad_d = {16'd0, acc_d} >= ACC_DEPTH || (form_d == `VTA_FORM_ADD && {16'd0, res_d} >= ACC_DEPTH)
+      || (form_d != `VTA_FORM_PASS && {16'd0, prm_d} >= PRM_DEPTH) || {16'd0, dst_d} >= dst_depth || misplaced;
 
   always @(posedge clk_i)
     if (!rst_ni) active_q <= 1'b0;
     else if (start_i) active_q <= 1'b1;
-    else if (slot_valid_o && insn_last_o) active_q <= 1'b0;
+    else if (slot_valid_o && insn_last_q) active_q <= 1'b0;
 
   always @(posedge clk_i)
-    if (start_i) begin
-      insn_q     <= insn_i;
-      index_q    <= index_i;
-      in_left_q  <= insn_i[`VTA_REQUANT_ITER_IN];
-      out_left_q <= insn_i[`VTA_REQUANT_ITER_OUT];
-      step_q     <= 16'd0;
-      step_row_q <= 16'd0;
-      dst_q      <= insn_i[`VTA_REQUANT_DST_BASE];
-      dst_row_q  <= insn_i[`VTA_REQUANT_DST_BASE];
-      prm_q      <= insn_i[`VTA_REQUANT_PRM_BASE];
-      group_q    <= 6'd0;
-      second_q   <= 1'b0;
-    end else if (slot_valid_o) begin
-      second_q <= is_add && !second_q;
-      if (group_ends) group_q <= vector_last_o ? 6'd0 : group_q + 6'd1;
-      if (row_ends) begin
-        in_left_q  <= insn_q[`VTA_REQUANT_ITER_IN];
-        out_left_q <= out_left_q - 16'd1;
-        step_q     <= step_row;
-        step_row_q <= step_row;
-        dst_q      <= dst_row;
-        dst_row_q  <= dst_row;
-        prm_q      <= prm_q + {8'd0, insn_q[`VTA_REQUANT_PRM_OUT]};
-      end else if (vector_last_o) begin
-        in_left_q <= in_left_q - 16'd1;
-        step_q    <= step_q + insn_q[`VTA_REQUANT_ACC_IN];
-        dst_q     <= dst_q + insn_q[`VTA_REQUANT_DST_IN];
+    if (move) begin
+      read_q        <= next_read_o;
+      group_q       <= group_d;
+      second_q      <= second_d;
+      vector_last_q <= vector_last_d;
+      insn_last_q   <= vector_last_d && (next_vector ? row_last_d && out_last_d : row_last_q && out_last_q);
+      if (next_vector) begin
+        {acc_q, res_q, dst_q, prm_q} <= {acc_d, res_d, dst_d, prm_d};
+        {row_last_q, out_last_q, bad_q} <= {row_last_d, out_last_d, bad_d};
+        acc_next_q <= behind_from + (row_last_d ? behind_out : behind_in);
+        if (at_end) begin
+          insn_q     <= insn_i;
+          index_q    <= index_i;
+          one_in_q   <= one_in;
+          apart_q    <= insn_i[`VTA_REQUANT_RES_BASE] - insn_i[`VTA_REQUANT_ACC_BASE];
+          in_left_q  <= insn_i[`VTA_REQUANT_ITER_IN];
+          out_left_q <= insn_i[`VTA_REQUANT_ITER_OUT];
+          acc_row_q  <= insn_i[`VTA_REQUANT_ACC_BASE];
+          dst_row_q  <= insn_i[`VTA_REQUANT_DST_BASE];
+        end else if (row_last_q) begin
+          in_left_q  <= insn_q[`VTA_REQUANT_ITER_IN];
+          out_left_q <= out_left_q - 16'd1;
+          acc_row_q  <= acc_next_q;
+          dst_row_q  <= dst_d;
+        end else in_left_q <= in_left_q - 16'd1;
       end
     end
 

@@ -2,7 +2,8 @@
 // Contract: users keep apart per bank and cycle; the outputs clash_* name the users that did not (no arbitration:
 // what is read or written then is unspecified).  A read in the cycle of a write to the same entry returns the old
 // entry.  Bank = entry / (ACC_DEPTH / ACC_BANKS).
-// Latency: read data is valid for one cycle after the edge that samples the read.
+// Latency: c_rdata_o is valid for one cycle after the edge that samples the read; o_rdata_o is valid after the edge behind
+// that one, until the next read of OUTPUT's is.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -36,7 +37,8 @@ module vta_acc_mem #(
     output wire [OUT_LANES*32-1:0] o_rdata_o,
     input  wire                    o_we_i,
     input  wire [            15:0] o_waddr_i,
-    input  wire [BLOCK_OUT*32-1:0] o_wdata_i,
+    // a byte for each lane, widened
+    input  wire [ BLOCK_OUT*8-1:0] o_wdata_i,
     // LOAD: beat write, plain or with each byte widened to a lane
     input  wire                    l_we_i,
     input  wire                    l_expand_i,
@@ -90,16 +92,11 @@ module vta_acc_mem #(
   wire [15:0] l_wrow = l_all_row[15:0] & ROW_MASK;
   wire [15:0] l_wbank = l_all_bank[15:0] & BANK_MASK;
 
-  // write data of LOAD, a whole row wide
-  wire [WIDE_W-1:0] wide_beat;
-  wire [ROW_W-1:0] l_row = l_expand_i ? {(ROW_W / WIDE_W) {wide_beat}} : {(ROW_W / BEAT_W) {l_wdata_i}};
+  // columns of a row that each user writes
   wire [COLS-1:0] c_cols, o_cols, l_cols;
 
   genvar i;
   generate
-    for (i = 0; i < BEAT_W / 8; i = i + 1) begin : g_widen
-      assign wide_beat[i*32+:32] = {{24{l_wdata_i[i*8+7]}}, l_wdata_i[i*8+:8]};
-    end
     for (i = 0; i < COLS; i = i + 1) begin : g_cols
       localparam [31:0] ENTRY_OF = i * COL_W / ENTRY_W;
       localparam [31:0] PLAIN_OF = i * COL_W / BEAT_W;
@@ -111,8 +108,8 @@ module vta_acc_mem #(
   endgenerate
 
   wire [ACC_BANKS*ROW_W-1:0] rows;
-  wire [ACC_BANKS-1:0] clash_r, clash_co, clash_cl, clash_ol;
 
+  genvar lane;
   generate
     for (i = 0; i < ACC_BANKS; i = i + 1) begin : g_bank
       localparam [31:0] BANK = i;
@@ -121,10 +118,17 @@ module vta_acc_mem #(
       wire c_writes = c_we_i && c_wbank == BANK[15:0];
       wire o_writes = o_we_i && o_wbank == BANK[15:0];
       wire l_writes = l_we_i && l_wbank == BANK[15:0];
-      assign clash_r[i]  = c_reads && o_reads;
-      assign clash_co[i] = c_writes && o_writes;
-      assign clash_cl[i] = c_writes && l_writes;
-      assign clash_ol[i] = o_writes && l_writes;
+
+      wire [ROW_W-1:0] data;
+      for (lane = 0; lane < ROW_W / 32; lane = lane + 1) begin : g_lane
+        localparam C_AT = lane * 32 % ENTRY_W;
+        localparam PLAIN_AT = lane * 32 % BEAT_W;
+        localparam O_AT = lane * 8 % (BLOCK_OUT * 8);
+        localparam WIDE_AT = lane * 8 % BEAT_W;
+        wire [31:0] loaded = l_expand_i ? {{24{l_wdata_i[WIDE_AT+7]}}, l_wdata_i[WIDE_AT+:8]} : l_wdata_i[PLAIN_AT+:32];
+        wire [31:0] put = {{24{o_wdata_i[O_AT+7]}}, o_wdata_i[O_AT+:8]};
+        assign data[lane*32+:32] = c_writes ? c_wdata_i[C_AT+:32] : o_writes ? put : loaded;
+      end
 
       vta_ram_cols #(
           .COL_W (COL_W),
@@ -135,7 +139,7 @@ module vta_acc_mem #(
           .clk_i  (clk_i),
           .we_i   (c_writes ? c_cols : o_writes ? o_cols : l_writes ? l_cols : {COLS{1'b0}}),
           .waddr_i(c_writes ? c_wrow[ROW_ADDR_W-1:0] : o_writes ? o_wrow[ROW_ADDR_W-1:0] : l_wrow[ROW_ADDR_W-1:0]),
-          .wdata_i(c_writes ? {ENTRIES{c_wdata_i}} : o_writes ? {ENTRIES{o_wdata_i}} : l_row),
+          .wdata_i(data),
           .re_i   (c_reads || o_reads),
           .raddr_i(c_reads ? c_rrow[ROW_ADDR_W-1:0] : o_rrow[ROW_ADDR_W-1:0]),
           .rdata_o(rows[i*ROW_W+:ROW_W])
@@ -143,8 +147,11 @@ module vta_acc_mem #(
     end
   endgenerate
 
-  assign clash_read_o  = |clash_r;
-  assign clash_write_o = {|{clash_cl, clash_ol}, |{clash_co, clash_ol}, |{clash_co, clash_cl}};
+  wire clash_co = c_we_i && o_we_i && c_wbank == o_wbank;
+  wire clash_cl = c_we_i && l_we_i && c_wbank == l_wbank;
+  wire clash_ol = o_we_i && l_we_i && o_wbank == l_wbank;
+  assign clash_read_o  = c_re_i && o_re_i && c_rbank == o_rbank;
+  assign clash_write_o = {clash_cl || clash_ol, clash_co || clash_ol, clash_co || clash_cl};
 
   // Selection of the entry or lane group among the rows of all banks, one cycle after the address.
   localparam [31:0] ENTRIES_V = ENTRIES;
@@ -153,14 +160,18 @@ module vta_acc_mem #(
   wire [31:0] o_group = (o_slot << GROUPS_LOG) + {26'd0, o_rgroup_i};
   reg  [SLOT_W-1:0] c_slot_q;
   reg  [GROUP_W-1:0] o_group_q;
+  reg                o_read_q;
+  reg  [LANE_GROUP_W-1:0] o_lanes_q;
 
   always @(posedge clk_i) begin
+    o_read_q <= o_re_i;
     if (c_re_i) c_slot_q <= c_slot[SLOT_W-1:0];
     if (o_re_i) o_group_q <= o_group[GROUP_W-1:0];
+    if (o_read_q) o_lanes_q <= rows[o_group_q*LANE_GROUP_W+:LANE_GROUP_W];
   end
 
   assign c_rdata_o = rows[c_slot_q*ENTRY_W+:ENTRY_W];
-  assign o_rdata_o = rows[o_group_q*LANE_GROUP_W+:LANE_GROUP_W];
+  assign o_rdata_o = o_lanes_q;
 
   wire unused = &{1'b0, c_rrow, o_rrow, c_wrow, o_wrow, l_wrow, l_all_row, l_all_bank, c_slot, o_slot, o_group};
 endmodule

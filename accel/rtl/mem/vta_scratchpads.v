@@ -1,6 +1,7 @@
 // The six scratchpads: micro-ops, inputs, weights, accumulators, parameters, outputs.
 // Contract: each has the users that its ports name; LOAD writes all but OUT in bus beats.
-// Latency: read data are valid after the edge that samples the read; all but the accumulator's hold until the next one.
+// Latency: read data are valid after the edge that samples the read, for OUTPUT of the accumulator after the edge behind
+// that one; all but those for COMPUTE of the accumulator hold until the next ones.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -59,11 +60,10 @@ module vta_scratchpads #(
     input  wire                     [15:0] prm_raddr_i,
     output wire        [OUT_LANES*128-1:0] prm_o,
     input  wire                     [15:0] o_waddr_i,
+    input  wire          [BLOCK_OUT*8-1:0] o_wdata_i,
     input  wire                            out_we_i,
     input  wire                            inp_we_i,
-    input  wire          [BLOCK_OUT*8-1:0] out_wdata_i,
     input  wire                            o_we_i,
-    input  wire         [BLOCK_OUT*32-1:0] o_wdata_i,
     // STORE
     input  wire                            out_re_i,
     input  wire              [BEATS_W-1:0] out_raddr_i,
@@ -92,7 +92,7 @@ module vta_scratchpads #(
       .l_wdata_i(load_wdata_i),
       .o_we_i   (inp_we_i),
       .o_waddr_i(o_waddr_i),
-      .o_wdata_i(out_wdata_i),
+      .o_wdata_i(o_wdata_i),
       .re_i     (operand_re_i),
       .window_i (inp_window_i),
       .raddr_i  (inp_raddr_i),
@@ -174,7 +174,7 @@ module vta_scratchpads #(
       .clk_i  (clk_i),
       .we_i   (out_we_i),
       .waddr_i(o_waddr_i),
-      .wdata_i(out_wdata_i),
+      .wdata_i(o_wdata_i),
       .re_i   (out_re_i),
       .raddr_i(out_raddr_i),
       .beat_o (out_rdata_o)

@@ -18,6 +18,7 @@ async def executes_like_the_semantics(dut: Dut) -> None:
     random_prm(state, random)
     acc, out, inp = state.acc.copy(), state.out.copy(), state.inp.reshape(-1).copy()
     soon: list[int] = []
+    read = b""
     await start(dut, **dict.fromkeys(("head_valid_i", "insn_i", "index_i", "start_i", "acc_i", "prm_i", "stop_i"), 0))
     waiting = list(enumerate(random_requant(random, config.part_entries) for _ in range(150)))
     running: list[tuple[int, dict[str, int]]] = []
@@ -45,13 +46,12 @@ async def executes_like_the_semantics(dut: Dut) -> None:
             records = state.prm.reshape(-1, 4)[at : at + config.out_lanes].tobytes()
         where = get(dut.waddr_o)
         if get(dut.out_we_o):
-            out[where] = np.frombuffer(get(dut.out_wdata_o).to_bytes(config.block_out, "little"), np.int8)
+            out[where] = np.frombuffer(get(dut.wdata_o).to_bytes(config.block_out, "little"), np.int8)
         if get(dut.acc_we_o):
-            data = get(dut.acc_wdata_o).to_bytes(4 * config.block_out, "little")
-            acc[where] = np.frombuffer(data, np.int32)
+            acc[where] = np.frombuffer(get(dut.wdata_o).to_bytes(config.block_out, "little"), np.int8)
         if get(dut.inp_we_o):
             begin = where * config.inp_bytes
-            data = get(dut.out_wdata_o).to_bytes(config.block_out, "little")
+            data = get(dut.wdata_o).to_bytes(config.block_out, "little")
             inp[begin : begin + config.block_out] = np.frombuffer(data, np.int8)
         # A write into INP is announced one and two cycles ahead.
         soon.append(get(dut.inp_soon_o))
@@ -67,8 +67,10 @@ async def executes_like_the_semantics(dut: Dut) -> None:
         if go:
             running.append(waiting.pop(0))
         await step(dut)
-        if lanes:
-            dut.acc_i.value = int.from_bytes(lanes, "little")
+        # Entries come an edge later than parameters.
+        if read:
+            dut.acc_i.value = int.from_bytes(read, "little")
+        read = lanes
         if records:
             dut.prm_i.value = int.from_bytes(records, "little")
     assert vectors == expected_vectors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from random import Random
+from typing import TypeAlias
 
 import cocotb
 
@@ -62,49 +63,70 @@ def random_case(random: Random, bits: int) -> Case:
     byte = lambda: random.choice((-128, 127, 0, random.randrange(-128, 128)))  # noqa: E731
     clip = sorted((byte(), byte()))
     case = Case(form, random.choice(list(Rounding)), wide() >> random.choice((0, 8, 20)), 0, wide(), multiplier,
-                random.randrange(63), (byte(), byte()), byte(), (clip[0], clip[1]))  # fmt: skip
+                random.randrange(66), (byte(), byte()), byte(), (clip[0], clip[1]))  # fmt: skip
     if form is not Form.ADD:
         return case
     other = random.choice((0, 1, (1 << bits) - 1, random.randrange(1 << bits)))
     return replace(case, y=byte(), r=byte(), bias=other)
 
 
-def slots_of(case: Case) -> list[tuple[Case, int, bool]]:
-    """(case, operand, is the second of an addition) for each slot."""
+Slot: TypeAlias = tuple[Case, int, bool]  # case, operand, is the second of an addition
+
+
+def slots_of(case: Case) -> list[Slot]:
+    """The slots of one case."""
     first = [(case, case.y, False)]
     return first + [(case, case.r, True)] if case.form is Form.ADD else first
+
+
+def is_first(slot: Slot) -> bool:
+    """Whether it is the first slot of an addition."""
+    return slot[0].form is Form.ADD and not slot[2]
 
 
 @cocotb.test()
 async def matches_big_integers(dut: Dut) -> None:
     random, bits = rng(), parameter(dut, "MULTIPLIER_BITS")
-    names = ("en_i", "acc_i", "prm_i", "form_i", "second_i", "pass_zero_i", "add_i", "rounding_i", "zero_point_i")
+    names = ("en_i", "acc_i", "prm_i", "form_i", "second_i", "pass_zero_i", "keep_i", "rounding_i", "zero_point_i")
     await start(dut, **dict.fromkeys(names, 0), clip_lo_i=0, clip_hi_i=0)
-    slots = [slot for _ in range(1500) for slot in slots_of(random_case(random, bits))]
-    stages: list[tuple[Case, int, bool] | None] = [None] * 6  # stages[k]: the slot that enters register k + 1 now
+    slots: list[Slot] = [slot for _ in range(1500) for slot in slots_of(random_case(random, bits))]
+    # The reset forgets an addition of which only the first slot came.
+    stopped = next(slot for slot in slots if is_first(slot))
+    await run(dut, random, [stopped])
+    dut.rst_ni.value = 0
+    await step(dut)
+    dut.rst_ni.value = 1
+    assert await run(dut, random, slots) == 1500
+
+
+async def run(dut: Dut, random: Random, slots: list[Slot]) -> int:
+    """Run `slots` through the stages with gaps; the number of results."""
+    bits = parameter(dut, "MULTIPLIER_BITS")
+    stages: list[Slot | None] = [None] * 8  # stages[k]: the slot that enters register k + 1 now
     done = 0
     while slots or any(stages):
-        gap_ok = stages[0] is None or not (stages[0][0].form is Form.ADD and not stages[0][2])
-        new = slots.pop(0) if slots and (random.random() < 0.8 or not gap_ok) else None
-        stages = [new, *stages[:5]]
-        if stages[3] and stages[3][0].form is Form.ADD and not stages[3][2]:
-            stages[3] = None  # the first slot of an addition ends in the sum of stage 3
-        dut.en_i.value = sum((stage is not None) << k for k, stage in enumerate(stages[:5]))
+        new = slots.pop(0) if slots and random.random() < 0.8 else None
+        stages = [new, *stages[:7]]
+        if stages[4] and is_first(stages[4]):
+            stages[4] = None  # the first slot of an addition ends in stage 4
+        dut.en_i.value = sum((stage is not None) << k for k, stage in enumerate(stages[:7]))
         if stages[0]:
-            case, operand, second = stages[0]
-            dut.acc_i.value, dut.prm_i.value = operand & 0xFFFFFFFF, case.record()
+            case, _, second = stages[0]
+            dut.prm_i.value = case.record()
             dut.form_i.value, dut.second_i.value, dut.pass_zero_i.value = case.form, second, case.zero_point & 0xFF
-        if stages[2]:
-            dut.add_i.value = stages[2][2]
+        if stages[1]:
+            dut.acc_i.value = stages[1][1] & 0xFFFFFFFF
         if stages[3]:
-            dut.rounding_i.value = stages[3][0].rounding
-        if stages[4]:
-            case = stages[4][0]
+            dut.keep_i.value = is_first(stages[3])
+        if stages[5]:
+            dut.rounding_i.value = stages[5][0].rounding
+        if stages[6]:
+            case = stages[6][0]
             dut.zero_point_i.value = 0 if case.form is Form.PASS else case.zero_point & 0xFF
             dut.clip_lo_i.value, dut.clip_hi_i.value = (bound & 0xFF for bound in case.clip)
         await step(dut)
-        if stages[4]:
-            case = stages[4][0]
+        if stages[6]:
+            case = stages[6][0]
             assert signed(get(dut.result_o), 8) == case.expected(bits), case
             done += 1
-    assert done == 1500
+    return done

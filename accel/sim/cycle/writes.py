@@ -9,7 +9,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 
 # A slot in the first stage of OUTPUT during cycle t is in the last one, where its vector is written, during t + DEPTH.
-DEPTH = 6
+DEPTH = 8
 
 
 @dataclass(slots=True)
