@@ -1,65 +1,51 @@
 // One int32 lane of the accumulator's update: the GEMM sum, or one ALU operation except MUL.
-// Contract: purely combinational.
+// All of them are one addition: old value, shifted and masked, plus second operand, masked, plus a rounding increment.
+// Contract: purely combinational.  GEMM, ADD and MOV: a_i and b_i (a_i = 0 for what overwrites).  SHR: amount_i, and
+// b_i = 0.  MIN, MAX (greater_i) and CLIP (bounds low_i and b_i, which is not below low_i): compare_i.  MUL: greater_i
+// alone, the result is 0.  Otherwise low_i is the lowest number, amount_i 0.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 `include "vta_isa.vh"
 
 module vta_alu_lane (
-    input  wire        is_alu_i,
-    input  wire        keep_i,      // GEMM: add to the old value
-    input  wire [ 3:0] op_i,
+    input  wire        compare_i,
+    input  wire        greater_i,
     input  wire [ 1:0] rounding_i,
+    input  wire [ 4:0] amount_i,
+    input  wire [31:0] low_i,
     input  wire [31:0] a_i,         // old value
-    input  wire [31:0] sum_i,       // GEMM sum
-    input  wire [31:0] b_i,         // source lane or immediate
-    output reg  [31:0] result_o
+    input  wire [31:0] b_i,         // GEMM sum, source lane or immediate
+    output wire [31:0] result_o
 );
-  // rounding shift: floor, plus one where the dropped bits ask for it
-  function [31:0] shift_right;
-    input [31:0] value;
-    input [4:0] amount;
-    input [1:0] rounding;
-    reg [32:0] doubled;
-    reg [31:0] mask;
-    reg sticky;
-    reg up;
-    begin
-      doubled = $signed({value, 1'b0}) >>> amount;  // bit 0: the highest dropped bit
-      mask    = (32'd1 << amount) - 32'd1;
-      sticky  = |(value & (mask >> 1));
-      case (rounding)
-        `VTA_ROUNDING_HALF_UP: up = doubled[0];
-        `VTA_ROUNDING_HALF_EVEN: up = doubled[0] && (sticky || doubled[1]);
-        `VTA_ROUNDING_HALF_AWAY: up = doubled[0] && (sticky || !value[31]);
-        default: up = 1'b0;
-      endcase
-      shift_right = doubled[32:1] + {31'd0, up};
-    end
-  endfunction
+  // which operand it is: a_i less than b_i; a_i less than low_i
+  wire [32:0] less = {a_i[31], a_i} - {b_i[31], b_i};
+  wire [32:0] below = {a_i[31], a_i} - {low_i[31], low_i};
+  wire        take_a = compare_i ? less[32] != greater_i && !below[32] : !greater_i;
+  wire        take_b = compare_i ? less[32] == greater_i : !greater_i;
 
-  // MIN, MAX and CLIP share a comparison, with the upper bound or the second operand
-  reg signed [31:0] bound, lower, lesser;
-  reg less;
+  // the old value shifted, with the highest dropped bit below; sticky: some bit below that one was dropped
+  wire        neg = a_i[31];
+  wire [32:0] by_16 = amount_i[4] ? {{16{neg}}, a_i[31:15]} : {a_i, 1'b0};
+  wire [32:0] by_8 = amount_i[3] ? {{8{neg}}, by_16[32:8]} : by_16;
+  wire [32:0] by_4 = amount_i[2] ? {{4{neg}}, by_8[32:4]} : by_8;
+  wire [32:0] by_2 = amount_i[1] ? {{2{neg}}, by_4[32:2]} : by_4;
+  wire [32:0] by_1 = amount_i[0] ? {neg, by_2[32:1]} : by_2;
+  wire        sticky = (amount_i[4] && |a_i[14:0]) || (amount_i[3] && |by_16[7:0]) || (amount_i[2] && |by_8[3:0])
+      || (amount_i[1] && |by_4[1:0]) || (amount_i[0] && by_2[0]);
 
-  always @* begin
-    result_o = (keep_i ? a_i : 32'd0) + sum_i;
-    {bound, lower, lesser, less} = 97'd0;
-    if (is_alu_i) begin
-      bound  = (op_i == `VTA_ALUOP_CLIP) ? {{16{b_i[15]}}, b_i[15:0]} : b_i;
-      lower  = {{16{b_i[31]}}, b_i[31:16]};
-      less   = $signed(a_i) < bound;
-      lesser = less ? a_i : bound;
-      case (op_i)
-        `VTA_ALUOP_ADD: result_o = a_i + b_i;
-        `VTA_ALUOP_MIN: result_o = lesser;
-        `VTA_ALUOP_MAX: result_o = less ? bound : a_i;
-        `VTA_ALUOP_SHR: result_o = shift_right(a_i, b_i[4:0], rounding_i);
-        `VTA_ALUOP_CLIP: result_o = (lesser > lower) ? lesser : lower;
-        default: result_o = b_i;
-      endcase
-    end
-  end
+  // floor, plus one where the dropped bits ask for it: the highest of them with one that is as high
+  wire        even = rounding_i == `VTA_ROUNDING_HALF_EVEN;
+  wire        away = rounding_i == `VTA_ROUNDING_HALF_AWAY;
+  wire        up = rounding_i == `VTA_ROUNDING_HALF_UP || ((even || away) && sticky) || (away && !neg)
+      || (even && by_1[1]);
+
+  wire [32:0] first = by_1 & {{32{take_a}}, 1'b1};
+  wire [31:0] second = (b_i & {32{take_b}}) | (low_i & {32{below[32]}});
+  wire [32:0] sum = first + {second, up};
+  assign result_o = sum[32:1];
+
+  wire unused = &{1'b0, less, below, sum[0]};
 endmodule
 
 `resetall

@@ -1,8 +1,9 @@
-// COMPUTE unit: GEMM and ALU in one pipeline of seven stages, one slot a cycle, no bubble between instructions.
-// Stages: 0 micro-op read, 1 index add and range check, 2 inp and wgt read, 3 operand register, 4 products and sums
-// of four, 5 sum and acc read, 6 update; the entry is written at the edge that ends stage 6.
-// Contract: an entry written at an edge is forwarded to a read at the same edge, so any order of entries is exact.
-// Latency: a slot in stage 0 during a cycle has its entry written at the seventh edge from the start of that cycle.
+// COMPUTE unit: GEMM and ALU in one pipeline of nine stages, one slot a cycle, no bubble between instructions.
+// Stages: 0 micro-op read, 1 index add, 2 range check, inp and wgt read, 3 operand register, 4 products, 5 sums of two and
+// acc read, 6 the lanes' sums and the old values, 7 update, 8 write; the entry is written at the edge that ends stage 8.
+// Contract: an entry that a slot in stages 6 to 8 will write is forwarded, so any order of entries is exact.  An index
+// outside is reported from stage 3, and its slot goes no further; slots behind it may still write until stop_i.
+// Latency: a slot in stage 0 during a cycle has its entry written at the ninth edge from the start of that cycle.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -44,7 +45,7 @@ module vta_compute #(
     output wire                            acc_re_o,
     output wire [                    15:0] acc_raddr_o,
     input  wire [        BLOCK_OUT*32-1:0] acc_i,
-    // accumulator write
+    // accumulator write, from registers
     output wire                            acc_we_o,
     output wire [                    15:0] acc_waddr_o,
     output wire [        BLOCK_OUT*32-1:0] acc_wdata_o,
@@ -70,8 +71,9 @@ module vta_compute #(
   localparam [15:0] PART_MASK = PART[15:0] - 16'd1;
   localparam GROUPS_LOG = $clog2(BLOCK_IN / `VTA_TAPS);
   localparam [31:0] LINES = INP_DEPTH / (LINE / INP_LANES);
-  // what a slot carries to stage 6: last slot of micro-op and instruction, operation, rounding, group, imm, set
-  localparam TAIL_W = 2 + 4 + 1 + 2 + 6 + 32 + 16;
+  // what a slot carries to stage 5: operation, rounding, group, imm; and to stage 8: last slot of the instruction, set, index
+  localparam TAIL_W = 4 + 1 + 2 + 6 + 32;
+  localparam DONE_W = 1 + 16 + 32;
 
   // stage 0
   wire        active;
@@ -132,76 +134,86 @@ module vta_compute #(
   assign gemm_uop_o = slot_valid && uop_last && !is_alu_0;
   assign alu_uop_o  = slot_valid && uop_last && is_alu_0;
 
-  reg valid_1_q, valid_2_q, valid_3_q, valid_4_q, valid_5_q, valid_6_q;
-  reg alu_1_q, alu_2_q, alu_3_q, alu_4_q, alu_5_q, alu_6_q;
-  reg exec_1_q, exec_2_q, exec_3_q, exec_4_q, exec_5_q, exec_6_q;
-  reg keep_2_q, keep_3_q, keep_4_q, keep_5_q, keep_6_q;
-  reg [TAIL_W-1:0] tail_1_q, tail_2_q, tail_3_q, tail_4_q, tail_5_q, tail_6_q;
-  reg [31:0] index_1_q, index_2_q, index_3_q, index_4_q, index_5_q, index_6_q;
-  reg [15:0] dst_1_q, dst_2_q, dst_3_q, dst_4_q, dst_5_q, dst_6_q;
-  reg [15:0] src_1_q, src_2_q, src_3_q, src_4_q, src_5_q;
+  reg valid_1_q, valid_2_q, valid_3_q, valid_4_q, valid_5_q, valid_6_q, valid_7_q;
+  reg alu_1_q, alu_2_q, alu_3_q, alu_4_q, alu_5_q;
+  reg exec_1_q, exec_2_q, exec_3_q, exec_4_q, exec_5_q;
+  reg write_1_q, write_2_q, write_3_q, write_4_q, write_5_q;
+  reg keep_2_q, keep_3_q, keep_4_q, keep_5_q;
+  reg [TAIL_W-1:0] tail_1_q, tail_2_q, tail_3_q, tail_4_q, tail_5_q;
+  reg [DONE_W-1:0] done_1_q, done_2_q, done_3_q, done_4_q, done_5_q, done_6_q, done_7_q, done_8_q;
+  reg give_q, busy_q, fault_q;
+  reg [15:0] dst_1_q, dst_2_q;
+  reg [15:0] src_1_q, src_2_q;
   reg [15:0] wgt_1_q, wgt_2_q;
+  // accumulator entry: that of the source, or the one that is updated
+  reg [15:0] addr_3_q, addr_4_q, addr_5_q;
   reg overwrite_1_q;
+  reg use_imm_1_q, src_used_2_q;
   // GEMM's mode; group of weights or mask of taps; memory that holds the first line
-  reg [1:0] mode_1_q, mode_2_q, mode_3_q, mode_4_q, mode_5_q;
+  reg [1:0] mode_1_q, mode_2_q;
+  reg window_2_q, taps_2_q, taps_3_q, taps_4_q, max_2_q, max_3_q, max_4_q, max_5_q, entry_2_q, entry_3_q;
   // 4-bit weights: without sign, sum times 16
-  reg [1:0] nibble_1_q, nibble_2_q, nibble_3_q, nibble_4_q, nibble_5_q;
-  reg max_6_q;
-  reg [3:0] tap_2_q, tap_3_q, mask_4_q;
-  reg [1:0] ram_3_q;
-  reg use_imm_1_q;
+  reg [1:0] nibble_1_q;
+  reg low_2_q, low_3_q, low_4_q, high_2_q, high_3_q, high_4_q, high_5_q, high_6_q;
+  reg [3:0] tap_2_q, group_3_q, mask_3_q;
+  reg [1:0] rotate_3_q;
+  reg zero_3_q;
 
   // stage 1: dst_1_q and so on hold the loops' part of the index
   wire [15:0] dst_1 = uop_i[`VTA_UOP_DST] + dst_1_q;
   wire [15:0] src_1 = uop_i[`VTA_UOP_SRC] + src_1_q;
   wire [15:0] wgt_1 = uop_i[`VTA_UOP_WGT] + wgt_1_q;
-  wire [31:0] src_depth = alu_1_q ? ACC_DEPTH : INP_DEPTH;
-  wire        src_used = !alu_1_q || !use_imm_1_q;
   wire        is_taps_1 = mode_1_q == `VTA_GEMMMODE_TAPS;
   wire        is_max_1 = mode_1_q == `VTA_GEMMMODE_MAX;
-  wire        window_1 = is_taps_1 || is_max_1;
-  // the second entry of an operand
-  wire        second_1 = WGT_BITS == 4 && mode_1_q == `VTA_GEMMMODE_MATMUL && !alu_1_q;
-  wire [15:0] entry_1 = is_taps_1 ? wgt_1 >> GROUPS_LOG : wgt_1;
-  wire [ 1:0] last_tap_1 = (is_taps_1 || wgt_1[3]) ? 2'd3 : wgt_1[2] ? 2'd2 : {1'b0, wgt_1[1]};
-  wire [31:0] last_line_1 = {16'd0, src_1 >> LINE_LOG} + {30'd0, last_tap_1};
-  wire        window_bad_1 = window_1 && (last_line_1 >= LINES || |(src_1 & PART_MASK));
-  wire        wgt_bad_1 = is_max_1 ? |wgt_1[15:4] || ~|wgt_1[3:0] : {16'd0, entry_1} >= WGT_DEPTH;
-  wire        bad_1 = {16'd0, dst_1} >= ACC_DEPTH || (src_used && {16'd0, src_1} + {31'd0, second_1} >= src_depth)
-      || (!alu_1_q && wgt_bad_1) || window_bad_1;
 
-  assign fault_o       = valid_1_q && bad_1 && !stop_i;
-  assign fault_index_o = index_1_q;
+  // stage 2: reads; the checks beside them, so that a slot with an index outside reads, but does not write
+  wire [15:0] line_2 = src_2_q >> LINE_LOG;
+  wire [ 7:0] turned_2 = {tap_2_q, tap_2_q} << line_2[1:0];
+  wire        second_2 = WGT_BITS == 4 && mode_2_q == `VTA_GEMMMODE_MATMUL;  // the second entry of an operand
+  wire [ 1:0] last_tap_2 = (taps_2_q || tap_2_q[3]) ? 2'd3 : tap_2_q[2] ? 2'd2 : {1'b0, tap_2_q[1]};
+  wire [31:0] last_line_2 = {16'd0, line_2} + {30'd0, last_tap_2};
+  wire        window_bad_2 = window_2_q && (last_line_2 >= LINES || |(src_2_q & PART_MASK));
+  wire        inp_bad_2 = {16'd0, src_2_q} + {31'd0, second_2} >= INP_DEPTH || window_bad_2;
+  wire        wgt_bad_2 = max_2_q ? |wgt_2_q[15:4] || ~|wgt_2_q[3:0] : {16'd0, wgt_2_q} >= WGT_DEPTH;
+  wire        acc_bad_2 = {16'd0, dst_2_q} >= ACC_DEPTH;
+  wire        src_bad_2 = src_used_2_q && {16'd0, src_2_q} >= ACC_DEPTH;
+  wire        bad_2 = acc_bad_2 || (alu_2_q ? src_bad_2 : inp_bad_2 || wgt_bad_2);
+
+  assign fault_o       = fault_q && !stop_i;
+  assign fault_index_o = done_3_q[31:0];
   assign operand_re_o  = valid_2_q && !alu_2_q;
-  assign inp_window_o  = mode_2_q == `VTA_GEMMMODE_TAPS || mode_2_q == `VTA_GEMMMODE_MAX;
+  assign inp_window_o  = window_2_q;
   assign inp_raddr_o   = src_2_q;
   assign wgt_raddr_o   = wgt_2_q;
   assign acc_re_o      = valid_5_q;
-  assign acc_raddr_o   = exec_5_q ? dst_5_q : src_5_q;
-  assign read_index_o  = index_5_q;
-
-  wire [15:0] line_2 = src_2_q >> LINE_LOG;
-  wire [ 7:0] turned_3 = {tap_3_q, tap_3_q} << ram_3_q;
-  wire        is_max_5 = mode_5_q == `VTA_GEMMMODE_MAX;
+  assign acc_raddr_o   = addr_5_q;
+  assign read_index_o  = done_5_q[31:0];
 
   always @(posedge clk_i)
     if (!rst_ni) begin
-      {valid_1_q, valid_2_q, valid_3_q, valid_4_q, valid_5_q, valid_6_q} <= 6'd0;
+      {valid_1_q, valid_2_q, valid_3_q, valid_4_q, valid_5_q, valid_6_q, valid_7_q} <= 7'd0;
+      {give_q, busy_q, fault_q} <= 3'd0;
     end else begin
       valid_1_q <= slot_valid;
-      valid_2_q <= valid_1_q && !bad_1;
-      valid_3_q <= valid_2_q;
+      valid_2_q <= valid_1_q;
+      valid_3_q <= valid_2_q && !bad_2;
       valid_4_q <= valid_3_q;
       valid_5_q <= valid_4_q;
       valid_6_q <= valid_5_q;
+      valid_7_q <= valid_6_q;
+      fault_q   <= valid_2_q && bad_2;
+      give_q    <= valid_7_q && done_7_q[DONE_W-1];
+      busy_q    <= start_i || active
+          || (valid_1_q || valid_2_q || valid_3_q || valid_4_q || valid_5_q || valid_6_q || valid_7_q);
     end
 
   always @(posedge clk_i) begin
     if (slot_valid) begin
-      tail_1_q      <= {uop_last, insn_last, alu_op_0, use_imm_0, rounding_0, group_0, imm_0, set_0};
+      tail_1_q      <= {alu_op_0, use_imm_0, rounding_0, group_0, imm_0};
+      done_1_q      <= {insn_last, set_0, index_0};
       alu_1_q       <= is_alu_0;
       exec_1_q      <= exec_0;
-      index_1_q     <= index_0;
+      write_1_q     <= uop_last;
       dst_1_q       <= dst_0;
       src_1_q       <= src_0;
       wgt_1_q       <= wgt_0;
@@ -211,61 +223,69 @@ module vta_compute #(
       use_imm_1_q   <= use_imm_0;
     end
     if (valid_1_q) begin
-      {tail_2_q, alu_2_q, exec_2_q, index_2_q} <= {tail_1_q, alu_1_q, exec_1_q, index_1_q};
-      {dst_2_q, src_2_q, wgt_2_q} <= {dst_1, src_1, entry_1};
-      {mode_2_q, nibble_2_q, tap_2_q} <= {mode_1_q, nibble_1_q, wgt_1[3:0]};
-      keep_2_q <= !(overwrite_1_q && uop_i[`VTA_UOP_FIRST]);
+      {tail_2_q, done_2_q, alu_2_q, exec_2_q, write_2_q} <= {tail_1_q, done_1_q, alu_1_q, exec_1_q, write_1_q};
+      {dst_2_q, src_2_q} <= {dst_1, src_1};
+      wgt_2_q      <= is_taps_1 ? wgt_1 >> GROUPS_LOG : wgt_1;
+      tap_2_q      <= wgt_1[3:0];
+      mode_2_q     <= mode_1_q;
+      src_used_2_q <= !use_imm_1_q;
+      keep_2_q     <= !(overwrite_1_q && uop_i[`VTA_UOP_FIRST]);
+      {taps_2_q, max_2_q, window_2_q} <= {is_taps_1, is_max_1, is_taps_1 || is_max_1};
+      entry_2_q    <= mode_1_q == `VTA_GEMMMODE_ENTRY;
+      low_2_q      <= nibble_1_q == `VTA_NIBBLE_LOW;
+      high_2_q     <= nibble_1_q == `VTA_NIBBLE_HIGH && !is_max_1;
     end
     if (valid_2_q) begin
-      {tail_3_q, alu_3_q, exec_3_q, index_3_q} <= {tail_2_q, alu_2_q, exec_2_q, index_2_q};
-      {dst_3_q, src_3_q, keep_3_q} <= {dst_2_q, src_2_q, keep_2_q};
-      {mode_3_q, nibble_3_q, tap_3_q, ram_3_q} <= {mode_2_q, nibble_2_q, tap_2_q, line_2[1:0]};
+      {tail_3_q, done_3_q, alu_3_q, exec_3_q, write_3_q} <= {tail_2_q, done_2_q, alu_2_q, exec_2_q, write_2_q};
+      {addr_3_q, keep_3_q} <= {exec_2_q ? dst_2_q : src_2_q, keep_2_q};
+      {taps_3_q, max_3_q, entry_3_q, low_3_q, high_3_q} <= {taps_2_q, max_2_q, entry_2_q, low_2_q, high_2_q};
+      zero_3_q   <= alu_2_q || max_2_q;
+      group_3_q  <= taps_2_q ? tap_2_q : 4'd0;
+      rotate_3_q <= taps_2_q ? line_2[1:0] : 2'd0;
+      mask_3_q   <= turned_2[7:4] | {4{taps_2_q}};
     end
     if (valid_3_q) begin
-      {tail_4_q, alu_4_q, exec_4_q, index_4_q} <= {tail_3_q, alu_3_q, exec_3_q, index_3_q};
-      {dst_4_q, src_4_q, keep_4_q} <= {dst_3_q, src_3_q, keep_3_q};
-      {mode_4_q, nibble_4_q, mask_4_q} <= {mode_3_q, nibble_3_q, turned_3[7:4]};
+      {tail_4_q, done_4_q, alu_4_q, exec_4_q, write_4_q} <= {tail_3_q, done_3_q, alu_3_q, exec_3_q, write_3_q};
+      {addr_4_q, keep_4_q} <= {addr_3_q, keep_3_q};
+      {taps_4_q, max_4_q, low_4_q, high_4_q} <= {taps_3_q, max_3_q, low_3_q, high_3_q};
     end
     if (valid_4_q) begin
-      {tail_5_q, alu_5_q, exec_5_q, index_5_q} <= {tail_4_q, alu_4_q, exec_4_q, index_4_q};
-      {dst_5_q, src_5_q, keep_5_q} <= {dst_4_q, src_4_q, keep_4_q};
-      {mode_5_q, nibble_5_q} <= {mode_4_q, nibble_4_q};
+      {tail_5_q, done_5_q, alu_5_q, exec_5_q, write_5_q} <= {tail_4_q, done_4_q, alu_4_q, exec_4_q, write_4_q};
+      {addr_5_q, keep_5_q} <= {addr_4_q, keep_4_q};
+      {max_5_q, high_5_q} <= {max_4_q, high_4_q};
     end
-    if (valid_5_q) begin
-      {tail_6_q, alu_6_q, exec_6_q, index_6_q} <= {tail_5_q, alu_5_q || is_max_5, exec_5_q, index_5_q};
-      max_6_q <= is_max_5;
-      {dst_6_q, keep_6_q} <= {dst_5_q, keep_5_q};
-    end
+    if (valid_5_q) {done_6_q, high_6_q} <= {done_5_q, high_5_q};
+    if (valid_6_q) done_7_q <= done_6_q;
+    if (valid_7_q) done_8_q <= done_7_q;
   end
 
-  // stages 3 to 5: dot products, one module a lane
+  // stages 3 to 6: dot products, one module a lane; of the ALU they are 0
   reg  [     BLOCK_IN*8-1:0] inp_q;
   wire [BLOCK_OUT*SUM_W-1:0] sums;
-  wire [                2:0] dot_en = {valid_5_q && !alu_5_q, valid_4_q && !alu_4_q, valid_3_q && !alu_3_q};
+  wire [                2:0] dot_en = {valid_5_q, valid_4_q, valid_3_q};
   // mode entry: the second entry of an operand is left out
   wire [     BLOCK_IN*8-1:0] entry_3;
   generate
     if (WGT_BITS == 4) begin : g_first
-      assign entry_3 = {{(INP_LANES * 8) {1'b0}}, inp_i[INP_LANES*8-1:0]};
+      assign entry_3 = {{(INP_LANES * 8) {!entry_3_q}} & inp_i[BLOCK_IN*8-1:INP_LANES*8], inp_i[INP_LANES*8-1:0]};
     end else begin : g_all
       assign entry_3 = inp_i;
+      wire unused_entry = &{1'b0, entry_3_q};
     end
   endgenerate
-  // taps of a lane side by side, in the order of the memories that they come from
-  reg  [ BLOCK_OUT*32-1:0] taps_q;
-  wire [ BLOCK_OUT*32-1:0] taps;
-  always @(posedge clk_i)
-    if (dot_en[0]) begin
-      if (mode_3_q == `VTA_GEMMMODE_MATMUL) inp_q <= inp_i;
-      else if (mode_3_q == `VTA_GEMMMODE_ENTRY) inp_q <= entry_3;
-      else taps_q <= taps;
-    end
+  always @(posedge clk_i) if (valid_3_q && !alu_3_q) inp_q <= entry_3;
 
   genvar i, t;
   generate
     for (i = 0; i < BLOCK_OUT; i = i + 1) begin : g_dot
+      // taps of a lane side by side, in the order of the memories that they come from; those left out at the lowest value
+      reg [31:0] taps_q;
       for (t = 0; t < `VTA_TAPS; t = t + 1) begin : g_tap
-        assign taps[i*32+t*8+:8] = taps_i[(t*BLOCK_OUT+i)*8+:8];
+        always @(posedge clk_i)
+          if (valid_3_q && (taps_3_q || max_3_q)) begin
+            if (!mask_3_q[t]) taps_q[t*8+:8] <= 8'h80;
+            else taps_q[t*8+:8] <= taps_i[(t*BLOCK_OUT+i)*8+:8];
+          end
       end
 
       vta_dot #(
@@ -274,65 +294,61 @@ module vta_compute #(
       ) u_dot (
           .clk_i   (clk_i),
           .en_i    (dot_en),
-          .taps_i  (mode_3_q == `VTA_GEMMMODE_TAPS),
-          .group_i (tap_3_q),
-          .rotate_i(ram_3_q),
+          .zero_i  (zero_3_q),
+          .taps_i  (taps_3_q),
+          .group_i (group_3_q),
+          .rotate_i(rotate_3_q),
           .wgt_i   (wgt_i[i*BLOCK_IN*WGT_BITS+:BLOCK_IN*WGT_BITS]),
-          .taps_1_i(mode_4_q == `VTA_GEMMMODE_TAPS),
-          .max_1_i (mode_4_q == `VTA_GEMMMODE_MAX),
-          .mask_i  (mask_4_q),
-          .low_1_i (nibble_4_q == `VTA_NIBBLE_LOW),
+          .taps_1_i(taps_4_q),
+          .max_1_i (max_4_q),
+          .low_1_i (low_4_q),
           .inp_i   (inp_q),
-          .tap_i   (taps_q[i*32+:32]),
-          .max_2_i (is_max_5),
-          .high_2_i(nibble_5_q == `VTA_NIBBLE_HIGH),
+          .tap_i   (taps_q),
+          .high_3_i(high_6_q),
           .sum_o   (sums[i*SUM_W+:SUM_W])
       );
     end
   endgenerate
 
-  // stage 6
-  wire        uop_last_6;
-  wire        insn_last_6;
-  wire [ 3:0] op_6;
-  wire        use_imm_6;
-  wire [ 1:0] rounding_6;
-  wire [ 5:0] group_6;
-  wire [31:0] imm_6;
-  assign {uop_last_6, insn_last_6, op_6, use_imm_6, rounding_6, group_6, imm_6, set_o} = tail_6_q;
+  // stages 5 to 8
+  wire [ 3:0] op_5;
+  wire        use_imm_5;
+  wire [ 1:0] rounding_5;
+  wire [ 5:0] group_5;
+  wire [31:0] imm_5;
+  assign {op_5, use_imm_5, rounding_5, group_5, imm_5} = tail_5_q;
 
   vta_update #(
       .BLOCK_OUT(BLOCK_OUT),
       .OUT_LANES(OUT_LANES),
       .SUM_W    (SUM_W)
   ) u_update (
-      .clk_i        (clk_i),
-      .read_i       (valid_5_q),
-      .raddr_i      (acc_raddr_o),
-      .acc_i        (acc_i),
-      .source_i     (valid_6_q && !exec_6_q),
-      .is_alu_i     (alu_6_q),
-      .is_mul_i     (valid_6_q && exec_6_q && alu_6_q && op_6 == `VTA_ALUOP_MUL),
-      .is_max_i     (max_6_q),
-      .keep_i       (keep_6_q),
-      .op_i         (op_6),
-      .rounding_i   (rounding_6),
-      .group_i      (group_6),
-      .use_imm_i    (use_imm_6),
-      .imm_i        (imm_6),
-      .sums_i       (sums),
-      .write_i      (acc_we_o),
-      .waddr_i      (dst_6_q),
-      .wdata_o      (acc_wdata_o)
+      .clk_i     (clk_i),
+      .rst_ni    (rst_ni),
+      .valid_i   (valid_5_q),
+      .addr_i    (addr_5_q),
+      .write_i   (write_5_q),
+      .source_i  (!exec_5_q),
+      .is_alu_i  (alu_5_q),
+      .is_max_i  (max_5_q),
+      .keep_i    (keep_5_q),
+      .op_i      (op_5),
+      .rounding_i(rounding_5),
+      .group_i   (group_5),
+      .use_imm_i (use_imm_5),
+      .imm_i     (imm_5),
+      .acc_i     (acc_i),
+      .sums_i    (sums),
+      .we_o      (acc_we_o),
+      .waddr_o   (acc_waddr_o),
+      .wdata_o   (acc_wdata_o)
   );
 
-  assign acc_we_o     = valid_6_q && exec_6_q && uop_last_6;
-  assign acc_waddr_o  = dst_6_q;
-  assign give_o       = valid_6_q && insn_last_6 && !stop_i;
-  assign done_index_o = index_6_q;
-  assign idle_o       = !active && !(valid_1_q || valid_2_q || valid_3_q || valid_4_q || valid_5_q || valid_6_q);
+  assign give_o = give_q && !stop_i;
+  assign {set_o, done_index_o} = done_8_q[DONE_W-2:0];
+  assign idle_o = !busy_q;
 
-  wire unused = &{1'b0, uop_i, line_2, turned_3};
+  wire unused = &{1'b0, uop_i, line_2, turned_2, done_8_q};
 endmodule
 
 `resetall

@@ -1,8 +1,10 @@
 // One output lane of the GEMM array: dot product of BLOCK_IN int8 inputs and weights, or of four taps, or their maximum.
 // Weights of 4 bits are multiplied signed, without sign (low halves), or signed and the sum times 16 (high halves).
-// Contract: en_i qualifies the stage in front of each register; operands and result hold otherwise.  With taps_i the
-// first four multipliers take the tap bytes, with the weights of one group rotated; the other weights are 0.
-// Latency: 3 edges (operand, sums of four products, sum).  Throughput: one product a cycle.
+// Contract: en_i qualifies the stage in front of each register; operands and partial sums hold otherwise.  With taps_i
+// the first four multipliers take the tap bytes, with the weights of one group rotated; the other weights are 0.  With
+// zero_i all weights are 0, and so is the sum, but for a maximum.
+// Latency: 3 edges (operand, products, sums of two), the lane's sum is combinational behind them.  Throughput: one sum
+// a cycle.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -22,7 +24,8 @@ module vta_dot #(
 ) (
     input  wire                         clk_i,
     input  wire [                  2:0] en_i,
-    // operand stage: weights of this group of four, rotated up by this many weights
+    // operand stage: weights of this group of four, rotated up by this many weights; both are 0 without taps_i
+    input  wire                         zero_i,
     input  wire                         taps_i,
     input  wire [                  3:0] group_i,
     input  wire [                  1:0] rotate_i,
@@ -30,63 +33,24 @@ module vta_dot #(
     // product stage
     input  wire                         taps_1_i,
     input  wire                         max_1_i,
-    input  wire [                  3:0] mask_i,
     input  wire                         low_1_i,
     input  wire [       BLOCK_IN*8-1:0] inp_i,
+    // taps; where a maximum leaves one out, the lowest value
     input  wire [                 31:0] tap_i,
-    // sum stage
-    input  wire                         max_2_i,
-    input  wire                         high_2_i,
+    // sum, behind the third register
+    input  wire                         high_3_i,
     output wire [$clog2(BLOCK_IN)+15:0] sum_o
 );
   localparam GROUPS = BLOCK_IN / 4;
   localparam GROUPS_LOG = $clog2(GROUPS);
-  localparam SUM_W = $clog2(BLOCK_IN) + 16;
-
+  // width of a product of the first stage, of a sum of the second, and how many of those there are
+  localparam TWO_W = 9 + WGT_BITS;
   localparam FOUR_W = 10 + WGT_BITS;
+  localparam PART_W = (WGT_BITS == 8) ? TWO_W : FOUR_W;
+  localparam PARTS = (WGT_BITS == 8) ? 2 * GROUPS : GROUPS;
   localparam TREE_W = $clog2(BLOCK_IN) + 8 + WGT_BITS;
 
-  // weights of 8 bits
-  function [17:0] dot4;
-    input [31:0] a;
-    input [31:0] b;
-    dot4 = {{10{a[7]}}, a[7:0]} * {{10{b[7]}}, b[7:0]} + {{10{a[15]}}, a[15:8]} * {{10{b[15]}}, b[15:8]}
-        + {{10{a[23]}}, a[23:16]} * {{10{b[23]}}, b[23:16]} + {{10{a[31]}}, a[31:24]} * {{10{b[31]}}, b[31:24]};
-  endfunction
-
-  // weights of 4 bits, low: 0 to 15
-  function [13:0] half4;
-    input [31:0] a;
-    input [15:0] b;
-    input low;
-    half4 = {{6{a[7]}}, a[7:0]} * {{10{b[3] && !low}}, b[3:0]} + {{6{a[15]}}, a[15:8]} * {{10{b[7] && !low}}, b[7:4]}
-        + {{6{a[23]}}, a[23:16]} * {{10{b[11] && !low}}, b[11:8]}
-        + {{6{a[31]}}, a[31:24]} * {{10{b[15] && !low}}, b[15:12]};
-  endfunction
-
-  // the same bit by bit: inputs whose weight has the bit, added up; low: the highest bit counts 8, not -8
-  function [9:0] plane;
-    input [31:0] a;
-    input [3:0] bits;
-    plane = ({{2{a[7]}}, a[7:0]} & {10{bits[0]}}) + ({{2{a[15]}}, a[15:8]} & {10{bits[1]}})
-        + ({{2{a[23]}}, a[23:16]} & {10{bits[2]}}) + ({{2{a[31]}}, a[31:24]} & {10{bits[3]}});
-  endfunction
-
-  function [13:0] bits4;
-    input [31:0] a;
-    input [15:0] b;
-    input low;
-    reg [9:0] p0, p1, p2, p3;
-    begin
-      p0 = plane(a, {b[12], b[8], b[4], b[0]});
-      p1 = plane(a, {b[13], b[9], b[5], b[1]});
-      p2 = plane(a, {b[14], b[10], b[6], b[2]});
-      p3 = plane(a, {b[15], b[11], b[7], b[3]});
-      bits4 = {{4{p0[9]}}, p0} + {{3{p1[9]}}, p1, 1'b0} + {{2{p2[9]}}, p2, 2'b00}
-          + ({p3[9], p3, 3'b000} ^ {14{!low}}) + {13'd0, !low};
-    end
-  endfunction
-
+  // operands
   wire [4*WGT_BITS-1:0] four;
   generate
     if (GROUPS > 1) begin : g_select
@@ -101,65 +65,116 @@ module vta_dot #(
   reg [BLOCK_IN*WGT_BITS-1:0] wgt_q;
   always @(posedge clk_i)
     if (en_i[0]) begin
-      if (taps_i) wgt_q <= {{(BLOCK_IN * WGT_BITS - 4 * WGT_BITS) {1'b0}}, turned[8*WGT_BITS-1:4*WGT_BITS]};
-      else wgt_q <= wgt_i;
+      if (zero_i) wgt_q[4*WGT_BITS-1:0] <= {(4 * WGT_BITS) {1'b0}};
+      else wgt_q[4*WGT_BITS-1:0] <= turned[8*WGT_BITS-1:4*WGT_BITS];
+    end
+  generate
+    if (GROUPS > 1) begin : g_rest
+      always @(posedge clk_i)
+        if (en_i[0]) begin
+          if (zero_i || taps_i) wgt_q[BLOCK_IN*WGT_BITS-1:4*WGT_BITS] <= {((BLOCK_IN - 4) * WGT_BITS) {1'b0}};
+          else wgt_q[BLOCK_IN*WGT_BITS-1:4*WGT_BITS] <= wgt_i[BLOCK_IN*WGT_BITS-1:4*WGT_BITS];
+        end
+    end
+  endgenerate
+
+  // maximum of the taps; 0 without one, so that it can be joined with sums that are 0 with one
+  reg signed [7:0] best_0, best_1, best;
+  reg [7:0] best_q;
+  always @* begin
+    {best_0, best_1, best} = 24'd0;
+    if (max_1_i) begin
+      best_0 = ($signed(tap_i[15:8]) > $signed(tap_i[7:0])) ? tap_i[15:8] : tap_i[7:0];
+      best_1 = ($signed(tap_i[31:24]) > $signed(tap_i[23:16])) ? tap_i[31:24] : tap_i[23:16];
+      best   = (best_1 > best_0) ? best_1 : best_0;
+    end
+  end
+  always @(posedge clk_i)
+    if (en_i[1]) begin
+      if (max_1_i) best_q <= best;
+      else best_q <= 8'd0;
     end
 
-  // running sums over the groups; the last one is the lane's
-  wire [TREE_W-1:0] partial[0:GROUPS];
-  assign partial[0] = {TREE_W{1'b0}};
-  genvar g;
+  // registered parts of the lane's sum
+  wire [PARTS*PART_W-1:0] parts;
+  genvar g, k;
   generate
     for (g = 0; g < GROUPS; g = g + 1) begin : g_group
       wire [31:0] operand = (g == 0 && taps_1_i) ? tap_i : inp_i[g*32+:32];
-      reg [FOUR_W-1:0] four_q;
+      wire [ 7:0] joined = (g == 0) ? best_q : 8'd0;
+
       if (WGT_BITS == 8) begin : g_bytes
-        always @(posedge clk_i) if (en_i[1]) four_q <= dot4(operand, wgt_q[g*32+:32]);
-      end else if (BY_BITS != 0) begin : g_bits
-        always @(posedge clk_i) if (en_i[1]) four_q <= bits4(operand, wgt_q[g*16+:16], low_1_i);
+        reg signed [15:0] product_q[0:3];
+        for (k = 0; k < 4; k = k + 1) begin : g_product
+          always @(posedge clk_i)
+            if (en_i[1]) product_q[k] <= $signed(operand[k*8+:8]) * $signed(wgt_q[g*32+k*8+:8]);
+        end
+
+        // sums of two: a register each, since synthesis would make one adder of full adders of more operands
+        reg [TWO_W-1:0] two_q[0:1];
+        always @(posedge clk_i)
+          if (en_i[2]) begin
+            two_q[0] <= ({product_q[0][15], product_q[0]} + {product_q[1][15], product_q[1]})
+                | {{(TWO_W - 8) {joined[7]}}, joined};
+            two_q[1] <= {product_q[2][15], product_q[2]} + {product_q[3][15], product_q[3]};
+          end
+        assign parts[2*g*TWO_W+:2*TWO_W] = {two_q[1], two_q[0]};
       end else begin : g_halves
-        always @(posedge clk_i) if (en_i[1]) four_q <= half4(operand, wgt_q[g*16+:16], low_1_i);
-      end
-      if (TREE_W > FOUR_W) begin : g_extend
-        assign partial[g+1] = partial[g] + {{(TREE_W - FOUR_W) {four_q[FOUR_W-1]}}, four_q};
-      end else begin : g_same
-        assign partial[g+1] = partial[g] + four_q;
+        wire [FOUR_W-1:0] sum;
+        reg  [FOUR_W-1:0] four_q;
+        always @(posedge clk_i) if (en_i[2]) four_q <= sum | {{(FOUR_W - 8) {joined[7]}}, joined};
+        assign parts[g*FOUR_W+:FOUR_W] = four_q;
+
+        if (BY_BITS != 0) begin : g_bits
+          // inputs whose weight has the bit, added up; low: the highest bit counts 8, not -8
+          reg [9:0] plane_q[0:3];
+          reg signed_q;
+          for (k = 0; k < 4; k = k + 1) begin : g_plane
+            wire [15:0] w = wgt_q[g*16+:16];
+            always @(posedge clk_i)
+              if (en_i[1])
+                plane_q[k] <= ({{2{operand[7]}}, operand[7:0]} & {10{w[k]}})
+                    + ({{2{operand[15]}}, operand[15:8]} & {10{w[4+k]}})
+                    + ({{2{operand[23]}}, operand[23:16]} & {10{w[8+k]}})
+                    + ({{2{operand[31]}}, operand[31:24]} & {10{w[12+k]}});
+          end
+          always @(posedge clk_i) if (en_i[1]) signed_q <= !low_1_i;
+          assign sum = {{4{plane_q[0][9]}}, plane_q[0]} + {{3{plane_q[1][9]}}, plane_q[1], 1'b0}
+              + {{2{plane_q[2][9]}}, plane_q[2], 2'b00}
+              + ({plane_q[3][9], plane_q[3], 3'b000} ^ {14{signed_q}}) + {13'd0, signed_q};
+        end else begin : g_times
+          // weights with their sign, or 0 to 15
+          wire [15:0] w = wgt_q[g*16+:16];
+          reg  [13:0] sum_q;
+          always @(posedge clk_i)
+            if (en_i[1])
+              sum_q <= {{6{operand[7]}}, operand[7:0]} * {{10{w[3] && !low_1_i}}, w[3:0]}
+                  + {{6{operand[15]}}, operand[15:8]} * {{10{w[7] && !low_1_i}}, w[7:4]}
+                  + {{6{operand[23]}}, operand[23:16]} * {{10{w[11] && !low_1_i}}, w[11:8]}
+                  + {{6{operand[31]}}, operand[31:24]} * {{10{w[15] && !low_1_i}}, w[15:12]};
+          assign sum = sum_q;
+        end
       end
     end
   endgenerate
 
-  // maximum of the taps, those left out at the lowest value
-  reg signed [7:0] best_0, best_1, best, tap_1, tap_3;
-  reg [7:0] max_q;
-  always @* begin
-    {best_0, best_1, best, tap_1, tap_3} = 40'd0;
-    if (max_1_i) begin
-      best_0 = mask_i[0] ? tap_i[7:0] : 8'h80;
-      tap_1  = mask_i[1] ? tap_i[15:8] : 8'h80;
-      best_1 = mask_i[2] ? tap_i[23:16] : 8'h80;
-      tap_3  = mask_i[3] ? tap_i[31:24] : 8'h80;
-      if (tap_1 > best_0) best_0 = tap_1;
-      if (tap_3 > best_1) best_1 = tap_3;
-      best = (best_1 > best_0) ? best_1 : best_0;
-    end
-  end
-  always @(posedge clk_i) if (en_i[1] && max_1_i) max_q <= best;
-
-  // the lane's sum; that of high halves times 16
-  wire [SUM_W-1:0] sum;
+  // running sums over the parts; the last one is the lane's
+  wire [TREE_W-1:0] partial[0:PARTS];
+  assign partial[0] = {TREE_W{1'b0}};
   generate
-    if (WGT_BITS == 8) begin : g_sum
-      assign sum = partial[GROUPS];
+    for (g = 0; g < PARTS; g = g + 1) begin : g_sum
+      wire [PART_W-1:0] part = parts[g*PART_W+:PART_W];
+      assign partial[g+1] = partial[g] + {{(TREE_W - PART_W) {part[PART_W-1]}}, part};
+    end
+    // that of high halves times 16
+    if (WGT_BITS == 8) begin : g_same
+      assign sum_o = partial[PARTS];
     end else begin : g_shift
-      assign sum = high_2_i ? {partial[GROUPS], 4'd0} : {{4{partial[GROUPS][TREE_W-1]}}, partial[GROUPS]};
+      assign sum_o = high_3_i ? {partial[PARTS], 4'd0} : {{4{partial[PARTS][TREE_W-1]}}, partial[PARTS]};
     end
   endgenerate
 
-  reg [SUM_W-1:0] sum_q;
-  always @(posedge clk_i) if (en_i[2]) sum_q <= max_2_i ? {{(SUM_W - 8) {max_q[7]}}, max_q} : sum;
-  assign sum_o = sum_q;
-
-  wire unused = &{1'b0, group_i, turned, low_1_i, high_2_i};
+  wire unused = &{1'b0, group_i, taps_i, turned, low_1_i, high_3_i};
 endmodule
 
 `resetall

@@ -54,6 +54,9 @@ module vta_uop_walk #(
   reg  [ 15:0] dst_row_q, src_row_q, wgt_row_q;
   reg          exec_q;
   reg  [  5:0] group_q;
+  // of the slot at hand: last of its micro-op, of the micro-ops, of the row, of the rows; reloads of one step only
+  reg slot_last_q, uop_last_q, in_last_q, out_last_q;
+  reg one_uop_q, one_in_q;
 
   assign active_o     = active_q;
   assign is_alu_o     = insn_q[`VTA_INSN_OPCODE] == `VTA_OP_ALU;
@@ -77,16 +80,20 @@ module vta_uop_walk #(
 
   wire         is_mul = is_alu_o && alu_op_o == `VTA_ALUOP_MUL;
   wire         two = is_alu_o && !use_imm_o;  // a slot for the source first
-  assign uop_last_o   = exec_q && (!is_mul || group_q == LAST_GROUP[5:0]);
-  wire         uops_end = uop_last_o && uop_q + 16'd1 == insn_q[`VTA_GEMM_UOP_END];
-  wire         row_ends = uops_end && in_left_q == 16'd1;
-  assign insn_last_o  = row_ends && out_left_q == 16'd1;
-  assign ready_o      = !active_q || (slot_valid_o && insn_last_o);
+  wire [  5:0] next_group = exec_q ? group_q + 6'd1 : group_q;
+  assign uop_last_o   = slot_last_q;
+  wire         uops_end = slot_last_q && uop_last_q;
+  wire         row_ends = uops_end && in_last_q;
+  assign insn_last_o  = slot_last_q && uop_last_q && in_last_q && out_last_q;
+  assign ready_o      = !active_q || (!stop_i && insn_last_o);
 
   wire [ 15:0] dst_row = dst_row_q + insn_q[`VTA_GEMM_ACC_OUT];
   wire [ 15:0] src_row = src_row_q + insn_q[`VTA_GEMM_INP_OUT];
   wire [ 15:0] wgt_row = wgt_row_q + insn_q[`VTA_GEMM_WGT_OUT];
-  wire         start_two = insn_i[`VTA_INSN_OPCODE] == `VTA_OP_ALU && !insn_i[`VTA_ALU_USE_IMM];
+  wire         start_alu = insn_i[`VTA_INSN_OPCODE] == `VTA_OP_ALU;
+  wire         start_two = start_alu && !insn_i[`VTA_ALU_USE_IMM];
+  wire         start_mul = start_alu && insn_i[`VTA_ALU_ALU_OP] == `VTA_ALUOP_MUL && LAST_GROUP != 32'd0;
+  wire         start_one = insn_i[`VTA_GEMM_UOP_BEGIN] + 16'd1 == insn_i[`VTA_GEMM_UOP_END];
 
   always @(posedge clk_i)
     if (!rst_ni) active_q <= 1'b0;
@@ -95,26 +102,42 @@ module vta_uop_walk #(
 
   always @(posedge clk_i)
     if (start_i) begin
-      insn_q     <= insn_i;
-      index_q    <= index_i;
-      uop_q      <= insn_i[`VTA_GEMM_UOP_BEGIN];
-      in_left_q  <= insn_i[`VTA_GEMM_ITER_IN];
-      out_left_q <= insn_i[`VTA_GEMM_ITER_OUT];
-      dst_q      <= insn_i[`VTA_GEMM_ACC_BASE];
-      dst_row_q  <= insn_i[`VTA_GEMM_ACC_BASE];
-      src_q      <= insn_i[`VTA_GEMM_INP_BASE];
-      src_row_q  <= insn_i[`VTA_GEMM_INP_BASE];
-      wgt_q      <= insn_i[`VTA_GEMM_WGT_BASE];
-      wgt_row_q  <= insn_i[`VTA_GEMM_WGT_BASE];
-      exec_q     <= !start_two;
-      group_q    <= 6'd0;
+      insn_q      <= insn_i;
+      index_q     <= index_i;
+      uop_q       <= insn_i[`VTA_GEMM_UOP_BEGIN];
+      in_left_q   <= insn_i[`VTA_GEMM_ITER_IN];
+      out_left_q  <= insn_i[`VTA_GEMM_ITER_OUT];
+      dst_q       <= insn_i[`VTA_GEMM_ACC_BASE];
+      dst_row_q   <= insn_i[`VTA_GEMM_ACC_BASE];
+      src_q       <= insn_i[`VTA_GEMM_INP_BASE];
+      src_row_q   <= insn_i[`VTA_GEMM_INP_BASE];
+      wgt_q       <= insn_i[`VTA_GEMM_WGT_BASE];
+      wgt_row_q   <= insn_i[`VTA_GEMM_WGT_BASE];
+      exec_q      <= !start_two;
+      group_q     <= 6'd0;
+      slot_last_q <= !start_two && !start_mul;
+      uop_last_q  <= start_one;
+      in_last_q   <= insn_i[`VTA_GEMM_ITER_IN] == 16'd1;
+      out_last_q  <= insn_i[`VTA_GEMM_ITER_OUT] == 16'd1;
+      one_uop_q   <= start_one;
+      one_in_q    <= insn_i[`VTA_GEMM_ITER_IN] == 16'd1;
     end else if (slot_valid_o) begin
-      exec_q <= !uop_last_o || !two;
-      if (exec_q) group_q <= uop_last_o ? 6'd0 : group_q + 6'd1;
-      if (uop_last_o) uop_q <= uops_end ? insn_q[`VTA_GEMM_UOP_BEGIN] : uop_q + 16'd1;
+      if (slot_last_q) begin
+        exec_q      <= !two;
+        group_q     <= 6'd0;
+        slot_last_q <= !two && !(is_mul && LAST_GROUP != 32'd0);
+        uop_q       <= uop_last_q ? insn_q[`VTA_GEMM_UOP_BEGIN] : uop_q + 16'd1;
+        uop_last_q  <= uop_last_q ? one_uop_q : uop_q + 16'd2 == insn_q[`VTA_GEMM_UOP_END];
+      end else begin
+        exec_q      <= 1'b1;
+        group_q     <= next_group;
+        slot_last_q <= !is_mul || next_group == LAST_GROUP[5:0];
+      end
       if (row_ends) begin
         in_left_q  <= insn_q[`VTA_GEMM_ITER_IN];
+        in_last_q  <= one_in_q;
         out_left_q <= out_left_q - 16'd1;
+        out_last_q <= out_left_q == 16'd2;
         dst_q      <= dst_row;
         dst_row_q  <= dst_row;
         src_q      <= src_row;
@@ -123,6 +146,7 @@ module vta_uop_walk #(
         wgt_row_q  <= wgt_row;
       end else if (uops_end) begin
         in_left_q <= in_left_q - 16'd1;
+        in_last_q <= in_left_q == 16'd2;
         dst_q     <= dst_q + insn_q[`VTA_GEMM_ACC_IN];
         src_q     <= src_q + insn_q[`VTA_GEMM_INP_IN];
         wgt_q     <= wgt_q + insn_q[`VTA_GEMM_WGT_IN];

@@ -1,7 +1,10 @@
-// Stage 6 of COMPUTE: the new value of an accumulator entry from the old one and the GEMM sums or the ALU's operand.
-// Contract: an entry that is written at the edge of its own read is taken from the forwarding register.  A slot that
-// reads the source of a tensor operation (source_i) only fills the operand register.
-// Latency: combinational from acc_i; the operand register adds the slot in front.
+// Last three stages of COMPUTE: the new value of an accumulator entry from the old one and the GEMM sums or the ALU's
+// operand.  Stages: R (the slot comes, its entry is being read), O (acc_i and sums_i are its), U (the new value), W.
+// Contract: an entry written by one of the three slots in front, which its read came too early to see, is forwarded, so
+// any order of entries is exact.  A slot that reads the source of a tensor operation (source_i) only fills the second
+// operand of the slot behind it, which follows at once.  MUL: slots with group_i from 0 up follow one another at once, and
+// the last one writes (write_i).  sums_i is 0 for the ALU.
+// Latency: a slot that comes in one cycle has its entry on the write port in the third one behind it.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -16,73 +19,182 @@ module vta_update #(
     parameter SUM_W     = 18
 ) (
     input  wire                       clk_i,
-    // the read that delivers acc_i in the next cycle
-    input  wire                       read_i,
-    input  wire [               15:0] raddr_i,
-    // stage 6
-    input  wire [   BLOCK_OUT*32-1:0] acc_i,
+    input  wire                       rst_ni,
+    // stage R
+    input  wire                       valid_i,
+    input  wire [               15:0] addr_i,
+    input  wire                       write_i,
     input  wire                       source_i,
     input  wire                       is_alu_i,
-    input  wire                       is_mul_i,
-    input  wire                       is_max_i,  // GEMM's maximum: as ALU, of the sums
-    input  wire                       keep_i,
+    input  wire                       is_max_i,  // GEMM's maximum
+    input  wire                       keep_i,    // GEMM: the old value counts
     input  wire [                3:0] op_i,
     input  wire [                1:0] rounding_i,
     input  wire [                5:0] group_i,
     input  wire                       use_imm_i,
     input  wire [               31:0] imm_i,
+    // stage O
+    input  wire [   BLOCK_OUT*32-1:0] acc_i,
     input  wire [BLOCK_OUT*SUM_W-1:0] sums_i,
-    // write at the end of stage 6
-    input  wire                       write_i,
-    input  wire [               15:0] waddr_i,
+    // stage W
+    output wire                       we_o,
+    output wire [               15:0] waddr_o,
     output wire [   BLOCK_OUT*32-1:0] wdata_o
 );
-  reg                      forward_q;
-  reg  [BLOCK_OUT*32-1:0]  written_q;
-  reg  [BLOCK_OUT*32-1:0]  source_q;
-  wire [BLOCK_OUT*32-1:0]  old = forward_q ? written_q : acc_i;
-  wire [BLOCK_OUT*32-1:0]  second = use_imm_i ? {BLOCK_OUT{imm_i}} : source_q;
-  wire [             3:0]  op = (is_max_i && !keep_i) ? `VTA_ALUOP_MOV : op_i;
-  wire [BLOCK_OUT*32-1:0]  updated;
-  wire [BLOCK_OUT*32-1:0]  product;
+  localparam GROUPS = BLOCK_OUT / OUT_LANES;
 
-  assign wdata_o = is_mul_i ? product : updated;
+  // stage R: what the slot does, and where its old value comes from
+  wire        is_mul = is_alu_i && op_i == `VTA_ALUOP_MUL;
+  wire        is_shr = is_alu_i && op_i == `VTA_ALUOP_SHR;
+  wire        is_clip = is_alu_i && op_i == `VTA_ALUOP_CLIP;
+  wire        is_max = is_alu_i ? op_i == `VTA_ALUOP_MAX : is_max_i && keep_i;
+  wire        is_min = is_alu_i && op_i == `VTA_ALUOP_MIN;
+  wire        is_mov = is_alu_i ? op_i == `VTA_ALUOP_MOV : !keep_i;
+  wire        by_imm = is_alu_i && use_imm_i;
+  // the upper bound of CLIP, or the lower one if that is above it: the result is the same
+  wire        crossed = $signed(imm_i[15:0]) < $signed(imm_i[31:16]);
+  wire [15:0] upper = crossed ? imm_i[31:16] : imm_i[15:0];
+  // MUL: groups behind the first one move down to the lanes that have a multiplier
+  wire        turn = is_mul && !source_i && group_i != 6'd0;
+
+  reg valid_o_q, write_o_q, source_o_q, zero_o_q, compare_o_q, greater_o_q, shr_o_q, mul_o_q;
+  reg turn_o_q, turn_b_o_q;
+  reg valid_u_q, write_u_q, source_u_q, compare_u_q, greater_u_q, shr_u_q, mul_u_q;
+  reg write_w_q;
+  reg [1:0] rounding_o_q, rounding_u_q;
+  reg [15:0] addr_o_q, addr_u_q, addr_w_q;
+  reg [5:0] group_o_q, group_u_q;
+  reg [4:0] amount_o_q;
+  reg [31:0] imm_o_q, low_o_q, low_u_q;
+
+  // the three slots in front write the entry; the nearest counts
+  wire hit_o = write_o_q && addr_o_q == addr_i;
+  wire hit_u = write_u_q && addr_u_q == addr_i;
+  wire hit_w = write_w_q && addr_w_q == addr_i;
+  // one cycle later: the new value (of MUL: that of the last group's lanes), the one that is written, the one written
+  // before, else the entry read
+  reg new_q, new_last_q, write_q, read_q;
+
+  always @(posedge clk_i)
+    if (!rst_ni) {valid_o_q, valid_u_q, write_o_q, write_u_q, write_w_q, source_o_q, source_u_q} <= 7'd0;
+    else begin
+      {valid_o_q, valid_u_q} <= {valid_i, valid_o_q};
+      {write_o_q, write_u_q, write_w_q} <= {valid_i && write_i, write_o_q, write_u_q};
+      {source_o_q, source_u_q} <= {valid_i && source_i, source_o_q};
+    end
 
   always @(posedge clk_i) begin
-    if (read_i) forward_q <= write_i && waddr_i == raddr_i;
-    if (write_i) written_q <= wdata_o;
-    if (source_i) source_q <= old;
+    if (valid_i) begin
+      new_q       <= hit_o && !mul_o_q && !turn;
+      new_last_q  <= hit_o && !turn;
+      write_q     <= hit_o || hit_u;
+      read_q      <= !hit_o && !hit_u && !hit_w && !turn;
+      turn_o_q    <= turn;
+      turn_b_o_q  <= turn && !use_imm_i;
+      addr_o_q    <= addr_i;
+      zero_o_q    <= is_mov && !source_i;
+      compare_o_q <= is_min || is_max || is_clip;
+      greater_o_q <= is_max || is_mul;
+      shr_o_q     <= is_shr;
+      mul_o_q     <= is_mul;
+      group_o_q   <= group_i;
+      rounding_o_q <= rounding_i;
+      amount_o_q  <= (is_shr && use_imm_i) ? imm_i[4:0] : 5'd0;
+      low_o_q     <= is_clip ? {{16{imm_i[31]}}, imm_i[31:16]} : 32'h80000000;
+      imm_o_q     <= (!by_imm || is_shr) ? 32'd0 : is_clip ? {{16{upper[15]}}, upper} : imm_i;
+    end
+    if (valid_o_q) begin
+      {compare_u_q, greater_u_q, shr_u_q, mul_u_q} <= {compare_o_q, greater_o_q, shr_o_q, mul_o_q};
+      {addr_u_q, group_u_q, rounding_u_q, low_u_q} <= {addr_o_q, group_o_q, rounding_o_q, low_o_q};
+    end
+    if (valid_u_q) addr_w_q <= addr_u_q;
   end
+
+  // the second operand comes from the slot in front, or from the lanes of the next group
+  wire second_en = (source_u_q && !shr_u_q) || turn_b_o_q;
+  wire amount_en = source_u_q && shr_u_q;
+
+  reg  [BLOCK_OUT*32-1:0] old_q;
+  reg  [BLOCK_OUT*32-1:0] second_q;
+  wire [BLOCK_OUT*32-1:0] second;
+  reg  [BLOCK_OUT*32-1:0] result_q;
+  reg  [BLOCK_OUT*32-1:0] written_q;
+  wire [BLOCK_OUT*32-1:0] updated;
+  // MUL: the lanes in front of the multipliers; 0 in other slots, so that products can be joined with sums
+  reg  [OUT_LANES*32-1:0] factor_q;
+  wire [OUT_LANES*32-1:0] product;
+
+  always @(posedge clk_i) begin
+    if (write_w_q) written_q <= result_q;
+    if (valid_o_q) begin
+      if (mul_o_q) factor_q <= second[OUT_LANES*32-1:0];
+      else factor_q <= {(OUT_LANES * 32) {1'b0}};
+    end
+  end
+
+  assign we_o    = write_w_q;
+  assign waddr_o = addr_w_q;
+  assign wdata_o = result_q;
 
   genvar i;
   generate
     for (i = 0; i < BLOCK_OUT; i = i + 1) begin : g_lane
+      localparam GROUP = i / OUT_LANES;
+      localparam [31:0] GROUP_V = GROUP;
       wire [31:0] sum = {{(32 - SUM_W) {sums_i[i*SUM_W+SUM_W-1]}}, sums_i[i*SUM_W+:SUM_W]};
+      wire [31:0] times = product[(i%OUT_LANES)*32+:32];
+      wire [31:0] result = result_q[i*32+:32];
+      wire [31:0] old = old_q[i*32+:32];
+      wire [31:0] earlier;
+      wire [31:0] other;
+      assign second[i*32+:32] = sum | imm_o_q | (other & {32{second_en}});
+      reg  [ 4:0] amount_q;
+
+      // what does not come late: the two registers behind, MUL's next group; of a MUL in front the groups before the last
+      if (GROUP == GROUPS - 1) begin : g_last
+        assign earlier = write_q ? result : written_q[i*32+:32];
+        assign other = old;
+        wire unused_turn = &{1'b0, turn_o_q};
+      end else begin : g_turn
+        assign earlier = turn_o_q ? old_q[(i+OUT_LANES)*32+:32]
+            : write_q ? result : written_q[i*32+:32];
+        assign other = turn_b_o_q ? second_q[(i+OUT_LANES)*32+:32] : old;
+      end
+
+      always @(posedge clk_i)
+        if (valid_o_q) begin
+          if (zero_o_q) old_q[i*32+:32] <= 32'd0;
+          else if (GROUP == GROUPS - 1 ? new_last_q : new_q) old_q[i*32+:32] <= updated[i*32+:32] | times;
+          else old_q[i*32+:32] <= read_q ? acc_i[i*32+:32] : earlier;
+          second_q[i*32+:32] <= second[i*32+:32];
+          amount_q <= amount_o_q | (old[4:0] & {5{amount_en}});
+        end
+
+      // MUL leaves group after group here; the last one writes
+      always @(posedge clk_i)
+        if (valid_u_q && (!mul_u_q || group_u_q == GROUP_V[5:0]))
+          result_q[i*32+:32] <= updated[i*32+:32] ^ times;
 
       vta_alu_lane u_lane (
-          .is_alu_i  (is_alu_i),
-          .keep_i    (keep_i),
-          .op_i      (op),
-          .rounding_i(rounding_i),
-          .a_i       (old[i*32+:32]),
-          .sum_i     (sum),
-          .b_i       (is_max_i ? sum : second[i*32+:32]),
+          .compare_i (compare_u_q),
+          .greater_i (greater_u_q),
+          .rounding_i(rounding_u_q),
+          .amount_i  (amount_q),
+          .low_i     (low_u_q),
+          .a_i       (old),
+          .b_i       (second_q[i*32+:32]),
           .result_o  (updated[i*32+:32])
       );
     end
-  endgenerate
 
-  vta_alu_mul #(
-      .BLOCK_OUT(BLOCK_OUT),
-      .OUT_LANES(OUT_LANES)
-  ) u_mul (
-      .clk_i    (clk_i),
-      .en_i     (is_mul_i),
-      .group_i  (group_i),
-      .a_i      (old),
-      .b_i      (second),
-      .product_o(product)
-  );
+    for (i = 0; i < OUT_LANES; i = i + 1) begin : g_mul
+      vta_alu_mul u_mul (
+          .a_i      (old_q[i*32+:32]),
+          .b_i      (factor_q[i*32+:32]),
+          .product_o(product[i*32+:32])
+      );
+    end
+  endgenerate
 endmodule
 
 `resetall

@@ -8,18 +8,17 @@ from accel.sim.bench.common import Dut, get, parameter, rng, signed, start, step
 
 INPUTS = (
     "en_i",
+    "zero_i",
     "taps_i",
     "group_i",
     "rotate_i",
     "wgt_i",
     "taps_1_i",
     "max_1_i",
-    "mask_i",
     "inp_i",
     "tap_i",
-    "max_2_i",
     "low_1_i",
-    "high_2_i",
+    "high_3_i",
 )
 
 
@@ -30,7 +29,7 @@ def packed(values: list[int], bits: int = 8) -> int:
 
 def drive(dut: Dut, nibble: int) -> None:
     """What the weights are taken for: whole ones, low or high halves."""
-    dut.low_1_i.value, dut.high_2_i.value = nibble == 1, nibble == 2
+    dut.low_1_i.value, dut.high_3_i.value = nibble == 1, nibble == 2
 
 
 def meaning(weights: list[int], nibble: int) -> list[int]:
@@ -47,25 +46,25 @@ async def computes_taps_and_maxima(dut: Dut) -> None:
     pick = lambda: random.choice((-128, 127, random.randrange(-128, 128)))  # noqa: E731
     weight = lambda: random.choice((-top, top - 1, random.randrange(-top, top)))  # noqa: E731
     for _ in range(400):
-        nibble = random.randrange(3) if bits == 4 else 0
+        is_max, rotate, group = random.random() < 0.5, random.randrange(4), random.randrange(n // 4)
+        nibble = random.randrange(3) if bits == 4 and not is_max else 0
         drive(dut, nibble)
-        is_max, rotate, group, mask = random.random() < 0.5, random.randrange(4), random.randrange(n // 4), 0
         taps, weights = [pick() for _ in range(4)], [weight() for _ in range(n)]
-        dut.en_i.value, dut.taps_i.value, dut.group_i.value, dut.rotate_i.value = 1, not is_max, group, rotate
+        dut.en_i.value, dut.zero_i.value, dut.taps_i.value = 1, is_max, not is_max
+        dut.group_i.value, dut.rotate_i.value = (0, 0) if is_max else (group, rotate)
         dut.wgt_i.value = packed(weights, bits)
         await step(dut)
         # Tap t lies in byte (t + rotate) % 4, as the memories deliver it.
-        mask = random.randrange(1, 16)
-        dut.en_i.value, dut.taps_1_i.value, dut.max_1_i.value, dut.mask_i.value = 2, not is_max, is_max, mask
+        dut.en_i.value, dut.taps_1_i.value, dut.max_1_i.value = 2, not is_max, is_max
         dut.tap_i.value = packed([taps[(place - rotate) % 4] for place in range(4)])
         dut.inp_i.value = random.getrandbits(8 * n)
         await step(dut)
-        dut.en_i.value, dut.max_2_i.value, dut.tap_i.value = 4, is_max, random.getrandbits(32)
+        dut.en_i.value, dut.tap_i.value = 4, random.getrandbits(32)
         await step(dut)
         own = meaning(weights[4 * group : 4 * group + 4], nibble)
         expected = sum(x * w for x, w in zip(taps, own, strict=True))
         if is_max:
-            expected = max(taps[(place - rotate) % 4] for place in range(4) if mask >> place & 1)
+            expected = max(taps)
         assert signed(get(dut.sum_o), width) == expected
 
 
@@ -84,12 +83,17 @@ async def computes_dot_products(dut: Dut) -> None:
         results = 0
         while pairs or any(pipeline):
             new = pairs.pop(0) if pairs and random.random() < 0.7 else None
+            # As for a slot of the ALU: the products are 0.
+            zero = new is not None and random.random() < 0.1
             # Weights enter the operand register; the inputs come with the second stage, registered outside.
             dut.en_i.value = (new is not None) | (pipeline[0] is not None) << 1 | (pipeline[1] is not None) << 2
+            dut.zero_i.value = zero
             dut.wgt_i.value = packed(new[1], bits) if new else random.getrandbits(bits * n)
             dut.inp_i.value = packed(pipeline[0][0]) if pipeline[0] else random.getrandbits(8 * n)
             await step(dut)
-            pipeline = [new, pipeline[0], pipeline[1]]
+            if new and zero:
+                new = (new[0], [0] * n)
+            pipeline = [new, *pipeline[:2]]
             if pipeline[2]:
                 inputs, weights = pipeline[2]
                 expected = sum(a * b for a, b in zip(inputs, meaning(weights, nibble), strict=True))
