@@ -109,7 +109,8 @@ module vta_core #(
   wire [31:0] dispatch_index;
   wire [255:0] load_insn, compute_insn, output_insn, store_insn;
   wire [31:0] load_index, compute_index, output_index, store_index;
-  wire [BEATS_W-1:0] load_row, load_all, load_first, store_row, store_all, store_first;
+  wire [1:0] load_one, store_one;
+  wire [BEATS_W-1:0] load_length, load_first, store_length, store_first;
 
   // faults: those that a unit reports with the index of what it finishes come a cycle later, so that they share a word
   wire dispatch_fault, fetch_range, fetch_error, load_range, load_error;
@@ -217,8 +218,8 @@ module vta_core #(
       .start_i            (start),
       .load_insn_o        (load_insn),
       .load_index_o       (load_index),
-      .load_row_o         (load_row),
-      .load_all_o         (load_all),
+      .load_one_o         (load_one),
+      .load_length_o      (load_length),
       .load_first_o       (load_first),
       .compute_insn_o     (compute_insn),
       .compute_index_o    (compute_index),
@@ -226,8 +227,8 @@ module vta_core #(
       .output_index_o     (output_index),
       .store_insn_o       (store_insn),
       .store_index_o      (store_index),
-      .store_row_o        (store_row),
-      .store_all_o        (store_all),
+      .store_one_o        (store_one),
+      .store_length_o     (store_length),
       .store_first_o      (store_first),
       .idle_i             (idle),
       .done_o             (front_done),
@@ -280,8 +281,8 @@ module vta_core #(
       .head_valid_i  (head[0]),
       .insn_i        (load_insn),
       .index_i       (load_index),
-      .row_beats_i   (load_row),
-      .all_beats_i   (load_all),
+      .one_i         (load_one),
+      .length_i      (load_length),
       .first_beat_i  (load_first),
       .want_o        (want[0]),
       .start_i       (start[0]),
@@ -411,8 +412,8 @@ module vta_core #(
       .head_valid_i  (head[3]),
       .insn_i        (store_insn),
       .index_i       (store_index),
-      .row_beats_i   (store_row),
-      .all_beats_i   (store_all),
+      .one_i         (store_one),
+      .length_i      (store_length),
       .first_beat_i  (store_first),
       .want_o        (want[3]),
       .start_i       (start[3]),

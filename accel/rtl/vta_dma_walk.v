@@ -147,8 +147,9 @@ module vta_dma_walk #(
       else if (row_ends) y_count_q <= y_count_q + 1'b1;
     end
 
+  // not needed in the last run
   always @(posedge clk_i)
-    if (load) begin
+    if (!active_q || (x_last_q && y_last_q)) begin
       length_q   <= length_i[LENGTH_W-1:BEATS_LOG];
       x_stride_q <= x_stride_i[31:UNIT_LOG];
       y_stride_q <= y_stride_i[31:UNIT_LOG];

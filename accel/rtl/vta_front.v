@@ -1,5 +1,5 @@
 // The front: fetch, dispatcher, and the queues of the four units.
-// Contract: see vta_fetch and vta_dispatch; a transfer's record also holds its beats a row, in all, and its first beat.
+// Contract: see vta_fetch and vta_dispatch; a transfer's record also holds what vta_dma_merge says of it, and its first beat.
 // Latency: last beat of an instruction to the head of its queue 3 edges.
 `resetall
 `timescale 1ns / 1ps
@@ -41,13 +41,13 @@ module vta_front #(
     input  wire                     fetch_beat_i,
     input  wire [AXI_DATA_BITS-1:0] rdata_i,
     input  wire                     rerror_i,
-    // heads of the queues (bit 0 LOAD, 1 COMPUTE, 2 OUTPUT, 3 STORE); start_i pops them
+    // heads of the queues (bit 0 LOAD, 1 COMPUTE, 2 OUTPUT, 3 STORE); start_i pops them; one: a run a row, a row
     output wire               [3:0] head_o,
     input  wire               [3:0] start_i,
     output wire             [255:0] load_insn_o,
     output wire              [31:0] load_index_o,
-    output wire       [BEATS_W-1:0] load_row_o,
-    output wire       [BEATS_W-1:0] load_all_o,
+    output wire               [1:0] load_one_o,
+    output wire       [BEATS_W-1:0] load_length_o,
     output wire       [BEATS_W-1:0] load_first_o,
     output wire             [255:0] compute_insn_o,
     output wire              [31:0] compute_index_o,
@@ -55,8 +55,8 @@ module vta_front #(
     output wire              [31:0] output_index_o,
     output wire             [255:0] store_insn_o,
     output wire              [31:0] store_index_o,
-    output wire       [BEATS_W-1:0] store_row_o,
-    output wire       [BEATS_W-1:0] store_all_o,
+    output wire               [1:0] store_one_o,
+    output wire       [BEATS_W-1:0] store_length_o,
     output wire       [BEATS_W-1:0] store_first_o,
     // end of the program
     input  wire               [3:0] idle_i,
@@ -76,7 +76,9 @@ module vta_front #(
   localparam WAIT_W = 16;
   localparam PLAIN_W = 32 + 256 - 8;
   localparam KIND_W = PLAIN_W + 1;
-  localparam BEATS_3W = 3 * BEATS_W;
+  localparam BUS = AXI_DATA_BITS / 8;
+  localparam GRANULE_LOG = (BUS >= 16) ? 0 : $clog2(16 / BUS);
+  localparam PIECES_W = 2 * BEATS_W + 2;
 
   wire insn_valid;
   wire insn_pop;
@@ -151,6 +153,27 @@ module vta_front #(
       .code_o      (dispatch_code_o)
   );
 
+  // what a transfer moves in one piece; a row of GATHER is one run
+  wire [       17:0] run_beats = {2'b00, dispatch_insn[`VTA_LOAD_Z]} << GRANULE_LOG;
+  wire [        1:0] one;
+  wire [BEATS_W-1:0] length;
+
+  vta_dma_merge #(
+      .AXI_DATA_BITS(AXI_DATA_BITS),
+      .LENGTH_W     (BEATS_W)
+  ) u_merge (
+      .y_i        (dispatch_insn[`VTA_LOAD_Y]),
+      .x_i        (dispatch_kind ? 16'd1 : dispatch_insn[`VTA_LOAD_X]),
+      .y_stride_i (dispatch_insn[`VTA_LOAD_Y_STRIDE]),
+      .x_stride_i (dispatch_insn[`VTA_LOAD_X_STRIDE]),
+      .run_beats_i({{(BEATS_W - 17) {1'b0}}, run_beats[16:0]}),
+      .row_beats_i(dispatch_row),
+      .all_beats_i(dispatch_all),
+      .x_one_o    (one[0]),
+      .y_one_o    (one[1]),
+      .length_o   (length)
+  );
+
   // opcodes come back as constants, but for the bit that tells GEMM from ALU and LOAD from GATHER
   wire [PLAIN_W-1:0] plain = {
     dispatch_index_o, dispatch_insn[255:48], dispatch_insn[31:8], dispatch_insn[`VTA_INSN_WAIT]
@@ -167,17 +190,17 @@ module vta_front #(
   assign store_insn_o   = {store_rest[231:24], store_wait, store_rest[23:0], `VTA_OP_STORE};
 
   vta_fifo #(
-      .WIDTH(KIND_W + BEATS_3W),
+      .WIDTH(KIND_W + PIECES_W),
       .DEPTH(QUEUE_DEPTH),
       .EARLY(WAIT_W)
   ) u_load_queue (
       .clk_i  (clk_i),
       .rst_ni (rst_ni),
       .push_i (push[0]),
-      .data_i ({dispatch_first, dispatch_all, dispatch_row, dispatch_kind, plain}),
+      .data_i ({dispatch_first, length, one, dispatch_kind, plain}),
       .full_o (full[0]),
       .valid_o(head_o[0]),
-      .data_o ({load_first_o, load_all_o, load_row_o, load_kind, load_index_o, load_rest, load_wait}),
+      .data_o ({load_first_o, load_length_o, load_one_o, load_kind, load_index_o, load_rest, load_wait}),
       .pop_i  (start_i[0])
   );
 
@@ -212,21 +235,21 @@ module vta_front #(
   );
 
   vta_fifo #(
-      .WIDTH(PLAIN_W + BEATS_3W),
+      .WIDTH(PLAIN_W + PIECES_W),
       .DEPTH(QUEUE_DEPTH),
       .EARLY(WAIT_W)
   ) u_store_queue (
       .clk_i  (clk_i),
       .rst_ni (rst_ni),
       .push_i (push[3]),
-      .data_i ({dispatch_first, dispatch_all, dispatch_row, plain}),
+      .data_i ({dispatch_first, length, one, plain}),
       .full_o (full[3]),
       .valid_o(head_o[3]),
-      .data_o ({store_first_o, store_all_o, store_row_o, store_index_o, store_rest, store_wait}),
+      .data_o ({store_first_o, store_length_o, store_one_o, store_index_o, store_rest, store_wait}),
       .pop_i  (start_i[3])
   );
 
-  wire unused = &{1'b0, dispatch_insn};
+  wire unused = &{1'b0, dispatch_insn, run_beats[17]};
 endmodule
 
 `resetall

@@ -28,8 +28,8 @@ module vta_load #(
     input  wire                     head_valid_i,
     input  wire [            255:0] insn_i,
     input  wire [             31:0] index_i,
-    input  wire [      BEATS_W-1:0] row_beats_i,
-    input  wire [      BEATS_W-1:0] all_beats_i,
+    input  wire [              1:0] one_i,
+    input  wire [      BEATS_W-1:0] length_i,
     input  wire [      BEATS_W-1:0] first_beat_i,
     output wire                     want_o,
     input  wire                     start_i,
@@ -64,6 +64,7 @@ module vta_load #(
     output wire [             31:0] error_index_o
 );
   localparam BUS = AXI_DATA_BITS / 8;
+  localparam BUS_LOG = $clog2(BUS);
   localparam LINE_BEATS = LINE / BUS;
   localparam GRANULE_LOG = (BUS >= 16) ? 0 : $clog2(16 / BUS);
   localparam FOLLOW = (READ_OUTSTANDING < 2) ? 2 : READ_OUTSTANDING;
@@ -84,7 +85,8 @@ module vta_load #(
 
   // GATHER reads rows of one run each
   wire                is_gather = insn_i[`VTA_INSN_OPCODE] == `VTA_OP_GATHER;
-  wire [        17:0] run_beats = is_gather ? row_beats_i[17:0] : {2'b00, insn_i[`VTA_LOAD_Z]} << GRANULE_LOG;
+  wire [        15:0] granules = ((insn_i[`VTA_GATHER_ROW_BYTES] - 16'd1) >> (BUS_LOG + GRANULE_LOG)) + 16'd1;
+  wire [        17:0] run_beats = {2'b00, is_gather ? granules : insn_i[`VTA_LOAD_Z]} << GRANULE_LOG;
 
   assign want_o        = head_valid_i && walk_ready && !follow_full && !stop_i;
   assign idle_o        = !walk_active && !follow_valid && load_idle && gather_idle;
@@ -95,27 +97,6 @@ module vta_load #(
     if (start_i) index_q <= index_i;
     if (!range_fault_o) range_index_q <= index_q;
   end
-
-  wire               x_one;
-  wire               y_one;
-  wire [BEATS_W-1:0] length;
-  wire [       15:0] walk_x = is_gather ? 16'd1 : insn_i[`VTA_LOAD_X];
-
-  vta_dma_merge #(
-      .AXI_DATA_BITS(AXI_DATA_BITS),
-      .LENGTH_W     (BEATS_W)
-  ) u_merge (
-      .y_i        (insn_i[`VTA_LOAD_Y]),
-      .x_i        (walk_x),
-      .y_stride_i (insn_i[`VTA_LOAD_Y_STRIDE]),
-      .x_stride_i (insn_i[`VTA_LOAD_X_STRIDE]),
-      .run_beats_i({{(BEATS_W - 17) {1'b0}}, run_beats[16:0]}),
-      .row_beats_i(row_beats_i),
-      .all_beats_i(all_beats_i),
-      .x_one_o    (x_one),
-      .y_one_o    (y_one),
-      .length_o   (length)
-  );
 
   vta_dma_walk #(
       .AXI_DATA_BITS(AXI_DATA_BITS),
@@ -129,12 +110,12 @@ module vta_load #(
       .start_i       (start_i),
       .dram_i        (insn_i[`VTA_LOAD_DRAM]),
       .y_i           (insn_i[`VTA_LOAD_Y]),
-      .x_i           (walk_x),
+      .x_i           (insn_i[`VTA_LOAD_X]),
       .y_stride_i    (insn_i[`VTA_LOAD_Y_STRIDE]),
       .x_stride_i    (insn_i[`VTA_LOAD_X_STRIDE]),
-      .x_one_i       (x_one),
-      .y_one_i       (y_one),
-      .length_i      (length),
+      .x_one_i       (one_i[0]),
+      .y_one_i       (one_i[1]),
+      .length_i      (length_i),
       .active_o      (walk_active),
       .req_valid_o   (req_valid_o),
       .req_offset_o  (req_offset_o),

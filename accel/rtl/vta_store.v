@@ -27,8 +27,8 @@ module vta_store #(
     input  wire                     head_valid_i,
     input  wire [            255:0] insn_i,
     input  wire [             31:0] index_i,
-    input  wire [      BEATS_W-1:0] row_beats_i,
-    input  wire [      BEATS_W-1:0] all_beats_i,
+    input  wire [              1:0] one_i,
+    input  wire [      BEATS_W-1:0] length_i,
     input  wire [      BEATS_W-1:0] first_beat_i,
     output wire                     want_o,
     input  wire                     start_i,
@@ -62,8 +62,6 @@ module vta_store #(
     input  wire                     m_axi_bvalid,
     output wire                     m_axi_bready
 );
-  localparam BUS = AXI_DATA_BITS / 8;
-  localparam GRANULE_LOG = (BUS >= 16) ? 0 : $clog2(16 / BUS);
   localparam INSNS = (WRITE_OUTSTANDING < 2) ? 2 : WRITE_OUTSTANDING;
 
   // issue
@@ -75,7 +73,6 @@ module vta_store #(
   wire        req_last;
   wire        bursts_full;
   wire        insns_full;
-  wire [17:0] run_beats = {2'b00, insn_i[`VTA_STORE_Z]} << GRANULE_LOG;
   reg  [31:0] index_q;
   reg  [31:0] range_index_q;
 
@@ -101,27 +98,6 @@ module vta_store #(
     if (!range_fault_o) range_index_q <= index_q;
   end
 
-  wire               x_one;
-  wire               y_one;
-  wire [BEATS_W-1:0] length;
-  wire [       15:0] walk_x = insn_i[`VTA_STORE_X];
-
-  vta_dma_merge #(
-      .AXI_DATA_BITS(AXI_DATA_BITS),
-      .LENGTH_W     (BEATS_W)
-  ) u_merge (
-      .y_i        (insn_i[`VTA_STORE_Y]),
-      .x_i        (walk_x),
-      .y_stride_i (insn_i[`VTA_STORE_Y_STRIDE]),
-      .x_stride_i (insn_i[`VTA_STORE_X_STRIDE]),
-      .run_beats_i({{(BEATS_W - 17) {1'b0}}, run_beats[16:0]}),
-      .row_beats_i(row_beats_i),
-      .all_beats_i(all_beats_i),
-      .x_one_o    (x_one),
-      .y_one_o    (y_one),
-      .length_o   (length)
-  );
-
   vta_dma_walk #(
       .AXI_DATA_BITS(AXI_DATA_BITS),
       .BURST_BEATS  (BURST_BEATS),
@@ -134,12 +110,12 @@ module vta_store #(
       .start_i       (start_i),
       .dram_i        (insn_i[`VTA_STORE_DRAM]),
       .y_i           (insn_i[`VTA_STORE_Y]),
-      .x_i           (walk_x),
+      .x_i           (insn_i[`VTA_STORE_X]),
       .y_stride_i    (insn_i[`VTA_STORE_Y_STRIDE]),
       .x_stride_i    (insn_i[`VTA_STORE_X_STRIDE]),
-      .x_one_i       (x_one),
-      .y_one_i       (y_one),
-      .length_i      (length),
+      .x_one_i       (one_i[0]),
+      .y_one_i       (one_i[1]),
+      .length_i      (length_i),
       .active_o      (walk_active),
       .req_valid_o   (req_valid),
       .req_offset_o  (req_offset),
@@ -325,7 +301,7 @@ module vta_store #(
   assign drained_o     = !bursts_any;
   assign idle_o        = !walk_active && !bursts_any && !insns_any;
 
-  wire unused = &{1'b0, data_full, bursts_one, insns_one, insn_i, run_beats[17]};
+  wire unused = &{1'b0, data_full, bursts_one, insns_one, insn_i};
 endmodule
 
 `resetall

@@ -5,8 +5,9 @@ from __future__ import annotations
 import cocotb
 
 from accel.isa.spec import BY_OP, Op, Unit, encode
+from accel.sim.bench.bench_dma_walk import merged
 from accel.sim.bench.common import Dut, get, parameter, rng, start, step
-from accel.sim.bench.instructions import first_beat, legal, sizes_of, source_beats, word_of
+from accel.sim.bench.instructions import block_of, first_beat, legal, sizes_of, word_of
 
 UNITS = {unit: unit.name.lower() for unit in Unit}
 OFFSET = 0x1240 & ~31
@@ -55,7 +56,7 @@ def check(dut: Dut, name: str, index: int, words: list[int], program: list, size
     assert get(getattr(dut, f"{name}_insn_o")) == words[index]
     if name in ("load", "store"):
         values = program[index][1]
-        row = source_beats(sizes, values)
-        assert get(getattr(dut, f"{name}_row_o")) == row
-        assert get(getattr(dut, f"{name}_all_o")) == row * values["y"]
+        x_one, y_one, run = merged(block_of(sizes, values))
+        assert get(getattr(dut, f"{name}_one_o")) == x_one | y_one << 1
+        assert get(getattr(dut, f"{name}_length_o")) == (run // sizes.bus - 1) % (1 << parameter(dut, "BEATS_W"))
         assert get(getattr(dut, f"{name}_first_o")) == first_beat(sizes, values)

@@ -14,8 +14,9 @@ from accel.isa.nibbles import unpack_nibbles
 from accel.isa.program import complete
 from accel.isa.semantics import SEMANTICS
 from accel.isa.spec import Mem, Op, encode
+from accel.sim.bench.bench_dma_walk import merged
 from accel.sim.bench.common import Dut, get, rng, settle, start, step
-from accel.sim.bench.instructions import Sizes, first_beat, legal_gather, legal_planes, legal_transfer, source_beats
+from accel.sim.bench.instructions import Sizes, block_of, first_beat, legal_gather, legal_planes, legal_transfer
 from accel.sim.bench.unit import config_of, random_state
 
 WINDOW = 1 << 17
@@ -41,9 +42,9 @@ def random_load(random: Random, shape: Sizes) -> dict[str, int]:
 
 def drive_head(dut: Dut, insn: tuple[int, dict[str, int]], shape: Sizes, op: Op) -> None:
     index, values = insn
-    row = source_beats(shape, values)
+    x_one, y_one, run = merged(block_of(shape, values))
     dut.insn_i.value, dut.index_i.value = encode(op, values), index
-    dut.row_beats_i.value, dut.all_beats_i.value = row, row * values["y"]
+    dut.one_i.value, dut.length_i.value = x_one | y_one << 1, run // shape.bus - 1
     dut.first_beat_i.value = first_beat(shape, values)
 
 
@@ -52,7 +53,7 @@ async def fills_scratchpads_like_the_semantics(dut: Dut) -> None:
     random, config = rng(), config_of(dut)
     shape, state = sizes(config), random_state(config, random, WINDOW)
     copies = {mem: memory.copy() for mem, memory in state.scratch.items()}
-    zero = ("head_valid_i", "insn_i", "index_i", "row_beats_i", "all_beats_i", "first_beat_i", "start_i", "req_ready_i")
+    zero = ("head_valid_i", "insn_i", "index_i", "one_i", "length_i", "first_beat_i", "start_i", "req_ready_i")
     await start(
         dut, **dict.fromkeys(zero, 0), inp_soon_i=0, beat_i=0, data_i=0, error_i=0, stop_i=0, window_bytes_i=WINDOW
     )
@@ -127,7 +128,7 @@ async def faults_outside_the_window_and_on_errors(dut: Dut) -> None:
             legal = False
         zero = ("start_i", "beat_i", "data_i", "error_i", "stop_i", "inp_soon_i")
         await start(dut, **dict.fromkeys(zero, 0), head_valid_i=1, req_ready_i=1, window_bytes_i=window,
-                    insn_i=0, index_i=0, row_beats_i=0, all_beats_i=0, first_beat_i=0)  # fmt: skip
+                    insn_i=0, index_i=0, one_i=0, length_i=0, first_beat_i=0)  # fmt: skip
         drive_head(dut, (5, values), shape, op)
         dut.start_i.value = 1
         await step(dut)

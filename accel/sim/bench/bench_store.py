@@ -22,7 +22,7 @@ async def writes_dram_like_the_semantics(dut: Dut) -> None:
     random, config = rng(), config_of(dut)
     shape, state = sizes(config), random_state(config, random, WINDOW)
     dram, limit, bus = state.dram.copy(), parameter(dut, "WRITE_OUTSTANDING"), config.bus_bytes
-    zero = ("head_valid_i", "insn_i", "index_i", "row_beats_i", "all_beats_i", "first_beat_i", "start_i", "stop_i")
+    zero = ("head_valid_i", "insn_i", "index_i", "one_i", "length_i", "first_beat_i", "start_i", "stop_i")
     await start(dut, **dict.fromkeys(zero, 0), rdata_i=0, m_axi_awready=0, m_axi_wready=0, m_axi_bvalid=0,
                 m_axi_berror=0, window_base_i=BASE, window_bytes_i=WINDOW)  # fmt: skip
     waiting = [(i, legal_transfer(random, shape, Op.STORE) | {"set": random.getrandbits(16)}) for i in range(60)]

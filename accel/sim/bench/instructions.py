@@ -112,6 +112,14 @@ def source_beats(sizes: Sizes, values: dict[str, int]) -> int:
     return values["x"] * values["z"] * sizes.granule // sizes.bus
 
 
+def block_of(sizes: Sizes, values: dict[str, int]) -> dict[str, int]:
+    """What a transfer moves in DRAM, as the walk of bursts sees it: bytes, rows, runs, strides."""
+    block = {"dram": values["dram"], "y": values["y"], "ys": values["y_stride"]}
+    if "row_bytes" in values:
+        return block | {"x": 1, "xs": 0, "run": source_beats(sizes, values) * sizes.bus}
+    return block | {"x": values["x"], "xs": values["x_stride"], "run": values["z"] * sizes.granule}
+
+
 def legal_gather(random: Random, sizes: Sizes) -> dict[str, int]:
     """A GATHER whose scratchpad range is legal; its DRAM range may be anything aligned."""
     element = sizes.elements[Mem.INP]
