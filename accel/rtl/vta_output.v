@@ -143,9 +143,9 @@ module vta_output #(
   // rounding, zero point, bounds
   reg [25:0] tail_1_q, tail_2_q, tail_3_q, tail_4_q, tail_5_q, tail_6_q, tail_7_q;
 
-  // Bit k: the vector that stage k has in the next cycle will write the entry that stage 0 wants to read then.  With a
-  // slot that leaves (or where there is none) the entry is a new one and everything behind it is compared; it is enough
-  // to compare what an entry's number has, as a read of none is a fault.
+  // Bit k: the vector that stage k has in the next cycle will write the entry that stage 0 wants to read then.  Behind a
+  // slot that does not wait the entry is a new one and compared with all; one that does not leave then is a fault's, and
+  // what follows of no interest.  For the same reason only the bits of an entry's number are compared.
   wire [8:1] same = {
     next_read[ACC_W-1:0] == dst_7_q[ACC_W-1:0],
     next_read[ACC_W-1:0] == dst_6_q[ACC_W-1:0],
@@ -156,9 +156,9 @@ module vta_output #(
     next_read[ACC_W-1:0] == dst_1_q[ACC_W-1:0],
     next_read[ACC_W-1:0] == dst_0[ACC_W-1:0]
   };
-  wire [8:1] writes_d = {valid_q[7:1] & writes_q[7:1] & to_acc_q[7:1], slot && vector_last_0 && to_acc_0};
+  wire [8:1] writes_d = {valid_q[7:1] & writes_q[7:1] & to_acc_q[7:1], active && vector_last_0 && to_acc_0};
   reg  [7:1] waits_q;
-  wire [8:1] waits_d = (slot || !active) ? same & writes_d : {waits_q, 1'b0};
+  wire [8:1] waits_d = (!hold_q || !active) ? same & writes_d : {waits_q, 1'b0};
 
   wire ends_0 = form_0 != `VTA_FORM_ADD || second_0;
   wire [7:0] zero_point_0 = (form_0 == `VTA_FORM_PASS) ? 8'd0 : zero_0;

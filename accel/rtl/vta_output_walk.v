@@ -62,6 +62,8 @@ module vta_output_walk #(
   reg [  5:0] group_q;
   reg         second_q;
   reg         bad_q;
+  // there is no slot, or it is the last of the instruction: not active_q, or insn_last_q
+  reg         at_end_q;
   // the slot is the last of its vector, of the instruction; the vector is the last of its row, its row the last one
   reg         vector_last_q, insn_last_q;
   reg         row_last_q, out_last_q;
@@ -94,14 +96,13 @@ module vta_output_walk #(
   assign index_o       = index_q;
 
   // What the next cycle has, in registers then.  Where nothing is left of this instruction, everything follows insn_i,
-  // started or not, so that only active_q waits for start_i.
-  wire        at_end = !active_q || insn_last_q;
+  // started or not, so that only active_q and at_end_q wait for start_i.
   wire        move = !active_q || slot_valid_o;
-  wire        next_vector = at_end || vector_last_q;
+  wire        next_vector = at_end_q || vector_last_q;
   wire        is_add = form_o == `VTA_FORM_ADD;
 
-  wire [ 1:0] form_d = at_end ? insn_i[`VTA_REQUANT_FORM] : form_o;
-  wire [ 1:0] where_d = at_end ? insn_i[`VTA_REQUANT_DST] : insn_q[`VTA_REQUANT_DST];
+  wire [ 1:0] form_d = at_end_q ? insn_i[`VTA_REQUANT_FORM] : form_o;
+  wire [ 1:0] where_d = at_end_q ? insn_i[`VTA_REQUANT_DST] : insn_q[`VTA_REQUANT_DST];
   wire        second_d = !next_vector && is_add && !second_q;
   wire [ 5:0] group_d = next_vector ? 6'd0 : (!is_add || second_q) ? group_q + 6'd1 : group_q;
   wire        vector_last_d = (form_d != `VTA_FORM_ADD || second_d) && group_d == LAST_GROUP[5:0];
@@ -109,21 +110,21 @@ module vta_output_walk #(
   // the next vector
   wire        one_in = insn_i[`VTA_REQUANT_ITER_IN] == 16'd1;
   wire        row_last_n = row_last_q ? one_in_q : in_left_q == 16'd2;
-  wire        row_last_d = at_end ? one_in : row_last_n;
-  wire        out_last_d = at_end ? insn_i[`VTA_REQUANT_ITER_OUT] == 16'd1
+  wire        row_last_d = at_end_q ? one_in : row_last_n;
+  wire        out_last_d = at_end_q ? insn_i[`VTA_REQUANT_ITER_OUT] == 16'd1
       : row_last_q ? out_left_q == 16'd2 : out_last_q;
   wire [15:0] acc_row_n = row_last_q ? acc_next_q : acc_row_q;
-  wire [15:0] acc_d = at_end ? insn_i[`VTA_REQUANT_ACC_BASE] : acc_next_q;
-  wire [15:0] res_d = at_end ? insn_i[`VTA_REQUANT_RES_BASE] : acc_next_q + apart_q;
+  wire [15:0] acc_d = at_end_q ? insn_i[`VTA_REQUANT_ACC_BASE] : acc_next_q;
+  wire [15:0] res_d = at_end_q ? insn_i[`VTA_REQUANT_RES_BASE] : acc_next_q + apart_q;
   wire [15:0] dst_from = row_last_q ? dst_row_q : dst_q;
   wire [15:0] dst_step = row_last_q ? insn_q[`VTA_REQUANT_DST_OUT] : insn_q[`VTA_REQUANT_DST_IN];
-  wire [15:0] dst_d = at_end ? insn_i[`VTA_REQUANT_DST_BASE] : dst_from + dst_step;
-  wire [15:0] prm_d = at_end ? insn_i[`VTA_REQUANT_PRM_BASE]
+  wire [15:0] dst_d = at_end_q ? insn_i[`VTA_REQUANT_DST_BASE] : dst_from + dst_step;
+  wire [15:0] prm_d = at_end_q ? insn_i[`VTA_REQUANT_PRM_BASE]
       : prm_q + (row_last_q ? {8'd0, insn_q[`VTA_REQUANT_PRM_OUT]} : 16'd0);
   // the one behind it
-  wire [15:0] behind_from = at_end ? insn_i[`VTA_REQUANT_ACC_BASE] : row_last_n ? acc_row_n : acc_next_q;
-  wire [15:0] behind_in = at_end ? insn_i[`VTA_REQUANT_ACC_IN] : insn_q[`VTA_REQUANT_ACC_IN];
-  wire [15:0] behind_out = at_end ? insn_i[`VTA_REQUANT_ACC_OUT] : insn_q[`VTA_REQUANT_ACC_OUT];
+  wire [15:0] behind_from = at_end_q ? insn_i[`VTA_REQUANT_ACC_BASE] : row_last_n ? acc_row_n : acc_next_q;
+  wire [15:0] behind_in = at_end_q ? insn_i[`VTA_REQUANT_ACC_IN] : insn_q[`VTA_REQUANT_ACC_IN];
+  wire [15:0] behind_out = at_end_q ? insn_i[`VTA_REQUANT_ACC_OUT] : insn_q[`VTA_REQUANT_ACC_OUT];
 
   assign next_read_o = next_vector ? acc_d : (is_add && !second_q) ? res_q : acc_q;
 
@@ -132,10 +133,17 @@ module vta_output_walk #(
   wire        bad_d = {16'd0, acc_d} >= ACC_DEPTH || (form_d == `VTA_FORM_ADD && {16'd0, res_d} >= ACC_DEPTH)
       || (form_d != `VTA_FORM_PASS && {16'd0, prm_d} >= PRM_DEPTH) || {16'd0, dst_d} >= dst_depth || misplaced;
 
+  wire        insn_last_d = vector_last_d && (next_vector ? row_last_d && out_last_d : row_last_q && out_last_q);
+  wire        stays = active_q && !(slot_valid_o && insn_last_q);
+
   always @(posedge clk_i)
-    if (!rst_ni) active_q <= 1'b0;
-    else if (start_i) active_q <= 1'b1;
-    else if (slot_valid_o && insn_last_q) active_q <= 1'b0;
+    if (!rst_ni) begin
+      active_q <= 1'b0;
+      at_end_q <= 1'b1;
+    end else begin
+      active_q <= stays || start_i;
+      at_end_q <= !(stays || start_i) || (move ? insn_last_d : insn_last_q);
+    end
 
   always @(posedge clk_i)
     if (move) begin
@@ -143,12 +151,12 @@ module vta_output_walk #(
       group_q       <= group_d;
       second_q      <= second_d;
       vector_last_q <= vector_last_d;
-      insn_last_q   <= vector_last_d && (next_vector ? row_last_d && out_last_d : row_last_q && out_last_q);
+      insn_last_q   <= insn_last_d;
       if (next_vector) begin
         {acc_q, res_q, dst_q, prm_q} <= {acc_d, res_d, dst_d, prm_d};
         {row_last_q, out_last_q, bad_q} <= {row_last_d, out_last_d, bad_d};
         acc_next_q <= behind_from + (row_last_d ? behind_out : behind_in);
-        if (at_end) begin
+        if (at_end_q) begin
           insn_q     <= insn_i;
           index_q    <= index_i;
           one_in_q   <= one_in;

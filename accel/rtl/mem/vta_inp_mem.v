@@ -50,6 +50,7 @@ module vta_inp_mem #(
   localparam ADDR_W = (ROWS > 1) ? $clog2(ROWS) : 1;
   // step of the places where an output block may begin, in bytes, and entries in it
   localparam STEP = (BLOCK_OUT > INP_LANES) ? BLOCK_OUT : INP_LANES;
+  localparam STEP_W = STEP * 8;
   localparam PLACES = LINE / STEP;
   localparam STEP_LOG = $clog2(STEP / INP_LANES);
   localparam [31:0] OPERAND_V = OPERAND;
@@ -111,39 +112,43 @@ module vta_inp_mem #(
 
   always @(posedge clk_i) if (re_i) ram_q <= r_line[1:0];
 
-  wire [LINE_W-1:0] low = ram_q[0] ? lines[LINE_W+:LINE_W] : lines[0+:LINE_W];
-  wire [LINE_W-1:0] high = ram_q[0] ? lines[3*LINE_W+:LINE_W] : lines[2*LINE_W+:LINE_W];
-  wire [LINE_W-1:0] line = ram_q[1] ? high : low;
+  // the block at the place of raddr_i in each memory, then that of its line, then the entry in it
+  wire [4*STEP_W-1:0] blocks;
+  wire [  STEP_W-1:0] low = ram_q[0] ? blocks[STEP_W+:STEP_W] : blocks[0+:STEP_W];
+  wire [  STEP_W-1:0] high = ram_q[0] ? blocks[3*STEP_W+:STEP_W] : blocks[2*STEP_W+:STEP_W];
+  wire [  STEP_W-1:0] block = ram_q[1] ? high : low;
 
   generate
-    if (ENTRIES > 1) begin : g_entry
-      reg [ENTRIES_LOG-1:0] entry_q;
-      always @(posedge clk_i) if (re_i) entry_q <= raddr_i[ENTRIES_LOG-1:0];
-      assign entry_o = line[entry_q*INP_LANES*8+:INP_LANES*8];
-    end else if (OPERAND == 2) begin : g_two
-      wire [LINE_W-1:0] low_next = ram_q[0] ? lines[2*LINE_W+:LINE_W] : lines[LINE_W+:LINE_W];
-      wire [LINE_W-1:0] high_next = ram_q[0] ? lines[0+:LINE_W] : lines[3*LINE_W+:LINE_W];
-      assign entry_o = {ram_q[1] ? high_next : low_next, line};
-    end else begin : g_whole
-      assign entry_o = line;
-    end
-
     if (PLACES > 1) begin : g_place
       localparam PLACE_W = $clog2(PLACES);
       reg [PLACE_W-1:0] place_q;
       always @(posedge clk_i) if (re_i) place_q <= raddr_i[STEP_LOG+:PLACE_W];
-      for (r = 0; r < 4; r = r + 1) begin : g_tap
+      for (r = 0; r < 4; r = r + 1) begin : g_block
         wire [LINE_W-1:0] one = lines[r*LINE_W+:LINE_W];
-        assign taps_o[r*BLOCK_OUT*8+:BLOCK_OUT*8] = one[place_q*STEP*8+:BLOCK_OUT*8];
+        assign blocks[r*STEP_W+:STEP_W] = one[place_q*STEP_W+:STEP_W];
       end
     end else begin : g_start
-      for (r = 0; r < 4; r = r + 1) begin : g_tap
-        assign taps_o[r*BLOCK_OUT*8+:BLOCK_OUT*8] = lines[r*LINE_W+:BLOCK_OUT*8];
-      end
+      assign blocks = lines;
+    end
+
+    for (r = 0; r < 4; r = r + 1) begin : g_tap
+      assign taps_o[r*BLOCK_OUT*8+:BLOCK_OUT*8] = blocks[r*STEP_W+:BLOCK_OUT*8];
+    end
+
+    if (STEP > INP_LANES) begin : g_entry
+      reg [STEP_LOG-1:0] entry_q;
+      always @(posedge clk_i) if (re_i) entry_q <= raddr_i[STEP_LOG-1:0];
+      assign entry_o = block[entry_q*INP_LANES*8+:INP_LANES*8];
+    end else if (OPERAND == 2) begin : g_two
+      wire [LINE_W-1:0] low_next = ram_q[0] ? lines[2*LINE_W+:LINE_W] : lines[LINE_W+:LINE_W];
+      wire [LINE_W-1:0] high_next = ram_q[0] ? lines[0+:LINE_W] : lines[3*LINE_W+:LINE_W];
+      assign entry_o = {ram_q[1] ? high_next : low_next, block};
+    end else begin : g_whole
+      assign entry_o = block;
     end
   endgenerate
 
-  wire unused = &{1'b0, l_line, o_place, w_row, lines};
+  wire unused = &{1'b0, l_line, o_place, w_row, lines, blocks};
 endmodule
 
 `resetall
