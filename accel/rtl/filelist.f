@@ -24,8 +24,8 @@ vta_dot.v
 vta_fault.v
 vta_fetch.v
 vta_front.v
-vta_gather.v
 vta_load.v
+vta_load_place.v
 vta_load_data.v
 vta_output.v
 vta_output_walk.v

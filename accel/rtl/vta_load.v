@@ -64,32 +64,27 @@ module vta_load #(
     output wire [             31:0] error_index_o
 );
   localparam BUS = AXI_DATA_BITS / 8;
-  localparam BUS_LOG = $clog2(BUS);
   localparam LINE_BEATS = LINE / BUS;
-  localparam GRANULE_LOG = (BUS >= 16) ? 0 : $clog2(16 / BUS);
   localparam FOLLOW = (READ_OUTSTANDING < 2) ? 2 : READ_OUTSTANDING;
-  localparam FOLLOW_W = 32 + 16 + 4 + 1 + 11 + 8 + BEATS_W + 18 + 16 + 16 + 32;
-  localparam WINDOW_W = 8 + 8 + 16 + 16 + 16 + 16;
 
   wire                walk_ready;
   wire                walk_active;
   wire                walk_last;
   wire                follow_full;
   wire                follow_valid;
-  wire [FOLLOW_W-1:0] follow;
   wire                follow_pop;
-  wire [WINDOW_W-1:0] window;
   wire                follow_gather;
+  wire [        31:0] follow_index;
+  wire [ BEATS_W-1:0] follow_first;
+  wire [       255:0] follow;
+  wire                data_idle;
   reg  [        31:0] index_q;
   reg  [        31:0] range_index_q;
 
-  // GATHER reads rows of one run each
   wire                is_gather = insn_i[`VTA_INSN_OPCODE] == `VTA_OP_GATHER;
-  wire [        15:0] granules = ((insn_i[`VTA_GATHER_ROW_BYTES] - 16'd1) >> (BUS_LOG + GRANULE_LOG)) + 16'd1;
-  wire [        17:0] run_beats = {2'b00, is_gather ? granules : insn_i[`VTA_LOAD_Z]} << GRANULE_LOG;
 
   assign want_o        = head_valid_i && walk_ready && !follow_full && !stop_i;
-  assign idle_o        = !walk_active && !follow_valid && load_idle && gather_idle;
+  assign idle_o        = !walk_active && !follow_valid && data_idle;
   assign range_index_o = range_index_q;
 
   // of the walk at hand, and of the one whose burst was outside the window
@@ -125,128 +120,60 @@ module vta_load #(
       .fault_o       (range_fault_o)
   );
 
+  // without the fields that only the front and the walk need
+  assign follow[191:160] = 32'd0;
+  assign follow[111:64]  = 48'd0;
+  assign follow[47:32]   = 16'd0;
+  assign follow[7:0]     = 8'd0;
+
   vta_fifo #(
-      .WIDTH(1 + WINDOW_W + FOLLOW_W),
+      .WIDTH(1 + 32 + BEATS_W + 64 + 48 + 16 + 24),
       .DEPTH(FOLLOW)
   ) u_follow (
-      .clk_i(clk_i),
-      .rst_ni(rst_ni),
-      .push_i(start_i),
-      .data_i({
-        is_gather,
-        insn_i[`VTA_GATHER_PITCH],
-        insn_i[`VTA_GATHER_X_STEP],
-        insn_i[`VTA_GATHER_LEFT],
-        insn_i[`VTA_GATHER_ROW_BYTES],
-        insn_i[`VTA_GATHER_RUN],
-        insn_i[`VTA_GATHER_LANE],
-        index_i,
-        insn_i[`VTA_INSN_SET],
-        insn_i[`VTA_LOAD_MEM],
-        insn_i[`VTA_LOAD_EXPAND],
-        insn_i[`VTA_LOAD_PITCH],
-        is_gather ? insn_i[`VTA_GATHER_PAD_VALUE] : insn_i[`VTA_LOAD_PAD_VALUE],
-        first_beat_i,
-        run_beats,
-        insn_i[`VTA_LOAD_X],
-        insn_i[`VTA_LOAD_Y],
-        insn_i[`VTA_LOAD_X_PAD_1],
-        insn_i[`VTA_LOAD_X_PAD_0],
-        is_gather ? insn_i[`VTA_GATHER_Y_PAD_1] : insn_i[`VTA_LOAD_Y_PAD_1],
-        is_gather ? insn_i[`VTA_GATHER_Y_PAD_0] : insn_i[`VTA_LOAD_Y_PAD_0]
-      }),
-      .full_o(follow_full),
+      .clk_i  (clk_i),
+      .rst_ni (rst_ni),
+      .push_i (start_i),
+      .data_i ({is_gather, index_i, first_beat_i, insn_i[255:192], insn_i[159:112], insn_i[63:48], insn_i[31:8]}),
+      .full_o (follow_full),
       .valid_o(follow_valid),
-      .data_o({follow_gather, window, follow}),
-      .pop_i(follow_pop)
+      .data_o ({follow_gather, follow_index, follow_first, follow[255:192], follow[159:112], follow[63:48], follow[31:8]}),
+      .pop_i  (follow_pop)
   );
-
-  // data sides: one of them has an instruction, the next is taken when it is done with it
-  wire                     load_pop, gather_pop, load_free, gather_free, load_idle, gather_idle;
-  wire                     load_want, gather_want, gather_active, load_error;
-  wire [             15:0] load_we;
-  wire                     gather_we;
-  wire [AXI_DATA_BITS/8-1:0] gather_be;
-  wire [      BEATS_W-1:0] load_waddr, gather_waddr;
-  wire [AXI_DATA_BITS-1:0] load_wdata, gather_wdata;
-  wire                     load_give, gather_give;
-  wire [             15:0] load_set, gather_set;
-  wire [             31:0] load_done_index, gather_done_index, load_error_index, gather_index;
-
-  assign follow_pop    = load_pop || gather_pop;
-  assign beat_want_o   = load_want || gather_want;
-  assign we_o          = gather_we ? 16'd1 << `VTA_MEM_INP : load_we;
-  assign be_o          = gather_we ? gather_be : {(AXI_DATA_BITS / 8) {1'b1}};
-  assign waddr_o       = gather_we ? gather_waddr : load_waddr;
-  assign wdata_o       = gather_we ? gather_wdata : load_wdata;
-  assign give_o        = load_give || gather_give;
-  assign set_o         = gather_give ? gather_set : load_set;
-  assign done_index_o  = gather_give ? gather_done_index : load_done_index;
-  assign error_index_o = gather_active ? gather_index : load_error_index;
 
   vta_load_data #(
       .AXI_DATA_BITS(AXI_DATA_BITS),
-      .BEATS_W      (BEATS_W),
-      .FOLLOW_W     (FOLLOW_W),
-      .LINE_BEATS   (LINE_BEATS)
+      .INP_LANES    (INP_LANES),
+      .LINE_BEATS   (LINE_BEATS),
+      .BEATS_W      (BEATS_W)
   ) u_data (
       .clk_i        (clk_i),
       .rst_ni       (rst_ni),
       .stop_i       (stop_i),
-      .valid_i      (follow_valid && !follow_gather && gather_free),
-      .follow_i     (follow),
-      .pop_o        (load_pop),
-      .free_o       (load_free),
-      .inp_hold_i   (inp_soon_i[0]),
-      .beat_want_o  (load_want),
-      .beat_i       (beat_i && !gather_active),
+      .valid_i      (follow_valid),
+      .gather_i     (follow_gather),
+      .insn_i       (follow),
+      .index_i      (follow_index),
+      .first_beat_i (follow_first),
+      .pop_o        (follow_pop),
+      .inp_soon_i   (inp_soon_i),
+      .beat_want_o  (beat_want_o),
+      .beat_i       (beat_i),
       .data_i       (data_i),
       .error_i      (error_i),
-      .we_o         (load_we),
+      .we_o         (we_o),
+      .be_o         (be_o),
       .expand_o     (expand_o),
-      .waddr_o      (load_waddr),
-      .wdata_o      (load_wdata),
-      .give_o       (load_give),
-      .set_o        (load_set),
-      .done_index_o (load_done_index),
-      .idle_o       (load_idle),
-      .error_fault_o(load_error),
-      .error_index_o(load_error_index)
+      .waddr_o      (waddr_o),
+      .wdata_o      (wdata_o),
+      .give_o       (give_o),
+      .set_o        (set_o),
+      .done_index_o (done_index_o),
+      .idle_o       (data_idle),
+      .error_fault_o(error_fault_o),
+      .error_index_o(error_index_o)
   );
 
-  assign error_fault_o = load_error || (beat_i && error_i && gather_active);
-
-  vta_gather #(
-      .AXI_DATA_BITS(AXI_DATA_BITS),
-      .INP_LANES    (INP_LANES),
-      .BEATS_W      (BEATS_W),
-      .FOLLOW_W     (FOLLOW_W)
-  ) u_gather (
-      .clk_i       (clk_i),
-      .rst_ni      (rst_ni),
-      .stop_i      (stop_i),
-      .valid_i     (follow_valid && follow_gather && load_free),
-      .follow_i    (follow),
-      .window_i    (window),
-      .pop_o       (gather_pop),
-      .free_o      (gather_free),
-      .active_o    (gather_active),
-      .inp_hold_i  (inp_soon_i[1]),
-      .beat_want_o (gather_want),
-      .beat_i      (beat_i),
-      .data_i      (data_i),
-      .we_o        (gather_we),
-      .be_o        (gather_be),
-      .waddr_o     (gather_waddr),
-      .wdata_o     (gather_wdata),
-      .give_o      (gather_give),
-      .set_o       (gather_set),
-      .index_o     (gather_index),
-      .done_index_o(gather_done_index),
-      .idle_o      (gather_idle)
-  );
-
-  wire unused = &{1'b0, walk_last, insn_i, run_beats[17]};
+  wire unused = &{1'b0, walk_last, insn_i};
 endmodule
 
 `resetall

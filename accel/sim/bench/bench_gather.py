@@ -1,4 +1,4 @@
-"""vta_gather: windows of random rows as the semantics say, byte by byte, in time, and tokens with the last write."""
+"""GATHER in vta_load_data: windows of random rows, byte by byte, in time, and tokens with the last write."""
 
 from __future__ import annotations
 
@@ -7,7 +7,21 @@ from random import Random
 
 import cocotb
 
+from accel.isa.spec import Op, encode
 from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
+
+INPUTS = (
+    "valid_i",
+    "gather_i",
+    "insn_i",
+    "index_i",
+    "first_beat_i",
+    "inp_soon_i",
+    "beat_i",
+    "data_i",
+    "error_i",
+    "stop_i",
+)
 
 
 @dataclass(frozen=True)
@@ -27,15 +41,11 @@ class Gather:
     run: int
     lane: int
 
-    def record(self, beats_w: int) -> int:
-        """The fields, most significant first, as LOAD packs them."""
-        fields = ((self.index, 32), (self.tokens, 16), (0, 16), (self.pad, 8), (self.first, beats_w))
-        fields += ((self.row_beats, 18), (self.x, 16), (self.y, 16), (0, 16), (self.pads[1], 8), (self.pads[0], 8))
-        return packed(fields)
-
-    def window(self, pitch_entries: int) -> int:
-        fields = ((pitch_entries, 8), (self.x_step, 8), (self.left & 0xFFFF, 16), (self.row_bytes, 16))
-        return packed(fields + ((self.run, 16), (self.lane, 16)))
+    def insn(self, pitch_entries: int) -> int:
+        values = {"set": self.tokens, "pad_value": self.pad, "x": self.x, "y": self.y}
+        values |= {"y_pad_0": self.pads[0], "y_pad_1": self.pads[1], "pitch": pitch_entries, "x_step": self.x_step}
+        values |= {"left": self.left, "row_bytes": self.row_bytes, "run": self.run, "lane": self.lane}
+        return encode(Op.GATHER, values)
 
     def bytes_written(self, rows: list[bytes], bus: int) -> list[dict[int, int]]:
         """Byte addresses and values of each write, in order."""
@@ -48,17 +58,10 @@ class Gather:
                     at = column * self.x_step - self.left + n
                     inside = 0 <= row < self.y and 0 <= at < self.row_bytes
                     address = vector + self.lane + n
-                    beats.setdefault(address // bus, {})[address] = rows[row][at] if inside else self.pad
+                    beats.setdefault(address // bus, {})[address] = rows[row][at] if inside else self.pad & 255
                 writes += beats.values()
                 vector += self.pitch * bus
         return writes
-
-
-def packed(fields: tuple[tuple[int, int], ...]) -> int:
-    word = 0
-    for value, width in fields:
-        word = word << width | value
-    return word
 
 
 def random_gather(random: Random, index: int, bus: int, unit: int) -> Gather:
@@ -68,7 +71,7 @@ def random_gather(random: Random, index: int, bus: int, unit: int) -> Gather:
     row = random.choice((1, random.randrange(1, 40), random.randrange(1, 300)))
     granule = max(16, bus)
     pick = lambda: random.choice((0, 0, 1, 2))  # noqa: E731
-    return Gather(index, random.getrandbits(16), random.getrandbits(8), random.randrange(1000),
+    return Gather(index, random.getrandbits(16), random.randrange(-128, 128), random.randrange(1000),
                   -(-row // granule) * granule // bus, random.choice((1, 2, 5)), random.choice((1, 2, 4)),
                   (pick(), pick()), pitch, random.choice((0, 1, 2, 7, 255)), random.randrange(-40, 40), row, run,
                   random.randrange(pitch * bus - run + 1))  # fmt: skip
@@ -78,16 +81,14 @@ def drive(dut: Dut, gather: Gather | None, block: int) -> None:
     dut.valid_i.value = gather is not None
     if gather is not None:
         bus = parameter(dut, "AXI_DATA_BITS") // 8
-        dut.follow_i.value = gather.record(parameter(dut, "BEATS_W"))
-        dut.window_i.value = gather.window(gather.pitch * bus // block)
+        dut.gather_i.value, dut.index_i.value, dut.first_beat_i.value = 1, gather.index, gather.first
+        dut.insn_i.value = gather.insn(gather.pitch * bus // block)
 
 
 @cocotb.test()
 async def writes_windows_in_order(dut: Dut) -> None:
     random, bus, block = rng(), parameter(dut, "AXI_DATA_BITS") // 8, parameter(dut, "INP_LANES")
-    await start(
-        dut, **dict.fromkeys(("valid_i", "follow_i", "window_i", "beat_i", "data_i", "stop_i", "inp_hold_i"), 0)
-    )
+    await start(dut, **dict.fromkeys(INPUTS, 0))
     gathers = [random_gather(random, index, bus, max(1, block // bus)) for index in range(60)]
     waiting, data, expected = list(gathers), [], []
     for gather in gathers:
@@ -104,7 +105,7 @@ async def writes_windows_in_order(dut: Dut) -> None:
         await settle()
         # A read that is held now is not written after the next cycle.
         held, hold = hold, random.random() < 0.2
-        dut.inp_hold_i.value = hold
+        dut.inp_soon_i.value = hold << 1
         answer = bool(get(dut.beat_want_o)) and random.random() < 0.7
         dut.beat_i.value, dut.data_i.value = answer, int.from_bytes(data[0], "little") if answer else 0
         await settle()
@@ -137,9 +138,7 @@ async def keeps_its_time(dut: Dut) -> None:
     random, bus, block = rng(), parameter(dut, "AXI_DATA_BITS") // 8, parameter(dut, "INP_LANES")
     for index in range(30):
         gather = random_gather(random, index, bus, max(1, block // bus))
-        await start(
-            dut, **dict.fromkeys(("valid_i", "follow_i", "window_i", "beat_i", "data_i", "stop_i", "inp_hold_i"), 0)
-        )
+        await start(dut, **dict.fromkeys(INPUTS, 0))
         drive(dut, gather, block)
         await step(dut)  # taken at edge 0
         dut.valid_i.value = 0

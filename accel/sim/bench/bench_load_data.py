@@ -1,4 +1,7 @@
-"""vta_load_data: the beats of random padded blocks become writes at consecutive addresses, tokens with the last."""
+"""vta_load_data: the beats of random padded blocks become writes at consecutive addresses, tokens with the last.
+
+GATHER's part is in bench_gather.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from random import Random
 
 import cocotb
 
+from accel.isa.spec import Op, encode
+from accel.sim.bench.bench_gather import INPUTS, keeps_its_time, writes_windows_in_order  # noqa: F401
 from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 
 
@@ -24,15 +29,12 @@ class Block:
     pads: tuple[int, int, int, int]  # x1, x0, y1, y0
     pitch: int
 
-    def record(self, beats_w: int) -> int:
-        """The fields, most significant first, as LOAD packs them."""
-        fields = ((self.index, 32), (self.tokens, 16), (self.mem, 4), (self.expand, 1), (self.pitch, 11), (self.pad, 8))
-        fields += ((self.first, beats_w), (self.run, 18), (self.x, 16), (self.y, 16))
-        fields += tuple((pad, 8) for pad in self.pads)
-        word = 0
-        for value, width in fields:
-            word = word << width | value
-        return word
+    def insn(self, granule_beats: int) -> int:
+        x1, x0, y1, y0 = self.pads
+        values = {"set": self.tokens, "mem": self.mem, "expand": self.expand, "pitch": self.pitch}
+        values |= {"pad_value": self.pad - 256 if self.pad > 127 else self.pad, "z": self.run // granule_beats}
+        values |= {"y": self.y, "x": self.x, "y_pad_0": y0, "y_pad_1": y1, "x_pad_0": x0, "x_pad_1": x1}
+        return encode(Op.LOAD, values)
 
     def address(self, n: int, line: int) -> int:
         """Beat address of the n-th word; a line has `line` beats."""
@@ -53,11 +55,12 @@ class Block:
         return result
 
 
-def random_block(random: Random, index: int, line: int) -> Block:
+def random_block(random: Random, index: int, line: int, granule: int) -> Block:
+    """`line`, `granule`: beats of them."""
     pick = lambda: random.choice((0, 0, 1, 2))  # noqa: E731
     pads = (pick(), pick(), pick(), pick())
     pitch = random.choice((0, 0, 1, 3))
-    unit = line if pitch else 1
+    unit = max(line, granule) if pitch else granule
     return Block(index, random.getrandbits(16), random.choice((0, 1, 2, 4, 5)), random.getrandbits(1),
                  random.getrandbits(8), unit * random.randrange(1000), unit * random.choice((1, 2, 4)),
                  random.choice((1, 3)), random.choice((1, 2)), pads, pitch)  # fmt: skip
@@ -65,11 +68,10 @@ def random_block(random: Random, index: int, line: int) -> Block:
 
 @cocotb.test()
 async def writes_blocks_in_order(dut: Dut) -> None:
-    random, beats_w, bus = rng(), parameter(dut, "BEATS_W"), parameter(dut, "AXI_DATA_BITS") // 8
-    zero = dict.fromkeys(("valid_i", "follow_i", "beat_i", "data_i", "error_i", "stop_i", "inp_hold_i"), 0)
-    await start(dut, **zero)
-    line = parameter(dut, "LINE_BEATS")
-    blocks = [random_block(random, index, line) for index in range(40)]
+    random, bus = rng(), parameter(dut, "AXI_DATA_BITS") // 8
+    await start(dut, **dict.fromkeys(INPUTS, 0))
+    line, granule = parameter(dut, "LINE_BEATS"), max(1, 16 // bus)
+    blocks = [random_block(random, index, line, granule) for index in range(40)]
     waiting, data, expected = list(blocks), [], []
     for block in blocks:
         arriving = [random.getrandbits(8 * bus) for _ in range(block.run * block.x * block.y)]
@@ -81,8 +83,12 @@ async def writes_blocks_in_order(dut: Dut) -> None:
         if not expected:
             break
         valid = bool(waiting) and random.random() < 0.7
-        dut.valid_i.value, dut.follow_i.value = valid, waiting[0].record(beats_w) if valid else 0
-        dut.inp_hold_i.value = hold = random.random() < 0.3
+        dut.valid_i.value = valid
+        if waiting:
+            block = waiting[0]
+            dut.insn_i.value, dut.index_i.value = block.insn(granule), block.index
+            dut.first_beat_i.value = block.first
+        dut.inp_soon_i.value = hold = random.random() < 0.3
         await settle()
         answer = bool(get(dut.beat_want_o)) and random.random() < 0.8
         dut.beat_i.value, dut.data_i.value = answer, data[0] if answer else 0

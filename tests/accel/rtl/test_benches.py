@@ -109,20 +109,20 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     "vta_decode": ("bench_decode", (TINY, WIDE, W4)),
     "vta_dispatch": ("bench_dispatch", (TINY,)),
     "vta_front": ("bench_front", (TINY | {"QUEUE_DEPTH": 2},)),
+    "vta_load_place": (
+        "bench_load_place",
+        (
+            {"AXI_DATA_BITS": 64, "INP_LANES": 4, "LINE_BEATS": 2, "BEATS_W": 20},
+            {"AXI_DATA_BITS": 256, "INP_LANES": 32, "LINE_BEATS": 1, "BEATS_W": 18},
+            {"AXI_DATA_BITS": 64, "INP_LANES": 16, "LINE_BEATS": 8, "BEATS_W": 14},
+        ),
+    ),
     "vta_load_data": (
         "bench_load_data",
         (
-            {"AXI_DATA_BITS": 64, "BEATS_W": 20, "FOLLOW_W": 174, "LINE_BEATS": 2},
-            {"AXI_DATA_BITS": 256, "BEATS_W": 18, "FOLLOW_W": 172, "LINE_BEATS": 1},
-            {"AXI_DATA_BITS": 64, "BEATS_W": 18, "FOLLOW_W": 172, "LINE_BEATS": 8},
-        ),
-    ),
-    "vta_gather": (
-        "bench_gather",
-        (
-            {"AXI_DATA_BITS": 64, "INP_LANES": 4, "BEATS_W": 20, "FOLLOW_W": 174},
-            {"AXI_DATA_BITS": 64, "INP_LANES": 16, "BEATS_W": 18, "FOLLOW_W": 172},
-            {"AXI_DATA_BITS": 256, "INP_LANES": 32, "BEATS_W": 18, "FOLLOW_W": 172},
+            {"AXI_DATA_BITS": 64, "INP_LANES": 4, "LINE_BEATS": 2, "BEATS_W": 20},
+            {"AXI_DATA_BITS": 256, "INP_LANES": 32, "LINE_BEATS": 1, "BEATS_W": 18},
+            {"AXI_DATA_BITS": 64, "INP_LANES": 16, "LINE_BEATS": 8, "BEATS_W": 14},
         ),
     ),
     "vta_alu_lane": ("bench_alu_lane", ({},)),
