@@ -16,7 +16,7 @@ from tensorize.geometry import LATENCY
 from tensorize.nest import gather_beats, gather_cycles, image_beats
 
 # Cycles from launch to the first dispatch beside the memory's latency, and from a command's start to its first effect.
-_START = 12
+_START = 13
 _DECODE = 3
 _DRAIN = {Unit.LOAD: 4, Unit.COMPUTE: 8, Unit.OUTPUT: 8, Unit.STORE: 4}
 

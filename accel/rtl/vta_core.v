@@ -138,41 +138,49 @@ module vta_core #(
   // the last instruction may have brought a fault that is only known now
   assign done_o = front_done && ~|{overflow, clash_write_q, store_error_q};
 
-  // a group a unit, in the order in which an instruction passes its stages, last one first; then the front
-  localparam [7:0] BANK = `VTA_FAULT_ACC_BANK, TOKEN = `VTA_FAULT_TOKEN_OVERFLOW, SRAM = `VTA_FAULT_SRAM_RANGE;
-  localparam [7:0] DRAM = `VTA_FAULT_DRAM_RANGE, READ = `VTA_FAULT_AXI_READ, WRITE = `VTA_FAULT_AXI_WRITE;
+  // a source for each index word
   wire [31:0] load_done = done_index_q[0*32+:32];
   wire [31:0] compute_done = done_index_q[1*32+:32];
   wire [31:0] output_done = done_index_q[2*32+:32];
   wire [31:0] store_done = done_index_q[3*32+:32];
 
   vta_fault #(
-      .GROUPS(5),
-      .EACH  (4)
+      .SOURCES(13)
   ) u_fault (
       .clk_i(clk_i),
       .rst_ni(rst_ni),
       .run_i(run_i),
       .valid_i({
-        {fetch_range, fetch_error, watchdog_i, dispatch_fault},
-        {store_range, store_range, store_error_q, overflow[3]},
-        {clash_read, output_fault, clash_write_q[1], overflow[2]},
-        {compute_fault, clash_read, clash_write_q[0], overflow[1]},
-        {load_range, load_error, clash_write_q[2], overflow[0]}
+        store_error_q || overflow[3], clash_write_q[1] || overflow[2], clash_write_q[0] || overflow[1],
+        clash_write_q[2] || overflow[0],
+        store_range,
+        output_fault || clash_read,
+        clash_read, compute_fault,
+        load_range, load_error,
+        fetch_range, fetch_error,
+        dispatch_fault || watchdog_i
       }),
       .code_i({
-        {DRAM, READ, `VTA_FAULT_WATCHDOG, dispatch_code},
-        {DRAM, DRAM, WRITE, TOKEN},
-        {BANK, SRAM, BANK, TOKEN},
-        {SRAM, BANK, BANK, TOKEN},
-        {DRAM, READ, BANK, TOKEN}
+        overflow[3] ? `VTA_FAULT_TOKEN_OVERFLOW : `VTA_FAULT_AXI_WRITE,
+        overflow[2] ? `VTA_FAULT_TOKEN_OVERFLOW : `VTA_FAULT_ACC_BANK,
+        overflow[1] ? `VTA_FAULT_TOKEN_OVERFLOW : `VTA_FAULT_ACC_BANK,
+        overflow[0] ? `VTA_FAULT_TOKEN_OVERFLOW : `VTA_FAULT_ACC_BANK,
+        `VTA_FAULT_DRAM_RANGE,
+        output_fault ? `VTA_FAULT_SRAM_RANGE : `VTA_FAULT_ACC_BANK,
+        `VTA_FAULT_ACC_BANK, `VTA_FAULT_SRAM_RANGE,
+        `VTA_FAULT_DRAM_RANGE, `VTA_FAULT_AXI_READ,
+        `VTA_FAULT_DRAM_RANGE, `VTA_FAULT_AXI_READ,
+        dispatch_fault ? dispatch_code : `VTA_FAULT_WATCHDOG
       }),
       .index_i({
-        {fetch_range_index, fetch_error_index, dispatch_index, dispatch_index},
-        {store_range_index, store_range_index, store_done, store_done},
-        {output_read_index, output_read_index, output_done, output_done},
-        {compute_fault_index, compute_read_index, compute_done, compute_done},
-        {load_range_index, load_error_index, load_done, load_done}
+        store_done, output_done, compute_done,
+        load_done,
+        store_range_index,
+        output_read_index,
+        compute_read_index, compute_fault_index,
+        load_range_index, load_error_index,
+        fetch_range_index, fetch_error_index,
+        dispatch_index
       }),
       .stop_o(fault_stop_o),
       .fault_o(fault_o),

@@ -1,6 +1,8 @@
 // Static checks of one instruction, before it enters a queue: operation code, reserved bits, closed sets, zero
-// counts, alignment, micro-op range, and the scratchpad range of a transfer (in beats).
-// Contract: purely combinational; the first failing check in this order gives the fault code.
+// counts, alignment, micro-op range; and what the scratchpad range of a transfer is checked against.
+// Contract: purely combinational; the first failing check in this order gives the fault code.  A transfer must also fit:
+// beats of its padded rows <= room_o - begin_o, else it is SRAM_RANGE; of planes_o lines, and begin_o leaves out what
+// lies between the first plane and the last.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -25,16 +27,16 @@ module vta_decode #(
     parameter BEATS_W       = 20
 ) (
     input  wire [      255:0] insn_i,
-    // of a transfer: beats of one row with its padding, and whether they passed BEATS_W bits
-    input  wire [BEATS_W-1:0] padded_row_i,
-    input  wire               padded_over_i,
-    // of a LOAD with pitch: padded_row_i counts runs; steps of four lines from its first to its last plane
-    input  wire [       26:0] plane_i,
     // units: bit 0 LOAD, 1 COMPUTE, 2 OUTPUT, 3 STORE; none of them for FINISH
     output reg  [        3:0] unit_o,
     output wire               finish_o,
     // first beat address of a transfer
     output wire [BEATS_W-1:0] first_beat_o,
+    // range of a transfer, in beats, of a LOAD with pitch in lines: where it begins, and how much there is
+    output wire               transfer_o,
+    output wire               planes_o,
+    output wire [BEATS_W-1:0] begin_o,
+    output wire [BEATS_W-1:0] room_o,
     output reg                fault_o,
     output reg  [        7:0] code_o
 );
@@ -147,15 +149,14 @@ module vta_decode #(
   end
 
   wire [31:0] first = ({16'd0, sram} >> div_log) << mul_log;
-  wire [7:0] pad_0 = is_gather ? insn_i[`VTA_GATHER_Y_PAD_0] : is_load ? insn_i[`VTA_LOAD_Y_PAD_0] : 8'd0;
-  wire [7:0] pad_1 = is_gather ? insn_i[`VTA_GATHER_Y_PAD_1] : is_load ? insn_i[`VTA_LOAD_Y_PAD_1] : 8'd0;
-  wire [16:0] padded_rows = {1'b0, insn_i[`VTA_LOAD_Y]} + {9'd0, pad_0} + {9'd0, pad_1};
-  wire [BEATS_W+16:0] beats = {17'd0, padded_row_i} * {{BEATS_W{1'b0}}, padded_rows};
   // with pitch in lines, else in beats
   wire planes = is_load && |insn_i[`VTA_LOAD_PITCH];
-  wire [31:0] begins = planes ? {3'd0, plane_i, 2'd0} + ({16'd0, sram} >> LINE_LOG) : first;
+  wire [31:0] begins = planes ? {16'd0, sram} >> LINE_LOG : first;
   wire [31:0] room = planes ? LINES : capacity;
-  wire sram_bad = padded_over_i || {{(49 - BEATS_W) {1'b0}}, beats} + {34'd0, begins} > {34'd0, room};
+  assign transfer_o = is_transfer;
+  assign planes_o   = planes;
+  assign begin_o    = begins[BEATS_W-1:0];
+  assign room_o     = room[BEATS_W-1:0];
   wire planes_bad = planes && (mem != `VTA_MEM_INP || |(sram & LINE_MASK) || |(insn_i[`VTA_LOAD_Z] & RUN_MASK));
   localparam [31:0] GRANULE_MASK = GRANULE - 1;
   wire [31:0] x_stride = is_gather ? 32'd0 : insn_i[`VTA_LOAD_X_STRIDE];
@@ -190,7 +191,7 @@ module vta_decode #(
   wire field_bad = (is_transfer && (mem_bad || no_run || unaligned))
       || planes_bad || (is_gather && window_bad) || ((is_gemm || is_alu || is_requant) && no_trip)
       || (is_gemm && gemm_bad) || (is_alu && alu_bad) || (is_requant && form_bad);
-  wire range_bad = (is_transfer && sram_bad) || ((is_gemm || is_alu) && uops_bad);
+  wire range_bad = (is_gemm || is_alu) && uops_bad;
 
   always @* begin
     unit_o  = {is_store, is_requant, is_gemm || is_alu, is_load || is_gather};
@@ -203,7 +204,7 @@ module vta_decode #(
     else fault_o = 1'b0;
   end
 
-  wire unused = &{1'b0, first};
+  wire unused = &{1'b0, first, begins, room};
 endmodule
 
 `resetall

@@ -1,7 +1,7 @@
 // Dispatcher: takes fetched instructions in order, checks them, and puts each into the queue of its unit.
-// Contract: two registers deep; an instruction whose queue is full holds those behind it.  FINISH must be the last of
-// COUNT instructions and waits for quiet_i.  A faulty instruction is never queued.
-// Latency: fetch buffer to queue 3 edges.  Throughput: one instruction a cycle.
+// Contract: three registers deep; an instruction whose queue is full holds those behind it.  FINISH must be the last of
+// COUNT instructions and waits for quiet_i.  A faulty instruction is never queued.  count_i holds from before the reset.
+// Latency: fetch buffer to queue 4 edges.  Throughput: one instruction a cycle.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -56,42 +56,88 @@ module vta_dispatch #(
   localparam INP_LANES = BLOCK_IN * WGT_BITS / 8;
   localparam PITCH_MUL = (INP_LANES > BUS) ? $clog2(INP_LANES / BUS) : 0;
   localparam PITCH_DIV = (INP_LANES > BUS) ? 0 : $clog2(BUS / INP_LANES);
+  localparam [7:0] OP_LOAD = `VTA_OP_LOAD, OP_GATHER = `VTA_OP_GATHER;
   localparam LINE_LOG = $clog2(LINE >> GRANULE_BYTES_LOG);  // granules of a line
 
-  reg               first_valid_q;
-  reg [      255:0] first_q;
-  reg               second_valid_q;
-  reg [      255:0] second_q;
-  reg [BEATS_W-1:0] padded_row_q;
-  reg               padded_over_q;
-  reg [       26:0] plane_q;
-  reg [BEATS_W-1:0] row_beats_q;
-  reg [       31:0] index_q;
+  // first register: the instruction, and what of it needs a sum
+  reg                first_valid_q;
+  reg  [      255:0] first_q;
+  reg  [        8:0] x_pads_q;
+  reg  [        8:0] y_pads_q;
+  reg                first_gather_q;
+  reg                first_planes_q;
 
-  // first register: products of one row
-  wire        is_load = first_q[`VTA_INSN_OPCODE] == `VTA_OP_LOAD;
-  wire        is_gather = first_q[`VTA_INSN_OPCODE] == `VTA_OP_GATHER;
+  // second register: products of one row, and all checks but that of a transfer's range
+  reg                second_valid_q;
+  reg  [      255:0] second_q;
+  reg  [        3:0] second_unit_q;
+  reg                second_finish_q;
+  reg                second_bad_q;
+  reg  [        7:0] second_code_q;
+  reg                second_transfer_q;
+  reg                second_planes_q;
+  reg  [       35:0] padded_row_q;
+  reg  [       16:0] padded_rows_q;
+  reg  [       26:0] plane_q;
+  reg  [BEATS_W-1:0] begin_q;
+  reg  [BEATS_W-1:0] room_q;
+  reg  [BEATS_W-1:0] second_first_beat_q;
+  reg  [BEATS_W-1:0] second_row_beats_q;
+
+  // third register: beats of all rows against the room for them
+  reg                third_valid_q;
+  reg  [      255:0] third_q;
+  reg  [        3:0] unit_q;
+  reg                finish_q;
+  reg                bad_q;
+  reg  [        7:0] code_q;
+  reg                transfer_q;
+  reg  [BEATS_W+16:0] beats_q;
+  reg  [       30:0] fits_q;
+  reg                over_row_q;
+  reg  [BEATS_W-1:0] first_beat_q;
+  reg  [BEATS_W-1:0] row_beats_q;
+  reg  [BEATS_W-1:0] all_beats_q;
+
+  reg  [       27:0] index_q;
+  reg  [       31:0] last_q;
+  reg                over_q;
+
+  wire advance_3;
+  wire advance_2 = !second_valid_q || advance_3;
+  wire advance_1 = !first_valid_q || advance_2;
+
+  // on the way into the first register; other opcodes with these bits are no instructions
+  wire load = insn_i[2:0] == OP_LOAD[2:0];
+  wire gather = insn_i[2:0] == OP_GATHER[2:0];
+  wire [7:0] y_pad_0 = gather ? insn_i[`VTA_GATHER_Y_PAD_0] : insn_i[`VTA_LOAD_Y_PAD_0];
+  wire [7:0] y_pad_1 = gather ? insn_i[`VTA_GATHER_Y_PAD_1] : insn_i[`VTA_LOAD_Y_PAD_1];
+  wire [8:0] x_pads = {1'b0, insn_i[`VTA_LOAD_X_PAD_0]} + {1'b0, insn_i[`VTA_LOAD_X_PAD_1]};
+  wire [8:0] y_pads = {1'b0, y_pad_0} + {1'b0, y_pad_1};
+
+  // on the way into the second register
   // of GATHER a run of the scratchpad is a vector, a row of DRAM the granules that hold it
   wire [17:0] vector_beats = ({10'd0, first_q[`VTA_GATHER_PITCH]} << PITCH_MUL) >> PITCH_DIV;
   wire [16:0] image_row = {1'b0, first_q[`VTA_GATHER_ROW_BYTES]} + GRANULE_MASK;
   wire [16:0] image_beats = (image_row >> GRANULE_BYTES_LOG) << GRANULE_LOG;
-  wire [17:0] run_beats = is_gather ? vector_beats : {2'b00, first_q[`VTA_LOAD_Z]} << GRANULE_LOG;
-  wire [17:0] padded_x = {2'b00, first_q[`VTA_LOAD_X]}
-      + (is_load ? {10'd0, first_q[`VTA_LOAD_X_PAD_0]} + {10'd0, first_q[`VTA_LOAD_X_PAD_1]} : 18'd0);
+  wire [17:0] run_beats = first_gather_q ? vector_beats : {2'b00, first_q[`VTA_LOAD_Z]} << GRANULE_LOG;
+  wire [17:0] padded_x = {2'b00, first_q[`VTA_LOAD_X]} + {9'd0, x_pads_q};
   // a LOAD with pitch counts lines: one for each run, and the distance of its last plane in steps of four
-  wire        planes = is_load && |first_q[`VTA_LOAD_PITCH];
   wire [15:0] last_plane = (first_q[`VTA_LOAD_Z] >> LINE_LOG) - 16'd1;
   wire [26:0] plane = {16'd0, first_q[`VTA_LOAD_PITCH]} * {11'd0, last_plane};
-  wire [35:0] padded_row = {18'd0, padded_x} * {18'd0, planes ? 18'd1 : run_beats};
+  wire [35:0] padded_row = {18'd0, padded_x} * {18'd0, first_planes_q ? 18'd1 : run_beats};
   wire [35:0] load_beats = {20'd0, first_q[`VTA_LOAD_X]} * {18'd0, run_beats};
-  wire [35:0] row_beats = is_gather ? {19'd0, image_beats} : load_beats;
+  wire [35:0] row_beats = first_gather_q ? {19'd0, image_beats} : load_beats;
 
-  // second register: checks
-  wire [ 3:0] unit;
-  wire        finish;
-  wire        bad;
-  wire [ 7:0] bad_code;
-  wire [BEATS_W+15:0] all_beats = {16'd0, row_beats_q} * {{BEATS_W{1'b0}}, second_q[`VTA_LOAD_Y]};
+  wire [3:0] unit;
+  wire finish;
+  wire transfer;
+  wire planes;
+  wire [BEATS_W-1:0] first_beat;
+  wire [BEATS_W-1:0] begins;
+  wire [BEATS_W-1:0] room;
+  wire bad;
+  wire [7:0] code;
 
   vta_decode #(
       .BLOCK_IN     (BLOCK_IN),
@@ -107,55 +153,99 @@ module vta_dispatch #(
       .LINE         (LINE),
       .BEATS_W      (BEATS_W)
   ) u_decode (
-      .insn_i       (second_q),
-      .padded_row_i (padded_row_q),
-      .padded_over_i(padded_over_q),
-      .plane_i      (plane_q),
-      .unit_o       (unit),
-      .finish_o     (finish),
-      .first_beat_o (first_beat_o),
-      .fault_o      (bad),
-      .code_o       (bad_code)
+      .insn_i      (first_q),
+      .unit_o      (unit),
+      .finish_o    (finish),
+      .first_beat_o(first_beat),
+      .transfer_o  (transfer),
+      .planes_o    (planes),
+      .begin_o     (begins),
+      .room_o      (room),
+      .fault_o     (bad),
+      .code_o      (code)
   );
 
-  wire is_last = index_q + 32'd1 == count_i;
-  wire early = finish && !is_last;  // FINISH before the last instruction
-  wire over = index_q == count_i;  // the last instruction was no FINISH
-  wire ready = run_i && second_valid_q && !bad && !early;
-  wire go = ready && !finish && ~|(unit & full_i);
-  wire advance = !second_valid_q || go;
+  // on the way into the third register
+  wire [BEATS_W+16:0] beats = {17'd0, padded_row_q[BEATS_W-1:0]} * {{BEATS_W{1'b0}}, padded_rows_q};
+  wire [BEATS_W+15:0] all_beats = {16'd0, second_row_beats_q} * {{BEATS_W{1'b0}}, second_q[`VTA_LOAD_Y]};
+  wire [30:0] begin_2 = {{(31 - BEATS_W) {1'b0}}, begin_q} + (second_planes_q ? {2'd0, plane_q, 2'd0} : 31'd0);
 
-  assign push_o       = go ? unit : 4'd0;
-  assign done_o       = ready && finish && quiet_i;
+  // in the third register.  A faulty instruction may leave it: nothing is queued after the edge that reports it
+  wire range_bad = transfer_q && (over_row_q || fits_q[30] || {14'd0, beats_q} > {{BEATS_W{1'b0}}, fits_q});
+  wire is_last = {4'd0, index_q} == last_q;
+  wire early = finish_q && !is_last;  // FINISH before the last instruction
+  wire ready = run_i && third_valid_q && !bad_q && !range_bad;
+  wire free = third_valid_q && !finish_q && ~|(unit_q & full_i);
+  wire go = ready && free;
+  assign advance_3 = !third_valid_q || free;
+
+  assign push_o       = go ? unit_q : 4'd0;
+  assign done_o       = ready && finish_q && !early && quiet_i;
   assign dispatched_o = go || done_o;
-  assign fault_o      = run_i && ((second_valid_q && (bad || early)) || over);
-  assign code_o       = over ? `VTA_FAULT_ILLEGAL_OPCODE : bad ? bad_code : `VTA_FAULT_ILLEGAL_FIELD;
-  assign insn_pop_o   = insn_valid_i && (!first_valid_q || advance);
-  assign insn_o       = second_q;
-  assign index_o      = index_q;
+  assign fault_o      = run_i && ((third_valid_q && (bad_q || range_bad || early)) || over_q);
+  assign code_o       = over_q ? `VTA_FAULT_ILLEGAL_OPCODE : bad_q ? code_q
+                      : range_bad ? `VTA_FAULT_SRAM_RANGE : `VTA_FAULT_ILLEGAL_FIELD;
+  assign insn_pop_o   = insn_valid_i && advance_1;
+  assign insn_o       = third_q;
+  assign index_o      = {4'd0, index_q};
+  assign first_beat_o = first_beat_q;
   assign row_beats_o  = row_beats_q;
-  assign all_beats_o  = all_beats[BEATS_W-1:0];
+  assign all_beats_o  = all_beats_q;
 
   always @(posedge clk_i)
     if (!rst_ni) begin
       first_valid_q  <= 1'b0;
       second_valid_q <= 1'b0;
-      index_q        <= 32'd0;
+      third_valid_q  <= 1'b0;
+      index_q        <= 28'd0;
+      over_q         <= count_i == 32'd0;
     end else begin
-      if (insn_pop_o) first_valid_q <= 1'b1;
-      else if (advance) first_valid_q <= 1'b0;
-      if (advance) second_valid_q <= first_valid_q;
-      if (go) index_q <= index_q + 32'd1;
+      if (advance_1) first_valid_q <= insn_valid_i;
+      if (advance_2) second_valid_q <= first_valid_q;
+      if (advance_3) third_valid_q <= second_valid_q;
+      if (go) index_q <= index_q + 28'd1;
+      // the last instruction was no FINISH
+      if (go && is_last) over_q <= 1'b1;
     end
 
   always @(posedge clk_i) begin
-    if (insn_pop_o) first_q <= insn_i;
-    if (advance && first_valid_q) begin
-      second_q      <= first_q;
-      padded_row_q  <= padded_row[BEATS_W-1:0];
-      padded_over_q <= |padded_row[35:BEATS_W];
-      plane_q       <= plane;
-      row_beats_q   <= row_beats[BEATS_W-1:0];
+    last_q <= count_i - 32'd1;
+    if (advance_1) begin
+      first_q        <= insn_i;
+      x_pads_q       <= load ? x_pads : 9'd0;
+      y_pads_q       <= (load || gather) ? y_pads : 9'd0;
+      first_gather_q <= gather;
+      first_planes_q <= load && |insn_i[`VTA_LOAD_PITCH];
+    end
+    if (advance_2) begin
+      second_q            <= first_q;
+      second_unit_q       <= unit;
+      second_finish_q     <= finish;
+      second_bad_q        <= bad;
+      second_code_q       <= code;
+      second_transfer_q   <= transfer;
+      second_planes_q     <= planes;
+      padded_row_q        <= padded_row;
+      padded_rows_q       <= {1'b0, first_q[`VTA_LOAD_Y]} + {8'd0, y_pads_q};
+      plane_q             <= plane;
+      begin_q             <= begins;
+      room_q              <= room;
+      second_first_beat_q <= first_beat;
+      second_row_beats_q  <= row_beats[BEATS_W-1:0];
+    end
+    if (advance_3) begin
+      third_q      <= second_q;
+      unit_q       <= second_unit_q;
+      finish_q     <= second_finish_q;
+      bad_q        <= second_bad_q;
+      code_q       <= second_code_q;
+      transfer_q   <= second_transfer_q;
+      over_row_q   <= |padded_row_q[35:BEATS_W];
+      beats_q      <= beats;
+      fits_q       <= {{(31 - BEATS_W) {1'b0}}, room_q} - begin_2;
+      first_beat_q <= second_first_beat_q;
+      row_beats_q  <= second_row_beats_q;
+      all_beats_q  <= all_beats[BEATS_W-1:0];
     end
   end
 

@@ -1,6 +1,7 @@
 // Instruction fetch: reads COUNT instructions ahead of the dispatcher into a buffer of 32.
 // Contract: bursts of at most 8 instructions, aligned to their own size, issued when the buffer has room for them;
-// a burst outside the window is not requested: fault_o stays high instead.  Reads never pass COUNT.
+// a burst outside the window is not requested: fault_o stays high instead.  Reads never pass COUNT.  window_bytes_i,
+// program_i and count_i hold from two cycles before run_i rises; run_i is low in the cycle before.
 // Latency: an instruction is visible after the edge that samples its last beat.
 `resetall
 `timescale 1ns / 1ps
@@ -43,33 +44,66 @@ module vta_fetch #(
   localparam INSN_LOG = $clog2(INSN_BEATS);
   localparam DEPTH = 32;
   localparam AHEAD = 8 * INSN_BEATS;
-  localparam [31:0] CHUNK = (BURST_BEATS < AHEAD) ? BURST_BEATS : AHEAD;
-  localparam [31:0] CHUNK_MASK = CHUNK - 32'd1;
+  localparam CHUNK = (BURST_BEATS < AHEAD) ? BURST_BEATS : AHEAD;
+  localparam CHUNK_LOG = $clog2(CHUNK);
+  localparam [31:0] CHUNK_MASK = CHUNK - 1;
+  localparam [31:0] CHUNK_BEATS = CHUNK;
   localparam [31:0] ROOM = DEPTH * INSN_BEATS;
+  localparam [31:0] GIVEN = INSN_BEATS;
+  localparam NUMBER_W = 32 - BUS_LOG - CHUNK_LOG;
 
-  // beats requested so far, beats that may be requested (room in the buffer), instructions received so far
-  reg  [34:0] asked_q;
-  reg  [ 7:0] room_q;
-  reg  [31:0] received_q;
+  // of a launch, in beats: the end of the program, whether the window holds all of it, the number of the chunk that ends
+  // it or is the first one outside the window
+  wire [35:0] first = {4'd0, program_i} >> BUS_LOG;
+  wire [35:0] last = first + ({4'd0, count_i} << INSN_LOG);
+  wire [35:0] window = {4'd0, window_bytes_i} >> BUS_LOG;
+  wire        whole = last <= window;
+  wire [35:0] limit = (whole ? last : window) >> CHUNK_LOG;
+  reg         whole_q;
+  reg  [ 6:0] tail_q;
+  reg  [NUMBER_W-1:0] final_q;
 
-  wire [34:0] total = {3'd0, count_i} << INSN_LOG;
-  wire [34:0] left = total - asked_q;
-  wire [37:0] offset = {6'd0, program_i} + ({3'd0, asked_q} << BUS_LOG);
-  wire [31:0] chunk_left = CHUNK - ((offset[31:0] >> BUS_LOG) & CHUNK_MASK);
-  wire [34:0] asked_index = asked_q >> INSN_LOG;
-  wire [ 6:0] beats = (left < {28'd0, chunk_left[6:0]}) ? left[6:0] : chunk_left[6:0];
-  wire [37:0] burst_end = offset + ({31'd0, beats} << BUS_LOG);
-  wire        in_window = burst_end <= {6'd0, window_bytes_i};
-  wire        wanted = run_i && left != 35'd0 && room_q >= {1'b0, beats};
+  always @(posedge clk_i) begin
+    whole_q <= whole;
+    tail_q  <= last[6:0] & CHUNK_MASK[6:0];
+    final_q <= limit[NUMBER_W-1:0];
+  end
+
+  // the request: chunk, beats before it in the chunk, beats; whether it is in the window or would not be, and the room
+  // in the buffer that it leaves.  `next_q` is the chunk behind it.
+  reg  [NUMBER_W-1:0] chunk_q;
+  reg  [NUMBER_W-1:0] next_q;
+  reg  [ 6:0] skip_q;
+  reg  [ 6:0] beats_q;
+  reg         inside_q;
+  reg         outside_q;
+  reg         final_chunk_q;
+  reg  [ 8:0] margin_q;
+  reg  [27:0] received_q;
+
+  // the request behind this one, before a launch the first
+  wire [NUMBER_W-1:0] begins = first[CHUNK_LOG+NUMBER_W-1:CHUNK_LOG];
+  wire [NUMBER_W-1:0] chunk = run_i ? next_q : begins;
+  wire [ 6:0] skip = run_i ? 7'd0 : first[6:0] & CHUNK_MASK[6:0];
+  wire        final_chunk = chunk >= final_q;
+  wire [ 6:0] short = tail_q - skip;
+  wire [ 6:0] long = CHUNK_BEATS[6:0] - skip;
+  wire [ 6:0] beats = (final_chunk && whole_q) ? short : long;
+  wire        some = !(run_i && final_chunk_q) && (!(final_chunk && whole_q) || |short);
+  wire        fits = !margin_q[8];
+  wire [ 8:0] rest = run_i ? margin_q : ROOM[8:0];
+  wire [ 8:0] more = rest + GIVEN[8:0];
+  wire [ 8:0] room = insn_pop_i ? more : rest;
   wire        ask = req_valid_o && req_ready_i;
+  wire        load = !run_i || ask;
 
-  assign req_valid_o   = wanted && in_window;
-  assign req_offset_o  = offset[31:0];
-  assign req_beats_o   = beats;
-  assign range_fault_o = wanted && !in_window;
-  assign range_index_o = asked_index[31:0];
+  assign req_valid_o   = run_i && inside_q && fits;
+  assign req_offset_o  = ({{(32 - NUMBER_W) {1'b0}}, chunk_q} << (CHUNK_LOG + BUS_LOG)) | ({25'd0, skip_q} << BUS_LOG);
+  assign req_beats_o   = beats_q;
+  assign range_fault_o = run_i && outside_q && fits;
+  assign range_index_o = (req_offset_o - program_i) >> 5;
   assign error_fault_o = beat_i && error_i;
-  assign error_index_o = received_q;
+  assign error_index_o = {4'd0, received_q};
 
   wire push;
   wire [255:0] assembled;
@@ -109,21 +143,24 @@ module vta_fetch #(
       .pop_i  (insn_pop_i)
   );
 
-  wire [7:0] given = insn_pop_i ? INSN_BEATS[7:0] : 8'd0;
-  wire [7:0] taken = ask ? {1'b0, beats} : 8'd0;
-
   always @(posedge clk_i)
-    if (!rst_ni) begin
-      asked_q    <= 35'd0;
-      room_q     <= ROOM[7:0];
-      received_q <= 32'd0;
-    end else begin
-      if (ask) asked_q <= asked_q + {28'd0, beats};
-      if (ask || insn_pop_i) room_q <= room_q + given - taken;
-      if (push) received_q <= received_q + 32'd1;
-    end
+    if (!rst_ni) received_q <= 28'd0;
+    else if (push) received_q <= received_q + 28'd1;
 
-  wire unused = &{1'b0, chunk_left, asked_index, left};
+  always @(posedge clk_i) begin
+    if (load) begin
+      chunk_q       <= chunk;
+      next_q        <= chunk + 1'b1;
+      skip_q      <= skip;
+      beats_q       <= beats;
+      inside_q      <= some && (whole_q || !final_chunk);
+      outside_q     <= some && !whole_q && final_chunk;
+      final_chunk_q <= final_chunk && whole_q;
+    end
+    margin_q <= room - (load ? {2'd0, beats} : 9'd0);
+  end
+
+  wire unused = &{1'b0, first, last, limit};
 endmodule
 
 `resetall

@@ -1,6 +1,6 @@
 // The front: fetch, dispatcher, and the queues of the four units.
 // Contract: see vta_fetch and vta_dispatch; a transfer's record also holds what vta_dma_merge says of it, and its first beat.
-// Latency: last beat of an instruction to the head of its queue 3 edges.
+// Latency: last beat of an instruction to the head of its queue 4 edges.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

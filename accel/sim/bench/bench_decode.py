@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import cocotb
 
+from accel.isa.errors import FaultCode
 from accel.isa.spec import BY_OP, Op
-from accel.sim.bench.common import Dut, get, parameter, rng, settle
+from accel.sim.bench.common import Dut, get, rng, settle
 from accel.sim.bench.instructions import first_beat, flawed, last_plane, legal, sizes_of, transfer_beats, word_of
 
+TRANSFERS = (Op.LOAD, Op.STORE, Op.GATHER)
 
-def drive(dut: Dut, word: int, values: dict[str, int]) -> None:
-    row, _ = transfer_beats(sizes_of(dut), values) if "sram" in values else (0, 0)
-    width = parameter(dut, "BEATS_W")
-    dut.insn_i.value = word
-    dut.plane_i.value = max(0, last_plane(sizes_of(dut), values)) if values.get("pitch") and "z" in values else 0
-    dut.padded_row_i.value, dut.padded_over_i.value = row & ((1 << width) - 1), row >> width > 0
+
+def fits(dut: Dut, values: dict[str, int]) -> bool:
+    """Whether the transfer is in the room that the module gives it."""
+    sizes = sizes_of(dut)
+    row, rows = transfer_beats(sizes, values)
+    planes = "z" in values and bool(values.get("pitch"))
+    assert get(dut.planes_o) == planes
+    steps = 4 * max(0, last_plane(sizes, values)) if planes else 0
+    return get(dut.begin_o) + steps + row * rows <= get(dut.room_o)
 
 
 @cocotb.test()
@@ -23,13 +28,15 @@ async def accepts_legal_instructions(dut: Dut) -> None:
     for _ in range(1500):
         op = random.choice(list(Op))
         values = legal(random, sizes, op)
-        drive(dut, word_of(op, values), values)
+        dut.insn_i.value = word_of(op, values)
         await settle()
         assert not get(dut.fault_o), f"{op.name} {values}: code {get(dut.code_o)}"
         unit = BY_OP[op].unit
         assert get(dut.unit_o) == (0 if unit is None else 1 << unit)
         assert get(dut.finish_o) == (op is Op.FINISH)
-        if op in (Op.LOAD, Op.STORE, Op.GATHER):
+        assert get(dut.transfer_o) == (op in TRANSFERS)
+        if op in TRANSFERS:
+            assert fits(dut, values), f"{op.name} {values}"
             assert get(dut.first_beat_o) == first_beat(sizes, values)
 
 
@@ -39,7 +46,10 @@ async def refuses_each_flaw_by_its_code(dut: Dut) -> None:
     for _ in range(2000):
         op = random.choice(list(Op))
         word, values, code = flawed(random, sizes, op)
-        drive(dut, word, values)
+        dut.insn_i.value = word
         await settle()
+        if op in TRANSFERS and code is FaultCode.SRAM_RANGE:
+            assert not get(dut.fault_o) and get(dut.transfer_o) and not fits(dut, values), f"{op.name} {values}"
+            continue
         assert get(dut.fault_o), f"{op.name} {values} must fault with {code.name}"
         assert get(dut.code_o) == code, f"{op.name} {values}: {get(dut.code_o)} must be {code.name}"

@@ -6,7 +6,7 @@ import cocotb
 
 from accel.isa.spec import BY_OP, Op, Unit, encode
 from accel.sim.bench.bench_dma_walk import merged
-from accel.sim.bench.common import Dut, get, parameter, rng, start, step
+from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 from accel.sim.bench.instructions import block_of, first_beat, legal, sizes_of, word_of
 
 UNITS = {unit: unit.name.lower() for unit in Unit}
@@ -24,7 +24,9 @@ async def queues_hold_the_program_in_order(dut: Dut) -> None:
         code = b"".join(word.to_bytes(32, "little") for word in words)
         zero = dict.fromkeys(("fetch_ready_i", "fetch_beat_i", "rdata_i", "rerror_i", "start_i", "idle_i"), 0)
         window = {"window_bytes_i": OFFSET + len(code), "program_i": OFFSET, "count_i": length + 1}
-        await start(dut, **zero, **window, run_i=1)
+        await start(dut, **zero, **window, run_i=0)
+        dut.run_i.value = 1
+        await settle()
         expected = {unit: [i for i, op in enumerate(ops) if BY_OP[op].unit is unit] for unit in Unit}
         beats: list[bytes] = []
         for _ in range(20000):

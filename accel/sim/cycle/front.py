@@ -50,10 +50,12 @@ class Front:
         self._asked = 0
         self._received = 0
         self._after = 0
-        # cycles in which instruction i can be popped, is popped, moves on, is pushed into its queue
+        # cycles in which instruction i can be popped, is popped into the first register, moves into the second and the
+        # third, is pushed into its queue
         self._arrived: list[int] = []
         self._popped: list[int] = []
-        self._moved: list[int] = []
+        self._second: list[int] = []
+        self._third: list[int] = []
         self._gone: list[int] = []
         # the unit whose full queue holds the dispatcher
         self._full = -1
@@ -66,8 +68,8 @@ class Front:
 
     @property
     def done(self) -> int:
-        """Cycle in which FINISH, the last instruction, is in the dispatcher's second register."""
-        return self._moved[-1]
+        """Cycle in which FINISH, the last instruction, is in the dispatcher's third register."""
+        return self._third[-1]
 
     def _ask(self) -> None:
         self.beats = min(self._total - self._asked, self._chunk - (self._begin + self._asked) % self._chunk)
@@ -105,32 +107,33 @@ class Front:
 
     def _dispatch(self) -> None:
         """Let instructions pass the dispatcher as far as what is known reaches."""
-        arrived, popped, moved, gone = self._arrived, self._popped, self._moved, self._gone
+        arrived, popped, second, third, gone = self._arrived, self._popped, self._second, self._third, self._gone
         before = len(popped)
-        while True:
-            i = len(gone)
-            if i == len(moved):
-                if i == len(popped):
-                    if i == len(arrived):
-                        break
-                    popped.append(max(arrived[i], moved[i - 1]) if i else arrived[i])
-                moved.append(max(popped[i] + 1, gone[i - 1]) if i else popped[i] + 1)
-            if not self._push(i):
-                break
-        # The first register is free behind an instruction that waits in the second.
-        i = len(popped)
-        if i < len(arrived) and i == len(moved):
-            popped.append(max(arrived[i], moved[i - 1]) if i else arrived[i])
+        moving = True
+        while moving:
+            moving = len(gone) < len(third) and self._push(len(gone))
+            i = len(third)
+            if i < len(second) and i <= len(gone):
+                third.append(max(second[i] + 1, gone[i - 1]) if i else second[i] + 1)
+                moving = True
+            i = len(second)
+            if i < len(popped) and i <= len(third):
+                second.append(max(popped[i] + 1, third[i - 1]) if i else popped[i] + 1)
+                moving = True
+            i = len(popped)
+            if i < len(arrived) and i <= len(second):
+                popped.append(max(arrived[i], second[i - 1]) if i else arrived[i])
+                moving = True
         if len(popped) != before and self.asks == NEVER:
             self._ask()
 
     def _push(self, index: int) -> bool:
-        """Put the instruction in the second register into its queue; False where that is not known to have room."""
+        """Put the instruction in the third register into its queue; False where that is not known to have room."""
         number = self._works[index].unit
         if number is None:
             return False
         queue = self._queues[number]
-        cycle = self._moved[index] + 1
+        cycle = self._third[index] + 1
         before = len(queue.pushed) - self._depth
         if before >= 0:
             if before >= len(queue.starts):

@@ -174,7 +174,7 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     ),
     "vta_counters": ("bench_counters", ({"COUNTERS": 4},)),
     "vta_axil": ("bench_axil", ({},)),
-    "vta_fault": ("bench_fault", ({"GROUPS": 5, "EACH": 4}, {"GROUPS": 2, "EACH": 1})),
+    "vta_fault": ("bench_fault", ({"SOURCES": 13}, {"SOURCES": 2})),
     "vta_csr": ("bench_csr", ({"CONFIG_HASH": 0x1234ABCD, "COUNTERS": 18},)),
     "vta_exec": (
         "bench_exec",

@@ -112,9 +112,9 @@ def test_reads_and_writes_take_turns() -> None:
 def test_a_program_by_hand() -> None:
     device = CycleDevice(TINY, ULX3S, data=False)
     device.load(Program.build(TINY, [(Op.FINISH, {})], [], window_bytes=4096, program_offset=1024))
-    # The first beat of four is sampled in 5 + 13, the last one 12 cycles later; see TIMING.md for the four behind it.
-    assert device.launch().cycles == 5 + 13 + 12 + 4
-    assert device.launch().cycles == 34
+    # The first beat of four is sampled in 5 + 13, the last one 12 cycles later; see TIMING.md for the five behind it.
+    assert device.launch().cycles == 5 + 13 + 12 + 5
+    assert device.launch().cycles == 35
 
 
 sizes = st.fixed_dictionaries(
