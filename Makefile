@@ -19,7 +19,7 @@ $(READY): pyproject.toml requirements.lock
 	@command -v g++ >/dev/null || echo "g++ is missing: install it (Debian: apt-get install g++) to simulate the RTL"
 	@command -v perl >/dev/null || echo "perl is missing: install it (Debian: apt-get install perl) to simulate the RTL"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[test,lint]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[test,lint,fpga]'
 	@touch $@
 
 demo: $(READY) ## handwritten digits from ONNX to Verilog, bit for bit (FLAGS=--fast for 100 images)
@@ -83,15 +83,12 @@ bench: $(READY) ## measure cycles, speeds and the language, write build/bench.js
 	$(BIN)/python scripts/bench.py
 
 test-board: $(READY) ## the MNIST CNN on the whole System of a board with `ecp5`, and its serial line at its own speed (minutes)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[fpga]'
 	$(BIN)/python -m pytest -q -s -m long tests/accel/fpga/test_board_system.py tests/relay_hw/cli/test_board.py $(FLAGS)
 
 test-netlist: $(READY) ## programs and the self-test on the netlists that are placed and routed, estimates for other parts (half an hour)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[fpga]'
 	$(BIN)/python -m pytest -q -s -m long tests/accel/fpga/sim/test_netlist.py tests/accel/fpga/vendor $(FLAGS)
 
 area: $(READY) ## count LUTs, flip-flops, multipliers and block RAMs of each configuration on ECP5 (long)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[fpga]'
 	$(BIN)/python scripts/area.py $(FLAGS)
 
 wheel: $(READY) ## build dist/relay_hw-*.whl

@@ -15,12 +15,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from accel.fpga.boards import Board, HostLink, find_board
+from accel.fpga.etherbone import PORT as ETHERBONE_PORT
 from accel.fpga.soc_map import MEMORY_BASE, REGISTERS_BASE
 
 TOP = "fpga_board"
 # Registers of the memory controller.
 CONTROL_BASE = 0xF000_0000
 _REGISTERS_BYTES = 4096
+# A locally administered address on Ethernet.
+_MAC_ADDRESS = 0x02_00_52_45_4C_59
 # Words of a packet that the board holds.
 _PACKET_WORDS = 256
 # Cycles after which an access to an address without a slave ends.
@@ -213,9 +216,20 @@ def _add_etherbone(soc: Any, request: Request, platform: Any) -> None:
     clocks, pads = platform.request("eth_clocks", 0), platform.request("eth", 0)
     phy = _module("liteeth.phy.ecp5rgmii").LiteEthPHYRGMII
     soc.ethphy = phy(clock_pads=clocks, pads=pads, tx_delay=0, with_hw_init_reset=False)
-    soc.add_etherbone(
-        phy=soc.ethphy, ip_address=request.address, buffer_depth=_PACKET_WORDS, with_timing_constraints=False
+    # Words of 32 bits let all but the pads and two queues run with the System's clock, not with Ethernet's.
+    soc.ethcore = _module("liteeth.core").LiteEthUDPIPCore(
+        soc.ethphy, _MAC_ADDRESS, request.address, request.clock_hz, dw=32, with_sys_datapath=True
     )
+    # A domain of its own puts queues between the two: the way from sender to receiver is too long without.
+    migen = _module("migen")
+    soc.cd_etherbone = migen.ClockDomain("etherbone")
+    soc.comb += [
+        soc.cd_etherbone.clk.eq(migen.ClockSignal("sys")),
+        soc.cd_etherbone.rst.eq(migen.ResetSignal("sys")),
+    ]
+    etherbone = _module("liteeth.frontend.etherbone").LiteEthEtherbone
+    soc.etherbone = etherbone(soc.ethcore.udp, ETHERBONE_PORT, buffer_depth=_PACKET_WORDS, cd="etherbone")
+    soc.bus.add_master("etherbone", soc.etherbone.wishbone.bus)
     # LiteEth leaves the address of the answer before the addresses to read, where a packet has both writes and reads.
     receiver = soc.etherbone.record.receiver
     receiver.fsm.act("RECEIVE_BASE_RET_ADDR", receiver.fifo.source.ready.eq(1))
