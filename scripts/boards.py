@@ -33,7 +33,7 @@ BITSTREAMS = (
     "bitstream --part lfe5u-25f --config tiny -o out",
     "bitstream --part lfe5u-85f --config ecp5 --clock 80 -o out",
     "bitstream --board ulx3s-85f --config ecp5 -o out",
-    "bitstream --board ulx3s-85f --config w4 -o out",
+    "bitstream --board ulx3s-85f --config ecp5x2 -o out",
     "bitstream --board colorlight-i5 --config tiny -o out",
 )
 PROJECTS = (

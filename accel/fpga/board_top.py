@@ -19,11 +19,11 @@ from typing import Any, Final
 from accel.fpga.boards import Board, HostLink, SdramChip
 from accel.fpga.etherbone import PREFIX
 from accel.fpga.litex_soc import Request
+from accel.fpga.multipliers import core_parameters
 from accel.fpga.part_top import COMMAND_SECONDS
 from accel.fpga.parts import FlowError
 from accel.fpga.soc_map import MemorySetup, SetupStep, SocMap
 from accel.isa.config import AccelConfig
-from accel.isa.gen_verilog import verilog_parameters
 
 MODULES: Final = ("litex", "litedram", "liteeth", "litex_boards", "migen")
 # Below, the chip could not be refreshed in time; above, data come later than its latency says.
@@ -127,7 +127,7 @@ def _request(system: BoardSystem) -> Request:
         divisor=system.divisor,
         timeout=max(16, round(system.clock_hz * COMMAND_SECONDS)),
         bus_bits=system.config.axi_data_bits,
-        parameters=verilog_parameters(system.config),
+        parameters=core_parameters(system.config, system.board.part.multipliers),
         address=_ADDRESS,
     )
 

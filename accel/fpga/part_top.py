@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from accel.fpga.parts import FlowError
+from accel.fpga.multipliers import core_parameters
+from accel.fpga.parts import FlowError, Part
 from accel.fpga.soc_map import MEMORY_BASE, REGISTERS_BASE, SocMap
 from accel.isa.config import AccelConfig
-from accel.isa.gen_verilog import verilog_parameters
 
 TOP = "fpga_part"
 FPGA_RTL = Path(__file__).parent / "rtl"
@@ -29,6 +29,7 @@ class PartSystem:
     """Sizes of the System. `memory_bytes` is a power of two; `divisor`: cycles of a bit on the line, at least 4."""
 
     config: AccelConfig
+    part: Part
     clock_hz: int
     divisor: int
     memory_bytes: int
@@ -39,10 +40,10 @@ class PartSystem:
         if self.divisor < 4:
             raise FlowError(f"divisor must be at least 4, not {self.divisor}")
 
-    def map(self, board: str) -> SocMap:
+    def map(self) -> SocMap:
         """What the driver must know."""
         baud = round(self.clock_hz / self.divisor)
-        return SocMap(board, self.config.name, self.config.hash32, self.clock_hz, self.memory_bytes, baud)
+        return SocMap(self.part.name, self.config.name, self.config.hash32, self.clock_hz, self.memory_bytes, baud)
 
 
 def part_verilog(system: PartSystem) -> str:
@@ -56,7 +57,7 @@ def part_verilog(system: PartSystem) -> str:
         memory_page=MEMORY_BASE >> 28,
         registers_page=REGISTERS_BASE >> 28,
         beat=f"[{config.axi_data_bits - 1}:0]",
-        core=_sizes(verilog_parameters(config)),
+        core=_sizes(core_parameters(config, system.part.multipliers)),
         memory=_sizes(memory),
     )
 

@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from accel.fpga.multipliers import core_parameters
 from accel.fpga.parts import PARTS
 from accel.fpga.tools import run_yosys, tool_version
 from accel.isa.config import AccelConfig
-from accel.isa.gen_verilog import verilog_parameters
 from accel.sim.verilator import user_cache_folder
 
 RTL: Final = Path(__file__).resolve().parents[1] / "rtl"
@@ -52,7 +52,7 @@ def synthesise(config: AccelConfig, folder: Path) -> dict[str, Any]:
     done = stage / "cells.json"
     if not done.exists():
         sources = " ".join(path.name for path in rtl_sources())
-        sizes = " ".join(f"-set {key} {value}" for key, value in verilog_parameters(config).items())
+        sizes = " ".join(f"-set {key} {value}" for key, value in core_parameters(config, PARTS[-1].multipliers).items())
         commands = [f"read_verilog {sources}", f"chparam {sizes} vta_top"]
         begin = time.perf_counter()
         run_yosys(stage, [*commands, SYNTHESIS.format(top="vta_top"), "tee -o stat.txt stat"])
@@ -70,7 +70,7 @@ def _with_part(config: AccelConfig, counts: dict[str, Any]) -> dict[str, Any]:
 
 def content_key(config: AccelConfig) -> str:
     """Hash of the RTL and of the configuration's parameters."""
-    digest = hashlib.sha256(repr(sorted(verilog_parameters(config).items())).encode())
+    digest = hashlib.sha256(repr(sorted(core_parameters(config, PARTS[-1].multipliers).items())).encode())
     for path in core_sources():
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

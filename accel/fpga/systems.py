@@ -49,11 +49,11 @@ def part_system(
     if not 1 <= mhz <= 400:
         raise FlowError(f"clock must be from 1 to 400 MHz, not {mhz:g}")
     clock_hz = round(mhz * 1e6)
-    part_of = PartSystem(config, clock_hz, max(4, round(clock_hz / baud)), memory_bytes)
+    part_of = PartSystem(config, part, clock_hz, max(4, round(clock_hz / baud)), memory_bytes)
     files = {**core_files(), **_texts(SOURCES), f"{TOP}.v": part_verilog(part_of)}
     name = f"{part.name}-{config.name}"
     constraints = f'FREQUENCY PORT "clk_i" {mhz:g} MHZ;\n'
-    return System(Design(name, TOP, files, part, constraints, mhz), part_of.map(part.name))
+    return System(Design(name, TOP, files, part, constraints, mhz), part_of.map())
 
 
 def board_system(config: AccelConfig, board: Board, mhz: float | None = None, baud: int | None = None) -> System:

@@ -59,6 +59,8 @@ _ENUMS: tuple[tuple[str, type[IntEnum], int], ...] = (
 
 # Keys of a configuration that are no parameter: fixed by this version of the hardware.
 _FIXED = frozenset({"name", "batch", "inp_bits", "acc_bits"})
+# At least the products of any lane: all of them are made by `*`.
+ALL_PRODUCTS = 64
 
 
 def verilog_header() -> str:
@@ -74,10 +76,11 @@ def verilog_header() -> str:
     return "\n".join([*lines, "", "`endif", ""])
 
 
-def verilog_parameters(config: AccelConfig) -> dict[str, int]:
-    """Parameters of vta_top for a configuration: its keys in upper case and CONFIG_HASH (32 bits)."""
+def verilog_parameters(config: AccelConfig, dsp_products: int = ALL_PRODUCTS) -> dict[str, int]:
+    """Parameters of vta_top for a configuration: its keys in upper case, CONFIG_HASH (32 bits), and how many products
+    of a lane are made by multiplier blocks, which changes nothing but the circuit."""
     sizes = {key.upper(): value for key, value in asdict(config).items() if key not in _FIXED}
-    return {**sizes, "CONFIG_HASH": config.hash32}
+    return {**sizes, "DSP_PRODUCTS": dsp_products, "CONFIG_HASH": config.hash32}
 
 
 def verilator_flags(config: AccelConfig) -> list[str]:

@@ -27,6 +27,8 @@ vta_front.v
 vta_load.v
 vta_load_place.v
 vta_load_data.v
+vta_multiples.v
+vta_nibble.v
 vta_output.v
 vta_output_walk.v
 vta_read_arb.v

@@ -11,16 +11,18 @@
 
 module vta_compute #(
     // Sizes of the configuration
-    parameter BLOCK_IN  = 4,
-    parameter BLOCK_OUT = 4,
+    parameter BLOCK_IN     = 4,
+    parameter BLOCK_OUT    = 4,
     // Bits of a weight: 8, or 4 with operands of two entries of INP
-    parameter WGT_BITS  = 8,
-    parameter INP_DEPTH = 1024,
-    parameter WGT_DEPTH = 1024,
-    parameter ACC_DEPTH = 1024,
-    parameter OUT_LANES = 2,
+    parameter WGT_BITS     = 8,
+    parameter INP_DEPTH    = 1024,
+    parameter WGT_DEPTH    = 1024,
+    parameter ACC_DEPTH    = 1024,
+    parameter OUT_LANES    = 2,
     // Bytes of a line of INP
-    parameter LINE      = 16
+    parameter LINE         = 16,
+    // Products of a lane that multiplier blocks make, LUTs the others: at least 4; BLOCK_IN or more are all of them
+    parameter DSP_PRODUCTS = 64
 ) (
     input  wire                            clk_i,
     input  wire                            rst_ni,
@@ -275,8 +277,24 @@ module vta_compute #(
   endgenerate
   always @(posedge clk_i) if (valid_3_q && !alu_3_q) inp_q <= entry_3;
 
+  // what products out of LUTs choose among, the same for all lanes
+  wire [BLOCK_IN*30-1:0] multiples;
   genvar i, t;
   generate
+    for (i = 0; i < BLOCK_IN; i = i + 1) begin : g_multiples
+      if (i < DSP_PRODUCTS) begin : g_none
+        assign multiples[i*30+:30] = 30'd0;
+      end else begin : g_some
+        vta_multiples u_multiples (
+            .inp_i      (inp_q[i*8+:8]),
+            .low_i      (WGT_BITS == 4 && low_4_q),
+            .three_o    (multiples[i*30+:10]),
+            .top_two_o  (multiples[i*30+10+:10]),
+            .top_three_o(multiples[i*30+20+:10])
+        );
+      end
+    end
+
     for (i = 0; i < BLOCK_OUT; i = i + 1) begin : g_dot
       // taps of a lane side by side, in the order of the memories that they come from; those left out at the lowest value
       reg [31:0] taps_q;
@@ -289,23 +307,25 @@ module vta_compute #(
       end
 
       vta_dot #(
-          .BLOCK_IN(BLOCK_IN),
-          .WGT_BITS(WGT_BITS)
+          .BLOCK_IN    (BLOCK_IN),
+          .WGT_BITS    (WGT_BITS),
+          .DSP_PRODUCTS(DSP_PRODUCTS)
       ) u_dot (
-          .clk_i   (clk_i),
-          .en_i    (dot_en),
-          .zero_i  (zero_3_q),
-          .taps_i  (taps_3_q),
-          .group_i (group_3_q),
-          .rotate_i(rotate_3_q),
-          .wgt_i   (wgt_i[i*BLOCK_IN*WGT_BITS+:BLOCK_IN*WGT_BITS]),
-          .taps_1_i(taps_4_q),
-          .max_1_i (max_4_q),
-          .low_1_i (low_4_q),
-          .inp_i   (inp_q),
-          .tap_i   (taps_q),
-          .high_3_i(high_6_q),
-          .sum_o   (sums[i*SUM_W+:SUM_W])
+          .clk_i      (clk_i),
+          .en_i       (dot_en),
+          .zero_i     (zero_3_q),
+          .taps_i     (taps_3_q),
+          .group_i    (group_3_q),
+          .rotate_i   (rotate_3_q),
+          .wgt_i      (wgt_i[i*BLOCK_IN*WGT_BITS+:BLOCK_IN*WGT_BITS]),
+          .taps_1_i   (taps_4_q),
+          .max_1_i    (max_4_q),
+          .low_1_i    (low_4_q),
+          .inp_i      (inp_q),
+          .multiples_i(multiples),
+          .tap_i      (taps_q),
+          .high_3_i   (high_6_q),
+          .sum_o      (sums[i*SUM_W+:SUM_W])
       );
     end
   endgenerate

@@ -36,7 +36,9 @@ module vta_core #(
     // Instructions in each queue: 2 to 64
     parameter QUEUE_DEPTH       = 8,
     // Performance counters
-    parameter COUNTERS          = 18
+    parameter COUNTERS          = 18,
+    // Products of a lane that multiplier blocks make, LUTs the others: at least 4; BLOCK_IN or more are all of them
+    parameter DSP_PRODUCTS      = 64
 ) (
     input  wire                     clk_i,
     input  wire                     rst_ni,
@@ -367,7 +369,8 @@ module vta_core #(
       .MULTIPLIER_BITS(MULTIPLIER_BITS),
       .AXI_DATA_BITS  (AXI_DATA_BITS),
       .LINE           (LINE),
-      .BEATS_W        (BEATS_W)
+      .BEATS_W        (BEATS_W),
+      .DSP_PRODUCTS   (DSP_PRODUCTS)
   ) u_exec (
       .clk_i                (clk_i),
       .rst_ni               (rst_ni),

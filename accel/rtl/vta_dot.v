@@ -11,16 +11,11 @@
 
 module vta_dot #(
     // Products, a multiple of 4
-    parameter BLOCK_IN = 4,
+    parameter BLOCK_IN     = 4,
     // Bits of a weight: 8 or 4
-    parameter WGT_BITS = 8,
-`ifdef VERILATOR
-    // Products of 4-bit weights by *, which is fast to simulate
-    parameter BY_BITS  = 0
-`else
-    // Products of 4-bit weights bit by bit: synthesis would take a DSP for each *
-    parameter BY_BITS  = 1
-`endif
+    parameter WGT_BITS     = 8,
+    // Products that `*` makes, which takes a multiplier block each on an FPGA; LUTs make the others.  At least 4.
+    parameter DSP_PRODUCTS = 4
 ) (
     input  wire                         clk_i,
     input  wire [                  2:0] en_i,
@@ -35,6 +30,8 @@ module vta_dot #(
     input  wire                         max_1_i,
     input  wire                         low_1_i,
     input  wire [       BLOCK_IN*8-1:0] inp_i,
+    // multiples of each input for products out of LUTs: vta_multiples' three, top_two and top_three
+    input  wire [      BLOCK_IN*30-1:0] multiples_i,
     // taps; where a maximum leaves one out, the lowest value
     input  wire [                 31:0] tap_i,
     // sum, behind the third register
@@ -43,11 +40,10 @@ module vta_dot #(
 );
   localparam GROUPS = BLOCK_IN / 4;
   localparam GROUPS_LOG = $clog2(GROUPS);
-  // width of a product of the first stage, of a sum of the second, and how many of those there are
-  localparam TWO_W = 9 + WGT_BITS;
-  localparam FOUR_W = 10 + WGT_BITS;
-  localparam PART_W = (WGT_BITS == 8) ? TWO_W : FOUR_W;
-  localparam PARTS = (WGT_BITS == 8) ? 2 * GROUPS : GROUPS;
+  // width of a product of the first stage, of a sum of two of the second, and how many of those there are
+  localparam PRODUCT_W = 8 + WGT_BITS;
+  localparam PART_W = 9 + WGT_BITS;
+  localparam PARTS = 2 * GROUPS;
   localparam TREE_W = $clog2(BLOCK_IN) + 8 + WGT_BITS;
 
   // operands
@@ -103,58 +99,53 @@ module vta_dot #(
       wire [31:0] operand = (g == 0 && taps_1_i) ? tap_i : inp_i[g*32+:32];
       wire [ 7:0] joined = (g == 0) ? best_q : 8'd0;
 
-      if (WGT_BITS == 8) begin : g_bytes
-        reg signed [15:0] product_q[0:3];
-        for (k = 0; k < 4; k = k + 1) begin : g_product
-          always @(posedge clk_i)
-            if (en_i[1]) product_q[k] <= $signed(operand[k*8+:8]) * $signed(wgt_q[g*32+k*8+:8]);
-        end
-
-        // sums of two: a register each, since synthesis would make one adder of full adders of more operands
-        reg [TWO_W-1:0] two_q[0:1];
-        always @(posedge clk_i)
-          if (en_i[2]) begin
-            two_q[0] <= ({product_q[0][15], product_q[0]} + {product_q[1][15], product_q[1]})
-                | {{(TWO_W - 8) {joined[7]}}, joined};
-            two_q[1] <= {product_q[2][15], product_q[2]} + {product_q[3][15], product_q[3]};
-          end
-        assign parts[2*g*TWO_W+:2*TWO_W] = {two_q[1], two_q[0]};
-      end else begin : g_halves
-        wire [FOUR_W-1:0] sum;
-        reg  [FOUR_W-1:0] four_q;
-        always @(posedge clk_i) if (en_i[2]) four_q <= sum | {{(FOUR_W - 8) {joined[7]}}, joined};
-        assign parts[g*FOUR_W+:FOUR_W] = four_q;
-
-        if (BY_BITS != 0) begin : g_bits
-          // inputs whose weight has the bit, added up; low: the highest bit counts 8, not -8
-          reg [9:0] plane_q[0:3];
-          reg signed_q;
-          for (k = 0; k < 4; k = k + 1) begin : g_plane
-            wire [15:0] w = wgt_q[g*16+:16];
+      reg signed [PRODUCT_W-1:0] product_q[0:3];
+      for (k = 0; k < 4; k = k + 1) begin : g_product
+        localparam PLACE = 4 * g + k;
+        wire [7:0] x = operand[k*8+:8];
+        wire [WGT_BITS-1:0] w = wgt_q[PLACE*WGT_BITS+:WGT_BITS];
+        if (PLACE < DSP_PRODUCTS) begin : g_block
+          wire signed [WGT_BITS:0] factor = {w[WGT_BITS-1] && !(WGT_BITS == 4 && low_1_i), w};
+          always @(posedge clk_i) if (en_i[1]) product_q[k] <= $signed(x) * factor;
+        end else begin : g_luts
+          wire [9:0] three, top_two, top_three;
+          wire [11:0] high;
+          assign {top_three, top_two, three} = multiples_i[PLACE*30+:30];
+          vta_nibble u_high (
+              .inp_i      (x),
+              .three_i    (three),
+              .top_two_i  (top_two),
+              .top_three_i(top_three),
+              .wgt_i      (w[WGT_BITS-1:WGT_BITS-4]),
+              .product_o  (high)
+          );
+          if (WGT_BITS == 4) begin : g_half
+            always @(posedge clk_i) if (en_i[1]) product_q[k] <= high;
+          end else begin : g_byte
+            wire [11:0] low;
+            vta_nibble u_low (
+                .inp_i      (x),
+                .three_i    (three),
+                .top_two_i  ({x[7], x, 1'b0}),
+                .top_three_i(three),
+                .wgt_i      (w[3:0]),
+                .product_o  (low)
+            );
             always @(posedge clk_i)
-              if (en_i[1])
-                plane_q[k] <= ({{2{operand[7]}}, operand[7:0]} & {10{w[k]}})
-                    + ({{2{operand[15]}}, operand[15:8]} & {10{w[4+k]}})
-                    + ({{2{operand[23]}}, operand[23:16]} & {10{w[8+k]}})
-                    + ({{2{operand[31]}}, operand[31:24]} & {10{w[12+k]}});
+              if (en_i[1]) product_q[k] <= {high, 4'd0} + {{(PRODUCT_W - 12) {low[11]}}, low};
           end
-          always @(posedge clk_i) if (en_i[1]) signed_q <= !low_1_i;
-          assign sum = {{4{plane_q[0][9]}}, plane_q[0]} + {{3{plane_q[1][9]}}, plane_q[1], 1'b0}
-              + {{2{plane_q[2][9]}}, plane_q[2], 2'b00}
-              + ({plane_q[3][9], plane_q[3], 3'b000} ^ {14{signed_q}}) + {13'd0, signed_q};
-        end else begin : g_times
-          // weights with their sign, or 0 to 15
-          wire [15:0] w = wgt_q[g*16+:16];
-          reg  [13:0] sum_q;
-          always @(posedge clk_i)
-            if (en_i[1])
-              sum_q <= {{6{operand[7]}}, operand[7:0]} * {{10{w[3] && !low_1_i}}, w[3:0]}
-                  + {{6{operand[15]}}, operand[15:8]} * {{10{w[7] && !low_1_i}}, w[7:4]}
-                  + {{6{operand[23]}}, operand[23:16]} * {{10{w[11] && !low_1_i}}, w[11:8]}
-                  + {{6{operand[31]}}, operand[31:24]} * {{10{w[15] && !low_1_i}}, w[15:12]};
-          assign sum = sum_q;
         end
       end
+
+      // sums of two: a register each, since synthesis would make one adder of full adders of more operands
+      reg [PART_W-1:0] two_q[0:1];
+      always @(posedge clk_i)
+        if (en_i[2]) begin
+          two_q[0] <= ({product_q[0][PRODUCT_W-1], product_q[0]} + {product_q[1][PRODUCT_W-1], product_q[1]})
+              | {{(PART_W - 8) {joined[7]}}, joined};
+          two_q[1] <= {product_q[2][PRODUCT_W-1], product_q[2]} + {product_q[3][PRODUCT_W-1], product_q[3]};
+        end
+      assign parts[2*g*PART_W+:2*PART_W] = {two_q[1], two_q[0]};
     end
   endgenerate
 
@@ -174,7 +165,7 @@ module vta_dot #(
     end
   endgenerate
 
-  wire unused = &{1'b0, group_i, taps_i, turned, low_1_i, high_3_i};
+  wire unused = &{1'b0, group_i, taps_i, turned, low_1_i, high_3_i, multiples_i};
 endmodule
 
 `resetall

@@ -25,7 +25,9 @@ module vta_exec #(
     // Bytes of a line of INP
     parameter LINE            = 16,
     // Width of beat addresses
-    parameter BEATS_W         = 20
+    parameter BEATS_W         = 20,
+    // Products of a lane that multiplier blocks make, LUTs the others: at least 4; BLOCK_IN or more are all of them
+    parameter DSP_PRODUCTS    = 64
 ) (
     input  wire                       clk_i,
     input  wire                       rst_ni,
@@ -76,14 +78,15 @@ module vta_exec #(
   wire [BLOCK_OUT*32-1:0] c_rdata, c_wdata;
 
   vta_compute #(
-      .BLOCK_IN (BLOCK_IN),
-      .BLOCK_OUT(BLOCK_OUT),
-      .WGT_BITS (WGT_BITS),
-      .INP_DEPTH(INP_DEPTH),
-      .WGT_DEPTH(WGT_DEPTH),
-      .ACC_DEPTH(ACC_DEPTH),
-      .OUT_LANES(OUT_LANES),
-      .LINE     (LINE)
+      .BLOCK_IN    (BLOCK_IN),
+      .BLOCK_OUT   (BLOCK_OUT),
+      .WGT_BITS    (WGT_BITS),
+      .INP_DEPTH   (INP_DEPTH),
+      .WGT_DEPTH   (WGT_DEPTH),
+      .ACC_DEPTH   (ACC_DEPTH),
+      .OUT_LANES   (OUT_LANES),
+      .LINE        (LINE),
+      .DSP_PRODUCTS(DSP_PRODUCTS)
   ) u_compute (
       .clk_i        (clk_i),
       .rst_ni       (rst_ni),

@@ -33,6 +33,8 @@ module vta_top #(
     parameter WRITE_OUTSTANDING = 16,
     // Instructions in each queue: 2 to 64
     parameter QUEUE_DEPTH       = 8,
+    // Products of a lane that multiplier blocks make, LUTs the others: at least 4; BLOCK_IN or more are all of them
+    parameter DSP_PRODUCTS      = 64,
     // Hash of the configuration, for the register CONFIG_HASH
     parameter [31:0] CONFIG_HASH = 32'd0
 ) (
@@ -107,6 +109,9 @@ module vta_top #(
     end
     if (BLOCK_OUT < 4 || BLOCK_OUT > 64 || (BLOCK_OUT & (BLOCK_OUT - 1)) != 0) begin : g_block_out
       ERROR_BLOCK_OUT_must_be_a_power_of_two_from_4_to_64 u_param_error ();
+    end
+    if (DSP_PRODUCTS < 4) begin : g_dsp_products
+      ERROR_DSP_PRODUCTS_must_be_at_least_4 u_param_error ();
     end
     if (WGT_BITS != 4 && WGT_BITS != 8) begin : g_wgt_bits
       ERROR_WGT_BITS_must_be_4_or_8 u_param_error ();
@@ -265,7 +270,8 @@ module vta_top #(
       .READ_OUTSTANDING (READ_OUTSTANDING),
       .WRITE_OUTSTANDING(WRITE_OUTSTANDING),
       .QUEUE_DEPTH      (QUEUE_DEPTH),
-      .COUNTERS         (COUNTERS)
+      .COUNTERS         (COUNTERS),
+      .DSP_PRODUCTS     (DSP_PRODUCTS)
   ) u_core (
       .clk_i         (clk_i),
       .rst_ni        (rst_ni && !clear),

@@ -48,7 +48,7 @@ def netlist_board(system: System, folder: Path, listen: Listener | None = None) 
 
 def core_design(config: AccelConfig, part: Part) -> Design:
     """The accelerator alone, with the sizes of a configuration: simulated, never placed."""
-    files = {**core_files(), f"{IP}.v": ip_verilog(config)}
+    files = {**core_files(), f"{IP}.v": ip_verilog(config, part.multipliers)}
     return Design(f"core-{config.name}", IP, files, part, "", 25.0)
 
 

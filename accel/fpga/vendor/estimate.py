@@ -52,7 +52,7 @@ def estimate(target: Target, config: AccelConfig, folder: Path, listen: Listener
     stage = staged(config, recipe, folder)
     done = stage / _DONE
     if not done.exists():
-        (stage / f"{IP}.v").write_text(ip_verilog(config))
+        (stage / f"{IP}.v").write_text(ip_verilog(config, target.available["multipliers"]))
         sources = " ".join([*(path.name for path in rtl_sources()), f"{IP}.v"])
         part = stage / "stat.part.txt"
         run_yosys(stage, [f"read_verilog {sources}", recipe, f"tee -o {part.name} stat"], listen)

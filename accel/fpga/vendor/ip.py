@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
+from accel.fpga.multipliers import core_parameters
 from accel.fpga.synth import RTL
 from accel.isa.config import AccelConfig
-from accel.isa.gen_verilog import verilog_parameters
 
 IP = "relay_hw_ip"
 _CLOCK = """\
@@ -35,15 +35,18 @@ def ports(config: AccelConfig) -> list[tuple[str, str, int]]:
     return found
 
 
-def ip_verilog(config: AccelConfig) -> str:
-    """`relay_hw_ip`: vta_top with the sizes of a configuration. Vivado reads the attributes, others skip them."""
+def ip_verilog(config: AccelConfig, multipliers: int) -> str:
+    """`relay_hw_ip`: vta_top with the sizes of a configuration, for a part with so many multiplier blocks.
+
+    Vivado reads the attributes, others skip them.
+    """
     rows = ports(config)
     lines: list[str] = []
     for direction, name, bits in rows:
         marks = {"clk_i": _CLOCK, "rst_ni": _RESET}.get(name, "")
         width = f"[{bits - 1}:0] " if bits > 1 else ""
         lines.append(f"{marks}    {direction} wire {width}{name}")
-    sizes = ", ".join(f".{key}(32'd{value})" for key, value in sorted(verilog_parameters(config).items()))
+    sizes = ", ".join(f".{key}(32'd{value})" for key, value in sorted(core_parameters(config, multipliers).items()))
     links = ",\n".join(f"      .{name}({name})" for _, name, _ in rows)
     return (
         f"// The accelerator in configuration {config.name}: AXI4-Lite registers s_axil, AXI4 memory m_axi.\n"

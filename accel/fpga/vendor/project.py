@@ -36,7 +36,7 @@ def project_files(target: Target, config: AccelConfig, mhz: float) -> dict[str, 
     if not 1 <= mhz <= 400:
         raise FlowError(f"clock must be from 1 to 400 MHz, not {mhz:g}")
     texts = {f"rtl/{path.name}": path.read_text() for path in core_sources()}
-    texts[f"rtl/{IP}.v"] = ip_verilog(config)
+    texts[f"rtl/{IP}.v"] = ip_verilog(config, target.available["multipliers"])
     texts |= {name: (FOLDER / source).read_text() for name, source in _SCRIPTS[target.form].items()}
     texts["settings.tcl"] = _settings(target, mhz)
     texts["serve.py"] = (FOLDER / "serve.py").read_text()

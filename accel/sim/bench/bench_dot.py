@@ -16,6 +16,7 @@ INPUTS = (
     "taps_1_i",
     "max_1_i",
     "inp_i",
+    "multiples_i",
     "tap_i",
     "low_1_i",
     "high_3_i",
@@ -30,6 +31,13 @@ def packed(values: list[int], bits: int = 8) -> int:
 def drive(dut: Dut, nibble: int) -> None:
     """What the weights are taken for: whole ones, low or high halves."""
     dut.low_1_i.value, dut.high_3_i.value = nibble == 1, nibble == 2
+
+
+def multiples(inputs: list[int], nibble: int) -> int:
+    """What vta_multiples makes of the inputs."""
+    low = nibble == 1
+    each = [packed([3 * x, 2 * x if low else -2 * x, 3 * x if low else -x], 10) for x in inputs]
+    return packed(each, 30)
 
 
 def meaning(weights: list[int], nibble: int) -> list[int]:
@@ -57,7 +65,8 @@ async def computes_taps_and_maxima(dut: Dut) -> None:
         # Tap t lies in byte (t + rotate) % 4, as the memories deliver it.
         dut.en_i.value, dut.taps_1_i.value, dut.max_1_i.value = 2, not is_max, is_max
         dut.tap_i.value = packed([taps[(place - rotate) % 4] for place in range(4)])
-        dut.inp_i.value = random.getrandbits(8 * n)
+        inputs = [pick() for _ in range(n)]
+        dut.inp_i.value, dut.multiples_i.value = packed(inputs), multiples(inputs, nibble)
         await step(dut)
         dut.en_i.value, dut.tap_i.value = 4, random.getrandbits(32)
         await step(dut)
@@ -89,7 +98,8 @@ async def computes_dot_products(dut: Dut) -> None:
             dut.en_i.value = (new is not None) | (pipeline[0] is not None) << 1 | (pipeline[1] is not None) << 2
             dut.zero_i.value = zero
             dut.wgt_i.value = packed(new[1], bits) if new else random.getrandbits(bits * n)
-            dut.inp_i.value = packed(pipeline[0][0]) if pipeline[0] else random.getrandbits(8 * n)
+            inputs = pipeline[0][0] if pipeline[0] else [pick() for _ in range(n)]
+            dut.inp_i.value, dut.multiples_i.value = packed(inputs), multiples(inputs, nibble)
             await step(dut)
             if new and zero:
                 new = (new[0], [0] * n)

@@ -197,7 +197,7 @@ def test_the_verilog_has_no_warnings(name: str, tmp_path: Path) -> None:
 def test_sizes_that_are_none(change: dict[str, int], message: str) -> None:
     sizes = {"clock_hz": 25_000_000, "divisor": 25, "memory_bytes": 8192} | change
     with pytest.raises(FlowError, match=message):
-        PartSystem(TINY, **sizes)
+        PartSystem(TINY, find_part("lfe5u-25f"), **sizes)
 
 
 def test_a_part_that_is_none() -> None:
@@ -206,5 +206,5 @@ def test_a_part_that_is_none() -> None:
 
 
 def test_the_top_is_the_same_twice() -> None:
-    sizes = PartSystem(TINY, 25_000_000, 25, 8192)
+    sizes = PartSystem(TINY, find_part("lfe5u-25f"), 25_000_000, 25, 8192)
     assert part_verilog(sizes) == part_verilog(sizes)

@@ -129,8 +129,17 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     "vta_alu_mul": ("bench_alu_mul", ({},)),
     "vta_dot": (
         "bench_dot",
-        ({"BLOCK_IN": 4}, {"BLOCK_IN": 16}, {"BLOCK_IN": 64}, HALF | {"BY_BITS": 0}, HALF | {"BY_BITS": 1}),
+        (
+            {"BLOCK_IN": 4},
+            {"BLOCK_IN": 16, "DSP_PRODUCTS": 64},
+            {"BLOCK_IN": 16, "DSP_PRODUCTS": 6},
+            {"BLOCK_IN": 64, "DSP_PRODUCTS": 64},
+            HALF | {"DSP_PRODUCTS": 64},
+            HALF | {"DSP_PRODUCTS": 4},
+        ),
     ),
+    "vta_multiples": ("bench_multiples", ({},)),
+    "vta_nibble": ("bench_nibble", ({},)),
     "vta_requant_lane": ("bench_requant_lane", ({"MULTIPLIER_BITS": 31}, {"MULTIPLIER_BITS": 16})),
     "vta_uop_walk": ("bench_uop_walk", ({"MUL_SLOTS": 2}, {"MUL_SLOTS": 1})),
     "vta_output_walk": (

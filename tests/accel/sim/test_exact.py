@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from accel.isa.config import AccelConfig, load_config
+from accel.isa.config import AccelConfig, config_names, load_config
 from accel.isa.errors import DeadlockError, Fault, FaultCode
 from accel.isa.program import Program
 from accel.isa.randprog import random_program
@@ -22,7 +22,7 @@ from accel.sim.rtl_device import RtlDevice
 from tests.accel.sim.timed_programs import timed_program
 
 TINY = load_config("tiny")
-SHIPPED = [load_config(name) for name in ("tiny", "default", "ecp5", "w4", "wide")]
+SHIPPED = [load_config(name) for name in config_names()]
 # Every limit of the bus at its smallest; blocks longer than high, a wide bus and one lane; blocks higher than long.
 ODD = [
     replace(TINY, name="smallest", burst_beats=2, read_outstanding=1, write_outstanding=1, queue_depth=2, out_lanes=1),
