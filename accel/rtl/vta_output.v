@@ -137,25 +137,41 @@ module vta_output #(
   reg [8:1] to_inp_q;
   reg       second_1_q;
   reg [1:0] form_1_q;
-  reg [15:0] dst_1_q, dst_2_q, dst_3_q, dst_4_q, dst_5_q, dst_6_q, dst_7_q, dst_8_q;
-  reg [47:0] tokens_1_q, tokens_2_q, tokens_3_q, tokens_4_q, tokens_5_q, tokens_6_q, tokens_7_q, tokens_8_q;
   reg [7:0] pass_zero_q;
   // rounding, zero point, bounds
   reg [25:0] tail_1_q, tail_2_q, tail_3_q, tail_4_q, tail_5_q, tail_6_q, tail_7_q;
 
+  // What writes: destination, tokens, instruction.  Slots that write are GROUPS cycles apart or more, so that as many
+  // stages share one register; the first takes over what comes into them.
+  localparam SHARES = (GROUPS < 8) ? 8 / GROUPS : 1;
+  localparam WRITER_W = 64;
+  reg  [SHARES*WRITER_W-1:0] writer_q;
+  wire [SHARES-1:0] same_share;
+
+  genvar i;
+  generate
+    for (i = 0; i < SHARES; i = i + 1) begin : g_writer
+      assign same_share[i] = next_read[ACC_W-1:0] == writer_q[i*WRITER_W+48+:ACC_W];
+      if (i == 0) begin : g_first
+        always @(posedge clk_i) if (slot && vector_last_0) writer_q[0+:WRITER_W] <= {dst_0, set_0, index_0};
+      end else begin : g_next
+        always @(posedge clk_i)
+          if (valid_q[i*GROUPS] && writes_q[i*GROUPS])
+            writer_q[i*WRITER_W+:WRITER_W] <= writer_q[(i-1)*WRITER_W+:WRITER_W];
+      end
+    end
+  endgenerate
+
   // Bit k: the vector that stage k has in the next cycle will write the entry that stage 0 wants to read then.  Behind a
   // slot that does not wait the entry is a new one and compared with all; one that does not leave then is a fault's, and
   // what follows of no interest.  For the same reason only the bits of an entry's number are compared.
-  wire [8:1] same = {
-    next_read[ACC_W-1:0] == dst_7_q[ACC_W-1:0],
-    next_read[ACC_W-1:0] == dst_6_q[ACC_W-1:0],
-    next_read[ACC_W-1:0] == dst_5_q[ACC_W-1:0],
-    next_read[ACC_W-1:0] == dst_4_q[ACC_W-1:0],
-    next_read[ACC_W-1:0] == dst_3_q[ACC_W-1:0],
-    next_read[ACC_W-1:0] == dst_2_q[ACC_W-1:0],
-    next_read[ACC_W-1:0] == dst_1_q[ACC_W-1:0],
-    next_read[ACC_W-1:0] == dst_0[ACC_W-1:0]
-  };
+  wire [8:1] same;
+  assign same[1] = next_read[ACC_W-1:0] == dst_0[ACC_W-1:0];
+  generate
+    for (i = 2; i <= 8; i = i + 1) begin : g_same
+      assign same[i] = same_share[(i-2)/((GROUPS<8)?GROUPS : 8)];
+    end
+  endgenerate
   wire [8:1] writes_d = {valid_q[7:1] & writes_q[7:1] & to_acc_q[7:1], active && vector_last_0 && to_acc_0};
   reg  [7:1] waits_q;
   wire [8:1] waits_d = (!hold_q || !active) ? same & writes_d : {waits_q, 1'b0};
@@ -183,24 +199,20 @@ module vta_output #(
     if (slot) begin
       second_1_q <= second_0;
       form_1_q   <= form_0;
-      dst_1_q    <= dst_0;
-      tokens_1_q <= {set_0, index_0};
       tail_1_q   <= {rounding_0, zero_point_0, lo_0, hi_0};
       pass_zero_q <= zero_0;
     end
-    if (valid_q[1]) {dst_2_q, tokens_2_q, tail_2_q} <= {dst_1_q, tokens_1_q, tail_1_q};
-    if (valid_q[2]) {dst_3_q, tokens_3_q, tail_3_q} <= {dst_2_q, tokens_2_q, tail_2_q};
-    if (valid_q[3]) {dst_4_q, tokens_4_q, tail_4_q} <= {dst_3_q, tokens_3_q, tail_3_q};
-    if (valid_q[4]) {dst_5_q, tokens_5_q, tail_5_q} <= {dst_4_q, tokens_4_q, tail_4_q};
-    if (valid_q[5]) {dst_6_q, tokens_6_q, tail_6_q} <= {dst_5_q, tokens_5_q, tail_5_q};
-    if (valid_q[6]) {dst_7_q, tokens_7_q, tail_7_q} <= {dst_6_q, tokens_6_q, tail_6_q};
-    if (valid_q[7]) {dst_8_q, tokens_8_q} <= {dst_7_q, tokens_7_q};
+    if (valid_q[1]) tail_2_q <= tail_1_q;
+    if (valid_q[2]) tail_3_q <= tail_2_q;
+    if (valid_q[3]) tail_4_q <= tail_3_q;
+    if (valid_q[4]) tail_5_q <= tail_4_q;
+    if (valid_q[5]) tail_6_q <= tail_5_q;
+    if (valid_q[6]) tail_7_q <= tail_6_q;
   end
 
   wire [7:1] enable = {valid_q[7:5] & ends_q[7:5], valid_q[4:1]};
   wire [GROUP_BITS-1:0] result;
 
-  genvar i;
   generate
     for (i = 0; i < OUT_LANES; i = i + 1) begin : g_lane
       vta_requant_lane #(
@@ -239,17 +251,15 @@ module vta_output #(
   endgenerate
 
   assign vector_o     = valid_q[8] && writes_q[8];
-  assign waddr_o      = dst_8_q;
   assign out_we_o     = vector_o && !to_acc_q[8] && !to_inp_q[8];
   assign inp_we_o     = vector_o && to_inp_q[8];
   assign inp_soon_o   = {valid_q[6] && writes_q[6] && to_inp_q[6], valid_q[7] && writes_q[7] && to_inp_q[7]};
   assign acc_we_o     = vector_o && to_acc_q[8];
   assign give_o       = valid_q[8] && last_q[8] && !stop_i;
-  assign set_o        = tokens_8_q[47:32];
-  assign done_index_o = tokens_8_q[31:0];
+  assign {waddr_o, set_o, done_index_o} = writer_q[(SHARES-1)*WRITER_W+:WRITER_W];
   assign idle_o       = !active && valid_q == 8'd0;
 
-  wire unused = &{1'b0, tail_7_q, ends_q, next_read};
+  wire unused = &{1'b0, tail_7_q, ends_q, next_read, same_share};
 endmodule
 
 `resetall
