@@ -191,7 +191,7 @@ module vta_core #(
   );
 
   // fetch, dispatcher, queues
-  wire fetch_valid, fetch_ready, fetch_beat, dispatched;
+  wire fetch_valid, fetch_ready, fetch_beat;
   wire [31:0] fetch_offset;
   wire [6:0] fetch_beats;
 
@@ -242,7 +242,6 @@ module vta_core #(
       .store_first_o      (store_first),
       .idle_i             (idle),
       .done_o             (front_done),
-      .dispatched_o       (dispatched),
       .dispatch_fault_o   (dispatch_fault),
       .dispatch_code_o    (dispatch_code),
       .dispatch_index_o   (dispatch_index),
@@ -455,15 +454,20 @@ module vta_core #(
 
   assign drained_o = read_idle && store_drained;
 
-  // counters, in register order from CYCLES
+  // counters, in register order from CYCLES; waits for tokens a cycle late, which is before the program is done, and
+  // INSTRUCTIONS from the dispatcher
+  reg [3:0] token_q;
+  always @(posedge clk_i)
+    if (!rst_ni) token_q <= 4'd0;
+    else token_q <= run_i ? want & ~start : 4'd0;
+
   vta_counters #(
-      .COUNTERS(COUNTERS)
+      .COUNTERS(COUNTERS - 1)
   ) u_counters (
       .clk_i(clk_i),
       .rst_ni(rst_ni),
       .count_i(run_i),
       .event_i({
-        dispatched,
         store_beat,
         load_beat,
         fetch_beat,
@@ -471,20 +475,21 @@ module vta_core #(
         alu_uop,
         gemm_uop,
         !idle[3] && !store_beat,
-        want[3] && !start[3],
+        token_q[3],
         !idle[3],
-        want[2] && !start[2],
+        token_q[2],
         !idle[2],
-        want[1] && !start[1],
+        token_q[1],
         !idle[1],
         load_want_beat && !load_beat,
-        want[0] && !start[0],
+        token_q[0],
         !idle[0],
         1'b1
       }),
-      .amount_i({8'd1, {3{BUS[7:0]}}, {14{8'd1}}}),
-      .value_o(counters_o)
+      .amount_i({{3{BUS[7:0]}}, {14{8'd1}}}),
+      .value_o(counters_o[(COUNTERS-1)*32-1:0])
   );
+  assign counters_o[(COUNTERS-1)*32+:32] = dispatch_index;
 endmodule
 
 `resetall

@@ -74,6 +74,9 @@ module vta_decode #(
   localparam [31:0] WIDE_MUL = (ACC_B > WIDE) ? $clog2(ACC_B / WIDE) : 0;
   localparam [31:0] WIDE_DIV = (ACC_B > WIDE) ? 0 : $clog2(WIDE / ACC_B);
 
+  localparam [7:0] LOAD = `VTA_OP_LOAD, STORE = `VTA_OP_STORE, GEMM = `VTA_OP_GEMM, ALU = `VTA_OP_ALU;
+  localparam [7:0] REQUANT = `VTA_OP_REQUANT, FINISH = `VTA_OP_FINISH, GATHER = `VTA_OP_GATHER;
+
   // entries and granules of a line
   localparam [31:0] LINE_LOG = $clog2(LINE / INP_B);
   localparam [31:0] LINES = INP_DEPTH >> LINE_LOG;
@@ -81,28 +84,30 @@ module vta_decode #(
   localparam [31:0] LINE_GRANULES = LINE / GRANULE;
   localparam [15:0] RUN_MASK = LINE_GRANULES[15:0] - 16'd1;
 
-  wire [7:0] opcode = insn_i[`VTA_INSN_OPCODE];
-  wire is_load = opcode == `VTA_OP_LOAD;
-  wire is_store = opcode == `VTA_OP_STORE;
-  wire is_gemm = opcode == `VTA_OP_GEMM;
-  wire is_alu = opcode == `VTA_OP_ALU;
-  wire is_requant = opcode == `VTA_OP_REQUANT;
-  wire is_gather = opcode == `VTA_OP_GATHER;
+  // the low bits of an opcode tell the instructions apart; with others above them it is illegal, whatever they say
+  wire [2:0] opcode = insn_i[2:0];
+  wire known = ~|insn_i[7:3] && |opcode;
+  wire is_load = opcode == LOAD[2:0];
+  wire is_store = opcode == STORE[2:0];
+  wire is_gemm = opcode == GEMM[2:0];
+  wire is_alu = opcode == ALU[2:0];
+  wire is_requant = opcode == REQUANT[2:0];
+  wire is_gather = opcode == GATHER[2:0];
   wire is_transfer = is_load || is_store || is_gather;
-  assign finish_o = opcode == `VTA_OP_FINISH;
+  assign finish_o = opcode == FINISH[2:0];
 
   // reserved bits
   reg [255:0] reserved;
   always @* begin
     reserved = 256'd0;
     case (opcode)
-      `VTA_OP_LOAD: reserved = `VTA_LOAD_RESERVED;
-      `VTA_OP_STORE: reserved = `VTA_STORE_RESERVED;
-      `VTA_OP_GEMM: reserved = `VTA_GEMM_RESERVED;
-      `VTA_OP_ALU: reserved = `VTA_ALU_RESERVED;
-      `VTA_OP_REQUANT: reserved = `VTA_REQUANT_RESERVED;
-      `VTA_OP_FINISH: reserved = `VTA_FINISH_RESERVED;
-      `VTA_OP_GATHER: reserved = `VTA_GATHER_RESERVED;
+      LOAD[2:0]: reserved = `VTA_LOAD_RESERVED;
+      STORE[2:0]: reserved = `VTA_STORE_RESERVED;
+      GEMM[2:0]: reserved = `VTA_GEMM_RESERVED;
+      ALU[2:0]: reserved = `VTA_ALU_RESERVED;
+      REQUANT[2:0]: reserved = `VTA_REQUANT_RESERVED;
+      FINISH[2:0]: reserved = `VTA_FINISH_RESERVED;
+      GATHER[2:0]: reserved = `VTA_GATHER_RESERVED;
       default: reserved = 256'd0;
     endcase
   end
@@ -112,43 +117,46 @@ module vta_decode #(
   wire [15:0] sram = insn_i[`VTA_LOAD_SRAM];
   wire [3:0] mem = is_gather ? `VTA_MEM_INP : insn_i[`VTA_LOAD_MEM];
   wire wide = is_load && insn_i[`VTA_LOAD_EXPAND];
-  reg [3:0] mul_log, div_log;
+  wire [31:0] entry = {16'd0, sram};
+  reg [31:0] first;
+  reg [31:0] step;
   reg [31:0] capacity;
   reg mem_bad;
   always @* begin
-    mul_log  = 4'd0;
-    div_log  = 4'd0;
+    first    = 32'd0;
+    step     = 32'd0;
     capacity = 32'd0;
     mem_bad  = is_store;
     case (mem)
       `VTA_MEM_INP: begin
-        mul_log = INP_MUL[3:0];  div_log = INP_DIV[3:0];  capacity = INP_BEATS;
+        first = (entry >> INP_DIV) << INP_MUL;  step = (32'd1 << INP_DIV) - 32'd1;  capacity = INP_BEATS;
       end
-      `VTA_MEM_WGT: begin
-        mul_log  = wide ? TWICE_MUL[3:0] : WGT_MUL[3:0];
-        div_log  = wide ? TWICE_DIV[3:0] : WGT_DIV[3:0];
-        capacity = wide ? TWICE_BEATS : WGT_BEATS;
+      `VTA_MEM_WGT:
+      if (wide) begin
+        first = (entry >> TWICE_DIV) << TWICE_MUL;  step = (32'd1 << TWICE_DIV) - 32'd1;  capacity = TWICE_BEATS;
+      end else begin
+        first = (entry >> WGT_DIV) << WGT_MUL;  step = (32'd1 << WGT_DIV) - 32'd1;  capacity = WGT_BEATS;
       end
-      `VTA_MEM_ACC: begin
-        mul_log  = wide ? WIDE_MUL[3:0] : ACC_MUL[3:0];
-        div_log  = wide ? WIDE_DIV[3:0] : ACC_DIV[3:0];
-        capacity = wide ? WIDE_BEATS : ACC_BEATS;
+      `VTA_MEM_ACC:
+      if (wide) begin
+        first = (entry >> WIDE_DIV) << WIDE_MUL;  step = (32'd1 << WIDE_DIV) - 32'd1;  capacity = WIDE_BEATS;
+      end else begin
+        first = (entry >> ACC_DIV) << ACC_MUL;  step = (32'd1 << ACC_DIV) - 32'd1;  capacity = ACC_BEATS;
       end
       `VTA_MEM_OUT: begin
-        mul_log = OUT_MUL[3:0];  div_log = OUT_DIV[3:0];  capacity = OUT_BEATS;  mem_bad = is_load;
+        first = (entry >> OUT_DIV) << OUT_MUL;  step = (32'd1 << OUT_DIV) - 32'd1;  capacity = OUT_BEATS;  mem_bad = is_load;
       end
       `VTA_MEM_UOP: begin
-        div_log = UOP_DIV[3:0];  capacity = UOP_BEATS;
+        first = entry >> UOP_DIV;  step = (32'd1 << UOP_DIV) - 32'd1;  capacity = UOP_BEATS;
       end
       `VTA_MEM_PRM: begin
-        mul_log = PRM_MUL[3:0];  capacity = PRM_BEATS;
+        first = entry << PRM_MUL;  capacity = PRM_BEATS;
       end
       default: mem_bad = 1'b1;
     endcase
     if (wide && mem != `VTA_MEM_ACC && (mem != `VTA_MEM_WGT || WGT_BITS != 8)) mem_bad = 1'b1;
   end
 
-  wire [31:0] first = ({16'd0, sram} >> div_log) << mul_log;
   // with pitch in lines, else in beats
   wire planes = is_load && |insn_i[`VTA_LOAD_PITCH];
   wire [31:0] begins = planes ? {16'd0, sram} >> LINE_LOG : first;
@@ -161,7 +169,7 @@ module vta_decode #(
   localparam [31:0] GRANULE_MASK = GRANULE - 1;
   wire [31:0] x_stride = is_gather ? 32'd0 : insn_i[`VTA_LOAD_X_STRIDE];
   wire unaligned = |((insn_i[`VTA_LOAD_DRAM] | insn_i[`VTA_LOAD_Y_STRIDE] | x_stride) & GRANULE_MASK)
-      || |(sram & ((16'd1 << div_log) - 16'd1));
+      || |(entry & step);
   wire no_run = (!is_gather && ~|insn_i[`VTA_LOAD_Z]) || ~|insn_i[`VTA_LOAD_Y] || ~|insn_i[`VTA_LOAD_X];
 
   // windows of GATHER: inside their vector, which is whole beats, from rows that fit the buffer
@@ -197,7 +205,7 @@ module vta_decode #(
     unit_o  = {is_store, is_requant, is_gemm || is_alu, is_load || is_gather};
     fault_o = 1'b1;
     code_o  = `VTA_FAULT_NONE;
-    if (unit_o == 4'd0 && !finish_o) code_o = `VTA_FAULT_ILLEGAL_OPCODE;
+    if (!known) code_o = `VTA_FAULT_ILLEGAL_OPCODE;
     else if (reserved_bad) code_o = `VTA_FAULT_RESERVED_BITS;
     else if (field_bad) code_o = `VTA_FAULT_ILLEGAL_FIELD;
     else if (range_bad) code_o = `VTA_FAULT_SRAM_RANGE;

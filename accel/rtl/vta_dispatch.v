@@ -1,6 +1,7 @@
 // Dispatcher: takes fetched instructions in order, checks them, and puts each into the queue of its unit.
 // Contract: three registers deep; an instruction whose queue is full holds those behind it.  FINISH must be the last of
-// COUNT instructions and waits for quiet_i.  A faulty instruction is never queued.  count_i holds from before the reset.
+// COUNT instructions and waits for quiet_i; run_i falls with done_o.  A faulty instruction is never queued.  count_i
+// holds from before the reset.
 // Latency: fetch buffer to queue 4 edges.  Throughput: one instruction a cycle.
 `resetall
 `timescale 1ns / 1ps
@@ -37,6 +38,7 @@ module vta_dispatch #(
     output wire [        3:0] push_o,
     input  wire [        3:0] full_i,
     output wire [      255:0] insn_o,
+    // of the instruction in the third register: those queued before it, and at the end FINISH
     output wire [       31:0] index_o,
     output wire [BEATS_W-1:0] row_beats_o,
     output wire [BEATS_W-1:0] all_beats_o,
@@ -44,7 +46,6 @@ module vta_dispatch #(
     // end of the program
     input  wire               quiet_i,
     output wire               done_o,
-    output wire               dispatched_o,
     // fault of the instruction index_o
     output wire               fault_o,
     output wire [        7:0] code_o
@@ -99,13 +100,21 @@ module vta_dispatch #(
   reg  [BEATS_W-1:0] row_beats_q;
   reg  [BEATS_W-1:0] all_beats_q;
 
+  // the second and the third register hold an instruction, and all three
+  reg                two_q;
+  reg                three_q;
   reg  [       27:0] index_q;
   reg  [       31:0] last_q;
   reg                over_q;
 
-  wire advance_3;
-  wire advance_2 = !second_valid_q || advance_3;
-  wire advance_1 = !first_valid_q || advance_2;
+  // whether a register may be loaded: it is empty, or one behind it is, or the third one moves on
+  wire held;
+  wire advance_3 = !(third_valid_q && held);
+  wire advance_2 = !(two_q && held);
+  wire advance_1 = !(three_q && held);
+  wire first_valid = advance_1 ? insn_valid_i : first_valid_q;
+  wire second_valid = advance_2 ? first_valid_q : second_valid_q;
+  wire third_valid = advance_3 ? second_valid_q : third_valid_q;
 
   // on the way into the first register; other opcodes with these bits are no instructions
   wire load = insn_i[2:0] == OP_LOAD[2:0];
@@ -175,13 +184,11 @@ module vta_dispatch #(
   wire is_last = {4'd0, index_q} == last_q;
   wire early = finish_q && !is_last;  // FINISH before the last instruction
   wire ready = run_i && third_valid_q && !bad_q && !range_bad;
-  wire free = third_valid_q && !finish_q && ~|(unit_q & full_i);
-  wire go = ready && free;
-  assign advance_3 = !third_valid_q || free;
+  assign held = finish_q || |(unit_q & full_i);
+  wire go = ready && !held;
 
   assign push_o       = go ? unit_q : 4'd0;
   assign done_o       = ready && finish_q && !early && quiet_i;
-  assign dispatched_o = go || done_o;
   assign fault_o      = run_i && ((third_valid_q && (bad_q || range_bad || early)) || over_q);
   assign code_o       = over_q ? `VTA_FAULT_ILLEGAL_OPCODE : bad_q ? code_q
                       : range_bad ? `VTA_FAULT_SRAM_RANGE : `VTA_FAULT_ILLEGAL_FIELD;
@@ -197,13 +204,17 @@ module vta_dispatch #(
       first_valid_q  <= 1'b0;
       second_valid_q <= 1'b0;
       third_valid_q  <= 1'b0;
+      two_q          <= 1'b0;
+      three_q        <= 1'b0;
       index_q        <= 28'd0;
       over_q         <= count_i == 32'd0;
     end else begin
-      if (advance_1) first_valid_q <= insn_valid_i;
-      if (advance_2) second_valid_q <= first_valid_q;
-      if (advance_3) third_valid_q <= second_valid_q;
-      if (go) index_q <= index_q + 28'd1;
+      first_valid_q  <= first_valid;
+      second_valid_q <= second_valid;
+      third_valid_q  <= third_valid;
+      two_q          <= second_valid && third_valid;
+      three_q        <= first_valid && second_valid && third_valid;
+      if (go || done_o) index_q <= index_q + 28'd1;
       // the last instruction was no FINISH
       if (go && is_last) over_q <= 1'b1;
     end

@@ -61,7 +61,6 @@ module vta_front #(
     // end of the program
     input  wire               [3:0] idle_i,
     output wire                     done_o,
-    output wire                     dispatched_o,
     // faults
     output wire                     dispatch_fault_o,
     output wire               [7:0] dispatch_code_o,
@@ -148,7 +147,6 @@ module vta_front #(
       .first_beat_o(dispatch_first),
       .quiet_i     (quiet),
       .done_o      (done_o),
-      .dispatched_o(dispatched_o),
       .fault_o     (dispatch_fault_o),
       .code_o      (dispatch_code_o)
   );

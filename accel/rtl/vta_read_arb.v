@@ -75,8 +75,8 @@ module vta_read_arb #(
   assign m_axi_arlen   = len_q;
   assign m_axi_arvalid = valid_q;
   assign m_axi_rready  = any && (!load_owns || load_want_i || stop_i);
-  assign fetch_beat_o  = beat && !load_owns;
-  assign load_beat_o   = beat && load_owns;
+  assign fetch_beat_o  = m_axi_rvalid && any && !load_owns;
+  assign load_beat_o   = m_axi_rvalid && any && load_owns && (load_want_i || stop_i);
   assign idle_o        = !any && !valid_q;
 
   always @(posedge clk_i)

@@ -24,21 +24,40 @@ module vta_sems (
 );
   localparam N = `VTA_SEMAPHORES;
 
-  // a count after gives and a take: full adders, which map to fewer cells than a table of cases
-  function [7:0] after;
-    input [7:0] count;
+  // gives and one more where nothing is taken: full adders, which map to fewer cells than a table of cases
+  function [2:0] parts;
     input take;
     input [3:0] gives;
-    reg sum, twos, sums, fours;
-    reg [3:0] by;
+    reg sum, twos, fours;
     begin
       sum   = gives[0] ^ gives[1] ^ gives[2];
       twos  = (gives[0] && gives[1]) || (gives[0] && gives[2]) || (gives[1] && gives[2]);
-      sums  = sum ^ gives[3] ^ !take;
       fours = (sum && gives[3]) || (sum && !take) || (gives[3] && !take);
-      by    = {1'b0, twos && fours, twos ^ fours, sums} - 4'd1;
+      parts = {twos && fours, twos ^ fours, sum ^ gives[3] ^ !take};
+    end
+  endfunction
+
+  function [7:0] after;
+    input [7:0] count;
+    input [2:0] more;
+    reg [3:0] by;
+    begin
+      by    = {1'b0, more} - 4'd1;
       after = count + {{4{by[3]}}, by};
     end
+  endfunction
+
+  // whether a count passes 255
+  function passes;
+    input [7:0] count;
+    input [2:0] more;
+    case (more)
+      3'd5: passes = &count[7:2];
+      3'd4: passes = &count[7:2] && |count[1:0];
+      3'd3: passes = &count[7:1];
+      3'd2: passes = &count;
+      default: passes = 1'b0;
+    endcase
   endfunction
 
   // counts as they were a cycle ago, what has moved since then, and which of them are above zero now
@@ -56,20 +75,27 @@ module vta_sems (
   wire [  N-1:0] wait_2 = wait_i[2*N+:N];
   wire [  N-1:0] wait_3 = wait_i[3*N+:N];
 
-  // what is missing and which masks meet is known side by side: only a short chain follows want_i
+  // what is missing and which masks meet is known side by side
   wire           meet_01 = |(wait_0 & wait_1);
   wire           meet_02 = |(wait_0 & wait_2);
   wire           meet_12 = |(wait_1 & wait_2);
   wire           meet_03 = |(wait_0 & wait_3);
   wire           meet_13 = |(wait_1 & wait_3);
   wire           meet_23 = |(wait_2 & wait_3);
-  wire           grant_0 = run_i && want_i[0] && ~|(wait_0 & ~some_q);
+  wire           able_0 = run_i && want_i[0] && ~|(wait_0 & ~some_q);
   wire           able_1 = run_i && want_i[1] && ~|(wait_1 & ~some_q);
   wire           able_2 = run_i && want_i[2] && ~|(wait_2 & ~some_q);
   wire           able_3 = run_i && want_i[3] && ~|(wait_3 & ~some_q);
-  wire           grant_1 = able_1 && !(grant_0 && meet_01);
-  wire           grant_2 = able_2 && !(grant_0 && meet_02) && !(grant_1 && meet_12);
-  wire           grant_3 = able_3 && !(grant_0 && meet_03) && !(grant_1 && meet_13) && !(grant_2 && meet_23);
+  // LOAD may learn late from the bus whether it wants to start, so the others are decided for both cases: alone, behind
+  wire           alone_2 = able_2 && !(able_1 && meet_12);
+  wire           alone_3 = able_3 && !(able_1 && meet_13) && !(alone_2 && meet_23);
+  wire           behind_1 = able_1 && !meet_01;
+  wire           behind_2 = able_2 && !meet_02 && !(behind_1 && meet_12);
+  wire           behind_3 = able_3 && !meet_03 && !(behind_1 && meet_13) && !(behind_2 && meet_23);
+  wire           grant_0 = able_0;
+  wire           grant_1 = able_0 ? behind_1 : able_1;
+  wire           grant_2 = able_0 ? behind_2 : alone_2;
+  wire           grant_3 = able_0 ? behind_3 : alone_3;
   assign grant_o = {grant_3, grant_2, grant_1, grant_0};
 
   wire [N-1:0] taken = (wait_0 & {N{grant_0}}) | (wait_1 & {N{grant_1}}) | (wait_2 & {N{grant_2}}) | (wait_3 & {N{grant_3}});
@@ -79,24 +105,28 @@ module vta_sems (
   wire [N-1:0] given_3 = give_i[3] ? set_i[3*N+:N] : {N{1'b0}};
   wire [N-1:0] given = given_0 | given_1 | given_2 | given_3;
 
-  // counts of now that are above one, and that wrapped: where a token may move, which is what a simulator pays for
+  // counts of now that are above one, and that passed 255: where a token moves, which is what a simulator pays for
   reg [N-1:0] many;
   reg [N-1:0] over;
+  reg [  2:0] more;
   reg [  7:0] count;
-  reg [  3:0] gives;
   integer s;
   always @* begin
     many  = {N{1'b0}};
     over  = {N{1'b0}};
+    more  = 3'd0;
     count = 8'd0;
-    gives = 4'd0;
     s     = 0;
-    if (moved_q || |want_i)
+    if (|want_i)
       for (s = 0; s < N; s = s + 1) begin
-        gives   = {given_3_q[s], given_2_q[s], given_1_q[s], given_0_q[s]};
-        count   = after(count_q[s*8+:8], taken_q[s], gives);
+        more    = parts(taken_q[s], {given_3_q[s], given_2_q[s], given_1_q[s], given_0_q[s]});
+        count   = after(count_q[s*8+:8], more);
         many[s] = |count[7:1];
-        over[s] = count_q[s*8+7] && !count[7] && |gives;
+      end
+    if (moved_q)
+      for (s = 0; s < N; s = s + 1) begin
+        more    = parts(taken_q[s], {given_3_q[s], given_2_q[s], given_1_q[s], given_0_q[s]});
+        over[s] = passes(count_q[s*8+:8], more);
       end
   end
 
@@ -116,7 +146,7 @@ module vta_sems (
       if (moved_q)
         for (n = 0; n < N; n = n + 1)
           count_q[n*8+:8] <=
-              after(count_q[n*8+:8], taken_q[n], {given_3_q[n], given_2_q[n], given_1_q[n], given_0_q[n]});
+              after(count_q[n*8+:8], parts(taken_q[n], {given_3_q[n], given_2_q[n], given_1_q[n], given_0_q[n]}));
       taken_q   <= taken;
       given_0_q <= given_0;
       given_1_q <= given_1;

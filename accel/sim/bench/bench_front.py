@@ -29,6 +29,7 @@ async def queues_hold_the_program_in_order(dut: Dut) -> None:
         await settle()
         expected = {unit: [i for i, op in enumerate(ops) if BY_OP[op].unit is unit] for unit in Unit}
         beats: list[bytes] = []
+        done = 0
         for _ in range(20000):
             ready, slow = random.random() < 0.5, random.random() < 0.3
             deliver = bool(beats) and not slow
@@ -47,10 +48,13 @@ async def queues_hold_the_program_in_order(dut: Dut) -> None:
                 assert 0 <= begin < end <= len(code)
                 beats += [code[at : at + bus] for at in range(begin, end, bus)]
             assert not get(dut.dispatch_fault_o) and not get(dut.fetch_range_o) and not get(dut.fetch_error_o)
+            await settle()
+            done = get(dut.done_o)
             await step(dut)
-            if get(dut.done_o):
+            if done:
                 break
-        assert get(dut.done_o) and get(dut.idle_i) == 15 and not any(expected.values())
+        assert done and get(dut.idle_i) == 15 and not any(expected.values())
+        assert get(dut.dispatch_index_o) == length + 1
 
 
 def check(dut: Dut, name: str, index: int, words: list[int], program: list, sizes) -> None:
