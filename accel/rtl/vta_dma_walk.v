@@ -59,6 +59,7 @@ module vta_dma_walk #(
   localparam [COUNT_W-1:0] TWO = 2;
 
   reg               active_q;
+  reg               idle_q;  // !active_q, for ready_o alone: the start of the next walk depends on it
   reg               bad_q;
   // the burst at hand: begin, units it may have less one, units left in its run less one
   reg  [       W:0] addr_q;  // bit W: past the end of every window
@@ -68,6 +69,7 @@ module vta_dma_walk #(
   reg               ends_q;
   reg               x_last_q;
   reg               y_last_q;
+  reg               final_q;  // x_last_q && y_last_q
   // begin of its run, of its row
   reg  [       W:0] run_q;
   reg  [       W:0] row_q;
@@ -83,7 +85,7 @@ module vta_dma_walk #(
   reg               x_one_q;
 
   wire              row_ends = ends_q && x_last_q;
-  wire              last = row_ends && y_last_q;
+  wire              last = ends_q && final_q;
   // a new walk may begin at the end of this cycle: its registers are loaded whether it does or not
   wire              load = !active_q || last;
   wire              move = !active_q || req_ready_i;
@@ -98,7 +100,7 @@ module vta_dma_walk #(
   assign req_offset_o = {addr_q[W-1:0], {UNIT_LOG{1'b0}}};
   assign req_last_o   = last;
   assign fault_o      = bad_q;
-  assign ready_o      = !active_q || (req_ready_i && last);
+  assign ready_o      = idle_q || (req_ready_i && last);
 
   generate
     if (BEATS_LOG > 0) begin : g_granules
@@ -121,13 +123,19 @@ module vta_dma_walk #(
   wire [       5:0] limit_d = BURST_MASK[5:0] & ~(addr_d[5:0] & {6{page_ends}});
   wire              ends_d = ~|left_d[LEFT_W-1:6] && left_d[5:0] <= limit_d;
 
+  wire              x_last_d = load ? x_one_i : row_ends ? x_one_q : x_count_q == x_q;
+  wire              y_last_d = load ? y_one_i : y_count_q == y_q;
+
   always @(posedge clk_i)
     if (!rst_ni) begin
       active_q <= 1'b0;
+      idle_q   <= 1'b1;
       bad_q    <= 1'b0;
     end else begin
       if (start_i) active_q <= 1'b1;
       else if (req_ready_i && last) active_q <= 1'b0;
+      if (start_i) idle_q <= 1'b0;
+      else if (req_ready_i && last) idle_q <= 1'b1;
       if (active_q && !in_window) bad_q <= 1'b1;
     end
 
@@ -139,8 +147,9 @@ module vta_dma_walk #(
       ends_q  <= ends_d;
       if (load || ends_q) run_q <= addr_d;
       if (load || row_ends) row_q <= addr_d;
-      if (load || ends_q) x_last_q <= load ? x_one_i : row_ends ? x_one_q : x_count_q == x_q;
-      if (load || row_ends) y_last_q <= load ? y_one_i : y_count_q == y_q;
+      if (load || ends_q) x_last_q <= x_last_d;
+      if (load || row_ends) y_last_q <= y_last_d;
+      if (load || ends_q) final_q <= x_last_d && ((load || row_ends) ? y_last_d : y_last_q);
       if (load || row_ends) x_count_q <= TWO;
       else if (ends_q) x_count_q <= x_count_q + 1'b1;
       if (load) y_count_q <= TWO;
@@ -149,7 +158,7 @@ module vta_dma_walk #(
 
   // not needed in the last run
   always @(posedge clk_i)
-    if (!active_q || (x_last_q && y_last_q)) begin
+    if (!active_q || final_q) begin
       length_q   <= length_i[LENGTH_W-1:BEATS_LOG];
       x_stride_q <= x_stride_i[31:UNIT_LOG];
       y_stride_q <= y_stride_i[31:UNIT_LOG];

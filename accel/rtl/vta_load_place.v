@@ -38,6 +38,7 @@ module vta_load_place #(
   localparam PITCH_DIV = (INP_LANES > BUS) ? 0 : $clog2(BUS / INP_LANES);
   localparam LINE_LOG = $clog2(LINE_BEATS);
   localparam [31:0] LINE = LINE_BEATS;
+  localparam [31:0] BUS_BYTES = BUS;
   localparam [BEATS_W-1:0] LINE_MASK = LINE[BEATS_W-1:0] - 1'b1;
   localparam RUN_W = (BEATS_W < 18) ? BEATS_W : 18;
   localparam COUNT_W = (BEATS_W < 17) ? BEATS_W : 17;
@@ -61,7 +62,9 @@ module vta_load_place #(
   wire [  BUS_LOG:0] touched = {1'b0, lane[BUS_LOG-1:0]} + {1'b0, {BUS_LOG{1'b1}}};
   wire [       15:0] window = insn_i[`VTA_GATHER_RUN] + {{(15 - BUS_LOG) {1'b0}}, touched};
   wire [       17:0] run = gather_i ? {2'b00, window >> BUS_LOG} : {2'b00, insn_i[`VTA_LOAD_Z]} << GRANULE_LOG;
-  wire               run_one = run[RUN_W-1:0] == {{(RUN_W - 1) {1'b0}}, 1'b1};
+  wire [BUS_LOG+1:0] short = {1'b0, insn_i[224+:BUS_LOG+1]} + {2'b00, lane[BUS_LOG-1:0]};
+  wire               window_one = ~|(insn_i[`VTA_GATHER_RUN] >> (BUS_LOG + 1)) && short <= BUS_BYTES[BUS_LOG+1:0];
+  wire               run_one = gather_i ? window_one : GRANULE_LOG == 0 && insn_i[`VTA_LOAD_Z] == 16'd1;
   wire [       15:0] vector = ({8'd0, insn_i[`VTA_GATHER_PITCH]} << PITCH_MUL) >> PITCH_DIV;
   wire [       17:0] first_offset = {2'b00, lane >> BUS_LOG};
   wire [BEATS_W-1:0] first = first_beat_i + {{(BEATS_W - RUN_W) {1'b0}}, first_offset[RUN_W-1:0]};
