@@ -1,7 +1,8 @@
 // AXI4-Lite slave of the register block: one write and one read at a time, as plain register accesses.
 // Contract: a write takes place in the cycle of write_o; a partial write (strobes not all ones) is refused with
 // SLVERR and does not take place, as is any access that the block does not know (write_known_i, read_known_i low).
-// Latency: response in the cycle after both address and data were there.
+// Latency: address and data are taken in the cycle after both were there, so that an access starts from registers; the
+// response of a write follows a cycle later, that of a read two cycles after its address was taken.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -38,44 +39,58 @@ module vta_axil (
 );
   localparam [1:0] OKAY = 2'b00, SLVERR = 2'b10;
 
+  // a write in the cycle in which it is taken, a read in the cycle after
+  reg        write_q;
+  reg [ 9:0] write_word_q;
+  reg [31:0] write_data_q;
+  reg        whole_q;
+  reg        read_q;
+  reg [ 9:0] read_word_q;
   reg        b_valid_q;
   reg [ 1:0] b_resp_q;
   reg        r_valid_q;
   reg [ 1:0] r_resp_q;
   reg [31:0] r_data_q;
 
-  wire       write = s_axil_awvalid && s_axil_wvalid && !b_valid_q;
-  wire       whole = &s_axil_wstrb;
-  wire       read = s_axil_arvalid && !r_valid_q;
+  wire       write = s_axil_awvalid && s_axil_wvalid && !write_q && !b_valid_q;
+  wire       read = s_axil_arvalid && s_axil_arready;
 
-  assign s_axil_awready = write;
-  assign s_axil_wready  = write;
+  assign s_axil_awready = write_q;
+  assign s_axil_wready  = write_q;
   assign s_axil_bvalid  = b_valid_q;
   assign s_axil_bresp   = b_resp_q;
-  assign s_axil_arready = !r_valid_q;
+  assign s_axil_arready = !read_q && !r_valid_q;
   assign s_axil_rvalid  = r_valid_q;
   assign s_axil_rresp   = r_resp_q;
   assign s_axil_rdata   = r_data_q;
 
-  assign write_o        = write && whole;
-  assign write_addr_o   = {s_axil_awaddr[11:2], 2'b00};
-  assign write_data_o   = s_axil_wdata;
-  assign read_addr_o    = {s_axil_araddr[11:2], 2'b00};
+  assign write_o        = write_q && whole_q;
+  assign write_addr_o   = {write_word_q, 2'b00};
+  assign write_data_o   = write_data_q;
+  assign read_addr_o    = {read_word_q, 2'b00};
 
   always @(posedge clk_i)
     if (!rst_ni) begin
+      write_q   <= 1'b0;
+      read_q    <= 1'b0;
       b_valid_q <= 1'b0;
       r_valid_q <= 1'b0;
     end else begin
-      if (write) b_valid_q <= 1'b1;
+      write_q <= write;
+      read_q  <= read;
+      if (write_q) b_valid_q <= 1'b1;
       else if (s_axil_bready) b_valid_q <= 1'b0;
-      if (read) r_valid_q <= 1'b1;
+      if (read_q) r_valid_q <= 1'b1;
       else if (s_axil_rready) r_valid_q <= 1'b0;
     end
 
   always @(posedge clk_i) begin
-    if (write) b_resp_q <= (whole && write_known_i) ? OKAY : SLVERR;
-    if (read) begin
+    write_word_q <= s_axil_awaddr[11:2];
+    write_data_q <= s_axil_wdata;
+    whole_q      <= &s_axil_wstrb;
+    if (read) read_word_q <= s_axil_araddr[11:2];
+    if (write_q) b_resp_q <= (whole_q && write_known_i) ? OKAY : SLVERR;
+    if (read_q) begin
       r_resp_q <= read_known_i ? OKAY : SLVERR;
       r_data_q <= read_data_i;
     end

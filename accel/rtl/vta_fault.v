@@ -30,6 +30,8 @@ module vta_fault #(
   endgenerate
 
   reg                   stop_q;
+  // its complement, which keeps the many words below off the net that stops the core
+  reg                   open_q;
   reg                   fault_q;
   // the sources in the cycle of the fault, which are looked at one by one
   reg  [   SOURCES-1:0] valids_q;
@@ -62,7 +64,7 @@ module vta_fault #(
   assign index_o = index_q;
 
   always @(posedge clk_i)
-    if (!stop_q) begin
+    if (open_q) begin
       valids_q  <= valid_i;
       codes_q   <= code_i;
       indices_q <= index_i;
@@ -71,13 +73,17 @@ module vta_fault #(
   always @(posedge clk_i)
     if (!rst_ni) begin
       stop_q  <= 1'b0;
+      open_q  <= 1'b1;
       fault_q <= 1'b0;
       turn_q  <= {{(SOURCES - 1) {1'b0}}, 1'b1};
       found_q <= 1'b0;
       code_q  <= 8'd0;
       index_q <= 32'd0;
     end else begin
-      if (run_i && |valid_i) stop_q <= 1'b1;
+      if (run_i && |valid_i) begin
+        stop_q <= 1'b1;
+        open_q <= 1'b0;
+      end
       if (stop_q && !fault_q) begin
         turn_q  <= turn_q << 1;
         fault_q <= turn_q[SOURCES-1];

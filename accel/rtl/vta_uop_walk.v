@@ -101,7 +101,8 @@ module vta_uop_walk #(
     else if (slot_valid_o && insn_last_o) active_q <= 1'b0;
 
   always @(posedge clk_i)
-    if (start_i) begin
+    // loaded whenever nothing is left here to be kept, started or not: start_i is known late and would go far
+    if (ready_o) begin
       insn_q      <= insn_i;
       index_q     <= index_i;
       uop_q       <= insn_i[`VTA_GEMM_UOP_BEGIN];
