@@ -74,22 +74,21 @@ module vta_dot #(
     end
   endgenerate
 
-  // maximum of the taps; 0 without one, so that it can be joined with sums that are 0 with one
-  reg signed [7:0] best_0, best_1, best;
-  reg [7:0] best_q;
+  // maximum of two taps each; 0 without one, so that it can be joined with sums that are 0 with one
+  reg signed [7:0] best_0, best_1, best_0_q, best_1_q;
   always @* begin
-    {best_0, best_1, best} = 24'd0;
+    {best_0, best_1} = 16'd0;
     if (max_1_i) begin
       best_0 = ($signed(tap_i[15:8]) > $signed(tap_i[7:0])) ? tap_i[15:8] : tap_i[7:0];
       best_1 = ($signed(tap_i[31:24]) > $signed(tap_i[23:16])) ? tap_i[31:24] : tap_i[23:16];
-      best   = (best_1 > best_0) ? best_1 : best_0;
     end
   end
   always @(posedge clk_i)
     if (en_i[1]) begin
-      if (max_1_i) best_q <= best;
-      else best_q <= 8'd0;
+      if (max_1_i) {best_0_q, best_1_q} <= {best_0, best_1};
+      else {best_0_q, best_1_q} <= 16'd0;
     end
+  wire [7:0] best = (best_1_q > best_0_q) ? best_1_q : best_0_q;
 
   // registered parts of the lane's sum
   wire [PARTS*PART_W-1:0] parts;
@@ -97,7 +96,7 @@ module vta_dot #(
   generate
     for (g = 0; g < GROUPS; g = g + 1) begin : g_group
       wire [31:0] operand = (g == 0 && taps_1_i) ? tap_i : inp_i[g*32+:32];
-      wire [ 7:0] joined = (g == 0) ? best_q : 8'd0;
+      wire [ 7:0] joined = (g == 0) ? best : 8'd0;
 
       reg signed [PRODUCT_W-1:0] product_q[0:3];
       for (k = 0; k < 4; k = k + 1) begin : g_product
@@ -149,19 +148,31 @@ module vta_dot #(
     end
   endgenerate
 
-  // running sums over the parts; the last one is the lane's
-  wire [TREE_W-1:0] partial[0:PARTS];
-  assign partial[0] = {TREE_W{1'b0}};
+  // Sums of two, of four and so on, each a bit wider: node n has the children 2n and 2n+1, the lane's sum is node 1.  One
+  // bit of every inner node goes through a gate: without it synthesis would find a sum of many operands and build it of
+  // full adders, which are twice as large as carry chains.
+  reg [2:0] live_q;
+  always @(posedge clk_i) begin
+    if (en_i[0]) live_q[0] <= !zero_i;
+    if (en_i[1]) live_q[1] <= live_q[0] || max_1_i;
+    if (en_i[2]) live_q[2] <= live_q[1];
+  end
+  wire [TREE_W-1:0] node[1:2*PARTS-1];
   generate
-    for (g = 0; g < PARTS; g = g + 1) begin : g_sum
+    for (g = 0; g < PARTS; g = g + 1) begin : g_leaf
       wire [PART_W-1:0] part = parts[g*PART_W+:PART_W];
-      assign partial[g+1] = partial[g] + {{(TREE_W - PART_W) {part[PART_W-1]}}, part};
+      assign node[PARTS+g] = {{(TREE_W - PART_W) {part[PART_W-1]}}, part};
+    end
+    for (g = 1; g < PARTS; g = g + 1) begin : g_node
+      localparam W = TREE_W - $clog2(g + 1) + 1;
+      wire [W-1:0] sum = node[2*g][W-1:0] + node[2*g+1][W-1:0];
+      assign node[g] = {{(TREE_W - W + 1) {sum[W-1]}}, sum[W-2:1], sum[0] && (g == 1 || live_q[2])};
     end
     // that of high halves times 16
     if (WGT_BITS == 8) begin : g_same
-      assign sum_o = partial[PARTS];
+      assign sum_o = node[1];
     end else begin : g_shift
-      assign sum_o = high_3_i ? {partial[PARTS], 4'd0} : {{4{partial[PARTS][TREE_W-1]}}, partial[PARTS]};
+      assign sum_o = high_3_i ? {node[1], 4'd0} : {{4{node[1][TREE_W-1]}}, node[1]};
     end
   endgenerate
 

@@ -58,7 +58,7 @@ module vta_update #(
   wire        turn = is_mul && !source_i && group_i != 6'd0;
 
   reg valid_o_q, write_o_q, source_o_q, zero_o_q, compare_o_q, greater_o_q, shr_o_q, mul_o_q;
-  reg turn_o_q, turn_b_o_q;
+  reg turn_o_q, turn_b_o_q, below_o_q, even_o_q;
   reg valid_u_q, write_u_q, source_u_q, compare_u_q, greater_u_q, shr_u_q, mul_u_q;
   reg write_w_q;
   reg [1:0] rounding_o_q, rounding_u_q;
@@ -99,6 +99,8 @@ module vta_update #(
       mul_o_q     <= is_mul;
       group_o_q   <= group_i;
       rounding_o_q <= rounding_i;
+      below_o_q   <= rounding_i == `VTA_ROUNDING_HALF_EVEN || rounding_i == `VTA_ROUNDING_HALF_AWAY;
+      even_o_q    <= rounding_i == `VTA_ROUNDING_HALF_EVEN;
       amount_o_q  <= (is_shr && use_imm_i) ? imm_i[4:0] : 5'd0;
       low_o_q     <= is_clip ? {{16{imm_i[31]}}, imm_i[31:16]} : 32'h80000000;
       imm_o_q     <= (!by_imm || is_shr) ? 32'd0 : is_clip ? {{16{upper[15]}}, upper} : imm_i;
@@ -148,7 +150,9 @@ module vta_update #(
       wire [31:0] earlier;
       wire [31:0] other;
       assign second[i*32+:32] = sum | imm_o_q | (other & {32{second_en}});
+      wire [ 4:0] amount = amount_o_q | (old[4:0] & {5{amount_en}});
       reg  [ 4:0] amount_q;
+      reg  [ 8:0] asking_q;
 
       // what does not come late: the two registers behind, MUL's next group; of a MUL in front the groups before the last
       if (GROUP == GROUPS - 1) begin : g_last
@@ -167,7 +171,8 @@ module vta_update #(
           else if (GROUP == GROUPS - 1 ? new_last_q : new_q) old_q[i*32+:32] <= updated[i*32+:32] | times;
           else old_q[i*32+:32] <= read_q ? acc_i[i*32+:32] : earlier;
           second_q[i*32+:32] <= second[i*32+:32];
-          amount_q <= amount_o_q | (old[4:0] & {5{amount_en}});
+          amount_q <= amount;
+          asking_q <= ({9{below_o_q}} & ~(9'h1FF << amount[2:0])) | ({9{even_o_q}} & (9'h002 << amount[2:0]));
         end
 
       // MUL leaves group after group here; the last one writes
@@ -180,6 +185,7 @@ module vta_update #(
           .greater_i (greater_u_q),
           .rounding_i(rounding_u_q),
           .amount_i  (amount_q),
+          .asking_i  (asking_q),
           .low_i     (low_u_q),
           .a_i       (old),
           .b_i       (second_q[i*32+:32]),

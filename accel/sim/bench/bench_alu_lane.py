@@ -19,7 +19,17 @@ def word(value: int) -> int:
     return value & 0xFFFFFFFF
 
 
-def drive(dut: Dut, op: AluOp, a: int, b: int) -> None:
+def asking(rounding: Rounding, amount: int) -> int:
+    """Bits of the window that ask for rounding up."""
+    k, bits = amount % 8, 0
+    if rounding in (Rounding.HALF_EVEN, Rounding.HALF_AWAY):
+        bits |= (1 << k) - 1
+    if rounding is Rounding.HALF_EVEN:
+        bits |= 2 << k
+    return bits
+
+
+def drive(dut: Dut, op: AluOp, a: int, b: int, rounding: Rounding) -> None:
     """The operands as `vta_update` prepares them."""
     dut.compare_i.value = op in (AluOp.MIN, AluOp.MAX, AluOp.CLIP)
     dut.greater_i.value = op in (AluOp.MAX, AluOp.MUL)
@@ -27,6 +37,7 @@ def drive(dut: Dut, op: AluOp, a: int, b: int) -> None:
     dut.a_i.value, dut.b_i.value = 0 if op is AluOp.MOV else a, b
     if op is AluOp.SHR:
         dut.amount_i.value, dut.b_i.value = b & 31, 0
+        dut.asking_i.value = asking(rounding, b & 31)
     if op is AluOp.CLIP:
         upper, lower = signed(b & 0xFFFF, 16), signed(b >> 16, 16)
         dut.low_i.value, dut.b_i.value = word(lower), word(max(lower, upper))
@@ -34,7 +45,7 @@ def drive(dut: Dut, op: AluOp, a: int, b: int) -> None:
 
 async def check(dut: Dut, op: AluOp, a: int, b: int, rounding: Rounding) -> None:
     dut.rounding_i.value = rounding
-    drive(dut, op, a, b)
+    drive(dut, op, a, b, rounding)
     await settle()
     old, second = (np.array([signed(value, 32)], np.int64) for value in (a, b))
     expected = 0 if op is AluOp.MUL else int(arith.alu(op, old, second, rounding)[0])
@@ -58,3 +69,14 @@ async def rounds_every_small_number(dut: Dut) -> None:
         for value in range(-40, 41):
             for amount in (0, 1, 2, 3, 4, 5, 30, 31):
                 await check(dut, AluOp.SHR, value & 0xFFFFFFFF, amount, rounding)
+
+
+@cocotb.test()
+async def rounds_beside_every_tie(dut: Dut) -> None:
+    random = rng()
+    for rounding in Rounding:
+        for amount in range(1, 32):
+            for whole in (0, 1, 2, -1, -2, -3, random.randrange(-(1 << 31) >> amount, 1 << 31 - amount)):
+                tie = (whole << amount) + (1 << amount - 1)
+                for value in (tie - 1, tie, tie + 1, tie ^ 1 << random.randrange(amount)):
+                    await check(dut, AluOp.SHR, word(value), amount, rounding)
