@@ -40,8 +40,9 @@ module vta_dispatch #(
     output wire [      255:0] insn_o,
     // of the instruction in the third register: those queued before it, and at the end FINISH
     output wire [       31:0] index_o,
-    output wire [BEATS_W-1:0] row_beats_o,
-    output wire [BEATS_W-1:0] all_beats_o,
+    // of a transfer: what vta_dma_merge says of it, and its first beat
+    output wire [        1:0] one_o,
+    output wire [BEATS_W-1:0] length_o,
     output wire [BEATS_W-1:0] first_beat_o,
     // end of the program
     input  wire               quiet_i,
@@ -76,6 +77,7 @@ module vta_dispatch #(
   reg                second_bad_q;
   reg  [        7:0] second_code_q;
   reg                second_transfer_q;
+  reg                second_gather_q;
   reg                second_planes_q;
   reg  [       35:0] padded_row_q;
   reg  [       16:0] padded_rows_q;
@@ -97,8 +99,8 @@ module vta_dispatch #(
   reg  [       30:0] fits_q;
   reg                over_row_q;
   reg  [BEATS_W-1:0] first_beat_q;
-  reg  [BEATS_W-1:0] row_beats_q;
-  reg  [BEATS_W-1:0] all_beats_q;
+  reg  [        1:0] one_q;
+  reg  [BEATS_W-1:0] length_q;
 
   // the second and the third register hold an instruction, and all three
   reg                two_q;
@@ -179,6 +181,27 @@ module vta_dispatch #(
   wire [BEATS_W+15:0] all_beats = {16'd0, second_row_beats_q} * {{BEATS_W{1'b0}}, second_q[`VTA_LOAD_Y]};
   wire [30:0] begin_2 = {{(31 - BEATS_W) {1'b0}}, begin_q} + (second_planes_q ? {2'd0, plane_q, 2'd0} : 31'd0);
 
+  // what a transfer moves in one piece; a row of GATHER is one run
+  wire [       17:0] run_2 = {2'b00, second_q[`VTA_LOAD_Z]} << GRANULE_LOG;
+  wire [        1:0] one;
+  wire [BEATS_W-1:0] length;
+
+  vta_dma_merge #(
+      .AXI_DATA_BITS(AXI_DATA_BITS),
+      .LENGTH_W     (BEATS_W)
+  ) u_merge (
+      .y_i        (second_q[`VTA_LOAD_Y]),
+      .x_i        (second_gather_q ? 16'd1 : second_q[`VTA_LOAD_X]),
+      .y_stride_i (second_q[`VTA_LOAD_Y_STRIDE]),
+      .x_stride_i (second_q[`VTA_LOAD_X_STRIDE]),
+      .run_beats_i({{(BEATS_W - 17) {1'b0}}, run_2[16:0]}),
+      .row_beats_i(second_row_beats_q),
+      .all_beats_i(all_beats[BEATS_W-1:0]),
+      .x_one_o    (one[0]),
+      .y_one_o    (one[1]),
+      .length_o   (length)
+  );
+
   // in the third register.  A faulty instruction may leave it: nothing is queued after the edge that reports it
   wire range_bad = transfer_q && (over_row_q || fits_q[30] || {14'd0, beats_q} > {{BEATS_W{1'b0}}, fits_q});
   wire is_last = {4'd0, index_q} == last_q;
@@ -196,8 +219,8 @@ module vta_dispatch #(
   assign insn_o       = third_q;
   assign index_o      = {4'd0, index_q};
   assign first_beat_o = first_beat_q;
-  assign row_beats_o  = row_beats_q;
-  assign all_beats_o  = all_beats_q;
+  assign one_o        = one_q;
+  assign length_o     = length_q;
 
   always @(posedge clk_i)
     if (!rst_ni) begin
@@ -235,6 +258,7 @@ module vta_dispatch #(
       second_bad_q        <= bad;
       second_code_q       <= code;
       second_transfer_q   <= transfer;
+      second_gather_q     <= first_gather_q;
       second_planes_q     <= planes;
       padded_row_q        <= padded_row;
       padded_rows_q       <= {1'b0, first_q[`VTA_LOAD_Y]} + {8'd0, y_pads_q};
@@ -255,12 +279,12 @@ module vta_dispatch #(
       beats_q      <= beats;
       fits_q       <= {{(31 - BEATS_W) {1'b0}}, room_q} - begin_2;
       first_beat_q <= second_first_beat_q;
-      row_beats_q  <= second_row_beats_q;
-      all_beats_q  <= all_beats[BEATS_W-1:0];
+      one_q        <= one;
+      length_q     <= length;
     end
   end
 
-  wire unused = &{1'b0, row_beats, all_beats};
+  wire unused = &{1'b0, row_beats, all_beats, run_2};
 endmodule
 
 `resetall

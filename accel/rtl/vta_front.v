@@ -75,8 +75,6 @@ module vta_front #(
   localparam WAIT_W = 16;
   localparam PLAIN_W = 32 + 256 - 8;
   localparam KIND_W = PLAIN_W + 1;
-  localparam BUS = AXI_DATA_BITS / 8;
-  localparam GRANULE_LOG = (BUS >= 16) ? 0 : $clog2(16 / BUS);
   localparam PIECES_W = 2 * BEATS_W + 2;
 
   wire insn_valid;
@@ -85,8 +83,8 @@ module vta_front #(
   wire [3:0] push;
   wire [3:0] full;
   wire [255:0] dispatch_insn;
-  wire [BEATS_W-1:0] dispatch_row;
-  wire [BEATS_W-1:0] dispatch_all;
+  wire [1:0] dispatch_one;
+  wire [BEATS_W-1:0] dispatch_length;
   wire [BEATS_W-1:0] dispatch_first;
 
   vta_fetch #(
@@ -142,34 +140,13 @@ module vta_front #(
       .full_i      (full),
       .insn_o      (dispatch_insn),
       .index_o     (dispatch_index_o),
-      .row_beats_o (dispatch_row),
-      .all_beats_o (dispatch_all),
+      .one_o       (dispatch_one),
+      .length_o    (dispatch_length),
       .first_beat_o(dispatch_first),
       .quiet_i     (quiet),
       .done_o      (done_o),
       .fault_o     (dispatch_fault_o),
       .code_o      (dispatch_code_o)
-  );
-
-  // what a transfer moves in one piece; a row of GATHER is one run
-  wire [       17:0] run_beats = {2'b00, dispatch_insn[`VTA_LOAD_Z]} << GRANULE_LOG;
-  wire [        1:0] one;
-  wire [BEATS_W-1:0] length;
-
-  vta_dma_merge #(
-      .AXI_DATA_BITS(AXI_DATA_BITS),
-      .LENGTH_W     (BEATS_W)
-  ) u_merge (
-      .y_i        (dispatch_insn[`VTA_LOAD_Y]),
-      .x_i        (dispatch_kind ? 16'd1 : dispatch_insn[`VTA_LOAD_X]),
-      .y_stride_i (dispatch_insn[`VTA_LOAD_Y_STRIDE]),
-      .x_stride_i (dispatch_insn[`VTA_LOAD_X_STRIDE]),
-      .run_beats_i({{(BEATS_W - 17) {1'b0}}, run_beats[16:0]}),
-      .row_beats_i(dispatch_row),
-      .all_beats_i(dispatch_all),
-      .x_one_o    (one[0]),
-      .y_one_o    (one[1]),
-      .length_o   (length)
   );
 
   // opcodes come back as constants, but for the bit that tells GEMM from ALU and LOAD from GATHER
@@ -195,7 +172,7 @@ module vta_front #(
       .clk_i  (clk_i),
       .rst_ni (rst_ni),
       .push_i (push[0]),
-      .data_i ({dispatch_first, length, one, dispatch_kind, plain}),
+      .data_i ({dispatch_first, dispatch_length, dispatch_one, dispatch_kind, plain}),
       .full_o (full[0]),
       .valid_o(head_o[0]),
       .data_o ({load_first_o, load_length_o, load_one_o, load_kind, load_index_o, load_rest, load_wait}),
@@ -240,14 +217,14 @@ module vta_front #(
       .clk_i  (clk_i),
       .rst_ni (rst_ni),
       .push_i (push[3]),
-      .data_i ({dispatch_first, length, one, plain}),
+      .data_i ({dispatch_first, dispatch_length, dispatch_one, plain}),
       .full_o (full[3]),
       .valid_o(head_o[3]),
       .data_o ({store_first_o, store_length_o, store_one_o, store_index_o, store_rest, store_wait}),
       .pop_i  (start_i[3])
   );
 
-  wire unused = &{1'b0, dispatch_insn, run_beats[17]};
+  wire unused = &{1'b0, dispatch_insn};
 endmodule
 
 `resetall

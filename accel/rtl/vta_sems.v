@@ -158,7 +158,7 @@ module vta_sems (
 
   assign overflow_o = {
     |(given_3_q & over), |(given_2_q & over), |(given_1_q & over), |(given_0_q & over)
-  } & {4{run_i}};
+  };
 
   wire unused = &{1'b0, count};
 endmodule

@@ -6,8 +6,9 @@ import cocotb
 
 from accel.isa.errors import FaultCode
 from accel.isa.spec import BY_OP, Op, Unit
+from accel.sim.bench.bench_dma_walk import merged
 from accel.sim.bench.common import Dut, get, rng, settle, start, step
-from accel.sim.bench.instructions import Sizes, first_beat, flawed, legal, sizes_of, source_beats, word_of
+from accel.sim.bench.instructions import Sizes, block_of, first_beat, flawed, legal, sizes_of, word_of
 
 Expected = tuple[int, Op, dict[str, int]]
 
@@ -41,7 +42,7 @@ async def feed(dut: Dut, words: list[int], count: int, cycles: int = 4000) -> tu
 
 
 def beats(dut: Dut) -> tuple[int, int, int]:
-    return get(dut.row_beats_o), get(dut.all_beats_o), get(dut.first_beat_o)
+    return get(dut.one_o), get(dut.length_o), get(dut.first_beat_o)
 
 
 def check(sizes: Sizes, pushed: list, program: list[tuple[Op, dict[str, int]]]) -> None:
@@ -50,8 +51,8 @@ def check(sizes: Sizes, pushed: list, program: list[tuple[Op, dict[str, int]]]) 
         assert word == word_of(op, values)
         assert unit == 1 << Unit(BY_OP[op].unit or 0)
         if op in (Op.LOAD, Op.STORE, Op.GATHER):
-            row = source_beats(sizes, values)
-            assert got == (row, row * values["y"], first_beat(sizes, values))
+            x_one, y_one, run = merged(block_of(sizes, values))
+            assert got == (x_one | y_one << 1, run // sizes.bus - 1, first_beat(sizes, values))
 
 
 @cocotb.test()
