@@ -41,12 +41,12 @@ module vta_requant_lane #(
   wire [ 31:0] bias = prm_i[`VTA_PRM_BIAS];
   wire [ 31:0] multiplier = prm_i[`VTA_PRM_MULTIPLIER];
   wire [  7:0] shift = prm_i[`VTA_PRM_SHIFT];
-  wire [  5:0] limited = (shift > 8'd62) ? 6'd62 : shift[5:0];
 
   reg  [ 31:0] addend_q;
   reg          narrow_q;
   reg  [M_W-1:0] multiplier_1_q, multiplier_2_q;
-  reg  [  5:0] shift_1_q, shift_2_q, shift_3_q, shift_4_q;
+  reg  [  7:0] shift_1_q;
+  reg  [  5:0] shift_2_q, shift_3_q, shift_4_q;
   reg  [  2:0] shift_5_q;
 
   always @(posedge clk_i)
@@ -56,24 +56,25 @@ module vta_requant_lane #(
           addend_q       <= bias;
           narrow_q       <= 1'b0;
           multiplier_1_q <= multiplier[M_W-1:0];
-          shift_1_q      <= limited;
+          shift_1_q      <= shift;
         end
         `VTA_FORM_ADD: begin
           addend_q       <= {{24{pass_zero_i[7]}}, ~zero};
           addend_q[8]    <= !zero[7];
           narrow_q       <= 1'b1;
           multiplier_1_q <= second_i ? bias[M_W-1:0] : multiplier[M_W-1:0];
-          shift_1_q      <= limited;
+          shift_1_q      <= shift;
         end
         default: begin
           addend_q       <= {{24{pass_zero_i[7]}}, pass_zero_i};
           narrow_q       <= 1'b0;
           multiplier_1_q <= {{(M_W - 1) {1'b0}}, 1'b1};
-          shift_1_q      <= 6'd0;
+          shift_1_q      <= 8'd0;
         end
       endcase
 
-  // stage 2: operand, of form add 9 bits; stage 3: product; stage 4: sum of the two products of form add
+  // stage 2: operand, of form add 9 bits, and the shift as far as it matters; stage 3: product; stage 4: sum of the two
+  // products of form add
   wire [ 32:0] added = {acc_i, 1'b1} + {addend_q, narrow_q};
   reg  [ 31:0] operand_q;
   wire signed [P_W-1:0] operand_x = {{M_W{operand_q[31]}}, operand_q};
@@ -86,7 +87,7 @@ module vta_requant_lane #(
     if (en_i[2]) begin
       operand_q      <= narrow_q ? {{23{added[9]}}, added[9:1]} : added[32:1];
       multiplier_2_q <= multiplier_1_q;
-      shift_2_q      <= shift_1_q;
+      shift_2_q      <= (shift_1_q > 8'd62) ? 6'd62 : shift_1_q[5:0];
     end
     if (en_i[3]) begin
       product_q <= operand_x * multiplier_x;
