@@ -81,18 +81,25 @@ module vta_core #(
     output wire                     m_axi_rready
 );
   localparam BUS = AXI_DATA_BITS / 8;
-  // beats of the largest scratchpad give the width of beat counts and beat addresses
+  // beats of the largest scratchpad give the width of what is legal, PLACE_W; the front counts further, and
+  // memories have room for more, BEATS_W
   localparam INP_LANES = BLOCK_IN * WGT_BITS / 8;
   localparam INP_BEATS = INP_DEPTH * INP_LANES / BUS;
   localparam WGT_BEATS = WGT_DEPTH / BUS * INP_LANES * BLOCK_OUT;
   localparam ACC_BEATS = ACC_DEPTH * BLOCK_OUT * 4 / BUS;
   localparam PRM_BEATS = PRM_DEPTH * BLOCK_OUT * `VTA_PRM_LANE_BYTES / BUS;
   localparam OUT_BEATS = OUT_DEPTH * BLOCK_OUT / BUS;
+  localparam UOP_BEATS = UOP_DEPTH * `VTA_UOP_BYTES / BUS;
   localparam MAX_1 = (INP_BEATS > WGT_BEATS) ? INP_BEATS : WGT_BEATS;
   localparam MAX_2 = (ACC_BEATS > PRM_BEATS) ? ACC_BEATS : PRM_BEATS;
-  localparam MAX_3 = (MAX_2 > OUT_BEATS) ? MAX_2 : OUT_BEATS;
-  localparam MAX_BEATS = (MAX_1 > MAX_3) ? MAX_1 : MAX_3;
-  localparam BEATS_W = (MAX_BEATS > 131072) ? $clog2(MAX_BEATS) + 1 : 18;
+  localparam MAX_3 = (OUT_BEATS > UOP_BEATS) ? OUT_BEATS : UOP_BEATS;
+  localparam MAX_4 = (MAX_2 > MAX_3) ? MAX_2 : MAX_3;
+  localparam MAX_BEATS = (MAX_1 > MAX_4) ? MAX_1 : MAX_4;
+  localparam PLACE_W = (MAX_BEATS > 512) ? $clog2(MAX_BEATS) + 1 : 10;
+  localparam BEATS_W = (PLACE_W > 18) ? PLACE_W : 18;
+  // GATHER may read a row of an image for each beat of INP
+  localparam IMAGE_W = $clog2(INP_BEATS) + $clog2(`VTA_ROW_BUFFER_BYTES / BUS) + 1;
+  localparam LENGTH_W = (IMAGE_W > BEATS_W) ? IMAGE_W : BEATS_W + 1;
 
   // bytes of a line of INP
   localparam LINE_1 = (INP_LANES > BLOCK_OUT) ? INP_LANES : BLOCK_OUT;
@@ -112,7 +119,8 @@ module vta_core #(
   wire [255:0] load_insn, compute_insn, output_insn, store_insn;
   wire [31:0] load_index, compute_index, output_index, store_index;
   wire [1:0] load_one, store_one;
-  wire [BEATS_W-1:0] load_length, load_first, store_length, store_first;
+  wire [LENGTH_W-1:0] load_length, store_length;
+  wire [BEATS_W-1:0] load_first, store_first;
 
   // faults: those that a unit reports with the index of what it finishes come a cycle later, so that they share a word
   wire dispatch_fault, fetch_range, fetch_error, load_range, load_error;
@@ -209,7 +217,8 @@ module vta_core #(
       .LINE         (LINE),
       .BURST_BEATS  (BURST_BEATS),
       .QUEUE_DEPTH  (QUEUE_DEPTH),
-      .BEATS_W      (BEATS_W)
+      .BEATS_W      (BEATS_W),
+      .LENGTH_W     (LENGTH_W)
   ) u_front (
       .clk_i              (clk_i),
       .rst_ni             (rst_ni),
@@ -270,7 +279,7 @@ module vta_core #(
   wire [31:0] load_offset;
   wire [5:0] load_len;
   wire [15:0] load_we;
-  wire [BEATS_W-1:0] load_waddr;
+  wire [PLACE_W-1:0] load_waddr;
   wire [AXI_DATA_BITS-1:0] load_wdata;
   wire [BUS-1:0] load_be;
   wire [1:0] inp_soon;
@@ -281,7 +290,8 @@ module vta_core #(
       .READ_OUTSTANDING(READ_OUTSTANDING),
       .INP_LANES       (INP_LANES),
       .LINE            (LINE),
-      .BEATS_W         (BEATS_W)
+      .BEATS_W         (PLACE_W),
+      .LENGTH_W        (LENGTH_W)
   ) u_load (
       .clk_i         (clk_i),
       .rst_ni        (rst_ni),
@@ -292,7 +302,7 @@ module vta_core #(
       .index_i       (load_index),
       .one_i         (load_one),
       .length_i      (load_length),
-      .first_beat_i  (load_first),
+      .first_beat_i  (load_first[PLACE_W-1:0]),
       .want_o        (want[0]),
       .start_i       (start[0]),
       .req_valid_o   (load_valid),
@@ -350,7 +360,7 @@ module vta_core #(
 
   // COMPUTE, OUTPUT and the scratchpads
   wire gemm_uop, alu_uop, vector, out_re;
-  wire [BEATS_W-1:0] out_raddr;
+  wire [PLACE_W-1:0] out_raddr;
   wire [AXI_DATA_BITS-1:0] out_rdata;
 
   vta_exec #(
@@ -384,11 +394,11 @@ module vta_core #(
       .load_we_i            (load_we),
       .load_be_i            (load_be),
       .load_expand_i        (load_expand),
-      .load_waddr_i         (load_waddr),
+      .load_waddr_i         ({{(BEATS_W - PLACE_W) {1'b0}}, load_waddr}),
       .load_wdata_i         (load_wdata),
       .inp_soon_o           (inp_soon),
       .out_re_i             (out_re),
-      .out_raddr_i          (out_raddr),
+      .out_raddr_i          ({{(BEATS_W - PLACE_W) {1'b0}}, out_raddr}),
       .out_rdata_o          (out_rdata),
       .give_o               (give[2:1]),
       .set_o                (set[16+:32]),
@@ -412,7 +422,8 @@ module vta_core #(
       .AXI_DATA_BITS    (AXI_DATA_BITS),
       .BURST_BEATS      (BURST_BEATS),
       .WRITE_OUTSTANDING(WRITE_OUTSTANDING),
-      .BEATS_W          (BEATS_W)
+      .BEATS_W          (PLACE_W),
+      .LENGTH_W         (LENGTH_W)
   ) u_store (
       .clk_i         (clk_i),
       .rst_ni        (rst_ni),
@@ -424,7 +435,7 @@ module vta_core #(
       .index_i       (store_index),
       .one_i         (store_one),
       .length_i      (store_length),
-      .first_beat_i  (store_first),
+      .first_beat_i  (store_first[PLACE_W-1:0]),
       .want_o        (want[3]),
       .start_i       (start[3]),
       .re_o          (out_re),
@@ -490,6 +501,8 @@ module vta_core #(
       .value_o(counters_o[(COUNTERS-1)*32-1:0])
   );
   assign counters_o[(COUNTERS-1)*32+:32] = dispatch_index;
+
+  wire unused = &{1'b0, load_first, store_first};
 endmodule
 
 `resetall

@@ -35,7 +35,7 @@ module vta_decode #(
     // range of a transfer, in beats, of a LOAD with pitch in lines: where it begins, and how much there is
     output wire               transfer_o,
     output wire               planes_o,
-    output wire [BEATS_W-1:0] begin_o,
+    output wire [       23:0] begin_o,
     output wire [BEATS_W-1:0] room_o,
     output reg                fault_o,
     output reg  [        7:0] code_o
@@ -163,7 +163,7 @@ module vta_decode #(
   wire [31:0] room = planes ? LINES : capacity;
   assign transfer_o = is_transfer;
   assign planes_o   = planes;
-  assign begin_o    = begins[BEATS_W-1:0];
+  assign begin_o    = begins[23:0];
   assign room_o     = room[BEATS_W-1:0];
   wire planes_bad = planes && (mem != `VTA_MEM_INP || |(sram & LINE_MASK) || |(insn_i[`VTA_LOAD_Z] & RUN_MASK));
   localparam [31:0] GRANULE_MASK = GRANULE - 1;

@@ -23,8 +23,9 @@ module vta_dispatch #(
     parameter AXI_DATA_BITS = 64,
     // Bytes of a line of INP
     parameter LINE          = 16,
-    // Width of beat counts
-    parameter BEATS_W       = 20
+    // Width of beat counts, of all beats of a transfer
+    parameter BEATS_W       = 20,
+    parameter LENGTH_W      = 20
 ) (
     input  wire               clk_i,
     input  wire               rst_ni,
@@ -42,7 +43,7 @@ module vta_dispatch #(
     output wire [       31:0] index_o,
     // of a transfer: what vta_dma_merge says of it, and its first beat
     output wire [        1:0] one_o,
-    output wire [BEATS_W-1:0] length_o,
+    output wire [LENGTH_W-1:0] length_o,
     output wire [BEATS_W-1:0] first_beat_o,
     // end of the program
     input  wire               quiet_i,
@@ -82,7 +83,7 @@ module vta_dispatch #(
   reg  [       35:0] padded_row_q;
   reg  [       16:0] padded_rows_q;
   reg  [       26:0] plane_q;
-  reg  [BEATS_W-1:0] begin_q;
+  reg  [       23:0] begin_q;
   reg  [BEATS_W-1:0] room_q;
   reg  [BEATS_W-1:0] second_first_beat_q;
   reg  [BEATS_W-1:0] second_row_beats_q;
@@ -100,7 +101,7 @@ module vta_dispatch #(
   reg                over_row_q;
   reg  [BEATS_W-1:0] first_beat_q;
   reg  [        1:0] one_q;
-  reg  [BEATS_W-1:0] length_q;
+  reg  [LENGTH_W-1:0] length_q;
 
   // the second and the third register hold an instruction, and all three
   reg                two_q;
@@ -145,7 +146,7 @@ module vta_dispatch #(
   wire transfer;
   wire planes;
   wire [BEATS_W-1:0] first_beat;
-  wire [BEATS_W-1:0] begins;
+  wire [23:0] begins;
   wire [BEATS_W-1:0] room;
   wire bad;
   wire [7:0] code;
@@ -179,24 +180,24 @@ module vta_dispatch #(
   // on the way into the third register
   wire [BEATS_W+16:0] beats = {17'd0, padded_row_q[BEATS_W-1:0]} * {{BEATS_W{1'b0}}, padded_rows_q};
   wire [BEATS_W+15:0] all_beats = {16'd0, second_row_beats_q} * {{BEATS_W{1'b0}}, second_q[`VTA_LOAD_Y]};
-  wire [30:0] begin_2 = {{(31 - BEATS_W) {1'b0}}, begin_q} + (second_planes_q ? {2'd0, plane_q, 2'd0} : 31'd0);
+  wire [30:0] begin_2 = {7'd0, begin_q} + (second_planes_q ? {2'd0, plane_q, 2'd0} : 31'd0);
 
   // what a transfer moves in one piece; a row of GATHER is one run
   wire [       17:0] run_2 = {2'b00, second_q[`VTA_LOAD_Z]} << GRANULE_LOG;
   wire [        1:0] one;
-  wire [BEATS_W-1:0] length;
+  wire [LENGTH_W-1:0] length;
 
   vta_dma_merge #(
       .AXI_DATA_BITS(AXI_DATA_BITS),
-      .LENGTH_W     (BEATS_W)
+      .LENGTH_W     (LENGTH_W)
   ) u_merge (
       .y_i        (second_q[`VTA_LOAD_Y]),
       .x_i        (second_gather_q ? 16'd1 : second_q[`VTA_LOAD_X]),
       .y_stride_i (second_q[`VTA_LOAD_Y_STRIDE]),
       .x_stride_i (second_q[`VTA_LOAD_X_STRIDE]),
-      .run_beats_i({{(BEATS_W - 17) {1'b0}}, run_2[16:0]}),
-      .row_beats_i(second_row_beats_q),
-      .all_beats_i(all_beats[BEATS_W-1:0]),
+      .run_beats_i({{(LENGTH_W - 17) {1'b0}}, run_2[16:0]}),
+      .row_beats_i({{(LENGTH_W - BEATS_W) {1'b0}}, second_row_beats_q}),
+      .all_beats_i(all_beats[LENGTH_W-1:0]),
       .x_one_o    (one[0]),
       .y_one_o    (one[1]),
       .length_o   (length)

@@ -23,8 +23,9 @@ module vta_front #(
     parameter LINE          = 16,
     parameter BURST_BEATS   = 64,
     parameter QUEUE_DEPTH   = 8,
-    // Width of beat counts
-    parameter BEATS_W       = 20
+    // Width of beat counts, of all beats of a transfer
+    parameter BEATS_W       = 20,
+    parameter LENGTH_W      = 20
 ) (
     input  wire                     clk_i,
     input  wire                     rst_ni,
@@ -47,7 +48,7 @@ module vta_front #(
     output wire             [255:0] load_insn_o,
     output wire              [31:0] load_index_o,
     output wire               [1:0] load_one_o,
-    output wire       [BEATS_W-1:0] load_length_o,
+    output wire      [LENGTH_W-1:0] load_length_o,
     output wire       [BEATS_W-1:0] load_first_o,
     output wire             [255:0] compute_insn_o,
     output wire              [31:0] compute_index_o,
@@ -56,7 +57,7 @@ module vta_front #(
     output wire             [255:0] store_insn_o,
     output wire              [31:0] store_index_o,
     output wire               [1:0] store_one_o,
-    output wire       [BEATS_W-1:0] store_length_o,
+    output wire      [LENGTH_W-1:0] store_length_o,
     output wire       [BEATS_W-1:0] store_first_o,
     // end of the program
     input  wire               [3:0] idle_i,
@@ -75,7 +76,7 @@ module vta_front #(
   localparam WAIT_W = 16;
   localparam PLAIN_W = 32 + 256 - 8;
   localparam KIND_W = PLAIN_W + 1;
-  localparam PIECES_W = 2 * BEATS_W + 2;
+  localparam PIECES_W = BEATS_W + LENGTH_W + 2;
 
   wire insn_valid;
   wire insn_pop;
@@ -84,7 +85,7 @@ module vta_front #(
   wire [3:0] full;
   wire [255:0] dispatch_insn;
   wire [1:0] dispatch_one;
-  wire [BEATS_W-1:0] dispatch_length;
+  wire [LENGTH_W-1:0] dispatch_length;
   wire [BEATS_W-1:0] dispatch_first;
 
   vta_fetch #(
@@ -127,7 +128,8 @@ module vta_front #(
       .PRM_DEPTH    (PRM_DEPTH),
       .AXI_DATA_BITS(AXI_DATA_BITS),
       .LINE         (LINE),
-      .BEATS_W      (BEATS_W)
+      .BEATS_W      (BEATS_W),
+      .LENGTH_W     (LENGTH_W)
   ) u_dispatch (
       .clk_i       (clk_i),
       .rst_ni      (rst_ni),

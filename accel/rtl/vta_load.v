@@ -17,8 +17,9 @@ module vta_load #(
     // Bytes of an INP entry, of a line of INP
     parameter INP_LANES        = 4,
     parameter LINE             = 16,
-    // Width of beat counts
-    parameter BEATS_W          = 20
+    // Width of beat counts and addresses of the scratchpads, at least 10; of the beats of a run in DRAM
+    parameter BEATS_W          = 20,
+    parameter LENGTH_W         = 20
 ) (
     input  wire                     clk_i,
     input  wire                     rst_ni,
@@ -29,7 +30,7 @@ module vta_load #(
     input  wire [            255:0] insn_i,
     input  wire [             31:0] index_i,
     input  wire [              1:0] one_i,
-    input  wire [      BEATS_W-1:0] length_i,
+    input  wire [     LENGTH_W-1:0] length_i,
     input  wire [      BEATS_W-1:0] first_beat_i,
     output wire                     want_o,
     input  wire                     start_i,
@@ -96,7 +97,8 @@ module vta_load #(
   vta_dma_walk #(
       .AXI_DATA_BITS(AXI_DATA_BITS),
       .BURST_BEATS  (BURST_BEATS),
-      .LENGTH_W     (BEATS_W)
+      .COUNT_W      ((BEATS_W < 16) ? BEATS_W : 16),
+      .LENGTH_W     (LENGTH_W)
   ) u_walk (
       .clk_i         (clk_i),
       .rst_ni        (rst_ni),

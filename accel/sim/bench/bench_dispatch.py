@@ -5,9 +5,9 @@ from __future__ import annotations
 import cocotb
 
 from accel.isa.errors import FaultCode
-from accel.isa.spec import BY_OP, Op, Unit
+from accel.isa.spec import BY_OP, Mem, Op, Unit
 from accel.sim.bench.bench_dma_walk import merged
-from accel.sim.bench.common import Dut, get, rng, settle, start, step
+from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 from accel.sim.bench.instructions import Sizes, block_of, first_beat, flawed, legal, sizes_of, word_of
 
 Expected = tuple[int, Op, dict[str, int]]
@@ -65,6 +65,18 @@ async def keeps_order_and_finishes_when_quiet(dut: Dut) -> None:
         pushed, done = await feed(dut, words, length + 1)
         assert done is not None and len(pushed) == length
         check(sizes, pushed, program)
+
+
+@cocotb.test()
+async def counts_the_beats_of_tall_images(dut: Dut) -> None:
+    """A row for each beat of INP, each as long as a row may be: far more beats than a scratchpad holds."""
+    sizes, mask = sizes_of(dut), (1 << parameter(dut, "LENGTH_W")) - 1
+    beat = max(1, sizes.bus // sizes.elements[Mem.INP])
+    values = {"y": sizes.depths[Mem.INP] // beat, "x": 1, "run": 1, "pitch": beat, "row_bytes": 4096}
+    values |= {"dram": 0, "sram": 0, "y_stride": 4096}
+    pushed, _ = await feed(dut, [word_of(Op.GATHER, values), word_of(Op.FINISH, {})], 2)
+    check(sizes, pushed, [(Op.GATHER, values)])
+    assert pushed[0][3][1] == values["y"] * 4096 // sizes.bus - 1 < mask
 
 
 @cocotb.test()

@@ -197,7 +197,7 @@ def flawed(random: Random, sizes: Sizes, op: Op) -> tuple[int, dict[str, int], F
         flaws += [(illegal, {key: values[key] + sizes.granule // 2}) for key in ("dram", "x_stride", "y_stride")]
         flaws += [(illegal, {"mem": 6 + random.randrange(10)})]
         flaws += [(illegal, {"mem": Mem.OUT if op is Op.LOAD else random.choice((0, 1, 2, 4, 5))})]
-        flaws += [(FaultCode.SRAM_RANGE, {"y": 65535, "x": 65535})]
+        flaws += [(FaultCode.SRAM_RANGE, {"y": 65535, "x": 65535}), (FaultCode.SRAM_RANGE, {"sram": 1 << 15})]
         if op is Op.LOAD and values["mem"] != Mem.ACC and (values["mem"] != Mem.WGT or sizes.wgt_bits == 4):
             flaws += [(illegal, {"expand": 1})]
         if op is Op.LOAD and values["mem"] != Mem.INP:
@@ -212,7 +212,11 @@ def flawed(random: Random, sizes: Sizes, op: Op) -> tuple[int, dict[str, int], F
         flaws += [(illegal, {key: 0}) for key in ("x", "y", "pitch", "run", "row_bytes")]
         flaws += [(illegal, {key: values[key] + sizes.granule // 2}) for key in ("dram", "y_stride")]
         flaws += [(illegal, {"row_bytes": 4097}), (illegal, {"lane": 65535})]
-        flaws += [(FaultCode.SRAM_RANGE, {"y": 65535}), (FaultCode.SRAM_RANGE, {"y": 65535, "x": 65535})]
+        flaws += [
+            (FaultCode.SRAM_RANGE, {"sram": 1 << 15}),
+            (FaultCode.SRAM_RANGE, {"y": 65535}),
+            (FaultCode.SRAM_RANGE, {"y": 65535, "x": 65535}),
+        ]
         if sizes.bus > sizes.elements[Mem.INP]:
             flaws += [(illegal, {"pitch": values["pitch"] + 1}), (illegal, {"sram": values["sram"] + 1})]
     else:

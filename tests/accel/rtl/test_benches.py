@@ -107,7 +107,7 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     ),
     "vta_sems": ("bench_sems", ({},)),
     "vta_decode": ("bench_decode", (TINY, WIDE, W4)),
-    "vta_dispatch": ("bench_dispatch", (TINY,)),
+    "vta_dispatch": ("bench_dispatch", (TINY | {"BEATS_W": 18, "LENGTH_W": 19},)),
     "vta_front": ("bench_front", (TINY | {"QUEUE_DEPTH": 2},)),
     "vta_load_place": (
         "bench_load_place",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from accel.isa.asm import assemble_file
-from accel.isa.config import AccelConfig, load_config
+from accel.isa.config import ROW_BUFFER_BYTES, AccelConfig, load_config
 from accel.isa.errors import AccelError, Fault, FaultCode, ProgramError
 from accel.isa.program import Program, SectionKind
 from accel.isa.randprog import random_program
@@ -107,6 +107,16 @@ def test_transfers_of_every_shape(seed: int) -> None:
             (Op.FINISH, {}),
         ]
         assert_same_window(fresh(), Program.build(TINY, code, window_bytes=4 * REGION, program_offset=3 * REGION), data)
+
+
+def test_a_tall_image_is_read_as_one_run() -> None:
+    """Rows as long as they may be and one behind another: more beats than any scratchpad holds."""
+    config, rows, row = load_config("ecp5"), 1024, ROW_BUFFER_BYTES
+    gather = {"y": rows, "x": 1, "pitch": config.bus_bytes // config.inp_bytes, "run": 1, "row_bytes": row}
+    code = [(Op.GATHER, {**gather, "y_stride": row}), (Op.FINISH, {})]
+    device = rtl(config)
+    device.load(Program.build(config, code, window_bytes=rows * row + 4096, program_offset=rows * row))
+    assert device.launch().counters["READ_BYTES"] == rows * row
 
 
 def fresh() -> RtlDevice:
