@@ -176,6 +176,12 @@ module vta_output #(
   reg  [7:1] waits_q;
   wire [8:1] waits_d = (!hold_q || !active) ? same & writes_d : {waits_q, 1'b0};
 
+  // the slot writes INP: early, as LOAD gives way to it
+  reg [8:6] into_inp_q;
+  always @(posedge clk_i)
+    if (!rst_ni) into_inp_q <= 3'd0;
+    else into_inp_q <= {into_inp_q[7:6], valid_q[5] && writes_q[5] && to_inp_q[5]};
+
   wire ends_0 = form_0 != `VTA_FORM_ADD || second_0;
   wire [7:0] zero_point_0 = (form_0 == `VTA_FORM_PASS) ? 8'd0 : zero_0;
 
@@ -252,8 +258,8 @@ module vta_output #(
 
   assign vector_o     = valid_q[8] && writes_q[8];
   assign out_we_o     = vector_o && !to_acc_q[8] && !to_inp_q[8];
-  assign inp_we_o     = vector_o && to_inp_q[8];
-  assign inp_soon_o   = {valid_q[6] && writes_q[6] && to_inp_q[6], valid_q[7] && writes_q[7] && to_inp_q[7]};
+  assign inp_we_o     = into_inp_q[8];
+  assign inp_soon_o   = {into_inp_q[6], into_inp_q[7]};
   assign acc_we_o     = vector_o && to_acc_q[8];
   assign give_o       = valid_q[8] && last_q[8] && !stop_i;
   assign {waddr_o, set_o, done_index_o} = writer_q[(SHARES-1)*WRITER_W+:WRITER_W];
