@@ -158,8 +158,8 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
         "bench_compute",
         (
             UNIT | {"BLOCK_IN": 4, "INP_DEPTH": 256, "WGT_DEPTH": 64},
-            UNIT | {"BLOCK_IN": 8, "BLOCK_OUT": 16, "INP_DEPTH": 256, "WGT_DEPTH": 64},
-            UNIT | HALF | {"INP_DEPTH": 256, "WGT_DEPTH": 64},
+            UNIT | {"BLOCK_IN": 8, "BLOCK_OUT": 16, "INP_DEPTH": 256, "WGT_DEPTH": 64, "DSP_PRODUCTS": 6},
+            UNIT | HALF | {"INP_DEPTH": 256, "WGT_DEPTH": 64, "DSP_PRODUCTS": 4},
         ),
     ),
     "vta_output": (
