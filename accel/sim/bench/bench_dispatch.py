@@ -10,15 +10,17 @@ from accel.sim.bench.bench_dma_walk import merged
 from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 from accel.sim.bench.instructions import Sizes, block_of, first_beat, flawed, legal, sizes_of, word_of
 
-Expected = tuple[int, Op, dict[str, int]]
+# Index, unit, instruction, and the beats of its transfer: one piece, its length, the first.
+Pushed = tuple[int, int, int, tuple[int, int, int]]
 
 
-async def feed(dut: Dut, words: list[int], count: int, cycles: int = 4000) -> tuple[list[int], int | None]:
-    """Present `words`; returns the cycle-ordered indices pushed and the cycle of done, until done or fault."""
+async def feed(dut: Dut, words: list[int], count: int, cycles: int = 4000) -> tuple[list[Pushed], int | None]:
+    """Present `words`; returns what was pushed, in order, and the cycle of done, until done or fault."""
     random = rng()
     zero = dict.fromkeys(("insn_valid_i", "insn_i", "full_i", "quiet_i"), 0)
     await start(dut, **zero, run_i=1, count_i=count)
-    waiting, pushed = list(words), []
+    waiting: list[int] = list(words)
+    pushed: list[Pushed] = []
     for cycle in range(cycles):
         valid = bool(waiting) and random.random() < 0.8
         full, quiet = random.getrandbits(4) & random.getrandbits(4), random.random() < 0.2
@@ -45,7 +47,7 @@ def beats(dut: Dut) -> tuple[int, int, int]:
     return get(dut.one_o), get(dut.length_o), get(dut.first_beat_o)
 
 
-def check(sizes: Sizes, pushed: list, program: list[tuple[Op, dict[str, int]]]) -> None:
+def check(sizes: Sizes, pushed: list[Pushed], program: list[tuple[Op, dict[str, int]]]) -> None:
     assert [entry[0] for entry in pushed] == list(range(len(pushed)))
     for (op, values), (_, unit, word, got) in zip(program, pushed, strict=False):
         assert word == word_of(op, values)
