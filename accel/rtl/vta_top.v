@@ -100,6 +100,8 @@ module vta_top #(
     output wire                       m_axi_rready
 );
   localparam COUNTERS = 18;
+  // the error of more lanes than there are is to be told before those that follow from it
+  localparam LANES = (OUT_LANES < BLOCK_OUT) ? OUT_LANES : BLOCK_OUT;
   localparam INP_LANES = BLOCK_IN * WGT_BITS / 8;
   localparam [31:0] BUS_LOG = $clog2(AXI_DATA_BITS / 8);
 
@@ -263,7 +265,7 @@ module vta_top #(
       .OUT_DEPTH        (OUT_DEPTH),
       .UOP_DEPTH        (UOP_DEPTH),
       .PRM_DEPTH        (PRM_DEPTH),
-      .OUT_LANES        (OUT_LANES),
+      .OUT_LANES        (LANES),
       .MULTIPLIER_BITS  (MULTIPLIER_BITS),
       .AXI_DATA_BITS    (AXI_DATA_BITS),
       .BURST_BEATS      (BURST_BEATS),

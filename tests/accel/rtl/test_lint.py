@@ -74,6 +74,7 @@ def test_the_unchanged_configuration_elaborates(lint_rtl: ModuleType) -> None:
         ("-GBLOCK_OUT=128", "BLOCK_OUT_must_be_a_power_of_two_from_4_to_64"),
         ("-GINP_DEPTH=1000", "INP_DEPTH_must_be_a_power_of_two_from_8_to_65536"),
         ("-GPRM_DEPTH=4", "PRM_DEPTH_must_be_a_power_of_two_from_8_to_65536"),
+        ("-GDSP_PRODUCTS=3", "DSP_PRODUCTS_must_be_at_least_4"),
         ("-GWGT_BITS=5", "WGT_BITS_must_be_4_or_8"),
         ("-GWGT_BITS=4", "BLOCK_IN_must_be_two_lines_for_WGT_BITS_4"),
         ("-GOUT_LANES=8", "OUT_LANES_must_be_a_power_of_two_up_to_BLOCK_OUT"),

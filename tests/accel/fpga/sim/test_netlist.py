@@ -60,7 +60,9 @@ endmodule
 
 @needs_yosys
 def test_a_small_system_answers_as_its_source(tmp_path: Path) -> None:
-    files = {"echo.v": ECHO} | {name: SYSTEM.design.files[name] for name in ("vta_fifo.v", "vta_ram_async.v")}
+    files = {"echo.v": ECHO} | {
+        name: SYSTEM.design.files[name] for name in ("vta_fifo.v", "vta_count.v", "vta_ram_async.v")
+    }
     files |= {f"fpga_uart_{way}.v": (FPGA_RTL / f"fpga_uart_{way}.v").read_text() for way in ("rx", "tx")}
     design = Design("echo", "echo", files, PART, "", 25)
     text = netlist_verilog(design, tmp_path)
