@@ -23,6 +23,8 @@ from accel.sim.verilator import user_cache_folder
 RTL: Final = Path(__file__).resolve().parents[1] / "rtl"
 # Reads and writes of one memory word at one edge never matter here: users are kept apart by tokens or forwarding.
 SYNTHESIS: Final = "synth_ecp5 -no-rw-check -top {top} -json netlist.json"
+# Multiplier blocks that a count has room for: those of the largest part.
+_MULTIPLIERS: Final = PARTS[-1].multipliers
 # LUT4 that a cell takes beside those counted as LUT4.
 LUTS: Final = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 4}
 
@@ -52,7 +54,7 @@ def synthesise(config: AccelConfig, folder: Path) -> dict[str, Any]:
     done = stage / "cells.json"
     if not done.exists():
         sources = " ".join(path.name for path in rtl_sources())
-        sizes = " ".join(f"-set {key} {value}" for key, value in core_parameters(config, PARTS[-1].multipliers).items())
+        sizes = " ".join(f"-set {key} {value}" for key, value in core_parameters(config, _MULTIPLIERS).items())
         commands = [f"read_verilog {sources}", f"chparam {sizes} vta_top"]
         begin = time.perf_counter()
         run_yosys(stage, [*commands, SYNTHESIS.format(top="vta_top"), "tee -o stat.txt stat"])
@@ -68,21 +70,21 @@ def _with_part(config: AccelConfig, counts: dict[str, Any]) -> dict[str, Any]:
     return {**counts, "part": next(fits, None), "macs": config.macs_per_cycle}
 
 
-def content_key(config: AccelConfig) -> str:
-    """Hash of the RTL and of the configuration's parameters."""
-    digest = hashlib.sha256(repr(sorted(core_parameters(config, PARTS[-1].multipliers).items())).encode())
+def content_key(config: AccelConfig, multipliers: int = _MULTIPLIERS) -> str:
+    """Hash of the RTL and of the configuration's parameters for a part with so many multiplier blocks."""
+    digest = hashlib.sha256(repr(sorted(core_parameters(config, multipliers).items())).encode())
     for path in core_sources():
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def staged(config: AccelConfig, recipe: str, folder: Path) -> Path:
+def staged(config: AccelConfig, recipe: str, folder: Path, multipliers: int = _MULTIPLIERS) -> Path:
     """Folder of one result, by the content of all that it depends on, with the sources side by side.
 
     The tools come as WebAssembly and see `lib` as the system's folder of that name: names must be flat.
     """
     by_tools = hashlib.sha256(f"{recipe} {tool_version('yosys')}".encode()).hexdigest()[:8]
-    stage = folder / f"{content_key(config)}-{by_tools}"
+    stage = folder / f"{content_key(config, multipliers)}-{by_tools}"
     stage.mkdir(parents=True, exist_ok=True)
     for path in core_sources():
         shutil.copyfile(path, stage / path.name)

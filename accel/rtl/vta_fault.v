@@ -52,6 +52,7 @@ module vta_fault #(
     code  = 8'd0;
     index = 32'd0;
     k     = 0;
+    if (!open_q)
       for (k = 0; k < SOURCES; k = k + 1) begin
         code  = code | (codes_q[k*8+:8] & {8{turn_q[k]}});
         index = index | (indices_q[k*32+:32] & {32{turn_q[k]}});

@@ -19,7 +19,7 @@ module vta_multiples (
   assign three_o     = one + two;
   assign top_two_o   = (two ^ sign) + {9'd0, !low_i};
   // 3 * inp, or -inp
-  assign top_three_o = low_i ? three_o : (one ^ sign) + 10'd1;
+  assign top_three_o = low_i ? three_o : ~one + 10'd1;
 endmodule
 
 `resetall

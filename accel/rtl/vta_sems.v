@@ -153,7 +153,7 @@ module vta_sems (
       given_2_q <= given_2;
       given_3_q <= given_3;
       // who takes the last token of a semaphore leaves none, unless one is given
-      for (n = 0; n < N; n = n + 1) some_q[n] <= given[n] || (taken[n] ? many[n] : some_q[n]);
+      some_q <= given | (taken & many) | (~taken & some_q);
     end
 
   assign overflow_o = {

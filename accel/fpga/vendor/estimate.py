@@ -40,7 +40,7 @@ _MULTIPLIERS: Final = {
 
 def is_estimated(target: Target, config: AccelConfig, folder: Path) -> bool:
     """Whether `estimate` would find its result in `folder`."""
-    return (staged(config, _recipe(target), folder) / _DONE).exists()
+    return (_stage(target, config, folder) / _DONE).exists()
 
 
 def estimate(target: Target, config: AccelConfig, folder: Path, listen: Listener | None = None) -> dict[str, Any]:
@@ -48,19 +48,22 @@ def estimate(target: Target, config: AccelConfig, folder: Path, listen: Listener
 
     Raises FlowError.
     """
-    recipe = _recipe(target)
-    stage = staged(config, recipe, folder)
+    stage = _stage(target, config, folder)
     done = stage / _DONE
     if not done.exists():
         (stage / f"{IP}.v").write_text(ip_verilog(config, target.available["multipliers"]))
         sources = " ".join([*(path.name for path in rtl_sources()), f"{IP}.v"])
         part = stage / "stat.part.txt"
-        run_yosys(stage, [f"read_verilog {sources}", recipe, f"tee -o {part.name} stat"], listen)
+        run_yosys(stage, [f"read_verilog {sources}", _recipe(target), f"tee -o {part.name} stat"], listen)
         part.replace(done)
     used = _used(done.read_text())
     share = {name: round(used[name] / has, 3) for name, has in target.available.items()}
     facts = {"board": target.name, "part": target.part, "config": config.name, "macs": config.macs_per_cycle}
     return facts | {"used": used, "available": dict(target.available), "share": share, "yosys": tool_version("yosys")}
+
+
+def _stage(target: Target, config: AccelConfig, folder: Path) -> Path:
+    return staged(config, _recipe(target), folder, target.available["multipliers"])
 
 
 def _recipe(target: Target) -> str:
