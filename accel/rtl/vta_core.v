@@ -1,6 +1,7 @@
 // The core: front with the queues, semaphores, LOAD and STORE with the two sides of the AXI master, execution.
-// Contract: reset clears all control state, not the scratchpads.  stop_i (a fault or an abort): nothing new starts,
-// bursts that were begun end; drained_o tells when none is left.
+// Contract: control state, not the scratchpads, is held in reset from the cycle after soon_i is low to that after it is
+// high again; counters and fault outlast that until clear_i.  stop_i (a fault or an abort): nothing new starts, bursts
+// that were begun end; drained_o tells when none is left.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -41,8 +42,9 @@ module vta_core #(
     parameter DSP_PRODUCTS      = 64
 ) (
     input  wire                     clk_i,
-    input  wire                     rst_ni,
     // control and status
+    input  wire                     soon_i,
+    input  wire                     clear_i,
     input  wire                     run_i,
     input  wire                     stop_i,
     input  wire [             31:0] window_base_i,
@@ -135,8 +137,16 @@ module vta_core #(
   reg store_error_q;
   reg [127:0] done_index_q;
 
+  // low: the unit is held in reset.  One register for all would drive a thousand others all over the chip
+  reg awake_front_q, awake_load_q, awake_exec_q, awake_store_q, awake_core_q;
+  (* keep *) always @(posedge clk_i) awake_front_q <= soon_i;
+  (* keep *) always @(posedge clk_i) awake_load_q <= soon_i;
+  (* keep *) always @(posedge clk_i) awake_exec_q <= soon_i;
+  (* keep *) always @(posedge clk_i) awake_store_q <= soon_i;
+  (* keep *) always @(posedge clk_i) awake_core_q <= soon_i;
+
   always @(posedge clk_i)
-    if (!rst_ni) begin
+    if (!awake_core_q) begin
       clash_write_q <= 3'd0;
       store_error_q <= 1'b0;
     end else begin
@@ -158,7 +168,7 @@ module vta_core #(
       .SOURCES(13)
   ) u_fault (
       .clk_i(clk_i),
-      .rst_ni(rst_ni),
+      .rst_ni(!clear_i),
       .run_i(run_i),
       .valid_i({
         store_error_q || overflow[3], clash_write_q[1] || overflow[2], clash_write_q[0] || overflow[1],
@@ -221,7 +231,8 @@ module vta_core #(
       .LENGTH_W     (LENGTH_W)
   ) u_front (
       .clk_i              (clk_i),
-      .rst_ni             (rst_ni),
+      .rst_ni             (awake_front_q),
+      .clear_i            (clear_i),
       .run_i              (run_i),
       .window_bytes_i     (window_bytes_i),
       .program_i          (program_i),
@@ -262,7 +273,7 @@ module vta_core #(
 
   vta_sems u_sems (
       .clk_i     (clk_i),
-      .rst_ni    (rst_ni),
+      .rst_ni    (awake_core_q),
       .run_i     (run_i),
       .want_i    (want),
       .wait_i    ({
@@ -294,7 +305,7 @@ module vta_core #(
       .LENGTH_W        (LENGTH_W)
   ) u_load (
       .clk_i         (clk_i),
-      .rst_ni        (rst_ni),
+      .rst_ni        (awake_load_q),
       .stop_i        (stop_i),
       .window_bytes_i(window_bytes_i),
       .head_valid_i  (head[0]),
@@ -334,7 +345,7 @@ module vta_core #(
       .READ_OUTSTANDING(READ_OUTSTANDING)
   ) u_read_arb (
       .clk_i         (clk_i),
-      .rst_ni        (rst_ni),
+      .rst_ni        (awake_load_q),
       .stop_i        (stop_i),
       .window_base_i (window_base_i),
       .fetch_valid_i (fetch_valid),
@@ -382,7 +393,7 @@ module vta_core #(
       .DSP_PRODUCTS   (DSP_PRODUCTS)
   ) u_exec (
       .clk_i                (clk_i),
-      .rst_ni               (rst_ni),
+      .rst_ni               (awake_exec_q),
       .stop_i               (stop_i),
       .head_i               (head[2:1]),
       .compute_insn_i       (compute_insn),
@@ -426,7 +437,7 @@ module vta_core #(
       .LENGTH_W         (LENGTH_W)
   ) u_store (
       .clk_i         (clk_i),
-      .rst_ni        (rst_ni),
+      .rst_ni        (awake_store_q),
       .stop_i        (stop_i),
       .window_base_i (window_base_i),
       .window_bytes_i(window_bytes_i),
@@ -469,14 +480,14 @@ module vta_core #(
   // INSTRUCTIONS from the dispatcher
   reg [3:0] token_q;
   always @(posedge clk_i)
-    if (!rst_ni) token_q <= 4'd0;
+    if (!awake_core_q) token_q <= 4'd0;
     else token_q <= run_i ? want & ~start : 4'd0;
 
   vta_counters #(
       .COUNTERS(COUNTERS - 1)
   ) u_counters (
       .clk_i(clk_i),
-      .rst_ni(rst_ni),
+      .rst_ni(!clear_i),
       .count_i(run_i),
       .event_i({
         store_beat,

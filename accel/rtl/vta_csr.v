@@ -1,6 +1,7 @@
 // Registers of the accelerator: identity, launch and reset, status, window and program, watchdog, counters.
-// Contract: the core runs (run_o) from a launch until done or fault.  clear_o resets it in the cycle before; it is
-// raised only while no transfer is under way.  Registers keep their value while busy: writes to them are ignored then.
+// Contract: the core runs (run_o) from a launch until done or fault.  soon_o tells a cycle ahead whether it is busy, so
+// that it can be held in reset by registers while it is not; clear_o, in the cycle before a launch, is for what a host
+// may still read then.  Registers keep their value while busy: writes to them are ignored then.
 // A reset while busy stops the core as a fault does, waits for its transfers, and leaves STATUS at zero.
 `resetall
 `timescale 1ns / 1ps
@@ -24,6 +25,7 @@ module vta_csr #(
     output reg  [           31:0] read_data_o,
     output reg                    read_known_o,
     // core
+    output wire                   soon_o,
     output wire                   clear_o,
     output wire                   run_o,
     output wire                   stop_o,
@@ -55,8 +57,10 @@ module vta_csr #(
   wire        reset = control && write_data_i[1];
   wire        launch = control && write_data_i[0] && !write_data_i[1] && !busy_q;
   wire        stopped = busy_q && stop_o && (fault_i || !fault_stop_i) && drained_i;
+  wire        busy = launch || (busy_q && !stopped && !(run_o && done_i));
 
-  assign clear_o        = launch || (reset && (!busy_q || stopped)) || (stopped && abort_q);
+  assign clear_o        = !rst_ni || launch || (reset && (!busy_q || stopped)) || (stopped && abort_q);
+  assign soon_o         = rst_ni && busy;
   assign stop_o         = fault_stop_i || abort_q;
   assign run_o          = busy_q && !stop_o;
   assign window_base_o  = window_base_q;
@@ -72,8 +76,7 @@ module vta_csr #(
       done_q  <= 1'b0;
       abort_q <= 1'b0;
     end else begin
-      if (launch) busy_q <= 1'b1;
-      else if ((run_o && done_i) || stopped) busy_q <= 1'b0;
+      busy_q <= busy;
       if (launch || reset) done_q <= 1'b0;
       else if (run_o && done_i) done_q <= 1'b1;
       if (reset && busy_q && !stopped) abort_q <= 1'b1;

@@ -29,6 +29,8 @@ module vta_dispatch #(
 ) (
     input  wire               clk_i,
     input  wire               rst_ni,
+    // the index outlasts a reset, not this
+    input  wire               clear_i,
     input  wire               run_i,
     input  wire [       31:0] count_i,
     // fetched instructions
@@ -224,13 +226,16 @@ module vta_dispatch #(
   assign length_o     = length_q;
 
   always @(posedge clk_i)
+    if (clear_i) index_q <= 28'd0;
+    else if (go || done_o) index_q <= index_q + 28'd1;
+
+  always @(posedge clk_i)
     if (!rst_ni) begin
       first_valid_q  <= 1'b0;
       second_valid_q <= 1'b0;
       third_valid_q  <= 1'b0;
       two_q          <= 1'b0;
       three_q        <= 1'b0;
-      index_q        <= 28'd0;
       over_q         <= count_i == 32'd0;
     end else begin
       first_valid_q  <= first_valid;
@@ -238,7 +243,6 @@ module vta_dispatch #(
       third_valid_q  <= third_valid;
       two_q          <= second_valid && third_valid;
       three_q        <= first_valid && second_valid && third_valid;
-      if (go || done_o) index_q <= index_q + 28'd1;
       // the last instruction was no FINISH
       if (go && is_last) over_q <= 1'b1;
     end

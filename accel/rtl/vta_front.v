@@ -29,6 +29,8 @@ module vta_front #(
 ) (
     input  wire                     clk_i,
     input  wire                     rst_ni,
+    // the index of the last instruction outlasts a reset, not this
+    input  wire                     clear_i,
     // control
     input  wire                     run_i,
     input  wire              [31:0] window_bytes_i,
@@ -133,6 +135,7 @@ module vta_front #(
   ) u_dispatch (
       .clk_i       (clk_i),
       .rst_ni      (rst_ni),
+      .clear_i     (clear_i),
       .run_i       (run_i),
       .count_i     (count_i),
       .insn_valid_i(insn_valid),

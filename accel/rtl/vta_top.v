@@ -178,6 +178,7 @@ module vta_top #(
   wire [           11:0] read_addr;
   wire [           31:0] read_data;
   wire                   read_known;
+  wire                   soon;
   wire                   clear;
   wire                   run;
   wire                   stop;
@@ -236,6 +237,7 @@ module vta_top #(
       .read_addr_i   (read_addr),
       .read_data_o   (read_data),
       .read_known_o  (read_known),
+      .soon_o        (soon),
       .clear_o       (clear),
       .run_o         (run),
       .stop_o        (stop),
@@ -276,7 +278,8 @@ module vta_top #(
       .DSP_PRODUCTS     (DSP_PRODUCTS)
   ) u_core (
       .clk_i         (clk_i),
-      .rst_ni        (rst_ni && !clear),
+      .soon_i        (soon),
+      .clear_i       (clear),
       .run_i         (run),
       .stop_i        (stop),
       .window_base_i (window_base),

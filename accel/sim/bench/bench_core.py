@@ -78,6 +78,7 @@ async def run(dut: Dut, program: Program, pace: float) -> tuple[np.ndarray, int]
     await start(dut, **dict.fromkeys(inputs, 0), m_axi_rerror=0, m_axi_rlast=0, m_axi_rvalid=0, stop_i=0, run_i=0,
                 watchdog_i=0, window_base_i=BASE, window_bytes_i=program.window_bytes, program_i=code.offset,
                 count_i=program.count)  # fmt: skip
+    await step(dut)
     dut.run_i.value = 1
     for _ in range(100000):
         memory.drive()

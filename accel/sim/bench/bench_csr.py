@@ -63,7 +63,7 @@ async def launches_and_finishes(dut: Dut) -> None:
         await write(dut, "COUNT", 7)
         dut.write_i.value, dut.write_addr_i.value, dut.write_data_i.value = 1, REGISTER["CONTROL"].offset, 1
         await settle()
-        assert get(dut.clear_o) and not get(dut.run_o)
+        assert get(dut.clear_o) and get(dut.soon_o) and not get(dut.run_o)
         await step(dut)
         dut.write_i.value = 0
         await settle()

@@ -12,22 +12,27 @@ from cocotb.triggers import FallingEdge, Timer
 Dut = Any  # cocotb's handle of the module under test
 
 
+# Inputs that reset a module, with the level that does.
+RESETS = {"rst_ni": 0, "clear_i": 1, "soon_i": 0}
+
+
 def rng() -> random.Random:
     """Random numbers of this run; the runner's seed repeats them."""
     return random.Random(cocotb.RANDOM_SEED)
 
 
 async def start(dut: Dut, **inputs: int) -> None:
-    """Start the clock, set `inputs`, hold the reset (where there is one) for three cycles."""
+    """Start the clock, set `inputs`, hold the resets (where there are some) for three cycles."""
     Clock(dut.clk_i, 10, unit="ns").start()
     for name, value in inputs.items():
         getattr(dut, name).value = value
-    if hasattr(dut, "rst_ni"):
-        dut.rst_ni.value = 0
+    resets = {name: active for name, active in RESETS.items() if hasattr(dut, name)}
+    for name, active in resets.items():
+        getattr(dut, name).value = active
     for _ in range(3):
         await FallingEdge(dut.clk_i)
-    if hasattr(dut, "rst_ni"):
-        dut.rst_ni.value = 1
+    for name, active in resets.items():
+        getattr(dut, name).value = not active
     await settle()
 
 
