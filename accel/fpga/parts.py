@@ -14,7 +14,10 @@ class FlowError(AccelError):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`flag` names the part to nextpnr; `luts` counts LUT4, `block_rams` DP16KD, `multipliers` MULT18X18D."""
+    """`flag` names the part to nextpnr; `luts` counts LUT4, `block_rams` DP16KD, `multipliers` MULT18X18D.
+
+    `clock_pin`: a pin of the package with a way to the clock network of its own.
+    """
 
     name: str
     flag: str
@@ -23,6 +26,7 @@ class Part:
     luts: int
     block_rams: int
     multipliers: int
+    clock_pin: str
 
     def holds(self, luts: int, block_rams: int, multipliers: int) -> bool:
         """Whether a design of this size has room."""
@@ -31,9 +35,9 @@ class Part:
 
 # Family data sheet FPGA-DS-02012 (Lattice), table 1.1; the smallest first.
 PARTS: Final = (
-    Part("lfe5u-25f", "25k", "CABGA381", 6, 24288, 56, 28),
-    Part("lfe5u-45f", "45k", "CABGA381", 6, 43848, 108, 72),
-    Part("lfe5u-85f", "85k", "CABGA381", 6, 83640, 208, 156),
+    Part("lfe5u-25f", "25k", "CABGA381", 6, 24288, 56, 28, "G2"),
+    Part("lfe5u-45f", "45k", "CABGA381", 6, 43848, 108, 72, "G2"),
+    Part("lfe5u-85f", "85k", "CABGA381", 6, 83640, 208, 156, "G2"),
 )
 
 

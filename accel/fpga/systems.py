@@ -45,14 +45,14 @@ def part_system(
     memory_bytes: int = PART_MEMORY_BYTES,
     baud: int = PART_BAUD,
 ) -> System:
-    """The accelerator with block RAM as its memory, behind a serial line. Pins are where the tools put them."""
+    """The accelerator with block RAM as its memory, behind a serial line. Pins but the clock's are where the tools put them."""
     if not 1 <= mhz <= 400:
         raise FlowError(f"clock must be from 1 to 400 MHz, not {mhz:g}")
     clock_hz = round(mhz * 1e6)
     part_of = PartSystem(config, part, clock_hz, max(4, round(clock_hz / baud)), memory_bytes)
     files = {**core_files(), **_texts(SOURCES), f"{TOP}.v": part_verilog(part_of)}
     name = f"{part.name}-{config.name}"
-    constraints = f'FREQUENCY PORT "clk_i" {mhz:g} MHZ;\n'
+    constraints = f'FREQUENCY PORT "clk_i" {mhz:g} MHZ;\nLOCATE COMP "clk_i" SITE "{part.clock_pin}";\n'
     return System(Design(name, TOP, files, part, constraints, mhz), part_of.map())
 
 

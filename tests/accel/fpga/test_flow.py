@@ -25,13 +25,14 @@ module echo (input wire clk_i, input wire rst_ni, input wire rx_i, output wire t
   );
 endmodule
 """
+CONSTRAINTS = 'FREQUENCY PORT "clk_i" 25 MHZ;\nLOCATE COMP "clk_i" SITE "G2";\n'
 
 
 def design(text: str = ECHO) -> Design:
     files = {"echo.v": text} | {
         f"fpga_uart_{way}.v": (FPGA_RTL / f"fpga_uart_{way}.v").read_text() for way in ("rx", "tx")
     }
-    return Design("echo", "echo", files, find_part("lfe5u-25f"), 'FREQUENCY PORT "clk_i" 25 MHZ;\n', 25)
+    return Design("echo", "echo", files, find_part("lfe5u-25f"), CONSTRAINTS, 25)
 
 
 @needs_tools
