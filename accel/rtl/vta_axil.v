@@ -2,7 +2,8 @@
 // Contract: a write takes place in the cycle of write_o; a partial write (strobes not all ones) is refused with
 // SLVERR and does not take place, as is any access that the block does not know (write_known_i, read_known_i low).
 // Latency: address and data are taken in the cycle after both were there, so that an access starts from registers; the
-// response of a write follows a cycle later, that of a read two cycles after its address was taken.
+// response of a write follows a cycle later, that of a read two cycles after its address was taken, or later where the
+// block lets it wait for read_ready_i.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -35,11 +36,12 @@ module vta_axil (
     input  wire        write_known_i,
     output wire [11:0] read_addr_o,
     input  wire [31:0] read_data_i,
-    input  wire        read_known_i
+    input  wire        read_known_i,
+    input  wire        read_ready_i
 );
   localparam [1:0] OKAY = 2'b00, SLVERR = 2'b10;
 
-  // a write in the cycle in which it is taken, a read in the cycle after
+  // a write in the cycle in which it is taken, a read in the cycles after
   reg        write_q;
   reg [ 9:0] write_word_q;
   reg [31:0] write_data_q;
@@ -77,10 +79,10 @@ module vta_axil (
       r_valid_q <= 1'b0;
     end else begin
       write_q <= write;
-      read_q  <= read;
+      read_q  <= read || (read_q && !read_ready_i);
       if (write_q) b_valid_q <= 1'b1;
       else if (s_axil_bready) b_valid_q <= 1'b0;
-      if (read_q) r_valid_q <= 1'b1;
+      if (read_q && read_ready_i) r_valid_q <= 1'b1;
       else if (s_axil_rready) r_valid_q <= 1'b0;
     end
 

@@ -36,8 +36,6 @@ module vta_core #(
     parameter WRITE_OUTSTANDING = 16,
     // Instructions in each queue: 2 to 64
     parameter QUEUE_DEPTH       = 8,
-    // Performance counters
-    parameter COUNTERS          = 18,
     // Products of a lane that multiplier blocks make, LUTs the others: at least 4; BLOCK_IN or more are all of them
     parameter DSP_PRODUCTS      = 64
 ) (
@@ -59,7 +57,12 @@ module vta_core #(
     output wire                     fault_o,
     output wire [              7:0] fault_code_o,
     output wire [             31:0] fault_index_o,
-    output wire [  COUNTERS*32-1:0] counters_o,
+    // counters: see vta_counters
+    output wire [             31:0] cycles_o,
+    output wire [             31:0] instructions_o,
+    input  wire [              3:0] counter_i,
+    output wire                     counter_ready_o,
+    output wire [             31:0] counter_o,
     // AXI4 master without its constant signals
     output wire [             31:0] m_axi_awaddr,
     output wire [              7:0] m_axi_awlen,
@@ -476,21 +479,22 @@ module vta_core #(
 
   assign drained_o = read_idle && store_drained;
 
-  // counters, in register order from CYCLES; waits for tokens a cycle late, which is before the program is done, and
-  // INSTRUCTIONS from the dispatcher
+  // counters, by the lowest bits of their word addresses; waits for tokens a cycle late, which is before the program is
+  // done, and INSTRUCTIONS from the dispatcher
   reg [3:0] token_q;
   always @(posedge clk_i)
     if (!awake_core_q) token_q <= 4'd0;
     else token_q <= run_i ? want & ~start : 4'd0;
 
   vta_counters #(
-      .COUNTERS(COUNTERS - 1)
+      .BEATS   (16'hC001),
+      .BEAT_LOG($clog2(BUS))
   ) u_counters (
-      .clk_i(clk_i),
-      .rst_ni(!clear_i),
-      .count_i(run_i),
-      .event_i({
-        store_beat,
+      .clk_i   (clk_i),
+      .rst_ni  (!clear_i),
+      .count_i (run_i),
+      .cycles_o(cycles_o),
+      .event_i ({
         load_beat,
         fetch_beat,
         vector,
@@ -506,12 +510,13 @@ module vta_core #(
         load_want_beat && !load_beat,
         token_q[0],
         !idle[0],
-        1'b1
+        store_beat
       }),
-      .amount_i({{3{BUS[7:0]}}, {14{8'd1}}}),
-      .value_o(counters_o[(COUNTERS-1)*32-1:0])
+      .read_i  (counter_i),
+      .ready_o (counter_ready_o),
+      .value_o (counter_o)
   );
-  assign counters_o[(COUNTERS-1)*32+:32] = dispatch_index;
+  assign instructions_o = dispatch_index;
 
   wire unused = &{1'b0, load_first, store_first};
 endmodule

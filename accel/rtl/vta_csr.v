@@ -3,6 +3,7 @@
 // that it can be held in reset by registers while it is not; clear_o, in the cycle before a launch, is for what a host
 // may still read then.  Registers keep their value while busy: writes to them are ignored then.
 // A reset while busy stops the core as a fault does, waits for its transfers, and leaves STATUS at zero.
+// Latency: what is read at read_addr_i is there with read_ready_o, which a counter but CYCLES and INSTRUCTIONS waits for.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -10,9 +11,7 @@
 
 module vta_csr #(
     // Hash of the configuration
-    parameter [31:0] CONFIG_HASH = 32'd0,
-    // Counters, in register order from CYCLES
-    parameter COUNTERS = 18
+    parameter [31:0] CONFIG_HASH = 32'd0
 ) (
     input  wire                   clk_i,
     input  wire                   rst_ni,
@@ -24,6 +23,7 @@ module vta_csr #(
     input  wire [           11:0] read_addr_i,
     output reg  [           31:0] read_data_o,
     output reg                    read_known_o,
+    output wire                   read_ready_o,
     // core
     output wire                   soon_o,
     output wire                   clear_o,
@@ -41,7 +41,12 @@ module vta_csr #(
     input  wire                   fault_i,
     input  wire [            7:0] fault_code_i,
     input  wire [           31:0] fault_index_i,
-    input  wire [COUNTERS*32-1:0] counters_i,
+    // counters: those between CYCLES and INSTRUCTIONS come by their number, the lowest bits of the word address
+    input  wire [           31:0] cycles_i,
+    input  wire [           31:0] instructions_i,
+    output wire [            3:0] counter_o,
+    input  wire                   counter_ready_i,
+    input  wire [           31:0] counter_i,
     output wire                   done_o
 );
   reg         busy_q;
@@ -67,7 +72,8 @@ module vta_csr #(
   assign window_bytes_o = window_bytes_q;
   assign program_o      = program_q;
   assign count_o        = count_q;
-  assign watchdog_o     = run_o && watchdog_q != 32'd0 && counters_i[31:0] >= watchdog_q;
+  // the core stops in the cycle in which they meet
+  assign watchdog_o     = run_o && watchdog_q != 32'd0 && cycles_i == watchdog_q;
   assign done_o         = done_q || fault_i;
 
   always @(posedge clk_i)
@@ -111,11 +117,46 @@ module vta_csr #(
     endcase
   end
 
-  localparam [31:0] COUNTERS_V = COUNTERS;
-  wire [11:0] counter = (read_addr_i - `VTA_REG_CYCLES) >> 2;
-  // a power of two of them, so that the address needs no comparison
-  wire [1023:0] counters = {{(1024 - COUNTERS * 32) {1'b0}}, counters_i};
-  wire        is_counter = read_addr_i >= `VTA_REG_CYCLES && {20'd0, counter} < COUNTERS_V;
+  // registers of the host once more, for reading: a memory costs less than choosing among them; what was not written
+  // since the reset is zero
+  reg  [ 4:0] written_q;
+  reg  [31:0] kept;
+  wire [31:0] held;
+
+  always @* begin
+    kept = write_data_i;
+    if (write_addr_i == `VTA_REG_WINDOW_BASE) kept[11:0] = 12'd0;
+    if (write_addr_i == `VTA_REG_PROGRAM) kept[4:0] = 5'd0;
+  end
+
+  vta_ram_async #(
+      .WIDTH (32),
+      .DEPTH (16),
+      .ADDR_W(4)
+  ) u_held (
+      .clk_i  (clk_i),
+      .we_i   (write_i && !busy_q && write_known_o),
+      .waddr_i(write_addr_i[5:2]),
+      .wdata_i(kept),
+      .raddr_i(read_addr_i[5:2]),
+      .rdata_o(held)
+  );
+
+  always @(posedge clk_i)
+    if (!rst_ni) written_q <= 5'd0;
+    else if (write_i && !busy_q)
+      case (write_addr_i)
+        `VTA_REG_WINDOW_BASE: written_q[0] <= 1'b1;
+        `VTA_REG_WINDOW_BYTES: written_q[1] <= 1'b1;
+        `VTA_REG_PROGRAM: written_q[2] <= 1'b1;
+        `VTA_REG_COUNT: written_q[3] <= 1'b1;
+        `VTA_REG_WATCHDOG: written_q[4] <= 1'b1;
+        default: ;
+      endcase
+
+  wire        is_counter = read_addr_i > `VTA_REG_CYCLES && read_addr_i < `VTA_REG_INSTRUCTIONS;
+  assign counter_o    = read_addr_i[5:2];
+  assign read_ready_o = !is_counter || counter_ready_i;
 
   always @* begin
     read_data_o  = 32'd0;
@@ -127,14 +168,16 @@ module vta_csr #(
       `VTA_REG_CONTROL: read_data_o = 32'd0;
       `VTA_REG_STATUS: read_data_o = {16'd0, fault_code_i, 5'd0, fault_i, done_q, busy_q};
       `VTA_REG_FAULT_INDEX: read_data_o = fault_index_i;
-      `VTA_REG_WINDOW_BASE: read_data_o = window_base_q;
-      `VTA_REG_WINDOW_BYTES: read_data_o = window_bytes_q;
-      `VTA_REG_PROGRAM: read_data_o = program_q;
-      `VTA_REG_COUNT: read_data_o = count_q;
-      `VTA_REG_WATCHDOG: read_data_o = watchdog_q;
+      `VTA_REG_WINDOW_BASE: read_data_o = written_q[0] ? held : 32'd0;
+      `VTA_REG_WINDOW_BYTES: read_data_o = written_q[1] ? held : 32'd0;
+      `VTA_REG_PROGRAM: read_data_o = written_q[2] ? held : 32'd0;
+      `VTA_REG_COUNT: read_data_o = written_q[3] ? held : 32'd0;
+      `VTA_REG_WATCHDOG: read_data_o = written_q[4] ? held : 32'd0;
+      `VTA_REG_CYCLES: read_data_o = cycles_i;
+      `VTA_REG_INSTRUCTIONS: read_data_o = instructions_i;
       default: begin
         read_known_o = is_counter;
-        if (is_counter) read_data_o = counters[counter[4:0]*32+:32];
+        if (is_counter) read_data_o = counter_i;
       end
     endcase
   end

@@ -99,7 +99,6 @@ module vta_top #(
     input  wire                       m_axi_rvalid,
     output wire                       m_axi_rready
 );
-  localparam COUNTERS = 18;
   // the error of more lanes than there are is to be told before those that follow from it
   localparam LANES = (OUT_LANES < BLOCK_OUT) ? OUT_LANES : BLOCK_OUT;
   localparam INP_LANES = BLOCK_IN * WGT_BITS / 8;
@@ -178,6 +177,7 @@ module vta_top #(
   wire [           11:0] read_addr;
   wire [           31:0] read_data;
   wire                   read_known;
+  wire                   read_ready;
   wire                   soon;
   wire                   clear;
   wire                   run;
@@ -193,7 +193,11 @@ module vta_top #(
   wire                   fault;
   wire [            7:0] fault_code;
   wire [           31:0] fault_index;
-  wire [COUNTERS*32-1:0] counters;
+  wire [           31:0] cycles;
+  wire [           31:0] instructions;
+  wire [            3:0] counter_number;
+  wire                   counter_ready;
+  wire [           31:0] counter;
 
   vta_axil u_axil (
       .clk_i         (clk_i),
@@ -221,39 +225,44 @@ module vta_top #(
       .write_known_i (write_known),
       .read_addr_o   (read_addr),
       .read_data_i   (read_data),
-      .read_known_i  (read_known)
+      .read_known_i  (read_known),
+      .read_ready_i  (read_ready)
   );
 
   vta_csr #(
-      .CONFIG_HASH(CONFIG_HASH),
-      .COUNTERS   (COUNTERS)
+      .CONFIG_HASH(CONFIG_HASH)
   ) u_csr (
-      .clk_i         (clk_i),
-      .rst_ni        (rst_ni),
-      .write_i       (write),
-      .write_addr_i  (write_addr),
-      .write_data_i  (write_data),
-      .write_known_o (write_known),
-      .read_addr_i   (read_addr),
-      .read_data_o   (read_data),
-      .read_known_o  (read_known),
-      .soon_o        (soon),
-      .clear_o       (clear),
-      .run_o         (run),
-      .stop_o        (stop),
-      .window_base_o (window_base),
-      .window_bytes_o(window_bytes),
-      .program_o     (program_offset),
-      .count_o       (count),
-      .watchdog_o    (watchdog),
-      .done_i        (done),
-      .drained_i     (drained),
-      .fault_stop_i  (fault_stop),
-      .fault_i       (fault),
-      .fault_code_i  (fault_code),
-      .fault_index_i (fault_index),
-      .counters_i    (counters),
-      .done_o        (done_o)
+      .clk_i          (clk_i),
+      .rst_ni         (rst_ni),
+      .write_i        (write),
+      .write_addr_i   (write_addr),
+      .write_data_i   (write_data),
+      .write_known_o  (write_known),
+      .read_addr_i    (read_addr),
+      .read_data_o    (read_data),
+      .read_known_o   (read_known),
+      .read_ready_o   (read_ready),
+      .soon_o         (soon),
+      .clear_o        (clear),
+      .run_o          (run),
+      .stop_o         (stop),
+      .window_base_o  (window_base),
+      .window_bytes_o (window_bytes),
+      .program_o      (program_offset),
+      .count_o        (count),
+      .watchdog_o     (watchdog),
+      .done_i         (done),
+      .drained_i      (drained),
+      .fault_stop_i   (fault_stop),
+      .fault_i        (fault),
+      .fault_code_i   (fault_code),
+      .fault_index_i  (fault_index),
+      .cycles_i       (cycles),
+      .instructions_i (instructions),
+      .counter_o      (counter_number),
+      .counter_ready_i(counter_ready),
+      .counter_i      (counter),
+      .done_o         (done_o)
   );
 
   vta_core #(
@@ -274,46 +283,49 @@ module vta_top #(
       .READ_OUTSTANDING (READ_OUTSTANDING),
       .WRITE_OUTSTANDING(WRITE_OUTSTANDING),
       .QUEUE_DEPTH      (QUEUE_DEPTH),
-      .COUNTERS         (COUNTERS),
       .DSP_PRODUCTS     (DSP_PRODUCTS)
   ) u_core (
-      .clk_i         (clk_i),
-      .soon_i        (soon),
-      .clear_i       (clear),
-      .run_i         (run),
-      .stop_i        (stop),
-      .window_base_i (window_base),
-      .window_bytes_i(window_bytes),
-      .program_i     (program_offset),
-      .count_i       (count),
-      .watchdog_i    (watchdog),
-      .done_o        (done),
-      .drained_o     (drained),
-      .fault_stop_o  (fault_stop),
-      .fault_o       (fault),
-      .fault_code_o  (fault_code),
-      .fault_index_o (fault_index),
-      .counters_o    (counters),
-      .m_axi_awaddr  (m_axi_awaddr),
-      .m_axi_awlen   (m_axi_awlen),
-      .m_axi_awvalid (m_axi_awvalid),
-      .m_axi_awready (m_axi_awready),
-      .m_axi_wdata   (m_axi_wdata),
-      .m_axi_wlast   (m_axi_wlast),
-      .m_axi_wvalid  (m_axi_wvalid),
-      .m_axi_wready  (m_axi_wready),
-      .m_axi_berror  (m_axi_bresp[1]),
-      .m_axi_bvalid  (m_axi_bvalid),
-      .m_axi_bready  (m_axi_bready),
-      .m_axi_araddr  (m_axi_araddr),
-      .m_axi_arlen   (m_axi_arlen),
-      .m_axi_arvalid (m_axi_arvalid),
-      .m_axi_arready (m_axi_arready),
-      .m_axi_rdata   (m_axi_rdata),
-      .m_axi_rerror  (m_axi_rresp[1]),
-      .m_axi_rlast   (m_axi_rlast),
-      .m_axi_rvalid  (m_axi_rvalid),
-      .m_axi_rready  (m_axi_rready)
+      .clk_i          (clk_i),
+      .soon_i         (soon),
+      .clear_i        (clear),
+      .run_i          (run),
+      .stop_i         (stop),
+      .window_base_i  (window_base),
+      .window_bytes_i (window_bytes),
+      .program_i      (program_offset),
+      .count_i        (count),
+      .watchdog_i     (watchdog),
+      .done_o         (done),
+      .drained_o      (drained),
+      .fault_stop_o   (fault_stop),
+      .fault_o        (fault),
+      .fault_code_o   (fault_code),
+      .fault_index_o  (fault_index),
+      .cycles_o       (cycles),
+      .instructions_o (instructions),
+      .counter_i      (counter_number),
+      .counter_ready_o(counter_ready),
+      .counter_o      (counter),
+      .m_axi_awaddr   (m_axi_awaddr),
+      .m_axi_awlen    (m_axi_awlen),
+      .m_axi_awvalid  (m_axi_awvalid),
+      .m_axi_awready  (m_axi_awready),
+      .m_axi_wdata    (m_axi_wdata),
+      .m_axi_wlast    (m_axi_wlast),
+      .m_axi_wvalid   (m_axi_wvalid),
+      .m_axi_wready   (m_axi_wready),
+      .m_axi_berror   (m_axi_bresp[1]),
+      .m_axi_bvalid   (m_axi_bvalid),
+      .m_axi_bready   (m_axi_bready),
+      .m_axi_araddr   (m_axi_araddr),
+      .m_axi_arlen    (m_axi_arlen),
+      .m_axi_arvalid  (m_axi_arvalid),
+      .m_axi_arready  (m_axi_arready),
+      .m_axi_rdata    (m_axi_rdata),
+      .m_axi_rerror   (m_axi_rresp[1]),
+      .m_axi_rlast    (m_axi_rlast),
+      .m_axi_rvalid   (m_axi_rvalid),
+      .m_axi_rready   (m_axi_rready)
   );
 
   // constant parts of the channels: one ID, INCR bursts of whole beats, normal non-cacheable memory

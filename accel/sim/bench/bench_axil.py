@@ -19,7 +19,7 @@ KNOWN = range(0, 0x100, 4)
 async def reads_and_writes_registers(dut: Dut) -> None:
     random = rng()
     logging.getLogger(f"cocotb.{dut._name}.s_axil").setLevel(logging.WARNING)
-    await start(dut, write_known_i=0, read_known_i=0, read_data_i=0)
+    await start(dut, write_known_i=0, read_known_i=0, read_ready_i=0, read_data_i=0)
     dut.rst_ni.value = 0
     master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk_i, dut.rst_ni, reset_active_level=False)
     pattern = [random.random() < 0.4 for _ in range(97)]
@@ -34,8 +34,9 @@ async def reads_and_writes_registers(dut: Dut) -> None:
             await FallingEdge(dut.clk_i)
             await settle()
             dut.write_known_i.value = get(dut.write_addr_o) in KNOWN
+            dut.read_ready_i.value = ready = random.random() < 0.6
             dut.read_known_i.value = get(dut.read_addr_o) in KNOWN
-            dut.read_data_i.value = registers.get(get(dut.read_addr_o), 0)
+            dut.read_data_i.value = registers.get(get(dut.read_addr_o), 0) if ready else random.getrandbits(32)
             if get(dut.write_o):
                 registers[get(dut.write_addr_o)] = get(dut.write_data_o)
 

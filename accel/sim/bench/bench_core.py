@@ -10,8 +10,7 @@ import numpy as np
 from accel.isa.config import load_config
 from accel.isa.program import Program
 from accel.isa.randprog import random_program
-from accel.isa.spec import REGISTER
-from accel.sim.bench.common import Dut, field, get, rng, settle, start, step
+from accel.sim.bench.common import Dut, get, rng, settle, start, step
 from accel.sim.functional import FunctionalDevice
 
 BASE = 0x00400000
@@ -76,8 +75,8 @@ async def run(dut: Dut, program: Program, pace: float) -> tuple[np.ndarray, int]
     code = program.code
     inputs = ("m_axi_awready", "m_axi_wready", "m_axi_bvalid", "m_axi_berror", "m_axi_arready", "m_axi_rdata")
     await start(dut, **dict.fromkeys(inputs, 0), m_axi_rerror=0, m_axi_rlast=0, m_axi_rvalid=0, stop_i=0, run_i=0,
-                watchdog_i=0, window_base_i=BASE, window_bytes_i=program.window_bytes, program_i=code.offset,
-                count_i=program.count)  # fmt: skip
+                watchdog_i=0, counter_i=0, window_base_i=BASE, window_bytes_i=program.window_bytes,
+                program_i=code.offset, count_i=program.count)  # fmt: skip
     await step(dut)
     dut.run_i.value = 1
     for _ in range(100000):
@@ -87,8 +86,7 @@ async def run(dut: Dut, program: Program, pace: float) -> tuple[np.ndarray, int]
         assert not get(dut.fault_o), f"fault {get(dut.fault_code_o)} at {get(dut.fault_index_o)}"
         if get(dut.done_o):
             await step(dut)
-            slot = (REGISTER["INSTRUCTIONS"].offset - REGISTER["CYCLES"].offset) // 4
-            return memory.window, field(get(dut.counters_o), slot, 32)
+            return memory.window, get(dut.instructions_o)
         await step(dut)
     raise AssertionError("the program did not end")
 

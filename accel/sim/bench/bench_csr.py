@@ -7,7 +7,8 @@ import cocotb
 from accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER, REGISTERS
 from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 
-INPUTS = ("write_i", "write_addr_i", "write_data_i", "read_addr_i", "done_i", "drained_i", "fault_stop_i", "fault_i")
+INPUTS = ("write_i", "write_addr_i", "write_data_i", "read_addr_i", "done_i", "drained_i", "fault_stop_i", "fault_i",
+          "cycles_i", "instructions_i", "counter_ready_i", "counter_i")  # fmt: skip
 IDLE = dict.fromkeys(INPUTS, 0)
 MASKS = {"WINDOW_BASE": 0xFFFFF000, "PROGRAM": 0xFFFFFFE0}
 BUSY, DONE, FAULT = 1, 2, 4
@@ -27,17 +28,22 @@ async def read(dut: Dut, name: str) -> int:
 
 
 async def begin(dut: Dut) -> None:
-    await start(dut, **IDLE, fault_code_i=0, fault_index_i=0, counters_i=0)
+    await start(dut, **IDLE, fault_code_i=0, fault_index_i=0)
 
 
 @cocotb.test()
 async def holds_the_register_map(dut: Dut) -> None:
-    random, counters = rng(), parameter(dut, "COUNTERS")
+    random = rng()
     await begin(dut)
-    values = [random.getrandbits(32) for _ in range(counters)]
-    dut.counters_i.value = sum(value << (32 * k) for k, value in enumerate(values))
-    first = REGISTER["CYCLES"].offset
-    expected = {r.offset: values[(r.offset - first) // 4] for r in REGISTERS if r.offset >= first}
+    first, last = REGISTER["CYCLES"].offset, REGISTER["INSTRUCTIONS"].offset
+    expected = {r.offset: random.getrandbits(32) for r in REGISTERS if r.offset >= first}
+    counters = {offset // 4 % 16: value for offset, value in expected.items() if first < offset < last}
+    assert len(counters) == 16
+    dut.cycles_i.value, dut.instructions_i.value = expected[first], expected[last]
+    for register in REGISTERS:
+        if register.access == "rw":
+            expected[register.offset] = 0
+    await holds(dut, expected, counters)
     expected |= {REGISTER["MAGIC"].offset: DEVICE_MAGIC, REGISTER["VERSION"].offset: ISA_VERSION}
     expected |= {REGISTER["CONFIG_HASH"].offset: parameter(dut, "CONFIG_HASH")}
     for register in REGISTERS:
@@ -45,6 +51,11 @@ async def holds_the_register_map(dut: Dut) -> None:
         if register.access == "rw":
             await write(dut, register.name, word)
             expected[register.offset] = word & MASKS.get(register.name, 0xFFFFFFFF)
+    await holds(dut, expected, counters)
+
+
+async def holds(dut: Dut, expected: dict[int, int], counters: dict[int, int]) -> None:
+    """Every register reads as expected, a counter once it has its turn; nothing else is there."""
     known = {register.offset: register for register in REGISTERS}
     for offset in range(0, 0x400, 4):
         dut.read_addr_i.value = dut.write_addr_i.value = offset
@@ -52,6 +63,13 @@ async def holds_the_register_map(dut: Dut) -> None:
         assert get(dut.read_known_o) == (offset in known), hex(offset)
         writable = offset in known and known[offset].access != "ro"
         assert get(dut.write_known_o) == writable, hex(offset)
+        waits = REGISTER["CYCLES"].offset < offset < REGISTER["INSTRUCTIONS"].offset
+        assert get(dut.read_ready_o) == (not waits), hex(offset)
+        if waits:
+            dut.counter_ready_i.value, dut.counter_i.value = 1, counters[get(dut.counter_o)]
+            await settle()
+            assert get(dut.read_ready_o)
+            dut.counter_ready_i.value = 0
         if offset in expected:
             assert get(dut.read_data_o) == expected[offset], known[offset].name
 
@@ -121,10 +139,10 @@ async def resets_while_busy_after_draining(dut: Dut) -> None:
 @cocotb.test()
 async def watchdog_bites_at_its_limit(dut: Dut) -> None:
     await begin(dut)
-    for limit, cycles, bites in ((0, 1 << 31, 0), (100, 99, 0), (100, 100, 1), (100, 200, 1)):
+    for limit, cycles, bites in ((0, 1 << 31, 0), (0, 0, 0), (100, 99, 0), (100, 100, 1)):
         await write(dut, "WATCHDOG", limit)
         await write(dut, "CONTROL", 1)
-        dut.counters_i.value = cycles
+        dut.cycles_i.value = cycles
         await settle()
         assert get(dut.watchdog_o) == bites, f"{cycles} of {limit}"
         dut.done_i.value = 1

@@ -181,10 +181,10 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
         "bench_store",
         ({"AXI_DATA_BITS": 64, "BURST_BEATS": 8, "WRITE_OUTSTANDING": 4, "BEATS_W": 18},),
     ),
-    "vta_counters": ("bench_counters", ({"COUNTERS": 4},)),
+    "vta_counters": ("bench_counters", ({"BEATS": 0xC001, "BEAT_LOG": 3}, {"BEATS": 0x0102, "BEAT_LOG": 5})),
     "vta_axil": ("bench_axil", ({},)),
     "vta_fault": ("bench_fault", ({"SOURCES": 13}, {"SOURCES": 2})),
-    "vta_csr": ("bench_csr", ({"CONFIG_HASH": 0x1234ABCD, "COUNTERS": 18},)),
+    "vta_csr": ("bench_csr", ({"CONFIG_HASH": 0x1234ABCD},)),
     "vta_exec": (
         "bench_exec",
         (
