@@ -24,40 +24,24 @@ module vta_sems (
 );
   localparam N = `VTA_SEMAPHORES;
 
-  // gives and one more where nothing is taken: full adders, which map to fewer cells than a table of cases
-  function [2:0] parts;
+  // gives less the take, from -1 to 4: full adders, which map to fewer cells than a table of cases
+  function [3:0] change;
     input take;
     input [3:0] gives;
-    reg sum, twos, fours;
+    reg sum, twos, up, down;
     begin
-      sum   = gives[0] ^ gives[1] ^ gives[2];
-      twos  = (gives[0] && gives[1]) || (gives[0] && gives[2]) || (gives[1] && gives[2]);
-      fours = (sum && gives[3]) || (sum && !take) || (gives[3] && !take);
-      parts = {twos && fours, twos ^ fours, sum ^ gives[3] ^ !take};
+      sum    = gives[0] ^ gives[1] ^ gives[2];
+      twos   = (gives[0] && gives[1]) || (gives[0] && gives[2]) || (gives[1] && gives[2]);
+      up     = sum && gives[3] && !take;
+      down   = !sum && !gives[3] && take;
+      change = {down && !twos, twos ? up : down, twos ^ (up || down), sum ^ gives[3] ^ take};
     end
   endfunction
 
   function [7:0] after;
     input [7:0] count;
-    input [2:0] more;
-    reg [3:0] by;
-    begin
-      by    = {1'b0, more} - 4'd1;
-      after = count + {{4{by[3]}}, by};
-    end
-  endfunction
-
-  // whether a count passes 255
-  function passes;
-    input [7:0] count;
-    input [2:0] more;
-    case (more)
-      3'd5: passes = &count[7:2];
-      3'd4: passes = &count[7:2] && |count[1:0];
-      3'd3: passes = &count[7:1];
-      3'd2: passes = &count;
-      default: passes = 1'b0;
-    endcase
+    input [3:0] by;
+    after = count + {{4{by[3]}}, by};
   endfunction
 
   // counts as they were a cycle ago, what has moved since then, and which of them are above zero now
@@ -108,25 +92,27 @@ module vta_sems (
   // counts of now that are above one, and that passed 255: where a token moves, which is what a simulator pays for
   reg [N-1:0] many;
   reg [N-1:0] over;
-  reg [  2:0] more;
+  reg [  3:0] by;
   reg [  7:0] count;
   integer s;
   always @* begin
     many  = {N{1'b0}};
     over  = {N{1'b0}};
-    more  = 3'd0;
+    by    = 4'd0;
     count = 8'd0;
     s     = 0;
     if (|want_i)
       for (s = 0; s < N; s = s + 1) begin
-        more    = parts(taken_q[s], {given_3_q[s], given_2_q[s], given_1_q[s], given_0_q[s]});
-        count   = after(count_q[s*8+:8], more);
+        by      = change(taken_q[s], {given_3_q[s], given_2_q[s], given_1_q[s], given_0_q[s]});
+        count   = after(count_q[s*8+:8], by);
         many[s] = |count[7:1];
       end
     if (moved_q)
       for (s = 0; s < N; s = s + 1) begin
-        more    = parts(taken_q[s], {given_3_q[s], given_2_q[s], given_1_q[s], given_0_q[s]});
-        over[s] = passes(count_q[s*8+:8], more);
+        by      = change(taken_q[s], {given_3_q[s], given_2_q[s], given_1_q[s], given_0_q[s]});
+        count   = after(count_q[s*8+:8], by);
+        // a count that did not fall, but its highest bit did
+        over[s] = count_q[s*8+7] && !count[7] && !by[3];
       end
   end
 
@@ -146,7 +132,7 @@ module vta_sems (
       if (moved_q)
         for (n = 0; n < N; n = n + 1)
           count_q[n*8+:8] <=
-              after(count_q[n*8+:8], parts(taken_q[n], {given_3_q[n], given_2_q[n], given_1_q[n], given_0_q[n]}));
+              after(count_q[n*8+:8], change(taken_q[n], {given_3_q[n], given_2_q[n], given_1_q[n], given_0_q[n]}));
       taken_q   <= taken;
       given_0_q <= given_0;
       given_1_q <= given_1;
