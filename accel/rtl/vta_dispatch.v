@@ -99,7 +99,8 @@ module vta_dispatch #(
   reg  [        7:0] code_q;
   reg                transfer_q;
   reg  [BEATS_W+16:0] beats_q;
-  reg  [       30:0] fits_q;
+  reg  [BEATS_W+1:0] fits_q;
+  reg                beyond_q;
   reg                over_row_q;
   reg  [BEATS_W-1:0] first_beat_q;
   reg  [        1:0] one_q;
@@ -109,7 +110,7 @@ module vta_dispatch #(
   reg                two_q;
   reg                three_q;
   reg  [       27:0] index_q;
-  reg  [       31:0] last_q;
+  reg  [       27:0] next_q;  // one more
   reg                over_q;
 
   // whether a register may be loaded: it is empty, or one behind it is, or the third one moves on
@@ -182,7 +183,10 @@ module vta_dispatch #(
   // on the way into the third register
   wire [BEATS_W+16:0] beats = {17'd0, padded_row_q[BEATS_W-1:0]} * {{BEATS_W{1'b0}}, padded_rows_q};
   wire [BEATS_W+15:0] all_beats = {16'd0, second_row_beats_q} * {{BEATS_W{1'b0}}, second_q[`VTA_LOAD_Y]};
-  wire [30:0] begin_2 = {7'd0, begin_q} + (second_planes_q ? {2'd0, plane_q, 2'd0} : 31'd0);
+  // where a transfer begins, the last plane of one with pitch: in few bits, others above them are beyond every room
+  wire [28:0] planes_2 = second_planes_q ? {plane_q, 2'd0} : 29'd0;
+  wire beyond = |begin_q[23:BEATS_W] || |planes_2[28:BEATS_W];
+  wire [BEATS_W+1:0] begin_2 = {2'd0, begin_q[BEATS_W-1:0]} + {2'd0, planes_2[BEATS_W-1:0]};
 
   // what a transfer moves in one piece; a row of GATHER is one run
   wire [       17:0] run_2 = {2'b00, second_q[`VTA_LOAD_Z]} << GRANULE_LOG;
@@ -206,8 +210,9 @@ module vta_dispatch #(
   );
 
   // in the third register.  A faulty instruction may leave it: nothing is queued after the edge that reports it
-  wire range_bad = transfer_q && (over_row_q || fits_q[30] || {14'd0, beats_q} > {{BEATS_W{1'b0}}, fits_q});
-  wire is_last = {4'd0, index_q} == last_q;
+  wire range_bad = transfer_q && (over_row_q || beyond_q || fits_q[BEATS_W+1] || |beats_q[BEATS_W+16:BEATS_W]
+      || {1'b0, beats_q[BEATS_W-1:0]} > fits_q[BEATS_W:0]);
+  wire is_last = {4'd0, next_q} == count_i;
   wire early = finish_q && !is_last;  // FINISH before the last instruction
   wire ready = run_i && third_valid_q && !bad_q && !range_bad;
   assign held = finish_q || |(unit_q & full_i);
@@ -226,8 +231,13 @@ module vta_dispatch #(
   assign length_o     = length_q;
 
   always @(posedge clk_i)
-    if (clear_i) index_q <= 28'd0;
-    else if (go || done_o) index_q <= index_q + 28'd1;
+    if (clear_i) begin
+      index_q <= 28'd0;
+      next_q  <= 28'd1;
+    end else if (go || done_o) begin
+      index_q <= next_q;
+      next_q  <= next_q + 28'd1;
+    end
 
   always @(posedge clk_i)
     if (!rst_ni) begin
@@ -248,7 +258,6 @@ module vta_dispatch #(
     end
 
   always @(posedge clk_i) begin
-    last_q <= count_i - 32'd1;
     if (advance_1) begin
       first_q        <= insn_i;
       x_pads_q       <= load ? x_pads : 9'd0;
@@ -282,7 +291,8 @@ module vta_dispatch #(
       transfer_q   <= second_transfer_q;
       over_row_q   <= |padded_row_q[35:BEATS_W];
       beats_q      <= beats;
-      fits_q       <= {{(31 - BEATS_W) {1'b0}}, room_q} - begin_2;
+      fits_q       <= {2'd0, room_q} - begin_2;
+      beyond_q     <= beyond;
       first_beat_q <= second_first_beat_q;
       one_q        <= one;
       length_q     <= length;
