@@ -78,7 +78,8 @@ module vta_front #(
   // a record: what tells two opcodes of a unit apart, index, the instruction without its opcode, wait last: the
   // semaphores need that early in a cycle
   localparam WAIT_W = 16;
-  localparam PLAIN_W = 32 + 256 - 8;
+  localparam INDEX_W = 28;  // a window holds no more instructions
+  localparam PLAIN_W = INDEX_W + 256 - 8;
   localparam KIND_W = PLAIN_W + 1;
   localparam PIECES_W = BEATS_W + LENGTH_W + 2;
 
@@ -159,7 +160,7 @@ module vta_front #(
 
   // opcodes come back as constants, but for the bit that tells GEMM from ALU and LOAD from GATHER
   wire [PLAIN_W-1:0] plain = {
-    dispatch_index_o, dispatch_insn[255:48], dispatch_insn[31:8], dispatch_insn[`VTA_INSN_WAIT]
+    dispatch_index_o[INDEX_W-1:0], dispatch_insn[255:48], dispatch_insn[31:8], dispatch_insn[`VTA_INSN_WAIT]
   };
   wire dispatch_kind = dispatch_insn[2];
   wire load_kind, compute_kind;
@@ -172,6 +173,11 @@ module vta_front #(
   assign output_insn_o  = {output_rest[231:24], output_wait, output_rest[23:0], `VTA_OP_REQUANT};
   assign store_insn_o   = {store_rest[231:24], store_wait, store_rest[23:0], `VTA_OP_STORE};
 
+  assign load_index_o[31:INDEX_W]    = 4'd0;
+  assign compute_index_o[31:INDEX_W] = 4'd0;
+  assign output_index_o[31:INDEX_W]  = 4'd0;
+  assign store_index_o[31:INDEX_W]   = 4'd0;
+
   vta_fifo #(
       .WIDTH(KIND_W + PIECES_W),
       .DEPTH(QUEUE_DEPTH),
@@ -183,7 +189,7 @@ module vta_front #(
       .data_i ({dispatch_first, dispatch_length, dispatch_one, dispatch_kind, plain}),
       .full_o (full[0]),
       .valid_o(head_o[0]),
-      .data_o ({load_first_o, load_length_o, load_one_o, load_kind, load_index_o, load_rest, load_wait}),
+      .data_o ({load_first_o, load_length_o, load_one_o, load_kind, load_index_o[INDEX_W-1:0], load_rest, load_wait}),
       .pop_i  (start_i[0])
   );
 
@@ -198,7 +204,7 @@ module vta_front #(
       .data_i ({dispatch_kind, plain}),
       .full_o (full[1]),
       .valid_o(head_o[1]),
-      .data_o ({compute_kind, compute_index_o, compute_rest, compute_wait}),
+      .data_o ({compute_kind, compute_index_o[INDEX_W-1:0], compute_rest, compute_wait}),
       .pop_i  (start_i[1])
   );
 
@@ -213,7 +219,7 @@ module vta_front #(
       .data_i ({plain}),
       .full_o (full[2]),
       .valid_o(head_o[2]),
-      .data_o ({output_index_o, output_rest, output_wait}),
+      .data_o ({output_index_o[INDEX_W-1:0], output_rest, output_wait}),
       .pop_i  (start_i[2])
   );
 
@@ -228,11 +234,11 @@ module vta_front #(
       .data_i ({dispatch_first, dispatch_length, dispatch_one, plain}),
       .full_o (full[3]),
       .valid_o(head_o[3]),
-      .data_o ({store_first_o, store_length_o, store_one_o, store_index_o, store_rest, store_wait}),
+      .data_o ({store_first_o, store_length_o, store_one_o, store_index_o[INDEX_W-1:0], store_rest, store_wait}),
       .pop_i  (start_i[3])
   );
 
-  wire unused = &{1'b0, dispatch_insn};
+  wire unused = &{1'b0, dispatch_insn, dispatch_index_o};
 endmodule
 
 `resetall

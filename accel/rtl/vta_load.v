@@ -122,23 +122,24 @@ module vta_load #(
       .fault_o       (range_fault_o)
   );
 
-  // without the fields that only the front and the walk need
+  // without the fields that only the front and the walk need; an index has 28 bits
   assign follow[191:160] = 32'd0;
+  assign follow_index[31:28] = 4'd0;
   assign follow[111:64]  = 48'd0;
   assign follow[47:32]   = 16'd0;
   assign follow[7:0]     = 8'd0;
 
   vta_fifo #(
-      .WIDTH(1 + 32 + BEATS_W + 64 + 48 + 16 + 24),
+      .WIDTH(1 + 28 + BEATS_W + 64 + 48 + 16 + 24),
       .DEPTH(FOLLOW)
   ) u_follow (
       .clk_i  (clk_i),
       .rst_ni (rst_ni),
       .push_i (start_i),
-      .data_i ({is_gather, index_i, first_beat_i, insn_i[255:192], insn_i[159:112], insn_i[63:48], insn_i[31:8]}),
+      .data_i ({is_gather, index_i[27:0], first_beat_i, insn_i[255:192], insn_i[159:112], insn_i[63:48], insn_i[31:8]}),
       .full_o (follow_full),
       .valid_o(follow_valid),
-      .data_o ({follow_gather, follow_index, follow_first, follow[255:192], follow[159:112], follow[63:48], follow[31:8]}),
+      .data_o ({follow_gather, follow_index[27:0], follow_first, follow[255:192], follow[159:112], follow[63:48], follow[31:8]}),
       .pop_i  (follow_pop)
   );
 
@@ -175,7 +176,7 @@ module vta_load #(
       .error_index_o(error_index_o)
   );
 
-  wire unused = &{1'b0, walk_last, insn_i};
+  wire unused = &{1'b0, walk_last, insn_i, index_i};
 endmodule
 
 `resetall

@@ -206,7 +206,7 @@ module vta_store #(
   wire        insns_one;
   wire        burst_last;
   wire [15:0] insn_set;
-  wire [31:0] insn_index;
+  wire [31:0] insn_index;  // of 28 bits
   reg         answered_q;
   reg         error_q;
   reg         give_q;
@@ -260,16 +260,16 @@ module vta_store #(
   );
 
   vta_ram_async #(
-      .WIDTH (48),
+      .WIDTH (44),
       .DEPTH (1 << INSNS_W),
       .ADDR_W(INSNS_W)
   ) u_records (
       .clk_i  (clk_i),
       .we_i   (start_i),
       .waddr_i(insn_write_q),
-      .wdata_i({index_i, insn_i[`VTA_INSN_SET]}),
+      .wdata_i({index_i[27:0], insn_i[`VTA_INSN_SET]}),
       .raddr_i(insn_read_q),
-      .rdata_o({insn_index, insn_set})
+      .rdata_o({insn_index[27:0], insn_set})
   );
 
   always @(posedge clk_i)
@@ -290,6 +290,8 @@ module vta_store #(
       error_q    <= m_axi_bvalid && m_axi_berror;
       give_q     <= answer && burst_last;
     end
+
+  assign insn_index[31:28] = 4'd0;
 
   always @(posedge clk_i) begin
     set_q        <= insn_set;
