@@ -18,6 +18,7 @@ module vta_compute #(
     parameter INP_DEPTH    = 1024,
     parameter WGT_DEPTH    = 1024,
     parameter ACC_DEPTH    = 1024,
+    parameter UOP_DEPTH    = 65536,
     parameter OUT_LANES    = 2,
     // Bytes of a line of INP
     parameter LINE         = 16,
@@ -99,8 +100,14 @@ module vta_compute #(
   wire [15:0] src_0;
   wire [15:0] wgt_0;
 
+  localparam UOP_W = $clog2(UOP_DEPTH);
+  wire [UOP_W-1:0] uop_0;
+  wire [16:0] uop_wide = {{(17 - UOP_W) {1'b0}}, uop_0};
+  assign uop_raddr_o = uop_wide[15:0];
+
   vta_uop_walk #(
-      .MUL_SLOTS(MUL_SLOTS)
+      .MUL_SLOTS(MUL_SLOTS),
+      .UOP_W    (UOP_W)
   ) u_walk (
       .clk_i       (clk_i),
       .rst_ni      (rst_ni),
@@ -111,7 +118,7 @@ module vta_compute #(
       .index_i     (index_i),
       .active_o    (active),
       .slot_valid_o(slot_valid),
-      .uop_o       (uop_raddr_o),
+      .uop_o       (uop_0),
       .dst_offset_o(dst_0),
       .src_offset_o(src_0),
       .wgt_offset_o(wgt_0),
@@ -368,7 +375,7 @@ module vta_compute #(
   assign {set_o, done_index_o} = done_8_q[DONE_W-2:0];
   assign idle_o = !busy_q;
 
-  wire unused = &{1'b0, uop_i, line_2, turned_2, done_8_q};
+  wire unused = &{1'b0, uop_wide[16], uop_i, line_2, turned_2, done_8_q};
 endmodule
 
 `resetall

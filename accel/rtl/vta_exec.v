@@ -84,6 +84,7 @@ module vta_exec #(
       .INP_DEPTH   (INP_DEPTH),
       .WGT_DEPTH   (WGT_DEPTH),
       .ACC_DEPTH   (ACC_DEPTH),
+      .UOP_DEPTH   (UOP_DEPTH),
       .OUT_LANES   (OUT_LANES),
       .LINE        (LINE),
       .DSP_PRODUCTS(DSP_PRODUCTS)

@@ -9,7 +9,9 @@
 
 module vta_uop_walk #(
     // Lane groups that a MUL passes through, 1 to 64
-    parameter MUL_SLOTS = 2
+    parameter MUL_SLOTS = 2,
+    // Bits of a micro-op's number, 1 to 16: the dispatcher lets none pass that has others
+    parameter UOP_W     = 16
 ) (
     input  wire         clk_i,
     input  wire         rst_ni,
@@ -22,7 +24,7 @@ module vta_uop_walk #(
     // slot
     output wire         active_o,
     output wire         slot_valid_o,
-    output wire [ 15:0] uop_o,
+    output wire [UOP_W-1:0] uop_o,
     output wire [ 15:0] dst_offset_o,
     output wire [ 15:0] src_offset_o,
     output wire [ 15:0] wgt_offset_o,
@@ -47,7 +49,8 @@ module vta_uop_walk #(
   reg          active_q;
   reg  [255:0] insn_q;
   reg  [ 31:0] index_q;
-  reg  [ 15:0] uop_q;
+  reg  [UOP_W-1:0] uop_q;
+  reg  [UOP_W-1:0] uop_end_q;  // the last one
   reg  [ 15:0] in_left_q;
   reg  [ 15:0] out_left_q;
   reg  [ 15:0] dst_q, src_q, wgt_q;
@@ -93,7 +96,12 @@ module vta_uop_walk #(
   wire         start_alu = insn_i[`VTA_INSN_OPCODE] == `VTA_OP_ALU;
   wire         start_two = start_alu && !insn_i[`VTA_ALU_USE_IMM];
   wire         start_mul = start_alu && insn_i[`VTA_ALU_ALU_OP] == `VTA_ALUOP_MUL && LAST_GROUP != 32'd0;
-  wire         start_one = insn_i[`VTA_GEMM_UOP_BEGIN] + 16'd1 == insn_i[`VTA_GEMM_UOP_END];
+  wire [ 15:0] begins = insn_i[`VTA_GEMM_UOP_BEGIN];
+  wire [ 15:0] ends = insn_i[`VTA_GEMM_UOP_END];
+  wire [UOP_W-1:0] uop_end = ends[UOP_W-1:0] - 1'b1;
+  wire         start_one = begins[UOP_W-1:0] == uop_end;
+  wire [ 15:0] again = insn_q[`VTA_GEMM_UOP_BEGIN];
+  wire [UOP_W-1:0] uop_next = uop_q + 1'b1;
 
   always @(posedge clk_i)
     if (!rst_ni) active_q <= 1'b0;
@@ -105,7 +113,8 @@ module vta_uop_walk #(
     if (ready_o) begin
       insn_q      <= insn_i;
       index_q     <= index_i;
-      uop_q       <= insn_i[`VTA_GEMM_UOP_BEGIN];
+      uop_q       <= begins[UOP_W-1:0];
+      uop_end_q   <= uop_end;
       in_left_q   <= insn_i[`VTA_GEMM_ITER_IN];
       out_left_q  <= insn_i[`VTA_GEMM_ITER_OUT];
       dst_q       <= insn_i[`VTA_GEMM_ACC_BASE];
@@ -127,8 +136,8 @@ module vta_uop_walk #(
         exec_q      <= !two;
         group_q     <= 6'd0;
         slot_last_q <= !two && !(is_mul && LAST_GROUP != 32'd0);
-        uop_q       <= uop_last_q ? insn_q[`VTA_GEMM_UOP_BEGIN] : uop_q + 16'd1;
-        uop_last_q  <= uop_last_q ? one_uop_q : uop_q + 16'd2 == insn_q[`VTA_GEMM_UOP_END];
+        uop_q       <= uop_last_q ? again[UOP_W-1:0] : uop_next;
+        uop_last_q  <= uop_last_q ? one_uop_q : uop_next == uop_end_q;
       end else begin
         exec_q      <= 1'b1;
         group_q     <= next_group;
@@ -154,7 +163,7 @@ module vta_uop_walk #(
       end
     end
 
-  wire unused = &{1'b0, insn_q};
+  wire unused = &{1'b0, insn_q, begins, ends, again};
 endmodule
 
 `resetall
