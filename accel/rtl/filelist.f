@@ -1,6 +1,7 @@
 lib/vta_count.v
 lib/vta_fifo.v
 mem/vta_acc_mem.v
+mem/vta_pick.v
 mem/vta_ram_async.v
 mem/vta_ram_beat.v
 mem/vta_wgt_mem.v

@@ -51,7 +51,11 @@ module vta_acc_mem #(
   localparam ENTRY_W = BLOCK_OUT * 32;
   localparam WIDE_W = 4 * BEAT_W;
   localparam ROW_W = (ENTRY_W > WIDE_W) ? ENTRY_W : WIDE_W;
-  localparam COL_W = (ENTRY_W < BEAT_W) ? ENTRY_W : BEAT_W;
+  localparam LANE_GROUP_W = OUT_LANES * 32;
+  localparam SMALL_W = (ENTRY_W < BEAT_W) ? ENTRY_W : BEAT_W;
+  localparam COL_W = (SMALL_W < LANE_GROUP_W) ? SMALL_W : LANE_GROUP_W;
+  localparam ROW_LANES = ROW_W / 32;
+  localparam GROUPS = ENTRY_W / LANE_GROUP_W;
   localparam COLS = ROW_W / COL_W;
   localparam ENTRIES = ROW_W / ENTRY_W;
   localparam BANK_ROWS = ACC_DEPTH / ACC_BANKS / ENTRIES;
@@ -61,11 +65,7 @@ module vta_acc_mem #(
   localparam PLAIN_LOG = $clog2(ROW_W / BEAT_W);
   localparam WIDE_LOG = $clog2(ROW_W / WIDE_W);
   localparam GROUPS_LOG = $clog2(BLOCK_OUT / OUT_LANES);
-  localparam LANE_GROUP_W = OUT_LANES * 32;
-  localparam [31:0] SLOTS = ACC_BANKS * ENTRIES;
-  // index of one entry among the rows that all banks deliver at once; and of one lane group
-  localparam SLOT_W = (SLOTS > 1) ? $clog2(SLOTS) : 1;
-  localparam GROUP_W = SLOT_W + GROUPS_LOG;
+  localparam BANK_W = (ACC_BANKS > 1) ? $clog2(ACC_BANKS) : 1;
   localparam [15:0] ENTRY_MASK = ENTRIES[15:0] - 16'd1;
   localparam [15:0] BANK_MASK = ACC_BANKS[15:0] - 16'd1;
   localparam [15:0] ROW_MASK = BANK_ROWS[15:0] - 16'd1;
@@ -81,6 +81,8 @@ module vta_acc_mem #(
   wire [15:0] o_wbank = (o_waddr_i >> (ENTRY_LOG + BANK_LOG)) & BANK_MASK;
   wire [15:0] c_wsub = c_waddr_i & ENTRY_MASK;
   wire [15:0] o_wsub = o_waddr_i & ENTRY_MASK;
+  wire [15:0] c_rsub = c_raddr_i & ENTRY_MASK;
+  wire [15:0] o_rsub = ((o_raddr_i & ENTRY_MASK) << GROUPS_LOG) | {10'd0, o_rgroup_i};
 
   localparam [BEAT_ADDR_W-1:0] ONE = 1;
   localparam [BEAT_ADDR_W-1:0] PLAIN_MASK = (ONE << PLAIN_LOG) - ONE;
@@ -107,9 +109,25 @@ module vta_acc_mem #(
     end
   endgenerate
 
-  wire [ACC_BANKS*ROW_W-1:0] rows;
-
+  // What LOAD brings to each lane of a row, for all banks: its byte, and what fills the bits above it: the sign of a byte
+  // that is widened, else 1 for the beat's own bits.
+  wire [ROW_LANES*8-1:0] l_low;
+  wire [  ROW_LANES-1:0] l_fill;
   genvar lane;
+  generate
+    for (lane = 0; lane < ROW_LANES; lane = lane + 1) begin : g_load
+      localparam PLAIN_AT = lane * 32 % BEAT_W;
+      localparam WIDE_AT = lane * 8 % BEAT_W;
+      assign l_low[lane*8+:8] = l_expand_i ? l_wdata_i[WIDE_AT+:8] : l_wdata_i[PLAIN_AT+:8];
+      assign l_fill[lane] = !l_expand_i || l_wdata_i[WIDE_AT+7];
+    end
+  endgenerate
+
+  // what COMPUTE and OUTPUT may get of each bank; columns that neither reads are 0, so that all can be joined
+  wire [     ACC_BANKS*ENTRY_W-1:0] c_rows;
+  wire [ACC_BANKS*LANE_GROUP_W-1:0] o_rows;
+
+  genvar col;
   generate
     for (i = 0; i < ACC_BANKS; i = i + 1) begin : g_bank
       localparam [31:0] BANK = i;
@@ -119,31 +137,62 @@ module vta_acc_mem #(
       wire o_writes = o_we_i && o_wbank == BANK[15:0];
       wire l_writes = l_we_i && l_wbank == BANK[15:0];
 
-      wire [ROW_W-1:0] data;
-      for (lane = 0; lane < ROW_W / 32; lane = lane + 1) begin : g_lane
-        localparam C_AT = lane * 32 % ENTRY_W;
-        localparam PLAIN_AT = lane * 32 % BEAT_W;
-        localparam O_AT = lane * 8 % (BLOCK_OUT * 8);
-        localparam WIDE_AT = lane * 8 % BEAT_W;
-        wire [31:0] loaded = l_expand_i ? {{24{l_wdata_i[WIDE_AT+7]}}, l_wdata_i[WIDE_AT+:8]} : l_wdata_i[PLAIN_AT+:32];
-        wire [31:0] put = {{24{o_wdata_i[O_AT+7]}}, o_wdata_i[O_AT+:8]};
-        assign data[lane*32+:32] = c_writes ? c_wdata_i[C_AT+:32] : o_writes ? put : loaded;
+      // The low bytes are chosen twice.  For the bits above two nets of a lane suffice: the beat's bits, the entry's, or
+      // with both or none of them 1 or 0, the sign of what OUTPUT or LOAD widens.  (Nothing is computed for banks that
+      // are not written: Verilator takes the if as it stands.)
+      reg [BLOCK_OUT*8-1:0] low;
+      reg [      ROW_W-1:0] data;
+      reg beat, entry;
+      integer k;
+      always @* begin
+        low = {(BLOCK_OUT * 8) {1'bx}};
+        data = {ROW_W{1'bx}};
+        beat = 1'bx;
+        entry = 1'bx;
+        k = 0;
+        if (c_writes || o_writes || l_writes) begin
+          for (k = 0; k < BLOCK_OUT; k = k + 1) low[k*8+:8] = c_writes ? c_wdata_i[k*32+:8] : o_wdata_i[k*8+:8];
+          for (k = 0; k < ROW_LANES; k = k + 1) begin
+            beat = !c_writes && (o_writes ? o_wdata_i[(k%BLOCK_OUT)*8+7] : l_fill[k]);
+            entry = c_writes || (beat && (o_writes || l_expand_i));
+            data[k*32+:8] = (c_writes || o_writes) ? low[(k%BLOCK_OUT)*8+:8] : l_low[k*8+:8];
+            data[k*32+8+:24] = ({24{beat}} & (l_wdata_i[(k*32%BEAT_W)+8+:24] | {24{entry}}))
+                | ({24{entry}} & c_wdata_i[(k%BLOCK_OUT)*32+8+:24]);
+          end
+        end
       end
 
-      vta_ram_cols #(
-          .COL_W (COL_W),
-          .COLS  (COLS),
-          .DEPTH (BANK_ROWS),
-          .ADDR_W(ROW_ADDR_W)
-      ) u_ram (
-          .clk_i  (clk_i),
-          .we_i   (c_writes ? c_cols : o_writes ? o_cols : l_writes ? l_cols : {COLS{1'b0}}),
-          .waddr_i(c_writes ? c_wrow[ROW_ADDR_W-1:0] : o_writes ? o_wrow[ROW_ADDR_W-1:0] : l_wrow[ROW_ADDR_W-1:0]),
-          .wdata_i(data),
-          .re_i   (c_reads || o_reads),
-          .raddr_i(c_reads ? c_rrow[ROW_ADDR_W-1:0] : o_rrow[ROW_ADDR_W-1:0]),
-          .rdata_o(rows[i*ROW_W+:ROW_W])
-      );
+      wire [COLS-1:0] we = c_writes ? c_cols : o_writes ? o_cols : l_writes ? l_cols : {COLS{1'b0}};
+      wire [15:0] wrow = c_writes ? c_wrow : o_writes ? o_wrow : l_wrow;
+      wire [15:0] rrow = c_reads ? c_rrow : o_rrow;
+      wire [ROW_W-1:0] row;
+      for (col = 0; col < COLS; col = col + 1) begin : g_col
+        localparam [31:0] ENTRY_OF = col * COL_W / ENTRY_W;
+        localparam [31:0] GROUP_OF = col * COL_W / LANE_GROUP_W;
+        wire here = (c_reads && c_rsub == ENTRY_OF[15:0]) || (o_reads && o_rsub == GROUP_OF[15:0]);
+        reg [COL_W-1:0] mem_q[0:BANK_ROWS-1];
+        reg [COL_W-1:0] data_q;
+        assign row[col*COL_W+:COL_W] = data_q;
+        always @(posedge clk_i) if (we[col]) mem_q[wrow[ROW_ADDR_W-1:0]] <= data[col*COL_W+:COL_W];
+        always @(posedge clk_i)
+          if (here) data_q <= mem_q[rrow[ROW_ADDR_W-1:0]];
+          else data_q <= {COL_W{1'b0}};
+      end
+
+      // (joined by ^, groups take yosys one LUT4; by | they are mixed up with the choice behind them)
+      reg [     ENTRY_W-1:0] c_row;
+      reg [LANE_GROUP_W-1:0] o_row;
+      integer n;
+      always @* begin
+        c_row = row[ENTRY_W-1:0];
+        for (n = 1; n < ENTRIES; n = n + 1) c_row = c_row | row[n*ENTRY_W+:ENTRY_W];
+        o_row = c_row[LANE_GROUP_W-1:0];
+        for (n = 1; n < GROUPS; n = n + 1) o_row = o_row ^ c_row[n*LANE_GROUP_W+:LANE_GROUP_W];
+      end
+      assign c_rows[i*ENTRY_W+:ENTRY_W] = c_row;
+      assign o_rows[i*LANE_GROUP_W+:LANE_GROUP_W] = o_row;
+
+      wire unused_rows = &{1'b0, wrow, rrow};
     end
   endgenerate
 
@@ -153,27 +202,42 @@ module vta_acc_mem #(
   assign clash_read_o  = c_re_i && o_re_i && c_rbank == o_rbank;
   assign clash_write_o = {clash_cl || clash_ol, clash_co || clash_ol, clash_co || clash_cl};
 
-  // Selection of the entry or lane group among the rows of all banks, one cycle after the address.
-  localparam [31:0] ENTRIES_V = ENTRIES;
-  wire [31:0] c_slot = {16'd0, c_rbank} * ENTRIES_V + {16'd0, c_raddr_i & ENTRY_MASK};
-  wire [31:0] o_slot = {16'd0, o_rbank} * ENTRIES_V + {16'd0, o_raddr_i & ENTRY_MASK};
-  wire [31:0] o_group = (o_slot << GROUPS_LOG) + {26'd0, o_rgroup_i};
-  reg  [SLOT_W-1:0] c_slot_q;
-  reg  [GROUP_W-1:0] o_group_q;
-  reg                o_read_q;
+  wire [LANE_GROUP_W-1:0] o_lanes;
   reg  [LANE_GROUP_W-1:0] o_lanes_q;
+  reg                     o_read_q;
+
+  vta_pick #(
+      .WIDTH(ENTRY_W),
+      .WAYS (ACC_BANKS),
+      .WAY_W(BANK_W)
+  ) u_c_pick (
+      .clk_i  (clk_i),
+      .en_i   (c_re_i),
+      .way_i  (c_rbank[BANK_W-1:0]),
+      .words_i(c_rows),
+      .word_o (c_rdata_o)
+  );
+
+  vta_pick #(
+      .WIDTH(LANE_GROUP_W),
+      .WAYS (ACC_BANKS),
+      .WAY_W(BANK_W)
+  ) u_o_pick (
+      .clk_i  (clk_i),
+      .en_i   (o_re_i),
+      .way_i  (o_rbank[BANK_W-1:0]),
+      .words_i(o_rows),
+      .word_o (o_lanes)
+  );
 
   always @(posedge clk_i) begin
     o_read_q <= o_re_i;
-    if (c_re_i) c_slot_q <= c_slot[SLOT_W-1:0];
-    if (o_re_i) o_group_q <= o_group[GROUP_W-1:0];
-    if (o_read_q) o_lanes_q <= rows[o_group_q*LANE_GROUP_W+:LANE_GROUP_W];
+    if (o_read_q) o_lanes_q <= o_lanes;
   end
 
-  assign c_rdata_o = rows[c_slot_q*ENTRY_W+:ENTRY_W];
   assign o_rdata_o = o_lanes_q;
 
-  wire unused = &{1'b0, c_rrow, o_rrow, c_wrow, o_wrow, l_wrow, l_all_row, l_all_bank, c_slot, o_slot, o_group};
+  wire unused = &{1'b0, l_all_row, l_all_bank};
 endmodule
 
 `resetall

@@ -2,7 +2,7 @@
 // neighbouring lines can be read at once.  Written in bus beats by LOAD and in output blocks by OUTPUT.
 // Contract: LOAD and OUTPUT do not write at one edge (OUTPUT would go first).  A read in the cycle of a write to the
 // same line returns the old line.  Addresses outside the memory are the user's error.
-// Latency: entry_o, or taps_o with window_i, is valid after the edge that samples re_i, and holds while re_i is low.
+// Latency: entry_o, or taps_o with window_i, is valid for one cycle after the edge that samples re_i.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -41,43 +41,57 @@ module vta_inp_mem #(
     // output blocks in the order of the memories: the line of raddr_i lies in memory line % 4
     output wire [4*BLOCK_OUT*8-1:0] taps_o
 );
-  localparam LINE_W = LINE * 8;
-  localparam ENTRIES = LINE / INP_LANES;
-  localparam ENTRIES_LOG = $clog2(ENTRIES);
-  localparam BEATS = LINE_W / BEAT_W;
-  localparam BEATS_LOG = $clog2(BEATS);
-  localparam ROWS = DEPTH / ENTRIES / 4;
-  localparam ADDR_W = (ROWS > 1) ? $clog2(ROWS) : 1;
-  // step of the places where an output block may begin, in bytes, and entries in it
+  // step of the places where an output block may begin, in bytes
   localparam STEP = (BLOCK_OUT > INP_LANES) ? BLOCK_OUT : INP_LANES;
+  // Bytes of a row of a memory: what is written or read of it at once.  A row has a column for each entry, a memory of
+  // its own; several rows make a line.
+  localparam ROW = (STEP > BEAT_W / 8) ? STEP : BEAT_W / 8;
+  localparam COL_W = INP_LANES * 8;
   localparam STEP_W = STEP * 8;
-  localparam PLACES = LINE / STEP;
-  localparam STEP_LOG = $clog2(STEP / INP_LANES);
+  localparam PARTS = LINE / ROW;
+  localparam PARTS_LOG = $clog2(PARTS);
+  localparam COLS = ROW / INP_LANES;
+  localparam COLS_LOG = $clog2(COLS);
+  localparam ENTRIES_LOG = $clog2(LINE / INP_LANES);
+  localparam BEATS = ROW * 8 / BEAT_W;
+  localparam BEATS_LOG = $clog2(BEATS);
+  localparam ROWS = DEPTH / COLS / 4;
+  localparam ADDR_W = (ROWS > 1) ? $clog2(ROWS) : 1;
+  localparam STEP_COLS = STEP / INP_LANES;
+  localparam STEP_LOG = $clog2(STEP_COLS);
   localparam [31:0] OPERAND_V = OPERAND;
-  localparam [15:0] ENTRY_MASK = ENTRIES[15:0] - 16'd1;
+  localparam [15:0] COL_MASK = COLS[15:0] - 16'd1;
+  localparam [15:0] PART_MASK = PARTS[15:0] - 16'd1;
   localparam [BEAT_ADDR_W-1:0] BEAT_MASK = BEATS[BEAT_ADDR_W-1:0] - 1'b1;
 
-  // writes: one line of one memory
-  wire [BEAT_ADDR_W-1:0] l_line = l_waddr_i >> BEATS_LOG;
+  // writes: one row of one memory
+  wire [BEAT_ADDR_W-1:0] l_rows = l_waddr_i >> BEATS_LOG;
+  wire [BEAT_ADDR_W-1:0] l_line = l_rows >> PARTS_LOG;
   wire [BEAT_ADDR_W-1:0] l_beat = l_waddr_i & BEAT_MASK;
-  wire [           15:0] o_line = o_waddr_i >> ENTRIES_LOG;
-  wire [           15:0] o_place = (o_waddr_i & ENTRY_MASK) >> STEP_LOG;
+  wire [           15:0] l_row = (l_line[17:2] << PARTS_LOG) | (l_rows[15:0] & PART_MASK);
+  wire [           15:0] o_rows = o_waddr_i >> COLS_LOG;
+  wire [           15:0] o_line = o_rows >> PARTS_LOG;
+  wire [           15:0] o_place = (o_waddr_i & COL_MASK) >> STEP_LOG;
+  wire [           15:0] o_row = ((o_line >> 2) << PARTS_LOG) | (o_rows & PART_MASK);
   wire                   we = l_we_i || o_we_i;
   wire [            1:0] w_ram = o_we_i ? o_line[1:0] : l_line[1:0];
-  wire [           15:0] w_row = o_we_i ? o_line >> 2 : l_line[17:2];
-  wire [     LINE_W-1:0] w_data = o_we_i ? {(LINE / BLOCK_OUT) {o_wdata_i}} : {BEATS{l_wdata_i}};
-  wire [       LINE-1:0] w_be;
+  wire [           15:0] w_row = o_we_i ? o_row : l_row;
+  wire [      ROW*8-1:0] w_data = o_we_i ? {(ROW / BLOCK_OUT) {o_wdata_i}} : {BEATS{l_wdata_i}};
+  wire [        ROW-1:0] w_be;
 
   // reads: memory r holds the line of raddr_i or one of the three behind it
   wire [           15:0] r_line = raddr_i >> ENTRIES_LOG;
+  wire [           15:0] r_part = (raddr_i >> COLS_LOG) & PART_MASK;
+  wire [           15:0] r_col = raddr_i & COL_MASK;
+  wire [           15:0] r_place = r_col >> STEP_LOG;
   wire [           15:0] r_row = r_line >> 2;
   wire [            3:0] wrapped = ~(4'b1111 << r_line[1:0]);
-  wire [     4*LINE_W-1:0] lines;
-  reg  [            1:0] ram_q;
+  // the block at the place of raddr_i in each memory; columns that are not read are 0, so that all can be joined
+  reg  [   4*STEP_W-1:0] blocks;
 
   genvar i, r;
   generate
-    for (i = 0; i < LINE; i = i + 1) begin : g_byte
+    for (i = 0; i < ROW; i = i + 1) begin : g_byte
       localparam [31:0] BEAT_OF = i / (BEAT_W / 8);
       localparam [31:0] PLACE_OF = i / STEP;
       localparam IN_BLOCK = i % STEP < BLOCK_OUT;
@@ -89,66 +103,64 @@ module vta_inp_mem #(
     for (r = 0; r < 4; r = r + 1) begin : g_ram
       localparam [31:0] RAM = r;
       wire [15:0] row = ((window_i || OPERAND == 2) && wrapped[r]) ? r_row + 16'd1 : r_row;
+      wire [15:0] addr = (row << PARTS_LOG) | r_part;
       wire [ 1:0] behind = RAM[1:0] - r_line[1:0];
-      wire        here = re_i && (window_i || behind < OPERAND_V[1:0]);
+      wire        reads = re_i && behind < OPERAND_V[1:0];
       wire        write = we && w_ram == RAM[1:0];
+      wire [ROW*8-1:0] cols;
 
-      reg [LINE_W-1:0] mem_q[0:ROWS-1];
-      reg [LINE_W-1:0] row_q;
-      assign lines[r*LINE_W+:LINE_W] = row_q;
+      for (i = 0; i < COLS; i = i + 1) begin : g_col
+        localparam [31:0] COL = i;
+        localparam [31:0] PLACE = i / STEP_COLS;
+        wire here = window_i ? re_i && r_place == PLACE[15:0] : reads && r_col == COL[15:0];
 
-      integer b;
-      always @(posedge clk_i)
-        if (write) begin
-          /*verilator unroll_disable*/
-          for (b = 0; b < LINE; b = b + 1) if (w_be[b]) mem_q[w_row[ADDR_W-1:0]][b*8+:8] <= w_data[b*8+:8];
-        end
+        reg [COL_W-1:0] mem_q[0:ROWS-1];
+        reg [COL_W-1:0] data_q;
+        assign cols[i*COL_W+:COL_W] = data_q;
 
-      always @(posedge clk_i) if (here) row_q <= mem_q[row[ADDR_W-1:0]];
+        integer b;
+        always @(posedge clk_i)
+          if (write) begin
+            /*verilator unroll_disable*/
+            for (b = 0; b < INP_LANES; b = b + 1)
+              if (w_be[i*INP_LANES+b]) mem_q[w_row[ADDR_W-1:0]][b*8+:8] <= w_data[i*COL_W+b*8+:8];
+          end
 
-      wire unused_row = &{1'b0, row};
-    end
-  endgenerate
-
-  always @(posedge clk_i) if (re_i) ram_q <= r_line[1:0];
-
-  // the block at the place of raddr_i in each memory, then that of its line, then the entry in it
-  wire [4*STEP_W-1:0] blocks;
-  wire [  STEP_W-1:0] low = ram_q[0] ? blocks[STEP_W+:STEP_W] : blocks[0+:STEP_W];
-  wire [  STEP_W-1:0] high = ram_q[0] ? blocks[3*STEP_W+:STEP_W] : blocks[2*STEP_W+:STEP_W];
-  wire [  STEP_W-1:0] block = ram_q[1] ? high : low;
-
-  generate
-    if (PLACES > 1) begin : g_place
-      localparam PLACE_W = $clog2(PLACES);
-      reg [PLACE_W-1:0] place_q;
-      always @(posedge clk_i) if (re_i) place_q <= raddr_i[STEP_LOG+:PLACE_W];
-      for (r = 0; r < 4; r = r + 1) begin : g_block
-        wire [LINE_W-1:0] one = lines[r*LINE_W+:LINE_W];
-        assign blocks[r*STEP_W+:STEP_W] = one[place_q*STEP_W+:STEP_W];
+        always @(posedge clk_i)
+          if (here) data_q <= mem_q[addr[ADDR_W-1:0]];
+          else data_q <= {COL_W{1'b0}};
       end
-    end else begin : g_start
-      assign blocks = lines;
-    end
 
-    for (r = 0; r < 4; r = r + 1) begin : g_tap
+      integer n;
+      always @* begin
+        blocks[r*STEP_W+:STEP_W] = cols[STEP_W-1:0];
+        for (n = STEP_W; n < ROW * 8; n = n + STEP_W)
+          blocks[r*STEP_W+:STEP_W] = blocks[r*STEP_W+:STEP_W] | cols[n+:STEP_W];
+      end
       assign taps_o[r*BLOCK_OUT*8+:BLOCK_OUT*8] = blocks[r*STEP_W+:BLOCK_OUT*8];
+
+      wire unused_ram = &{1'b0, row, addr};
     end
 
-    if (STEP > INP_LANES) begin : g_entry
-      reg [STEP_LOG-1:0] entry_q;
-      always @(posedge clk_i) if (re_i) entry_q <= raddr_i[STEP_LOG-1:0];
-      assign entry_o = block[entry_q*INP_LANES*8+:INP_LANES*8];
-    end else if (OPERAND == 2) begin : g_two
-      wire [LINE_W-1:0] low_next = ram_q[0] ? lines[2*LINE_W+:LINE_W] : lines[LINE_W+:LINE_W];
-      wire [LINE_W-1:0] high_next = ram_q[0] ? lines[0+:LINE_W] : lines[3*LINE_W+:LINE_W];
-      assign entry_o = {ram_q[1] ? high_next : low_next, block};
-    end else begin : g_whole
-      assign entry_o = block;
+    if (OPERAND == 2) begin : g_two
+      // neighbours: one in the memories 0 and 2, the other in 1 and 3
+      wire [COL_W-1:0] even = blocks[0+:COL_W] | blocks[2*COL_W+:COL_W];
+      wire [COL_W-1:0] odd = blocks[COL_W+:COL_W] | blocks[3*COL_W+:COL_W];
+      reg turned_q;
+      always @(posedge clk_i) if (re_i) turned_q <= r_line[0];
+      assign entry_o = turned_q ? {even, odd} : {odd, even};
+    end else begin : g_one
+      reg [COL_W-1:0] entry;
+      integer k;
+      always @* begin
+        entry = blocks[COL_W-1:0];
+        for (k = COL_W; k < 4 * STEP_W; k = k + COL_W) entry = entry | blocks[k+:COL_W];
+      end
+      assign entry_o = entry;
     end
   endgenerate
 
-  wire unused = &{1'b0, l_line, o_place, w_row, lines, blocks};
+  wire unused = &{1'b0, l_rows, l_line, o_rows, o_place, w_row, r_place, blocks};
 endmodule
 
 `resetall

@@ -66,14 +66,15 @@ async def users_in_different_banks(dut: Dut) -> None:
     read: list[int] | None = None
     has: list[int] | None = None
     for _ in range(500):
-        readers, writers = random.sample(range(banks), 2), random.sample(range(banks), 3)
+        # With two banks one of the writers, another each time, has none.
+        readers, writers = random.sample(range(banks), 2), random.sample([*range(banks), None][: max(banks, 3)], 3)
         c_read, o_read = (model.entry_in_bank(random, bank) for bank in readers)
-        c_write, o_write = (model.entry_in_bank(random, bank) for bank in writers[:2])
+        c_write, o_write = (model.entry_in_bank(random, bank or 0) for bank in writers[:2])
         group, expand = random.randrange(groups), random.random() < 0.5
-        beat = model.beat_in_bank(random, writers[2], expand)
+        beat = model.beat_in_bank(random, writers[2] or 0, expand)
         c_word, o_word = random.getrandbits(32 * model.lanes), random.getrandbits(8 * model.lanes)
         l_word = random.getrandbits(8 * model.beat_bytes)
-        enables = [random.random() < 0.7 for _ in range(3)]
+        enables = [bank is not None and random.random() < 0.7 for bank in writers]
         dut.c_re_i.value, dut.c_raddr_i.value = 1, c_read
         reads = random.random() < 0.7
         dut.o_re_i.value, dut.o_raddr_i.value, dut.o_rgroup_i.value = reads, o_read, group

@@ -34,7 +34,6 @@ async def lines_in_turn(dut: Dut) -> None:
         dut.l_wdata_i.value = int.from_bytes(word, "little")
         await step(dut)
         model[address * beat : (address + 1) * beat] = word
-    expected: tuple[int, int] | None = None
     collisions = 0
     for _ in range(800):
         user = random.choice((0, 1, 2, 2))
@@ -52,6 +51,7 @@ async def lines_in_turn(dut: Dut) -> None:
         source -= source % part if window else 0
         dut.re_i.value, dut.window_i.value, dut.raddr_i.value = read, window, source
         await step(dut)
+        expected: tuple[int, int] | None = None
         if read and not window:
             expected = (0, int.from_bytes(model[source * entry : (source + operand) * entry], "little"))
         elif read:

@@ -44,6 +44,10 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     "vta_count": ("bench_count", ({"MAX": 1}, {"MAX": 4}, {"MAX": 5})),
     "vta_ram_async": ("bench_ram_async", ({"WIDTH": 40, "DEPTH": 8, "ADDR_W": 3},)),
     "vta_ram_cols": ("bench_ram_cols", ({"COL_W": 16, "COLS": 4, "DEPTH": 8, "ADDR_W": 3},)),
+    "vta_pick": (
+        "bench_pick",
+        tuple({"WIDTH": 5, "WAYS": ways, "WAY_W": max(1, ways.bit_length() - 1)} for ways in (1, 2, 4, 8)),
+    ),
     "vta_ram_beat": (
         "bench_ram_beat",
         (
@@ -64,6 +68,8 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
         (
             {"INP_LANES": 4, "BLOCK_OUT": 4, "DEPTH": 64, "BEAT_W": 64, "LINE": 16},
             {"INP_LANES": 8, "BLOCK_OUT": 16, "DEPTH": 32, "BEAT_W": 64, "LINE": 16},
+            {"INP_LANES": 4, "BLOCK_OUT": 32, "DEPTH": 64, "BEAT_W": 64, "LINE": 32},
+            {"INP_LANES": 2, "BLOCK_OUT": 4, "DEPTH": 64, "BEAT_W": 64, "LINE": 16},
             {"INP_LANES": 32, "BLOCK_OUT": 8, "DEPTH": 16, "BEAT_W": 128, "LINE": 32},
             {"INP_LANES": 16, "BLOCK_OUT": 16, "DEPTH": 4, "BEAT_W": 64, "LINE": 16},
             {"INP_LANES": 16, "BLOCK_OUT": 16, "DEPTH": 32, "BEAT_W": 64, "LINE": 16, "OPERAND": 2},
@@ -77,7 +83,10 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
         "bench_acc_mem",
         (
             {"BLOCK_OUT": 4, "ACC_DEPTH": 64, "ACC_BANKS": 4, "OUT_LANES": 2, "BEAT_W": 64},
+            {"BLOCK_OUT": 4, "ACC_DEPTH": 64, "ACC_BANKS": 2, "OUT_LANES": 1, "BEAT_W": 64},
+            {"BLOCK_OUT": 4, "ACC_DEPTH": 128, "ACC_BANKS": 8, "OUT_LANES": 1, "BEAT_W": 128},
             {"BLOCK_OUT": 16, "ACC_DEPTH": 64, "ACC_BANKS": 4, "OUT_LANES": 16, "BEAT_W": 64},
+            {"BLOCK_OUT": 16, "ACC_DEPTH": 64, "ACC_BANKS": 4, "OUT_LANES": 4, "BEAT_W": 64},
         ),
     ),
     "vta_scratchpads": (
