@@ -43,7 +43,8 @@ class Design:
         for name, text in sorted(self.files.items()):
             digest.update(f"{name}\0{text}\0".encode())
         versions = [tool_version(tool) for tool in TOOLS]
-        digest.update(repr((self.top, self.part, self.constraints, self.mhz, SYNTHESIS, PLACE_AND_ROUTE, versions)).encode())
+        asked = (self.top, self.part, self.constraints, self.mhz, SYNTHESIS, PLACE_AND_ROUTE, versions)
+        digest.update(repr(asked).encode())
         return digest.hexdigest()[:24]
 
 

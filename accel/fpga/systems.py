@@ -45,7 +45,7 @@ def part_system(
     memory_bytes: int = PART_MEMORY_BYTES,
     baud: int = PART_BAUD,
 ) -> System:
-    """The accelerator with block RAM as its memory, behind a serial line. Pins but the clock's are where the tools put them."""
+    """The accelerator with block RAM as its memory, behind a serial line. The tools place all pins but the clock's."""
     if not 1 <= mhz <= 400:
         raise FlowError(f"clock must be from 1 to 400 MHz, not {mhz:g}")
     clock_hz = round(mhz * 1e6)
