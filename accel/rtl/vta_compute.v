@@ -271,7 +271,7 @@ module vta_compute #(
   // stages 3 to 6: dot products, one module a lane; of the ALU they are 0
   reg  [     BLOCK_IN*8-1:0] inp_q;
   wire [BLOCK_OUT*SUM_W-1:0] sums;
-  wire [                2:0] dot_en = {valid_5_q, valid_4_q, valid_3_q};
+  wire [                3:0] dot_en = {valid_6_q, valid_5_q, valid_4_q, valid_3_q};
   // mode entry: the second entry of an operand is left out
   wire [     BLOCK_IN*8-1:0] entry_3;
   generate

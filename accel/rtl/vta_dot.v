@@ -1,8 +1,8 @@
 // One output lane of the GEMM array: dot product of BLOCK_IN int8 inputs and weights, or of four taps, or their maximum.
 // Weights of 4 bits are multiplied signed, without sign (low halves), or signed and the sum times 16 (high halves).
-// Contract: en_i qualifies the stage in front of each register; operands and partial sums hold otherwise.  With taps_i
-// the first four multipliers take the tap bytes, with the weights of one group rotated; the other weights are 0.  With
-// zero_i all weights are 0, and so is the sum, but for a maximum.
+// Contract: en_i qualifies the stage in front of each register, where operands and partial sums hold otherwise, and at
+// last the sum, which is any otherwise.  With taps_i the first four multipliers take the tap bytes, with the weights of
+// one group rotated; the other weights are 0.  With zero_i all weights are 0, and so is the sum, but for a maximum.
 // Latency: 3 edges (operand, products, sums of two), the lane's sum is combinational behind them.  Throughput: one sum
 // a cycle.
 `resetall
@@ -18,7 +18,7 @@ module vta_dot #(
     parameter DSP_PRODUCTS = 4
 ) (
     input  wire                         clk_i,
-    input  wire [                  2:0] en_i,
+    input  wire [                  3:0] en_i,
     // operand stage: weights of this group of four, rotated up by this many weights; both are 0 without taps_i
     input  wire                         zero_i,
     input  wire                         taps_i,
@@ -98,14 +98,16 @@ module vta_dot #(
       wire [31:0] operand = (g == 0 && taps_1_i) ? tap_i : inp_i[g*32+:32];
       wire [ 7:0] joined = (g == 0) ? best : 8'd0;
 
-      reg signed [PRODUCT_W-1:0] product_q[0:3];
+      wire [4*PRODUCT_W-1:0] products;
       for (k = 0; k < 4; k = k + 1) begin : g_product
         localparam PLACE = 4 * g + k;
         wire [7:0] x = operand[k*8+:8];
         wire [WGT_BITS-1:0] w = wgt_q[PLACE*WGT_BITS+:WGT_BITS];
+        reg signed [PRODUCT_W-1:0] product_q;
+        assign products[k*PRODUCT_W+:PRODUCT_W] = product_q;
         if (PLACE < DSP_PRODUCTS) begin : g_block
           wire signed [WGT_BITS:0] factor = {w[WGT_BITS-1] && !(WGT_BITS == 4 && low_1_i), w};
-          always @(posedge clk_i) if (en_i[1]) product_q[k] <= $signed(x) * factor;
+          always @(posedge clk_i) if (en_i[1]) product_q <= $signed(x) * factor;
         end else begin : g_luts
           wire [9:0] three, top_two, top_three;
           wire [11:0] high;
@@ -119,7 +121,7 @@ module vta_dot #(
               .product_o  (high)
           );
           if (WGT_BITS == 4) begin : g_half
-            always @(posedge clk_i) if (en_i[1]) product_q[k] <= high;
+            always @(posedge clk_i) if (en_i[1]) product_q <= high;
           end else begin : g_byte
             wire [11:0] low;
             vta_nibble u_low (
@@ -131,32 +133,29 @@ module vta_dot #(
                 .product_o  (low)
             );
             always @(posedge clk_i)
-              if (en_i[1]) product_q[k] <= {high, 4'd0} + {{(PRODUCT_W - 12) {low[11]}}, low};
+              if (en_i[1]) product_q <= {high, 4'd0} + {{(PRODUCT_W - 12) {low[11]}}, low};
           end
         end
       end
 
       // sums of two: a register each, since synthesis would make one adder of full adders of more operands
-      reg [PART_W-1:0] two_q[0:1];
+      wire signed [PRODUCT_W-1:0] a = products[0+:PRODUCT_W];
+      wire signed [PRODUCT_W-1:0] b = products[PRODUCT_W+:PRODUCT_W];
+      wire signed [PRODUCT_W-1:0] c = products[2*PRODUCT_W+:PRODUCT_W];
+      wire signed [PRODUCT_W-1:0] d = products[3*PRODUCT_W+:PRODUCT_W];
+      reg [PART_W-1:0] two_q, two_behind_q;
       always @(posedge clk_i)
         if (en_i[2]) begin
-          two_q[0] <= ({product_q[0][PRODUCT_W-1], product_q[0]} + {product_q[1][PRODUCT_W-1], product_q[1]})
-              | {{(PART_W - 8) {joined[7]}}, joined};
-          two_q[1] <= {product_q[2][PRODUCT_W-1], product_q[2]} + {product_q[3][PRODUCT_W-1], product_q[3]};
+          two_q        <= ({a[PRODUCT_W-1], a} + {b[PRODUCT_W-1], b}) | {{(PART_W - 8) {joined[7]}}, joined};
+          two_behind_q <= {c[PRODUCT_W-1], c} + {d[PRODUCT_W-1], d};
         end
-      assign parts[2*g*PART_W+:2*PART_W] = {two_q[1], two_q[0]};
+      assign parts[2*g*PART_W+:2*PART_W] = {two_behind_q, two_q};
     end
   endgenerate
 
-  // Sums of two, of four and so on, each a bit wider: node n has the children 2n and 2n+1, the lane's sum is node 1.  One
-  // bit of every inner node goes through a gate: without it synthesis would find a sum of many operands and build it of
-  // full adders, which are twice as large as carry chains.
-  reg [2:0] live_q;
-  always @(posedge clk_i) begin
-    if (en_i[0]) live_q[0] <= !zero_i;
-    if (en_i[1]) live_q[1] <= live_q[0] || max_1_i;
-    if (en_i[2]) live_q[2] <= live_q[1];
-  end
+  // Sums of two, of four and so on, each a bit wider: node n has the children 2n and 2n+1, the lane's sum is node 1.  They
+  // matter with en_i[3] alone: a simulator skips them otherwise, and synthesis, to which the choice costs nothing, makes
+  // one adder of each instead of one of full adders for all of them, which would be twice as large as carry chains.
   wire [TREE_W-1:0] node[1:2*PARTS-1];
   generate
     for (g = 0; g < PARTS; g = g + 1) begin : g_leaf
@@ -165,8 +164,8 @@ module vta_dot #(
     end
     for (g = 1; g < PARTS; g = g + 1) begin : g_node
       localparam W = TREE_W - $clog2(g + 1) + 1;
-      wire [W-1:0] sum = node[2*g][W-1:0] + node[2*g+1][W-1:0];
-      assign node[g] = {{(TREE_W - W + 1) {sum[W-1]}}, sum[W-2:1], sum[0] && (g == 1 || live_q[2])};
+      wire [W-1:0] sum = en_i[3] ? node[2*g][W-1:0] + node[2*g+1][W-1:0] : {W{1'bx}};
+      assign node[g] = {{(TREE_W - W + 1) {sum[W-1]}}, sum[W-2:0]};
     end
     // that of high halves times 16
     if (WGT_BITS == 8) begin : g_same

@@ -75,7 +75,18 @@ module vta_requant_lane #(
 
   // stage 2: operand, of form add 9 bits, and the shift as far as it matters; stage 3: product; stage 4: sum of the two
   // products of form add
-  wire [ 32:0] added = {acc_i, 1'b1} + {addend_q, narrow_q};
+  function [31:0] operand;
+    input [31:0] acc, addend;
+    input narrow;
+    reg [32:0] added;
+    reg unused;
+    begin
+      added   = {acc, 1'b1} + {addend, narrow};
+      operand = narrow ? {{23{added[9]}}, added[9:1]} : added[32:1];
+      unused  = &{1'b0, added};
+    end
+  endfunction
+
   reg  [ 31:0] operand_q;
   wire signed [P_W-1:0] operand_x = {{M_W{operand_q[31]}}, operand_q};
   wire signed [P_W-1:0] multiplier_x = {{32{multiplier_2_q[M_W-1]}}, multiplier_2_q};
@@ -85,7 +96,7 @@ module vta_requant_lane #(
 
   always @(posedge clk_i) begin
     if (en_i[2]) begin
-      operand_q      <= narrow_q ? {{23{added[9]}}, added[9:1]} : added[32:1];
+      operand_q      <= operand(acc_i, addend_q, narrow_q);
       multiplier_2_q <= multiplier_1_q;
       shift_2_q      <= (shift_1_q > 8'd62) ? 6'd62 : shift_1_q[5:0];
     end
@@ -106,75 +117,99 @@ module vta_requant_lane #(
 
   // stage 5: shift by eighths of a word: 25 bits from the one below the result's lowest on, and what lies outside of
   // them: a one below (sticky), a bit unlike the sign above (beyond)
-  wire         sign = total_q[P_W-1];
-  wire [ 63:0] total = {{(65 - P_W) {sign}}, total_q[P_W-2:0]};
-  wire [ 80:0] padded = {{16{sign}}, total, 1'b0};
-  wire [ 24:0] windows[0:7];
-  wire [  6:0] ones;
-  wire [  7:3] unlike;
+  function [26:0] coarse;
+    input sign;
+    input [63:0] total;
+    input [2:0] eighths;
+    reg [80:0] padded;
+    reg [24:0] window;
+    reg sticky, beyond;
+    integer g;
+    begin
+      padded = {{16{sign}}, total, 1'b0};
+      case (eighths)
+        3'd0: window = padded[0+:25];
+        3'd1: window = padded[8+:25];
+        3'd2: window = padded[16+:25];
+        3'd3: window = padded[24+:25];
+        3'd4: window = padded[32+:25];
+        3'd5: window = padded[40+:25];
+        3'd6: window = padded[48+:25];
+        default: window = padded[56+:25];
+      endcase
+      // an eighth is below the windows of longer shifts, above those that end before it
+      {sticky, beyond} = 2'b00;
+      for (g = 0; g < 7; g = g + 1) sticky = sticky | (eighths > g[2:0] && |padded[g*8+:8]);
+      for (g = 0; g < 5; g = g + 1) beyond = beyond | (eighths <= g[2:0] && total[(g+3)*8+:8] != {8{sign}});
+      coarse = {sticky, beyond, window};
+    end
+  endfunction
+
+  wire         negative = total_q[P_W-1];
+  wire [ 63:0] whole = {{(65 - P_W) {negative}}, total_q[P_W-2:0]};
   reg  [ 24:0] window_q;
   reg          sign_q;
   reg          sticky_q;
   reg          beyond_q;
-  genvar g;
-  generate
-    for (g = 0; g < 8; g = g + 1) begin : g_eighth
-      localparam [31:0] EIGHTH = g;
-      assign windows[g] = padded[g*8+:25];
-      // it is below the windows of longer shifts, above those that end before it
-      if (g < 7) begin : g_below
-        assign ones[g] = shift_4_q[5:3] > EIGHTH[2:0] && |padded[g*8+:8];
-      end
-      if (g > 2) begin : g_above
-        localparam [31:0] LONGEST = EIGHTH - 3;
-        assign unlike[g] = shift_4_q[5:3] <= LONGEST[2:0] && total[g*8+:8] != {8{sign}};
-      end
-    end
-  endgenerate
 
   // stage 6: shift by the rest; stage 7: zero point and clip.
   // Beyond 11 bits, rounding and zero point cannot bring the result back between the bounds.
-  wire [ 24:0] shifted = window_q >> shift_5_q;
-  wire [ 24:0] below = ~(25'h1ffffff << shift_5_q);
-  wire [ 10:0] floor = shifted[11:1];
-  wire         fits = !beyond_q && ((window_q ^ {25{sign_q}}) >> 11 >> shift_5_q) == 25'd0;
-  wire         sticky = sticky_q || (window_q & below) != 25'd0;
-  reg          round_up;
-  always @* begin
-    round_up = 1'b0;
-    case (rounding_i)
-      `VTA_ROUNDING_HALF_UP: round_up = shifted[0];
-      `VTA_ROUNDING_HALF_EVEN: round_up = shifted[0] && (sticky || shifted[1]);
-      `VTA_ROUNDING_HALF_AWAY: round_up = shifted[0] && (sticky || !sign_q);
-      default: round_up = 1'b0;
-    endcase
-  end
+  function [11:0] fine;
+    input sign, sticky_above, beyond;
+    input [24:0] window;
+    input [2:0] amount;
+    input [1:0] rounding;
+    reg [24:0] shifted, below;
+    reg fits, sticky, up, unused;
+    begin
+      shifted = window >> amount;
+      below   = ~(25'h1ffffff << amount);
+      fits    = !beyond && ((window ^ {25{sign}}) >> 11 >> amount) == 25'd0;
+      sticky  = sticky_above || (window & below) != 25'd0;
+      case (rounding)
+        `VTA_ROUNDING_HALF_UP: up = shifted[0];
+        `VTA_ROUNDING_HALF_EVEN: up = shifted[0] && (sticky || shifted[1]);
+        `VTA_ROUNDING_HALF_AWAY: up = shifted[0] && (sticky || !sign);
+        default: up = 1'b0;
+      endcase
+      fine   = {up, fits ? shifted[11:1] : {sign, {10{!sign}}}};
+      unused = &{1'b0, shifted};
+    end
+  endfunction
+
+  function [7:0] clipped;
+    input [10:0] floor;
+    input up;
+    input [7:0] zero_point, clip_lo, clip_hi;
+    reg [12:0] moved;
+    reg signed [11:0] value, low, high;
+    reg unused;
+    begin
+      moved   = {floor[10], floor, 1'b1} + {{4{zero_point[7]}}, zero_point, up};
+      value   = moved[12:1];
+      low     = {{4{clip_lo[7]}}, clip_lo};
+      high    = {{4{clip_hi[7]}}, clip_hi};
+      clipped = (value < low) ? clip_lo : (value > high) ? clip_hi : value[7:0];
+      unused  = &{1'b0, moved};
+    end
+  endfunction
 
   reg  [10:0] floor_q;
   reg         round_up_q;
-  wire [12:0] moved = {floor_q[10], floor_q, 1'b1} + {{4{zero_point_i[7]}}, zero_point_i, round_up_q};
-  wire signed [11:0] value = moved[12:1];
-  wire signed [11:0] low = {{4{clip_lo_i[7]}}, clip_lo_i};
-  wire signed [11:0] high = {{4{clip_hi_i[7]}}, clip_hi_i};
-  reg  [7:0] result_q;
+  reg  [ 7:0] result_q;
   assign result_o = result_q;
 
   always @(posedge clk_i) begin
     if (en_i[5]) begin
-      window_q  <= windows[shift_4_q[5:3]];
-      sign_q    <= sign;
-      sticky_q  <= |ones;
-      beyond_q  <= |unlike;
+      {sticky_q, beyond_q, window_q} <= coarse(negative, whole, shift_4_q[5:3]);
+      sign_q    <= negative;
       shift_5_q <= shift_4_q[2:0];
     end
-    if (en_i[6]) begin
-      floor_q    <= fits ? floor : {sign_q, {10{!sign_q}}};
-      round_up_q <= round_up;
-    end
-    if (en_i[7]) result_q <= (value < low) ? clip_lo_i : (value > high) ? clip_hi_i : value[7:0];
+    if (en_i[6]) {round_up_q, floor_q} <= fine(sign_q, sticky_q, beyond_q, window_q, shift_5_q, rounding_i);
+    if (en_i[7]) result_q <= clipped(floor_q, round_up_q, zero_point_i, clip_lo_i, clip_hi_i);
   end
 
-  wire unused = &{1'b0, prm_i, bias, multiplier, added[0], moved[0], shifted};
+  wire unused = &{1'b0, prm_i, bias, multiplier};
 endmodule
 
 `resetall

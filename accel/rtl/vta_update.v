@@ -181,6 +181,7 @@ module vta_update #(
           result_q[i*32+:32] <= updated[i*32+:32] ^ times;
 
       vta_alu_lane u_lane (
+          .en_i      (valid_u_q),
           .compare_i (compare_u_q),
           .greater_i (greater_u_q),
           .rounding_i(rounding_u_q),
@@ -195,6 +196,7 @@ module vta_update #(
 
     for (i = 0; i < OUT_LANES; i = i + 1) begin : g_mul
       vta_alu_mul u_mul (
+          .en_i     (valid_u_q),
           .a_i      (old_q[i*32+:32]),
           .b_i      (factor_q[i*32+:32]),
           .product_o(product[i*32+:32])

@@ -31,6 +31,7 @@ def asking(rounding: Rounding, amount: int) -> int:
 
 def drive(dut: Dut, op: AluOp, a: int, b: int, rounding: Rounding) -> None:
     """The operands as `vta_update` prepares them."""
+    dut.en_i.value = 1
     dut.compare_i.value = op in (AluOp.MIN, AluOp.MAX, AluOp.CLIP)
     dut.greater_i.value = op in (AluOp.MAX, AluOp.MUL)
     dut.amount_i.value, dut.low_i.value = 0, LOWEST

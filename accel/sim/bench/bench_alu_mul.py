@@ -12,6 +12,7 @@ CORNERS = (0, 1, 0x3FFFF, 0x40000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
 @cocotb.test()
 async def multiplies(dut: Dut) -> None:
     random = rng()
+    dut.en_i.value = 1
     pairs = [(a, b) for a in CORNERS for b in CORNERS]
     pairs += [(random.getrandbits(32), random.getrandbits(32)) for _ in range(500)]
     for a, b in pairs:

@@ -6,6 +6,8 @@ import cocotb
 
 from accel.sim.bench.common import Dut, get, parameter, rng, signed, start, step
 
+# Bit of en_i with which the sum counts.
+SUM = 8
 INPUTS = (
     "en_i",
     "zero_i",
@@ -68,7 +70,7 @@ async def computes_taps_and_maxima(dut: Dut) -> None:
         inputs = [pick() for _ in range(n)]
         dut.inp_i.value, dut.multiples_i.value = packed(inputs), multiples(inputs, nibble)
         await step(dut)
-        dut.en_i.value, dut.tap_i.value = 4, random.getrandbits(32)
+        dut.en_i.value, dut.tap_i.value = 4 | SUM, random.getrandbits(32)
         await step(dut)
         own = meaning(weights[4 * group : 4 * group + 4], nibble)
         expected = sum(x * w for x, w in zip(taps, own, strict=True))
@@ -95,7 +97,7 @@ async def computes_dot_products(dut: Dut) -> None:
             # As for a slot of the ALU: the products are 0.
             zero = new is not None and random.random() < 0.1
             # Weights enter the operand register; the inputs come with the second stage, registered outside.
-            dut.en_i.value = (new is not None) | (pipeline[0] is not None) << 1 | (pipeline[1] is not None) << 2
+            dut.en_i.value = (new is not None) | (pipeline[0] is not None) << 1 | (pipeline[1] is not None) << 2 | SUM
             dut.zero_i.value = zero
             dut.wgt_i.value = packed(new[1], bits) if new else random.getrandbits(bits * n)
             inputs = pipeline[0][0] if pipeline[0] else [pick() for _ in range(n)]
