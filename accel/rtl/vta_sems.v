@@ -89,19 +89,19 @@ module vta_sems (
   wire [N-1:0] given_3 = give_i[3] ? set_i[3*N+:N] : {N{1'b0}};
   wire [N-1:0] given = given_0 | given_1 | given_2 | given_3;
 
-  // counts of now that are above one, and that passed 255: where a token moves, which is what a simulator pays for
+  // counts of now that are above one, and that passed 255: any where no token moves, so that a simulator skips them
   reg [N-1:0] many;
   reg [N-1:0] over;
   reg [  3:0] by;
   reg [  7:0] count;
   integer s;
   always @* begin
-    many  = {N{1'b0}};
-    over  = {N{1'b0}};
+    many  = {N{1'bx}};
+    over  = {N{1'bx}};
     by    = 4'd0;
     count = 8'd0;
     s     = 0;
-    if (|want_i)
+    if (|grant_o)
       for (s = 0; s < N; s = s + 1) begin
         by      = change(taken_q[s], {given_3_q[s], given_2_q[s], given_1_q[s], given_0_q[s]});
         count   = after(count_q[s*8+:8], by);
