@@ -1,9 +1,10 @@
 // One int32 lane of the accumulator's update: the GEMM sum, or one ALU operation except MUL.
 // All of them are one addition: old value, shifted and masked, plus second operand, masked, plus a rounding increment.
-// Contract: purely combinational; without en_i the result is any, so that a simulator need not find it.  GEMM, ADD and MOV: a_i and b_i (a_i = 0 for what overwrites).  SHR: amount_i, b_i = 0,
-// and in asking_i the bits of 2 a_i >> (amount_i & 24) that ask for rounding up: HALF_EVEN and HALF_AWAY those below bit
-// k = amount_i % 8, HALF_EVEN bit k + 1 as well.  MIN, MAX (greater_i) and CLIP (bounds low_i and b_i, which is not below
-// low_i): compare_i.  MUL: greater_i alone, the result is 0.  Otherwise low_i is the lowest number, amount_i 0.
+// Contract: purely combinational; without en_i the result is any, so that a simulator need not find it.  GEMM, ADD and
+// MOV: a_i and b_i (a_i = 0 for what overwrites).  SHR: amount_i, b_i = 0, and in asking_i the bits of
+// 2 a_i >> (amount_i & 24) that ask for rounding up: HALF_EVEN and HALF_AWAY those below bit k = amount_i % 8, HALF_EVEN
+// bit k + 1 as well.  MIN, MAX (greater_i) and CLIP (bounds low_i and b_i, which is not below low_i): compare_i.  MUL:
+// greater_i alone, the result is 0.  Otherwise low_i is the lowest number, amount_i 0.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
