@@ -106,9 +106,6 @@ module vta_core #(
   localparam IMAGE_W = $clog2(INP_BEATS) + $clog2(`VTA_ROW_BUFFER_BYTES / BUS) + 1;
   localparam LENGTH_W = (IMAGE_W > BEATS_W) ? IMAGE_W : BEATS_W + 1;
 
-  // an array of few products is busy with an instruction for longer
-  localparam FETCH_DEPTH = (BLOCK_IN * BLOCK_OUT <= 16) ? 16 : 32;
-
   // bytes of a line of INP
   localparam LINE_1 = (INP_LANES > BLOCK_OUT) ? INP_LANES : BLOCK_OUT;
   localparam LINE_2 = (BUS > 16) ? BUS : 16;
@@ -233,7 +230,6 @@ module vta_core #(
       .LINE         (LINE),
       .BURST_BEATS  (BURST_BEATS),
       .QUEUE_DEPTH  (QUEUE_DEPTH),
-      .FETCH_DEPTH  (FETCH_DEPTH),
       .BEATS_W      (BEATS_W),
       .LENGTH_W     (LENGTH_W)
   ) u_front (

@@ -1,4 +1,4 @@
-// Instruction fetch: reads COUNT instructions ahead of the dispatcher into a buffer.
+// Instruction fetch: reads COUNT instructions ahead of the dispatcher into a buffer of 32.
 // Contract: bursts of at most 8 instructions, aligned to their own size, issued when the buffer has room for them;
 // a burst outside the window is not requested: fault_o stays high instead.  Reads never pass COUNT.  window_bytes_i,
 // program_i and count_i hold from two cycles before run_i rises; run_i is low in the cycle before.
@@ -12,9 +12,7 @@ module vta_fetch #(
     // Bus width in bits: 64, 128 or 256
     parameter AXI_DATA_BITS = 64,
     // Longest burst, a power of two
-    parameter BURST_BEATS   = 64,
-    // Instructions in the buffer: 16 or 32
-    parameter DEPTH         = 32
+    parameter BURST_BEATS   = 64
 ) (
     input  wire                     clk_i,
     input  wire                     rst_ni,
@@ -44,6 +42,7 @@ module vta_fetch #(
   localparam BUS_LOG = $clog2(AXI_DATA_BITS / 8);
   localparam INSN_BEATS = 256 / AXI_DATA_BITS;
   localparam INSN_LOG = $clog2(INSN_BEATS);
+  localparam DEPTH = 32;
   localparam AHEAD = 8 * INSN_BEATS;
   localparam CHUNK = (BURST_BEATS < AHEAD) ? BURST_BEATS : AHEAD;
   localparam CHUNK_LOG = $clog2(CHUNK);
@@ -52,12 +51,6 @@ module vta_fetch #(
   localparam [31:0] ROOM = DEPTH * INSN_BEATS;
   localparam [31:0] GIVEN = INSN_BEATS;
   localparam NUMBER_W = 32 - BUS_LOG - CHUNK_LOG;
-
-  generate
-    if (DEPTH != 16 && DEPTH != 32) begin : g_param_check
-      ERROR_fetch_DEPTH_must_be_16_or_32 u_param_error ();
-    end
-  endgenerate
 
   // of a launch, in beats: the end of the program, whether the window holds all of it, the number of the chunk that ends
   // it or is the first one outside the window

@@ -23,8 +23,6 @@ module vta_front #(
     parameter LINE          = 16,
     parameter BURST_BEATS   = 64,
     parameter QUEUE_DEPTH   = 8,
-    // Instructions that are fetched ahead: 16 or 32
-    parameter FETCH_DEPTH   = 32,
     // Width of beat counts, of all beats of a transfer
     parameter BEATS_W       = 20,
     parameter LENGTH_W      = 20
@@ -95,8 +93,7 @@ module vta_front #(
 
   vta_fetch #(
       .AXI_DATA_BITS(AXI_DATA_BITS),
-      .BURST_BEATS  (BURST_BEATS),
-      .DEPTH        (FETCH_DEPTH)
+      .BURST_BEATS  (BURST_BEATS)
   ) u_fetch (
       .clk_i         (clk_i),
       .rst_ni        (rst_ni),

@@ -12,9 +12,8 @@ from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
 from accel.sim.cycle.channels import NEVER
 from accel.sim.cycle.work import Work
 
-# Sizes of the fetch unit: instructions in its buffer, fewer for arrays of few products; those of one burst at most.
+# Sizes of the fetch unit: instructions in its buffer, instructions of one burst at most.
 FETCH_BUFFER = 32
-SMALL_FETCH_BUFFER, SMALL_PRODUCTS = 16, 16
 FETCH_AHEAD = 8
 
 
@@ -43,8 +42,6 @@ class Front:
         self._queues = queues
         self._depth = config.queue_depth
         self._insn_beats = INSTRUCTION_BYTES // config.bus_bytes
-        small = config.block_in * config.block_out <= SMALL_PRODUCTS
-        self._buffer = (SMALL_FETCH_BUFFER if small else FETCH_BUFFER) * self._insn_beats
         self._bus_bytes = config.bus_bytes
         self._begin = program_offset // config.bus_bytes
         self._total = len(works) * self._insn_beats
@@ -79,7 +76,7 @@ class Front:
         if not self.beats:
             self.asks = NEVER
             return
-        missing = self._asked + self.beats - self._buffer
+        missing = self._asked + self.beats - FETCH_BUFFER * self._insn_beats
         pops = -(-missing // self._insn_beats)
         if missing <= 0:
             self.asks = self._after

@@ -112,12 +112,7 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     ),
     "vta_fetch": (
         "bench_fetch",
-        (
-            {"AXI_DATA_BITS": 64, "BURST_BEATS": 64},
-            {"AXI_DATA_BITS": 64, "BURST_BEATS": 64, "DEPTH": 16},
-            {"AXI_DATA_BITS": 128, "BURST_BEATS": 4},
-            {"AXI_DATA_BITS": 256},
-        ),
+        ({"AXI_DATA_BITS": 64, "BURST_BEATS": 64}, {"AXI_DATA_BITS": 128, "BURST_BEATS": 4}, {"AXI_DATA_BITS": 256}),
     ),
     "vta_sems": ("bench_sems", ({},)),
     "vta_decode": ("bench_decode", (TINY, WIDE, W4)),
