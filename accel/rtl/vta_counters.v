@@ -1,4 +1,4 @@
-// Performance counters: CYCLES, and sixteen others of 32 bits, wrapping, cleared by the reset of the core.
+// Performance counters: CYCLES, and sixteen others of 32 bits, wrapping, cleared by their reset.
 // Contract: counter k counts event k in cycles with count_i; value_o is that of counter read_i in a cycle with ready_o,
 // as it was at most a cycle ago.  ready_o comes within 16 cycles.
 // The low four bits of each are registers, with a flag for their carry; the others are a memory, into which one adder

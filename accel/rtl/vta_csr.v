@@ -72,8 +72,7 @@ module vta_csr #(
   assign window_bytes_o = window_bytes_q;
   assign program_o      = program_q;
   assign count_o        = count_q;
-  // the core stops in the cycle in which they meet
-  assign watchdog_o     = run_o && watchdog_q != 32'd0 && cycles_i == watchdog_q;
+  assign watchdog_o     = run_o && watchdog_q != 32'd0 && cycles_i >= watchdog_q;
   assign done_o         = done_q || fault_i;
 
   always @(posedge clk_i)
@@ -89,6 +88,12 @@ module vta_csr #(
       else if (stopped) abort_q <= 1'b0;
     end
 
+  // what the registers of the host take: where alignment is asked, the bits below it are zero
+  wire        keep = write_i && !busy_q;
+  wire [31:0] base = {write_data_i[31:12], 12'd0};
+  wire [31:0] code = {write_data_i[31:5], 5'd0};
+  reg  [ 4:0] written_q;
+
   always @(posedge clk_i)
     if (!rst_ni) begin
       window_base_q  <= 32'd0;
@@ -96,13 +101,29 @@ module vta_csr #(
       program_q      <= 32'd0;
       count_q        <= 32'd0;
       watchdog_q     <= 32'd0;
-    end else if (write_i && !busy_q)
+      written_q      <= 5'd0;
+    end else if (keep)
       case (write_addr_i)
-        `VTA_REG_WINDOW_BASE: window_base_q <= {write_data_i[31:12], 12'd0};
-        `VTA_REG_WINDOW_BYTES: window_bytes_q <= write_data_i;
-        `VTA_REG_PROGRAM: program_q <= {write_data_i[31:5], 5'd0};
-        `VTA_REG_COUNT: count_q <= write_data_i;
-        `VTA_REG_WATCHDOG: watchdog_q <= write_data_i;
+        `VTA_REG_WINDOW_BASE: begin
+          window_base_q <= base;
+          written_q[0]  <= 1'b1;
+        end
+        `VTA_REG_WINDOW_BYTES: begin
+          window_bytes_q <= write_data_i;
+          written_q[1]   <= 1'b1;
+        end
+        `VTA_REG_PROGRAM: begin
+          program_q    <= code;
+          written_q[2] <= 1'b1;
+        end
+        `VTA_REG_COUNT: begin
+          count_q      <= write_data_i;
+          written_q[3] <= 1'b1;
+        end
+        `VTA_REG_WATCHDOG: begin
+          watchdog_q   <= write_data_i;
+          written_q[4] <= 1'b1;
+        end
         default: ;
       endcase
 
@@ -119,15 +140,8 @@ module vta_csr #(
 
   // registers of the host once more, for reading: a memory costs less than choosing among them; what was not written
   // since the reset is zero
-  reg  [ 4:0] written_q;
-  reg  [31:0] kept;
+  wire [31:0] kept = write_addr_i == `VTA_REG_WINDOW_BASE ? base : write_addr_i == `VTA_REG_PROGRAM ? code : write_data_i;
   wire [31:0] held;
-
-  always @* begin
-    kept = write_data_i;
-    if (write_addr_i == `VTA_REG_WINDOW_BASE) kept[11:0] = 12'd0;
-    if (write_addr_i == `VTA_REG_PROGRAM) kept[4:0] = 5'd0;
-  end
 
   vta_ram_async #(
       .WIDTH (32),
@@ -135,24 +149,12 @@ module vta_csr #(
       .ADDR_W(4)
   ) u_held (
       .clk_i  (clk_i),
-      .we_i   (write_i && !busy_q && write_known_o),
+      .we_i   (keep && write_known_o),
       .waddr_i(write_addr_i[5:2]),
       .wdata_i(kept),
       .raddr_i(read_addr_i[5:2]),
       .rdata_o(held)
   );
-
-  always @(posedge clk_i)
-    if (!rst_ni) written_q <= 5'd0;
-    else if (write_i && !busy_q)
-      case (write_addr_i)
-        `VTA_REG_WINDOW_BASE: written_q[0] <= 1'b1;
-        `VTA_REG_WINDOW_BYTES: written_q[1] <= 1'b1;
-        `VTA_REG_PROGRAM: written_q[2] <= 1'b1;
-        `VTA_REG_COUNT: written_q[3] <= 1'b1;
-        `VTA_REG_WATCHDOG: written_q[4] <= 1'b1;
-        default: ;
-      endcase
 
   wire        is_counter = read_addr_i > `VTA_REG_CYCLES && read_addr_i < `VTA_REG_INSTRUCTIONS;
   assign counter_o    = read_addr_i[5:2];

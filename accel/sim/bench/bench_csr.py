@@ -139,7 +139,7 @@ async def resets_while_busy_after_draining(dut: Dut) -> None:
 @cocotb.test()
 async def watchdog_bites_at_its_limit(dut: Dut) -> None:
     await begin(dut)
-    for limit, cycles, bites in ((0, 1 << 31, 0), (0, 0, 0), (100, 99, 0), (100, 100, 1)):
+    for limit, cycles, bites in ((0, 1 << 31, 0), (0, 0, 0), (100, 99, 0), (100, 100, 1), (100, 200, 1)):
         await write(dut, "WATCHDOG", limit)
         await write(dut, "CONTROL", 1)
         dut.cycles_i.value = cycles
