@@ -1,4 +1,4 @@
-"""From Verilog to a bitstream: yosys, nextpnr-ecp5, ecppack; every step kept by the content of what went into it.
+"""From Verilog to a bitstream: yosys, floorplan, nextpnr-ecp5, ecppack; every step kept by the content of its input.
 
 In: a `Design`. Out: a bitstream and what is known of it. A build that was interrupted goes on where it stopped;
 the same design and tools give the same bytes.
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from accel.fpga.floorplan import FLOORPLAN, floorplanned
 from accel.fpga.parts import FlowError, Part
 from accel.fpga.report import Timing, read_timing, worst
 from accel.fpga.synth import SYNTHESIS, cells
@@ -43,7 +44,8 @@ class Design:
         for name, text in sorted(self.files.items()):
             digest.update(f"{name}\0{text}\0".encode())
         versions = [tool_version(tool) for tool in TOOLS]
-        asked = (self.top, self.part, self.constraints, self.mhz, SYNTHESIS, PLACE_AND_ROUTE, versions)
+        recipe = (SYNTHESIS, FLOORPLAN, PLACE_AND_ROUTE)
+        asked = (self.top, self.part, self.constraints, self.mhz, recipe, versions)
         digest.update(repr(asked).encode())
         return digest.hexdigest()[:24]
 
@@ -60,8 +62,9 @@ def build_bitstream(design: Design, seeds: Sequence[int], folder: Path, listen: 
     """Synthesise, place and route once a seed, pack the fastest. `folder` keeps what was made. Raises FlowError."""
     if not seeds:
         raise FlowError("seeds must be at least 1, not 0")
-    stage = synthesised(design, folder, listen)
     tell = listen or (lambda _line: None)
+    stage = synthesised(design, folder, listen)
+    _lay_out(design, stage, tell)
     with ThreadPoolExecutor(min(len(seeds), os.cpu_count() or 1)) as pool:
         timings = list(pool.map(lambda seed: _route(design, stage, seed, tell), seeds))
     best = max(range(len(seeds)), key=lambda k: (worst(timings[k]), -k))
@@ -76,7 +79,7 @@ def is_built(design: Design, seeds: Sequence[int], folder: Path) -> bool:
 
 
 def synthesised(design: Design, folder: Path, listen: Listener | None = None) -> Path:
-    """The folder in `folder` that holds a design's netlist.json, made now unless it is there. Raises FlowError."""
+    """The folder in `folder` that holds a design's synthesised.json, made now unless it is there. Raises FlowError."""
     stage = folder / design.key()
     stage.mkdir(parents=True, exist_ok=True)
     if (stage / "synthesised").exists():
@@ -87,9 +90,23 @@ def synthesised(design: Design, folder: Path, listen: Listener | None = None) ->
         (stage / name).write_text(text)
     (stage / "design.lpf").write_text(design.constraints)
     sources = " ".join(name for name in design.files if name.endswith(".v"))
-    run_yosys(stage, [f"read_verilog {sources}", SYNTHESIS.format(top=design.top), "tee -o stat.txt stat"])
+    synthesis = SYNTHESIS.format(top=design.top)
+    written = ["check -noinit", "blackbox =A:whitebox", "write_json synthesised.json"]
+    run_yosys(stage, [f"read_verilog {sources}", synthesis, "tee -o stat.txt stat", *written])
     (stage / "synthesised").touch()
     return stage
+
+
+def _lay_out(design: Design, stage: Path, tell: Listener) -> None:
+    """Write netlist.json, which is what is placed."""
+    if (stage / "laid_out").exists():
+        return
+    tell("floorplan: block RAMs and multipliers")
+    netlist = json.loads((stage / "synthesised.json").read_text())
+    module = floorplanned(netlist["modules"][design.top], design.part)
+    netlist = {**netlist, "modules": {**netlist["modules"], design.top: module}}
+    (stage / "netlist.json").write_text(json.dumps(netlist))
+    (stage / "laid_out").touch()
 
 
 def _route(design: Design, stage: Path, seed: int, tell: Listener) -> Timing:

@@ -12,11 +12,29 @@ class FlowError(AccelError):
     """A part, board or tool of the way to a bitstream that is missing, or refused its input."""
 
 
+# Cells that fill a tile of their own and so have few sites.
+MACROS: Final = ("DP16KD", "MULT18X18D")
+# Names of the four sites of a group, and the columns between it and the group's first.
+_BLOCK_RAMS: Final = (("EBR0", 0), ("EBR1", 2), ("EBR2", 4), ("EBR3", 6))
+_MULTIPLIERS: Final = (("MULT18_0", 0), ("MULT18_1", 1), ("MULT18_4", 4), ("MULT18_5", 5))
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place for one of MACROS: nextpnr's name of it, its column and row."""
+
+    kind: str
+    bel: str
+    x: int
+    y: int
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """`flag` names the part to nextpnr; `luts` counts LUT4, `block_rams` DP16KD, `multipliers` MULT18X18D.
 
-    `clock_pin`: a pin of the package with a way to the clock network of its own.
+    `clock_pin`: a pin of the package with a way to the clock network of its own. `groups`: columns where four block
+    RAMs or multipliers begin, in each of `ram_rows` and `multiplier_rows`.
     """
 
     name: str
@@ -27,17 +45,46 @@ class Part:
     block_rams: int
     multipliers: int
     clock_pin: str
+    groups: tuple[int, ...]
+    ram_rows: tuple[int, ...]
+    multiplier_rows: tuple[int, ...]
+
+    def sites(self) -> tuple[Site, ...]:
+        """All sites of block RAMs, then those of multipliers."""
+        layout = zip(MACROS, (_BLOCK_RAMS, _MULTIPLIERS), (self.ram_rows, self.multiplier_rows), strict=True)
+        return tuple(
+            Site(kind, f"X{begin + step}/Y{y}/{name}", begin + step, y)
+            for kind, names, rows in layout
+            for y in rows
+            for begin in self.groups
+            for name, step in names
+        )
 
     def holds(self, luts: int, block_rams: int, multipliers: int) -> bool:
         """Whether a design of this size has room."""
         return luts <= self.luts and block_rams <= self.block_rams and multipliers <= self.multipliers
 
 
-# Family data sheet FPGA-DS-02012 (Lattice), table 1.1; the smallest first.
+# Family data sheet FPGA-DS-02012 (Lattice), table 1.1; columns and rows as nextpnr 0.11 lists them. The smallest first.
 PARTS: Final = (
-    Part("lfe5u-25f", "25k", "CABGA381", 6, 24288, 56, 28, "G2"),
-    Part("lfe5u-45f", "45k", "CABGA381", 6, 43848, 108, 72, "G2"),
-    Part("lfe5u-85f", "85k", "CABGA381", 6, 83640, 208, 156, "G2"),
+    Part(
+        *("lfe5u-25f", "25k", "CABGA381", 6, 24288, 56, 28, "G2"),
+        groups=(4, 13, 22, 33, 42, 51, 60),
+        ram_rows=(25, 37),
+        multiplier_rows=(13,),
+    ),
+    Part(
+        *("lfe5u-45f", "45k", "CABGA381", 6, 43848, 108, 72, "G2"),
+        groups=(4, 13, 22, 31, 42, 51, 60, 69, 78),
+        ram_rows=(10, 34, 58),
+        multiplier_rows=(22, 46),
+    ),
+    Part(
+        *("lfe5u-85f", "85k", "CABGA381", 6, 83640, 208, 156, "G2"),
+        groups=(4, 13, 22, 31, 40, 49, 58, 69, 78, 87, 96, 105, 114),
+        ram_rows=(22, 46, 70, 82),
+        multiplier_rows=(10, 34, 58),
+    ),
 )
 
 

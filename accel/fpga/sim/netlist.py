@@ -33,7 +33,7 @@ def netlist_verilog(design: Design, folder: Path, listen: Listener | None = None
     file = stage / NETLIST
     if not file.exists():
         part = stage / "netlist.part.v"
-        run_yosys(stage, ["read_json netlist.json", f"write_verilog -noattr -simple-lhs {part.name}"], listen)
+        run_yosys(stage, ["read_json synthesised.json", f"write_verilog -noattr -simple-lhs {part.name}"], listen)
         part.replace(file)
     return file.read_text()
 

@@ -21,11 +21,18 @@ module vta_ram_async #(
     input  wire [ADDR_W-1:0] raddr_i,
     output wire [ WIDTH-1:0] rdata_o
 );
-  reg [WIDTH-1:0] mem_q[0:DEPTH-1];
+  // A LUT-RAM has sixteen words.  Those of a smaller memory lie among them as its top address bit, repeated, says: a
+  // constant in its place would be a wire from the chip's one source of zeros to every four bits of every queue.
+  localparam WIDE_W = (ADDR_W < 4) ? 4 : ADDR_W;
+  localparam WORDS = (DEPTH < 16) ? 1 << WIDE_W : DEPTH;
+  wire [WIDE_W-1:0] waddr = {{(WIDE_W - ADDR_W) {waddr_i[ADDR_W-1]}}, waddr_i};
+  wire [WIDE_W-1:0] raddr = {{(WIDE_W - ADDR_W) {raddr_i[ADDR_W-1]}}, raddr_i};
 
-  assign rdata_o = mem_q[raddr_i];
+  reg  [ WIDTH-1:0] mem_q[0:WORDS-1];
 
-  always @(posedge clk_i) if (we_i) mem_q[waddr_i] <= wdata_i;
+  assign rdata_o = mem_q[raddr];
+
+  always @(posedge clk_i) if (we_i) mem_q[waddr] <= wdata_i;
 endmodule
 
 `resetall
