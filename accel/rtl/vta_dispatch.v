@@ -209,13 +209,14 @@ module vta_dispatch #(
       .length_o   (length)
   );
 
-  // in the third register.  A faulty instruction may leave it: nothing is queued after the edge that reports it
+  // in the third register; the comparison takes too long to keep an instruction out of a queue
   wire range_bad = transfer_q && (over_row_q || beyond_q || fits_q[BEATS_W+1] || |beats_q[BEATS_W+16:BEATS_W]
       || {1'b0, beats_q[BEATS_W-1:0]} > fits_q[BEATS_W:0]);
   wire is_last = {4'd0, next_q} == count_i;
   wire early = finish_q && !is_last;  // FINISH before the last instruction
-  wire ready = run_i && third_valid_q && !bad_q && !range_bad;
+  wire ready = run_i && third_valid_q && !bad_q;
   assign held = finish_q || |(unit_q & full_i);
+  // a transfer whose range is bad goes as well, but no unit starts behind the edge that reports it
   wire go = ready && !held;
 
   assign push_o       = go ? unit_q : 4'd0;
