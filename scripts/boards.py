@@ -210,7 +210,7 @@ designs route that did not before. By Debian's yosys 0.66 and nextpnr 0.11.1, to
   in 96 iterations, at 53.4 MHz.
 - `ecp5`, 128 multiplications a cycle, with the whole System of the ULX3S: 48.5 MHz where 80 are asked, 1.3 MB, in 160
   iterations; 36,024 of 83,640 cells, 171 of 208 block RAMs, 153 of 156 multipliers. ResNet-8 takes 118,490 cycles,
-  which is 409 images a second at that clock; 500 need 59.3 MHz. The longest path goes from the memory controller's buffer of
+  which is 409 images a second at that clock; 500 need 59.3 MHz. The longest path goes from the controller's buffer of
   read data through LOAD to the tokens, 80 % of it wire.
 
 Empty rows are not built by the wheels' tools yet. Without the accelerator, the ULX3S' System routes at 91.7 MHz and
