@@ -1,7 +1,8 @@
 // Dispatcher: takes fetched instructions in order, checks them, and puts each into the queue of its unit.
 // Contract: three registers deep; an instruction whose queue is full holds those behind it.  FINISH must be the last of
-// COUNT instructions and waits for quiet_i; run_i falls with done_o.  A faulty instruction is never queued.  count_i
-// holds from before the reset.
+// COUNT instructions and waits for quiet_i; run_i falls with done_o.  A faulty instruction is not queued, but for a
+// transfer whose range is bad: no unit may start behind the edge that reports a fault.  count_i holds from before the
+// reset.
 // Latency: fetch buffer to queue 4 edges.  Throughput: one instruction a cycle.
 `resetall
 `timescale 1ns / 1ps
@@ -216,7 +217,6 @@ module vta_dispatch #(
   wire early = finish_q && !is_last;  // FINISH before the last instruction
   wire ready = run_i && third_valid_q && !bad_q;
   assign held = finish_q || |(unit_q & full_i);
-  // a transfer whose range is bad goes as well, but no unit starts behind the edge that reports it
   wire go = ready && !held;
 
   assign push_o       = go ? unit_q : 4'd0;
