@@ -49,24 +49,23 @@ class Springs:
 
 def floorplanned(module: Mapping[str, Any], part: Part) -> dict[str, Any]:
     """The module with names for its cells and a site for each block RAM and multiplier. Raises FlowError."""
-    named = with_names(module)
-    netlist = read_netlist(named)
+    netlist = read_netlist(module)
+    cells = with_names(module, netlist)["cells"]
+    names = list(cells)
     places = [place for kind in MACROS for place in netlist.of_type(kind)]
     if not places:
-        return named
-    kinds = [list(netlist.cells.values())[place]["type"] for place in places]
+        return {**module, "cells": cells}
+    kinds = [cells[names[place]]["type"] for place in places]
     sites = part.sites()
     for kind in MACROS:
         if kinds.count(kind) > (room := sum(site.kind == kind for site in sites)):
             raise FlowError(f"{kind} must be at most {room} on {part.name}, not {kinds.count(kind)}")
     pull = eliminated(springs(netlist), places)
     chosen = annealed(pull, kinds, sites)
-    names = list(netlist.cells)
-    cells = dict(named["cells"])
     for place, site in zip(places, chosen, strict=True):
         cell = cells[names[place]]
         cells[names[place]] = {**cell, "attributes": {**cell["attributes"], "BEL": sites[site].bel}}
-    return {**named, "cells": cells}
+    return {**module, "cells": cells}
 
 
 def springs(netlist: Netlist) -> Springs:

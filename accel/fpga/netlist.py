@@ -35,13 +35,14 @@ def read_netlist(module: Mapping[str, Any]) -> Netlist:
     return Netlist(cells, {bit: tuple(places) for bit, places in pins.items()})
 
 
-def with_names(module: Mapping[str, Any]) -> dict[str, Any]:
+def with_names(module: Mapping[str, Any], netlist: Netlist) -> dict[str, Any]:
     """The module with a name for each cell: that of the net it drives, else that of the nearest cell that has one.
+
+    `netlist`: what `read_netlist` made of the module; the cells keep their places.
 
     What reads a report needs the instance that a cell came from, which mapping to cells forgets. yosys's `autoname`
     finds names one step at a time, which took it two thirds of a synthesis.
     """
-    netlist = read_netlist(module)
     nets = _net_names(module)
     stems = [_stem(name, cell, nets) for name, cell in netlist.cells.items()]
     waiting = deque(place for place, stem in enumerate(stems) if stem)

@@ -38,7 +38,7 @@ def test_nets_touch_each_cell_once() -> None:
 
 
 def test_a_cell_is_called_by_its_net_or_its_neighbour() -> None:
-    named = with_names(MODULE)["cells"]
+    named = with_names(MODULE, read_netlist(MODULE))["cells"]
     assert list(named) == [
         "u_a.u_c.x_i$TRELLIS_FF$0",
         "u_a.u_c.x_i$LUT4$1",
