@@ -124,7 +124,7 @@ def _add_accelerator(soc: Any, request: Request, board: Board, platform: Any) ->
     frontend = _module("litedram.frontend.axi")
     beats = frontend.LiteDRAMAXIPort(data_width=request.bus_bits, address_width=32, id_width=1)
     port = _narrowed(soc, soc.sdram.crossbar.get_port(), request.bus_bits)
-    soc.accelerator_memory = frontend.LiteDRAMAXI2Native(beats, port, base_address=MEMORY_BASE)
+    soc.accelerator_memory = frontend.LiteDRAMAXI2Native(_held(soc, beats), port, base_address=MEMORY_BASE)
     registers = _module("litex.soc.interconnect.axi").AXILiteInterface(data_width=32, address_width=32)
     region = _module("litex.soc.integration.soc").SoCRegion(origin=REGISTERS_BASE, size=_REGISTERS_BYTES, cached=False)
     soc.bus.add_slave("accelerator", registers, region)
@@ -134,6 +134,22 @@ def _add_accelerator(soc: Any, request: Request, board: Board, platform: Any) ->
     pins: dict[str, Any] = {f"p_{name}": migen.Constant(value, 32) for name, value in request.parameters.items()}
     pins |= _clock_pins() | {"o_done_o": done} | _slave_pins(registers) | _master_pins(beats)
     soc.specials += migen.Instance("vta_top", **pins)
+
+
+def _held(soc: Any, beats: Any) -> Any:
+    """The port behind `beats`; registers between the two hold what the other side is not ready for.
+
+    Whether the controller is ready hangs on its queues and its arbiter, whether the accelerator is on its scratchpads;
+    the way through both would be the longest of the System. What is taken at once passes in the same cycle.
+    """
+    stream = _module("litex.soc.interconnect.stream")
+    behind = type(beats)(data_width=beats.data_width, address_width=beats.address_width, id_width=beats.id_width)
+    soc.comb += [beats.w.connect(behind.w), behind.b.connect(beats.b)]
+    for source, sink in ((beats.aw, behind.aw), (beats.ar, behind.ar), (behind.r, beats.r)):
+        held = stream.Buffer(source.description, pipe_valid=False, pipe_ready=True)
+        soc.submodules += held
+        soc.comb += [source.connect(held.sink), held.source.connect(sink)]
+    return behind
 
 
 def _narrowed(soc: Any, narrow: Any, width: int) -> Any:

@@ -98,10 +98,11 @@ def core_sources() -> list[Path]:
 
 
 def cells(stat: str) -> dict[str, int]:
-    """Resources from the text of yosys' `stat`."""
-    counts: dict[str, int] = {}
-    for number, cell in re.findall(r"^\s+(\d+)\s+([A-Z][A-Z0-9_]+)\s*$", stat, re.MULTILINE):
-        counts[cell] = counts.get(cell, 0) + int(number)
+    """Resources from the text of yosys' `stat`, whose last section counts the whole design."""
+    _, _, whole = stat.rpartition("===")
+    counts = {
+        cell: int(number) for number, cell in re.findall(r"^\s+(\d+)\s+([A-Z][A-Z0-9_]+)\s*$", whole, re.MULTILINE)
+    }
     return {
         "luts": sum(counts.get(cell, 0) * weight for cell, weight in LUTS.items()),
         "luts_as_memory": counts.get("TRELLIS_DPR16X4", 0) * LUTS["TRELLIS_DPR16X4"],

@@ -2,6 +2,8 @@
 
 In: bursts as the core's registers take them, the cycles of read beats. Out: when each read beat can be sampled, when
 each write is answered. Beats get the chip one at a time, decided in the order of their cycles: see `Chip.time`.
+Between the core and the controller each channel of addresses, and that of read data, has a register that holds what the
+other side is not ready for.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ _FIRST_BEAT = 3
 
 class SdramReads:
     """AR register and R data in order: `ReadChannel` with one chunk a beat. The chip takes beats of one burst at a
-    time; the next one is accepted when the last of them has it."""
+    time; the next one is accepted when the last of them is chosen."""
 
     def __init__(self, config: AccelConfig, sdram: Sdram, latency: int) -> None:
         self.line: deque[Chunk] = deque()
@@ -31,9 +33,11 @@ class SdramReads:
         self._room = sdram.read_room(config)
         # cycles from the beat's first one with the chip to the bus
         self._latency = sdram.beat_cycles(config) + latency
-        # cycle of the last beat of each burst that ended, cycle of the last handshake, first cycle of the next beat
+        # cycle of the last beat of each burst that ended; cycles in which the controller accepted its last burst, in
+        # which the AR register handed its last one over; first cycle of the next beat
         self._ends: list[int] = []
         self._handed = 0
+        self._free = 0
         self._beat = 0
         # cycle of the first handshake of all, NEVER before it is known
         self.first = NEVER
@@ -44,8 +48,10 @@ class SdramReads:
         # first cycle in which the next one can be accepted; bursts that were taken
         self._slot = 0
         self._taken = 0
-        # beats that had the chip, that were sampled; cycles of the last of these; beats to be sampled of each burst
+        # beats that had the chip, that left the controller, that were sampled; cycles in which the last ones left;
+        # beats to be sampled of each burst
         self._sent = 0
+        self._gone = 0
         self._sampled = 0
         self._cycles: deque[int] = deque(maxlen=self._room)
         self._left: deque[int] = deque()
@@ -54,6 +60,8 @@ class SdramReads:
         """Take a burst of `beats` at byte `place` of the window in `cycle`."""
         self._taken += 1
         self._left.append(beats)
+        if not self._waiting:
+            self._free = max(cycle, self._handed) + 1
         self._waiting.append((cycle, place, beats, fetch))
         self._accept()
 
@@ -65,7 +73,8 @@ class SdramReads:
         """The beat of that chunk is sampled in cycle `last`."""
         self._beat = last + 1
         self._sampled += 1
-        self._cycles.append(last)
+        if self.line:
+            self._leave()
         self._left[0] -= 1
         if not self._left[0]:
             self._left.popleft()
@@ -74,12 +83,12 @@ class SdramReads:
     @property
     def free(self) -> int:
         """First cycle in which the AR register may take the next burst, NEVER while that is not known."""
-        if self._waiting:
+        if len(self._waiting) > 1:
             return NEVER
         behind = self._taken - self._outstanding
         if behind < 0:
-            return self._handed
-        return max(self._handed, self._ends[behind] + 1) if behind < len(self._ends) else NEVER
+            return self._free
+        return max(self._free, self._ends[behind] + 1) if behind < len(self._ends) else NEVER
 
     @property
     def ready(self) -> int:
@@ -89,9 +98,9 @@ class SdramReads:
         behind = self._sent - self._room
         if behind < 0:
             return self._handed + 1
-        if behind >= self._sampled:
+        if behind >= self._gone:
             return NEVER
-        return max(self._handed, self._cycles[behind - self._sampled]) + 1
+        return max(self._handed, self._cycles[behind - self._gone]) + 1
 
     @property
     def place(self) -> int:
@@ -105,19 +114,28 @@ class SdramReads:
         _, beats, fetch = self._burst
         self.line.append((issued + self._latency, 1, fetch))
         self._sent += 1
+        if self._gone == self._sampled:
+            self._leave()
         self._served += 1
         if self._served < beats:
             return True
         self._burst = None
-        self._slot = max(issued, decided + 1)
+        self._slot = decided + 1
         self._accept()
         return False
+
+    def _leave(self) -> None:
+        """The first beat of `line` leaves the controller, as the one before it has been sampled."""
+        self._cycles.append(max(self.line[0][0], self._beat))
+        self._gone += 1
 
     def _accept(self) -> None:
         if self._burst is None and self._waiting:
             cycle, place, beats, fetch = self._waiting.popleft()
             self._handed = max(cycle + 1, self._slot)
             self._burst, self._served = (place, beats, fetch), 0
+            if self._waiting:
+                self._free = max(self._waiting[0][0], self._handed) + 1
             if self.first == NEVER:
                 self.first = self._handed
 
@@ -132,7 +150,7 @@ class _Store:
 
 class SdramWrites:
     """AW register, W data in order and B responses: `WriteChannel` as far as it is known. One burst is accepted at a
-    time; the next one is when the last beat of it has the chip."""
+    time; the next one is when the last beat of it is chosen."""
 
     def __init__(self, config: AccelConfig, sdram: Sdram) -> None:
         self._outstanding = config.write_outstanding
@@ -144,15 +162,19 @@ class SdramWrites:
         self.ready = 0
         self._stores: deque[_Store] = deque()
         self._responses: list[int] = []
-        # bursts that were taken; the one that waits: (cycle, place, beats, last of its STORE); the one that is accepted
+        # bursts that were taken; those that were not accepted: (cycle, place, beats, last of its STORE); the one that
+        # was
         self._taken = 0
-        self._waiting: tuple[int, int, int, bool] | None = None
+        self._waiting: deque[tuple[int, int, int, bool]] = deque()
         self._burst: tuple[int, int, bool] | None = None
-        # its beats that were begun on the bus, that had the chip; cycle of the last handshake, first one of the next
-        self._begun = 0
+        # its beats that had the chip; cycles in which the controller accepted it, in which the AW register handed its
+        # last burst over; first cycle in which the next one can be accepted
         self._served = 0
         self._handed = 0
+        self._free = 0
         self._slot = 0
+        # bursts that were handed over whose beats are not all on the bus: first cycle there, beats left
+        self._data: deque[tuple[int, int]] = deque()
         # first cycles on the bus of the beats that the chip has not had; that of the next one, NEVER behind a beat that
         # waits for room, which has been there since `_since`
         self._beats: deque[int] = deque()
@@ -172,7 +194,9 @@ class SdramWrites:
     @property
     def ready_beat(self) -> int:
         """First cycle in which the next beat may have the chip, NEVER while that is not known."""
-        return self._beats[0] + 1 if self._beats else NEVER
+        if self._burst is None or not self._beats:
+            return NEVER
+        return max(self._beats[0], self._handed) + 1
 
     @property
     def place(self) -> int:
@@ -188,39 +212,46 @@ class SdramWrites:
         self._decided.append(decided)
         self._all_served += 1
         self._served += 1
-        if goes_on := self._served < beats:
-            self._begin()
-        else:
+        goes_on = self._served < beats
+        if not goes_on:
             response = issued + self._response
             if self._responses:
                 response = max(response, self._responses[-1] + 1)
             self._responses.append(response)
             if last:
                 self.ended.append(response)
-            self._begin()
             self._burst = None
-            self._slot = max(issued, decided + 1)
+            self._slot = decided + 1
             self._progress()
+        self._begin()
         return goes_on
 
     def _progress(self) -> None:
-        """Take, accept and begin as far as is known."""
-        while self._stores or self._waiting is not None:
-            if self._waiting is None and not self._take():
+        """Take and accept as far as is known."""
+        while True:
+            if self._burst is None and self._waiting:
+                self._accept()
+            elif not self._stores or len(self._waiting) > 1 or not self._take():
                 return
-            if self._burst is not None or self._waiting is None:
-                return
-            cycle, place, beats, last = self._waiting
-            self._waiting = None
-            self._handed = max(cycle + 1, self._slot)
-            self._burst, self._begun, self._served = (place, beats, last), 0, 0
-            self._next = max(self._next, self._handed + _FIRST_BEAT)
-            self._begin()
+
+    def _accept(self) -> None:
+        cycle, place, beats, last = self._waiting.popleft()
+        self._handed = max(cycle + 1, self._slot)
+        self._burst, self._served = (place, beats, last), 0
+        if self._waiting:
+            cycle, _, beats, _ = self._waiting[0]
+            self._hand(cycle, beats)
+
+    def _hand(self, cycle: int, beats: int) -> None:
+        """A burst that was taken in `cycle` leaves the AW register, as the one before it has been accepted."""
+        self._free = max(cycle, self._handed) + 1
+        self._data.append((self._free + _FIRST_BEAT, beats))
+        self._begin()
 
     def _take(self) -> bool:
         """Take the next burst into the register; False when it is not known when."""
         store = self._stores[0]
-        cycle = max(store.earliest, self._handed)
+        cycle = max(store.earliest, self._free)
         behind = self._taken - self._outstanding
         if behind >= len(self._responses):
             return False
@@ -228,7 +259,9 @@ class SdramWrites:
             cycle = max(cycle, self._responses[behind] + 2)
         place, beats = store.bursts.popleft()
         self._taken += 1
-        self._waiting = (cycle, place, beats, not store.bursts)
+        if not self._waiting:
+            self._hand(cycle, beats)
+        self._waiting.append((cycle, place, beats, not store.bursts))
         store.earliest = cycle
         if not store.bursts:
             self._stores.popleft()
@@ -238,14 +271,13 @@ class SdramWrites:
 
     def _begin(self) -> None:
         """Put beats on the bus: each stays until there is room."""
-        assert self._burst is not None
-        while self._next != NEVER or self._sampled():
-            if self._begun == self._burst[1]:
-                return
-            self._beats.append(self._next)
-            self._since, self._next = self._next, NEVER
-            self._begun += 1
+        while (self._next != NEVER or self._sampled()) and self._data:
+            first, left = self._data.popleft()
+            self._since, self._next = max(self._next, first), NEVER
+            self._beats.append(self._since)
             self._all_begun += 1
+            if left > 1:
+                self._data.appendleft((first, left - 1))
 
     def _sampled(self) -> bool:
         """Whether it is known when the beat on the bus is sampled."""
@@ -274,26 +306,21 @@ class Chip:
         self._direction = _READ
         self._bank = 0
         self._goes_on = False
-        # first cycle in which the chip may be given away; that of the next refresh
-        self._busy = 0
+        # first cycle in which the next beat may be chosen; that of the next refresh
+        self._next = 0
         self._refresh = NEVER
 
     @property
     def time(self) -> int:
         """Cycle of the next decision as far as is known."""
         ready = min(self.reads.ready, self.writes.ready_beat)
-        return ready if ready > self._busy else self._busy if ready != NEVER else NEVER
+        return ready if ready > self._next else self._next if ready != NEVER else NEVER
 
     def decide(self) -> None:
-        """Give the chip away, or refresh first what is due."""
+        """Give the chip away: a beat is chosen as early as the one before it has begun."""
         cycle = self.time
         if self._refresh == NEVER and self.reads.first != NEVER:
             self._refresh = self.reads.first + self._sdram.refresh_every
-        if self._refresh <= cycle:
-            self._busy = max(self._refresh, self._busy) + self._sdram.refresh
-            self._refresh += self._sdram.refresh_every
-            self._rows = [_CLOSED] * self._sdram.banks
-            return
         read, write = self.reads.ready <= cycle, self.writes.ready_beat <= cycle
         direction = self._direction
         if not (read and write):
@@ -308,7 +335,8 @@ class Chip:
         """First cycle with the chip of a beat at `place` that is chosen in `cycle`."""
         s = self._sdram
         bank, row = place // s.row_bytes % s.banks, place // s.row_bytes // s.banks
-        behind = self._issued + self._cycles
+        behind = self._refreshed(cycle, self._issued + self._cycles)
+        self._next = max(behind, cycle + 1)
         issued = behind if bank == self._bank else behind + s.bank_switch
         if direction != self._direction:
             cycle += s.turn
@@ -325,5 +353,12 @@ class Chip:
             issued += 1 + s.rcd
             self._rows[bank] = row
         self._issued, self._direction, self._bank = issued, direction, bank
-        self._busy = issued + self._cycles
         return issued
+
+    def _refreshed(self, cycle: int, behind: int) -> int:
+        """First cycle behind the last beat and the refreshes that are due by then, or by `cycle`."""
+        while self._refresh <= max(cycle, behind):
+            behind = max(self._refresh, behind) + self._sdram.refresh
+            self._refresh += self._sdram.refresh_every
+            self._rows = [_CLOSED] * self._sdram.banks
+        return behind

@@ -171,9 +171,10 @@ private:
     bool stalled(Channel channel) { return s_.stall_seed && random_.below(stall_[channel]); }
 
     void sample_read(uint64_t t) {
-        if (top_.m_axi_rvalid && top_.m_axi_rready) {
+        const bool taken = top_.m_axi_rvalid && top_.m_axi_rready;
+        if (sdram_.present()) sdram_.show(t, taken);
+        if (taken) {
             r_taken_ = true;
-            if (sdram_.present()) sdram_.sampled();
             if (++read_beat_ == reads_.front().beats) {
                 reads_.pop();
                 read_beat_ = 0;
@@ -224,7 +225,7 @@ private:
         if (aw_held_) return;
         check(t, "AW", now, writes_.size() + 1, s_.core_writes);
         writes_.push({0, now.address, now.len + 1, kOkay});
-        if (sdram_.present()) sdram_.write(now.address - s_.window_base, now.len + 1);
+        if (sdram_.present()) sdram_.write(t, now.address - s_.window_base, now.len + 1);
     }
 
     void take_w(uint64_t t) {
@@ -247,7 +248,7 @@ private:
     }
 
     void drive_read(uint64_t next) {
-        const bool room = sdram_.present() ? sdram_.read_ready(next) : reads_.size() < s_.read_outstanding;
+        const bool room = sdram_.present() ? sdram_.read_ready() : reads_.size() < s_.read_outstanding;
         top_.m_axi_arready = room && !stalled(AR);
         if (top_.m_axi_rvalid && !r_taken_) return;
         r_taken_ = false;
@@ -271,7 +272,7 @@ private:
     }
 
     void drive_write(uint64_t next) {
-        const bool room = sdram_.present() ? sdram_.write_ready(next) : writes_.size() < s_.write_outstanding;
+        const bool room = sdram_.present() ? sdram_.write_ready() : writes_.size() < s_.write_outstanding;
         top_.m_axi_awready = room && !stalled(AW);
         const bool taken = written_ != writes_.tail() && (!sdram_.present() || sdram_.data_ready());
         top_.m_axi_wready = taken && !stalled(W);

@@ -1,5 +1,6 @@
 // When an SDRAM behind the AXI port answers: the model of accel/sim/memory.py (Sdram), edge by edge.
-// One beat at a time has the chip. `decide` comes first at an edge and sees what happened at edges before it.
+// One beat at a time has the chip. `decide` comes first at an edge and sees what happened at edges before it. What the
+// bus brings when the controller is not ready, and a read beat that the bus does not take, waits in a register.
 #ifndef VTA_SDRAM_H_
 #define VTA_SDRAM_H_
 
@@ -33,48 +34,25 @@ public:
         direction_ = READ;
         bank_ = 0;
         goes_on_ = false;
-        busy_ = 0;
+        next_ = 0;
         refresh_ = 0;
         waiting_ = held_ = 0;
         answered_ = 0;
-        on_bus_ = false;
+        on_bus_ = shown_ = false;
     }
 
-    // Gives the chip away at edge t, or refreshes first what is due.
+    // Chooses a beat at edge t; then the controller accepts what waits.
     void decide(int64_t t) {
-        while (t >= busy_) {
-            const bool read = sides_[READ].beats && sampled_.size() < s_.read_room;
-            const bool write = sides_[WRITE].beats && waiting_;
-            if (!read && !write) return;
-            if (refresh_ <= t) {
-                busy_ = std::max(refresh_, busy_) + s_.refresh;
-                refresh_ += s_.refresh_every;
-                std::fill(rows_.begin(), rows_.end(), kClosed);
-                continue;
-            }
-            const Direction next = read && write ? (goes_on_ ? direction_ : Direction(1 - direction_)) : read ? READ : WRITE;
-            Side& side = sides_[next];
-            const int64_t issued = issue(t, next, side.place);
-            side.place += s_.beat_bytes;
-            goes_on_ = --side.beats != 0;
-            if (!goes_on_) side.slot = std::max(issued, t + 1);
-            if (next == READ) {
-                sampled_.push_back(issued + s_.beat_cycles + s_.latency);
-            } else {
-                --waiting_;
-                --held_;
-                if (!goes_on_) answer(issued + s_.beat_cycles + s_.response);
-            }
-            return;
-        }
+        give(t);
+        for (Side& side : sides_) side.accept(t);
     }
 
     // Handshakes of an address at edge t, `place` counted from the window's base.
     void read(int64_t t, uint64_t place, uint32_t beats) {
         if (!refresh_) refresh_ = t + s_.refresh_every;
-        sides_[READ] = {place, beats, sides_[READ].slot};
+        sides_[READ].take(t, place, beats);
     }
-    void write(uint64_t place, uint32_t beats) { sides_[WRITE] = {place, beats, sides_[WRITE].slot}; }
+    void write(int64_t t, uint64_t place, uint32_t beats) { sides_[WRITE].take(t, place, beats); }
 
     // A W beat is on the bus at this edge, `taken` at the last one. It waits for the chip from the first one on.
     void data(bool taken) {
@@ -82,31 +60,82 @@ public:
         on_bus_ = !taken;
         if (taken) ++held_;
     }
-    void sampled() { sampled_.pop_front(); }
+    // Edge t of the R channel, at which the bus has taken the beat that was there or not.
+    void show(int64_t t, bool taken) {
+        if (shown_) {
+            shown_ = !taken;
+        } else if (!sampled_.empty() && t >= sampled_.front()) {
+            sampled_.pop_front();
+            shown_ = !taken;
+        }
+    }
     void answered() { answers_.pop_front(); }
 
     // What edge `next` shows.
-    bool read_ready(int64_t next) const { return sides_[READ].ready(next); }
-    bool write_ready(int64_t next) const { return sides_[WRITE].ready(next); }
+    bool read_ready() const { return !sides_[READ].waits; }
+    bool write_ready() const { return !sides_[WRITE].waits; }
     bool data_ready() const { return held_ < int64_t{s_.write_room}; }
-    bool data_valid(int64_t next) const { return !sampled_.empty() && next >= sampled_.front(); }
+    bool data_valid(int64_t next) const { return shown_ || (!sampled_.empty() && next >= sampled_.front()); }
     bool response_valid(int64_t next) const { return !answers_.empty() && next >= answers_.front(); }
 
 private:
     enum Direction { READ, WRITE };
-    // The burst that is accepted; the first edge at which another can be.
+    // The burst that is accepted, the first edge at which another can be, and the one that waits for that in a register.
     struct Side {
-        uint64_t place = 0;
-        uint32_t beats = 0;
+        uint64_t place = 0, waiting_place = 0;
+        uint32_t beats = 0, waiting_beats = 0;
         int64_t slot = 0;
-        bool ready(int64_t next) const { return !beats && next >= slot; }
+        bool waits = false;
+        void take(int64_t t, uint64_t next_place, uint32_t next_beats) {
+            waiting_place = next_place;
+            waiting_beats = next_beats;
+            waits = true;
+            accept(t);
+        }
+        void accept(int64_t t) {
+            if (!waits || beats || t < slot) return;
+            place = waiting_place;
+            beats = waiting_beats;
+            waits = false;
+        }
     };
     static constexpr int64_t kClosed = -1;
+
+    // Gives the chip away: a beat is chosen as early as the one before it has begun.
+    void give(int64_t t) {
+        const bool read = sides_[READ].beats && sampled_.size() < s_.read_room;
+        const bool write = sides_[WRITE].beats && waiting_;
+        if (t < next_ || (!read && !write)) return;
+        const Direction next = read && write ? (goes_on_ ? direction_ : Direction(1 - direction_)) : read ? READ : WRITE;
+        Side& side = sides_[next];
+        const int64_t issued = issue(t, next, side.place);
+        side.place += s_.beat_bytes;
+        goes_on_ = --side.beats != 0;
+        if (!goes_on_) side.slot = t + 1;
+        if (next == READ) {
+            sampled_.push_back(issued + s_.beat_cycles + s_.latency);
+        } else {
+            --waiting_;
+            --held_;
+            if (!goes_on_) answer(issued + s_.beat_cycles + s_.response);
+        }
+    }
+
+    // First edge behind the last beat and the refreshes that are due by then, or by edge t.
+    int64_t refreshed(int64_t t, int64_t behind) {
+        while (refresh_ <= std::max(t, behind)) {
+            behind = std::max(refresh_, behind) + s_.refresh;
+            refresh_ += s_.refresh_every;
+            std::fill(rows_.begin(), rows_.end(), kClosed);
+        }
+        return behind;
+    }
 
     int64_t issue(int64_t t, Direction next, uint64_t place) {
         const uint32_t bank = place / s_.row_bytes % s_.banks;
         const int64_t row = place / s_.row_bytes / s_.banks;
-        const int64_t behind = issued_ + s_.beat_cycles;
+        const int64_t behind = refreshed(t, issued_ + s_.beat_cycles);
+        next_ = std::max(behind, t + 1);
         int64_t issued = bank == bank_ ? behind : behind + s_.bank_switch;
         if (next != direction_) {
             t += s_.turn;
@@ -125,7 +154,6 @@ private:
         issued_ = issued;
         direction_ = next;
         bank_ = bank;
-        busy_ = issued + s_.beat_cycles;
         return issued;
     }
 
@@ -139,12 +167,12 @@ private:
     // first edges at which read beats can be sampled, at which responses can be
     std::deque<int64_t> sampled_, answers_;
     std::vector<int64_t> rows_;
-    int64_t issued_, busy_, refresh_, answered_;
+    int64_t issued_, next_, refresh_, answered_;
     Direction direction_;
     uint32_t bank_, waiting_;
     // beats taken from the bus that the chip has not had: -1 where it has one that is still on the bus
     int64_t held_;
-    bool goes_on_, on_bus_;
+    bool goes_on_, on_bus_, shown_;
 };
 
 }  // namespace vta

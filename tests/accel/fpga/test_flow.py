@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -43,7 +45,10 @@ def test_two_folders_give_one_bitstream_and_a_third_run_nothing_new(tmp_path: Pa
     assert len(first.data) > 10_000
     report = first.report
     assert report["timing_met"] and report["clocks"]["clk_i"]["mhz"] > 100
-    assert report["used"]["flip_flops"] > 20 and report["used"]["block_rams"] == 0
+    netlist = json.loads(next((tmp_path / "a").glob("*/netlist.json")).read_text())["modules"]["echo"]
+    kinds = Counter(cell["type"] for cell in netlist["cells"].values())
+    assert report["used"]["flip_flops"] == kinds["TRELLIS_FF"] > 20 and report["used"]["block_rams"] == 0
+    assert report["used"]["luts"] == kinds["LUT4"] + 2 * kinds["CCU2C"]
     assert report["seeds"][str(report["seed"])] == max(report["seeds"].values())
     said: list[str] = []
     assert build_bitstream(design(), [1, 2], tmp_path / "a", said.append) == first

@@ -84,9 +84,10 @@ def test_a_refresh_closes_all_rows() -> None:
 
 def test_beats_that_nobody_samples_hold_the_chip() -> None:
     found = read(Chip(TINY, model(read_buffer=16)), [(0, 12)], late=100)
-    # Two in the buffer: a beat goes on in the cycle behind the sampling of the second one before it.
-    assert found[2] == found[0] + TO_BUS + 100 + 1
-    assert min(steps(found)[1:]) > 90
+    # One in the register before the bus and two in the buffer: the second leaves the buffer in the cycle behind the
+    # first one's sampling, and behind that the fourth goes on.
+    assert found[3] == found[0] + TO_BUS + 100 + 2
+    assert min(steps(found)[2:]) > 90
 
 
 def test_reads_and_writes_take_turns() -> None:
