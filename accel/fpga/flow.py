@@ -1,4 +1,4 @@
-"""From Verilog to a bitstream: yosys, floorplan, nextpnr-ecp5, ecppack; every step kept by the content of its input.
+"""From Verilog to a bitstream: yosys, registers of multipliers, floorplan, nextpnr-ecp5, ecppack; every step is kept.
 
 In: a `Design`. Out: a bitstream and what is known of it. A build that was interrupted goes on where it stopped;
 the same design and tools give the same bytes.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,14 +18,19 @@ from typing import Any, Final
 
 from accel.fpga.floorplan import FLOORPLAN, floorplanned
 from accel.fpga.parts import FlowError, Part
+from accel.fpga.registers import with_registers
 from accel.fpga.report import Timing, read_timing, worst
-from accel.fpga.synth import SYNTHESIS, cells
+from accel.fpga.synth import SYNTHESIS, resources
 from accel.fpga.tools import Listener, run_tool, run_yosys, tool_version
 
 TOOLS: Final = ("yosys", "nextpnr-ecp5", "ecppack")
-# Wires are what these designs are short of: this placer keeps every region at four fifths of its cells, and this router
-# prices wires by how many want them, where the defaults of both pack and rip up without an end.
-PLACE_AND_ROUTE: Final = ("--placer", "static", "--router", "router2")
+# nextpnr's defaults: delays are shorter by a quarter. A System on a large part is short of wires: the static placer
+# makes them a fifth shorter, and router2 prices wires by how many want them, where router1 rips up without an end.
+_DEFAULTS: Final = ("--placer", "heap", "--router", "router1")
+_SHORT_OF_WIRES: Final = ("--placer", "static", "--router", "router2")
+_LARGE_LUTS: Final = 50_000
+# What nextpnr says when it gets on; router1's table of arcs left begins with a number.
+_STEPS: Final = ("at iteration", "Rout", "Running", "Placed", "iter=", "Max frequency")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,7 @@ class Design:
         for name, text in sorted(self.files.items()):
             digest.update(f"{name}\0{text}\0".encode())
         versions = [tool_version(tool) for tool in TOOLS]
-        recipe = (SYNTHESIS, FLOORPLAN, PLACE_AND_ROUTE)
+        recipe = (SYNTHESIS, "registers", FLOORPLAN, place_and_route(self.part))
         asked = (self.top, self.part, self.constraints, self.mhz, recipe, versions)
         digest.update(repr(asked).encode())
         return digest.hexdigest()[:24]
@@ -56,6 +62,11 @@ class Bitstream:
 
     data: bytes
     report: dict[str, Any]
+
+
+def place_and_route(part: Part) -> tuple[str, ...]:
+    """What nextpnr is told of how to place and route on a part."""
+    return _SHORT_OF_WIRES if part.luts > _LARGE_LUTS else _DEFAULTS
 
 
 def build_bitstream(design: Design, seeds: Sequence[int], folder: Path, listen: Listener | None = None) -> Bitstream:
@@ -91,8 +102,11 @@ def synthesised(design: Design, folder: Path, listen: Listener | None = None) ->
     (stage / "design.lpf").write_text(design.constraints)
     sources = " ".join(name for name in design.files if name.endswith(".v"))
     synthesis = SYNTHESIS.format(top=design.top)
-    written = ["check -noinit", "blackbox =A:whitebox", "write_json synthesised.json"]
-    run_yosys(stage, [f"read_verilog {sources}", synthesis, "tee -o stat.txt stat", *written])
+    written = ["check -noinit", "blackbox =A:whitebox", "write_json mapped.json"]
+    run_yosys(stage, [f"read_verilog {sources}", synthesis, *written])
+    netlist = json.loads((stage / "mapped.json").read_text())
+    netlist["modules"][design.top] = with_registers(netlist["modules"][design.top])
+    (stage / "synthesised.json").write_text(json.dumps(netlist))
     (stage / "synthesised").touch()
     return stage
 
@@ -116,8 +130,9 @@ def _route(design: Design, stage: Path, seed: int, tell: Listener) -> Timing:
         tell(f"place and route: nextpnr, seed {seed}")
         part = design.part
         arguments = [f"--{part.flag}", "--package", part.package, "--speed", f"{part.speed}", "--seed", f"{seed}"]
-        arguments += [*PLACE_AND_ROUTE, "--freq", f"{design.mhz:g}", "--json", "netlist.json", "--lpf", "design.lpf"]
-        arguments += ["--textcfg", f"design-{seed}.config", "--report", report.name, "--detailed-timing-report"]
+        arguments += [*place_and_route(part), "--freq", f"{design.mhz:g}"]
+        arguments += ["--json", "netlist.json", "--lpf", "design.lpf", "--textcfg", f"design-{seed}.config"]
+        arguments += ["--report", report.name, "--detailed-timing-report"]
         arguments += ["--lpf-allow-unconstrained", "--timing-allow-fail"]
         run_tool(stage, "nextpnr-ecp5", arguments, _steps_of(tell, seed))
         done.touch()
@@ -129,7 +144,7 @@ def _steps_of(tell: Listener, seed: int) -> Listener:
 
     def listen(line: str) -> None:
         text = line.removeprefix("Info: ").strip()
-        if text.startswith(("at iteration", "Routing..", "Running", "Placed", "iter=", "Max frequency")):
+        if text.startswith(_STEPS) or (text[:1].isdigit() and "|" in text):
             tell(f"seed {seed}: {text}")
 
     return listen
@@ -148,7 +163,8 @@ def _report(
     design: Design, stage: Path, seeds: Sequence[int], timings: Sequence[Timing], best: int, data: bytes
 ) -> dict[str, Any]:
     timing = timings[best]
-    used = cells((stage / "stat.txt").read_text())
+    module = json.loads((stage / "synthesised.json").read_text())["modules"][design.top]
+    used = resources(Counter(cell["type"] for cell in module["cells"].values()))
     return {
         "design": design.name,
         "part": design.part.name,

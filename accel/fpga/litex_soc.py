@@ -142,14 +142,24 @@ def _held(soc: Any, beats: Any) -> Any:
     Whether the controller is ready hangs on its queues and its arbiter, whether the accelerator is on its scratchpads;
     the way through both would be the longest of the System. What is taken at once passes in the same cycle.
     """
-    stream = _module("litex.soc.interconnect.stream")
     behind = type(beats)(data_width=beats.data_width, address_width=beats.address_width, id_width=beats.id_width)
     soc.comb += [beats.w.connect(behind.w), behind.b.connect(beats.b)]
     for source, sink in ((beats.aw, behind.aw), (beats.ar, behind.ar), (behind.r, beats.r)):
-        held = stream.Buffer(source.description, pipe_valid=False, pipe_ready=True)
-        soc.submodules += held
-        soc.comb += [source.connect(held.sink), held.source.connect(sink)]
+        _hold(soc, source, sink)
     return behind
+
+
+def _hold(soc: Any, source: Any, sink: Any) -> None:
+    """Connect two ends of a channel. LiteX's buffer does the same, but its register loads when the sink is not ready,
+    which is known late; this one loads whenever it is free."""
+    migen, stream = _module("migen"), _module("litex.soc.interconnect.stream")
+    full, kept = migen.Signal(), stream.Endpoint(source.description)
+    soc.sync += migen.If(sink.ready, full.eq(0)).Elif(source.valid, full.eq(1))
+    soc.sync += migen.If(~full, kept.eq(source))
+    soc.comb += [
+        source.ready.eq(~full),
+        migen.If(full, kept.connect(sink, omit={"ready"})).Else(source.connect(sink, omit={"ready"})),
+    ]
 
 
 def _narrowed(soc: Any, narrow: Any, width: int) -> Any:

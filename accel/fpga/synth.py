@@ -11,6 +11,7 @@ import json
 import re
 import shutil
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -103,6 +104,11 @@ def cells(stat: str) -> dict[str, int]:
     counts = {
         cell: int(number) for number, cell in re.findall(r"^\s+(\d+)\s+([A-Z][A-Z0-9_]+)\s*$", whole, re.MULTILINE)
     }
+    return resources(counts)
+
+
+def resources(counts: Mapping[str, int]) -> dict[str, int]:
+    """What numbers of cells, by type, take of a part."""
     return {
         "luts": sum(counts.get(cell, 0) * weight for cell, weight in LUTS.items()),
         "luts_as_memory": counts.get("TRELLIS_DPR16X4", 0) * LUTS["TRELLIS_DPR16X4"],

@@ -139,7 +139,8 @@ module vta_acc_mem #(
 
       // The low bytes are chosen twice.  For the bits above two nets of a lane suffice: the beat's bits, the entry's, or
       // with both or none of them 1 or 0, the sign of what OUTPUT or LOAD widens.  (Nothing is computed for banks that
-      // are not written: Verilator takes the if as it stands.)
+      // are not written: Verilator takes the if as it stands.  That LOAD's bank is another one does not count here, as a
+      // fabric would wait for its address.)
       reg [BLOCK_OUT*8-1:0] low;
       reg [      ROW_W-1:0] data;
       reg beat, entry;
@@ -150,7 +151,7 @@ module vta_acc_mem #(
         beat = 1'bx;
         entry = 1'bx;
         k = 0;
-        if (c_writes || o_writes || l_writes) begin
+        if (c_writes || o_writes || l_we_i) begin
           for (k = 0; k < BLOCK_OUT; k = k + 1) low[k*8+:8] = c_writes ? c_wdata_i[k*32+:8] : o_wdata_i[k*8+:8];
           for (k = 0; k < ROW_LANES; k = k + 1) begin
             beat = !c_writes && (o_writes ? o_wdata_i[(k%BLOCK_OUT)*8+7] : l_fill[k]);

@@ -1,0 +1,34 @@
+"""`relay-hw bitstream` with the configuration `tiny` on the smallest part: routed, packed, in time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from accel.fpga.part_top import TOP
+from accel.fpga.parts import MACROS
+from relay_hw.cli.main import main
+from tests.accel.fpga.extra import needs_tools
+
+
+@needs_tools
+def test_tiny_fits_the_smallest_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    # A cache of its own: what is found here is made here.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert main(["bitstream", "--part", "lfe5u-25f", "--config", "tiny", "-o", str(out)]) == 0
+    report = json.loads((out / "report.json").read_text())
+    assert report["timing_met"] and report["clocks"]["clk_i"]["mhz"] > 50
+    used, part = report["used"], {"luts": 24288, "block_rams": 56, "multipliers": 28}
+    assert all(0 < used[key] <= room for key, room in part.items()), used
+    assert (out / "lfe5u-25f-tiny.bit").stat().st_size > 100_000
+    # Every block RAM and multiplier is where the floorplan wants it.
+    (stage,) = (path.parent for path in (tmp_path / "cache").rglob("netlist.json"))
+    module = json.loads((stage / "netlist.json").read_text())["modules"][TOP]
+    sites = [cell["attributes"]["BEL"] for cell in module["cells"].values() if cell["type"] in MACROS]
+    assert len(set(sites)) == len(sites) == used["block_rams"] + used["multipliers"]
+    assert "25 MHz asked: met" in capsys.readouterr().out
