@@ -202,16 +202,17 @@ the table from the results that these commands leave in the user's cache.
 What is short on these parts is wire, not logic, and most of it is short near block RAMs and multipliers, which lie in a
 few rows across the chip. nextpnr's placer leaves them in nearly any order there (`accel/fpga/floorplan.py` has the
 measure); with sites chosen before it starts, the wires of `tiny` are 19 % shorter and those of `ecp5` by a third, and
-designs route that did not before. By Debian's yosys 0.66 and nextpnr 0.11.1, to the last conflict and packed:
+designs route that did not before. Small parts are then placed and routed by nextpnr's defaults, whose delays are
+shorter by a quarter; on the LFE5U-85F its static placer leaves fewer wires, and router2 comes to an end.
 
-- `tiny` on the LFE5U-25F: 46.1 MHz, 474 kB, in 110 iterations of the router; 64 % of the cells, 84 % of the block RAMs.
-  That is all that the part holds: two other floorplans with wires of the same length ended with hundreds of conflicts.
-  With one bank of accumulators instead of two, which costs ResNet-8 10 % more cycles, it takes 39 block RAMs and routes
-  in 96 iterations, at 53.4 MHz.
-- `ecp5`, 128 multiplications a cycle, with the whole System of the ULX3S: 48.5 MHz where 80 are asked, 1.3 MB, in 160
-  iterations; 36,024 of 83,640 cells, 171 of 208 block RAMs, 153 of 156 multipliers. ResNet-8 takes 118,490 cycles,
-  which is 409 images a second at that clock; 500 need 59.3 MHz. The longest path goes from the controller's buffer of
-  read data through LOAD to the tokens, 80 % of it wire.
+`tiny` on the LFE5U-25F takes 60 % of the LUTs, 47 of 56 block RAMs and all 28 multipliers. Debian's yosys 0.66 and
+nextpnr 0.11.1 route it at 73.0 MHz in five minutes, the wheels' tools, which run in WebAssembly on one core, in nine.
+
+`ecp5`, 128 multiplications a cycle, with the whole System of the ULX3S: 48.5 MHz where 80 are asked, 1.3 MB, in 160
+iterations of Debian's nextpnr; 36,024 of 83,640 cells, 171 of 208 block RAMs, 153 of 156 multipliers. ResNet-8 takes
+118,455 cycles, which is 409 images a second at that clock; 500 need 59.3 MHz. This was before the registers between
+accelerator and memory controller, which end the longest path of that build; with them the best placement promises
+51.3 MHz instead of 44.1 before routing, and has not been routed to its end.
 
 Empty rows are not built by the wheels' tools yet. Without the accelerator, the ULX3S' System routes at 91.7 MHz and
 that of the Colorlight i5 at 48 MHz.

@@ -20,14 +20,11 @@ import numpy.typing as npt
 
 from accel.fpga.netlist import Netlist, read_netlist, with_names
 from accel.fpga.parts import MACROS, FlowError, Part, Site
-from accel.fpga.registers import MULTIPLIER, is_registered
 
 Floats = npt.NDArray[np.float64]
 
 # Nets of more cells than this say nothing of who belongs together: clock, enables, addresses.
 FANOUT: Final = 48
-# How much stronger the springs of a net at a multiplier without a register are: it takes as long as ten LUTs.
-TIGHT: Final = 3.0
 # Steps of the elimination, and the share of a spring that holds each cell where nothing pulls it.
 ELIMINATION_STEPS: Final = 60
 GROUND: Final = 1e-3
@@ -38,7 +35,7 @@ COLDEST: Final = 3e-5
 # Springs are rounded to this part of the strongest, so that the last bits of a machine's sums decide nothing.
 ROUNDING: Final = 2.0**-20
 # What decides a floorplan beside its input: part of the key of what is made of it.
-FLOORPLAN: Final = ("springs", FANOUT, TIGHT, ELIMINATION_STEPS, GROUND, MOVES, HOTTEST, COLDEST, ROUNDING)
+FLOORPLAN: Final = ("springs", FANOUT, ELIMINATION_STEPS, GROUND, MOVES, HOTTEST, COLDEST, ROUNDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +69,17 @@ def floorplanned(module: Mapping[str, Any], part: Part) -> dict[str, Any]:
 
 
 def springs(netlist: Netlist) -> Springs:
-    """A spring for each net of two cells, a star of them for each larger one; strong at products without registers."""
-    late = {
-        place
-        for place, cell in enumerate(netlist.cells.values())
-        if cell["type"] == MULTIPLIER and not is_registered(cell)
-    }
+    """A spring for each net of two cells, a star of them for each larger one."""
     ends: list[tuple[int, int]] = []
     strength: list[float] = []
     size = len(netlist.cells)
     for places in netlist.pins.values():
-        weight = 1.0 if late.isdisjoint(places) else TIGHT
         if len(places) == 2:
             ends.append((places[0], places[1]))
-            strength.append(weight)
+            strength.append(1.0)
         elif 2 < len(places) <= FANOUT:
             ends.extend((place, size) for place in places)
-            strength.extend([2.0 * weight / len(places)] * len(places))
+            strength.extend([2.0 / len(places)] * len(places))
             size += 1
     return Springs(size, np.array(ends, dtype=np.int64).reshape(-1, 2), np.array(strength))
 

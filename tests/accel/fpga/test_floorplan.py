@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.fpga.floorplan import GROUND, TIGHT, Springs, annealed, eliminated, floorplanned, springs
+from accel.fpga.floorplan import GROUND, Springs, annealed, eliminated, floorplanned, springs
 from accel.fpga.netlist import Netlist
 from accel.fpga.parts import MACROS, PARTS, FlowError, Part, Site, find_part
 
@@ -28,16 +28,6 @@ def test_a_net_of_two_is_a_spring_and_a_larger_one_a_star() -> None:
     assert found.size == 5
     assert found.ends.tolist() == [[0, 1], [1, 4], [2, 4], [3, 4]]
     assert found.strength.tolist() == [1, 2 / 3, 2 / 3, 2 / 3]
-
-
-def test_springs_at_a_product_without_a_register_are_strong() -> None:
-    cells: dict[str, dict[str, Any]] = {
-        "a": {"type": "MULT18X18D", "parameters": {}},
-        "b": {"type": "LUT4"},
-        "c": {"type": "MULT18X18D", "parameters": {"REG_OUTPUT_CLK": "CLK0"}},
-    }
-    found = springs(Netlist(cells, {7: (0, 1), 8: (1, 2), 9: (0, 1, 2)}))
-    assert found.strength.tolist() == [TIGHT, 1, *[2 * TIGHT / 3] * 3]
 
 
 @pytest.mark.parametrize("seed", range(5))
