@@ -1,4 +1,4 @@
-"""`relay-hw bitstream` with the configuration `tiny` on the smallest part: routed, packed, in time."""
+"""`relay-hw bitstream` with the configuration `tiny` on the smallest part: routed, packed, as fast as asked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from accel.fpga.part_top import TOP
-from accel.fpga.parts import MACROS
+from accel.fpga.parts import MACROS, find_part
 from relay_hw.cli.main import main
 from tests.accel.fpga.extra import needs_tools
 
@@ -23,8 +23,8 @@ def test_tiny_fits_the_smallest_part(
     assert main(["bitstream", "--part", "lfe5u-25f", "--config", "tiny", "-o", str(out)]) == 0
     report = json.loads((out / "report.json").read_text())
     assert report["timing_met"] and report["clocks"]["clk_i"]["mhz"] > 50
-    used, part = report["used"], {"luts": 24288, "block_rams": 56, "multipliers": 28}
-    assert all(0 < used[key] <= room for key, room in part.items()), used
+    used, sizes = report["used"], ("luts", "block_rams", "multipliers")
+    assert all(used[key] > 0 for key in sizes) and find_part("lfe5u-25f").holds(*(used[key] for key in sizes)), used
     assert (out / "lfe5u-25f-tiny.bit").stat().st_size > 100_000
     # Every block RAM and multiplier is where the floorplan wants it.
     (stage,) = (path.parent for path in (tmp_path / "cache").rglob("netlist.json"))
