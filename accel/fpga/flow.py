@@ -1,4 +1,4 @@
-"""From Verilog to a bitstream: yosys, floorplan, nextpnr-ecp5, ecppack; every step kept by the content of its input.
+"""From Verilog to a bitstream: yosys, registers of multipliers, floorplan, nextpnr-ecp5, ecppack; every step is kept.
 
 In: a `Design`. Out: a bitstream and what is known of it. A build that was interrupted goes on where it stopped;
 the same design and tools give the same bytes.
@@ -18,7 +18,9 @@ from typing import Any, Final
 
 from accel.fpga.floorplan import FLOORPLAN, floorplanned
 from accel.fpga.parts import FlowError, Part
+from accel.fpga.registers import with_registers
 from accel.fpga.report import Timing, read_timing, worst
+from accel.fpga.signs import without_copies
 from accel.fpga.synth import SYNTHESIS, resources
 from accel.fpga.tools import Listener, run_tool, run_yosys, tool_version
 
@@ -49,7 +51,7 @@ class Design:
         for name, text in sorted(self.files.items()):
             digest.update(f"{name}\0{text}\0".encode())
         versions = [tool_version(tool) for tool in TOOLS]
-        recipe = (SYNTHESIS, FLOORPLAN, place_and_route(self.part))
+        recipe = (SYNTHESIS, "signs", "registers", FLOORPLAN, place_and_route(self.part))
         asked = (self.top, self.part, self.constraints, self.mhz, recipe, versions)
         digest.update(repr(asked).encode())
         return digest.hexdigest()[:24]
@@ -101,8 +103,11 @@ def synthesised(design: Design, folder: Path, listen: Listener | None = None) ->
     (stage / "design.lpf").write_text(design.constraints)
     sources = " ".join(name for name in design.files if name.endswith(".v"))
     synthesis = SYNTHESIS.format(top=design.top)
-    written = ["check -noinit", "blackbox =A:whitebox", "write_json synthesised.json"]
+    written = ["check -noinit", "blackbox =A:whitebox", "write_json mapped.json"]
     run_yosys(stage, [f"read_verilog {sources}", synthesis, *written])
+    netlist = json.loads((stage / "mapped.json").read_text())
+    netlist["modules"][design.top] = with_registers(without_copies(netlist["modules"][design.top]))
+    (stage / "synthesised.json").write_text(json.dumps(netlist))
     (stage / "synthesised").touch()
     return stage
 

@@ -160,7 +160,7 @@ module vta_compute #(
   reg use_imm_1_q, src_used_2_q;
   // GEMM's mode; group of weights or mask of taps; memory that holds the first line
   reg [1:0] mode_1_q, mode_2_q;
-  reg window_2_q, taps_2_q, taps_3_q, taps_4_q, max_2_q, max_3_q, max_4_q, max_5_q, entry_2_q, entry_3_q;
+  reg window_2_q, taps_2_q, taps_3_q, max_2_q, max_3_q, max_4_q, max_5_q, entry_2_q, entry_3_q;
   // 4-bit weights: without sign, sum times 16
   reg [1:0] nibble_1_q;
   reg low_2_q, low_3_q, low_4_q, high_2_q, high_3_q, high_4_q, high_5_q, high_6_q;
@@ -251,12 +251,12 @@ module vta_compute #(
       zero_3_q   <= alu_2_q || max_2_q;
       group_3_q  <= taps_2_q ? tap_2_q : 4'd0;
       rotate_3_q <= taps_2_q ? line_2[1:0] : 2'd0;
-      mask_3_q   <= turned_2[7:4] | {4{taps_2_q}};
+      mask_3_q   <= turned_2[7:4];
     end
     if (valid_3_q) begin
       {tail_4_q, done_4_q, alu_4_q, exec_4_q, write_4_q} <= {tail_3_q, done_3_q, alu_3_q, exec_3_q, write_3_q};
       {addr_4_q, keep_4_q} <= {addr_3_q, keep_3_q};
-      {taps_4_q, max_4_q, low_4_q, high_4_q} <= {taps_3_q, max_3_q, low_3_q, high_3_q};
+      {max_4_q, low_4_q, high_4_q} <= {max_3_q, low_3_q, high_3_q};
     end
     if (valid_4_q) begin
       {tail_5_q, done_5_q, alu_5_q, exec_5_q, write_5_q} <= {tail_4_q, done_4_q, alu_4_q, exec_4_q, write_4_q};
@@ -282,7 +282,11 @@ module vta_compute #(
       wire unused_entry = &{1'b0, entry_3_q};
     end
   endgenerate
-  always @(posedge clk_i) if (valid_3_q && !alu_3_q) inp_q <= entry_3;
+  always @(posedge clk_i)
+    if (valid_3_q) begin
+      if (zero_3_q || taps_3_q) inp_q <= {(BLOCK_IN * 8) {1'b0}};
+      else inp_q <= entry_3;
+    end
 
   // what products out of LUTs choose among, the same for all lanes
   wire [BLOCK_IN*30-1:0] multiples;
@@ -303,13 +307,16 @@ module vta_compute #(
     end
 
     for (i = 0; i < BLOCK_OUT; i = i + 1) begin : g_dot
-      // taps of a lane side by side, in the order of the memories that they come from; those left out at the lowest value
-      reg [31:0] taps_q;
+      // taps of a lane side by side, in the order of the memories that they come from; those that a maximum leaves out
+      // at the lowest value
+      wire [31:0] taps;
+      reg  [31:0] taps_q;
       for (t = 0; t < `VTA_TAPS; t = t + 1) begin : g_tap
+        assign taps[t*8+:8] = taps_i[(t*BLOCK_OUT+i)*8+:8];
         always @(posedge clk_i)
-          if (valid_3_q && (taps_3_q || max_3_q)) begin
+          if (valid_3_q && max_3_q) begin
             if (!mask_3_q[t]) taps_q[t*8+:8] <= 8'h80;
-            else taps_q[t*8+:8] <= taps_i[(t*BLOCK_OUT+i)*8+:8];
+            else taps_q[t*8+:8] <= taps[t*8+:8];
           end
       end
 
@@ -325,7 +332,7 @@ module vta_compute #(
           .group_i    (group_3_q),
           .rotate_i   (rotate_3_q),
           .wgt_i      (wgt_i[i*BLOCK_IN*WGT_BITS+:BLOCK_IN*WGT_BITS]),
-          .taps_1_i   (taps_4_q),
+          .first_i    (taps_3_q ? taps : entry_3[31:0]),
           .max_1_i    (max_4_q),
           .low_1_i    (low_4_q),
           .inp_i      (inp_q),

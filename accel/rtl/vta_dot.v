@@ -2,7 +2,8 @@
 // Weights of 4 bits are multiplied signed, without sign (low halves), or signed and the sum times 16 (high halves).
 // Contract: en_i qualifies the stage in front of each register, where operands and partial sums hold otherwise, and at
 // last the sum, which is any otherwise.  With taps_i the first four multipliers take the tap bytes, with the weights of
-// one group rotated; the other weights are 0.  With zero_i all weights are 0, and so is the sum, but for a maximum.
+// one group rotated; the other operands are 0.  With zero_i all are 0, and so is the sum, but for a maximum.
+// first_i, wgt_i and the register behind inp_i have the same enable and reset: multiplier blocks have room for them.
 // Latency: 3 edges (operand, products, sums of two), the lane's sum is combinational behind them.  Throughput: one sum
 // a cycle.
 `resetall
@@ -25,14 +26,15 @@ module vta_dot #(
     input  wire [                  3:0] group_i,
     input  wire [                  1:0] rotate_i,
     input  wire [BLOCK_IN*WGT_BITS-1:0] wgt_i,
-    // product stage
-    input  wire                         taps_1_i,
+    // what the first four multipliers take: inputs, or with taps_i the taps
+    input  wire [                 31:0] first_i,
+    // product stage; inputs of the other multipliers, 0 behind taps_i
     input  wire                         max_1_i,
     input  wire                         low_1_i,
     input  wire [       BLOCK_IN*8-1:0] inp_i,
     // multiples of each input for products out of LUTs: vta_multiples' three, top_two and top_three
     input  wire [      BLOCK_IN*30-1:0] multiples_i,
-    // taps; where a maximum leaves one out, the lowest value
+    // what a maximum is of; a tap that is left out is the lowest value
     input  wire [                 31:0] tap_i,
     // sum, behind the third register
     input  wire                         high_3_i,
@@ -59,10 +61,11 @@ module vta_dot #(
   wire [8*WGT_BITS-1:0] turned = {four, four} << {rotate_i, {WGT_LOG{1'b0}}};
 
   reg [BLOCK_IN*WGT_BITS-1:0] wgt_q;
+  reg [31:0] first_q;
   always @(posedge clk_i)
     if (en_i[0]) begin
-      if (zero_i) wgt_q[4*WGT_BITS-1:0] <= {(4 * WGT_BITS) {1'b0}};
-      else wgt_q[4*WGT_BITS-1:0] <= turned[8*WGT_BITS-1:4*WGT_BITS];
+      if (zero_i) {first_q, wgt_q[4*WGT_BITS-1:0]} <= {(32 + 4 * WGT_BITS) {1'b0}};
+      else {first_q, wgt_q[4*WGT_BITS-1:0]} <= {first_i, turned[8*WGT_BITS-1:4*WGT_BITS]};
     end
   generate
     if (GROUPS > 1) begin : g_rest
@@ -95,7 +98,7 @@ module vta_dot #(
   genvar g, k;
   generate
     for (g = 0; g < GROUPS; g = g + 1) begin : g_group
-      wire [31:0] operand = (g == 0 && taps_1_i) ? tap_i : inp_i[g*32+:32];
+      wire [31:0] operand = (g == 0) ? first_q : inp_i[g*32+:32];
       wire [ 7:0] joined = (g == 0) ? best : 8'd0;
 
       wire [4*PRODUCT_W-1:0] products;
@@ -175,7 +178,7 @@ module vta_dot #(
     end
   endgenerate
 
-  wire unused = &{1'b0, group_i, taps_i, turned, low_1_i, high_3_i, multiples_i};
+  wire unused = &{1'b0, group_i, taps_i, turned, low_1_i, high_3_i, inp_i[31:0], multiples_i};
 endmodule
 
 `resetall

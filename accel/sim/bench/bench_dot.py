@@ -15,7 +15,7 @@ INPUTS = (
     "group_i",
     "rotate_i",
     "wgt_i",
-    "taps_1_i",
+    "first_i",
     "max_1_i",
     "inp_i",
     "multiples_i",
@@ -63,12 +63,15 @@ async def computes_taps_and_maxima(dut: Dut) -> None:
         dut.en_i.value, dut.zero_i.value, dut.taps_i.value = 1, is_max, not is_max
         dut.group_i.value, dut.rotate_i.value = (0, 0) if is_max else (group, rotate)
         dut.wgt_i.value = packed(weights, bits)
-        await step(dut)
         # Tap t lies in byte (t + rotate) % 4, as the memories deliver it.
-        dut.en_i.value, dut.taps_1_i.value, dut.max_1_i.value = 2, not is_max, is_max
-        dut.tap_i.value = packed([taps[(place - rotate) % 4] for place in range(4)])
+        turned = packed([taps[(place - rotate) % 4] for place in range(4)])
+        dut.first_i.value = random.getrandbits(32) if is_max else turned
+        await step(dut)
+        dut.en_i.value, dut.max_1_i.value = 2, is_max
+        dut.tap_i.value = turned if is_max else random.getrandbits(32)
         inputs = [pick() for _ in range(n)]
         dut.inp_i.value, dut.multiples_i.value = packed(inputs), multiples(inputs, nibble)
+        dut.first_i.value = random.getrandbits(32)
         await step(dut)
         dut.en_i.value, dut.tap_i.value = 4 | SUM, random.getrandbits(32)
         await step(dut)
@@ -96,10 +99,11 @@ async def computes_dot_products(dut: Dut) -> None:
             new = pairs.pop(0) if pairs and random.random() < 0.7 else None
             # As for a slot of the ALU: the products are 0.
             zero = new is not None and random.random() < 0.1
-            # Weights enter the operand register; the inputs come with the second stage, registered outside.
+            # Weights and the first inputs enter the operand register; the others are registered outside.
             dut.en_i.value = (new is not None) | (pipeline[0] is not None) << 1 | (pipeline[1] is not None) << 2 | SUM
             dut.zero_i.value = zero
             dut.wgt_i.value = packed(new[1], bits) if new else random.getrandbits(bits * n)
+            dut.first_i.value = packed(new[0][:4]) if new else random.getrandbits(32)
             inputs = pipeline[0][0] if pipeline[0] else [pick() for _ in range(n)]
             dut.inp_i.value, dut.multiples_i.value = packed(inputs), multiples(inputs, nibble)
             await step(dut)

@@ -44,11 +44,14 @@ ECHO = """
 module echo (input wire clk_i, input wire rst_ni, input wire rx_i, output wire tx_o);
   wire valid, full, got, ready;
   wire [7:0] data, kept;
-  reg [7:0] sum_q;
+  reg [7:0] sum_q, last_q, total_q;
+  wire [15:0] product = last_q * total_q;
   fpga_uart_rx #(.DIVISOR(4)) u_rx (.clk_i(clk_i), .rst_ni(rst_ni), .rx_i(rx_i), .valid_o(valid), .data_o(data));
   always @(posedge clk_i) if (!rst_ni) sum_q <= 8'd0; else if (valid) sum_q <= sum_q + data * 8'd3;
+  always @(posedge clk_i)
+    if (!rst_ni) {last_q, total_q} <= 16'd0; else if (valid) {last_q, total_q} <= {data, sum_q};
   vta_fifo #(.WIDTH(8), .DEPTH(16)) u_fifo (
-      .clk_i(clk_i), .rst_ni(rst_ni), .push_i(valid && !full), .data_i(sum_q ^ data), .full_o(full),
+      .clk_i(clk_i), .rst_ni(rst_ni), .push_i(valid && !full), .data_i(sum_q ^ data ^ product[11:4]), .full_o(full),
       .valid_o(got), .data_o(kept), .pop_i(got && ready)
   );
   fpga_uart_tx #(.DIVISOR(4)) u_tx (
@@ -66,7 +69,7 @@ def test_a_small_system_answers_as_its_source(tmp_path: Path) -> None:
     files |= {f"fpga_uart_{way}.v": (FPGA_RTL / f"fpga_uart_{way}.v").read_text() for way in ("rx", "tx")}
     design = Design("echo", "echo", files, PART, "", 25)
     text = netlist_verilog(design, tmp_path)
-    assert "TRELLIS_FF" in text and "CCU2C" in text and "vta_fifo #" not in text
+    assert "REG_INPUTA_CLK" in text and "TRELLIS_FF" in text and "CCU2C" in text and "vta_fifo #" not in text
     netlist = BoardModel("echo", {NETLIST: text, **{path.name: path.read_text() for path in CELLS}}, level="-O1")
     sent = bytes(range(1, 200, 7))
     answers: list[bytes] = []
@@ -74,10 +77,10 @@ def test_a_small_system_answers_as_its_source(tmp_path: Path) -> None:
         with running_board(build_board(model), DIVISOR) as address, serial.serial_for_url(address, timeout=60) as line:
             line.write(sent)
             answers.append(line.read(len(sent)))
-    total, expected = 0, bytearray()
+    total, product, expected = 0, 0, bytearray()
     for byte in sent:
-        expected.append(total ^ byte)
-        total = (total + 3 * byte) % 256
+        expected.append(total ^ byte ^ product >> 4 & 255)
+        total, product = (total + 3 * byte) % 256, total * byte
     assert answers == [bytes(expected)] * 2
 
 
