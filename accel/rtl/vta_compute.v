@@ -1,9 +1,10 @@
-// COMPUTE unit: GEMM and ALU in one pipeline of nine stages, one slot a cycle, no bubble between instructions.
-// Stages: 0 micro-op read, 1 index add, 2 range check, inp and wgt read, 3 operand register, 4 products, 5 sums of two and
-// acc read, 6 the lanes' sums and the old values, 7 update, 8 write; the entry is written at the edge that ends stage 8.
-// Contract: an entry that a slot in stages 6 to 8 will write is forwarded, so any order of entries is exact.  An index
+// COMPUTE unit: GEMM and ALU in one pipeline of ten stages, one slot a cycle, no bubble between instructions.
+// Stages: 0 micro-op read, 1 index add, 2 range check, inp read, 3 input register, wgt read, 4 the lanes' operands, 5
+// products, 6 sums of two and acc read, 7 the lanes' sums and the old values, 8 update, 9 write; the entry is written at
+// the edge that ends stage 9.  Inputs have a stage for their way to all lanes.
+// Contract: an entry that a slot in stages 7 to 9 will write is forwarded, so any order of entries is exact.  An index
 // outside is reported from stage 3, and its slot goes no further; slots behind it may still write until stop_i.
-// Latency: a slot in stage 0 during a cycle has its entry written at the ninth edge from the start of that cycle.
+// Latency: a slot in stage 0 during a cycle has its entry written at the tenth edge from the start of that cycle.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -38,11 +39,12 @@ module vta_compute #(
     output wire                            uop_re_o,
     output wire [                    15:0] uop_raddr_o,
     input  wire [                    63:0] uop_i,
-    output wire                            operand_re_o,
+    output wire                            inp_re_o,
     output wire                            inp_window_o,
     output wire [                    15:0] inp_raddr_o,
     input  wire [          BLOCK_IN*8-1:0] inp_i,
     input  wire [       4*BLOCK_OUT*8-1:0] taps_i,
+    output wire                            wgt_re_o,
     output wire [                    15:0] wgt_raddr_o,
     input  wire [BLOCK_IN*BLOCK_OUT*WGT_BITS-1:0] wgt_i,
     output wire                            acc_re_o,
@@ -74,7 +76,7 @@ module vta_compute #(
   localparam [15:0] PART_MASK = PART[15:0] - 16'd1;
   localparam GROUPS_LOG = $clog2(BLOCK_IN / `VTA_TAPS);
   localparam [31:0] LINES = INP_DEPTH / (LINE / INP_LANES);
-  // what a slot carries to stage 5: operation, rounding, group, imm; and to stage 8: last slot of the instruction, set, index
+  // what a slot carries to stage 6: operation, rounding, group, imm; and to stage 9: last slot of the instruction, set, index
   localparam TAIL_W = 4 + 1 + 2 + 6 + 32;
   localparam DONE_W = 1 + 16 + 32;
 
@@ -143,30 +145,31 @@ module vta_compute #(
   assign gemm_uop_o = slot_valid && uop_last && !is_alu_0;
   assign alu_uop_o  = slot_valid && uop_last && is_alu_0;
 
-  reg valid_1_q, valid_2_q, valid_3_q, valid_4_q, valid_5_q, valid_6_q, valid_7_q;
-  reg alu_1_q, alu_2_q, alu_3_q, alu_4_q, alu_5_q;
-  reg exec_1_q, exec_2_q, exec_3_q, exec_4_q, exec_5_q;
-  reg write_1_q, write_2_q, write_3_q, write_4_q, write_5_q;
-  reg keep_2_q, keep_3_q, keep_4_q, keep_5_q;
-  reg [TAIL_W-1:0] tail_1_q, tail_2_q, tail_3_q, tail_4_q, tail_5_q;
-  reg [DONE_W-1:0] done_1_q, done_2_q, done_3_q, done_4_q, done_5_q, done_6_q, done_7_q, done_8_q;
+  reg valid_1_q, valid_2_q, valid_3_q, valid_4_q, valid_5_q, valid_6_q, valid_7_q, valid_8_q;
+  reg alu_1_q, alu_2_q, alu_3_q, alu_4_q, alu_5_q, alu_6_q;
+  reg exec_1_q, exec_2_q, exec_3_q, exec_4_q, exec_5_q, exec_6_q;
+  reg write_1_q, write_2_q, write_3_q, write_4_q, write_5_q, write_6_q;
+  reg keep_2_q, keep_3_q, keep_4_q, keep_5_q, keep_6_q;
+  reg [TAIL_W-1:0] tail_1_q, tail_2_q, tail_3_q, tail_4_q, tail_5_q, tail_6_q;
+  reg [DONE_W-1:0] done_1_q, done_2_q, done_3_q, done_4_q, done_5_q, done_6_q, done_7_q, done_8_q, done_9_q;
   reg give_q, busy_q, fault_q;
   reg [15:0] dst_1_q, dst_2_q;
   reg [15:0] src_1_q, src_2_q;
-  reg [15:0] wgt_1_q, wgt_2_q;
+  reg [15:0] wgt_1_q, wgt_2_q, wgt_3_q;
   // accumulator entry: that of the source, or the one that is updated
-  reg [15:0] addr_3_q, addr_4_q, addr_5_q;
+  reg [15:0] addr_3_q, addr_4_q, addr_5_q, addr_6_q;
   reg overwrite_1_q;
   reg use_imm_1_q, src_used_2_q;
   // GEMM's mode; group of weights or mask of taps; memory that holds the first line
   reg [1:0] mode_1_q, mode_2_q;
-  reg window_2_q, taps_2_q, taps_3_q, max_2_q, max_3_q, max_4_q, max_5_q, entry_2_q, entry_3_q;
+  reg window_2_q, taps_2_q, taps_3_q, taps_4_q, entry_2_q, entry_3_q;
+  reg max_2_q, max_3_q, max_4_q, max_5_q, max_6_q;
   // 4-bit weights: without sign, sum times 16
   reg [1:0] nibble_1_q;
-  reg low_2_q, low_3_q, low_4_q, high_2_q, high_3_q, high_4_q, high_5_q, high_6_q;
-  reg [3:0] tap_2_q, group_3_q, mask_3_q;
-  reg [1:0] rotate_3_q;
-  reg zero_3_q;
+  reg low_2_q, low_3_q, low_4_q, low_5_q, high_2_q, high_3_q, high_4_q, high_5_q, high_6_q, high_7_q;
+  reg [3:0] tap_2_q, group_3_q, group_4_q, mask_3_q;
+  reg [1:0] rotate_3_q, rotate_4_q;
+  reg zero_3_q, zero_4_q;
 
   // stage 1: dst_1_q and so on hold the loops' part of the index
   wire [15:0] dst_1 = uop_i[`VTA_UOP_DST] + dst_1_q;
@@ -190,17 +193,18 @@ module vta_compute #(
 
   assign fault_o       = fault_q && !stop_i;
   assign fault_index_o = done_3_q[31:0];
-  assign operand_re_o  = valid_2_q && !alu_2_q;
+  assign inp_re_o      = valid_2_q && !alu_2_q;
   assign inp_window_o  = window_2_q;
   assign inp_raddr_o   = src_2_q;
-  assign wgt_raddr_o   = wgt_2_q;
-  assign acc_re_o      = valid_5_q;
-  assign acc_raddr_o   = addr_5_q;
-  assign read_index_o  = done_5_q[31:0];
+  assign wgt_re_o      = valid_3_q && !alu_3_q;
+  assign wgt_raddr_o   = wgt_3_q;
+  assign acc_re_o      = valid_6_q;
+  assign acc_raddr_o   = addr_6_q;
+  assign read_index_o  = done_6_q[31:0];
 
   always @(posedge clk_i)
     if (!rst_ni) begin
-      {valid_1_q, valid_2_q, valid_3_q, valid_4_q, valid_5_q, valid_6_q, valid_7_q} <= 7'd0;
+      {valid_1_q, valid_2_q, valid_3_q, valid_4_q, valid_5_q, valid_6_q, valid_7_q, valid_8_q} <= 8'd0;
       {give_q, busy_q, fault_q} <= 3'd0;
     end else begin
       valid_1_q <= slot_valid;
@@ -210,10 +214,11 @@ module vta_compute #(
       valid_5_q <= valid_4_q;
       valid_6_q <= valid_5_q;
       valid_7_q <= valid_6_q;
+      valid_8_q <= valid_7_q;
       fault_q   <= valid_2_q && bad_2;
-      give_q    <= valid_7_q && done_7_q[DONE_W-1];
+      give_q    <= valid_8_q && done_8_q[DONE_W-1];
       busy_q    <= start_i || active
-          || (valid_1_q || valid_2_q || valid_3_q || valid_4_q || valid_5_q || valid_6_q || valid_7_q);
+          || (valid_1_q || valid_2_q || valid_3_q || valid_4_q || valid_5_q || valid_6_q || valid_7_q || valid_8_q);
     end
 
   always @(posedge clk_i) begin
@@ -248,30 +253,38 @@ module vta_compute #(
       {tail_3_q, done_3_q, alu_3_q, exec_3_q, write_3_q} <= {tail_2_q, done_2_q, alu_2_q, exec_2_q, write_2_q};
       {addr_3_q, keep_3_q} <= {exec_2_q ? dst_2_q : src_2_q, keep_2_q};
       {taps_3_q, max_3_q, entry_3_q, low_3_q, high_3_q} <= {taps_2_q, max_2_q, entry_2_q, low_2_q, high_2_q};
+      wgt_3_q    <= wgt_2_q;
       zero_3_q   <= alu_2_q || max_2_q;
       group_3_q  <= taps_2_q ? tap_2_q : 4'd0;
       rotate_3_q <= taps_2_q ? line_2[1:0] : 2'd0;
-      mask_3_q   <= turned_2[7:4];
+      mask_3_q   <= turned_2[7:4] | {4{taps_2_q}};
     end
     if (valid_3_q) begin
       {tail_4_q, done_4_q, alu_4_q, exec_4_q, write_4_q} <= {tail_3_q, done_3_q, alu_3_q, exec_3_q, write_3_q};
       {addr_4_q, keep_4_q} <= {addr_3_q, keep_3_q};
-      {max_4_q, low_4_q, high_4_q} <= {max_3_q, low_3_q, high_3_q};
+      {taps_4_q, max_4_q, low_4_q, high_4_q} <= {taps_3_q, max_3_q, low_3_q, high_3_q};
+      {zero_4_q, group_4_q, rotate_4_q} <= {zero_3_q, group_3_q, rotate_3_q};
     end
     if (valid_4_q) begin
       {tail_5_q, done_5_q, alu_5_q, exec_5_q, write_5_q} <= {tail_4_q, done_4_q, alu_4_q, exec_4_q, write_4_q};
       {addr_5_q, keep_5_q} <= {addr_4_q, keep_4_q};
-      {max_5_q, high_5_q} <= {max_4_q, high_4_q};
+      {max_5_q, low_5_q, high_5_q} <= {max_4_q, low_4_q, high_4_q};
     end
-    if (valid_5_q) {done_6_q, high_6_q} <= {done_5_q, high_5_q};
-    if (valid_6_q) done_7_q <= done_6_q;
+    if (valid_5_q) begin
+      {tail_6_q, done_6_q, alu_6_q, exec_6_q, write_6_q} <= {tail_5_q, done_5_q, alu_5_q, exec_5_q, write_5_q};
+      {addr_6_q, keep_6_q} <= {addr_5_q, keep_5_q};
+      {max_6_q, high_6_q} <= {max_5_q, high_5_q};
+    end
+    if (valid_6_q) {done_7_q, high_7_q} <= {done_6_q, high_6_q};
     if (valid_7_q) done_8_q <= done_7_q;
+    if (valid_8_q) done_9_q <= done_8_q;
   end
 
-  // stages 3 to 6: dot products, one module a lane; of the ALU they are 0
+  // stages 3 to 7: dot products, one module a lane; of the ALU they are 0
   reg  [     BLOCK_IN*8-1:0] inp_q;
+  reg  [     BLOCK_IN*8-1:0] operand_q;
   wire [BLOCK_OUT*SUM_W-1:0] sums;
-  wire [                3:0] dot_en = {valid_6_q, valid_5_q, valid_4_q, valid_3_q};
+  wire [                3:0] dot_en = {valid_7_q, valid_6_q, valid_5_q, valid_4_q};
   // mode entry: the second entry of an operand is left out
   wire [     BLOCK_IN*8-1:0] entry_3;
   generate
@@ -282,10 +295,12 @@ module vta_compute #(
       wire unused_entry = &{1'b0, entry_3_q};
     end
   endgenerate
+  always @(posedge clk_i) if (valid_3_q && !alu_3_q) inp_q <= entry_3;
+  // the same as in the lanes, which need their first four as taps as well
   always @(posedge clk_i)
-    if (valid_3_q) begin
-      if (zero_3_q || taps_3_q) inp_q <= {(BLOCK_IN * 8) {1'b0}};
-      else inp_q <= entry_3;
+    if (valid_4_q) begin
+      if (zero_4_q || taps_4_q) operand_q <= {(BLOCK_IN * 8) {1'b0}};
+      else operand_q <= inp_q;
     end
 
   // what products out of LUTs choose among, the same for all lanes
@@ -297,8 +312,8 @@ module vta_compute #(
         assign multiples[i*30+:30] = 30'd0;
       end else begin : g_some
         vta_multiples u_multiples (
-            .inp_i      (inp_q[i*8+:8]),
-            .low_i      (WGT_BITS == 4 && low_4_q),
+            .inp_i      (operand_q[i*8+:8]),
+            .low_i      (WGT_BITS == 4 && low_5_q),
             .three_o    (multiples[i*30+:10]),
             .top_two_o  (multiples[i*30+10+:10]),
             .top_three_o(multiples[i*30+20+:10])
@@ -307,16 +322,13 @@ module vta_compute #(
     end
 
     for (i = 0; i < BLOCK_OUT; i = i + 1) begin : g_dot
-      // taps of a lane side by side, in the order of the memories that they come from; those that a maximum leaves out
-      // at the lowest value
-      wire [31:0] taps;
-      reg  [31:0] taps_q;
+      // taps of a lane side by side, in the order of the memories that they come from; those left out at the lowest value
+      reg [31:0] taps_q;
       for (t = 0; t < `VTA_TAPS; t = t + 1) begin : g_tap
-        assign taps[t*8+:8] = taps_i[(t*BLOCK_OUT+i)*8+:8];
         always @(posedge clk_i)
-          if (valid_3_q && max_3_q) begin
+          if (valid_3_q && (taps_3_q || max_3_q)) begin
             if (!mask_3_q[t]) taps_q[t*8+:8] <= 8'h80;
-            else taps_q[t*8+:8] <= taps[t*8+:8];
+            else taps_q[t*8+:8] <= taps_i[(t*BLOCK_OUT+i)*8+:8];
           end
       end
 
@@ -327,30 +339,30 @@ module vta_compute #(
       ) u_dot (
           .clk_i      (clk_i),
           .en_i       (dot_en),
-          .zero_i     (zero_3_q),
-          .taps_i     (taps_3_q),
-          .group_i    (group_3_q),
-          .rotate_i   (rotate_3_q),
+          .zero_i     (zero_4_q),
+          .taps_i     (taps_4_q),
+          .max_i      (max_4_q),
+          .group_i    (group_4_q),
+          .rotate_i   (rotate_4_q),
           .wgt_i      (wgt_i[i*BLOCK_IN*WGT_BITS+:BLOCK_IN*WGT_BITS]),
-          .first_i    (taps_3_q ? taps : entry_3[31:0]),
-          .max_1_i    (max_4_q),
-          .low_1_i    (low_4_q),
-          .inp_i      (inp_q),
-          .multiples_i(multiples),
+          .first_i    (inp_q[31:0]),
           .tap_i      (taps_q),
-          .high_3_i   (high_6_q),
+          .low_1_i    (low_5_q),
+          .inp_i      (operand_q),
+          .multiples_i(multiples),
+          .high_3_i   (high_7_q),
           .sum_o      (sums[i*SUM_W+:SUM_W])
       );
     end
   endgenerate
 
-  // stages 5 to 8
-  wire [ 3:0] op_5;
-  wire        use_imm_5;
-  wire [ 1:0] rounding_5;
-  wire [ 5:0] group_5;
-  wire [31:0] imm_5;
-  assign {op_5, use_imm_5, rounding_5, group_5, imm_5} = tail_5_q;
+  // stages 6 to 9
+  wire [ 3:0] op_6;
+  wire        use_imm_6;
+  wire [ 1:0] rounding_6;
+  wire [ 5:0] group_6;
+  wire [31:0] imm_6;
+  assign {op_6, use_imm_6, rounding_6, group_6, imm_6} = tail_6_q;
 
   vta_update #(
       .BLOCK_OUT(BLOCK_OUT),
@@ -359,18 +371,18 @@ module vta_compute #(
   ) u_update (
       .clk_i     (clk_i),
       .rst_ni    (rst_ni),
-      .valid_i   (valid_5_q),
-      .addr_i    (addr_5_q),
-      .write_i   (write_5_q),
-      .source_i  (!exec_5_q),
-      .is_alu_i  (alu_5_q),
-      .is_max_i  (max_5_q),
-      .keep_i    (keep_5_q),
-      .op_i      (op_5),
-      .rounding_i(rounding_5),
-      .group_i   (group_5),
-      .use_imm_i (use_imm_5),
-      .imm_i     (imm_5),
+      .valid_i   (valid_6_q),
+      .addr_i    (addr_6_q),
+      .write_i   (write_6_q),
+      .source_i  (!exec_6_q),
+      .is_alu_i  (alu_6_q),
+      .is_max_i  (max_6_q),
+      .keep_i    (keep_6_q),
+      .op_i      (op_6),
+      .rounding_i(rounding_6),
+      .group_i   (group_6),
+      .use_imm_i (use_imm_6),
+      .imm_i     (imm_6),
       .acc_i     (acc_i),
       .sums_i    (sums),
       .we_o      (acc_we_o),
@@ -379,10 +391,10 @@ module vta_compute #(
   );
 
   assign give_o = give_q && !stop_i;
-  assign {set_o, done_index_o} = done_8_q[DONE_W-2:0];
+  assign {set_o, done_index_o} = done_9_q[DONE_W-2:0];
   assign idle_o = !busy_q;
 
-  wire unused = &{1'b0, uop_wide[16], uop_i, line_2, turned_2, done_8_q};
+  wire unused = &{1'b0, uop_wide[16], uop_i, line_2, turned_2, done_9_q};
 endmodule
 
 `resetall

@@ -23,19 +23,19 @@ module vta_dot #(
     // operand stage: weights of this group of four, rotated up by this many weights; both are 0 without taps_i
     input  wire                         zero_i,
     input  wire                         taps_i,
+    input  wire                         max_i,
     input  wire [                  3:0] group_i,
     input  wire [                  1:0] rotate_i,
     input  wire [BLOCK_IN*WGT_BITS-1:0] wgt_i,
-    // what the first four multipliers take: inputs, or with taps_i the taps
+    // inputs of the first four multipliers, and taps: what those take with taps_i, and what a maximum is of; a tap that is
+    // left out is the lowest value
     input  wire [                 31:0] first_i,
+    input  wire [                 31:0] tap_i,
     // product stage; inputs of the other multipliers, 0 behind taps_i
-    input  wire                         max_1_i,
     input  wire                         low_1_i,
     input  wire [       BLOCK_IN*8-1:0] inp_i,
     // multiples of each input for products out of LUTs: vta_multiples' three, top_two and top_three
     input  wire [      BLOCK_IN*30-1:0] multiples_i,
-    // what a maximum is of; a tap that is left out is the lowest value
-    input  wire [                 31:0] tap_i,
     // sum, behind the third register
     input  wire                         high_3_i,
     output wire [$clog2(BLOCK_IN)+15:0] sum_o
@@ -65,7 +65,7 @@ module vta_dot #(
   always @(posedge clk_i)
     if (en_i[0]) begin
       if (zero_i) {first_q, wgt_q[4*WGT_BITS-1:0]} <= {(32 + 4 * WGT_BITS) {1'b0}};
-      else {first_q, wgt_q[4*WGT_BITS-1:0]} <= {first_i, turned[8*WGT_BITS-1:4*WGT_BITS]};
+      else {first_q, wgt_q[4*WGT_BITS-1:0]} <= {taps_i ? tap_i : first_i, turned[8*WGT_BITS-1:4*WGT_BITS]};
     end
   generate
     if (GROUPS > 1) begin : g_rest
@@ -77,21 +77,16 @@ module vta_dot #(
     end
   endgenerate
 
-  // maximum of two taps each; 0 without one, so that it can be joined with sums that are 0 with one
-  reg signed [7:0] best_0, best_1, best_0_q, best_1_q;
-  always @* begin
-    {best_0, best_1} = 16'd0;
-    if (max_1_i) begin
-      best_0 = ($signed(tap_i[15:8]) > $signed(tap_i[7:0])) ? tap_i[15:8] : tap_i[7:0];
-      best_1 = ($signed(tap_i[31:24]) > $signed(tap_i[23:16])) ? tap_i[31:24] : tap_i[23:16];
-    end
-  end
+  // maximum of two taps each, then of all; 0 without one, so that it can be joined with sums that are 0 with one
+  reg [7:0] best_0_q, best_1_q, best_q;
+  wire [7:0] best_0 = ($signed(tap_i[15:8]) > $signed(tap_i[7:0])) ? tap_i[15:8] : tap_i[7:0];
+  wire [7:0] best_1 = ($signed(tap_i[31:24]) > $signed(tap_i[23:16])) ? tap_i[31:24] : tap_i[23:16];
   always @(posedge clk_i)
-    if (en_i[1]) begin
-      if (max_1_i) {best_0_q, best_1_q} <= {best_0, best_1};
+    if (en_i[0]) begin
+      if (max_i) {best_0_q, best_1_q} <= {best_0, best_1};
       else {best_0_q, best_1_q} <= 16'd0;
     end
-  wire [7:0] best = (best_1_q > best_0_q) ? best_1_q : best_0_q;
+  always @(posedge clk_i) if (en_i[1]) best_q <= ($signed(best_1_q) > $signed(best_0_q)) ? best_1_q : best_0_q;
 
   // registered parts of the lane's sum
   wire [PARTS*PART_W-1:0] parts;
@@ -99,7 +94,7 @@ module vta_dot #(
   generate
     for (g = 0; g < GROUPS; g = g + 1) begin : g_group
       wire [31:0] operand = (g == 0) ? first_q : inp_i[g*32+:32];
-      wire [ 7:0] joined = (g == 0) ? best : 8'd0;
+      wire [ 7:0] joined = (g == 0) ? best_q : 8'd0;
 
       wire [4*PRODUCT_W-1:0] products;
       for (k = 0; k < 4; k = k + 1) begin : g_product

@@ -69,7 +69,7 @@ module vta_exec #(
     output wire [                2:0] clash_write_o
 );
   // COMPUTE
-  wire uop_re, operand_re, inp_window, c_re, c_we;
+  wire uop_re, inp_re, inp_window, wgt_re, c_re, c_we;
   wire [15:0] uop_raddr, inp_raddr, wgt_raddr, c_raddr, c_waddr;
   wire [63:0] uop;
   wire [BLOCK_IN*8-1:0] inp;
@@ -100,11 +100,12 @@ module vta_exec #(
       .uop_re_o     (uop_re),
       .uop_raddr_o  (uop_raddr),
       .uop_i        (uop),
-      .operand_re_o (operand_re),
+      .inp_re_o     (inp_re),
       .inp_window_o (inp_window),
       .inp_raddr_o  (inp_raddr),
       .inp_i        (inp),
       .taps_i       (taps),
+      .wgt_re_o     (wgt_re),
       .wgt_raddr_o  (wgt_raddr),
       .wgt_i        (wgt),
       .acc_re_o     (c_re),
@@ -197,11 +198,12 @@ module vta_exec #(
       .uop_re_i     (uop_re),
       .uop_raddr_i  (uop_raddr),
       .uop_o        (uop),
-      .operand_re_i (operand_re),
+      .inp_re_i     (inp_re),
       .inp_window_i (inp_window),
       .inp_raddr_i  (inp_raddr),
       .inp_o        (inp),
       .taps_o       (taps),
+      .wgt_re_i     (wgt_re),
       .wgt_raddr_i  (wgt_raddr),
       .wgt_o        (wgt),
       .c_re_i       (c_re),

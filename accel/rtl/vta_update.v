@@ -59,13 +59,13 @@ module vta_update #(
 
   reg valid_o_q, write_o_q, source_o_q, zero_o_q, compare_o_q, greater_o_q, shr_o_q, mul_o_q;
   reg turn_o_q, turn_b_o_q, below_o_q, even_o_q;
-  reg valid_u_q, write_u_q, source_u_q, compare_u_q, greater_u_q, shr_u_q, mul_u_q;
+  reg valid_u_q, write_u_q, source_u_q, shr_u_q, mul_u_q;
   reg write_w_q;
-  reg [1:0] rounding_o_q, rounding_u_q;
+  reg [1:0] rounding_o_q;
   reg [15:0] addr_o_q, addr_u_q, addr_w_q;
   reg [5:0] group_o_q, group_u_q;
   reg [4:0] amount_o_q;
-  reg [31:0] imm_o_q, low_o_q, low_u_q;
+  reg [31:0] imm_o_q, low_o_q;
 
   // the three slots in front write the entry; the nearest counts
   wire hit_o = write_o_q && addr_o_q == addr_i;
@@ -106,8 +106,8 @@ module vta_update #(
       imm_o_q     <= (!by_imm || is_shr) ? 32'd0 : is_clip ? {{16{upper[15]}}, upper} : imm_i;
     end
     if (valid_o_q) begin
-      {compare_u_q, greater_u_q, shr_u_q, mul_u_q} <= {compare_o_q, greater_o_q, shr_o_q, mul_o_q};
-      {addr_u_q, group_u_q, rounding_u_q, low_u_q} <= {addr_o_q, group_o_q, rounding_o_q, low_o_q};
+      {shr_u_q, mul_u_q} <= {shr_o_q, mul_o_q};
+      {addr_u_q, group_u_q} <= {addr_o_q, group_o_q};
     end
     if (valid_u_q) addr_w_q <= addr_u_q;
   end
@@ -151,6 +151,7 @@ module vta_update #(
       wire [31:0] other;
       assign second[i*32+:32] = sum | imm_o_q | (other & {32{second_en}});
       wire [ 4:0] amount = amount_o_q | (old[4:0] & {5{amount_en}});
+      reg  [35:0] told_q;
       reg  [ 4:0] amount_q;
       reg  [ 8:0] asking_q;
 
@@ -175,6 +176,9 @@ module vta_update #(
           asking_q <= ({9{below_o_q}} & ~(9'h1FF << amount[2:0])) | ({9{even_o_q}} & (9'h002 << amount[2:0]));
         end
 
+      // one register of these for all lanes would be far from most of them
+      (* keep *) always @(posedge clk_i) if (valid_o_q) told_q <= {compare_o_q, greater_o_q, rounding_o_q, low_o_q};
+
       // MUL leaves group after group here; the last one writes
       always @(posedge clk_i)
         if (valid_u_q && (!mul_u_q || group_u_q == GROUP_V[5:0]))
@@ -182,12 +186,12 @@ module vta_update #(
 
       vta_alu_lane u_lane (
           .en_i      (valid_u_q),
-          .compare_i (compare_u_q),
-          .greater_i (greater_u_q),
-          .rounding_i(rounding_u_q),
+          .compare_i (told_q[35]),
+          .greater_i (told_q[34]),
+          .rounding_i(told_q[33:32]),
           .amount_i  (amount_q),
           .asking_i  (asking_q),
-          .low_i     (low_u_q),
+          .low_i     (told_q[31:0]),
           .a_i       (old),
           .b_i       (second_q[i*32+:32]),
           .result_o  (updated[i*32+:32])

@@ -38,11 +38,12 @@ module vta_scratchpads #(
     input  wire                            uop_re_i,
     input  wire                     [15:0] uop_raddr_i,
     output wire                     [63:0] uop_o,
-    input  wire                            operand_re_i,
+    input  wire                            inp_re_i,
     input  wire                            inp_window_i,
     input  wire                     [15:0] inp_raddr_i,
     output wire           [BLOCK_IN*8-1:0] inp_o,
     output wire        [4*BLOCK_OUT*8-1:0] taps_o,
+    input  wire                            wgt_re_i,
     input  wire                     [15:0] wgt_raddr_i,
     output wire [BLOCK_IN*BLOCK_OUT*WGT_BITS-1:0] wgt_o,
     input  wire                            c_re_i,
@@ -93,7 +94,7 @@ module vta_scratchpads #(
       .o_we_i   (inp_we_i),
       .o_waddr_i(o_waddr_i),
       .o_wdata_i(o_wdata_i),
-      .re_i     (operand_re_i),
+      .re_i     (inp_re_i),
       .window_i (inp_window_i),
       .raddr_i  (inp_raddr_i),
       .entry_o  (inp_o),
@@ -113,7 +114,7 @@ module vta_scratchpads #(
           .expand_i(load_expand_i),
           .waddr_i (load_waddr_i),
           .wdata_i (load_wdata_i),
-          .re_i    (operand_re_i),
+          .re_i    (wgt_re_i),
           .raddr_i (wgt_raddr_i),
           .elem_o  (wgt_o)
       );
@@ -128,7 +129,7 @@ module vta_scratchpads #(
           .we_i   (load_we_i[`VTA_MEM_WGT]),
           .waddr_i(load_waddr_i),
           .wdata_i(load_wdata_i),
-          .re_i   (operand_re_i),
+          .re_i   (wgt_re_i),
           .raddr_i(wgt_raddr_i),
           .elem_o (wgt_o)
       );

@@ -52,7 +52,8 @@ async def executes_like_the_semantics(dut: Dut) -> None:
         assert not get(dut.fault_o)
         gemm_uops, alu_uops = gemm_uops + get(dut.gemm_uop_o), alu_uops + get(dut.alu_uop_o)
         reads = {name: get(getattr(dut, name)) for name in ("uop_raddr_o", "inp_raddr_o", "wgt_raddr_o", "acc_raddr_o")}
-        enables = [get(dut.uop_re_o), get(dut.operand_re_o), get(dut.acc_re_o)]
+        enables = [get(dut.uop_re_o), get(dut.inp_re_o), get(dut.acc_re_o)]
+        wgt_read = get(dut.wgt_re_o)
         window = get(dut.inp_window_o)
         old = acc[reads["acc_raddr_o"]].tobytes() if enables[2] else b""
         if get(dut.acc_we_o):
@@ -73,12 +74,12 @@ async def executes_like_the_semantics(dut: Dut) -> None:
         if enables[1] and window:
             dut.taps_i.value = int.from_bytes(taps(state, reads["inp_raddr_o"]), "little")
             dut.inp_i.value = random.getrandbits(8 * config.block_in)
-            if reads["wgt_raddr_o"] < config.wgt_depth:
-                dut.wgt_i.value = int.from_bytes(state.wgt[reads["wgt_raddr_o"]].tobytes(), "little")
         elif enables[1]:
             # Behind the last entry comes the first, which no legal micro-op uses.
             entries = [(reads["inp_raddr_o"] + n) % config.inp_depth for n in range(config.operand_entries)]
             dut.inp_i.value = int.from_bytes(state.inp[entries].tobytes(), "little")
+        # A maximum has a mask instead of the index.
+        if wgt_read and reads["wgt_raddr_o"] < config.wgt_depth:
             dut.wgt_i.value = int.from_bytes(state.wgt[reads["wgt_raddr_o"]].tobytes(), "little")
         if enables[2]:
             dut.acc_i.value = int.from_bytes(old, "little")

@@ -16,7 +16,7 @@ INPUTS = (
     "rotate_i",
     "wgt_i",
     "first_i",
-    "max_1_i",
+    "max_i",
     "inp_i",
     "multiples_i",
     "tap_i",
@@ -65,15 +65,13 @@ async def computes_taps_and_maxima(dut: Dut) -> None:
         dut.wgt_i.value = packed(weights, bits)
         # Tap t lies in byte (t + rotate) % 4, as the memories deliver it.
         turned = packed([taps[(place - rotate) % 4] for place in range(4)])
-        dut.first_i.value = random.getrandbits(32) if is_max else turned
+        dut.tap_i.value, dut.max_i.value, dut.first_i.value = turned, is_max, random.getrandbits(32)
         await step(dut)
-        dut.en_i.value, dut.max_1_i.value = 2, is_max
-        dut.tap_i.value = turned if is_max else random.getrandbits(32)
+        dut.en_i.value, dut.max_i.value, dut.tap_i.value = 2, not is_max, random.getrandbits(32)
         inputs = [pick() for _ in range(n)]
         dut.inp_i.value, dut.multiples_i.value = packed(inputs), multiples(inputs, nibble)
-        dut.first_i.value = random.getrandbits(32)
         await step(dut)
-        dut.en_i.value, dut.tap_i.value = 4 | SUM, random.getrandbits(32)
+        dut.en_i.value = 4 | SUM
         await step(dut)
         own = meaning(weights[4 * group : 4 * group + 4], nibble)
         expected = sum(x * w for x, w in zip(taps, own, strict=True))

@@ -17,7 +17,8 @@ INPUTS = (
     "load_wdata",
     "uop_re",
     "uop_raddr",
-    "operand_re",
+    "inp_re",
+    "wgt_re",
     "inp_window",
     "inp_we",
     "inp_raddr",
@@ -75,7 +76,7 @@ async def every_port_reaches_its_memory(dut: Dut) -> None:
         at = {mem: random.randrange(sizes.depths[mem]) for mem in Mem}
         at[Mem.OUT] = random.randrange(len(model[Mem.OUT]) // bus)
         prm_group, acc_group = random.randrange(groups), random.randrange(groups)
-        dut.uop_re_i.value = dut.operand_re_i.value = dut.prm_re_i.value = dut.out_re_i.value = 1
+        dut.uop_re_i.value = dut.inp_re_i.value = dut.wgt_re_i.value = dut.prm_re_i.value = dut.out_re_i.value = 1
         dut.uop_raddr_i.value, dut.inp_raddr_i.value = at[Mem.UOP], at[Mem.INP]
         dut.wgt_raddr_i.value, dut.out_raddr_i.value = at[Mem.WGT], at[Mem.OUT]
         dut.prm_raddr_i.value = at[Mem.PRM] * groups + prm_group
