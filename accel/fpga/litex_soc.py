@@ -140,11 +140,13 @@ def _held(soc: Any, beats: Any) -> Any:
     """The port behind `beats`; registers between the two hold what the other side is not ready for.
 
     Whether the controller is ready hangs on its queues and its arbiter, whether the accelerator is on its scratchpads;
-    the way through both would be the longest of the System. What is taken at once passes in the same cycle.
+    the way through both would be the longest of the System. What is taken at once passes in the same cycle. Read data
+    go on to a register more: the controller is at the chip's pins, what takes them anywhere.
     """
     behind = type(beats)(data_width=beats.data_width, address_width=beats.address_width, id_width=beats.id_width)
-    soc.comb += [beats.w.connect(behind.w), behind.b.connect(beats.b)]
-    for source, sink in ((beats.aw, behind.aw), (beats.ar, behind.ar), (behind.r, beats.r)):
+    soc.arrival = _module("litex.soc.interconnect.stream").Buffer(beats.r.description)
+    soc.comb += [beats.w.connect(behind.w), behind.b.connect(beats.b), soc.arrival.source.connect(beats.r)]
+    for source, sink in ((beats.aw, behind.aw), (beats.ar, behind.ar), (behind.r, soc.arrival.sink)):
         _hold(soc, source, sink)
     return behind
 

@@ -2,8 +2,8 @@
 
 In: bursts as the core's registers take them, the cycles of read beats. Out: when each read beat can be sampled, when
 each write is answered. Beats get the chip one at a time, decided in the order of their cycles: see `Chip.time`.
-Between the core and the controller each channel of addresses, and that of read data, has a register that holds what the
-other side is not ready for.
+Between the core and the controller each channel of addresses has a register that holds what the other side is not ready
+for. Read data have one too, and behind it a register that they all pass.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from accel.sim.memory import MemoryModel, Sdram
 
 _READ, _WRITE = 0, 1
 _CLOSED = -1
+# Cycles from the one in which a read beat leaves the controller to the first one in which it can be sampled.
+_ARRIVAL = 1
 # Cycles from the handshake of a write's address to the first one in which its first beat can be on the bus.
 _FIRST_BEAT = 3
 
@@ -32,13 +34,15 @@ class SdramReads:
         self._bus_bytes = config.bus_bytes
         self._room = sdram.read_room(config)
         # cycles from the beat's first one with the chip to the bus
-        self._latency = sdram.beat_cycles(config) + latency
+        self._latency = sdram.beat_cycles(config) + latency + _ARRIVAL
         # cycle of the last beat of each burst that ended; cycles in which the controller accepted its last burst, in
         # which the AR register handed its last one over; first cycle of the next beat
         self._ends: list[int] = []
         self._handed = 0
         self._free = 0
         self._beat = 0
+        # the same before the last beat was sampled
+        self._beat_before = 0
         # cycle of the first handshake of all, NEVER before it is known
         self.first = NEVER
         # bursts that were taken and not accepted: (cycle, place, beats, whether fetch's); the accepted one
@@ -71,10 +75,9 @@ class SdramReads:
 
     def finish(self, last: int) -> None:
         """The beat of that chunk is sampled in cycle `last`."""
-        self._beat = last + 1
+        self._beat_before, self._beat = self._beat, last + 1
         self._sampled += 1
-        if self.line:
-            self._leave()
+        self._leave()
         self._left[0] -= 1
         if not self._left[0]:
             self._left.popleft()
@@ -114,8 +117,7 @@ class SdramReads:
         _, beats, fetch = self._burst
         self.line.append((issued + self._latency, 1, fetch))
         self._sent += 1
-        if self._gone == self._sampled:
-            self._leave()
+        self._leave()
         self._served += 1
         if self._served < beats:
             return True
@@ -125,9 +127,13 @@ class SdramReads:
         return False
 
     def _leave(self) -> None:
-        """The first beat of `line` leaves the controller, as the one before it has been sampled."""
-        self._cycles.append(max(self.line[0][0], self._beat))
-        self._gone += 1
+        """Beats leave the controller: one has a place where the one but one before it has been sampled."""
+        while self._gone < min(self._sent, self._sampled + 2):
+            behind = self._gone - self._sampled
+            place = self._beat if behind else self._beat_before
+            last = self._cycles[-1] if self._cycles else -1
+            self._cycles.append(max(self.line[behind][0] - _ARRIVAL, last + 1, place))
+            self._gone += 1
 
     def _accept(self) -> None:
         if self._burst is None and self._waiting:

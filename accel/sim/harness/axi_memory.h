@@ -252,7 +252,7 @@ private:
         top_.m_axi_arready = room && !stalled(AR);
         if (top_.m_axi_rvalid && !r_taken_) return;
         r_taken_ = false;
-        const bool there = sdram_.present() ? sdram_.data_valid(next)
+        const bool there = sdram_.present() ? sdram_.data_valid()
                                             : !reads_.empty() && next >= reads_.front().ready_at;
         const bool valid = there && !stalled(R);
         top_.m_axi_rvalid = valid;

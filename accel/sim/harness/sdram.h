@@ -1,6 +1,6 @@
 // When an SDRAM behind the AXI port answers: the model of accel/sim/memory.py (Sdram), edge by edge.
 // One beat at a time has the chip. `decide` comes first at an edge and sees what happened at edges before it. What the
-// bus brings when the controller is not ready, and a read beat that the bus does not take, waits in a register.
+// bus brings when the controller is not ready waits in a register; read beats pass one, and wait in one before it.
 #ifndef VTA_SDRAM_H_
 #define VTA_SDRAM_H_
 
@@ -27,7 +27,7 @@ public:
     // As before the first request of all.
     void restart() {
         for (Side& side : sides_) side = Side{};
-        sampled_.clear();
+        leaving_.clear();
         answers_.clear();
         rows_.assign(std::max(1u, s_.banks), kClosed);
         issued_ = -(int64_t{1} << 20);
@@ -38,7 +38,7 @@ public:
         refresh_ = 0;
         waiting_ = held_ = 0;
         answered_ = 0;
-        on_bus_ = shown_ = false;
+        on_bus_ = shown_ = kept_ = false;
     }
 
     // Chooses a beat at edge t; then the controller accepts what waits.
@@ -62,11 +62,13 @@ public:
     }
     // Edge t of the R channel, at which the bus has taken the beat that was there or not.
     void show(int64_t t, bool taken) {
-        if (shown_) {
-            shown_ = !taken;
-        } else if (!sampled_.empty() && t >= sampled_.front()) {
-            sampled_.pop_front();
-            shown_ = !taken;
+        const bool leaves = !kept_ && !leaving_.empty() && t >= leaving_.front();
+        if (leaves) leaving_.pop_front();
+        if (shown_ && !taken) {
+            kept_ |= leaves;
+        } else {
+            shown_ = kept_ || leaves;
+            kept_ = false;
         }
     }
     void answered() { answers_.pop_front(); }
@@ -75,7 +77,7 @@ public:
     bool read_ready() const { return !sides_[READ].waits; }
     bool write_ready() const { return !sides_[WRITE].waits; }
     bool data_ready() const { return held_ < int64_t{s_.write_room}; }
-    bool data_valid(int64_t next) const { return shown_ || (!sampled_.empty() && next >= sampled_.front()); }
+    bool data_valid() const { return shown_; }
     bool response_valid(int64_t next) const { return !answers_.empty() && next >= answers_.front(); }
 
 private:
@@ -103,7 +105,7 @@ private:
 
     // Gives the chip away: a beat is chosen as early as the one before it has begun.
     void give(int64_t t) {
-        const bool read = sides_[READ].beats && sampled_.size() < s_.read_room;
+        const bool read = sides_[READ].beats && leaving_.size() < s_.read_room;
         const bool write = sides_[WRITE].beats && waiting_;
         if (t < next_ || (!read && !write)) return;
         const Direction next = read && write ? (goes_on_ ? direction_ : Direction(1 - direction_)) : read ? READ : WRITE;
@@ -113,7 +115,7 @@ private:
         goes_on_ = --side.beats != 0;
         if (!goes_on_) side.slot = t + 1;
         if (next == READ) {
-            sampled_.push_back(issued + s_.beat_cycles + s_.latency);
+            leaving_.push_back(issued + s_.beat_cycles + s_.latency);
         } else {
             --waiting_;
             --held_;
@@ -164,15 +166,16 @@ private:
 
     const SdramSettings s_;
     Side sides_[2];
-    // first edges at which read beats can be sampled, at which responses can be
-    std::deque<int64_t> sampled_, answers_;
+    // first edges at which read beats leave the controller, at which responses can be sampled
+    std::deque<int64_t> leaving_, answers_;
     std::vector<int64_t> rows_;
     int64_t issued_, next_, refresh_, answered_;
     Direction direction_;
     uint32_t bank_, waiting_;
     // beats taken from the bus that the chip has not had: -1 where it has one that is still on the bus
     int64_t held_;
-    bool goes_on_, on_bus_, shown_;
+    // a W beat is on the bus; a read beat is, one waits for that
+    bool goes_on_, on_bus_, shown_, kept_;
 };
 
 }  // namespace vta

@@ -19,8 +19,8 @@ from accel.sim.memory import MemoryModel, Sdram, memory_model
 
 TINY = load_config("tiny")
 ULX3S = memory_model("ulx3s")
-# From the cycle in which a beat gets the chip to that on the bus: four columns, nine cycles of latency.
-TO_BUS = 13
+# From the cycle in which a beat gets the chip to that on the bus: four columns, nine cycles of latency, a register.
+TO_BUS = 14
 Burst = tuple[int, int]
 
 
@@ -83,11 +83,11 @@ def test_a_refresh_closes_all_rows() -> None:
 
 
 def test_beats_that_nobody_samples_hold_the_chip() -> None:
-    found = read(Chip(TINY, model(read_buffer=16)), [(0, 12)], late=100)
-    # One in the register before the bus and two in the buffer: the second leaves the buffer in the cycle behind the
-    # first one's sampling, and behind that the fourth goes on.
-    assert found[3] == found[0] + TO_BUS + 100 + 2
-    assert min(steps(found)[2:]) > 90
+    found = read(Chip(TINY, model(read_buffer=16, refresh_every=1 << 20)), [(0, 12)], late=100)
+    # Two in the registers before the bus and two in the buffer: the third leaves the buffer in the cycle behind the
+    # first one's sampling, and behind that the fifth goes on.
+    assert found[4] == found[0] + TO_BUS + 100 + 2
+    assert min(steps(found)[3:]) > 90
 
 
 def test_reads_and_writes_take_turns() -> None:
@@ -113,9 +113,9 @@ def test_reads_and_writes_take_turns() -> None:
 def test_a_program_by_hand() -> None:
     device = CycleDevice(TINY, ULX3S, data=False)
     device.load(Program.build(TINY, [(Op.FINISH, {})], [], window_bytes=4096, program_offset=1024))
-    # The first beat of four is sampled in 5 + 13, the last one 12 cycles later; see TIMING.md for the five behind it.
-    assert device.launch().cycles == 5 + 13 + 12 + 5
-    assert device.launch().cycles == 35
+    # The first beat of four is sampled in 5 + 14, the last one 12 cycles later; see TIMING.md for the five behind it.
+    assert device.launch().cycles == 5 + 14 + 12 + 5
+    assert device.launch().cycles == 36
 
 
 sizes = st.fixed_dictionaries(
@@ -138,7 +138,7 @@ traffic = st.lists(st.tuples(st.integers(0, 1000).map(lambda n: 8 * n), st.integ
 @given(sizes=sizes, bursts=traffic, late=st.integers(0, 30))
 def test_any_reads(sizes: dict[str, int], bursts: list[Burst], late: int) -> None:
     """Every beat has the chip to itself; columns bound the time from below, the worst of every beat from above."""
-    memory = replace(model(**sizes), latency=TO_BUS - max(1, 8 // sizes["column_bytes"]))
+    memory = replace(model(**sizes), latency=TO_BUS - 1 - max(1, 8 // sizes["column_bytes"]))
     chip = Chip(TINY, memory)
     found = read(chip, bursts, late)
     assert memory.sdram is not None
