@@ -33,8 +33,8 @@ class SdramReads:
         self._outstanding = config.read_outstanding
         self._bus_bytes = config.bus_bytes
         self._room = sdram.read_room(config)
-        # cycles from the beat's first one with the chip to the bus
-        self._latency = sdram.beat_cycles(config) + latency + _ARRIVAL
+        # cycles from the beat's first one with the chip to that in which it can leave the controller
+        self._latency = sdram.beat_cycles(config) + latency
         # cycle of the last beat of each burst that ended; cycles in which the controller accepted its last burst, in
         # which the AR register handed its last one over; first cycle of the next beat
         self._ends: list[int] = []
@@ -52,11 +52,12 @@ class SdramReads:
         # first cycle in which the next one can be accepted; bursts that were taken
         self._slot = 0
         self._taken = 0
-        # beats that had the chip, that left the controller, that were sampled; cycles in which the last ones left;
-        # beats to be sampled of each burst
+        # beats that had the chip, that left the controller, that were sampled; cycles in which the next ones can leave,
+        # in which the last ones did; beats to be sampled of each burst
         self._sent = 0
         self._gone = 0
         self._sampled = 0
+        self._ready: deque[int] = deque()
         self._cycles: deque[int] = deque(maxlen=self._room)
         self._left: deque[int] = deque()
 
@@ -115,7 +116,8 @@ class SdramReads:
         """It has the chip from `issued` on, as was decided in `decided`. True when its burst goes on."""
         assert self._burst is not None
         _, beats, fetch = self._burst
-        self.line.append((issued + self._latency, 1, fetch))
+        self._ready.append(issued + self._latency)
+        self.line.append((self._ready[-1] + _ARRIVAL, 1, fetch))
         self._sent += 1
         self._leave()
         self._served += 1
@@ -129,10 +131,9 @@ class SdramReads:
     def _leave(self) -> None:
         """Beats leave the controller: one has a place where the one but one before it has been sampled."""
         while self._gone < min(self._sent, self._sampled + 2):
-            behind = self._gone - self._sampled
-            place = self._beat if behind else self._beat_before
+            place = self._beat if self._gone > self._sampled else self._beat_before
             last = self._cycles[-1] if self._cycles else -1
-            self._cycles.append(max(self.line[behind][0] - _ARRIVAL, last + 1, place))
+            self._cycles.append(max(self._ready.popleft(), last + 1, place))
             self._gone += 1
 
     def _accept(self) -> None:

@@ -83,7 +83,7 @@ def test_a_refresh_closes_all_rows() -> None:
 
 
 def test_beats_that_nobody_samples_hold_the_chip() -> None:
-    found = read(Chip(TINY, model(read_buffer=16, refresh_every=1 << 20)), [(0, 12)], late=100)
+    found = read(Chip(TINY, model(read_buffer=16, refresh_every=65535)), [(0, 12)], late=100)
     # Two in the registers before the bus and two in the buffer: the third leaves the buffer in the cycle behind the
     # first one's sampling, and behind that the fifth goes on.
     assert found[4] == found[0] + TO_BUS + 100 + 2
