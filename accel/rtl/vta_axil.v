@@ -7,6 +7,7 @@
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
+`include "vta_isa.vh"
 
 module vta_axil (
     input  wire        clk_i,
@@ -31,6 +32,7 @@ module vta_axil (
     input  wire        s_axil_rready,
     // register accesses
     output wire        write_o,
+    output wire        write_control_o,  // the address is that of CONTROL
     output wire [11:0] write_addr_o,
     output wire [31:0] write_data_o,
     input  wire        write_known_i,
@@ -43,6 +45,7 @@ module vta_axil (
 
   // a write in the cycle in which it is taken, a read in the cycles after
   reg        write_q;
+  reg        control_q;
   reg [ 9:0] write_word_q;
   reg [31:0] write_data_q;
   reg        whole_q;
@@ -57,19 +60,20 @@ module vta_axil (
   wire       write = s_axil_awvalid && s_axil_wvalid && !write_q && !b_valid_q;
   wire       read = s_axil_arvalid && s_axil_arready;
 
-  assign s_axil_awready = write_q;
-  assign s_axil_wready  = write_q;
-  assign s_axil_bvalid  = b_valid_q;
-  assign s_axil_bresp   = b_resp_q;
-  assign s_axil_arready = !read_q && !r_valid_q;
-  assign s_axil_rvalid  = r_valid_q;
-  assign s_axil_rresp   = r_resp_q;
-  assign s_axil_rdata   = r_data_q;
+  assign s_axil_awready  = write_q;
+  assign s_axil_wready   = write_q;
+  assign s_axil_bvalid   = b_valid_q;
+  assign s_axil_bresp    = b_resp_q;
+  assign s_axil_arready  = !read_q && !r_valid_q;
+  assign s_axil_rvalid   = r_valid_q;
+  assign s_axil_rresp    = r_resp_q;
+  assign s_axil_rdata    = r_data_q;
 
-  assign write_o        = write_q && whole_q;
-  assign write_addr_o   = {write_word_q, 2'b00};
-  assign write_data_o   = write_data_q;
-  assign read_addr_o    = {read_word_q, 2'b00};
+  assign write_o         = write_q && whole_q;
+  assign write_control_o = control_q;
+  assign write_addr_o    = {write_word_q, 2'b00};
+  assign write_data_o    = write_data_q;
+  assign read_addr_o     = {read_word_q, 2'b00};
 
   always @(posedge clk_i)
     if (!rst_ni) begin
@@ -87,6 +91,7 @@ module vta_axil (
     end
 
   always @(posedge clk_i) begin
+    control_q    <= {s_axil_awaddr[11:2], 2'b00} == `VTA_REG_CONTROL;
     write_word_q <= s_axil_awaddr[11:2];
     write_data_q <= s_axil_wdata;
     whole_q      <= &s_axil_wstrb;

@@ -1,6 +1,6 @@
 // The core: front with the queues, semaphores, LOAD and STORE with the two sides of the AXI master, execution.
 // Contract: control state, not the scratchpads, is held in reset from the cycle after soon_i is low to that after it is
-// high again; counters and fault outlast that until clear_i.  stop_i (a fault or an abort): nothing new starts, bursts
+// high again; counters and fault outlast that until clear_i.  After a fault or abort_soon_i nothing new starts, bursts
 // that were begun end; drained_o tells when none is left.
 `resetall
 `timescale 1ns / 1ps
@@ -44,7 +44,7 @@ module vta_core #(
     input  wire                     soon_i,
     input  wire                     clear_i,
     input  wire                     run_i,
-    input  wire                     stop_i,
+    input  wire                     abort_soon_i,
     input  wire [             31:0] window_base_i,
     input  wire [             31:0] window_bytes_i,
     input  wire [             31:0] program_i,
@@ -148,6 +148,14 @@ module vta_core #(
   (* keep *) always @(posedge clk_i) awake_store_q <= soon_i;
   (* keep *) always @(posedge clk_i) awake_core_q <= soon_i;
 
+  // nothing new starts, for the same reason from several registers
+  wire fault_stop_soon;
+  wire stop_soon = fault_stop_soon || abort_soon_i;
+  reg stop_load_q, stop_exec_q, stop_store_q;
+  (* keep *) always @(posedge clk_i) stop_load_q <= stop_soon && !clear_i;
+  (* keep *) always @(posedge clk_i) stop_exec_q <= stop_soon && !clear_i;
+  (* keep *) always @(posedge clk_i) stop_store_q <= stop_soon && !clear_i;
+
   always @(posedge clk_i)
     if (!awake_core_q) begin
       clash_write_q <= 3'd0;
@@ -206,6 +214,7 @@ module vta_core #(
         dispatch_index
       }),
       .stop_o(fault_stop_o),
+      .stop_soon_o(fault_stop_soon),
       .fault_o(fault_o),
       .code_o(fault_code_o),
       .index_o(fault_index_o)
@@ -309,7 +318,7 @@ module vta_core #(
   ) u_load (
       .clk_i         (clk_i),
       .rst_ni        (awake_load_q),
-      .stop_i        (stop_i),
+      .stop_i        (stop_load_q),
       .window_bytes_i(window_bytes_i),
       .head_valid_i  (head[0]),
       .insn_i        (load_insn),
@@ -349,7 +358,7 @@ module vta_core #(
   ) u_read_arb (
       .clk_i         (clk_i),
       .rst_ni        (awake_load_q),
-      .stop_i        (stop_i),
+      .stop_i        (stop_load_q),
       .window_base_i (window_base_i),
       .fetch_valid_i (fetch_valid),
       .fetch_offset_i(fetch_offset),
@@ -397,7 +406,7 @@ module vta_core #(
   ) u_exec (
       .clk_i                (clk_i),
       .rst_ni               (awake_exec_q),
-      .stop_i               (stop_i),
+      .stop_i               (stop_exec_q),
       .head_i               (head[2:1]),
       .compute_insn_i       (compute_insn),
       .compute_index_i      (compute_index),
@@ -441,7 +450,7 @@ module vta_core #(
   ) u_store (
       .clk_i         (clk_i),
       .rst_ni        (awake_store_q),
-      .stop_i        (stop_i),
+      .stop_i        (stop_store_q),
       .window_base_i (window_base_i),
       .window_bytes_i(window_bytes_i),
       .head_valid_i  (head[3]),

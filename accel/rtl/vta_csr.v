@@ -17,6 +17,7 @@ module vta_csr #(
     input  wire                   rst_ni,
     // register accesses
     input  wire                   write_i,
+    input  wire                   write_control_i,  // its address is that of CONTROL
     input  wire [           11:0] write_addr_i,
     input  wire [           31:0] write_data_i,
     output reg                    write_known_o,
@@ -28,7 +29,8 @@ module vta_csr #(
     output wire                   soon_o,
     output wire                   clear_o,
     output wire                   run_o,
-    output wire                   stop_o,
+    // a reset while busy will stop the core from the next cycle on
+    output wire                   abort_soon_o,
     output wire [           31:0] window_base_o,
     output wire [           31:0] window_bytes_o,
     output wire [           31:0] program_o,
@@ -58,16 +60,17 @@ module vta_csr #(
   reg  [31:0] count_q;
   reg  [31:0] watchdog_q;
 
-  wire        control = write_i && write_addr_i == `VTA_REG_CONTROL;
+  wire        control = write_i && write_control_i;
   wire        reset = control && write_data_i[1];
   wire        launch = control && write_data_i[0] && !write_data_i[1] && !busy_q;
-  wire        stopped = busy_q && stop_o && (fault_i || !fault_stop_i) && drained_i;
+  wire        stop = fault_stop_i || abort_q;
+  wire        stopped = busy_q && stop && (fault_i || !fault_stop_i) && drained_i;
   wire        busy = launch || (busy_q && !stopped && !(run_o && done_i));
 
   assign clear_o        = !rst_ni || launch || (reset && (!busy_q || stopped)) || (stopped && abort_q);
   assign soon_o         = rst_ni && busy;
-  assign stop_o         = fault_stop_i || abort_q;
-  assign run_o          = busy_q && !stop_o;
+  assign abort_soon_o   = !stopped && (abort_q || (reset && busy_q));
+  assign run_o          = busy_q && !stop;
   assign window_base_o  = window_base_q;
   assign window_bytes_o = window_bytes_q;
   assign program_o      = program_q;
@@ -84,8 +87,7 @@ module vta_csr #(
       busy_q <= busy;
       if (launch || reset) done_q <= 1'b0;
       else if (run_o && done_i) done_q <= 1'b1;
-      if (reset && busy_q && !stopped) abort_q <= 1'b1;
-      else if (stopped) abort_q <= 1'b0;
+      abort_q <= abort_soon_o;
     end
 
   // what the registers of the host take: where alignment is asked, the bits below it are zero

@@ -1,7 +1,8 @@
 // Fault register: the first fault of a launch stops the core; of several in one cycle, that with the smallest index.
 // Contract: source k is bit k of valid_i, byte k of code_i and word k of index_i; run_i gates new faults.  Of equal
 // indices the first source counts.
-// Latency: stop_o rises after the edge that ends the cycle with a fault, fault_o with code and index SOURCES edges later.
+// Latency: stop_soon_o is high from the cycle with a fault on, stop_o after the edge that ends it, fault_o with code and
+// index SOURCES + 1 edges later.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -16,8 +17,9 @@ module vta_fault #(
     input  wire [   SOURCES-1:0] valid_i,
     input  wire [ SOURCES*8-1:0] code_i,
     input  wire [SOURCES*32-1:0] index_i,
-    // some fault was seen
+    // some fault was seen; it was or is, but for a reset
     output wire                  stop_o,
+    output wire                  stop_soon_o,
     // code_o and index_o are those of the fault
     output wire                  fault_o,
     output wire [           7:0] code_o,
@@ -38,6 +40,11 @@ module vta_fault #(
   reg  [ SOURCES*8-1:0] codes_q;
   reg  [SOURCES*32-1:0] indices_q;
   reg  [   SOURCES-1:0] turn_q;
+  // the one that was looked at, and whether it is the last
+  reg                   picked_q;
+  reg                   last_q;
+  reg  [           7:0] pick_code_q;
+  reg  [          31:0] pick_index_q;
   // the smallest so far
   reg                   found_q;
   reg  [           7:0] code_q;
@@ -45,7 +52,7 @@ module vta_fault #(
 
   reg  [           7:0] code;
   reg  [          31:0] index;
-  wire                  smaller = |(valids_q & turn_q) && (!found_q || index < index_q);
+  wire                  smaller = picked_q && (!found_q || pick_index_q < index_q);
 
   integer k;
   always @* begin
@@ -59,10 +66,13 @@ module vta_fault #(
       end
   end
 
-  assign stop_o  = stop_q;
-  assign fault_o = fault_q;
-  assign code_o  = code_q;
-  assign index_o = index_q;
+  assign stop_o      = stop_q;
+  assign stop_soon_o = stop_q || (run_i && |valid_i);
+  assign fault_o     = fault_q;
+  assign code_o      = code_q;
+  assign index_o     = index_q;
+
+  always @(posedge clk_i) {pick_code_q, pick_index_q} <= {code, index};
 
   always @(posedge clk_i)
     if (open_q) begin
@@ -78,20 +88,21 @@ module vta_fault #(
       fault_q <= 1'b0;
       turn_q  <= {{(SOURCES - 1) {1'b0}}, 1'b1};
       found_q <= 1'b0;
+      {picked_q, last_q} <= 2'd0;
       code_q  <= 8'd0;
       index_q <= 32'd0;
     end else begin
-      if (run_i && |valid_i) begin
-        stop_q <= 1'b1;
-        open_q <= 1'b0;
-      end
+      stop_q <= stop_soon_o;
+      open_q <= !stop_soon_o;
       if (stop_q && !fault_q) begin
-        turn_q  <= turn_q << 1;
-        fault_q <= turn_q[SOURCES-1];
+        turn_q   <= turn_q << 1;
+        picked_q <= |(valids_q & turn_q);
+        last_q   <= turn_q[SOURCES-1];
+        fault_q  <= last_q;
         if (smaller) begin
           found_q <= 1'b1;
-          code_q  <= code;
-          index_q <= index;
+          code_q  <= pick_code_q;
+          index_q <= pick_index_q;
         end
       end
     end

@@ -133,8 +133,8 @@ module vta_output #(
   reg [8:1] ends_q;
   reg [8:1] writes_q;
   reg [8:1] last_q;
-  reg [8:1] to_acc_q;
-  reg [8:1] to_inp_q;
+  reg [7:1] to_acc_q;
+  reg [7:1] to_inp_q;
   reg       second_1_q;
   reg [1:0] form_1_q;
   reg [7:0] pass_zero_q;
@@ -182,6 +182,13 @@ module vta_output #(
     if (!rst_ni) into_inp_q <= 3'd0;
     else into_inp_q <= {into_inp_q[7:6], valid_q[5] && writes_q[5] && to_inp_q[5]};
 
+  // the others from registers too: OUT, INP and ACC are far apart
+  wire writes_7 = valid_q[7] && writes_q[7];
+  reg  into_acc_q, into_out_q;
+  always @(posedge clk_i)
+    if (!rst_ni) {into_acc_q, into_out_q} <= 2'd0;
+    else {into_acc_q, into_out_q} <= {writes_7 && to_acc_q[7], writes_7 && !to_acc_q[7] && !to_inp_q[7]};
+
   wire ends_0 = form_0 != `VTA_FORM_ADD || second_0;
   wire [7:0] zero_point_0 = (form_0 == `VTA_FORM_PASS) ? 8'd0 : zero_0;
 
@@ -199,8 +206,8 @@ module vta_output #(
       ends_q   <= {ends_q[7:1], ends_0};
       writes_q <= {writes_q[7:1], vector_last_0};
       last_q   <= {last_q[7:1], insn_last_0};
-      to_acc_q <= {to_acc_q[7:1], to_acc_0};
-      to_inp_q <= {to_inp_q[7:1], to_inp_0};
+      to_acc_q <= {to_acc_q[6:1], to_acc_0};
+      to_inp_q <= {to_inp_q[6:1], to_inp_0};
     end
     if (slot) begin
       second_1_q <= second_0;
@@ -257,10 +264,10 @@ module vta_output #(
   endgenerate
 
   assign vector_o     = valid_q[8] && writes_q[8];
-  assign out_we_o     = vector_o && !to_acc_q[8] && !to_inp_q[8];
+  assign out_we_o     = into_out_q;
   assign inp_we_o     = into_inp_q[8];
   assign inp_soon_o   = {into_inp_q[6], into_inp_q[7]};
-  assign acc_we_o     = vector_o && to_acc_q[8];
+  assign acc_we_o     = into_acc_q;
   assign give_o       = valid_q[8] && last_q[8] && !stop_i;
   assign {waddr_o, set_o, done_index_o} = writer_q[(SHARES-1)*WRITER_W+:WRITER_W];
   assign idle_o       = !active && valid_q == 8'd0;

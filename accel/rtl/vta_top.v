@@ -171,6 +171,7 @@ module vta_top #(
   endgenerate
 
   wire                   write;
+  wire                   write_control;
   wire [           11:0] write_addr;
   wire [           31:0] write_data;
   wire                   write_known;
@@ -181,7 +182,7 @@ module vta_top #(
   wire                   soon;
   wire                   clear;
   wire                   run;
-  wire                   stop;
+  wire                   abort_soon;
   wire [           31:0] window_base;
   wire [           31:0] window_bytes;
   wire [           31:0] program_offset;
@@ -220,6 +221,7 @@ module vta_top #(
       .s_axil_rvalid (s_axil_rvalid),
       .s_axil_rready (s_axil_rready),
       .write_o       (write),
+      .write_control_o(write_control),
       .write_addr_o  (write_addr),
       .write_data_o  (write_data),
       .write_known_i (write_known),
@@ -235,6 +237,7 @@ module vta_top #(
       .clk_i          (clk_i),
       .rst_ni         (rst_ni),
       .write_i        (write),
+      .write_control_i(write_control),
       .write_addr_i   (write_addr),
       .write_data_i   (write_data),
       .write_known_o  (write_known),
@@ -245,7 +248,7 @@ module vta_top #(
       .soon_o         (soon),
       .clear_o        (clear),
       .run_o          (run),
-      .stop_o         (stop),
+      .abort_soon_o   (abort_soon),
       .window_base_o  (window_base),
       .window_bytes_o (window_bytes),
       .program_o      (program_offset),
@@ -289,7 +292,7 @@ module vta_top #(
       .soon_i         (soon),
       .clear_i        (clear),
       .run_i          (run),
-      .stop_i         (stop),
+      .abort_soon_i   (abort_soon),
       .window_base_i  (window_base),
       .window_bytes_i (window_bytes),
       .program_i      (program_offset),

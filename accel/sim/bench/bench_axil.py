@@ -10,9 +10,11 @@ import cocotb
 from cocotb.triggers import FallingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 
+from accel.isa.spec import REGISTER
 from accel.sim.bench.common import Dut, get, rng, settle, start
 
 KNOWN = range(0, 0x100, 4)
+CONTROL = REGISTER["CONTROL"].offset
 
 
 @cocotb.test()
@@ -39,6 +41,7 @@ async def reads_and_writes_registers(dut: Dut) -> None:
             dut.read_data_i.value = registers.get(get(dut.read_addr_o), 0) if ready else random.getrandbits(32)
             if get(dut.write_o):
                 registers[get(dut.write_addr_o)] = get(dut.write_data_o)
+                assert get(dut.write_control_o) == (get(dut.write_addr_o) == CONTROL)
 
     cocotb.start_soon(block())
     for _ in range(3):

@@ -74,8 +74,8 @@ async def run(dut: Dut, program: Program, pace: float) -> tuple[np.ndarray, int]
     memory = Memory(dut, device.read(0, program.window_bytes), pace)
     code = program.code
     inputs = ("m_axi_awready", "m_axi_wready", "m_axi_bvalid", "m_axi_berror", "m_axi_arready", "m_axi_rdata")
-    await start(dut, **dict.fromkeys(inputs, 0), m_axi_rerror=0, m_axi_rlast=0, m_axi_rvalid=0, stop_i=0, run_i=0,
-                watchdog_i=0, counter_i=0, window_base_i=BASE, window_bytes_i=program.window_bytes,
+    await start(dut, **dict.fromkeys(inputs, 0), m_axi_rerror=0, m_axi_rlast=0, m_axi_rvalid=0, abort_soon_i=0,
+                clear_i=0, run_i=0, watchdog_i=0, counter_i=0, window_base_i=BASE, window_bytes_i=program.window_bytes,
                 program_i=code.offset, count_i=program.count)  # fmt: skip
     await step(dut)
     dut.run_i.value = 1

@@ -7,8 +7,8 @@ import cocotb
 from accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER, REGISTERS
 from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 
-INPUTS = ("write_i", "write_addr_i", "write_data_i", "read_addr_i", "done_i", "drained_i", "fault_stop_i", "fault_i",
-          "cycles_i", "instructions_i", "counter_ready_i", "counter_i")  # fmt: skip
+INPUTS = ("write_i", "write_control_i", "write_addr_i", "write_data_i", "read_addr_i", "done_i", "drained_i",
+          "fault_stop_i", "fault_i", "cycles_i", "instructions_i", "counter_ready_i", "counter_i")  # fmt: skip
 IDLE = dict.fromkeys(INPUTS, 0)
 MASKS = {"WINDOW_BASE": 0xFFFFF000, "PROGRAM": 0xFFFFFFE0}
 BUSY, DONE, FAULT = 1, 2, 4
@@ -16,6 +16,7 @@ BUSY, DONE, FAULT = 1, 2, 4
 
 async def write(dut: Dut, name: str, value: int) -> None:
     dut.write_i.value, dut.write_addr_i.value, dut.write_data_i.value = 1, REGISTER[name].offset, value
+    dut.write_control_i.value = name == "CONTROL"
     await step(dut)
     dut.write_i.value = 0
 
@@ -80,6 +81,7 @@ async def launches_and_finishes(dut: Dut) -> None:
     for _ in range(3):
         await write(dut, "COUNT", 7)
         dut.write_i.value, dut.write_addr_i.value, dut.write_data_i.value = 1, REGISTER["CONTROL"].offset, 1
+        dut.write_control_i.value = 1
         await settle()
         assert get(dut.clear_o) and get(dut.soon_o) and not get(dut.run_o)
         await step(dut)
@@ -103,13 +105,13 @@ async def stops_on_a_fault_until_drained(dut: Dut) -> None:
     await write(dut, "CONTROL", 1)
     dut.fault_stop_i.value = dut.drained_i.value = 1
     await settle()
-    assert get(dut.stop_o) and not get(dut.run_o) and not get(dut.done_o)
+    assert not get(dut.run_o) and not get(dut.done_o)
     await step(dut)
     assert await read(dut, "STATUS") & 0xFF == BUSY, "which fault it was is not known yet"
     dut.drained_i.value = 0
     dut.fault_i.value, dut.fault_code_i.value, dut.fault_index_i.value = 1, 6, 1234
     await settle()
-    assert get(dut.stop_o) and not get(dut.run_o) and get(dut.done_o)
+    assert not get(dut.run_o) and get(dut.done_o)
     assert await read(dut, "STATUS") == 6 << 8 | FAULT | BUSY
     await step(dut)
     dut.drained_i.value = 1
@@ -124,16 +126,16 @@ async def resets_while_busy_after_draining(dut: Dut) -> None:
     await write(dut, "CONTROL", 1)
     await write(dut, "CONTROL", 2)
     await settle()
-    assert get(dut.stop_o) and not get(dut.clear_o)
+    assert get(dut.abort_soon_o) and not get(dut.run_o) and not get(dut.clear_o)
     await step(dut)
     dut.drained_i.value = 1
     await settle()
-    assert get(dut.clear_o)
+    assert get(dut.clear_o) and not get(dut.abort_soon_o)
     await step(dut)
     dut.drained_i.value = 0
     assert await read(dut, "STATUS") == 0
     await settle()
-    assert not get(dut.stop_o)
+    assert not get(dut.abort_soon_o)
 
 
 @cocotb.test()
