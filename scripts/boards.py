@@ -212,9 +212,9 @@ one core, take 6 minutes 40 seconds; two folders gave the same bytes.
 `ecp5`, 128 multiplications a cycle, with the whole System of the ULX3S: 53.9 MHz where 80 are asked, 1.3 MB, in 85
 iterations of Debian's nextpnr (52.4 MHz in 75 with seed 1); 36,465 of 83,640 cells, 171 of 208 block RAMs, 153 of 156
 multipliers. ResNet-8 takes 118,467 cycles, which is 455 images a second at that clock; 500 need 59.2 MHz. Three things
-brought it from 48.5 MHz in 160 iterations: no wires for copies of signs (with the same seed all wires are 10 % shorter),
-registers near those who need them, and a stage for the inputs' way to all lanes. What is left of the longest paths is
-wire for nine tenths: to the accumulators' block RAMs, and to what decides which unit starts.
+brought it from 48.5 MHz in 160 iterations: no wires for copies of signs (with the same seed all wires are 10 %
+shorter), registers near those who need them, and a stage for the inputs' way to all lanes. What is left of the longest
+paths is wire for nine tenths: to the accumulators' block RAMs, and to what decides which unit starts.
 
 `ecp5x2`, 256 multiplications, half of them by LUTs, takes 71,162 cycles, so that 35.6 MHz would be 500 images a second,
 and its placement promises 39.8 MHz. It has not been routed: its wires are 29 % longer than those of `ecp5`. With copies
