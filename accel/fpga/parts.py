@@ -13,7 +13,9 @@ class FlowError(AccelError):
 
 
 # Cells that fill a tile of their own and so have few sites.
-MACROS: Final = ("DP16KD", "MULT18X18D")
+BLOCK_RAM: Final = "DP16KD"
+MULTIPLIER: Final = "MULT18X18D"
+MACROS: Final = (BLOCK_RAM, MULTIPLIER)
 # Names of the four sites of a group, and the columns between it and the group's first.
 _BLOCK_RAMS: Final = (("EBR0", 0), ("EBR1", 2), ("EBR2", 4), ("EBR3", 6))
 _MULTIPLIERS: Final = (("MULT18_0", 0), ("MULT18_1", 1), ("MULT18_4", 4), ("MULT18_5", 5))

@@ -16,7 +16,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-MULTIPLIER: Final = "MULT18X18D"
+from accel.fpga.parts import MULTIPLIER
+
 FLIP_FLOP: Final = "TRELLIS_FF"
 # Kinds of pins that control a block's registers, and how many a block has of each.
 KINDS: Final = ("CLK", "CE", "RST")

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any, Final
 
-MULTIPLIER: Final = "MULT18X18D"
+from accel.fpga.parts import MULTIPLIER
+
 OPERAND_BITS: Final = 18
 PRODUCT_BITS: Final = 36
 OPERANDS: Final = ("A", "B")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from accel.fpga.multipliers import core_parameters
-from accel.fpga.parts import PARTS
+from accel.fpga.parts import BLOCK_RAM, MULTIPLIER, PARTS
 from accel.fpga.tools import run_yosys, tool_version
 from accel.isa.config import AccelConfig
 from accel.sim.verilator import user_cache_folder
@@ -113,8 +113,8 @@ def resources(counts: Mapping[str, int]) -> dict[str, int]:
         "luts": sum(counts.get(cell, 0) * weight for cell, weight in LUTS.items()),
         "luts_as_memory": counts.get("TRELLIS_DPR16X4", 0) * LUTS["TRELLIS_DPR16X4"],
         "flip_flops": counts.get("TRELLIS_FF", 0),
-        "block_rams": counts.get("DP16KD", 0),
-        "multipliers": counts.get("MULT18X18D", 0),
+        "block_rams": counts.get(BLOCK_RAM, 0),
+        "multipliers": counts.get(MULTIPLIER, 0),
     }
 
 
