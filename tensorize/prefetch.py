@@ -29,6 +29,8 @@ def load_windows(work: Sequence[Work], loads: Sequence[ConstantLoad], margin: in
     at = len(work) - 1
     for number in range(len(loads) - 1, -1, -1):
         load = loads[number]
+        # Steps that take no time start together.
+        at = min(at, load.deadline)
         while at > 0 and starts[at] > starts[load.deadline] - margin:
             at -= 1
         rest = load.cycles

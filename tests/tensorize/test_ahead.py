@@ -35,6 +35,11 @@ def test_windows_come_before_their_deadlines(work: list[Work], data: st.DataObje
         assert 0 <= window <= load.deadline
 
 
+def test_steps_that_start_together_keep_their_order() -> None:
+    work = [Work(0, 5, 0, 5, (), ()), Work(1, 5, 0, 5, (), ())]
+    assert load_windows(work, [constant(0, 1)], 0) == [0]
+
+
 def test_windows_use_the_gaps_of_the_bus() -> None:
     """Step 1 leaves 700 cycles free and step 2 none: what step 3 needs is loaded during step 1."""
     work = [Work(100, 0, 100, 0, (), ()), Work(1000, 0, 100, 0, (), ()), Work(300, 0, 300, 0, (), ())]
