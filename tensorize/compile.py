@@ -41,8 +41,8 @@ Cycles = Callable[[Sequence[Instruction], AccelConfig], int]
 # Cycles between the load of a constant and its use that are tried; only the first for regions of many steps.
 MARGINS = (1500, 500, 1000, 4000, 200, 100)
 FEW_STEPS = 200
-# Schedules that are tried with resident constants.
-TOPS = 2
+# Schedules that are tried with resident constants: without their loads another one may be the fastest.
+TOPS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,6 @@ def compile_function(
         raise TensorizeError(f"layers of {name} must fit the scratchpads of configuration {config.name}")
     best = min(drafts, key=lambda draft: draft.cycles)
     if resident:
-        # The loads that fall away weigh about the same in all: only the fastest need be tried.
         fastest = {id(draft.schedule): draft for draft in sorted(drafts, key=lambda draft: -draft.cycles)}
         tops = sorted(fastest.values(), key=lambda draft: draft.cycles)[:TOPS]
         kept = [draft for top in tops for draft in _resident_drafts(top, config, taken or {}, cycles_of)]

@@ -13,12 +13,15 @@ from accel.isa.program import Program, SectionKind, decode_instructions, encode_
 from accel.isa.spec import Mem, Op
 from accel.sim.cycle import CycleDevice
 from accel.sim.functional import FunctionalDevice
+from accel.sim.memory import memory_model
 from relay_hw.errors import TensorizeError
 from relay_hw.interp import evaluate
 from relay_hw.ir.expr import Call, Function
 from relay_hw.ir.module import IRModule
+from relay_hw.runtime.tune import simulated
 from tensorize import Segment, compile_function
 from tensorize.check import check_program
+from tensorize.compile import TOPS
 
 CONSTANT = (Mem.WGT, Mem.PRM, Mem.UOP)
 
@@ -145,3 +148,21 @@ def test_check_refuses_programs_that_miss_what_should_stay(kit: SimpleNamespace)
         check_program(changed(program, SectionKind.RESIDENT, words), config)
     with pytest.raises(TensorizeError, match="resident stream must end with finish"):
         check_program(changed(program, SectionKind.RESIDENT, stream[:-1] + stream[:1]), config)
+
+
+def test_the_fastest_with_resident_constants_need_not_be_among_the_fastest_without(
+    kit: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a slow memory, loads of weights outweigh what schedules differ in; where they stay, they do not."""
+    config, pad = load_config("ecp5"), (1, 1, 1, 1)
+    build = kit.Regions(5, config)
+    x = build.input(16, 24, 24)
+    x = build.conv(build.conv(x, 16, padding=pad), 16, padding=pad, residual=x)
+    skip = build.conv(x, 32, (1, 1), strides=(2, 2))
+    x = build.conv(build.conv(x, 32, strides=(2, 2), padding=pad), 32, padding=pad, residual=skip)
+    function, cycles_of = build.function(x), simulated(memory_model("ulx3s"))
+    found: dict[int, int] = {}
+    for tops in (2, TOPS, 99):
+        monkeypatch.setattr("tensorize.compile.TOPS", tops)
+        found[tops] = compile_function(function, config, "a", cycles_of=cycles_of).cycles
+    assert found[TOPS] == found[99] < found[2]
