@@ -57,8 +57,9 @@ module vta_uop_walk #(
   reg  [ 15:0] dst_row_q, src_row_q, wgt_row_q;
   reg          exec_q;
   reg  [  5:0] group_q;
-  // of the slot at hand: last of its micro-op, of the micro-ops, of the row, of the rows; reloads of one step only
-  reg slot_last_q, uop_last_q, in_last_q, out_last_q;
+  // of the slot at hand: last of its micro-op, of the micro-ops, of the row, of the rows; all of them; reloads of one
+  // step only
+  reg slot_last_q, uop_last_q, in_last_q, out_last_q, last_q;
   reg one_uop_q, one_in_q;
 
   assign active_o     = active_q;
@@ -87,7 +88,7 @@ module vta_uop_walk #(
   assign uop_last_o   = slot_last_q;
   wire         uops_end = slot_last_q && uop_last_q;
   wire         row_ends = uops_end && in_last_q;
-  assign insn_last_o  = slot_last_q && uop_last_q && in_last_q && out_last_q;
+  assign insn_last_o  = last_q;
   assign ready_o      = !active_q || (!stop_i && insn_last_o);
 
   wire [ 15:0] dst_row = dst_row_q + insn_q[`VTA_GEMM_ACC_OUT];
@@ -102,6 +103,16 @@ module vta_uop_walk #(
   wire         start_one = begins[UOP_W-1:0] == uop_end;
   wire [ 15:0] again = insn_q[`VTA_GEMM_UOP_BEGIN];
   wire [UOP_W-1:0] uop_next = uop_q + 1'b1;
+
+  // of the slot behind the one at hand
+  wire slot_last = slot_last_q ? !two && !(is_mul && LAST_GROUP != 32'd0) : !is_mul || next_group == LAST_GROUP[5:0];
+  wire uop_last = !slot_last_q ? uop_last_q : uop_last_q ? one_uop_q : uop_next == uop_end_q;
+  wire in_last = row_ends ? one_in_q : uops_end ? in_left_q == 16'd2 : in_last_q;
+  wire out_last = row_ends ? out_left_q == 16'd2 : out_last_q;
+  // and of the first one
+  wire start_slot_last = !start_two && !start_mul;
+  wire start_in_last = insn_i[`VTA_GEMM_ITER_IN] == 16'd1;
+  wire start_out_last = insn_i[`VTA_GEMM_ITER_OUT] == 16'd1;
 
   always @(posedge clk_i)
     if (!rst_ni) active_q <= 1'b0;
@@ -125,29 +136,30 @@ module vta_uop_walk #(
       wgt_row_q   <= insn_i[`VTA_GEMM_WGT_BASE];
       exec_q      <= !start_two;
       group_q     <= 6'd0;
-      slot_last_q <= !start_two && !start_mul;
+      slot_last_q <= start_slot_last;
       uop_last_q  <= start_one;
-      in_last_q   <= insn_i[`VTA_GEMM_ITER_IN] == 16'd1;
-      out_last_q  <= insn_i[`VTA_GEMM_ITER_OUT] == 16'd1;
+      in_last_q   <= start_in_last;
+      out_last_q  <= start_out_last;
+      last_q      <= start_slot_last && start_one && start_in_last && start_out_last;
       one_uop_q   <= start_one;
-      one_in_q    <= insn_i[`VTA_GEMM_ITER_IN] == 16'd1;
+      one_in_q    <= start_in_last;
     end else if (slot_valid_o) begin
+      slot_last_q <= slot_last;
+      uop_last_q  <= uop_last;
+      in_last_q   <= in_last;
+      out_last_q  <= out_last;
+      last_q      <= slot_last && uop_last && in_last && out_last;
       if (slot_last_q) begin
-        exec_q      <= !two;
-        group_q     <= 6'd0;
-        slot_last_q <= !two && !(is_mul && LAST_GROUP != 32'd0);
-        uop_q       <= uop_last_q ? again[UOP_W-1:0] : uop_next;
-        uop_last_q  <= uop_last_q ? one_uop_q : uop_next == uop_end_q;
+        exec_q  <= !two;
+        group_q <= 6'd0;
+        uop_q   <= uop_last_q ? again[UOP_W-1:0] : uop_next;
       end else begin
-        exec_q      <= 1'b1;
-        group_q     <= next_group;
-        slot_last_q <= !is_mul || next_group == LAST_GROUP[5:0];
+        exec_q  <= 1'b1;
+        group_q <= next_group;
       end
       if (row_ends) begin
         in_left_q  <= insn_q[`VTA_GEMM_ITER_IN];
-        in_last_q  <= one_in_q;
         out_left_q <= out_left_q - 16'd1;
-        out_last_q <= out_left_q == 16'd2;
         dst_q      <= dst_row;
         dst_row_q  <= dst_row;
         src_q      <= src_row;
@@ -156,7 +168,6 @@ module vta_uop_walk #(
         wgt_row_q  <= wgt_row;
       end else if (uops_end) begin
         in_left_q <= in_left_q - 16'd1;
-        in_last_q <= in_left_q == 16'd2;
         dst_q     <= dst_q + insn_q[`VTA_GEMM_ACC_IN];
         src_q     <= src_q + insn_q[`VTA_GEMM_INP_IN];
         wgt_q     <= wgt_q + insn_q[`VTA_GEMM_WGT_IN];
