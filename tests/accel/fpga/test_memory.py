@@ -22,6 +22,7 @@ from tests.accel.sim.timed_programs import timed_program
 
 TINY = load_config("tiny")
 ULX3S = find_board("ulx3s-85f")
+LAUNCHES = 9
 
 
 @pytest.mark.parametrize(("name", "mhz", "model"), [("ulx3s-85f", 80, "ulx3s"), ("colorlight-i5", 50, "colorlight")])
@@ -53,7 +54,12 @@ def device() -> Iterator[FpgaDevice]:
 
 @needs_boards
 def test_the_cycle_simulator_is_near_the_whole_system(device: FpgaDevice) -> None:
-    """Within 2 % of programs that move data most of the time; alike in what they did."""
+    """Within 2 % of programs that move data most of the time; alike in what they did.
+
+    Of several launches the middle one counts: when the next refresh is due differs from launch to launch, and where a
+    load and a store start together, that decides which of the two the controller serves first (one in ten launches of
+    program 6 is a tenth shorter than all others).
+    """
     model = CycleDevice(TINY, memory_model("ulx3s"), data=False)
     apart: dict[int, float] = {}
     cycles = [0, 0]
@@ -65,7 +71,8 @@ def test_the_cycle_simulator_is_near_the_whole_system(device: FpgaDevice) -> Non
         except DeadlockError:
             continue
         device.load(program)
-        truth = device.launch().counters
+        launches = sorted((device.launch().counters for _ in range(LAUNCHES)), key=lambda counters: counters["CYCLES"])
+        truth = launches[LAUNCHES // 2]
         same = ("READ_BYTES", "WRITE_BYTES", "FETCH_BYTES", "INSTRUCTIONS", "GEMM_UOPS", "OUTPUT_VECTORS")
         assert {key: found[key] for key in same} == {key: truth[key] for key in same}
         apart[seed] = found["CYCLES"] / truth["CYCLES"] - 1
