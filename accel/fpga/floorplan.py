@@ -28,8 +28,8 @@ FANOUT: Final = 48
 # Steps of the elimination, and the share of a spring that holds each cell where nothing pulls it.
 ELIMINATION_STEPS: Final = 60
 GROUND: Final = 1e-3
-# Tries, moves of each for each cell, and the first and the last temperature in parts of a cell's mean cost. The springs of
-# `ecp5` come out 7 % shorter than after 400,000 moves from a start three times less hot.
+# Tries, moves of each for each cell, and the first and the last temperature in parts of a cell's mean cost. The springs
+# of `ecp5` come out 6 % shorter than after 400,000 moves from a start three times less hot.
 STARTS: Final = 3
 MOVES: Final = 2500
 HOTTEST: Final = 1.0
@@ -125,7 +125,7 @@ def _solved(inner: Any, right: npt.NDArray[np.float32]) -> npt.NDArray[np.float3
 
 
 def annealed(pull: Floats, kinds: list[str], sites: tuple[Site, ...], moves_each: int = MOVES) -> list[int]:
-    """A site for each, of its kind, such that the springs are short: the best of several tries. The same for the same."""
+    """A site for each, of its kind, such that the springs are short: of several tries the best, always the same one."""
     far = _distances(sites)
     rooms = {kind: [k for k, site in enumerate(sites) if site.kind == kind] for kind in MACROS}
     random = np.random.default_rng(1)
