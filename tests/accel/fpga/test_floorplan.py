@@ -1,15 +1,15 @@
-"""Sites for block RAMs and multipliers: the springs against dense algebra, the annealing against all orders."""
+"""Sites for block RAMs and multipliers: the annealing against all orders."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
 import pytest
 
-from accel.fpga.floorplan import GROUND, Springs, annealed, eliminated, floorplanned, springs
-from accel.fpga.netlist import Netlist
+from accel.fpga.floorplan import POWER, TRIES, annealed, floorplanned
 from accel.fpga.parts import MACROS, PARTS, FlowError, Part, Site, find_part
 
 pytest.importorskip("scipy", reason="scipy comes with pip install 'relay-hw[fpga]'")
@@ -22,31 +22,6 @@ def test_a_part_has_a_site_for_each_that_it_counts(part: Part) -> None:
     assert [sum(site.kind == kind for site in sites) for kind in MACROS] == [part.block_rams, part.multipliers]
 
 
-def test_a_net_of_two_is_a_spring_and_a_larger_one_a_star() -> None:
-    cells = {name: {"type": "LUT4"} for name in "abcd"}
-    found = springs(Netlist(cells, {7: (0, 1), 8: (1, 2, 3), 9: (3,)}))
-    assert found.size == 5
-    assert found.ends.tolist() == [[0, 1], [1, 4], [2, 4], [3, 4]]
-    assert found.strength.tolist() == [1, 2 / 3, 2 / 3, 2 / 3]
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_elimination_is_the_schur_complement(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    size, kept = 40, [3, 4, 11, 30]
-    ends = np.array([pair for pair in random.integers(size, size=(160, 2)) if pair[0] != pair[1]])
-    given = Springs(size, ends, random.uniform(0.1, 2.0, len(ends)))
-    links = np.zeros((size, size))
-    for (a, b), strength in zip(given.ends, given.strength, strict=True):
-        links[a, b] += strength
-        links[b, a] += strength
-    free = [k for k in range(size) if k not in kept]
-    laplacian = np.diag(links.sum(axis=1)[free] + GROUND) - links[np.ix_(free, free)]
-    want = links[np.ix_(kept, kept)] + links[np.ix_(kept, free)] @ np.linalg.solve(laplacian, links[np.ix_(free, kept)])
-    np.fill_diagonal(want, 0.0)
-    np.testing.assert_allclose(eliminated(given, kept), want, rtol=2e-5, atol=2e-5)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_annealing_finds_the_best_of_all_orders(seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -56,18 +31,22 @@ def test_annealing_finds_the_best_of_all_orders(seed: int) -> None:
     rams = [Site("DP16KD", f"r{x}", x, 0) for x in (0, 2, 3, 7, 9)]
     sites = (*rams, *(Site("MULT18X18D", f"m{x}", x, 4) for x in (1, 6, 8)))
 
-    def length(at: tuple[int, ...] | list[int]) -> float:
+    def length(at: Sequence[int]) -> float:
         return sum(
-            pull[a, b] * (abs(sites[at[a]].x - sites[at[b]].x) + abs(sites[at[a]].y - sites[at[b]].y))
+            pull[a, b] * (abs(sites[at[a]].x - sites[at[b]].x) + abs(sites[at[a]].y - sites[at[b]].y)) ** POWER
             for a in range(6)
             for b in range(a)
         )
 
+    def tries() -> list[list[int]]:
+        random = np.random.default_rng(1)
+        return [annealed(pull, kinds, sites, random).tolist() for _ in range(TRIES)]
+
     best = min(length((*r, *m)) for r in permutations(range(5), 4) for m in permutations(range(5, 8), 2))
-    found = annealed(pull, kinds, sites, 4_000)
-    assert [sites[site].kind for site in found] == kinds and len(set(found)) == 6
-    assert length(found) == pytest.approx(best)
-    assert annealed(pull, kinds, sites, 4_000) == found
+    found = tries()
+    assert all([sites[site].kind for site in at] == kinds and len(set(at)) == 6 for at in found)
+    assert min(map(length, found)) == pytest.approx(best)
+    assert tries() == found
 
 
 def module(rams: int) -> dict[str, Any]:
