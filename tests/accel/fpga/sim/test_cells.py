@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from accel.fpga.sim.netlist import CELLS
-from accel.sim.bench.runner import _environment
+from accel.sim.bench.runner import environment
 from accel.sim.verilator import find_toolchain
 from tests.accel.fpga.sim.cells import cells_top
 
@@ -23,7 +23,7 @@ def run_cells(folder: Path, text: str) -> tuple[int, int, str]:
     from cocotb_tools.check_results import get_results
     from cocotb_tools.runner import get_runner
 
-    os.environ.update(_environment())
+    os.environ.update(environment())
     (folder / "cells_top.v").write_text(text)
     runner = get_runner("verilator")
     arguments = ["--x-assign", "unique", "-Wno-fatal", "-Wno-lint", "--output-split", "0", "-CFLAGS", "-O0"]
