@@ -245,7 +245,7 @@ def test_planes_hold_neighbours_of_one_channel_block() -> None:
     ],
 )
 def test_refusals_of_lines_and_planes(op: Op, values: dict[str, int], sentence: str) -> None:
-    state = AccelState(load_config("ecp5"), np.zeros(64, np.uint8))
+    state = AccelState(replace(load_config("ecp5"), inp_depth=4096), np.zeros(64, np.uint8))
     state.uop[0] = 1 << 32
     with pytest.raises(Fault, match=sentence):
         SEMANTICS[op](state, complete(op, values), 0)
