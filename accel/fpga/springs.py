@@ -65,10 +65,8 @@ class Settling:
         first, second = given.ends.T
         both = (np.concatenate([first, second]), np.concatenate([second, first]))
         links = coo_matrix((np.tile(given.strength, 2), both), shape=(given.size, given.size)).tocsr()
-        is_kept = np.zeros(given.size, dtype=bool)
-        is_kept[list(kept)] = True
         self._kept = np.array(kept, dtype=np.int64)
-        self._free = np.flatnonzero(~is_kept)
+        self._free = np.setdiff1d(np.arange(given.size), self._kept)
         self._scale = 1.0 / np.sqrt(np.asarray(links.sum(axis=1)).ravel()[self._free] + GROUND)
         free_rows = links[self._free]
         inner = diags_array(self._scale) @ free_rows[:, self._free] @ diags_array(self._scale)
