@@ -1,4 +1,4 @@
-"""From Verilog to a bitstream: yosys, registers of multipliers, floorplan, nextpnr-ecp5, ecppack; every step is kept.
+"""From Verilog to a bitstream: yosys, operands of multipliers, floorplan, nextpnr-ecp5, ecppack; every step is kept.
 
 In: a `Design`. Out: a bitstream and what is known of it. A build that was interrupted goes on where it stopped;
 the same design and tools give the same bytes.
