@@ -1,6 +1,6 @@
 // Static checks of one instruction, before it enters a queue: operation code, reserved bits, closed sets, zero
 // counts, alignment, micro-op range; and what the scratchpad range of a transfer is checked against.
-// Contract: purely combinational; the first failing check in this order gives the fault code.  A transfer must also fit:
+// Contract: purely combinational; the lowest bit of flaws_o gives the fault code.  A transfer must also fit:
 // beats of its padded rows <= room_o - begin_o, else it is SRAM_RANGE; of planes_o lines, and begin_o leaves out what
 // lies between the first plane and the last.
 `resetall
@@ -28,7 +28,7 @@ module vta_decode #(
 ) (
     input  wire [      255:0] insn_i,
     // units: bit 0 LOAD, 1 COMPUTE, 2 OUTPUT, 3 STORE; none of them for FINISH
-    output reg  [        3:0] unit_o,
+    output wire [        3:0] unit_o,
     output wire               finish_o,
     // first beat address of a transfer
     output wire [BEATS_W-1:0] first_beat_o,
@@ -37,8 +37,8 @@ module vta_decode #(
     output wire               planes_o,
     output wire [       23:0] begin_o,
     output wire [BEATS_W-1:0] room_o,
-    output reg                fault_o,
-    output reg  [        7:0] code_o
+    // unknown opcode (bit 0), reserved bits, illegal field, range of micro-ops (bit 3)
+    output wire [        3:0] flaws_o
 );
   localparam BUS = AXI_DATA_BITS / 8;
   localparam GRANULE = (BUS > 16) ? BUS : 16;
@@ -201,16 +201,8 @@ module vta_decode #(
       || (is_gemm && gemm_bad) || (is_alu && alu_bad) || (is_requant && form_bad);
   wire range_bad = (is_gemm || is_alu) && uops_bad;
 
-  always @* begin
-    unit_o  = {is_store, is_requant, is_gemm || is_alu, is_load || is_gather};
-    fault_o = 1'b1;
-    code_o  = `VTA_FAULT_NONE;
-    if (!known) code_o = `VTA_FAULT_ILLEGAL_OPCODE;
-    else if (reserved_bad) code_o = `VTA_FAULT_RESERVED_BITS;
-    else if (field_bad) code_o = `VTA_FAULT_ILLEGAL_FIELD;
-    else if (range_bad) code_o = `VTA_FAULT_SRAM_RANGE;
-    else fault_o = 1'b0;
-  end
+  assign unit_o  = {is_store, is_requant, is_gemm || is_alu, is_load || is_gather};
+  assign flaws_o = {range_bad, field_bad, reserved_bad, !known};
 
   wire unused = &{1'b0, first, begins, room};
 endmodule

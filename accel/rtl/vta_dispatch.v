@@ -78,8 +78,7 @@ module vta_dispatch #(
   reg  [      255:0] second_q;
   reg  [        3:0] second_unit_q;
   reg                second_finish_q;
-  reg                second_bad_q;
-  reg  [        7:0] second_code_q;
+  reg  [        3:0] second_flaws_q;
   reg                second_transfer_q;
   reg                second_gather_q;
   reg                second_planes_q;
@@ -152,8 +151,7 @@ module vta_dispatch #(
   wire [BEATS_W-1:0] first_beat;
   wire [23:0] begins;
   wire [BEATS_W-1:0] room;
-  wire bad;
-  wire [7:0] code;
+  wire [3:0] flaws;
 
   vta_decode #(
       .BLOCK_IN     (BLOCK_IN),
@@ -177,11 +175,12 @@ module vta_dispatch #(
       .planes_o    (planes),
       .begin_o     (begins),
       .room_o      (room),
-      .fault_o     (bad),
-      .code_o      (code)
+      .flaws_o     (flaws)
   );
 
   // on the way into the third register
+  wire [ 7:0] code = second_flaws_q[0] ? `VTA_FAULT_ILLEGAL_OPCODE : second_flaws_q[1] ? `VTA_FAULT_RESERVED_BITS
+      : second_flaws_q[2] ? `VTA_FAULT_ILLEGAL_FIELD : `VTA_FAULT_SRAM_RANGE;
   wire [BEATS_W+16:0] beats = {17'd0, padded_row_q[BEATS_W-1:0]} * {{BEATS_W{1'b0}}, padded_rows_q};
   wire [BEATS_W+15:0] all_beats = {16'd0, second_row_beats_q} * {{BEATS_W{1'b0}}, second_q[`VTA_LOAD_Y]};
   // where a transfer begins, the last plane of one with pitch: in few bits, others above them are beyond every room
@@ -270,8 +269,7 @@ module vta_dispatch #(
       second_q            <= first_q;
       second_unit_q       <= unit;
       second_finish_q     <= finish;
-      second_bad_q        <= bad;
-      second_code_q       <= code;
+      second_flaws_q      <= flaws;
       second_transfer_q   <= transfer;
       second_gather_q     <= first_gather_q;
       second_planes_q     <= planes;
@@ -287,8 +285,8 @@ module vta_dispatch #(
       third_q      <= second_q;
       unit_q       <= second_unit_q;
       finish_q     <= second_finish_q;
-      bad_q        <= second_bad_q;
-      code_q       <= second_code_q;
+      bad_q        <= |second_flaws_q;
+      code_q       <= code;
       transfer_q   <= second_transfer_q;
       over_row_q   <= |padded_row_q[35:BEATS_W];
       beats_q      <= beats;
