@@ -1,7 +1,8 @@
 // Loop walk of COMPUTE: turns a GEMM or ALU instruction into slots, one a cycle.
 // Contract: a slot is one pass of a micro-op through the pipeline.  GEMM and immediate ALU: one slot a micro-op;
 // tensor ALU: a slot that reads the source, then one that executes; MUL executes in BLOCK_OUT / OUT_LANES slots.
-// Latency: the first slot is out in the cycle after start_i; ready_o is high in the cycle of the last slot.
+// Latency: the first slot is out in the cycle after start_i; ready_o is high in the cycle of the last slot, if it is not
+// stopped.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -61,6 +62,8 @@ module vta_uop_walk #(
   // step only
   reg slot_last_q, uop_last_q, in_last_q, out_last_q, last_q;
   reg one_uop_q, one_in_q;
+  // there is no slot, or it is the last one: as a register for the semaphores, which are far away
+  reg free_q;
 
   assign active_o     = active_q;
   assign is_alu_o     = insn_q[`VTA_INSN_OPCODE] == `VTA_OP_ALU;
@@ -89,7 +92,8 @@ module vta_uop_walk #(
   wire         uops_end = slot_last_q && uop_last_q;
   wire         row_ends = uops_end && in_last_q;
   assign insn_last_o  = last_q;
-  assign ready_o      = !active_q || (!stop_i && insn_last_o);
+  assign ready_o      = free_q;
+  wire         at_end = !active_q || last_q;
 
   wire [ 15:0] dst_row = dst_row_q + insn_q[`VTA_GEMM_ACC_OUT];
   wire [ 15:0] src_row = src_row_q + insn_q[`VTA_GEMM_INP_OUT];
@@ -113,6 +117,8 @@ module vta_uop_walk #(
   wire start_slot_last = !start_two && !start_mul;
   wire start_in_last = insn_i[`VTA_GEMM_ITER_IN] == 16'd1;
   wire start_out_last = insn_i[`VTA_GEMM_ITER_OUT] == 16'd1;
+  wire last = slot_last && uop_last && in_last && out_last;
+  wire start_last = start_slot_last && start_one && start_in_last && start_out_last;
 
   always @(posedge clk_i)
     if (!rst_ni) active_q <= 1'b0;
@@ -120,8 +126,13 @@ module vta_uop_walk #(
     else if (slot_valid_o && insn_last_o) active_q <= 1'b0;
 
   always @(posedge clk_i)
+    if (!rst_ni) free_q <= 1'b1;
+    else if (at_end) free_q <= !start_i || start_last;
+    else if (slot_valid_o) free_q <= last;
+
+  always @(posedge clk_i)
     // loaded whenever nothing is left here to be kept, started or not: start_i is known late and would go far
-    if (ready_o) begin
+    if (at_end) begin
       insn_q      <= insn_i;
       index_q     <= index_i;
       uop_q       <= begins[UOP_W-1:0];
@@ -140,7 +151,7 @@ module vta_uop_walk #(
       uop_last_q  <= start_one;
       in_last_q   <= start_in_last;
       out_last_q  <= start_out_last;
-      last_q      <= start_slot_last && start_one && start_in_last && start_out_last;
+      last_q      <= start_last;
       one_uop_q   <= start_one;
       one_in_q    <= start_in_last;
     end else if (slot_valid_o) begin
@@ -148,7 +159,7 @@ module vta_uop_walk #(
       uop_last_q  <= uop_last;
       in_last_q   <= in_last;
       out_last_q  <= out_last;
-      last_q      <= slot_last && uop_last && in_last && out_last;
+      last_q      <= last;
       if (slot_last_q) begin
         exec_q  <= !two;
         group_q <= 6'd0;
