@@ -127,7 +127,8 @@ module vta_core #(
   wire [LENGTH_W-1:0] load_length, store_length;
   wire [BEATS_W-1:0] load_first, store_first;
 
-  // faults: those that a unit reports with the index of what it finishes come a cycle later, so that they share a word
+  // faults: those that a unit reports with the index of what it finishes come a cycle later, so that they share a word,
+  // and those of reads of the accumulator, which is far
   wire dispatch_fault, fetch_range, fetch_error, load_range, load_error;
   wire compute_fault, output_fault, store_range, store_error, clash_read;
   wire [2:0] clash_write;
@@ -136,9 +137,11 @@ module vta_core #(
   wire [31:0] fetch_range_index, fetch_error_index, load_range_index, load_error_index;
   wire [31:0] compute_fault_index, compute_read_index, output_read_index, store_range_index;
   wire front_done;
+  reg clash_read_q, output_fault_q;
   reg [2:0] clash_write_q;
   reg store_error_q;
   reg [127:0] done_index_q;
+  reg [31:0] compute_read_q, output_read_q, load_written_q;
 
   // low: the unit is held in reset.  One register for all would drive a thousand others all over the chip
   reg awake_front_q, awake_load_q, awake_exec_q, awake_store_q, awake_core_q;
@@ -158,19 +161,27 @@ module vta_core #(
 
   always @(posedge clk_i)
     if (!awake_core_q) begin
+      {clash_read_q, output_fault_q} <= 2'd0;
       clash_write_q <= 3'd0;
       store_error_q <= 1'b0;
     end else begin
+      {clash_read_q, output_fault_q} <= {clash_read, output_fault};
       clash_write_q <= clash_write;
       store_error_q <= store_error;
     end
-  always @(posedge clk_i) done_index_q <= done_index;
+  always @(posedge clk_i) begin
+    done_index_q   <= done_index;
+    compute_read_q <= compute_read_index;
+    output_read_q  <= output_read_index;
+    // a beat of LOAD is in the scratchpad an edge behind the one with its token
+    load_written_q <= done_index_q[0*32+:32];
+  end
 
   // the last instruction may have brought a fault that is only known now
   assign done_o = front_done && ~|{overflow, clash_write_q, store_error_q};
 
   // a source for each index word
-  wire [31:0] load_done = done_index_q[0*32+:32];
+  wire [31:0] load_done = overflow[0] ? done_index_q[0*32+:32] : load_written_q;
   wire [31:0] compute_done = done_index_q[1*32+:32];
   wire [31:0] output_done = done_index_q[2*32+:32];
   wire [31:0] store_done = done_index_q[3*32+:32];
@@ -185,8 +196,8 @@ module vta_core #(
         store_error_q || overflow[3], clash_write_q[1] || overflow[2], clash_write_q[0] || overflow[1],
         clash_write_q[2] || overflow[0],
         store_range,
-        output_fault || clash_read,
-        clash_read, compute_fault,
+        output_fault_q || clash_read_q,
+        clash_read_q, compute_fault,
         load_range, load_error,
         fetch_range, fetch_error,
         dispatch_fault || watchdog_i
@@ -197,7 +208,7 @@ module vta_core #(
         overflow[1] ? `VTA_FAULT_TOKEN_OVERFLOW : `VTA_FAULT_ACC_BANK,
         overflow[0] ? `VTA_FAULT_TOKEN_OVERFLOW : `VTA_FAULT_ACC_BANK,
         `VTA_FAULT_DRAM_RANGE,
-        output_fault ? `VTA_FAULT_SRAM_RANGE : `VTA_FAULT_ACC_BANK,
+        output_fault_q ? `VTA_FAULT_SRAM_RANGE : `VTA_FAULT_ACC_BANK,
         `VTA_FAULT_ACC_BANK, `VTA_FAULT_SRAM_RANGE,
         `VTA_FAULT_DRAM_RANGE, `VTA_FAULT_AXI_READ,
         `VTA_FAULT_DRAM_RANGE, `VTA_FAULT_AXI_READ,
@@ -207,8 +218,8 @@ module vta_core #(
         store_done, output_done, compute_done,
         load_done,
         store_range_index,
-        output_read_index,
-        compute_read_index, compute_fault_index,
+        output_read_q,
+        compute_read_q, compute_fault_index,
         load_range_index, load_error_index,
         fetch_range_index, fetch_error_index,
         dispatch_index

@@ -40,7 +40,7 @@ module vta_exec #(
     input  wire [               31:0] output_index_i,
     output wire [                1:0] want_o,
     input  wire [                1:0] start_i,
-    // LOAD: beat write; INP will be written at the end of the next cycle (bit 0), of the one behind it (bit 1)
+    // LOAD: beat write; OUTPUT will write INP two edges behind the one that ends this cycle (bit 0), three behind (bit 1)
     input  wire [               15:0] load_we_i,
     input  wire [AXI_DATA_BITS/8-1:0] load_be_i,
     input  wire                       load_expand_i,

@@ -40,7 +40,7 @@ module vta_load #(
     // beats less one
     output wire [              5:0] req_len_o,
     input  wire                     req_ready_i,
-    // OUTPUT will write INP at the end of the next cycle (bit 0), of the one behind it (bit 1)
+    // OUTPUT will write INP two edges behind the one that ends this cycle (bit 0), three edges behind (bit 1)
     input  wire [              1:0] inp_soon_i,
     // beats
     output wire                     beat_want_o,

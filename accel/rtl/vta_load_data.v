@@ -3,8 +3,8 @@
 // GATHER: keeps rows of an image in two buffers and writes windows of them as parts of INP vectors.  Rows are filled from
 // the bus in order, each completely before its first window is read; a buffer is filled again after the last read of its
 // row.  One beat of scratchpad bytes a cycle, rows of padding included.
-// Latency: a beat of LOAD that arrives or is made at an edge is in the scratchpad after the next edge; one of GATHER that
-// is read at an edge, one edge later.  Tokens come with the last write.
+// Latency: a beat of LOAD that arrives or is made at an edge shows at we_o after it; one of GATHER that is read at an edge,
+// one edge later.  Tokens come with the last one, which is before it is in the scratchpad: nobody reads it so soon.
 // Throughput: no cycle is lost between two instructions that wait here.
 `resetall
 `timescale 1ns / 1ps
@@ -31,7 +31,7 @@ module vta_load_data #(
     input  wire [               31:0] index_i,
     input  wire [        BEATS_W-1:0] first_beat_i,
     output wire                       pop_o,
-    // OUTPUT will write INP at the end of the next cycle (bit 0), of the one behind it (bit 1)
+    // OUTPUT will write INP two edges behind the one that ends this cycle (bit 0), three edges behind (bit 1)
     input  wire [                1:0] inp_soon_i,
     // beats
     output wire                       beat_want_o,

@@ -43,7 +43,7 @@ module vta_output #(
     output wire                     out_we_o,
     output wire                     inp_we_o,
     output wire                     acc_we_o,
-    // INP will be written at the end of the next cycle (bit 0), of the one behind it (bit 1)
+    // INP will be written two edges behind the one that ends this cycle (bit 0), three edges behind (bit 1)
     output wire [              1:0] inp_soon_o,
     // tokens of a finished instruction; done_index_o also names the instruction that writes
     output wire                     give_o,
@@ -121,7 +121,7 @@ module vta_output #(
       .fault_o      (fault_o)
   );
 
-  assign want_o       = head_valid_i && walk_ready && !stop_i;
+  assign want_o       = head_valid_i && walk_ready;
   assign acc_re_o     = slot;
   assign acc_rgroup_o = group_0;
   assign prm_re_o     = slot && form_0 != `VTA_FORM_PASS;
@@ -177,10 +177,10 @@ module vta_output #(
   wire [8:1] waits_d = (!hold_q || !active) ? same & writes_d : {waits_q, 1'b0};
 
   // the slot writes INP: early, as LOAD gives way to it
-  reg [8:6] into_inp_q;
+  reg [8:5] into_inp_q;
   always @(posedge clk_i)
-    if (!rst_ni) into_inp_q <= 3'd0;
-    else into_inp_q <= {into_inp_q[7:6], valid_q[5] && writes_q[5] && to_inp_q[5]};
+    if (!rst_ni) into_inp_q <= 4'd0;
+    else into_inp_q <= {into_inp_q[7:5], valid_q[4] && writes_q[4] && to_inp_q[4]};
 
   // the others from registers too: OUT, INP and ACC are far apart
   wire writes_7 = valid_q[7] && writes_q[7];
@@ -266,7 +266,7 @@ module vta_output #(
   assign vector_o     = valid_q[8] && writes_q[8];
   assign out_we_o     = into_out_q;
   assign inp_we_o     = into_inp_q[8];
-  assign inp_soon_o   = {into_inp_q[6], into_inp_q[7]};
+  assign inp_soon_o   = {into_inp_q[5], into_inp_q[6]};
   assign acc_we_o     = into_acc_q;
   assign give_o       = valid_q[8] && last_q[8] && !stop_i;
   assign {waddr_o, set_o, done_index_o} = writer_q[(SHARES-1)*WRITER_W+:WRITER_W];

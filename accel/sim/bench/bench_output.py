@@ -53,10 +53,10 @@ async def executes_like_the_semantics(dut: Dut) -> None:
             begin = where * config.inp_bytes
             data = get(dut.wdata_o).to_bytes(config.block_out, "little")
             inp[begin : begin + config.block_out] = np.frombuffer(data, np.int8)
-        # A write into INP is announced one and two cycles ahead.
+        # A write into INP is announced two and three cycles ahead.
         soon.append(get(dut.inp_soon_o))
-        if len(soon) > 2:
-            assert soon[-2] & 1 == soon[-3] >> 1 == get(dut.inp_we_o)
+        if len(soon) > 3:
+            assert soon[-3] & 1 == soon[-4] >> 1 == get(dut.inp_we_o)
         if get(dut.give_o):
             index, values = running.pop(0)
             assert (get(dut.done_index_o), get(dut.set_o)) == (index, values["set"])

@@ -6,7 +6,7 @@ import cocotb
 import numpy as np
 
 from accel.isa.spec import Mem
-from accel.sim.bench.common import Dut, get, parameter, rng, start, step
+from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 from accel.sim.bench.instructions import sizes_of
 
 INPUTS = (
@@ -116,6 +116,29 @@ async def every_port_reaches_its_memory(dut: Dut) -> None:
             model[Mem.INP][begin : begin + config_out] = vector
         if writer:
             model[Mem.ACC][where * len(word) : (where + 1) * len(word)] = word
+
+
+@cocotb.test()
+async def beats_wait_an_edge(dut: Dut) -> None:
+    """What LOAD writes at an edge is read at the second edge behind it; where it meets another user is told then."""
+    sizes = sizes_of(dut)
+    await start(dut, **{f"{name}_i": 0 for name in INPUTS})
+    size = sizes.elements[Mem.UOP]
+    beats = [bytes([value]) * sizes.bus for value in (1, 2)]
+    for beat in beats:
+        await fill(dut, Mem.UOP, beat, sizes.bus)
+        await step(dut)
+    await fill(dut, Mem.UOP, beats[0], sizes.bus)
+    dut.uop_re_i.value = 1
+    for beat in (beats[1], beats[0]):
+        await step(dut)
+        assert get(dut.uop_o) == element(beat, size, 0)
+    await fill(dut, Mem.ACC, beats[0], sizes.bus)
+    dut.c_we_i.value = 1
+    await settle()
+    assert get(dut.clash_write_o) == 0b101
+    await step(dut)
+    assert get(dut.clash_write_o) == 0
 
 
 @cocotb.test()

@@ -16,7 +16,7 @@ from accel.sim.cycle.work import Windows, Work
 from accel.sim.cycle.writes import DEPTH, InpWrites
 
 # A step of LOAD writes INP this many cycles later, a read of GATHER's row buffer this many.
-STEP_AHEAD, READ_AHEAD = 1, 2
+STEP_AHEAD, READ_AHEAD = 2, 3
 
 
 @dataclass(slots=True)
