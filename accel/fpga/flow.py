@@ -71,12 +71,14 @@ def place_and_route(part: Part) -> tuple[str, ...]:
 
 
 def build_bitstream(design: Design, seeds: Sequence[int], folder: Path, listen: Listener | None = None) -> Bitstream:
-    """Synthesise, place and route once a seed, pack the fastest. `folder` keeps what was made. Raises FlowError."""
+    """Synthesise; floorplan, place and route once a seed; pack the fastest. `folder` keeps what was made.
+
+    Raises FlowError.
+    """
     if not seeds:
         raise FlowError("seeds must be at least 1, not 0")
     tell = listen or (lambda _line: None)
     stage = synthesised(design, folder, listen)
-    _lay_out(design, stage, tell)
     with ThreadPoolExecutor(min(len(seeds), os.cpu_count() or 1)) as pool:
         timings = list(pool.map(lambda seed: _route(design, stage, seed, tell), seeds))
     best = max(range(len(seeds)), key=lambda k: (worst(timings[k]), -k))
@@ -112,27 +114,29 @@ def synthesised(design: Design, folder: Path, listen: Listener | None = None) ->
     return stage
 
 
-def _lay_out(design: Design, stage: Path, tell: Listener) -> None:
-    """Write netlist.json, which is what is placed."""
-    if (stage / "laid_out").exists():
-        return
-    tell("floorplan: block RAMs and multipliers")
+def _lay_out(design: Design, stage: Path, seed: int, tell: Listener) -> Path:
+    """The netlist that is placed with a seed, written now unless it is there."""
+    laid_out, done = stage / f"netlist-{seed}.json", stage / f"laid_out-{seed}"
+    if done.exists():
+        return laid_out
+    tell(f"floorplan: block RAMs and multipliers, seed {seed}")
     netlist = json.loads((stage / "synthesised.json").read_text())
-    module = floorplanned(netlist["modules"][design.top], design.part)
+    module = floorplanned(netlist["modules"][design.top], design.part, seed)
     netlist = {**netlist, "modules": {**netlist["modules"], design.top: module}}
-    (stage / "netlist.json").write_text(json.dumps(netlist))
-    (stage / "laid_out").touch()
+    laid_out.write_text(json.dumps(netlist))
+    done.touch()
+    return laid_out
 
 
 def _route(design: Design, stage: Path, seed: int, tell: Listener) -> Timing:
-    """Place and route with a seed; the time of what is there already."""
+    """Floorplan, place and route with a seed; the time of what is there already."""
     report, done = stage / f"report-{seed}.json", stage / f"routed-{seed}"
     if not done.exists():
+        netlist, part = _lay_out(design, stage, seed, tell), design.part
         tell(f"place and route: nextpnr, seed {seed}")
-        part = design.part
         arguments = [f"--{part.flag}", "--package", part.package, "--speed", f"{part.speed}", "--seed", f"{seed}"]
         arguments += [*place_and_route(part), "--freq", f"{design.mhz:g}"]
-        arguments += ["--json", "netlist.json", "--lpf", "design.lpf", "--textcfg", f"design-{seed}.config"]
+        arguments += ["--json", netlist.name, "--lpf", "design.lpf", "--textcfg", f"design-{seed}.config"]
         arguments += ["--report", report.name, "--detailed-timing-report"]
         arguments += ["--lpf-allow-unconstrained", "--timing-allow-fail"]
         run_tool(stage, "nextpnr-ecp5", arguments, _steps_of(tell, seed))

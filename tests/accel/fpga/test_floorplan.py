@@ -73,7 +73,7 @@ def module(rams: int) -> dict[str, Any]:
 
 def test_a_chain_lies_in_a_row() -> None:
     part = find_part("lfe5u-25f")
-    cells = floorplanned(module(5), part)["cells"]
+    cells = floorplanned(module(5), part, 1)["cells"]
     where = {site.bel: (site.x, site.y) for site in part.sites()}
     at = [where[cells[f"ram{k}"]["attributes"]["BEL"]] for k in range(5)]
     steps = [abs(a[0] - b[0]) + abs(a[1] - b[1]) for a, b in pairwise(at)]
@@ -82,11 +82,17 @@ def test_a_chain_lies_in_a_row() -> None:
     assert sum("BEL" in cell["attributes"] for cell in cells.values()) == 5
 
 
+def test_a_seed_gives_one_floorplan() -> None:
+    part = find_part("lfe5u-25f")
+    first, again, other = (floorplanned(module(12), part, seed)["cells"] for seed in (1, 1, 2))
+    assert first == again != other
+
+
 def test_nothing_to_place_leaves_all_as_it_is() -> None:
-    cells = floorplanned({"cells": {"a": {**module(1)["cells"]["$lut0"]}}, "netnames": {}}, PARTS[0])["cells"]
+    cells = floorplanned({"cells": {"a": {**module(1)["cells"]["$lut0"]}}, "netnames": {}}, PARTS[0], 1)["cells"]
     assert list(cells) == ["a"]
 
 
 def test_more_than_a_part_has() -> None:
     with pytest.raises(FlowError, match="DP16KD must be at most 56 on lfe5u-25f, not 57"):
-        floorplanned(module(57), find_part("lfe5u-25f"))
+        floorplanned(module(57), find_part("lfe5u-25f"), 1)

@@ -27,8 +27,8 @@ def test_tiny_fits_the_smallest_part(
     assert all(used[key] > 0 for key in sizes) and find_part("lfe5u-25f").holds(*(used[key] for key in sizes)), used
     assert (out / "lfe5u-25f-tiny.bit").stat().st_size > 100_000
     # Every block RAM and multiplier is where the floorplan wants it.
-    (stage,) = (path.parent for path in (tmp_path / "cache").rglob("netlist.json"))
-    module = json.loads((stage / "netlist.json").read_text())["modules"][TOP]
+    (stage,) = (path.parent for path in (tmp_path / "cache").rglob("netlist-1.json"))
+    module = json.loads((stage / "netlist-1.json").read_text())["modules"][TOP]
     sites = [cell["attributes"]["BEL"] for cell in module["cells"].values() if cell["type"] in MACROS]
     assert len(set(sites)) == len(sites) == used["block_rams"] + used["multipliers"]
     assert "25 MHz asked: met" in capsys.readouterr().out
