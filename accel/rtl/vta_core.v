@@ -297,7 +297,6 @@ module vta_core #(
   vta_sems u_sems (
       .clk_i     (clk_i),
       .rst_ni    (awake_core_q),
-      .run_i     (run_i),
       .want_i    (want),
       .wait_i    ({
         store_insn[`VTA_INSN_WAIT], output_insn[`VTA_INSN_WAIT], compute_insn[`VTA_INSN_WAIT], load_insn[`VTA_INSN_WAIT]

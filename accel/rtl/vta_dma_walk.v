@@ -1,7 +1,8 @@
 // Address walk of LOAD and STORE: cuts y rows of x runs into bursts, one burst a cycle.
 // Contract: lengths and addresses are whole granules; bursts are at most BURST_BEATS long and never cross 4 KiB.  A
 // burst outside the window is passed over without a request, and so is all that follows: fault_o is high from then on.
-// Latency: the first request is up in the cycle after start_i; ready_o is high in the cycle of the last request.
+// A walk starts while none is active.
+// Latency: the first request is up in the cycle after start_i, active_o until the edge that takes the last one.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -20,7 +21,6 @@ module vta_dma_walk #(
     input  wire               rst_ni,
     input  wire [       31:0] window_bytes_i,
     // start of a walk; the operands count at its edge
-    output wire               ready_o,
     input  wire               start_i,
     input  wire [       31:0] dram_i,
     input  wire [       15:0] y_i,
@@ -59,7 +59,6 @@ module vta_dma_walk #(
   localparam [COUNT_W-1:0] TWO = 2;
 
   reg               active_q;
-  reg               idle_q;  // !active_q, for ready_o alone: the start of the next walk depends on it
   reg               bad_q;
   // the burst at hand: begin, units it may have less one, units left in its run less one
   reg  [       W:0] addr_q;  // bit W: past the end of every window
@@ -86,8 +85,8 @@ module vta_dma_walk #(
 
   wire              row_ends = ends_q && x_last_q;
   wire              last = ends_q && final_q;
-  // a new walk may begin at the end of this cycle: its registers are loaded whether it does or not
-  wire              load = !active_q || last;
+  // the registers of the next walk are loaded whether it begins or not
+  wire              load = !active_q;
   wire              move = !active_q || req_ready_i;
 
   // the burst ends in the page where it begins
@@ -100,7 +99,6 @@ module vta_dma_walk #(
   assign req_offset_o = {addr_q[W-1:0], {UNIT_LOG{1'b0}}};
   assign req_last_o   = last;
   assign fault_o      = bad_q;
-  assign ready_o      = idle_q || (req_ready_i && last);
 
   generate
     if (BEATS_LOG > 0) begin : g_granules
@@ -129,13 +127,10 @@ module vta_dma_walk #(
   always @(posedge clk_i)
     if (!rst_ni) begin
       active_q <= 1'b0;
-      idle_q   <= 1'b1;
       bad_q    <= 1'b0;
     end else begin
       if (start_i) active_q <= 1'b1;
       else if (req_ready_i && last) active_q <= 1'b0;
-      if (start_i) idle_q <= 1'b0;
-      else if (req_ready_i && last) idle_q <= 1'b1;
       if (active_q && !in_window) bad_q <= 1'b1;
     end
 
@@ -156,9 +151,8 @@ module vta_dma_walk #(
       else if (row_ends) y_count_q <= y_count_q + 1'b1;
     end
 
-  // not needed in the last run
   always @(posedge clk_i)
-    if (!active_q || final_q) begin
+    if (!active_q) begin
       length_q   <= length_i[LENGTH_W-1:BEATS_LOG];
       x_stride_q <= x_stride_i[31:UNIT_LOG];
       y_stride_q <= y_stride_i[31:UNIT_LOG];

@@ -68,7 +68,6 @@ module vta_load #(
   localparam LINE_BEATS = LINE / BUS;
   localparam FOLLOW = (READ_OUTSTANDING < 2) ? 2 : READ_OUTSTANDING;
 
-  wire                walk_ready;
   wire                walk_active;
   wire                walk_last;
   wire                follow_full;
@@ -84,7 +83,7 @@ module vta_load #(
 
   wire                is_gather = insn_i[`VTA_INSN_OPCODE] == `VTA_OP_GATHER;
 
-  assign want_o        = head_valid_i && walk_ready && !follow_full && !stop_i;
+  assign want_o        = head_valid_i && !walk_active && !follow_full && !stop_i;
   assign idle_o        = !walk_active && !follow_valid && data_idle;
   assign range_index_o = range_index_q;
 
@@ -103,7 +102,6 @@ module vta_load #(
       .clk_i         (clk_i),
       .rst_ni        (rst_ni),
       .window_bytes_i(window_bytes_i),
-      .ready_o       (walk_ready),
       .start_i       (start_i),
       .dram_i        (insn_i[`VTA_LOAD_DRAM]),
       .y_i           (insn_i[`VTA_LOAD_Y]),

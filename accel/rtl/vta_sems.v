@@ -11,7 +11,6 @@
 module vta_sems (
     input  wire        clk_i,
     input  wire        rst_ni,
-    input  wire        run_i,
     // takes: one bit and one mask a unit (bit 0 LOAD, 1 COMPUTE, 2 OUTPUT, 3 STORE)
     input  wire [ 3:0] want_i,
     input  wire [63:0] wait_i,
@@ -66,11 +65,11 @@ module vta_sems (
   wire           meet_03 = |(wait_0 & wait_3);
   wire           meet_13 = |(wait_1 & wait_3);
   wire           meet_23 = |(wait_2 & wait_3);
-  wire           able_0 = run_i && want_i[0] && ~|(wait_0 & ~some_q);
-  wire           able_1 = run_i && want_i[1] && ~|(wait_1 & ~some_q);
-  wire           able_2 = run_i && want_i[2] && ~|(wait_2 & ~some_q);
-  wire           able_3 = run_i && want_i[3] && ~|(wait_3 & ~some_q);
-  // LOAD may learn late from the bus whether it wants to start, so the others are decided for both cases: alone, behind
+  wire           able_0 = want_i[0] && ~|(wait_0 & ~some_q);
+  wire           able_1 = want_i[1] && ~|(wait_1 & ~some_q);
+  wire           able_2 = want_i[2] && ~|(wait_2 & ~some_q);
+  wire           able_3 = want_i[3] && ~|(wait_3 & ~some_q);
+  // decided for both cases, that LOAD starts and that it does not: alone, behind
   wire           alone_2 = able_2 && !(able_1 && meet_12);
   wire           alone_3 = able_3 && !(able_1 && meet_13) && !(alone_2 && meet_23);
   wire           behind_1 = able_1 && !meet_01;

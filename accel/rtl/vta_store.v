@@ -66,7 +66,6 @@ module vta_store #(
   localparam INSNS = (WRITE_OUTSTANDING < 2) ? 2 : WRITE_OUTSTANDING;
 
   // issue
-  wire        walk_ready;
   wire        walk_active;
   wire        req_valid;
   wire [31:0] req_offset;
@@ -87,7 +86,7 @@ module vta_store #(
   wire        take = req_valid && free;
   wire        aw_done = aw_valid_q && m_axi_awready;
 
-  assign want_o        = head_valid_i && walk_ready && !insns_full && !stop_i;
+  assign want_o        = head_valid_i && !walk_active && !insns_full && !stop_i;
   assign range_index_o = range_index_q;
   assign m_axi_awaddr  = aw_addr_q;
   assign m_axi_awlen   = {2'd0, aw_len_q};
@@ -108,7 +107,6 @@ module vta_store #(
       .clk_i         (clk_i),
       .rst_ni        (rst_ni),
       .window_bytes_i(window_bytes_i),
-      .ready_o       (walk_ready),
       .start_i       (start_i),
       .dram_i        (insn_i[`VTA_STORE_DRAM]),
       .y_i           (insn_i[`VTA_STORE_Y]),
@@ -140,7 +138,7 @@ module vta_store #(
       aw_sram_q <= sram_q;
     end
     if (!walk_active || free)
-      sram_q <= (!walk_active || req_last) ? first_beat_i : sram_q + {{(BEATS_W - 6) {1'b0}}, req_len} + 1'b1;
+      sram_q <= !walk_active ? first_beat_i : sram_q + {{(BEATS_W - 6) {1'b0}}, req_len} + 1'b1;
   end
 
   // data

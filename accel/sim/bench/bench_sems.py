@@ -21,20 +21,19 @@ def mask_of(bits: list[int]) -> int:
 @cocotb.test()
 async def counts_like_sixteen_semaphores(dut: Dut) -> None:
     random, counts = rng(), [0] * SEMAPHORES
-    await start(dut, **IDLE, run_i=1)
+    await start(dut, **IDLE)
     granted_together = refused = 0
-    for cycle in range(800):
+    for _ in range(800):
         few = lambda: mask_of(random.sample(range(4), random.randrange(3)))  # noqa: E731
         want, give = [random.random() < 0.6 for _ in range(4)], [random.random() < 0.35 for _ in range(4)]
         waits, sets = [few() for _ in range(4)], [few() for _ in range(4)]
-        dut.run_i.value = run = cycle % 100 != 99
         dut.want_i.value, dut.wait_i.value = mask_of([u for u in range(4) if want[u]]), joined(waits)
         dut.give_i.value, dut.set_i.value = mask_of([u for u in range(4) if give[u]]), joined(sets)
         await settle()
         used, expected = 0, 0
         for unit in range(4):
             free = sum((counts[s] > 0) << s for s in range(SEMAPHORES)) & ~used
-            if run and want[unit] and not waits[unit] & ~free:
+            if want[unit] and not waits[unit] & ~free:
                 expected |= 1 << unit
                 used |= waits[unit]
             elif want[unit]:
@@ -55,7 +54,7 @@ async def overflow_names_those_who_gave(dut: Dut) -> None:
         dut.give_i.value, dut.set_i.value = mask_of(givers), joined([1 << 5, 1 << 5, 1 << 5, 1 << 6])
 
     for givers, room in (([0], 0), ([0, 1], 0), ([1, 2], 1), ([0, 2], 1), ([0, 1, 2], 2), ([3], 0), ([0, 1], 2)):
-        await start(dut, **IDLE, run_i=1)
+        await start(dut, **IDLE)
         for _ in range(SEMAPHORE_MAX - room):
             give([0])
             await step(dut)
@@ -72,7 +71,7 @@ async def overflow_names_those_who_gave(dut: Dut) -> None:
 
 @cocotb.test()
 async def a_take_in_the_same_cycle_makes_room(dut: Dut) -> None:
-    await start(dut, **IDLE, run_i=1)
+    await start(dut, **IDLE)
     for _ in range(SEMAPHORE_MAX):
         dut.give_i.value, dut.set_i.value = 0b0001, joined([1 << 5, 0, 0, 0])
         await step(dut)

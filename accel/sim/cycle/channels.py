@@ -92,7 +92,7 @@ class WriteChannel:
     free: int = 0
     # first cycle in which the data side may take the next burst
     data: int = 0
-    # cycle of the last response of each STORE; that in which the last burst of all was taken
+    # cycle of the last response of each STORE; the one behind that in which the last burst of all was taken
     ended: list[int] = field(default_factory=list[int])
     ready: int = 0
 
@@ -100,7 +100,7 @@ class WriteChannel:
         """Write bursts, the first of which may be taken in cycle `earliest`."""
         for beats in bursts:
             earliest = self.send(earliest, beats)
-        self.ready = earliest
+        self.ready = earliest + 1
         self.ended.append(self.responses[-1])
 
     def send(self, earliest: int, beats: int) -> int:

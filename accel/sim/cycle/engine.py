@@ -257,7 +257,7 @@ class Engine:
             changed = self._advance(cycle)
             if self._walk_burst == last:
                 load = self._units[Unit.LOAD]
-                load.ready, load.queue.changed = cycle, True
+                load.ready, load.queue.changed = cycle + 1, True
                 self._walk, self._walk_from = None, NEVER
                 return
             self._walk_burst += 1

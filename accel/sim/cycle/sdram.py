@@ -164,7 +164,8 @@ class SdramWrites:
         self._bus_bytes = config.bus_bytes
         self._room = sdram.write_room(config)
         self._response = sdram.beat_cycles(config) + sdram.response
-        # cycle of the last response of each STORE that ended; that in which the last burst of all was taken
+        # cycle of the last response of each STORE that ended; the one behind that in which the last burst of all was
+        # taken
         self.ended: list[int] = []
         self.ready = 0
         self._stores: deque[_Store] = deque()
@@ -273,7 +274,7 @@ class SdramWrites:
         if not store.bursts:
             self._stores.popleft()
             if not self._stores:
-                self.ready = cycle
+                self.ready = cycle + 1
         return True
 
     def _begin(self) -> None:
