@@ -1,12 +1,11 @@
 """Passes stay near linear: four times the operators are four times the work, not sixteen times.
 
-The work is the number of calls, of Python and of what it is written in: it is the same on every machine, busy or not.
+The work is the number of calls, of Python and of what it is written in.
 """
 
 from __future__ import annotations
 
-import sys
-from types import FrameType
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from relay_hw.analysis import infer_type
 from relay_hw.dataflow_pattern import is_op, wildcard
 from relay_hw.ir.module import IRModule
 from relay_hw.transform import Pass, Pipeline
+from tests.work import work
 
 SMALL, LARGE = 600, 2400
 SUPPORTED = {"dsp": {"nn.conv2d": True, "nn.relu": True, "add": True}}
@@ -49,24 +49,7 @@ def chain(operators: int) -> IRModule:
     return infer_type(IRModule.from_expr(relay.Function([x], body)))
 
 
-def calls(step: Pass, mod: IRModule) -> int:
-    """How often `step` calls a function, be it of Python or built in, and returns from it."""
-    found = 0
-
-    def count(_frame: FrameType, _event: str, _arg: object) -> None:
-        nonlocal found
-        found += 1
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        step(mod)
-    finally:
-        sys.setprofile(before)
-    return found
-
-
 @pytest.mark.parametrize("name", STEPS)
 def test_near_linear(name: str) -> None:
-    small, large = calls(STEPS[name], chain(SMALL)), calls(STEPS[name], chain(LARGE))
+    small, large = (work(partial(STEPS[name], chain(operators))) for operators in (SMALL, LARGE))
     assert large < 4.2 * small, f"{small} calls and {large} calls"
