@@ -12,9 +12,10 @@ import pytest
 from accel.isa.asm import assemble_file
 from accel.isa.config import ROW_BUFFER_BYTES, AccelConfig, load_config
 from accel.isa.errors import AccelError, Fault, FaultCode, ProgramError
-from accel.isa.program import Program, SectionKind
+from accel.isa.program import Program, Section, SectionKind
 from accel.isa.randprog import random_program
-from accel.isa.spec import Mem, Op
+from accel.isa.records import encode_uops
+from accel.isa.spec import AluOp, Mem, Op
 from accel.sim.bounds import cycle_bound
 from accel.sim.device import Device
 from accel.sim.functional import FunctionalDevice
@@ -187,6 +188,28 @@ def test_error_response_of_a_write_and_of_a_fetch_are_faults(seed: int | None) -
         assert (told.value.code, told.value.index) == (code, index)
         device.inject_error(None)
         assert device.launch().cycles is not None
+
+
+def test_a_write_that_meets_a_load_in_a_bank_is_a_fault_of_the_load() -> None:
+    """One entry is written a cycle later each time: it meets every beat of a LOAD, and none of its neighbours."""
+    config = load_config("default")
+    device, bank = rtl(config), config.acc_bank_depth
+    uops = Section("uops", SectionKind.UOPS, 0, GRANULE, encode_uops(0, [0, 0], [0, 0], [0, 0]).tobytes())
+    alu = {"alu_op": AluOp.ADD, "use_imm": 1, "uop_end": 1}
+    met = 0
+    for slots in range(64, 192):
+        loads = [
+            (Op.LOAD, {"mem": Mem.ACC, "sram": at * bank, "dram": 1024, "z": z}) for at, z in ((1, 64), (0, 4), (2, 4))
+        ]
+        code = [(Op.LOAD, {"mem": Mem.UOP, "z": 1, "set": 1}), *loads]
+        code += [(Op.ALU, {**alu, "iter_in": slots, "dst_base": 3 * bank, "wait": 1}), (Op.ALU, alu), (Op.FINISH, {})]
+        device.load(Program.build(config, code, [uops], window_bytes=16384, program_offset=4096))
+        try:
+            device.launch()
+        except Fault as fault:
+            assert (fault.code, fault.index) == (FaultCode.ACC_BANK, 2)
+            met += 1
+    assert met == 4 * config.granule_bytes // config.bus_bytes
 
 
 def test_launch_after_a_fault_gives_the_right_bytes() -> None:
