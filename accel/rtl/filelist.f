@@ -1,6 +1,5 @@
 lib/vta_count.v
 lib/vta_fifo.v
-lib/vta_stage.v
 mem/vta_acc_mem.v
 mem/vta_inp_mem.v
 mem/vta_pick.v

@@ -2,7 +2,7 @@
 // Contract: each has the users that its ports name; LOAD writes all but OUT in bus beats.
 // Latency: read data are valid after the edge that samples the read, for OUTPUT of the accumulator after the edge behind
 // that one; all but those for COMPUTE of the accumulator hold until the next ones.  What LOAD writes is in a scratchpad
-// after the edge behind the one that samples it: beats come from afar, so that each scratchpad has a register for them.
+// after the edge behind the one that samples it: beats come from afar, and wait in a register here.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -78,64 +78,17 @@ module vta_scratchpads #(
   // bytes of an entry of INP
   localparam INP_LANES = BLOCK_IN * WGT_BITS / 8;
 
-  // LOAD's beats, one edge later: of each scratchpad whether it is written, address and data
-  localparam BUS = AXI_DATA_BITS / 8;
-  localparam BEAT_W = BEATS_W + AXI_DATA_BITS;
-  wire inp_load, wgt_load, uop_load, prm_load, acc_load;
-  wire [BUS-1:0] inp_be;
-  wire wgt_expand, acc_expand;
-  wire [BEATS_W-1:0] inp_beat, wgt_beat, uop_beat, prm_beat, acc_beat;
-  wire [AXI_DATA_BITS-1:0] inp_word, wgt_word, uop_word, prm_word, acc_word;
-
-  vta_stage #(
-      .WIDTH(BUS + BEAT_W)
-  ) u_inp_stage (
-      .clk_i  (clk_i),
-      .valid_i(load_we_i[`VTA_MEM_INP]),
-      .data_i ({load_be_i, load_waddr_i, load_wdata_i}),
-      .valid_o(inp_load),
-      .data_o ({inp_be, inp_beat, inp_word})
-  );
-
-  vta_stage #(
-      .WIDTH(1 + BEAT_W)
-  ) u_wgt_stage (
-      .clk_i  (clk_i),
-      .valid_i(load_we_i[`VTA_MEM_WGT]),
-      .data_i ({load_expand_i, load_waddr_i, load_wdata_i}),
-      .valid_o(wgt_load),
-      .data_o ({wgt_expand, wgt_beat, wgt_word})
-  );
-
-  vta_stage #(
-      .WIDTH(BEAT_W)
-  ) u_uop_stage (
-      .clk_i  (clk_i),
-      .valid_i(load_we_i[`VTA_MEM_UOP]),
-      .data_i ({load_waddr_i, load_wdata_i}),
-      .valid_o(uop_load),
-      .data_o ({uop_beat, uop_word})
-  );
-
-  vta_stage #(
-      .WIDTH(BEAT_W)
-  ) u_prm_stage (
-      .clk_i  (clk_i),
-      .valid_i(load_we_i[`VTA_MEM_PRM]),
-      .data_i ({load_waddr_i, load_wdata_i}),
-      .valid_o(prm_load),
-      .data_o ({prm_beat, prm_word})
-  );
-
-  vta_stage #(
-      .WIDTH(1 + BEAT_W)
-  ) u_acc_stage (
-      .clk_i  (clk_i),
-      .valid_i(load_we_i[`VTA_MEM_ACC]),
-      .data_i ({load_expand_i, load_waddr_i, load_wdata_i}),
-      .valid_o(acc_load),
-      .data_o ({acc_expand, acc_beat, acc_word})
-  );
+  // LOAD's beats, one edge later: once for the accumulators, which choose among users behind it, once for the others
+  reg [15:0] load_we_q;
+  reg [AXI_DATA_BITS/8-1:0] be_q;
+  reg expand_q, acc_expand_q;
+  reg [BEATS_W-1:0] beat_q, acc_beat_q;
+  reg [AXI_DATA_BITS-1:0] word_q, acc_word_q;
+  always @(posedge clk_i) begin
+    load_we_q <= load_we_i;
+    {be_q, expand_q, beat_q, word_q} <= {load_be_i, load_expand_i, load_waddr_i, load_wdata_i};
+    if (load_we_i[`VTA_MEM_ACC]) {acc_expand_q, acc_beat_q, acc_word_q} <= {load_expand_i, load_waddr_i, load_wdata_i};
+  end
 
   vta_inp_mem #(
       .INP_LANES  (INP_LANES),
@@ -147,10 +100,10 @@ module vta_scratchpads #(
       .LINE       (LINE)
   ) u_inp (
       .clk_i    (clk_i),
-      .l_we_i   (inp_load),
-      .l_waddr_i(inp_beat),
-      .l_be_i   (inp_be),
-      .l_wdata_i(inp_word),
+      .l_we_i   (load_we_q[`VTA_MEM_INP]),
+      .l_waddr_i(beat_q),
+      .l_be_i   (be_q),
+      .l_wdata_i(word_q),
       .o_we_i   (inp_we_i),
       .o_waddr_i(o_waddr_i),
       .o_wdata_i(o_wdata_i),
@@ -170,10 +123,10 @@ module vta_scratchpads #(
           .BEAT_ADDR_W(BEATS_W)
       ) u_wgt (
           .clk_i   (clk_i),
-          .we_i    (wgt_load),
-          .expand_i(wgt_expand),
-          .waddr_i (wgt_beat),
-          .wdata_i (wgt_word),
+          .we_i    (load_we_q[`VTA_MEM_WGT]),
+          .expand_i(expand_q),
+          .waddr_i (beat_q),
+          .wdata_i (word_q),
           .re_i    (wgt_re_i),
           .raddr_i (wgt_raddr_i),
           .elem_o  (wgt_o)
@@ -186,14 +139,13 @@ module vta_scratchpads #(
           .BEAT_ADDR_W(BEATS_W)
       ) u_wgt (
           .clk_i  (clk_i),
-          .we_i   (wgt_load),
-          .waddr_i(wgt_beat),
-          .wdata_i(wgt_word),
+          .we_i   (load_we_q[`VTA_MEM_WGT]),
+          .waddr_i(beat_q),
+          .wdata_i(word_q),
           .re_i   (wgt_re_i),
           .raddr_i(wgt_raddr_i),
           .elem_o (wgt_o)
       );
-      wire unused_expand = &{1'b0, wgt_expand};
     end
   endgenerate
 
@@ -204,9 +156,9 @@ module vta_scratchpads #(
       .BEAT_ADDR_W(BEATS_W)
   ) u_uop (
       .clk_i  (clk_i),
-      .we_i   (uop_load),
-      .waddr_i(uop_beat),
-      .wdata_i(uop_word),
+      .we_i   (load_we_q[`VTA_MEM_UOP]),
+      .waddr_i(beat_q),
+      .wdata_i(word_q),
       .re_i   (uop_re_i),
       .raddr_i(uop_raddr_i),
       .elem_o (uop_o)
@@ -219,9 +171,9 @@ module vta_scratchpads #(
       .BEAT_ADDR_W(BEATS_W)
   ) u_prm (
       .clk_i  (clk_i),
-      .we_i   (prm_load),
-      .waddr_i(prm_beat),
-      .wdata_i(prm_word),
+      .we_i   (load_we_q[`VTA_MEM_PRM]),
+      .waddr_i(beat_q),
+      .wdata_i(word_q),
       .re_i   (prm_re_i),
       .raddr_i(prm_raddr_i),
       .elem_o (prm_o)
@@ -264,15 +216,15 @@ module vta_scratchpads #(
       .o_we_i       (o_we_i),
       .o_waddr_i    (o_waddr_i),
       .o_wdata_i    (o_wdata_i),
-      .l_we_i       (acc_load),
-      .l_expand_i   (acc_expand),
-      .l_waddr_i    (acc_beat),
-      .l_wdata_i    (acc_word),
+      .l_we_i       (load_we_q[`VTA_MEM_ACC]),
+      .l_expand_i   (acc_expand_q),
+      .l_waddr_i    (acc_beat_q),
+      .l_wdata_i    (acc_word_q),
       .clash_read_o (clash_read_o),
       .clash_write_o(clash_write_o)
   );
 
-  wire unused = &{1'b0, load_we_i};
+  wire unused = &{1'b0, load_we_q, expand_q};
 endmodule
 
 `resetall

@@ -46,7 +46,6 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
         ),
     ),
     "vta_count": ("bench_count", ({"MAX": 1}, {"MAX": 4}, {"MAX": 5})),
-    "vta_stage": ("bench_stage", ({"WIDTH": 1}, {"WIDTH": 70})),
     "vta_ram_async": ("bench_ram_async", ({"WIDTH": 40, "DEPTH": 8, "ADDR_W": 3},)),
     "vta_ram_cols": ("bench_ram_cols", ({"COL_W": 16, "COLS": 4, "DEPTH": 8, "ADDR_W": 3},)),
     "vta_pick": (
