@@ -308,7 +308,7 @@ module vta_core #(
   );
 
   // LOAD and the read side of the bus
-  wire load_valid, load_ready, load_want_beat, load_beat, load_expand, read_idle;
+  wire load_valid, load_ready, load_want_beat, load_here, load_beat, load_expand, read_idle;
   wire [31:0] load_offset;
   wire [5:0] load_len;
   wire [15:0] load_we;
@@ -344,7 +344,7 @@ module vta_core #(
       .req_ready_i   (load_ready),
       .inp_soon_i    (inp_soon),
       .beat_want_o   (load_want_beat),
-      .beat_i        (load_beat),
+      .beat_i        (load_here),
       .data_i        (m_axi_rdata),
       .error_i       (m_axi_rerror),
       .we_o          (load_we),
@@ -380,6 +380,7 @@ module vta_core #(
       .load_ready_o  (load_ready),
       .fetch_beat_o  (fetch_beat),
       .load_want_i   (load_want_beat),
+      .load_here_o   (load_here),
       .load_beat_o   (load_beat),
       .idle_o        (read_idle),
       .m_axi_araddr  (m_axi_araddr),

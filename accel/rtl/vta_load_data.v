@@ -33,7 +33,7 @@ module vta_load_data #(
     output wire                       pop_o,
     // OUTPUT will write INP two edges behind the one that ends this cycle (bit 0), three edges behind (bit 1)
     input  wire [                1:0] inp_soon_i,
-    // beats
+    // beats: beat_i says that one is there, whether it is wanted or not, so that it need not wait for beat_want_o
     output wire                       beat_want_o,
     input  wire                       beat_i,
     input  wire [  AXI_DATA_BITS-1:0] data_i,
@@ -110,7 +110,7 @@ module vta_load_data #(
 
   assign pop_o         = valid_i && next;
   assign beat_want_o   = (load_want && !pad) || fill_want;
-  assign error_fault_o = beat_i && error_i;
+  assign error_fault_o = beat_want_o && beat_i && error_i;
   assign error_index_o = index_q;
 
   vta_load_place #(

@@ -82,6 +82,8 @@ module vta_output #(
   wire [15:0] prm_0;
   wire [15:0] next_read;
   reg         hold_q;
+  // the same for the semaphores, which are far from the accumulators
+  (* keep *) reg hold_start_q;
 
   vta_output_walk #(
       .ACC_DEPTH(ACC_DEPTH),
@@ -99,6 +101,7 @@ module vta_output #(
       .insn_i       (insn_i),
       .index_i      (index_i),
       .hold_i       (hold_q),
+      .hold_start_i (hold_start_q),
       .active_o     (active),
       .slot_valid_o (slot),
       .read_o       (acc_raddr_o),
@@ -197,8 +200,9 @@ module vta_output #(
     else valid_q <= {valid_q[7:1], slot};
 
   always @(posedge clk_i) begin
-    hold_q  <= |waits_d;
-    waits_q <= waits_d[7:1];
+    hold_q       <= |waits_d;
+    hold_start_q <= |waits_d;
+    waits_q      <= waits_d[7:1];
   end
 
   always @(posedge clk_i) begin

@@ -29,6 +29,8 @@ module vta_output_walk #(
     input  wire [ 31:0] index_i,
     // slot
     input  wire         hold_i,
+    // the same from another register, for ready_o
+    input  wire         hold_start_i,
     output wire         active_o,
     output wire         slot_valid_o,
     output wire [ 15:0] read_o,
@@ -84,8 +86,7 @@ module vta_output_walk #(
   assign second_o      = second_q;
   assign vector_last_o = vector_last_q;
   assign insn_last_o   = insn_last_q;
-  // (not from slot_valid_o, which goes elsewhere)
-  assign ready_o       = at_end_q && !(active_q && (bad_q || hold_i)) && !stop_i;
+  assign ready_o       = at_end_q && !(active_q && (bad_q || hold_start_i)) && !stop_i;
   assign form_o        = insn_q[`VTA_REQUANT_FORM];
   assign to_acc_o      = insn_q[`VTA_REQUANT_DST] == `VTA_DST_ACC;
   assign to_inp_o      = insn_q[`VTA_REQUANT_DST] == `VTA_DST_INP;

@@ -29,6 +29,8 @@ module vta_read_arb #(
     // beats for their owners; data are the bus's
     output wire                     fetch_beat_o,
     input  wire                     load_want_i,
+    // a beat of LOAD's is there; it is taken
+    output wire                     load_here_o,
     output wire                     load_beat_o,
     output wire                     idle_o,
     // AXI
@@ -76,7 +78,8 @@ module vta_read_arb #(
   assign m_axi_arvalid = valid_q;
   assign m_axi_rready  = any && (!load_owns || load_want_i || stop_i);
   assign fetch_beat_o  = m_axi_rvalid && any && !load_owns;
-  assign load_beat_o   = m_axi_rvalid && any && load_owns && (load_want_i || stop_i);
+  assign load_here_o   = m_axi_rvalid && any && load_owns;
+  assign load_beat_o   = load_here_o && (load_want_i || stop_i);
   assign idle_o        = !any && !valid_q;
 
   always @(posedge clk_i)

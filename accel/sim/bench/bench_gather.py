@@ -106,8 +106,9 @@ async def writes_windows_in_order(dut: Dut) -> None:
         # A read that is held now is not written after the next cycle.
         held, hold = hold, random.random() < 0.2
         dut.inp_soon_i.value = hold << 1
-        answer = bool(get(dut.beat_want_o)) and random.random() < 0.7
-        dut.beat_i.value, dut.data_i.value = answer, int.from_bytes(data[0], "little") if answer else 0
+        offered = bool(data) and random.random() < 0.7
+        answer = offered and bool(get(dut.beat_want_o))
+        dut.beat_i.value, dut.data_i.value = offered, int.from_bytes(data[0], "little") if offered else 0
         await settle()
         if get(dut.pop_o):
             assert valid

@@ -90,8 +90,9 @@ async def writes_blocks_in_order(dut: Dut) -> None:
             dut.first_beat_i.value = block.first
         dut.inp_soon_i.value = hold = random.random() < 0.3
         await settle()
-        answer = bool(get(dut.beat_want_o)) and random.random() < 0.8
-        dut.beat_i.value, dut.data_i.value = answer, data[0] if answer else 0
+        offered = bool(data) and random.random() < 0.8
+        answer = offered and bool(get(dut.beat_want_o))
+        dut.beat_i.value, dut.data_i.value = offered, data[0] if offered else 0
         await settle()
         if get(dut.pop_o):
             assert valid
