@@ -209,15 +209,14 @@ shorter by a quarter; on the LFE5U-85F its static placer leaves fewer wires, and
 nextpnr 0.11.1 route it at 73.0 MHz in five minutes beside other work. The wheels' tools, which run in WebAssembly on
 one core, take 6 minutes 40 seconds; two folders gave the same bytes.
 
-`ecp5`, 128 multiplications a cycle, with the whole System of the ULX3S: 53.0 MHz where 80 are asked, 1.4 MB, in 101
-iterations of Debian's nextpnr with seed 3 (51.6 in 119 with seed 4, 50.0 in 56 with seed 2, 48.3 in 110 with seed 1);
-36,241 of 83,640 cells, 183 of 208 block RAMs, 153 of 156 multipliers. ResNet-8 takes 106,516 cycles, which is 498
-images a second at that clock; 500 need 53.3 MHz. With half the INP it routed at 53.9 MHz, but activations left the
-chip: 118,467 cycles, 455 images a second. The placement of seed 2 promises 57.6 MHz; what is lost on the way is
-detours round wires that are taken: of 59,196 ends all but 37 are reached within 18 ns there, and those lie in the
-dispatcher and where LOAD's beats go to all banks of the accumulators. Floorplans decide whether it routes at all: of
-tries whose springs are about as long, the wires are apart by a tenth once logic has settled between the sites, so that
-twelve are made and measured.
+`ecp5`, 128 multiplications a cycle, with the whole System of the ULX3S: 53.2 MHz where 80 are asked, in 72 iterations
+of Debian's nextpnr with seed 4; 36,102 of 83,640 cells, 183 of 208 block RAMs, 153 of 156 multipliers. ResNet-8 takes
+106,516 cycles, which is 499 images a second at that clock; 500 need 53.3 MHz. With half the INP it routed at 53.9 MHz,
+but activations left the chip: 118,467 cycles, 455 images a second. A seed has a floorplan of its own, and that decides
+most: of tries whose springs are about as long, the wires are apart by a tenth once logic has settled between the sites
+(twelve are made and measured), and logic falls elsewhere. Seed 3, its wires 3 % longer, did not route: 11,200 conflicts
+were left in the 58th iteration. All four placements promise 41 to 46 MHz, less than routing then reaches, since the
+write buffer of the memory controller lies far from the rest of it; in one where it was near, 53.8 MHz were promised.
 
 `ecp5x2`, 256 multiplications, half of them by LUTs, takes 71,162 cycles, so that 35.6 MHz would be 500 images a second,
 and its placement promises 39.8 MHz. It has not been routed: its wires are 29 % longer than those of `ecp5`. With copies
