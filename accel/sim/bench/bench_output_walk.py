@@ -10,6 +10,8 @@ import cocotb
 from accel.isa.spec import Dst, Form, Op, encode
 from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 
+IDLE = {"stop_i": 0, "hold_i": 0, "hold_start_i": 0}
+
 Slot = tuple[int, int, int, int, int, int]  # read, prm, dst, group, second, last of the vector
 
 
@@ -47,7 +49,7 @@ def expected_slots(v: dict[str, int], groups: int) -> Iterator[Slot]:
 @cocotb.test()
 async def walks_like_nested_loops(dut: Dut) -> None:
     random, groups = rng(), parameter(dut, "GROUPS")
-    await start(dut, stop_i=0, start_i=0, insn_i=0, index_i=0, hold_i=0, hold_start_i=0)
+    await start(dut, **IDLE, start_i=0, insn_i=0, index_i=0)
     waiting = [random_instruction(random, dut) for _ in range(60)]
     running: list[Slot] = []
     while waiting or running:
@@ -79,8 +81,7 @@ async def faults_outside_each_scratchpad(dut: Dut) -> None:
         for outside in (0, 1):
             values = random_instruction(random, dut) | {"form": Form.ADD, "dst": Dst.OUT, "iter_out": 1, "iter_in": 1}
             values[key] = parameter(dut, f"{memory}_DEPTH") - 1 + outside
-            idle = {"stop_i": 0, "hold_i": 0, "hold_start_i": 0}
-            await start(dut, **idle, start_i=1, insn_i=encode(Op.REQUANT, values), index_i=77)
+            await start(dut, **IDLE, start_i=1, insn_i=encode(Op.REQUANT, values), index_i=77)
             await step(dut)
             dut.start_i.value = 0
             await settle()
@@ -93,7 +94,7 @@ async def faults_on_vectors_that_start_inside_an_output_block(dut: Dut) -> None:
     random, part, depth = rng(), parameter(dut, "PART"), parameter(dut, "INP_DEPTH")
     for entry in (0, 1, part, part + 1, depth - part, depth):
         values = random_instruction(random, dut) | {"dst": Dst.INP, "dst_base": entry, "iter_out": 1, "iter_in": 1}
-        await start(dut, stop_i=0, start_i=1, insn_i=encode(Op.REQUANT, values), index_i=7, hold_i=0, hold_start_i=0)
+        await start(dut, **IDLE, start_i=1, insn_i=encode(Op.REQUANT, values), index_i=7)
         await step(dut)
         dut.start_i.value = 0
         await settle()
