@@ -97,7 +97,7 @@ module vta_fetch #(
   wire        ask = req_valid_o && req_ready_i;
   wire        load = !run_i || ask;
 
-  assign req_valid_o   = inside_q && fits;
+  assign req_valid_o   = inside_q && fits;  // while run_i is low the read side is in reset or stopped
   assign req_offset_o  = ({{(32 - NUMBER_W) {1'b0}}, chunk_q} << (CHUNK_LOG + BUS_LOG)) | ({25'd0, skip_q} << BUS_LOG);
   assign req_beats_o   = beats_q;
   assign range_fault_o = run_i && outside_q && fits;
