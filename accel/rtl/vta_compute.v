@@ -1,8 +1,8 @@
 // COMPUTE unit: GEMM and ALU in one pipeline of ten stages, one slot a cycle, no bubble between instructions.
 // Stages: 0 micro-op read, 1 index add, 2 range check, inp read, 3 input register, wgt read, 4 the lanes' operands, 5
-// products, 6 sums of two and acc read, 7 the lanes' sums and the old values, 8 update, 9 write; the entry is written at
-// the edge that ends stage 9.  Inputs have a stage for their way to all lanes.
-// Contract: an entry that a slot in stages 7 to 9 will write is forwarded, so any order of entries is exact.  An index
+// products and acc read, 6 sums of two, 7 the lanes' sums and the old values, 8 update, 9 write; the entry is written at
+// the edge that ends stage 9.  Inputs and accumulator entries have a stage for their way to the lanes.
+// Contract: an entry that a slot in stages 6 to 9 will write is forwarded, so any order of entries is exact.  An index
 // outside is reported from stage 3, and its slot goes no further; slots behind it may still write until stop_i.
 // Latency: a slot in stage 0 during a cycle has its entry written at the tenth edge from the start of that cycle.
 `resetall
@@ -198,9 +198,9 @@ module vta_compute #(
   assign inp_raddr_o   = src_2_q;
   assign wgt_re_o      = valid_3_q && !alu_3_q;
   assign wgt_raddr_o   = wgt_3_q;
-  assign acc_re_o      = valid_6_q;
-  assign acc_raddr_o   = addr_6_q;
-  assign read_index_o  = done_6_q[31:0];
+  assign acc_re_o      = valid_5_q;
+  assign acc_raddr_o   = addr_5_q;
+  assign read_index_o  = done_5_q[31:0];
 
   always @(posedge clk_i)
     if (!rst_ni) begin
@@ -371,6 +371,7 @@ module vta_compute #(
   ) u_update (
       .clk_i     (clk_i),
       .rst_ni    (rst_ni),
+      .next_i    (addr_5_q),
       .valid_i   (valid_6_q),
       .addr_i    (addr_6_q),
       .write_i   (write_6_q),

@@ -154,9 +154,10 @@ module vta_core #(
   // nothing new starts, for the same reason from several registers
   wire fault_stop_soon;
   wire stop_soon = fault_stop_soon || abort_soon_i;
-  reg stop_load_q, stop_exec_q, stop_store_q;
+  reg stop_load_q, stop_compute_q, stop_output_q, stop_store_q;
   (* keep *) always @(posedge clk_i) stop_load_q <= stop_soon && !clear_i;
-  (* keep *) always @(posedge clk_i) stop_exec_q <= stop_soon && !clear_i;
+  (* keep *) always @(posedge clk_i) stop_compute_q <= stop_soon && !clear_i;
+  (* keep *) always @(posedge clk_i) stop_output_q <= stop_soon && !clear_i;
   (* keep *) always @(posedge clk_i) stop_store_q <= stop_soon && !clear_i;
 
   always @(posedge clk_i)
@@ -417,7 +418,7 @@ module vta_core #(
   ) u_exec (
       .clk_i                (clk_i),
       .rst_ni               (awake_exec_q),
-      .stop_i               (stop_exec_q),
+      .stop_i               ({stop_output_q, stop_compute_q}),
       .head_i               (head[2:1]),
       .compute_insn_i       (compute_insn),
       .compute_index_i      (compute_index),

@@ -31,7 +31,7 @@ module vta_exec #(
 ) (
     input  wire                       clk_i,
     input  wire                       rst_ni,
-    input  wire                       stop_i,
+    input  wire [                1:0] stop_i,
     // heads of the queues; start_i pops them
     input  wire [                1:0] head_i,
     input  wire [              255:0] compute_insn_i,
@@ -91,7 +91,7 @@ module vta_exec #(
   ) u_compute (
       .clk_i        (clk_i),
       .rst_ni       (rst_ni),
-      .stop_i       (stop_i),
+      .stop_i       (stop_i[0]),
       .head_valid_i (head_i[0]),
       .insn_i       (compute_insn_i),
       .index_i      (compute_index_i),
@@ -145,7 +145,7 @@ module vta_exec #(
   ) u_output (
       .clk_i       (clk_i),
       .rst_ni      (rst_ni),
-      .stop_i      (stop_i),
+      .stop_i      (stop_i[1]),
       .head_valid_i(head_i[1]),
       .insn_i      (output_insn_i),
       .index_i     (output_index_i),

@@ -195,9 +195,14 @@ module vta_output #(
   wire ends_0 = form_0 != `VTA_FORM_ADD || second_0;
   wire [7:0] zero_point_0 = (form_0 == `VTA_FORM_PASS) ? 8'd0 : zero_0;
 
+  // busy_q: an instruction is here, or a slot in stages 1 to 8
+  reg busy_q;
   always @(posedge clk_i)
-    if (!rst_ni) valid_q <= 8'd0;
-    else valid_q <= {valid_q[7:1], slot};
+    if (!rst_ni) {valid_q, busy_q} <= 9'd0;
+    else begin
+      valid_q <= {valid_q[7:1], slot};
+      busy_q  <= start_i || active || valid_q[7:1] != 7'd0;
+    end
 
   always @(posedge clk_i) begin
     hold_q       <= |waits_d;
@@ -274,7 +279,7 @@ module vta_output #(
   assign acc_we_o     = into_acc_q;
   assign give_o       = valid_q[8] && last_q[8] && !stop_i;
   assign {waddr_o, set_o, done_index_o} = writer_q[(SHARES-1)*WRITER_W+:WRITER_W];
-  assign idle_o       = !active && valid_q == 8'd0;
+  assign idle_o       = !busy_q;
 
   wire unused = &{1'b0, tail_7_q, ends_q, next_read, same_share};
 endmodule

@@ -1,6 +1,6 @@
 // Last three stages of COMPUTE: the new value of an accumulator entry from the old one and the GEMM sums or the ALU's
-// operand.  Stages: R (the slot comes, its entry is being read), O (acc_i and sums_i are its), U (the new value), W.
-// Contract: an entry written by one of the three slots in front, which its read came too early to see, is forwarded, so
+// operand.  Stages: R (the slot comes with its entry, read before), O (sums_i are its), U (the new value), W.
+// Contract: an entry written by one of the four slots in front, which its read came too early to see, is forwarded, so
 // any order of entries is exact.  A slot that reads the source of a tensor operation (source_i) only fills the second
 // operand of the slot behind it, which follows at once.  MUL: slots with group_i from 0 up follow one another at once, and
 // the last one writes (write_i).  sums_i is 0 for the ALU.
@@ -20,6 +20,8 @@ module vta_update #(
 ) (
     input  wire                       clk_i,
     input  wire                       rst_ni,
+    // entry of the slot that comes next, being read
+    input  wire [               15:0] next_i,
     // stage R
     input  wire                       valid_i,
     input  wire [               15:0] addr_i,
@@ -33,8 +35,8 @@ module vta_update #(
     input  wire [                5:0] group_i,
     input  wire                       use_imm_i,
     input  wire [               31:0] imm_i,
-    // stage O
     input  wire [   BLOCK_OUT*32-1:0] acc_i,
+    // stage O
     input  wire [BLOCK_OUT*SUM_W-1:0] sums_i,
     // stage W
     output wire                       we_o,
@@ -67,13 +69,14 @@ module vta_update #(
   reg [4:0] amount_o_q;
   reg [31:0] imm_o_q, low_o_q;
 
-  // the three slots in front write the entry; the nearest counts
+  // the three slots in front write the entry; the nearest counts.  late_q: the fourth in front did, a cycle ago
   wire hit_o = write_o_q && addr_o_q == addr_i;
   wire hit_u = write_u_q && addr_u_q == addr_i;
   wire hit_w = write_w_q && addr_w_q == addr_i;
   // one cycle later: the new value (of MUL: that of the last group's lanes), the one that is written, the one written
   // before, else the entry read
   reg new_q, new_last_q, write_q, read_q;
+  reg late_q;
 
   always @(posedge clk_i)
     if (!rst_ni) {valid_o_q, valid_u_q, write_o_q, write_u_q, write_w_q, source_o_q, source_u_q} <= 7'd0;
@@ -116,6 +119,7 @@ module vta_update #(
   wire second_en = (source_u_q && !shr_u_q) || turn_b_o_q;
   wire amount_en = source_u_q && shr_u_q;
 
+  reg  [BLOCK_OUT*32-1:0] entry_q;
   reg  [BLOCK_OUT*32-1:0] old_q;
   reg  [BLOCK_OUT*32-1:0] second_q;
   wire [BLOCK_OUT*32-1:0] second;
@@ -127,6 +131,8 @@ module vta_update #(
   wire [OUT_LANES*32-1:0] product;
 
   always @(posedge clk_i) begin
+    late_q <= write_w_q && addr_w_q == next_i;
+    if (valid_i) entry_q <= late_q ? written_q : acc_i;
     if (write_w_q) written_q <= result_q;
     if (valid_o_q) begin
       if (mul_o_q) factor_q <= second[OUT_LANES*32-1:0];
@@ -170,7 +176,7 @@ module vta_update #(
         if (valid_o_q) begin
           if (zero_o_q) old_q[i*32+:32] <= 32'd0;
           else if (GROUP == GROUPS - 1 ? new_last_q : new_q) old_q[i*32+:32] <= updated[i*32+:32] | times;
-          else old_q[i*32+:32] <= read_q ? acc_i[i*32+:32] : earlier;
+          else old_q[i*32+:32] <= read_q ? entry_q[i*32+:32] : earlier;
           second_q[i*32+:32] <= second[i*32+:32];
           amount_q <= amount;
           asking_q <= ({9{below_o_q}} & ~(9'h1FF << amount[2:0])) | ({9{even_o_q}} & (9'h002 << amount[2:0]));

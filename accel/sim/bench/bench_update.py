@@ -14,8 +14,8 @@ def lanes_of(word: int, lanes: int) -> np.ndarray:
     return np.array([signed(field(word, i, 32), 32) for i in range(lanes)], np.int64)
 
 
-INPUTS = ("valid_i", "addr_i", "write_i", "source_i", "is_alu_i", "is_max_i", "keep_i", "op_i", "rounding_i", "group_i")
-INPUTS += ("use_imm_i", "imm_i", "acc_i", "sums_i")
+INPUTS = ("next_i", "valid_i", "addr_i", "write_i", "source_i", "is_alu_i", "is_max_i", "keep_i", "op_i", "rounding_i")
+INPUTS += ("group_i", "use_imm_i", "imm_i", "acc_i", "sums_i")
 
 
 @cocotb.test()
@@ -53,30 +53,33 @@ async def any_order_of_entries_is_exact(dut: Dut) -> None:
         b = np.full(lanes, signed(slot["imm"], 32), np.int64) if slot["use_imm"] else golden[slot["source"]]
         return arith.wrap32(arith.alu(slot["op"], old, b, slot["rounding"]))
 
-    # The slots in stages R, O, U and W, and what the read of the second one found.
-    stages: list[dict | None] = [None] * 4
+    # The slot that is being read, those in stages R, O, U and W, and what the read of that in R found.
+    stages: list[dict | None] = [None] * 5
     slots, fetched, writes = list[dict](), 0, 0
     mask = (1 << width) - 1
     while uops or slots or any(stages):
         if uops and not slots and random.random() < 0.9:
             slots = uops.pop(0)
         new = slots.pop(0) if slots else None
-        stages = [new, *stages[:3]]
-        dut.valid_i.value = new is not None
-        if new:
-            kind, op = new["kind"], new.get("op", AluOp.MAX)
-            dut.addr_i.value, dut.write_i.value, dut.source_i.value = new["read"], new.get("write", 0), kind == "source"
+        stages = [new, *stages[:4]]
+        dut.next_i.value = new["read"] if new else random.randrange(4)
+        slot = stages[1]
+        dut.valid_i.value = slot is not None
+        if slot:
+            kind, op = slot["kind"], slot.get("op", AluOp.MAX)
+            dut.addr_i.value, dut.write_i.value = slot["read"], slot.get("write", 0)
+            dut.source_i.value = kind == "source"
             dut.is_alu_i.value, dut.is_max_i.value = kind in ("alu", "source"), kind == "max"
-            dut.keep_i.value = new.get("keep", 0)
-            dut.op_i.value, dut.rounding_i.value = op, new.get("rounding", 0)
-            dut.group_i.value, dut.use_imm_i.value = new.get("group", 0), new.get("use_imm", 0)
-            dut.imm_i.value = new.get("imm", 0)
+            dut.keep_i.value = slot.get("keep", 0)
+            dut.op_i.value, dut.rounding_i.value = op, slot.get("rounding", 0)
+            dut.group_i.value, dut.use_imm_i.value = slot.get("group", 0), slot.get("use_imm", 0)
+            dut.imm_i.value = slot.get("imm", 0)
         dut.acc_i.value = fetched
-        if stages[1]:
-            dut.sums_i.value = sum((v & mask) << (width * i) for i, v in enumerate(stages[1].get("sums", [])))
+        if stages[2]:
+            dut.sums_i.value = sum((v & mask) << (width * i) for i, v in enumerate(stages[2].get("sums", [])))
         await settle()
         old_word = memory[new["read"]] if new else random.getrandbits(32 * lanes)
-        done = stages[3]
+        done = stages[4]
         assert get(dut.we_o) == bool(done and done.get("write"))
         if done and done.get("write"):
             result = expected(done)
