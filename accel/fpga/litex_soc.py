@@ -26,6 +26,8 @@ _REGISTERS_BYTES = 4096
 _MAC_ADDRESS = 0x02_00_52_45_4C_59
 # Words of a packet that the board holds.
 _PACKET_WORDS = 256
+# Beats that the memory controller's AXI side holds each way.
+_BUFFER_BEATS = 16
 # Cycles after which an access to an address without a slave ends.
 _BUS_TIMEOUT = 1 << 14
 
@@ -123,8 +125,7 @@ def _add_accelerator(soc: Any, request: Request, board: Board, platform: Any) ->
     migen = _module("migen")
     frontend = _module("litedram.frontend.axi")
     beats = frontend.LiteDRAMAXIPort(data_width=request.bus_bits, address_width=32, id_width=1)
-    port = _narrowed(soc, soc.sdram.crossbar.get_port(), request.bus_bits)
-    soc.accelerator_memory = frontend.LiteDRAMAXI2Native(_held(soc, beats), port, base_address=MEMORY_BASE)
+    _add_frontend(soc, frontend, _held(soc, beats), _joined(soc, soc.sdram.crossbar.get_port(), request.bus_bits))
     registers = _module("litex.soc.interconnect.axi").AXILiteInterface(data_width=32, address_width=32)
     region = _module("litex.soc.integration.soc").SoCRegion(origin=REGISTERS_BASE, size=_REGISTERS_BYTES, cached=False)
     soc.bus.add_slave("accelerator", registers, region)
@@ -136,16 +137,27 @@ def _add_accelerator(soc: Any, request: Request, board: Board, platform: Any) ->
     soc.specials += migen.Instance("vta_top", **pins)
 
 
+def _add_frontend(soc: Any, frontend: Any, beats: Any, ports: list[Any]) -> None:
+    """LiteDRAM's way from AXI to its own ports, for writes and reads."""
+    writes, reads = ports
+    soc.accelerator_writes = frontend.LiteDRAMAXI2NativeW(beats, writes, _BUFFER_BEATS, MEMORY_BASE)
+    soc.accelerator_reads = frontend.LiteDRAMAXI2NativeR(beats, reads, _BUFFER_BEATS, MEMORY_BASE)
+    # Each has a port of its own.
+    soc.comb += [soc.accelerator_writes.cmd_grant.eq(1), soc.accelerator_reads.cmd_grant.eq(1)]
+
+
 def _held(soc: Any, beats: Any) -> Any:
     """The port behind `beats`; registers between the two hold what the other side is not ready for.
 
     Whether the controller is ready hangs on its queues and its arbiter, whether the accelerator is on its scratchpads;
-    the way through both would be the longest of the System. What is taken at once passes in the same cycle. Read data
-    go on to a register more: the controller is at the chip's pins, what takes them anywhere.
+    the way through both would be the longest of the System. What is taken at once passes in the same cycle. Data pass a
+    register each way: the controller is at the chip's pins, what brings and takes them anywhere.
     """
     behind = type(beats)(data_width=beats.data_width, address_width=beats.address_width, id_width=beats.id_width)
-    soc.arrival = _module("litex.soc.interconnect.stream").Buffer(beats.r.description)
-    soc.comb += [beats.w.connect(behind.w), behind.b.connect(beats.b), soc.arrival.source.connect(beats.r)]
+    buffer = _module("litex.soc.interconnect.stream").Buffer
+    soc.departure, soc.arrival = buffer(beats.w.description), buffer(beats.r.description)
+    soc.comb += [beats.w.connect(soc.departure.sink), soc.departure.source.connect(behind.w)]
+    soc.comb += [behind.b.connect(beats.b), soc.arrival.source.connect(beats.r)]
     for source, sink in ((beats.aw, behind.aw), (beats.ar, behind.ar), (behind.r, soc.arrival.sink)):
         _hold(soc, source, sink)
     return behind
@@ -164,32 +176,43 @@ def _hold(soc: Any, source: Any, sink: Any) -> None:
     ]
 
 
-def _narrowed(soc: Any, narrow: Any, width: int) -> Any:
-    """A port of `width` bits before a port of fewer; its commands follow one another without a pause."""
-    migen = _module("migen")
-    stream = _module("litex.soc.interconnect.stream")
+def _joined(soc: Any, narrow: Any, width: int) -> list[Any]:
+    """A port of `width` bits that writes and one that reads, before a port of fewer bits for both.
+
+    Bursts of the two take turns when both wait; commands follow one another without a pause.
+    """
+    migen, stream = _module("migen"), _module("litex.soc.interconnect.stream")
+    roundrobin = _module("migen.genlib.roundrobin")
     ratio = width // narrow.data_width
     steps = ratio.bit_length() - 1
-    if ratio == 1:
-        return narrow
-    wide = _module("litedram.common").LiteDRAMNativePort(narrow.mode, narrow.address_width - steps, width)
-    # Registers both ways: the way through the crossbar and back is the longest of the System.
-    soc.narrow_command = stream.Buffer(wide.cmd.description, pipe_valid=True, pipe_ready=True)
-    command = soc.narrow_command.source
-    count = migen.Signal(steps)
-    soc.sync += migen.If(narrow.cmd.valid & narrow.cmd.ready, count.eq(count + 1))
+    port = _module("litedram.common").LiteDRAMNativePort
+    writes, reads = ports = [port(mode, narrow.address_width - steps, width) for mode in ("write", "read")]
+    soc.turn = roundrobin.RoundRobin(len(ports), roundrobin.SP_CE)
+    soc.command = stream.Multiplexer(writes.cmd.description, len(ports))
+    command, count = soc.command.source, migen.Signal(steps)
+    # Registers both ways and on each side: the way through the crossbar and back is the longest of the System, and the
+    # buffer of write data is as far from that of read data as the accelerator's scratchpads are from one another.
+    soc.write_command = stream.Buffer(writes.cmd.description, pipe_valid=True, pipe_ready=True)
+    soc.read_command = stream.Buffer(reads.cmd.description, pipe_valid=True, pipe_ready=True)
     soc.comb += [
-        wide.cmd.connect(soc.narrow_command.sink),
+        writes.cmd.connect(soc.write_command.sink),
+        reads.cmd.connect(soc.read_command.sink),
+        soc.write_command.source.connect(soc.command.sink0),
+        soc.read_command.source.connect(soc.command.sink1),
+        soc.turn.request.eq(migen.Cat(soc.write_command.source.valid, soc.read_command.source.valid)),
+        soc.turn.ce.eq(~command.valid | (command.ready & command.last)),
+        soc.command.sel.eq(soc.turn.grant),
         narrow.cmd.valid.eq(command.valid),
         narrow.cmd.we.eq(command.we),
         narrow.cmd.addr.eq(migen.Cat(count, command.addr)),
         command.ready.eq(narrow.cmd.ready & (count == ratio - 1)),
     ]
-    soc.narrow_write = stream.StrideConverter(wide.wdata.description, narrow.wdata.description)
-    soc.narrow_read = stream.StrideConverter(narrow.rdata.description, wide.rdata.description)
-    soc.submodules += stream.Pipeline(wide.wdata, soc.narrow_write, narrow.wdata)
-    soc.submodules += stream.Pipeline(narrow.rdata, soc.narrow_read, wide.rdata)
-    return wide
+    soc.sync += migen.If(narrow.cmd.valid & narrow.cmd.ready, count.eq(count + 1))
+    soc.narrow_write = stream.StrideConverter(writes.wdata.description, narrow.wdata.description)
+    soc.narrow_read = stream.StrideConverter(narrow.rdata.description, reads.rdata.description)
+    soc.submodules += stream.Pipeline(writes.wdata, soc.narrow_write, narrow.wdata)
+    soc.submodules += stream.Pipeline(narrow.rdata, soc.narrow_read, reads.rdata)
+    return ports
 
 
 def _words() -> Any:

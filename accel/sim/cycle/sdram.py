@@ -3,7 +3,7 @@
 In: bursts as the core's registers take them, the cycles of read beats. Out: when each read beat can be sampled, when
 each write is answered. Beats get the chip one at a time, decided in the order of their cycles: see `Chip.time`.
 Between the core and the controller each channel of addresses has a register that holds what the other side is not ready
-for. Read data have one too, and behind it a register that they all pass.
+for. Read data have one too, and behind it a register that they all pass; write data pass one.
 """
 
 from __future__ import annotations
@@ -162,7 +162,8 @@ class SdramWrites:
     def __init__(self, config: AccelConfig, sdram: Sdram) -> None:
         self._outstanding = config.write_outstanding
         self._bus_bytes = config.bus_bytes
-        self._room = sdram.write_room(config)
+        # with the register that they pass
+        self._room = sdram.write_room(config) + 1
         self._response = sdram.beat_cycles(config) + sdram.response
         # cycle of the last response of each STORE that ended; the one behind that in which the last burst of all was
         # taken
@@ -183,13 +184,11 @@ class SdramWrites:
         self._slot = 0
         # bursts that were handed over whose beats are not all on the bus: first cycle there, beats left
         self._data: deque[tuple[int, int]] = deque()
-        # first cycles on the bus of the beats that the chip has not had; that of the next one, NEVER behind a beat that
-        # waits for room, which has been there since `_since`
+        # cycles in which the beats that the chip has not had leave the register; first cycle on the bus of the next one
         self._beats: deque[int] = deque()
         self._next = 0
-        self._since = 0
-        # all beats: those that were begun, that had the chip; decisions of the last of these
-        self._all_begun = 0
+        # all beats: those that were sampled, that had the chip; decisions of the last of these
+        self._all_sampled = 0
         self._all_served = 0
         self._decided: deque[int] = deque(maxlen=self._room)
 
@@ -278,25 +277,22 @@ class SdramWrites:
         return True
 
     def _begin(self) -> None:
-        """Put beats on the bus: each stays until there is room."""
-        while (self._next != NEVER or self._sampled()) and self._data:
-            first, left = self._data.popleft()
-            self._since, self._next = max(self._next, first), NEVER
-            self._beats.append(self._since)
-            self._all_begun += 1
+        """Sample beats as far as is known: each stays on the bus until there is room."""
+        while self._data:
+            first, left = self._data[0]
+            sampled = max(self._next, first)
+            behind = self._all_sampled - self._room
+            if behind >= self._all_served:
+                return
+            if behind >= 0:
+                sampled = max(sampled, self._decided[behind - self._all_served] + 1)
+            self._next = sampled + 1
+            self._beats.append(sampled + 1)
+            self._all_sampled += 1
             if left > 1:
-                self._data.appendleft((first, left - 1))
-
-    def _sampled(self) -> bool:
-        """Whether it is known when the beat on the bus is sampled."""
-        sampled = self._since
-        behind = self._all_begun - 1 - self._room
-        if behind >= self._all_served:
-            return False
-        if behind >= 0:
-            sampled = max(sampled, self._decided[behind - self._all_served] + 1)
-        self._next = sampled + 1
-        return True
+                self._data[0] = (first, left - 1)
+            else:
+                self._data.popleft()
 
 
 class Chip:

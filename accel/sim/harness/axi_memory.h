@@ -206,9 +206,12 @@ private:
         if (top_.m_axi_wvalid) {
             if (w_held_) check_w_stable(t);
             w_held_ = !top_.m_axi_wready;
-            if (sdram_.present()) sdram_.data(!w_held_);
-            if (w_held_) hold_w();
-            else take_w(t);
+            if (w_held_) {
+                hold_w();
+            } else {
+                if (sdram_.present()) sdram_.data();
+                take_w(t);
+            }
         } else {
             if (w_held_) report_.fail(t, "W: valid must stay high until ready");
             w_held_ = false;

@@ -1,6 +1,7 @@
 // When an SDRAM behind the AXI port answers: the model of accel/sim/memory.py (Sdram), edge by edge.
 // One beat at a time has the chip. `decide` comes first at an edge and sees what happened at edges before it. What the
-// bus brings when the controller is not ready waits in a register; read beats pass one, and wait in one before it.
+// bus brings when the controller is not ready waits in a register; read beats pass one, and wait in one before it; write
+// beats pass one.
 #ifndef VTA_SDRAM_H_
 #define VTA_SDRAM_H_
 
@@ -38,12 +39,14 @@ public:
         refresh_ = 0;
         waiting_ = held_ = 0;
         answered_ = 0;
-        on_bus_ = shown_ = kept_ = false;
+        passing_ = shown_ = kept_ = false;
     }
 
     // Chooses a beat at edge t; then the controller accepts what waits.
     void decide(int64_t t) {
         give(t);
+        waiting_ += passing_;
+        passing_ = false;
         for (Side& side : sides_) side.accept(t);
     }
 
@@ -54,11 +57,10 @@ public:
     }
     void write(int64_t t, uint64_t place, uint32_t beats) { sides_[WRITE].take(t, place, beats); }
 
-    // A W beat is on the bus at this edge, `taken` at the last one. It waits for the chip from the first one on.
-    void data(bool taken) {
-        if (!on_bus_) ++waiting_;
-        on_bus_ = !taken;
-        if (taken) ++held_;
+    // A W beat is taken at this edge. An edge later it waits for the chip.
+    void data() {
+        ++held_;
+        passing_ = true;
     }
     // Edge t of the R channel, at which the bus has taken the beat that was there or not.
     void show(int64_t t, bool taken) {
@@ -76,7 +78,8 @@ public:
     // What edge `next` shows.
     bool read_ready() const { return !sides_[READ].waits; }
     bool write_ready() const { return !sides_[WRITE].waits; }
-    bool data_ready() const { return held_ < int64_t{s_.write_room}; }
+    // room behind the register, and the register
+    bool data_ready() const { return held_ < s_.write_room + 1; }
     bool data_valid() const { return shown_; }
     bool response_valid(int64_t next) const { return !answers_.empty() && next >= answers_.front(); }
 
@@ -171,11 +174,11 @@ private:
     std::vector<int64_t> rows_;
     int64_t issued_, next_, refresh_, answered_;
     Direction direction_;
-    uint32_t bank_, waiting_;
-    // beats taken from the bus that the chip has not had: -1 where it has one that is still on the bus
-    int64_t held_;
-    // a W beat is on the bus; a read beat is, one waits for that
-    bool goes_on_, on_bus_, shown_, kept_;
+    uint32_t bank_;
+    // write beats that the chip has not had: those that wait for it, all that were taken
+    uint32_t waiting_, held_;
+    // a write beat is in the register; a read beat is on the bus, one waits for that
+    bool goes_on_, passing_, shown_, kept_;
 };
 
 }  // namespace vta
