@@ -140,7 +140,7 @@ module vta_compute #(
       .index_o     (index_0)
   );
 
-  assign want_o     = head_valid_i && walk_ready && !stop_i;
+  assign want_o     = head_valid_i && walk_ready;
   assign uop_re_o   = slot_valid;
   assign gemm_uop_o = slot_valid && uop_last && !is_alu_0;
   assign alu_uop_o  = slot_valid && uop_last && is_alu_0;

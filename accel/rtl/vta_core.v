@@ -111,8 +111,9 @@ module vta_core #(
   localparam LINE_2 = (BUS > 16) ? BUS : 16;
   localparam LINE = (LINE_1 > LINE_2) ? LINE_1 : LINE_2;
 
-  // queues and semaphores: bit 0 LOAD, 1 COMPUTE, 2 OUTPUT, 3 STORE
+  // queues and semaphores: bit 0 LOAD, 1 COMPUTE, 2 OUTPUT, 3 STORE.  able: has an instruction and could start it
   wire [3:0] head;
+  wire [3:0] able;
   wire [3:0] want;
   wire [3:0] start;
   wire [3:0] give;
@@ -154,11 +155,13 @@ module vta_core #(
   // nothing new starts, for the same reason from several registers
   wire fault_stop_soon;
   wire stop_soon = fault_stop_soon || abort_soon_i;
-  reg stop_load_q, stop_compute_q, stop_output_q, stop_store_q;
+  reg stop_start_q, stop_load_q, stop_compute_q, stop_output_q, stop_store_q;
+  (* keep *) always @(posedge clk_i) stop_start_q <= stop_soon && !clear_i;
   (* keep *) always @(posedge clk_i) stop_load_q <= stop_soon && !clear_i;
   (* keep *) always @(posedge clk_i) stop_compute_q <= stop_soon && !clear_i;
   (* keep *) always @(posedge clk_i) stop_output_q <= stop_soon && !clear_i;
   (* keep *) always @(posedge clk_i) stop_store_q <= stop_soon && !clear_i;
+  assign want = able & {4{!stop_start_q}};
 
   always @(posedge clk_i)
     if (!awake_core_q) begin
@@ -337,7 +340,7 @@ module vta_core #(
       .one_i         (load_one),
       .length_i      (load_length),
       .first_beat_i  (load_first[PLACE_W-1:0]),
-      .want_o        (want[0]),
+      .want_o        (able[0]),
       .start_i       (start[0]),
       .req_valid_o   (load_valid),
       .req_offset_o  (load_offset),
@@ -424,7 +427,7 @@ module vta_core #(
       .compute_index_i      (compute_index),
       .output_insn_i        (output_insn),
       .output_index_i       (output_index),
-      .want_o               (want[2:1]),
+      .want_o               (able[2:1]),
       .start_i              (start[2:1]),
       .load_we_i            (load_we),
       .load_be_i            (load_be),
@@ -471,7 +474,7 @@ module vta_core #(
       .one_i         (store_one),
       .length_i      (store_length),
       .first_beat_i  (store_first[PLACE_W-1:0]),
-      .want_o        (want[3]),
+      .want_o        (able[3]),
       .start_i       (start[3]),
       .re_o          (out_re),
       .raddr_o       (out_raddr),

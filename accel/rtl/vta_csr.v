@@ -52,6 +52,8 @@ module vta_csr #(
     output wire                   done_o
 );
   reg         busy_q;
+  // the same for launches, which come from the bus
+  reg         busy_launch_q;
   reg         done_q;
   reg         abort_q;
   reg  [31:0] window_base_q;
@@ -62,7 +64,7 @@ module vta_csr #(
 
   wire        control = write_i && write_control_i;
   wire        reset = control && write_data_i[1];
-  wire        launch = control && write_data_i[0] && !write_data_i[1] && !busy_q;
+  wire        launch = control && write_data_i[0] && !write_data_i[1] && !busy_launch_q;
   wire        stop = fault_stop_i || abort_q;
   wire        stopped = busy_q && stop && (fault_i || !fault_stop_i) && drained_i;
   wire        busy = launch || (busy_q && !stopped && !(run_o && done_i));
@@ -77,6 +79,8 @@ module vta_csr #(
   assign count_o        = count_q;
   assign watchdog_o     = run_o && watchdog_q != 32'd0 && cycles_i >= watchdog_q;
   assign done_o         = done_q || fault_i;
+
+  (* keep *) always @(posedge clk_i) busy_launch_q <= rst_ni && busy;
 
   always @(posedge clk_i)
     if (!rst_ni) begin

@@ -83,7 +83,7 @@ module vta_load #(
 
   wire                is_gather = insn_i[`VTA_INSN_OPCODE] == `VTA_OP_GATHER;
 
-  assign want_o        = head_valid_i && !walk_active && !follow_full && !stop_i;
+  assign want_o        = head_valid_i && !walk_active && !follow_full;
   assign idle_o        = !walk_active && !follow_valid && data_idle;
   assign range_index_o = range_index_q;
 

@@ -86,7 +86,7 @@ module vta_output_walk #(
   assign second_o      = second_q;
   assign vector_last_o = vector_last_q;
   assign insn_last_o   = insn_last_q;
-  assign ready_o       = at_end_q && !(active_q && (bad_q || hold_start_i)) && !stop_i;
+  assign ready_o       = at_end_q && !(active_q && (bad_q || hold_start_i));
   assign form_o        = insn_q[`VTA_REQUANT_FORM];
   assign to_acc_o      = insn_q[`VTA_REQUANT_DST] == `VTA_DST_ACC;
   assign to_inp_o      = insn_q[`VTA_REQUANT_DST] == `VTA_DST_INP;

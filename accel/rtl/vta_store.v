@@ -86,7 +86,7 @@ module vta_store #(
   wire        take = req_valid && free;
   wire        aw_done = aw_valid_q && m_axi_awready;
 
-  assign want_o        = head_valid_i && !walk_active && !insns_full && !stop_i;
+  assign want_o        = head_valid_i && !walk_active && !insns_full;
   assign range_index_o = range_index_q;
   assign m_axi_awaddr  = aw_addr_q;
   assign m_axi_awlen   = {2'd0, aw_len_q};
