@@ -150,15 +150,13 @@ def _held(soc: Any, beats: Any) -> Any:
     """The port behind `beats`; registers between the two hold what the other side is not ready for.
 
     Whether the controller is ready hangs on its queues and its arbiter, whether the accelerator is on its scratchpads;
-    the way through both would be the longest of the System. What is taken at once passes in the same cycle. Data pass a
-    register each way: the controller is at the chip's pins, what brings and takes them anywhere.
+    the way through both would be the longest of the System. What is taken at once passes in the same cycle. Read data
+    come through a register more: the controller is at the chip's pins, what takes them anywhere.
     """
     behind = type(beats)(data_width=beats.data_width, address_width=beats.address_width, id_width=beats.id_width)
-    buffer = _module("litex.soc.interconnect.stream").Buffer
-    soc.departure, soc.arrival = buffer(beats.w.description), buffer(beats.r.description)
-    soc.comb += [beats.w.connect(soc.departure.sink), soc.departure.source.connect(behind.w)]
-    soc.comb += [behind.b.connect(beats.b), soc.arrival.source.connect(beats.r)]
-    for source, sink in ((beats.aw, behind.aw), (beats.ar, behind.ar), (behind.r, soc.arrival.sink)):
+    soc.arrival = _module("litex.soc.interconnect.stream").Buffer(beats.r.description)
+    soc.comb += [beats.w.connect(behind.w), behind.b.connect(beats.b), behind.r.connect(soc.arrival.sink)]
+    for source, sink in ((beats.aw, behind.aw), (beats.ar, behind.ar), (soc.arrival.source, beats.r)):
         _hold(soc, source, sink)
     return behind
 
@@ -185,23 +183,22 @@ def _joined(soc: Any, narrow: Any, width: int) -> list[Any]:
     roundrobin = _module("migen.genlib.roundrobin")
     ratio = width // narrow.data_width
     steps = ratio.bit_length() - 1
-    port = _module("litedram.common").LiteDRAMNativePort
-    writes, reads = ports = [port(mode, narrow.address_width - steps, width) for mode in ("write", "read")]
+    native = _module("litedram.common").LiteDRAMNativePort
+    writes, reads = ports = [native(mode, narrow.address_width - steps, width) for mode in ("write", "read")]
     soc.turn = roundrobin.RoundRobin(len(ports), roundrobin.SP_CE)
-    soc.command = stream.Multiplexer(writes.cmd.description, len(ports))
-    command, count = soc.command.source, migen.Signal(steps)
-    # Registers both ways and on each side: the way through the crossbar and back is the longest of the System, and the
-    # buffer of write data is as far from that of read data as the accelerator's scratchpads are from one another.
-    soc.write_command = stream.Buffer(writes.cmd.description, pipe_valid=True, pipe_ready=True)
-    soc.read_command = stream.Buffer(reads.cmd.description, pipe_valid=True, pipe_ready=True)
+    soc.next_command = stream.PipeValid(writes.cmd.description)
+    soc.choice = stream.Multiplexer(writes.cmd.description, len(ports))
+    chosen, command, count = soc.choice.source, soc.next_command.source, migen.Signal(steps)
+    # Registers both ways: the way through the crossbar and back is the longest of the System. One for each side, as the
+    # buffers of write and read data are as far apart as the accelerator's scratchpads.
+    waiting = [soc.choice.sink0, soc.choice.sink1]
+    for port, sink in zip(ports, waiting, strict=True):
+        _hold(soc, port.cmd, sink)
     soc.comb += [
-        writes.cmd.connect(soc.write_command.sink),
-        reads.cmd.connect(soc.read_command.sink),
-        soc.write_command.source.connect(soc.command.sink0),
-        soc.read_command.source.connect(soc.command.sink1),
-        soc.turn.request.eq(migen.Cat(soc.write_command.source.valid, soc.read_command.source.valid)),
-        soc.turn.ce.eq(~command.valid | (command.ready & command.last)),
-        soc.command.sel.eq(soc.turn.grant),
+        soc.turn.request.eq(migen.Cat(*(sink.valid for sink in waiting))),
+        soc.turn.ce.eq(~chosen.valid | (chosen.ready & chosen.last)),
+        soc.choice.sel.eq(soc.turn.grant),
+        chosen.connect(soc.next_command.sink),
         narrow.cmd.valid.eq(command.valid),
         narrow.cmd.we.eq(command.we),
         narrow.cmd.addr.eq(migen.Cat(count, command.addr)),

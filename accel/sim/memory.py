@@ -77,7 +77,7 @@ class MemoryModel:
     """Latency in clock edges, read beats a cycle (1), bursts in flight at most on each side. Raises ConfigError.
 
     With `sdram`: `latency` counts from the end of a beat's cycles on the chip; of each side one burst is accepted at a
-    time, and a second one and a read beat wait in registers before the controller; data pass one each way.
+    time, and a second one and a read beat wait in registers before the controller.
     """
 
     latency: int = 100

@@ -3,7 +3,7 @@
 In: bursts as the core's registers take them, the cycles of read beats. Out: when each read beat can be sampled, when
 each write is answered. Beats get the chip one at a time, decided in the order of their cycles: see `Chip.time`.
 Between the core and the controller each channel of addresses has a register that holds what the other side is not ready
-for. Read data have one too, and behind it a register that they all pass; write data pass one.
+for. Read data have one too, behind a register that they all pass.
 """
 
 from __future__ import annotations
@@ -162,8 +162,7 @@ class SdramWrites:
     def __init__(self, config: AccelConfig, sdram: Sdram) -> None:
         self._outstanding = config.write_outstanding
         self._bus_bytes = config.bus_bytes
-        # with the register that they pass
-        self._room = sdram.write_room(config) + 1
+        self._room = sdram.write_room(config)
         self._response = sdram.beat_cycles(config) + sdram.response
         # cycle of the last response of each STORE that ended; the one behind that in which the last burst of all was
         # taken
@@ -184,7 +183,7 @@ class SdramWrites:
         self._slot = 0
         # bursts that were handed over whose beats are not all on the bus: first cycle there, beats left
         self._data: deque[tuple[int, int]] = deque()
-        # cycles in which the beats that the chip has not had leave the register; first cycle on the bus of the next one
+        # cycles in which the beats that the chip has not had are sampled; first cycle on the bus of the next one
         self._beats: deque[int] = deque()
         self._next = 0
         # all beats: those that were sampled, that had the chip; decisions of the last of these
@@ -287,7 +286,7 @@ class SdramWrites:
             if behind >= 0:
                 sampled = max(sampled, self._decided[behind - self._all_served] + 1)
             self._next = sampled + 1
-            self._beats.append(sampled + 1)
+            self._beats.append(sampled)
             self._all_sampled += 1
             if left > 1:
                 self._data[0] = (first, left - 1)

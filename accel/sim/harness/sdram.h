@@ -1,7 +1,6 @@
 // When an SDRAM behind the AXI port answers: the model of accel/sim/memory.py (Sdram), edge by edge.
 // One beat at a time has the chip. `decide` comes first at an edge and sees what happened at edges before it. What the
-// bus brings when the controller is not ready waits in a register; read beats pass one, and wait in one before it; write
-// beats pass one.
+// bus brings when the controller is not ready waits in a register; read beats pass one, and wait in one behind it.
 #ifndef VTA_SDRAM_H_
 #define VTA_SDRAM_H_
 
@@ -37,16 +36,14 @@ public:
         goes_on_ = false;
         next_ = 0;
         refresh_ = 0;
-        waiting_ = held_ = 0;
+        waiting_ = 0;
         answered_ = 0;
-        passing_ = shown_ = kept_ = false;
+        shown_ = kept_ = false;
     }
 
     // Chooses a beat at edge t; then the controller accepts what waits.
     void decide(int64_t t) {
         give(t);
-        waiting_ += passing_;
-        passing_ = false;
         for (Side& side : sides_) side.accept(t);
     }
 
@@ -57,11 +54,8 @@ public:
     }
     void write(int64_t t, uint64_t place, uint32_t beats) { sides_[WRITE].take(t, place, beats); }
 
-    // A W beat is taken at this edge. An edge later it waits for the chip.
-    void data() {
-        ++held_;
-        passing_ = true;
-    }
+    // A W beat is taken at this edge.
+    void data() { ++waiting_; }
     // Edge t of the R channel, at which the bus has taken the beat that was there or not.
     void show(int64_t t, bool taken) {
         const bool leaves = !kept_ && !leaving_.empty() && t >= leaving_.front();
@@ -78,8 +72,7 @@ public:
     // What edge `next` shows.
     bool read_ready() const { return !sides_[READ].waits; }
     bool write_ready() const { return !sides_[WRITE].waits; }
-    // room behind the register, and the register
-    bool data_ready() const { return held_ < s_.write_room + 1; }
+    bool data_ready() const { return waiting_ < s_.write_room; }
     bool data_valid() const { return shown_; }
     bool response_valid(int64_t next) const { return !answers_.empty() && next >= answers_.front(); }
 
@@ -121,7 +114,6 @@ private:
             leaving_.push_back(issued + s_.beat_cycles + s_.latency);
         } else {
             --waiting_;
-            --held_;
             if (!goes_on_) answer(issued + s_.beat_cycles + s_.response);
         }
     }
@@ -174,11 +166,10 @@ private:
     std::vector<int64_t> rows_;
     int64_t issued_, next_, refresh_, answered_;
     Direction direction_;
-    uint32_t bank_;
-    // write beats that the chip has not had: those that wait for it, all that were taken
-    uint32_t waiting_, held_;
-    // a write beat is in the register; a read beat is on the bus, one waits for that
-    bool goes_on_, passing_, shown_, kept_;
+    // waiting_: write beats that the chip has not had
+    uint32_t bank_, waiting_;
+    // a read beat is on the bus, one waits for that
+    bool goes_on_, shown_, kept_;
 };
 
 }  // namespace vta
