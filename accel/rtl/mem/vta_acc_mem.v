@@ -123,9 +123,8 @@ module vta_acc_mem #(
     end
   endgenerate
 
-  // what COMPUTE and OUTPUT may get of each bank; columns that neither reads are 0, so that all can be joined
-  wire [     ACC_BANKS*ENTRY_W-1:0] c_rows;
-  wire [ACC_BANKS*LANE_GROUP_W-1:0] o_rows;
+  // what COMPUTE and OUTPUT may get of each bank; columns that neither reads are 0, so that they can be joined
+  wire [ACC_BANKS*ENTRY_W-1:0] rows;
 
   genvar col;
   generate
@@ -180,18 +179,13 @@ module vta_acc_mem #(
           else data_q <= {COL_W{1'b0}};
       end
 
-      // (joined by ^, groups take yosys one LUT4; by | they are mixed up with the choice behind them)
-      reg [     ENTRY_W-1:0] c_row;
-      reg [LANE_GROUP_W-1:0] o_row;
+      reg [ENTRY_W-1:0] entry_row;
       integer n;
       always @* begin
-        c_row = row[ENTRY_W-1:0];
-        for (n = 1; n < ENTRIES; n = n + 1) c_row = c_row | row[n*ENTRY_W+:ENTRY_W];
-        o_row = c_row[LANE_GROUP_W-1:0];
-        for (n = 1; n < GROUPS; n = n + 1) o_row = o_row ^ c_row[n*LANE_GROUP_W+:LANE_GROUP_W];
+        entry_row = row[ENTRY_W-1:0];
+        for (n = 1; n < ENTRIES; n = n + 1) entry_row = entry_row | row[n*ENTRY_W+:ENTRY_W];
       end
-      assign c_rows[i*ENTRY_W+:ENTRY_W] = c_row;
-      assign o_rows[i*LANE_GROUP_W+:LANE_GROUP_W] = o_row;
+      assign rows[i*ENTRY_W+:ENTRY_W] = entry_row;
 
       wire unused_rows = &{1'b0, wrow, rrow};
     end
@@ -203,7 +197,8 @@ module vta_acc_mem #(
   assign clash_read_o  = c_re_i && o_re_i && c_rbank == o_rbank;
   assign clash_write_o = {clash_cl || clash_ol, clash_co || clash_ol, clash_co || clash_cl};
 
-  wire [LANE_GROUP_W-1:0] o_lanes;
+  wire [     ENTRY_W-1:0] o_entry;
+  reg  [LANE_GROUP_W-1:0] o_lanes;
   reg  [LANE_GROUP_W-1:0] o_lanes_q;
   reg                     o_read_q;
 
@@ -215,21 +210,29 @@ module vta_acc_mem #(
       .clk_i  (clk_i),
       .en_i   (c_re_i),
       .way_i  (c_rbank[BANK_W-1:0]),
-      .words_i(c_rows),
+      .words_i(rows),
       .word_o (c_rdata_o)
   );
 
   vta_pick #(
-      .WIDTH(LANE_GROUP_W),
+      .WIDTH(ENTRY_W),
       .WAYS (ACC_BANKS),
       .WAY_W(BANK_W)
   ) u_o_pick (
       .clk_i  (clk_i),
       .en_i   (o_re_i),
       .way_i  (o_rbank[BANK_W-1:0]),
-      .words_i(o_rows),
-      .word_o (o_lanes)
+      .words_i(rows),
+      .word_o (o_entry)
   );
+
+  // Banks first, whose blocks lie beside one another for COMPUTE's sake, and then groups, which lie apart.  (Joined by ^,
+  // they take yosys one LUT4; by | they are mixed up with the choice before them.)
+  integer n;
+  always @* begin
+    o_lanes = o_entry[LANE_GROUP_W-1:0];
+    for (n = 1; n < GROUPS; n = n + 1) o_lanes = o_lanes ^ o_entry[n*LANE_GROUP_W+:LANE_GROUP_W];
+  end
 
   always @(posedge clk_i) begin
     o_read_q <= o_re_i;
