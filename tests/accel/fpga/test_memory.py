@@ -56,9 +56,7 @@ def device() -> Iterator[FpgaDevice]:
 def test_the_cycle_simulator_is_near_the_whole_system(device: FpgaDevice) -> None:
     """Within 2 % of programs that move data most of the time; alike in what they did.
 
-    Of several launches the middle one counts: when the next refresh is due differs from launch to launch, and where a
-    load and a store start together, that decides which of the two the controller serves first (one in ten launches of
-    program 6 is a tenth shorter than all others).
+    Of several launches the middle one counts: when the next refresh is due differs from launch to launch.
     """
     model = CycleDevice(TINY, memory_model("ulx3s"), data=False)
     apart: dict[int, float] = {}
