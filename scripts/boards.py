@@ -210,15 +210,20 @@ nextpnr 0.11.1 route it at 73.0 MHz in five minutes beside other work. The wheel
 one core, take 6 minutes 40 seconds; two folders gave the same bytes.
 
 `ecp5`, 128 multiplications a cycle, with the whole System of the ULX3S: 53.2 MHz where 80 are asked, in 72 iterations
-of Debian's nextpnr with seed 4; 36,102 of 83,640 cells, 183 of 208 block RAMs, 153 of 156 multipliers. ResNet-8 takes
-106,516 cycles, which is 499 images a second at that clock; 500 need 53.3 MHz. With half the INP it routed at 53.9 MHz,
-but activations left the chip: 118,467 cycles, 455 images a second. A seed has a floorplan of its own, and that decides
-most: of tries whose springs are about as long, the wires are apart by a tenth once logic has settled between the sites
-(twelve are made and measured), and logic falls elsewhere. Seed 3, its wires 3 % longer, did not route: 11,200 conflicts
-were left in the 58th iteration. All four placements promise 41 to 46 MHz, less than routing then reaches, since the
-write buffer of the memory controller lies far from the rest of it; in one where it was near, 53.8 MHz were promised.
+of Debian's nextpnr with seed 4, before the changes below; 36,102 of 83,640 cells, 183 of 208 block RAMs, 153 of 156
+multipliers. ResNet-8 took 106,516 cycles there, which is 499 images a second; it takes 106,322 now, and 500 need 53.2
+MHz. With half the INP it routed at 53.9 MHz, but activations left the chip: 118,467 cycles, 455 images a second. A seed
+has a floorplan of its own, and that decides most: of tries whose springs are about as long, the wires are apart by a
+tenth once logic has settled between the sites (twelve are made and measured), and logic falls elsewhere.
 
-`ecp5x2`, 256 multiplications, half of them by LUTs, takes 71,162 cycles, so that 35.6 MHz would be 500 images a second,
+Since then the accumulator is read a stage earlier, and the memory controller's AXI side is one for writes and one for
+reads with registers behind each: three placements promise 47, 57 and 60 MHz instead of 41 to 46. They have not been
+routed at such a clock yet. Wires are as long as before, but router2 comes to a stand with 130
+to 700 conflicts near the accumulators after some fifty iterations, and then has more. Where the price of a wire that
+others want grows by 0.5 instead of 2 in each iteration, it came to an end after 96, at 41.5 MHz: signals that choose
+what is written to the accumulators took detours of 10 ns.
+
+`ecp5x2`, 256 multiplications, half of them by LUTs, takes 69,818 cycles, so that 34.9 MHz would be 500 images a second,
 and its placement promises 39.8 MHz. It has not been routed: its wires are 29 % longer than those of `ecp5`. With copies
 of signs the router had 19,000 conflicts left in its seventh iteration, where `ecp5` has 7,000; without them 4 % fewer
 than before in the third, at which it was ended.
