@@ -154,13 +154,13 @@ module vta_core #(
 
   // nothing new starts, for the same reason from several registers
   wire fault_stop_soon;
-  wire stop_soon = fault_stop_soon || abort_soon_i;
+  wire stop_soon = (fault_stop_soon || abort_soon_i) && !clear_i;
   reg stop_start_q, stop_load_q, stop_compute_q, stop_output_q, stop_store_q;
-  (* keep *) always @(posedge clk_i) stop_start_q <= stop_soon && !clear_i;
-  (* keep *) always @(posedge clk_i) stop_load_q <= stop_soon && !clear_i;
-  (* keep *) always @(posedge clk_i) stop_compute_q <= stop_soon && !clear_i;
-  (* keep *) always @(posedge clk_i) stop_output_q <= stop_soon && !clear_i;
-  (* keep *) always @(posedge clk_i) stop_store_q <= stop_soon && !clear_i;
+  (* keep *) always @(posedge clk_i) stop_start_q <= stop_soon;
+  (* keep *) always @(posedge clk_i) stop_load_q <= stop_soon;
+  (* keep *) always @(posedge clk_i) stop_compute_q <= stop_soon;
+  (* keep *) always @(posedge clk_i) stop_output_q <= stop_soon;
+  (* keep *) always @(posedge clk_i) stop_store_q <= stop_soon;
   assign want = able & {4{!stop_start_q}};
 
   always @(posedge clk_i)

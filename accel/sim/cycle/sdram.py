@@ -229,7 +229,7 @@ class SdramWrites:
             self._burst = None
             self._slot = decided + 1
             self._progress()
-        self._begin()
+        self._sample()
         return goes_on
 
     def _progress(self) -> None:
@@ -252,7 +252,7 @@ class SdramWrites:
         """A burst that was taken in `cycle` leaves the AW register, as the one before it has been accepted."""
         self._free = max(cycle, self._handed) + 1
         self._data.append((self._free + _FIRST_BEAT, beats))
-        self._begin()
+        self._sample()
 
     def _take(self) -> bool:
         """Take the next burst into the register; False when it is not known when."""
@@ -275,7 +275,7 @@ class SdramWrites:
                 self.ready = cycle + 1
         return True
 
-    def _begin(self) -> None:
+    def _sample(self) -> None:
         """Sample beats as far as is known: each stays on the bus until there is room."""
         while self._data:
             first, left = self._data[0]
