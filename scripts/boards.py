@@ -218,10 +218,10 @@ tenth once logic has settled between the sites (twelve are made and measured), a
 
 Since then the accumulator is read a stage earlier, and the memory controller's AXI side is one for writes and one for
 reads with registers behind each: three placements promise 47, 57 and 60 MHz instead of 41 to 46. They have not been
-routed at such a clock yet. Wires are as long as before, but router2 comes to a stand with 130
-to 700 conflicts near the accumulators after some fifty iterations, and then has more. Where the price of a wire that
-others want grows by 0.5 instead of 2 in each iteration, it came to an end after 96, at 41.5 MHz: signals that choose
-what is written to the accumulators took detours of 10 ns.
+routed at such a clock yet. Wires are as long as before, but router2 comes to a stand with 130 to 700 conflicts, most of
+them near the accumulators, after some fifty iterations, and then has more. Where the price of a wire that others want
+grows by 0.5 instead of 2 in each iteration, it came to an end after 96, at 41.5 MHz: signals that choose what is
+written to the accumulators took detours of 10 ns.
 
 `ecp5x2`, 256 multiplications, half of them by LUTs, takes 69,818 cycles, so that 34.9 MHz would be 500 images a second,
 and its placement promises 39.8 MHz. It has not been routed: its wires are 29 % longer than those of `ecp5`. With copies
