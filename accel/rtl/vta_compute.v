@@ -50,7 +50,7 @@ module vta_compute #(
     output wire                            acc_re_o,
     output wire [                    15:0] acc_raddr_o,
     input  wire [        BLOCK_OUT*32-1:0] acc_i,
-    // accumulator write, from registers
+    // accumulator write, from registers, its data a cycle later
     output wire                            acc_we_o,
     output wire [                    15:0] acc_waddr_o,
     output wire [        BLOCK_OUT*32-1:0] acc_wdata_o,

@@ -127,7 +127,7 @@ module vta_exec #(
 
   // OUTPUT
   wire o_re, prm_re, out_we, inp_we, o_we;
-  wire [15:0] o_raddr, prm_raddr, o_waddr;
+  wire [15:0] o_raddr, prm_raddr, o_waddr, o_acc_waddr;
   wire [5:0] o_rgroup;
   wire [OUT_LANES*32-1:0] o_rdata;
   wire [OUT_LANES*128-1:0] prm;
@@ -164,6 +164,7 @@ module vta_exec #(
       .inp_we_o    (inp_we),
       .inp_soon_o  (inp_soon_o),
       .acc_we_o    (o_we),
+      .acc_waddr_o (o_acc_waddr),
       .give_o      (give_o[1]),
       .set_o       (set_o[1*16+:16]),
       .done_index_o(done_index_o[1*32+:32]),
@@ -224,6 +225,7 @@ module vta_exec #(
       .out_we_i     (out_we),
       .inp_we_i     (inp_we),
       .o_we_i       (o_we),
+      .o_acc_waddr_i(o_acc_waddr),
       .out_re_i     (out_re_i),
       .out_raddr_i  (out_raddr_i),
       .out_rdata_o  (out_rdata_o),

@@ -42,7 +42,9 @@ module vta_output #(
     output wire [  BLOCK_OUT*8-1:0] wdata_o,
     output wire                     out_we_o,
     output wire                     inp_we_o,
+    // to the accumulator, a cycle before wdata_o
     output wire                     acc_we_o,
+    output wire [             15:0] acc_waddr_o,
     // INP will be written two edges behind the one that ends this cycle (bit 0), three edges behind (bit 1)
     output wire [              1:0] inp_soon_o,
     // tokens of a finished instruction; done_index_o also names the instruction that writes
@@ -185,12 +187,13 @@ module vta_output #(
     if (!rst_ni) into_inp_q <= 4'd0;
     else into_inp_q <= {into_inp_q[7:5], valid_q[4] && writes_q[4] && to_inp_q[4]};
 
-  // the others from registers too: OUT, INP and ACC are far apart
+  // the others from registers too: OUT, INP and ACC are far apart; ACC is told in stage 7
+  wire writes_6 = valid_q[6] && writes_q[6];
   wire writes_7 = valid_q[7] && writes_q[7];
   reg  into_acc_q, into_out_q;
   always @(posedge clk_i)
     if (!rst_ni) {into_acc_q, into_out_q} <= 2'd0;
-    else {into_acc_q, into_out_q} <= {writes_7 && to_acc_q[7], writes_7 && !to_acc_q[7] && !to_inp_q[7]};
+    else {into_acc_q, into_out_q} <= {writes_6 && to_acc_q[6], writes_7 && !to_acc_q[7] && !to_inp_q[7]};
 
   wire ends_0 = form_0 != `VTA_FORM_ADD || second_0;
   wire [7:0] zero_point_0 = (form_0 == `VTA_FORM_PASS) ? 8'd0 : zero_0;
@@ -277,6 +280,7 @@ module vta_output #(
   assign inp_we_o     = into_inp_q[8];
   assign inp_soon_o   = {into_inp_q[5], into_inp_q[6]};
   assign acc_we_o     = into_acc_q;
+  assign acc_waddr_o  = writer_q[(6/GROUPS)*WRITER_W+48+:16];
   assign give_o       = valid_q[8] && last_q[8] && !stop_i;
   assign {waddr_o, set_o, done_index_o} = writer_q[(SHARES-1)*WRITER_W+:WRITER_W];
   assign idle_o       = !busy_q;

@@ -4,7 +4,8 @@
 // any order of entries is exact.  A slot that reads the source of a tensor operation (source_i) only fills the second
 // operand of the slot behind it, which follows at once.  MUL: slots with group_i from 0 up follow one another at once, and
 // the last one writes (write_i).  sums_i is 0 for the ALU.
-// Latency: a slot that comes in one cycle has its entry on the write port in the third one behind it.
+// Latency: a slot that comes in one cycle has its entry's number on the write port in the second one behind it, and its
+// new value in the third.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -38,9 +39,10 @@ module vta_update #(
     input  wire [   BLOCK_OUT*32-1:0] acc_i,
     // stage O
     input  wire [BLOCK_OUT*SUM_W-1:0] sums_i,
-    // stage W
+    // stage U
     output wire                       we_o,
     output wire [               15:0] waddr_o,
+    // stage W
     output wire [   BLOCK_OUT*32-1:0] wdata_o
 );
   localparam GROUPS = BLOCK_OUT / OUT_LANES;
@@ -140,8 +142,8 @@ module vta_update #(
     end
   end
 
-  assign we_o    = write_w_q;
-  assign waddr_o = addr_w_q;
+  assign we_o    = write_u_q;
+  assign waddr_o = addr_u_q;
   assign wdata_o = result_q;
 
   genvar i;

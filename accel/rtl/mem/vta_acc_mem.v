@@ -1,7 +1,8 @@
 // The accumulator scratchpad: ACC_BANKS banks, each with one read and one write port, and three users.
 // Contract: users keep apart per bank and cycle; the outputs clash_* name the users that did not (no arbitration:
 // what is read or written then is unspecified).  A read in the cycle of a write to the same entry returns the old
-// entry.  Bank = entry / (ACC_DEPTH / ACC_BANKS).
+// entry.  Bank = entry / (ACC_DEPTH / ACC_BANKS).  COMPUTE and OUTPUT say in one cycle that they write and where, and
+// bring what in the next one; that is the cycle of the write, and of its clash.
 // Latency: c_rdata_o is valid for one cycle after the edge that samples the read; o_rdata_o is valid after the edge behind
 // that one, until the next read of OUTPUT's is.
 `resetall
@@ -23,14 +24,14 @@ module vta_acc_mem #(
     parameter BEAT_ADDR_W = 20
 ) (
     input  wire                    clk_i,
-    // COMPUTE: entry read and entry write
+    // COMPUTE: entry read and entry write, its data a cycle later
     input  wire                    c_re_i,
     input  wire [            15:0] c_raddr_i,
     output wire [BLOCK_OUT*32-1:0] c_rdata_o,
     input  wire                    c_we_i,
     input  wire [            15:0] c_waddr_i,
     input  wire [BLOCK_OUT*32-1:0] c_wdata_i,
-    // OUTPUT: read of one lane group of an entry, entry write
+    // OUTPUT: read of one lane group of an entry, entry write, its data a cycle later
     input  wire                    o_re_i,
     input  wire [            15:0] o_raddr_i,
     input  wire [             5:0] o_rgroup_i,
@@ -125,6 +126,8 @@ module vta_acc_mem #(
 
   // what COMPUTE and OUTPUT may get of each bank; columns that neither reads are 0, so that they can be joined
   wire [ACC_BANKS*ENTRY_W-1:0] rows;
+  // for each bank: OUTPUT and LOAD, COMPUTE and LOAD, COMPUTE and OUTPUT write it together
+  wire [ACC_BANKS*3-1:0] meet;
 
   genvar col;
   generate
@@ -132,9 +135,21 @@ module vta_acc_mem #(
       localparam [31:0] BANK = i;
       wire c_reads = c_re_i && c_rbank == BANK[15:0];
       wire o_reads = o_re_i && o_rbank == BANK[15:0];
-      wire c_writes = c_we_i && c_wbank == BANK[15:0];
-      wire o_writes = o_we_i && o_wbank == BANK[15:0];
+      wire c_meant = c_we_i && c_wbank == BANK[15:0];
+      wire o_meant = o_we_i && o_wbank == BANK[15:0];
       wire l_writes = l_we_i && l_wbank == BANK[15:0];
+
+      // who writes, and where, in registers beside the bank: all its data wait for them
+      reg c_writes_q, o_writes_q;
+      reg [ROW_ADDR_W-1:0] row_q;
+      reg [COLS-1:0] cols_q;
+      always @(posedge clk_i) begin
+        {c_writes_q, o_writes_q} <= {c_meant, o_meant};
+        row_q  <= c_meant ? c_wrow[ROW_ADDR_W-1:0] : o_wrow[ROW_ADDR_W-1:0];
+        cols_q <= c_meant ? c_cols : o_cols;
+      end
+      wire writes = c_writes_q || o_writes_q;
+      assign meet[i*3+:3] = {o_writes_q && l_writes, c_writes_q && l_writes, c_writes_q && o_writes_q};
 
       // The low bytes are chosen twice.  For the bits above two nets of a lane suffice: the beat's bits, the entry's, or
       // with both or none of them 1 or 0, the sign of what OUTPUT or LOAD widens.  (Nothing is computed for banks that
@@ -150,20 +165,20 @@ module vta_acc_mem #(
         beat = 1'bx;
         entry = 1'bx;
         k = 0;
-        if (c_writes || o_writes || l_we_i) begin
-          for (k = 0; k < BLOCK_OUT; k = k + 1) low[k*8+:8] = c_writes ? c_wdata_i[k*32+:8] : o_wdata_i[k*8+:8];
+        if (writes || l_we_i) begin
+          for (k = 0; k < BLOCK_OUT; k = k + 1) low[k*8+:8] = c_writes_q ? c_wdata_i[k*32+:8] : o_wdata_i[k*8+:8];
           for (k = 0; k < ROW_LANES; k = k + 1) begin
-            beat = !c_writes && (o_writes ? o_wdata_i[(k%BLOCK_OUT)*8+7] : l_fill[k]);
-            entry = c_writes || (beat && (o_writes || l_expand_i));
-            data[k*32+:8] = (c_writes || o_writes) ? low[(k%BLOCK_OUT)*8+:8] : l_low[k*8+:8];
+            beat = !c_writes_q && (o_writes_q ? o_wdata_i[(k%BLOCK_OUT)*8+7] : l_fill[k]);
+            entry = c_writes_q || (beat && (o_writes_q || l_expand_i));
+            data[k*32+:8] = writes ? low[(k%BLOCK_OUT)*8+:8] : l_low[k*8+:8];
             data[k*32+8+:24] = ({24{beat}} & (l_wdata_i[(k*32%BEAT_W)+8+:24] | {24{entry}}))
                 | ({24{entry}} & c_wdata_i[(k%BLOCK_OUT)*32+8+:24]);
           end
         end
       end
 
-      wire [COLS-1:0] we = c_writes ? c_cols : o_writes ? o_cols : l_writes ? l_cols : {COLS{1'b0}};
-      wire [15:0] wrow = c_writes ? c_wrow : o_writes ? o_wrow : l_wrow;
+      wire [COLS-1:0] we = writes ? cols_q : l_writes ? l_cols : {COLS{1'b0}};
+      wire [ROW_ADDR_W-1:0] wrow = writes ? row_q : l_wrow[ROW_ADDR_W-1:0];
       wire [15:0] rrow = c_reads ? c_rrow : o_rrow;
       wire [ROW_W-1:0] row;
       for (col = 0; col < COLS; col = col + 1) begin : g_col
@@ -173,7 +188,7 @@ module vta_acc_mem #(
         reg [COL_W-1:0] mem_q[0:BANK_ROWS-1];
         reg [COL_W-1:0] data_q;
         assign row[col*COL_W+:COL_W] = data_q;
-        always @(posedge clk_i) if (we[col]) mem_q[wrow[ROW_ADDR_W-1:0]] <= data[col*COL_W+:COL_W];
+        always @(posedge clk_i) if (we[col]) mem_q[wrow] <= data[col*COL_W+:COL_W];
         always @(posedge clk_i)
           if (here) data_q <= mem_q[rrow[ROW_ADDR_W-1:0]];
           else data_q <= {COL_W{1'b0}};
@@ -187,14 +202,18 @@ module vta_acc_mem #(
       end
       assign rows[i*ENTRY_W+:ENTRY_W] = entry_row;
 
-      wire unused_rows = &{1'b0, wrow, rrow};
+      wire unused_rows = &{1'b0, rrow, c_wrow, o_wrow, l_wrow};
     end
   endgenerate
 
-  wire clash_co = c_we_i && o_we_i && c_wbank == o_wbank;
-  wire clash_cl = c_we_i && l_we_i && c_wbank == l_wbank;
-  wire clash_ol = o_we_i && l_we_i && o_wbank == l_wbank;
   assign clash_read_o  = c_re_i && o_re_i && c_rbank == o_rbank;
+
+  reg clash_co, clash_cl, clash_ol;
+  integer b;
+  always @* begin
+    {clash_ol, clash_cl, clash_co} = 3'd0;
+    for (b = 0; b < ACC_BANKS; b = b + 1) {clash_ol, clash_cl, clash_co} = {clash_ol, clash_cl, clash_co} | meet[b*3+:3];
+  end
   assign clash_write_o = {clash_cl || clash_ol, clash_co || clash_ol, clash_co || clash_cl};
 
   wire [     ENTRY_W-1:0] o_entry;

@@ -50,6 +50,7 @@ module vta_scratchpads #(
     input  wire                            c_re_i,
     input  wire                     [15:0] c_raddr_i,
     output wire         [BLOCK_OUT*32-1:0] c_rdata_o,
+    // entry write, its data a cycle later
     input  wire                            c_we_i,
     input  wire                     [15:0] c_waddr_i,
     input  wire         [BLOCK_OUT*32-1:0] c_wdata_i,
@@ -65,7 +66,9 @@ module vta_scratchpads #(
     input  wire          [BLOCK_OUT*8-1:0] o_wdata_i,
     input  wire                            out_we_i,
     input  wire                            inp_we_i,
+    // the same to ACC, a cycle before o_wdata_i
     input  wire                            o_we_i,
+    input  wire                     [15:0] o_acc_waddr_i,
     // STORE
     input  wire                            out_re_i,
     input  wire              [BEATS_W-1:0] out_raddr_i,
@@ -214,7 +217,7 @@ module vta_scratchpads #(
       .o_rgroup_i   (o_rgroup_i),
       .o_rdata_o    (o_rdata_o),
       .o_we_i       (o_we_i),
-      .o_waddr_i    (o_waddr_i),
+      .o_waddr_i    (o_acc_waddr_i),
       .o_wdata_i    (o_wdata_i),
       .l_we_i       (load_we_q[`VTA_MEM_ACC]),
       .l_expand_i   (acc_expand_q),

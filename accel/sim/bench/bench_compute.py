@@ -39,6 +39,7 @@ async def executes_like_the_semantics(dut: Dut) -> None:
     program = [random_compute(random, UOPS, LIMIT, config.part_entries, config.wgt_bits == 4) for _ in range(160)]
     waiting, running = list(enumerate(program)), []
     gemm_uops = alu_uops = cycles = 0
+    into_acc: int | None = None  # the entry that COMPUTE said in the cycle before
     while waiting or running:
         head = bool(waiting) and random.random() < 0.9
         dut.head_valid_i.value = head
@@ -56,9 +57,10 @@ async def executes_like_the_semantics(dut: Dut) -> None:
         wgt_read = get(dut.wgt_re_o)
         window = get(dut.inp_window_o)
         old = acc[reads["acc_raddr_o"]].tobytes() if enables[2] else b""
-        if get(dut.acc_we_o):
+        if into_acc is not None:
             data = get(dut.acc_wdata_o).to_bytes(4 * config.block_out, "little")
-            acc[get(dut.acc_waddr_o)] = np.frombuffer(data, np.int32)
+            acc[into_acc] = np.frombuffer(data, np.int32)
+        into_acc = get(dut.acc_waddr_o) if get(dut.acc_we_o) else None
         if get(dut.give_o):
             index, (op, values) = running.pop(0)
             assert (get(dut.done_index_o), get(dut.set_o)) == (index, values["set"])

@@ -18,7 +18,7 @@ async def executes_like_the_semantics(dut: Dut) -> None:
     random_prm(state, random)
     acc, out, inp = state.acc.copy(), state.out.copy(), state.inp.reshape(-1).copy()
     soon: list[int] = []
-    read = b""
+    read, into_acc = b"", None
     await start(dut, **dict.fromkeys(("head_valid_i", "insn_i", "index_i", "start_i", "acc_i", "prm_i", "stop_i"), 0))
     waiting = list(enumerate(random_requant(random, config.part_entries) for _ in range(150)))
     running: list[tuple[int, dict[str, int]]] = []
@@ -47,8 +47,10 @@ async def executes_like_the_semantics(dut: Dut) -> None:
         where = get(dut.waddr_o)
         if get(dut.out_we_o):
             out[where] = np.frombuffer(get(dut.wdata_o).to_bytes(config.block_out, "little"), np.int8)
-        if get(dut.acc_we_o):
-            acc[where] = np.frombuffer(get(dut.wdata_o).to_bytes(config.block_out, "little"), np.int8)
+        # The accumulator is told a cycle ahead.
+        if into_acc is not None:
+            acc[into_acc] = np.frombuffer(get(dut.wdata_o).to_bytes(config.block_out, "little"), np.int8)
+        into_acc = get(dut.acc_waddr_o) if get(dut.acc_we_o) else None
         if get(dut.inp_we_o):
             begin = where * config.inp_bytes
             data = get(dut.wdata_o).to_bytes(config.block_out, "little")

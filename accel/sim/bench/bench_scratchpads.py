@@ -37,6 +37,7 @@ INPUTS = (
     "o_wdata",
     "out_we",
     "o_we",
+    "o_acc_waddr",
     "out_re",
     "out_raddr",
 )
@@ -72,6 +73,8 @@ async def every_port_reaches_its_memory(dut: Dut) -> None:
         await step(dut)
     dut.out_we_i.value = 0
     read: int | None = None  # what OUTPUT read of the accumulator at the edge before
+    # Who writes ACC in this cycle, as was said in the one before: 1 COMPUTE, 2 OUTPUT.
+    writer = where = 0
     for _ in range(300):
         at = {mem: random.randrange(sizes.depths[mem]) for mem in Mem}
         at[Mem.OUT] = random.randrange(len(model[Mem.OUT]) // bus)
@@ -83,10 +86,10 @@ async def every_port_reaches_its_memory(dut: Dut) -> None:
         by_compute = random.random() < 0.5
         dut.c_re_i.value, dut.o_re_i.value, dut.o_rgroup_i.value = by_compute, not by_compute, acc_group
         dut.c_raddr_i.value = dut.o_raddr_i.value = at[Mem.ACC]
-        writer, where = random.randrange(3), random.randrange(sizes.depths[Mem.ACC])
+        next_writer, next_where = random.randrange(3), random.randrange(sizes.depths[Mem.ACC])
+        dut.c_we_i.value, dut.o_we_i.value = next_writer == 1, next_writer == 2
+        dut.c_waddr_i.value = dut.o_acc_waddr_i.value = next_where
         word = random.randbytes(sizes.elements[Mem.ACC])
-        dut.c_we_i.value, dut.o_we_i.value = writer == 1, writer == 2
-        dut.c_waddr_i.value = dut.o_waddr_i.value = where
         dut.c_wdata_i.value = int.from_bytes(word, "little")
         # OUTPUT writes ACC, OUT or INP at one address.
         config_out = sizes.elements[Mem.OUT]
@@ -116,6 +119,7 @@ async def every_port_reaches_its_memory(dut: Dut) -> None:
             model[Mem.INP][begin : begin + config_out] = vector
         if writer:
             model[Mem.ACC][where * len(word) : (where + 1) * len(word)] = word
+        writer, where = next_writer, next_where
 
 
 @cocotb.test()
@@ -133,8 +137,9 @@ async def beats_wait_an_edge(dut: Dut) -> None:
     for beat in (beats[1], beats[0]):
         await step(dut)
         assert get(dut.uop_o) == element(beat, size, 0)
-    await fill(dut, Mem.ACC, beats[0], sizes.bus)
     dut.c_we_i.value = 1
+    await fill(dut, Mem.ACC, beats[0], sizes.bus)
+    dut.c_we_i.value = 0
     await settle()
     assert get(dut.clash_write_o) == 0b101
     await step(dut)
@@ -149,7 +154,7 @@ async def users_of_one_bank_are_named(dut: Dut) -> None:
     for entry, same in ((1, True), (bank, banks == 1)):
         dut.c_re_i.value = dut.o_re_i.value = dut.c_we_i.value = dut.o_we_i.value = 1
         dut.c_raddr_i.value = dut.c_waddr_i.value = 0
-        dut.o_raddr_i.value = dut.o_waddr_i.value = entry
+        dut.o_raddr_i.value = dut.o_acc_waddr_i.value = entry
         await step(dut)
         assert get(dut.clash_read_o) == same
         assert get(dut.clash_write_o) == (3 if same else 0)
