@@ -138,12 +138,45 @@ def _add_accelerator(soc: Any, request: Request, board: Board, platform: Any) ->
 
 
 def _add_frontend(soc: Any, frontend: Any, beats: Any, ports: list[Any]) -> None:
-    """LiteDRAM's way from AXI to its own ports, for writes and reads."""
+    """The way from AXI to LiteDRAM's own ports, for writes and reads; each has a port of its own."""
     writes, reads = ports
-    soc.accelerator_writes = frontend.LiteDRAMAXI2NativeW(beats, writes, _BUFFER_BEATS, MEMORY_BASE)
+    _add_writes(soc, beats, writes)
     soc.accelerator_reads = frontend.LiteDRAMAXI2NativeR(beats, reads, _BUFFER_BEATS, MEMORY_BASE)
-    # Each has a port of its own.
-    soc.comb += [soc.accelerator_writes.cmd_grant.eq(1), soc.accelerator_reads.cmd_grant.eq(1)]
+    soc.comb += soc.accelerator_reads.cmd_grant.eq(1)
+
+
+def _add_writes(soc: Any, beats: Any, port: Any) -> None:
+    """Beats of AXI writes as commands with data. A beat's command is given when its data are here; a burst is answered
+    when its last beat is taken, and its ID is 0, the only one that the accelerator has.
+
+    LiteDRAM's own does the same in the same cycles, and compares two counts in the way of each command; here there is
+    one, of the beats without a command, and a register that says whether there are any.
+    """
+    migen, stream = _module("migen"), _module("litex.soc.interconnect.stream")
+    axi = _module("litex.soc.interconnect.axi")
+    address = axi.AXIStreamInterface(layout=axi.ax_description(beats.address_width), id_width=beats.id_width)
+    soc.write_bursts = stream.Buffer(beats.aw.description)
+    soc.write_beats = axi.AXIBurst2Beat(soc.write_bursts.source, address, {axi.BURST_FIXED, axi.BURST_INCR})
+    soc.write_data = data = stream.SyncFIFO(beats.w.description, _BUFFER_BEATS, buffered=True)
+    limit = _BUFFER_BEATS + 2
+    here, next_here, any_here = migen.Signal(max=limit), migen.Signal(max=limit), migen.Signal()
+    answers = migen.Signal(max=limit)
+    came, gone = beats.w.valid & beats.w.ready, port.cmd.valid & port.cmd.ready
+    ended, answered = data.source.valid & data.source.ready & data.source.last, beats.b.valid & beats.b.ready
+    soc.comb += [
+        beats.aw.connect(soc.write_bursts.sink),
+        beats.w.connect(data.sink),
+        data.source.connect(port.wdata, omit={"strb", "id", "dest", "user"}),
+        port.wdata.we.eq(data.source.strb),
+        port.cmd.valid.eq(address.valid & any_here),
+        port.cmd.last.eq(address.last),
+        port.cmd.we.eq(1),
+        port.cmd.addr.eq((address.addr - MEMORY_BASE) >> (len(port.wdata.we) - 1).bit_length()),
+        address.ready.eq(any_here & port.cmd.ready),
+        next_here.eq(here + came - gone),
+        beats.b.valid.eq(answers != 0),
+    ]
+    soc.sync += [here.eq(next_here), any_here.eq(next_here != 0), answers.eq(answers + ended - answered)]
 
 
 def _held(soc: Any, beats: Any) -> Any:
