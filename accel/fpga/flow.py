@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,10 +26,19 @@ from accel.fpga.synth import SYNTHESIS, resources
 from accel.fpga.tools import Listener, run_tool, run_yosys, tool_version
 
 TOOLS: Final = ("yosys", "nextpnr-ecp5", "ecppack")
+# Routes that are too slow for the clock that is asked for are given up like those that share a wire: without that, a
+# detour for the sake of a wire that is free again stays. With a clock out of reach router2 never comes to an end so:
+# iterations after which it is told to route without, in all and with nothing wrong but slow routes.
+_GIVE_UP_SLOW: Final = "--tmg-ripup"
+_ITERATIONS, _ONLY_SLOW = 400, 40
+_ITERATION: Final = re.compile(r"iter=(\d+) .*overused=(\d+) .*tmgfail=(\d+)")
 # nextpnr's defaults: delays are shorter by a quarter. A System on a large part is short of wires: the static placer
 # makes them a fifth shorter, and router2 prices wires by how many want them, where router1 rips up without an end.
 _DEFAULTS: Final = ("--placer", "heap", "--router", "router1")
-_SHORT_OF_WIRES: Final = ("--placer", "static", "--router", "router2")
+_SHORT_OF_WIRES: Final = ("--placer", "static", "--router", "router2", _GIVE_UP_SLOW)
+# By how much router2's price of a wire that others want grows in an iteration. With nextpnr's 2.0 hundreds of wires
+# near block RAMs stay shared, as every way around them has become as dear.
+_SETTINGS: Final = {"router2/currCongWeightMult": "0.5"}
 _LARGE_LUTS: Final = 50_000
 # What nextpnr says when it gets on; router1's table of arcs left begins with a number.
 _STEPS: Final = ("at iteration", "Rout", "Running", "Placed", "iter=", "Max frequency")
@@ -51,7 +61,7 @@ class Design:
         for name, text in sorted(self.files.items()):
             digest.update(f"{name}\0{text}\0".encode())
         versions = [tool_version(tool) for tool in TOOLS]
-        recipe = (SYNTHESIS, "signs", "registers", FLOORPLAN, place_and_route(self.part))
+        recipe = (SYNTHESIS, "signs", "registers", FLOORPLAN, place_and_route(self.part), sorted(_SETTINGS.items()))
         asked = (self.top, self.part, self.constraints, self.mhz, recipe, versions)
         digest.update(repr(asked).encode())
         return digest.hexdigest()[:24]
@@ -121,7 +131,7 @@ def _lay_out(design: Design, stage: Path, seed: int, tell: Listener) -> Path:
         return laid_out
     tell(f"floorplan: block RAMs and multipliers, seed {seed}")
     netlist = json.loads((stage / "synthesised.json").read_text())
-    module = floorplanned(netlist["modules"][design.top], design.part, seed)
+    module = floorplanned(netlist["modules"][design.top], design.part, seed) | {"settings": _SETTINGS}
     netlist = {**netlist, "modules": {**netlist["modules"], design.top: module}}
     laid_out.write_text(json.dumps(netlist))
     done.touch()
@@ -139,7 +149,12 @@ def _route(design: Design, stage: Path, seed: int, tell: Listener) -> Timing:
         arguments += ["--json", netlist.name, "--lpf", "design.lpf", "--textcfg", f"design-{seed}.config"]
         arguments += ["--report", report.name, "--detailed-timing-report"]
         arguments += ["--lpf-allow-unconstrained", "--timing-allow-fail"]
-        run_tool(stage, "nextpnr-ecp5", arguments, _steps_of(tell, seed))
+        listen = _steps_of(tell, seed)
+        try:
+            run_tool(stage, "nextpnr-ecp5", arguments, _until_out_of_reach(listen))
+        except _OutOfReach:
+            tell(f"seed {seed}: {design.mhz:g} MHz are out of reach; once more, slow routes are left")
+            run_tool(stage, "nextpnr-ecp5", [word for word in arguments if word != _GIVE_UP_SLOW], listen)
         done.touch()
     return read_timing(json.loads(report.read_text()))
 
@@ -153,6 +168,27 @@ def _steps_of(tell: Listener, seed: int) -> Listener:
             tell(f"seed {seed}: {text}")
 
     return listen
+
+
+class _OutOfReach(Exception):
+    """Slow routes stay slow."""
+
+
+def _until_out_of_reach(listen: Listener) -> Listener:
+    """A listener that raises `_OutOfReach` where router2 gives up slow routes without an end."""
+    only_slow = 0
+
+    def hear(line: str) -> None:
+        nonlocal only_slow
+        listen(line)
+        if (found := _ITERATION.search(line)) is None:
+            return
+        iteration, shared, slow = (int(number) for number in found.groups())
+        only_slow = only_slow + 1 if slow and not shared else 0
+        if slow and (only_slow >= _ONLY_SLOW or iteration >= _ITERATIONS):
+            raise _OutOfReach
+
+    return hear
 
 
 def _pack(stage: Path, seed: int, tell: Listener) -> bytes:

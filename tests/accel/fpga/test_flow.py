@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,28 @@ def test_two_folders_give_one_bitstream_and_a_third_run_nothing_new(tmp_path: Pa
     (stage / "routed-2").unlink()
     assert build_bitstream(design(), [1, 2], tmp_path / "a", said.append) == first
     assert said[0] == "place and route: nextpnr, seed 2"
+
+
+@needs_tools
+def test_nextpnr_reads_the_settings_of_its_netlist(tmp_path: Path) -> None:
+    build_bitstream(design(), [1], tmp_path)
+    stage = next(tmp_path.iterdir())
+    given = json.loads((stage / "netlist-1.json").read_text())["modules"]["echo"]["settings"]
+    arguments = ["--25k", "--json", "netlist-1.json", "--pack-only", "--write", "packed.json"]
+    run_tool(stage, "nextpnr-ecp5", [*arguments, "--lpf-allow-unconstrained"])
+    (module,) = json.loads((stage / "packed.json").read_text())["modules"].values()
+    has = module["settings"]
+    assert given and {key: has[key] for key in given} == given
+
+
+@needs_tools
+def test_a_clock_out_of_reach_is_missed_and_not_waited_for(tmp_path: Path) -> None:
+    fast = CONSTRAINTS.replace("25 MHZ", "2000 MHZ")
+    asked = replace(design(), part=find_part("lfe5u-85f"), constraints=fast, mhz=2000)
+    said: list[str] = []
+    report = build_bitstream(asked, [1], tmp_path, said.append).report
+    assert "seed 1: 2000 MHz are out of reach; once more, slow routes are left" in said
+    assert not report["timing_met"] and 100 < report["clocks"]["clk_i"]["mhz"] < 2000
 
 
 @needs_tools
