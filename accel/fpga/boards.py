@@ -51,6 +51,10 @@ class SdramChip:
         """Bytes of the chip."""
         return self.banks * self.rows * self.columns * self.data_bits // 8
 
+    def refresh_every(self, clock_hz: int) -> int:
+        """Cycles from one row's refresh to the next one's, at most."""
+        return int(self.refresh_ms * 1e-3 * clock_hz / self.rows)
+
 
 @dataclass(frozen=True, slots=True)
 class Board:

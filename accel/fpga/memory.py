@@ -35,7 +35,7 @@ def board_memory(board: Board, clock_hz: int) -> MemoryModel:
         bank_switch=3,
         turn=latency + 1,
         write_to_read=_WRITE_TO_READ + latency + _COLUMN,
-        refresh_every=int(chip.refresh_ms * 1e-3 * clock_hz / chip.rows),
+        refresh_every=chip.refresh_every(clock_hz),
         refresh=rp + rfc + 4,
         read_buffer=_BEATS * _BUS_BYTES,
         write_buffer=_BEATS * _BUS_BYTES,

@@ -38,7 +38,7 @@ def chip_parameters(chip: SdramChip, clock_hz: int) -> dict[str, int]:
         "ROW_BITS": (chip.rows - 1).bit_length(),
         "COLUMN_BITS": (chip.columns - 1).bit_length(),
         "CAS_LATENCY": chip.cas_latency,
-        "T_REFI": int(chip.refresh_ms * 1e-3 * clock_hz / chip.rows),
+        "T_REFI": chip.refresh_every(clock_hz),
         **{name: cycles(time, clock_hz) for name, time in times.items()},
     }
 
