@@ -208,7 +208,8 @@ module vta_front #(
   vta_fifo #(
       .WIDTH(PLAIN_W),
       .DEPTH(QUEUE_DEPTH),
-      .EARLY(WAIT_W)
+      // OUTPUT compares what it begins with at once
+      .EARLY(PLAIN_W)
   ) u_output_queue (
       .clk_i  (clk_i),
       .rst_ni (rst_ni),

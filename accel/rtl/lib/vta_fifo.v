@@ -99,9 +99,9 @@ module vta_fifo #(
           .rdata_o(behind)
       );
 
-      always @(posedge clk_i)
-        if (pop_i && !one) early_q <= behind;
-        else if (pop_i || !valid_o) early_q <= data_i[EARLY-1:0];
+      // pop_i comes late: it only enables
+      wire [EARLY-1:0] early_d = (valid_o && !one) ? behind : data_i[EARLY-1:0];
+      always @(posedge clk_i) if (pop_i || !valid_o) early_q <= early_d;
     end
   endgenerate
 
