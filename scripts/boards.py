@@ -32,9 +32,9 @@ FACTS, PAGE = ROOT / "docs" / "boards.json", ROOT / "docs" / "boards.md"
 BITSTREAMS = (
     "bitstream --part lfe5u-25f --config tiny -o out",
     "bitstream --part lfe5u-45f --config tiny --clock 50 -o out",
-    "bitstream --part lfe5u-85f --config ecp5 --clock 80 -o out",
+    "bitstream --part lfe5u-85f --config ecp5 --clock 55 -o out",
     "bitstream --board ulx3s-85f --config ecp5 -o out",
-    "bitstream --board ulx3s-85f --config ecp5x2 -o out",
+    "bitstream --board ulx3s-85f --config ecp5x2 --clock 40 -o out",
     "bitstream --board colorlight-i5 --config tiny -o out",
 )
 PROJECTS = (
@@ -209,27 +209,23 @@ shorter by a quarter; on the LFE5U-85F its static placer leaves fewer wires, and
 nextpnr 0.11.1 route it at 73.0 MHz in five minutes beside other work. The wheels' tools, which run in WebAssembly on
 one core, take 6 minutes 40 seconds; two folders gave the same bytes.
 
-`ecp5`, 128 multiplications a cycle, with the whole System of the ULX3S: 53.2 MHz where 80 are asked, in 72 iterations
-of Debian's nextpnr with seed 4, before the changes below; 36,102 of 83,640 cells, 183 of 208 block RAMs, 153 of 156
-multipliers. ResNet-8 took 106,516 cycles there, which is 499 images a second; it takes 106,322 now, and 500 need 53.2
-MHz. With half the INP it routed at 53.9 MHz, but activations left the chip: 118,467 cycles, 455 images a second. A seed
-has a floorplan of its own, and that decides most: of tries whose springs are about as long, the wires are apart by a
-tenth once logic has settled between the sites (twelve are made and measured), and logic falls elsewhere.
+`ecp5`, 128 multiplications a cycle, with the whole System of the ULX3S: @E55 MHz where 55 are asked. 80 MHz are not
+reached. ResNet-8 takes 106,333 cycles there, 517 images a second at 55 MHz; 500 need 53.2 MHz. A seed has a floorplan
+of its own, and that decides most: placements of four seeds promised 49 to 61 MHz. Asked for 60 MHz, one that promised
+56.4 came to 60.0 and one that promised 58.5 to 59.7. What is left are ways of 16 ns from an instruction's fields to
+OUTPUT's hold, and of 14 to 15 ns from WGT's and ACC's block RAMs to the lanes, half of them wire.
 
-Since then the accumulator is read a stage earlier, and the memory controller's AXI side is one for writes and one for
-reads with registers behind each: three placements promise 47, 57 and 60 MHz instead of 41 to 46. They have not been
-routed at such a clock yet. Wires are as long as before, but router2 comes to a stand with 130 to 700 conflicts, most of
-them near the accumulators, after some fifty iterations, and then has more. Where the price of a wire that others want
-grows by 0.5 instead of 2 in each iteration, it came to an end after 96, at 41.5 MHz: signals that choose what is
-written to the accumulators took detours of 10 ns.
+Two settings of router2 decide the rest. The price of a wire that others want grows by 0.5 instead of 2 in each
+iteration; with 2, 130 to 700 wires near the accumulators stay shared, as every way around them has become as dear. And
+routes that are too slow for the clock asked are given up as shared ones are (`--tmg-ripup`): of two placements of one
+netlist that promised 57 and 55 MHz, router2 made 41.5 MHz without and 59.5 MHz with it. A clock out of reach has a price: after 40
+iterations with slow routes only, or 400 in all, the flow begins once more without, and reports what it got.
 
-`ecp5x2`, 256 multiplications, half of them by LUTs, takes 69,818 cycles, so that 34.9 MHz would be 500 images a second,
-and its placement promises 39.8 MHz. It has not been routed: its wires are 29 % longer than those of `ecp5`. With copies
-of signs the router had 19,000 conflicts left in its seventh iteration, where `ecp5` has 7,000; without them 4 % fewer
-than before in the third, at which it was ended.
+`ecp5x2`, 256 multiplications, half of them by LUTs, takes 69,201 cycles, so that 34.6 MHz are 500 images a second.
+@X40
 
-Empty rows are not built by the wheels' tools yet. Without the accelerator, the ULX3S' System routes at 91.7 MHz and
-that of the Colorlight i5 at 48 MHz.
+Empty rows are not built yet. Without the accelerator, the ULX3S' System routes at 91.7 MHz and that of the Colorlight
+i5 at 48 MHz.
 
 """
 MIDDLE = """
