@@ -209,20 +209,23 @@ shorter by a quarter; on the LFE5U-85F its static placer leaves fewer wires, and
 nextpnr 0.11.1 route it at 73.0 MHz in five minutes beside other work. The wheels' tools, which run in WebAssembly on
 one core, take 6 minutes 40 seconds; two folders gave the same bytes.
 
-`ecp5`, 128 multiplications a cycle, with the whole System of the ULX3S: @E55 MHz where 55 are asked. 80 MHz are not
-reached. ResNet-8 takes 106,333 cycles there, 517 images a second at 55 MHz; 500 need 53.2 MHz. A seed has a floorplan
-of its own, and that decides most: placements of four seeds promised 49 to 61 MHz. Asked for 60 MHz, one that promised
-56.4 came to 60.0 and one that promised 58.5 to 59.7. What is left are ways of 16 ns from an instruction's fields to
-OUTPUT's hold, and of 14 to 15 ns from WGT's and ACC's block RAMs to the lanes, half of them wire.
+`ecp5`, 128 multiplications a cycle, with the whole System of the ULX3S: 57.5 MHz where 55 are asked, with Debian's
+yosys 0.66 and nextpnr 0.11.1. ResNet-8 takes 106,333 cycles there, 540 images a second at that clock and 517 at 55 MHz;
+500 need 53.2 MHz. 80 MHz are not reached. A seed has a floorplan of its own, and that decides most: placements of four
+seeds promised 49 to 61 MHz. Asked for 60 MHz, one that promised 56.4 came to 60.0 and one that promised 58.5 to 59.7.
+What is left are ways of 16 ns from an instruction's fields to OUTPUT's hold, and of 14 to 15 ns from WGT's and ACC's
+block RAMs to the lanes, half of them wire.
 
 Two settings of router2 decide the rest. The price of a wire that others want grows by 0.5 instead of 2 in each
 iteration; with 2, 130 to 700 wires near the accumulators stay shared, as every way around them has become as dear. And
 routes that are too slow for the clock asked are given up as shared ones are (`--tmg-ripup`): of two placements of one
-netlist that promised 57 and 55 MHz, router2 made 41.5 MHz without and 59.5 MHz with it. A clock out of reach has a price: after 40
-iterations with slow routes only, or 400 in all, the flow begins once more without, and reports what it got.
+netlist that promised 57 and 55 MHz, router2 made 41.5 MHz without and 59.5 MHz with it. A clock out of reach has a
+price: after 40 iterations with slow routes only, or 400 in all, the flow begins once more without, and reports what it
+got.
 
 `ecp5x2`, 256 multiplications, half of them by LUTs, takes 69,201 cycles, so that 34.6 MHz are 500 images a second.
-@X40
+Its placement promises 40 MHz and router2 keeps to it, but 24 wires stayed shared after 258 iterations, and then there
+were more again.
 
 Empty rows are not built yet. Without the accelerator, the ULX3S' System routes at 91.7 MHz and that of the Colorlight
 i5 at 48 MHz.
