@@ -219,13 +219,12 @@ block RAMs to the lanes, half of them wire.
 Two settings of router2 decide the rest. The price of a wire that others want grows by 0.5 instead of 2 in each
 iteration; with 2, 130 to 700 wires near the accumulators stay shared, as every way around them has become as dear. And
 routes that are too slow for the clock asked are given up as shared ones are (`--tmg-ripup`): of two placements of one
-netlist that promised 57 and 55 MHz, router2 made 41.5 MHz without and 59.5 MHz with it. A clock out of reach has a
-price: after 40 iterations with slow routes only, or 400 in all, the flow begins once more without, and reports what it
-got.
+netlist that promised 57 and 55 MHz, router2 made 41.5 MHz without and 59.5 MHz with it. Where it would go on without an
+end, the flow ends it: with a clock out of reach slow routes are left in a second run, and a seed that leaves wires
+shared after 400 iterations is given up.
 
 `ecp5x2`, 256 multiplications, half of them by LUTs, takes 69,201 cycles, so that 34.6 MHz are 500 images a second.
-Its placement promises 40 MHz and router2 keeps to it, but 24 wires stayed shared after 258 iterations, and then there
-were more again.
+Its placement promises 50 MHz. Asked for 40, router2 left 24 wires shared after 258 iterations, and then more again.
 
 Empty rows are not built yet. Without the accelerator, the ULX3S' System routes at 91.7 MHz and that of the Colorlight
 i5 at 48 MHz.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,27 +20,12 @@ from accel.fpga.floorplan import FLOORPLAN, floorplanned
 from accel.fpga.parts import FlowError, Part
 from accel.fpga.registers import with_registers
 from accel.fpga.report import Timing, read_timing, worst
+from accel.fpga.route import ITERATIONS, SETTINGS, options, place_and_route
 from accel.fpga.signs import without_copies
 from accel.fpga.synth import SYNTHESIS, resources
 from accel.fpga.tools import Listener, run_tool, run_yosys, tool_version
 
 TOOLS: Final = ("yosys", "nextpnr-ecp5", "ecppack")
-# Routes that are too slow for the clock that is asked for are given up like those that share a wire: without that, a
-# detour for the sake of a wire that is free again stays. With a clock out of reach router2 never comes to an end so:
-# iterations after which it is told to route without, in all and with nothing wrong but slow routes.
-_GIVE_UP_SLOW: Final = "--tmg-ripup"
-_ITERATIONS, _ONLY_SLOW = 400, 40
-_ITERATION: Final = re.compile(r"iter=(\d+) .*overused=(\d+) .*tmgfail=(\d+)")
-# nextpnr's defaults: delays are shorter by a quarter. A System on a large part is short of wires: the static placer
-# makes them a fifth shorter, and router2 prices wires by how many want them, where router1 rips up without an end.
-_DEFAULTS: Final = ("--placer", "heap", "--router", "router1")
-_SHORT_OF_WIRES: Final = ("--placer", "static", "--router", "router2", _GIVE_UP_SLOW)
-# By how much router2's price of a wire that others want grows in an iteration. With nextpnr's 2.0 hundreds of wires
-# near block RAMs stay shared, as every way around them has become as dear.
-_SETTINGS: Final = {"router2/currCongWeightMult": "0.5"}
-_LARGE_LUTS: Final = 50_000
-# What nextpnr says when it gets on; router1's table of arcs left begins with a number.
-_STEPS: Final = ("at iteration", "Rout", "Running", "Placed", "iter=", "Max frequency")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +45,7 @@ class Design:
         for name, text in sorted(self.files.items()):
             digest.update(f"{name}\0{text}\0".encode())
         versions = [tool_version(tool) for tool in TOOLS]
-        recipe = (SYNTHESIS, "signs", "registers", FLOORPLAN, place_and_route(self.part), sorted(_SETTINGS.items()))
+        recipe = (SYNTHESIS, "signs", "registers", FLOORPLAN, options(self.part), sorted(SETTINGS.items()))
         asked = (self.top, self.part, self.constraints, self.mhz, recipe, versions)
         digest.update(repr(asked).encode())
         return digest.hexdigest()[:24]
@@ -75,11 +59,6 @@ class Bitstream:
     report: dict[str, Any]
 
 
-def place_and_route(part: Part) -> tuple[str, ...]:
-    """What nextpnr is told of how to place and route on a part."""
-    return _SHORT_OF_WIRES if part.luts > _LARGE_LUTS else _DEFAULTS
-
-
 def build_bitstream(design: Design, seeds: Sequence[int], folder: Path, listen: Listener | None = None) -> Bitstream:
     """Synthesise; floorplan, place and route once a seed; pack the fastest. `folder` keeps what was made.
 
@@ -90,16 +69,25 @@ def build_bitstream(design: Design, seeds: Sequence[int], folder: Path, listen: 
     tell = listen or (lambda _line: None)
     stage = synthesised(design, folder, listen)
     with ThreadPoolExecutor(min(len(seeds), os.cpu_count() or 1)) as pool:
-        timings = list(pool.map(lambda seed: _route(design, stage, seed, tell), seeds))
-    best = max(range(len(seeds)), key=lambda k: (worst(timings[k]), -k))
-    data = _pack(stage, seeds[best], tell)
-    return Bitstream(data, _report(design, stage, seeds, timings, best, data))
+        tried = dict(zip(seeds, pool.map(lambda seed: _route(design, stage, seed, tell), seeds), strict=True))
+    routed = {seed: timing for seed, timing in tried.items() if timing is not None}
+    if not routed:
+        which = ", ".join(map(str, seeds))
+        raise FlowError(
+            f"a wire must have one signal, not more after {ITERATIONS} iterations of the router (seed {which}): "
+            "ask for more seeds or a smaller accelerator"
+        )
+    best = max(routed, key=lambda seed: worst(routed[seed]))
+    data = _pack(stage, best, tell)
+    return Bitstream(data, _report(design, stage, tried, best, routed[best], data))
 
 
 def is_built(design: Design, seeds: Sequence[int], folder: Path) -> bool:
     """Whether `build_bitstream` would find everything in `folder`."""
     stage = folder / design.key()
-    return bool(seeds) and all((stage / f"routed-{seed}").exists() for seed in seeds)
+    return bool(seeds) and all(
+        (stage / f"routed-{seed}").exists() or (stage / f"unrouted-{seed}").exists() for seed in seeds
+    )
 
 
 def synthesised(design: Design, folder: Path, listen: Listener | None = None) -> Path:
@@ -124,71 +112,33 @@ def synthesised(design: Design, folder: Path, listen: Listener | None = None) ->
     return stage
 
 
-def _lay_out(design: Design, stage: Path, seed: int, tell: Listener) -> Path:
-    """The netlist that is placed with a seed, written now unless it is there."""
-    laid_out, done = stage / f"netlist-{seed}.json", stage / f"laid_out-{seed}"
+def _lay_out(design: Design, stage: Path, seed: int, tell: Listener) -> None:
+    """Write the netlist that is placed with a seed, unless it is there."""
+    done = stage / f"laid_out-{seed}"
     if done.exists():
-        return laid_out
+        return
     tell(f"floorplan: block RAMs and multipliers, seed {seed}")
     netlist = json.loads((stage / "synthesised.json").read_text())
-    module = floorplanned(netlist["modules"][design.top], design.part, seed) | {"settings": _SETTINGS}
+    module = floorplanned(netlist["modules"][design.top], design.part, seed) | {"settings": SETTINGS}
     netlist = {**netlist, "modules": {**netlist["modules"], design.top: module}}
-    laid_out.write_text(json.dumps(netlist))
+    (stage / f"netlist-{seed}.json").write_text(json.dumps(netlist))
     done.touch()
-    return laid_out
 
 
-def _route(design: Design, stage: Path, seed: int, tell: Listener) -> Timing:
-    """Floorplan, place and route with a seed; the time of what is there already."""
-    report, done = stage / f"report-{seed}.json", stage / f"routed-{seed}"
+def _route(design: Design, stage: Path, seed: int, tell: Listener) -> Timing | None:
+    """Floorplan, place and route with a seed; the time of what is there already. None: wires are too few."""
+    report, done, given_up = stage / f"report-{seed}.json", stage / f"routed-{seed}", stage / f"unrouted-{seed}"
+    if given_up.exists():
+        return None
     if not done.exists():
-        netlist, part = _lay_out(design, stage, seed, tell), design.part
+        _lay_out(design, stage, seed, tell)
         tell(f"place and route: nextpnr, seed {seed}")
-        arguments = [f"--{part.flag}", "--package", part.package, "--speed", f"{part.speed}", "--seed", f"{seed}"]
-        arguments += [*place_and_route(part), "--freq", f"{design.mhz:g}"]
-        arguments += ["--json", netlist.name, "--lpf", "design.lpf", "--textcfg", f"design-{seed}.config"]
-        arguments += ["--report", report.name, "--detailed-timing-report"]
-        arguments += ["--lpf-allow-unconstrained", "--timing-allow-fail"]
-        listen = _steps_of(tell, seed)
-        try:
-            run_tool(stage, "nextpnr-ecp5", arguments, _until_out_of_reach(listen))
-        except _OutOfReach:
-            tell(f"seed {seed}: {design.mhz:g} MHz are out of reach; once more, slow routes are left")
-            run_tool(stage, "nextpnr-ecp5", [word for word in arguments if word != _GIVE_UP_SLOW], listen)
+        if not place_and_route(stage, design.part, design.mhz, seed, tell):
+            tell(f"seed {seed}: wires are too few")
+            given_up.touch()
+            return None
         done.touch()
     return read_timing(json.loads(report.read_text()))
-
-
-def _steps_of(tell: Listener, seed: int) -> Listener:
-    """The few of nextpnr's lines that say how far it is."""
-
-    def listen(line: str) -> None:
-        text = line.removeprefix("Info: ").strip()
-        if text.startswith(_STEPS) or (text[:1].isdigit() and "|" in text):
-            tell(f"seed {seed}: {text}")
-
-    return listen
-
-
-class _OutOfReach(Exception):
-    """Slow routes stay slow."""
-
-
-def _until_out_of_reach(listen: Listener) -> Listener:
-    """A listener that raises `_OutOfReach` where router2 gives up slow routes without an end."""
-    only_slow = 0
-
-    def hear(line: str) -> None:
-        nonlocal only_slow
-        listen(line)
-        if (found := _ITERATION.search(line)) is None:
-            return
-        iteration, shared, slow = (int(number) for number in found.groups())
-        only_slow = only_slow + 1 if slow and not shared else 0
-        if slow and (only_slow >= _ONLY_SLOW or iteration >= _ITERATIONS):
-            raise _OutOfReach
-
-    return hear
 
 
 def _pack(stage: Path, seed: int, tell: Listener) -> bytes:
@@ -201,9 +151,8 @@ def _pack(stage: Path, seed: int, tell: Listener) -> bytes:
 
 
 def _report(
-    design: Design, stage: Path, seeds: Sequence[int], timings: Sequence[Timing], best: int, data: bytes
+    design: Design, stage: Path, tried: Mapping[int, Timing | None], best: int, timing: Timing, data: bytes
 ) -> dict[str, Any]:
-    timing = timings[best]
     module = json.loads((stage / "synthesised.json").read_text())["modules"][design.top]
     used = resources(Counter(cell["type"] for cell in module["cells"].values()))
     return {
@@ -221,8 +170,8 @@ def _report(
         "timing_met": all(mhz >= asked for mhz, asked in timing.clocks.values()),
         "critical_path": list(timing.path),
         "critical_modules": dict(timing.modules),
-        "seed": seeds[best],
-        "seeds": {str(seed): worst(timing) for seed, timing in zip(seeds, timings, strict=True)},
+        "seed": best,
+        "seeds": {str(seed): None if timing is None else worst(timing) for seed, timing in tried.items()},
         "tools": {tool: tool_version(tool) for tool in TOOLS},
         "key": stage.name,
         "sha256": hashlib.sha256(data).hexdigest(),

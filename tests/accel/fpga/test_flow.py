@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from accel.fpga import tools
-from accel.fpga.flow import Design, build_bitstream
+from accel.fpga.flow import Design, build_bitstream, is_built
 from accel.fpga.part_top import FPGA_RTL
 from accel.fpga.parts import FlowError, find_part
 from accel.fpga.tools import find_tool, run_tool
@@ -81,6 +82,38 @@ def test_a_clock_out_of_reach_is_missed_and_not_waited_for(tmp_path: Path) -> No
     report = build_bitstream(asked, [1], tmp_path, said.append).report
     assert "seed 1: 2000 MHz are out of reach; once more, slow routes are left" in said
     assert not report["timing_met"] and 100 < report["clocks"]["clk_i"]["mhz"] < 2000
+
+
+# A nextpnr whose router never comes to an end with seed 1.
+STUCK = """#!/bin/sh
+case "$*" in
+  *"--version"*) echo stuck; exit ;;
+  *"--seed 1 "*) ;;
+  *) exec {real} "$@" ;;
+esac
+k=0
+while k=$((k + 1)); do echo "Info:     iter=$k wires=9 overused=3 overuse=3 archfail=NA"; done
+"""
+
+
+@needs_tools
+def test_a_seed_whose_wires_stay_shared_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stuck = tmp_path / "bin" / "nextpnr-ecp5"
+    stuck.parent.mkdir()
+    stuck.write_text(STUCK.format(real=find_tool("nextpnr-ecp5")))
+    stuck.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{stuck.parent}:{os.environ['PATH']}")
+    tools.tool_version.cache_clear()
+    match = "a wire must have one signal, not more after 400 iterations of the router [(]seed 1[)]: ask for more seeds"
+    for _ in range(2):
+        said: list[str] = []
+        with pytest.raises(FlowError, match=match):
+            build_bitstream(design(), [1], tmp_path, said.append)
+    # What was given up is known the second time.
+    assert said == [] and is_built(design(), [1], tmp_path)
+    report = build_bitstream(design(), [1, 2], tmp_path).report
+    tools.tool_version.cache_clear()
+    assert report["seed"] == 2 and report["seeds"]["1"] is None and report["seeds"]["2"] > 1
 
 
 @needs_tools
