@@ -226,8 +226,8 @@ shared after 400 iterations is given up.
 `ecp5x2`, 256 multiplications, half of them by LUTs, takes 69,201 cycles, so that 34.6 MHz are 500 images a second.
 Its placement promises 50 MHz. Asked for 40, router2 left 24 wires shared after 258 iterations, and then more again.
 
-Empty rows are not built yet. Without the accelerator, the ULX3S' System routes at 91.7 MHz and that of the Colorlight
-i5 at 48 MHz.
+Empty rows are still to be built. Without the accelerator, the ULX3S' System routes at 91.7 MHz and that of the
+Colorlight i5 at 48 MHz.
 
 """
 MIDDLE = """

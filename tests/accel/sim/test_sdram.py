@@ -15,10 +15,9 @@ from accel.isa.spec import Op
 from accel.sim.cycle import CycleDevice
 from accel.sim.cycle.channels import NEVER
 from accel.sim.cycle.sdram import Chip
-from accel.sim.memory import MemoryModel, Sdram, memory_model
+from accel.sim.memory import MemoryModel, Sdram
 
 TINY = load_config("tiny")
-ULX3S = memory_model("ulx3s")
 # From the cycle in which a beat gets the chip to that on the bus: four columns, nine cycles of latency, a register.
 TO_BUS = 14
 Burst = tuple[int, int]
@@ -26,6 +25,10 @@ Burst = tuple[int, int]
 
 def model(**sizes: int) -> MemoryModel:
     return MemoryModel(9, 1, 1, 1, Sdram(**sizes))
+
+
+# The ULX3S' chip at 80 MHz.
+PLAIN = model()
 
 
 def read(chip: Chip, bursts: list[Burst], late: int = 0) -> list[int]:
@@ -52,11 +55,11 @@ def steps(found: list[int]) -> list[int]:
 
 def test_the_first_beat_opens_a_row() -> None:
     # Taken in 0, handshake in 1, seen in 2; the bank machine looks, opens and waits: 3.
-    assert read(Chip(TINY, ULX3S), [(0, 1)]) == [5]
+    assert read(Chip(TINY, PLAIN), [(0, 1)]) == [5]
 
 
 def test_a_row_streams_without_a_pause() -> None:
-    assert set(steps(read(Chip(TINY, ULX3S), [(0, 64), (512, 64)]))) == {4}
+    assert set(steps(read(Chip(TINY, PLAIN), [(0, 64), (512, 64)]))) == {4}
 
 
 @pytest.mark.parametrize(
@@ -72,11 +75,11 @@ def test_a_row_streams_without_a_pause() -> None:
     ],
 )
 def test_steps_between_banks_and_rows(bursts: list[Burst], last: int) -> None:
-    assert steps(read(Chip(TINY, ULX3S), bursts))[-1] == last
+    assert steps(read(Chip(TINY, PLAIN), bursts))[-1] == last
 
 
 def test_a_refresh_closes_all_rows() -> None:
-    found = steps(read(Chip(TINY, ULX3S), [(0, 64), (512, 64), (0, 64)]))
+    found = steps(read(Chip(TINY, PLAIN), [(0, 64), (512, 64), (0, 64)]))
     assert set(found) == {4, 4 + 12 + 3} and found.count(19) == 1
     # It counts from the first handshake, in cycle 1: the last beat before it is decided in cycle 625 at the latest.
     assert found.index(19) == (626 - 5) // 4
@@ -91,7 +94,7 @@ def test_beats_that_nobody_samples_hold_the_chip() -> None:
 
 
 def test_reads_and_writes_take_turns() -> None:
-    chip = Chip(TINY, ULX3S)
+    chip = Chip(TINY, PLAIN)
     chip.reads.take(0, 0, 4, False)
     chip.writes.store(0, [64, 128], [4, 4])
     order: list[str] = []
@@ -111,7 +114,7 @@ def test_reads_and_writes_take_turns() -> None:
 
 
 def test_a_program_by_hand() -> None:
-    device = CycleDevice(TINY, ULX3S, data=False)
+    device = CycleDevice(TINY, PLAIN, data=False)
     device.load(Program.build(TINY, [(Op.FINISH, {})], [], window_bytes=4096, program_offset=1024))
     # The first beat of four is sampled in 5 + 14, the last one 12 cycles later; see TIMING.md for the five behind it.
     assert device.launch().cycles == 5 + 14 + 12 + 5
