@@ -77,7 +77,7 @@ def _system(request: Request, board: Board, platform: Any) -> Any:
     soc.mem_map = {**soc.mem_map, "csr": CONTROL_BASE}
     soc.crg = _clocks(request, board, platform)
     chip = getattr(_module("litedram.modules"), board.sdram.module)(request.clock_hz, "1:1")
-    # LiteDRAM rounds up, which is late unless a cycle is a part of it.
+    # LiteDRAM rounds up: rows would be refreshed late at clocks whose cycles do not divide the interval.
     chip.timing_settings.tREFI = board.sdram.refresh_every(request.clock_hz)
     pads = platform.request("sdram")
     soc.sdrphy = _module("litedram.phy").GENSDRPHY(pads, request.clock_hz, cl=board.sdram.cas_latency)
