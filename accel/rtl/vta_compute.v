@@ -284,7 +284,6 @@ module vta_compute #(
   reg  [     BLOCK_IN*8-1:0] inp_q;
   reg  [     BLOCK_IN*8-1:0] operand_q;
   wire [BLOCK_OUT*SUM_W-1:0] sums;
-  wire [                3:0] dot_en = {valid_7_q, valid_6_q, valid_5_q, valid_4_q};
   // mode entry: the second entry of an operand is left out
   wire [     BLOCK_IN*8-1:0] entry_3;
   generate
@@ -338,7 +337,7 @@ module vta_compute #(
           .DSP_PRODUCTS(DSP_PRODUCTS)
       ) u_dot (
           .clk_i      (clk_i),
-          .en_i       (dot_en),
+          .en_i       (valid_4_q),
           .zero_i     (zero_4_q),
           .taps_i     (taps_4_q),
           .max_i      (max_4_q),

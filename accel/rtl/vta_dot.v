@@ -1,8 +1,9 @@
 // One output lane of the GEMM array: dot product of BLOCK_IN int8 inputs and weights, or of four taps, or their maximum.
 // Weights of 4 bits are multiplied signed, without sign (low halves), or signed and the sum times 16 (high halves).
-// Contract: en_i qualifies the stage in front of each register, where operands and partial sums hold otherwise, and at
-// last the sum, which is any otherwise.  With taps_i the first four multipliers take the tap bytes, with the weights of
-// one group rotated; the other operands are 0.  With zero_i all are 0, and so is the sum, but for a maximum.
+// Contract: en_i qualifies the operand stage, and a cycle later each the stages behind it, where operands and partial sums
+// hold otherwise, and at last the sum, which is any otherwise.  With taps_i the first four multipliers take the tap bytes,
+// with the weights of one group rotated; the other operands are 0.  With zero_i all are 0, and so is the sum, but for a
+// maximum.
 // first_i, wgt_i and the register behind inp_i have the same enable and reset: multiplier blocks have room for them.
 // Latency: 3 edges (operand, products, sums of two), the lane's sum is combinational behind them.  Throughput: one sum
 // a cycle.
@@ -19,7 +20,7 @@ module vta_dot #(
     parameter DSP_PRODUCTS = 4
 ) (
     input  wire                         clk_i,
-    input  wire [                  3:0] en_i,
+    input  wire                         en_i,
     // operand stage: weights of this group of four, rotated up by this many weights; both are 0 without taps_i
     input  wire                         zero_i,
     input  wire                         taps_i,
@@ -48,6 +49,10 @@ module vta_dot #(
   localparam PARTS = 2 * GROUPS;
   localparam TREE_W = $clog2(BLOCK_IN) + 8 + WGT_BITS;
 
+  // stages 1 to 3 have work.  A register of each lane: one for all would drive every product of the array
+  reg [3:1] en_q;
+  (* keep *) always @(posedge clk_i) en_q <= {en_q[2:1], en_i};
+
   // operands
   wire [4*WGT_BITS-1:0] four;
   generate
@@ -63,14 +68,14 @@ module vta_dot #(
   reg [BLOCK_IN*WGT_BITS-1:0] wgt_q;
   reg [31:0] first_q;
   always @(posedge clk_i)
-    if (en_i[0]) begin
+    if (en_i) begin
       if (zero_i) {first_q, wgt_q[4*WGT_BITS-1:0]} <= {(32 + 4 * WGT_BITS) {1'b0}};
       else {first_q, wgt_q[4*WGT_BITS-1:0]} <= {taps_i ? tap_i : first_i, turned[8*WGT_BITS-1:4*WGT_BITS]};
     end
   generate
     if (GROUPS > 1) begin : g_rest
       always @(posedge clk_i)
-        if (en_i[0]) begin
+        if (en_i) begin
           if (zero_i || taps_i) wgt_q[BLOCK_IN*WGT_BITS-1:4*WGT_BITS] <= {((BLOCK_IN - 4) * WGT_BITS) {1'b0}};
           else wgt_q[BLOCK_IN*WGT_BITS-1:4*WGT_BITS] <= wgt_i[BLOCK_IN*WGT_BITS-1:4*WGT_BITS];
         end
@@ -82,11 +87,11 @@ module vta_dot #(
   wire [7:0] best_0 = ($signed(tap_i[15:8]) > $signed(tap_i[7:0])) ? tap_i[15:8] : tap_i[7:0];
   wire [7:0] best_1 = ($signed(tap_i[31:24]) > $signed(tap_i[23:16])) ? tap_i[31:24] : tap_i[23:16];
   always @(posedge clk_i)
-    if (en_i[0]) begin
+    if (en_i) begin
       if (max_i) {best_0_q, best_1_q} <= {best_0, best_1};
       else {best_0_q, best_1_q} <= 16'd0;
     end
-  always @(posedge clk_i) if (en_i[1]) best_q <= ($signed(best_1_q) > $signed(best_0_q)) ? best_1_q : best_0_q;
+  always @(posedge clk_i) if (en_q[1]) best_q <= ($signed(best_1_q) > $signed(best_0_q)) ? best_1_q : best_0_q;
 
   // registered parts of the lane's sum
   wire [PARTS*PART_W-1:0] parts;
@@ -105,7 +110,7 @@ module vta_dot #(
         assign products[k*PRODUCT_W+:PRODUCT_W] = product_q;
         if (PLACE < DSP_PRODUCTS) begin : g_block
           wire signed [WGT_BITS:0] factor = {w[WGT_BITS-1] && !(WGT_BITS == 4 && low_1_i), w};
-          always @(posedge clk_i) if (en_i[1]) product_q <= $signed(x) * factor;
+          always @(posedge clk_i) if (en_q[1]) product_q <= $signed(x) * factor;
         end else begin : g_luts
           wire [9:0] three, top_two, top_three;
           wire [11:0] high;
@@ -119,7 +124,7 @@ module vta_dot #(
               .product_o  (high)
           );
           if (WGT_BITS == 4) begin : g_half
-            always @(posedge clk_i) if (en_i[1]) product_q <= high;
+            always @(posedge clk_i) if (en_q[1]) product_q <= high;
           end else begin : g_byte
             wire [11:0] low;
             vta_nibble u_low (
@@ -131,7 +136,7 @@ module vta_dot #(
                 .product_o  (low)
             );
             always @(posedge clk_i)
-              if (en_i[1]) product_q <= {high, 4'd0} + {{(PRODUCT_W - 12) {low[11]}}, low};
+              if (en_q[1]) product_q <= {high, 4'd0} + {{(PRODUCT_W - 12) {low[11]}}, low};
           end
         end
       end
@@ -143,7 +148,7 @@ module vta_dot #(
       wire signed [PRODUCT_W-1:0] d = products[3*PRODUCT_W+:PRODUCT_W];
       reg [PART_W-1:0] two_q, two_behind_q;
       always @(posedge clk_i)
-        if (en_i[2]) begin
+        if (en_q[2]) begin
           two_q        <= ({a[PRODUCT_W-1], a} + {b[PRODUCT_W-1], b}) | {{(PART_W - 8) {joined[7]}}, joined};
           two_behind_q <= {c[PRODUCT_W-1], c} + {d[PRODUCT_W-1], d};
         end
@@ -152,7 +157,7 @@ module vta_dot #(
   endgenerate
 
   // Sums of two, of four and so on, each a bit wider: node n has the children 2n and 2n+1, the lane's sum is node 1.  They
-  // matter with en_i[3] alone: a simulator skips them otherwise, and synthesis, to which the choice costs nothing, makes
+  // matter with en_q[3] alone: a simulator skips them otherwise, and synthesis, to which the choice costs nothing, makes
   // one adder of each instead of one of full adders for all of them, which would be twice as large as carry chains.
   wire [TREE_W-1:0] node[1:2*PARTS-1];
   generate
@@ -162,7 +167,7 @@ module vta_dot #(
     end
     for (g = 1; g < PARTS; g = g + 1) begin : g_node
       localparam W = TREE_W - $clog2(g + 1) + 1;
-      wire [W-1:0] sum = en_i[3] ? node[2*g][W-1:0] + node[2*g+1][W-1:0] : {W{1'bx}};
+      wire [W-1:0] sum = en_q[3] ? node[2*g][W-1:0] + node[2*g+1][W-1:0] : {W{1'bx}};
       assign node[g] = {{(TREE_W - W + 1) {sum[W-1]}}, sum[W-2:0]};
     end
     // that of high halves times 16

@@ -224,7 +224,7 @@ module vta_exec #(
       .o_wdata_i    (o_wdata),
       .out_we_i     (out_we),
       .inp_we_i     (inp_we),
-      .o_we_i       (o_we),
+      .o_acc_we_i   (o_we),
       .o_acc_waddr_i(o_acc_waddr),
       .out_re_i     (out_re_i),
       .out_raddr_i  (out_raddr_i),

@@ -67,7 +67,7 @@ module vta_scratchpads #(
     input  wire                            out_we_i,
     input  wire                            inp_we_i,
     // the same to ACC, a cycle before o_wdata_i
-    input  wire                            o_we_i,
+    input  wire                            o_acc_we_i,
     input  wire                     [15:0] o_acc_waddr_i,
     // STORE
     input  wire                            out_re_i,
@@ -216,7 +216,7 @@ module vta_scratchpads #(
       .o_raddr_i    (o_raddr_i),
       .o_rgroup_i   (o_rgroup_i),
       .o_rdata_o    (o_rdata_o),
-      .o_we_i       (o_we_i),
+      .o_we_i       (o_acc_we_i),
       .o_waddr_i    (o_acc_waddr_i),
       .o_wdata_i    (o_wdata_i),
       .l_we_i       (load_we_q[`VTA_MEM_ACC]),

@@ -6,8 +6,6 @@ import cocotb
 
 from accel.sim.bench.common import Dut, get, parameter, rng, signed, start, step
 
-# Bit of en_i with which the sum counts.
-SUM = 8
 INPUTS = (
     "en_i",
     "zero_i",
@@ -67,11 +65,10 @@ async def computes_taps_and_maxima(dut: Dut) -> None:
         turned = packed([taps[(place - rotate) % 4] for place in range(4)])
         dut.tap_i.value, dut.max_i.value, dut.first_i.value = turned, is_max, random.getrandbits(32)
         await step(dut)
-        dut.en_i.value, dut.max_i.value, dut.tap_i.value = 2, not is_max, random.getrandbits(32)
+        dut.en_i.value, dut.max_i.value, dut.tap_i.value = 0, not is_max, random.getrandbits(32)
         inputs = [pick() for _ in range(n)]
         dut.inp_i.value, dut.multiples_i.value = packed(inputs), multiples(inputs, nibble)
         await step(dut)
-        dut.en_i.value = 4 | SUM
         await step(dut)
         own = meaning(weights[4 * group : 4 * group + 4], nibble)
         expected = sum(x * w for x, w in zip(taps, own, strict=True))
@@ -98,7 +95,7 @@ async def computes_dot_products(dut: Dut) -> None:
             # As for a slot of the ALU: the products are 0.
             zero = new is not None and random.random() < 0.1
             # Weights and the first inputs enter the operand register; the others are registered outside.
-            dut.en_i.value = (new is not None) | (pipeline[0] is not None) << 1 | (pipeline[1] is not None) << 2 | SUM
+            dut.en_i.value = new is not None
             dut.zero_i.value = zero
             dut.wgt_i.value = packed(new[1], bits) if new else random.getrandbits(bits * n)
             dut.first_i.value = packed(new[0][:4]) if new else random.getrandbits(32)

@@ -36,7 +36,7 @@ INPUTS = (
     "o_waddr",
     "o_wdata",
     "out_we",
-    "o_we",
+    "o_acc_we",
     "o_acc_waddr",
     "out_re",
     "out_raddr",
@@ -87,7 +87,7 @@ async def every_port_reaches_its_memory(dut: Dut) -> None:
         dut.c_re_i.value, dut.o_re_i.value, dut.o_rgroup_i.value = by_compute, not by_compute, acc_group
         dut.c_raddr_i.value = dut.o_raddr_i.value = at[Mem.ACC]
         next_writer, next_where = random.randrange(3), random.randrange(sizes.depths[Mem.ACC])
-        dut.c_we_i.value, dut.o_we_i.value = next_writer == 1, next_writer == 2
+        dut.c_we_i.value, dut.o_acc_we_i.value = next_writer == 1, next_writer == 2
         dut.c_waddr_i.value = dut.o_acc_waddr_i.value = next_where
         word = random.randbytes(sizes.elements[Mem.ACC])
         dut.c_wdata_i.value = int.from_bytes(word, "little")
@@ -152,7 +152,7 @@ async def users_of_one_bank_are_named(dut: Dut) -> None:
     await start(dut, **{f"{name}_i": 0 for name in INPUTS})
     bank = sizes.depths[Mem.ACC] // banks
     for entry, same in ((1, True), (bank, banks == 1)):
-        dut.c_re_i.value = dut.o_re_i.value = dut.c_we_i.value = dut.o_we_i.value = 1
+        dut.c_re_i.value = dut.o_re_i.value = dut.c_we_i.value = dut.o_acc_we_i.value = 1
         dut.c_raddr_i.value = dut.c_waddr_i.value = 0
         dut.o_raddr_i.value = dut.o_acc_waddr_i.value = entry
         await step(dut)
