@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from accel.fpga.parts import FlowError
 from accel.fpga.synth import cache_folder, synthesise
-from accel.isa.config import config_names, load_config
+from accel.isa.config import AccelConfig, config_names, load_config
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = cache_folder()
@@ -27,16 +27,9 @@ OUTPUT = ROOT / "build" / "area.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("config", nargs="*", default=config_names(), help="configurations (default: all)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=N", help="change a size, e.g. acc_banks=2")
-    parser.add_argument("--output", type=Path, default=OUTPUT, help=f"JSON file (default: {OUTPUT.name} in build)")
-    options = parser.parse_args(arguments)
-    changes = {key: int(value) for key, value in (item.split("=") for item in options.set)}
+    options = parsed(arguments)
     results: dict[str, Any] = json.loads(options.output.read_text()) if options.output.exists() else {}
-    for name in options.config:
-        config = replace(load_config(name), **changes)
-        label = name + "".join(f",{key}={value}" for key, value in sorted(changes.items()))
+    for label, config in chosen(options).items():
         try:
             results[label] = synthesise(config, FOLDER)
         except FlowError as error:
@@ -46,6 +39,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(json.dumps(results, indent=2, sort_keys=True) + "\n")
     return 0
+
+
+def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("config", nargs="*", default=config_names(), help="configurations (default: all)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=N", help="change a size, e.g. acc_banks=2")
+    parser.add_argument("--output", type=Path, default=OUTPUT, help=f"JSON file (default: {OUTPUT.name} in build)")
+    return parser.parse_args(arguments)
+
+
+def chosen(options: argparse.Namespace) -> dict[str, AccelConfig]:
+    """The configurations asked for, each by its name and what is changed of it."""
+    changes = {key: int(value) for key, value in (item.split("=") for item in options.set)}
+    label = "".join(f",{key}={value}" for key, value in sorted(changes.items()))
+    return {name + label: replace(load_config(name), **changes) for name in options.config}
 
 
 def row(label: str, found: Mapping[str, Any]) -> str:

@@ -1,7 +1,8 @@
-"""The table of boards: what was built of which configuration, for which part, how fast, by which command.
+"""The tables of boards: what was built of which configuration, for which part, how fast, by which command.
 
-In: ROWS below, and the user's cache of bitstreams and estimates. Out: docs/boards.json (what was found, with the key
-of the design it was found for) and docs/boards.md. Rows without a result for today's design keep an older one, marked.
+In: the commands below, and the user's cache of bitstreams, counts and estimates. Out: docs/boards.json (what was found,
+with the key of the design it was found for) and docs/boards.md. Rows without a result for today's design keep an older
+one, marked.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from accel.fpga.boards import find_board
 from accel.fpga.flow import build_bitstream, is_built
 from accel.fpga.parts import FlowError, find_part
-from accel.fpga.synth import cache_folder
+from accel.fpga.synth import cache_folder, cached, synthesise
 from accel.fpga.systems import System, board_system, part_system
 from accel.fpga.vendor.estimate import estimate, is_estimated
 from accel.fpga.vendor.targets import Form, find_target
-from accel.isa.config import load_config
+from accel.isa.config import AccelConfig, load_config
 from relay_hw.cli.main import _parser
+from scripts import area
 
 ROOT = Path(__file__).resolve().parents[1]
 FACTS, PAGE = ROOT / "docs" / "boards.json", ROOT / "docs" / "boards.md"
@@ -36,6 +38,13 @@ BITSTREAMS = (
     "bitstream --board ulx3s-85f --config ecp5 -o out",
     "bitstream --board ulx3s-85f --config ecp5x2 --clock 40 -o out",
     "bitstream --board colorlight-i5 --config tiny -o out",
+)
+# Weights of 8 and of 4 bits in arrays that take the same bytes of them a cycle.
+ARRAYS = (
+    "ecp5",
+    "ecp5 --set block_in=32 --set wgt_bits=4",
+    "ecp5x2",
+    "ecp5x2 --set block_in=32 --set wgt_bits=4",
 )
 PROJECTS = (
     "export --form vivado --board pynq-z1 --config tiny --estimate -o out",
@@ -53,8 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", metavar="TEXT", help="rows whose command holds this text")
     options = parser.parse_args(arguments)
     facts: dict[str, Found] = json.loads(FACTS.read_text()) if FACTS.exists() else {}
-    readers: tuple[tuple[Sequence[str], Callable[[Namespace, bool], Found | None]], ...] = (
+    readers: tuple[tuple[Sequence[str], Callable[[str, bool], Found | None]], ...] = (
         (BITSTREAMS, bitstream),
+        (ARRAYS, array),
         (PROJECTS, project),
     )
     for commands, read in readers:
@@ -62,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.only not in command:
                 continue
             try:
-                found = read(parsed(command), options.build)
+                found = read(command, options.build)
             except FlowError as error:
                 print(f"{command}: {error}", file=sys.stderr)
                 continue
@@ -71,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             elif command in facts:
                 facts[command]["present"] = False
             print(f"{command}: {'found' if found else 'not built'}", flush=True)
-    kept = {command: facts[command] for command in (*BITSTREAMS, *PROJECTS) if command in facts}
+    kept = {command: facts[command] for command in (*BITSTREAMS, *ARRAYS, *PROJECTS) if command in facts}
     FACTS.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
     PAGE.write_text(page(kept))
     return 0
@@ -80,6 +90,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parsed(command: str) -> Namespace:
     """A command as the command line understands it."""
     return _parser().parse_args(shlex.split(command))
+
+
+def array_of(command: str) -> AccelConfig:
+    """The configuration whose cells `scripts/area.py` would count."""
+    (config,) = area.chosen(area.parsed(shlex.split(command))).values()
+    return config
 
 
 def system_of(args: Namespace) -> System:
@@ -91,8 +107,9 @@ def system_of(args: Namespace) -> System:
     return board_system(config, find_board(args.board), args.clock)
 
 
-def bitstream(args: Namespace, build: bool) -> Found | None:
+def bitstream(command: str, build: bool) -> Found | None:
     """The report of a bitstream, if it is there or may be made."""
+    args = parsed(command)
     design, folder = system_of(args).design, cache_folder().parent / "bitstreams"
     seeds = range(1, args.seeds + 1)
     if not build and not is_built(design, seeds, folder):
@@ -102,8 +119,15 @@ def bitstream(args: Namespace, build: bool) -> Found | None:
     return {"macs": load_config(args.config).macs_per_cycle} | {key: report[key] for key in keys}
 
 
-def project(args: Namespace, build: bool) -> Found | None:
+def array(command: str, build: bool) -> Found | None:
+    """What yosys counts for the accelerator alone, if it is there or may be made."""
+    config = array_of(command)
+    return synthesise(config, cache_folder()) if build else cached(config, cache_folder())
+
+
+def project(command: str, build: bool) -> Found | None:
     """The estimate of a project, if it is there or may be made."""
+    args = parsed(command)
     target, config = find_target(args.board, Form(args.form)), load_config(args.config)
     if not build and not is_estimated(target, config, cache_folder()):
         return None
@@ -115,26 +139,35 @@ def page(facts: dict[str, Found]) -> str:
     """docs/boards.md."""
     return (
         HEAD
-        + _table(BITSTREAMS, facts, _bitstream_row, _BITSTREAM_HEAD)
+        + _table("relay-hw", BITSTREAMS, facts, _bitstream_row, _BITSTREAM_HEAD)
+        + BETWEEN
+        + _table("python scripts/area.py", ARRAYS, facts, _array_row, _ARRAY_HEAD)
         + MIDDLE
-        + _table(PROJECTS, facts, _project_row, _PROJECT_HEAD)
+        + _table("relay-hw", PROJECTS, facts, _project_row, _PROJECT_HEAD)
     )
 
 
 def _table(
-    commands: Sequence[str], facts: dict[str, Found], row: Callable[[str, Found], list[str]], head: tuple[str, ...]
+    program: str,
+    commands: Sequence[str],
+    facts: dict[str, Found],
+    row: Callable[[str, Found], list[str]],
+    head: tuple[str, ...],
 ) -> str:
     lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
     for command in commands:
-        none = [_where(command), "not built yet", *[""] * (len(head) - 3)]
+        none = ["not built yet", *[""] * (len(head) - 2)]
         cells = row(command, facts[command]) if command in facts else none
         older = "" if command not in facts or facts[command].get("present", True) else " (an older RTL)"
-        lines.append(f"| {' | '.join(cells)} | `relay-hw {command}`{older} |")
+        lines.append(f"| {' | '.join(cells)} | `{program} {command}`{older} |")
     return "\n".join(lines) + "\n"
 
 
 _BITSTREAM_HEAD = ("Where", "MACs a cycle", "Asked", "Fmax", "LUT4", "Flip-flops", "MULT18X18D", "DP16KD", "Command")
 _PROJECT_HEAD = ("Where", "MACs a cycle", "LUTs", "Flip-flops", "DSP blocks", "Block RAMs", "Command")
+
+
+_ARRAY_HEAD = ("MACs a cycle", "Weights", "LUT4", "Flip-flops", "MULT18X18D", "DP16KD", "Smallest part", "Command")
 
 
 def _where(command: str) -> str:
@@ -155,6 +188,11 @@ def _bitstream_row(command: str, found: Found) -> list[str]:
         reached += ", missed"
     counts = [_share(found, key) for key in ("luts", "flip_flops", "multipliers", "block_rams")]
     return [_where(command), str(found["macs"]), asked, reached, *counts]
+
+
+def _array_row(command: str, found: Found) -> list[str]:
+    counts = [f"{found[key]:,}" for key in ("luts", "flip_flops", "multipliers", "block_rams")]
+    return [str(found["macs"]), f"{array_of(command).wgt_bits} bits", *counts, found["part"] or "none"]
 
 
 def _project_row(command: str, found: Found) -> list[str]:
@@ -228,6 +266,15 @@ Its placement promises 50 MHz. Asked for 40, router2 left 24 wires shared after 
 
 Empty rows are still to be built. Without the accelerator, the ULX3S' System routes at 91.7 MHz and that of the
 Colorlight i5 at 48 MHz.
+
+"""
+BETWEEN = """
+## Products out of LUTs
+
+An array larger than a part's multipliers makes the others out of LUTs, in two digits to the base of four, which choose
+among multiples of the input that all lanes share (`vta_nibble`). With its part of the lane's adders such a product
+takes 128 LUT4 and 32 flip-flops with weights of 8 bits, and 65 and 22 with weights of 4. The accelerator alone, with
+the multipliers of an LFE5U-85F, counted by yosys:
 
 """
 MIDDLE = """

@@ -26,7 +26,7 @@ _DEFAULTS: Final = ("--placer", "heap", "--router", "router1")
 _SHORT_OF_WIRES: Final = ("--placer", "static", "--router", "router2", _GIVE_UP_SLOW)
 # By how much router2's price of a wire that others want grows in an iteration. With nextpnr's 2.0 hundreds of wires
 # near block RAMs stay shared, as every way around them has become as dear.
-SETTINGS: Final = {"router2/currCongWeightMult": "0.5"}
+SETTINGS: Final = {"router2/currCongWeightMult": "0.25"}
 _LARGE_LUTS: Final = 50_000
 # What nextpnr says when it gets on; router1's table of arcs left begins with a number.
 _STEPS: Final = ("at iteration", "Rout", "Running", "Placed", "iter=", "Max frequency")

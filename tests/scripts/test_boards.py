@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 def test_the_page_is_what_the_facts_say() -> None:
     facts = json.loads(boards.FACTS.read_text())
     assert boards.PAGE.read_text() == boards.page(facts), "run: python scripts/boards.py"
-    assert set(facts) <= {*boards.BITSTREAMS, *boards.PROJECTS}
+    assert set(facts) <= {*boards.BITSTREAMS, *boards.ARRAYS, *boards.PROJECTS}
     assert boards.PAGE.read_text().splitlines()[0].startswith("**No physical board has been seen yet")
 
 
@@ -37,6 +37,13 @@ def test_commands_are_commands(command: str) -> None:
     assert f"`relay-hw {command}`" in boards.PAGE.read_text()
 
 
+@pytest.mark.parametrize("command", boards.ARRAYS)
+def test_arrays_are_configurations(command: str) -> None:
+    config = boards.array_of(command)
+    assert config.macs_per_cycle == config.block_in * config.block_out and config.wgt_bits in (4, 8)
+    assert f"`python scripts/area.py {command}`" in boards.PAGE.read_text()
+
+
 def report(mhz: float) -> dict[str, Any]:
     used = {"luts": 12_000, "flip_flops": 6_000, "multipliers": 7, "block_rams": 28}
     clocks = {"clk_i": {"mhz": mhz, "asked_mhz": 25.0}}
@@ -51,7 +58,14 @@ def test_rows() -> None:
     assert row in boards.page({command: report(31.23)})
     text = boards.page({command: report(20.0) | {"present": False}})
     assert "20.0 MHz, missed" in text and f"`relay-hw {command}` (an older RTL) |" in text
-    assert text.count("not built yet") == len(boards.BITSTREAMS) + len(boards.PROJECTS) - 1
+    assert text.count("not built yet") == len(boards.BITSTREAMS) + len(boards.ARRAYS) + len(boards.PROJECTS) - 1
+
+
+def test_rows_of_arrays() -> None:
+    counts = {"luts": 51_000, "flip_flops": 21_000, "multipliers": 153, "block_rams": 170, "macs": 512}
+    text = boards.page({boards.ARRAYS[3]: counts | {"part": "lfe5u-85f"}})
+    assert "| 512 | 4 bits | 51,000 | 21,000 | 153 | 170 | lfe5u-85f |" in text
+    assert "| none |" in boards.page({boards.ARRAYS[3]: counts | {"part": None}})
 
 
 def test_what_the_cache_holds_is_kept_and_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,8 +73,9 @@ def test_what_the_cache_holds_is_kept_and_marked(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(boards, "PAGE", tmp_path / "boards.md")
     command = boards.BITSTREAMS[0]
     answers: dict[bool, Any] = {True: report(30.0), False: None}
-    monkeypatch.setattr(boards, "project", lambda _args, _build: None)
-    monkeypatch.setattr(boards, "bitstream", lambda args, build: answers[build] if args.part == "lfe5u-25f" else None)
+    monkeypatch.setattr(boards, "project", lambda _command, _build: None)
+    monkeypatch.setattr(boards, "array", lambda _command, _build: None)
+    monkeypatch.setattr(boards, "bitstream", lambda found, build: answers[build] if found == command else None)
     assert boards.main([]) == 0
     assert json.loads(boards.FACTS.read_text()) == {}
     assert boards.main(["--build", "--only", "lfe5u-25f"]) == 0
