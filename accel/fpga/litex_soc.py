@@ -26,8 +26,8 @@ _REGISTERS_BYTES = 4096
 _MAC_ADDRESS = 0x02_00_52_45_4C_59
 # Words of a packet that the board holds.
 _PACKET_WORDS = 256
-# Beats that the memory controller's AXI side holds each way.
-_BUFFER_BEATS = 16
+# Beats that the memory controller's AXI port holds each way.
+BUFFER_BEATS = 16
 # Cycles after which an access to an address without a slave ends.
 _BUS_TIMEOUT = 1 << 14
 
@@ -143,7 +143,7 @@ def _add_frontend(soc: Any, frontend: Any, beats: Any, ports: list[Any]) -> None
     """The way from AXI to LiteDRAM's own ports, for writes and reads; each has a port of its own."""
     writes, reads = ports
     _add_writes(soc, beats, writes)
-    soc.accelerator_reads = frontend.LiteDRAMAXI2NativeR(beats, reads, _BUFFER_BEATS, MEMORY_BASE)
+    soc.accelerator_reads = frontend.LiteDRAMAXI2NativeR(beats, reads, BUFFER_BEATS, MEMORY_BASE)
     soc.comb += soc.accelerator_reads.cmd_grant.eq(1)
 
 
@@ -159,8 +159,8 @@ def _add_writes(soc: Any, beats: Any, port: Any) -> None:
     address = axi.AXIStreamInterface(layout=axi.ax_description(beats.address_width), id_width=beats.id_width)
     soc.write_bursts = stream.Buffer(beats.aw.description)
     soc.write_beats = axi.AXIBurst2Beat(soc.write_bursts.source, address, {axi.BURST_FIXED, axi.BURST_INCR})
-    soc.write_data = data = stream.SyncFIFO(beats.w.description, _BUFFER_BEATS, buffered=True)
-    limit = _BUFFER_BEATS + 2
+    soc.write_data = data = stream.SyncFIFO(beats.w.description, BUFFER_BEATS, buffered=True)
+    limit = BUFFER_BEATS + 2
     here, next_here, any_here = migen.Signal(max=limit), migen.Signal(max=limit), migen.Signal()
     answers = migen.Signal(max=limit)
     came, gone = beats.w.valid & beats.w.ready, port.cmd.valid & port.cmd.ready

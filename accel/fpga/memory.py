@@ -9,13 +9,12 @@ from typing import Final
 
 from accel.fpga.board_top import cycles
 from accel.fpga.boards import Board
+from accel.fpga.litex_soc import BUFFER_BEATS
 from accel.sim.memory import MemoryModel, Sdram
 
 # LiteDRAM's description of every SDR chip: cycles from a write's last column to READ, of one column.
 _WRITE_TO_READ: Final = 2
 _COLUMN: Final = 1
-# Beats that the controller's AXI port holds each way.
-_BEATS: Final = 16
 _BUS_BYTES: Final = 8
 
 
@@ -37,7 +36,7 @@ def board_memory(board: Board, clock_hz: int) -> MemoryModel:
         write_to_read=_WRITE_TO_READ + latency + _COLUMN,
         refresh_every=chip.refresh_every(clock_hz),
         refresh=rp + rfc + 4,
-        read_buffer=_BEATS * _BUS_BYTES,
-        write_buffer=_BEATS * _BUS_BYTES,
+        read_buffer=BUFFER_BEATS * _BUS_BYTES,
+        write_buffer=BUFFER_BEATS * _BUS_BYTES,
     )
     return MemoryModel(latency + 7, 1, 1, 1, sdram)
