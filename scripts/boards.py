@@ -34,15 +34,13 @@ FACTS, PAGE = ROOT / "docs" / "boards.json", ROOT / "docs" / "boards.md"
 BITSTREAMS = (
     "bitstream --part lfe5u-25f --config tiny -o out",
     "bitstream --part lfe5u-45f --config tiny --clock 50 -o out",
-    "bitstream --part lfe5u-85f --config ecp5 --clock 55 -o out",
     "bitstream --board ulx3s-85f --config ecp5 -o out",
     "bitstream --board ulx3s-85f --config ecp5x2 --clock 40 -o out",
     "bitstream --board colorlight-i5 --config tiny -o out",
 )
-# Weights of 8 and of 4 bits in arrays that take the same bytes of them a cycle.
+# Twice the products, and twice again with weights of half the bits, which come in the same bytes a cycle.
 ARRAYS = (
     "ecp5",
-    "ecp5 --set block_in=32 --set wgt_bits=4",
     "ecp5x2",
     "ecp5x2 --set block_in=32 --set wgt_bits=4",
 )
@@ -139,11 +137,11 @@ def page(facts: dict[str, Found]) -> str:
     """docs/boards.md."""
     return (
         HEAD
-        + _table("relay-hw", BITSTREAMS, facts, _bitstream_row, _BITSTREAM_HEAD)
+        + _table("relay-hw", BITSTREAMS, facts, _where, _bitstream_row, _BITSTREAM_HEAD)
         + BETWEEN
-        + _table("python scripts/area.py", ARRAYS, facts, _array_row, _ARRAY_HEAD)
+        + _table("python scripts/area.py", ARRAYS, facts, _macs, _array_row, _ARRAY_HEAD)
         + MIDDLE
-        + _table("relay-hw", PROJECTS, facts, _project_row, _PROJECT_HEAD)
+        + _table("relay-hw", PROJECTS, facts, _where, _project_row, _PROJECT_HEAD)
     )
 
 
@@ -151,15 +149,15 @@ def _table(
     program: str,
     commands: Sequence[str],
     facts: dict[str, Found],
-    row: Callable[[str, Found], list[str]],
+    first: Callable[[str], str],
+    row: Callable[[Found], list[str]],
     head: tuple[str, ...],
 ) -> str:
     lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
     for command in commands:
-        none = ["not built yet", *[""] * (len(head) - 2)]
-        cells = row(command, facts[command]) if command in facts else none
+        found = row(facts[command]) if command in facts else ["not built yet", *[""] * (len(head) - 3)]
         older = "" if command not in facts or facts[command].get("present", True) else " (an older RTL)"
-        lines.append(f"| {' | '.join(cells)} | `{program} {command}`{older} |")
+        lines.append(f"| {' | '.join([first(command), *found])} | `{program} {command}`{older} |")
     return "\n".join(lines) + "\n"
 
 
@@ -167,7 +165,7 @@ _BITSTREAM_HEAD = ("Where", "MACs a cycle", "Asked", "Fmax", "LUT4", "Flip-flops
 _PROJECT_HEAD = ("Where", "MACs a cycle", "LUTs", "Flip-flops", "DSP blocks", "Block RAMs", "Command")
 
 
-_ARRAY_HEAD = ("MACs a cycle", "Weights", "LUT4", "Flip-flops", "MULT18X18D", "DP16KD", "Smallest part", "Command")
+_ARRAY_HEAD = ("MACs a cycle", "LUT4", "Flip-flops", "MULT18X18D", "DP16KD", "Smallest part", "Command")
 
 
 def _where(command: str) -> str:
@@ -176,28 +174,33 @@ def _where(command: str) -> str:
     return f"{place}, `{args.config}`"
 
 
+def _macs(command: str) -> str:
+    config = array_of(command)
+    return f"{config.macs_per_cycle}, weights of {config.wgt_bits} bits"
+
+
 def _share(found: Found, key: str) -> str:
     used, has = found["used"][key], found["available"].get(key)
     return f"{used:,}" if not has else f"{used:,} ({100 * used / has:.0f} %)"
 
 
-def _bitstream_row(command: str, found: Found) -> list[str]:
+def _bitstream_row(found: Found) -> list[str]:
     clock = min(found["clocks"].values(), key=lambda row: row["mhz"] / row["asked_mhz"], default=None)
     asked, reached = ("", "") if clock is None else (f"{clock['asked_mhz']:g} MHz", f"{clock['mhz']:.1f} MHz")
     if not found["timing_met"]:
         reached += ", missed"
     counts = [_share(found, key) for key in ("luts", "flip_flops", "multipliers", "block_rams")]
-    return [_where(command), str(found["macs"]), asked, reached, *counts]
+    return [str(found["macs"]), asked, reached, *counts]
 
 
-def _array_row(command: str, found: Found) -> list[str]:
+def _array_row(found: Found) -> list[str]:
     counts = [f"{found[key]:,}" for key in ("luts", "flip_flops", "multipliers", "block_rams")]
-    return [str(found["macs"]), f"{array_of(command).wgt_bits} bits", *counts, found["part"] or "none"]
+    return [*counts, found["part"] or "none"]
 
 
-def _project_row(command: str, found: Found) -> list[str]:
+def _project_row(found: Found) -> list[str]:
     counts = [_share(found, key) for key in ("luts", "flip_flops", "multipliers", "block_rams")]
-    return [_where(command), str(found["macs"]), *counts]
+    return [str(found["macs"]), *counts]
 
 
 HEAD = """\
