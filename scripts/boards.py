@@ -35,15 +35,11 @@ BITSTREAMS = (
     "bitstream --part lfe5u-25f --config tiny -o out",
     "bitstream --part lfe5u-45f --config tiny --clock 50 -o out",
     "bitstream --board ulx3s-85f --config ecp5 -o out",
-    "bitstream --board ulx3s-85f --config ecp5x2 --clock 40 -o out",
+    "bitstream --board ulx3s-85f --config ecp5w4 -o out",
     "bitstream --board colorlight-i5 --config tiny -o out",
 )
-# Twice the products, and twice again with weights of half the bits, which come in the same bytes a cycle.
-ARRAYS = (
-    "ecp5",
-    "ecp5x2",
-    "ecp5x2 --set block_in=32 --set wgt_bits=4",
-)
+# 128 products with weights of 8 bits, twice as many with the same bytes of weights a cycle, and with twice as many.
+ARRAYS = ("ecp5", "ecp5w4", "ecp5x2")
 PROJECTS = (
     "export --form vivado --board pynq-z1 --config tiny --estimate -o out",
     "export --form vivado --board pynq-z1 --config ecp5 --estimate -o out",
