@@ -51,7 +51,7 @@ def data_of(statements: str) -> bytes:
             "section of kind program must be declared once, not twice",
         ),
         (".section p program 0x40\n.data i8 1", "data must follow a .section of another kind than program"),
-        (".config nope", "configuration must be one of default, ecp5, ecp5x2, tiny, "),
+        (".config nope", "configuration must be one of default, ecp5, ecp5w4, ecp5x2, tiny, "),
         (".config", ".config must be followed by a name and at most a hash, not "),
         (".window wide", "window must be an integer, not wide"),
         (".window", ".window must be followed by a number, not nothing"),
