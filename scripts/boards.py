@@ -35,7 +35,7 @@ BITSTREAMS = (
     "bitstream --part lfe5u-25f --config tiny -o out",
     "bitstream --part lfe5u-45f --config tiny --clock 50 -o out",
     "bitstream --board ulx3s-85f --config ecp5 -o out",
-    "bitstream --board ulx3s-85f --config ecp5w4 -o out",
+    "bitstream --board ulx3s-85f --config ecp5w4 --clock 45 -o out",
     "bitstream --board colorlight-i5 --config tiny -o out",
 )
 # 128 products with weights of 8 bits, twice as many with the same bytes of weights a cycle, and with twice as many.
@@ -246,22 +246,31 @@ shorter by a quarter; on the LFE5U-85F its static placer leaves fewer wires, and
 nextpnr 0.11.1 route it at 73.0 MHz in five minutes beside other work. The wheels' tools, which run in WebAssembly on
 one core, take 6 minutes 40 seconds; two folders gave the same bytes.
 
-`ecp5`, 128 multiplications a cycle, with the whole System of the ULX3S: 57.5 MHz where 55 are asked, with Debian's
-yosys 0.66 and nextpnr 0.11.1. ResNet-8 takes 106,333 cycles there, 540 images a second at that clock and 517 at 55 MHz;
+`ecp5`, 128 multiplications a cycle, with the whole System of the ULX3S: 55.8 MHz where 55 are asked, with Debian's
+yosys 0.66 and nextpnr 0.11.1. ResNet-8 takes 106,333 cycles there, 525 images a second at that clock and 517 at 55 MHz;
 500 need 53.2 MHz. 80 MHz are not reached. A seed has a floorplan of its own, and that decides most: placements of four
-seeds promised 49 to 61 MHz. Asked for 60 MHz, one that promised 56.4 came to 60.0 and one that promised 58.5 to 59.7.
-The longest way at 57.5 MHz is one wire of 17 ns, which enables the products of all lanes; behind it are ways of 14 to
-15 ns from WGT's and ACC's block RAMs to the lanes, half of them wire.
+seeds promised 49 to 61 MHz. Asked for 60 MHz, an earlier RTL came to 60.0 from a placement that promised 56.4, and to
+59.7 from one that promised 58.5. The longest way at 55.8 MHz goes from the registers beside a bank of ACC through the
+choice of who writes there to the block RAMs: 17.9 ns, of which 16.5 are wire.
 
-Two settings of router2 decide the rest. The price of a wire that others want grows by 0.5 instead of 2 in each
+Two settings of router2 decide the rest. The price of a wire that others want grows by 0.25 instead of 2 in each
 iteration; with 2, 130 to 700 wires near the accumulators stay shared, as every way around them has become as dear. And
 routes that are too slow for the clock asked are given up as shared ones are (`--tmg-ripup`): of two placements of one
 netlist that promised 57 and 55 MHz, router2 made 41.5 MHz without and 59.5 MHz with it. Where it would go on without an
 end, the flow ends it: with a clock out of reach slow routes are left in a second run, and a seed that leaves wires
 shared after 400 iterations is given up.
 
-`ecp5x2`, 256 multiplications, half of them by LUTs, takes 69,201 cycles, so that 34.6 MHz are 500 images a second.
-Its placement promises 50 MHz. Asked for 40, router2 left 24 wires shared after 258 iterations, and then more again.
+`ecp5x2`, 256 multiplications by weights of 8 bits, half of them by LUTs, takes 69,201 cycles for ResNet-8, so that 34.6
+MHz are 500 images a second. Its placement promises 49.5 MHz, but no routing of it has come to its end: asked for 40,
+of three tries one left 24 wires shared after 258 iterations and then more again, one 159 after 96, and one 4,303
+after 64, which then fell by 2 % each; an hour and more went into each of them. Its weights come over 2,048 wires from
+the block RAMs to the lanes, twice those of `ecp5`.
+
+`ecp5w4` has 256 multiplications by weights of 4 bits, which come over as many wires as the weights of `ecp5`: it takes
+no more logic than that, and comes to 50.7 MHz where 45 are asked. Its longest way is the sum of a lane and the update
+behind it: 19.7 ns, 15 of them wire. Its blocks of 8 outputs are half a line of INP, so that the output stage cannot
+leave activations there (`tensorize/forward.py`): ResNet-8's pass through the memory chip, and take 164,631 cycles. With
+the standard memory of the simulators it is 64,936 cycles, and 103,744 on `ecp5`.
 
 Empty rows are still to be built. Without the accelerator, the ULX3S' System routes at 91.7 MHz and that of the
 Colorlight i5 at 48 MHz.
@@ -273,7 +282,8 @@ BETWEEN = """
 An array larger than a part's multipliers makes the others out of LUTs, in two digits to the base of four, which choose
 among multiples of the input that all lanes share (`vta_nibble`). With its part of the lane's adders such a product
 takes 128 LUT4 and 32 flip-flops with weights of 8 bits, and 65 and 22 with weights of 4. The accelerator alone, with
-the multipliers of an LFE5U-85F, counted by yosys:
+the multipliers of an LFE5U-85F, counted by yosys; `ecp5w4` has half as many output lanes as the others, and fewer
+LUTs for what is behind the products:
 
 """
 MIDDLE = """
