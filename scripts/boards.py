@@ -242,9 +242,10 @@ measure); with sites chosen before it starts, the wires of `tiny` are 19 % short
 designs route that did not before. Small parts are then placed and routed by nextpnr's defaults, whose delays are
 shorter by a quarter; on the LFE5U-85F its static placer leaves fewer wires, and router2 comes to an end.
 
-`tiny` on the LFE5U-25F takes 60 % of the LUTs, 47 of 56 block RAMs and all 28 multipliers. Debian's yosys 0.66 and
-nextpnr 0.11.1 route it at 73.0 MHz in five minutes beside other work. The wheels' tools, which run in WebAssembly on
-one core, take 6 minutes 40 seconds; two folders gave the same bytes.
+`tiny` on the LFE5U-25F takes 61 % of the LUTs, 47 of 56 block RAMs and all 28 multipliers. The wheels' tools, which
+run in WebAssembly on one core, take 6 minutes 43 seconds for it, some 50 of them, the first time only, to be translated
+for the machine; Debian's nextpnr 0.11.1 routes the same netlist at 73.8 MHz. Of nextpnr's time 45 % is routing, 38 %
+the refinement of the placement, and router2 is no faster there. Two folders gave the same bytes.
 
 `ecp5`, 128 multiplications a cycle, with the whole System of the ULX3S: 55.8 MHz where 55 are asked, with Debian's
 yosys 0.66 and nextpnr 0.11.1. ResNet-8 takes 106,333 cycles there, 525 images a second at that clock and 517 at 55 MHz;
