@@ -116,7 +116,8 @@ def bitstream(command: str, build: bool) -> Found | None:
 def array(command: str, build: bool) -> Found | None:
     """What yosys counts for the accelerator alone, if it is there or may be made."""
     config = array_of(command)
-    return synthesise(config, cache_folder()) if build else cached(config, cache_folder())
+    found = synthesise(config, cache_folder()) if build else cached(config, cache_folder())
+    return found and {key: found[key] for key in ("luts", "flip_flops", "multipliers", "block_rams", "part")}
 
 
 def project(command: str, build: bool) -> Found | None:
@@ -159,8 +160,6 @@ def _table(
 
 _BITSTREAM_HEAD = ("Where", "MACs a cycle", "Asked", "Fmax", "LUT4", "Flip-flops", "MULT18X18D", "DP16KD", "Command")
 _PROJECT_HEAD = ("Where", "MACs a cycle", "LUTs", "Flip-flops", "DSP blocks", "Block RAMs", "Command")
-
-
 _ARRAY_HEAD = ("MACs a cycle", "LUT4", "Flip-flops", "MULT18X18D", "DP16KD", "Smallest part", "Command")
 
 
@@ -264,7 +263,7 @@ shared after 400 iterations is given up.
 `ecp5x2`, 256 multiplications by weights of 8 bits, half of them by LUTs, takes 69,201 cycles for ResNet-8, so that 34.6
 MHz are 500 images a second. Its placement promises 49.5 MHz, but no routing of it has come to its end: asked for 40,
 of three tries one left 24 wires shared after 258 iterations and then more again, one 159 after 96, and one 4,303
-after 64, which then fell by 2 % each; an hour and more went into each of them. Its weights come over 2,048 wires from
+after 64, which then fell by 2 % each; about an hour went into each of them. Its weights come over 2,048 wires from
 the block RAMs to the lanes, twice those of `ecp5`.
 
 `ecp5w4` has 256 multiplications by weights of 4 bits, which come over as many wires as the weights of `ecp5`: it takes

@@ -62,7 +62,7 @@ def test_rows() -> None:
 
 
 def test_rows_of_arrays() -> None:
-    counts = {"luts": 51_000, "flip_flops": 21_000, "multipliers": 153, "block_rams": 170, "macs": 256}
+    counts = {"luts": 51_000, "flip_flops": 21_000, "multipliers": 153, "block_rams": 170}
     text = boards.page({boards.ARRAYS[1]: counts | {"part": "lfe5u-85f"}})
     assert "| 256, weights of 4 bits | 51,000 | 21,000 | 153 | 170 | lfe5u-85f |" in text
     assert "| none |" in boards.page({boards.ARRAYS[1]: counts | {"part": None}})

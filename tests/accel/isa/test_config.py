@@ -110,7 +110,8 @@ def test_files(tmp_path: Path) -> None:
     path.write_text("{")
     with pytest.raises(ConfigError, match=r"configuration file .*mine\.json must be JSON"):
         load_config(path)
-    with pytest.raises(ConfigError, match=r"must be one of default, ecp5, ecp5w4, .* or a JSON file, not nope"):
+    names = "default, ecp5, ecp5w4, ecp5x2, tiny, w4, wide"
+    with pytest.raises(ConfigError, match=rf"must be one of {names} or a JSON file, not nope"):
         load_config("nope")
     with pytest.raises(ConfigError, match="must be one of"):
         load_config(tmp_path / "absent.json")

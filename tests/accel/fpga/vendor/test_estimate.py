@@ -78,7 +78,8 @@ def test_tiny_is_synthesised_and_fits(target: Target, tmp_path: Path) -> None:
     found = room.estimate(target, TINY, tmp_path)
     print(f"{target.name}: {found['used']}")
     used = found["used"]
-    # A block of Cyclone V holds three products of 9 bits.
-    assert TINY.macs_per_cycle / 3 <= used["multipliers"] <= 40
+    # A block of Cyclone V holds three products of 9 bits, one of the others one.
+    products = 3 if target.form is Form.QUARTUS else 1
+    assert TINY.macs_per_cycle / products <= used["multipliers"] <= 40
     assert 1000 <= used["luts"] <= 20_000 and 2000 <= used["flip_flops"] <= 12_000
     assert used["block_rams"] >= 4 and all(share < 0.5 for share in found["share"].values())
