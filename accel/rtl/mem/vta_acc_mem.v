@@ -134,61 +134,67 @@ module vta_acc_mem #(
     for (i = 0; i < ACC_BANKS; i = i + 1) begin : g_bank
       localparam [31:0] BANK = i;
       wire c_reads = c_re_i && c_rbank == BANK[15:0];
-      wire o_reads = o_re_i && o_rbank == BANK[15:0];
+      // whether OUTPUT reads or not: it is known late, and nothing is taken if it does not
+      wire o_reads = !c_reads && o_rbank == BANK[15:0];
       wire c_meant = c_we_i && c_wbank == BANK[15:0];
       wire o_meant = o_we_i && o_wbank == BANK[15:0];
       wire l_writes = l_we_i && l_wbank == BANK[15:0];
 
-      // who writes, and where, in registers beside the bank: all its data wait for them
+      // who writes
       reg c_writes_q, o_writes_q;
-      reg [ROW_ADDR_W-1:0] row_q;
-      reg [COLS-1:0] cols_q;
-      always @(posedge clk_i) begin
-        {c_writes_q, o_writes_q} <= {c_meant, o_meant};
-        row_q  <= c_meant ? c_wrow[ROW_ADDR_W-1:0] : o_wrow[ROW_ADDR_W-1:0];
-        cols_q <= c_meant ? c_cols : o_cols;
-      end
+      always @(posedge clk_i) {c_writes_q, o_writes_q} <= {c_meant, o_meant};
       wire writes = c_writes_q || o_writes_q;
       assign meet[i*3+:3] = {o_writes_q && l_writes, c_writes_q && l_writes, c_writes_q && o_writes_q};
 
-      // The low bytes are chosen twice.  For the bits above two nets of a lane suffice: the beat's bits, the entry's, or
-      // with both or none of them 1 or 0, the sign of what OUTPUT or LOAD widens.  (Nothing is computed for banks that
-      // are not written: Verilator takes the if as it stands.  That LOAD's bank is another one does not count here, as a
-      // fabric would wait for its address.)
-      reg [BLOCK_OUT*8-1:0] low;
-      reg [      ROW_W-1:0] data;
-      reg beat, entry;
-      integer k;
-      always @* begin
-        low = {(BLOCK_OUT * 8) {1'bx}};
-        data = {ROW_W{1'bx}};
-        beat = 1'bx;
-        entry = 1'bx;
-        k = 0;
-        if (writes || l_we_i) begin
-          for (k = 0; k < BLOCK_OUT; k = k + 1) low[k*8+:8] = c_writes_q ? c_wdata_i[k*32+:8] : o_wdata_i[k*8+:8];
-          for (k = 0; k < ROW_LANES; k = k + 1) begin
-            beat = !c_writes_q && (o_writes_q ? o_wdata_i[(k%BLOCK_OUT)*8+7] : l_fill[k]);
-            entry = c_writes_q || (beat && (o_writes_q || l_expand_i));
-            data[k*32+:8] = writes ? low[(k%BLOCK_OUT)*8+:8] : l_low[k*8+:8];
-            data[k*32+8+:24] = ({24{beat}} & (l_wdata_i[(k*32%BEAT_W)+8+:24] | {24{entry}}))
-                | ({24{entry}} & c_wdata_i[(k%BLOCK_OUT)*32+8+:24]);
-          end
-        end
-      end
-
-      wire [COLS-1:0] we = writes ? cols_q : l_writes ? l_cols : {COLS{1'b0}};
-      wire [ROW_ADDR_W-1:0] wrow = writes ? row_q : l_wrow[ROW_ADDR_W-1:0];
       wire [15:0] rrow = c_reads ? c_rrow : o_rrow;
       wire [ROW_W-1:0] row;
       for (col = 0; col < COLS; col = col + 1) begin : g_col
         localparam [31:0] ENTRY_OF = col * COL_W / ENTRY_W;
         localparam [31:0] GROUP_OF = col * COL_W / LANE_GROUP_W;
+        localparam LANE = col * COL_W / 32;
         wire here = (c_reads && c_rsub == ENTRY_OF[15:0]) || (o_reads && o_rsub == GROUP_OF[15:0]);
+        // who writes, and where, in registers of the column's own: all its data wait for them
+        reg c_here_q, o_here_q, mine_q;
+        reg [ROW_ADDR_W-1:0] row_q;
+        (* keep *)
+        always @(posedge clk_i) begin
+          {c_here_q, o_here_q} <= {c_meant, o_meant};
+          mine_q <= c_meant ? c_cols[col] : o_cols[col];
+          row_q  <= c_meant ? c_wrow[ROW_ADDR_W-1:0] : o_wrow[ROW_ADDR_W-1:0];
+        end
+        wire writes_here = c_here_q || o_here_q;
+        wire we = writes_here ? mine_q : l_writes && l_cols[col];
+        wire [ROW_ADDR_W-1:0] wrow = writes_here ? row_q : l_wrow[ROW_ADDR_W-1:0];
+
+        // The low bytes are chosen twice.  For the bits above two nets of a lane suffice: the beat's bits, the entry's, or
+        // with both or none of them 1 or 0, the sign of what OUTPUT or LOAD widens.  (Nothing is computed for banks that
+        // are not written: Verilator takes the if as it stands.  That LOAD's bank is another one does not count here, as a
+        // fabric would wait for its address.)
+        reg [COL_W-1:0] data;
+        reg [7:0] low;
+        reg beat, entry;
+        integer k;
+        always @* begin
+          data = {COL_W{1'bx}};
+          low = 8'hxx;
+          beat = 1'bx;
+          entry = 1'bx;
+          k = 0;
+          if (writes || l_we_i)
+            for (k = 0; k < COL_W / 32; k = k + 1) begin
+              low = c_here_q ? c_wdata_i[(LANE+k)%BLOCK_OUT*32+:8] : o_wdata_i[(LANE+k)%BLOCK_OUT*8+:8];
+              beat = !c_here_q && (o_here_q ? o_wdata_i[(LANE+k)%BLOCK_OUT*8+7] : l_fill[LANE+k]);
+              entry = c_here_q || (beat && (o_here_q || l_expand_i));
+              data[k*32+:8] = writes_here ? low : l_low[(LANE+k)*8+:8];
+              data[k*32+8+:24] = ({24{beat}} & (l_wdata_i[((LANE+k)*32%BEAT_W)+8+:24] | {24{entry}}))
+                  | ({24{entry}} & c_wdata_i[(LANE+k)%BLOCK_OUT*32+8+:24]);
+            end
+        end
+
         reg [COL_W-1:0] mem_q[0:BANK_ROWS-1];
         reg [COL_W-1:0] data_q;
         assign row[col*COL_W+:COL_W] = data_q;
-        always @(posedge clk_i) if (we[col]) mem_q[wrow] <= data[col*COL_W+:COL_W];
+        always @(posedge clk_i) if (we) mem_q[wrow] <= data;
         always @(posedge clk_i)
           if (here) data_q <= mem_q[rrow[ROW_ADDR_W-1:0]];
           else data_q <= {COL_W{1'b0}};
@@ -217,8 +223,8 @@ module vta_acc_mem #(
   assign clash_write_o = {clash_cl || clash_ol, clash_co || clash_ol, clash_co || clash_cl};
 
   wire [     ENTRY_W-1:0] o_entry;
+  reg  [     ENTRY_W-1:0] o_entry_q;
   reg  [LANE_GROUP_W-1:0] o_lanes;
-  reg  [LANE_GROUP_W-1:0] o_lanes_q;
   reg                     o_read_q;
 
   vta_pick #(
@@ -245,20 +251,20 @@ module vta_acc_mem #(
       .word_o (o_entry)
   );
 
-  // Banks first, whose blocks lie beside one another for COMPUTE's sake, and then groups, which lie apart.  (Joined by ^,
-  // they take yosys one LUT4; by | they are mixed up with the choice before them.)
-  integer n;
-  always @* begin
-    o_lanes = o_entry[LANE_GROUP_W-1:0];
-    for (n = 1; n < GROUPS; n = n + 1) o_lanes = o_lanes ^ o_entry[n*LANE_GROUP_W+:LANE_GROUP_W];
-  end
-
+  // Banks first, whose blocks lie beside one another for COMPUTE's sake, and then groups, which lie apart: the way to
+  // OUTPUT's lanes begins in registers.  (Joined by ^, groups take yosys one LUT4 a bit.)
   always @(posedge clk_i) begin
     o_read_q <= o_re_i;
-    if (o_read_q) o_lanes_q <= o_lanes;
+    if (o_read_q) o_entry_q <= o_entry;
   end
 
-  assign o_rdata_o = o_lanes_q;
+  integer n;
+  always @* begin
+    o_lanes = o_entry_q[LANE_GROUP_W-1:0];
+    for (n = 1; n < GROUPS; n = n + 1) o_lanes = o_lanes ^ o_entry_q[n*LANE_GROUP_W+:LANE_GROUP_W];
+  end
+
+  assign o_rdata_o = o_lanes;
 
   wire unused = &{1'b0, l_all_row, l_all_bank};
 endmodule
