@@ -66,6 +66,8 @@ module vta_output_walk #(
   reg         bad_q;
   // there is no slot, or it is the last of the instruction: not active_q, or insn_last_q
   reg         at_end_q;
+  // what the semaphores need of that, in registers of their own: they are far away
+  reg active_start_q, bad_start_q, at_end_start_q;
   // the slot is the last of its vector, of the instruction; the vector is the last of its row, its row the last one
   reg         vector_last_q, insn_last_q;
   reg         row_last_q, out_last_q;
@@ -86,7 +88,7 @@ module vta_output_walk #(
   assign second_o      = second_q;
   assign vector_last_o = vector_last_q;
   assign insn_last_o   = insn_last_q;
-  assign ready_o       = at_end_q && !(active_q && (bad_q || hold_start_i));
+  assign ready_o       = at_end_start_q && !(active_start_q && (bad_start_q || hold_start_i));
   assign form_o        = insn_q[`VTA_REQUANT_FORM];
   assign to_acc_o      = insn_q[`VTA_REQUANT_DST] == `VTA_DST_ACC;
   assign to_inp_o      = insn_q[`VTA_REQUANT_DST] == `VTA_DST_INP;
@@ -138,14 +140,16 @@ module vta_output_walk #(
   wire        insn_last_d = vector_last_d && (next_vector ? row_last_d && out_last_d : row_last_q && out_last_q);
   wire        stays = active_q && !(slot_valid_o && insn_last_q);
 
-  always @(posedge clk_i)
-    if (!rst_ni) begin
-      active_q <= 1'b0;
-      at_end_q <= 1'b1;
-    end else begin
-      active_q <= stays || start_i;
-      at_end_q <= !(stays || start_i) || (move ? insn_last_d : insn_last_q);
-    end
+  wire        active_d = rst_ni && (stays || start_i);
+  wire        at_end_d = !active_d || (move ? insn_last_d : insn_last_q);
+
+  always @(posedge clk_i) {active_q, at_end_q} <= {active_d, at_end_d};
+
+  (* keep *)
+  always @(posedge clk_i) begin
+    {active_start_q, at_end_start_q} <= {active_d, at_end_d};
+    if (move && next_vector) bad_start_q <= bad_d;
+  end
 
   always @(posedge clk_i)
     if (move) begin
