@@ -326,17 +326,14 @@ module vta_load_data #(
       give_q <= ending && !stop_i;
     end
 
+  // loaded in every cycle: whether there is a step is known late, and said by we_q
   integer i;
-  always @(posedge clk_i)
-    if (step || s1_valid_q) begin
-      be_q        <= gather_q ? s1_be_q : ALL;
-      expanding_q <= expand_q;
-      waddr_q     <= gather_q ? s1_addr_q : addr;
-      for (i = 0; i < BUS; i = i + 1)
-        wdata_q[8*i+:8] <= s1_inside_q[i] ? aligned[8*i+:8] : (gather_q || pad) ? pad_value_q : data_i[8*i+:8];
-    end
-
   always @(posedge clk_i) begin
+    be_q        <= gather_q ? s1_be_q : ALL;
+    expanding_q <= expand_q;
+    waddr_q     <= gather_q ? s1_addr_q : addr;
+    for (i = 0; i < BUS; i = i + 1)
+      wdata_q[8*i+:8] <= s1_inside_q[i] ? aligned[8*i+:8] : (gather_q || pad) ? pad_value_q : data_i[8*i+:8];
     give_set_q   <= set_q;
     give_index_q <= index_q;
   end

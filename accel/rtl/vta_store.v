@@ -250,7 +250,7 @@ module vta_store #(
       .ADDR_W(BURSTS_W)
   ) u_lasts (
       .clk_i  (clk_i),
-      .we_i   (take),
+      .we_i   (!bursts_full),
       .waddr_i(burst_write_q),
       .wdata_i(req_last),
       .raddr_i(burst_read_q),
@@ -263,7 +263,7 @@ module vta_store #(
       .ADDR_W(INSNS_W)
   ) u_records (
       .clk_i  (clk_i),
-      .we_i   (start_i),
+      .we_i   (!insns_full),
       .waddr_i(insn_write_q),
       .wdata_i({index_i[27:0], insn_i[`VTA_INSN_SET]}),
       .raddr_i(insn_read_q),

@@ -1,6 +1,7 @@
 // First-in first-out queue with registered occupancy.
 // Contract: push_i only while !full_o, pop_i only while valid_o; data_o is the oldest entry while valid_o.  Its lowest
-// EARLY bits come out of registers, the others out of the memory.
+// EARLY bits come out of registers, the others out of the memory.  What data_i shows is written whenever there is room,
+// so that push_i, which comes late and from afar, decides only whether it counts.
 // Latency: an entry pushed at an edge is visible after that edge.  Throughput: one push and one pop a cycle.
 `resetall
 `timescale 1ns / 1ps
@@ -72,7 +73,7 @@ module vta_fifo #(
           .ADDR_W(ADDR_W)
       ) u_ram (
           .clk_i  (clk_i),
-          .we_i   (push_i),
+          .we_i   (!full_o),
           .waddr_i(write_q),
           .wdata_i(data_i[WIDTH-1:EARLY]),
           .raddr_i(read_q),
@@ -92,7 +93,7 @@ module vta_fifo #(
           .ADDR_W(ADDR_W)
       ) u_ram (
           .clk_i  (clk_i),
-          .we_i   (push_i),
+          .we_i   (!full_o),
           .waddr_i(write_q),
           .wdata_i(data_i[EARLY-1:0]),
           .raddr_i(next),
