@@ -186,12 +186,12 @@ def _held(soc: Any, beats: Any) -> Any:
 
     Whether the controller is ready hangs on its queues and its arbiter, whether the accelerator is on its scratchpads;
     the way through both would be the longest of the System. What is taken at once passes in the same cycle. Read data
-    come through a register more: the controller is at the chip's pins, what takes them anywhere.
+    come out of a register more: the controller is at the chip's pins, and much of the accelerator waits for them.
     """
     behind = type(beats)(data_width=beats.data_width, address_width=beats.address_width, id_width=beats.id_width)
     soc.arrival = _module("litex.soc.interconnect.stream").Buffer(beats.r.description)
-    soc.comb += [beats.w.connect(behind.w), behind.b.connect(beats.b), behind.r.connect(soc.arrival.sink)]
-    for source, sink in ((beats.aw, behind.aw), (beats.ar, behind.ar), (soc.arrival.source, beats.r)):
+    soc.comb += [beats.w.connect(behind.w), behind.b.connect(beats.b), soc.arrival.source.connect(beats.r)]
+    for source, sink in ((beats.aw, behind.aw), (beats.ar, behind.ar), (behind.r, soc.arrival.sink)):
         _hold(soc, source, sink)
     return behind
 
