@@ -1,10 +1,10 @@
-// COMPUTE unit: GEMM and ALU in one pipeline of ten stages, one slot a cycle, no bubble between instructions.
-// Stages: 0 micro-op read, 1 index add, 2 range check, inp read, 3 input register, wgt read, 4 the lanes' operands, 5
-// products and acc read, 6 sums of two, 7 the lanes' sums and the old values, 8 update, 9 write; the entry is written at
-// the edge that ends stage 9.  Inputs and accumulator entries have a stage for their way to the lanes.
-// Contract: an entry that a slot in stages 6 to 9 will write is forwarded, so any order of entries is exact.  An index
+// COMPUTE unit: GEMM and ALU in one pipeline of eleven stages, one slot a cycle, no bubble between instructions.
+// Stages: 0 micro-op read, 1 index add, 2 range check, inp and wgt read, 3 their registers, 4 the lanes' operands, 5
+// products, 6 sums of two and acc read, 7 the lanes' sums, 8 old values, 9 update, 10 write; the entry is written at the
+// edge that ends stage 10.  What is read has a stage for its way to the lanes, and sums have one for theirs to ACC.
+// Contract: an entry that a slot in stages 7 to 10 will write is forwarded, so any order of entries is exact.  An index
 // outside is reported from stage 3, and its slot goes no further; slots behind it may still write until stop_i.
-// Latency: a slot in stage 0 during a cycle has its entry written at the tenth edge from the start of that cycle.
+// Latency: a slot in stage 0 during a cycle has its entry written at the eleventh edge from the start of that cycle.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -68,7 +68,7 @@ module vta_compute #(
     output wire [                    31:0] fault_index_o
 );
   localparam SUM_W = $clog2(BLOCK_IN) + 16;
-  localparam MUL_SLOTS = BLOCK_OUT / OUT_LANES;
+  localparam MUL_SLOTS = BLOCK_OUT / OUT_LANES + 1;
   // entries of a line of INP and of an output block; groups of four taps in an entry of WGT
   localparam INP_LANES = BLOCK_IN * WGT_BITS / 8;
   localparam LINE_LOG = $clog2(LINE / INP_LANES);
@@ -76,8 +76,8 @@ module vta_compute #(
   localparam [15:0] PART_MASK = PART[15:0] - 16'd1;
   localparam GROUPS_LOG = $clog2(BLOCK_IN / `VTA_TAPS);
   localparam [31:0] LINES = INP_DEPTH / (LINE / INP_LANES);
-  // what a slot carries to stage 6: operation, rounding, group, imm; and to stage 9: last slot of the instruction, set, index
-  localparam TAIL_W = 4 + 1 + 2 + 6 + 32;
+  // what a slot carries to stage 7: operation, rounding, group, imm; and to stage 10: last slot of the instruction, set, index
+  localparam TAIL_W = 4 + 1 + 2 + 7 + 32;
   localparam DONE_W = 1 + 16 + 32;
 
   // stage 0
@@ -94,7 +94,7 @@ module vta_compute #(
   wire        use_imm_0;
   wire [ 3:0] alu_op_0;
   wire [ 1:0] rounding_0;
-  wire [ 5:0] group_0;
+  wire [ 6:0] group_0;
   wire [31:0] imm_0;
   wire [15:0] set_0;
   wire [31:0] index_0;
@@ -145,30 +145,30 @@ module vta_compute #(
   assign gemm_uop_o = slot_valid && uop_last && !is_alu_0;
   assign alu_uop_o  = slot_valid && uop_last && is_alu_0;
 
-  reg valid_1_q, valid_2_q, valid_3_q, valid_4_q, valid_5_q, valid_6_q, valid_7_q, valid_8_q;
-  reg alu_1_q, alu_2_q, alu_3_q, alu_4_q, alu_5_q, alu_6_q;
-  reg exec_1_q, exec_2_q, exec_3_q, exec_4_q, exec_5_q, exec_6_q;
-  reg write_1_q, write_2_q, write_3_q, write_4_q, write_5_q, write_6_q;
-  reg keep_2_q, keep_3_q, keep_4_q, keep_5_q, keep_6_q;
-  reg [TAIL_W-1:0] tail_1_q, tail_2_q, tail_3_q, tail_4_q, tail_5_q, tail_6_q;
-  reg [DONE_W-1:0] done_1_q, done_2_q, done_3_q, done_4_q, done_5_q, done_6_q, done_7_q, done_8_q, done_9_q;
+  reg valid_1_q, valid_2_q, valid_3_q, valid_4_q, valid_5_q, valid_6_q, valid_7_q, valid_8_q, valid_9_q;
+  reg alu_1_q, alu_2_q, alu_3_q, alu_4_q, alu_5_q, alu_6_q, alu_7_q;
+  reg exec_1_q, exec_2_q, exec_3_q, exec_4_q, exec_5_q, exec_6_q, exec_7_q;
+  reg write_1_q, write_2_q, write_3_q, write_4_q, write_5_q, write_6_q, write_7_q;
+  reg keep_2_q, keep_3_q, keep_4_q, keep_5_q, keep_6_q, keep_7_q;
+  reg [TAIL_W-1:0] tail_1_q, tail_2_q, tail_3_q, tail_4_q, tail_5_q, tail_6_q, tail_7_q;
+  reg [DONE_W-1:0] done_1_q, done_2_q, done_3_q, done_4_q, done_5_q, done_6_q, done_7_q, done_8_q, done_9_q, done_10_q;
   reg give_q, busy_q, fault_q;
   reg [15:0] dst_1_q, dst_2_q;
   reg [15:0] src_1_q, src_2_q;
-  reg [15:0] wgt_1_q, wgt_2_q, wgt_3_q;
+  reg [15:0] wgt_1_q, wgt_2_q;
   // accumulator entry: that of the source, or the one that is updated
-  reg [15:0] addr_3_q, addr_4_q, addr_5_q, addr_6_q;
+  reg [15:0] addr_3_q, addr_4_q, addr_5_q, addr_6_q, addr_7_q;
   reg overwrite_1_q;
   reg use_imm_1_q, src_used_2_q;
   // GEMM's mode; group of weights or mask of taps; memory that holds the first line
   reg [1:0] mode_1_q, mode_2_q;
   reg window_2_q, taps_2_q, taps_3_q, taps_4_q, entry_2_q, entry_3_q;
-  reg max_2_q, max_3_q, max_4_q, max_5_q, max_6_q;
+  reg max_2_q, max_3_q, max_4_q, max_5_q, max_6_q, max_7_q;
   // 4-bit weights: without sign, sum times 16
   reg [1:0] nibble_1_q;
   reg low_2_q, low_3_q, low_4_q, low_5_q, high_2_q, high_3_q, high_4_q, high_5_q, high_6_q, high_7_q;
-  reg [3:0] tap_2_q, group_3_q, group_4_q, mask_3_q;
-  reg [1:0] rotate_3_q, rotate_4_q;
+  reg [3:0] tap_2_q, group_3_q, mask_3_q;
+  reg [1:0] rotate_3_q;
   reg zero_3_q, zero_4_q;
 
   // stage 1: dst_1_q and so on hold the loops' part of the index
@@ -196,15 +196,15 @@ module vta_compute #(
   assign inp_re_o      = valid_2_q && !alu_2_q;
   assign inp_window_o  = window_2_q;
   assign inp_raddr_o   = src_2_q;
-  assign wgt_re_o      = valid_3_q && !alu_3_q;
-  assign wgt_raddr_o   = wgt_3_q;
-  assign acc_re_o      = valid_5_q;
-  assign acc_raddr_o   = addr_5_q;
-  assign read_index_o  = done_5_q[31:0];
+  assign wgt_re_o      = valid_2_q && !alu_2_q;
+  assign wgt_raddr_o   = wgt_2_q;
+  assign acc_re_o      = valid_6_q;
+  assign acc_raddr_o   = addr_6_q;
+  assign read_index_o  = done_6_q[31:0];
 
   always @(posedge clk_i)
     if (!rst_ni) begin
-      {valid_1_q, valid_2_q, valid_3_q, valid_4_q, valid_5_q, valid_6_q, valid_7_q, valid_8_q} <= 8'd0;
+      {valid_1_q, valid_2_q, valid_3_q, valid_4_q, valid_5_q, valid_6_q, valid_7_q, valid_8_q, valid_9_q} <= 9'd0;
       {give_q, busy_q, fault_q} <= 3'd0;
     end else begin
       valid_1_q <= slot_valid;
@@ -215,10 +215,11 @@ module vta_compute #(
       valid_6_q <= valid_5_q;
       valid_7_q <= valid_6_q;
       valid_8_q <= valid_7_q;
+      valid_9_q <= valid_8_q;
       fault_q   <= valid_2_q && bad_2;
-      give_q    <= valid_8_q && done_8_q[DONE_W-1];
-      busy_q    <= start_i || active
-          || (valid_1_q || valid_2_q || valid_3_q || valid_4_q || valid_5_q || valid_6_q || valid_7_q || valid_8_q);
+      give_q    <= valid_9_q && done_9_q[DONE_W-1];
+      busy_q    <= start_i || active || valid_1_q || valid_2_q || valid_3_q || valid_4_q || valid_5_q || valid_6_q
+          || valid_7_q || valid_8_q || valid_9_q;
     end
 
   always @(posedge clk_i) begin
@@ -253,7 +254,6 @@ module vta_compute #(
       {tail_3_q, done_3_q, alu_3_q, exec_3_q, write_3_q} <= {tail_2_q, done_2_q, alu_2_q, exec_2_q, write_2_q};
       {addr_3_q, keep_3_q} <= {exec_2_q ? dst_2_q : src_2_q, keep_2_q};
       {taps_3_q, max_3_q, entry_3_q, low_3_q, high_3_q} <= {taps_2_q, max_2_q, entry_2_q, low_2_q, high_2_q};
-      wgt_3_q    <= wgt_2_q;
       zero_3_q   <= alu_2_q || max_2_q;
       group_3_q  <= taps_2_q ? tap_2_q : 4'd0;
       rotate_3_q <= taps_2_q ? line_2[1:0] : 2'd0;
@@ -263,7 +263,7 @@ module vta_compute #(
       {tail_4_q, done_4_q, alu_4_q, exec_4_q, write_4_q} <= {tail_3_q, done_3_q, alu_3_q, exec_3_q, write_3_q};
       {addr_4_q, keep_4_q} <= {addr_3_q, keep_3_q};
       {taps_4_q, max_4_q, low_4_q, high_4_q} <= {taps_3_q, max_3_q, low_3_q, high_3_q};
-      {zero_4_q, group_4_q, rotate_4_q} <= {zero_3_q, group_3_q, rotate_3_q};
+      zero_4_q <= zero_3_q;
     end
     if (valid_4_q) begin
       {tail_5_q, done_5_q, alu_5_q, exec_5_q, write_5_q} <= {tail_4_q, done_4_q, alu_4_q, exec_4_q, write_4_q};
@@ -275,9 +275,14 @@ module vta_compute #(
       {addr_6_q, keep_6_q} <= {addr_5_q, keep_5_q};
       {max_6_q, high_6_q} <= {max_5_q, high_5_q};
     end
-    if (valid_6_q) {done_7_q, high_7_q} <= {done_6_q, high_6_q};
+    if (valid_6_q) begin
+      {tail_7_q, done_7_q, alu_7_q, exec_7_q, write_7_q} <= {tail_6_q, done_6_q, alu_6_q, exec_6_q, write_6_q};
+      {addr_7_q, keep_7_q} <= {addr_6_q, keep_6_q};
+      {max_7_q, high_7_q} <= {max_6_q, high_6_q};
+    end
     if (valid_7_q) done_8_q <= done_7_q;
     if (valid_8_q) done_9_q <= done_8_q;
+    if (valid_9_q) done_10_q <= done_9_q;
   end
 
   // stages 3 to 7: dot products, one module a lane; of the ALU they are 0
@@ -341,8 +346,8 @@ module vta_compute #(
           .zero_i     (zero_4_q),
           .taps_i     (taps_4_q),
           .max_i      (max_4_q),
-          .group_i    (group_4_q),
-          .rotate_i   (rotate_4_q),
+          .group_i    (group_3_q),
+          .rotate_i   (rotate_3_q),
           .wgt_i      (wgt_i[i*BLOCK_IN*WGT_BITS+:BLOCK_IN*WGT_BITS]),
           .first_i    (inp_q[31:0]),
           .tap_i      (taps_q),
@@ -355,13 +360,13 @@ module vta_compute #(
     end
   endgenerate
 
-  // stages 6 to 9
-  wire [ 3:0] op_6;
-  wire        use_imm_6;
-  wire [ 1:0] rounding_6;
-  wire [ 5:0] group_6;
-  wire [31:0] imm_6;
-  assign {op_6, use_imm_6, rounding_6, group_6, imm_6} = tail_6_q;
+  // stages 7 to 10
+  wire [ 3:0] op_7;
+  wire        use_imm_7;
+  wire [ 1:0] rounding_7;
+  wire [ 6:0] group_7;
+  wire [31:0] imm_7;
+  assign {op_7, use_imm_7, rounding_7, group_7, imm_7} = tail_7_q;
 
   vta_update #(
       .BLOCK_OUT(BLOCK_OUT),
@@ -370,19 +375,19 @@ module vta_compute #(
   ) u_update (
       .clk_i     (clk_i),
       .rst_ni    (rst_ni),
-      .next_i    (addr_5_q),
-      .valid_i   (valid_6_q),
-      .addr_i    (addr_6_q),
-      .write_i   (write_6_q),
-      .source_i  (!exec_6_q),
-      .is_alu_i  (alu_6_q),
-      .is_max_i  (max_6_q),
-      .keep_i    (keep_6_q),
-      .op_i      (op_6),
-      .rounding_i(rounding_6),
-      .group_i   (group_6),
-      .use_imm_i (use_imm_6),
-      .imm_i     (imm_6),
+      .next_i    (addr_6_q),
+      .valid_i   (valid_7_q),
+      .addr_i    (addr_7_q),
+      .write_i   (write_7_q),
+      .source_i  (!exec_7_q),
+      .is_alu_i  (alu_7_q),
+      .is_max_i  (max_7_q),
+      .keep_i    (keep_7_q),
+      .op_i      (op_7),
+      .rounding_i(rounding_7),
+      .group_i   (group_7),
+      .use_imm_i (use_imm_7),
+      .imm_i     (imm_7),
       .acc_i     (acc_i),
       .sums_i    (sums),
       .we_o      (acc_we_o),
@@ -391,10 +396,10 @@ module vta_compute #(
   );
 
   assign give_o = give_q && !stop_i;
-  assign {set_o, done_index_o} = done_9_q[DONE_W-2:0];
+  assign {set_o, done_index_o} = done_10_q[DONE_W-2:0];
   assign idle_o = !busy_q;
 
-  wire unused = &{1'b0, uop_wide[16], uop_i, line_2, turned_2, done_9_q};
+  wire unused = &{1'b0, uop_wide[16], uop_i, line_2, turned_2, done_10_q};
 endmodule
 
 `resetall

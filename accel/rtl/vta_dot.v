@@ -1,12 +1,11 @@
 // One output lane of the GEMM array: dot product of BLOCK_IN int8 inputs and weights, or of four taps, or their maximum.
 // Weights of 4 bits are multiplied signed, without sign (low halves), or signed and the sum times 16 (high halves).
-// Contract: en_i qualifies the operand stage, and a cycle later each the stages behind it, where operands and partial sums
+// Contract: weights come a cycle before the inputs.  en_i qualifies the operand stage, and a cycle later each the stages behind it, where operands and partial sums
 // hold otherwise, and at last the sum, which is any otherwise.  With taps_i the first four multipliers take the tap bytes,
 // with the weights of one group rotated; the other operands are 0.  With zero_i all are 0, and so is the sum, but for a
 // maximum.
-// first_i, wgt_i and the register behind inp_i have the same enable and reset: multiplier blocks have room for them.
-// Latency: 3 edges (operand, products, sums of two), the lane's sum is combinational behind them.  Throughput: one sum
-// a cycle.
+// Weights, first_i and the register behind inp_i have the same enable and reset: multiplier blocks have room for them.
+// Latency: 4 edges from inputs (operand, products, sums of two, their sum).  Throughput: one sum a cycle.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -21,23 +20,23 @@ module vta_dot #(
 ) (
     input  wire                         clk_i,
     input  wire                         en_i,
-    // operand stage: weights of this group of four, rotated up by this many weights; both are 0 without taps_i
-    input  wire                         zero_i,
-    input  wire                         taps_i,
-    input  wire                         max_i,
+    // stage in front of the operands: weights, those of this group of four rotated up by this many; both are 0 without taps_i
     input  wire [                  3:0] group_i,
     input  wire [                  1:0] rotate_i,
     input  wire [BLOCK_IN*WGT_BITS-1:0] wgt_i,
-    // inputs of the first four multipliers, and taps: what those take with taps_i, and what a maximum is of; a tap that is
+    // operand stage: inputs of the first four multipliers, and taps: what those take with taps_i, and what a maximum is of; a tap that is
     // left out is the lowest value
     input  wire [                 31:0] first_i,
     input  wire [                 31:0] tap_i,
+    input  wire                         zero_i,
+    input  wire                         taps_i,
+    input  wire                         max_i,
     // product stage; inputs of the other multipliers, 0 behind taps_i
     input  wire                         low_1_i,
     input  wire [       BLOCK_IN*8-1:0] inp_i,
     // multiples of each input for products out of LUTs: vta_multiples' three, top_two and top_three
     input  wire [      BLOCK_IN*30-1:0] multiples_i,
-    // sum, behind the third register
+    // sum, behind the third register; sum_o behind the fourth
     input  wire                         high_3_i,
     output wire [$clog2(BLOCK_IN)+15:0] sum_o
 );
@@ -53,17 +52,24 @@ module vta_dot #(
   reg [3:1] en_q;
   (* keep *) always @(posedge clk_i) en_q <= {en_q[2:1], en_i};
 
+  // weights on their way, and which of them; a register of each lane for that too
+  reg [BLOCK_IN*WGT_BITS-1:0] way_q;
+  reg [3:0] group_q;
+  reg [1:0] rotate_q;
+  always @(posedge clk_i) way_q <= wgt_i;
+  (* keep *) always @(posedge clk_i) {group_q, rotate_q} <= {group_i, rotate_i};
+
   // operands
   wire [4*WGT_BITS-1:0] four;
   generate
     if (GROUPS > 1) begin : g_select
-      assign four = wgt_i[group_i[GROUPS_LOG-1:0]*4*WGT_BITS+:4*WGT_BITS];
+      assign four = way_q[group_q[GROUPS_LOG-1:0]*4*WGT_BITS+:4*WGT_BITS];
     end else begin : g_only
-      assign four = wgt_i;
+      assign four = way_q;
     end
   endgenerate
   localparam WGT_LOG = $clog2(WGT_BITS);
-  wire [8*WGT_BITS-1:0] turned = {four, four} << {rotate_i, {WGT_LOG{1'b0}}};
+  wire [8*WGT_BITS-1:0] turned = {four, four} << {rotate_q, {WGT_LOG{1'b0}}};
 
   reg [BLOCK_IN*WGT_BITS-1:0] wgt_q;
   reg [31:0] first_q;
@@ -77,7 +83,7 @@ module vta_dot #(
       always @(posedge clk_i)
         if (en_i) begin
           if (zero_i || taps_i) wgt_q[BLOCK_IN*WGT_BITS-1:4*WGT_BITS] <= {((BLOCK_IN - 4) * WGT_BITS) {1'b0}};
-          else wgt_q[BLOCK_IN*WGT_BITS-1:4*WGT_BITS] <= wgt_i[BLOCK_IN*WGT_BITS-1:4*WGT_BITS];
+          else wgt_q[BLOCK_IN*WGT_BITS-1:4*WGT_BITS] <= way_q[BLOCK_IN*WGT_BITS-1:4*WGT_BITS];
         end
     end
   endgenerate
@@ -171,14 +177,16 @@ module vta_dot #(
       assign node[g] = {{(TREE_W - W + 1) {sum[W-1]}}, sum[W-2:0]};
     end
     // that of high halves times 16
+    reg [$clog2(BLOCK_IN)+15:0] sum_q;
+    assign sum_o = sum_q;
     if (WGT_BITS == 8) begin : g_same
-      assign sum_o = node[1];
+      always @(posedge clk_i) sum_q <= node[1];
     end else begin : g_shift
-      assign sum_o = high_3_i ? {node[1], 4'd0} : {{4{node[1][TREE_W-1]}}, node[1]};
+      always @(posedge clk_i) sum_q <= high_3_i ? {node[1], 4'd0} : {{4{node[1][TREE_W-1]}}, node[1]};
     end
   endgenerate
 
-  wire unused = &{1'b0, group_i, taps_i, turned, low_1_i, high_3_i, inp_i[31:0], multiples_i};
+  wire unused = &{1'b0, group_q, taps_i, turned, low_1_i, high_3_i, inp_i[31:0], multiples_i};
 endmodule
 
 `resetall

@@ -1,6 +1,6 @@
 // Loop walk of COMPUTE: turns a GEMM or ALU instruction into slots, one a cycle.
 // Contract: a slot is one pass of a micro-op through the pipeline.  GEMM and immediate ALU: one slot a micro-op;
-// tensor ALU: a slot that reads the source, then one that executes; MUL executes in BLOCK_OUT / OUT_LANES slots.
+// tensor ALU: a slot that reads the source, then one that executes; MUL executes in MUL_SLOTS.
 // Latency: the first slot is out in the cycle after start_i; ready_o is high in the cycle of the last slot, if it is not
 // stopped.
 `resetall
@@ -9,7 +9,7 @@
 `include "vta_isa.vh"
 
 module vta_uop_walk #(
-    // Lane groups that a MUL passes through, 1 to 64
+    // Slots of a MUL: its lane groups and one more, 2 to 65
     parameter MUL_SLOTS = 2,
     // Bits of a micro-op's number, 1 to 16: the dispatcher lets none pass that has others
     parameter UOP_W     = 16
@@ -30,7 +30,7 @@ module vta_uop_walk #(
     output wire [ 15:0] src_offset_o,
     output wire [ 15:0] wgt_offset_o,
     output wire         slot_exec_o,
-    output wire [  5:0] slot_group_o,
+    output wire [  6:0] slot_group_o,
     output wire         uop_last_o,
     output wire         insn_last_o,
     // the instruction
@@ -57,7 +57,7 @@ module vta_uop_walk #(
   reg  [ 15:0] dst_q, src_q, wgt_q;
   reg  [ 15:0] dst_row_q, src_row_q, wgt_row_q;
   reg          exec_q;
-  reg  [  5:0] group_q;
+  reg  [  6:0] group_q;
   // of the slot at hand: last of its micro-op, of the micro-ops, of the row, of the rows; all of them; reloads of one
   // step only
   reg slot_last_q, uop_last_q, in_last_q, out_last_q, last_q;
@@ -87,7 +87,7 @@ module vta_uop_walk #(
 
   wire         is_mul = is_alu_o && alu_op_o == `VTA_ALUOP_MUL;
   wire         two = is_alu_o && !use_imm_o;  // a slot for the source first
-  wire [  5:0] next_group = exec_q ? group_q + 6'd1 : group_q;
+  wire [  6:0] next_group = exec_q ? group_q + 7'd1 : group_q;
   assign uop_last_o   = slot_last_q;
   wire         uops_end = slot_last_q && uop_last_q;
   wire         row_ends = uops_end && in_last_q;
@@ -100,7 +100,7 @@ module vta_uop_walk #(
   wire [ 15:0] wgt_row = wgt_row_q + insn_q[`VTA_GEMM_WGT_OUT];
   wire         start_alu = insn_i[`VTA_INSN_OPCODE] == `VTA_OP_ALU;
   wire         start_two = start_alu && !insn_i[`VTA_ALU_USE_IMM];
-  wire         start_mul = start_alu && insn_i[`VTA_ALU_ALU_OP] == `VTA_ALUOP_MUL && LAST_GROUP != 32'd0;
+  wire         start_mul = start_alu && insn_i[`VTA_ALU_ALU_OP] == `VTA_ALUOP_MUL;
   wire [ 15:0] begins = insn_i[`VTA_GEMM_UOP_BEGIN];
   wire [ 15:0] ends = insn_i[`VTA_GEMM_UOP_END];
   wire [UOP_W-1:0] uop_end = ends[UOP_W-1:0] - 1'b1;
@@ -109,7 +109,7 @@ module vta_uop_walk #(
   wire [UOP_W-1:0] uop_next = uop_q + 1'b1;
 
   // of the slot behind the one at hand
-  wire slot_last = slot_last_q ? !two && !(is_mul && LAST_GROUP != 32'd0) : !is_mul || next_group == LAST_GROUP[5:0];
+  wire slot_last = slot_last_q ? !two && !is_mul : !is_mul || next_group == LAST_GROUP[6:0];
   wire uop_last = !slot_last_q ? uop_last_q : uop_last_q ? one_uop_q : uop_next == uop_end_q;
   wire in_last = row_ends ? one_in_q : uops_end ? in_left_q == 16'd2 : in_last_q;
   wire out_last = row_ends ? out_left_q == 16'd2 : out_last_q;
@@ -146,7 +146,7 @@ module vta_uop_walk #(
       wgt_q       <= insn_i[`VTA_GEMM_WGT_BASE];
       wgt_row_q   <= insn_i[`VTA_GEMM_WGT_BASE];
       exec_q      <= !start_two;
-      group_q     <= 6'd0;
+      group_q     <= 7'd0;
       slot_last_q <= start_slot_last;
       uop_last_q  <= start_one;
       in_last_q   <= start_in_last;
@@ -162,7 +162,7 @@ module vta_uop_walk #(
       last_q      <= last;
       if (slot_last_q) begin
         exec_q  <= !two;
-        group_q <= 6'd0;
+        group_q <= 7'd0;
         uop_q   <= uop_last_q ? again[UOP_W-1:0] : uop_next;
       end else begin
         exec_q  <= 1'b1;

@@ -2,8 +2,8 @@
 // operand.  Stages: R (the slot comes with its entry, read before), O (sums_i are its), U (the new value), W.
 // Contract: an entry written by one of the four slots in front, which its read came too early to see, is forwarded, so
 // any order of entries is exact.  A slot that reads the source of a tensor operation (source_i) only fills the second
-// operand of the slot behind it, which follows at once.  MUL: slots with group_i from 0 up follow one another at once, and
-// the last one writes (write_i).  sums_i is 0 for the ALU.
+// operand of the slot behind it, which follows at once.  MUL: slots with group_i from 0 up follow one another at once, one
+// for each lane group and one for the product of the last of them, which writes (write_i).  sums_i is 0 for the ALU.
 // Latency: a slot that comes in one cycle has its entry's number on the write port in the second one behind it, and its
 // new value in the third.
 `resetall
@@ -33,7 +33,7 @@ module vta_update #(
     input  wire                       keep_i,    // GEMM: the old value counts
     input  wire [                3:0] op_i,
     input  wire [                1:0] rounding_i,
-    input  wire [                5:0] group_i,
+    input  wire [                6:0] group_i,
     input  wire                       use_imm_i,
     input  wire [               31:0] imm_i,
     input  wire [   BLOCK_OUT*32-1:0] acc_i,
@@ -46,6 +46,7 @@ module vta_update #(
     output wire [   BLOCK_OUT*32-1:0] wdata_o
 );
   localparam GROUPS = BLOCK_OUT / OUT_LANES;
+  localparam [31:0] GROUPS_V = GROUPS;
 
   // stage R: what the slot does, and where its old value comes from
   wire        is_mul = is_alu_i && op_i == `VTA_ALUOP_MUL;
@@ -59,7 +60,7 @@ module vta_update #(
   wire        crossed = $signed(imm_i[15:0]) < $signed(imm_i[31:16]);
   wire [15:0] upper = crossed ? imm_i[31:16] : imm_i[15:0];
   // MUL: groups behind the first one move down to the lanes that have a multiplier
-  wire        turn = is_mul && !source_i && group_i != 6'd0;
+  wire        turn = is_mul && !source_i && group_i != 7'd0;
 
   reg valid_o_q, write_o_q, source_o_q, zero_o_q, compare_o_q, greater_o_q, shr_o_q, mul_o_q;
   reg turn_o_q, turn_b_o_q, below_o_q, even_o_q;
@@ -67,7 +68,7 @@ module vta_update #(
   reg write_w_q;
   reg [1:0] rounding_o_q;
   reg [15:0] addr_o_q, addr_u_q, addr_w_q;
-  reg [5:0] group_o_q, group_u_q;
+  reg [6:0] group_o_q, group_u_q;
   reg [4:0] amount_o_q;
   reg [31:0] imm_o_q, low_o_q;
 
@@ -128,18 +129,13 @@ module vta_update #(
   reg  [BLOCK_OUT*32-1:0] result_q;
   reg  [BLOCK_OUT*32-1:0] written_q;
   wire [BLOCK_OUT*32-1:0] updated;
-  // MUL: the lanes in front of the multipliers; 0 in other slots, so that products can be joined with sums
-  reg  [OUT_LANES*32-1:0] factor_q;
+  // MUL: the products of the slot in front, 0 behind others, so that they can be joined with sums
   wire [OUT_LANES*32-1:0] product;
 
   always @(posedge clk_i) begin
     late_q <= write_w_q && addr_w_q == next_i;
     if (valid_i) entry_q <= late_q ? written_q : acc_i;
     if (write_w_q) written_q <= result_q;
-    if (valid_o_q) begin
-      if (mul_o_q) factor_q <= second[OUT_LANES*32-1:0];
-      else factor_q <= {(OUT_LANES * 32) {1'b0}};
-    end
   end
 
   assign we_o    = write_u_q;
@@ -150,7 +146,8 @@ module vta_update #(
   generate
     for (i = 0; i < BLOCK_OUT; i = i + 1) begin : g_lane
       localparam GROUP = i / OUT_LANES;
-      localparam [31:0] GROUP_V = GROUP;
+      // MUL: the slot that brings this lane's product
+      localparam [31:0] BRINGS = GROUP + 1;
       wire [31:0] sum = {{(32 - SUM_W) {sums_i[i*SUM_W+SUM_W-1]}}, sums_i[i*SUM_W+:SUM_W]};
       wire [31:0] times = product[(i%OUT_LANES)*32+:32];
       wire [31:0] result = result_q[i*32+:32];
@@ -189,7 +186,7 @@ module vta_update #(
 
       // MUL leaves group after group here; the last one writes
       always @(posedge clk_i)
-        if (valid_u_q && (!mul_u_q || group_u_q == GROUP_V[5:0]))
+        if (valid_u_q && (!mul_u_q || group_u_q == BRINGS[6:0]))
           result_q[i*32+:32] <= updated[i*32+:32] ^ times;
 
       vta_alu_lane u_lane (
@@ -208,9 +205,10 @@ module vta_update #(
 
     for (i = 0; i < OUT_LANES; i = i + 1) begin : g_mul
       vta_alu_mul u_mul (
-          .en_i     (valid_u_q),
+          .clk_i    (clk_i),
+          .en_i     (valid_u_q && mul_u_q && group_u_q != GROUPS_V[6:0]),
           .a_i      (old_q[i*32+:32]),
-          .b_i      (factor_q[i*32+:32]),
+          .b_i      (second_q[i*32+:32]),
           .product_o(product[i*32+:32])
       );
     end

@@ -1,4 +1,4 @@
-"""vta_dot: sums of products three edges later, with corners, held while the stages are not enabled; taps; halves."""
+"""vta_dot: sums of products four edges later, with corners, held while the stages are not enabled; taps; halves."""
 
 from __future__ import annotations
 
@@ -58,9 +58,12 @@ async def computes_taps_and_maxima(dut: Dut) -> None:
         nibble = random.randrange(3) if bits == 4 and not is_max else 0
         drive(dut, nibble)
         taps, weights = [pick() for _ in range(4)], [weight() for _ in range(n)]
-        dut.en_i.value, dut.zero_i.value, dut.taps_i.value = 1, is_max, not is_max
+        # Weights come a cycle before the taps.
         dut.group_i.value, dut.rotate_i.value = (0, 0) if is_max else (group, rotate)
         dut.wgt_i.value = packed(weights, bits)
+        await step(dut)
+        dut.wgt_i.value, dut.group_i.value = random.getrandbits(bits * n), random.randrange(n // 4)
+        dut.en_i.value, dut.zero_i.value, dut.taps_i.value = 1, is_max, not is_max
         # Tap t lies in byte (t + rotate) % 4, as the memories deliver it.
         turned = packed([taps[(place - rotate) % 4] for place in range(4)])
         dut.tap_i.value, dut.max_i.value, dut.first_i.value = turned, is_max, random.getrandbits(32)
@@ -68,8 +71,8 @@ async def computes_taps_and_maxima(dut: Dut) -> None:
         dut.en_i.value, dut.max_i.value, dut.tap_i.value = 0, not is_max, random.getrandbits(32)
         inputs = [pick() for _ in range(n)]
         dut.inp_i.value, dut.multiples_i.value = packed(inputs), multiples(inputs, nibble)
-        await step(dut)
-        await step(dut)
+        for _ in range(3):
+            await step(dut)
         own = meaning(weights[4 * group : 4 * group + 4], nibble)
         expected = sum(x * w for x, w in zip(taps, own, strict=True))
         if is_max:
@@ -88,25 +91,26 @@ async def computes_dot_products(dut: Dut) -> None:
         drive(dut, nibble)
         corners = [([x] * n, [w] * n) for x in (-128, 127) for w in (-top, top - 1, -1)]
         pairs = corners + [([pick() for _ in range(n)], [weight() for _ in range(n)]) for _ in range(300)]
-        pipeline: list[tuple[list[int], list[int]] | None] = [None, None, None]
+        pipeline: list[tuple[list[int], list[int]] | None] = [None] * 4
+        coming: tuple[list[int], list[int]] | None = None
         results = 0
-        while pairs or any(pipeline):
-            new = pairs.pop(0) if pairs and random.random() < 0.7 else None
+        while pairs or coming or any(pipeline):
+            new, coming = coming, pairs.pop(0) if pairs and random.random() < 0.7 else None
             # As for a slot of the ALU: the products are 0.
             zero = new is not None and random.random() < 0.1
-            # Weights and the first inputs enter the operand register; the others are registered outside.
+            # Weights come first; the first inputs enter the operand register; the others are registered outside.
             dut.en_i.value = new is not None
             dut.zero_i.value = zero
-            dut.wgt_i.value = packed(new[1], bits) if new else random.getrandbits(bits * n)
+            dut.wgt_i.value = packed(coming[1], bits) if coming else random.getrandbits(bits * n)
             dut.first_i.value = packed(new[0][:4]) if new else random.getrandbits(32)
             inputs = pipeline[0][0] if pipeline[0] else [pick() for _ in range(n)]
             dut.inp_i.value, dut.multiples_i.value = packed(inputs), multiples(inputs, nibble)
             await step(dut)
             if new and zero:
                 new = (new[0], [0] * n)
-            pipeline = [new, *pipeline[:2]]
-            if pipeline[2]:
-                inputs, weights = pipeline[2]
+            pipeline = [new, *pipeline[:3]]
+            if pipeline[3]:
+                inputs, weights = pipeline[3]
                 expected = sum(a * b for a, b in zip(inputs, meaning(weights, nibble), strict=True))
                 assert signed(get(dut.sum_o), width) == expected
                 results += 1

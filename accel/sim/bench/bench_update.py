@@ -40,7 +40,7 @@ async def any_order_of_entries_is_exact(dut: Dut) -> None:
         common = {"kind": "alu", "op": op, "use_imm": use_imm, "imm": random.getrandbits(32), "source": source}
         common["rounding"] = random.choice(list(Rounding))
         slots = [] if use_imm else [common | {"kind": "source", "read": source}]
-        last = groups - 1 if op is AluOp.MUL else 0
+        last = groups if op is AluOp.MUL else 0
         uops.append(slots + [common | {"read": dst, "group": g, "write": g == last} for g in range(last + 1)])
 
     def expected(slot: dict) -> np.ndarray:

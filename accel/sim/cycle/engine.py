@@ -24,7 +24,7 @@ from accel.sim.cycle.writes import DEPTH, InpWrites
 from accel.sim.memory import MemoryModel
 
 # A slot of COMPUTE in cycle t has its last effect in cycle t + this.
-COMPUTE_DEPTH = 9
+COMPUTE_DEPTH = 10
 _UNITS = tuple(Unit)
 
 

@@ -104,7 +104,7 @@ def _bits(mask: int) -> tuple[int, ...]:
 
 def _alu_slots(config: AccelConfig, v: dict[str, int]) -> int:
     """Slots of one micro-op: one that reads the source of the tensor form, and MUL shares few multipliers."""
-    execute = config.block_out // config.out_lanes if v["alu_op"] == AluOp.MUL else 1
+    execute = config.block_out // config.out_lanes + 1 if v["alu_op"] == AluOp.MUL else 1
     return execute + (not v["use_imm"])
 
 

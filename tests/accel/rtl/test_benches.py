@@ -154,7 +154,7 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     "vta_multiples": ("bench_multiples", ({},)),
     "vta_nibble": ("bench_nibble", ({},)),
     "vta_requant_lane": ("bench_requant_lane", ({"MULTIPLIER_BITS": 31}, {"MULTIPLIER_BITS": 16})),
-    "vta_uop_walk": ("bench_uop_walk", ({"MUL_SLOTS": 2}, {"MUL_SLOTS": 1, "UOP_W": 7})),
+    "vta_uop_walk": ("bench_uop_walk", ({"MUL_SLOTS": 3}, {"MUL_SLOTS": 2, "UOP_W": 7}, {"MUL_SLOTS": 65})),
     "vta_output_walk": (
         "bench_output_walk",
         ({"ACC_DEPTH": 1024, "OUT_DEPTH": 512, "PRM_DEPTH": 64, "GROUPS": 2}, {"GROUPS": 1, "PART": 4}),
