@@ -154,7 +154,7 @@ module vta_core #(
 
   // nothing new starts, for the same reason from several registers
   wire fault_stop_soon;
-  wire stop_soon = (fault_stop_soon || abort_soon_i) && !clear_i;
+  wire stop_soon = fault_stop_soon || abort_soon_i;
   reg stop_start_q, stop_load_q, stop_compute_q, stop_output_q, stop_store_q;
   (* keep *) always @(posedge clk_i) stop_start_q <= stop_soon;
   (* keep *) always @(posedge clk_i) stop_load_q <= stop_soon;
@@ -255,7 +255,9 @@ module vta_core #(
       .BURST_BEATS  (BURST_BEATS),
       .QUEUE_DEPTH  (QUEUE_DEPTH),
       .BEATS_W      (BEATS_W),
-      .LENGTH_W     (LENGTH_W)
+      .LENGTH_W     (LENGTH_W),
+      // a vector is more than one slot
+      .OUTPUT_RESTS (BLOCK_OUT > OUT_LANES)
   ) u_front (
       .clk_i              (clk_i),
       .rst_ni             (awake_front_q),

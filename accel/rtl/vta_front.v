@@ -25,7 +25,9 @@ module vta_front #(
     parameter QUEUE_DEPTH   = 8,
     // Width of beat counts, of all beats of a transfer
     parameter BEATS_W       = 20,
-    parameter LENGTH_W      = 20
+    parameter LENGTH_W      = 20,
+    // 1: OUTPUT does not start in the cycle behind a start, nor looks at what is next
+    parameter OUTPUT_RESTS  = 0
 ) (
     input  wire                     clk_i,
     input  wire                     rst_ni,
@@ -209,7 +211,8 @@ module vta_front #(
       .WIDTH(PLAIN_W),
       .DEPTH(QUEUE_DEPTH),
       // OUTPUT compares what it begins with at once
-      .EARLY(PLAIN_W)
+      .EARLY(PLAIN_W),
+      .RESTS(OUTPUT_RESTS)
   ) u_output_queue (
       .clk_i  (clk_i),
       .rst_ni (rst_ni),

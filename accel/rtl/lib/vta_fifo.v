@@ -2,6 +2,7 @@
 // Contract: push_i only while !full_o, pop_i only while valid_o; data_o is the oldest entry while valid_o.  Its lowest
 // EARLY bits come out of registers, the others out of the memory.  What data_i shows is written whenever there is room,
 // so that push_i, which comes late and from afar, decides only whether it counts.
+// With RESTS those EARLY bits are any in the cycle behind a pop, and there is no pop in it: pop_i needs not go far then.
 // Latency: an entry pushed at an edge is visible after that edge.  Throughput: one push and one pop a cycle.
 `resetall
 `timescale 1ns / 1ps
@@ -13,7 +14,9 @@ module vta_fifo #(
     // Entries, at least 1
     parameter DEPTH = 2,
     // Bits of the oldest entry that are kept in registers, up to WIDTH
-    parameter EARLY = 0
+    parameter EARLY = 0,
+    // 1: data_o rests for a cycle behind a pop
+    parameter RESTS = 0
 ) (
     input  wire             clk_i,
     input  wire             rst_ni,
@@ -83,10 +86,16 @@ module vta_fifo #(
 
     if (EARLY > 0) begin : g_early
       reg  [EARLY-1:0] early_q;
-      wire [EARLY-1:0] behind;
+      wire [EARLY-1:0] kept;
       assign data_o[EARLY-1:0] = early_q;
 
-      // the entry behind the oldest one
+      // what comes next: the entry behind the oldest one as that leaves, or a cycle later the oldest one
+      reg popped_q;
+      always @(posedge clk_i) popped_q <= pop_i;
+      wire               take = (RESTS != 0) ? popped_q : pop_i;
+      wire               is_kept = (RESTS != 0) ? valid_o : valid_o && !one;
+      wire [ADDR_W-1:0] place = (RESTS != 0) ? read_q : next;
+
       vta_ram_async #(
           .WIDTH (EARLY),
           .DEPTH (DEPTH),
@@ -96,13 +105,14 @@ module vta_fifo #(
           .we_i   (!full_o),
           .waddr_i(write_q),
           .wdata_i(data_i[EARLY-1:0]),
-          .raddr_i(next),
-          .rdata_o(behind)
+          .raddr_i(place),
+          .rdata_o(kept)
       );
 
       // pop_i comes late: it only enables
-      wire [EARLY-1:0] early_d = (valid_o && !one) ? behind : data_i[EARLY-1:0];
-      always @(posedge clk_i) if (pop_i || !valid_o) early_q <= early_d;
+      wire [EARLY-1:0] early_d = is_kept ? kept : data_i[EARLY-1:0];
+      always @(posedge clk_i) if (take || !valid_o) early_q <= early_d;
+      wire unused_popped = &{1'b0, popped_q};
     end
   endgenerate
 

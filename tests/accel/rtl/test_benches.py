@@ -41,6 +41,8 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
             {"WIDTH": 70, "DEPTH": 5},
             {"WIDTH": 1, "DEPTH": 1},
             {"WIDTH": 1, "DEPTH": 4, "EARLY": 1},
+            {"WIDTH": 9, "DEPTH": 3, "EARLY": 9, "RESTS": 1},
+            {"WIDTH": 12, "DEPTH": 1, "EARLY": 5, "RESTS": 1},
             {"WIDTH": 20, "DEPTH": 5, "EARLY": 8},
             {"WIDTH": 20, "DEPTH": 1, "EARLY": 19},
         ),
