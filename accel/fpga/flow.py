@@ -170,6 +170,7 @@ def _report(
         "timing_met": all(mhz >= asked for mhz, asked in timing.clocks.values()),
         "critical_path": list(timing.path),
         "critical_modules": dict(timing.modules),
+        "late": {group: {"ns": ns, "signals": count} for group, (ns, count) in timing.late.items()},
         "seed": best,
         "seeds": {str(seed): None if timing is None else worst(timing) for seed, timing in tried.items()},
         "tools": {tool: tool_version(tool) for tool in TOOLS},

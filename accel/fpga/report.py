@@ -1,23 +1,29 @@
-"""What nextpnr found out: frequency of each clock, the slowest path by module, cells that were placed.
+"""What nextpnr found out: frequency of each clock, the slowest path by module, what else is late, cells placed.
 
 In: its JSON report. Out: `Timing`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+# A signal is late that comes after this part of the time that the latest of its clock takes.
+LATE: Final = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
     """`clocks`: reached and asked MHz by clock; `path`: steps of the slowest path, `modules`: its nanoseconds by
-    module; `used`: cells by kind."""
+    module; `late`: for each group of alike cells that signals of its clock come late to, the latest in nanoseconds and
+    how many there are, latest first; `used`: cells by kind."""
 
     clocks: Mapping[str, tuple[float, float]]
     path: tuple[str, ...]
     modules: Mapping[str, float]
+    late: Mapping[str, tuple[float, int]]
     used: Mapping[str, int]
 
 
@@ -34,6 +40,7 @@ def read_timing(report: Mapping[str, Any]) -> Timing:
         {name.removeprefix("$glbnet$").split("$")[0]: clock for name, clock in clocks.items()},
         tuple(f"{delay:.2f} ns {cell}" for cell, delay in steps),
         modules,
+        _late(report, slowest),
         used,
     )
 
@@ -48,6 +55,29 @@ def module_of(cell: str) -> str:
     name = cell.split("$", 1)[0].rstrip(".")
     parts = [part for part in name.split(".") if part]
     return ".".join(parts[:-1]) or "top"
+
+
+def _late(report: Mapping[str, Any], clock: str) -> dict[str, tuple[float, int]]:
+    """Late signals of `clock` by what they end at: cells alike but for numbers, and the pin."""
+    ends: dict[tuple[str, str], float] = {}
+    for net in report.get("detailed_net_timings", ()):
+        for end in net["endpoints"]:
+            if end["event"].endswith(clock):
+                pin = (end["cell"], end["port"])
+                ends[pin] = max(end["delay"][1], ends.get(pin, 0.0))
+    limit = LATE * max(ends.values(), default=0.0)
+    groups: dict[str, tuple[float, int]] = {}
+    for (cell, port), delay in ends.items():
+        if delay > limit:
+            group = f"{_alike(cell.split('$', 1)[0])} {re.sub('[0-9]+$', '', port)}"
+            latest, count = groups.get(group, (0.0, 0))
+            groups[group] = (max(latest, round(delay, 2)), count + 1)
+    return dict(sorted(groups.items(), key=lambda group: (-group[1][0], group[0])))
+
+
+def _alike(name: str) -> str:
+    """A name with a star for each number that stands by itself: an index, a part of a memory."""
+    return re.sub(r"(?<=[\[.])\d+(?=[\].]|$)", "*", name)
 
 
 def _slowest_path(report: Mapping[str, Any], clock: str) -> list[tuple[str, float]]:

@@ -23,6 +23,8 @@ REPORT = "report.json"
 FINDINGS_VERSION = 1
 # What of a bitstream's report says how it was made.
 _MADE = ("design", "part", "speed_grade", "clocks", "timing_met", "seed", "tools", "key", "sha256")
+# Groups of late signals that are told; `report.json` has all of them.
+_LATE_GROUPS = 5
 
 
 def bitstream_command(args: Namespace, console: Console) -> int:
@@ -194,5 +196,7 @@ def _text(report: dict[str, Any], bitstream: Path) -> str:
         lines.append(f"  clock {name}: {clock['mhz']:.1f} MHz, {clock['asked_mhz']:g} MHz asked: {met}")
     slowest = ", ".join(f"{name} {ns:.1f} ns" for name, ns in report["critical_modules"].items())
     lines.append(f"  slowest path: {slowest}")
+    for group, row in list(report["late"].items())[:_LATE_GROUPS]:
+        lines.append(f"  late, {row['ns']:.1f} ns: {row['signals']} to {group}")
     lines.append(f"bitstream: {bitstream}")
     return "\n".join(lines)

@@ -7,6 +7,10 @@ from typing import Any
 from accel.fpga.report import module_of, read_timing, worst
 
 
+def _end(cell: str, port: str, delay: float, event: str = "posedge $glbnet$eth") -> dict[str, Any]:
+    return {"cell": cell, "port": port, "delay": [0.1, delay], "event": event}
+
+
 def _step(kind: str, delay: float, cell: str) -> dict[str, Any]:
     return {"type": kind, "delay": delay, "to": {"cell": cell}}
 
@@ -30,6 +34,12 @@ REPORT: dict[str, Any] = {
             ],
         },
     ],
+    "detailed_net_timings": [
+        {"endpoints": [_end("u_a.g_lane[3].result$TRELLIS_FF$7", "DI", 8.0), _end("u_a.q$TRELLIS_FF$1", "M", 6.3)]},
+        {"endpoints": [_end("u_a.g_lane[12].result$TRELLIS_FF$9", "DI", 7.5), _end("x", "DI", 99.0, "posedge other")]},
+        {"endpoints": [_end("u_m.mem_q.0.17", "ADA12", 7.0), _end("u_m.mem_q.0.2", "ADA3", 7.25)]},
+        {"endpoints": [_end("u_m.mem_q.0.2", "ADA3", 7.0), _end("u_m.mem_q.0.2", "DIA3", 7.0)]},
+    ],
 }
 
 
@@ -44,6 +54,14 @@ def test_clocks_modules_and_cells() -> None:
     assert timing.modules == {"u_a.u_b": 0.5, "u_a.u_c": 1.5}
     assert timing.used == {"TRELLIS_FF": 7}
     assert worst(timing) == 0.96
+
+
+def test_late_signals_are_grouped_by_what_they_end_at() -> None:
+    assert read_timing(REPORT).late == {
+        "u_a.g_lane[*].result DI": (8.0, 2),
+        "u_m.mem_q.*.* ADA": (7.25, 2),
+        "u_m.mem_q.*.* DIA": (7.0, 1),
+    }
 
 
 def test_cells_of_the_top() -> None:
