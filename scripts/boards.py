@@ -26,6 +26,7 @@ from accel.fpga.systems import System, board_system, part_system
 from accel.fpga.vendor.estimate import estimate, is_estimated
 from accel.fpga.vendor.targets import Form, find_target
 from accel.isa.config import AccelConfig, load_config
+from relay_hw.cli.fpga import seeds_of
 from relay_hw.cli.main import _parser
 from scripts import area
 
@@ -34,7 +35,7 @@ FACTS, PAGE = ROOT / "docs" / "boards.json", ROOT / "docs" / "boards.md"
 BITSTREAMS = (
     "bitstream --part lfe5u-25f --config tiny -o out",
     "bitstream --part lfe5u-45f --config tiny --clock 50 -o out",
-    "bitstream --board ulx3s-85f --config ecp5 -o out",
+    "bitstream --board ulx3s-85f --config ecp5 --clock 62.5 --seed 2 -o out",
     "bitstream --board ulx3s-85f --config ecp5w4 --clock 45 -o out",
     "bitstream --board colorlight-i5 --config tiny -o out",
 )
@@ -105,7 +106,7 @@ def bitstream(command: str, build: bool) -> Found | None:
     """The report of a bitstream, if it is there or may be made."""
     args = parsed(command)
     design, folder = system_of(args).design, cache_folder().parent / "bitstreams"
-    seeds = range(1, args.seeds + 1)
+    seeds = seeds_of(args)
     if not build and not is_built(design, seeds, folder):
         return None
     report = build_bitstream(design, seeds, folder, lambda line: print(f"  {line}", flush=True)).report
@@ -232,8 +233,8 @@ What stands in for a board until then:
 
 ## Bitstreams
 
-Cells and frequencies are those of the command beside them, seed 1, part of speed grade 6. `scripts/boards.py` writes
-the table from the results that these commands leave in the user's cache.
+Cells and frequencies are those of the command beside them, part of speed grade 6.
+`scripts/boards.py` writes the table from the results that these commands leave in the user's cache.
 
 What is short on these parts is wire, not logic, and most of it is short near block RAMs and multipliers, which lie in a
 few rows across the chip. nextpnr's placer leaves them in nearly any order there (`accel/fpga/floorplan.py` has the
@@ -246,12 +247,14 @@ run in WebAssembly on one core, take 6 minutes 43 seconds for it, some 50 of the
 for the machine; Debian's nextpnr 0.11.1 routes the same netlist at 73.8 MHz. Of nextpnr's time 45 % is routing, 38 %
 the refinement of the placement, and router2 is no faster there. Two folders gave the same bytes.
 
-`ecp5`, 128 multiplications a cycle, with the whole System of the ULX3S: 55.8 MHz where 55 are asked, with Debian's
-yosys 0.66 and nextpnr 0.11.1. ResNet-8 takes 106,333 cycles there, 525 images a second at that clock and 517 at 55 MHz;
-500 need 53.2 MHz. 80 MHz are not reached. A seed has a floorplan of its own, and that decides most: placements of four
-seeds promised 49 to 61 MHz. Asked for 60 MHz, an earlier RTL came to 60.0 from a placement that promised 56.4, and to
-59.7 from one that promised 58.5. The longest way at 55.8 MHz goes from the registers beside a bank of ACC through the
-choice of who writes there to the block RAMs: 17.9 ns, of which 16.5 are wire.
+`ecp5`, 128 multiplications a cycle, with the whole System of the ULX3S: 62.8 MHz where 62.5 are asked, with Debian's
+yosys 0.66 and nextpnr 0.11.1. ResNet-8 takes 106,353 cycles there, 587 images a second at 62.5 MHz; 500 need 53.2 MHz.
+80 MHz are not reached. A seed has a floorplan of its own, and that decides much: routes of seed 1 that are fast enough
+for this clock have too few wires, 1,434 were shared after 203 iterations, and more from one to the next. What a
+placement promises decides less where slow routes are given up: that of seed 2 promised 55.7 MHz. Of 15.9 ns, 12.3 are
+wire, on the way from a semaphore that overflows to the registers that stop the core; write addresses of WGT come to
+their block RAMs after 15.5 ns, data of ACC after 15.0, and 14.6 are one step of the ALU. `report.json` says under
+`late` what else is.
 
 Two settings of router2 decide the rest. The price of a wire that others want grows by 0.25 instead of 2 in each
 iteration; with 2, 130 to 700 wires near the accumulators stay shared, as every way around them has become as dear. And
@@ -260,17 +263,18 @@ netlist that promised 57 and 55 MHz, router2 made 41.5 MHz without and 59.5 MHz 
 end, the flow ends it: with a clock out of reach slow routes are left in a second run, and a seed that leaves wires
 shared after 400 iterations is given up.
 
-`ecp5x2`, 256 multiplications by weights of 8 bits, half of them by LUTs, takes 69,201 cycles for ResNet-8, so that 34.6
+`ecp5x2`, 256 multiplications by weights of 8 bits, half of them by LUTs, takes 69,209 cycles for ResNet-8, so that 34.6
 MHz are 500 images a second. Its placement promises 49.5 MHz, but no routing of it has come to its end: asked for 40,
 of three tries one left 24 wires shared after 258 iterations and then more again, one 159 after 96, and one 4,303
 after 64, which then fell by 2 % each; about an hour went into each of them. Its weights come over 2,048 wires from
 the block RAMs to the lanes, twice those of `ecp5`.
 
 `ecp5w4` has 256 multiplications by weights of 4 bits, which come over as many wires as the weights of `ecp5`: it takes
-no more logic than that, and comes to 50.7 MHz where 45 are asked. Its longest way is the sum of a lane and the update
-behind it: 19.7 ns, 15 of them wire. Its blocks of 8 outputs are half a line of INP, so that the output stage cannot
-leave activations there (`tensorize/forward.py`): ResNet-8's pass through the memory chip, and take 164,631 cycles. With
-the standard memory of the simulators it is 64,936 cycles, and 103,744 on `ecp5`.
+no more logic than that, and came to 50.7 MHz where 45 were asked. Its longest way was the sum of a lane and the update
+behind it, 19.7 ns, 15 of them wire; there is a register between the two now. Its blocks of 8 outputs are half a line of
+INP, so that the output stage cannot leave activations there (`tensorize/forward.py`): ResNet-8's pass through the
+memory chip, and take 164,627 cycles. With the standard memory of the simulators it is 64,951 cycles, and 103,749 on
+`ecp5`.
 
 Empty rows are still to be built. Without the accelerator, the ULX3S' System routes at 91.7 MHz and that of the
 Colorlight i5 at 48 MHz.

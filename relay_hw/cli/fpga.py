@@ -37,7 +37,7 @@ def bitstream_command(args: Namespace, console: Console) -> int:
     system = _system(args)
     output = _writable(args.output)
     built = build_bitstream(
-        system.design, range(1, args.seeds + 1), cache_folder().parent / "bitstreams", lambda line: console.step(line)
+        system.design, seeds_of(args), cache_folder().parent / "bitstreams", lambda line: console.step(line)
     )
     bitstream = output / f"{system.design.name}.bit"
     report = json.dumps(built.report, indent=2, sort_keys=True) + "\n"
@@ -183,6 +183,11 @@ def _writable(folder: Path) -> Path:
         raise InputError(f"{folder} must be a folder, not a file")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def seeds_of(args: Namespace) -> range:
+    """The seeds that `bitstream` is asked to try."""
+    return range(args.seed, args.seed + args.seeds)
 
 
 def _text(report: dict[str, Any], bitstream: Path) -> str:

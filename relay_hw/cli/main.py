@@ -339,7 +339,9 @@ def _add_fpga_commands(commands: Any) -> None:
     parser.add_argument(
         "--baud", type=_count, metavar="N", help="of the serial line (default: 1000000, the board's own)"
     )
-    parser.add_argument("--seeds", type=_count, default=1, metavar="N", help="place and route so often, keep the best")
+    parser.add_argument("--seed", type=_count, default=1, metavar="N", help="of floorplan and placement (default: 1)")
+    text = "place and route so often, with one seed after the other, and keep the best (default: 1)"
+    parser.add_argument("--seeds", type=_count, default=1, metavar="N", help=text)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="folder to write")
 
     text = "try a device out: registers, memory, random programs, counters, faults"
