@@ -285,7 +285,7 @@ BETWEEN = """
 
 An array larger than a part's multipliers makes the others out of LUTs, in two digits to the base of four, which choose
 among multiples of the input that all lanes share (`vta_nibble`). With its part of the lane's adders such a product
-takes 128 LUT4 and 32 flip-flops with weights of 8 bits, and 65 and 22 with weights of 4. The accelerator alone, with
+takes 128 LUT4 and 41 flip-flops with weights of 8 bits, and 65 and 27 with weights of 4. The accelerator alone, with
 the multipliers of an LFE5U-85F, counted by yosys; `ecp5w4` has half as many output lanes as the others, and fewer
 LUTs for what is behind the products:
 
