@@ -243,9 +243,9 @@ designs route that did not before. Small parts are then placed and routed by nex
 shorter by a quarter; on the LFE5U-85F its static placer leaves fewer wires, and router2 comes to an end.
 
 `tiny` on the LFE5U-25F takes 63 % of the LUTs, 47 of 56 block RAMs and all 28 multipliers. The wheels' tools run in
-WebAssembly on one core. With the RTL before this one, 70.2 MHz, they took 6 minutes 43 seconds on a quiet machine, some
-50 of them, the first time only, to be translated for it; of nextpnr's time 45 % was routing, 38 % the refinement of the
-placement, and router2 was no faster. Two folders gave the same bytes.
+WebAssembly on one core and take 6 minutes 27 seconds for it, some 50 of them, the first time only, to be translated for
+the machine. Of nextpnr's time 45 % was routing with an earlier RTL, 38 % the refinement of the placement, and router2
+was no faster. Two folders gave the same bytes.
 
 `ecp5`, 128 multiplications a cycle, with the whole System of the ULX3S: 62.8 MHz where 62.5 are asked, with Debian's
 yosys 0.66 and nextpnr 0.11.1. ResNet-8 takes 106,353 cycles there, 587 images a second at 62.5 MHz; 500 need 53.2 MHz.
