@@ -32,10 +32,12 @@ from scripts import area
 
 ROOT = Path(__file__).resolve().parents[1]
 FACTS, PAGE = ROOT / "docs" / "boards.json", ROOT / "docs" / "boards.md"
+# The one of the way from a board to its results.
+SHOWN = "bitstream --board ulx3s-85f --config ecp5 --clock 62.5 --seed 2 -o out"
 BITSTREAMS = (
     "bitstream --part lfe5u-25f --config tiny -o out",
     "bitstream --part lfe5u-45f --config tiny --clock 50 -o out",
-    "bitstream --board ulx3s-85f --config ecp5 --clock 62.5 --seed 2 -o out",
+    SHOWN,
     "bitstream --board ulx3s-85f --config ecp5w4 --clock 45 -o out",
     "bitstream --board colorlight-i5 --config tiny -o out",
 )
@@ -199,7 +201,7 @@ def _project_row(found: Found) -> list[str]:
     return [str(found["macs"]), *counts]
 
 
-HEAD = """\
+HEAD = f"""\
 **No physical board has been seen yet: all of this was built and simulated, and nothing measured on silicon.**
 
 # Boards
@@ -212,7 +214,7 @@ Colorlight i5). A folder holds the bitstream, `report.json` and `soc.json`, whic
 
 With a board at hand:
 
-    relay-hw bitstream --board ulx3s-85f --config ecp5 -o out
+    relay-hw {SHOWN}
     openFPGALoader -b ulx3s out/ulx3s-85f-ecp5.bit
     relay-hw selftest --device fpga --port /dev/ttyUSB0 --soc out -o selftest.json
     relay-hw run BUILD --input DATA.npz --device fpga --port /dev/ttyUSB0 --soc out

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from string import digits
 from typing import Any, Final
 
 # A signal is late that comes after this part of the time that the latest of its clock takes.
-LATE: Final = 0.8
+_LATE: Final = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +66,11 @@ def _late(report: Mapping[str, Any], clock: str) -> dict[str, tuple[float, int]]
             if end["event"].endswith(clock):
                 pin = (end["cell"], end["port"])
                 ends[pin] = max(end["delay"][1], ends.get(pin, 0.0))
-    limit = LATE * max(ends.values(), default=0.0)
+    limit = _LATE * max(ends.values(), default=0.0)
     groups: dict[str, tuple[float, int]] = {}
     for (cell, port), delay in ends.items():
         if delay > limit:
-            group = f"{_alike(cell.split('$', 1)[0])} {re.sub('[0-9]+$', '', port)}"
+            group = f"{_alike(cell.split('$', 1)[0])} {port.rstrip(digits)}"
             latest, count = groups.get(group, (0.0, 0))
             groups[group] = (max(latest, round(delay, 2)), count + 1)
     return dict(sorted(groups.items(), key=lambda group: (-group[1][0], group[0])))

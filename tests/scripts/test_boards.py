@@ -37,12 +37,6 @@ def test_commands_are_commands(command: str) -> None:
     assert f"`relay-hw {command}`" in boards.PAGE.read_text()
 
 
-def test_seeds_follow_the_first() -> None:
-    args = boards.parsed("bitstream --part lfe5u-25f --seed 4 --seeds 3 -o out")
-    assert list(boards.seeds_of(args)) == [4, 5, 6]
-    assert list(boards.seeds_of(boards.parsed("bitstream --part lfe5u-25f -o out"))) == [1]
-
-
 @pytest.mark.parametrize("command", boards.ARRAYS)
 def test_arrays_are_configurations(command: str) -> None:
     config = boards.array_of(command)

@@ -12,7 +12,8 @@ from accel.fpga.sim.board import build_board, running_board
 from accel.fpga.sim.soc import simulated_board
 from accel.fpga.systems import board_system
 from accel.isa.config import load_config
-from relay_hw.cli.main import main
+from relay_hw.cli.fpga import seeds_of
+from relay_hw.cli.main import _parser, main
 from tests.accel.fpga.extra import needs_boards
 
 pytestmark = needs_boards
@@ -60,3 +61,10 @@ def test_what_is_refused(arguments: str, sentence: str, tmp_path: Path, capsys: 
     assert main(["bitstream", *arguments.split(), "-o", str(tmp_path / "out")]) == 2
     assert sentence in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_seeds_follow_the_first() -> None:
+    command = ["bitstream", "--part", "lfe5u-25f", "-o", "out"]
+    parse = _parser().parse_args
+    assert list(seeds_of(parse([*command, "--seed", "4", "--seeds", "3"]))) == [4, 5, 6]
+    assert list(seeds_of(parse(command))) == [1]
