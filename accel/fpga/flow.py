@@ -20,7 +20,7 @@ from accel.fpga.floorplan import FLOORPLAN, floorplanned
 from accel.fpga.parts import FlowError, Part
 from accel.fpga.registers import with_registers
 from accel.fpga.report import Timing, read_timing, worst
-from accel.fpga.route import ITERATIONS, SETTINGS, options, place_and_route
+from accel.fpga.route import ITERATIONS, SETTINGS, place_and_route, recipe
 from accel.fpga.signs import without_copies
 from accel.fpga.synth import SYNTHESIS, resources
 from accel.fpga.tools import Listener, run_tool, run_yosys, tool_version
@@ -45,8 +45,8 @@ class Design:
         for name, text in sorted(self.files.items()):
             digest.update(f"{name}\0{text}\0".encode())
         versions = [tool_version(tool) for tool in TOOLS]
-        recipe = (SYNTHESIS, "signs", "registers", FLOORPLAN, options(self.part), sorted(SETTINGS.items()))
-        asked = (self.top, self.part, self.constraints, self.mhz, recipe, versions)
+        steps = (SYNTHESIS, "signs", "registers", FLOORPLAN, recipe(self.part))
+        asked = (self.top, self.part, self.constraints, self.mhz, steps, versions)
         digest.update(repr(asked).encode())
         return digest.hexdigest()[:24]
 

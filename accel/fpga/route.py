@@ -1,15 +1,19 @@
 """nextpnr on a netlist: how it is told to place and route a part, and when it has tried long enough.
 
-In: a folder with netlist-SEED.json and design.lpf. Out: design-SEED.config and report-SEED.json there.
+In: a folder with netlist-SEED.json and design.lpf. Out: design-SEED.config and report-SEED.json there, and on a large
+part refined-SEED.json, what was placed, refined and then routed.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from accel.fpga.parts import Part
+from accel.fpga.refine import REFINEMENT, refined
 from accel.fpga.tools import Listener, run_tool
 
 # Routes that are too slow for the clock that is asked for are given up like those that share a wire: without that, a
@@ -23,7 +27,9 @@ _ITERATION: Final = re.compile(r"iter=(\d+) .*overused=(\d+) overuse=\d+ (?:tmgf
 # nextpnr's defaults: delays are shorter by a quarter. A System on a large part is short of wires: the static placer
 # makes them a fifth shorter, and router2 prices wires by how many want them, where router1 rips up without an end.
 _DEFAULTS: Final = ("--placer", "heap", "--router", "router1")
-_SHORT_OF_WIRES: Final = ("--placer", "static", "--router", "router2", _GIVE_UP_SLOW)
+_SHORT_OF_WIRES: Final = ("--placer", "static", "--router", "router2")
+# The part of the period that refinement aims at: the rest is for the detours of wires.
+_AIM: Final = 0.96
 # By how much router2's price of a wire that others want grows in an iteration. With nextpnr's 2.0 hundreds of wires
 # near block RAMs stay shared, as every way around them has become as dear.
 SETTINGS: Final = {"router2/currCongWeightMult": "0.25"}
@@ -42,27 +48,58 @@ class _TooFewWires(Exception):
 
 def options(part: Part) -> tuple[str, ...]:
     """What nextpnr is told of how to place and route on a part."""
-    return _SHORT_OF_WIRES if part.luts > _LARGE_LUTS else _DEFAULTS
+    return _SHORT_OF_WIRES if _is_large(part) else _DEFAULTS
+
+
+def recipe(part: Part) -> tuple[object, ...]:
+    """What decides how a netlist is placed and routed on a part, but for the netlist and the clock."""
+    refinement = (_GIVE_UP_SLOW, _AIM, REFINEMENT) if _is_large(part) else ()
+    return (options(part), refinement, sorted(SETTINGS.items()))
 
 
 def place_and_route(stage: Path, part: Part, mhz: float, seed: int, tell: Listener) -> bool:
     """Place and route netlist-SEED.json in `stage`. Whether every wire has one signal in the end.
 
-    Raises FlowError.
+    What was placed by a run that was interrupted is not placed again. Raises FlowError.
     """
     arguments = [f"--{part.flag}", "--package", part.package, "--speed", f"{part.speed}", "--seed", f"{seed}"]
-    arguments += [*options(part), "--freq", f"{mhz:g}", "--json", f"netlist-{seed}.json", "--lpf", "design.lpf"]
-    arguments += ["--textcfg", f"design-{seed}.config", "--report", f"report-{seed}.json", "--detailed-timing-report"]
+    arguments += [*options(part), "--freq", f"{mhz:g}", "--lpf", "design.lpf"]
     arguments += ["--lpf-allow-unconstrained", "--timing-allow-fail"]
-    for words in (arguments, [word for word in arguments if word != _GIVE_UP_SLOW]):
-        try:
-            run_tool(stage, "nextpnr-ecp5", words, _watching(_steps_of(tell, seed)))
-            return True
-        except _OutOfReach:
-            tell(f"seed {seed}: {mhz:g} MHz are out of reach; once more, slow routes are left")
-        except _TooFewWires:
-            break
-    return False
+    results = ["--textcfg", f"design-{seed}.config", "--report", f"report-{seed}.json", "--detailed-timing-report"]
+    if not _is_large(part):
+        return _nextpnr(stage, [*arguments, *results, "--json", f"netlist-{seed}.json"], seed, tell)
+    ready = stage / f"refined-{seed}.json"
+    if not ready.exists():
+        _place(stage, arguments, mhz, seed, tell)
+    arguments += [*results, "--no-pack", "--no-place", "--json", ready.name]
+    try:
+        return _nextpnr(stage, [*arguments, _GIVE_UP_SLOW], seed, tell)
+    except _OutOfReach:
+        tell(f"seed {seed}: {mhz:g} MHz are out of reach; once more, slow routes are left")
+        return _nextpnr(stage, arguments, seed, tell)
+
+
+def _is_large(part: Part) -> bool:
+    return part.luts > _LARGE_LUTS
+
+
+def _place(stage: Path, arguments: Sequence[str], mhz: float, seed: int, tell: Listener) -> None:
+    """Make refined-SEED.json: place, then refine for what the period leaves to wires without detours."""
+    placed, ready = stage / f"placed-{seed}.json", stage / f"refined-{seed}.json"
+    words = [*arguments, "--no-route", "--json", f"netlist-{seed}.json", "--write", placed.name]
+    _nextpnr(stage, words, seed, tell)
+    document = refined(json.loads(placed.read_text()), _AIM * 1000 / mhz, lambda line: tell(f"seed {seed}: {line}"))
+    placed.write_text(json.dumps(document))
+    placed.replace(ready)
+
+
+def _nextpnr(stage: Path, words: Sequence[str], seed: int, tell: Listener) -> bool:
+    """Run nextpnr; whether it came to an end with its wires. Raises FlowError and _OutOfReach."""
+    try:
+        run_tool(stage, "nextpnr-ecp5", words, _watching(_steps_of(tell, seed)))
+    except _TooFewWires:
+        return False
+    return True
 
 
 def _steps_of(tell: Listener, seed: int) -> Listener:
