@@ -2,7 +2,7 @@
 // Contract: users keep apart per bank and cycle; the outputs clash_* name the users that did not (no arbitration:
 // what is read or written then is unspecified).  A read in the cycle of a write to the same entry returns the old
 // entry.  Bank = entry / (ACC_DEPTH / ACC_BANKS).  COMPUTE and OUTPUT say in one cycle that they write and where, and
-// bring what in the next one; that is the cycle of the write, and of its clash.
+// bring what in the next one; that is the cycle of the write, and of its clash.  LOAD says both in the first of them.
 // Latency: c_rdata_o is valid for one cycle after the edge that samples the read; o_rdata_o is valid after the edge behind
 // that one, until the next read of OUTPUT's is.
 `resetall
@@ -40,7 +40,7 @@ module vta_acc_mem #(
     input  wire [            15:0] o_waddr_i,
     // a byte for each lane, widened
     input  wire [ BLOCK_OUT*8-1:0] o_wdata_i,
-    // LOAD: beat write, plain or with each byte widened to a lane
+    // LOAD: beat write, plain or with each byte widened to a lane; written a cycle later
     input  wire                    l_we_i,
     input  wire                    l_expand_i,
     input  wire [ BEAT_ADDR_W-1:0] l_waddr_i,
@@ -110,17 +110,32 @@ module vta_acc_mem #(
     end
   endgenerate
 
-  // What LOAD brings to each lane of a row, for all banks: its byte, and what fills the bits above it: the sign of a byte
-  // that is widened, else 1 for the beat's own bits.
-  wire [ROW_LANES*8-1:0] l_low;
-  wire [  ROW_LANES-1:0] l_fill;
+  // What LOAD brings to each lane of a row, for all banks, in registers of the lane's own, as a beat comes from afar: its
+  // byte, the bits above it, and what fills them: the sign of a byte that is widened, else 1 for the beat's own bits.
+  wire [ ROW_LANES*8-1:0] l_low;
+  wire [ROW_LANES*24-1:0] l_high;
+  wire [   ROW_LANES-1:0] l_fill;
+  wire [   ROW_LANES-1:0] l_widen;
   genvar lane;
   generate
     for (lane = 0; lane < ROW_LANES; lane = lane + 1) begin : g_load
       localparam PLAIN_AT = lane * 32 % BEAT_W;
       localparam WIDE_AT = lane * 8 % BEAT_W;
-      assign l_low[lane*8+:8] = l_expand_i ? l_wdata_i[WIDE_AT+:8] : l_wdata_i[PLAIN_AT+:8];
-      assign l_fill[lane] = !l_expand_i || l_wdata_i[WIDE_AT+7];
+      reg [ 7:0] low_q;
+      reg [23:0] high_q;
+      reg fill_q, widen_q;
+      (* keep *)
+      always @(posedge clk_i)
+        if (l_we_i) begin
+          low_q   <= l_expand_i ? l_wdata_i[WIDE_AT+:8] : l_wdata_i[PLAIN_AT+:8];
+          high_q  <= l_wdata_i[PLAIN_AT+8+:24];
+          fill_q  <= !l_expand_i || l_wdata_i[WIDE_AT+7];
+          widen_q <= l_expand_i;
+        end
+      assign l_low[lane*8+:8] = low_q;
+      assign l_high[lane*24+:24] = high_q;
+      assign l_fill[lane] = fill_q;
+      assign l_widen[lane] = widen_q;
     end
   endgenerate
 
@@ -138,13 +153,13 @@ module vta_acc_mem #(
       wire o_reads = !c_reads && o_rbank == BANK[15:0];
       wire c_meant = c_we_i && c_wbank == BANK[15:0];
       wire o_meant = o_we_i && o_wbank == BANK[15:0];
-      wire l_writes = l_we_i && l_wbank == BANK[15:0];
+      wire l_meant = l_we_i && l_wbank == BANK[15:0];
 
       // who writes
-      reg c_writes_q, o_writes_q;
-      always @(posedge clk_i) {c_writes_q, o_writes_q} <= {c_meant, o_meant};
-      wire writes = c_writes_q || o_writes_q;
-      assign meet[i*3+:3] = {o_writes_q && l_writes, c_writes_q && l_writes, c_writes_q && o_writes_q};
+      reg c_writes_q, o_writes_q, l_writes_q;
+      always @(posedge clk_i) {c_writes_q, o_writes_q, l_writes_q} <= {c_meant, o_meant, l_meant};
+      wire writes = c_writes_q || o_writes_q || l_writes_q;
+      assign meet[i*3+:3] = {o_writes_q && l_writes_q, c_writes_q && l_writes_q, c_writes_q && o_writes_q};
 
       wire [15:0] rrow = c_reads ? c_rrow : o_rrow;
       wire [ROW_W-1:0] row;
@@ -154,22 +169,18 @@ module vta_acc_mem #(
         localparam LANE = col * COL_W / 32;
         wire here = (c_reads && c_rsub == ENTRY_OF[15:0]) || (o_reads && o_rsub == GROUP_OF[15:0]);
         // who writes, and where, in registers of the column's own: all its data wait for them
-        reg c_here_q, o_here_q, mine_q;
+        reg c_here_q, o_here_q, we_q;
         reg [ROW_ADDR_W-1:0] row_q;
         (* keep *)
         always @(posedge clk_i) begin
           {c_here_q, o_here_q} <= {c_meant, o_meant};
-          mine_q <= c_meant ? c_cols[col] : o_cols[col];
-          row_q  <= c_meant ? c_wrow[ROW_ADDR_W-1:0] : o_wrow[ROW_ADDR_W-1:0];
+          we_q  <= c_meant ? c_cols[col] : o_meant ? o_cols[col] : l_meant && l_cols[col];
+          row_q <= c_meant ? c_wrow[ROW_ADDR_W-1:0] : o_meant ? o_wrow[ROW_ADDR_W-1:0] : l_wrow[ROW_ADDR_W-1:0];
         end
-        wire writes_here = c_here_q || o_here_q;
-        wire we = writes_here ? mine_q : l_writes && l_cols[col];
-        wire [ROW_ADDR_W-1:0] wrow = writes_here ? row_q : l_wrow[ROW_ADDR_W-1:0];
 
         // The low bytes are chosen twice.  For the bits above two nets of a lane suffice: the beat's bits, the entry's, or
         // with both or none of them 1 or 0, the sign of what OUTPUT or LOAD widens.  (Nothing is computed for banks that
-        // are not written: Verilator takes the if as it stands.  That LOAD's bank is another one does not count here, as a
-        // fabric would wait for its address.)
+        // are not written: Verilator takes the if as it stands.)
         reg [COL_W-1:0] data;
         reg [7:0] low;
         reg beat, entry;
@@ -180,13 +191,13 @@ module vta_acc_mem #(
           beat = 1'bx;
           entry = 1'bx;
           k = 0;
-          if (writes || l_we_i)
+          if (writes)
             for (k = 0; k < COL_W / 32; k = k + 1) begin
               low = c_here_q ? c_wdata_i[(LANE+k)%BLOCK_OUT*32+:8] : o_wdata_i[(LANE+k)%BLOCK_OUT*8+:8];
               beat = !c_here_q && (o_here_q ? o_wdata_i[(LANE+k)%BLOCK_OUT*8+7] : l_fill[LANE+k]);
-              entry = c_here_q || (beat && (o_here_q || l_expand_i));
-              data[k*32+:8] = writes_here ? low : l_low[(LANE+k)*8+:8];
-              data[k*32+8+:24] = ({24{beat}} & (l_wdata_i[((LANE+k)*32%BEAT_W)+8+:24] | {24{entry}}))
+              entry = c_here_q || (beat && (o_here_q || l_widen[LANE+k]));
+              data[k*32+:8] = (c_here_q || o_here_q) ? low : l_low[(LANE+k)*8+:8];
+              data[k*32+8+:24] = ({24{beat}} & (l_high[(LANE+k)*24+:24] | {24{entry}}))
                   | ({24{entry}} & c_wdata_i[(LANE+k)%BLOCK_OUT*32+8+:24]);
             end
         end
@@ -194,7 +205,7 @@ module vta_acc_mem #(
         reg [COL_W-1:0] mem_q[0:BANK_ROWS-1];
         reg [COL_W-1:0] data_q;
         assign row[col*COL_W+:COL_W] = data_q;
-        always @(posedge clk_i) if (we) mem_q[wrow] <= data;
+        always @(posedge clk_i) if (we_q) mem_q[row_q] <= data;
         always @(posedge clk_i)
           if (here) data_q <= mem_q[rrow[ROW_ADDR_W-1:0]];
           else data_q <= {COL_W{1'b0}};

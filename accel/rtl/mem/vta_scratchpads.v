@@ -2,7 +2,8 @@
 // Contract: each has the users that its ports name; LOAD writes all but OUT in bus beats.
 // Latency: read data are valid after the edge that samples the read, for OUTPUT of the accumulator after the edge behind
 // that one; all but those for COMPUTE of the accumulator hold until the next ones.  What LOAD writes is in a scratchpad
-// after the edge behind the one that samples it: beats come from afar, and wait in a register here.
+// after the edge behind the one that samples it: beats come from afar, and wait in registers here or in vta_wgt_mem and
+// vta_acc_mem.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -81,16 +82,14 @@ module vta_scratchpads #(
   // bytes of an entry of INP
   localparam INP_LANES = BLOCK_IN * WGT_BITS / 8;
 
-  // LOAD's beats, one edge later: once for the accumulators, which choose among users behind it, once for the others
+  // LOAD's beats, one edge later, for those that have no such registers of their own
   reg [15:0] load_we_q;
   reg [AXI_DATA_BITS/8-1:0] be_q;
-  reg expand_q, acc_expand_q;
-  reg [BEATS_W-1:0] beat_q, acc_beat_q;
-  reg [AXI_DATA_BITS-1:0] word_q, acc_word_q;
+  reg [BEATS_W-1:0] beat_q;
+  reg [AXI_DATA_BITS-1:0] word_q;
   always @(posedge clk_i) begin
     load_we_q <= load_we_i;
-    {be_q, expand_q, beat_q, word_q} <= {load_be_i, load_expand_i, load_waddr_i, load_wdata_i};
-    if (load_we_i[`VTA_MEM_ACC]) {acc_expand_q, acc_beat_q, acc_word_q} <= {load_expand_i, load_waddr_i, load_wdata_i};
+    {be_q, beat_q, word_q} <= {load_be_i, load_waddr_i, load_wdata_i};
   end
 
   vta_inp_mem #(
@@ -126,10 +125,10 @@ module vta_scratchpads #(
           .BEAT_ADDR_W(BEATS_W)
       ) u_wgt (
           .clk_i   (clk_i),
-          .we_i    (load_we_q[`VTA_MEM_WGT]),
-          .expand_i(expand_q),
-          .waddr_i (beat_q),
-          .wdata_i (word_q),
+          .we_i    (load_we_i[`VTA_MEM_WGT]),
+          .expand_i(load_expand_i),
+          .waddr_i (load_waddr_i),
+          .wdata_i (load_wdata_i),
           .re_i    (wgt_re_i),
           .raddr_i (wgt_raddr_i),
           .elem_o  (wgt_o)
@@ -219,15 +218,15 @@ module vta_scratchpads #(
       .o_we_i       (o_acc_we_i),
       .o_waddr_i    (o_acc_waddr_i),
       .o_wdata_i    (o_wdata_i),
-      .l_we_i       (load_we_q[`VTA_MEM_ACC]),
-      .l_expand_i   (acc_expand_q),
-      .l_waddr_i    (acc_beat_q),
-      .l_wdata_i    (acc_word_q),
+      .l_we_i       (load_we_i[`VTA_MEM_ACC]),
+      .l_expand_i   (load_expand_i),
+      .l_waddr_i    (load_waddr_i),
+      .l_wdata_i    (load_wdata_i),
       .clash_read_o (clash_read_o),
       .clash_write_o(clash_write_o)
   );
 
-  wire unused = &{1'b0, load_we_q, expand_q};
+  wire unused = &{1'b0, load_we_q};
 endmodule
 
 `resetall

@@ -1,7 +1,8 @@
 // The WGT scratchpad of 8-bit weights: written one bus beat at a time, read one entry at a time.
 // Contract: with expand_i a beat holds 4-bit weights, the low half of a byte first, and becomes two beats; waddr_i counts
-// such pairs then.  A read in the cycle of a write to the same row returns the old row; elem_o holds while re_i is low.
-// Latency: elem_o is valid after the edge that samples re_i.
+// such pairs then.  A beat is written at the edge behind the one that samples it; a read at either of these edges returns
+// the old row.  elem_o holds while re_i is low.
+// Latency: elem_o is valid after the edge that samples re_i, and has a beat from the second edge behind its own on.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -36,9 +37,6 @@ module vta_wgt_mem #(
   localparam ELEMS_LOG = $clog2(ELEMS);
   localparam [BEAT_ADDR_W-1:0] BEAT_MASK = BEATS[BEAT_ADDR_W-1:0] - 1'b1;
 
-  reg [ROW_W-1:0] mem_q[0:ROWS-1];
-  reg [ROW_W-1:0] row_q;
-
   // the first beat that is written; a pair of beats starts at an even one
   wire [BEAT_ADDR_W-1:0] beat = expand_i ? {waddr_i[BEAT_ADDR_W-2:0], 1'b0} : waddr_i;
   wire [BEAT_ADDR_W-1:0] write_row = beat >> BEATS_LOG;
@@ -53,32 +51,46 @@ module vta_wgt_mem #(
       assign wide[i*8+:8] = {{4{wdata_i[i*4+3]}}, wdata_i[i*4+:4]};
     end
   endgenerate
-  wire [BEAT_W-1:0] even_data = expand_i ? wide[BEAT_W-1:0] : wdata_i;
-  wire [BEAT_W-1:0] odd_data = expand_i ? wide[2*BEAT_W-1:BEAT_W] : wdata_i;
+  wire [2*BEAT_W-1:0] pair = expand_i ? wide : {wdata_i, wdata_i};
 
-  integer col;
-  always @(posedge clk_i)
-    if (we_i) begin
-      /*verilator unroll_disable*/
-      for (col = 0; col < BEATS; col = col + 2) begin
-        if ({{(32 - BEAT_ADDR_W) {1'b0}}, write_col} == col)
-          mem_q[write_row[ADDR_W-1:0]][col*BEAT_W+:BEAT_W] <= even_data;
-        if ({{(32 - BEAT_ADDR_W) {1'b0}}, write_col | {{(BEAT_ADDR_W - 1) {1'b0}}, expand_i}} == col + 1)
-          mem_q[write_row[ADDR_W-1:0]][(col+1)*BEAT_W+:BEAT_W] <= odd_data;
+  wire [ROW_W-1:0] row;
+  genvar col;
+  generate
+    // The block RAMs of a row lie all over a chip: what a beat brings waits in registers of a pair of columns, and whether
+    // and where it is written in those of each column.
+    for (i = 0; i < BEATS; i = i + 2) begin : g_pair
+      reg [2*BEAT_W-1:0] pair_q;
+      (* keep *) always @(posedge clk_i) pair_q <= pair;
+      for (col = i; col < i + 2; col = col + 1) begin : g_col
+        localparam [31:0] COL = col;
+        localparam [BEAT_ADDR_W-1:0] ODD = col % 2;
+        wire [BEAT_ADDR_W-1:0] ours = write_col | (expand_i ? ODD : {BEAT_ADDR_W{1'b0}});
+        reg we_q;
+        reg [ADDR_W-1:0] write_row_q;
+        (* keep *)
+        always @(posedge clk_i) begin
+          we_q        <= we_i && ours == COL[BEAT_ADDR_W-1:0];
+          write_row_q <= write_row[ADDR_W-1:0];
+        end
+
+        reg [BEAT_W-1:0] mem_q[0:ROWS-1];
+        reg [BEAT_W-1:0] data_q;
+        assign row[col*BEAT_W+:BEAT_W] = data_q;
+        always @(posedge clk_i) if (we_q) mem_q[write_row_q] <= pair_q[(col%2)*BEAT_W+:BEAT_W];
+        always @(posedge clk_i) if (re_i) data_q <= mem_q[read_row[ADDR_W-1:0]];
       end
     end
+  endgenerate
 
   generate
     if (ELEMS > 1) begin : g_select
       reg [ELEMS_LOG-1:0] elem_q;
       always @(posedge clk_i) if (re_i) elem_q <= raddr_i[ELEMS_LOG-1:0];
-      assign elem_o = row_q[elem_q*ELEM_W+:ELEM_W];
+      assign elem_o = row[elem_q*ELEM_W+:ELEM_W];
     end else begin : g_whole
-      assign elem_o = row_q;
+      assign elem_o = row;
     end
   endgenerate
-
-  always @(posedge clk_i) if (re_i) row_q <= mem_q[read_row[ADDR_W-1:0]];
 
   wire unused = &{1'b0, write_row, read_row, waddr_i};
 endmodule

@@ -68,26 +68,26 @@ async def users_in_different_banks(dut: Dut) -> None:
     # What OUTPUT read at the edge before, and what it has: the last of what it read before that.
     read: list[int] | None = None
     has: list[int] | None = None
-    # What COMPUTE and OUTPUT said in the cycle before that they write now, and the bank left to LOAD.
+    # Who said in the cycle before that they write now, and where; of LOAD also what.
     c_write = o_write = 0
-    enables, l_bank = [False] * 3, 0
+    enables, l_write = [False] * 3, (0, 0, False)
     for _ in range(500):
         readers = random.sample(range(banks), 2)
         c_read, o_read = (model.entry_in_bank(random, bank) for bank in readers)
         group, expand = random.randrange(groups), random.random() < 0.5
-        beat = model.beat_in_bank(random, l_bank, expand)
         c_word, o_word = random.getrandbits(32 * model.lanes), random.getrandbits(8 * model.lanes)
         l_word = random.getrandbits(8 * model.beat_bytes)
         # With two banks one of the writers, another each time, has none.
         writers = random.sample([*range(banks), None][: max(banks, 3)], 3)
         c_next, o_next = (model.entry_in_bank(random, bank or 0) for bank in writers[:2])
+        beat = model.beat_in_bank(random, writers[2] or 0, expand)
         following = [bank is not None and random.random() < 0.7 for bank in writers]
         dut.c_re_i.value, dut.c_raddr_i.value = 1, c_read
         reads = random.random() < 0.7
         dut.o_re_i.value, dut.o_raddr_i.value, dut.o_rgroup_i.value = reads, o_read, group
         dut.c_we_i.value, dut.c_waddr_i.value, dut.c_wdata_i.value = following[0], c_next, c_word
         dut.o_we_i.value, dut.o_waddr_i.value, dut.o_wdata_i.value = following[1], o_next, o_word
-        dut.l_we_i.value, dut.l_expand_i.value = enables[2], expand
+        dut.l_we_i.value, dut.l_expand_i.value = following[2], expand
         dut.l_waddr_i.value, dut.l_wdata_i.value = beat, l_word
         await settle()
         assert not (get(dut.clash_read_o) or get(dut.clash_write_o))
@@ -102,8 +102,8 @@ async def users_in_different_banks(dut: Dut) -> None:
         if enables[1]:
             model.write_bytes(o_write, o_word)
         if enables[2]:
-            model.load(beat, l_word, expand)
-        c_write, o_write, enables, l_bank = c_next, o_next, following, writers[2] or 0
+            model.load(*l_write)
+        c_write, o_write, enables, l_write = c_next, o_next, following, (beat, l_word, expand)
 
 
 @cocotb.test()
@@ -119,7 +119,8 @@ async def collisions_name_their_users(dut: Dut) -> None:
         dut.o_re_i.value, dut.o_raddr_i.value = reads[1], model.entry_in_bank(random, read_banks[1])
         dut.c_we_i.value, dut.c_waddr_i.value = writes[0], model.entry_in_bank(random, write_banks[0])
         dut.o_we_i.value, dut.o_waddr_i.value = writes[1], model.entry_in_bank(random, write_banks[1])
-        dut.l_we_i.value = 0
+        dut.l_we_i.value, dut.l_expand_i.value = writes[2], 0
+        dut.l_waddr_i.value = model.beat_in_bank(random, write_banks[2], False)
         await settle()
         both_read = all(reads) and read_banks[0] == read_banks[1]
 
@@ -127,10 +128,7 @@ async def collisions_name_their_users(dut: Dut) -> None:
             return on[a] and on[b] and where[a] == where[b]
 
         assert get(dut.clash_read_o) == both_read
-        # A write is in the cycle behind the one in which COMPUTE and OUTPUT say it.
+        # A write is in the cycle behind the one in which its user says it.
         await step(dut)
-        dut.l_we_i.value, dut.l_expand_i.value = writes[2], 0
-        dut.l_waddr_i.value = model.beat_in_bank(random, write_banks[2], False)
-        await settle()
         users = [met(0, 1) or met(0, 2), met(0, 1) or met(1, 2), met(0, 2) or met(1, 2)]
         assert get(dut.clash_write_o) == sum(bit << user for user, bit in enumerate(users))

@@ -24,7 +24,10 @@ async def beats_in_entries_out(dut: Dut) -> None:
         dut.we_i.value, dut.waddr_i.value, dut.wdata_i.value = 1, address, int.from_bytes(word, "little")
         await step(dut)
         model[address * beat : (address + 1) * beat] = word
+    dut.we_i.value = 0
+    await step(dut)
     held: bytes | None = None
+    waits: tuple[int, bytes] | None = None  # what was sampled at the edge before, and where it goes
     for _ in range(600):
         write, expand, word = random.random() < 0.5, random.random() < 0.5, random.randbytes(beat)
         size = 2 * beat if expand else beat
@@ -37,7 +40,9 @@ async def beats_in_entries_out(dut: Dut) -> None:
         await step(dut)
         if read:
             held = bytes(model[source * elem : (source + 1) * elem])
-        if write:
-            model[address * size : (address + 1) * size] = widened(word) if expand else word
+        if waits is not None:
+            at, data = waits
+            model[at : at + len(data)] = data
+        waits = (address * size, widened(word) if expand else word) if write else None
         if held is not None:
             assert get(dut.elem_o) == int.from_bytes(held, "little"), f"entry {source}"
