@@ -45,8 +45,7 @@ module vta_update #(
     // stage W
     output wire [   BLOCK_OUT*32-1:0] wdata_o
 );
-  localparam GROUPS = BLOCK_OUT / OUT_LANES;
-  localparam [31:0] GROUPS_V = GROUPS;
+  localparam [31:0] GROUPS = BLOCK_OUT / OUT_LANES;
 
   // stage R: what the slot does, and where its old value comes from
   wire        is_mul = is_alu_i && op_i == `VTA_ALUOP_MUL;
@@ -64,22 +63,21 @@ module vta_update #(
 
   reg valid_o_q, write_o_q, source_o_q, zero_o_q, compare_o_q, greater_o_q, shr_o_q, mul_o_q;
   reg turn_o_q, turn_b_o_q, below_o_q, even_o_q;
-  reg valid_u_q, write_u_q, source_u_q, shr_u_q, mul_u_q;
+  reg valid_u_q, write_u_q, source_u_q, shr_u_q;
   reg write_w_q;
   reg [1:0] rounding_o_q;
   reg [15:0] addr_o_q, addr_u_q, addr_w_q;
-  reg [6:0] group_o_q, group_u_q;
+  reg [6:0] group_o_q;
   reg [4:0] amount_o_q;
   reg [31:0] imm_o_q, low_o_q;
 
-  // the three slots in front write the entry; the nearest counts.  late_q: the fourth in front did, a cycle ago
+  // the three slots in front write the entry; the nearest counts.  The fourth in front: late_q of a lane
   wire hit_o = write_o_q && addr_o_q == addr_i;
   wire hit_u = write_u_q && addr_u_q == addr_i;
   wire hit_w = write_w_q && addr_w_q == addr_i;
   // one cycle later: the new value (of MUL: that of the last group's lanes), the one that is written, the one written
   // before, else the entry read
   reg new_q, new_last_q, write_q, read_q;
-  reg late_q;
 
   always @(posedge clk_i)
     if (!rst_ni) {valid_o_q, valid_u_q, write_o_q, write_u_q, write_w_q, source_o_q, source_u_q} <= 7'd0;
@@ -112,8 +110,8 @@ module vta_update #(
       imm_o_q     <= (!by_imm || is_shr) ? 32'd0 : is_clip ? {{16{upper[15]}}, upper} : imm_i;
     end
     if (valid_o_q) begin
-      {shr_u_q, mul_u_q} <= {shr_o_q, mul_o_q};
-      {addr_u_q, group_u_q} <= {addr_o_q, group_o_q};
+      shr_u_q  <= shr_o_q;
+      addr_u_q <= addr_o_q;
     end
     if (valid_u_q) addr_w_q <= addr_u_q;
   end
@@ -131,12 +129,6 @@ module vta_update #(
   wire [BLOCK_OUT*32-1:0] updated;
   // MUL: the products of the slot in front, 0 behind others, so that they can be joined with sums
   wire [OUT_LANES*32-1:0] product;
-
-  always @(posedge clk_i) begin
-    late_q <= write_w_q && addr_w_q == next_i;
-    if (valid_i) entry_q <= late_q ? written_q : acc_i;
-    if (write_w_q) written_q <= result_q;
-  end
 
   assign we_o    = write_u_q;
   assign waddr_o = addr_u_q;
@@ -184,10 +176,21 @@ module vta_update #(
       // one register of these for all lanes would be far from most of them
       (* keep *) always @(posedge clk_i) if (valid_o_q) told_q <= {compare_o_q, greater_o_q, rounding_o_q, low_o_q};
 
-      // MUL leaves group after group here; the last one writes
-      always @(posedge clk_i)
-        if (valid_u_q && (!mul_u_q || group_u_q == BRINGS[6:0]))
-          result_q[i*32+:32] <= updated[i*32+:32] ^ times;
+      // so would those that say what changes here, of the stage in front: MUL leaves group after group, the last one
+      // writes; the fourth slot in front wrote the entry that is read
+      reg takes_q, writes_q, late_q;
+      (* keep *)
+      always @(posedge clk_i) begin
+        takes_q  <= valid_o_q && (!mul_o_q || group_o_q == BRINGS[6:0]);
+        writes_q <= write_u_q;
+        late_q   <= write_w_q && addr_w_q == next_i;
+      end
+
+      always @(posedge clk_i) begin
+        if (valid_i) entry_q[i*32+:32] <= late_q ? written_q[i*32+:32] : acc_i[i*32+:32];
+        if (takes_q) result_q[i*32+:32] <= updated[i*32+:32] ^ times;
+        if (writes_q) written_q[i*32+:32] <= result;
+      end
 
       vta_alu_lane u_lane (
           .en_i      (valid_u_q),
@@ -204,9 +207,11 @@ module vta_update #(
     end
 
     for (i = 0; i < OUT_LANES; i = i + 1) begin : g_mul
+      reg multiplies_q;
+      (* keep *) always @(posedge clk_i) multiplies_q <= valid_o_q && mul_o_q && group_o_q != GROUPS[6:0];
       vta_alu_mul u_mul (
           .clk_i    (clk_i),
-          .en_i     (valid_u_q && mul_u_q && group_u_q != GROUPS_V[6:0]),
+          .en_i     (multiplies_q),
           .a_i      (old_q[i*32+:32]),
           .b_i      (second_q[i*32+:32]),
           .product_o(product[i*32+:32])
