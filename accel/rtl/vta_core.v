@@ -128,20 +128,20 @@ module vta_core #(
   wire [LENGTH_W-1:0] load_length, store_length;
   wire [BEATS_W-1:0] load_first, store_first;
 
-  // faults: those that a unit reports with the index of what it finishes come a cycle later, so that they share a word,
-  // and those of reads of the accumulator, which is far
+  // faults: those that a unit reports with the index of what it finishes come two cycles later, when it is known whether
+  // its tokens were too many, so that they share a word; those of reads of the accumulator, which is far, one cycle later
   wire dispatch_fault, fetch_range, fetch_error, load_range, load_error;
   wire compute_fault, output_fault, store_range, store_error, clash_read;
   wire [2:0] clash_write;
   wire [3:0] overflow;
+  wire overflow_soon;
   wire [7:0] dispatch_code;
   wire [31:0] fetch_range_index, fetch_error_index, load_range_index, load_error_index;
   wire [31:0] compute_fault_index, compute_read_index, output_read_index, store_range_index;
-  wire front_done;
   reg clash_read_q, output_fault_q;
-  reg [2:0] clash_write_q;
-  reg store_error_q;
-  reg [127:0] done_index_q;
+  reg [2:0] clash_seen_q, clash_write_q;
+  reg error_seen_q, store_error_q;
+  reg [127:0] done_seen_q, done_index_q;
   reg [31:0] compute_read_q, output_read_q, load_written_q;
 
   // low: the unit is held in reset.  One register for all would drive a thousand others all over the chip
@@ -166,23 +166,24 @@ module vta_core #(
   always @(posedge clk_i)
     if (!awake_core_q) begin
       {clash_read_q, output_fault_q} <= 2'd0;
-      clash_write_q <= 3'd0;
-      store_error_q <= 1'b0;
+      {clash_seen_q, clash_write_q} <= 6'd0;
+      {error_seen_q, store_error_q} <= 2'd0;
     end else begin
       {clash_read_q, output_fault_q} <= {clash_read, output_fault};
-      clash_write_q <= clash_write;
-      store_error_q <= store_error;
+      {clash_seen_q, clash_write_q} <= {clash_write, clash_seen_q};
+      {error_seen_q, store_error_q} <= {store_error, error_seen_q};
     end
   always @(posedge clk_i) begin
-    done_index_q   <= done_index;
+    done_seen_q    <= done_index;
+    done_index_q   <= done_seen_q;
     compute_read_q <= compute_read_index;
     output_read_q  <= output_read_index;
     // a beat of LOAD is in the scratchpad an edge behind the one with its token
     load_written_q <= done_index_q[0*32+:32];
   end
 
-  // the last instruction may have brought a fault that is only known now
-  assign done_o = front_done && ~|{overflow, clash_write_q, store_error_q};
+  // the last instruction may have brought a fault that is reported now or soon: FINISH waits
+  wire due = |{overflow_soon, overflow, clash_seen_q, clash_write_q, error_seen_q, store_error_q};
 
   // a source for each index word
   wire [31:0] load_done = overflow[0] ? done_index_q[0*32+:32] : load_written_q;
@@ -289,8 +290,8 @@ module vta_core #(
       .store_one_o        (store_one),
       .store_length_o     (store_length),
       .store_first_o      (store_first),
-      .idle_i             (idle),
-      .done_o             (front_done),
+      .idle_i             (idle & {4{!due}}),
+      .done_o             (done_o),
       .dispatch_fault_o   (dispatch_fault),
       .dispatch_code_o    (dispatch_code),
       .dispatch_index_o   (dispatch_index),
@@ -310,6 +311,7 @@ module vta_core #(
       .grant_o   (start),
       .give_i    (give),
       .set_i     (set),
+      .soon_o    (overflow_soon),
       .overflow_o(overflow)
   );
 

@@ -7,9 +7,11 @@ from collections import deque
 import cocotb
 import numpy as np
 
-from accel.isa.config import load_config
+from accel.isa.asm import assemble
+from accel.isa.config import SEMAPHORE_MAX, load_config
 from accel.isa.program import Program
 from accel.isa.randprog import random_program
+from accel.isa.spec import FaultCode
 from accel.sim.bench.common import Dut, get, rng, settle, start, step
 from accel.sim.functional import FunctionalDevice
 
@@ -67,8 +69,8 @@ def expected_window(program: Program) -> np.ndarray:
     return device.read(0, program.window_bytes)
 
 
-async def run(dut: Dut, program: Program, pace: float) -> tuple[np.ndarray, int]:
-    """The window after the run, and the instructions counted."""
+async def run(dut: Dut, program: Program, pace: float) -> tuple[np.ndarray, int, tuple[int, int] | None]:
+    """The window after the run, the instructions counted, and code and index of a fault."""
     device = FunctionalDevice(load_config("tiny"))
     device.load(program)
     memory = Memory(dut, device.read(0, program.window_bytes), pace)
@@ -83,10 +85,13 @@ async def run(dut: Dut, program: Program, pace: float) -> tuple[np.ndarray, int]
         memory.drive()
         await settle()
         memory.sample()
-        assert not get(dut.fault_o), f"fault {get(dut.fault_code_o)} at {get(dut.fault_index_o)}"
-        if get(dut.done_o):
+        if get(dut.fault_stop_o):
+            dut.run_i.value = 0
+        if get(dut.fault_o):
+            return memory.window, get(dut.instructions_o), (get(dut.fault_code_o), get(dut.fault_index_o))
+        if get(dut.done_o) and not get(dut.fault_stop_o):
             await step(dut)
-            return memory.window, get(dut.instructions_o)
+            return memory.window, get(dut.instructions_o), None
         await step(dut)
     raise AssertionError("the program did not end")
 
@@ -96,6 +101,24 @@ async def runs_random_programs(dut: Dut) -> None:
     config = load_config("tiny")
     for seed, pace in ((1, 1.0), (2, 0.5), (3, 0.9), (4, 0.2)):
         program = random_program(config, seed, 24)
-        window, instructions = await run(dut, program, pace)
-        assert instructions == program.count
+        window, instructions, fault = await run(dut, program, pace)
+        assert fault is None and instructions == program.count
         assert (window == expected_window(program)).all(), f"seed {seed}"
+
+
+@cocotb.test()
+async def a_last_token_too_many_is_told(dut: Dut) -> None:
+    """FINISH waits for the report: the instruction before it gives the token that does not fit."""
+    for line in (
+        "load mem=inp z=1 set=s3",
+        "alu alu_op=add use_imm=1 imm=1 iter_in=1 uop_end=1 set=s3",
+        "requant form=pass clip_lo=-128 clip_hi=127 iter_in=1 acc_in=1 dst_in=1 set=s3",
+        "store mem=out dram=0x40 z=1 set=s3",
+    ):
+        before = ["load mem=uop z=1 set=s0", f"{line} wait=s0"] if line.startswith("alu") else [line]
+        for more in (0, 1):
+            lines = [*before, *[line] * (SEMAPHORE_MAX - 1 + more)]
+            sections = [".config tiny", ".section zeros input 0x0 64", ".section out output 0x40 64"]
+            program = assemble("\n".join([*sections, *lines, "finish", ""]))
+            fault = (await run(dut, program, 1.0))[2]
+            assert fault == ((FaultCode.TOKEN_OVERFLOW, len(lines) - 1) if more else None), line
