@@ -1,5 +1,6 @@
 // One int32 lane of the accumulator's update: the GEMM sum, or one ALU operation except MUL.
-// All of them are one addition: old value, shifted and masked, plus second operand, masked, plus a rounding increment.
+// Most of them are one addition: old value, shifted, plus second operand, plus a rounding increment.  What compares chooses
+// one of its operands, or the sum, which is low_i alone then: no carry chain waits for another.
 // Contract: purely combinational; without en_i the result is any, so that a simulator need not find it.  GEMM, ADD and
 // MOV: a_i and b_i (a_i = 0 for what overwrites).  SHR: amount_i, b_i = 0, and in asking_i the bits of
 // 2 a_i >> (amount_i & 24) that ask for rounding up: HALF_EVEN and HALF_AWAY those below bit k = amount_i % 8, HALF_EVEN
@@ -29,17 +30,18 @@ module vta_alu_lane (
     input [8:0] asking;
     input [31:0] low, a, b;
     reg [32:0] less, below, by_16, by_8, by_4, by_2, by_1;
-    reg take_a, take_b, neg, more, half_up, even, away;
+    reg add, take_sum, take_a, take_b, neg, more, half_up, even, away;
     reg [ 4:0] up;
     reg [36:0] first, sum;
-    reg [31:0] second;
     reg unused;
     begin
       // which operand it is: a less than b; a less than low
       less = {a[31], a} - {b[31], b};
       below = {a[31], a} - {low[31], low};
-      take_a = compare ? less[32] != greater && !below[32] : !greater;
-      take_b = compare ? less[32] == greater : !greater;
+      take_a = compare && less[32] != greater && !below[32];
+      take_b = compare && less[32] == greater;
+      take_sum = !compare || below[32];
+      add = !compare && !greater;
 
       // the old value shifted, with the highest dropped bit below
       neg = a[31];
@@ -58,10 +60,9 @@ module vta_alu_lane (
       up[3:0] = (by_8[3:0] & asking[3:0]) | (by_8[7:4] & asking[7:4]);
       up[4] = half_up || (away && !neg) || ((even || away) && more) || (by_8[8] && asking[8]);
 
-      first = {by_1[32:1] & {32{take_a}}, {5{by_1[0]}}};
-      second = (b & {32{take_b}}) | (low & {32{below[32]}});
-      sum = first + {second, up};
-      updated = sum[36:5];
+      first = {by_1[32:1] & {32{add}}, {5{by_1[0]}}};
+      sum = first + {(b & {32{add}}) | (low & {32{compare}}), up};
+      updated = (sum[36:5] & {32{take_sum}}) | (a & {32{take_a}}) | (b & {32{take_b}});
       unused = &{1'b0, less, below, sum[4:0]};
     end
   endfunction

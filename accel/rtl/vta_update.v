@@ -188,7 +188,7 @@ module vta_update #(
 
       always @(posedge clk_i) begin
         if (valid_i) entry_q[i*32+:32] <= late_q ? written_q[i*32+:32] : acc_i[i*32+:32];
-        if (takes_q) result_q[i*32+:32] <= updated[i*32+:32] ^ times;
+        if (takes_q) result_q[i*32+:32] <= updated[i*32+:32] | times;
         if (writes_q) written_q[i*32+:32] <= result;
       end
 
