@@ -2,7 +2,7 @@
 // Contract: a unit is granted when every semaphore of its mask is above zero and no unit before it takes one of them
 // in this cycle (order: LOAD, COMPUTE, OUTPUT, STORE); then it takes one token from each.  Gives are counted at the
 // edge that ends the cycle.  A count that passes 255 raises overflow_o of each unit that gave, in the second cycle behind
-// that edge; soon_o is high in the first one then, and whenever tokens moved while a count was 248 or more.
+// that edge; soon_o is high in the first one, whenever a unit gave tokens: it may be too many.
 // Latency: a token given at an edge can be taken at the next one.
 `resetall
 `timescale 1ns / 1ps
@@ -54,8 +54,8 @@ module vta_sems (
   reg  [  N-1:0] given_3_q;
   reg            moved_q;
   reg  [  N-1:0] some_q;
-  // a count was 248 or more before the gives of the last two cycles, which add no more than 8
-  reg            near_q;
+  // tokens were given
+  reg            gave_q;
   reg  [    3:0] overflow_q;
 
   wire [  N-1:0] wait_0 = wait_i[0*N+:N];
@@ -96,7 +96,6 @@ module vta_sems (
   // counts of now that are above one, and that passed 255: any where no token moves, so that a simulator skips them
   reg [N-1:0] many;
   reg [N-1:0] over;
-  reg         near;
   reg [  3:0] by;
   reg [  7:0] count;
   integer s;
@@ -121,12 +120,6 @@ module vta_sems (
       end
   end
 
-  integer m;
-  always @* begin
-    near = 1'b0;
-    for (m = 0; m < N; m = m + 1) near = near || &count_q[m*8+3+:5];
-  end
-
   integer n;
   always @(posedge clk_i)
     if (!rst_ni) begin
@@ -138,7 +131,7 @@ module vta_sems (
       given_3_q <= {N{1'b0}};
       moved_q   <= 1'b0;
       some_q    <= {N{1'b0}};
-      {near_q, overflow_q} <= 5'd0;
+      {gave_q, overflow_q} <= 5'd0;
     end else begin
       moved_q <= |grant_o || |give_i;
       if (moved_q)
@@ -152,11 +145,11 @@ module vta_sems (
       given_3_q <= given_3;
       // who takes the last token of a semaphore leaves none, unless one is given
       some_q <= given | (taken & many) | (~taken & some_q);
-      near_q     <= near;
+      gave_q     <= |given;
       overflow_q <= {|(given_3_q & over), |(given_2_q & over), |(given_1_q & over), |(given_0_q & over)};
     end
 
-  assign soon_o     = near_q && moved_q;
+  assign soon_o     = gave_q;
   assign overflow_o = overflow_q;
 
   wire unused = &{1'b0, count};

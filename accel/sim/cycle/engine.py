@@ -85,6 +85,8 @@ class Engine:
         # per semaphore: cycles from which its tokens can be taken; cycle in which one was last taken
         self._tokens: list[list[int]] = [[] for _ in range(SEMAPHORES)]
         self._taken = [-1] * SEMAPHORES
+        # cycle in which a token was last given
+        self._given = 0
         # LOAD: bursts of the instruction that is being walked; data side, and LOADs that it was known to have taken up
         self._walk: Work | None = None
         self._walk_burst = 0
@@ -203,6 +205,8 @@ class Engine:
         self._units[work.unit].ends.append(cycle)
         for s in work.gives:
             heappush(self._tokens[s], cycle + 1)
+        if work.gives:
+            self._given = max(self._given, cycle)
         self._change(work.give_mask)
 
     def _change(self, semaphores: int) -> None:
@@ -306,7 +310,7 @@ class Engine:
         if blocked:
             raise DeadlockError(f"deadlock: waiting for tokens that nobody gives: {'; '.join(blocked)}")
         load, compute, output, store = self._units
-        done = max(self._front.done + 1, *(unit.idle for unit in self._units))
+        done = max(self._front.done + 1, self._given + 2, *(unit.idle for unit in self._units))
         beats = sum(work.beats for work in self._works if work.unit is Unit.LOAD)
         results = {op: sum(work.results for work in self._works if work.op is op) for op in Op}
         bus = self._bus_bytes
