@@ -35,6 +35,7 @@ vta_output_walk.v
 vta_read_arb.v
 vta_requant_lane.v
 vta_sems.v
+vta_stop.v
 vta_store.v
 vta_top.v
 vta_uop_walk.v

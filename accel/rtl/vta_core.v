@@ -128,21 +128,15 @@ module vta_core #(
   wire [LENGTH_W-1:0] load_length, store_length;
   wire [BEATS_W-1:0] load_first, store_first;
 
-  // faults: those that a unit reports with the index of what it finishes come two cycles later, when it is known whether
-  // its tokens were too many, so that they share a word; those of reads of the accumulator, which is far, one cycle later
+  // reports of faults: see vta_stop
   wire dispatch_fault, fetch_range, fetch_error, load_range, load_error;
   wire compute_fault, output_fault, store_range, store_error, clash_read;
   wire [2:0] clash_write;
   wire [3:0] overflow;
-  wire overflow_soon;
+  wire overflow_soon, due;
   wire [7:0] dispatch_code;
   wire [31:0] fetch_range_index, fetch_error_index, load_range_index, load_error_index;
   wire [31:0] compute_fault_index, compute_read_index, output_read_index, store_range_index;
-  reg clash_read_q, output_fault_q;
-  reg [2:0] clash_seen_q, clash_write_q;
-  reg error_seen_q, store_error_q;
-  reg [127:0] done_seen_q, done_index_q;
-  reg [31:0] compute_read_q, output_read_q, load_written_q;
 
   // low: the unit is held in reset.  One register for all would drive a thousand others all over the chip
   reg awake_front_q, awake_load_q, awake_exec_q, awake_store_q, awake_core_q;
@@ -152,88 +146,41 @@ module vta_core #(
   (* keep *) always @(posedge clk_i) awake_store_q <= soon_i;
   (* keep *) always @(posedge clk_i) awake_core_q <= soon_i;
 
-  // nothing new starts, for the same reason from several registers
-  wire fault_stop_soon;
-  wire stop_soon = fault_stop_soon || abort_soon_i;
-  reg stop_start_q, stop_load_q, stop_compute_q, stop_output_q, stop_store_q;
-  (* keep *) always @(posedge clk_i) stop_start_q <= stop_soon;
-  (* keep *) always @(posedge clk_i) stop_load_q <= stop_soon;
-  (* keep *) always @(posedge clk_i) stop_compute_q <= stop_soon;
-  (* keep *) always @(posedge clk_i) stop_output_q <= stop_soon;
-  (* keep *) always @(posedge clk_i) stop_store_q <= stop_soon;
-  assign want = able & {4{!stop_start_q}};
+  wire stop_start, stop_load, stop_compute, stop_output, stop_store;
+  assign want = able & {4{!stop_start}};
 
-  always @(posedge clk_i)
-    if (!awake_core_q) begin
-      {clash_read_q, output_fault_q} <= 2'd0;
-      {clash_seen_q, clash_write_q} <= 6'd0;
-      {error_seen_q, store_error_q} <= 2'd0;
-    end else begin
-      {clash_read_q, output_fault_q} <= {clash_read, output_fault};
-      {clash_seen_q, clash_write_q} <= {clash_write, clash_seen_q};
-      {error_seen_q, store_error_q} <= {store_error, error_seen_q};
-    end
-  always @(posedge clk_i) begin
-    done_seen_q    <= done_index;
-    done_index_q   <= done_seen_q;
-    compute_read_q <= compute_read_index;
-    output_read_q  <= output_read_index;
-    // a beat of LOAD is in the scratchpad an edge behind the one with its token
-    load_written_q <= done_index_q[0*32+:32];
-  end
-
-  // the last instruction may have brought a fault that is reported now or soon: FINISH waits
-  wire due = |{overflow_soon, overflow, clash_seen_q, clash_write_q, error_seen_q, store_error_q};
-
-  // a source for each index word
-  wire [31:0] load_done = overflow[0] ? done_index_q[0*32+:32] : load_written_q;
-  wire [31:0] compute_done = done_index_q[1*32+:32];
-  wire [31:0] output_done = done_index_q[2*32+:32];
-  wire [31:0] store_done = done_index_q[3*32+:32];
-
-  vta_fault #(
-      .SOURCES(13)
-  ) u_fault (
-      .clk_i(clk_i),
-      .rst_ni(!clear_i),
-      .run_i(run_i),
-      .valid_i({
-        store_error_q || overflow[3], clash_write_q[1] || overflow[2], clash_write_q[0] || overflow[1],
-        clash_write_q[2] || overflow[0],
-        store_range,
-        output_fault_q || clash_read_q,
-        clash_read_q, compute_fault,
-        load_range, load_error,
-        fetch_range, fetch_error,
-        dispatch_fault || watchdog_i
-      }),
-      .code_i({
-        overflow[3] ? `VTA_FAULT_TOKEN_OVERFLOW : `VTA_FAULT_AXI_WRITE,
-        overflow[2] ? `VTA_FAULT_TOKEN_OVERFLOW : `VTA_FAULT_ACC_BANK,
-        overflow[1] ? `VTA_FAULT_TOKEN_OVERFLOW : `VTA_FAULT_ACC_BANK,
-        overflow[0] ? `VTA_FAULT_TOKEN_OVERFLOW : `VTA_FAULT_ACC_BANK,
-        `VTA_FAULT_DRAM_RANGE,
-        output_fault_q ? `VTA_FAULT_SRAM_RANGE : `VTA_FAULT_ACC_BANK,
-        `VTA_FAULT_ACC_BANK, `VTA_FAULT_SRAM_RANGE,
-        `VTA_FAULT_DRAM_RANGE, `VTA_FAULT_AXI_READ,
-        `VTA_FAULT_DRAM_RANGE, `VTA_FAULT_AXI_READ,
-        dispatch_fault ? dispatch_code : `VTA_FAULT_WATCHDOG
-      }),
-      .index_i({
-        store_done, output_done, compute_done,
-        load_done,
-        store_range_index,
-        output_read_q,
-        compute_read_q, compute_fault_index,
-        load_range_index, load_error_index,
-        fetch_range_index, fetch_error_index,
-        dispatch_index
-      }),
-      .stop_o(fault_stop_o),
-      .stop_soon_o(fault_stop_soon),
-      .fault_o(fault_o),
-      .code_o(fault_code_o),
-      .index_o(fault_index_o)
+  vta_stop u_stop (
+      .clk_i              (clk_i),
+      .rst_ni             (awake_core_q),
+      .clear_i            (clear_i),
+      .run_i              (run_i),
+      .abort_soon_i       (abort_soon_i),
+      .dispatch_i         (dispatch_fault),
+      .dispatch_code_i    (dispatch_code),
+      .dispatch_index_i   (dispatch_index),
+      .watchdog_i         (watchdog_i),
+      .fetch_i            ({fetch_range, fetch_error}),
+      .fetch_index_i      ({fetch_range_index, fetch_error_index}),
+      .load_i             ({load_range, load_error}),
+      .load_index_i       ({load_range_index, load_error_index}),
+      .store_range_i      (store_range),
+      .store_range_index_i(store_range_index),
+      .compute_i          (compute_fault),
+      .compute_index_i    (compute_fault_index),
+      .output_i           (output_fault),
+      .clash_read_i       (clash_read),
+      .read_index_i       ({output_read_index, compute_read_index}),
+      .done_index_i       (done_index),
+      .overflow_soon_i    (overflow_soon),
+      .overflow_i         (overflow),
+      .clash_write_i      (clash_write),
+      .store_error_i      (store_error),
+      .due_o              (due),
+      .stop_o             ({stop_store, stop_output, stop_compute, stop_load, stop_start}),
+      .fault_stop_o       (fault_stop_o),
+      .fault_o            (fault_o),
+      .fault_code_o       (fault_code_o),
+      .fault_index_o      (fault_index_o)
   );
 
   // fetch, dispatcher, queues
@@ -290,6 +237,7 @@ module vta_core #(
       .store_one_o        (store_one),
       .store_length_o     (store_length),
       .store_first_o      (store_first),
+      // FINISH waits for what the last instruction may have brought
       .idle_i             (idle & {4{!due}}),
       .done_o             (done_o),
       .dispatch_fault_o   (dispatch_fault),
@@ -336,7 +284,7 @@ module vta_core #(
   ) u_load (
       .clk_i         (clk_i),
       .rst_ni        (awake_load_q),
-      .stop_i        (stop_load_q),
+      .stop_i        (stop_load),
       .window_bytes_i(window_bytes_i),
       .head_valid_i  (head[0]),
       .insn_i        (load_insn),
@@ -376,7 +324,7 @@ module vta_core #(
   ) u_read_arb (
       .clk_i         (clk_i),
       .rst_ni        (awake_load_q),
-      .stop_i        (stop_load_q),
+      .stop_i        (stop_load),
       .window_base_i (window_base_i),
       .fetch_valid_i (fetch_valid),
       .fetch_offset_i(fetch_offset),
@@ -425,7 +373,7 @@ module vta_core #(
   ) u_exec (
       .clk_i                (clk_i),
       .rst_ni               (awake_exec_q),
-      .stop_i               ({stop_output_q, stop_compute_q}),
+      .stop_i               ({stop_output, stop_compute}),
       .head_i               (head[2:1]),
       .compute_insn_i       (compute_insn),
       .compute_index_i      (compute_index),
@@ -469,7 +417,7 @@ module vta_core #(
   ) u_store (
       .clk_i         (clk_i),
       .rst_ni        (awake_store_q),
-      .stop_i        (stop_store_q),
+      .stop_i        (stop_store),
       .window_base_i (window_base_i),
       .window_bytes_i(window_bytes_i),
       .head_valid_i  (head[3]),

@@ -1,9 +1,9 @@
 // One output lane of the GEMM array: dot product of BLOCK_IN int8 inputs and weights, or of four taps, or their maximum.
 // Weights of 4 bits are multiplied signed, without sign (low halves), or signed and the sum times 16 (high halves).
-// Contract: weights come a cycle before the inputs.  en_i qualifies the operand stage, and a cycle later each the stages behind it, where operands and partial sums
-// hold otherwise, and at last the sum, which is any otherwise.  With taps_i the first four multipliers take the tap bytes,
-// with the weights of one group rotated; the other operands are 0.  With zero_i all are 0, and so is the sum, but for a
-// maximum.
+// Contract: weights come a cycle before the inputs.  en_i qualifies the operand stage, and a cycle later each the stages
+// behind it, where operands and partial sums hold otherwise, and at last the sum, which is any otherwise.  With taps_i the
+// first four multipliers take the tap bytes, with the weights of one group rotated; the other operands are 0.  With zero_i
+// all are 0, and so is the sum, but for a maximum.
 // Weights, first_i and the register behind inp_i have the same enable and reset: multiplier blocks have room for them.
 // Latency: 4 edges from inputs (operand, products, sums of two, their sum).  Throughput: one sum a cycle.
 `resetall
@@ -24,8 +24,8 @@ module vta_dot #(
     input  wire [                  3:0] group_i,
     input  wire [                  1:0] rotate_i,
     input  wire [BLOCK_IN*WGT_BITS-1:0] wgt_i,
-    // operand stage: inputs of the first four multipliers, and taps: what those take with taps_i, and what a maximum is of; a tap that is
-    // left out is the lowest value
+    // operand stage: inputs of the first four multipliers, and taps: what those take with taps_i, and what a maximum is
+    // of; a tap that is left out is the lowest value
     input  wire [                 31:0] first_i,
     input  wire [                 31:0] tap_i,
     input  wire                         zero_i,

@@ -33,7 +33,8 @@ module vta_inp_mem #(
     input  wire                     o_we_i,
     input  wire [             15:0] o_waddr_i,
     input  wire [  BLOCK_OUT*8-1:0] o_wdata_i,
-    // COMPUTE: an entry, or two neighbouring ones; with window_i the output block at that entry and those on the three lines behind it
+    // COMPUTE: an entry, or two neighbouring ones; with window_i the output block at that entry and those on the three
+    // lines behind it
     input  wire                     re_i,
     input  wire                     window_i,
     input  wire [             15:0] raddr_i,

@@ -198,6 +198,7 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     ),
     "vta_counters": ("bench_counters", ({"BEATS": 0xC001, "BEAT_LOG": 3}, {"BEATS": 0x0102, "BEAT_LOG": 5})),
     "vta_axil": ("bench_axil", ({},)),
+    "vta_stop": ("bench_stop", ({},)),
     "vta_fault": ("bench_fault", ({"SOURCES": 13}, {"SOURCES": 2})),
     "vta_csr": ("bench_csr", ({"CONFIG_HASH": 0x1234ABCD},)),
     "vta_exec": (

@@ -1,0 +1,139 @@
+"""vta_stop: each report has its edge, its code and its instruction's index; several at once, aborts, what is late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+import cocotb
+
+from accel.isa.spec import FaultCode
+from accel.sim.bench.common import Dut, get, rng, settle, start, step
+
+# Edges from a fault's stop to its code and index.
+FOUND = 14
+
+
+@dataclass(frozen=True)
+class Report:
+    """An input that reports: `word` of the input `index` names the instruction `before` cycles ahead of the report."""
+
+    name: str
+    bit: int
+    code: FaultCode
+    index: str
+    word: int = 0
+    before: int = 0
+    delay: int = 0  # cycles between the report and that whose edge stops the core
+
+
+REPORTS = (
+    Report("dispatch", 0, FaultCode.ILLEGAL_FIELD, "dispatch_index"),
+    Report("watchdog", 0, FaultCode.WATCHDOG, "dispatch_index"),
+    Report("fetch", 0, FaultCode.AXI_READ, "fetch_index"),
+    Report("fetch", 1, FaultCode.DRAM_RANGE, "fetch_index", 1),
+    Report("load", 0, FaultCode.AXI_READ, "load_index"),
+    Report("load", 1, FaultCode.DRAM_RANGE, "load_index", 1),
+    Report("store_range", 0, FaultCode.DRAM_RANGE, "store_range_index"),
+    Report("compute", 0, FaultCode.SRAM_RANGE, "compute_index"),
+    Report("output", 0, FaultCode.SRAM_RANGE, "read_index", 1, delay=1),
+    Report("clash_write", 0, FaultCode.ACC_BANK, "done_index", 1, delay=2),
+    Report("clash_write", 1, FaultCode.ACC_BANK, "done_index", 2, delay=2),
+    Report("clash_write", 2, FaultCode.ACC_BANK, "done_index", 0, before=1, delay=2),
+    Report("store_error", 0, FaultCode.AXI_WRITE, "done_index", 3, delay=2),
+    *(Report("overflow", unit, FaultCode.TOKEN_OVERFLOW, "done_index", unit, before=2) for unit in range(4)),
+)
+WORDS = {"dispatch_index": 1, "fetch_index": 2, "load_index": 2, "store_range_index": 1, "compute_index": 1}
+WORDS |= {"read_index": 2, "done_index": 4}
+BITS = ("watchdog", "overflow_soon", *dict.fromkeys(report.name for report in REPORTS if report.name != "watchdog"))
+
+
+async def begin(dut: Dut) -> None:
+    quiet = dict.fromkeys((*(f"{name}_i" for name in (*BITS, *WORDS)), "clash_read_i", "abort_soon_i"), 0)
+    await start(dut, **quiet, run_i=1, dispatch_code_i=FaultCode.ILLEGAL_FIELD)
+
+
+async def told(dut: Dut, random: Random, reports: dict[Report, int]) -> tuple[int, int]:
+    """Code and index of the fault that `reports`, each with an index, raise at one edge; all other words are random."""
+    last = 3  # the cycle whose edge stops the core
+    for cycle in range(last + 1):
+        assert not get(dut.fault_stop_o) and not get(dut.stop_o)
+        for name, count in WORDS.items():
+            words = [random.getrandbits(32) for _ in range(count)]
+            for report, index in reports.items():
+                if report.index == name and cycle == last - report.delay - report.before:
+                    words[report.word] = index
+            getattr(dut, f"{name}_i").value = sum(word << 32 * k for k, word in enumerate(words))
+        for name in BITS:
+            on = [report for report in reports if report.name == name and cycle == last - report.delay]
+            getattr(dut, f"{name}_i").value = sum(1 << report.bit for report in on)
+        await settle()
+        late = [report for report in reports if report.delay == 2 and last - 2 < cycle]
+        over = [report for report in reports if report.name == "overflow" and cycle == last]
+        assert get(dut.due_o) == bool(late or over)
+        await step(dut)
+    for name in BITS:
+        getattr(dut, f"{name}_i").value = 0
+    for _ in range(FOUND):
+        assert get(dut.fault_stop_o) and get(dut.stop_o) == 0b11111 and not get(dut.fault_o)
+        await step(dut)
+    assert get(dut.fault_o)
+    return get(dut.fault_code_o), get(dut.fault_index_o)
+
+
+@cocotb.test()
+async def every_report_has_its_code_and_index(dut: Dut) -> None:
+    random = rng()
+    for report in REPORTS:
+        await begin(dut)
+        index = random.getrandbits(32)
+        assert await told(dut, random, {report: index}) == (report.code, index), report
+
+
+@cocotb.test()
+async def the_smallest_of_an_edge_counts(dut: Dut) -> None:
+    random = rng()
+    for _ in range(60):
+        # Sources that share a word report one at a time.
+        chosen: dict[tuple[str, int], Report] = {}
+        for report in random.sample(REPORTS, 5):
+            chosen.setdefault((report.index, report.word), report)
+        indices = random.sample(range(1 << 16), len(chosen))
+        reports = dict(zip(chosen.values(), indices, strict=True))
+        first = min(reports, key=lambda report: reports[report])
+        await begin(dut)
+        assert await told(dut, random, reports) == (first.code, reports[first])
+
+
+@cocotb.test()
+async def a_read_of_one_bank_names_the_earlier_of_two(dut: Dut) -> None:
+    for compute, output in ((7, 9), (9, 7)):
+        await begin(dut)
+        dut.clash_read_i.value, dut.read_index_i.value = 1, output << 32 | compute
+        await step(dut)
+        dut.clash_read_i.value = dut.read_index_i.value = 0
+        assert not get(dut.fault_stop_o)
+        for _ in range(FOUND + 1):
+            await step(dut)
+        assert get(dut.fault_o) and (get(dut.fault_code_o), get(dut.fault_index_o)) == (FaultCode.ACC_BANK, 7)
+
+
+@cocotb.test()
+async def an_abort_stops_without_a_fault(dut: Dut) -> None:
+    await begin(dut)
+    for abort in (1, 1, 0, 0):
+        dut.abort_soon_i.value = abort
+        await step(dut)
+        assert get(dut.stop_o) == (0b11111 if abort else 0)
+        assert not get(dut.fault_stop_o) and not get(dut.fault_o)
+
+
+@cocotb.test()
+async def a_token_that_may_be_too_many_is_waited_for(dut: Dut) -> None:
+    await begin(dut)
+    for soon in (0, 1, 0):
+        dut.overflow_soon_i.value = soon
+        await settle()
+        assert get(dut.due_o) == soon
+        await step(dut)
+    assert not get(dut.fault_stop_o)
