@@ -1,7 +1,8 @@
 // Instruction fetch: reads COUNT instructions ahead of the dispatcher into a buffer of 32.
 // Contract: bursts of at most 8 instructions, aligned to their own size, issued when the buffer has room for them;
 // a burst outside the window is not requested: fault_o stays high instead.  Reads never pass COUNT.  window_bytes_i,
-// program_i and count_i hold from two cycles before run_i rises; run_i is low in the cycle before.
+// program_i and count_i hold from two cycles before the end of a reset, with which run_i rises; it falls with the next or,
+// when the core stops, before.
 // Latency: an instruction is visible after the edge that samples its last beat.
 `resetall
 `timescale 1ns / 1ps
@@ -81,21 +82,22 @@ module vta_fetch #(
   reg  [ 8:0] margin_q;
   reg  [27:0] received_q;
 
-  // the request behind this one, before a launch the first
+  // the request behind this one, in reset the first.  (Not while run_i is low, which is known later; after a stop no request
+  // is taken.)
   wire [NUMBER_W-1:0] begins = first[CHUNK_LOG+NUMBER_W-1:CHUNK_LOG];
-  wire [NUMBER_W-1:0] chunk = run_i ? next_q : begins;
-  wire [ 6:0] skip = run_i ? 7'd0 : first[6:0] & CHUNK_MASK[6:0];
+  wire [NUMBER_W-1:0] chunk = rst_ni ? next_q : begins;
+  wire [ 6:0] skip = rst_ni ? 7'd0 : first[6:0] & CHUNK_MASK[6:0];
   wire        final_chunk = chunk >= final_q;
   wire [ 6:0] short = tail_q - skip;
   wire [ 6:0] long = CHUNK_BEATS[6:0] - skip;
   wire [ 6:0] beats = (final_chunk && whole_q) ? short : long;
-  wire        some = !(run_i && final_chunk_q) && (!(final_chunk && whole_q) || |short);
+  wire        some = !(rst_ni && final_chunk_q) && (!(final_chunk && whole_q) || |short);
   wire        fits = !margin_q[8];
-  wire [ 8:0] rest = run_i ? margin_q : ROOM[8:0];
+  wire [ 8:0] rest = rst_ni ? margin_q : ROOM[8:0];
   wire [ 8:0] more = rest + GIVEN[8:0];
   wire [ 8:0] room = insn_pop_i ? more : rest;
   wire        ask = req_valid_o && req_ready_i;
-  wire        load = !run_i || ask;
+  wire        load = !rst_ni || ask;
 
   assign req_valid_o   = inside_q && fits;  // while run_i is low the read side is in reset or stopped
   assign req_offset_o  = ({{(32 - NUMBER_W) {1'b0}}, chunk_q} << (CHUNK_LOG + BUS_LOG)) | ({25'd0, skip_q} << BUS_LOG);

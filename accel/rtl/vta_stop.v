@@ -3,7 +3,8 @@
 // smallest index (vta_fault).  done_index_i has a word for LOAD, COMPUTE, OUTPUT and STORE, which names the instruction of a
 // report in the same cycle, of LOAD's write (clash_write_i[2]) in the cycle before, of overflow_i in the second one before.
 // Latency: stop_o and fault_stop_o are high from the edge on that ends the cycle of a report or of abort_soon_i; an edge
-// later for output_i and clash_read_i, two for clash_write_i and store_error_i, which share index words with overflow_i.
+// later for dispatch_i, watchdog_i, output_i and clash_read_i, two for clash_write_i and store_error_i, which share index
+// words with overflow_i.
 // due_o is high while one of these three or overflow_i is on its way.  fault_o with code and index: 14 edges behind
 // fault_stop_o.
 `resetall
@@ -62,21 +63,23 @@ module vta_stop (
   assign stop_o = {stop_store_q, stop_output_q, stop_compute_q, stop_load_q, stop_start_q};
 
   // What a unit ends is reported when it is known whether its tokens were too many, so that all of it shares a word; reads
-  // of the accumulator, which is far, a cycle late
-  reg clash_read_q, output_q;
+  // of the accumulator, which is far, and what the dispatcher finds late in its cycle, a cycle later
+  reg dispatch_q, watchdog_q, clash_read_q, output_q;
   reg [2:0] clash_seen_q, clash_write_q;
   reg error_seen_q, store_error_q;
   reg [127:0] done_seen_q, done_index_q;
   reg [31:0] load_written_q;
   reg [63:0] read_index_q;
+  reg [7:0] dispatch_code_q;
+  reg [31:0] dispatch_index_q;
 
   always @(posedge clk_i)
     if (!rst_ni) begin
-      {clash_read_q, output_q} <= 2'd0;
+      {dispatch_q, watchdog_q, clash_read_q, output_q} <= 4'd0;
       {clash_seen_q, clash_write_q} <= 6'd0;
       {error_seen_q, store_error_q} <= 2'd0;
     end else begin
-      {clash_read_q, output_q} <= {clash_read_i, output_i};
+      {dispatch_q, watchdog_q, clash_read_q, output_q} <= {dispatch_i, watchdog_i, clash_read_i, output_i};
       {clash_seen_q, clash_write_q} <= {clash_write_i, clash_seen_q};
       {error_seen_q, store_error_q} <= {store_error_i, error_seen_q};
     end
@@ -85,6 +88,7 @@ module vta_stop (
     done_seen_q    <= done_index_i;
     done_index_q   <= done_seen_q;
     read_index_q   <= read_index_i;
+    {dispatch_code_q, dispatch_index_q} <= {dispatch_code_i, dispatch_index_i};
     // a beat of LOAD is in the scratchpad an edge behind the one with its token
     load_written_q <= done_index_q[0*32+:32];
   end
@@ -105,7 +109,7 @@ module vta_stop (
         output_q || clash_read_q,
         clash_read_q, compute_i,
         load_i, fetch_i,
-        dispatch_i || watchdog_i
+        dispatch_q || watchdog_q
       }),
       .code_i     ({
         overflow_i[3] ? `VTA_FAULT_TOKEN_OVERFLOW : `VTA_FAULT_AXI_WRITE,
@@ -117,7 +121,7 @@ module vta_stop (
         `VTA_FAULT_ACC_BANK, `VTA_FAULT_SRAM_RANGE,
         `VTA_FAULT_DRAM_RANGE, `VTA_FAULT_AXI_READ,
         `VTA_FAULT_DRAM_RANGE, `VTA_FAULT_AXI_READ,
-        dispatch_i ? dispatch_code_i : `VTA_FAULT_WATCHDOG
+        dispatch_q ? dispatch_code_q : `VTA_FAULT_WATCHDOG
       }),
       .index_i    ({
         done_index_q[127:32],
@@ -126,7 +130,7 @@ module vta_stop (
         read_index_q,
         compute_index_i,
         load_index_i, fetch_index_i,
-        dispatch_index_i
+        dispatch_index_q
       }),
       .stop_o     (fault_stop_o),
       .stop_soon_o(fault_stop_soon),

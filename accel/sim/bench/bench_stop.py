@@ -28,8 +28,8 @@ class Report:
 
 
 REPORTS = (
-    Report("dispatch", 0, FaultCode.ILLEGAL_FIELD, "dispatch_index"),
-    Report("watchdog", 0, FaultCode.WATCHDOG, "dispatch_index"),
+    Report("dispatch", 0, FaultCode.ILLEGAL_FIELD, "dispatch_index", delay=1),
+    Report("watchdog", 0, FaultCode.WATCHDOG, "dispatch_index", delay=1),
     Report("fetch", 0, FaultCode.AXI_READ, "fetch_index"),
     Report("fetch", 1, FaultCode.DRAM_RANGE, "fetch_index", 1),
     Report("load", 0, FaultCode.AXI_READ, "load_index"),
