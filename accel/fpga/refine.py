@@ -23,7 +23,7 @@ from accel.fpga.timing import WIRE_DELAYS, Analysis, Arcs, analysed, read_arcs
 
 # Nanoseconds before the period at which a path begins to cost something; those at which its groups are looked at.
 MARGIN: Final = 5.0
-LOOKED_AT: Final = 0.3
+LOOKED_AT: Final = 1.0
 # What a tile of wire costs, where a path that takes the whole period costs 1, and the wires that count.
 TILE_PRICE: Final = 0.005
 FANOUT: Final = 40
@@ -35,8 +35,8 @@ FEW: Final = 10
 BETWEEN: Final = 40
 # Cells of the largest group that is moved, users on its latest paths by which places are chosen, places that are tried.
 LARGEST: Final = 60
-NEIGHBOURS: Final = 4
-PLACES: Final = 10
+NEIGHBOURS: Final = 6
+PLACES: Final = 30
 # Tiles between neighbours on a path that are moved together.
 CLOSE: Final = 3
 # What decides a refinement beside its input: part of the key of what is made of it.

@@ -29,7 +29,7 @@ _ITERATION: Final = re.compile(r"iter=(\d+) .*overused=(\d+) overuse=\d+ (?:tmgf
 _DEFAULTS: Final = ("--placer", "heap", "--router", "router1")
 _SHORT_OF_WIRES: Final = ("--placer", "static", "--router", "router2")
 # The part of the period that refinement aims at: the rest is for the detours of wires.
-_AIM: Final = 0.96
+_AIM: Final = 0.928
 # By how much router2's price of a wire that others want grows in an iteration. With nextpnr's 2.0 hundreds of wires
 # near block RAMs stay shared, as every way around them has become as dear.
 SETTINGS: Final = {"router2/currCongWeightMult": "0.25"}
