@@ -251,14 +251,14 @@ was no faster. Two folders gave the same bytes.
 
 `ecp5`, 128 multiplications a cycle, with the whole System of the ULX3S: 69.1 MHz where 70 are asked, with Debian's
 yosys 0.66 and nextpnr 0.11.1. ResNet-8 takes 106,353 cycles there, 650 images a second at 69.1 MHz; 500 need 53.2 MHz.
-The timing of 70 MHz is missed by 0.2 ns, and asked for 67.5 MHz, the same seed came to 67.2: the router takes what time
-it has, and is a little late in the end. A bitstream to rely on is asked for with a lower clock. 80 MHz are not reached.
-The static placer makes wires short, whichever of them are late; what lies on late paths is then moved
-(`accel/fpga/refine.py`), before the router starts. A seed has a floorplan of its own, and that decides much: asked for
-70, seed 3 promised 13.0 ns after refinement and seed 2 13.8, and asked for 75, seed 3 promised 14.9. Of the longest
-way, 14.5 ns, 10.4 are wire: one step of the ALU, from an entry through shift, rounding and sum to what the next step
-may need. Some 500 signals of the ALU's lanes come nearly as late, so that only a stage more, with all that is forwarded,
-would take the clock much further. `report.json` says under `late` what else is.
+The timing of 70 MHz is missed by 0.2 ns, and asked for 67.5 MHz, the same seed came to 67.2: the router takes what
+time it has, and is a little late in the end. A bitstream to rely on is asked for with a lower clock. 80 MHz are not
+reached. The static placer makes wires short, whichever of them are late; what lies on late paths is then moved
+(`accel/fpga/refine.py`), before the router starts. A seed has a floorplan of its own, and that decides much: asked
+for 70, seed 3 promised 13.0 ns after refinement and seed 2 13.8, and asked for 75, seed 3 promised 14.9. Of the
+longest way, 14.5 ns, 10.4 are wire: one step of the ALU, from an entry through shift, rounding and sum to what the
+next step may need. Some 500 signals of the ALU's lanes come nearly as late, so that only a stage more, with all that
+is forwarded, would take the clock much further. `report.json` says under `late` what else is.
 
 Two settings of router2 decide the rest. The price of a wire that others want grows by 0.25 instead of 2 in each
 iteration; with 2, 130 to 700 wires near the accumulators stay shared, as every way around them has become as dear. And
