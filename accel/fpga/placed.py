@@ -9,7 +9,7 @@ Of a logic tile's sites a lane is one of eight pairs of a LUT (TRELLIS_COMB) and
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,6 +20,8 @@ FLIP_FLOP: Final = "TRELLIS_FF"
 # What writes the LUTs of a tile that are memory.
 RAM_WRITE: Final = "TRELLIS_RAMW"
 LOGIC: Final = (LUT, FLIP_FLOP, RAM_WRITE)
+# Inputs with one wire to each: a flip-flop's from its own LUT, those in a carry chain and of a choice between LUTs.
+_ONE_WAY: Final = ("DI", "FCI", "FXA", "FXB", "F1", "DI1")
 _BEL: Final = re.compile(r"X(\d+)/Y(\d+)/(?:SLICE([A-D])\.(?:(?:K|FF)([01])|RAMW)$)?")
 
 
@@ -67,6 +69,10 @@ class Placed:
         bits = self.cells[cell]["connections"].get(port)
         return bits[0] if bits else None
 
+    def is_one_way(self, driver: Pin, user: Pin) -> bool:
+        """Whether the wire between two pins is one that has but one way, so that their cells keep together."""
+        return user.port in _ONE_WAY or self.kind(driver.cell) == RAM_WRITE
+
 
 def read_placed(document: Mapping[str, Any]) -> Placed:
     """Read what nextpnr wrote. Raises FlowError if a cell that has wires has no site."""
@@ -104,12 +110,10 @@ def with_sites(document: Mapping[str, Any], placed: Placed) -> dict[str, Any]:
         else {**cell, "attributes": {**cell["attributes"], "NEXTPNR_BEL": _bel(placed, place)}}
         for place, (name, cell) in enumerate(module["cells"].items())
     }
-    modules = {name: {**module, "cells": cells} if other is module else other for name, other in _modules(document)}
+    modules = {
+        name: {**module, "cells": cells} if other is module else other for name, other in document["modules"].items()
+    }
     return {**document, "modules": modules}
-
-
-def _modules(document: Mapping[str, Any]) -> Sequence[tuple[str, Any]]:
-    return list(document["modules"].items())
 
 
 def _top(document: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from accel.fpga.placed import Placed, read_placed, with_sites
 from accel.fpga.slices import LANES, Tiles, read_groups
-from accel.fpga.timing import WIRE_DELAYS, Analysis, Arcs, analysed, read_arcs
+from accel.fpga.timing import WIRE_DELAYS, Analysis, Arcs, Floats, Places, analysed, read_arcs
 
 # Nanoseconds before the period at which a path begins to cost something; those at which its groups are looked at.
 MARGIN: Final = 5.0
@@ -56,6 +56,9 @@ REFINEMENT: Final = (
     CLOSE,
 )
 
+# Columns, rows and lanes of all cells.
+Sites = tuple[list[int], list[int], list[int]]
+
 _WIRE: Final[list[list[float]]] = WIRE_DELAYS.tolist()
 _AROUND: Final = ((0, 0), (3, 0), (-3, 0), (0, 3), (0, -3))
 _NEAR: Final = 4
@@ -69,15 +72,14 @@ def refined(document: Mapping[str, Any], period_ns: float, tell: Callable[[str],
     """The document with sites by which paths longer than `period_ns` are shorter, or fewer. Raises FlowError."""
     placed = read_placed(document)
     mover = Mover(placed, period_ns)
-    best, before = mover.price(), mover.late()
-    sites = (list(placed.x), list(placed.y), list(placed.lane))
+    best, before, sites = mover.price(), mover.late(), mover.sites()
     for _ in range(PASSES):
         moved = mover.sweep()
         if (price := mover.price()) < best:
-            best, sites = price, (list(placed.x), list(placed.y), list(placed.lane))
+            best, sites = price, mover.sites()
         if moved < FEW:
             break
-    placed.x[:], placed.y[:], placed.lane[:] = sites
+    mover.restore(sites)
     after = mover.late()
     tell(
         f"refinement: {after[0]} of {before[0]} late signals stay later than {period_ns:.1f} ns, "
@@ -94,7 +96,7 @@ class Mover:
         self._early = period_ns - MARGIN
         self._limit = period_ns
         self._arcs: Arcs = read_arcs(placed)
-        self._analysis: Analysis = analysed(self._arcs, placed)
+        self._analyse()
         self._groups = read_groups(placed)
         self._group_of = {cell: group for group, cells in enumerate(self._groups) for cell in cells}
         self._tiles = Tiles(placed)
@@ -116,18 +118,24 @@ class Mover:
 
     def late(self) -> tuple[int, float]:
         """How many ends of paths come after the period, and when the latest does, in ns."""
-        self._analysis = analysed(self._arcs, self._placed)
-        ends = self._analysis.path[self._arcs.leads < 0]
+        ends = self._ends()
         return int((ends > self._limit).sum()), float(ends.max(initial=0.0))
 
     def price(self) -> float:
         """What all paths cost together."""
-        self._analysis = analysed(self._arcs, self._placed)
-        return float(_prices(self._analysis.path[self._arcs.leads < 0] - self._early).sum())
+        return float(_price(np.maximum(self._ends() - self._early, 0.0)).sum())
+
+    def sites(self) -> Sites:
+        """Where all cells lie."""
+        return list(self._placed.x), list(self._placed.y), list(self._placed.lane)
+
+    def restore(self, sites: Sites) -> None:
+        """Let all cells lie where they lay once. Nothing moves afterwards."""
+        self._placed.x[:], self._placed.y[:], self._placed.lane[:] = sites
+        self._analyse()
 
     def sweep(self) -> int:
-        """Try every group on a late path once, the latest first. How many have moved."""
-        self._analysis = analysed(self._arcs, self._placed)
+        """Try every group on a late path once, the latest first, then neighbours together. How many have moved."""
         latest: dict[int, float] = {}
         path = self._analysis.path
         for arc in np.flatnonzero(path > self._limit - LOOKED_AT).tolist():
@@ -135,20 +143,34 @@ class Mover:
                 group = self._group_of.get(cell)
                 if group is not None and len(self._groups[group]) <= LARGEST:
                     latest[group] = max(latest.get(group, 0.0), float(path[arc]))
+        moved = self._improve_each((group,) for group in sorted(latest, key=lambda group: (-latest[group], group)))
+        return moved + self._improve_each(self._bundles())
+
+    def around(self, cells: Sequence[int]) -> Around:
+        """What a place decides for some cells, as all others lie now."""
+        return Around(cells, self._placed, self._arcs, self._analysis, self._early, self._wires(cells)).connected(
+            self._into, self._out_of
+        )
+
+    def _analyse(self) -> None:
+        self._analysis = analysed(self._arcs, self._placed)
+
+    def _ends(self) -> Floats:
+        """By end of a path, when the signal comes there."""
+        return self._analysis.path[self._arcs.leads < 0]
+
+    def _improve_each(self, bundles: Iterable[tuple[int, ...]]) -> int:
+        """Move each of some bundles of groups if that helps; analyse now and then and at the end. How many moved."""
         moved = 0
-        for turn, group in enumerate(sorted(latest, key=lambda group: (-latest[group], group)), 1):
-            moved += self._improve((self._groups[group],))
-            if turn % BETWEEN == 0:
-                self._analysis = analysed(self._arcs, self._placed)
-        for turn, bundle in enumerate(self._bundles(), 1):
+        for turn, bundle in enumerate(bundles, 1):
             moved += self._improve([self._groups[group] for group in bundle])
             if turn % BETWEEN == 0:
-                self._analysis = analysed(self._arcs, self._placed)
+                self._analyse()
+        self._analyse()
         return moved
 
     def _bundles(self) -> list[tuple[int, ...]]:
         """Groups that follow one another on late paths and lie close together, where none gains by going alone."""
-        self._analysis = analysed(self._arcs, self._placed)
         arcs, path, arrival = self._arcs, self._analysis.path, self._analysis.arrival
         onward = np.flatnonzero(arcs.leads >= 0)[::-1]
         at = arrival[arcs.net] + self._analysis.wire + arcs.delay
@@ -156,24 +178,27 @@ class Mover:
         before = np.full(len(arrival), -1, dtype=np.int64)
         before[arcs.leads[latest]] = latest
         ends = np.flatnonzero((arcs.leads < 0) & (path > self._limit - LOOKED_AT))
-        found: dict[tuple[int, ...], None] = {}
-        for end in ends[np.argsort(-path[ends], kind="stable")].tolist():
-            run: list[int] = []
-            arc, last = end, -1
-            while arc >= 0:
-                cell = self._end[arc]
-                group = self._group_of.get(cell, -1)
-                if (last >= 0 and self._apart(cell, last) > CLOSE) or group < 0 or len(self._groups[group]) > 2:
-                    if len(run) > 1:
-                        found[tuple(run)] = None
-                    run = []
-                if group >= 0 and len(self._groups[group]) <= 2 and group not in run:
-                    run.append(group)
-                last = cell
-                arc = int(before[arcs.net[arc]])
-            if len(run) > 1:
-                found[tuple(run)] = None
-        return list(found)
+        order = ends[np.argsort(-path[ends], kind="stable")].tolist()
+        return list(dict.fromkeys(run for end in order for run in self._runs(end, before)))
+
+    def _runs(self, end: int, before: Places) -> Iterable[tuple[int, ...]]:
+        """Neighbours on the latest path to an end, from there on. `before`: by net, the arc that makes it as late."""
+        run: list[int] = []
+        arc, last = end, -1
+        while arc >= 0:
+            cell = self._end[arc]
+            group = self._group_of.get(cell, -1)
+            is_small = group >= 0 and len(self._groups[group]) <= 2
+            if not is_small or (last >= 0 and self._apart(cell, last) > CLOSE):
+                if len(run) > 1:
+                    yield tuple(run)
+                run = []
+            if is_small and group not in run:
+                run.append(group)
+            last = cell
+            arc = int(before[self._arcs.net[arc]])
+        if len(run) > 1:
+            yield tuple(run)
 
     def _apart(self, cell: int, other: int) -> int:
         x, y = self._placed.x, self._placed.y
@@ -182,8 +207,7 @@ class Mover:
     def _improve(self, groups: Sequence[Sequence[int]]) -> bool:
         """Move groups together to the best place that was found, if there is one. Whether they moved."""
         cells = [cell for group in groups for cell in group]
-        around = _Around(cells, self._placed, self._arcs, self._analysis, self._early, self._wires(cells))
-        around.connect(self._into, self._out_of)
+        around = self.around(cells)
         best, step = around.cost(0, 0) * (1.0 - GAIN), None
         self._tiles.take(cells)
         rated = sorted((around.cost(*place), *place) for place in around.places())
@@ -247,7 +271,7 @@ class Mover:
         return boxes
 
 
-class _Around:
+class Around:
     """What a group's place decides: its paths and its wires, while everything else stays."""
 
     def __init__(
@@ -269,8 +293,8 @@ class _Around:
         self._inner: list[tuple[int, int, float]] = []
         self._begins: dict[int, float] = {}
 
-    def connect(self, into: Sequence[Sequence[int]], out_of: Sequence[Sequence[int]]) -> None:
-        """Find the group's ways in and out among the arcs into and out of each cell."""
+    def connected(self, into: Sequence[Sequence[int]], out_of: Sequence[Sequence[int]]) -> Around:
+        """This, with the group's ways in and out found among the arcs into and out of each cell."""
         own, arcs, analysis = set(self._cells), self._arcs, self._analysis
         x, y = self._placed.x, self._placed.y
         inner: list[int] = []
@@ -291,6 +315,7 @@ class _Around:
         self._inner = [
             (int(arcs.net[arc]), int(arcs.leads[arc]), float(analysis.wire[arc] + arcs.delay[arc])) for arc in inner
         ]
+        return self
 
     def cost(self, columns: int, rows: int) -> float:
         """What the group's paths and wires cost if it lies so many columns and rows further."""
@@ -306,17 +331,10 @@ class _Around:
             if leads >= 0 and (at := arrival[net] + delay) > arrival.get(leads, 0.0):
                 arrival[leads] = at
         total = 0.0
-        beyond: dict[int, float] = {}
-        for to_x, to_y, cell, net, behind in self._outs:
-            behind += _WIRE[abs(x[cell] + columns - to_x)][abs(y[cell] + rows - to_y)]
-            if behind > beyond.get(net, 0.0):
-                beyond[net] = behind
+        behinds, beyond = self._behind(columns, rows)
+        for (_, _, _, net, _), behind in zip(self._outs, behinds, strict=True):
             if (excess := arrival[net] + behind - early) > 0.0:
                 total += _price(excess)
-        for net, leads, delay in reversed(self._inner):
-            behind = delay + (beyond.get(leads, 0.0) if leads >= 0 else 0.0)
-            if behind > beyond.get(net, 0.0):
-                beyond[net] = behind
         for at, leads in ins:
             if (excess := at + (beyond.get(leads, 0.0) if leads >= 0 else 0.0) - early) > 0.0:
                 total += _price(excess)
@@ -325,7 +343,8 @@ class _Around:
     def places(self) -> Iterable[tuple[int, int]]:
         """Where the group might go: to what is at the other ends of its latest paths, between these, half the way."""
         x, y = self._placed.x, self._placed.y
-        arrival, beyond = self._analysis.arrival, self._behind()
+        arrival = self._analysis.arrival
+        _, beyond = self._behind(0, 0)
         ends: list[tuple[float, int, int]] = []
         for from_x, from_y, cell, at, leads, delay in self._ins:
             wire = _WIRE[abs(x[cell] - from_x)][abs(y[cell] - from_y)]
@@ -348,16 +367,21 @@ class _Around:
             points.append((int(right), int(down)))
         return dict.fromkeys((right + a, down + b) for right, down in points for a, b in _AROUND)
 
-    def _behind(self) -> dict[int, float]:
-        """By net that the group drives, what is behind it as things lie."""
+    def _behind(self, columns: int, rows: int) -> tuple[list[float], dict[int, float]]:
+        """What is behind each way out's driver and behind each net that the group drives, so many tiles further."""
         x, y = self._placed.x, self._placed.y
+        behinds: list[float] = []
         beyond: dict[int, float] = {}
         for to_x, to_y, cell, net, behind in self._outs:
-            behind += _WIRE[abs(x[cell] - to_x)][abs(y[cell] - to_y)]
-            beyond[net] = max(beyond.get(net, 0.0), behind)
+            behind += _WIRE[abs(x[cell] + columns - to_x)][abs(y[cell] + rows - to_y)]
+            behinds.append(behind)
+            if behind > beyond.get(net, 0.0):
+                beyond[net] = behind
         for net, leads, delay in reversed(self._inner):
-            beyond[net] = max(beyond.get(net, 0.0), delay + (beyond.get(leads, 0.0) if leads >= 0 else 0.0))
-        return beyond
+            behind = delay + (beyond.get(leads, 0.0) if leads >= 0 else 0.0)
+            if behind > beyond.get(net, 0.0):
+                beyond[net] = behind
+        return behinds, beyond
 
     def _length(self, columns: int, rows: int) -> int:
         """Tiles that the group's wires span."""
@@ -372,17 +396,9 @@ class _Around:
         return total
 
 
-def _price(excess: float) -> float:
-    """What a path costs that reaches so many ns into the margin."""
+def _price(excess: Any) -> Any:
+    """What a path costs that reaches so many ns into the margin, 0 or more: a number, or an array of them."""
     part = excess * (1.0 / MARGIN)
-    part *= part
-    part *= part
-    part *= part
-    return part * part
-
-
-def _prices(excess: Any) -> Any:
-    part = np.maximum(excess, 0.0) * (1.0 / MARGIN)
     part *= part
     part *= part
     part *= part

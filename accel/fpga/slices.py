@@ -15,7 +15,6 @@ from accel.fpga.placed import RAM_WRITE, Placed
 
 LANES: Final = 8
 _MEMORY_LANES: Final = 4
-_ONE_WAY: Final = ("DI", "FCI", "FXA", "FXB", "F1", "DI1")
 Tile = tuple[int, int]
 Signal = tuple[object, ...]
 
@@ -32,8 +31,7 @@ def read_groups(placed: Placed) -> tuple[tuple[int, ...], ...]:
     for net in placed.nets:
         driver = net.driver.cell
         for user in net.users:
-            one_way = user.port in _ONE_WAY or placed.kind(driver) == RAM_WRITE
-            if one_way and not placed.fixed[driver] and not placed.fixed[user.cell]:
+            if placed.is_one_way(net.driver, user) and not placed.fixed[driver] and not placed.fixed[user.cell]:
                 parent[root(driver)] = root(user.cell)
     memories: dict[Tile, int] = {}
     for cell in range(len(placed.cells)):

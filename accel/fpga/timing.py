@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from accel.fpga.placed import FLIP_FLOP, RAM_WRITE, Net, Pin, Placed
+from accel.fpga.placed import FLIP_FLOP, Net, Pin, Placed
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
@@ -45,7 +45,6 @@ _CLOCK_SOURCES: Final = ("DCCA", "EHXPLLL")
 _WRITES: Final = ("WCK", "WRE", "WD", "WAD0", "WAD1", "WAD2", "WAD3")
 # Of a choice between LUTs, whose output is OFX.
 _CHOICE: Final = ("M", "F1", "FXA", "FXB")
-_ONE_WAY: Final = ("DI", "FCI", "FXA", "FXB", "F1", "DI1")
 
 
 def wire_delay(columns: int, rows: int) -> float:
@@ -96,7 +95,7 @@ def read_arcs(placed: Placed) -> Arcs:
     for place, net in enumerate(nets):
         start = net.driver.cell
         for user in net.users:
-            one_way = user.port in _ONE_WAY or placed.kind(start) == RAM_WRITE
+            one_way = placed.is_one_way(net.driver, user)
             if _ends(placed, user):
                 rows.append((place, -1, SETUP, start, user.cell, one_way))
             for port in outputs.get(user.cell, ()):

@@ -123,9 +123,7 @@ def test_the_cost_of_a_place_is_that_of_an_analysis_there(document: dict[str, An
     for cells in read_groups(placed):
         columns, rows = rng.randint(-9, 9), rng.randint(-9, 9)
         before = analysed(arcs, placed)
-        wires = mover._wires(cells)
-        around = refine._Around(cells, placed, arcs, before, period - MARGIN, wires)
-        around.connect(mover._into, mover._out_of)
+        around = mover.around(cells)
         cost, length = around.cost(columns, rows), around._length(columns, rows)
         for cell in cells:
             placed.x[cell] += columns
