@@ -79,8 +79,7 @@ def _system(request: Request, board: Board, platform: Any) -> Any:
     chip = getattr(_module("litedram.modules"), board.sdram.module)(request.clock_hz, "1:1")
     # LiteDRAM rounds up: rows would be refreshed late at clocks whose cycles do not divide the interval.
     chip.timing_settings.tREFI = board.sdram.refresh_every(request.clock_hz)
-    pads = platform.request("sdram")
-    soc.sdrphy = _module("litedram.phy").GENSDRPHY(pads, request.clock_hz, cl=board.sdram.cas_latency)
+    soc.sdrphy = _chip_pins(request, board, platform)
     soc.add_sdram("sdram", phy=soc.sdrphy, module=chip, with_soc_interconnect=False)
     # Until the host has initialised the chip, nothing but the host may give it commands.
     soc.sdram.dfii._control.storage.reset.value = 0
@@ -111,6 +110,26 @@ def _clocks(request: Request, board: Board, platform: Any) -> Any:
     for pin in board.high_pins:
         clocks.comb += platform.request(pin).eq(1)
     return clocks
+
+
+def _chip_pins(request: Request, board: Board, platform: Any) -> Any:
+    """LiteDRAM's way to the pins of the memory chip, behind registers: the pins lie along an edge of the part, and what
+    decides on a command is late and need not lie there too. A read takes a cycle more."""
+    ahead = _module("litex.gen").LiteXModule()
+    ahead.pins = pins = _module("litedram.phy").GENSDRPHY(
+        platform.request("sdram"), request.clock_hz, cl=board.sdram.cas_latency
+    )
+    ahead.settings = pins.settings
+    ahead.settings.read_latency += 1
+    dfi, near = _module("litedram.phy.dfi"), pins.dfi.p0
+    ahead.dfi = dfi.Interface(len(near.address), len(near.bank), len(near.cs_n), len(near.wrdata))
+    for name, _, direction in near.layout:
+        far, here = getattr(ahead.dfi.p0, name), getattr(near, name)
+        if direction == dfi.DIR_M_TO_S:
+            ahead.sync += here.eq(far)
+        else:
+            ahead.comb += far.eq(here)
+    return ahead
 
 
 def _add_host_memory(soc: Any, board: Board) -> None:

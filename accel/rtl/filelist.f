@@ -19,6 +19,7 @@ vta_csr.v
 vta_decode.v
 vta_dispatch.v
 vta_dma_merge.v
+vta_once.v
 vta_dma_walk.v
 vta_dot.v
 vta_exec.v

@@ -32,6 +32,7 @@ module vta_compute #(
     // head of the queue; start_i pops it
     input  wire                            head_valid_i,
     input  wire [                   255:0] insn_i,
+    input  wire [                     3:0] once_i,  // see vta_once
     input  wire [                    31:0] index_i,
     output wire                            want_o,
     input  wire                            start_i,
@@ -117,6 +118,7 @@ module vta_compute #(
       .ready_o     (walk_ready),
       .start_i     (start_i),
       .insn_i      (insn_i),
+      .once_i      (once_i),
       .index_i     (index_i),
       .active_o    (active),
       .slot_valid_o(slot_valid),
@@ -252,7 +254,7 @@ module vta_compute #(
     end
     if (valid_2_q) begin
       {tail_3_q, done_3_q, alu_3_q, exec_3_q, write_3_q} <= {tail_2_q, done_2_q, alu_2_q, exec_2_q, write_2_q};
-      {addr_3_q, keep_3_q} <= {exec_2_q ? dst_2_q : src_2_q, keep_2_q};
+      {addr_3_q, keep_3_q} <= {(exec_2_q || !src_used_2_q) ? dst_2_q : src_2_q, keep_2_q};
       {taps_3_q, max_3_q, entry_3_q, low_3_q, high_3_q} <= {taps_2_q, max_2_q, entry_2_q, low_2_q, high_2_q};
       zero_3_q   <= alu_2_q || max_2_q;
       group_3_q  <= taps_2_q ? tap_2_q : 4'd0;
@@ -379,7 +381,7 @@ module vta_compute #(
       .valid_i   (valid_7_q),
       .addr_i    (addr_7_q),
       .write_i   (write_7_q),
-      .source_i  (!exec_7_q),
+      .ahead_i   (!exec_7_q),
       .is_alu_i  (alu_7_q),
       .is_max_i  (max_7_q),
       .keep_i    (keep_7_q),

@@ -123,6 +123,7 @@ module vta_core #(
 
   wire [31:0] dispatch_index;
   wire [255:0] load_insn, compute_insn, output_insn, store_insn;
+  wire [3:0] compute_once;
   wire [31:0] load_index, compute_index, output_index, store_index;
   wire [1:0] load_one, store_one;
   wire [LENGTH_W-1:0] load_length, store_length;
@@ -229,6 +230,7 @@ module vta_core #(
       .load_length_o      (load_length),
       .load_first_o       (load_first),
       .compute_insn_o     (compute_insn),
+      .compute_once_o     (compute_once),
       .compute_index_o    (compute_index),
       .output_insn_o      (output_insn),
       .output_index_o     (output_index),
@@ -376,6 +378,7 @@ module vta_core #(
       .stop_i               ({stop_output, stop_compute}),
       .head_i               (head[2:1]),
       .compute_insn_i       (compute_insn),
+      .compute_once_i       (compute_once),
       .compute_index_i      (compute_index),
       .output_insn_i        (output_insn),
       .output_index_i       (output_index),

@@ -44,7 +44,9 @@ module vta_dispatch #(
     output wire [      255:0] insn_o,
     // of the instruction in the third register: those queued before it, and at the end FINISH
     output wire [       31:0] index_o,
-    // of a transfer: what vta_dma_merge says of it, and its first beat
+    // of GEMM and ALU: what vta_once says
+    output wire [        3:0] once_o,
+    // of a transfer: what vta_dma_merge says of it, its length less one, and its first beat
     output wire [        1:0] one_o,
     output wire [LENGTH_W-1:0] length_o,
     output wire [BEATS_W-1:0] first_beat_o,
@@ -104,6 +106,7 @@ module vta_dispatch #(
   reg                over_row_q;
   reg  [BEATS_W-1:0] first_beat_q;
   reg  [        1:0] one_q;
+  reg  [        3:0] once_q;
   reg  [LENGTH_W-1:0] length_q;
 
   // the second and the third register hold an instruction, and all three
@@ -111,6 +114,7 @@ module vta_dispatch #(
   reg                three_q;
   reg  [       27:0] index_q;
   reg  [       27:0] next_q;  // one more
+  reg                is_last_q;  // no instruction comes behind the one at hand
   reg                over_q;
 
   // whether a register may be loaded: it is empty, or one behind it is, or the third one moves on
@@ -209,11 +213,16 @@ module vta_dispatch #(
       .length_o   (length)
   );
 
+  wire [3:0] once;
+  vta_once u_once (
+      .insn_i(second_q),
+      .once_o(once)
+  );
+
   // in the third register; the comparison takes too long to keep an instruction out of a queue
   wire range_bad = transfer_q && (over_row_q || beyond_q || fits_q[BEATS_W+1] || |beats_q[BEATS_W+16:BEATS_W]
       || {1'b0, beats_q[BEATS_W-1:0]} > fits_q[BEATS_W:0]);
-  wire is_last = {4'd0, next_q} == count_i;
-  wire early = finish_q && !is_last;  // FINISH before the last instruction
+  wire early = finish_q && !is_last_q;  // FINISH before the last instruction
   wire ready = run_i && third_valid_q && !bad_q;
   assign held = finish_q || |(unit_q & full_i);
   wire go = ready && !held;
@@ -228,16 +237,21 @@ module vta_dispatch #(
   assign index_o      = {4'd0, index_q};
   assign first_beat_o = first_beat_q;
   assign one_o        = one_q;
-  assign length_o     = length_q;
+  assign once_o       = once_q;
+  assign length_o     = length_q - 1'b1;
 
-  always @(posedge clk_i)
+  wire [27:0] after = next_q + 28'd1;
+  always @(posedge clk_i) begin
     if (clear_i) begin
       index_q <= 28'd0;
       next_q  <= 28'd1;
     end else if (go || done_o) begin
       index_q <= next_q;
-      next_q  <= next_q + 28'd1;
+      next_q  <= after;
     end
+    // settles long before the first instruction is here
+    is_last_q <= (go || done_o) ? {4'd0, after} == count_i : {4'd0, next_q} == count_i;
+  end
 
   always @(posedge clk_i)
     if (!rst_ni) begin
@@ -254,7 +268,7 @@ module vta_dispatch #(
       two_q          <= second_valid && third_valid;
       three_q        <= first_valid && second_valid && third_valid;
       // the last instruction was no FINISH
-      if (go && is_last) over_q <= 1'b1;
+      if (go && is_last_q) over_q <= 1'b1;
     end
 
   always @(posedge clk_i) begin
@@ -294,6 +308,7 @@ module vta_dispatch #(
       beyond_q     <= beyond;
       first_beat_q <= second_first_beat_q;
       one_q        <= one;
+      once_q       <= once;
       length_q     <= length;
     end
   end

@@ -20,7 +20,7 @@ module vta_dma_merge #(
     input  wire [LENGTH_W-1:0] all_beats_i,
     output wire                x_one_o,
     output wire                y_one_o,
-    // beats of what is now a run, less one
+    // beats of what is now a run
     output wire [LENGTH_W-1:0] length_o
 );
   localparam BUS_LOG = $clog2(AXI_DATA_BITS / 8);
@@ -31,7 +31,7 @@ module vta_dma_merge #(
 
   assign x_one_o  = x_i == 16'd1 || x_stride_i == run_bytes;
   assign y_one_o  = y_i == 16'd1 || merge;
-  assign length_o = (merge ? all_beats_i : x_one_o ? row_beats_i : run_beats_i) - 1'b1;
+  assign length_o = (merge ? all_beats_i : x_one_o ? row_beats_i : run_beats_i);
 endmodule
 
 `resetall

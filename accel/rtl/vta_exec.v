@@ -35,6 +35,7 @@ module vta_exec #(
     // heads of the queues; start_i pops them
     input  wire [                1:0] head_i,
     input  wire [              255:0] compute_insn_i,
+    input  wire [                3:0] compute_once_i,
     input  wire [               31:0] compute_index_i,
     input  wire [              255:0] output_insn_i,
     input  wire [               31:0] output_index_i,
@@ -94,6 +95,7 @@ module vta_exec #(
       .stop_i       (stop_i[0]),
       .head_valid_i (head_i[0]),
       .insn_i       (compute_insn_i),
+      .once_i       (compute_once_i),
       .index_i      (compute_index_i),
       .want_o       (want_o[0]),
       .start_i      (start_i[0]),

@@ -1,5 +1,5 @@
 // The front: fetch, dispatcher, and the queues of the four units.
-// Contract: see vta_fetch and vta_dispatch; a transfer's record also holds what vta_dma_merge says of it, and its first beat.
+// Contract: see vta_fetch and vta_dispatch; records also hold what vta_dma_merge and vta_once say, and a transfer's first beat.
 // Latency: last beat of an instruction to the head of its queue 4 edges.
 `resetall
 `timescale 1ns / 1ps
@@ -55,6 +55,7 @@ module vta_front #(
     output wire      [LENGTH_W-1:0] load_length_o,
     output wire       [BEATS_W-1:0] load_first_o,
     output wire             [255:0] compute_insn_o,
+    output wire               [3:0] compute_once_o,
     output wire              [31:0] compute_index_o,
     output wire             [255:0] output_insn_o,
     output wire              [31:0] output_index_o,
@@ -90,6 +91,7 @@ module vta_front #(
   wire [3:0] full;
   wire [255:0] dispatch_insn;
   wire [1:0] dispatch_one;
+  wire [3:0] dispatch_once;
   wire [LENGTH_W-1:0] dispatch_length;
   wire [BEATS_W-1:0] dispatch_first;
 
@@ -149,6 +151,7 @@ module vta_front #(
       .insn_o      (dispatch_insn),
       .index_o     (dispatch_index_o),
       .one_o       (dispatch_one),
+      .once_o      (dispatch_once),
       .length_o    (dispatch_length),
       .first_beat_o(dispatch_first),
       .quiet_i     (quiet),
@@ -193,17 +196,17 @@ module vta_front #(
   );
 
   vta_fifo #(
-      .WIDTH(KIND_W),
+      .WIDTH(KIND_W + 4),
       .DEPTH(QUEUE_DEPTH),
-      .EARLY(WAIT_W)
+      .EARLY(WAIT_W + 4)
   ) u_compute_queue (
       .clk_i  (clk_i),
       .rst_ni (rst_ni),
       .push_i (push[1]),
-      .data_i ({dispatch_kind, plain}),
+      .data_i ({dispatch_kind, plain, dispatch_once}),
       .full_o (full[1]),
       .valid_o(head_o[1]),
-      .data_o ({compute_kind, compute_index_o[INDEX_W-1:0], compute_rest, compute_wait}),
+      .data_o ({compute_kind, compute_index_o[INDEX_W-1:0], compute_rest, compute_wait, compute_once_o}),
       .pop_i  (start_i[1])
   );
 

@@ -83,8 +83,8 @@ module vta_output #(
   wire [31:0] index_0;
   wire [15:0] prm_0;
   wire [15:0] next_read;
-  reg         hold_q;
-  // the same for the semaphores, which are far from the accumulators
+  // twice: the semaphores are far from the accumulators
+  (* keep *) reg hold_q;
   (* keep *) reg hold_start_q;
 
   vta_output_walk #(

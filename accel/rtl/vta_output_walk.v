@@ -74,6 +74,8 @@ module vta_output_walk #(
   // vectors left in the row and rows left, with this one; rows of one vector; starts of the row
   reg [ 15:0] in_left_q, out_left_q;
   reg         one_in_q;
+  // two of them are left
+  reg         in_two_q, out_two_q;
   reg [ 15:0] acc_row_q, dst_row_q;
   // accumulator entry of the vector behind this one; from acc_base to res_base
   reg [ 15:0] acc_next_q, apart_q;
@@ -113,10 +115,10 @@ module vta_output_walk #(
 
   // the next vector
   wire        one_in = insn_i[`VTA_REQUANT_ITER_IN] == 16'd1;
-  wire        row_last_n = row_last_q ? one_in_q : in_left_q == 16'd2;
+  wire        row_last_n = row_last_q ? one_in_q : in_two_q;
   wire        row_last_d = at_end_q ? one_in : row_last_n;
   wire        out_last_d = at_end_q ? insn_i[`VTA_REQUANT_ITER_OUT] == 16'd1
-      : row_last_q ? out_left_q == 16'd2 : out_last_q;
+      : row_last_q ? out_two_q : out_last_q;
   wire [15:0] acc_row_n = row_last_q ? acc_next_q : acc_row_q;
   wire [15:0] acc_d = at_end_q ? insn_i[`VTA_REQUANT_ACC_BASE] : acc_next_q;
   wire [15:0] res_d = at_end_q ? insn_i[`VTA_REQUANT_RES_BASE] : acc_next_q + apart_q;
@@ -143,12 +145,11 @@ module vta_output_walk #(
   wire        active_d = rst_ni && (stays || start_i);
   wire        at_end_d = !active_d || (move ? insn_last_d : insn_last_q);
 
-  always @(posedge clk_i) {active_q, at_end_q} <= {active_d, at_end_d};
-
   (* keep *)
   always @(posedge clk_i) begin
-    {active_start_q, at_end_start_q} <= {active_d, at_end_d};
-    if (move && next_vector) bad_start_q <= bad_d;
+    {active_q, active_start_q} <= {2{active_d}};
+    {at_end_q, at_end_start_q} <= {2{at_end_d}};
+    if (move && next_vector) {bad_q, bad_start_q} <= {2{bad_d}};
   end
 
   always @(posedge clk_i)
@@ -160,7 +161,7 @@ module vta_output_walk #(
       insn_last_q   <= insn_last_d;
       if (next_vector) begin
         {acc_q, res_q, dst_q, prm_q} <= {acc_d, res_d, dst_d, prm_d};
-        {row_last_q, out_last_q, bad_q} <= {row_last_d, out_last_d, bad_d};
+        {row_last_q, out_last_q} <= {row_last_d, out_last_d};
         acc_next_q <= behind_from + (row_last_d ? behind_out : behind_in);
         if (at_end_q) begin
           insn_q     <= insn_i;
@@ -169,14 +170,21 @@ module vta_output_walk #(
           apart_q    <= insn_i[`VTA_REQUANT_RES_BASE] - insn_i[`VTA_REQUANT_ACC_BASE];
           in_left_q  <= insn_i[`VTA_REQUANT_ITER_IN];
           out_left_q <= insn_i[`VTA_REQUANT_ITER_OUT];
+          in_two_q   <= insn_i[`VTA_REQUANT_ITER_IN] == 16'd2;
+          out_two_q  <= insn_i[`VTA_REQUANT_ITER_OUT] == 16'd2;
           acc_row_q  <= insn_i[`VTA_REQUANT_ACC_BASE];
           dst_row_q  <= insn_i[`VTA_REQUANT_DST_BASE];
         end else if (row_last_q) begin
           in_left_q  <= insn_q[`VTA_REQUANT_ITER_IN];
           out_left_q <= out_left_q - 16'd1;
+          in_two_q   <= insn_q[`VTA_REQUANT_ITER_IN] == 16'd2;
+          out_two_q  <= out_left_q == 16'd3;
           acc_row_q  <= acc_next_q;
           dst_row_q  <= dst_d;
-        end else in_left_q <= in_left_q - 16'd1;
+        end else begin
+          in_left_q <= in_left_q - 16'd1;
+          in_two_q  <= in_left_q == 16'd3;
+        end
       end
     end
 

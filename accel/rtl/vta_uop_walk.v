@@ -1,6 +1,6 @@
 // Loop walk of COMPUTE: turns a GEMM or ALU instruction into slots, one a cycle.
 // Contract: a slot is one pass of a micro-op through the pipeline.  GEMM and immediate ALU: one slot a micro-op;
-// tensor ALU: a slot that reads the source, then one that executes; MUL executes in MUL_SLOTS.
+// tensor ALU, SHR and CLIP: a slot ahead, then one that executes; MUL executes in MUL_SLOTS.
 // Latency: the first slot is out in the cycle after start_i; ready_o is high in the cycle of the last slot, if it is not
 // stopped.
 `resetall
@@ -21,6 +21,7 @@ module vta_uop_walk #(
     output wire         ready_o,
     input  wire         start_i,
     input  wire [255:0] insn_i,
+    input  wire [  3:0] once_i,  // see vta_once
     input  wire [ 31:0] index_i,
     // slot
     output wire         active_o,
@@ -46,12 +47,14 @@ module vta_uop_walk #(
     output wire [ 31:0] index_o
 );
   localparam [31:0] LAST_GROUP = MUL_SLOTS - 1;
+  localparam [16:0] TWO_WIDE = 17'd2;
+  localparam [UOP_W-1:0] TWO = TWO_WIDE[UOP_W-1:0];
 
   reg          active_q;
   reg  [255:0] insn_q;
   reg  [ 31:0] index_q;
   reg  [UOP_W-1:0] uop_q;
-  reg  [UOP_W-1:0] uop_end_q;  // the last one
+  reg  [UOP_W-1:0] uop_before_q;  // the one ahead of the last
   reg  [ 15:0] in_left_q;
   reg  [ 15:0] out_left_q;
   reg  [ 15:0] dst_q, src_q, wgt_q;
@@ -86,7 +89,9 @@ module vta_uop_walk #(
   assign slot_group_o = group_q;
 
   wire         is_mul = is_alu_o && alu_op_o == `VTA_ALUOP_MUL;
-  wire         two = is_alu_o && !use_imm_o;  // a slot for the source first
+  wire         is_shr = is_alu_o && alu_op_o == `VTA_ALUOP_SHR;
+  wire         is_clip = is_alu_o && alu_op_o == `VTA_ALUOP_CLIP;
+  wire         two = (is_alu_o && !use_imm_o) || is_shr || is_clip;  // a slot ahead
   wire [  6:0] next_group = exec_q ? group_q + 7'd1 : group_q;
   assign uop_last_o   = slot_last_q;
   wire         uops_end = slot_last_q && uop_last_q;
@@ -99,26 +104,20 @@ module vta_uop_walk #(
   wire [ 15:0] src_row = src_row_q + insn_q[`VTA_GEMM_INP_OUT];
   wire [ 15:0] wgt_row = wgt_row_q + insn_q[`VTA_GEMM_WGT_OUT];
   wire         start_alu = insn_i[`VTA_INSN_OPCODE] == `VTA_OP_ALU;
-  wire         start_two = start_alu && !insn_i[`VTA_ALU_USE_IMM];
-  wire         start_mul = start_alu && insn_i[`VTA_ALU_ALU_OP] == `VTA_ALUOP_MUL;
+  wire [  3:0] start_op = insn_i[`VTA_ALU_ALU_OP];
+  wire         start_prepares = start_op == `VTA_ALUOP_SHR || start_op == `VTA_ALUOP_CLIP;
+  wire         start_two = start_alu && (!insn_i[`VTA_ALU_USE_IMM] || start_prepares);
   wire [ 15:0] begins = insn_i[`VTA_GEMM_UOP_BEGIN];
   wire [ 15:0] ends = insn_i[`VTA_GEMM_UOP_END];
-  wire [UOP_W-1:0] uop_end = ends[UOP_W-1:0] - 1'b1;
-  wire         start_one = begins[UOP_W-1:0] == uop_end;
   wire [ 15:0] again = insn_q[`VTA_GEMM_UOP_BEGIN];
   wire [UOP_W-1:0] uop_next = uop_q + 1'b1;
 
   // of the slot behind the one at hand
   wire slot_last = slot_last_q ? !two && !is_mul : !is_mul || next_group == LAST_GROUP[6:0];
-  wire uop_last = !slot_last_q ? uop_last_q : uop_last_q ? one_uop_q : uop_next == uop_end_q;
+  wire uop_last = !slot_last_q ? uop_last_q : uop_last_q ? one_uop_q : uop_q == uop_before_q;
   wire in_last = row_ends ? one_in_q : uops_end ? in_left_q == 16'd2 : in_last_q;
   wire out_last = row_ends ? out_left_q == 16'd2 : out_last_q;
-  // and of the first one
-  wire start_slot_last = !start_two && !start_mul;
-  wire start_in_last = insn_i[`VTA_GEMM_ITER_IN] == 16'd1;
-  wire start_out_last = insn_i[`VTA_GEMM_ITER_OUT] == 16'd1;
   wire last = slot_last && uop_last && in_last && out_last;
-  wire start_last = start_slot_last && start_one && start_in_last && start_out_last;
 
   always @(posedge clk_i)
     if (!rst_ni) active_q <= 1'b0;
@@ -127,7 +126,7 @@ module vta_uop_walk #(
 
   always @(posedge clk_i)
     if (!rst_ni) free_q <= 1'b1;
-    else if (at_end) free_q <= !start_i || start_last;
+    else if (at_end) free_q <= !start_i || &once_i;
     else if (slot_valid_o) free_q <= last;
 
   always @(posedge clk_i)
@@ -136,7 +135,7 @@ module vta_uop_walk #(
       insn_q      <= insn_i;
       index_q     <= index_i;
       uop_q       <= begins[UOP_W-1:0];
-      uop_end_q   <= uop_end;
+      uop_before_q <= ends[UOP_W-1:0] - TWO;
       in_left_q   <= insn_i[`VTA_GEMM_ITER_IN];
       out_left_q  <= insn_i[`VTA_GEMM_ITER_OUT];
       dst_q       <= insn_i[`VTA_GEMM_ACC_BASE];
@@ -147,13 +146,13 @@ module vta_uop_walk #(
       wgt_row_q   <= insn_i[`VTA_GEMM_WGT_BASE];
       exec_q      <= !start_two;
       group_q     <= 7'd0;
-      slot_last_q <= start_slot_last;
-      uop_last_q  <= start_one;
-      in_last_q   <= start_in_last;
-      out_last_q  <= start_out_last;
-      last_q      <= start_last;
-      one_uop_q   <= start_one;
-      one_in_q    <= start_in_last;
+      slot_last_q <= once_i[0];
+      uop_last_q  <= once_i[1];
+      in_last_q   <= once_i[2];
+      out_last_q  <= once_i[3];
+      last_q      <= &once_i;
+      one_uop_q   <= once_i[1];
+      one_in_q    <= once_i[2];
     end else if (slot_valid_o) begin
       slot_last_q <= slot_last;
       uop_last_q  <= uop_last;

@@ -1,9 +1,11 @@
 // Last three stages of COMPUTE: the new value of an accumulator entry from the old one and the GEMM sums or the ALU's
 // operand.  Stages: R (the slot comes with its entry, read before), O (sums_i are its), U (the new value), W.
 // Contract: an entry written by one of the four slots in front, which its read came too early to see, is forwarded, so
-// any order of entries is exact.  A slot that reads the source of a tensor operation (source_i) only fills the second
-// operand of the slot behind it, which follows at once.  MUL: slots with group_i from 0 up follow one another at once, one
-// for each lane group and one for the product of the last of them, which writes (write_i).  sums_i is 0 for the ALU.
+// any order of entries is exact.  A slot ahead of an operation (ahead_i) does not write; the operation follows at once.
+// That of a tensor operation reads the source and fills the second operand.  SHR always has one, so that its old value,
+// which takes long, is not the new one of the slot in front; CLIP's raises to the lower bound.  MUL: slots with group_i from
+// 0 up follow one another at once, one for each lane group and one for the product of the last of them, which writes
+// (write_i).  sums_i is 0 for the ALU.
 // Latency: a slot that comes in one cycle has its entry's number on the write port in the second one behind it, and its
 // new value in the third.
 `resetall
@@ -27,7 +29,7 @@ module vta_update #(
     input  wire                       valid_i,
     input  wire [               15:0] addr_i,
     input  wire                       write_i,
-    input  wire                       source_i,
+    input  wire                       ahead_i,
     input  wire                       is_alu_i,
     input  wire                       is_max_i,  // GEMM's maximum
     input  wire                       keep_i,    // GEMM: the old value counts
@@ -51,25 +53,25 @@ module vta_update #(
   wire        is_mul = is_alu_i && op_i == `VTA_ALUOP_MUL;
   wire        is_shr = is_alu_i && op_i == `VTA_ALUOP_SHR;
   wire        is_clip = is_alu_i && op_i == `VTA_ALUOP_CLIP;
-  wire        is_max = is_alu_i ? op_i == `VTA_ALUOP_MAX : is_max_i && keep_i;
-  wire        is_min = is_alu_i && op_i == `VTA_ALUOP_MIN;
+  wire        is_max = is_alu_i ? op_i == `VTA_ALUOP_MAX || (is_clip && ahead_i) : is_max_i && keep_i;
+  wire        is_min = is_alu_i && (op_i == `VTA_ALUOP_MIN || (is_clip && !ahead_i));
   wire        is_mov = is_alu_i ? op_i == `VTA_ALUOP_MOV : !keep_i;
+  wire        is_source = ahead_i && !use_imm_i;
   wire        by_imm = is_alu_i && use_imm_i;
-  // the upper bound of CLIP, or the lower one if that is above it: the result is the same
+  // the lower bound of CLIP, then the upper one, or the lower one again if that is above it: the result is the same
   wire        crossed = $signed(imm_i[15:0]) < $signed(imm_i[31:16]);
-  wire [15:0] upper = crossed ? imm_i[31:16] : imm_i[15:0];
+  wire [15:0] bound = (ahead_i || crossed) ? imm_i[31:16] : imm_i[15:0];
   // MUL: groups behind the first one move down to the lanes that have a multiplier
-  wire        turn = is_mul && !source_i && group_i != 7'd0;
+  wire        turn = is_mul && !ahead_i && group_i != 7'd0;
 
-  reg valid_o_q, write_o_q, source_o_q, zero_o_q, compare_o_q, greater_o_q, shr_o_q, mul_o_q;
-  reg turn_o_q, turn_b_o_q, below_o_q, even_o_q;
-  reg valid_u_q, write_u_q, source_u_q, shr_u_q;
+  reg valid_o_q, write_o_q, source_o_q, zero_o_q, add_o_q, compare_o_q, greater_o_q, shr_o_q, mul_o_q;
+  reg valid_u_q, write_u_q;
   reg write_w_q;
   reg [1:0] rounding_o_q;
   reg [15:0] addr_o_q, addr_u_q, addr_w_q;
   reg [6:0] group_o_q;
   reg [4:0] amount_o_q;
-  reg [31:0] imm_o_q, low_o_q;
+  reg [31:0] imm_o_q;
 
   // the three slots in front write the entry; the nearest counts.  The fourth in front: late_q of a lane
   wire hit_o = write_o_q && addr_o_q == addr_i;
@@ -77,52 +79,45 @@ module vta_update #(
   wire hit_w = write_w_q && addr_w_q == addr_i;
   // one cycle later: the new value (of MUL: that of the last group's lanes), the one that is written, the one written
   // before, else the entry read
-  reg new_q, new_last_q, write_q, read_q;
+  reg new_q, new_last_q;
+  wire write = hit_o || hit_u;
+  wire read = !hit_o && !hit_u && !hit_w && !turn;
 
   always @(posedge clk_i)
-    if (!rst_ni) {valid_o_q, valid_u_q, write_o_q, write_u_q, write_w_q, source_o_q, source_u_q} <= 7'd0;
+    if (!rst_ni) {valid_o_q, valid_u_q, write_o_q, write_u_q, write_w_q, source_o_q} <= 6'd0;
     else begin
       {valid_o_q, valid_u_q} <= {valid_i, valid_o_q};
       {write_o_q, write_u_q, write_w_q} <= {valid_i && write_i, write_o_q, write_u_q};
-      {source_o_q, source_u_q} <= {valid_i && source_i, source_o_q};
+      source_o_q <= valid_i && is_source;
     end
 
   always @(posedge clk_i) begin
     if (valid_i) begin
-      new_q       <= hit_o && !mul_o_q && !turn;
-      new_last_q  <= hit_o && !turn;
-      write_q     <= hit_o || hit_u;
-      read_q      <= !hit_o && !hit_u && !hit_w && !turn;
-      turn_o_q    <= turn;
-      turn_b_o_q  <= turn && !use_imm_i;
+      new_q       <= (hit_o && !mul_o_q && !turn) || (is_clip && !ahead_i);
+      new_last_q  <= (hit_o && !turn) || (is_clip && !ahead_i);
       addr_o_q    <= addr_i;
-      zero_o_q    <= is_mov && !source_i;
-      compare_o_q <= is_min || is_max || is_clip;
-      greater_o_q <= is_max || is_mul;
+      zero_o_q    <= is_mov && !ahead_i;
+      add_o_q     <= !is_min && !is_max && !is_mul;
+      compare_o_q <= is_min || is_max;
+      greater_o_q <= is_max;
       shr_o_q     <= is_shr;
       mul_o_q     <= is_mul;
       group_o_q   <= group_i;
       rounding_o_q <= rounding_i;
-      below_o_q   <= rounding_i == `VTA_ROUNDING_HALF_EVEN || rounding_i == `VTA_ROUNDING_HALF_AWAY;
-      even_o_q    <= rounding_i == `VTA_ROUNDING_HALF_EVEN;
       amount_o_q  <= (is_shr && use_imm_i) ? imm_i[4:0] : 5'd0;
-      low_o_q     <= is_clip ? {{16{imm_i[31]}}, imm_i[31:16]} : 32'h80000000;
-      imm_o_q     <= (!by_imm || is_shr) ? 32'd0 : is_clip ? {{16{upper[15]}}, upper} : imm_i;
+      imm_o_q     <= (!by_imm || is_shr) ? 32'd0 : is_clip ? {{16{bound[15]}}, bound} : imm_i;
     end
-    if (valid_o_q) begin
-      shr_u_q  <= shr_o_q;
-      addr_u_q <= addr_o_q;
-    end
+    if (valid_o_q) addr_u_q <= addr_o_q;
     if (valid_u_q) addr_w_q <= addr_u_q;
   end
 
   // the second operand comes from the slot in front, or from the lanes of the next group
-  wire second_en = (source_u_q && !shr_u_q) || turn_b_o_q;
-  wire amount_en = source_u_q && shr_u_q;
+  wire turn_b = turn && !use_imm_i;
+  wire second_en = (source_o_q && !shr_o_q) || turn_b;
+  wire amount_en = source_o_q && shr_o_q;
 
   reg  [BLOCK_OUT*32-1:0] entry_q;
-  reg  [BLOCK_OUT*32-1:0] old_q;
-  reg  [BLOCK_OUT*32-1:0] second_q;
+  wire [BLOCK_OUT*32-1:0] old;
   wire [BLOCK_OUT*32-1:0] second;
   reg  [BLOCK_OUT*32-1:0] result_q;
   reg  [BLOCK_OUT*32-1:0] written_q;
@@ -141,40 +136,47 @@ module vta_update #(
       // MUL: the slot that brings this lane's product
       localparam [31:0] BRINGS = GROUP + 1;
       wire [31:0] sum = {{(32 - SUM_W) {sums_i[i*SUM_W+SUM_W-1]}}, sums_i[i*SUM_W+:SUM_W]};
-      wire [31:0] times = product[(i%OUT_LANES)*32+:32];
       wire [31:0] result = result_q[i*32+:32];
-      wire [31:0] old = old_q[i*32+:32];
       wire [31:0] earlier;
       wire [31:0] other;
-      assign second[i*32+:32] = sum | imm_o_q | (other & {32{second_en}});
-      wire [ 4:0] amount = amount_o_q | (old[4:0] & {5{amount_en}});
-      reg  [35:0] told_q;
-      reg  [ 4:0] amount_q;
-      reg  [ 8:0] asking_q;
+
+      // one register of these for all lanes would be far from most of them
+      reg write_q, read_q, turn_q, turn_b_q, second_en_q, amount_en_q;
+      (* keep *)
+      always @(posedge clk_i)
+        if (valid_i) begin
+          {write_q, read_q, turn_q, turn_b_q} <= {write, read, turn, turn_b};
+          {second_en_q, amount_en_q} <= {second_en, amount_en};
+        end
 
       // what does not come late: the two registers behind, MUL's next group; of a MUL in front the groups before the last
       if (GROUP == GROUPS - 1) begin : g_last
         assign earlier = write_q ? result : written_q[i*32+:32];
-        assign other = old;
-        wire unused_turn = &{1'b0, turn_o_q};
+        assign other = old[i*32+:32];
+        wire unused_turn = &{1'b0, turn_q, turn_b_q};
       end else begin : g_turn
-        assign earlier = turn_o_q ? old_q[(i+OUT_LANES)*32+:32]
-            : write_q ? result : written_q[i*32+:32];
-        assign other = turn_b_o_q ? second_q[(i+OUT_LANES)*32+:32] : old;
+        assign earlier = turn_q ? old[(i+OUT_LANES)*32+:32] : write_q ? result : written_q[i*32+:32];
+        assign other = turn_b_q ? second[(i+OUT_LANES)*32+:32] : old[i*32+:32];
       end
 
-      always @(posedge clk_i)
-        if (valid_o_q) begin
-          if (zero_o_q) old_q[i*32+:32] <= 32'd0;
-          else if (GROUP == GROUPS - 1 ? new_last_q : new_q) old_q[i*32+:32] <= updated[i*32+:32] | times;
-          else old_q[i*32+:32] <= read_q ? entry_q[i*32+:32] : earlier;
-          second_q[i*32+:32] <= second[i*32+:32];
-          amount_q <= amount;
-          asking_q <= ({9{below_o_q}} & ~(9'h1FF << amount[2:0])) | ({9{even_o_q}} & (9'h002 << amount[2:0]));
-        end
-
-      // one register of these for all lanes would be far from most of them
-      (* keep *) always @(posedge clk_i) if (valid_o_q) told_q <= {compare_o_q, greater_o_q, rounding_o_q, low_o_q};
+      vta_alu_lane u_lane (
+          .clk_i     (clk_i),
+          .en_i      (valid_o_q),
+          .zero_i    (zero_o_q),
+          .new_i     (GROUP == GROUPS - 1 ? new_last_q : new_q),
+          .add_i     (add_o_q),
+          .compare_i (compare_o_q),
+          .greater_i (greater_o_q),
+          .rounding_i(rounding_o_q),
+          .amount_i  (amount_o_q | (old[i*32+:5] & {5{amount_en_q}})),
+          .known_i   (read_q ? entry_q[i*32+:32] : earlier),
+          .b_i       (sum | imm_o_q | (other & {32{second_en_q}})),
+          .live_i    (valid_u_q),
+          .times_i   (product[(i%OUT_LANES)*32+:32]),
+          .old_o     (old[i*32+:32]),
+          .second_o  (second[i*32+:32]),
+          .result_o  (updated[i*32+:32])
+      );
 
       // so would those that say what changes here, of the stage in front: MUL leaves group after group, the last one
       // writes; the fourth slot in front wrote the entry that is read
@@ -188,22 +190,9 @@ module vta_update #(
 
       always @(posedge clk_i) begin
         if (valid_i) entry_q[i*32+:32] <= late_q ? written_q[i*32+:32] : acc_i[i*32+:32];
-        if (takes_q) result_q[i*32+:32] <= updated[i*32+:32] | times;
+        if (takes_q) result_q[i*32+:32] <= updated[i*32+:32];
         if (writes_q) written_q[i*32+:32] <= result;
       end
-
-      vta_alu_lane u_lane (
-          .en_i      (valid_u_q),
-          .compare_i (told_q[35]),
-          .greater_i (told_q[34]),
-          .rounding_i(told_q[33:32]),
-          .amount_i  (amount_q),
-          .asking_i  (asking_q),
-          .low_i     (told_q[31:0]),
-          .a_i       (old),
-          .b_i       (second_q[i*32+:32]),
-          .result_o  (updated[i*32+:32])
-      );
     end
 
     for (i = 0; i < OUT_LANES; i = i + 1) begin : g_mul
@@ -212,8 +201,8 @@ module vta_update #(
       vta_alu_mul u_mul (
           .clk_i    (clk_i),
           .en_i     (multiplies_q),
-          .a_i      (old_q[i*32+:32]),
-          .b_i      (second_q[i*32+:32]),
+          .a_i      (old[i*32+:32]),
+          .b_i      (second[i*32+:32]),
           .product_o(product[i*32+:32])
       );
     end

@@ -9,6 +9,7 @@ from accel.isa.program import complete
 from accel.isa.semantics import SEMANTICS
 from accel.isa.spec import GemmMode, Op, encode
 from accel.isa.state import AccelState
+from accel.sim.bench.bench_once import once_of
 from accel.sim.bench.common import Dut, get, rng, settle, start, step
 from accel.sim.bench.unit import config_of, random_compute, random_state, random_uops
 
@@ -34,7 +35,19 @@ async def executes_like_the_semantics(dut: Dut) -> None:
     state = random_state(config, random)
     random_uops(state, random, UOPS, LIMIT)
     acc = state.acc.copy()
-    zero = ("head_valid_i", "insn_i", "index_i", "start_i", "uop_i", "inp_i", "taps_i", "wgt_i", "acc_i", "stop_i")
+    zero = (
+        "head_valid_i",
+        "insn_i",
+        "once_i",
+        "index_i",
+        "start_i",
+        "uop_i",
+        "inp_i",
+        "taps_i",
+        "wgt_i",
+        "acc_i",
+        "stop_i",
+    )
     await start(dut, **dict.fromkeys(zero, 0))
     program = [random_compute(random, UOPS, LIMIT, config.part_entries, config.wgt_bits == 4) for _ in range(160)]
     waiting, running = list(enumerate(program)), []
@@ -46,6 +59,7 @@ async def executes_like_the_semantics(dut: Dut) -> None:
         if head:
             index, (op, values) = waiting[0]
             dut.insn_i.value, dut.index_i.value = encode(op, values), index
+            dut.once_i.value = once_of(op, values)
         await settle()
         go = bool(get(dut.want_o)) and random.random() < 0.9
         dut.start_i.value = go
@@ -120,8 +134,9 @@ async def faults_on_indices_outside(dut: Dut) -> None:
 async def faults(dut: Dut, values: dict[str, int], wgt: int) -> bool:
     """Whether one micro-op with this weight index faults; if so, nothing is written."""
     zero = ("inp_i", "taps_i", "wgt_i", "acc_i", "stop_i")
-    word = encode(Op.GEMM, {"iter_out": 1, "iter_in": 1, "uop_end": 1, **values})
-    await start(dut, **dict.fromkeys(zero, 0), uop_i=wgt << 32, head_valid_i=1, start_i=1, index_i=7, insn_i=word)
+    once = {"iter_out": 1, "iter_in": 1, "uop_end": 1}
+    told = {"insn_i": encode(Op.GEMM, once | values), "once_i": once_of(Op.GEMM, once), "index_i": 7}
+    await start(dut, **dict.fromkeys(zero, 0), uop_i=wgt << 32, head_valid_i=1, start_i=1, **told)
     await step(dut)
     dut.start_i.value = dut.head_valid_i.value = 0
     found = written = 0

@@ -7,11 +7,12 @@ import cocotb
 from accel.isa.errors import FaultCode
 from accel.isa.spec import BY_OP, Mem, Op, Unit
 from accel.sim.bench.bench_dma_walk import merged
+from accel.sim.bench.bench_once import once_of
 from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 from accel.sim.bench.instructions import Sizes, block_of, first_beat, flawed, legal, sizes_of, word_of
 
-# Index, unit, instruction, and the beats of its transfer: one piece, its length, the first.
-Pushed = tuple[int, int, int, tuple[int, int, int]]
+# Index, unit, instruction, the beats of its transfer: one piece, its length, the first; its loops of one step.
+Pushed = tuple[int, int, int, tuple[int, int, int], int]
 
 
 async def feed(dut: Dut, words: list[int], count: int, cycles: int = 4000) -> tuple[list[Pushed], int | None]:
@@ -30,7 +31,7 @@ async def feed(dut: Dut, words: list[int], count: int, cycles: int = 4000) -> tu
         push = get(dut.push_o)
         assert not push & full, "a full queue is pushed"
         if push:
-            pushed.append((get(dut.index_o), push, get(dut.insn_o), beats(dut)))
+            pushed.append((get(dut.index_o), push, get(dut.insn_o), beats(dut), get(dut.once_o)))
         if get(dut.done_o):
             assert quiet
             return pushed, cycle
@@ -49,12 +50,14 @@ def beats(dut: Dut) -> tuple[int, int, int]:
 
 def check(sizes: Sizes, pushed: list[Pushed], program: list[tuple[Op, dict[str, int]]]) -> None:
     assert [entry[0] for entry in pushed] == list(range(len(pushed)))
-    for (op, values), (_, unit, word, got) in zip(program, pushed, strict=False):
+    for (op, values), (_, unit, word, got, once) in zip(program, pushed, strict=False):
         assert word == word_of(op, values)
         assert unit == 1 << Unit(BY_OP[op].unit or 0)
         if op in (Op.LOAD, Op.STORE, Op.GATHER):
             x_one, y_one, run = merged(block_of(sizes, values))
             assert got == (x_one | y_one << 1, run // sizes.bus - 1, first_beat(sizes, values))
+        if op in (Op.GEMM, Op.ALU):
+            assert once == once_of(op, values)
 
 
 @cocotb.test()

@@ -9,11 +9,21 @@ from accel.isa.records import encode_uops
 from accel.isa.semantics import SEMANTICS
 from accel.isa.spec import Form, GemmMode, Mem, Op, encode
 from accel.isa.state import AccelState
+from accel.sim.bench.bench_once import once_of
 from accel.sim.bench.common import Dut, get, rng, settle, start, step
 from accel.sim.bench.unit import config_of, random_compute, random_prm, random_requant, random_state, random_uops
 
 UOPS, LIMIT = 24, 20
-INPUTS = ("stop_i", "head_i", "compute_insn_i", "compute_index_i", "output_insn_i", "output_index_i", "start_i")
+INPUTS = (
+    "stop_i",
+    "head_i",
+    "compute_insn_i",
+    "compute_once_i",
+    "compute_index_i",
+    "output_insn_i",
+    "output_index_i",
+    "start_i",
+)
 INPUTS += ("load_we_i", "load_be_i", "load_expand_i", "load_waddr_i", "load_wdata_i", "out_re_i", "out_raddr_i")
 LOADED = (Mem.UOP, Mem.INP, Mem.WGT, Mem.ACC, Mem.PRM)
 
@@ -35,6 +45,8 @@ async def execute(dut: Dut, state: AccelState, op: Op, values: dict[str, int], i
     unit = int(op is Op.REQUANT)
     insn, number = (dut.output_insn_i, dut.output_index_i) if unit else (dut.compute_insn_i, dut.compute_index_i)
     insn.value, number.value, dut.head_i.value = encode(op, values), index, 1 << unit
+    if not unit:
+        dut.compute_once_i.value = once_of(op, values)
     await settle()
     assert get(dut.want_o) == 1 << unit
     dut.start_i.value = 1 << unit

@@ -6,6 +6,7 @@ import cocotb
 
 from accel.isa.spec import BY_OP, Op, Unit, encode
 from accel.sim.bench.bench_dma_walk import merged
+from accel.sim.bench.bench_once import once_of
 from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 from accel.sim.bench.instructions import block_of, first_beat, legal, sizes_of, word_of
 
@@ -60,6 +61,8 @@ async def queues_hold_the_program_in_order(dut: Dut) -> None:
 def check(dut: Dut, name: str, index: int, words: list[int], program: list, sizes) -> None:
     assert get(getattr(dut, f"{name}_index_o")) == index
     assert get(getattr(dut, f"{name}_insn_o")) == words[index]
+    if name == "compute":
+        assert get(dut.compute_once_o) == once_of(*program[index])
     if name in ("load", "store"):
         values = program[index][1]
         x_one, y_one, run = merged(block_of(sizes, values))

@@ -8,6 +8,7 @@ from random import Random
 import cocotb
 
 from accel.isa.spec import AluOp, GemmMode, Op, encode
+from accel.sim.bench.bench_once import once_of
 from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 
 Slot = dict[str, int]
@@ -36,7 +37,7 @@ def expected_slots(op: Op, v: dict[str, int], mul_slots: int) -> Iterator[Slot]:
             offsets = [v[f"{n}_base"] + i * v[f"{n}_out"] + j * v[f"{n}_in"] & 0xFFFF for n in names]
             for uop in range(v["uop_begin"], v["uop_end"]):
                 slot = {"uop": uop, "dst": offsets[0], "src": offsets[1], "wgt": offsets[2] if op is Op.GEMM else -1}
-                if op is Op.ALU and not v["use_imm"]:
+                if op is Op.ALU and (not v["use_imm"] or v["alu_op"] in (AluOp.SHR, AluOp.CLIP)):
                     yield slot | {"exec": 0, "group": -1, "uop_last": 0}
                 groups = mul_slots if op is Op.ALU and v["alu_op"] == AluOp.MUL else 1
                 for group in range(groups):
@@ -46,7 +47,7 @@ def expected_slots(op: Op, v: dict[str, int], mul_slots: int) -> Iterator[Slot]:
 @cocotb.test()
 async def walks_like_nested_loops(dut: Dut) -> None:
     random, mul_slots = rng(), parameter(dut, "MUL_SLOTS")
-    await start(dut, stop_i=0, start_i=0, insn_i=0, index_i=0)
+    await start(dut, stop_i=0, start_i=0, insn_i=0, once_i=0, index_i=0)
     program = [random_instruction(random) for _ in range(60)]
     running: list[tuple[Slot, int]] = []
     bubbles = 0
@@ -58,6 +59,7 @@ async def walks_like_nested_loops(dut: Dut) -> None:
         if go:
             index, (op, values) = waiting[0]
             dut.insn_i.value, dut.index_i.value = encode(op, values), index
+            dut.once_i.value = once_of(op, values)
         await settle()
         assert get(dut.ready_o) == ready
         assert get(dut.slot_valid_o) == bool(running)

@@ -14,7 +14,7 @@ def lanes_of(word: int, lanes: int) -> np.ndarray:
     return np.array([signed(field(word, i, 32), 32) for i in range(lanes)], np.int64)
 
 
-INPUTS = ("next_i", "valid_i", "addr_i", "write_i", "source_i", "is_alu_i", "is_max_i", "keep_i", "op_i", "rounding_i")
+INPUTS = ("next_i", "valid_i", "addr_i", "write_i", "ahead_i", "is_alu_i", "is_max_i", "keep_i", "op_i", "rounding_i")
 INPUTS += ("group_i", "use_imm_i", "imm_i", "acc_i", "sums_i")
 
 
@@ -39,7 +39,8 @@ async def any_order_of_entries_is_exact(dut: Dut) -> None:
         use_imm = random.random() < 0.5 or op is AluOp.CLIP
         common = {"kind": "alu", "op": op, "use_imm": use_imm, "imm": random.getrandbits(32), "source": source}
         common["rounding"] = random.choice(list(Rounding))
-        slots = [] if use_imm else [common | {"kind": "source", "read": source}]
+        ahead = [common | {"kind": "ahead", "read": dst if use_imm else source}]
+        slots = ahead if not use_imm or op in (AluOp.SHR, AluOp.CLIP) else []
         last = groups if op is AluOp.MUL else 0
         uops.append(slots + [common | {"read": dst, "group": g, "write": g == last} for g in range(last + 1)])
 
@@ -68,8 +69,8 @@ async def any_order_of_entries_is_exact(dut: Dut) -> None:
         if slot:
             kind, op = slot["kind"], slot.get("op", AluOp.MAX)
             dut.addr_i.value, dut.write_i.value = slot["read"], slot.get("write", 0)
-            dut.source_i.value = kind == "source"
-            dut.is_alu_i.value, dut.is_max_i.value = kind in ("alu", "source"), kind == "max"
+            dut.ahead_i.value = kind == "ahead"
+            dut.is_alu_i.value, dut.is_max_i.value = kind in ("alu", "ahead"), kind == "max"
             dut.keep_i.value = slot.get("keep", 0)
             dut.op_i.value, dut.rounding_i.value = op, slot.get("rounding", 0)
             dut.group_i.value, dut.use_imm_i.value = slot.get("group", 0), slot.get("use_imm", 0)

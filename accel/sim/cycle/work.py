@@ -103,9 +103,9 @@ def _bits(mask: int) -> tuple[int, ...]:
 
 
 def _alu_slots(config: AccelConfig, v: dict[str, int]) -> int:
-    """Slots of one micro-op: one that reads the source of the tensor form, and MUL shares few multipliers."""
+    """Slots of one micro-op: one ahead in the tensor form and of SHR and CLIP, and MUL shares few multipliers."""
     execute = config.block_out // config.out_lanes + 1 if v["alu_op"] == AluOp.MUL else 1
-    return execute + (not v["use_imm"])
+    return execute + (not v["use_imm"] or v["alu_op"] in (AluOp.SHR, AluOp.CLIP))
 
 
 def _uop_products(config: AccelConfig, op: Op, v: dict[str, int]) -> int:

@@ -102,6 +102,7 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
             {f"{mem.name}_DEPTH": 32 for mem in Mem} | {"BLOCK_IN": 16, "BLOCK_OUT": 16, "OUT_LANES": 4, "BEATS_W": 18},
         ),
     ),
+    "vta_once": ("bench_once", ({},)),
     "vta_dma_merge": ("bench_dma_merge", ({"AXI_DATA_BITS": 64}, {"AXI_DATA_BITS": 256})),
     "vta_dma_walk": (
         "bench_dma_walk",

@@ -1,0 +1,25 @@
+// What a GEMM or ALU instruction does once only: bit 0 a slot for a micro-op, bit 1 a micro-op for a step of the inner
+// loop, bit 2 a step of the inner loop, bit 3 of the outer one.
+// Contract: purely combinational; of other instructions the bits are any.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "vta_isa.vh"
+
+module vta_once (
+    input  wire [255:0] insn_i,
+    output wire [  3:0] once_o
+);
+  wire       is_alu = insn_i[`VTA_INSN_OPCODE] == `VTA_OP_ALU;
+  wire [3:0] op = insn_i[`VTA_ALU_ALU_OP];
+  wire       many = op == `VTA_ALUOP_MUL || op == `VTA_ALUOP_SHR || op == `VTA_ALUOP_CLIP || !insn_i[`VTA_ALU_USE_IMM];
+
+  assign once_o[0] = !(is_alu && many);
+  assign once_o[1] = insn_i[`VTA_GEMM_UOP_BEGIN] == insn_i[`VTA_GEMM_UOP_END] - 16'd1;
+  assign once_o[2] = insn_i[`VTA_GEMM_ITER_IN] == 16'd1;
+  assign once_o[3] = insn_i[`VTA_GEMM_ITER_OUT] == 16'd1;
+
+  wire unused = &{1'b0, insn_i};
+endmodule
+
+`resetall

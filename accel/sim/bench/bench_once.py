@@ -1,0 +1,33 @@
+"""vta_once on random instructions: which of their loops have one step."""
+
+from __future__ import annotations
+
+import cocotb
+
+from accel.isa.spec import AluOp, Op, encode
+from accel.sim.bench.common import Dut, get, rng, settle
+
+TWO_SLOTS = (AluOp.MUL, AluOp.SHR, AluOp.CLIP)
+
+
+def once_of(op: Op, values: dict[str, int]) -> int:
+    """Bit 0: a slot a micro-op; 1: a micro-op; 2: a step of the inner loop; 3: of the outer one."""
+    is_one = op is Op.GEMM or (values["alu_op"] not in TWO_SLOTS and bool(values.get("use_imm")))
+    loops = values["uop_end"] - values.get("uop_begin", 0), values["iter_in"], values["iter_out"]
+    return is_one | sum((count == 1) << at for at, count in enumerate(loops, 1))
+
+
+@cocotb.test()
+async def finds_loops_of_one_step(dut: Dut) -> None:
+    random = rng()
+    for _ in range(3000):
+        begin = random.choice((0, 1, 255, 256, 0x7FFF, random.randrange(60000)))
+        end = begin + random.choice((1, 1, 2, 3, 257, 1 << random.randrange(12)))
+        values = {"uop_begin": begin, "uop_end": end}
+        values |= {key: random.choice((1, 1, 2, 257, random.randrange(1, 1 << 14))) for key in ("iter_in", "iter_out")}
+        op = random.choice((Op.GEMM, Op.ALU))
+        if op is Op.ALU:
+            values |= {"alu_op": random.choice(list(AluOp)), "use_imm": random.getrandbits(1)}
+        dut.insn_i.value = encode(op, values)
+        await settle()
+        assert get(dut.once_o) == once_of(op, values), (op, values)
