@@ -124,6 +124,7 @@ module vta_core #(
   wire [31:0] dispatch_index;
   wire [255:0] load_insn, compute_insn, output_insn, store_insn;
   wire [3:0] compute_once;
+  wire [1:0] output_once;
   wire [31:0] load_index, compute_index, output_index, store_index;
   wire [1:0] load_one, store_one;
   wire [LENGTH_W-1:0] load_length, store_length;
@@ -233,6 +234,7 @@ module vta_core #(
       .compute_once_o     (compute_once),
       .compute_index_o    (compute_index),
       .output_insn_o      (output_insn),
+      .output_once_o      (output_once),
       .output_index_o     (output_index),
       .store_insn_o       (store_insn),
       .store_index_o      (store_index),
@@ -381,6 +383,7 @@ module vta_core #(
       .compute_once_i       (compute_once),
       .compute_index_i      (compute_index),
       .output_insn_i        (output_insn),
+      .output_once_i        (output_once),
       .output_index_i       (output_index),
       .want_o               (able[2:1]),
       .start_i              (start[2:1]),

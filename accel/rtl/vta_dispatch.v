@@ -44,7 +44,7 @@ module vta_dispatch #(
     output wire [      255:0] insn_o,
     // of the instruction in the third register: those queued before it, and at the end FINISH
     output wire [       31:0] index_o,
-    // of GEMM and ALU: what vta_once says
+    // what vta_once says
     output wire [        3:0] once_o,
     // of a transfer: what vta_dma_merge says of it, its length less one, and its first beat
     output wire [        1:0] one_o,

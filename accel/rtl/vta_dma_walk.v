@@ -89,10 +89,15 @@ module vta_dma_walk #(
   wire              load = !active_q;
   wire              move = !active_q || req_ready_i;
 
-  // the burst ends in the page where it begins
+  // where the burst ends, less the window: three numbers made two, then one carry chain
   wire [       5:0] len = ends_q ? left_q[5:0] : limit_q;
-  wire [PAGE_W-1:0] page_end = addr_q[PAGE_W-1:0] + {{(PAGE_W - 6) {1'b0}}, len};
-  wire              in_window = {addr_q[W:PAGE_W], page_end} < {1'b0, window_bytes_i[31:UNIT_LOG]};
+  wire [     W+1:0] from = {1'b0, addr_q};
+  wire [     W+1:0] more = {{(W - 4) {1'b0}}, len};
+  wire [     W+1:0] less = {2'b11, ~window_bytes_i[31:UNIT_LOG]};
+  wire [     W+1:0] sums = from ^ more ^ less;
+  wire [       W:0] carries = (from[W:0] & more[W:0]) | (from[W:0] & less[W:0]) | (more[W:0] & less[W:0]);
+  wire [     W+1:0] outside = sums + {carries, 1'b1};
+  wire              in_window = outside[W+1];
 
   assign active_o     = active_q;
   assign req_valid_o  = active_q && in_window && !bad_q;

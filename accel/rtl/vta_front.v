@@ -58,6 +58,7 @@ module vta_front #(
     output wire               [3:0] compute_once_o,
     output wire              [31:0] compute_index_o,
     output wire             [255:0] output_insn_o,
+    output wire               [1:0] output_once_o,
     output wire              [31:0] output_index_o,
     output wire             [255:0] store_insn_o,
     output wire              [31:0] store_index_o,
@@ -211,19 +212,19 @@ module vta_front #(
   );
 
   vta_fifo #(
-      .WIDTH(PLAIN_W),
+      .WIDTH(PLAIN_W + 2),
       .DEPTH(QUEUE_DEPTH),
       // OUTPUT compares what it begins with at once
-      .EARLY(PLAIN_W),
+      .EARLY(PLAIN_W + 2),
       .RESTS(OUTPUT_RESTS)
   ) u_output_queue (
       .clk_i  (clk_i),
       .rst_ni (rst_ni),
       .push_i (push[2]),
-      .data_i ({plain}),
+      .data_i ({plain, dispatch_once[3:2]}),
       .full_o (full[2]),
       .valid_o(head_o[2]),
-      .data_o ({output_index_o[INDEX_W-1:0], output_rest, output_wait}),
+      .data_o ({output_index_o[INDEX_W-1:0], output_rest, output_wait, output_once_o}),
       .pop_i  (start_i[2])
   );
 

@@ -235,7 +235,8 @@ module vta_load_data #(
   wire behind = rest[ROW_W-1] || (!ahead && |source_q[SRC_W-2:ROW_W-1]);
   wire [BUS-1:0] ended = behind ? ALL : |rest[ROW_W-2:BUS_LOG] ? ~ALL : ALL << rest[BUS_LOG-1:0];
 
-  // words of a row alternate between two memories, so that two neighbours can be read at once
+  // Words of a row alternate between two memories, so that two neighbours can be read at once.  What data_i shows is
+  // written wherever there is room: a beat that is one, which is known late and far away, only moves the place.
   wire [WORD_W-1:0] word = source_q[BUS_LOG+:WORD_W];
   wire [WORD_W-1:0] word_up = word + 1'b1;
   wire [AXI_DATA_BITS-1:0] even;
@@ -248,7 +249,7 @@ module vta_load_data #(
       .ADDR_W(WORD_W)
   ) u_even (
       .clk_i  (clk_i),
-      .we_i   (fill && !fill_word_q[0]),
+      .we_i   (!held_q[1] && !fill_word_q[0]),
       .waddr_i({fill_half_q, fill_word_q[WORD_W-1:1]}),
       .wdata_i(data_i),
       .re_i   (read),
@@ -263,7 +264,7 @@ module vta_load_data #(
       .ADDR_W(WORD_W)
   ) u_odd (
       .clk_i  (clk_i),
-      .we_i   (fill && fill_word_q[0]),
+      .we_i   (!held_q[1] && fill_word_q[0]),
       .waddr_i({fill_half_q, fill_word_q[WORD_W-1:1]}),
       .wdata_i(data_i),
       .re_i   (read),

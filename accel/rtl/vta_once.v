@@ -1,6 +1,6 @@
-// What a GEMM or ALU instruction does once only: bit 0 a slot for a micro-op, bit 1 a micro-op for a step of the inner
-// loop, bit 2 a step of the inner loop, bit 3 of the outer one.
-// Contract: purely combinational; of other instructions the bits are any.
+// What a GEMM, ALU or REQUANT instruction does once only: bit 0 a slot for a micro-op, bit 1 a micro-op for a step of the
+// inner loop, bit 2 a step of the inner loop, bit 3 of the outer one.
+// Contract: purely combinational; bits 0 and 1 of REQUANT, and all of other instructions are any.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

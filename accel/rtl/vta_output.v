@@ -26,6 +26,7 @@ module vta_output #(
     // head of the queue; start_i pops it
     input  wire                     head_valid_i,
     input  wire [            255:0] insn_i,
+    input  wire [              1:0] once_i,
     input  wire [             31:0] index_i,
     output wire                     want_o,
     input  wire                     start_i,
@@ -82,7 +83,8 @@ module vta_output #(
   wire [15:0] set_0;
   wire [31:0] index_0;
   wire [15:0] prm_0;
-  wire [15:0] next_read;
+  wire [15:0] next_in;
+  wire        at_end;
   // twice: the semaphores are far from the accumulators
   (* keep *) reg hold_q;
   (* keep *) reg hold_start_q;
@@ -101,13 +103,15 @@ module vta_output #(
       .ready_o      (walk_ready),
       .start_i      (start_i),
       .insn_i       (insn_i),
+      .once_i       (once_i),
       .index_i      (index_i),
       .hold_i       (hold_q),
       .hold_start_i (hold_start_q),
       .active_o     (active),
       .slot_valid_o (slot),
       .read_o       (acc_raddr_o),
-      .next_read_o  (next_read),
+      .next_in_o    (next_in),
+      .at_end_o     (at_end),
       .prm_o        (prm_0),
       .dst_o        (dst_0),
       .group_o      (group_0),
@@ -151,12 +155,18 @@ module vta_output #(
   localparam SHARES = (GROUPS < 8) ? 8 / GROUPS : 1;
   localparam WRITER_W = 64;
   reg  [SHARES*WRITER_W-1:0] writer_q;
-  wire [SHARES-1:0] same_share;
+  wire [SHARES-1:0] same_share_i;
+  wire [SHARES-1:0] same_share_n;
+  // the entries that stage 0 may want in the next cycle: the first of an instruction that comes, the next of this one
+  wire [15:0] base = insn_i[`VTA_REQUANT_ACC_BASE];
+  wire [ACC_W-1:0] first = base[ACC_W-1:0];
+  wire [ACC_W-1:0] next = next_in[ACC_W-1:0];
 
   genvar i;
   generate
     for (i = 0; i < SHARES; i = i + 1) begin : g_writer
-      assign same_share[i] = next_read[ACC_W-1:0] == writer_q[i*WRITER_W+48+:ACC_W];
+      assign same_share_i[i] = first == writer_q[i*WRITER_W+48+:ACC_W];
+      assign same_share_n[i] = next == writer_q[i*WRITER_W+48+:ACC_W];
       if (i == 0) begin : g_first
         always @(posedge clk_i) if (slot && vector_last_0) writer_q[0+:WRITER_W] <= {dst_0, set_0, index_0};
       end else begin : g_next
@@ -169,17 +179,24 @@ module vta_output #(
 
   // Bit k: the vector that stage k has in the next cycle will write the entry that stage 0 wants to read then.  Behind a
   // slot that does not wait the entry is a new one and compared with all; one that does not leave then is a fault's, and
-  // what follows of no interest.  For the same reason only the bits of an entry's number are compared.
-  wire [8:1] same;
-  assign same[1] = next_read[ACC_W-1:0] == dst_0[ACC_W-1:0];
+  // what follows of no interest.  For the same reason only the bits of an entry's number are compared.  Which of the two
+  // entries is wanted is known late, and chosen when both have been compared.
+  wire [8:1] same_i, same_n;
+  assign same_i[1] = first == dst_0[ACC_W-1:0];
+  assign same_n[1] = next == dst_0[ACC_W-1:0];
   generate
     for (i = 2; i <= 8; i = i + 1) begin : g_same
-      assign same[i] = same_share[(i-2)/((GROUPS<8)?GROUPS : 8)];
+      assign same_i[i] = same_share_i[(i-2)/((GROUPS<8)?GROUPS : 8)];
+      assign same_n[i] = same_share_n[(i-2)/((GROUPS<8)?GROUPS : 8)];
     end
   endgenerate
   wire [8:1] writes_d = {valid_q[7:1] & writes_q[7:1] & to_acc_q[7:1], active && vector_last_0 && to_acc_0};
   reg  [7:1] waits_q;
-  wire [8:1] waits_d = (!hold_q || !active) ? same & writes_d : {waits_q, 1'b0};
+  wire       compares = !hold_q || !active;
+  wire [8:1] waits_i = same_i & writes_d;
+  wire [8:1] waits_n = same_n & writes_d;
+  wire [7:1] waits_d = !compares ? {waits_q[6:1], 1'b0} : at_end ? waits_i[7:1] : waits_n[7:1];
+  wire       hold_d = !compares ? |waits_q : at_end ? |waits_i : |waits_n;
 
   // the slot writes INP: early, as LOAD gives way to it
   reg [8:5] into_inp_q;
@@ -208,9 +225,9 @@ module vta_output #(
     end
 
   always @(posedge clk_i) begin
-    hold_q       <= |waits_d;
-    hold_start_q <= |waits_d;
-    waits_q      <= waits_d[7:1];
+    hold_q       <= hold_d;
+    hold_start_q <= hold_d;
+    waits_q      <= waits_d;
   end
 
   always @(posedge clk_i) begin
@@ -285,7 +302,7 @@ module vta_output #(
   assign {waddr_o, set_o, done_index_o} = writer_q[(SHARES-1)*WRITER_W+:WRITER_W];
   assign idle_o       = !busy_q;
 
-  wire unused = &{1'b0, tail_7_q, ends_q, next_read, same_share};
+  wire unused = &{1'b0, tail_7_q, ends_q, next_in, base};
 endmodule
 
 `resetall

@@ -1,7 +1,8 @@
 // Loop walk of the output stage: turns a REQUANT instruction into slots, one a cycle.
 // Contract: a vector takes BLOCK_OUT / OUT_LANES slots, form add twice as many (per lane group first y, then r).
 // An index outside its scratchpad raises fault_o instead of a slot.  hold_i keeps the slot for a later cycle.
-// next_read_o is the entry that the slot of the next cycle reads if this cycle's leaves, or if an instruction starts.
+// If this cycle's slot leaves, or an instruction starts, the slot of the next cycle reads entry next_in_o, or with
+// at_end_o the first one of insn_i.
 // Latency: the first slot is out in the cycle after start_i; ready_o is high in the cycle of the last slot.
 `resetall
 `timescale 1ns / 1ps
@@ -26,6 +27,7 @@ module vta_output_walk #(
     output wire         ready_o,
     input  wire         start_i,
     input  wire [255:0] insn_i,
+    input  wire [  1:0] once_i,  // bits 3 and 2 of vta_once
     input  wire [ 31:0] index_i,
     // slot
     input  wire         hold_i,
@@ -34,7 +36,8 @@ module vta_output_walk #(
     output wire         active_o,
     output wire         slot_valid_o,
     output wire [ 15:0] read_o,
-    output wire [ 15:0] next_read_o,
+    output wire [ 15:0] next_in_o,
+    output wire         at_end_o,
     output wire [ 15:0] prm_o,
     output wire [ 15:0] dst_o,
     output wire [  5:0] group_o,
@@ -81,6 +84,7 @@ module vta_output_walk #(
   reg [ 15:0] acc_next_q, apart_q;
 
   assign active_o      = active_q;
+  assign at_end_o      = at_end_q;
   assign slot_valid_o  = active_q && !bad_q && !hold_i && !stop_i;
   assign fault_o       = active_q && bad_q && !stop_i;
   assign read_o        = read_q;
@@ -102,44 +106,74 @@ module vta_output_walk #(
   assign index_o       = index_q;
 
   // What the next cycle has, in registers then.  Where nothing is left of this instruction, everything follows insn_i,
-  // started or not, so that only active_q and at_end_q wait for start_i.
+  // started or not, so that only active_q and at_end_q wait for start_i.  at_end_q is there late and far from the rest:
+  // both cases are worked out, and it chooses at the end.
   wire        move = !active_q || slot_valid_o;
   wire        next_vector = at_end_q || vector_last_q;
   wire        is_add = form_o == `VTA_FORM_ADD;
 
-  wire [ 1:0] form_d = at_end_q ? insn_i[`VTA_REQUANT_FORM] : form_o;
-  wire [ 1:0] where_d = at_end_q ? insn_i[`VTA_REQUANT_DST] : insn_q[`VTA_REQUANT_DST];
-  wire        second_d = !next_vector && is_add && !second_q;
-  wire [ 5:0] group_d = next_vector ? 6'd0 : (!is_add || second_q) ? group_q + 6'd1 : group_q;
-  wire        vector_last_d = (form_d != `VTA_FORM_ADD || second_d) && group_d == LAST_GROUP[5:0];
+  // inside of a vector: the next slot
+  wire        second_in = is_add && !second_q;
+  wire [ 5:0] group_in = (!is_add || second_q) ? group_q + 6'd1 : group_q;
+  wire        vector_last_in = (!is_add || second_in) && group_in == LAST_GROUP[5:0];
+  wire        second_d = !next_vector && second_in;
+  wire [ 5:0] group_d = next_vector ? 6'd0 : group_in;
+
+  // the first slot of a vector: whether it is the last one too, in this instruction and in the one that comes
+  wire        single = GROUPS == 1 && !is_add;
+  wire        single_i = GROUPS == 1 && insn_i[`VTA_REQUANT_FORM] != `VTA_FORM_ADD;
+  wire        vector_last_d = at_end_q ? single_i : vector_last_q ? single : vector_last_in;
 
   // the next vector
-  wire        one_in = insn_i[`VTA_REQUANT_ITER_IN] == 16'd1;
   wire        row_last_n = row_last_q ? one_in_q : in_two_q;
-  wire        row_last_d = at_end_q ? one_in : row_last_n;
-  wire        out_last_d = at_end_q ? insn_i[`VTA_REQUANT_ITER_OUT] == 16'd1
-      : row_last_q ? out_two_q : out_last_q;
+  wire        out_last_n = row_last_q ? out_two_q : out_last_q;
+  wire        row_last_d = at_end_q ? once_i[0] : row_last_n;
+  wire        out_last_d = at_end_q ? once_i[1] : out_last_n;
   wire [15:0] acc_row_n = row_last_q ? acc_next_q : acc_row_q;
-  wire [15:0] acc_d = at_end_q ? insn_i[`VTA_REQUANT_ACC_BASE] : acc_next_q;
-  wire [15:0] res_d = at_end_q ? insn_i[`VTA_REQUANT_RES_BASE] : acc_next_q + apart_q;
+  wire [15:0] res_n = acc_next_q + apart_q;
   wire [15:0] dst_from = row_last_q ? dst_row_q : dst_q;
   wire [15:0] dst_step = row_last_q ? insn_q[`VTA_REQUANT_DST_OUT] : insn_q[`VTA_REQUANT_DST_IN];
-  wire [15:0] dst_d = at_end_q ? insn_i[`VTA_REQUANT_DST_BASE] : dst_from + dst_step;
-  wire [15:0] prm_d = at_end_q ? insn_i[`VTA_REQUANT_PRM_BASE]
-      : prm_q + (row_last_q ? {8'd0, insn_q[`VTA_REQUANT_PRM_OUT]} : 16'd0);
+  wire [15:0] dst_n = dst_from + dst_step;
+  wire [15:0] prm_n = prm_q + (row_last_q ? {8'd0, insn_q[`VTA_REQUANT_PRM_OUT]} : 16'd0);
+  wire [15:0] acc_d = at_end_q ? insn_i[`VTA_REQUANT_ACC_BASE] : acc_next_q;
+  wire [15:0] res_d = at_end_q ? insn_i[`VTA_REQUANT_RES_BASE] : res_n;
+  wire [15:0] dst_d = at_end_q ? insn_i[`VTA_REQUANT_DST_BASE] : dst_n;
+  wire [15:0] prm_d = at_end_q ? insn_i[`VTA_REQUANT_PRM_BASE] : prm_n;
   // the one behind it
   wire [15:0] behind_from = at_end_q ? insn_i[`VTA_REQUANT_ACC_BASE] : row_last_n ? acc_row_n : acc_next_q;
   wire [15:0] behind_in = at_end_q ? insn_i[`VTA_REQUANT_ACC_IN] : insn_q[`VTA_REQUANT_ACC_IN];
   wire [15:0] behind_out = at_end_q ? insn_i[`VTA_REQUANT_ACC_OUT] : insn_q[`VTA_REQUANT_ACC_OUT];
 
-  assign next_read_o = next_vector ? acc_d : (is_add && !second_q) ? res_q : acc_q;
+  assign next_in_o = vector_last_q ? acc_next_q : second_in ? res_q : acc_q;
+  wire [15:0] read_d = at_end_q ? insn_i[`VTA_REQUANT_ACC_BASE] : next_in_o;
 
-  wire [31:0] dst_depth = (where_d == `VTA_DST_ACC) ? ACC_DEPTH : (where_d == `VTA_DST_INP) ? INP_DEPTH : OUT_DEPTH;
-  wire        misplaced = where_d == `VTA_DST_INP && |(dst_d & PART_MASK);
-  wire        bad_d = {16'd0, acc_d} >= ACC_DEPTH || (form_d == `VTA_FORM_ADD && {16'd0, res_d} >= ACC_DEPTH)
-      || (form_d != `VTA_FORM_PASS && {16'd0, prm_d} >= PRM_DEPTH) || {16'd0, dst_d} >= dst_depth || misplaced;
+  // an index outside
+  function outside;
+    input [1:0] form;
+    input [1:0] where;
+    input [15:0] acc, res, dst, prm;
+    reg dst_bad, acc_bad, prm_bad;
+    begin
+      case (where)
+        `VTA_DST_ACC: dst_bad = {16'd0, dst} >= ACC_DEPTH;
+        `VTA_DST_INP: dst_bad = {16'd0, dst} >= INP_DEPTH || |(dst & PART_MASK);
+        default: dst_bad = {16'd0, dst} >= OUT_DEPTH;
+      endcase
+      acc_bad = {16'd0, acc} >= ACC_DEPTH || (form == `VTA_FORM_ADD && {16'd0, res} >= ACC_DEPTH);
+      prm_bad = form != `VTA_FORM_PASS && {16'd0, prm} >= PRM_DEPTH;
+      outside = acc_bad || prm_bad || dst_bad;
+    end
+  endfunction
 
-  wire        insn_last_d = vector_last_d && (next_vector ? row_last_d && out_last_d : row_last_q && out_last_q);
+  wire        bad_i = outside(insn_i[`VTA_REQUANT_FORM], insn_i[`VTA_REQUANT_DST], insn_i[`VTA_REQUANT_ACC_BASE],
+                              insn_i[`VTA_REQUANT_RES_BASE], insn_i[`VTA_REQUANT_DST_BASE], insn_i[`VTA_REQUANT_PRM_BASE]);
+  wire        bad_n = outside(form_o, insn_q[`VTA_REQUANT_DST], acc_next_q, res_n, dst_n, prm_n);
+  wire        bad_d = at_end_q ? bad_i : bad_n;
+
+  wire        insn_last_i = single_i && &once_i;
+  wire        insn_last_n = vector_last_q ? single && row_last_n && out_last_n
+      : vector_last_in && row_last_q && out_last_q;
+  wire        insn_last_d = at_end_q ? insn_last_i : insn_last_n;
   wire        stays = active_q && !(slot_valid_o && insn_last_q);
 
   wire        active_d = rst_ni && (stays || start_i);
@@ -154,7 +188,7 @@ module vta_output_walk #(
 
   always @(posedge clk_i)
     if (move) begin
-      read_q        <= next_read_o;
+      read_q        <= read_d;
       group_q       <= group_d;
       second_q      <= second_d;
       vector_last_q <= vector_last_d;
@@ -166,7 +200,7 @@ module vta_output_walk #(
         if (at_end_q) begin
           insn_q     <= insn_i;
           index_q    <= index_i;
-          one_in_q   <= one_in;
+          one_in_q   <= once_i[0];
           apart_q    <= insn_i[`VTA_REQUANT_RES_BASE] - insn_i[`VTA_REQUANT_ACC_BASE];
           in_left_q  <= insn_i[`VTA_REQUANT_ITER_IN];
           out_left_q <= insn_i[`VTA_REQUANT_ITER_OUT];

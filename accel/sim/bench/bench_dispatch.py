@@ -56,6 +56,8 @@ def check(sizes: Sizes, pushed: list[Pushed], program: list[tuple[Op, dict[str, 
         if op in (Op.LOAD, Op.STORE, Op.GATHER):
             x_one, y_one, run = merged(block_of(sizes, values))
             assert got == (x_one | y_one << 1, run // sizes.bus - 1, first_beat(sizes, values))
+        if op in (Op.GEMM, Op.ALU, Op.REQUANT):
+            assert once >> 2 == once_of(op, values) >> 2
         if op in (Op.GEMM, Op.ALU):
             assert once == once_of(op, values)
 

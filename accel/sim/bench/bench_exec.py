@@ -21,6 +21,7 @@ INPUTS = (
     "compute_once_i",
     "compute_index_i",
     "output_insn_i",
+    "output_once_i",
     "output_index_i",
     "start_i",
 )
@@ -45,7 +46,9 @@ async def execute(dut: Dut, state: AccelState, op: Op, values: dict[str, int], i
     unit = int(op is Op.REQUANT)
     insn, number = (dut.output_insn_i, dut.output_index_i) if unit else (dut.compute_insn_i, dut.compute_index_i)
     insn.value, number.value, dut.head_i.value = encode(op, values), index, 1 << unit
-    if not unit:
+    if unit:
+        dut.output_once_i.value = once_of(op, values) >> 2
+    else:
         dut.compute_once_i.value = once_of(op, values)
     await settle()
     assert get(dut.want_o) == 1 << unit

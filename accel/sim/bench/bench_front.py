@@ -63,6 +63,8 @@ def check(dut: Dut, name: str, index: int, words: list[int], program: list, size
     assert get(getattr(dut, f"{name}_insn_o")) == words[index]
     if name == "compute":
         assert get(dut.compute_once_o) == once_of(*program[index])
+    if name == "output":
+        assert get(dut.output_once_o) == once_of(*program[index]) >> 2
     if name in ("load", "store"):
         values = program[index][1]
         x_one, y_one, run = merged(block_of(sizes, values))

@@ -11,10 +11,12 @@ TWO_SLOTS = (AluOp.MUL, AluOp.SHR, AluOp.CLIP)
 
 
 def once_of(op: Op, values: dict[str, int]) -> int:
-    """Bit 0: a slot a micro-op; 1: a micro-op; 2: a step of the inner loop; 3: of the outer one."""
+    """Bit 0: a slot a micro-op; 1: a micro-op (REQUANT has neither); 2: an inner loop's step; 3: an outer one's."""
+    loops = (values["iter_in"] == 1) << 2 | (values["iter_out"] == 1) << 3
+    if op is Op.REQUANT:
+        return loops
     is_one = op is Op.GEMM or (values["alu_op"] not in TWO_SLOTS and bool(values.get("use_imm")))
-    loops = values["uop_end"] - values.get("uop_begin", 0), values["iter_in"], values["iter_out"]
-    return is_one | sum((count == 1) << at for at, count in enumerate(loops, 1))
+    return is_one | (values["uop_end"] - values.get("uop_begin", 0) == 1) << 1 | loops
 
 
 @cocotb.test()
@@ -25,9 +27,12 @@ async def finds_loops_of_one_step(dut: Dut) -> None:
         end = begin + random.choice((1, 1, 2, 3, 257, 1 << random.randrange(12)))
         values = {"uop_begin": begin, "uop_end": end}
         values |= {key: random.choice((1, 1, 2, 257, random.randrange(1, 1 << 14))) for key in ("iter_in", "iter_out")}
-        op = random.choice((Op.GEMM, Op.ALU))
+        op = random.choice((Op.GEMM, Op.ALU, Op.REQUANT))
+        if op is Op.REQUANT:
+            values = {key: values[key] for key in ("iter_in", "iter_out")}
         if op is Op.ALU:
             values |= {"alu_op": random.choice(list(AluOp)), "use_imm": random.getrandbits(1)}
         dut.insn_i.value = encode(op, values)
         await settle()
-        assert get(dut.once_o) == once_of(op, values), (op, values)
+        counts = 12 if op is Op.REQUANT else 15
+        assert get(dut.once_o) & counts == once_of(op, values), (op, values)

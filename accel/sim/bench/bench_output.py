@@ -7,6 +7,7 @@ import numpy as np
 
 from accel.isa.semantics import SEMANTICS
 from accel.isa.spec import Op, encode
+from accel.sim.bench.bench_once import once_of
 from accel.sim.bench.common import Dut, get, rng, settle, start, step
 from accel.sim.bench.unit import config_of, random_prm, random_requant, random_state
 
@@ -19,7 +20,9 @@ async def executes_like_the_semantics(dut: Dut) -> None:
     acc, out, inp = state.acc.copy(), state.out.copy(), state.inp.reshape(-1).copy()
     soon: list[int] = []
     read, into_acc = b"", None
-    await start(dut, **dict.fromkeys(("head_valid_i", "insn_i", "index_i", "start_i", "acc_i", "prm_i", "stop_i"), 0))
+    await start(
+        dut, **dict.fromkeys(("head_valid_i", "insn_i", "once_i", "index_i", "start_i", "acc_i", "prm_i", "stop_i"), 0)
+    )
     waiting = list(enumerate(random_requant(random, config.part_entries) for _ in range(150)))
     running: list[tuple[int, dict[str, int]]] = []
     vectors = expected_vectors = 0
@@ -30,6 +33,7 @@ async def executes_like_the_semantics(dut: Dut) -> None:
         if head:
             index, values = waiting[0]
             dut.insn_i.value, dut.index_i.value = encode(Op.REQUANT, values), index
+            dut.once_i.value = once_of(Op.REQUANT, values) >> 2
         await settle()
         go = bool(get(dut.want_o))
         dut.start_i.value = go

@@ -8,6 +8,7 @@ from random import Random
 import cocotb
 
 from accel.isa.spec import Dst, Form, Op, encode
+from accel.sim.bench.bench_once import once_of
 from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 
 IDLE = {"stop_i": 0, "hold_i": 0, "hold_start_i": 0}
@@ -46,10 +47,15 @@ def expected_slots(v: dict[str, int], groups: int) -> Iterator[Slot]:
                 yield v["res_base"] + at, prm, dst, group, 1, int(end)
 
 
+def told(values: dict[str, int]) -> dict[str, int]:
+    """What says an instruction."""
+    return {"insn_i": encode(Op.REQUANT, values), "once_i": once_of(Op.REQUANT, values) >> 2}
+
+
 @cocotb.test()
 async def walks_like_nested_loops(dut: Dut) -> None:
     random, groups = rng(), parameter(dut, "GROUPS")
-    await start(dut, **IDLE, start_i=0, insn_i=0, index_i=0)
+    await start(dut, **IDLE, start_i=0, insn_i=0, once_i=0, index_i=0)
     waiting = [random_instruction(random, dut) for _ in range(60)]
     running: list[Slot] = []
     while waiting or running:
@@ -60,6 +66,7 @@ async def walks_like_nested_loops(dut: Dut) -> None:
         dut.start_i.value = go
         if go:
             dut.insn_i.value = encode(Op.REQUANT, waiting[0])
+            dut.once_i.value = once_of(Op.REQUANT, waiting[0]) >> 2
         await settle()
         assert get(dut.ready_o) == ready and not get(dut.fault_o)
         assert get(dut.slot_valid_o) == (bool(running) and not hold)
@@ -81,7 +88,7 @@ async def faults_outside_each_scratchpad(dut: Dut) -> None:
         for outside in (0, 1):
             values = random_instruction(random, dut) | {"form": Form.ADD, "dst": Dst.OUT, "iter_out": 1, "iter_in": 1}
             values[key] = parameter(dut, f"{memory}_DEPTH") - 1 + outside
-            await start(dut, **IDLE, start_i=1, insn_i=encode(Op.REQUANT, values), index_i=77)
+            await start(dut, **IDLE, start_i=1, **told(values), index_i=77)
             await step(dut)
             dut.start_i.value = 0
             await settle()
@@ -94,7 +101,7 @@ async def faults_on_vectors_that_start_inside_an_output_block(dut: Dut) -> None:
     random, part, depth = rng(), parameter(dut, "PART"), parameter(dut, "INP_DEPTH")
     for entry in (0, 1, part, part + 1, depth - part, depth):
         values = random_instruction(random, dut) | {"dst": Dst.INP, "dst_base": entry, "iter_out": 1, "iter_in": 1}
-        await start(dut, **IDLE, start_i=1, insn_i=encode(Op.REQUANT, values), index_i=7)
+        await start(dut, **IDLE, start_i=1, **told(values), index_i=7)
         await step(dut)
         dut.start_i.value = 0
         await settle()
