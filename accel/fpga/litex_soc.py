@@ -16,6 +16,7 @@ from typing import Any
 
 from accel.fpga.boards import Board, HostLink, find_board
 from accel.fpga.etherbone import PORT as ETHERBONE_PORT
+from accel.fpga.row_hits import know_row_hits
 from accel.fpga.soc_map import MEMORY_BASE, REGISTERS_BASE
 
 TOP = "fpga_board"
@@ -81,6 +82,9 @@ def _system(request: Request, board: Board, platform: Any) -> Any:
     chip.timing_settings.tREFI = board.sdram.refresh_every(request.clock_hz)
     soc.sdrphy = _chip_pins(request, board, platform)
     soc.add_sdram("sdram", phy=soc.sdrphy, module=chip, with_soc_interconnect=False)
+    for _, module in soc.sdram.controller._submodules:
+        if type(module).__name__ == "BankMachine":
+            know_row_hits(module)
     # Until the host has initialised the chip, nothing but the host may give it commands.
     soc.sdram.dfii._control.storage.reset.value = 0
     _add_host_memory(soc, board)
@@ -114,21 +118,27 @@ def _clocks(request: Request, board: Board, platform: Any) -> Any:
 
 def _chip_pins(request: Request, board: Board, platform: Any) -> Any:
     """LiteDRAM's way to the pins of the memory chip, behind registers: the pins lie along an edge of the part, and what
-    decides on a command is late and need not lie there too. A read takes a cycle more."""
-    ahead = _module("litex.gen").LiteXModule()
+    decides on a command is late and need not lie there too. Commands have two of them and data to be written one, as
+    they lie far from where they are asked for: that has a cycle more as well. A read takes two cycles more."""
+    migen, ahead = _module("migen"), _module("litex.gen").LiteXModule()
     ahead.pins = pins = _module("litedram.phy").GENSDRPHY(
         platform.request("sdram"), request.clock_hz, cl=board.sdram.cas_latency
     )
     ahead.settings = pins.settings
-    ahead.settings.read_latency += 1
+    ahead.settings.read_latency += 2
+    ahead.settings.write_latency += 1
     dfi, near = _module("litedram.phy.dfi"), pins.dfi.p0
     ahead.dfi = dfi.Interface(len(near.address), len(near.bank), len(near.cs_n), len(near.wrdata))
     for name, _, direction in near.layout:
         far, here = getattr(ahead.dfi.p0, name), getattr(near, name)
-        if direction == dfi.DIR_M_TO_S:
-            ahead.sync += here.eq(far)
-        else:
+        if direction == dfi.DIR_S_TO_M:
             ahead.comb += far.eq(here)
+            continue
+        for _ in range(1 if name in ("wrdata", "wrdata_mask") else 2):
+            late = migen.Signal.like(far)
+            ahead.sync += late.eq(far)
+            far = late
+        ahead.comb += here.eq(far)
     return ahead
 
 
@@ -180,7 +190,7 @@ def _add_writes(soc: Any, beats: Any, port: Any) -> None:
     soc.write_beats = axi.AXIBurst2Beat(soc.write_bursts.source, address, {axi.BURST_FIXED, axi.BURST_INCR})
     soc.write_data = data = stream.SyncFIFO(beats.w.description, BUFFER_BEATS, buffered=True)
     limit = BUFFER_BEATS + 2
-    here, next_here, any_here = migen.Signal(max=limit), migen.Signal(max=limit), migen.Signal()
+    here, any_here = migen.Signal(max=limit), migen.Signal()
     answers = migen.Signal(max=limit)
     came, gone = beats.w.valid & beats.w.ready, port.cmd.valid & port.cmd.ready
     ended, answered = data.source.valid & data.source.ready & data.source.last, beats.b.valid & beats.b.ready
@@ -194,10 +204,14 @@ def _add_writes(soc: Any, beats: Any, port: Any) -> None:
         port.cmd.we.eq(1),
         port.cmd.addr.eq((address.addr - MEMORY_BASE) >> (len(port.wdata.we) - 1).bit_length()),
         address.ready.eq(any_here & port.cmd.ready),
-        next_here.eq(here + came - gone),
         beats.b.valid.eq(answers != 0),
     ]
-    soc.sync += [here.eq(next_here), any_here.eq(next_here != 0), answers.eq(answers + ended - answered)]
+    soc.sync += [
+        here.eq(here + came - gone),
+        # The same as whether that is above 0, without the sum.
+        any_here.eq(came | (here > 1) | ((here == 1) & ~gone)),
+        answers.eq(answers + ended - answered),
+    ]
 
 
 def _held(soc: Any, beats: Any) -> Any:

@@ -32,11 +32,11 @@ def board_memory(board: Board, clock_hz: int) -> MemoryModel:
         # What the controller waits for is write latency (it takes that of reads), write recovery and one column.
         recovery=latency + cycles(chip.t_wr, clock_hz) + _COLUMN - 2,
         bank_switch=3,
-        turn=latency + 2,
+        turn=latency + 3,
         write_to_read=_WRITE_TO_READ + latency + _COLUMN,
         refresh_every=chip.refresh_every(clock_hz),
         refresh=rp + rfc + 4,
         read_buffer=BUFFER_BEATS * _BUS_BYTES,
         write_buffer=BUFFER_BEATS * _BUS_BYTES,
     )
-    return MemoryModel(latency + 8, 1, 1, 1, sdram)
+    return MemoryModel(latency + 9, 1, 1, 1, sdram)

@@ -34,11 +34,11 @@ class Sdram:
     rcd: int = 2
     recovery: int = 3
     bank_switch: int = 3
-    turn: int = 4
+    turn: int = 5
     write_to_read: int = 5
     refresh_every: int = 625
     refresh: int = 12
-    response: int = 4
+    response: int = 5
     read_buffer: int = 128
     write_buffer: int = 128
 
@@ -106,8 +106,8 @@ MEMORY_MODELS: Mapping[str, MemoryModel] = MappingProxyType(
     {
         "standard": MemoryModel(),
         "narrow": MemoryModel(read_outstanding=4, write_outstanding=4),
-        "ulx3s": _board(10, Sdram(recovery=2, refresh_every=429, refresh=10)),
-        "colorlight": _board(10, Sdram(4, rp=1, rcd=1, recovery=2, refresh_every=781, refresh=8)),
+        "ulx3s": _board(11, Sdram(recovery=2, refresh_every=429, refresh=10)),
+        "colorlight": _board(11, Sdram(4, rp=1, rcd=1, recovery=2, refresh_every=781, refresh=8)),
     }
 )
 
