@@ -10,20 +10,22 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from accel.fpga.floorplan import FLOORPLAN, floorplanned
 from accel.fpga.parts import FlowError, Part
 from accel.fpga.registers import with_registers
 from accel.fpga.report import Timing, read_timing, worst
-from accel.fpga.route import ITERATIONS, SETTINGS, place_and_route, recipe
+from accel.fpga.route import ITERATIONS, SETTINGS, asked_mhz, is_large, place_and_route, promise, recipe
 from accel.fpga.signs import without_copies
 from accel.fpga.synth import SYNTHESIS, resources
 from accel.fpga.tools import Listener, run_tool, run_yosys, tool_version
+
+Result = TypeVar("Result")
 
 TOOLS: Final = ("yosys", "nextpnr-ecp5", "ecppack")
 
@@ -62,14 +64,15 @@ class Bitstream:
 def build_bitstream(design: Design, seeds: Sequence[int], folder: Path, listen: Listener | None = None) -> Bitstream:
     """Synthesise; floorplan, place and route once a seed; pack the fastest. `folder` keeps what was made.
 
-    Raises FlowError.
+    On a large part routing takes longer than all before it: of the seeds placed there the one that promises most is
+    routed, another only where that fails. Raises FlowError.
     """
     if not seeds:
         raise FlowError("seeds must be at least 1, not 0")
     tell = listen or (lambda _line: None)
     stage = synthesised(design, folder, listen)
-    with ThreadPoolExecutor(min(len(seeds), os.cpu_count() or 1)) as pool:
-        tried = dict(zip(seeds, pool.map(lambda seed: _route(design, stage, seed, tell), seeds), strict=True))
+    promised = _promised(design, stage, seeds, tell)
+    tried = _first_routed(design, stage, promised, tell) if promised else _all_routed(design, stage, seeds, tell)
     routed = {seed: timing for seed, timing in tried.items() if timing is not None}
     if not routed:
         which = ", ".join(map(str, seeds))
@@ -79,15 +82,20 @@ def build_bitstream(design: Design, seeds: Sequence[int], folder: Path, listen: 
         )
     best = max(routed, key=lambda seed: worst(routed[seed]))
     data = _pack(stage, best, tell)
-    return Bitstream(data, _report(design, stage, tried, best, routed[best], data))
+    return Bitstream(data, _report(design, stage, promised, tried, best, routed[best], data))
 
 
 def is_built(design: Design, seeds: Sequence[int], folder: Path) -> bool:
     """Whether `build_bitstream` would find everything in `folder`."""
     stage = folder / design.key()
-    return bool(seeds) and all(
-        (stage / f"routed-{seed}").exists() or (stage / f"unrouted-{seed}").exists() for seed in seeds
-    )
+    ended = {seed for seed in seeds if any((stage / f"{end}-{seed}").exists() for end in ("routed", "unrouted"))}
+    if not is_large(design.part):
+        return bool(seeds) and ended == set(seeds)
+    if not seeds or not all((stage / f"promise-{seed}").exists() for seed in seeds):
+        return False
+    order = _by_promise(_promised(design, stage, seeds, lambda _line: None))
+    first = next((seed for seed in order if not (stage / f"unrouted-{seed}").exists()), None)
+    return first is None or first in ended
 
 
 def synthesised(design: Design, folder: Path, listen: Listener | None = None) -> Path:
@@ -125,6 +133,46 @@ def _lay_out(design: Design, stage: Path, seed: int, tell: Listener) -> None:
     done.touch()
 
 
+def _promised(design: Design, stage: Path, seeds: Sequence[int], tell: Listener) -> dict[int, float]:
+    """By seed, when the latest signal comes if wires make no detours, in ns; empty on a part that is not large."""
+    if not is_large(design.part):
+        return {}
+
+    def place(seed: int) -> float:
+        if not (stage / f"promise-{seed}").exists():
+            _lay_out(design, stage, seed, tell)
+            tell(f"place: nextpnr, seed {seed}")
+        return promise(stage, design.part, design.mhz, seed, tell)
+
+    return _for_each(seeds, place)
+
+
+def _by_promise(promised: Mapping[int, float]) -> list[int]:
+    return sorted(promised, key=lambda seed: (promised[seed], seed))
+
+
+def _first_routed(
+    design: Design, stage: Path, promised: Mapping[int, float], tell: Listener
+) -> dict[int, Timing | None]:
+    """Seeds that were routed, the one that promises most first, until wires suffice."""
+    tried: dict[int, Timing | None] = {}
+    for seed in _by_promise(promised):
+        tried[seed] = _route(design, stage, seed, tell)
+        if tried[seed] is not None:
+            break
+    return tried
+
+
+def _all_routed(design: Design, stage: Path, seeds: Sequence[int], tell: Listener) -> dict[int, Timing | None]:
+    return _for_each(seeds, lambda seed: _route(design, stage, seed, tell))
+
+
+def _for_each(seeds: Sequence[int], work: Callable[[int], Result]) -> dict[int, Result]:
+    """What comes of each seed, as many at a time as there are processors."""
+    with ThreadPoolExecutor(min(len(seeds), os.cpu_count() or 1)) as pool:
+        return dict(zip(seeds, pool.map(work, seeds), strict=True))
+
+
 def _route(design: Design, stage: Path, seed: int, tell: Listener) -> Timing | None:
     """Floorplan, place and route with a seed; the time of what is there already. None: wires are too few."""
     report, done, given_up = stage / f"report-{seed}.json", stage / f"routed-{seed}", stage / f"unrouted-{seed}"
@@ -132,13 +180,13 @@ def _route(design: Design, stage: Path, seed: int, tell: Listener) -> Timing | N
         return None
     if not done.exists():
         _lay_out(design, stage, seed, tell)
-        tell(f"place and route: nextpnr, seed {seed}")
+        tell(f"{'route' if is_large(design.part) else 'place and route'}: nextpnr, seed {seed}")
         if not place_and_route(stage, design.part, design.mhz, seed, tell):
             tell(f"seed {seed}: wires are too few")
             given_up.touch()
             return None
         done.touch()
-    return read_timing(json.loads(report.read_text()))
+    return read_timing(json.loads(report.read_text()), lambda told: asked_mhz(design.part, design.mhz, told))
 
 
 def _pack(stage: Path, seed: int, tell: Listener) -> bytes:
@@ -151,7 +199,13 @@ def _pack(stage: Path, seed: int, tell: Listener) -> bytes:
 
 
 def _report(
-    design: Design, stage: Path, tried: Mapping[int, Timing | None], best: int, timing: Timing, data: bytes
+    design: Design,
+    stage: Path,
+    promised: Mapping[int, float],
+    tried: Mapping[int, Timing | None],
+    best: int,
+    timing: Timing,
+    data: bytes,
 ) -> dict[str, Any]:
     module = json.loads((stage / "synthesised.json").read_text())["modules"][design.top]
     used = resources(Counter(cell["type"] for cell in module["cells"].values()))
@@ -172,6 +226,7 @@ def _report(
         "critical_modules": dict(timing.modules),
         "late": {group: {"ns": ns, "signals": count} for group, (ns, count) in timing.late.items()},
         "seed": best,
+        "promised_ns": {str(seed): ns for seed, ns in promised.items()},
         "seeds": {str(seed): None if timing is None else worst(timing) for seed, timing in tried.items()},
         "tools": {tool: tool_version(tool) for tool in TOOLS},
         "key": stage.name,

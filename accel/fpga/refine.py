@@ -68,8 +68,9 @@ _RINGS: Final = sorted(
 )
 
 
-def refined(document: Mapping[str, Any], period_ns: float, tell: Callable[[str], None]) -> dict[str, Any]:
-    """The document with sites by which paths longer than `period_ns` are shorter, or fewer. Raises FlowError."""
+def refined(document: Mapping[str, Any], period_ns: float, tell: Callable[[str], None]) -> tuple[dict[str, Any], float]:
+    """The document with sites by which paths longer than `period_ns` are shorter, or fewer; when the latest signal then
+    comes, in ns. Raises FlowError."""
     placed = read_placed(document)
     mover = Mover(placed, period_ns)
     best, before, sites = mover.price(), mover.late(), mover.sites()
@@ -85,7 +86,7 @@ def refined(document: Mapping[str, Any], period_ns: float, tell: Callable[[str],
         f"refinement: {after[0]} of {before[0]} late signals stay later than {period_ns:.1f} ns, "
         f"the latest {after[1]:.1f} ns instead of {before[1]:.1f}"
     )
-    return with_sites(document, placed)
+    return with_sites(document, placed), after[1]
 
 
 class Mover:
