@@ -20,7 +20,7 @@ from accel.fpga.floorplan import FLOORPLAN, floorplanned
 from accel.fpga.parts import FlowError, Part
 from accel.fpga.registers import with_registers
 from accel.fpga.report import Timing, read_timing, worst
-from accel.fpga.route import ITERATIONS, SETTINGS, asked_mhz, is_large, place_and_route, promise, recipe
+from accel.fpga.route import ITERATIONS, asked_mhz, is_large, place_and_route, promise, recipe, settings
 from accel.fpga.signs import without_copies
 from accel.fpga.synth import SYNTHESIS, resources
 from accel.fpga.tools import Listener, run_tool, run_yosys, tool_version
@@ -47,7 +47,7 @@ class Design:
         for name, text in sorted(self.files.items()):
             digest.update(f"{name}\0{text}\0".encode())
         versions = [tool_version(tool) for tool in TOOLS]
-        steps = (SYNTHESIS, "signs", "registers", FLOORPLAN, recipe(self.part))
+        steps = (SYNTHESIS, "signs", "registers", FLOORPLAN, recipe(self.part, self.mhz))
         asked = (self.top, self.part, self.constraints, self.mhz, steps, versions)
         digest.update(repr(asked).encode())
         return digest.hexdigest()[:24]
@@ -127,7 +127,7 @@ def _lay_out(design: Design, stage: Path, seed: int, tell: Listener) -> None:
         return
     tell(f"floorplan: block RAMs and multipliers, seed {seed}")
     netlist = json.loads((stage / "synthesised.json").read_text())
-    module = floorplanned(netlist["modules"][design.top], design.part, seed) | {"settings": SETTINGS}
+    module = floorplanned(netlist["modules"][design.top], design.part, seed) | {"settings": settings(design.part)}
     netlist = {**netlist, "modules": {**netlist["modules"], design.top: module}}
     (stage / f"netlist-{seed}.json").write_text(json.dumps(netlist))
     done.touch()
