@@ -101,12 +101,12 @@ def _board(latency: int, sdram: Sdram) -> MemoryModel:
     return MemoryModel(latency, 1, 1, 1, sdram)
 
 
-# Boards by LiteDRAM at their clocks: ULX3S, MT48LC16M16 at 55 MHz; Colorlight i5, M12L64322A at 50 MHz.
+# Boards by LiteDRAM at their clocks: ULX3S, MT48LC16M16 at 80 MHz; Colorlight i5, M12L64322A at 50 MHz.
 MEMORY_MODELS: Mapping[str, MemoryModel] = MappingProxyType(
     {
         "standard": MemoryModel(),
         "narrow": MemoryModel(read_outstanding=4, write_outstanding=4),
-        "ulx3s": _board(11, Sdram(recovery=2, refresh_every=429, refresh=10)),
+        "ulx3s": _board(11, Sdram()),
         "colorlight": _board(11, Sdram(4, rp=1, rcd=1, recovery=2, refresh_every=781, refresh=8)),
     }
 )

@@ -102,7 +102,7 @@ def test_the_map_survives_its_file(made: Callable[[Board], System], tmp_path: Pa
     soc = made(ULX3S).map
     (tmp_path / "soc.json").write_text(soc.to_json())
     assert load_map(tmp_path) == soc
-    assert (soc.memory_bytes, soc.clock_hz, soc.baud, soc.config_hash) == (1 << 25, 55_000_000, 1_964_286, TINY.hash32)
+    assert (soc.memory_bytes, soc.clock_hz, soc.baud, soc.config_hash) == (1 << 25, 80_000_000, 2_000_000, TINY.hash32)
 
 
 def test_a_map_that_is_none(tmp_path: Path) -> None:

@@ -25,13 +25,13 @@ ULX3S = find_board("ulx3s-85f")
 LAUNCHES = 9
 
 
-@pytest.mark.parametrize(("name", "mhz", "model"), [("ulx3s-85f", 55, "ulx3s"), ("colorlight-i5", 50, "colorlight")])
+@pytest.mark.parametrize(("name", "mhz", "model"), [("ulx3s-85f", 80, "ulx3s"), ("colorlight-i5", 50, "colorlight")])
 def test_named_models_are_those_of_the_boards(name: str, mhz: int, model: str) -> None:
     assert board_memory(find_board(name), mhz * 1_000_000) == memory_model(model)
 
 
 def test_names_are_for_the_clocks_of_the_boards() -> None:
-    assert [(board.name, board.mhz) for board in BOARDS] == [("ulx3s-85f", 55), ("colorlight-i5", 50)]
+    assert [(board.name, board.mhz) for board in BOARDS] == [("ulx3s-85f", 80), ("colorlight-i5", 50)]
 
 
 def test_a_slower_clock_takes_fewer_cycles_for_the_same_times() -> None:
