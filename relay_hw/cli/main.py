@@ -340,7 +340,7 @@ def _add_fpga_commands(commands: Any) -> None:
         "--baud", type=_count, metavar="N", help="of the serial line (default: 1000000, the board's own)"
     )
     parser.add_argument("--seed", type=_count, default=1, metavar="N", help="of floorplan and placement (default: 1)")
-    text = "place and route so often, with one seed after the other, and keep the best (default: 1)"
+    text = "place so often, with one seed after the other, and keep the best (default: 1)"
     parser.add_argument("--seeds", type=_count, default=1, metavar="N", help=text)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="folder to write")
 
