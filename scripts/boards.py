@@ -246,13 +246,13 @@ designs route that did not before. Small parts are then placed and routed by nex
 shorter by a quarter; on the LFE5U-85F its static placer leaves fewer wires, and router2 comes to an end.
 
 `tiny` on the LFE5U-25F takes 63 % of the LUTs, 47 of 56 block RAMs and all 28 multipliers. The wheels' tools run in
-WebAssembly on one core and take 6 minutes 27 seconds for it, some 50 of them, the first time only, to be translated for
-the machine. Of nextpnr's time 45 % was routing with an earlier RTL, 38 % the refinement of the placement, and router2
-was no faster. Two folders gave the same bytes.
+WebAssembly on one core and take 4 minutes 26 seconds for it with an empty cache, their translation for the machine
+included. 25 MHz are a clock that nearly any placement reaches: up to 30 MHz nextpnr is told to place and route without
+regard to time first, and with it only where that misses the clock.
 
 `ecp5`, 128 multiplications a cycle, with the whole System of the ULX3S: 81.6 MHz where 80 are asked, with Debian's
 yosys 0.66 and nextpnr 0.11.1. In the simulation of that System ResNet-8 takes 106,360 cycles, 752 images a second at
-80 MHz; 500 need 53.2 MHz. Three things were between it and that clock:
+80 MHz; 500 need 53.2 MHz. Two folders gave the same bytes. Three things were between it and that clock:
 
 - Signals that come late and from far away decide last. LiteDRAM's bank machines compared rows in front of all that
   they decide, 13 ns; `accel/fpga/row_hits.py` lets a register say it. The output stage, far from the semaphores that
