@@ -132,14 +132,17 @@ def _routed(stage: Path, part: Part, mhz: float, seed: int, tell: Listener) -> b
     words = [*_arguments(part, mhz, seed), *_SHORT_OF_WIRES, *_results(seed)]
     words += ["--no-pack", "--no-place", "--json", hasty.name]
     document = json.loads((stage / f"refined-{seed}.json").read_text())
-    for haste in _HASTE:
-        hasty.write_text(json.dumps(_with_clock(document, mhz * haste)))
-        try:
-            return _nextpnr(stage, [*words, _GIVE_UP_SLOW], seed, tell)
-        except _OutOfReach:
-            tell(f"seed {seed}: {mhz * haste:g} MHz are out of reach")
-    tell(f"seed {seed}: once more, slow routes are left")
-    return _nextpnr(stage, words, seed, tell)
+    try:
+        for haste in _HASTE:
+            hasty.write_text(json.dumps(_with_clock(document, mhz * haste)))
+            try:
+                return _nextpnr(stage, [*words, _GIVE_UP_SLOW], seed, tell)
+            except _OutOfReach:
+                tell(f"seed {seed}: {mhz * haste:g} MHz are out of reach")
+        tell(f"seed {seed}: once more, slow routes are left")
+        return _nextpnr(stage, words, seed, tell)
+    finally:
+        hasty.unlink()
 
 
 def _with_clock(document: dict[str, Any], mhz: float) -> dict[str, Any]:

@@ -70,10 +70,10 @@ def test_two_folders_give_one_bitstream_and_a_third_run_nothing_new(tmp_path: Pa
 def test_on_a_large_part_the_seed_that_promises_most_is_routed(tmp_path: Path) -> None:
     large = replace(design(), part=find_part("lfe5u-85f"))
     said: list[str] = []
-    built = build_bitstream(large, [1, 2, 3], tmp_path, said.append)
+    built = build_bitstream(large, [1, 2], tmp_path, said.append)
     promised = {int(seed): ns for seed, ns in built.report["promised_ns"].items()}
     best = min(promised, key=lambda seed: (promised[seed], seed))
-    assert list(promised) == [1, 2, 3] and all(0 < ns < 40 for ns in promised.values())
+    assert list(promised) == [1, 2] and all(0 < ns < 40 for ns in promised.values())
     assert built.report["seed"] == best and list(built.report["seeds"]) == [str(best)]
     assert [line for line in said if line.startswith("route: ")] == [f"route: nextpnr, seed {best}"]
     # The router is asked for more than the design asks for, and the design is judged by what it asks for.
@@ -81,12 +81,12 @@ def test_on_a_large_part_the_seed_that_promises_most_is_routed(tmp_path: Path) -
     told = json.loads((stage / f"report-{best}.json").read_text())["fmax"]
     assert all(25 < row["constraint"] < 30 for row in told.values())
     assert built.report["clocks"]["clk_i"]["asked_mhz"] == 25 and built.report["timing_met"]
-    assert is_built(large, [1, 2, 3], tmp_path) and not is_built(large, [1, 2, 3, 4], tmp_path)
+    assert is_built(large, [1, 2], tmp_path) and not is_built(large, [1, 2, 3], tmp_path)
     # What failed to route makes room for what promises less.
     (stage / f"routed-{best}").unlink()
     (stage / f"unrouted-{best}").touch()
-    assert not is_built(large, [1, 2, 3], tmp_path)
-    second = build_bitstream(large, [1, 2, 3], tmp_path, said.append).report
+    assert not is_built(large, [1, 2], tmp_path)
+    second = build_bitstream(large, [1, 2], tmp_path, said.append).report
     assert second["seeds"][str(best)] is None and second["seed"] != best
 
 
