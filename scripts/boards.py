@@ -273,7 +273,7 @@ routes that are too slow for the clock asked are given up as shared ones are (`-
 netlist that promised 57 and 55 MHz, router2 made 41.5 MHz without and 59.5 MHz with it. A seed that leaves wires shared
 after 400 iterations is given up.
 
-`ecp5x2`, 256 multiplications by weights of 8 bits, half of them by LUTs, takes 69,209 cycles for ResNet-8, so that 34.6
+`ecp5x2`, 256 multiplications by weights of 8 bits, half of them by LUTs, takes 69,375 cycles for ResNet-8, so that 34.7
 MHz are 500 images a second. Its placement promises 49.5 MHz, but no routing of it has come to its end: asked for 40,
 of three tries one left 24 wires shared after 258 iterations and then more again, one 159 after 96, and one 4,303
 after 64, which then fell by 2 % each; about an hour went into each of them. Its weights come over 2,048 wires from
@@ -282,8 +282,9 @@ the block RAMs to the lanes, twice those of `ecp5`.
 `ecp5w4` has 256 multiplications by weights of 4 bits, which come over as many wires as the weights of `ecp5`: it takes
 no more logic than that, and came to 61.7 MHz where 60 were asked, in 18 minutes. Its longest ways, 15.9 ns, are those
 from the weights to products out of LUTs. Its blocks of 8 outputs are half a line of INP, so that the output stage
-cannot leave activations there (`tensorize/forward.py`): ResNet-8's pass through the memory chip, and take 164,627
-cycles. With the standard memory of the simulators it is 64,951 cycles, and 103,749 on `ecp5`.
+cannot leave activations there (`tensorize/forward.py`): ResNet-8's pass through the memory chip, and take 194,355
+cycles with that chip's times at 80 MHz. With the standard memory of the simulators it is 64,951 cycles, and 103,749 on
+`ecp5`.
 
 Empty rows are still to be built. Without the accelerator, the ULX3S' System routes at 91.7 MHz and that of the
 Colorlight i5 at 48 MHz.
