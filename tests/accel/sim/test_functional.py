@@ -218,7 +218,7 @@ def test_memory_models_with_other_sizes() -> None:
         ("ulx3s,row_bytes=0", "memory model: row_bytes must be a power of two from 1 to 65536, not 0"),
         ("ulx3s,turn=256", "memory model: turn must be from 0 to 255, not 256"),
         ("ulx3s,read_buffer=0", "memory model: read_buffer must be from 1 to 65535, not 0"),
-        ("ulx3s,refresh_every=10", "memory model: refresh_every must be above refresh 10 and below 65536, not 10"),
+        ("ulx3s,refresh_every=12", "memory model: refresh_every must be above refresh 12 and below 65536, not 12"),
     ):
         with pytest.raises(ConfigError, match=re.escape(message)):
             memory_model(text)
