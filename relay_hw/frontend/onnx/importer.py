@@ -24,6 +24,7 @@ from relay_hw.ir.dims import DimVar
 from relay_hw.ir.expr import Call, Constant, Expr, Function, GlobalVar, Op, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType, TypeCall
+from relay_hw.op.base import show_shape
 from relay_hw.prelude import Prelude, import_from_std
 from relay_hw.span import Span
 from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
@@ -297,11 +298,16 @@ class Importer:
                     self.typer.assume(result, TensorType(shapes[id(before)], ty.dtype))
             for result in results:
                 self.typer(result)
+            for name, result in zip(node.outputs, results, strict=False):
+                if name:
+                    self.values[name] = self._folded(result, node) if fold else self._plain(result)
         except TypeCheckError as error:
             raise error if error.span is not None else TypeCheckError(error.message, node.span) from None
-        for name, result in zip(node.outputs, results, strict=False):
-            if name:
-                self.values[name] = self._folded(result, node) if fold else self._plain(result)
+        except (IndexError, ValueError, ZeroDivisionError) as error:
+            # Converters index shapes as the operator defines them: an axis is missing, or sizes do not fit.
+            types = [self.typer(args[k]) for k in range(len(args)) if node.has_input(k)]
+            given = ", ".join(show_shape(ty.shape) if isinstance(ty, TensorType) else str(ty) for ty in types)
+            raise UnsupportedError(f"its inputs must have shapes that it is defined for, not {given}") from error
         if not fold:
             self._keep_sizes(node, sizes)
 

@@ -261,9 +261,11 @@ class Arguments:
             raise InputError(f"{self.node.operator} must read tensors, not {found}", self.node.span)
         return found
 
-    def shape(self, expr: Expr) -> tuple[int, ...]:
-        """The shape of an expression. Raises UnsupportedError if only run time knows it."""
+    def shape(self, expr: Expr, rank: int | None = None, what: str = "its data") -> tuple[int, ...]:
+        """The shape of an expression. Raises UnsupportedError if only run time knows it, or for another rank."""
         found = self.type(expr)
+        if rank is not None and found.rank != rank:
+            raise UnsupportedError(f"{what} must have {rank} axes, not the shape {show_shape(found.shape)}")
         if not all(isinstance(dim, int) for dim in found.shape):
             raise UnsupportedError(f"the shape of its data must be known, not {show_shape(found.shape)}")
         return found.static_shape

@@ -209,9 +209,10 @@ def _part(data: Expr, index: int) -> Expr:
 
 def _convert(node: Node, args: Arguments) -> list[Expr]:
     by_batch = bool(node.attr("layout", 0))
+    args.shape(args[0], 3, "the data")
     x = op.transpose(args[0], (1, 0, 2)) if by_batch else args[0]
     steps, batch, _ = args.shape(x)
-    directions, *sizes = args.shape(args[2])
+    directions, *sizes = args.shape(args[2], 3, "the recurrent weight")
     hidden = sizes[0] if node.operator.startswith(DYNAMIC) else sizes[1]
     functions = _activations(node, directions, args.dtype(x))
     kinds = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}

@@ -11,6 +11,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from relay_hw.cli.main import main
+from relay_hw.errors import UnsupportedError
+from relay_hw.frontend import from_onnx
 
 
 def test_compile_lists_all_five_and_exits_with_2(
@@ -38,3 +40,43 @@ def test_compile_lists_all_five_and_exits_with_2(
         "Resize (node fifth, opset 17): mode must be nearest or linear or cubic, not quintic",
     ):
         assert part in caught.err
+
+
+@pytest.mark.parametrize(
+    ("operator", "shapes", "attrs", "sentence"),
+    [
+        ("LSTM", [(1, 1, 2, 4), (1, 12, 4), (1, 12, 3)], {"hidden_size": 3}, "the data must have 3 axes, not the sha"),
+        ("GRU", [(5, 2, 4), (1, 9, 4), (9, 3)], {"hidden_size": 3}, "the recurrent weight must have 3 axes, not the s"),
+        ("LSTM", [(5, 2, 4, 1), (1, 12, 4), (1, 12, 3)], {"hidden_size": 3, "layout": 1}, "the data must have 3 axes"),
+        ("EyeLike", [(4, 4, 2)], {}, "its inputs must have shapes that it is defined for, not (4, 4, 2)"),
+        ("ReduceMax", [()], {"axes": [1]}, "that it is defined for, not ()"),
+        ("Hardmax", [()], {"axis": 0}, "that it is defined for, not ()"),
+        ("AffineGrid", [(2, 2, 3, 2)], {}, "that it is defined for, not (2, 2, 3, 2), (4,)"),
+    ],
+)  # fmt: skip
+def test_data_of_a_rank_that_an_operator_does_not_have(
+    make: Callable[..., Any], operator: str, shapes: list[tuple[int, ...]], attrs: dict[str, Any], sentence: str
+) -> None:
+    inputs = {f"x{k}": np.zeros(shape, np.float32) for k, shape in enumerate(shapes)}
+    known = {"size": np.array([1, 2, 3, 4])} if operator == "AffineGrid" else {}
+    node = helper.make_node(operator, [*inputs, *known], ["y"], name="cell", **attrs)
+    with pytest.raises(UnsupportedError) as caught:
+        from_onnx(make([node], inputs, known, ["y"], 22 if operator == "AffineGrid" else 14))
+    assert f"{operator} (node cell, opset" in str(caught.value) and sentence in str(caught.value)
+
+
+def test_a_branch_whose_data_has_another_rank(make: Callable[..., Any]) -> None:
+    """A speech detector has a branch for each sample rate; the one for another frame length has an axis too many."""
+
+    def branch(name: str, extra: list[Any], data: str) -> Any:
+        cell = helper.make_node("LSTM", [data, "W", "R"], [f"y_{name}"], name=f"lstm_{name}", hidden_size=3)
+        output = helper.make_tensor_value_info(f"y_{name}", TensorProto.FLOAT, None)
+        return helper.make_graph([*extra, cell], name, [], [output])
+
+    wider = helper.make_node("Unsqueeze", ["x", "last"], ["wide"], name="wider")
+    node = helper.make_node("If", ["fast"], ["y"], name="rate",
+                            then_branch=branch("a", [], "x"), else_branch=branch("b", [wider], "wide"))  # fmt: skip
+    inputs = {"fast": np.array(True), "x": np.zeros((1, 2, 4), np.float32)}
+    weights = {"W": np.zeros((1, 12, 4), np.float32), "R": np.zeros((1, 12, 3), np.float32), "last": np.array([3])}
+    with pytest.raises(UnsupportedError, match=r"LSTM \(node lstm_b, opset 14\): the data must have 3 axes, not the"):
+        from_onnx(make([node], inputs, weights, ["y"], 14))
