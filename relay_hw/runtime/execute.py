@@ -62,7 +62,7 @@ class _Clock:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Outputs by name, stacked on the first axis; launches in the order in which they ran; wall-clock seconds.
+    """Outputs by name, samples on a first axis; launches in the order in which they ran; wall-clock seconds.
 
     An output that is no tensor of known shape is a list of values. `residents`: launches that loaded weights which
     stay; they belong to no sample. `regions`: outputs of each accelerator function by name, where they were asked for.

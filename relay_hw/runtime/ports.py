@@ -93,7 +93,7 @@ def _values(row: TensorInfo, given: Any) -> list[Value]:
 
 def _array(row: TensorInfo, array: Array) -> Array:
     """[N, *row.shape] from [N, *row.shape] or [N, *row.shape without its batch axis]."""
-    inner = row.shape[1:] if row.shape[:1] == (1,) else row.shape
+    inner = _inner(row)
     wanted = f"(N, {', '.join(map(str, inner))})" if inner else "(N,)"
     if array.ndim == 0 or array.shape[1:] not in (inner, row.shape):
         raise InputError(f"input {row.name} must have shape {wanted}, samples first, not {array.shape}")
@@ -103,8 +103,17 @@ def _array(row: TensorInfo, array: Array) -> Array:
     return np.ascontiguousarray(array, dtype).reshape((len(array), *row.shape))
 
 
+def _inner(row: TensorInfo) -> tuple[int, ...]:
+    """The shape of one sample without a batch axis of 1."""
+    return row.shape[1:] if row.shape[:1] == (1,) else row.shape
+
+
 def joined(rows: Sequence[TensorInfo], results: Sequence[Value]) -> dict[str, Any]:
-    """Outputs by name from the value of each sample: tensors stacked on the first axis, other values in a list."""
+    """Outputs by name from the value of each sample: [N, *shape], other values in a list.
+
+    A batch axis of 1 is left out, as inputs may leave it out; every other first axis stays, so that what a model gives
+    for one sample is what it takes for the next.
+    """
     found: dict[str, Any] = {}
     is_tuple = bool(results) and isinstance(results[0], tuple)
     for number, row in enumerate(rows):
@@ -112,5 +121,6 @@ def joined(rows: Sequence[TensorInfo], results: Sequence[Value]) -> dict[str, An
         if row.type is not None:
             found[row.name] = parts
         else:
-            found[row.name] = np.concatenate([np.asarray(part).reshape(row.shape or (1,)) for part in parts])
+            array = np.stack([np.asarray(part).reshape(row.shape) for part in parts])
+            found[row.name] = array.reshape(len(parts), *_inner(row))
     return found
