@@ -25,8 +25,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from accel.isa.config import AccelConfig, load_config
 from accel.isa.errors import AccelError
 from accel.isa.spec import Op
+from accel.sim.causes import Cause
 from accel.sim.cycle import CycleDevice
-from accel.sim.cycle.losses import ALU, CAUSES, GEMM, Account, accounts, stretches, together
+from accel.sim.cycle.losses import Account, accounts, stretches, together
 from accel.sim.memory import MEMORY_MODELS, memory_model
 from examples.models import NETWORKS, find
 from examples.models.builder import INPUT, images
@@ -144,10 +145,12 @@ def confirm(segment: Segment, config: AccelConfig, memory: str, timed: Timed) ->
 
 
 def layer_row(name: str, layer: Layer, found: Account, config: AccelConfig) -> dict[str, Any]:
-    """What is said of one layer. `lanes`: GEMM cycles beyond products over peak, spent on padding and narrow blocks."""
+    """What is said of one layer."""
     cost = layer_cost(layer.composite)
     roofline = cost.roofline_cycles(config)
-    causes = {cause: found.cycles[cause] for cause in CAUSES}
+    causes = {cause: found.cycles[cause] for cause in Cause}
+    causes[Cause.LANES] = max(0, causes[Cause.PRODUCTS] - -(-cost.macs // config.macs_per_cycle))
+    causes[Cause.PRODUCTS] -= causes[Cause.LANES]
     return {
         "name": name,
         "tile": layer.tile,
@@ -156,7 +159,6 @@ def layer_row(name: str, layer: Layer, found: Account, config: AccelConfig) -> d
         "cycles": found.total,
         "roofline_cycles": roofline,
         "roofline": roofline / found.total if found.total else None,
-        "lanes": causes[GEMM] - min(causes[GEMM], -(-cost.macs // config.macs_per_cycle)),
         "causes": causes,
         "fill": dict(found.fill),
         "loads": dict(found.loads),
@@ -172,7 +174,7 @@ def busy(runs: Sequence[Timed], config: AccelConfig) -> dict[str, float]:
     slots = together(run.accounts[i] for run in runs for i in run.accounts).cycles
     c = sum((Counter(run.counters) for run in runs), Counter())
     work = {
-        "compute": slots[GEMM] + slots[ALU],
+        "compute": slots[Cause.PRODUCTS] + slots[Cause.ALU],
         "output": c["OUTPUT_BUSY"],
         "load": c["LOAD_BUSY"],
         "store": c["STORE_BUSY"],
@@ -268,11 +270,10 @@ def network_row(name: str, compiled: CompiledModel, timed: dict[str, Timed], wat
         "roofline": roofline / cycles if cycles else None,
         "utilisation": macs / (cycles * config.macs_per_cycle) if cycles else None,
         "utilisation_all": products / (cycles * multipliers) if cycles else None,
-        "causes": {cause: totals.cycles[cause] for cause in CAUSES},
+        "causes": {cause: sum(row["causes"][cause] for row in layers) for cause in Cause},
         "fill": dict(totals.fill),
         "loads": dict(totals.loads),
         "queues": dict(totals.queues),
-        "lanes": sum(row["lanes"] for row in layers),
         "bytes_read": counters["READ_BYTES"],
         "bytes_written": counters["WRITE_BYTES"],
         "bytes_needed": sum(row["bytes_needed"] for row in layers),
@@ -286,7 +287,7 @@ def network_row(name: str, compiled: CompiledModel, timed: dict[str, Timed], wat
     }
 
 
-HEADER = ("name", "cycles", "roofline", "%", *CAUSES, "lanes", "read", "needed", "written", "bus", "out", "waited for")
+HEADER = ("name", "cycles", "roofline", "%", *Cause, "read", "needed", "written", "bus", "out", "waited for")
 
 
 def cells(row: dict[str, Any]) -> tuple[str, ...]:
@@ -299,8 +300,7 @@ def cells(row: dict[str, Any]) -> tuple[str, ...]:
         number(row["cycles"]),
         number(row["roofline_cycles"]),
         percent(row["roofline"]),
-        *(number(row["causes"][cause]) for cause in CAUSES),
-        number(row["lanes"]),
+        *(number(row["causes"][cause]) for cause in Cause),
         number(row["bytes_read"]),
         number(row["bytes_needed"]),
         number(row["bytes_written"]),

@@ -12,7 +12,7 @@ from typing import Any
 
 from bench_rows import HEADER, Row, markdown
 
-from accel.sim.cycle.losses import CAUSES
+from accel.sim.causes import Cause
 from relay_hw.report import number, percent
 
 AREA = Path(__file__).resolve().parents[1] / "build" / "area.json"
@@ -29,13 +29,7 @@ processor time.
 Utilisation: products of the model over cycles x 256, unpadded. Roofline: the most of products over 256, bytes read over
 8, bytes written over 8, each byte moved once, summed over layers; a network that keeps activations on chip can beat it.
 """
-CAUSE_WORDS = """
-What the columns say: `gemm`: the array works (padding of channels and taps included); `alu`: COMPUTE does something
-else; `fill`: before the first product; `bus`, `latency`, `unfold`: COMPUTE waits for a load while the bus brings data,
-brings none, or GATHER unfolds; `output`, `store`: it waits for a buffer that the output stage or a store holds;
-`pipeline`: for an effect in its own pipeline; `queue`, `fetch`: the next instruction is not there; `drain`: behind the
-last product.
-"""
+CAUSE_WORDS = "\n" + "\n".join(f"- `{cause}`: {cause.meaning}" for cause in Cause) + "\n"
 
 
 def page(rows: Sequence[Row], found: dict[str, Any]) -> str:
@@ -58,14 +52,14 @@ def page(rows: Sequence[Row], found: dict[str, Any]) -> str:
 
 
 def _losses(rows: Sequence[dict[str, Any]]) -> str:
-    header = ("", "cycles", "roofline", "of it", *CAUSES)
+    header = ("", "cycles", "roofline", "of it", *Cause)
     cells = [
         (
             row["name"],
             number(row["cycles"]),
             number(row["roofline_cycles"]),
             percent(row["roofline"]),
-            *(number(row["causes"][cause]) for cause in CAUSES),
+            *(number(row["causes"][cause]) for cause in Cause),
         )
         for row in rows
     ]

@@ -19,11 +19,11 @@ from relay_hw.errors import InputError
 from relay_hw.report import number, page, percent
 
 _STYLE: Final = """
-svg .front { fill: var(--products); } svg .behind { fill: var(--ends); } svg .step { stroke: var(--products);
+svg .front { fill: var(--products); } svg .behind { fill: var(--fill); } svg .step { stroke: var(--products);
   stroke-width: 1.5; fill: none; opacity: 0.7; } svg .lead { stroke: var(--soft); stroke-width: 0.7; }
-svg .fill { fill: var(--narrow); } svg .axis { stroke: var(--soft); } svg .clip { stroke: var(--writes);
-  stroke-dasharray: 4 3; } svg .range { stroke: var(--soft); stroke-width: 2; } svg .best { stroke: var(--writes); }
-svg text.small { font-size: 10.5px; } svg .partial { fill: var(--card); stroke: var(--ends); stroke-width: 2; }
+svg .fill { fill: var(--lanes); } svg .axis { stroke: var(--soft); } svg .clip { stroke: var(--store);
+  stroke-dasharray: 4 3; } svg .range { stroke: var(--soft); stroke-width: 2; } svg .best { stroke: var(--store); }
+svg text.small { font-size: 10.5px; } svg .partial { fill: var(--card); stroke: var(--fill); stroke-width: 2; }
 svg text { paint-order: stroke; stroke: var(--card); stroke-width: 3px; stroke-linejoin: round; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(470px, 1fr)); gap: 12px; }
 .hists { display: grid; grid-template-columns: repeat(auto-fill, minmax(330px, 1fr)); gap: 12px; }

@@ -6,17 +6,11 @@ import json
 
 from relay_hw.report.html import render_html
 from relay_hw.report.model import (
-    CAUSES,
-    GROUPS,
-    LANES,
-    PRODUCTS,
     Band,
-    Group,
     LayerRow,
     Report,
     SegmentRow,
     Timeline,
-    grouped,
     layer_json,
     profile_json,
     report_json,
@@ -26,17 +20,11 @@ from relay_hw.report.style import page
 from relay_hw.report.text import layer_table, number, percent, segment_table, summary, table
 
 __all__ = [
-    "CAUSES",
-    "GROUPS",
-    "LANES",
-    "PRODUCTS",
     "Band",
-    "Group",
     "LayerRow",
     "Report",
     "SegmentRow",
     "Timeline",
-    "grouped",
     "layer_json",
     "layer_table",
     "number",

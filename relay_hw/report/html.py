@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from accel.sim.causes import LOST, Cause
 from relay_hw.report.model import (
-    CAUSES,
-    GROUPS,
-    PRODUCTS,
     LayerRow,
     Report,
     SegmentRow,
-    grouped,
     layer_utilisation_all,
     utilisation,
 )
@@ -23,7 +20,7 @@ from relay_hw.report.style import page
 from relay_hw.report.text import SEGMENT_HEADER, number, percent, segment_cells
 from relay_hw.report.timeline import timeline_svg
 
-_FILLS = "".join(f"svg .g-{group.name} {{ fill: var(--{group.name}); }}\n" for group in GROUPS)
+_FILLS = "".join(f"svg .c-{cause} {{ fill: var(--{cause}); }}\n" for cause in Cause)
 _WIDTH, _LABEL, _VALUE, _ROW = 1000, 230, 120, 30
 
 
@@ -81,13 +78,21 @@ def _timelines(report: Report) -> str:
         "Layers from left to right, each while the array works or waits for it; below, what the array does in each "
         "part of the time, and how much of it each other unit has an instruction in progress."
     )
-    return f'<h2>Timeline</h2>{cards}<p class="legend">{_legend()}</p><p class="legend">{text}</p>'
+    return f'<h2>Timeline</h2>{cards}<p class="legend">{_legend(report)}</p><p class="legend">{text}</p>'
 
 
-def _legend() -> str:
+def _legend(report: Report) -> str:
+    """The colours of products and of the causes that the report has."""
+    shown = [Cause.PRODUCTS, *_lost_causes(report)]
     return " ".join(
-        f'<span><i style="background:var(--{group.name})"></i>{escape(group.text)}</span>' for group in GROUPS
+        f'<span title="{escape(cause.meaning)}"><i style="background:var(--{cause})"></i>{cause}</span>'
+        for cause in shown
     )
+
+
+def _lost_causes(report: Report) -> list[Cause]:
+    stalls = report.stalls
+    return [cause for cause in LOST if stalls.get(cause)]
 
 
 def _bars(report: Report) -> str:
@@ -105,7 +110,7 @@ def _bars(report: Report) -> str:
         "The roofline, a black line over the bars, is the least that MACs, bytes read or bytes written need. Layers "
         "overlap, so one whose data came while another computed may stay below its own roofline."
     )
-    legend = f'<p class="legend">{_legend()}</p><p class="legend">{text}</p>' if measured else ""
+    legend = f'<p class="legend">{_legend(report)}</p><p class="legend">{text}</p>' if measured else ""
     return f'<h2>{label}</h2><div class="card">{picture}</div>{legend}'
 
 
@@ -131,15 +136,15 @@ def _bar(row: LayerRow, index: int, scale: float) -> str:
 
 
 def _pieces(row: LayerRow, top: int, scale: float) -> list[str]:
-    """A layer's cycles, one piece a group, products first."""
-    lost = grouped(row.stalls)
-    lengths = {PRODUCTS: (row.cycles or 0) - sum(lost.values())} | lost
+    """A layer's cycles, one piece a cause, products first."""
+    lengths = {Cause.PRODUCTS: (row.cycles or 0) - sum(row.stalls.values())}
+    lengths |= {cause: row.stalls.get(cause, 0) for cause in LOST}
     pieces: list[str] = []
     begin = 0
-    for group, cycles in lengths.items():
+    for cause, cycles in lengths.items():
         if cycles > 0:
             x, width = _LABEL + begin * scale, cycles * scale
-            pieces.append(f'<rect class="g-{group}" x="{x:.1f}" y="{top + 5}" width="{width:.1f}" height="20"/>')
+            pieces.append(f'<rect class="c-{cause}" x="{x:.1f}" y="{top + 5}" width="{width:.1f}" height="20"/>')
             begin += cycles
     return pieces
 
@@ -148,10 +153,10 @@ def _stalls(report: Report) -> str:
     """Cycles in which the array made no product of the model, by layer, if a run told."""
     rows = [row for row in report.layers if row.stalls]
     total = report.stalls
-    names = [name for name, value in total.items() if value]
+    names = _lost_causes(report)
     if not names or not rows:
         return ""
-    head = "".join(f'<th class="n">{escape(name)}</th>' for name in names)
+    head = "".join(f'<th class="n">{name}</th>' for name in names)
     body = "".join(
         f'<tr><td class="name">{escape(row.name)}</td>'
         + "".join(f'<td class="n">{number(row.stalls.get(name, 0))}</td>' for name in names)
@@ -161,8 +166,7 @@ def _stalls(report: Report) -> str:
     shares = "".join(f'<td class="n">{percent(total[name] / (report.cycles or 1))}</td>' for name in names)
     foot = f"<tfoot><tr><td>share</td>{shares}</tr></tfoot>"
     table = f"<table><thead><tr><th>layer</th>{head}</tr></thead><tbody>{body}</tbody>{foot}</table>"
-    items = ((name, text) for name, text in CAUSES.items() if name in names)
-    meaning = "; ".join(f"<b>{escape(name)}</b> {escape(text)}" for name, text in items)
+    meaning = "; ".join(f"<b>{name}</b> {escape(name.meaning)}" for name in names)
     return f'<h2>Cycles without products, by cause</h2><div class="card">{table}</div><p class="legend">{meaning}.</p>'
 
 

@@ -10,47 +10,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from accel.sim.causes import Cause
+
 FORMAT = 2
-
-# Cycles of the array that do products; and those in which lanes do none of the model's: padding, narrow channels.
-PRODUCTS, LANES = "products", "lanes"
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Causes of cycles that a picture shows as one. `name` is short, `text` is for legends."""
-
-    name: str
-    text: str
-    causes: tuple[str, ...]
-
-
-GROUPS = (
-    Group("products", "products", (PRODUCTS,)),
-    Group("narrow", "narrow channels, depthwise taps, padding", (LANES,)),
-    Group("other", "other work of COMPUTE (pools, adds)", ("alu",)),
-    Group("reads", "waiting for reads", ("bus", "latency", "unfold")),
-    Group("writes", "waiting for writes", ("store",)),
-    Group("output", "waiting for the output stage", ("output", "pipeline")),
-    Group("issue", "waiting for instructions", ("queue", "fetch")),
-    Group("ends", "fill and drain", ("fill", "drain")),
-)
-
-# Causes of cycles without products, in words.
-CAUSES = {
-    LANES: "multipliers of the array without a product of the model: padding, narrow channels, depthwise taps",
-    "alu": "pools, adds and other work on the accumulator",
-    "fill": "before the first slot of COMPUTE",
-    "bus": "a load was waited for, and the bus brought its data",
-    "latency": "a load was waited for, and the bus brought nothing",
-    "unfold": "GATHER unfolded windows",
-    "output": "the output stage was waited for, or wrote inp in the place of a load",
-    "store": "a store was waited for, which held a buffer",
-    "pipeline": "an effect in COMPUTE's own pipeline was waited for",
-    "queue": "the dispatcher was held by a full queue",
-    "fetch": "the instruction was not fetched yet",
-    "drain": "behind the last slot of COMPUTE",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +27,13 @@ class Band:
 @dataclass(frozen=True, slots=True)
 class Timeline:
     """One launch in equal parts of its cycles: share of each part in which a unit was busy, by unit; share that went to
-    a group of causes, by group."""
+    each cause."""
 
     function: str
     cycles: int
     bands: tuple[Band, ...]
     units: Mapping[str, tuple[float, ...]]
-    groups: Mapping[str, tuple[float, ...]]
+    causes: Mapping[Cause, tuple[float, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +56,7 @@ class LayerRow:
     bytes_written: int = 0
     roofline_cycles: int | None = None
     cycles: int | None = None
-    stalls: Mapping[str, int] = field(default_factory=dict)
+    stalls: Mapping[Cause, int] = field(default_factory=dict)
     other_products: int = 0
 
     @property
@@ -165,9 +127,9 @@ class Report:
         return sum(row.roofline_cycles or 0 for row in self.layers)
 
     @property
-    def stalls(self) -> dict[str, int]:
+    def stalls(self) -> dict[Cause, int]:
         """Cycles without products by cause, of all layers."""
-        total: dict[str, int] = {}
+        total: dict[Cause, int] = {}
         for row in self.layers:
             for cause, cycles in row.stalls.items():
                 total[cause] = total.get(cause, 0) + cycles
@@ -184,11 +146,6 @@ def layer_utilisation_all(report: Report, row: LayerRow) -> float | None:
     if not report.multipliers:
         return None
     return utilisation(row.macs + row.other_products, row.cycles, report.multipliers)
-
-
-def grouped(stalls: Mapping[str, int]) -> dict[str, int]:
-    """Cycles without products by the name of their group, in the order of the groups."""
-    return {g.name: sum(stalls.get(cause, 0) for cause in g.causes) for g in GROUPS if PRODUCTS not in g.causes}
 
 
 def profile_json(report: Report) -> dict[str, Any]:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from relay_hw.report.model import LayerRow, Report, SegmentRow, grouped, layer_utilisation_all, utilisation
+from accel.sim.causes import Cause
+from relay_hw.report.model import LayerRow, Report, SegmentRow, layer_utilisation_all, utilisation
 
 # Columns whose cells are numbers stand at the right.
-_HEADER = ("layer", "operator", "where", "cycles", "array", "all", "roofline", "MACs", "read", "written", "lost, why")
+_HEADER = ("layer", "operator", "where", "cycles", "array", "all", "roofline", "MACs", "read", "written", "lost to")
 SEGMENT_HEADER = ("segment", "where", "calls", "ms", "cycles")
 _RIGHT = frozenset({"cycles", "array", "all", "roofline", "MACs", "read", "written"})
 # Reasons of a layer that are named, largest first, and the least share of its cycles that is.
@@ -60,11 +61,11 @@ def segment_cells(row: SegmentRow) -> tuple[str, ...]:
     return (row.name, row.where, number(row.calls), f"{1000 * row.seconds:,.1f}", cycles)
 
 
-def losses(stalls: Mapping[str, int], cycles: int | None) -> str:
-    """The largest groups of causes with their shares of the cycles: `reads 4.1%, narrow 1.0%`."""
-    found = sorted(grouped(stalls).items(), key=lambda item: -item[1])
-    shares = [(name, lost / cycles) for name, lost in found[:_REASONS] if cycles and lost >= _LEAST * cycles]
-    return ", ".join(f"{name} {percent(share)}" for name, share in shares)
+def losses(stalls: Mapping[Cause, int], cycles: int | None) -> str:
+    """The largest causes of lost cycles with their shares: `fill 4.1%, lanes 1.0%`."""
+    found = sorted(stalls.items(), key=lambda item: -item[1])
+    shares = [(cause, lost / cycles) for cause, lost in found[:_REASONS] if cycles and lost >= _LEAST * cycles]
+    return ", ".join(f"{cause} {percent(share)}" for cause, share in shares)
 
 
 def _cells(report: Report, row: LayerRow) -> tuple[str, ...]:

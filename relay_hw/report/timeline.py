@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from relay_hw.report.model import GROUPS, Band, Timeline
+from accel.sim.causes import Cause
+from relay_hw.report.model import Band, Timeline
 
 WIDTH = 1000
 _LEFT, _RIGHT = 84, 10
@@ -67,15 +68,15 @@ def _band(band: Band, shade: int, cycles: int) -> str:
 
 
 def _array(timeline: Timeline) -> str:
-    """Groups stacked, the last one drawn first as a part of the sum of all."""
+    """Causes stacked, the last one drawn first as a part of the sum of all."""
     top = _BANDS + 2
-    sums = [0.0] * len(next(iter(timeline.groups.values()), ()))
+    sums = [0.0] * len(next(iter(timeline.causes.values()), ()))
     layers: list[str] = []
-    for group in GROUPS:
-        shares = timeline.groups.get(group.name, ())
+    for cause in Cause:
+        shares = timeline.causes.get(cause, ())
         if any(shares):
             sums = [a + b for a, b in zip(sums, shares, strict=True)]
-            layers.append(f'<path class="g-{group.name}" d="{_area(sums, top, _ARRAY)}"/>')
+            layers.append(f'<path class="c-{cause}" d="{_area(sums, top, _ARRAY)}"/>')
     return _label("array", top + _ARRAY / 2 + 4) + "".join(reversed(layers)) + _floor(top + _ARRAY)
 
 

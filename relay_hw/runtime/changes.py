@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 
 from accel.isa.config import AccelConfig
 from accel.isa.errors import ConfigError
+from accel.sim.causes import LOST, Cause
 from accel.sim.memory import MemoryModel
 from relay_hw.errors import InputError
 
@@ -18,10 +19,10 @@ SAME_PROGRAM = frozenset({"read_outstanding", "write_outstanding", "queue_depth"
 # Limits of the memory model by the names that a change gives them.
 MEMORY_KEYS = {"latency": "latency", "memory_reads": "read_outstanding", "memory_writes": "write_outstanding"}
 
-_READS = ("bus", "latency", "fill")
+_READS = (Cause.BUS, Cause.LATENCY, Cause.FILL)
 # Scratchpads that hold more of what is loaded, by the size that says how much.
 _LOADED = {"inp_depth": "inp", "wgt_depth": "wgt", "acc_depth": "acc"}
-_ALL = ("lanes", "alu", "fill", "bus", "latency", "unfold", "output", "store", "pipeline", "queue", "fetch", "drain")
+_WRITES = (Cause.STORE, Cause.DRAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,11 @@ class Change:
     """`sizes` of the accelerator and limits of the `memory` that differ; `causes`: those of lost cycles it may help."""
 
     text: str
-    causes: tuple[str, ...] = _ALL
+    causes: tuple[Cause, ...] = LOST
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
     memory: Mapping[str, int] = field(default_factory=dict[str, int])
 
-    def may_help(self, causes: Set[str], loads: Set[str]) -> bool:
+    def may_help(self, causes: Set[Cause], loads: Set[str]) -> bool:
         """Whether it may take cycles from one of `causes`; `loads`: scratchpads whose loads are waited for.
 
         A larger scratchpad saves reads of what it holds, and of nothing else.
@@ -60,31 +61,42 @@ def usual_changes(config: AccelConfig, memory: MemoryModel) -> list[Change]:
     """What one would think of first; only what hardware could have."""
     c = config
     found = [
-        _sized(c, "bus of {} bits", ("bus", "latency", "fill", "store", "fetch", "drain"), "axi_data_bits", 2),
-        _memory("latency of {} cycles", ("latency", "fill", "fetch", "drain"), "latency", max(1, memory.latency // 2)),
+        _sized(
+            c,
+            "bus of {} bits",
+            (Cause.BUS, Cause.LATENCY, Cause.FILL, Cause.STORE, Cause.FETCH, Cause.DRAIN),
+            "axi_data_bits",
+            2,
+        ),
+        _memory(
+            "latency of {} cycles",
+            (Cause.LATENCY, Cause.FILL, Cause.FETCH, Cause.DRAIN),
+            "latency",
+            max(1, memory.latency // 2),
+        ),
         _sized(c, "{} reads in flight", _READS, "read_outstanding", 2),
-        _sized(c, "{} writes in flight", ("store", "drain"), "write_outstanding", 2),
+        _sized(c, "{} writes in flight", _WRITES, "write_outstanding", 2),
         _memory("{} reads in flight in the memory", _READS, "memory_reads", 2 * memory.read_outstanding),
-        _memory("{} writes in flight in the memory", ("store", "drain"), "memory_writes", 2 * memory.write_outstanding),
-        _sized(c, "queues of {} instructions", ("queue",), "queue_depth", 2),
-        _sized(c, "inp of {} entries", (*_READS, "unfold"), "inp_depth", 2),
-        _sized(c, "wgt of {} entries", (*_READS, "queue"), "wgt_depth", 2),
-        _sized(c, "acc of {} entries", (*_READS, "output", "pipeline"), "acc_depth", 2),
-        _sized(c, "out of {} entries", ("output", "store"), "out_depth", 2),
-        _sized(c, "output stage of {} lanes", ("output", "drain"), "out_lanes", 2),
-        _sized(c, "blocks of {} inputs", _ALL, "block_in", 2),
-        _sized(c, "blocks of {} outputs", _ALL, "block_out", 2),
-        Change(f"blocks of {c.block_in // 2} inputs", ("lanes",), {"block_in": c.block_in // 2}),
+        _memory("{} writes in flight in the memory", _WRITES, "memory_writes", 2 * memory.write_outstanding),
+        _sized(c, "queues of {} instructions", (Cause.QUEUE,), "queue_depth", 2),
+        _sized(c, "inp of {} entries", (*_READS, Cause.UNFOLD), "inp_depth", 2),
+        _sized(c, "wgt of {} entries", (*_READS, Cause.QUEUE), "wgt_depth", 2),
+        _sized(c, "acc of {} entries", (*_READS, Cause.OUTPUT, Cause.PIPELINE), "acc_depth", 2),
+        _sized(c, "out of {} entries", (Cause.OUTPUT, Cause.STORE), "out_depth", 2),
+        _sized(c, "output stage of {} lanes", (Cause.OUTPUT, Cause.DRAIN), "out_lanes", 2),
+        _sized(c, "blocks of {} inputs", LOST, "block_in", 2),
+        _sized(c, "blocks of {} outputs", LOST, "block_out", 2),
+        Change(f"blocks of {c.block_in // 2} inputs", (Cause.LANES,), {"block_in": c.block_in // 2}),
     ]
     return [change for change in found if _is_legal(change, config, memory)]
 
 
-def _sized(config: AccelConfig, text: str, causes: tuple[str, ...], key: str, factor: int) -> Change:
+def _sized(config: AccelConfig, text: str, causes: tuple[Cause, ...], key: str, factor: int) -> Change:
     value: int = getattr(config, key) * factor
     return Change(text.format(value), causes, {key: value})
 
 
-def _memory(text: str, causes: tuple[str, ...], key: str, value: int) -> Change:
+def _memory(text: str, causes: tuple[Cause, ...], key: str, value: int) -> Change:
     return Change(text.format(value), causes, memory={MEMORY_KEYS[key]: value})
 
 

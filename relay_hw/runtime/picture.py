@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.isa.spec import Unit
+from accel.sim.causes import Cause
 from accel.sim.cycle import Timing
-from accel.sim.cycle.losses import FILL, GEMM, Stretch
-from relay_hw.report import GROUPS, LANES, PRODUCTS, Band, Group, Timeline
+from accel.sim.cycle.losses import Stretch
+from relay_hw.report import Band, Timeline
 
 PARTS = 500
 
@@ -34,17 +35,18 @@ def draw_timeline(
         for unit in Unit
         if unit is not Unit.COMPUTE
     }
-    groups = {group.name: _shares(_pieces(found, group, useful), edges) for group in GROUPS}
-    return Timeline(name, cycles, tuple(_bands(found, layers)), units, groups)
+    causes = {cause: _shares(_pieces(found, cause, useful), edges) for cause in Cause}
+    return Timeline(name, cycles, tuple(_bands(found, layers)), units, causes)
 
 
-def _pieces(found: Sequence[Stretch], group: Group, useful: Mapping[int, float]) -> Pieces:
-    """The stretches of a group; those of the array are shared between products and idle lanes."""
+def _pieces(found: Sequence[Stretch], cause: Cause, useful: Mapping[int, float]) -> Pieces:
+    """The stretches of a cause; those of the array are shared between products and idle lanes."""
     for stretch in found:
-        if stretch.cause == GEMM and group.causes in ((PRODUCTS,), (LANES,)):
+        charged = Cause.FILL if stretch.fill else stretch.cause
+        if charged is Cause.PRODUCTS and cause in (Cause.PRODUCTS, Cause.LANES):
             share = useful.get(stretch.owner, 1.0)
-            yield stretch.begin, stretch.end, share if PRODUCTS in group.causes else 1 - share
-        elif (FILL if stretch.fill else stretch.cause) in group.causes:
+            yield stretch.begin, stretch.end, share if cause is Cause.PRODUCTS else 1 - share
+        elif charged is cause:
             yield stretch.begin, stretch.end, 1.0
 
 

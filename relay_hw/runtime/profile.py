@@ -6,18 +6,19 @@ cycle goes to the layer that used it or was waited for, so the layers add up to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from accel.isa.errors import AccelError
 from accel.isa.program import Program, SectionKind
 from accel.isa.spec import Op, Unit
+from accel.sim.causes import LOST, Cause
 from accel.sim.cycle import CycleDevice, Timing
-from accel.sim.cycle.losses import CAUSES, GEMM, Account, Stretch, accounts, stretches
+from accel.sim.cycle.losses import Account, Stretch, accounts, stretches
 from accel.sim.device import Device, LaunchStats
 from accel.sim.memory import memory_model
 from relay_hw.errors import InputError
-from relay_hw.report import LANES, LayerRow, Report, Timeline
+from relay_hw.report import LayerRow, Report, Timeline
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import layer_row, static_report
 from relay_hw.runtime.manifest import AccelFunction, LayerInfo, Manifest
@@ -175,10 +176,9 @@ def _traffic(run: RegionRun) -> dict[int, tuple[int, int, int]]:
 
 def _row(row: LayerInfo, account: Account, traffic: tuple[int, int, int], peak: int) -> LayerRow:
     read, written, products = traffic
-    useful = min(account.cycles[GEMM], -(-row.macs // peak))
-    stalls: Mapping[str, int] = {LANES: account.cycles[GEMM] - useful} | {
-        cause: account.cycles[cause] for cause in CAUSES if cause != GEMM
-    }
+    array = account.cycles[Cause.PRODUCTS]
+    stalls = {cause: account.cycles[cause] for cause in LOST}
+    stalls[Cause.LANES] = array - min(array, -(-row.macs // peak))
     return replace(
         layer_row(row),
         cycles=account.total,
@@ -193,6 +193,6 @@ def _timeline(run: RegionRun, layers: Sequence[LayerRow]) -> Timeline:
     names = [row.name for row in layers]
     useful: dict[int, float] = {}
     for owner, account in accounts(run.stretches).items():
-        array = account.cycles[GEMM]
-        useful[owner] = 1 - layers[owner].stalls[LANES] / array if array else 1.0
+        array = account.cycles[Cause.PRODUCTS]
+        useful[owner] = 1 - layers[owner].stalls[Cause.LANES] / array if array else 1.0
     return draw_timeline(run.function, run.timing, run.stretches, names, useful)

@@ -16,12 +16,13 @@ from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
 from accel.isa.program import Program
 from accel.isa.spec import Op, Unit
+from accel.sim.causes import LOADS, Cause
 from accel.sim.cycle import CycleDevice
-from accel.sim.cycle.losses import FILL, LOADS, QUEUE, Account, accounts, together
+from accel.sim.cycle.losses import Account, accounts, together
 from accel.sim.memory import MemoryModel, memory_model
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Function
-from relay_hw.report import CAUSES, Report
+from relay_hw.report import Report
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.changes import Change, usual_changes
 from relay_hw.runtime.compile import accel_functions
@@ -41,7 +42,7 @@ class Loss:
     """Cycles of one cause. `layers`: those that lose most; `parts`: by scratchpad that was loaded, by full queue, or,
     of FILL, by causes of their own."""
 
-    cause: str
+    cause: Cause
     cycles: int
     layers: tuple[tuple[str, int], ...]
     parts: Mapping[str, int]
@@ -82,7 +83,7 @@ class Explanation:
         """Of the build as it is."""
         return self.report.cycles or 0
 
-    def remedy(self, cause: str) -> Outcome | None:
+    def remedy(self, cause: Cause) -> Outcome | None:
         """The change that may help `cause` and saves most; None where none saves anything."""
         fitting = [o for o in self.outcomes if cause in o.change.causes and o.cycles is not None]
         best = min(fitting, key=lambda o: o.cycles or 0, default=None)
@@ -168,19 +169,19 @@ def _losses(report: Report, runs: Sequence[RegionRun]) -> tuple[Loss, ...]:
     for cause, cycles in report.stalls.items():
         rows = [(row.name, row.stalls.get(cause, 0)) for row in report.layers]
         worst = sorted((row for row in rows if row[1]), key=lambda row: -row[1])[:LAYERS]
-        parts: Counter[str] = Counter()
-        if cause == QUEUE:
+        parts: Mapping[str, int] = Counter()
+        if cause is Cause.QUEUE:
             parts = whole.queues
-        elif cause == FILL:
-            parts = whole.fill
+        elif cause is Cause.FILL:
+            parts = {str(part): count for part, count in whole.fill.items()}
         elif cause in LOADS:
             parts = _loaded(runs, cause)
         if cycles:
-            found.append(Loss(cause, cycles, tuple(worst), dict(parts.most_common())))
+            found.append(Loss(cause, cycles, tuple(worst), dict(Counter(parts).most_common())))
     return tuple(sorted(found, key=lambda loss: -loss.cycles))
 
 
-def _loaded(runs: Sequence[RegionRun], cause: str) -> Counter[str]:
+def _loaded(runs: Sequence[RegionRun], cause: Cause) -> Counter[str]:
     """Cycles of a cause of LOADS by the scratchpad that was loaded."""
     parts: Counter[str] = Counter()
     for run in runs:
@@ -218,4 +219,4 @@ def _bounds(artifact: Artifact, report: Report, runs: Sequence[RegionRun], memor
 def cause_text(loss: Loss) -> str:
     """A cause in words, with the scratchpads or queues that it came from."""
     parts = ", ".join(f"{name} {cycles:,}" for name, cycles in loss.parts.items() if cycles)
-    return CAUSES[loss.cause] + (f" ({parts})" if parts else "")
+    return loss.cause.meaning + (f" ({parts})" if parts else "")

@@ -15,25 +15,11 @@ import numpy as np
 
 from accel.isa.config import SEMAPHORES
 from accel.isa.spec import Mem, Op, Unit
+from accel.sim.causes import LOADS, Cause
 from accel.sim.cycle.engine import Span
 from accel.sim.cycle.load import READ_AHEAD, STEP_AHEAD
 from accel.sim.cycle.timing import Timing
 from accel.sim.cycle.work import Work
-
-# In the first stage of COMPUTE: products of GEMM, and other operations on the accumulator (ALU, maxima of GEMM).
-GEMM, ALU = "gemm", "alu"
-# Before the first and behind the last slot of COMPUTE.
-FILL, DRAIN = "fill", "drain"
-# COMPUTE waits for a load, and in this cycle the bus brings data, or it does not (request too late, or short bursts),
-# or the row buffer of GATHER unfolds windows.
-BUS, LATENCY, UNFOLD = "bus", "latency", "unfold"
-LOADS = (BUS, LATENCY, UNFOLD)
-# COMPUTE waits for the output stage, which holds a buffer or writes INP in the place of a load; for a store, which
-# holds a buffer; or for an effect in its own pipeline.
-OUTPUT, STORE, PIPELINE = "output", "store", "pipeline"
-# The next instruction is not there: the dispatcher is held by a queue that is full, or it was not fetched yet.
-QUEUE, FETCH = "queue", "fetch"
-CAUSES = (GEMM, ALU, FILL, *LOADS, OUTPUT, STORE, PIPELINE, QUEUE, FETCH, DRAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +30,7 @@ class Stretch:
     begin: int
     end: int
     owner: int
-    cause: str
+    cause: Cause
     what: str = ""
     fill: bool = False
 
@@ -59,8 +45,8 @@ class Account:
     """Cycles by cause. `fill`: those of FILL by their own causes; `loads`: those of LOADS, in FILL too, by the
     scratchpad that was loaded; `queues`: those of QUEUE by the unit whose queue was full."""
 
-    cycles: Counter[str] = field(default_factory=Counter[str])
-    fill: Counter[str] = field(default_factory=Counter[str])
+    cycles: Counter[Cause] = field(default_factory=Counter[Cause])
+    fill: Counter[Cause] = field(default_factory=Counter[Cause])
     loads: Counter[str] = field(default_factory=Counter[str])
     queues: Counter[str] = field(default_factory=Counter[str])
 
@@ -72,12 +58,12 @@ class Account:
     def add(self, stretch: Stretch) -> None:
         """Count a stretch."""
         cycles = stretch.cycles
-        self.cycles[FILL if stretch.fill else stretch.cause] += cycles
+        self.cycles[Cause.FILL if stretch.fill else stretch.cause] += cycles
         if stretch.fill:
             self.fill[stretch.cause] += cycles
         if stretch.cause in LOADS:
             self.loads[stretch.what] += cycles
-        elif stretch.cause == QUEUE:
+        elif stretch.cause == Cause.QUEUE:
             self.queues[stretch.what] += cycles
 
 
@@ -113,9 +99,10 @@ def stretches(timing: Timing, owners: Sequence[int]) -> list[Stretch]:
         found += trace.explain(done, span, owner)
         work = timing.works[span.index]
         done = span.start + work.slots
-        found.append(Stretch(span.start, done, owner, GEMM if work.op is Op.GEMM and work.products else ALU))
+        makes = work.op is Op.GEMM and work.products
+        found.append(Stretch(span.start, done, owner, Cause.PRODUCTS if makes else Cause.ALU))
     if done < timing.cycles:
-        found.append(Stretch(done, timing.cycles, owner, DRAIN))
+        found.append(Stretch(done, timing.cycles, owner, Cause.DRAIN))
     return found
 
 
@@ -138,7 +125,7 @@ class _Trace:
         found: list[Stretch] = []
         stack, fill = [(begin, span.start, span)], not begin
 
-        def charge(first: int, last: int, cause: str, what: str = "") -> None:
+        def charge(first: int, last: int, cause: Cause, what: str = "") -> None:
             if last > first:
                 found.append(Stretch(first, last, owner, cause, what, fill))
 
@@ -164,12 +151,12 @@ class _Trace:
             # The rest: `waiting` was not in its queue.
             room, unit = self._room[waiting.index]
             there = max(done, min(room, end))
-            charge(done, there, QUEUE, unit.name.lower())
-            charge(there, end, FETCH)
+            charge(done, there, Cause.QUEUE, unit.name.lower())
+            charge(there, end, Cause.FETCH)
         found.sort(key=lambda stretch: stretch.begin)
         return found
 
-    def _blame(self, late: Span, begin: int, end: int) -> list[tuple[int, int, str, str]]:
+    def _blame(self, late: Span, begin: int, end: int) -> list[tuple[int, int, Cause, str]]:
         """(begin, end, cause, what) of cycles in which `late` was at work."""
         match late.unit:
             case Unit.LOAD:
@@ -179,14 +166,14 @@ class _Trace:
                 unfolding = max(begin, min(end, late.end - _unfolds(work)))
                 brought = begin + int(self._bus[unfolding] - self._bus[begin])
                 held = min(unfolding, brought + self._held(work, begin, unfolding))
-                parts = [(begin, brought, BUS, what), (brought, held, OUTPUT, "")]
-                return [*parts, (held, unfolding, LATENCY, what), (unfolding, end, UNFOLD, what)]
+                parts = [(begin, brought, Cause.BUS, what), (brought, held, Cause.OUTPUT, "")]
+                return [*parts, (held, unfolding, Cause.LATENCY, what), (unfolding, end, Cause.UNFOLD, what)]
             case Unit.OUTPUT:
-                return [(begin, end, OUTPUT, "")]
+                return [(begin, end, Cause.OUTPUT, "")]
             case Unit.STORE:
-                return [(begin, end, STORE, "")]
+                return [(begin, end, Cause.STORE, "")]
             case _:
-                return [(begin, end, PIPELINE, "")]
+                return [(begin, end, Cause.PIPELINE, "")]
 
     def _held(self, work: Work, begin: int, end: int) -> int:
         """Cycles [begin, end) in which a load gave way to OUTPUT's writes of INP."""

@@ -76,7 +76,7 @@ def test_every_cycle_of_random_programs_has_one_cause(name: str) -> None:
         assert whole.total == run.cycles
         assert min(part for count in (whole.cycles, whole.fill, whole.loads) for part in [0, *count.values()]) >= 0
         maxima = sum(uops(v) for op, v in run.instructions if op is Op.GEMM and v["mode"] == GemmMode.MAX)
-        assert whole.cycles["gemm"] == run.counters["GEMM_UOPS"] - maxima
+        assert whole.cycles["products"] == run.counters["GEMM_UOPS"] - maxima
         assert sum(whole.fill.values()) == whole.cycles["fill"]
         late = [count[cause] for count in (whole.cycles, whole.fill) for cause in ("bus", "latency", "unfold")]
         assert whole.loads.total() == sum(late)
@@ -87,8 +87,8 @@ def test_every_cycle_of_random_programs_has_one_cause(name: str) -> None:
 def test_the_first_product_waits_for_fetch_latency_and_bus(config: AccelConfig) -> None:
     run = Run(config, build(config, load(Mem.INP, 10), load(Mem.WGT, 400, give=1), gemm(50, wait=1)))
     fill = run.whole.fill
-    assert {cause for cause, cycles in run.whole.cycles.items() if cycles} == {"gemm", "fill", "drain"}
-    assert run.whole.cycles["gemm"] == 50
+    assert {cause for cause, cycles in run.whole.cycles.items() if cycles} == {"products", "fill", "drain"}
+    assert run.whole.cycles["products"] == 50
     # 400 granules of two beats, ten more in front; 100 cycles of memory; instructions come after 100 more.
     assert 800 <= fill["bus"] <= 822
     assert 95 <= fill["latency"] <= 110
@@ -99,7 +99,7 @@ def test_the_first_product_waits_for_fetch_latency_and_bus(config: AccelConfig) 
 def test_a_wait_for_the_output_stage_is_its(config: AccelConfig) -> None:
     run = Run(config, build(config, gemm(50, give=1), requant(300, wait=1, give=2), gemm(20, wait=2)))
     found = run.whole.cycles
-    assert found["gemm"] == 70
+    assert found["products"] == 70
     assert 300 <= found["output"] <= 312
     assert 5 <= found["pipeline"] <= COMPUTE_DEPTH + 1
     assert found["bus"] == found["latency"] == found["queue"] == found["fetch"] == 0

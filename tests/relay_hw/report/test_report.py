@@ -9,15 +9,12 @@ from html.parser import HTMLParser
 
 import pytest
 
+from accel.sim.causes import LOADS, LOST, Cause
 from relay_hw.report import (
-    CAUSES,
-    GROUPS,
-    PRODUCTS,
     Band,
     LayerRow,
     Report,
     Timeline,
-    grouped,
     layer_table,
     number,
     percent,
@@ -31,7 +28,7 @@ from relay_hw.report import (
 
 CONV = LayerRow(
     "conv <1>", "accel.conv2d", "accel", function="accel_0", shape="3x8x8 -> 8x8x8", macs=13_824, bytes_read=1_000,
-    bytes_written=512, roofline_cycles=864, cycles=1_728, stalls={"bus": 800, "drain": 64, "store": 0},
+    bytes_written=512, roofline_cycles=864, cycles=1_728, stalls={Cause.BUS: 800, Cause.DRAIN: 64, Cause.STORE: 0},
     other_products=512,
 )  # fmt: skip
 POOL = replace(
@@ -41,14 +38,15 @@ POOL = replace(
     macs=0,
     roofline_cycles=48,
     cycles=96,
-    stalls={"alu": 96},
+    stalls={Cause.ALU: 96},
     other_products=0,
 )
 HOST = LayerRow("scores", "nn.softmax", "host", "nn.softmax computes in float32 & <so> on", "host_1", cycles=0)
 TIMELINE = Timeline(
     "accel_0", 1_824, (Band("conv <1>", 0, 1_728), Band("pool", 1_728, 1_824)),
     {"LOAD": (1.0, 0.5, 0.0, 0.0), "OUTPUT": (0.0, 0.25, 0.25, 1.0), "STORE": (0.0,) * 4},
-    {"products": (0.2, 0.5, 0.5, 0.9), "narrow": (0.0,) * 4, "reads": (0.8, 0.5, 0.5, 0.0), "ends": (0, 0, 0, 0.1)},
+    {Cause.PRODUCTS: (0.2, 0.5, 0.5, 0.9), Cause.LANES: (0.0,) * 4, Cause.BUS: (0.8, 0.5, 0.5, 0.0),
+     Cause.DRAIN: (0, 0, 0, 0.1)},
 )  # fmt: skip
 REPORT = Report(
     "net & more", "tiny", "int8", 16, (CONV, POOL, HOST), "rtl", 1_824, 2_000, 1_024, 1.5e6, "standard",
@@ -129,11 +127,11 @@ def test_bars_are_to_scale_and_inside_the_picture() -> None:
     text = render_html(REPORT)
     scale = (1000 - 230 - 120) / 1_728
     # 864 of 1,728 cycles make products, 800 wait for reads, 64 drain; the pool has none of them.
-    (products,), (reads,), (ends,) = (rects(text, f"g-{name}") for name in ("products", "reads", "ends"))
+    (products,), (bus,), (drain,) = (rects(text, f"c-{name}") for name in ("products", "bus", "drain"))
     assert products == (230.0, pytest.approx(864 * scale, abs=0.1))
-    assert reads == (pytest.approx(230 + 864 * scale, abs=0.1), pytest.approx(800 * scale, abs=0.1))
-    assert sum(ends) == pytest.approx(230 + 1_728 * scale, abs=0.2)
-    assert rects(text, "g-other") == [(230.0, pytest.approx(96 * scale, abs=0.1))]
+    assert bus == (pytest.approx(230 + 864 * scale, abs=0.1), pytest.approx(800 * scale, abs=0.1))
+    assert sum(drain) == pytest.approx(230 + 1_728 * scale, abs=0.2)
+    assert rects(text, "c-alu") == [(230.0, pytest.approx(96 * scale, abs=0.1))]
     marks = [x for x, _ in rects(text, "mark")]
     assert marks == [pytest.approx(229 + cycles * scale, abs=0.1) for cycles in (864, 48)]
 
@@ -143,31 +141,35 @@ def test_the_timeline_is_drawn_to_scale() -> None:
     (first,), (second,) = rects(text, "band0"), rects(text, "band1")
     assert first[1] / second[1] == pytest.approx(1_728 / 96, rel=0.02)
     assert sum(second) == pytest.approx(1000 - 10, abs=0.2)
-    # Of the array's row, 100 high from 22 on, the parts stack up to its top; nothing is drawn of groups without cycles.
-    (products,) = re.findall(r'class="g-products" d="([^"]+)"', text)
+    # Of the array's row, 100 high from 22 on, the parts stack up to its top; nothing is drawn of causes without cycles.
+    (products,) = re.findall(r'class="c-products" d="([^"]+)"', text)
     assert products == "M84 122H84.0V102H310.5V72H763.5V32H990V122Z"
-    (ends,) = re.findall(r'class="g-ends" d="([^"]+)"', text)
-    assert ends == "M84 122H84.0V22H990V122Z"
-    assert text.index('class="g-ends" d') < text.index('class="g-reads" d') < text.index('class="g-products" d')
-    assert 'class="g-narrow" d' not in text
-    for words in ("LOAD", "OUTPUT", "STORE", "1,500", "waiting for reads"):
+    (drain,) = re.findall(r'class="c-drain" d="([^"]+)"', text)
+    assert drain == "M84 122H84.0V22H990V122Z"
+    assert text.index('class="c-drain" d') < text.index('class="c-bus" d') < text.index('class="c-products" d')
+    assert 'class="c-lanes" d' not in text
+    for words in ("LOAD", "OUTPUT", "STORE", "1,500", "bus"):
         assert f">{words}<" in text
     assert "Timeline" not in render_html(BEFORE)
 
 
-def test_groups_hold_every_cause_once() -> None:
-    causes = [cause for group in GROUPS for cause in group.causes]
-    assert sorted(causes) == sorted({PRODUCTS, *CAUSES})
-    assert grouped({"bus": 3, "latency": 4, "drain": 1}) == {
-        "narrow": 0, "other": 0, "reads": 7, "writes": 0, "output": 0, "issue": 0, "ends": 1,
-    }  # fmt: skip
-    assert REPORT.stalls == {"bus": 800, "drain": 64, "store": 0, "alu": 96}
+def test_every_reader_speaks_of_lost_cycles_with_the_words_of_one_list() -> None:
+    assert [str(cause) for cause in LOST] == [c.value for c in Cause if c is not Cause.PRODUCTS] and set(LOADS) < {
+        *LOST
+    }
+    assert all(cause.meaning and "\n" not in cause.meaning for cause in Cause)
+    assert REPORT.stalls == {Cause.BUS: 800, Cause.DRAIN: 64, Cause.STORE: 0, Cause.ALU: 96}
+    text = render_html(REPORT)
+    for cause in Cause:
+        # Each has a colour of its own in both looks; only those that occur are explained.
+        assert text.count(f"--{cause}: #") == 2 and f"svg .c-{cause} {{ fill: var(--{cause}); }}" in text
+        assert (f"<b>{cause}</b> {cause.meaning}" in text) == bool(REPORT.stalls.get(cause))
 
 
 def test_before_a_run_only_the_roofline_is_drawn() -> None:
     text = render_html(BEFORE)
     assert "Roofline cycles by layer" in text and "not run yet" in text
-    assert 'class="mark"' not in text and 'class="roof"' in text and 'rect class="g-' not in text
+    assert 'class="mark"' not in text and 'class="roof"' in text and 'rect class="c-' not in text
 
 
 def test_utilisation() -> None:
@@ -193,10 +195,10 @@ def test_the_table_for_terminals() -> None:
     assert all(line == line.rstrip() for line in lines)
     assert lines[0].split()[:6] == ["layer", "operator", "where", "cycles", "array", "all"]
     numbers = ["1,728", "50.0%", "34.6%", "864", "13,824", "1,000", "512"]
-    assert lines[2].split()[2:] == ["accel.conv2d", "accel", *numbers, "reads", "46.3%,", "ends", "3.7%"]
+    assert lines[2].split()[2:] == ["accel.conv2d", "accel", *numbers, "bus", "46.3%,", "drain", "3.7%"]
     assert lines[4].endswith(HOST.reason)
     assert lines[5].split()[:8] == ["total", "1,824", "47.4%", "32.7%", "912", "13,824", "2,000", "1,024"]
-    assert lines[5].endswith("reads 43.9%, other 5.3%, ends 3.5%")
+    assert lines[5].endswith("bus 43.9%, alu 5.3%, drain 3.5%")
     assert "-" in layer_table(BEFORE).splitlines()[2]
 
 

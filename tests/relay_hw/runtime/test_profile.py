@@ -10,9 +10,10 @@ import pytest
 
 from accel.isa.errors import AccelError
 from accel.isa.program import Program, SectionKind
+from accel.sim.causes import LOST, Cause
 from accel.sim.device import Device, LaunchStats
 from relay_hw.errors import InputError
-from relay_hw.report import CAUSES, grouped, profile_json
+from relay_hw.report import profile_json
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel
 from relay_hw.runtime.devices import DeviceOptions, open_device
@@ -41,7 +42,7 @@ def test_layers_add_up_to_the_run(which: str, request: pytest.FixtureRequest) ->
     for row in layers:
         assert row.cycles is not None and row.cycles > 0 and row.roofline_cycles
         assert row.macs <= row.cycles * artifact.config.macs_per_cycle, row.name
-        assert row.stalls.keys() == CAUSES.keys()
+        assert row.stalls.keys() == set(LOST)
         assert min(row.stalls.values()) >= 0
         # What is left of a layer's cycles is what its products need.
         products = row.cycles - sum(row.stalls.values())
@@ -99,13 +100,12 @@ def test_the_picture_shows_what_the_counters_say(plain: Build) -> None:
     report = profile(artifact, open_device("cycle", artifact.config, DeviceOptions(timing_only=True)), "cycle")
     (run,) = time_regions(artifact, "standard")
     (picture,) = report.timelines
-    part = picture.cycles / len(picture.groups["products"])
-    assert picture.cycles == report.cycles and len(picture.groups["products"]) == PARTS
-    for shares in zip(*picture.groups.values(), strict=True):
+    part = picture.cycles / len(picture.causes[Cause.PRODUCTS])
+    assert picture.cycles == report.cycles and len(picture.causes[Cause.PRODUCTS]) == PARTS
+    for shares in zip(*picture.causes.values(), strict=True):
         assert sum(shares) == pytest.approx(1, abs=1e-3) and min(shares) >= 0
-    lost = grouped(report.stalls)
-    for name, cycles in lost.items():
-        assert sum(picture.groups[name]) * part == pytest.approx(cycles, rel=0.01, abs=1)
+    for cause, cycles in report.stalls.items():
+        assert sum(picture.causes[cause]) * part == pytest.approx(cycles, rel=0.01, abs=1)
     for unit, shares in picture.units.items():
         assert sum(shares) * part == pytest.approx(run.timing.counters[f"{unit}_BUSY"], rel=0.01)
     assert picture.bands[0].begin == 0 and picture.bands[-1].end == picture.cycles
