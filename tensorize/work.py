@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accel.isa.config import AccelConfig
+from accel.isa.slots import instruction_slots
 from accel.isa.spec import Dst, Mem, Op
 from tensorize.access import Space, touches
-from tensorize.cost import output_interval
 from tensorize.nest import Command, Key, Step, gather_cycles, image_beats
 
 
@@ -76,14 +76,10 @@ def command_cycles(command: Command, config: AccelConfig) -> int:
             return image_beats(config, v)
         case Op.GATHER:
             return gather_cycles(config, v)
-        case Op.GEMM:
-            return v["iter_out"] * v["iter_in"] * _uops(command)
-        case Op.ALU:
-            return v["iter_out"] * v["iter_in"] * _uops(command) * (1 if v.get("use_imm") else 2)
-        case Op.REQUANT:
-            return v["iter_out"] * v["iter_in"] * output_interval(config)
-        case Op.FINISH:
-            return 0
+        case Op.GEMM | Op.ALU:
+            return instruction_slots(config, command.op, v, _uops(command))
+        case Op.REQUANT | Op.FINISH:
+            return instruction_slots(config, command.op, v)
 
 
 def _uops(command: Command) -> int:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
 from accel.isa.errors import EncodeError
 from accel.isa.rules import gather_fetch_bytes, gather_rows
-from accel.isa.spec import Op, decode
+from accel.isa.slots import instruction_slots
+from accel.isa.spec import AluOp, Op, decode
 from accel.sim.memory import MemoryModel
 
 # Cycles an instruction may spend outside its loops and bursts: decode, tokens, pipeline drain.
@@ -61,10 +62,11 @@ def _work(config: AccelConfig, memory: MemoryModel, op: Op, v: dict[str, int]) -
             windows = gather_rows(v) * v["x"] * (v["run"] // config.bus_bytes + 2)
             return _moved(config, memory, bursts, v["y"] * beats) + 2 * windows
         case Op.GEMM | Op.ALU:
-            return 2 * v["iter_out"] * v["iter_in"] * max(v["uop_end"] - v["uop_begin"], 0)
+            if op is Op.ALU and v["alu_op"] == AluOp.CLIP and not v["use_imm"]:
+                return 0  # illegal: it never starts
+            return instruction_slots(config, op, v, max(v["uop_end"] - v["uop_begin"], 0))
         case Op.REQUANT:
-            slots = 2 * (config.block_out // config.out_lanes)
-            return v["iter_out"] * v["iter_in"] * (slots + _HOLD)
+            return instruction_slots(config, op, v) + v["iter_out"] * v["iter_in"] * _HOLD
         case Op.FINISH:
             return 0
 

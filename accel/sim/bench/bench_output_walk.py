@@ -7,6 +7,7 @@ from random import Random
 
 import cocotb
 
+from accel.isa.slots import VECTOR_SLOTS
 from accel.isa.spec import Dst, Form, Op, encode
 from accel.sim.bench.bench_once import once_of
 from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
@@ -38,9 +39,10 @@ def expected_slots(v: dict[str, int], groups: int) -> Iterator[Slot]:
         for j in range(v["iter_in"]):
             at = i * v["acc_out"] + j * v["acc_in"]
             prm, dst = v["prm_base"] + i * v["prm_out"], v["dst_base"] + i * v["dst_out"] + j * v["dst_in"]
+            reads = VECTOR_SLOTS[Form(v["form"])].of(groups) // groups
             for group in range(groups):
                 end = group == groups - 1
-                if v["form"] != Form.ADD:
+                if reads == 1:
                     yield v["acc_base"] + at, prm, dst, group, 0, int(end)
                     continue
                 yield v["acc_base"] + at, prm, dst, group, 0, 0

@@ -7,6 +7,7 @@ from random import Random
 
 import cocotb
 
+from accel.isa.slots import GEMM_SLOTS, alu_slots
 from accel.isa.spec import AluOp, GemmMode, Op, encode
 from accel.sim.bench.bench_once import once_of
 from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
@@ -32,14 +33,16 @@ def random_instruction(random: Random) -> tuple[Op, dict[str, int]]:
 
 def expected_slots(op: Op, v: dict[str, int], mul_slots: int) -> Iterator[Slot]:
     names = ("acc", "inp", "wgt") if op is Op.GEMM else ("dst", "src")
+    slots = GEMM_SLOTS if op is Op.GEMM else alu_slots(AluOp(v["alu_op"]), bool(v["use_imm"]))
+    groups = mul_slots if op is Op.ALU and v["alu_op"] == AluOp.MUL else 1
+    ahead = slots.of(mul_slots - 1) - groups
     for i in range(v["iter_out"]):
         for j in range(v["iter_in"]):
             offsets = [v[f"{n}_base"] + i * v[f"{n}_out"] + j * v[f"{n}_in"] & 0xFFFF for n in names]
             for uop in range(v["uop_begin"], v["uop_end"]):
                 slot = {"uop": uop, "dst": offsets[0], "src": offsets[1], "wgt": offsets[2] if op is Op.GEMM else -1}
-                if op is Op.ALU and (not v["use_imm"] or v["alu_op"] in (AluOp.SHR, AluOp.CLIP)):
+                if ahead:
                     yield slot | {"exec": 0, "group": -1, "uop_last": 0}
-                groups = mul_slots if op is Op.ALU and v["alu_op"] == AluOp.MUL else 1
                 for group in range(groups):
                     yield slot | {"exec": 1, "group": group, "uop_last": int(group == groups - 1)}
 

@@ -10,13 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.isa.config import AccelConfig
+from accel.isa.slots import vector_slots
 from accel.isa.spec import Dst, Form
 from accel.sim.cycle.writes import DEPTH, InpWrites
-
-
-def output_slots(config: AccelConfig, v: dict[str, int]) -> int:
-    """Slots of one vector."""
-    return config.block_out // config.out_lanes * (2 if v["form"] == Form.ADD else 1)
 
 
 @dataclass(slots=True)
@@ -28,7 +24,7 @@ class OutputHazards:
 
     def last_slot(self, start: int, v: dict[str, int], writes: InpWrites) -> int:
         """Cycle of the last slot of an instruction whose first slot may be in cycle start + 1; its `writes` of INP."""
-        per_vector = output_slots(self.config, v)
+        per_vector = vector_slots(self.config, Form(v["form"]))
         vectors = v["iter_out"] * v["iter_in"]
         self.pending = [(cycle, entry) for cycle, entry in self.pending if cycle + DEPTH > start]
         if v["dst"] != Dst.ACC and not self.pending:

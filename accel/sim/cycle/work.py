@@ -10,8 +10,8 @@ from functools import lru_cache
 
 from accel.isa.config import SEMAPHORES, TAPS, AccelConfig
 from accel.isa.rules import gather_fetch_bytes
+from accel.isa.slots import instruction_slots
 from accel.isa.spec import BY_OP, AluOp, Form, GemmMode, Mem, Op, Unit
-from accel.sim.cycle.hazards import output_slots
 
 PAGE_BYTES = 4096
 # Multiplications that the output stage makes for a lane of its result.
@@ -82,16 +82,13 @@ def work_of(config: AccelConfig, op: Op, v: dict[str, int]) -> Work:
             bursts, places = _bursts(config, v)
             return Work(op, unit, waits, gives, bursts, mem=Mem(v["mem"]), beats=sum(bursts), places=places)
         case Op.GEMM | Op.ALU:
-            uops = v["iter_out"] * v["iter_in"] * (v["uop_end"] - v["uop_begin"])
-            slots = uops * (1 if op is Op.GEMM else _alu_slots(config, v))
+            turn = v["uop_end"] - v["uop_begin"]
+            uops, slots = v["iter_out"] * v["iter_in"] * turn, instruction_slots(config, op, v, turn)
             products = uops * _uop_products(config, op, v)
             return Work(op, unit, waits, gives, slots=slots, results=uops, products=products)
         case Op.REQUANT:
-            vectors = v["iter_out"] * v["iter_in"]
-            slots, products = (
-                vectors * output_slots(config, v),
-                vectors * config.block_out * _FORM_PRODUCTS[Form(v["form"])],
-            )
+            vectors, slots = v["iter_out"] * v["iter_in"], instruction_slots(config, op, v)
+            products = vectors * config.block_out * _FORM_PRODUCTS[Form(v["form"])]
             return Work(op, unit, waits, gives, slots=slots, results=vectors, products=products, values=v)
         case Op.FINISH:
             return Work(op, unit)
@@ -100,12 +97,6 @@ def work_of(config: AccelConfig, op: Op, v: dict[str, int]) -> Work:
 @lru_cache(maxsize=4096)
 def _bits(mask: int) -> tuple[int, ...]:
     return tuple(s for s in range(SEMAPHORES) if mask >> s & 1)
-
-
-def _alu_slots(config: AccelConfig, v: dict[str, int]) -> int:
-    """Slots of one micro-op: one ahead in the tensor form and of SHR and CLIP, and MUL shares few multipliers."""
-    execute = config.block_out // config.out_lanes + 1 if v["alu_op"] == AluOp.MUL else 1
-    return execute + (not v["use_imm"] or v["alu_op"] in (AluOp.SHR, AluOp.CLIP))
 
 
 def _uop_products(config: AccelConfig, op: Op, v: dict[str, int]) -> int:

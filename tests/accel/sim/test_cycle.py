@@ -14,7 +14,7 @@ from accel.isa.asm import assemble_file
 from accel.isa.config import AccelConfig, load_config
 from accel.isa.errors import AccelError, DeadlockError, Fault, FaultCode
 from accel.isa.program import Program
-from accel.isa.spec import Form, Mem, Op, Unit
+from accel.isa.spec import AluOp, Form, Mem, Op, Unit
 from accel.sim.bounds import cycle_bound
 from accel.sim.cycle import CycleDevice
 from accel.sim.functional import FunctionalDevice
@@ -130,6 +130,16 @@ def test_held_vectors_are_in_the_bound() -> None:
     program = Program.build(config, [(Op.REQUANT, held), (Op.FINISH, {})])
     found = counters(CycleDevice(config, data=False), program)
     assert isinstance(found, dict) and found["CYCLES"] > 70_000
+    assert found["CYCLES"] < cycle_bound(config, STANDARD, program.code.data or b"")
+
+
+@pytest.mark.parametrize("use_imm", [0, 1])
+def test_multiplications_of_the_alu_are_in_the_bound(use_imm: int) -> None:
+    config = load_config("default")
+    many = {"alu_op": AluOp.MUL, "use_imm": use_imm, "iter_out": 100, "iter_in": 100, "uop_end": 10}
+    program = Program.build(config, [(Op.ALU, many), (Op.FINISH, {})])
+    found = counters(CycleDevice(config, data=False), program)
+    assert isinstance(found, dict) and found["CYCLES"] > 200_000
     assert found["CYCLES"] < cycle_bound(config, STANDARD, program.code.data or b"")
 
 
