@@ -74,6 +74,7 @@ def compile_command(args: Namespace, console: Console) -> int:
 
 def run_command(args: Namespace, console: Console) -> int:
     """Run a build on samples."""
+    from relay_hw.quantize.finite import nan_outputs
     from relay_hw.runtime.artifact import load_artifact
     from relay_hw.runtime.devices import close_device, open_device
     from relay_hw.runtime.execute import Executor, read_samples
@@ -81,7 +82,7 @@ def run_command(args: Namespace, console: Console) -> int:
     console.step("reading the build")
     artifact = load_artifact(args.build)
     data = load_npz(args.input, "input data")
-    read_samples(artifact.manifest.inputs, data)
+    read_samples(artifact.manifest.inputs, data, artifact.manifest.is_quantized)
     console.step(f"opening the {args.device} device")
     device = open_device(args.device, _config(args, artifact), _options(args, console))
     try:
@@ -91,6 +92,9 @@ def run_command(args: Namespace, console: Console) -> int:
     if args.output:
         save_npz(args.output, _arrays(result.outputs))
     score = accuracy(result.outputs, data, result.samples)
+    warnings = nan_outputs(result.outputs)
+    for text in warnings:
+        console.warning(text)
     row: dict[str, Any] = {
         "device": args.device,
         "samples": result.samples,
@@ -101,6 +105,7 @@ def run_command(args: Namespace, console: Console) -> int:
         "simulated_cycles_per_second": result.simulated_cycles_per_second,
         "outputs": {name: _described(value) for name, value in result.outputs.items()},
         "segments": [asdict(segment) for segment in result.segments],
+        "warnings": warnings,
     }
     if score is not None:
         row["accuracy"] = score

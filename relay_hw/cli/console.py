@@ -38,6 +38,10 @@ class Console:
             self._progress.clear()
         print(f"relay-hw: {message}", file=self._err, flush=True)
 
+    def warning(self, message: str) -> None:
+        """One line on what the command went on with, though it looks like a mistake."""
+        self.note("warning: " + " ".join(message.split()))
+
     def error(self, message: str) -> None:
         """The one line of a failure."""
         self.note("error: " + " ".join(message.split()))

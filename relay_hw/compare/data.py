@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from relay_hw.errors import InputError
 from relay_hw.ir.expr import Var
 from relay_hw.ir.types import TensorType
+from relay_hw.quantize.finite import check_samples
 
 Array = NDArray[Any]
 
@@ -129,9 +130,9 @@ def _input(name: str, ty: TensorType, batch: int, data: Mapping[str, Array], wha
     dtype = np.dtype(ty.dtype)
     if array.dtype != dtype and not (array.dtype.kind in "fiub" and dtype.kind == "f"):
         raise InputError(f"{what}: input {name} must be {ty.dtype}, not {array.dtype}")
-    array = array.astype(dtype, copy=False)
-    if dtype.kind == "f" and not np.isfinite(array).all():
-        raise InputError(f"{what}: input {name} must hold finite numbers only")
+    with np.errstate(over="ignore"):  # what does not fit becomes infinity, and is refused as such
+        array = array.astype(dtype, copy=False)
+    check_samples(f"{what}: input {name}", array)
     return array
 
 
@@ -152,6 +153,7 @@ def _targets(data: Mapping[str, Array], found: int, count: int, what: str) -> Ar
     if targets.ndim == 0 or len(targets) != found or targets.dtype.kind not in "fiub":
         text = f"{targets.dtype}{list(targets.shape)}"
         raise InputError(f"{what}: targets must be {found} rows of numbers, one for each sample, not {text}")
+    check_samples(f"{what}: targets", targets)
     return targets[:count].reshape(count, -1).astype(np.float64)
 
 

@@ -17,8 +17,10 @@ from relay_hw.ir.expr import Expr, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.quantize.choices import Calibration
+from relay_hw.quantize.finite import check_samples
 from relay_hw.quantize.observe import make_observer
 from relay_hw.quantize.strategy import Strategy
+from relay_hw.transform.graph import op_name
 
 Array = NDArray[Any]
 Progress = Callable[[int, int], object]  # samples done, samples in all
@@ -48,7 +50,10 @@ def calibrate(
 
     def observe(node: Expr, value: Any) -> None:
         for tensor in watched.get(node, ()):
-            observers[tensor].update(_part(tensor, value))
+            found = _part(tensor, value)
+            if not np.isfinite(found).all():
+                raise QuantizeError(f"activations of {_name(tensor)} must be finite on the calibration data")
+            observers[tensor].update(found)
 
     interpreter = Interpreter(mod, observe)
     for number, batch in enumerate(batches, 1):
@@ -107,7 +112,10 @@ def _check_input(param: Var, data: Mapping[str, Array]) -> Array:
         raise QuantizeError(
             f"calibration data of input {name} must hold a multiple of {batch} samples, at least one, not {len(array)}"
         )
-    return array.reshape(-1, *shape).astype(ty.dtype, copy=False)
+    with np.errstate(over="ignore"):  # what does not fit becomes infinity, and is refused as such
+        array = array.astype(ty.dtype, copy=False)
+    check_samples(f"calibration data of input {name}", array, QuantizeError)
+    return array.reshape(-1, *shape)
 
 
 def _batches(arrays: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
@@ -120,6 +128,13 @@ def _source(tensor: Expr) -> Expr:
     while isinstance(tensor, TupleGetItem):
         tensor = tensor.tuple_value
     return tensor
+
+
+def _name(tensor: Expr) -> str:
+    source = _source(tensor)
+    if source.span is not None:
+        return str(source.span)
+    return source.name_hint if isinstance(source, Var) else op_name(source) or "a tensor"
 
 
 def _part(tensor: Expr, value: Any) -> Array:

@@ -20,8 +20,9 @@ from relay_hw.quantize.methods.rehearsal import rehearse
 from relay_hw.quantize.methods.simulate import in_format
 from relay_hw.quantize.methods.train import train
 from relay_hw.quantize.methods.weights import choose_weights, needs_rehearsal
+from relay_hw.quantize.number import check_weights
 from relay_hw.quantize.pieces import check_layers, own_layers, piece_modules, record, replace_pieces
-from relay_hw.quantize.realize import Probe, realize
+from relay_hw.quantize.realize import Probe, float_weights, realize
 from relay_hw.quantize.recipes import find_strategy
 from relay_hw.quantize.strategy import Strategy
 from relay_hw.quantize.sums import merge_sums
@@ -102,6 +103,8 @@ def realize_module(
     if chosen.budget is not None:
         chosen = assign_bits(reference, chosen, calibration or {}, cost)
     layers = plan_layers(main.body, chosen)
+    for step in layers.linear:
+        check_weights(*float_weights(step), layers.names[step])
     tensors = {tensor: layers.of_tensor(tensor) for tensor in layers.plan.integers}
     if chosen.number_format is not NumberFormat.INTEGER and not chosen.needs_data:
         ranges = dict.fromkeys(tensors, (0.0, 0.0))

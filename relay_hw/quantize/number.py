@@ -205,8 +205,7 @@ def layer_weights(
     A channel whose bias or worst-case sum passes int32 gets a larger scale, so that no accumulator can overflow.
     Raises QuantizeError, naming the layer `where`, for numbers that are not finite.
     """
-    if not (np.isfinite(weight).all() and np.isfinite(bias).all()):
-        raise QuantizeError(f"weight and bias of {where} must be finite, not infinite or NaN")
+    check_weights(weight, bias, where)
     bias = _coarse(bias, strategy.bias_bits)
     at_least = np.abs(bias) / (given.scale * _INT32_MAX / 2)
     while True:
@@ -217,6 +216,12 @@ def layer_weights(
             break
         at_least = np.where(need > _INT32_MAX, scales * need / (_INT32_MAX / 1.25), scales)
     return assemble(integers, bias, given, scales)
+
+
+def check_weights(weight: Array, bias: NDArray[np.float64], where: str) -> None:
+    """Raise QuantizeError, naming the layer `where`, for numbers that are not finite."""
+    if not (np.isfinite(weight).all() and np.isfinite(bias).all()):
+        raise QuantizeError(f"weight and bias of {where} must be finite, not infinite or NaN")
 
 
 def assemble(

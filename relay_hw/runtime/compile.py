@@ -27,15 +27,17 @@ from relay_hw.ir.expr import Call, Constant, Function, Op
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import post_order, substitute
 from relay_hw.quantize import Strategy, find_strategy, quantize, strategy_values
+from relay_hw.quantize.finite import check_constants
 from relay_hw.quantize.prequantized import is_prequantized, realize_prequantized
 from relay_hw.report import LayerRow, Report, report_files
 from relay_hw.runtime.artifact import WEIGHTS, Artifact, file_hash, load_artifact, write_artifact
 from relay_hw.runtime.cost import layer_cost
 from relay_hw.runtime.holding import stays_alone
 from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
-from relay_hw.runtime.manifest import AccelFunction, HostLibrary, LayerInfo, Manifest, PortInfo, TensorInfo
+from relay_hw.runtime.manifest import FLOAT, AccelFunction, HostLibrary, LayerInfo, Manifest, PortInfo, TensorInfo
 from relay_hw.runtime.ports import inputs_of, outputs_of
 from relay_hw.runtime.tune import Tuner, faster, simulated
+from relay_hw.runtime.watch import watched
 from relay_hw.text import print_module
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.partition import PartitionRecord
@@ -49,7 +51,6 @@ RESIDENT = ("auto", "off")
 HOST_MEMORY = "host"
 # The name of the strategy of a model that came with its own integers.
 PREQUANTIZED = "prequantized"
-FLOAT = "float"
 NUMPY = "numpy"
 HOST_ONLY = "the build was asked to leave the accelerator out"
 # Operators that do the work of a composite.
@@ -82,8 +83,10 @@ class CompiledModel:
 
     @property
     def host_functions(self) -> tuple[FlatFunction, ...]:
-        """Host functions that TVM compiles."""
-        return compiled_by_tvm(self.stages[STAGES[-1]], self.functions)
+        """Host functions that TVM compiles; what they quantize is among their results."""
+        functions = compiled_by_tvm(self.stages[STAGES[-1]], self.functions)
+        shown = watched({function.name: function for function in functions}, self.layers)
+        return tuple(shown[f.name].function if f.name in shown else f for f in functions)
 
     def _buffers(self) -> dict[str, dict[str, int]]:
         """Bytes that one run of each function needs for what its segments give to one another, and without reuse."""
@@ -170,6 +173,8 @@ def compile_model(
     simplified = simplify_pipeline()(imported)
     if is_float:
         quantized = simplified
+    else:
+        check_constants(imported)
     if quantized is None and is_prequantized(imported):
         tell("reading the integers of the model")
         plan, quantized = replace(plan, name=PREQUANTIZED), realize_prequantized(imported, plan.multiplier_bits)

@@ -26,6 +26,7 @@ from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.holding import Holding
 from relay_hw.runtime.manifest import AccelFunction
 from relay_hw.runtime.ports import Samples, joined, read_samples
+from relay_hw.runtime.watch import watched
 from tensorize.layout import image_bytes, image_of, pack_activation, unpack_activation
 
 __all__ = ["CHUNK", "Executor", "Launch", "Result", "read_samples"]
@@ -119,8 +120,10 @@ class Executor:
         self._library: Any = None
         self._in_library = frozenset(artifact.manifest.library.functions if artifact.manifest.library else ())
         segments = frozenset(row.function for row in artifact.manifest.layers)
-        self._machine = Machine({n: f for n, f in artifact.functions.items() if n not in segments}, segments)
         self._on_device = frozenset(row.name for row in artifact.manifest.accel)
+        hosts = {n: f for n, f in artifact.functions.items() if n in segments - self._on_device}
+        self._watched = watched(hosts, artifact.manifest.layers)
+        self._machine = Machine({n: f for n, f in artifact.functions.items() if n not in segments}, segments)
         if device is not None:
             for program in artifact.programs.values():
                 program.check_config(device.config)
@@ -139,7 +142,7 @@ class Executor:
         sequence of values. Raises InputError, EvalError, Fault, AccelError.
         """
         rows = self._artifact.manifest
-        samples, arrays = read_samples(rows.inputs, inputs)
+        samples, arrays = read_samples(rows.inputs, inputs, rows.is_quantized)
         count = samples if limit is None else min(limit, samples)
         if self._in_library:
             # Loading TVM is no part of the first function's time.
@@ -166,13 +169,16 @@ class Executor:
             return "accel"
         return "tvm" if name in self._in_library else "numpy"
 
-    def host(self, name: str, args: Sequence[Value]) -> Value:
-        """One host function on one sample."""
+    def host(self, name: str, args: Sequence[Value], sample: int = 0) -> Value:
+        """One host function on one sample. Raises InputError where it would quantize NaN or infinity."""
+        found = self._watched.get(name)
         if name in self._in_library:
-            return self._tvm().call(name, args)
-        if name not in self._artifact.functions:
+            value = self._tvm().call(name, args)
+        elif name not in self._artifact.functions:
             raise EvalError(f"@{name} must be a function of the build")
-        return self._machine.call(self._artifact.functions[name], args)
+        else:
+            value = self._machine.call(found.function if found else self._artifact.functions[name], args)
+        return found.checked(args, value, sample) if found else value
 
     def settle(self, row: AccelFunction) -> LaunchStats | None:
         """Load the region's program where another one is loaded; the launch that made its weights stay, if it took one.
@@ -279,7 +285,7 @@ class _Run:
                 waiting.setdefault(name, []).append((sample, request))
                 return
             begin = time.perf_counter()
-            answer = self._executor.host(name, request.args)
+            answer = self._executor.host(name, request.args, sample)
             self._time(name).add(time.perf_counter() - begin)
 
     def _time(self, name: str) -> _Clock:

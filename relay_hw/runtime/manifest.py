@@ -13,8 +13,10 @@ from accel.isa.config import AccelConfig, config_from_dict
 from accel.isa.errors import ConfigError
 from relay_hw.errors import ArtifactError
 
-FORMAT = 1
+FORMAT = 2
 KIND = "relay-hw build"
+# The name of the strategy that leaves a model as it is.
+FLOAT = "float"
 Json = Any
 
 
@@ -101,6 +103,11 @@ class Manifest:
     stages: tuple[str, ...] = ()
     memory: Mapping[str, Json] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether floats that go in become integers somewhere."""
+        return self.strategy["name"] != FLOAT
 
 
 def manifest_to_json(manifest: Manifest) -> Json:

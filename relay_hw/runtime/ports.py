@@ -19,6 +19,7 @@ from relay_hw.ir.expr import Call, Constant, Expr, Function, Op
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType, TupleType, Type
 from relay_hw.ir.visit import post_order
+from relay_hw.quantize.finite import check_samples
 from relay_hw.runtime.manifest import TensorInfo
 
 Array = NDArray[Any]
@@ -64,15 +65,20 @@ def _border_numbers(mod: IRModule) -> dict[Expr, tuple[float, int]]:
     return found
 
 
-def read_samples(rows: Sequence[TensorInfo], inputs: Mapping[str, Any]) -> tuple[int, dict[str, Samples]]:
-    """Number of samples, and for each input its samples. Raises InputError naming the input."""
+def read_samples(
+    rows: Sequence[TensorInfo], inputs: Mapping[str, Any], is_quantized: bool = False
+) -> tuple[int, dict[str, Samples]]:
+    """Number of samples, and for each input its samples: finite ones of a network that `is_quantized`.
+
+    Raises InputError naming the input.
+    """
     found: dict[str, Samples] = {}
     for row in rows:
         if row.name not in inputs:
             given = ", ".join(sorted(inputs)) or "nothing"
             raise InputError(f"input {row.name} must be given; the data holds {given}")
         given = inputs[row.name]
-        found[row.name] = _values(row, given) if row.type is not None else _array(row, np.asarray(given))
+        found[row.name] = _values(row, given) if row.type is not None else _array(row, np.asarray(given), is_quantized)
     counts = {name: len(samples) for name, samples in found.items()}
     if len(set(counts.values())) > 1:
         text = ", ".join(f"{name} {count}" for name, count in counts.items())
@@ -91,7 +97,7 @@ def _values(row: TensorInfo, given: Any) -> list[Value]:
     return [to_value(one, ty, f"input {row.name}") for one in given]
 
 
-def _array(row: TensorInfo, array: Array) -> Array:
+def _array(row: TensorInfo, array: Array, is_quantized: bool) -> Array:
     """[N, *row.shape] from [N, *row.shape] or [N, *row.shape without its batch axis]."""
     inner = _inner(row)
     wanted = f"(N, {', '.join(map(str, inner))})" if inner else "(N,)"
@@ -100,7 +106,11 @@ def _array(row: TensorInfo, array: Array) -> Array:
     dtype = np.dtype(row.dtype)
     if array.dtype != dtype and not (array.dtype.kind in "fiu" and dtype.kind == "f"):
         raise InputError(f"input {row.name} must be {row.dtype}, not {array.dtype}")
-    return np.ascontiguousarray(array, dtype).reshape((len(array), *row.shape))
+    with np.errstate(over="ignore"):  # what does not fit becomes infinity, and is refused as such
+        array = np.ascontiguousarray(array, dtype)
+    if is_quantized:
+        check_samples(f"input {row.name}", array)
+    return array.reshape((len(array), *row.shape))
 
 
 def _inner(row: TensorInfo) -> tuple[int, ...]:

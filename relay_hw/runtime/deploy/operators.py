@@ -90,6 +90,21 @@ def _sizes(values: Sequence[int]) -> str:
     return f"(const size_t[]){{{', '.join(map(str, values))}}}"
 
 
+def c_string(text: str) -> str:
+    """A literal of C with these bytes, whatever they are; three octal digits cannot run into what follows."""
+    plain = {ord(letter) for letter in map(chr, range(32, 127)) if letter not in '"\\?'}
+    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in text.encode()) + '"'
+
+
+def finite_check(what: str, ty: TensorType) -> str | None:
+    """A statement that ends the run where $0 holds NaN or infinity; None for a tensor of integers."""
+    if np.dtype(ty.dtype).kind != "f":
+        return None
+    shape = ty.static_shape or (1,)
+    sizes = f"{np.dtype(ty.dtype).itemsize}, {len(shape)}, {_sizes(shape)}"
+    return f"if (rhw_check_finite(c, {c_string(what)}, $0, {sizes})) return -1;"
+
+
 STATEMENTS: Mapping[str, Statement] = MappingProxyType(
     {
         "qnn.quantize": _quantize,

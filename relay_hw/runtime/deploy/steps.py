@@ -29,8 +29,9 @@ from relay_hw.backend.store import CONSTANT_ALIGN, ConstantPool
 from relay_hw.errors import UnsupportedError
 from relay_hw.ir.types import TensorType, TupleType, Type
 from relay_hw.runtime.artifact import Artifact
-from relay_hw.runtime.deploy.operators import STATEMENTS, VIEWS
+from relay_hw.runtime.deploy.operators import STATEMENTS, VIEWS, finite_check
 from relay_hw.runtime.manifest import AccelFunction
+from relay_hw.runtime.watch import Watched, watched
 
 if TYPE_CHECKING:
     from relay_hw.backend.tvm.c_kernels import CKernels
@@ -77,6 +78,7 @@ def plan_steps(artifact: Artifact) -> DeployPlan:
     """The plan of a build. Raises UnsupportedError: control flow, or operators without a C form, all of them named."""
     walk = _Walk(artifact)
     inputs = [walk.new(node.type) for node in artifact.main.nodes if isinstance(node, FlatInput)]
+    walk.inputs = frozenset(leaf for tree in inputs for leaf in _leaves(tree))
     result = walk.function(artifact.main, inputs)
     if walk.refused:
         raise UnsupportedError(f"operators must have a C form to be exported, not {', '.join(walk.refused)}")
@@ -92,13 +94,17 @@ class _Walk:
         self.tensors: list[DeployTensor] = []
         self.statements: list[Statement] = []
         self.refused: list[str] = []
+        self.inputs: frozenset[int] = frozenset()  # tensors that the user gives, checked before anything runs
         own = STATEMENTS.keys() | VIEWS
         compiled = [
             f
             for n, f in artifact.functions.items()
             if n not in self.programs and f.is_straight and not used_operators(f).keys() <= own
         ]
-        self.host = _compile(compiled, self.pool) if compiled else None
+        hosts = {n: f for n, f in artifact.functions.items() if n not in self.programs}
+        self.watched = watched(hosts, artifact.manifest.layers)
+        shown = [self.watched[f.name].function if f.name in self.watched else f for f in compiled]
+        self.host = _compile(shown, self.pool) if compiled else None
 
     def new(self, ty: Type) -> Tree:
         """New tensors of a type."""
@@ -166,9 +172,22 @@ class _Walk:
         row = self.artifact.accel(node.function)
         if row is not None:
             return self._launch(row, node.type, args)
+        shown = self.watched.get(node.function)
         if self.host is not None and node.function in self.host.functions:
-            return self._kernels(node.function, args)
-        return self.function(self.artifact.functions[node.function], args)
+            result = self._kernels(node.function, args)
+        else:
+            result = self.function(shown.function if shown else self.artifact.functions[node.function], args)
+        return self._checked(shown, args, result) if shown else result
+
+    def _checked(self, shown: Watched, args: Sequence[Tree], result: Tree) -> Tree:
+        """The function's own result; statements refuse NaN and infinity in what was quantized."""
+        own, *floats = result
+        given = [(args[k], name) for k, name in shown.given.items() if self.tensors[args[k]].root not in self.inputs]
+        for tensor, name in (*given, *zip(floats, shown.computed, strict=True)):
+            check = finite_check(f"what {name} reads", self.tensors[tensor].type)
+            assert check is not None, "floats are what is quantized"
+            self.statements.append(Statement(check, (tensor,)))
+        return own
 
     def _launch(self, row: AccelFunction, ty: Type, args: Sequence[Tree]) -> Tree:
         program = self.programs[row.name]

@@ -61,7 +61,10 @@ def test_samples_are_cut_to_launches() -> None:
             r"test data must hold at least 1 sample\(s\), not 0",
         ),
         ({"x": np.full((3, 4, 6, 6), "a")}, r"test data: input x must be float32, not <U1"),
-        ({"x": np.full((3, 4, 6, 6), np.nan)}, r"test data: input x must hold finite numbers only"),
+        (
+            {"x": np.full((3, 4, 6, 6), np.nan)},
+            r"test data: input x must hold finite numbers, not NaN \(sample 0, index \(0, 0, 0\)\)",
+        ),
         ({"labels": np.zeros(2, int)}, r"test data: labels must be 3 integers, one for each sample, not int64\[2\]"),
         ({"labels": np.zeros(3)}, r"test data: labels must be 3 integers, one for each sample, not float64\[3\]"),
         ({"targets": np.zeros(2)}, r"test data: targets must be 3 rows of numbers, one for each sample"),

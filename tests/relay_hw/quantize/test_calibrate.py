@@ -66,7 +66,10 @@ def test_a_network_of_batch_two_takes_two_samples_at_once():
         (lambda d: d | {"b": d["b"][:2]}, "as many samples for each input, not a 3, b 2"),
         (lambda d: d | {"a": d["a"][:0]}, "input a must hold a multiple of 1 samples, at least one, not 0"),
         (lambda d: d | {"a": d["a"].astype(str)}, "input a must be numbers, not <U"),
-        (lambda d: d | {"b": d["b"] * np.nan}, "activations must be finite on the calibration data, not nan to nan"),
+        (
+            lambda d: d | {"b": d["b"] * np.nan},
+            r"calibration data of input b must hold finite numbers, not NaN \(sample 0, index",
+        ),
     ],
 )
 def test_data_that_does_not_fit_is_refused(change, sentence):

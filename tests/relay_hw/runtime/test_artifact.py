@@ -13,7 +13,7 @@ import pytest
 from relay_hw.errors import ArtifactError, InputError
 from relay_hw.runtime.artifact import Artifact, load_artifact, new_folder
 from relay_hw.runtime.compile import CompiledModel
-from relay_hw.runtime.manifest import manifest_from_json, manifest_to_json
+from relay_hw.runtime.manifest import FORMAT, manifest_from_json, manifest_to_json
 
 Build = tuple[CompiledModel, Artifact]
 
@@ -109,7 +109,7 @@ def test_an_edited_manifest_is_found(plain: Build, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"format": 99}, "manifest format must be 1, not 99: compile the model again"),
+        ({"format": 99}, f"manifest format must be {FORMAT}, not 99: compile the model again"),
         ({"kind": "other"}, "manifest kind must be 'relay-hw build', not 'other'"),
         ({"inputs": [{"name": 1}]}, "manifest must describe a build; it is damaged"),
         ({"config": {"name": "tiny"}}, "manifest must describe a build; it is damaged"),

@@ -24,6 +24,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.op.norm import softmax_value
 from relay_hw.op.qnn_scale import QuantizeAttrs, quantize_value
+from relay_hw.quantize.finite import check_value
 from relay_hw.runtime.artifact import load_artifact
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.deploy import export_c
@@ -293,6 +294,61 @@ def test_quantize_is_numpys(library: ctypes.CDLL, rounding: str, dtype: str) -> 
     q = Quant(x.size, 3, 400, pointer(scale), pointer(zero), int(info.min), int(info.max), even)
     getattr(library, f"rhw_quantize_{dtype}")(pointer(x), pointer(got), ctypes.byref(q))
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(7,), (2, 3), (2, 3, 4, 5)])
+def test_the_check_for_finite_numbers_says_what_python_says(
+    library: ctypes.CDLL, shape: tuple[int, ...], dtype: str
+) -> None:
+    rng = np.random.default_rng(3)
+    sizes = (ctypes.c_size_t * len(shape))(*shape)
+    for bad in (np.nan, -np.nan, np.inf, -np.inf, None):
+        context = ctypes.create_string_buffer(4096)
+        x = rng.normal(size=shape).astype(dtype)
+        x.reshape(-1)[0] = np.finfo(dtype).max
+        wanted = ""
+        if bad is not None:
+            x.reshape(-1)[rng.integers(0, x.size) :] = bad
+            with pytest.raises(InputError) as refused:
+                check_value("input x", x, 4)
+            wanted = str(refused.value).replace("sample 4, ", "")
+        status = library.rhw_check_finite(context, b"input x", pointer(x), x.itemsize, len(shape), sizes)
+        assert (status != 0) == (bad is not None)
+        assert wanted.encode() in context.raw
+
+
+def test_exported_c_refuses_what_run_refuses(exported: Path, data: Path, tmp_path: Path) -> None:
+    digits = np.fromfile(data.with_suffix(".bin"), np.float32).reshape(6, 1, 28, 28)
+    digits[2, 0, 5, 7] = np.nan
+    digits.tofile(tmp_path / "nan.bin")
+    done = run(exported, tmp_path / "nan.bin", tmp_path / "out.bin")
+    sentence = "input input must hold finite numbers, not NaN (index (0, 0, 5, 7))"
+    assert (done.returncode, done.stderr) == (2, f"error: sample 2: {sentence}\n")
+
+
+@needs_tvm
+@pytest.mark.parametrize("host", ["llvm", "numpy"])
+def test_floats_in_the_middle_are_checked_where_they_become_integers(tmp_path: Path, host: str) -> None:
+    x = Var("x", TensorType((1, 16), "float32"))
+    weight = op.const(np.eye(16, dtype=np.float32))
+    body = op.nn.dense(op.log(op.nn.dense(x, weight)), weight)
+    mod = infer_type(IRModule({"main": Function([x], body)}))
+    ones = np.full((4, 16), 2, np.float32)
+    compile_model(mod, config="tiny", calibration={"x": ones}, host_target=host).save(tmp_path / "b")
+    artifact = load_artifact(tmp_path / "b")
+    executor = Executor(artifact, open_device("functional", artifact.config))
+    assert np.isfinite(executor.run({"x": ones}).outputs["output"]).all()
+    ones[1, 3] = -1
+    sentence = r"what qnn.quantize #2 reads must hold finite numbers, not -infinity \(sample 1, index \(0, 3\)\)"
+    with pytest.raises(InputError, match=sentence):
+        executor.run({"x": ones})
+    folder = export(tmp_path, tmp_path / "b")
+    ones.tofile(tmp_path / "x.bin")
+    done = run(folder, tmp_path / "x.bin", tmp_path / "out.bin")
+    assert done.returncode == 2
+    sentence = "what qnn.quantize #2 reads must hold finite numbers, not -infinity (index (0, 3))"
+    assert done.stderr == f"error: sample 1: {sentence}\n"
 
 
 def test_softmax_is_numpys_to_the_bit(library: ctypes.CDLL) -> None:

@@ -10,6 +10,11 @@ static int complain(const char *message) {
     return 2;
 }
 
+static int complain_of(unsigned long sample, const char *message) {
+    fprintf(stderr, "error: sample %lu: %s\n", sample, message);
+    return 2;
+}
+
 static int usage(const char *program) {
     int i;
     fprintf(stderr, "usage: %s [--device COMMAND] [--folder DIR]", program);
@@ -19,7 +24,22 @@ static int usage(const char *program) {
     return 2;
 }
 
-static int run(rhw_context *c, FILE **files, void **buffers, unsigned long *samples) {
+/* How many values of a float tensor are NaN: all bits of the exponent are set, and one behind them. */
+static unsigned long count_nan(const model_tensor *tensor, const unsigned char *data) {
+    const size_t width = !strcmp(tensor->dtype, "float16") ? 2 : !strcmp(tensor->dtype, "float32") ? 4
+                         : !strcmp(tensor->dtype, "float64") ? 8 : 0;
+    const uint64_t infinity = width == 2 ? 0x7C00u : width == 4 ? 0x7F800000u : UINT64_C(0x7FF) << 52;
+    unsigned long found = 0;
+    size_t at;
+    for (at = 0; width && at < tensor->bytes; at += width) {
+        uint64_t bits = 0;
+        memcpy(&bits, data + at, width);
+        found += (bits & ~(UINT64_C(1) << (8 * width - 1))) > infinity;
+    }
+    return found;
+}
+
+static int run(rhw_context *c, FILE **files, void **buffers, unsigned long *samples, unsigned long *nan) {
     for (*samples = 0;; ++*samples) {
         int i;
         for (i = 0; i < MODEL_INPUTS; i++) {
@@ -27,7 +47,8 @@ static int run(rhw_context *c, FILE **files, void **buffers, unsigned long *samp
             if (got == 0 && i == 0) return 0;
             if (got != model_inputs[i].bytes) return complain("inputs must hold the same number of whole samples");
         }
-        if (model_run(c, (const void *const *)buffers, buffers + MODEL_INPUTS)) return complain(c->error);
+        if (model_run(c, (const void *const *)buffers, buffers + MODEL_INPUTS)) return complain_of(*samples, c->error);
+        for (i = 0; i < MODEL_OUTPUTS; i++) nan[i] += count_nan(&model_outputs[i], buffers[MODEL_INPUTS + i]);
         for (i = 0; i < MODEL_OUTPUTS; i++)
             if (fwrite(buffers[MODEL_INPUTS + i], 1, model_outputs[i].bytes, files[MODEL_INPUTS + i]) != model_outputs[i].bytes)
                 return complain("outputs must be writable");
@@ -40,7 +61,7 @@ int main(int argc, char **argv) {
     void *buffers[MODEL_INPUTS + MODEL_OUTPUTS];
     rhw_device device = {0};
     rhw_context context;
-    unsigned long samples = 0;
+    unsigned long samples = 0, nan[MODEL_OUTPUTS] = {0};
     int i, at = 1, status;
     for (; at + 1 < argc && !strncmp(argv[at], "--", 2); at += 2) {
         if (!strcmp(argv[at], "--device")) command = argv[at + 1];
@@ -54,13 +75,15 @@ int main(int argc, char **argv) {
         if (!files[i] || !buffers[i]) return complain(argv[at + i]);
     }
     if (command && rhw_pipe_open(&device, command)) return complain("the device command must start");
-    status = rhw_open(&context, &model, device, folder) ? complain(context.error) : run(&context, files, buffers, &samples);
+    status = rhw_open(&context, &model, device, folder) ? complain(context.error) : run(&context, files, buffers, &samples, nan);
     rhw_close(&context);
     if (command) rhw_pipe_close(&device);
     for (i = 0; i < MODEL_INPUTS + MODEL_OUTPUTS; i++) {
         if (fclose(files[i]) && !status) status = complain(argv[at + i]);
         free(buffers[i]);
     }
+    for (i = 0; i < MODEL_OUTPUTS; i++)
+        if (nan[i]) fprintf(stderr, "warning: output %s: %lu values are NaN\n", model_outputs[i].name, nan[i]);
     if (!status) printf("%lu sample(s), %llu cycles\n", samples, (unsigned long long)context.cycles);
     return status;
 }

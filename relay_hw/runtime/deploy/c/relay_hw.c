@@ -325,6 +325,24 @@ void rhw_pipe_close(rhw_device *device) {
 
 /* Operators. */
 
+int rhw_check_finite(rhw_context *c, const char *what, const void *data, size_t bytes, size_t rank, const size_t *shape) {
+    /* All bits of the exponent are set in NaN and infinity alone; half, single and double precision. */
+    const uint64_t exponent = bytes == 2 ? 0x7C00u : bytes == 4 ? 0x7F800000u : UINT64_C(0x7FF) << 52, sign = UINT64_C(1) << (8 * bytes - 1);
+    size_t count = 1, i, k, used = 0;
+    char index[128] = "";
+    for (k = 0; k < rank; k++) count *= shape[k];
+    for (i = 0; i < count; i++) {
+        uint64_t bits = 0;
+        memcpy(&bits, (const char *)data + i * bytes, bytes);
+        if ((bits & exponent) != exponent) continue;
+        for (k = 0; k < rank && used < sizeof index; i %= count, k++)
+            used += (size_t)snprintf(index + used, sizeof index - used, k ? ", %zu" : "%zu", i / (count /= shape[k]));
+        return fail(c, "%s must hold finite numbers, not %s (index %s%s%s)", what, (bits & ~sign) != exponent ? "NaN" : bits & sign ? "-infinity"
+                    : "infinity", rank == 1 ? "" : "(", index, rank == 1 ? "" : ")");
+    }
+    return 0;
+}
+
 static int64_t quantized(float x, const rhw_quant *q, size_t i) {
     size_t k = i / q->inner % q->channels;
     float quotient = x / q->scale[k], whole;

@@ -70,6 +70,9 @@ int rhw_load(rhw_context *c, uint32_t program, const rhw_port *port, int8_t *ten
 int rhw_pipe_open(rhw_device *device, const char *command);
 void rhw_pipe_close(rhw_device *device);
 
+/* Refuses NaN and infinity: floats of `bytes` bytes each, under the name `what`. */
+int rhw_check_finite(rhw_context *c, const char *what, const void *data, size_t bytes, size_t rank, const size_t *shape);
+
 /* Operators. `channels` scales and zero points, each for `inner` elements in turn. */
 typedef struct { size_t size, channels, inner; const float *scale; const int32_t *zero; int32_t low, high; int half_even; } rhw_quant;
 void rhw_quantize_int8(const float *x, int8_t *y, const rhw_quant *q);

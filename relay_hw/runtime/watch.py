@@ -1,0 +1,58 @@
+"""Floats that host functions quantize, made visible: no NaN and no infinity becomes an integer inside of a function.
+
+In: a flat host function. Out: the function with those floats among its results; a check that takes them off again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from relay_hw.backend.flat import FlatCall, FlatFunction, FlatTuple, Value, as_array
+from relay_hw.quantize.finite import check_value
+from relay_hw.runtime.manifest import LayerInfo
+
+QUANTIZE = "qnn.quantize"
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """`function` gives (result, floats that it computes and quantizes...).
+
+    `given`: the parameters that it quantizes, `computed`: those floats, each by the quantization that reads it.
+    """
+
+    function: FlatFunction
+    given: Mapping[int, str]
+    computed: tuple[str, ...]
+
+    def checked(self, args: Sequence[Value], value: Value, sample: int) -> Value:
+        """The function's own result. Raises InputError where a float that was quantized is NaN or infinite."""
+        result, *floats = value
+        pairs = [(args[k], name) for k, name in self.given.items()]
+        for item, name in (*pairs, *zip(floats, self.computed, strict=True)):
+            check_value(f"what {name} reads", as_array(item), sample)
+        return result
+
+
+def watched(functions: Mapping[str, FlatFunction], layers: Sequence[LayerInfo]) -> dict[str, Watched]:
+    """Those of `functions` that quantize floats, by name; `layers` say what users call a quantization."""
+    found: dict[str, Watched] = {}
+    for name, function in functions.items():
+        calls = [node for node in function.nodes if isinstance(node, FlatCall) and node.op.name == QUANTIZE]
+        if not calls or not function.is_straight:
+            continue
+        rows = [row.name for row in layers if row.function == name and row.operator == QUANTIZE]
+        names = rows if len(rows) == len(calls) else [f"a quantization of {name}"] * len(calls)
+        found[name] = _watched(function, {call.args[0]: label for call, label in zip(calls, names, strict=True)})
+    return found
+
+
+def _watched(function: FlatFunction, sources: Mapping[int, str]) -> Watched:
+    params = len(function.params)
+    computed = [node for node in sources if node >= params]
+    nodes = (*function.nodes, FlatTuple((function.result, *computed)))
+    given = {node: name for node, name in sources.items() if node < params}
+    return Watched(
+        replace(function, nodes=nodes, result=len(nodes) - 1), given, tuple(sources[node] for node in computed)
+    )
