@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import assert_never
+
+from typing_extensions import assert_never
 
 from accel.isa.config import AccelConfig
 from accel.isa.spec import AluOp, Form, Op
