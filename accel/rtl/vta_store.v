@@ -1,8 +1,9 @@
 // STORE unit: walks the bursts of its instructions, sends the beats of OUT, and counts responses.
-// Contract: at most WRITE_OUTSTANDING bursts from the AW register to their response.  The data of a burst follow the
-// handshake of its address, in order, without a pause between bursts.  Tokens are given after an instruction's last
-// response, in order; the next instruction may be under way by then.
-// Latency: AW handshake at an edge, first data beat on the bus after the second edge from there.
+// Contract: at most WRITE_OUTSTANDING bursts from the AW register to their response.  The data of a burst follow its
+// address into its register, not the handshake: a subordinate may wait for data before it takes an address.  Bursts are
+// in order, without a pause between them.  Tokens are given after an instruction's last response, in order; the next
+// instruction may be under way by then.
+// Latency: address on the bus after an edge, its first data beat after the second edge from there.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -79,12 +80,10 @@ module vta_store #(
   reg         aw_valid_q;
   reg  [31:0] aw_addr_q;
   reg  [ 5:0] aw_len_q;
-  reg  [BEATS_W-1:0] aw_sram_q;
   reg  [BEATS_W-1:0] sram_q;
 
   wire        free = (!aw_valid_q || m_axi_awready) && !bursts_full && !stop_i;
   wire        take = req_valid && free;
-  wire        aw_done = aw_valid_q && m_axi_awready;
 
   assign want_o        = head_valid_i && !walk_active && !insns_full;
   assign range_index_o = range_index_q;
@@ -135,7 +134,6 @@ module vta_store #(
     if (!aw_valid_q || m_axi_awready) begin
       aw_addr_q <= window_base_i + req_offset;
       aw_len_q  <= req_len;
-      aw_sram_q <= sram_q;
     end
     if (!walk_active || free)
       sram_q <= !walk_active ? first_beat_i : sram_q + {{(BEATS_W - 6) {1'b0}}, req_len} + 1'b1;
@@ -163,8 +161,8 @@ module vta_store #(
   ) u_data (
       .clk_i  (clk_i),
       .rst_ni (rst_ni),
-      .push_i (aw_done),
-      .data_i ({aw_sram_q, aw_len_q}),
+      .push_i (take),
+      .data_i ({sram_q, req_len}),
       .full_o (data_full),
       .valid_o(data_valid),
       .data_o ({data_sram, data_len}),

@@ -2,13 +2,14 @@
 
 AXI4 with independent read and write channels, in order. Without `sdram`, a read burst accepted at edge t presents its
 first beat so that it is sampled at edge t + latency at the earliest; a write response comes latency edges after the
-last W beat. With it, reads and writes share one chip (see `Sdram`).
+last W beat, or after its address, whichever is later. With it, reads and writes share one chip (see `Sdram`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from enum import IntEnum
 from types import MappingProxyType
 
 from accel.isa.config import AccelConfig
@@ -72,12 +73,27 @@ class Sdram:
         return max(1, self.write_buffer // config.bus_bytes)
 
 
+class WriteOrder(IntEnum):
+    """When a memory takes the address of a write and its data: AXI leaves that to the memory. Mirrored in
+    accel/sim/harness/axi_memory.h."""
+
+    # Data from the edge behind the handshake of their address on.
+    ADDRESS_FIRST = 0
+    # The address only while its first beat is on the bus, then data as above.
+    DATA_SHOWN = 1
+    # The address behind the handshake of its last beat.
+    DATA_FIRST = 2
+    # Data at any edge, their address there or not.
+    ANY = 3
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryModel:
     """Latency in clock edges, read beats a cycle (1), bursts in flight at most on each side. Raises ConfigError.
 
     With `sdram`: `latency` counts from the end of a beat's cycles on the chip; of each side one burst is accepted at a
-    time, and a second one and a read beat wait in registers before the controller.
+    time, and a second one and a read beat wait in registers before the controller, which takes data of writes at any
+    edge while its buffer has room.
     """
 
     latency: int = 100
@@ -85,6 +101,7 @@ class MemoryModel:
     read_outstanding: int = 16
     write_outstanding: int = 16
     sdram: Sdram | None = None
+    write_order: WriteOrder = WriteOrder.ADDRESS_FIRST
 
     def __post_init__(self) -> None:
         if self.beats_per_cycle != 1:
@@ -95,6 +112,8 @@ class MemoryModel:
                 raise ConfigError(f"memory model: {key} must be from 1 to 65535, not {value}")
             if self.sdram is not None and key != "latency" and value != 1:
                 raise ConfigError(f"memory model: {key} must be 1 with SDRAM, not {value}")
+        if self.sdram is not None and self.write_order is not WriteOrder.ADDRESS_FIRST:
+            raise ConfigError(f"memory model: write_order must not be chosen with SDRAM, not {self.write_order.name}")
 
 
 def _board(latency: int, sdram: Sdram) -> MemoryModel:
@@ -127,7 +146,7 @@ def memory_model(text: str) -> MemoryModel:
 
 
 def _changed(model: MemoryModel, key: str, value: int) -> MemoryModel:
-    own = {field.name for field in fields(MemoryModel)} - {"sdram"}
+    own = {field.name for field in fields(MemoryModel)} - {"sdram", "write_order"}
     if key in own:
         return replace(model, **{key: value})
     chip = {field.name for field in fields(Sdram)} if model.sdram is not None else set[str]()

@@ -54,6 +54,7 @@ class _Settings(ctypes.Structure):
         ("core_reads", _U32),
         ("core_writes", _U32),
         ("burst_beats", _U32),
+        ("write_order", _U32),
         ("settle", _U32),
         ("sdram", _SdramSettings),
     )
@@ -91,6 +92,7 @@ class RtlModel:
             core_reads=config.read_outstanding,
             core_writes=config.write_outstanding,
             burst_beats=config.burst_beats,
+            write_order=memory.write_order,
             settle=settle,
             sdram=_sdram_settings(config, memory),
         )

@@ -25,7 +25,8 @@ class Memory:
         self.dut, self.window, self.pace, self.random = dut, window, pace, rng()
         self.bus = len(dut.m_axi_rdata) // 8
         self.reads: deque[tuple[int, bool]] = deque()
-        self.writes: deque[list[int]] = deque()
+        self.writes: deque[int] = deque()  # addresses whose data lack
+        self.beats: deque[tuple[bytes, int]] = deque()  # data and last of beats whose address lacks
         self.responses = 0
 
     def drive(self) -> None:
@@ -51,15 +52,17 @@ class Memory:
             at, beats = get(dut.m_axi_araddr) - BASE, get(dut.m_axi_arlen) + 1
             self.reads.extend((at + n * self.bus, n == beats - 1) for n in range(beats))
         if get(dut.m_axi_wvalid) and get(dut.m_axi_wready):
-            at = self.writes[0][0]
-            data = get(dut.m_axi_wdata).to_bytes(self.bus, "little")
+            self.beats.append((get(dut.m_axi_wdata).to_bytes(self.bus, "little"), get(dut.m_axi_wlast)))
+        if get(dut.m_axi_awvalid) and get(dut.m_axi_awready):
+            self.writes.append(get(dut.m_axi_awaddr) - BASE)
+        while self.writes and self.beats:
+            data, last = self.beats.popleft()
+            at = self.writes[0]
             self.window[at : at + self.bus] = np.frombuffer(data, np.uint8)
-            self.writes[0][0] += self.bus
-            if get(dut.m_axi_wlast):
+            self.writes[0] += self.bus
+            if last:
                 self.writes.popleft()
                 self.responses += 1
-        if get(dut.m_axi_awvalid) and get(dut.m_axi_awready):
-            self.writes.append([get(dut.m_axi_awaddr) - BASE])
 
 
 def expected_window(program: Program) -> np.ndarray:

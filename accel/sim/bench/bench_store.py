@@ -1,4 +1,8 @@
-"""vta_store with a random AXI slave: DRAM holds what the semantics say, responses give tokens, limits hold."""
+"""vta_store with a random AXI slave: DRAM holds what the semantics say, responses give tokens, limits hold.
+
+The slave changes its mind from time to time: it takes an address at any time, only when the first beat of its data is
+on the bus, or only when it has the last one.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +32,8 @@ async def writes_dram_like_the_semantics(dut: Dut) -> None:
     waiting = [(i, legal_transfer(random, shape, Op.STORE) | {"set": random.getrandbits(16)}) for i in range(60)]
     running: deque[tuple[int, dict[str, int]]] = deque()
     bursts: deque[list[int]] = deque()  # offset, beats left
+    beats_there: deque[tuple[int, int]] = deque()  # data and last of beats that were taken
+    mood = 0
     responses: deque[int] = deque()
     cycle = unanswered = most = 0
     held: tuple[int, int] | None = None
@@ -37,8 +43,11 @@ async def writes_dram_like_the_semantics(dut: Dut) -> None:
         if waiting:
             drive_head(dut, waiting[0], shape, Op.STORE)
         answer = bool(responses) and responses[0] <= cycle and random.random() < 0.7
-        dut.m_axi_awready.value = awready = random.random() < 0.6
-        dut.m_axi_wready.value = wready = random.random() < 0.7
+        mood = random.randrange(3) if random.random() < 0.01 else mood
+        whole = any(last for _, last in beats_there)
+        shown = not bursts and bool(beats_there or get(dut.m_axi_wvalid))
+        dut.m_axi_awready.value = awready = random.random() < 0.6 and (True, shown or whole, whole)[mood]
+        dut.m_axi_wready.value = wready = random.random() < 0.7 and (mood != 1 or bool(bursts))
         dut.m_axi_bvalid.value = answer
         await settle()
         go = bool(get(dut.want_o)) and random.random() < 0.8
@@ -56,13 +65,15 @@ async def writes_dram_like_the_semantics(dut: Dut) -> None:
             assert held is None or held == now, "data must hold while stalled"
             held = None if wready else now
             if wready:
-                burst = bursts[0]
-                dram[burst[0] : burst[0] + bus] = np.frombuffer(now[0].to_bytes(bus, "little"), np.uint8)
-                burst[0], burst[1] = burst[0] + bus, burst[1] - 1
-                assert now[1] == (burst[1] == 0), "wlast marks the last beat"
-                if not burst[1]:
-                    bursts.popleft()
-                    responses.append(cycle + random.choice((1, 30)))
+                beats_there.append(now)
+        while beats_there and bursts:
+            burst, (data, last) = bursts[0], beats_there.popleft()
+            dram[burst[0] : burst[0] + bus] = np.frombuffer(data.to_bytes(bus, "little"), np.uint8)
+            burst[0], burst[1] = burst[0] + bus, burst[1] - 1
+            assert last == (burst[1] == 0), "wlast marks the last beat"
+            if not burst[1]:
+                bursts.popleft()
+                responses.append(cycle + random.choice((1, 30)))
         if answer:
             assert get(dut.m_axi_bready)
             responses.popleft()

@@ -12,9 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from accel.isa.config import AccelConfig
-from accel.sim.memory import MemoryModel
+from accel.sim.memory import MemoryModel, WriteOrder
 
 NEVER = 1 << 62
+# Cycles from the one in which a write is taken into the AW register to the first one with its first beat on the bus.
+FIRST_BEAT = 3
 # Beats that come in cycles one behind another: (what `address` turns into the first one, beats, whether fetch's).
 Chunk = tuple[int, int, bool]
 
@@ -90,7 +92,7 @@ class WriteChannel:
     # cycle of the response of each burst
     responses: list[int] = field(default_factory=list[int])
     free: int = 0
-    # first cycle in which the data side may take the next burst
+    # first cycle behind the one in which the last beat of all is sampled
     data: int = 0
     # cycle of the last response of each STORE; the one behind that in which the last burst of all was taken
     ended: list[int] = field(default_factory=list[int])
@@ -114,10 +116,20 @@ class WriteChannel:
         behind = len(done) - self.memory.write_outstanding
         if behind >= 0:
             accepted = max(accepted, done[behind] + 1)
+        first = max(taken + FIRST_BEAT, self.data)
+        match self.memory.write_order:
+            case WriteOrder.ADDRESS_FIRST:
+                first = max(first, accepted + 1)
+            case WriteOrder.DATA_SHOWN:
+                accepted = max(accepted, first)
+                first = accepted + 1
+            case WriteOrder.DATA_FIRST:
+                accepted = max(accepted, first + beats)
+            case WriteOrder.ANY:
+                pass
         self.free = accepted
-        begin = max(accepted + 1, self.data)
-        self.data = begin + beats
-        response = begin + beats + 1 + self.memory.latency
+        self.data = first + beats
+        response = max(self.data - 1, accepted) + self.memory.latency
         if done:
             response = max(response, done[-1] + 1)
         done.append(response)

@@ -13,15 +13,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from accel.isa.config import AccelConfig
-from accel.sim.cycle.channels import NEVER, Chunk
+from accel.sim.cycle.channels import FIRST_BEAT, NEVER, Chunk
 from accel.sim.memory import MemoryModel, Sdram
 
 _READ, _WRITE = 0, 1
 _CLOSED = -1
 # Cycles from the one in which a read beat leaves the controller to the first one in which it can be sampled.
 _ARRIVAL = 1
-# Cycles from the handshake of a write's address to the first one in which its first beat can be on the bus.
-_FIRST_BEAT = 3
 
 
 class SdramReads:
@@ -181,7 +179,7 @@ class SdramWrites:
         self._handed = 0
         self._free = 0
         self._slot = 0
-        # bursts that were handed over whose beats are not all on the bus: first cycle there, beats left
+        # bursts that were taken whose beats are not all sampled: first cycle on the bus, beats left
         self._data: deque[tuple[int, int]] = deque()
         # cycles in which the beats that the chip has not had are sampled; first cycle on the bus of the next one
         self._beats: deque[int] = deque()
@@ -245,14 +243,11 @@ class SdramWrites:
         self._handed = max(cycle + 1, self._slot)
         self._burst, self._served = (place, beats, last), 0
         if self._waiting:
-            cycle, _, beats, _ = self._waiting[0]
-            self._hand(cycle, beats)
+            self._hand(self._waiting[0][0])
 
-    def _hand(self, cycle: int, beats: int) -> None:
+    def _hand(self, cycle: int) -> None:
         """A burst that was taken in `cycle` leaves the AW register, as the one before it has been accepted."""
         self._free = max(cycle, self._handed) + 1
-        self._data.append((self._free + _FIRST_BEAT, beats))
-        self._sample()
 
     def _take(self) -> bool:
         """Take the next burst into the register; False when it is not known when."""
@@ -266,7 +261,9 @@ class SdramWrites:
         place, beats = store.bursts.popleft()
         self._taken += 1
         if not self._waiting:
-            self._hand(cycle, beats)
+            self._hand(cycle)
+        self._data.append((cycle + FIRST_BEAT, beats))
+        self._sample()
         self._waiting.append((cycle, place, beats, not store.bursts))
         store.earliest = cycle
         if not store.bursts:

@@ -1,7 +1,7 @@
 // AXI4 memory behind the core: in-order bursts on the caller's window, fixed latency, bounded outstanding bursts.
 // Edge t: a burst accepted at t presents its first R beat for edge t+latency at the earliest, one beat an edge; B comes
-// latency edges after the last W beat. With an SDRAM, it says when (sdram.h). Ready and valid depend on past edges only.
-// Checks AXI rules as it goes.
+// latency edges after the last W beat, or after its address if that is later. With an SDRAM, it says when (sdram.h).
+// Ready and valid depend on past edges only, but for kDataShown. Checks AXI rules as it goes.
 #ifndef VTA_AXI_MEMORY_H_
 #define VTA_AXI_MEMORY_H_
 
@@ -10,12 +10,16 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <string>
 #include <vector>
 
 #include "sdram.h"
 
 namespace vta {
+
+// When a memory without SDRAM takes addresses and data of writes. Mirrored by WriteOrder in accel/sim/memory.py.
+enum WriteOrder : uint32_t { kAddressFirst, kDataShown, kDataFirst, kAny };
 
 // Mirrored field by field in accel/sim/rtl_model.py.
 struct Settings {
@@ -31,6 +35,7 @@ struct Settings {
     uint32_t core_reads;         // what the core promises never to exceed
     uint32_t core_writes;
     uint32_t burst_beats;
+    uint32_t write_order;
     uint32_t settle;  // evaluate the model with the clock low in every cycle
     SdramSettings sdram;
 };
@@ -128,6 +133,7 @@ public:
     void reset() {
         reads_.clear();
         writes_.clear();
+        early_.clear();
         written_ = 0;
         read_beat_ = write_beat_ = 0;
         ar_held_ = aw_held_ = w_held_ = false;
@@ -143,7 +149,7 @@ public:
     }
 
     Settings& settings() { return s_; }
-    uint32_t in_flight() const { return reads_.size() + writes_.size(); }
+    uint32_t in_flight() const { return reads_.size() + writes_.size() + !early_.empty(); }
 
     // Outputs of the core have settled for edge `t`: take the handshakes of that edge.
     void sample(uint64_t t) {
@@ -162,11 +168,18 @@ public:
         drive_read(t + 1);
         drive_write(t + 1);
         quiet_ = !s_.stall_seed && !ar_held_ && !aw_held_ && !w_held_ && !in_flight() && !top_.m_axi_rvalid
-                 && !top_.m_axi_bvalid && top_.m_axi_arready && top_.m_axi_awready && !top_.m_axi_wready;
+                 && !top_.m_axi_bvalid && top_.m_axi_arready && top_.m_axi_awready == takes_address_first()
+                 && top_.m_axi_wready == takes_data_early();
     }
 
 private:
     enum Channel { AR, R, AW, W, B };
+
+    // Of what does not wait: an address before its data, data before their address.
+    bool takes_address_first() const {
+        return sdram_.present() || s_.write_order == kAddressFirst || s_.write_order == kAny;
+    }
+    bool takes_data_early() const { return sdram_.present() || s_.write_order == kDataFirst || s_.write_order == kAny; }
 
     bool stalled(Channel channel) { return s_.stall_seed && random_.below(stall_[channel]); }
 
@@ -229,19 +242,33 @@ private:
         check(t, "AW", now, writes_.size() + 1, s_.core_writes);
         writes_.push({0, now.address, now.len + 1, kOkay});
         if (sdram_.present()) sdram_.write(t, now.address - s_.window_base, now.len + 1);
+        while (!early_.empty() && has_address()) {
+            put(t, early_.front().data, early_.front().last);
+            early_.pop_front();
+        }
     }
 
+    // The address of the next W beat was taken.
+    bool has_address() const { return written_ != writes_.tail(); }
+
     void take_w(uint64_t t) {
-        Burst& burst = writes_.at(written_);
-        const uint64_t address = burst.address + uint64_t{write_beat_} * BUS;
         const uint64_t strobes = top_.m_axi_wstrb;
         const uint64_t all = BUS == 64 ? ~0ull : (1ull << BUS) - 1;
         if (strobes != all) report_.fail(t, "W: strobes must all be set, not %#llx", (unsigned long long)strobes);
-        if (inside(address)) std::memcpy(s_.window + (address - s_.window_base), &top_.m_axi_wdata, BUS);
+        if (has_address()) return put(t, &top_.m_axi_wdata, top_.m_axi_wlast);
+        early_.push_back({{}, bool(top_.m_axi_wlast)});
+        std::memcpy(early_.back().data, &top_.m_axi_wdata, BUS);
+    }
+
+    // Writes a beat of the burst whose data come next.
+    void put(uint64_t t, const void* data, bool says_last) {
+        Burst& burst = writes_.at(written_);
+        const uint64_t address = burst.address + uint64_t{write_beat_} * BUS;
+        if (inside(address)) std::memcpy(s_.window + (address - s_.window_base), data, BUS);
         else burst.response = kDecodeError;
         if (hits_error(address)) burst.response = kSlaveError;
         const bool last = ++write_beat_ == burst.beats;
-        if (last != bool(top_.m_axi_wlast))
+        if (last != says_last)
             report_.fail(t, "W: last must be %d on beat %u of %u", last, write_beat_, burst.beats);
         if (!last) return;
         const uint64_t extra = s_.stall_seed ? random_.next() % (s_.latency + 1) : 0;
@@ -276,9 +303,9 @@ private:
 
     void drive_write(uint64_t next) {
         const bool room = sdram_.present() ? sdram_.write_ready() : writes_.size() < s_.write_outstanding;
-        top_.m_axi_awready = room && !stalled(AW);
-        const bool taken = written_ != writes_.tail() && (!sdram_.present() || sdram_.data_ready());
-        top_.m_axi_wready = taken && !stalled(W);
+        top_.m_axi_awready = room && (takes_address_first() || data_there()) && !stalled(AW);
+        const bool takes = (takes_data_early() || has_address()) && (!sdram_.present() || sdram_.data_ready());
+        top_.m_axi_wready = takes && !stalled(W);
         if (top_.m_axi_bvalid && !b_taken_) return;
         b_taken_ = false;
         const bool complete = !writes_.empty() && written_ != writes_.tail() - writes_.size();
@@ -286,6 +313,11 @@ private:
         const bool valid = complete && there && !stalled(B);
         top_.m_axi_bvalid = valid;
         if (valid) top_.m_axi_bresp = writes_.front().response;
+    }
+
+    // What the next address waits for, where it waits: its first beat on the bus, its last beat taken.
+    bool data_there() const {
+        return s_.write_order == kDataShown ? top_.m_axi_wvalid && !has_address() : !early_.empty() && early_.back().last;
     }
 
     bool inside(uint64_t address) const {
@@ -326,7 +358,14 @@ private:
     Top& top_;
     Settings s_;
     Report& report_;
+    // W beats taken before their address.
+    struct Beat {
+        uint8_t data[BUS];
+        bool last;
+    };
+
     Ring reads_, writes_;
+    std::deque<Beat> early_;
     uint32_t written_ = 0;  // sequence number of the write burst whose data comes next
     uint32_t read_beat_ = 0, write_beat_ = 0;
     bool r_taken_ = false, b_taken_ = false, active_ = true, quiet_ = false;
