@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compare-demo data test conformance test-compare test-prequantized test-deploy test-schedules test-networks test-training test-exact test-board test-netlist lint format types rtl-lint gen aarch64 bench area wheel clean
+.PHONY: help setup demo compare-demo data test conformance test-executions test-compare test-prequantized test-deploy test-schedules test-networks test-training test-exact test-board test-netlist lint format types rtl-lint gen aarch64 bench area wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ test-networks: $(READY) ## every network of examples/models on every device (min
 
 test-training: $(READY) ## figure 4 of the first Relay paper: train, export, compile, run (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/examples/test_python_examples.py $(FLAGS)
+
+test-executions: $(READY) ## 2,000 programs through each pass: nothing is executed more often (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/transform/test_executions.py $(FLAGS)
 
 test-compare: $(READY) ## 20 images of every strategy on interpreter, TVM, functional simulator and Verilog (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/compare $(FLAGS)

@@ -79,6 +79,7 @@ class Scopes:
     """`of`: the scope of each node's uses. `binders`: the scope in which a variable is bound.
 
     `hoisted`: for an if, match or function the nodes to compute before it, in order. `uses`: how many uses a node has.
+    `captured`: the nodes that a function uses and that belong to a scope around it, variables included.
     """
 
     of: dict[Expr, Scope]
@@ -86,6 +87,7 @@ class Scopes:
     bound_twice: tuple[Var, ...]
     hoisted: dict[Expr, list[Expr]]
     uses: dict[Expr, int]
+    captured: set[Expr]
 
 
 # (used node, what the use opens or None)
@@ -101,6 +103,7 @@ def find_scopes(root: Expr) -> Scopes:
     entered: dict[tuple[Expr, int], Scope] = {}
     binders: dict[Var, Scope] = {}
     twice: list[Var] = []
+    deepest: dict[Expr, int] = {}
     for node in reversed(order):
         here = of[node]
         inner = here
@@ -112,13 +115,15 @@ def find_scopes(root: Expr) -> Scopes:
             entered[node, index] = inner
             of[part] = common_scope(of[part], inner) if part in of else inner
             uses[part] = uses.get(part, 0) + 1
+            deepest[part] = max(deepest.get(part, 0), inner.level)
         for index, var in _bindings(node):
             if var in binders:
                 twice.append(var)
             binders[var] = entered[node, index]
             # A bound variable that nothing uses still belongs somewhere.
             of.setdefault(var, entered[node, index])
-    return Scopes(of, binders, tuple(twice), _hoisted(order, first_user, of, entered), uses)
+    captured = {node for node, level in deepest.items() if level > of[node].level}
+    return Scopes(of, binders, tuple(twice), _hoisted(order, first_user, of, entered), uses, captured)
 
 
 def _edges(node: Expr) -> list[_Edge]:

@@ -11,7 +11,7 @@ from relay_hw.ir.visit import Rewriter, children, post_order
 from relay_hw.transform.base import FunctionPass, map_functions
 from relay_hw.transform.effects import Effect, Effects, module_effects, node_effects, pin_effects
 from relay_hw.transform.graph import is_external
-from relay_hw.transform.inline_let import inline
+from relay_hw.transform.inline_let import inline_pure
 
 
 class DeadCodeElimination(FunctionPass):
@@ -42,11 +42,9 @@ class DeadCodeElimination(FunctionPass):
             return function
         effects = node_effects(function, known)
         dead = _dead_lets(function, effects, Effect.WRITE if self.ignore_impurity else Effect.READ)
-        new: Expr = _Remover(dead).rewrite(function) if dead else function
-        if self.inline_once:
-            new = _inline_once(new, known)
+        new = _Remover(dead).rewrite(function) if dead else function
         assert isinstance(new, Function)
-        return new
+        return _inline_once(new, known) if self.inline_once else new
 
 
 def _dead_lets(root: Expr, effects: Effects, most: Effect) -> set[Let]:
@@ -78,15 +76,7 @@ class _Remover(Rewriter):
         return new.body if old in self._dead else new
 
 
-def _inline_once(root: Expr, known: Mapping[str, Effect]) -> Expr:
-    scopes = find_scopes(root)
-    effects = node_effects(root, known)
-    values = {
-        node.var: node.value
-        for node in post_order(root)
-        if isinstance(node, Let)
-        and scopes.uses.get(node.var) == 1
-        and effects[node.value] is Effect.PURE
-        and scopes.of[node.var].function is scopes.binders[node.var].function
-    }
-    return inline(root, values) if values else root
+def _inline_once(root: Function, known: Mapping[str, Effect]) -> Function:
+    uses = find_scopes(root).uses
+    lets = [node for node in post_order(root) if isinstance(node, Let) and uses.get(node.var) == 1]
+    return inline_pure(root, lets, known)

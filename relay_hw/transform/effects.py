@@ -1,14 +1,16 @@
 """Effects: what evaluating a node does besides giving a value, and the form in which passes cannot disturb it.
 
-In: a typed module. Out: the effect of every node; or the module with every effect in a `let` of its own.
+In: a typed module. Out: the effect of every node; or the module with every effect in a `let` of its own, and the work
+that closures share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 
 from relay_hw.analysis.call_graph import call_order
+from relay_hw.analysis.scope import find_scopes
 from relay_hw.ir.expr import (
     Call,
     Constructor,
@@ -126,8 +128,9 @@ def _callee(
 def pin_effects(mod: IRModule) -> IRModule:
     """The module with everything that has an effect bound by a `let` of its own, in the order of evaluation.
 
-    The result of a block needs no name. All other nodes are then pure, wherever they stand. The same object where that
-    is so already. Functions of an external compiler stay as they are.
+    The result of a block needs no name. All other nodes are then pure, wherever they stand. So is work bound that a
+    function uses and that belongs to a scope around it: were the other uses to go, it would be done at each call. The
+    same object where that is so already. Functions of an external compiler stay as they are.
     """
     known = module_effects(mod)
     new = {name: _pin(function, known) for name, function in mod.functions.items()}
@@ -141,9 +144,33 @@ def _pin(function: Function, known: Mapping[str, Effect]) -> Function:
         return function
     effects = node_effects(function, known)
     loud = [node for node, effect in effects.items() if effect]
-    if not loud or _is_pinned(function, loud):
+    shared = _shared_work(function, effects)
+    if not shared and (not loud or _is_pinned(function, loud)):
         return function
-    return normalize(function, lambda node: bool(effects[node]) and not isinstance(node, Let), names_results=False)
+    return normalize(
+        function,
+        lambda node: (bool(effects[node]) or node in shared) and not isinstance(node, Let),
+        names_results=False,
+    )
+
+
+def _shared_work(root: Function, nodes: Iterable[Expr]) -> set[Expr]:
+    """What closures use of scopes around them and have no name for. Tuples and projections are no work."""
+    if not any(isinstance(node, Function) and node is not root for node in nodes):
+        return set()
+    found: set[Expr] = set()
+    stack = list(find_scopes(root).captured)
+    while stack:
+        match stack.pop():
+            case Call() | If() | Match() as node:
+                found.add(node)
+            case Tuple(fields=fields):
+                stack.extend(fields)
+            case TupleGetItem(tuple_value=part) | Let(body=part):
+                stack.append(part)
+            case _:
+                pass
+    return found
 
 
 def _is_pinned(function: Function, loud: list[Expr]) -> bool:

@@ -19,7 +19,7 @@ from relay_hw.transform.graph import constant, is_external, typed
 
 class FoldConstant(FunctionPass):
     """Calls on constants become constants, items of tuples the items, conditionals on constants the branch taken,
-    variables bound to constants the constants.
+    variables bound to constants, or to tuples of them, their values.
 
     Operators of the QNN dialect fold only with `fold_qnn`. A call that would fail (an integer division by zero)
     stays, so that it fails where it is evaluated.
@@ -54,8 +54,8 @@ class _Folder(Rewriter):
             return self._memo[node.body]
         new = super()._rewrite_node(node)
         # The uses of a variable come after its value.
-        if isinstance(new, Constant):
-            self._memo.update(dict.fromkeys(self._bound.get(node, ()), new))
+        if node in self._bound and _value(new) is not None:
+            self._memo.update(dict.fromkeys(self._bound[node], new))
         return new
 
     def rewrite_call(self, old: Call, new: Call) -> Expr:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from relay_hw.analysis.call_graph import call_order, globals_used
-from relay_hw.ir.expr import Call, Expr, Function, GlobalVar
+from relay_hw.analysis.scope import find_scopes
+from relay_hw.ir.expr import Call, Expr, Function, GlobalVar, Let, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import Rewriter
 from relay_hw.transform.base import Pass
 from relay_hw.transform.effects import pin_effects
 from relay_hw.transform.graph import is_external
+from relay_hw.transform.normal_form import ATOMS
 from relay_hw.transform.redirect import instantiate
 
 
@@ -56,4 +58,19 @@ class _Inliner(Rewriter):
     def rewrite_call(self, old: Call, new: Call) -> Expr:
         if not isinstance(new.op, GlobalVar) or new.op.name_hint not in self._functions:
             return new
-        return instantiate(self._functions[new.op.name_hint], new.args, new.type_args)
+        return _written_out(self._functions[new.op.name_hint], new)
+
+
+def _written_out(function: Function, call: Call) -> Expr:
+    """The body of `function` for the arguments of `call`. What its inner functions use gets a name before them."""
+    captured = find_scopes(function).captured
+    args = list(call.args)
+    lets: list[tuple[Var, Expr]] = []
+    for k, (param, arg) in enumerate(zip(function.params, call.args, strict=True)):
+        if param in captured and not isinstance(arg, ATOMS):
+            args[k] = var = Var(param.name_hint)
+            lets.append((var, arg))
+    body = instantiate(function, args, call.type_args)
+    for var, arg in reversed(lets):
+        body = Let(var, arg, body, span=arg.span)
+    return body

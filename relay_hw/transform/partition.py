@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from relay_hw.ir.expr import Call, Expr, Function, Tuple, TupleGetItem, Var
+from relay_hw.ir.expr import Call, Expr, Function, Op, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import FuncType
 from relay_hw.ir.visit import copy_with
@@ -45,6 +45,10 @@ class PartitionRecord:
     where: str
     function: str
     reason: str = ""
+
+
+# An operator, its attributes and its operands.
+_Same = tuple[str, object, Sequence[Expr]]
 
 
 class PartitionDevice(Pass):
@@ -90,20 +94,29 @@ def _inline_refused(main: Function, what: str, legal: Legal | None) -> tuple[Fun
     """A graph with composites that stay on the host replaced by their operators, and the reason of each of those."""
     memo: dict[Expr, Expr] = {}
     refusals: dict[Call, str] = {}
+    # Each composite has a copy of what stands in front of it.
+    once: dict[_Same, Expr] = {}
     for node in dataflow_order(main.body, what):
         reason = _refusal(node, legal)
         if reason is None or not isinstance(node, Call) or not isinstance(node.op, Function):
-            memo[node] = _copy(node, memo)
+            memo[node] = _once(_copy(node, memo), once)
             continue
         inner: dict[Expr, Expr] = dict(zip(node.op.params, (memo[arg] for arg in node.args), strict=True))
         for part in dataflow_order(node.op.body, "a composite"):
             if part in inner:
                 continue
-            inner[part] = new = _copy(part, inner)
+            inner[part] = new = _once(_copy(part, inner), once)
             if isinstance(new, Call):
                 refusals[new] = reason
         memo[node] = inner[node.op.body]
     return copy_with(main, body=memo[main.body]), refusals
+
+
+def _once(node: Expr, known: dict[_Same, Expr]) -> Expr:
+    """`node`, or the equal call of an operator that is there already."""
+    if not isinstance(node, Call) or not isinstance(node.op, Op) or node.op.has_effect:
+        return node
+    return known.setdefault((node.op.name, node.attrs, node.args), node)
 
 
 def _refusal(node: Expr, legal: Legal | None) -> str | None:

@@ -60,12 +60,21 @@ class OutlinePieces(Pass):
 
 
 def is_graph(mod: IRModule) -> bool:
-    """Whether `main` is one graph of operators that calls no other function of the module."""
-    try:
-        order = dataflow_order(mod["main"].body, "main")
-    except UnsupportedError:
-        return False
-    return not any(isinstance(node, Call) and isinstance(node.op, GlobalVar) for node in order)
+    """Whether `main` is one graph of operators that calls no other function of the module.
+
+    A function that is called where it stands is a part of it.
+    """
+    graphs: list[Expr] = [mod["main"].body]
+    while graphs:
+        try:
+            order = dataflow_order(graphs.pop(), "main")
+        except UnsupportedError:
+            return False
+        calls = [node for node in order if isinstance(node, Call)]
+        if any(isinstance(call.op, GlobalVar) for call in calls):
+            return False
+        graphs += [call.op.body for call in calls if isinstance(call.op, Function)]
+    return True
 
 
 def pieces_of(mod: IRModule) -> tuple[str, ...]:
