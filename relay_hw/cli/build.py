@@ -47,6 +47,8 @@ def compile_command(args: Namespace, console: Console) -> int:
     )
     console.step("writing the build")
     artifact = compiled.save(args.output)
+    for text in compiled.warnings:
+        console.warning(text)
     report = static_report(artifact.manifest)
     seconds = time.perf_counter() - begin
     row = {
@@ -61,10 +63,13 @@ def compile_command(args: Namespace, console: Console) -> int:
         "layers": [
             {"name": r.name, "operator": r.operator, "where": r.where, "reason": r.reason} for r in report.layers
         ],
+        "kept_in_float": {one.layer: one.reason for one in compiled.kept},
+        "warnings": list(compiled.warnings),
     }
     lines = [
         layer_table(report),
         "",
+        *(f"layer {one.layer} kept in float: {one.reason}" for one in compiled.kept),
         f"{args.output}: {model.name} for {report.config}, {number(report.macs)} multiply-accumulates, "
         f"{len(artifact.manifest.accel)} launch(es) a sample, compiled in {seconds:.1f} s",
     ]

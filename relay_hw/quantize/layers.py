@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from relay_hw.errors import QuantizeError
-from relay_hw.ir.expr import Expr
+from relay_hw.ir.expr import Call, Expr
 from relay_hw.quantize.plan import AddStep, AverageStep, LinearStep, Plan, ProductStep, Step, make_plan
 from relay_hw.quantize.strategy import Strategy
 from relay_hw.transform.graph import is_op, op_name
@@ -47,9 +47,9 @@ def plan_layers(body: Expr, strategy: Strategy) -> Layers:
     names = layer_names(whole)
     _check_names(strategy, list(names.values()))
     edges = _edges(whole)
-    left = [step for step in edges if not strategy.is_quantized(names[step], *edges[step])]
+    left = [step for step, name in names.items() if not strategy.is_quantized(name, *edges.get(step, ()))]
     by_output = {_anchor(step): name for step, name in names.items()}
-    plan = make_plan(body, [_anchor(step) for step in left]) if left else whole
+    plan = make_plan(body, [_operator(step) for step in left]) if left else whole
     found = {step: by_output[_anchor(step)] for step in plan.steps if _anchor(step) in by_output and _computes(step)}
     at = {_anchor(step): edge for step, edge in edges.items()}
     own = {step: strategy.for_layer(name, *at.get(_anchor(step), ())) for step, name in found.items()}
@@ -84,7 +84,16 @@ def _anchor(step: Step) -> Expr:
             return step.output
 
 
-def _edges(plan: Plan) -> dict[LinearStep, tuple[bool, bool, bool]]:
+def _operator(step: Step) -> Expr:
+    """The operator that does the work, where the anchor of a sum is the activation behind it."""
+    found = _anchor(step)
+    while isinstance(step, AddStep) and not is_op(found, "add"):
+        assert isinstance(found, Call)
+        found = found.args[0]
+    return found
+
+
+def _edges(plan: Plan) -> dict[Step, tuple[bool, bool, bool]]:
     """Of each linear layer whether it is the first, the last, a dense one."""
     linear = [step for step in plan.steps if isinstance(step, LinearStep)]
     return {step: (step is linear[0], step is linear[-1], is_op(step.linear.anchor, "nn.dense")) for step in linear}

@@ -22,7 +22,7 @@ from relay_hw.quantize.methods.train import train
 from relay_hw.quantize.methods.weights import choose_weights, needs_rehearsal
 from relay_hw.quantize.number import check_weights
 from relay_hw.quantize.pieces import check_layers, own_layers, piece_modules, record, replace_pieces
-from relay_hw.quantize.realize import Probe, float_weights, realize
+from relay_hw.quantize.realize import FloatOperator, Probe, float_weights, realize
 from relay_hw.quantize.recipes import find_strategy
 from relay_hw.quantize.strategy import Strategy
 from relay_hw.quantize.sums import merge_sums
@@ -37,7 +37,8 @@ Array = NDArray[Any]
 class Realized:
     """`mod` is the quantized module, `reference` the simplified float one; `probes` pair their tensors.
 
-    Where `main` is no graph of operators, `pieces` has the same of each of its pieces, by name, and no probes.
+    `operators`: those that stay float, in both. Where `main` is no graph of operators, `pieces` has the same of each of
+    its pieces, by name, and neither.
     """
 
     mod: IRModule
@@ -45,6 +46,7 @@ class Realized:
     probes: tuple[Probe, ...]
     strategy: Strategy
     pieces: Mapping[str, Piece] = field(default_factory=dict[str, "Piece"])
+    operators: tuple[FloatOperator, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +121,9 @@ def realize_module(
         weights = rehearse(reference, layers, ranges, calibration or {}, choose_weights)
     if chosen.epochs:
         weights = train(reference, layers, ranges, calibration or {}, weights, progress)
-    body, probes = realize(main.body, layers, ranges, weights)
+    body, probes, operators = realize(main.body, layers, ranges, weights)
     new = reference.with_functions({"main": copy_with(main, body=body, checked_type=None)})
-    return Realized(InferType()(new), reference, probes, chosen)
+    return Realized(InferType()(new), reference, probes, chosen, operators=operators)
 
 
 def _best(reference: IRModule, strategy: Strategy, data: Mapping[str, Array], cost: LayerCost | None) -> Strategy:

@@ -55,17 +55,25 @@ class Probe:
     params: QParams
 
 
+@dataclass(frozen=True, slots=True)
+class FloatOperator:
+    """An operator that stays float, twice: in the float graph and in the realized one."""
+
+    reference: Call
+    realized: Call
+
+
 def realize(
     body: Expr, layers: Layers, ranges: Ranges, weights: Mapping[Step, LayerWeights] | None = None
-) -> tuple[Expr, tuple[Probe, ...]]:
-    """The integer form of `body`; `weights` of layers whose integers are chosen already.
+) -> tuple[Expr, tuple[Probe, ...], tuple[FloatOperator, ...]]:
+    """The integer form of `body`, typed; `weights` of layers whose integers are chosen already.
 
     Raises QuantizeError for numbers that integers cannot hold.
     """
     realizer = Realizer(layers, group_params(layers, ranges))
     for step in layers.plan.steps:
         realizer.take(step, (weights or {}).get(step))
-    return realizer.as_float(body), tuple(realizer.probes)
+    return realizer.as_float(body), tuple(realizer.probes), tuple(realizer.operators)
 
 
 def group_params(layers: Layers, ranges: Ranges) -> dict[Expr, QParams]:
@@ -88,6 +96,7 @@ class Realizer:
 
     def __init__(self, layers: Layers, params: Mapping[Expr, QParams]) -> None:
         self.probes: list[Probe] = []
+        self.operators: list[FloatOperator] = []
         self._params = params
         self._names = layers.names
         self._strategy = layers.strategy
@@ -114,7 +123,9 @@ class Realizer:
             case FloatStep():
                 assert isinstance(output, Call)
                 args = [self.as_float(arg) for arg in output.args]
-                self._floats[output] = copy_with(output, args=tuple(args))
+                new = copy_with(output, args=tuple(args))
+                self._floats[output] = new
+                self.operators.append(FloatOperator(output, new))
             case _:
                 raise AssertionError(step)
 

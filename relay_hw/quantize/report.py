@@ -53,7 +53,7 @@ def layer_noise(realized: Realized, data: Mapping[str, Array]) -> tuple[LayerNoi
             signal[index] += float(np.square(exact).sum())
             noise[index] += float(np.square(exact - value).sum())
     return tuple(
-        LayerNoise(probe.name, probe.operator, _decibel(s, n), probe.params.scale, probe.params.zero_point)
+        LayerNoise(probe.name, probe.operator, decibel(s, n), probe.params.scale, probe.params.zero_point)
         for probe, s, n in zip(probes, signal, noise, strict=True)
     )
 
@@ -63,7 +63,8 @@ def _probing(mod: IRModule, tensors: list[Expr]) -> Interpreter:
     return Interpreter(IRModule({"main": Function(mod["main"].params, Tuple(tensors))}, mod.types))
 
 
-def _decibel(signal: float, noise: float) -> float:
+def decibel(signal: float, noise: float) -> float:
+    """The ratio of two powers; inf without noise, -inf without signal."""
     if noise == 0.0:
         return math.inf
     return 10 * math.log10(signal / noise) if signal > 0.0 else -math.inf

@@ -5,7 +5,7 @@ In: a Relay module, a configuration, a strategy, calibration data. Out: `Compile
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,8 +26,9 @@ from relay_hw.errors import InputError, TensorizeError
 from relay_hw.ir.expr import Call, Constant, Function, Op
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import post_order, substitute
-from relay_hw.quantize import Strategy, find_strategy, quantize, strategy_values
+from relay_hw.quantize import LayerChoice, Strategy, find_strategy, strategy_values
 from relay_hw.quantize.finite import check_constants
+from relay_hw.quantize.held_back import Kept, realize_checked
 from relay_hw.quantize.prequantized import is_prequantized, realize_prequantized
 from relay_hw.report import LayerRow, Report, report_files
 from relay_hw.runtime.artifact import WEIGHTS, Artifact, file_hash, load_artifact, write_artifact
@@ -67,7 +68,10 @@ ANCHORS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledModel:
-    """A model after the walk, in memory. `stages`: the module after each step; `segments`: one program a region."""
+    """A model after the walk, in memory. `stages`: the module after each step; `segments`: one program a region.
+
+    `kept`: layers that stayed float because their integers lost the signal; `warnings`: what looks like a mistake.
+    """
 
     name: str
     config: AccelConfig
@@ -80,6 +84,8 @@ class CompiledModel:
     layers: tuple[LayerInfo, ...]
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
+    kept: tuple[Kept, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def host_functions(self) -> tuple[FlatFunction, ...]:
@@ -175,12 +181,16 @@ def compile_model(
         quantized = simplified
     else:
         check_constants(imported)
+    kept: tuple[Kept, ...] = ()
+    warnings: tuple[str, ...] = ()
     if quantized is None and is_prequantized(imported):
         tell("reading the integers of the model")
         plan, quantized = replace(plan, name=PREQUANTIZED), realize_prequantized(imported, plan.multiplier_bits)
     if quantized is None:
         tell("quantizing")
-        quantized = quantize(simplified, plan, calibration, progress=_samples_of("calibrating", tell))
+        checked = realize_checked(simplified, plan, calibration, progress=_samples_of("calibrating", tell))
+        quantized, kept, warnings = checked.realized.mod, checked.kept, checked.warnings
+        plan = replace(plan, layers=plan.layers + tuple(LayerChoice(one.layer, quantized=False) for one in kept))
     tell("partitioning")
     partitioned = partition_pipeline(lambda unit: tensorize.why_not(unit, accel) if accelerate else HOST_ONLY)(
         quantized
@@ -214,9 +224,11 @@ def compile_model(
         segments=segments,
         functions={n: f for n, f in functions.items() if n != "main"},
         main=functions["main"],
-        layers=_layers(partitioned, segments, accel),
+        layers=_with_kept(_layers(partitioned, segments, accel), kept),
         inputs=inputs_of(quantized),
         outputs=outputs_of(mod, quantized["main"]),
+        kept=kept,
+        warnings=warnings,
     )
 
 
@@ -311,6 +323,17 @@ def _unique(name: str, taken: set[str]) -> str:
         new = f"{name} #{count}"
     taken.add(new)
     return new
+
+
+def _with_kept(layers: Sequence[LayerInfo], kept: Sequence[Kept]) -> tuple[LayerInfo, ...]:
+    """Say so where the host computes a layer because its integers lost the signal."""
+    reasons = {" #".join(one.layer.rsplit("#", 1)): one.reason for one in kept}
+    return tuple(
+        replace(row, reason=f"kept in float: {reasons[row.name]}")
+        if row.where == "host" and row.name in reasons
+        else row
+        for row in layers
+    )
 
 
 def _host_row(record: PartitionRecord) -> LayerInfo:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from relay_hw.cli.main import main
 from tests.relay_hw.small_models import images, save_data, save_plain
@@ -88,9 +89,9 @@ def test_bad_numbers_in_weights(
 ) -> None:
     model = onnx.load(shared / "net.onnx")
     (tensor,) = (one for one in model.graph.initializer if one.name == weight)
-    numbers = onnx.numpy_helper.to_array(tensor).copy()
+    numbers = numpy_helper.to_array(tensor).copy()
     numbers.reshape(-1)[0] = value
-    tensor.CopyFrom(onnx.numpy_helper.from_array(numbers, weight))
+    tensor.CopyFrom(numpy_helper.from_array(numbers, weight))
     onnx.save(model, tmp_path / "bad.onnx")
     assert refused(capsys, compiled(tmp_path / "bad.onnx", shared / "data.npz", tmp_path / "out")) == sentence
 
@@ -106,3 +107,44 @@ def test_nan_in_an_output_is_said(tmp_path: Path, capsys: Captured) -> None:
     assert line == "output output: 3 of 8 values are NaN"
     assert main(["run", str(tmp_path / "out"), "--input", str(data), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["warnings"] == [line]
+
+
+def save_two_outputs(path: Path) -> Path:
+    """Scores, and logarithms of what a convolution gives, which is positive and often below its integers' step."""
+    rng = np.random.default_rng(0)
+    shapes = {"w1": (8, 3, 3, 3), "w2": (8, 8, 3, 3), "w3": (5, 128)}
+    weights = [numpy_helper.from_array((rng.normal(size=s) / 3).astype(np.float32), n) for n, s in shapes.items()]
+    weights += [numpy_helper.from_array(np.float32(v), n) for n, v in (("low", 1e-6), ("high", 100))]  # type: ignore[arg-type]
+    nodes = [
+        helper.make_node("Conv", ["image", "w1"], ["c1"], "conv1"),
+        helper.make_node("Relu", ["c1"], ["r1"], "relu1"),
+        helper.make_node("Conv", ["r1", "w2"], ["c2"], "conv2"),
+        helper.make_node("Flatten", ["c2"], ["f"], "flat"),
+        helper.make_node("Gemm", ["f", "w3"], ["scores"], "fc", transB=1),
+        helper.make_node("Clip", ["c2", "low", "high"], ["q"], "clip"),
+        helper.make_node("Log", ["q"], ["logs"], "log"),
+    ]
+    inputs = [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, 8, 8])]
+    sizes = {"scores": [1, 5], "logs": [1, 8, 4, 4]}
+    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, size) for name, size in sizes.items()]
+    graph = helper.make_graph(nodes, "two", inputs, outputs, weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    onnx.save(model, path)
+    return path
+
+
+def test_an_output_that_integers_would_ruin_is_computed_in_float(tmp_path: Path, capsys: Captured) -> None:
+    model, data = save_two_outputs(tmp_path / "two.onnx"), save_data(tmp_path / "data.npz", 32)
+    assert compiled(model, data, tmp_path / "build", "--json") == 0
+    row = json.loads(capsys.readouterr().out)
+    assert list(row["kept_in_float"]) == ["conv2"] and row["warnings"] == []
+    reason = row["kept_in_float"]["conv2"]
+    assert reason.startswith("log log: ") and reason.endswith("values are NaN or infinite on 2 held-back sample(s)")
+    (layer,) = (layer for layer in row["layers"] if layer["name"] == "conv2")
+    assert (layer["where"], layer["reason"]) == ("host", f"kept in float: {reason}")
+    out = tmp_path / "out.npz"
+    assert main(["run", str(tmp_path / "build"), "--input", str(data), "--output", str(out)]) == 0
+    assert all(np.isfinite(array).all() for array in np.load(out).values())
+    assert compiled(model, data, tmp_path / "again") == 0
+    assert f"layer conv2 kept in float: {reason}" in capsys.readouterr().out.splitlines()
