@@ -28,6 +28,7 @@ from accel.isa.spec import Op
 from accel.sim.causes import Cause
 from accel.sim.cycle import CycleDevice
 from accel.sim.cycle.losses import Account, accounts, stretches, together
+from accel.sim.cycle.traffic import total_traffic
 from accel.sim.memory import MEMORY_MODELS, memory_model
 from examples.models import NETWORKS, find
 from examples.models.builder import INPUT, images
@@ -38,9 +39,9 @@ from relay_hw.frontend import from_onnx
 from relay_hw.ir.expr import Call, Constant, Function, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
-from relay_hw.report import number, percent, table
+from relay_hw.report import number, percent, table, traffic_json
 from relay_hw.runtime.compile import CompiledModel, compile_model
-from relay_hw.runtime.cost import layer_cost
+from relay_hw.runtime.cost import LayerNeeds, launch_bounds, layer_needs
 from relay_hw.runtime.devices import DeviceOptions, close_device, open_device
 from tensorize import Layer, Segment, compile_function
 
@@ -144,10 +145,11 @@ def confirm(segment: Segment, config: AccelConfig, memory: str, timed: Timed) ->
     return stats.seconds
 
 
-def layer_row(name: str, layer: Layer, found: Account, config: AccelConfig) -> dict[str, Any]:
-    """What is said of one layer."""
-    cost = layer_cost(layer.composite)
-    roofline = cost.roofline_cycles(config)
+def layer_row(name: str, layer: Layer, needs: LayerNeeds, found: Account, config: AccelConfig) -> dict[str, Any]:
+    """What is said of one layer. `busiest`: cycles of the part of the machine that it uses most, array, output stage or
+    bus; some of them may lie in the time of another layer."""
+    cost, traffic = needs.cost, needs.traffic
+    roofline = cost.array_cycles(config)
     causes = {cause: found.cycles[cause] for cause in Cause}
     causes[Cause.LANES] = max(0, causes[Cause.PRODUCTS] - -(-cost.macs // config.macs_per_cycle))
     causes[Cause.PRODUCTS] -= causes[Cause.LANES]
@@ -163,9 +165,8 @@ def layer_row(name: str, layer: Layer, found: Account, config: AccelConfig) -> d
         "fill": dict(found.fill),
         "loads": dict(found.loads),
         "queues": dict(found.queues),
-        "bytes_read": layer.bytes_read,
-        "bytes_written": layer.bytes_written,
-        "bytes_needed": cost.bytes_read,
+        "busiest": launch_bounds(name, [needs], config).cycles,
+        "bytes": traffic_json(traffic),
     }
 
 
@@ -193,12 +194,14 @@ def measure_workload(work: Workload, config: AccelConfig, memory: str, rtl: bool
     found = together(timed.accounts.values())
     if rtl:
         confirm(segment, config, memory, timed)
+    row: dict[str, Any] = layer_row(work.name, segment.layers[0], layer_needs(segment, config)[0], found, config)
     return {
-        **layer_row(work.name, segment.layers[0], found, config),
+        **row,
+        "roofline_cycles": row["busiest"],
+        "roofline": row["busiest"] / timed.cycles,
         "count": work.count,
         "instructions": len(segment.program.instructions),
         "estimated_cycles": segment.cycles,
-        "bytes_fetched": timed.counters["FETCH_BYTES"],
         "busy": busy([timed], config),
         "counters": timed.counters,
         "compile_seconds": round(seconds, 3),
@@ -247,19 +250,19 @@ def measure_network(
 def network_row(name: str, compiled: CompiledModel, timed: dict[str, Timed], watch: Stopwatch) -> dict[str, Any]:
     """Totals, layers, host operators by reason."""
     config = compiled.config
+    needs = {key: layer_needs(segment, config) for key, segment in compiled.segments.items()}
     layers = [
-        layer_row(layer.name, layer, timed[key].accounts.get(i, Account()), config)
+        layer_row(layer.name, layer, needs[key][i], timed[key].accounts.get(i, Account()), config)
         for key, segment in compiled.segments.items()
         for i, layer in enumerate(segment.layers)
     ]
     cycles = sum(run.cycles for run in timed.values())
     macs = sum(row["macs"] for row in layers)
-    roofline = sum(row["roofline_cycles"] for row in layers)
+    roofline = sum(launch_bounds(key, rows, config).cycles for key, rows in needs.items())
     totals = together(found for run in timed.values() for found in run.accounts.values())
     products = macs + sum(run.other_products for run in timed.values())
     multipliers = config.macs_per_cycle + 2 * config.out_lanes
     host = Counter((row.operator, row.reason) for row in compiled.layers if row.where == "host")
-    counters = sum((Counter(run.counters) for run in timed.values()), Counter())
     return {
         "name": name,
         "macs": find(name).macs,
@@ -274,10 +277,7 @@ def network_row(name: str, compiled: CompiledModel, timed: dict[str, Timed], wat
         "fill": dict(totals.fill),
         "loads": dict(totals.loads),
         "queues": dict(totals.queues),
-        "bytes_read": counters["READ_BYTES"],
-        "bytes_written": counters["WRITE_BYTES"],
-        "bytes_needed": sum(row["bytes_needed"] for row in layers),
-        "bytes_fetched": counters["FETCH_BYTES"],
+        "bytes": traffic_json(total_traffic(row.traffic for rows in needs.values() for row in rows)),
         "busy": busy(list(timed.values()), config),
         "instructions": sum(len(s.program.instructions) for s in compiled.segments.values()),
         "host": [{"operator": o, "reason": reason, "count": n} for (o, reason), n in host.items()],
@@ -287,7 +287,7 @@ def network_row(name: str, compiled: CompiledModel, timed: dict[str, Timed], wat
     }
 
 
-HEADER = ("name", "cycles", "roofline", "%", *Cause, "read", "needed", "written", "bus", "out", "waited for")
+HEADER = ("name", "cycles", "roofline", "%", *Cause, "read", "written", "bus", "out", "waited for")
 
 
 def cells(row: dict[str, Any]) -> tuple[str, ...]:
@@ -301,9 +301,8 @@ def cells(row: dict[str, Any]) -> tuple[str, ...]:
         number(row["roofline_cycles"]),
         percent(row["roofline"]),
         *(number(row["causes"][cause]) for cause in Cause),
-        number(row["bytes_read"]),
-        number(row["bytes_needed"]),
-        number(row["bytes_written"]),
+        number(row["bytes"]["read"]),
+        number(row["bytes"]["written"]),
         percent(shares["read_bus"]) if shares else "-",
         percent(shares["output"]) if shares else "-",
         waits,

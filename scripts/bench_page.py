@@ -26,8 +26,8 @@ Verilog under Verilator: every launch below was run there, and all counters were
 have seeded weights (`examples/models`); time depends on no data. Seconds are
 processor time.
 
-Utilisation: products of the model over cycles x 256, unpadded. Roofline: the most of products over 256, bytes read over
-8, bytes written over 8, each byte moved once, summed over layers; a network that keeps activations on chip can beat it.
+Utilisation: products of the model over cycles x 256, unpadded. Roofline: what no launch of the program goes below: the
+most of products over 256, slots of the output stage, bytes read and fetched over 8, bytes written over 8.
 """
 CAUSE_WORDS = "\n" + "\n".join(f"- `{cause}`: {cause.meaning}" for cause in Cause) + "\n"
 
@@ -75,8 +75,8 @@ def _networks(rows: Sequence[dict[str, Any]]) -> str:
             number(row["cycles"]),
             percent(row["utilisation"]),
             percent(row["utilisation_all"]),
-            number(row["bytes_read"]),
-            number(row["bytes_written"]),
+            number(row["bytes"]["read"]),
+            number(row["bytes"]["written"]),
             ", ".join(f"{entry['operator']}" for entry in row["host"]) or "nothing",
         )
         for row in rows

@@ -82,6 +82,10 @@ def network_rows(networks: Sequence[dict[str, Any]]) -> list[Row]:
         return 100 * row[name]["utilisation"]
 
     deconv = {layer["name"].partition(":")[2]: layer for layer in row["dcgan"]["layers"]}
+
+    def busiest(name: str) -> float:
+        return 100 * deconv[name]["busiest"] / deconv[name]["cycles"]
+
     return [
         Row("ResNet-18, 224x224, whole network", row["resnet18"]["cycles"], "cycles", 7_600_000, peer=VTA_IDEAL),
         Row("ResNet-34, 224x224, whole network", row["resnet34"]["cycles"], "cycles"),
@@ -93,9 +97,9 @@ def network_rows(networks: Sequence[dict[str, Any]]) -> list[Row]:
         Row("MobileNet v2, 224x224, whole network", row["mobilenet_v2"]["cycles"], "cycles"),
         Row("MobileNet v1 with groups of 16, whole network", row["mobilenet_grouped"]["cycles"], "cycles"),
         Row("DCGAN's generator, whole, utilisation", used("dcgan"), "%", 60, False),
-        Row("DCGAN, CT1, of its roofline", 100 * deconv["deconv1"]["roofline"], "%", 93, False),
-        Row("DCGAN, CT2, of its roofline", 100 * deconv["deconv2"]["roofline"], "%", 90, False),
-        Row("DCGAN, CT3, of its roofline", 100 * deconv["deconv3"]["roofline"], "%", 90, False),
+        Row("DCGAN, CT1, its busiest part at work", busiest("deconv1"), "%", 93, False),
+        Row("DCGAN, CT2, its busiest part at work", busiest("deconv2"), "%", 90, False),
+        Row("DCGAN, CT3, its busiest part at work", busiest("deconv3"), "%", 90, False),
     ]
 
 

@@ -67,7 +67,7 @@ def compile_command(args: Namespace, console: Console) -> int:
         "warnings": list(compiled.warnings),
     }
     lines = [
-        layer_table(report),
+        layer_table(report, console.width),
         "",
         *(f"layer {one.layer} kept in float: {one.reason}" for one in compiled.kept),
         f"{args.output}: {model.name} for {report.config}, {number(report.macs)} multiply-accumulates, "
@@ -114,11 +114,11 @@ def run_command(args: Namespace, console: Console) -> int:
     }
     if score is not None:
         row["accuracy"] = score
-    console.result(row, _run_text(args, result, score))
+    console.result(row, _run_text(args, console, result, score))
     return 0
 
 
-def _run_text(args: Namespace, result: Any, score: float | None) -> str:
+def _run_text(args: Namespace, console: Console, result: Any, score: float | None) -> str:
     from relay_hw.report import segment_table
 
     lines = [f"{result.samples} sample(s) on the {args.device} device in {result.seconds:.2f} s"]
@@ -129,7 +129,7 @@ def _run_text(args: Namespace, result: Any, score: float | None) -> str:
     if result.residents:
         spent = f", {result.resident_cycles:,} cycles" if result.resident_cycles is not None else ""
         lines.append(f"{len(result.residents)} launch(es) to load weights that stay{spent}")
-    lines += ["", segment_table(result.segments), ""]
+    lines += ["", segment_table(result.segments, console.width), ""]
     for name, value in result.outputs.items():
         shown = _described(value)
         lines.append(f"output {name}: {shown['dtype']}{shown['shape']}")
@@ -230,8 +230,8 @@ def profile_command(args: Namespace, console: Console) -> int:
         where = f"report: {artifact.path / 'report.html'}"
     except OSError as error:
         where = f"report not written: {artifact.path} must be writable: {error.strerror}"
-    lines = [layer_table(report), ""]
-    lines += [segment_table(report.segments), ""] if report.segments else []
+    lines = [layer_table(report, console.width), ""]
+    lines += [segment_table(report.segments, console.width), ""] if report.segments else []
     lines += [summary(report), where]
     if args.trace:
         console.step("timing every instruction")

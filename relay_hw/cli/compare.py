@@ -48,7 +48,7 @@ def compare_command(args: Namespace, console: Console) -> int:
     for name, content in found.files(layers).items():
         report.replace(report.folder / name, content)
     row = found.to_json() | {"report": str(args.output / "report.html")}
-    console.result(row, f"{found.to_text()}\nreport: {args.output / 'report.html'}")
+    console.result(row, f"{found.to_text(console.width)}\nreport: {args.output / 'report.html'}")
     return 0
 
 

@@ -6,6 +6,7 @@ In: messages, JSON objects, text. Out: one JSON object or text; progress only on
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import threading
 import time
@@ -14,16 +15,19 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 PATIENCE_SECONDS = 2.0
+# Of tables where standard output is no terminal and COLUMNS is not set.
+NO_TERMINAL_COLUMNS = 120
 # Between two lines where standard error is no terminal.
 QUIET_SECONDS = 5.0
 _TICK_SECONDS = 0.25
 
 
 class Console:
-    """One command's way to its user. `as_json`: one object on standard output and nothing else."""
+    """One command's way to its user. `as_json`: one object on standard output, nothing else; `wide`: whole tables."""
 
-    def __init__(self, as_json: bool, out: TextIO | None = None, err: TextIO | None = None) -> None:
+    def __init__(self, as_json: bool, out: TextIO | None = None, err: TextIO | None = None, wide: bool = False) -> None:
         self.as_json = as_json
+        self._wide = wide
         self._out = out or sys.stdout
         self._err = err or sys.stderr
         self._progress: _Progress | None = None
@@ -31,6 +35,11 @@ class Console:
     def result(self, row: dict[str, Any], text: str) -> None:
         """The command's result in the form that was asked for."""
         print(json.dumps(row) if self.as_json else text, file=self._out, flush=True)
+
+    @property
+    def width(self) -> int | None:
+        """Columns that tables may take; None where they may take as many as they need."""
+        return None if self._wide else shutil.get_terminal_size((NO_TERMINAL_COLUMNS, 24)).columns
 
     def note(self, message: str) -> None:
         """A line for people, at once."""

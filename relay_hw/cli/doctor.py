@@ -53,8 +53,9 @@ def doctor_command(args: Namespace, console: Console) -> int:
     }
     cells = [(t.name, t.version or "missing", t.needed_for, "" if t.version else t.get) for t in tools]
     marks = [("yes" if a.works else "no", a.name, a.problem) for a in abilities]
-    text = [table(("tool", "version", "for", "how to get it"), cells), "", table(("works", "what", "why not"), marks)]
-    console.result(row, "\n".join(text))
+    tables = [(("tool", "version", "for", "how to get it"), cells), (("works", "what", "why not"), marks)]
+    text = "\n\n".join(table(header, rows, width=console.width) for header, rows in tables)
+    console.result(row, text)
     return 1 if broken else 0
 
 

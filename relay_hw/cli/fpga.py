@@ -71,7 +71,8 @@ def selftest_command(args: Namespace, console: Console) -> int:
         save_text(args.output, json.dumps(row, indent=2) + "\n")
     marks = {True: "ok", False: "FAILED", None: "not run"}
     rows = [(finding.name, marks[finding.ok], f"{finding.seconds:.1f} s", finding.detail) for finding in findings]
-    lines = [f"{config.name} on {row['board'] or args.device}", table(("test", "result", "time", "what"), rows)]
+    header = ("test", "result", "time", "what")
+    lines = [f"{config.name} on {row['board'] or args.device}", table(header, rows, width=console.width)]
     if args.output is not None:
         lines.append(f"written to {args.output}")
     console.result(row, "\n".join(lines))

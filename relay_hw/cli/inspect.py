@@ -107,7 +107,7 @@ def isa_command(args: Namespace, console: Console) -> int:
         row["registers"] = [
             {"name": r.name, "offset": r.offset, "access": r.access, "doc": r.doc} for r in spec.REGISTERS
         ]
-    console.result(row, _isa_text(row, spec.BY_NAME))
+    console.result(row, _isa_text(row, spec.BY_NAME, console.width))
     return 0
 
 
@@ -116,17 +116,17 @@ def _field(field: Any) -> dict[str, Any]:
     return {"name": field.name, "lsb": field.lo, "bits": field.width, "doc": field.doc, "values": values}
 
 
-def _isa_text(row: dict[str, Any], rows_by_name: Any) -> str:
+def _isa_text(row: dict[str, Any], rows_by_name: Any, width: int | None) -> str:
     from relay_hw.report import table
 
     blocks = [f"instruction set, version {row['version']}"]
     for name, fields in row["layouts"].items():
         doc = rows_by_name[name].doc if name in rows_by_name else ""
         cells = [(f["name"], f"{f['lsb'] + f['bits'] - 1}:{f['lsb']}", _meaning(f)) for f in fields]
-        blocks.append(f"{name}  {doc}".rstrip() + "\n" + table(("field", "bits", "meaning"), cells))
+        blocks.append(f"{name}  {doc}".rstrip() + "\n" + table(("field", "bits", "meaning"), cells, width=width))
     if "registers" in row:
         cells = [(f"{r['offset']:#04x}", r["access"], r["name"], r["doc"]) for r in row["registers"]]
-        blocks.append("registers\n" + table(("offset", "access", "name", "meaning"), cells))
+        blocks.append("registers\n" + table(("offset", "access", "name", "meaning"), cells, width=width))
     return "\n\n".join(blocks)
 
 

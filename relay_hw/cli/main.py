@@ -59,7 +59,7 @@ def _is_number(text: str) -> bool:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit status; never raises for what a user can do wrong."""
     given = list(sys.argv[1:] if argv is None else argv)
-    console = Console(as_json="--json" in given)
+    console = Console(as_json="--json" in given, wide="--wide" in given)
     try:
         args = _parser().parse_args(given)
         with _termination_as_interrupt(), console.progress():
@@ -165,6 +165,7 @@ def _parser() -> ArgumentParser:
 def _add(commands: Any, name: str, run: str, text: str) -> ArgumentParser:
     parser: ArgumentParser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--wide", action="store_true", help="whole tables, however wide, instead of what fits here")
     parser.add_argument("--debug", action="store_true", help="show where an internal error happened")
     parser.set_defaults(run=run)
     return parser

@@ -106,11 +106,11 @@ class Comparison:
             writer.writerow([_cell(values[column]) for column in CSV_COLUMNS])
         return stream.getvalue()
 
-    def to_text(self) -> str:
-        """A table for terminals."""
+    def to_text(self, width: int | None = None) -> str:
+        """A table for terminals of `width` columns; None: as wide as it needs."""
         from relay_hw.compare.table import comparison_text
 
-        return comparison_text(self)
+        return comparison_text(self, width)
 
     def to_html(self, layers: Sequence[str] | None = None) -> str:
         """A page that needs nothing else. `layers`: whose histograms it shows (default: all). Raises InputError."""

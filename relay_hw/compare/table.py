@@ -13,10 +13,12 @@ _RIGHT = frozenset(
     {"top-1", "top-5", "MSE", "agrees", "95 % interval", "SQNR dB", "+/-", "cycles", "DRAM", "weights", "uJ",
      "on accel", "LUT", "mult", "compile s"}
 )  # fmt: skip
+# What goes first where a terminal is narrow.
+_OPTIONAL = ("compile s", "mult", "LUT", "95 % interval", "+/-", "SQNR dB", "uJ", "top-5", "weights", "DRAM", "config")
 
 
-def comparison_text(found: Comparison) -> str:
-    """Table, the best strategy and how it was chosen, layers with the most noise, notes."""
+def comparison_text(found: Comparison, width: int | None = None) -> str:
+    """Table in `width` columns, the best strategy and how it was chosen, layers with the most noise, notes."""
     floats = found.float_row
     columns = _columns(found)
     first = {
@@ -28,7 +30,12 @@ def comparison_text(found: Comparison) -> str:
     }
     rows = [tuple(first.get(column, "") for column in columns)]
     rows += [tuple(_cells(found, row)[column] for column in columns) for row in found.rows]
-    lines = [f"{found.model}, output {found.output}, {found.images:,} samples", "", table(columns, rows, _RIGHT), ""]
+    lines = [
+        f"{found.model}, output {found.output}, {found.images:,} samples",
+        "",
+        table(columns, rows, _RIGHT, width, _OPTIONAL),
+        "",
+    ]
     if found.best is not None:
         lines.append(f"* best: {found.best}, by {BEST_BY}")
     else:

@@ -7,24 +7,31 @@ import json
 from relay_hw.report.html import render_html
 from relay_hw.report.model import (
     Band,
+    Bounds,
     LayerRow,
     Report,
     SegmentRow,
     Timeline,
+    bounds_of,
     layer_json,
     profile_json,
     report_json,
+    traffic_json,
     utilisation,
 )
 from relay_hw.report.style import page
-from relay_hw.report.text import layer_table, number, percent, segment_table, summary, table
+from relay_hw.report.table import some, table
+from relay_hw.report.text import host_table, layer_table, number, percent, segment_table, summary
 
 __all__ = [
     "Band",
+    "Bounds",
     "LayerRow",
     "Report",
     "SegmentRow",
     "Timeline",
+    "bounds_of",
+    "host_table",
     "layer_json",
     "layer_table",
     "number",
@@ -35,8 +42,10 @@ __all__ = [
     "report_files",
     "report_json",
     "segment_table",
+    "some",
     "summary",
     "table",
+    "traffic_json",
     "utilisation",
 ]
 

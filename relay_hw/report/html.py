@@ -17,7 +17,7 @@ from relay_hw.report.model import (
     utilisation,
 )
 from relay_hw.report.style import page
-from relay_hw.report.text import SEGMENT_HEADER, number, percent, segment_cells
+from relay_hw.report.text import SEGMENT_HEADER, TRAFFIC_HEADER, number, percent, segment_cells, traffic_cells
 from relay_hw.report.timeline import timeline_svg
 
 _FILLS = "".join(f"svg .c-{cause} {{ fill: var(--{cause}); }}\n" for cause in Cause)
@@ -46,16 +46,13 @@ def _tiles(report: Report) -> str:
     tiles = [
         (number(report.cycles), "cycles a launch"),
         (percent(report.utilisation), "utilisation of the array"),
-        (number(report.roofline_cycles), "roofline cycles"),
+        (number(report.roofline_cycles), "cycles at least"),
         (number(report.macs), "multiply-accumulates"),
-        (number(report.bytes_read), "bytes read"),
-        (number(report.bytes_written), "bytes written"),
+        (number(report.traffic.total), f"bytes, {number(report.traffic.instructions)} of instructions"),
         (f"{len(report.layers) - host} / {host}", "layers on accelerator / host"),
     ]
     if report.utilisation_all is not None:
         tiles.insert(2, (percent(report.utilisation_all), f"utilisation of all {report.multipliers} multipliers"))
-    if report.bytes_fetched is not None:
-        tiles.append((number(report.bytes_fetched), "bytes of instructions"))
     if report.resident_cycles is not None:
         tiles.append((number(report.resident_cycles), "cycles once, for resident weights"))
     if speed:
@@ -107,8 +104,8 @@ def _bars(report: Report) -> str:
     label = "Cycles by layer" if measured else "Roofline cycles by layer"
     picture = f'<svg viewBox="0 0 {_WIDTH} {_ROW * len(rows)}" role="img" aria-label="{label}">{shapes}</svg>'
     text = (
-        "The roofline, a black line over the bars, is the least that MACs, bytes read or bytes written need. Layers "
-        "overlap, so one whose data came while another computed may stay below its own roofline."
+        "The roofline, a black line over the bars, is the least that the array needs for the MACs; no layer is faster. "
+        "Output stage and bus work while other layers compute: they bound the network only."
     )
     legend = f'<p class="legend">{_legend(report)}</p><p class="legend">{text}</p>' if measured else ""
     return f'<h2>{label}</h2><div class="card">{picture}</div>{legend}'
@@ -172,24 +169,40 @@ def _stalls(report: Report) -> str:
 
 def _table(report: Report) -> str:
     head = (
-        "<tr><th>layer</th><th>operator</th><th>where</th><th class=n>cycles</th><th class=n>array</th>"
-        "<th class=n>all units</th><th class=n>roofline</th><th class=n>MACs</th><th class=n>bytes read</th>"
-        "<th class=n>bytes written</th></tr>"
+        "<tr><th>layer</th><th>operator</th><th>where</th><th class=n>cycles</th><th class=n>roofline</th>"
+        "<th class=n>array</th><th class=n>all units</th><th class=n>MACs</th><th class=n>bytes</th>"
+        + "".join(f"<th class=n>{name}</th>" for name in TRAFFIC_HEADER)
+        + "</tr>"
     )
     body = "\n".join(_table_row(report, row) for row in report.layers)
     totals = (
         number(report.cycles),
+        number(report.roofline_cycles),
         percent(report.utilisation),
         percent(report.utilisation_all),
-        *map(number, (report.roofline_cycles, report.macs, report.bytes_read, report.bytes_written)),
+        number(report.macs),
+        *traffic_cells(report.traffic),
     )
     foot = f"<tr><td>total</td><td></td><td></td>{_numbers(totals)}</tr>"
     return (
-        f'<h2>Layers</h2><div class="card"><table><thead>{head}</thead><tbody>{body}</tbody>'
+        f'<h2>Layers</h2><div class="card"><table class="layers"><thead>{head}</thead><tbody>{body}</tbody>'
         f"<tfoot>{foot}</tfoot></table></div>"
-        '<p class="legend">array: products of the model over those that the array could make; all units: the same '
-        "with the multipliers of output stage and ALU.</p>"
+        f'<p class="legend">array: products of the model over those that the array could make; all units: the same '
+        f"with the multipliers of output stage and ALU. roofline: the least cycles that the array needs for the MACs; "
+        f"of the network, what array, output stage or bus needs at least: {_bounds(report)}. bytes: all that cross the "
+        f"bus in a launch, by what they are (act.: activations, instr.: instructions).</p>"
     )
+
+
+def _bounds(report: Report) -> str:
+    bounds = report.bounds
+    parts = {
+        "array": sum(b.array for b in bounds),
+        "output stage": sum(b.output for b in bounds),
+        "reads": sum(b.reads for b in bounds),
+        "writes": sum(b.writes for b in bounds),
+    }
+    return ", ".join(f"{name} {number(cycles)}" for name, cycles in parts.items())
 
 
 def _numbers(texts: Sequence[str]) -> str:
@@ -198,17 +211,17 @@ def _numbers(texts: Sequence[str]) -> str:
 
 def _table_row(report: Report, row: LayerRow) -> str:
     chip = f'<span class="chip{"" if row.on_accelerator else " host"}">{escape(row.where)}</span>'
-    shape = f'<br><span class="why">{escape(row.shape)}</span>' if row.shape else ""
+    shape = f'<br><span class="why shape">{escape(row.shape)}</span>' if row.shape else ""
     why = f'<br><span class="why">{escape(row.reason)}</span>' if row.reason and row.on_accelerator else ""
     head = f'<td class="name">{escape(row.name)}</td><td>{escape(row.operator)}{shape}{why}</td><td>{chip}</td>'
     if not row.on_accelerator:
-        return f'<tr>{head}<td class="why" colspan="7">{escape(row.reason)}</td></tr>'
-    counts = (row.roofline_cycles, row.macs, row.bytes_read, row.bytes_written)
+        return f'<tr>{head}<td class="why" colspan="{6 + len(TRAFFIC_HEADER)}">{escape(row.reason)}</td></tr>'
     shares = (
         percent(utilisation(row.macs, row.cycles, report.macs_per_cycle)),
         percent(layer_utilisation_all(report, row)),
     )
-    return f"<tr>{head}{_numbers((number(row.cycles), *shares, *map(number, counts)))}</tr>"
+    cycles = (number(row.cycles), number(row.roofline_cycles))
+    return f"<tr>{head}{_numbers((*cycles, *shares, number(row.macs), *traffic_cells(row.traffic)))}</tr>"
 
 
 def _facts(report: Report) -> str:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from accel.sim.causes import Cause
+from accel.sim.cycle.traffic import NO_TRAFFIC, Traffic, total_traffic
 
 FORMAT = 2
 
@@ -40,9 +41,10 @@ class Timeline:
 class LayerRow:
     """One operator of the partitioned model. `cycles` is None where nothing was measured, 0 on the host.
 
-    `bytes_read` and `bytes_written` are those that the bus moved (measured), else each needed byte once, unpadded.
-    `other_products`: multiplications outside the array. `stalls`: by cause, the cycles in which no product of the model
-    was made.
+    `traffic`: bytes that its instructions move in a launch. `roofline_cycles`: the least that the array needs for the
+    MACs; no layer takes fewer. `output_slots`: cycles of the output stage, which works while other layers compute, so
+    they bound the network only. `other_products`: multiplications outside the array. `stalls`: by cause, the cycles in
+    which no product of the model was made.
     """
 
     name: str
@@ -52,8 +54,8 @@ class LayerRow:
     function: str = ""
     shape: str = ""
     macs: int = 0
-    bytes_read: int = 0
-    bytes_written: int = 0
+    traffic: Traffic = NO_TRAFFIC
+    output_slots: int = 0
     roofline_cycles: int | None = None
     cycles: int | None = None
     stalls: Mapping[Cause, int] = field(default_factory=dict)
@@ -62,6 +64,29 @@ class LayerRow:
     @property
     def on_accelerator(self) -> bool:
         return self.where == "accel"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Cycles that each part of the machine needs at least for one launch of a region: the array for the products of the
+    model, the output stage for its vectors, the bus for the bytes of each direction."""
+
+    function: str
+    array: int
+    output: int
+    reads: int
+    writes: int
+
+    @property
+    def cycles(self) -> int:
+        """The largest: no launch is shorter."""
+        return max(self.array, self.output, self.reads, self.writes)
+
+
+def bounds_of(function: str, array: int, output: int, traffic: Traffic, bus_bytes: int) -> Bounds:
+    """Bounds of a launch that moves `traffic`; instructions share the bus's reads with loads."""
+    reads = -(-(traffic.read + traffic.instructions) // bus_bytes)
+    return Bounds(function, array, output, reads, -(-traffic.written // bus_bytes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +107,6 @@ class SegmentRow:
 class Report:
     """A compiled model, and one measured launch of it where `device` is not None.
 
-    `bytes_read` and `bytes_written` are those that the bus moved (measured), or the layers' sums before any launch.
     `multipliers` are those of every unit together; `resident_cycles` come once, before the first launch. `facts` are
     further lines for people, such as accuracy: name to text. `segments`: a run of samples, where there was one.
     """
@@ -91,15 +115,13 @@ class Report:
     config: str
     strategy: str
     macs_per_cycle: int
+    bus_bytes: int
     layers: tuple[LayerRow, ...]
     device: str | None = None
     cycles: int | None = None
-    bytes_read: int | None = None
-    bytes_written: int | None = None
     simulated_cycles_per_second: float | None = None
     memory_model: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
-    bytes_fetched: int | None = None
     multipliers: int | None = None
     resident_cycles: int | None = None
     timelines: tuple[Timeline, ...] = ()
@@ -122,9 +144,26 @@ class Report:
         return utilisation(products, self.cycles, self.multipliers) if self.multipliers else None
 
     @property
+    def traffic(self) -> Traffic:
+        """Bytes that a launch of every region moves."""
+        return total_traffic(row.traffic for row in self.layers)
+
+    @property
+    def bounds(self) -> tuple[Bounds, ...]:
+        """Of each region; regions follow one another."""
+        functions = dict.fromkeys(row.function for row in self.layers if row.on_accelerator)
+        return tuple(self._bounds(name) for name in functions)
+
+    def _bounds(self, function: str) -> Bounds:
+        rows = [row for row in self.layers if row.function == function]
+        array = sum(row.roofline_cycles or 0 for row in rows)
+        output = sum(row.output_slots for row in rows)
+        return bounds_of(function, array, output, total_traffic(row.traffic for row in rows), self.bus_bytes)
+
+    @property
     def roofline_cycles(self) -> int:
-        """Least cycles of all layers together."""
-        return sum(row.roofline_cycles or 0 for row in self.layers)
+        """Cycles that no launch of every region can go below, whatever the memory."""
+        return sum(bounds.cycles for bounds in self.bounds)
 
     @property
     def stalls(self) -> dict[Cause, int]:
@@ -155,9 +194,9 @@ def profile_json(report: Report) -> dict[str, Any]:
         "utilisation": report.utilisation,
         "utilisation_all": report.utilisation_all,
         "macs": report.macs,
-        "bytes_read": report.bytes_read,
-        "bytes_written": report.bytes_written,
-        "bytes_fetched": report.bytes_fetched,
+        "bytes": traffic_json(report.traffic),
+        "roofline_cycles": report.roofline_cycles,
+        "bounds": [asdict(bounds) | {"cycles": bounds.cycles} for bounds in report.bounds],
         "resident_cycles": report.resident_cycles,
         "simulated_cycles_per_second": report.simulated_cycles_per_second,
         "stalls": dict(sorted(report.stalls.items())),
@@ -166,9 +205,16 @@ def profile_json(report: Report) -> dict[str, Any]:
     }
 
 
+def traffic_json(traffic: Traffic) -> dict[str, int]:
+    """Bytes by what they are, and the sums: `read` by loads, `written` by stores, `total` with instructions."""
+    return asdict(traffic) | {"read": traffic.read, "written": traffic.written, "total": traffic.total}
+
+
 def layer_json(report: Report, row: LayerRow) -> dict[str, Any]:
     """One layer, with its utilisation."""
     fields = asdict(row) | {"stalls": dict(sorted(row.stalls.items()))}
+    fields["bytes"] = traffic_json(row.traffic)
+    del fields["traffic"]
     fields["utilisation"] = utilisation(row.macs, row.cycles, report.macs_per_cycle)
     return fields | {"utilisation_all": layer_utilisation_all(report, row)}
 
@@ -184,6 +230,5 @@ def report_json(report: Report) -> dict[str, Any]:
         "memory_model": report.memory_model,
         "macs_per_cycle": report.macs_per_cycle,
         "multipliers": report.multipliers,
-        "roofline_cycles": report.roofline_cycles,
         "facts": dict(report.facts),
     } | profile_json(report)

@@ -17,7 +17,7 @@ STYLE: Final = """
   --drain: #9aa4b1; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
-main { max-width: 1240px; margin: 0 auto; padding: 36px 20px 60px; }
+main { max-width: 1600px; margin: 0 auto; padding: 36px 20px 60px; }
 h1 { font-size: 25px; margin: 0; letter-spacing: -0.01em; }
 h2 { font-size: 16px; margin: 34px 0 10px; }
 p { margin: 4px 0; color: var(--soft); }
@@ -35,7 +35,10 @@ td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space:
 td.name { font-weight: 500; white-space: nowrap; }
 .chip { border-radius: 99px; padding: 1px 9px; font-size: 12.5px; background: var(--chip); white-space: nowrap; }
 .chip.host { background: var(--chip-host); }
-.why { color: var(--soft); } td span.why { white-space: nowrap; font-size: 13px; }
+.why { color: var(--soft); } td span.why { font-size: 13px; } td .shape { white-space: nowrap; }
+.layers th, .layers td { padding: 7px 8px; } .layers td.name { white-space: normal; overflow-wrap: anywhere;
+  min-width: 9em; } .layers td.name, .layers th:first-child, .layers tfoot td:first-child { position: sticky; left: 0;
+  background: var(--card); } .layers td:nth-child(2) { min-width: 15em; }
 svg { display: block; width: 100%; height: auto; padding: 14px 16px; }
 svg text { fill: var(--ink); font: 13px system-ui, sans-serif; }
 svg .soft { fill: var(--soft); }

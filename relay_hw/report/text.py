@@ -1,32 +1,51 @@
-"""Reports and tables as text for terminals.
+"""Reports as text for terminals.
 
-In: `Report`, rows of cells. Out: lines without trailing spaces.
+In: `Report`, the width of the terminal. Out: lines without trailing spaces.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 
 from accel.sim.causes import Cause
+from accel.sim.cycle.traffic import Traffic
 from relay_hw.report.model import LayerRow, Report, SegmentRow, layer_utilisation_all, utilisation
+from relay_hw.report.table import some, table
 
-# Columns whose cells are numbers stand at the right.
-_HEADER = ("layer", "operator", "where", "cycles", "array", "all", "roofline", "MACs", "read", "written", "lost to")
+# Columns of the layer table; bytes by what they are, in the order of `Traffic`.
+TRAFFIC_HEADER = ("weights", "records", "micro-ops", "act. read", "act. written", "instr.")
+_HEADER = (
+    "layer",
+    "operator",
+    "where",
+    "cycles",
+    "roofline",
+    "array",
+    "all",
+    "MACs",
+    "bytes",
+    *TRAFFIC_HEADER,
+    "lost to",
+)
+# What goes first where a terminal is narrow.
+_OPTIONAL = (
+    "micro-ops",
+    "records",
+    "instr.",
+    "all",
+    "weights",
+    "act. read",
+    "act. written",
+    "operator",
+    "where",
+    "array",
+    "bytes",
+)
 SEGMENT_HEADER = ("segment", "where", "calls", "ms", "cycles")
-_RIGHT = frozenset({"cycles", "array", "all", "roofline", "MACs", "read", "written"})
-# Reasons of a layer that are named, largest first, and the least share of its cycles that is.
-_REASONS, _LEAST = 3, 0.005
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[str] = frozenset()) -> str:
-    """Columns as wide as their widest cell; those named in `right` are aligned at the right."""
-    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-
-    def line(cells: Sequence[str]) -> str:
-        parts = (c.rjust(w) if h in right else c.ljust(w) for c, w, h in zip(cells, widths, header, strict=True))
-        return "  ".join(parts).rstrip()
-
-    return "\n".join([line(header), line(["-" * width for width in widths]), *(line(row) for row in rows)])
+_RIGHT = frozenset({*_HEADER} - {"layer", "operator", "where", "lost to"})
+# Causes of a layer's lost cycles that are named, largest first, and the least share of its cycles that is.
+_CAUSES, _LEAST = 3, 0.005
 
 
 def number(value: int | None) -> str:
@@ -39,20 +58,39 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f}%"
 
 
-def layer_table(report: Report) -> str:
-    """Layers with a last row of totals: utilisation of the array and of all multipliers, and where cycles were lost."""
+def layer_table(report: Report, width: int | None = None) -> str:
+    """Layers with a last row of totals, and the reasons of those on the host.
+
+    Utilisation of the array and of all multipliers, the least cycles, bytes, and what cycles were lost to.
+    """
     rows = [_cells(report, row) for row in report.layers]
     total = (
-        "total", "", "", number(report.cycles), percent(report.utilisation), percent(report.utilisation_all),
-        number(report.roofline_cycles), number(report.macs), number(report.bytes_read), number(report.bytes_written),
+        "total", "", "", number(report.cycles), number(report.roofline_cycles), percent(report.utilisation),
+        percent(report.utilisation_all), number(report.macs), *traffic_cells(report.traffic),
         losses(report.stalls, report.cycles),
     )  # fmt: skip
-    return table(_HEADER, [*rows, total], _RIGHT)
+    text = table(_HEADER, [*rows, total], _RIGHT, width, _OPTIONAL)
+    host = [row for row in report.layers if not row.on_accelerator]
+    return f"{text}\n\n{host_table(host, width)}" if host else text
 
 
-def segment_table(segments: Sequence[SegmentRow]) -> str:
+def host_table(rows: Sequence[LayerRow], width: int | None = None) -> str:
+    """Operators on the host by reason."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        by_reason.setdefault((row.operator, row.reason), []).append(row.name)
+    cells = [(operator, some(names), reason) for (operator, reason), names in by_reason.items()]
+    return table(("on the host", "layers", "why"), cells, width=width)
+
+
+def traffic_cells(traffic: Traffic) -> tuple[str, ...]:
+    """All bytes, then those under TRAFFIC_HEADER."""
+    return (number(traffic.total), *map(number, astuple(traffic)))
+
+
+def segment_table(segments: Sequence[SegmentRow], width: int | None = None) -> str:
     """What ran where: calls, wall-clock time and cycles of each function of a run."""
-    return table(SEGMENT_HEADER, [segment_cells(row) for row in segments], frozenset(SEGMENT_HEADER[2:]))
+    return table(SEGMENT_HEADER, [segment_cells(row) for row in segments], frozenset(SEGMENT_HEADER[2:]), width)
 
 
 def segment_cells(row: SegmentRow) -> tuple[str, ...]:
@@ -64,18 +102,18 @@ def segment_cells(row: SegmentRow) -> tuple[str, ...]:
 def losses(stalls: Mapping[Cause, int], cycles: int | None) -> str:
     """The largest causes of lost cycles with their shares: `fill 4.1%, lanes 1.0%`."""
     found = sorted(stalls.items(), key=lambda item: -item[1])
-    shares = [(cause, lost / cycles) for cause, lost in found[:_REASONS] if cycles and lost >= _LEAST * cycles]
+    shares = [(cause, lost / cycles) for cause, lost in found[:_CAUSES] if cycles and lost >= _LEAST * cycles]
     return ", ".join(f"{cause} {percent(share)}" for cause, share in shares)
 
 
 def _cells(report: Report, row: LayerRow) -> tuple[str, ...]:
     head = (row.name, row.operator, row.where)
     if not row.on_accelerator:
-        return head + ("", "", "", "", "", "", "", row.reason)
+        return head + ("",) * (len(_HEADER) - len(head))
     share = utilisation(row.macs, row.cycles, report.macs_per_cycle)
-    numbers = (number(row.roofline_cycles), number(row.macs), number(row.bytes_read), number(row.bytes_written))
     shares = (percent(share), percent(layer_utilisation_all(report, row)))
-    return head + (number(row.cycles), *shares, *numbers, losses(row.stalls, row.cycles))
+    numbers = (number(row.cycles), number(row.roofline_cycles), *shares, number(row.macs))
+    return (*head, *numbers, *traffic_cells(row.traffic), losses(row.stalls, row.cycles))
 
 
 def summary(report: Report) -> str:
@@ -85,8 +123,7 @@ def summary(report: Report) -> str:
         f"{report.model} on {report.config}",
         f"{number(report.cycles)} cycles",
         f"utilisation {percent(report.utilisation)} of the array, {percent(report.utilisation_all)} of all multipliers",
-        f"{number(report.bytes_read)} bytes read",
-        f"{number(report.bytes_written)} written",
+        f"{number(report.traffic.total)} bytes ({number(report.traffic.instructions)} of instructions)",
     ]
     if report.resident_cycles is not None:
         parts.append(f"{number(report.resident_cycles)} cycles once for resident weights")

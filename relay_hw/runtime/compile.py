@@ -32,7 +32,7 @@ from relay_hw.quantize.held_back import Kept, realize_checked
 from relay_hw.quantize.prequantized import is_prequantized, realize_prequantized
 from relay_hw.report import LayerRow, Report, report_files
 from relay_hw.runtime.artifact import WEIGHTS, Artifact, file_hash, load_artifact, write_artifact
-from relay_hw.runtime.cost import layer_cost
+from relay_hw.runtime.cost import LayerNeeds, layer_needs
 from relay_hw.runtime.holding import stays_alone
 from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
 from relay_hw.runtime.manifest import FLOAT, AccelFunction, HostLibrary, LayerInfo, Manifest, PortInfo, TensorInfo
@@ -304,12 +304,16 @@ def _note_numpy(row: LayerInfo, left: tuple[str, ...]) -> LayerInfo:
 def _layers(mod: IRModule, segments: Mapping[str, tensorize.Segment], config: AccelConfig) -> tuple[LayerInfo, ...]:
     """Host rows from the partition's records, device rows from the programs, in the order of the partition."""
     waiting = {name: list(segment.layers) for name, segment in segments.items()}
+    needs = {name: layer_needs(segment, config) for name, segment in segments.items()}
     records = mod.attrs["partition"]
     assert isinstance(records, tuple)
     rows: list[LayerInfo] = []
     taken: set[str] = set()
     for record in records:
-        row = _host_row(record) if record.where == "host" else _accel_row(record, waiting[record.function], config)
+        if record.where == "host":
+            row = _host_row(record)
+        else:
+            row = _accel_row(record, waiting[record.function].pop(0), needs[record.function].pop(0), config)
         rows.append(replace(row, name=_unique(row.name, taken)))
     if any(waiting.values()):
         raise TensorizeError("every layer of a program must have its partition record, not be without one")
@@ -340,23 +344,21 @@ def _host_row(record: PartitionRecord) -> LayerInfo:
     return LayerInfo(record.name, record.operator, record.where, record.function, record.reason)
 
 
-def _accel_row(record: PartitionRecord, layers: list[tensorize.Layer], config: AccelConfig) -> LayerInfo:
+def _accel_row(record: PartitionRecord, layer: tensorize.Layer, needs: LayerNeeds, config: AccelConfig) -> LayerInfo:
     """The next layer of the record's program, which need not be the record's: branches may come in another order."""
-    layer = layers.pop(0)
-    cost = layer_cost(layer.composite)
     return LayerInfo(
         name=_source_name(layer.composite) or record.name,
         operator=str(layer.composite.attrs["Composite"]),
         where=record.where,
         function=record.function,
-        shape=cost.shape,
+        shape=needs.cost.shape,
         reason=layer.reason,
         tile=layer.tile,
         ranges=layer.ranges,
-        macs=cost.macs,
-        bytes_read=cost.bytes_read,
-        bytes_written=cost.bytes_written,
-        roofline_cycles=cost.roofline_cycles(config),
+        macs=needs.cost.macs,
+        traffic=needs.traffic,
+        output_slots=needs.output_slots,
+        roofline_cycles=needs.cost.array_cycles(config),
     )
 
 
@@ -370,15 +372,13 @@ def _source_name(composite: Function) -> str | None:
 
 def static_report(manifest: Manifest) -> Report:
     """What is known before any launch."""
-    accel = [row for row in manifest.layers if row.where == "accel"]
     return Report(
         model=manifest.model,
         config=manifest.config.name,
         strategy=str(manifest.strategy["name"]),
         macs_per_cycle=manifest.config.macs_per_cycle,
+        bus_bytes=manifest.config.bus_bytes,
         layers=tuple(layer_row(row) for row in manifest.layers),
-        bytes_read=sum(row.bytes_read for row in accel),
-        bytes_written=sum(row.bytes_written for row in accel),
         facts=_buffer_facts(manifest.memory.get(HOST_MEMORY, {})),
     )
 
@@ -400,8 +400,8 @@ def layer_row(row: LayerInfo) -> LayerRow:
         function=row.function,
         shape=row.shape,
         macs=row.macs,
-        bytes_read=row.bytes_read,
-        bytes_written=row.bytes_written,
+        traffic=row.traffic,
+        output_slots=row.output_slots,
         roofline_cycles=row.roofline_cycles if row.where == "accel" else None,
         cycles=None if row.where == "accel" else 0,
     )

@@ -1,82 +1,85 @@
-"""What a layer needs at least: multiply-accumulates, bytes, and the cycles that they take on perfect hardware.
+"""What layers need: multiply-accumulates and the least cycles for them; bytes and slots of the program made of them.
 
-In: a typed composite function and a configuration. Out: `LayerCost`. Each byte counts once, channels unpadded.
+In: a typed composite function, or a segment, and a configuration. Out: `LayerCost`, `LayerNeeds`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
-
 from accel.isa.config import AccelConfig
 from accel.isa.nibbles import is_narrow
+from accel.isa.spec import Unit
+from accel.sim.cycle.traffic import NO_TRAFFIC, Traffic, program_works, total_traffic, traffic_by_owner
 from relay_hw.backend.flat import FlatCall, FlatConstant, FlatFunction, FlatInput, FlatNode, flatten
 from relay_hw.ir.expr import Function
 from relay_hw.ir.types import TensorType, Type
+from relay_hw.report import Bounds, bounds_of
+from tensorize import Segment
 
 
 @dataclass(frozen=True, slots=True)
 class LayerCost:
-    """MACs, bytes read (needed inputs, weights, biases) and written; `shape`: in -> out, for people.
+    """`macs`: multiply-accumulates, without padding of channels; `shape`: in -> out, for people.
 
-    `narrow`: all weights fit 4 bits, two of them in a byte; other ones take an array of 4-bit multipliers twice.
+    `narrow`: all weights fit 4 bits; other ones take an array of 4-bit multipliers twice.
     """
 
     macs: int
-    bytes_read: int
-    bytes_written: int
     shape: str
     narrow: bool = False
 
-    def roofline_cycles(self, config: AccelConfig) -> int:
-        """The least cycles: peak MACs, bus beats read, bus beats written, whichever takes longest."""
-        bounds = (
-            (self.macs * (2 if config.wgt_bits == 4 and not self.narrow else 1), config.macs_per_cycle),
-            (self.bytes_read, config.bus_bytes),
-            (self.bytes_written, config.bus_bytes),
-        )
-        return max(-(-amount // rate) for amount, rate in bounds)
+    def array_cycles(self, config: AccelConfig) -> int:
+        """The least cycles of the array. Bytes bound no layer: what it reads may come while another one computes."""
+        products = self.macs * (2 if config.wgt_bits == 4 and not self.narrow else 1)
+        return -(-products // config.macs_per_cycle)
 
 
 def layer_cost(composite: Function) -> LayerCost:
     """Cost of one composite. Shapes must be static."""
     flat = flatten(composite, "composite")
-    needed = {i: _size(node.type) for i, node in enumerate(flat.nodes) if isinstance(node, FlatInput)}
-    sources = _sources(flat)
-    macs = constants = 0
-    narrow = False
-    for node in flat.nodes:
-        if not isinstance(node, FlatCall):
-            continue
-        macs += _macs(flat, node)
-        constants += sum(_stored(flat.nodes[i]) for i in node.args)
-        halved = _narrow_bytes(flat, node)
-        narrow = narrow or halved > 0
-        constants -= halved
-        first = sources[node.args[0]]
-        if first in needed and node.op.name in _WINDOWED:
-            needed[first] = min(needed[first], _touched(flat, node))
+    calls = [node for node in flat.nodes if isinstance(node, FlatCall)]
     result = flat.nodes[flat.result]
     assert isinstance(result, FlatCall)
     shapes = [_shape(node.type) for node in flat.params]
     text = f"{' + '.join(map(_show, shapes))} -> {_show(_shape(result.type))}"
-    return LayerCost(macs, sum(needed.values()) + constants, _size(result.type), text, narrow)
+    return LayerCost(sum(_macs(flat, call) for call in calls), text, any(_is_narrow(flat, call) for call in calls))
+
+
+@dataclass(frozen=True, slots=True)
+class LayerNeeds:
+    """One layer of a program: `traffic` are the bytes that its instructions move, `output_slots` their cycles on the
+    output stage."""
+
+    cost: LayerCost
+    traffic: Traffic
+    output_slots: int
+
+
+def layer_needs(segment: Segment, config: AccelConfig) -> list[LayerNeeds]:
+    """What each layer of a program needs in a launch."""
+    works = program_works(config, segment.program.instructions)
+    traffic = traffic_by_owner(works, segment.owners, config)
+    slots = Counter[int]()
+    for work, owner in zip(works, segment.owners, strict=True):
+        slots[owner] += work.slots if work.unit is Unit.OUTPUT else 0
+    return [
+        LayerNeeds(layer_cost(layer.composite), traffic.get(number, NO_TRAFFIC), slots[number])
+        for number, layer in enumerate(segment.layers)
+    ]
+
+
+def launch_bounds(name: str, needs: Sequence[LayerNeeds], config: AccelConfig) -> Bounds:
+    """Cycles that a launch of these layers cannot go below."""
+    array = sum(row.cost.array_cycles(config) for row in needs)
+    output = sum(row.output_slots for row in needs)
+    return bounds_of(name, array, output, total_traffic(row.traffic for row in needs), config.bus_bytes)
 
 
 _PRODUCTS = ("nn.conv2d", "nn.dense", "nn.batch_matmul", "accel.conv2d_transpose")
-_WINDOWED = ("nn.conv2d", "nn.max_pool2d", "accel.sum_pool2d")
-
-
-def _sources(flat: FlatFunction) -> list[int]:
-    """For each node the parameter that it is, perhaps padded or reshaped."""
-    found: list[int] = []
-    for index, node in enumerate(flat.nodes):
-        through = isinstance(node, FlatCall) and node.op.name in ("nn.pad", "nn.batch_flatten", "reshape")
-        found.append(found[node.args[0]] if through and isinstance(node, FlatCall) else index)
-    return found
 
 
 def _shape(ty: Type) -> tuple[int, ...]:
@@ -84,24 +87,13 @@ def _shape(ty: Type) -> tuple[int, ...]:
     return ty.static_shape
 
 
-def _size(ty: Type) -> int:
-    assert isinstance(ty, TensorType)
-    return prod(ty.static_shape) * np.dtype(ty.dtype).itemsize
-
-
 def _show(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape[1:]))
 
 
-def _stored(node: FlatNode) -> int:
-    """Bytes of a constant operand; a scalar pad value costs nothing."""
-    return node.data.nbytes if isinstance(node, FlatConstant) and node.data.ndim else 0
-
-
-def _narrow_bytes(flat: FlatFunction, call: FlatCall) -> int:
-    """Bytes that constant weights of 4 bits need less."""
+def _is_narrow(flat: FlatFunction, call: FlatCall) -> bool:
     weight = flat.nodes[call.args[1]] if call.op.name in _PRODUCTS else None
-    return weight.data.nbytes // 2 if isinstance(weight, FlatConstant) and is_narrow(weight.data) else 0
+    return isinstance(weight, FlatConstant) and is_narrow(weight.data)
 
 
 def _macs(flat: FlatFunction, call: FlatCall) -> int:
@@ -116,27 +108,6 @@ def _macs(flat: FlatFunction, call: FlatCall) -> int:
         return prod(_shape(_type_of(flat.nodes[call.args[0]]))) * prod(weight.data.shape[1:])
     # Every output element takes one product for each weight of its output channel.
     return prod(_shape(call.type)) * prod(weight.data.shape[1:])
-
-
-def _touched(flat: FlatFunction, call: FlatCall) -> int:
-    """Bytes of the input that some window meets: a stride beyond the kernel skips pixels."""
-    a = call.attrs
-    origin = _shape(_type_of(flat.nodes[call.args[0]]))
-    out = _shape(call.type)
-    weight = flat.nodes[call.args[1]] if call.op.name == "nn.conv2d" else None
-    kernel = weight.data.shape[2:] if isinstance(weight, FlatConstant) else a.pool_size
-    dilation = getattr(a, "dilation", (1, 1))
-    before = (a.padding * 2)[:2]
-    lines = [
-        _lines(origin[2 + axis], out[2 + axis], kernel[axis], a.strides[axis], dilation[axis], before[axis])
-        for axis in (0, 1)
-    ]
-    return origin[0] * origin[1] * lines[0] * lines[1]
-
-
-def _lines(size: int, count: int, kernel: int, stride: int, dilation: int, before: int) -> int:
-    met = {o * stride + k * dilation - before for o in range(count) for k in range(kernel)}
-    return sum(1 for line in met if 0 <= line < size)
 
 
 def _type_of(node: FlatNode) -> Type:

@@ -11,9 +11,10 @@ from typing import Any
 
 from accel.isa.config import AccelConfig, config_from_dict
 from accel.isa.errors import ConfigError
+from accel.sim.cycle.traffic import NO_TRAFFIC, Traffic
 from relay_hw.errors import ArtifactError
 
-FORMAT = 2
+FORMAT = 3
 KIND = "relay-hw build"
 # The name of the strategy that leaves a model as it is.
 FLOAT = "float"
@@ -68,8 +69,9 @@ class HostLibrary:
 class LayerInfo:
     """One operator of the partitioned model.
 
-    `ranges`: its instructions [begin, end) in the function's program (none on the host). Bytes are those that the layer
-    needs to read and write once, unpadded; `roofline_cycles` is the least that they and the MACs take.
+    `ranges`: its instructions [begin, end) in the function's program (none on the host). `traffic`: bytes that they
+    move in a launch; `output_slots`: cycles for which they occupy the output stage; `roofline_cycles`: the least that
+    the array needs for the MACs.
     """
 
     name: str
@@ -81,8 +83,8 @@ class LayerInfo:
     tile: str = ""
     ranges: tuple[tuple[int, int], ...] = ()
     macs: int = 0
-    bytes_read: int = 0
-    bytes_written: int = 0
+    traffic: Traffic = NO_TRAFFIC
+    output_slots: int = 0
     roofline_cycles: int = 0
 
 
@@ -172,7 +174,8 @@ def _tensor(row: Mapping[str, Json]) -> TensorInfo:
 
 
 def _layer(row: Mapping[str, Json]) -> LayerInfo:
-    return LayerInfo(**{**row, "ranges": tuple((begin, end) for begin, end in row["ranges"])})
+    ranges = tuple((begin, end) for begin, end in row["ranges"])
+    return LayerInfo(**{**row, "ranges": ranges, "traffic": Traffic(**row["traffic"])})
 
 
 def _accel(row: Mapping[str, Json]) -> AccelFunction:

@@ -6,12 +6,13 @@ cycle goes to the layer that used it or was waited for, so the layers add up to 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from accel.isa.errors import AccelError
 from accel.isa.program import Program, SectionKind
-from accel.isa.spec import Op, Unit
+from accel.isa.spec import Op
 from accel.sim.causes import LOST, Cause
 from accel.sim.cycle import CycleDevice, Timing
 from accel.sim.cycle.losses import Account, Stretch, accounts, stretches
@@ -113,15 +114,11 @@ def measured_report(manifest: Manifest, runs: Sequence[RegionRun]) -> Report:
     for run in runs:
         rows |= _rows(manifest, run)
     report, config = static_report(manifest), manifest.config
-    counters = [run.timing.counters for run in runs]
     resident = [run.resident.cycles for run in runs if run.resident is not None]
     return replace(
         report,
         layers=tuple(rows.get(i, row) for i, row in enumerate(report.layers)),
         cycles=sum(run.timing.cycles for run in runs),
-        bytes_read=sum(c["READ_BYTES"] for c in counters),
-        bytes_written=sum(c["WRITE_BYTES"] for c in counters),
-        bytes_fetched=sum(c["FETCH_BYTES"] for c in counters),
         multipliers=config.macs_per_cycle + 2 * config.out_lanes,
         resident_cycles=sum(resident) if resident else None,
     )
@@ -152,39 +149,27 @@ def _rows(manifest: Manifest, run: RegionRun) -> dict[int, LayerRow]:
     """Measured rows by number of the layer."""
     numbers = [i for i, row in enumerate(manifest.layers) if row.function == run.function and row.ranges]
     sums = accounts(run.stretches)
-    traffic = _traffic(run)
+    products = _other_products(run)
     peak = manifest.config.macs_per_cycle
-    none = (0, 0, 0)
-    return {i: _row(manifest.layers[i], sums.get(i, Account()), traffic.get(i, none), peak) for i in numbers}
+    return {i: _row(manifest.layers[i], sums.get(i, Account()), products[i], peak) for i in numbers}
 
 
-def _traffic(run: RegionRun) -> dict[int, tuple[int, int, int]]:
-    """Bytes read, bytes written, products of output stage and ALU, by layer."""
-    found: dict[int, tuple[int, int, int]] = {}
-    bus = run.timing.config.bus_bytes
+def _other_products(run: RegionRun) -> Counter[int]:
+    """Multiplications of output stage and ALU, by layer."""
+    found: Counter[int] = Counter()
     for work, owner in zip(run.timing.works, run.owners, strict=True):
-        read, written, products = found.get(owner, (0, 0, 0))
-        if work.unit is Unit.LOAD:
-            read += work.beats * bus
-        elif work.unit is Unit.STORE:
-            written += work.beats * bus
-        elif work.op is not Op.GEMM:
-            products += work.products
-        found[owner] = (read, written, products)
+        found[owner] += work.products if work.op is not Op.GEMM else 0
     return found
 
 
-def _row(row: LayerInfo, account: Account, traffic: tuple[int, int, int], peak: int) -> LayerRow:
-    read, written, products = traffic
+def _row(row: LayerInfo, account: Account, other_products: int, peak: int) -> LayerRow:
     array = account.cycles[Cause.PRODUCTS]
     stalls = {cause: account.cycles[cause] for cause in LOST}
     stalls[Cause.LANES] = array - min(array, -(-row.macs // peak))
     return replace(
         layer_row(row),
         cycles=account.total,
-        bytes_read=read,
-        bytes_written=written,
-        other_products=products,
+        other_products=other_products,
         stalls=stalls,
     )
 

@@ -199,7 +199,7 @@ def _bounds(artifact: Artifact, report: Report, runs: Sequence[RegionRun], memor
     for work in works:
         slots[work.unit] += work.slots
         beats[work.unit] += work.beats
-    fetched = (report.bytes_fetched or 0) // artifact.config.bus_bytes
+    fetched = report.traffic.instructions // artifact.config.bus_bytes
     products = sum(work.slots for work in works if work.op is Op.GEMM and work.products)
     found = [
         Bound("COMPUTE never waits", slots[Unit.COMPUTE]),

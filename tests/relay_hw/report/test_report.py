@@ -10,8 +10,10 @@ from html.parser import HTMLParser
 import pytest
 
 from accel.sim.causes import LOADS, LOST, Cause
+from accel.sim.cycle.traffic import Traffic
 from relay_hw.report import (
     Band,
+    Bounds,
     LayerRow,
     Report,
     Timeline,
@@ -21,14 +23,16 @@ from relay_hw.report import (
     profile_json,
     render_html,
     report_files,
+    some,
     summary,
     table,
     utilisation,
 )
 
 CONV = LayerRow(
-    "conv <1>", "accel.conv2d", "accel", function="accel_0", shape="3x8x8 -> 8x8x8", macs=13_824, bytes_read=1_000,
-    bytes_written=512, roofline_cycles=864, cycles=1_728, stalls={Cause.BUS: 800, Cause.DRAIN: 64, Cause.STORE: 0},
+    "conv <1>", "accel.conv2d", "accel", function="accel_0", shape="3x8x8 -> 8x8x8", macs=13_824, cycles=1_728,
+    traffic=Traffic(600, 128, 32, 240, 512, 320), output_slots=128, roofline_cycles=864,
+    stalls={Cause.BUS: 800, Cause.DRAIN: 64, Cause.STORE: 0},
     other_products=512,
 )  # fmt: skip
 POOL = replace(
@@ -36,7 +40,8 @@ POOL = replace(
     name="pool",
     operator="accel.max_pool2d",
     macs=0,
-    roofline_cycles=48,
+    traffic=Traffic(activations_read=500, activations_written=128, instructions=96),
+    roofline_cycles=0,
     cycles=96,
     stalls={Cause.ALU: 96},
     other_products=0,
@@ -49,8 +54,8 @@ TIMELINE = Timeline(
      Cause.DRAIN: (0, 0, 0, 0.1)},
 )  # fmt: skip
 REPORT = Report(
-    "net & more", "tiny", "int8", 16, (CONV, POOL, HOST), "rtl", 1_824, 2_000, 1_024, 1.5e6, "standard",
-    {"bit-exact": "100/100 <all>"}, 320, 24, None, (TIMELINE,),
+    "net & more", "tiny", "int8", 16, 8, (CONV, POOL, HOST), "rtl", 1_824, 1.5e6, "standard",
+    {"bit-exact": "100/100 <all>"}, 24, None, (TIMELINE,),
 )  # fmt: skip
 BEFORE = replace(REPORT, device=None, cycles=None, simulated_cycles_per_second=None, facts={}, timelines=(),
                  layers=tuple(replace(r, cycles=None, stalls={}) for r in (CONV, POOL)) + (HOST,))  # fmt: skip
@@ -108,7 +113,8 @@ def test_the_page_shows_every_layer_and_escapes_names() -> None:
         "47.4%",
         "50.0%",
         "1,500,000",
-        "2,000",
+        "2,556",
+        "416",
         "bit-exact",
         "100/100 <all>",
         "net & more",
@@ -133,7 +139,7 @@ def test_bars_are_to_scale_and_inside_the_picture() -> None:
     assert sum(drain) == pytest.approx(230 + 1_728 * scale, abs=0.2)
     assert rects(text, "c-alu") == [(230.0, pytest.approx(96 * scale, abs=0.1))]
     marks = [x for x, _ in rects(text, "mark")]
-    assert marks == [pytest.approx(229 + cycles * scale, abs=0.1) for cycles in (864, 48)]
+    assert marks == [pytest.approx(229 + cycles * scale, abs=0.1) for cycles in (864, 0)]
 
 
 def test_the_timeline_is_drawn_to_scale() -> None:
@@ -176,7 +182,10 @@ def test_utilisation() -> None:
     assert utilisation(1600, 100, 16) == 1.0
     assert utilisation(1600, None, 16) is None and utilisation(0, 0, 16) is None
     assert REPORT.macs == 13_824 and REPORT.utilisation == 13_824 / (1_824 * 16)
-    assert REPORT.roofline_cycles == 912
+    # Of array 864, output stage 256, reads (1,500 + 416) / 8 and writes 80 the array bounds the launch.
+    assert REPORT.bounds == (Bounds("accel_0", 864, 256, 240, 80),) and REPORT.roofline_cycles == 864
+    slow = replace(REPORT, layers=(replace(CONV, output_slots=1_000), POOL, replace(CONV, function="accel_1"), HOST))
+    assert slow.roofline_cycles == 1_128 + 864
     assert REPORT.utilisation_all == (13_824 + 512) / (1_824 * 24) and BEFORE.utilisation_all is None
     assert replace(REPORT, multipliers=None).utilisation_all is None
 
@@ -191,15 +200,40 @@ def test_files_are_the_same_each_time_and_plain_json() -> None:
 
 def test_the_table_for_terminals() -> None:
     lines = layer_table(REPORT).splitlines()
-    assert len(lines) == 2 + 3 + 1
+    assert len(lines) == 2 + 3 + 1 + 1 + 3
     assert all(line == line.rstrip() for line in lines)
-    assert lines[0].split()[:6] == ["layer", "operator", "where", "cycles", "array", "all"]
-    numbers = ["1,728", "50.0%", "34.6%", "864", "13,824", "1,000", "512"]
+    assert lines[0].split()[:6] == ["layer", "operator", "where", "cycles", "roofline", "array"]
+    numbers = ["1,728", "864", "50.0%", "34.6%", "13,824", "1,832", "600", "128", "32", "240", "512", "320"]
     assert lines[2].split()[2:] == ["accel.conv2d", "accel", *numbers, "bus", "46.3%,", "drain", "3.7%"]
-    assert lines[4].endswith(HOST.reason)
-    assert lines[5].split()[:8] == ["total", "1,824", "47.4%", "32.7%", "912", "13,824", "2,000", "1,024"]
+    assert lines[4].split() == ["scores", "nn.softmax", "host"]
+    assert lines[5].split()[:7] == ["total", "1,824", "864", "47.4%", "32.7%", "13,824", "2,556"]
     assert lines[5].endswith("bus 43.9%, alu 5.3%, drain 3.5%")
+    assert lines[9].endswith(HOST.reason)
     assert "-" in layer_table(BEFORE).splitlines()[2]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
+def test_tables_fit_the_terminal(width: int) -> None:
+    """Numbers stay whole, text wraps, and what has no room is named."""
+    long = replace(CONV, name="/backbone/features/features.17/conv/conv.1/conv.1.0/Conv", macs=118_013_952)
+    text = layer_table(replace(REPORT, layers=(long, POOL, HOST)), width)
+    whole = layer_table(replace(REPORT, layers=(long, POOL, HOST)))
+    assert max(map(len, text.splitlines())) <= width
+    assert (text == whole) == (max(map(len, whole.splitlines())) <= width)
+    header = text.splitlines()[0]
+    assert all(word in header for word in ("layer", "cycles", "roofline", "MACs", "lost to")) and "118,013,952" in text
+    missing = text.replace("\n", " ").partition("(no room for ")[2].partition(": --wide shows all)")[0].split(", ")
+    assert ("bytes" in header) == (width > 60) and ("records" in header) == (width >= 200)
+    for name in ("records", "micro-ops", "operator", "bytes"):
+        assert (name in header) != (name in missing)
+
+
+def test_wrapped_text_is_whole() -> None:
+    reason = "no rule quantizes nn.conv1d: write it as nn.conv2d with a kernel of height 1"
+    text = table(("operator", "why"), [("nn.conv1d", reason)], width=40)
+    assert max(map(len, text.splitlines())) <= 40 and len(text.splitlines()) > 3
+    assert " ".join(line[11:] for line in text.splitlines()[2:]) == reason
+    assert some(["a", "b"]) == "a, b" and some(list("abcde")) == "a, b, c and 2 more"
 
 
 def test_columns_are_aligned() -> None:
@@ -213,7 +247,7 @@ def test_numbers_and_summary() -> None:
     assert (percent(None), percent(0.12345)) == ("-", "12.3%")
     assert summary(REPORT) == (
         "net & more on tiny, 1,824 cycles, utilisation 47.4% of the array, 32.7% of all multipliers, "
-        "2,000 bytes read, 1,024 written, 1,500,000 simulated cycles/s"
+        "2,556 bytes (416 of instructions), 1,500,000 simulated cycles/s"
     )
     assert "simulated" not in summary(BEFORE)
     assert "512 cycles once for resident weights" in summary(replace(REPORT, resident_cycles=512))

@@ -15,7 +15,7 @@ from accel.sim.device import Device, LaunchStats
 from relay_hw.errors import InputError
 from relay_hw.report import profile_json
 from relay_hw.runtime.artifact import Artifact
-from relay_hw.runtime.compile import CompiledModel
+from relay_hw.runtime.compile import CompiledModel, static_report
 from relay_hw.runtime.devices import DeviceOptions, open_device
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.picture import PARTS
@@ -33,14 +33,22 @@ def test_layers_add_up_to_the_run(which: str, request: pytest.FixtureRequest) ->
     report = profile(artifact, timing, "cycle", progress=lambda _text, share: seen.append(share))
     layers = [row for row in report.layers if row.on_accelerator]
     assert report.cycles == sum(row.cycles or 0 for row in layers)
-    assert report.bytes_read == sum(row.bytes_read for row in layers)
-    assert report.bytes_written == sum(row.bytes_written for row in layers)
+    counters = [run.timing.counters for run in time_regions(artifact, "standard")]
+    for moved, counter in (
+        (report.traffic.read, "READ_BYTES"),
+        (report.traffic.written, "WRITE_BYTES"),
+        (report.traffic.instructions, "FETCH_BYTES"),
+    ):
+        assert moved == sum(c[counter] for c in counters)
+    # What compiling says of bytes and bounds is what a run finds.
+    before = static_report(artifact.manifest)
+    assert (before.traffic, before.bounds) == (report.traffic, report.bounds)
     assert seen == sorted(seen) and seen[-1] == 1.0
 
     result = Executor(artifact, open_device("cycle", artifact.config)).run({"image": images(2)})
     assert result.cycles == [report.cycles] * 2
     for row in layers:
-        assert row.cycles is not None and row.cycles > 0 and row.roofline_cycles
+        assert row.cycles is not None and row.cycles > 0 and row.cycles >= (row.roofline_cycles or 0)
         assert row.macs <= row.cycles * artifact.config.macs_per_cycle, row.name
         assert row.stalls.keys() == set(LOST)
         assert min(row.stalls.values()) >= 0
@@ -56,8 +64,8 @@ def test_the_object_has_the_keys_of_the_design(plain: Build) -> None:
     device = open_device("cycle", artifact.config, DeviceOptions(timing_only=True))
     row = profile_json(profile(artifact, device, "cycle"))
     assert row.keys() == {
-        "cycles", "utilisation", "utilisation_all", "macs", "bytes_read", "bytes_written", "bytes_fetched",
-        "resident_cycles", "simulated_cycles_per_second", "stalls", "layers", "segments",
+        "cycles", "utilisation", "utilisation_all", "macs", "bytes", "roofline_cycles", "bounds", "resident_cycles",
+        "simulated_cycles_per_second", "stalls", "layers", "segments",
     }  # fmt: skip
     wanted = {"name", "operator", "where", "reason", "cycles", "roofline_cycles", "stalls"}
     for layer in row["layers"]:
