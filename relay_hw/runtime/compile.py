@@ -36,11 +36,13 @@ from relay_hw.runtime.cost import LayerNeeds, layer_needs
 from relay_hw.runtime.holding import stays_alone
 from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
 from relay_hw.runtime.manifest import FLOAT, AccelFunction, HostLibrary, LayerInfo, Manifest, PortInfo, TensorInfo
-from relay_hw.runtime.ports import inputs_of, outputs_of
+from relay_hw.runtime.ports import inputs_of, outputs_of, single_samples, with_batch
 from relay_hw.runtime.tune import Tuner, faster, simulated
 from relay_hw.runtime.watch import watched
 from relay_hw.text import print_module
+from relay_hw.transform.graph import shape_of
 from relay_hw.transform.infer_type import InferType
+from relay_hw.transform.one_sample import IMAGE_AXES, OneSample, one_sample
 from relay_hw.transform.partition import PartitionRecord
 from relay_hw.transform.pipelines import partition_pipeline, simplify_pipeline
 
@@ -176,25 +178,29 @@ def compile_model(
 
     imported = InferType()(bind_params(mod, params or {}))
     tell("simplifying")
-    simplified = simplify_pipeline()(imported)
+    found = one_sample(imported) if accelerate and not is_float and quantized is None else None
+    split = found if isinstance(found, OneSample) else None
+    single = imported if split is None else split.mod
+    if split is not None and calibration is not None:
+        calibration = single_samples(with_batch(inputs_of(single), split.inputs, split.batch), calibration)
+    simplified = simplify_pipeline()(single)
     if is_float:
         quantized = simplified
     else:
         check_constants(imported)
     kept: tuple[Kept, ...] = ()
     warnings: tuple[str, ...] = ()
-    if quantized is None and is_prequantized(imported):
+    if quantized is None and is_prequantized(single):
         tell("reading the integers of the model")
-        plan, quantized = replace(plan, name=PREQUANTIZED), realize_prequantized(imported, plan.multiplier_bits)
+        plan, quantized = replace(plan, name=PREQUANTIZED), realize_prequantized(single, plan.multiplier_bits)
     if quantized is None:
         tell("quantizing")
         checked = realize_checked(simplified, plan, calibration, progress=_samples_of("calibrating", tell))
         quantized, kept, warnings = checked.realized.mod, checked.kept, checked.warnings
         plan = replace(plan, layers=plan.layers + tuple(LayerChoice(one.layer, quantized=False) for one in kept))
     tell("partitioning")
-    partitioned = partition_pipeline(lambda unit: tensorize.why_not(unit, accel) if accelerate else HOST_ONLY)(
-        quantized
-    )
+    legal = partial(_why_not, config=accel, mixes=found if isinstance(found, str) else "") if accelerate else _host_only
+    partitioned = partition_pipeline(legal)(quantized)
     segments: dict[str, tensorize.Segment] = {}
     on_device = accel_functions(partitioned)
     tuner = Tuner(accel, cache) if tune else None
@@ -215,6 +221,7 @@ def compile_model(
 
     stages: dict[str, IRModule] = dict(zip(STAGES, (imported, simplified, quantized, partitioned), strict=True))
     functions = flat_functions(partitioned)
+    outputs = outputs_of(mod, quantized["main"])
     return CompiledModel(
         name=name,
         config=accel,
@@ -225,8 +232,8 @@ def compile_model(
         functions={n: f for n, f in functions.items() if n != "main"},
         main=functions["main"],
         layers=_with_kept(_layers(partitioned, segments, accel), kept),
-        inputs=inputs_of(quantized),
-        outputs=outputs_of(mod, quantized["main"]),
+        inputs=with_batch(inputs_of(quantized), split.inputs, split.batch) if split else inputs_of(quantized),
+        outputs=with_batch(outputs, split.outputs, split.batch) if split else outputs,
         kept=kept,
         warnings=warnings,
     )
@@ -244,6 +251,17 @@ def bind_params(mod: IRModule, params: Mapping[str, NDArray[Any]]) -> IRModule:
         return mod
     rest = [var for var in main.params if var not in values]
     return mod.with_functions({"main": Function(rest, substitute(main.body, values), attrs=main.attrs, span=main.span)})
+
+
+def _host_only(_composite: Function) -> str:
+    return HOST_ONLY
+
+
+def _why_not(composite: Function, config: AccelConfig, mixes: str) -> str | None:
+    """Why the accelerator cannot run a composite. `mixes`: why samples of a batch cannot run one by one."""
+    reason = tensorize.why_not(composite, config)
+    is_batch = any(len(shape := shape_of(var) or ()) == IMAGE_AXES and shape[0] > 1 for var in composite.params)
+    return f"{reason}; {mixes}" if reason and mixes and is_batch else reason
 
 
 def _check_entry(mod: IRModule) -> None:

@@ -25,7 +25,7 @@ from relay_hw.report import SegmentRow
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.holding import Holding
 from relay_hw.runtime.manifest import AccelFunction
-from relay_hw.runtime.ports import Samples, joined, read_samples
+from relay_hw.runtime.ports import Samples, joined, read_samples, single_samples
 from relay_hw.runtime.watch import watched
 from tensorize.layout import image_bytes, image_of, pack_activation, unpack_activation
 
@@ -148,13 +148,14 @@ class Executor:
             # Loading TVM is no part of the first function's time.
             self._tvm()
         begin = time.perf_counter()
-        run = _Run(self, arrays, count, keep_regions, progress)
+        run = _Run(self, single_samples(rows.inputs, arrays), count, keep_regions, progress)
         results: list[Value] = []
-        for start in range(0, count, CHUNK):
-            results += run.chunk(range(start, min(start + CHUNK, count)))
+        parts = count * rows.batch
+        for start in range(0, parts, CHUNK):
+            results += run.chunk(range(start, min(start + CHUNK, parts)))
         seconds = time.perf_counter() - begin
         regions = {name: tuple(np.concatenate(p) for p in zip(*v, strict=True)) for name, v in run.kept.items()}
-        outputs = joined(rows.outputs, results)
+        outputs = joined(rows.outputs, results, rows.batch)
         launches, residents = tuple(run.launches), tuple(run.residents)
         return Result(outputs, launches, count, seconds, regions, residents, run.segments(seconds))
 
@@ -237,7 +238,10 @@ Waiting = dict[str, list[tuple[int, Request]]]
 
 
 class _Run:
-    """Samples on their way through `main`. Those that wait for the same region are served together."""
+    """Samples on their way through `main`. Those that wait for the same region are served together.
+
+    Of a model of batch N, each of a sample's N parts goes its own way, and takes launches of its own.
+    """
 
     def __init__(
         self, executor: Executor, inputs: Mapping[str, Samples], count: int, keeps: bool, progress: Progress | None
@@ -248,13 +252,14 @@ class _Run:
         self._executor = executor
         self._inputs = inputs
         self._count = count
+        self._batch = executor.artifact.manifest.batch
         self._keeps = keeps
         self._progress = progress
         self._times: dict[str, _Clock] = {}
         self._last = ""
 
     def chunk(self, samples: range) -> list[Value]:
-        """Results of `main` for these samples, in order."""
+        """Results of `main` for these samples, or parts of them, in order."""
         main, machine = self._executor.artifact.main, self._executor.machine
         threads = {k: Thread(machine, main, [self._inputs[p.name][k] for p in main.params]) for k in samples}
         waiting: Waiting = {}
@@ -291,7 +296,8 @@ class _Run:
     def _time(self, name: str) -> _Clock:
         return self._times.setdefault(name, _Clock())
 
-    def _accelerate(self, name: str, args: Sequence[Value], sample: int) -> Value:
+    def _accelerate(self, name: str, args: Sequence[Value], part: int) -> Value:
+        sample = part // self._batch
         row = self._executor.artifact.accel(name)
         assert row is not None
         begin = time.perf_counter()

@@ -25,6 +25,7 @@ Json = Any
 class TensorInfo:
     """An input or output of the model, one sample. `scale` and `zero_point` where it enters or leaves as int8.
 
+    `batch_axis`: where the parts lie that the programs compute one by one, of a model whose samples are batches.
     `type`: its type as `relay_hw.backend.store` writes it, where it is no tensor of known shape.
     """
 
@@ -34,6 +35,7 @@ class TensorInfo:
     scale: float | None = None
     zero_point: int | None = None
     type: Json = None
+    batch_axis: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,11 @@ class Manifest:
     stages: tuple[str, ...] = ()
     memory: Mapping[str, Json] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def batch(self) -> int:
+        """How many parts a sample has, each of which takes launches of its own: 1 unless it is a batch."""
+        return next((row.shape[row.batch_axis] for row in self.inputs if row.batch_axis is not None), 1)
 
     @property
     def is_quantized(self) -> bool:

@@ -6,6 +6,7 @@ In: `main` of a module, or the records and what a user gives. Out: records; arra
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,15 @@ def outputs_of(mod: IRModule, main: Function) -> tuple[TensorInfo, ...]:
     names = mod.attrs.get("output_names") or default
     assert isinstance(names, (tuple, list))
     return tuple(_row(str(name), ty) for name, ty in zip(names, types, strict=True))
+
+
+def with_batch(rows: Sequence[TensorInfo], axes: Sequence[int | None], batch: int) -> tuple[TensorInfo, ...]:
+    """`rows` of a model that computes one of `batch` parts, for samples that hold all of them along `axes`."""
+    found: list[TensorInfo] = []
+    for row, axis in zip(rows, axes, strict=True):
+        shape = tuple(size * batch if at == axis else size for at, size in enumerate(row.shape))
+        found.append(replace(row, shape=shape, batch_axis=axis))
+    return tuple(found)
 
 
 def _row(name: str, ty: Type) -> TensorInfo:
@@ -98,8 +108,9 @@ def _values(row: TensorInfo, given: Any) -> list[Value]:
 
 
 def _array(row: TensorInfo, array: Array, is_quantized: bool) -> Array:
-    """[N, *row.shape] from [N, *row.shape] or [N, *row.shape without its batch axis]."""
+    """[N, *row.shape] from that, without a batch axis of 1, or from parts, batch by batch."""
     inner = _inner(row)
+    array = _batches(row, array)
     wanted = f"(N, {', '.join(map(str, inner))})" if inner else "(N,)"
     if array.ndim == 0 or array.shape[1:] not in (inner, row.shape):
         raise InputError(f"input {row.name} must have shape {wanted}, samples first, not {array.shape}")
@@ -113,13 +124,45 @@ def _array(row: TensorInfo, array: Array, is_quantized: bool) -> Array:
     return array.reshape((len(array), *row.shape))
 
 
+def single_samples(rows: Sequence[TensorInfo], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of all samples, one after the other, of [N, *shape of the input]; arrays of another form as they are.
+
+    Parts that are given as such, [N, *shape without the batch axis], are of another form, too.
+    """
+    found = dict(inputs)
+    whole = [row for row in rows if row.name in inputs and np.shape(inputs[row.name])[1:] == row.shape]
+    batch = next((row.shape[row.batch_axis] for row in whole if row.batch_axis is not None), 1)
+    if batch == 1:
+        return found
+    for row in whole:
+        array = np.asarray(inputs[row.name])
+        if row.batch_axis is None:
+            found[row.name] = np.repeat(array, batch, axis=0)
+        else:
+            parts = np.moveaxis(array, row.batch_axis + 1, 1).reshape(-1, *_without(row.shape, row.batch_axis))
+            found[row.name] = np.expand_dims(parts, row.batch_axis + 1)
+    return found
+
+
+def _batches(row: TensorInfo, array: Array) -> Array:
+    """Parts [N * batch, *shape without the batch axis] as [N, *shape]; an array of another form as it is."""
+    axis = row.batch_axis
+    if axis is None or array.ndim == 0 or array.shape[1:] != _without(row.shape, axis) or len(array) % row.shape[axis]:
+        return array
+    return np.moveaxis(array.reshape(-1, row.shape[axis], *array.shape[1:]), 1, axis + 1)
+
+
+def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return shape[:axis] + shape[axis + 1 :]
+
+
 def _inner(row: TensorInfo) -> tuple[int, ...]:
     """The shape of one sample without a batch axis of 1."""
     return row.shape[1:] if row.shape[:1] == (1,) else row.shape
 
 
-def joined(rows: Sequence[TensorInfo], results: Sequence[Value]) -> dict[str, Any]:
-    """Outputs by name from the value of each sample: [N, *shape], other values in a list.
+def joined(rows: Sequence[TensorInfo], results: Sequence[Value], batch: int = 1) -> dict[str, Any]:
+    """Outputs by name from the values of each sample, one for each of its `batch` parts: [N, *shape], others in a list.
 
     A batch axis of 1 is left out, as inputs may leave it out; every other first axis stays, so that what a model gives
     for one sample is what it takes for the next.
@@ -131,6 +174,12 @@ def joined(rows: Sequence[TensorInfo], results: Sequence[Value]) -> dict[str, An
         if row.type is not None:
             found[row.name] = parts
         else:
-            array = np.stack([np.asarray(part).reshape(row.shape) for part in parts])
-            found[row.name] = array.reshape(len(parts), *_inner(row))
+            array = np.stack([_sample(row, parts[k : k + batch]) for k in range(0, len(parts), batch)])
+            found[row.name] = array.reshape(len(array), *_inner(row))
     return found
+
+
+def _sample(row: TensorInfo, parts: Sequence[Value]) -> Array:
+    """One sample of an output from its parts; one that does not depend on them is the same in all."""
+    value = np.asarray(parts[0]) if row.batch_axis is None else np.concatenate(parts, axis=row.batch_axis)
+    return value.reshape(row.shape)

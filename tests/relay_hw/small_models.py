@@ -94,3 +94,12 @@ def save_data(path: Path, count: int, seed: int = 0, labels: bool = False) -> Pa
     extra = {"labels": np.arange(count) % CLASSES} if labels else {}
     np.savez(path, image=images(count, seed), **extra)
     return path
+
+
+def save_batch(path: Path, source: Path, size: int) -> Path:
+    """The model of `source` for `size` images at once."""
+    model = onnx.load(source)
+    for item in (*model.graph.input, *model.graph.output):
+        item.type.tensor_type.shape.dim[0].dim_value = size
+    onnx.save(model, path)
+    return path
