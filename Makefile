@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compare-demo data test conformance test-executions test-compare test-prequantized test-deploy test-schedules test-networks test-training test-exact test-board test-netlist lint format types rtl-lint gen aarch64 bench area wheel clean
+.PHONY: help setup demo compare-demo data test conformance test-executions test-compare test-prequantized test-deploy test-schedules test-networks test-training test-exact test-axi test-board test-netlist lint format types rtl-lint gen aarch64 bench area wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ test-prequantized: $(READY) ## int8 models of ../shared/models on functional sim
 
 test-exact: $(READY) ## random programs, counterfactuals and bounds, cycle simulator against Verilog (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_exact.py tests/relay_hw/runtime/test_why.py tests/relay_hw/runtime/test_bounds.py $(FLAGS)
+
+test-axi: $(READY) ## random programs on memories that order, delay, refuse or never end what AXI lets them (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_axi.py $(FLAGS)
 
 test-schedules: $(READY) ## choices of tiles against the best of all legal ones, write build/schedules.json (minutes)
 	$(BIN)/python scripts/check_schedules.py $(FLAGS)

@@ -309,8 +309,9 @@ def _master_pins(beats: Any) -> dict[str, Any]:
     pins |= {f"o_m_axi_w{field}": getattr(beats.w, field) for field in ("data", "strb", "last", "valid")}
     pins |= {"i_m_axi_wready": beats.w.ready, "o_m_axi_bready": beats.b.ready}
     pins |= {f"i_m_axi_b{field}": getattr(beats.b, field) for field in ("id", "resp", "valid")}
-    pins |= {f"i_m_axi_r{field}": getattr(beats.r, field) for field in ("id", "data", "resp", "last", "valid")}
-    return pins | {"o_m_axi_rready": beats.r.ready}
+    # Answers come in order and have one master, whose only ID is 0.
+    pins |= {f"i_m_axi_r{field}": getattr(beats.r, field) for field in ("data", "resp", "last", "valid")}
+    return pins | {"i_m_axi_rid": 0, "o_m_axi_rready": beats.r.ready}
 
 
 def _add_serial(soc: Any, request: Request, platform: Any) -> None:

@@ -173,8 +173,8 @@ FAULT_TEXT: Mapping[FaultCode, str] = MappingProxyType(
         FaultCode.SRAM_RANGE: "an entry, or the micro-op range, outside its scratchpad",
         FaultCode.DRAM_RANGE: "a transfer outside the window; no burst of it is issued outside",
         FaultCode.TOKEN_OVERFLOW: "a semaphore would pass its largest count",
-        FaultCode.AXI_READ: "error response to a read",
-        FaultCode.AXI_WRITE: "error response to a write",
+        FaultCode.AXI_READ: "error response to a read, or one with another ID than 0",
+        FaultCode.AXI_WRITE: "error response to a write, or one with another ID than 0",
         FaultCode.WATCHDOG: "the launch took more cycles than WATCHDOG",
         FaultCode.ACC_BANK: "two reads or two writes of an accumulator bank in one cycle",
     }
@@ -185,7 +185,13 @@ The first fault stops the accelerator: STATUS holds its code and FAULT_INDEX the
 started is left half done; DRAM and scratchpads may hold part of it. Codes 1 to 3, and scratchpad ranges of
 transfers and micro-ops, are found when an instruction is dispatched, perhaps before those in front of it have run,
 in the order opcode, reserved bits, fields, range. Indices of loops and the window are checked while the instruction
-runs."""
+runs.
+
+After a fault, and after a reset by CONTROL, bursts that were begun end first: AXI has no way to take one back. Until
+then STATUS.busy stays, launches and writes of other registers are ignored, and a reset by CONTROL is kept; then it
+clears STATUS. So a bus that answers late is waited for. A bus that never answers ends with the WATCHDOG's fault, code
+and index to be read as of any other, but STATUS.busy stays until the chip's reset (`rst_ni`), which must be that of the
+interconnect as well; with WATCHDOG at 0 there is no fault either."""
 
 CONTAINER = """\
 A program file is a prefix of {prefix} bytes, a header, and data:

@@ -350,7 +350,7 @@ REGISTERS: tuple[Register, ...] = (
     Register("MAGIC", 0x00, "ro", "0x57484C52"),
     Register("VERSION", 0x04, "ro", "version of the instruction set"),
     Register("CONFIG_HASH", 0x08, "ro", "hash of the configuration's sizes"),
-    Register("CONTROL", 0x0C, "wo", "bit 0 launches the program, bit 1 resets the core (not the scratchpads)"),
+    Register("CONTROL", 0x0C, "wo", "bit 0 launches the program, bit 1 resets the core (no scratchpad); see Faults"),
     Register("STATUS", 0x10, "ro", "bit 0 busy, bit 1 done, bit 2 fault, bits 15:8 fault code"),
     Register("FAULT_INDEX", 0x14, "ro", "index of the instruction that faulted"),
     Register("WINDOW_BASE", 0x18, "rw", "bus address of the window's first byte; 4 KiB aligned"),

@@ -317,7 +317,7 @@ module vta_top #(
       .m_axi_wlast    (m_axi_wlast),
       .m_axi_wvalid   (m_axi_wvalid),
       .m_axi_wready   (m_axi_wready),
-      .m_axi_berror   (m_axi_bresp[1]),
+      .m_axi_berror   (m_axi_bresp[1] || m_axi_bid),
       .m_axi_bvalid   (m_axi_bvalid),
       .m_axi_bready   (m_axi_bready),
       .m_axi_araddr   (m_axi_araddr),
@@ -325,13 +325,13 @@ module vta_top #(
       .m_axi_arvalid  (m_axi_arvalid),
       .m_axi_arready  (m_axi_arready),
       .m_axi_rdata    (m_axi_rdata),
-      .m_axi_rerror   (m_axi_rresp[1]),
+      .m_axi_rerror   (m_axi_rresp[1] || m_axi_rid),
       .m_axi_rlast    (m_axi_rlast),
       .m_axi_rvalid   (m_axi_rvalid),
       .m_axi_rready   (m_axi_rready)
   );
 
-  // constant parts of the channels: one ID, INCR bursts of whole beats, normal non-cacheable memory
+  // constant parts of the channels: one ID (an answer with another one is an error), INCR bursts of whole beats, normal non-cacheable memory
   assign m_axi_awid    = 1'b0;
   assign m_axi_awsize  = BUS_LOG[2:0];
   assign m_axi_awburst = 2'b01;
@@ -346,7 +346,7 @@ module vta_top #(
   assign m_axi_arcache = 4'b0011;
   assign m_axi_arprot  = 3'b000;
 
-  wire unused = &{1'b0, s_axil_awprot, s_axil_arprot, m_axi_bid, m_axi_rid, m_axi_bresp[0], m_axi_rresp[0]};
+  wire unused = &{1'b0, s_axil_awprot, s_axil_arprot, m_axi_bresp[0], m_axi_rresp[0]};
 endmodule
 
 `resetall

@@ -15,7 +15,7 @@ from accel.sim.bounds import cycle_bound
 from accel.sim.device import Bytes, LaunchStats, Window
 from accel.sim.memory import MemoryModel
 from accel.sim.registers import Core, ProtocolError
-from accel.sim.rtl_model import RtlModel
+from accel.sim.rtl_model import Answer, RtlModel
 from accel.sim.verilator import RTL_DIR, Build, Progress, Waves, build_library
 
 # Not zero, so that hardware which forgets to add the base is found out.
@@ -89,9 +89,9 @@ class RtlDevice:
         """See `Device.read`."""
         return self._window.read(offset, size)
 
-    def inject_error(self, offset: int | None) -> None:
-        """Let the memory answer SLVERR at byte `offset` of the window; None ends it."""
-        self._model.inject_error(None if offset is None else WINDOW_BASE + offset)
+    def inject_error(self, offset: int | None, answer: Answer = Answer.SLVERR) -> None:
+        """Let the memory give `answer` at byte `offset` of the window; None ends it."""
+        self._model.inject_error(None if offset is None else WINDOW_BASE + offset, answer)
 
     def launch(self, stream: SectionKind = SectionKind.PROGRAM) -> LaunchStats:
         """See `Device.launch`. A launch that hangs is a WATCHDOG fault. Raises ProtocolError for broken hardware."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from dataclasses import dataclass
+from enum import IntEnum, IntFlag
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,8 @@ class _Settings(ctypes.Structure):
         ("window_base", _U64),
         ("stall_seed", _U64),
         ("error_address", _U64),
-        ("error_enable", _U32),
+        ("error_answer", _U32),
+        ("silent", _U32),
         ("latency", _U32),
         ("read_outstanding", _U32),
         ("write_outstanding", _U32),
@@ -58,6 +60,24 @@ class _Settings(ctypes.Structure):
         ("settle", _U32),
         ("sdram", _SdramSettings),
     )
+
+
+class Answer(IntEnum):
+    """How the memory answers a beat that it is told to answer badly. Mirrored in harness/axi_memory.h."""
+
+    WRONG_ID = 1
+    SLVERR = 2
+    DECERR = 3
+
+
+class Channel(IntFlag):
+    """Channels of the AXI port. Mirrored in harness/axi_memory.h."""
+
+    AR = 1
+    R = 2
+    AW = 4
+    W = 8
+    B = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +140,16 @@ class RtlModel:
         self._window = window
         self._lib.vta_window(self._handle, window.ctypes.data, window.size, base)
 
-    def inject_error(self, address: int | None) -> None:
-        """Answer SLVERR to accesses of the beat at bus `address`; None ends it."""
-        self._lib.vta_inject(self._handle, address is not None, address or 0)
+    def inject_error(self, address: int | None, answer: Answer = Answer.SLVERR) -> None:
+        """Give `answer` to accesses of the beat at bus `address`; None ends it."""
+        self._lib.vta_inject(self._handle, 0 if address is None else answer, address or 0)
+
+    def silence(self, channels: Channel) -> None:
+        """Let the memory do nothing on `channels` from now on: no ready, no new valid. `Channel(0)` ends it."""
+        self._lib.vta_silence(self._handle, channels)
 
     def reset(self) -> None:
-        """Hold the reset input for a few cycles."""
+        """Hold the reset input of core and memory for a few cycles."""
         self._lib.vta_reset(self._handle)
         self._check()
 
@@ -214,6 +238,7 @@ def _bind(path: Path) -> ctypes.CDLL:
         ("vta_flush", None, [_HANDLE]),
         ("vta_window", None, [_HANDLE, _U8, _U64, _U64]),
         ("vta_inject", None, [_HANDLE, _U32, _U64]),
+        ("vta_silence", None, [_HANDLE, _U32]),
     )
     for name, result, arguments in signatures:
         function = getattr(lib, name)

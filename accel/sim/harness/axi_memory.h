@@ -1,7 +1,7 @@
 // AXI4 memory behind the core: in-order bursts on the caller's window, fixed latency, bounded outstanding bursts.
 // Edge t: a burst accepted at t presents its first R beat for edge t+latency at the earliest, one beat an edge; B comes
 // latency edges after the last W beat, or after its address if that is later. With an SDRAM, it says when (sdram.h).
-// Ready and valid depend on past edges only, but for kDataShown. Checks AXI rules as it goes.
+// Ready and valid depend on past edges only, but for kDataShown. Checks AXI rules as it goes. A reset makes a new one.
 #ifndef VTA_AXI_MEMORY_H_
 #define VTA_AXI_MEMORY_H_
 
@@ -27,8 +27,9 @@ struct Settings {
     uint64_t window_bytes;
     uint64_t window_base;
     uint64_t stall_seed;     // 0: no stalls
-    uint64_t error_address;  // bus address that answers SLVERR
-    uint32_t error_enable;
+    uint64_t error_address;  // bus address whose beat is answered with error_answer
+    uint32_t error_answer;   // kOkay: none
+    uint32_t silent;         // a bit for each channel that does nothing
     uint32_t latency;
     uint32_t read_outstanding;   // of the memory
     uint32_t write_outstanding;  // of the memory
@@ -40,7 +41,12 @@ struct Settings {
     SdramSettings sdram;
 };
 
-constexpr uint8_t kOkay = 0, kSlaveError = 2, kDecodeError = 3;
+// The values of RRESP and BRESP, and an answer with OKAY and an ID that no request has. Mirrored by Answer in
+// accel/sim/rtl_model.py.
+enum Answer : uint8_t { kOkay, kWrongId, kSlaveError, kDecodeError };
+
+// Mirrored by Channel in accel/sim/rtl_model.py.
+enum Channel { AR, R, AW, W, B };
 
 class Random {
 public:
@@ -84,7 +90,7 @@ struct Burst {
     uint64_t ready_at;
     uint64_t address;
     uint32_t beats;
-    uint8_t response;
+    Answer answer;
 };
 
 class Ring {
@@ -111,10 +117,8 @@ private:
 
 struct Address {
     uint64_t address;
-    uint32_t len, size, burst;
-    bool operator==(const Address& o) const {
-        return address == o.address && len == o.len && size == o.size && burst == o.burst;
-    }
+    uint32_t len, size, burst, id, lock, cache, prot;
+    bool operator==(const Address&) const = default;
 };
 
 // `Top` is the verilated model with the ports of vta_top; BUS is its data width in bytes.
@@ -128,19 +132,9 @@ public:
         // One probability a channel, drawn from the seed, so that seeds differ in kind and not only in order.
         static const uint32_t kinds[] = {0u, 0x20000000u, 0x80000000u, 0xE0000000u};
         for (uint32_t& threshold : stall_) threshold = settings.stall_seed ? kinds[random_.next() & 3] : 0;
-    }
-
-    void reset() {
-        reads_.clear();
-        writes_.clear();
-        early_.clear();
-        written_ = 0;
-        read_beat_ = write_beat_ = 0;
-        ar_held_ = aw_held_ = w_held_ = false;
         top_.m_axi_rvalid = top_.m_axi_bvalid = 0;
         top_.m_axi_rid = top_.m_axi_bid = 0;
         top_.m_axi_arready = top_.m_axi_awready = top_.m_axi_wready = 0;
-        sdram_.restart();
     }
 
     // Launches repeat to the cycle: what refreshes and open rows do counts from the first request behind this.
@@ -149,6 +143,10 @@ public:
     }
 
     Settings& settings() { return s_; }
+    void silence(uint32_t channels) {
+        s_.silent = channels;
+        quiet_ = false;
+    }
     uint32_t in_flight() const { return reads_.size() + writes_.size() + !early_.empty(); }
 
     // Outputs of the core have settled for edge `t`: take the handshakes of that edge.
@@ -173,15 +171,15 @@ public:
     }
 
 private:
-    enum Channel { AR, R, AW, W, B };
-
     // Of what does not wait: an address before its data, data before their address.
     bool takes_address_first() const {
         return sdram_.present() || s_.write_order == kAddressFirst || s_.write_order == kAny;
     }
     bool takes_data_early() const { return sdram_.present() || s_.write_order == kDataFirst || s_.write_order == kAny; }
 
-    bool stalled(Channel channel) { return s_.stall_seed && random_.below(stall_[channel]); }
+    bool stalled(Channel channel) {
+        return (s_.silent >> channel & 1) || (s_.stall_seed && random_.below(stall_[channel]));
+    }
 
     void sample_read(uint64_t t) {
         const bool taken = top_.m_axi_rvalid && top_.m_axi_rready;
@@ -199,7 +197,8 @@ private:
             ar_held_ = false;
             return;
         }
-        const Address now{top_.m_axi_araddr, top_.m_axi_arlen, top_.m_axi_arsize, top_.m_axi_arburst};
+        const Address now{top_.m_axi_araddr, top_.m_axi_arlen,  top_.m_axi_arsize,  top_.m_axi_arburst,
+                          top_.m_axi_arid,   top_.m_axi_arlock, top_.m_axi_arcache, top_.m_axi_arprot};
         if (ar_held_ && !(now == ar_)) report_.fail(t, "AR: address must be stable while it waits");
         ar_ = now;
         ar_held_ = !top_.m_axi_arready;
@@ -234,7 +233,8 @@ private:
             aw_held_ = false;
             return;
         }
-        const Address now{top_.m_axi_awaddr, top_.m_axi_awlen, top_.m_axi_awsize, top_.m_axi_awburst};
+        const Address now{top_.m_axi_awaddr, top_.m_axi_awlen,  top_.m_axi_awsize,  top_.m_axi_awburst,
+                          top_.m_axi_awid,   top_.m_axi_awlock, top_.m_axi_awcache, top_.m_axi_awprot};
         if (aw_held_ && !(now == aw_)) report_.fail(t, "AW: address must be stable while it waits");
         aw_ = now;
         aw_held_ = !top_.m_axi_awready;
@@ -265,8 +265,8 @@ private:
         Burst& burst = writes_.at(written_);
         const uint64_t address = burst.address + uint64_t{write_beat_} * BUS;
         if (inside(address)) std::memcpy(s_.window + (address - s_.window_base), data, BUS);
-        else burst.response = kDecodeError;
-        if (hits_error(address)) burst.response = kSlaveError;
+        else burst.answer = kDecodeError;
+        if (hits_error(address)) burst.answer = Answer(s_.error_answer);
         const bool last = ++write_beat_ == burst.beats;
         if (last != says_last)
             report_.fail(t, "W: last must be %d on beat %u of %u", last, write_beat_, burst.beats);
@@ -289,15 +289,16 @@ private:
         if (!valid) return;
         const Burst& burst = reads_.front();
         const uint64_t address = burst.address + uint64_t{read_beat_} * BUS;
-        uint8_t response = kOkay;
+        Answer answer = kOkay;
         if (inside(address)) {
             std::memcpy(&top_.m_axi_rdata, s_.window + (address - s_.window_base), BUS);
         } else {
             std::memset(&top_.m_axi_rdata, 0, BUS);
-            response = kDecodeError;
+            answer = kDecodeError;
         }
-        if (hits_error(address)) response = kSlaveError;
-        top_.m_axi_rresp = response;
+        if (hits_error(address)) answer = Answer(s_.error_answer);
+        top_.m_axi_rresp = response(answer);
+        top_.m_axi_rid = answer == kWrongId;
         top_.m_axi_rlast = read_beat_ + 1 == burst.beats;
     }
 
@@ -312,8 +313,13 @@ private:
         const bool there = sdram_.present() ? sdram_.response_valid(next) : next >= writes_.front().ready_at;
         const bool valid = complete && there && !stalled(B);
         top_.m_axi_bvalid = valid;
-        if (valid) top_.m_axi_bresp = writes_.front().response;
+        if (!valid) return;
+        const Answer answer = writes_.front().answer;
+        top_.m_axi_bresp = response(answer);
+        top_.m_axi_bid = answer == kWrongId;
     }
+
+    static uint8_t response(Answer answer) { return answer == kWrongId ? kOkay : answer; }
 
     // What the next address waits for, where it waits: its first beat on the bus, its last beat taken.
     bool data_there() const {
@@ -325,13 +331,16 @@ private:
     }
 
     bool hits_error(uint64_t address) const {
-        return __builtin_expect(s_.error_enable, 0) && s_.error_address - address < BUS;
+        return __builtin_expect(s_.error_answer != kOkay, 0) && s_.error_address - address < BUS;
     }
 
     void check(uint64_t t, const char* channel, const Address& a, uint32_t outstanding, uint32_t limit) {
         const uint64_t bytes = (uint64_t{a.len} + 1) * BUS;
         if ((1u << a.size) != BUS) report_.fail(t, "%s: size must be %u bytes, not %u", channel, BUS, 1u << a.size);
         if (a.burst != 1) report_.fail(t, "%s: burst must be INCR, not %u", channel, a.burst);
+        if (a.id) report_.fail(t, "%s: id must be 0, not %u", channel, a.id);
+        if (a.lock || a.cache != 3 || a.prot)
+            report_.fail(t, "%s: lock, cache, prot must be 0, 3, 0, not %u, %u, %u", channel, a.lock, a.cache, a.prot);
         if (a.address % BUS) report_.fail(t, "%s: address %#llx must be aligned", channel, (unsigned long long)a.address);
         if (a.len >= s_.burst_beats)
             report_.fail(t, "%s: burst must have at most %u beats, not %u", channel, s_.burst_beats, a.len + 1);

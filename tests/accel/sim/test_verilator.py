@@ -81,6 +81,10 @@ def test_cycles_follow_the_memory_model(probe: Path, latency: int, beats: int) -
         (0, 4100, 8, "AR: address 0x10001004 must be aligned"),
         (0, 8184, 2, "AR: burst at 0x10001ff8 of 16 bytes must not cross a 4 KiB boundary"),
         (0, 16384, 1, "AR: burst at 0x10004000 of 8 bytes must lie in the window"),
+        (13, 4096, 8, "AW: id must be 0, not 1"),
+        (14, 4096, 8, "AR: id must be 0, not 1"),
+        (15, 4096, 8, "AW: lock, cache, prot must be 0, 3, 0, not 0, 3, 4"),
+        (16, 4096, 8, "AR: lock, cache, prot must be 0, 3, 0, not 1, 3, 0"),
         (8, 4096, 8, "AXI-Lite: no response at register 0xc"),
     ],
 )
@@ -107,6 +111,12 @@ def test_instability_is_reported_under_stalls(probe: Path, rule: int, sentence: 
         except ProtocolError as error:
             told.add(str(error).split(" (clock")[0])
     assert told == {sentence}
+
+
+def test_a_valid_in_reset_is_reported(probe: Path) -> None:
+    model, _ = start(probe, 17)
+    with pytest.raises(ProtocolError, match="AXI: valid must be low in reset"):
+        model.reset()
 
 
 def test_run_gives_up_at_its_limit(probe: Path) -> None:

@@ -70,11 +70,12 @@ module vta_top #(
 );
   localparam SIZE = $clog2(AXI_DATA_BITS / 8);
   localparam [7:0] GOOD = 0, SMALL = 1, FIXED = 2, EARLY_LAST = 3, NO_LAST = 4, STROBE = 5, DROP_AR = 6, MOVE_AR = 7;
-  localparam [7:0] MUTE = 8, FLOOD = 9, MOVE_W = 10, DROP_AW = 11, LONG = 12;
+  localparam [7:0] MUTE = 8, FLOOD = 9, MOVE_W = 10, DROP_AW = 11, LONG = 12, AW_ID = 13, AR_ID = 14;
+  localparam [7:0] PROT = 15, CACHE = 16, DEAF = 17;
 
   reg [31:0] base, program_q, count, cycles;
   reg [7:0]  rule;
-  reg        busy, done, arvalid, awvalid;
+  reg        busy, done, arvalid, awvalid, deaf;
   reg [8:0]  n;
   reg [2:0]  state;
   reg [AXI_DATA_BITS-1:0] buffer [0:255];
@@ -90,13 +91,13 @@ module vta_top #(
   assign s_axil_rresp   = 2'd0;
   assign s_axil_arready = !s_axil_rvalid;
 
-  assign {m_axi_awid, m_axi_awlock, m_axi_awcache, m_axi_awprot} = 9'd0;
-  assign {m_axi_arid, m_axi_arlock, m_axi_arcache, m_axi_arprot} = 9'd0;
+  assign {m_axi_awid, m_axi_awlock, m_axi_awcache, m_axi_awprot} = {rule == AW_ID, 5'd3, rule == PROT, 2'd0};
+  assign {m_axi_arid, m_axi_arlock, m_axi_arcache, m_axi_arprot} = {rule == AR_ID, rule == CACHE, 4'd3, 3'd0};
   assign m_axi_araddr  = base + program_q + (rule == MOVE_AR && cycles[0] ? 32'd64 : 32'd0);
   assign m_axi_arlen   = rule == LONG ? 8'd127 : len;
   assign m_axi_arsize  = rule == SMALL ? 3'd0 : SIZE[2:0];
   assign m_axi_arburst = rule == FIXED ? 2'd0 : 2'd1;
-  assign m_axi_arvalid = arvalid;
+  assign m_axi_arvalid = arvalid || (deaf && !rst_ni);
   assign m_axi_rready  = state == 3'd1;
   assign m_axi_awaddr  = base;
   assign m_axi_awlen   = len;
@@ -126,7 +127,10 @@ module vta_top #(
           12'h18: base <= s_axil_wdata;
           12'h20: program_q <= s_axil_wdata;
           12'h24: count <= s_axil_wdata;
-          12'h28: rule <= s_axil_wdata[7:0];
+          12'h28: begin
+            rule <= s_axil_wdata[7:0];
+            deaf <= s_axil_wdata[7:0] == DEAF;
+          end
           12'h0C: begin
             busy <= 1'b1;  done <= 1'b0;  cycles <= 0;  state <= 3'd1;  n <= 0;  arvalid <= 1'b1;
           end
