@@ -1,51 +1,9 @@
-"""Relay: `import relay_hw as relay`. Nodes and types are here at once, everything else on first use."""
+"""Relay: `import relay_hw as relay`. Everything is loaded when first asked for, so that commands start at once."""
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
-
-from relay_hw.ir.build import var
-from relay_hw.ir.expr import (
-    Call,
-    Clause,
-    Constant,
-    Constructor,
-    Expr,
-    Function,
-    GlobalVar,
-    If,
-    Let,
-    Match,
-    Op,
-    Pattern,
-    PatternConstructor,
-    PatternTuple,
-    PatternVar,
-    PatternWildcard,
-    RefCreate,
-    RefRead,
-    RefWrite,
-    Tuple,
-    TupleGetItem,
-    Var,
-)
-from relay_hw.ir.module import IRModule, TypeData
-from relay_hw.ir.types import (
-    ANY,
-    FuncType,
-    GlobalTypeVar,
-    IncompleteType,
-    Kind,
-    RefType,
-    TensorType,
-    TupleType,
-    Type,
-    TypeCall,
-    TypeVar,
-    scalar_type,
-)
-from relay_hw.span import Span
 
 if TYPE_CHECKING:
     from relay_hw import (
@@ -62,7 +20,48 @@ if TYPE_CHECKING:
         transform,
     )
     from relay_hw.build_module import build, create_executor
+    from relay_hw.ir.build import var
+    from relay_hw.ir.expr import (
+        Call,
+        Clause,
+        Constant,
+        Constructor,
+        Expr,
+        Function,
+        GlobalVar,
+        If,
+        Let,
+        Match,
+        Op,
+        Pattern,
+        PatternConstructor,
+        PatternTuple,
+        PatternVar,
+        PatternWildcard,
+        RefCreate,
+        RefRead,
+        RefWrite,
+        Tuple,
+        TupleGetItem,
+        Var,
+    )
+    from relay_hw.ir.module import IRModule, TypeData
+    from relay_hw.ir.types import (
+        ANY,
+        FuncType,
+        GlobalTypeVar,
+        IncompleteType,
+        Kind,
+        RefType,
+        TensorType,
+        TupleType,
+        Type,
+        TypeCall,
+        TypeVar,
+        scalar_type,
+    )
     from relay_hw.op import const, nn
+    from relay_hw.span import Span
     from relay_hw.text import load_json, load_param_dict, save_json, save_param_dict
     from relay_hw.text import parse as fromtext
     from relay_hw.text import print_expr as astext
@@ -72,8 +71,35 @@ _SUBMODULES = frozenset(
     + ("qnn", "quantize", "report", "runtime", "text", "transform")
 )
 
+_NODES = (
+    *(
+        "Call",
+        "Clause",
+        "Constant",
+        "Constructor",
+        "Expr",
+        "Function",
+        "GlobalVar",
+        "If",
+        "Let",
+        "Match",
+        "Op",
+        "Pattern",
+    ),
+    *("PatternConstructor", "PatternTuple", "PatternVar", "PatternWildcard", "RefCreate", "RefRead", "RefWrite"),
+    *("Tuple", "TupleGetItem", "Var"),
+)
+_TYPES = (
+    *("ANY", "FuncType", "GlobalTypeVar", "IncompleteType", "Kind", "RefType", "TensorType", "TupleType", "Type"),
+    *("TypeCall", "TypeVar", "scalar_type"),
+)
 # name -> (module, attribute)
 _ELSEWHERE = {
+    **{name: ("relay_hw.ir.expr", name) for name in _NODES},
+    **{name: ("relay_hw.ir.types", name) for name in _TYPES},
+    "IRModule": ("relay_hw.ir.module", "IRModule"),
+    "Span": ("relay_hw.span", "Span"),
+    "TypeData": ("relay_hw.ir.module", "TypeData"),
     "astext": ("relay_hw.text", "print_expr"),
     "build": ("relay_hw.build_module", "build"),
     "const": ("relay_hw.op", "const"),
@@ -84,6 +110,7 @@ _ELSEWHERE = {
     "nn": ("relay_hw.op", "nn"),
     "save_json": ("relay_hw.text", "save_json"),
     "save_param_dict": ("relay_hw.text", "save_param_dict"),
+    "var": ("relay_hw.ir.build", "var"),
 }
 
 __all__ = [

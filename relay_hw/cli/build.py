@@ -207,9 +207,10 @@ def export_command(args: Namespace, console: Console) -> int:
 def profile_command(args: Namespace, console: Console) -> int:
     """Cycles, utilisation and bytes by layer; the folder's report is written anew."""
     from relay_hw.report import layer_table, profile_json, report_files, segment_table, summary
-    from relay_hw.runtime.artifact import load_artifact, replace_files
+    from relay_hw.runtime.artifact import load_artifact
     from relay_hw.runtime.devices import close_device, open_device
     from relay_hw.runtime.execute import Executor
+    from relay_hw.runtime.folder import replace_files
     from relay_hw.runtime.profile import profile
     from relay_hw.runtime.trace import timeline
 

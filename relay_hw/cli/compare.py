@@ -22,7 +22,7 @@ def compare_command(args: Namespace, console: Console) -> int:
     from relay_hw.runtime.models import load_model
 
     console.step("importing")
-    strategies = [name.strip() for text in args.strategies for name in text.split(",") if name.strip()]
+    strategies = [name for names in args.strategies for name in names]
     data = load_npz(args.data, "test data")
     calibration = load_npz(args.calibration, "calibration data") if args.calibration else None
     layers = [name for text in args.layers for name in text.split(",")] or None
@@ -35,7 +35,7 @@ def compare_command(args: Namespace, console: Console) -> int:
         calibration,
         params=model.params,
         images=args.images,
-        configs=args.config.split(",") if args.config else None,
+        configs=args.config,
         output=args.name,
         unlabelled=args.unlabelled,
         engine=args.engine,

@@ -32,7 +32,7 @@ def bitstream_command(args: Namespace, console: Console) -> int:
     from accel.fpga.flow import build_bitstream
     from accel.fpga.soc_map import SOC_FILE
     from accel.fpga.synth import cache_folder
-    from relay_hw.runtime.artifact import replace_files
+    from relay_hw.runtime.folder import replace_files
 
     system = _system(args)
     output = _writable(args.output)
@@ -86,7 +86,8 @@ def export_project(args: Namespace, console: Console) -> int:
     from accel.fpga.vendor.project import MARK, project_files
     from accel.fpga.vendor.targets import Form, find_target
     from accel.isa.config import load_config
-    from relay_hw.runtime.artifact import load_artifact, replace_files
+    from relay_hw.runtime.artifact import load_artifact
+    from relay_hw.runtime.folder import replace_files
 
     form = Form(args.form)
     if args.board is None:

@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from accel.isa.errors import AccelError
+from relay_hw.cli import arguments as arg
 from relay_hw.cli.console import Console
-from relay_hw.errors import InputError, RelayHwError
+from relay_hw.errors import RelayHwError
+from relay_hw.runtime.devices import DEVICES, DeviceKind
 
 FOUND, BAD_INPUT, INTERRUPTED = 1, 2, 130
-DEVICES = ("functional", "cycle", "rtl", "fpga")
 _MEMORY = "NAME[,KEY=VALUE]"
 
 
@@ -119,30 +120,6 @@ def _command(name: str) -> Callable[[Namespace, Console], int]:
     return getattr(import_module(f"relay_hw.cli.{module}"), function)
 
 
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= 1e6:
-        raise InputError(f"seconds must be a number from 0 to 1,000,000, not {text}")
-    return seconds
-
-
-def _memory(text: str) -> str:
-    """Raises ConfigError."""
-    from accel.sim.memory import memory_model
-
-    memory_model(text)
-    return text
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise InputError(f"a count must be an integer of at least 1, not {text}")
-    return int(text)
-
-
 def _parser() -> ArgumentParser:
     parser = _Parser(
         prog="relay-hw",
@@ -171,10 +148,11 @@ def _add(commands: Any, name: str, run: str, text: str) -> ArgumentParser:
     return parser
 
 
-def _add_device(parser: ArgumentParser, names: Sequence[str], default: str) -> None:
+def _add_device(parser: ArgumentParser, kinds: Sequence[DeviceKind], default: str) -> None:
+    names = [kind.name for kind in kinds]
     parser.add_argument("--device", choices=names, default=default, help=f"where to run (default {default})")
     parser.add_argument(
-        "--memory", type=_memory, default="standard", metavar=_MEMORY, help="memory model of cycle and rtl"
+        "--memory", type=arg.memory, default="standard", metavar=_MEMORY, help="memory model of cycle and rtl"
     )
     parser.add_argument("--port", metavar="PORT", help="serial port of the board, or socket://host:port (fpga)")
     parser.add_argument("--soc", type=Path, metavar="FOLDER", help="folder of the board's bitstream (fpga)")
@@ -183,9 +161,13 @@ def _add_device(parser: ArgumentParser, names: Sequence[str], default: str) -> N
 def _add_build_commands(commands: Any) -> None:
     build = _add(commands, "compile", "build:compile_command", "compile an .onnx or .relay model to a build folder")
     build.add_argument("model", type=Path, metavar="MODEL")
-    build.add_argument("-o", "--output", type=Path, required=True, metavar="BUILD", help="folder to write")
-    build.add_argument("--config", default="default", metavar="NAME|FILE", help="accelerator (default: default)")
-    build.add_argument("--quantize", default="int8", metavar="STRATEGY", help="strategy (default int8)")
+    build.add_argument("-o", "--output", type=arg.new_build, required=True, metavar="BUILD", help="folder to write")
+    build.add_argument(
+        "--config", type=arg.config, default="default", metavar="NAME|FILE", help="accelerator (default: default)"
+    )
+    build.add_argument(
+        "--quantize", type=arg.strategy, default="int8", metavar="STRATEGY", help="strategy (default int8)"
+    )
     build.add_argument("--calibration", type=Path, metavar="DATA.npz", help="inputs by name, samples first")
     text = "compile host operators by llvm (default), cuda or opencl"
     build.add_argument("--host", default="llvm", metavar="KIND", help=text)
@@ -195,46 +177,50 @@ def _add_build_commands(commands: Any) -> None:
     text = "weights may stay on the device between launches (default auto: where that is faster)"
     build.add_argument("--resident", choices=("auto", "off"), default="auto", help=text)
     text = "memory model that programs are made for (default: an estimate for standard)"
-    build.add_argument("--memory", type=_memory, metavar=_MEMORY, help=text)
+    build.add_argument("--memory", type=arg.memory, metavar=_MEMORY, help=text)
     text = "search for faster tiles by the cycle simulator, so long (default 0: not at all); results are kept"
-    build.add_argument("--tune", type=_seconds, default=0, metavar="SECONDS", help=text)
+    build.add_argument("--tune", type=arg.seconds, default=0, metavar="SECONDS", help=text)
 
     run = _add(commands, "run", "build:run_command", "run a build on samples")
     run.add_argument("build", type=Path, metavar="BUILD")
     run.add_argument("--input", type=Path, required=True, metavar="DATA.npz", help="inputs by name, samples first")
-    run.add_argument("--output", type=Path, metavar="OUT.npz", help="where to write the outputs")
-    run.add_argument("--samples", type=_count, metavar="N", help="run the first N samples only")
-    run.add_argument("--config", metavar="NAME|FILE", help="accelerator to run on (default: the build's)")
-    run.add_argument("--waves", type=Path, metavar="FILE.fst", help="record every signal (rtl)")
+    run.add_argument("--output", type=arg.output_file, metavar="OUT.npz", help="where to write the outputs")
+    run.add_argument("--samples", type=arg.count, metavar="N", help="run the first N samples only")
+    run.add_argument(
+        "--config", type=arg.config, metavar="NAME|FILE", help="accelerator to run on (default: the build's)"
+    )
+    run.add_argument("--waves", type=arg.output_file, metavar="FILE.fst", help="record every signal (rtl)")
     _add_device(run, DEVICES, "functional")
 
     profile = _add(commands, "profile", "build:profile_command", "measure cycles, utilisation and bytes by layer")
     profile.add_argument("build", type=Path, metavar="BUILD")
-    profile.add_argument("--config", metavar="NAME|FILE", help="accelerator to run on (default: the build's)")
+    profile.add_argument(
+        "--config", type=arg.config, metavar="NAME|FILE", help="accelerator to run on (default: the build's)"
+    )
     profile.add_argument("--input", type=Path, metavar="DATA.npz", help="also time the segments of its first sample")
-    profile.add_argument("--trace", type=Path, metavar="FILE.json", help="write a timeline for Perfetto")
-    profile.add_argument("--waves", type=Path, metavar="FILE.fst", help="record every signal (rtl)")
-    _add_device(profile, DEVICES[1:3], "cycle")
+    profile.add_argument("--trace", type=arg.output_file, metavar="FILE.json", help="write a timeline for Perfetto")
+    profile.add_argument("--waves", type=arg.output_file, metavar="FILE.fst", help="record every signal (rtl)")
+    _add_device(profile, [kind for kind in DEVICES if kind.has_exact_cycles], "cycle")
 
     text = "write a build as C source, or an accelerator as a project for a board's own tools"
     export = _add(commands, "export", "build:export_command", text)
     text = "what to write as C; of a project, whose accelerator"
     export.add_argument("build", type=Path, nargs="?", metavar="BUILD", help=text)
-    export.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder to write")
+    export.add_argument("-o", "--output", type=arg.output_folder, required=True, metavar="DIR", help="folder to write")
     text = "c runs a build without Python; vivado and quartus make bitstreams (default c)"
     export.add_argument("--form", choices=("c", "vivado", "quartus"), default="c", help=text)
     text = "pynq-z1 or ultra96 (vivado), de10nano (quartus)"
     export.add_argument("--board", metavar="NAME", help=text)
     text = "accelerator of a project (default: the build's, else one that fits the board)"
-    export.add_argument("--config", metavar="NAME|FILE", help=text)
+    export.add_argument("--config", type=arg.config, metavar="NAME|FILE", help=text)
     text = "clock of a project's accelerator (default: the board's)"
-    export.add_argument("--clock", type=_megahertz, metavar="MHZ", help=text)
+    export.add_argument("--clock", type=arg.megahertz, metavar="MHZ", help=text)
     text = "also let yosys synthesise the project, and count what it takes of the part (minutes; kept)"
     export.add_argument("--estimate", action="store_true", help=text)
 
     verify = _add(commands, "verify", "build:verify_command", "check a build's hashes and its results, byte by byte")
     verify.add_argument("build", type=Path, metavar="BUILD")
-    verify.add_argument("--samples", type=_count, default=3, metavar="N", help="random samples (default 3)")
+    verify.add_argument("--samples", type=arg.count, default=3, metavar="N", help="random samples (default 3)")
     verify.add_argument("--seed", type=int, default=0, help="of the random samples (default 0)")
     _add_device(verify, DEVICES, "functional")
 
@@ -256,7 +242,7 @@ def _add_language_commands(commands: Any) -> None:
     evaluate.add_argument("arguments", nargs="*", metavar="ARGUMENT", help=text)
     evaluate.add_argument("--entry", default="main", metavar="NAME", help="function to compute (default main)")
     evaluate.add_argument("--input", type=Path, metavar="DATA.npz", help="arguments by parameter name")
-    evaluate.add_argument("--output", type=Path, metavar="OUT.npz", help="write the resulting tensors")
+    evaluate.add_argument("--output", type=arg.output_file, metavar="OUT.npz", help="write the resulting tensors")
     _add_libraries(evaluate)
 
     convert = _add(commands, "convert", "language:convert_command", "write a model as Relay text or as JSON")
@@ -278,7 +264,7 @@ def _add_inspect_commands(commands: Any) -> None:
 
     why = _add(commands, "why", "why:why_command", "say where cycles are lost, what would help, what stays on the host")
     why.add_argument("build", type=Path, metavar="BUILD")
-    why.add_argument("--memory", type=_memory, default="standard", metavar=_MEMORY, help="memory model")
+    why.add_argument("--memory", type=arg.memory, default="standard", metavar=_MEMORY, help="memory model")
     text = "try this instead of the usual changes, such as axi_data_bits=128,latency=50; may be repeated"
     why.add_argument("--change", action="append", default=[], metavar="KEY=VALUE,...", help=text)
 
@@ -301,12 +287,14 @@ def _add_compare_command(commands: Any) -> None:
     text = "inputs by name, to choose ranges and the best strategy on"
     compare.add_argument("--calibration", type=Path, metavar="DATA.npz", help=text)
     text = "names or .toml files, separated by commas; may be repeated"
-    compare.add_argument("--strategies", action="append", required=True, metavar="NAME,...", help=text)
+    compare.add_argument(
+        "--strategies", action="append", type=arg.strategies, required=True, metavar="NAME,...", help=text
+    )
     text = "folder for report.html, report.csv and report.json; finished strategies are kept in its folder work"
-    compare.add_argument("-o", "--output", type=Path, required=True, metavar="REPORT", help=text)
-    compare.add_argument("--images", type=_count, metavar="N", help="the first N samples of the test data only")
+    compare.add_argument("-o", "--output", type=arg.output_folder, required=True, metavar="REPORT", help=text)
+    compare.add_argument("--images", type=arg.count, metavar="N", help="the first N samples of the test data only")
     text = "accelerators to choose from, separated by commas (default: default, and w4 for 4-bit weights)"
-    compare.add_argument("--config", metavar="NAME|FILE,...", help=text)
+    compare.add_argument("--config", type=arg.configs, metavar="NAME|FILE,...", help=text)
     compare.add_argument("--name", metavar="OUTPUT", help="output to compare (default: the first)")
     compare.add_argument("--unlabelled", action="store_true", help="compare with float alone, without labels")
     text = "show the distributions of these layers only, separated by commas; may be repeated"
@@ -314,14 +302,7 @@ def _add_compare_command(commands: Any) -> None:
     compare.add_argument("--area", action="store_true", help="add LUTs and multipliers from synthesis results")
     text = "how integers are evaluated (default auto: TVM for many samples, where it is installed)"
     compare.add_argument("--engine", choices=("auto", "tvm", "numpy"), default="auto", help=text)
-    compare.add_argument("--processes", type=_count, metavar="N", help="processes (default: one for each core)")
-
-
-def _megahertz(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"a clock must be a number of MHz, not {text}") from None
+    compare.add_argument("--processes", type=arg.count, metavar="N", help="processes (default: one for each core)")
 
 
 def _add_fpga_commands(commands: Any) -> None:
@@ -329,31 +310,35 @@ def _add_fpga_commands(commands: Any) -> None:
     parser = _add(commands, "bitstream", "fpga:bitstream_command", text)
     target = parser.add_mutually_exclusive_group(required=True)
     text = "a bare part with block RAM as memory: lfe5u-25f, lfe5u-45f or lfe5u-85f"
-    target.add_argument("--part", metavar="NAME", help=text)
+    target.add_argument("--part", type=arg.part, metavar="NAME", help=text)
     text = "a board with its own memory and host link: ulx3s-85f or colorlight-i5"
-    target.add_argument("--board", metavar="NAME", help=text)
-    parser.add_argument("--config", default="tiny", metavar="NAME|FILE", help="accelerator (default: tiny)")
-    text = "asked of the clock (default: 25 of a part, the board's own)"
-    parser.add_argument("--clock", type=_megahertz, metavar="MHZ", help=text)
-    text = "block RAM as a part's memory, a power of two (default 8)"
-    parser.add_argument("--memory-kib", type=_count, metavar="N", help=text)
+    target.add_argument("--board", type=arg.board, metavar="NAME", help=text)
     parser.add_argument(
-        "--baud", type=_count, metavar="N", help="of the serial line (default: 1000000, the board's own)"
+        "--config", type=arg.config, default="tiny", metavar="NAME|FILE", help="accelerator (default: tiny)"
     )
-    parser.add_argument("--seed", type=_count, default=1, metavar="N", help="of floorplan and placement (default: 1)")
+    text = "asked of the clock (default: 25 of a part, the board's own)"
+    parser.add_argument("--clock", type=arg.megahertz, metavar="MHZ", help=text)
+    text = "block RAM as a part's memory, a power of two (default 8)"
+    parser.add_argument("--memory-kib", type=arg.count, metavar="N", help=text)
+    parser.add_argument(
+        "--baud", type=arg.count, metavar="N", help="of the serial line (default: 1000000, the board's own)"
+    )
+    parser.add_argument(
+        "--seed", type=arg.count, default=1, metavar="N", help="of floorplan and placement (default: 1)"
+    )
     text = "place so often, with one seed after the other, and keep the best (default: 1)"
-    parser.add_argument("--seeds", type=_count, default=1, metavar="N", help=text)
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="folder to write")
+    parser.add_argument("--seeds", type=arg.count, default=1, metavar="N", help=text)
+    parser.add_argument("-o", "--output", type=arg.output_folder, required=True, metavar="OUT", help="folder to write")
 
     text = "try a device out: registers, memory, random programs, counters, faults"
     test = _add(commands, "selftest", "fpga:selftest_command", text)
     text = "accelerator (default: the bitstream's with fpga, else tiny)"
-    test.add_argument("--config", metavar="NAME|FILE", help=text)
+    test.add_argument("--config", type=arg.config, metavar="NAME|FILE", help=text)
     text = "random programs, each run twice (default 20)"
-    test.add_argument("--programs", type=_count, default=20, metavar="N", help=text)
+    test.add_argument("--programs", type=arg.count, default=20, metavar="N", help=text)
     test.add_argument("--seed", type=int, default=0, help="of programs and patterns (default 0)")
     text = "write the findings as JSON, to be sent to the makers of this software"
-    test.add_argument("-o", "--output", type=Path, metavar="FILE.json", help=text)
+    test.add_argument("-o", "--output", type=arg.output_file, metavar="FILE.json", help=text)
     _add_device(test, DEVICES, "fpga")
 
 

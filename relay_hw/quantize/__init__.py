@@ -5,16 +5,36 @@ In: a typed float module. Out: a module whose integer part is exact; see `quanti
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
-from relay_hw.quantize.choices import Budget, Calibration, Edge, NumberFormat, WeightRange, WeightRounding
-from relay_hw.quantize.entry import quantize
-from relay_hw.quantize.main import realize_module
-from relay_hw.quantize.recipes import STRATEGIES, find_strategy, strategy_names
-from relay_hw.quantize.relay_recipe import QConfig, current_qconfig, qconfig
-from relay_hw.quantize.strategy import LayerChoice, Strategy
-from relay_hw.quantize.strategy_file import load_strategy, strategy_values
+if TYPE_CHECKING:
+    from relay_hw.quantize.choices import Budget, Calibration, Edge, NumberFormat, WeightRange, WeightRounding
+    from relay_hw.quantize.entry import quantize
+    from relay_hw.quantize.main import realize_module
+    from relay_hw.quantize.recipes import STRATEGIES, find_strategy, strategy_names
+    from relay_hw.quantize.relay_recipe import QConfig, current_qconfig, qconfig
+    from relay_hw.quantize.strategy import LayerChoice, Strategy
+    from relay_hw.quantize.strategy_file import load_strategy, strategy_values
+
+# Where each name is; `compare` and `Comparison` are of the room above, which runs what this one makes.
+_HOME: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("Comparison", "compare"), "relay_hw.compare"),
+        **dict.fromkeys(
+            ("Budget", "Calibration", "Edge", "NumberFormat", "WeightRange", "WeightRounding"),
+            "relay_hw.quantize.choices",
+        ),
+        **dict.fromkeys(("LayerChoice", "Strategy"), "relay_hw.quantize.strategy"),
+        **dict.fromkeys(("QConfig", "current_qconfig", "qconfig"), "relay_hw.quantize.relay_recipe"),
+        **dict.fromkeys(("STRATEGIES", "find_strategy", "strategy_names"), "relay_hw.quantize.recipes"),
+        **dict.fromkeys(("load_strategy", "strategy_values"), "relay_hw.quantize.strategy_file"),
+        "quantize": "relay_hw.quantize.entry",
+        "realize_module": "relay_hw.quantize.main",
+    }
+)
 
 __all__ = [
     "STRATEGIES",
@@ -39,7 +59,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`compare` and `Comparison` of the room above, which runs what this one makes; loaded when first used."""
-    if name in ("compare", "Comparison"):
-        return getattr(import_module("relay_hw.compare"), name)
+    """Each name when it is first asked for: names of strategies are known before anything else is loaded."""
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module {__name__} has no attribute {name}")

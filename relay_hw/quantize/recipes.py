@@ -25,6 +25,8 @@ _GPTQ8: Final = {
 }
 _NO_HARDWARE: Final = "no hardware here"
 
+# The name of the strategy that leaves a model as it is.
+FLOAT: Final = "float"
 STRATEGIES: Final[tuple[Strategy, ...]] = (
     # The default is the best of those that take seconds for a large network.
     Strategy(

@@ -1,4 +1,4 @@
-"""Build folders on disk: written whole or not at all, read with every byte checked.
+"""Build folders on disk: written with every hash, read with every byte checked.
 
 In: a manifest and the contents of its files. Out: a folder; and back, an `Artifact` ready for an executor.
 """
@@ -7,12 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import re
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,9 +17,9 @@ from accel.isa.program import Program
 from relay_hw.backend.nodes import STRAIGHT, FlatFunction, FlatInvoke
 from relay_hw.backend.store import ConstantPool, flat_from_json
 from relay_hw.errors import ArtifactError, InputError
+from relay_hw.runtime.folder import MANIFEST, new_folder
 from relay_hw.runtime.manifest import AccelFunction, Manifest, manifest_from_json, manifest_to_json
 
-MANIFEST = "manifest.json"
 WEIGHTS = "weights.bin"
 # Written again by every profile, so they carry no hash.
 UNHASHED = ("report.json", "report.html")
@@ -80,66 +75,6 @@ def manifest_bytes(manifest: Manifest) -> bytes:
 
 def _canonical(row: object) -> bytes:
     return json.dumps(row, sort_keys=True, separators=(",", ":")).encode()
-
-
-@contextmanager
-def new_folder(path: Path) -> Iterator[Path]:
-    """A temporary folder beside `path` that takes its place when the block ends well and vanishes when it does not.
-
-    An older build at `path` is replaced. Raises InputError where `path` is something else, or cannot be written.
-    """
-    _check_target(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
-    except OSError as error:
-        raise InputError(f"build folder {path} must be writable: {error.strerror}") from None
-    try:
-        os.chmod(work, 0o777 & ~_umask())
-        yield work
-        _check_target(path)
-        _put_in_place(work, path)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
-
-
-def _check_target(path: Path) -> None:
-    if path.is_symlink() or (path.exists() and not path.is_dir()):
-        raise InputError(f"build folder {path} must be a new folder or an older build, not a file")
-    if path.is_dir() and any(path.iterdir()) and not (path / MANIFEST).is_file():
-        raise InputError(f"build folder {path} must be a new folder or an older build, not a folder of other files")
-
-
-def _put_in_place(work: Path, path: Path) -> None:
-    if not path.exists():
-        work.rename(path)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".old", dir=path.parent))
-    try:
-        # A rename onto an empty folder replaces it.
-        path.rename(old)
-        try:
-            work.rename(path)
-        except BaseException:
-            old.rename(path)
-            raise
-        for item in old.iterdir():
-            if not _is_ours(item.name):
-                item.rename(path / item.name)
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
-
-
-def _is_ours(name: str) -> bool:
-    """Whether a file of a build folder is the build's; whatever else lies there stays."""
-    known = r"manifest\.json|weights\.bin|report\.(json|html)|program.*\.bin|host\..*|\d_.*\.relay"
-    return re.fullmatch(known, name) is not None
 
 
 def write_artifact(
@@ -225,16 +160,3 @@ def _check_files(folder: Path, manifest: Manifest) -> None:
         found = file_hash(file)
         if found != expected:
             raise ArtifactError(f"{file} must have SHA-256 {expected[:16]}…, not {found[:16]}…; it is damaged")
-
-
-def replace_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files into an existing folder, each under a temporary name first. Raises OSError."""
-    for name, data in files.items():
-        handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, folder / name)
-        finally:
-            Path(temporary).unlink(missing_ok=True)

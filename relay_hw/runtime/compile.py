@@ -30,12 +30,13 @@ from relay_hw.quantize import LayerChoice, Strategy, find_strategy, strategy_val
 from relay_hw.quantize.finite import check_constants
 from relay_hw.quantize.held_back import Kept, realize_checked
 from relay_hw.quantize.prequantized import is_prequantized, realize_prequantized
+from relay_hw.quantize.recipes import FLOAT
 from relay_hw.report import LayerRow, Report, report_files
 from relay_hw.runtime.artifact import WEIGHTS, Artifact, file_hash, load_artifact, write_artifact
 from relay_hw.runtime.cost import LayerNeeds, layer_needs
 from relay_hw.runtime.holding import stays_alone
 from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
-from relay_hw.runtime.manifest import FLOAT, AccelFunction, HostLibrary, LayerInfo, Manifest, PortInfo, TensorInfo
+from relay_hw.runtime.manifest import AccelFunction, HostLibrary, LayerInfo, Manifest, PortInfo, TensorInfo
 from relay_hw.runtime.ports import inputs_of, outputs_of, single_samples, with_batch
 from relay_hw.runtime.tune import Tuner, faster, simulated
 from relay_hw.runtime.watch import watched

@@ -9,14 +9,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
-from accel.sim.device import Device
 from accel.sim.memory import memory_model
 from relay_hw.errors import InputError, UnsupportedError
 
-DEVICES = ("functional", "cycle", "rtl", "fpga")
+if TYPE_CHECKING:
+    from accel.sim.device import Device
+
 # Seconds that a board may take for an answer.
 _PATIENCE = 10.0
 
@@ -38,26 +40,47 @@ class DeviceOptions:
     soc: Path | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceKind:
+    """A device that can be chosen by name. `open` may leave out imports until it is called.
+
+    `has_exact_cycles`: its counters are those of the cycle simulator, so that it can be profiled. `has_waves`: it
+    records signals.
+    """
+
+    name: str
+    open: Callable[[AccelConfig, DeviceOptions], Device]
+    has_exact_cycles: bool = False
+    has_waves: bool = False
+
+
+def find_device(name: str) -> DeviceKind:
+    """The device of this name. Raises InputError."""
+    for kind in DEVICES:
+        if kind.name == name:
+            return kind
+    raise InputError(f"device must be one of {', '.join(kind.name for kind in DEVICES)}, not {name}")
+
+
 def open_device(name: str, config: AccelConfig, options: DeviceOptions | None = None) -> Device:
     """A device with an empty window. Raises InputError, UnsupportedError (a missing tool), AccelError."""
-    opts = options or DeviceOptions()
-    if opts.waves is not None and name != "rtl":
-        raise InputError(f"waves must be asked of the rtl device, not of {name}")
-    match name:
-        case "functional":
-            from accel.sim.functional import FunctionalDevice
+    kind, opts = find_device(name), options or DeviceOptions()
+    if opts.waves is not None and not kind.has_waves:
+        able = " or ".join(kind.name for kind in DEVICES if kind.has_waves)
+        raise InputError(f"waves must be asked of the {able} device, not of {name}")
+    return kind.open(config, opts)
 
-            return FunctionalDevice(config)
-        case "cycle":
-            from accel.sim.cycle import CycleDevice
 
-            return CycleDevice(config, memory_model(opts.memory), data=not opts.timing_only)
-        case "rtl":
-            return _open_rtl(config, opts)
-        case "fpga":
-            return _open_fpga(config, opts)
-        case _:
-            raise InputError(f"device must be one of {', '.join(DEVICES)}, not {name}")
+def _open_functional(config: AccelConfig, options: DeviceOptions) -> Device:
+    from accel.sim.functional import FunctionalDevice
+
+    return FunctionalDevice(config)
+
+
+def _open_cycle(config: AccelConfig, options: DeviceOptions) -> Device:
+    from accel.sim.cycle import CycleDevice
+
+    return CycleDevice(config, memory_model(options.memory), data=not options.timing_only)
 
 
 def _open_rtl(config: AccelConfig, options: DeviceOptions) -> Device:
@@ -83,6 +106,14 @@ def _open_fpga(config: AccelConfig, options: DeviceOptions) -> Device:
     if not port:
         raise missing
     return FpgaDevice(config, open_link(port, soc.baud, _PATIENCE), soc, progress=options.progress)
+
+
+DEVICES: Final = (
+    DeviceKind("functional", _open_functional),
+    DeviceKind("cycle", _open_cycle, has_exact_cycles=True),
+    DeviceKind("rtl", _open_rtl, has_exact_cycles=True, has_waves=True),
+    DeviceKind("fpga", _open_fpga),
+)
 
 
 def close_device(device: Device) -> None:

@@ -13,11 +13,10 @@ from accel.isa.config import AccelConfig, config_from_dict
 from accel.isa.errors import ConfigError
 from accel.sim.cycle.traffic import NO_TRAFFIC, Traffic
 from relay_hw.errors import ArtifactError
+from relay_hw.quantize.recipes import FLOAT
 
 FORMAT = 3
 KIND = "relay-hw build"
-# The name of the strategy that leaves a model as it is.
-FLOAT = "float"
 Json = Any
 
 

@@ -15,10 +15,11 @@ from relay_hw.backend.store import type_from_json
 from relay_hw.errors import InputError
 from relay_hw.interp.values import to_value
 from relay_hw.ir.types import TensorType
-from relay_hw.runtime.artifact import Artifact, load_artifact, new_folder
+from relay_hw.runtime.artifact import Artifact, load_artifact
 from relay_hw.runtime.compile import CompiledModel
-from relay_hw.runtime.devices import DEVICES, close_device, open_device
+from relay_hw.runtime.devices import close_device, find_device, open_device
 from relay_hw.runtime.execute import Executor, Result
+from relay_hw.runtime.folder import new_folder
 from relay_hw.runtime.manifest import TensorInfo
 
 
@@ -27,8 +28,7 @@ class Module:
 
     def __init__(self, model: CompiledModel | Artifact, device: str = "functional") -> None:
         """`device`: functional, cycle or rtl. Raises InputError for another one."""
-        if device not in DEVICES:
-            raise InputError(f"device must be one of {', '.join(DEVICES)}, not {device}")
+        find_device(device)
         self._model = model
         self._device_name = device
         self._folder: tempfile.TemporaryDirectory[str] | None = None

@@ -187,6 +187,9 @@ def test_a_damaged_build(shared: Path, tmp_path: Path, capsys: Captured) -> None
 def test_an_output_that_cannot_be_written(shared: Path, tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "file").write_text("")
     output = tmp_path / "file" / "out.npz"
+    for folder in (["compare", "m.onnx", "--data", "x.npz", "--strategies", "int8"], ["export", "b"]):
+        refuse(capsys, "file must be a folder, not a file", *folder, "-o", tmp_path / "file")
+    refuse(capsys, "must be a file, not a folder", "run", "b", "--input", "x.npz", "--output", tmp_path)
     refuse(capsys, "must be writable", "run", shared / "build", "--input", shared / "data.npz", "--output", output)
     refuse(capsys, "must be writable", *compile_arguments(shared, tmp_path / "file", shared / "net.onnx"))
 
@@ -284,18 +287,41 @@ def test_a_reader_that_leaves_is_no_error(shared: Path) -> None:
     process.stderr.close()
 
 
-def test_small_commands_import_little() -> None:
-    """`--help` must not import numpy-heavy rooms, TVM or ONNX."""
+def imported(*arguments: str) -> set[str]:
+    """The modules that a command in a process of its own has loaded when it ends."""
     code = (
         "import sys; from relay_hw.cli.main import main\n"
-        "try: main(['--help'])\n"
+        "try: main(sys.argv[1:])\n"
         "except SystemExit: pass\n"
-        "bad = [m for m in ('tvm', 'onnx', 'relay_hw.transform', 'tensorize') if m in sys.modules]\n"
-        "sys.exit(' '.join(bad) or 0)"
+        "print('loaded', *sys.modules)"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["compile", "m.onnx", "-o", "out", "--config", "huge"],
+        ["compile", "m.onnx", "-o", "out", "--quantize", "int3"],
+        ["compile", "m.onnx", "-o", "/dev/null/out"],
+        ["compile", "m.onnx", "-o", "out", "--memory", "fast"],
+        ["run", "b", "--input", "x.npz", "--device", "quantum"],
+        ["run", "b", "--input", "x.npz", "--output", "/dev/null/out.npz"],
+        ["compare", "m.onnx", "--data", "x.npz", "-o", "out", "--strategies", "int8,int3"],
+        ["compare", "m.onnx", "--data", "x.npz", "-o", "out", "--strategies", "int8", "--config", "tiny,huge"],
+        ["compare", "m.onnx", "--data", "x.npz", "-o", "/dev/null/out", "--strategies", "int8"],
+        ["bitstream", "--board", "none", "-o", "out"],
+        ["bitstream", "--part", "none", "-o", "out"],
+        ["profile", "b", "--trace", "/dev/null/trace.json"],
+    ],
+)
+def test_names_and_places_are_checked_before_anything_is_imported(arguments: list[str]) -> None:
+    """What costs seconds to import is not there when a misspelled name is refused; numpy is most of it."""
+    assert imported(*arguments).isdisjoint({"numpy", "tvm", "onnx", "relay_hw.transform", "tensorize"})
 
 
 @pytest.mark.parametrize(

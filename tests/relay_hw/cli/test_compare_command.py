@@ -61,7 +61,7 @@ def test_as_one_json_object_with_a_strategy_from_a_file(folder: Path, capsys: py
         (["--name", "boxes"], "output must be one of scores, not boxes"),
         (["--config", "huge"], "configuration must be one of"),
         (["--images", "0"], "a count must be an integer of at least 1, not 0"),
-        (["-o", "{}/plain.onnx"], "work folder {}/plain.onnx must be writable"),
+        (["-o", "{}/plain.onnx"], "output {}/plain.onnx must be a folder, not a file"),
     ],
 )
 def test_bad_input_is_status_2_and_one_line(

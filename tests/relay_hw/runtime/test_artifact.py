@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from relay_hw.errors import ArtifactError, InputError
-from relay_hw.runtime.artifact import Artifact, load_artifact, new_folder
+from relay_hw.runtime.artifact import Artifact, load_artifact
 from relay_hw.runtime.compile import CompiledModel
+from relay_hw.runtime.folder import new_folder
 from relay_hw.runtime.manifest import FORMAT, manifest_from_json, manifest_to_json
 
 Build = tuple[CompiledModel, Artifact]

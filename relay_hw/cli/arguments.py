@@ -1,0 +1,125 @@
+"""Arguments that are read and refused while the command line is: names, sizes, places to write.
+
+In: the text of one argument. Out: its value, or one sentence; nothing heavy is imported for it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from relay_hw.errors import InputError
+
+
+def config(text: str) -> str:
+    """The name or file of an accelerator. Raises ConfigError."""
+    from accel.isa.config import load_config
+
+    load_config(text)
+    return text
+
+
+def configs(text: str) -> list[str]:
+    """Names or files of accelerators, separated by commas. Raises ConfigError."""
+    return [config(name) for name in text.split(",")]
+
+
+def strategy(text: str) -> str:
+    """The name or file of a strategy, or `float`. Raises QuantizeError."""
+    from relay_hw.quantize.recipes import FLOAT, find_strategy
+
+    if text != FLOAT:
+        find_strategy(text)
+    return text
+
+
+def strategies(text: str) -> list[str]:
+    """Names or files of strategies, separated by commas. Raises QuantizeError."""
+    from relay_hw.quantize.recipes import find_strategy
+
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        find_strategy(name)
+    return names
+
+
+def memory(text: str) -> str:
+    """The name of a memory model, with changes. Raises ConfigError."""
+    from accel.sim.memory import memory_model
+
+    memory_model(text)
+    return text
+
+
+def board(text: str) -> str:
+    """The name of a board whose bitstream is made here. Raises FlowError."""
+    from accel.fpga.boards import find_board
+
+    find_board(text)
+    return text
+
+
+def part(text: str) -> str:
+    """The name of a bare part. Raises FlowError."""
+    from accel.fpga.parts import find_part
+
+    find_part(text)
+    return text
+
+
+def new_build(text: str) -> Path:
+    """A folder that a build can be written to. Raises InputError."""
+    from relay_hw.runtime.folder import check_target
+
+    check_target(Path(text))
+    return Path(text)
+
+
+def output_folder(text: str) -> Path:
+    """A folder that can be written to. Raises InputError."""
+    path = _writable(text)
+    if path.exists() and not path.is_dir():
+        raise InputError(f"output {path} must be a folder, not a file")
+    return path
+
+
+def output_file(text: str) -> Path:
+    """A file that can be written. Raises InputError."""
+    path = _writable(text)
+    if path.is_dir():
+        raise InputError(f"output {path} must be a file, not a folder")
+    return path
+
+
+def _writable(text: str) -> Path:
+    from relay_hw.runtime.folder import why_not_writable
+
+    reason = why_not_writable(Path(text))
+    if reason is not None:
+        raise InputError(f"output {text} must be writable: {reason}")
+    return Path(text)
+
+
+def seconds(text: str) -> float:
+    """A time. Raises InputError."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found <= 1e6:
+        raise InputError(f"seconds must be a number from 0 to 1,000,000, not {text}")
+    return found
+
+
+def count(text: str) -> int:
+    """A number of things. Raises InputError."""
+    if not text.isdecimal() or int(text) < 1:
+        raise InputError(f"a count must be an integer of at least 1, not {text}")
+    return int(text)
+
+
+def megahertz(text: str) -> float:
+    """A clock. Raises InputError."""
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"a clock must be a number of MHz, not {text}") from None
