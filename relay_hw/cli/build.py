@@ -22,7 +22,7 @@ from relay_hw.errors import InputError
 def compile_command(args: Namespace, console: Console) -> int:
     """Walk a model file to a build folder."""
     from relay_hw.backend.tvm.target import parse_host
-    from relay_hw.report import layer_table, number
+    from relay_hw.report import layer_table, mac_text, placement, traffic_json
     from relay_hw.runtime.compile import compile_model, static_report
     from relay_hw.runtime.models import load_model
 
@@ -47,9 +47,10 @@ def compile_command(args: Namespace, console: Console) -> int:
     )
     console.step("writing the build")
     artifact = compiled.save(args.output)
-    for text in compiled.warnings:
-        console.warning(text)
     report = static_report(artifact.manifest)
+    warnings = [*compiled.warnings, *filter(None, [placement(report)])]
+    for text in warnings:
+        console.warning(text)
     seconds = time.perf_counter() - begin
     row = {
         "build": str(args.output),
@@ -57,6 +58,9 @@ def compile_command(args: Namespace, console: Console) -> int:
         "config": report.config,
         "strategy": report.strategy,
         "macs": report.macs,
+        "all_macs": report.all_macs,
+        "accel_mac_share": report.accel_share,
+        "bytes": traffic_json(report.traffic),
         "roofline_cycles": report.roofline_cycles,
         "launches": len(artifact.manifest.accel),
         "seconds": seconds,
@@ -64,13 +68,13 @@ def compile_command(args: Namespace, console: Console) -> int:
             {"name": r.name, "operator": r.operator, "where": r.where, "reason": r.reason} for r in report.layers
         ],
         "kept_in_float": {one.layer: one.reason for one in compiled.kept},
-        "warnings": list(compiled.warnings),
+        "warnings": warnings,
     }
     lines = [
         layer_table(report, console.width),
         "",
         *(f"layer {one.layer} kept in float: {one.reason}" for one in compiled.kept),
-        f"{args.output}: {model.name} for {report.config}, {number(report.macs)} multiply-accumulates, "
+        f"{args.output}: {model.name} for {report.config}, {mac_text(report)}, "
         f"{len(artifact.manifest.accel)} launch(es) a sample, compiled in {seconds:.1f} s",
     ]
     console.result(row, "\n".join(lines))
@@ -83,6 +87,7 @@ def run_command(args: Namespace, console: Console) -> int:
     from relay_hw.runtime.artifact import load_artifact
     from relay_hw.runtime.devices import close_device, open_device
     from relay_hw.runtime.execute import Executor, read_samples
+    from relay_hw.runtime.machine import machine_name
 
     console.step("reading the build")
     artifact = load_artifact(args.build)
@@ -108,6 +113,8 @@ def run_command(args: Namespace, console: Console) -> int:
         "resident_cycles": result.resident_cycles,
         "resident_launches": len(result.residents),
         "simulated_cycles_per_second": result.simulated_cycles_per_second,
+        "host_seconds": result.host_seconds,
+        "machine": machine_name(),
         "outputs": {name: _described(value) for name, value in result.outputs.items()},
         "segments": [asdict(segment) for segment in result.segments],
         "warnings": warnings,
@@ -120,6 +127,7 @@ def run_command(args: Namespace, console: Console) -> int:
 
 def _run_text(args: Namespace, console: Console, result: Any, score: float | None) -> str:
     from relay_hw.report import segment_table
+    from relay_hw.runtime.machine import machine_name
 
     lines = [f"{result.samples} sample(s) on the {args.device} device in {result.seconds:.2f} s"]
     if result.cycles:
@@ -129,6 +137,7 @@ def _run_text(args: Namespace, console: Console, result: Any, score: float | Non
     if result.residents:
         spent = f", {result.resident_cycles:,} cycles" if result.resident_cycles is not None else ""
         lines.append(f"{len(result.residents)} launch(es) to load weights that stay{spent}")
+    lines.append(f"{1000 * result.host_seconds:,.3f} ms a sample on the host, {machine_name()}")
     lines += ["", segment_table(result.segments, console.width), ""]
     for name, value in result.outputs.items():
         shown = _described(value)
@@ -206,7 +215,7 @@ def export_command(args: Namespace, console: Console) -> int:
 
 def profile_command(args: Namespace, console: Console) -> int:
     """Cycles, utilisation and bytes by layer; the folder's report is written anew."""
-    from relay_hw.report import layer_table, profile_json, report_files, segment_table, summary
+    from relay_hw.report import layer_table, placement, profile_json, report_files, segment_table, summary
     from relay_hw.runtime.artifact import load_artifact
     from relay_hw.runtime.devices import close_device, open_device
     from relay_hw.runtime.execute import Executor
@@ -233,7 +242,7 @@ def profile_command(args: Namespace, console: Console) -> int:
         where = f"report not written: {artifact.path} must be writable: {error.strerror}"
     lines = [layer_table(report, console.width), ""]
     lines += [segment_table(report.segments, console.width), ""] if report.segments else []
-    lines += [summary(report), where]
+    lines += [summary(report), *filter(None, [placement(report)]), where]
     if args.trace:
         console.step("timing every instruction")
         save_text(args.trace, json.dumps(timeline(artifact, args.memory)))

@@ -24,7 +24,10 @@ def why_command(args: Namespace, console: Console) -> int:
     found = explain(artifact, args.memory, changes, console.step)
     layers = artifact.manifest.layers
     host = [row for row in layers if row.where == "host"]
-    rows = [{"name": r.name, "operator": r.operator, "function": r.function, "reason": r.reason} for r in host]
+    rows = [
+        {"name": r.name, "operator": r.operator, "function": r.function, "macs": r.macs, "reason": r.reason}
+        for r in host
+    ]
     row = {"host": rows, "accel": len(layers) - len(host), **_explanation_json(found)}
     console.result(row, "\n\n".join([*_explanation_text(found), _host_text(rows)]))
     return 0
@@ -34,6 +37,8 @@ def _explanation_json(found: Any) -> dict[str, Any]:
     return {
         "cycles": found.cycles,
         "utilisation": found.report.utilisation,
+        "all_macs": found.report.all_macs,
+        "accel_mac_share": found.report.accel_share,
         "memory": found.report.memory_model,
         "losses": [
             {"cause": loss.cause, "cycles": loss.cycles, "layers": dict(loss.layers), "parts": dict(loss.parts)}
@@ -56,13 +61,14 @@ def _explanation_json(found: Any) -> dict[str, Any]:
 
 
 def _explanation_text(found: Any) -> list[str]:
-    from relay_hw.report import percent
+    from relay_hw.report import mac_text, percent, placement
 
     report, cycles = found.report, found.cycles
     head = (
         f"{report.model} on {report.config}, {report.memory_model} memory: {cycles:,} cycles, "
-        f"{percent(report.utilisation)} of the array"
+        f"{percent(report.utilisation)} of the array; {mac_text(report)}"
     )
+    head = "\n".join(filter(None, [head, placement(report)]))
     return [head, _loss_table(found), _change_table(found), _bound_table(found)] if cycles else [head]
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from relay_hw.analysis.products import PRODUCT_OPERATORS, call_macs, weight_shape
 from relay_hw.ir.expr import Call, Constant, Expr
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
@@ -19,9 +20,6 @@ from relay_hw.transform.graph import op_name
 
 FLOAT: Final = 32
 NIBBLE: Final = 4
-_LAYERS: Final = ("nn.conv1d", "nn.conv2d", "nn.conv3d", "nn.dense", "nn.matmul")
-_TRANSPOSED: Final = ("nn.conv2d_transpose", "accel.conv2d_transpose")
-_PRODUCTS: Final = ("nn.batch_matmul",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,39 +74,17 @@ def weight_bits(weight: np.ndarray) -> int:
 
 
 def _layer(call: Call) -> LayerWork | None:
-    operator = op_name(call)
-    if operator not in (*_LAYERS, *_TRANSPOSED, *_PRODUCTS):
-        return None
-    out, data = _shape(call), _shape(call.args[0])
-    if out is None or data is None:
+    operator, macs = op_name(call), call_macs(call)
+    if operator not in PRODUCT_OPERATORS or not macs:
         return None
     name = str(call.span) if call.span is not None else operator
-    if operator in _PRODUCTS:
-        inner = data[1] if getattr(call.attrs, "transpose_a", False) else data[-1]
-        return LayerWork(name, operator, prod(out) * inner, 0, 8 if _is_integer(call.args[0]) else FLOAT)
-    kernel = _shape(call.args[1])
-    if kernel is None:
-        return None
+    shape = weight_shape(call)
+    if not shape:
+        return LayerWork(name, operator, macs, 0, 8 if _is_integer(call.args[0]) else FLOAT)
     weight = call.args[1]
-    bits = weight_bits(weight.data) if isinstance(weight, Constant) else FLOAT
-    return LayerWork(name, operator, _macs(call, operator, out, data, kernel), prod(kernel), bits)
-
-
-def _macs(call: Call, operator: str, out: tuple[int, ...], data: tuple[int, ...], kernel: tuple[int, ...]) -> int:
-    if operator in ("nn.dense", "nn.matmul"):
-        return prod(out) * data[-1]
-    if operator in _TRANSPOSED:
-        # Every input element meets each weight of its input channel, which is the kernel's first axis.
-        return prod(data) * prod(kernel[1:])
-    layout = str(getattr(call.attrs, "kernel_layout", "OIHW"))
-    return prod(out) * prod(kernel) // kernel[layout.index("O")]
-
-
-def _shape(expr: Expr) -> tuple[int, ...] | None:
-    ty = expr.type
-    if not isinstance(ty, TensorType) or not all(isinstance(size, int) for size in ty.shape):
-        return None
-    return ty.static_shape
+    return LayerWork(
+        name, operator, macs, prod(shape), weight_bits(weight.data) if isinstance(weight, Constant) else FLOAT
+    )
 
 
 def _is_integer(expr: Expr) -> bool:

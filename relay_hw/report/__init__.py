@@ -21,7 +21,7 @@ from relay_hw.report.model import (
 )
 from relay_hw.report.style import page
 from relay_hw.report.table import some, table
-from relay_hw.report.text import host_table, layer_table, number, percent, segment_table, summary
+from relay_hw.report.text import host_table, layer_table, mac_text, number, percent, placement, segment_table, summary
 
 __all__ = [
     "Band",
@@ -34,9 +34,11 @@ __all__ = [
     "host_table",
     "layer_json",
     "layer_table",
+    "mac_text",
     "number",
     "page",
     "percent",
+    "placement",
     "profile_json",
     "render_html",
     "report_files",

@@ -17,7 +17,15 @@ from relay_hw.report.model import (
     utilisation,
 )
 from relay_hw.report.style import page
-from relay_hw.report.text import SEGMENT_HEADER, TRAFFIC_HEADER, number, percent, segment_cells, traffic_cells
+from relay_hw.report.text import (
+    SEGMENT_HEADER,
+    TRAFFIC_HEADER,
+    number,
+    percent,
+    placement,
+    segment_cells,
+    traffic_cells,
+)
 from relay_hw.report.timeline import timeline_svg
 
 _FILLS = "".join(f"svg .c-{cause} {{ fill: var(--{cause}); }}\n" for cause in Cause)
@@ -37,7 +45,9 @@ def _head(report: Report, title: str) -> str:
     measured = f"measured on the {escape(report.device)} device" if report.device else "not run yet"
     memory = f", {escape(report.memory_model)} memory model" if report.device and report.memory_model else ""
     text = f"Configuration {escape(report.config)} ({report.macs_per_cycle} multiply-accumulates a cycle)"
-    return f"<h1>{escape(title)}</h1><p>{text}, strategy {escape(report.strategy)}, {measured}{memory}.</p>"
+    return f"<h1>{escape(title)}</h1><p>{text}, strategy {escape(report.strategy)}, {measured}{memory}.</p>" + (
+        f'<p class="warn">{escape(poor)}.</p>' if (poor := placement(report)) else ""
+    )
 
 
 def _tiles(report: Report) -> str:
@@ -47,7 +57,8 @@ def _tiles(report: Report) -> str:
         (number(report.cycles), "cycles a launch"),
         (percent(report.utilisation), "utilisation of the array"),
         (number(report.roofline_cycles), "cycles at least"),
-        (number(report.macs), "multiply-accumulates"),
+        (number(report.all_macs), "multiply-accumulates"),
+        (percent(report.accel_share), "of them on the accelerator"),
         (number(report.traffic.total), f"bytes, {number(report.traffic.instructions)} of instructions"),
         (f"{len(report.layers) - host} / {host}", "layers on accelerator / host"),
     ]
@@ -180,7 +191,7 @@ def _table(report: Report) -> str:
         number(report.roofline_cycles),
         percent(report.utilisation),
         percent(report.utilisation_all),
-        number(report.macs),
+        number(report.all_macs),
         *traffic_cells(report.traffic),
     )
     foot = f"<tr><td>total</td><td></td><td></td>{_numbers(totals)}</tr>"
@@ -215,7 +226,9 @@ def _table_row(report: Report, row: LayerRow) -> str:
     why = f'<br><span class="why">{escape(row.reason)}</span>' if row.reason and row.on_accelerator else ""
     head = f'<td class="name">{escape(row.name)}</td><td>{escape(row.operator)}{shape}{why}</td><td>{chip}</td>'
     if not row.on_accelerator:
-        return f'<tr>{head}<td class="why" colspan="{6 + len(TRAFFIC_HEADER)}">{escape(row.reason)}</td></tr>'
+        blank, macs = '<td colspan="4"></td>', _numbers([number(row.macs) if row.macs else ""])
+        reason = f'<td class="why" colspan="{1 + len(TRAFFIC_HEADER)}">{escape(row.reason)}</td>'
+        return f"<tr>{head}{blank}{macs}{reason}</tr>"
     shares = (
         percent(utilisation(row.macs, row.cycles, report.macs_per_cycle)),
         percent(layer_utilisation_all(report, row)),

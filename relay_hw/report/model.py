@@ -133,6 +133,16 @@ class Report:
         return sum(row.macs for row in self.layers if row.on_accelerator)
 
     @property
+    def all_macs(self) -> int:
+        """Those of the layers on the host too."""
+        return sum(row.macs for row in self.layers)
+
+    @property
+    def accel_share(self) -> float | None:
+        """Share of the multiply-accumulates that run on the accelerator, or None where there are none."""
+        return self.macs / self.all_macs if self.all_macs else None
+
+    @property
     def utilisation(self) -> float | None:
         """MACs over what the array could have done in the cycles of the run."""
         return utilisation(self.macs, self.cycles, self.macs_per_cycle)
@@ -194,6 +204,8 @@ def profile_json(report: Report) -> dict[str, Any]:
         "utilisation": report.utilisation,
         "utilisation_all": report.utilisation_all,
         "macs": report.macs,
+        "all_macs": report.all_macs,
+        "accel_mac_share": report.accel_share,
         "bytes": traffic_json(report.traffic),
         "roofline_cycles": report.roofline_cycles,
         "bounds": [asdict(bounds) | {"cycles": bounds.cycles} for bounds in report.bounds],

@@ -35,6 +35,7 @@ td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space:
 td.name { font-weight: 500; white-space: nowrap; }
 .chip { border-radius: 99px; padding: 1px 9px; font-size: 12.5px; background: var(--chip); white-space: nowrap; }
 .chip.host { background: var(--chip-host); }
+.warn { color: var(--store); }
 .why { color: var(--soft); } td span.why { font-size: 13px; } td .shape { white-space: nowrap; }
 .layers th, .layers td { padding: 7px 8px; } .layers td.name { white-space: normal; overflow-wrap: anywhere;
   min-width: 9em; } .layers td.name, .layers th:first-child, .layers tfoot td:first-child { position: sticky; left: 0;

@@ -44,6 +44,8 @@ _OPTIONAL = (
 )
 SEGMENT_HEADER = ("segment", "where", "calls", "ms", "cycles")
 _RIGHT = frozenset({*_HEADER} - {"layer", "operator", "where", "lost to"})
+# Reasons that are named where the accelerator has under half of the multiply-accumulates.
+_FIRST, _HALF = 3, 0.5
 # Causes of a layer's lost cycles that are named, largest first, and the least share of its cycles that is.
 _CAUSES, _LEAST = 3, 0.005
 
@@ -66,7 +68,7 @@ def layer_table(report: Report, width: int | None = None) -> str:
     rows = [_cells(report, row) for row in report.layers]
     total = (
         "total", "", "", number(report.cycles), number(report.roofline_cycles), percent(report.utilisation),
-        percent(report.utilisation_all), number(report.macs), *traffic_cells(report.traffic),
+        percent(report.utilisation_all), number(report.all_macs), *traffic_cells(report.traffic),
         losses(report.stalls, report.cycles),
     )  # fmt: skip
     text = table(_HEADER, [*rows, total], _RIGHT, width, _OPTIONAL)
@@ -81,6 +83,25 @@ def host_table(rows: Sequence[LayerRow], width: int | None = None) -> str:
         by_reason.setdefault((row.operator, row.reason), []).append(row.name)
     cells = [(operator, some(names), reason) for (operator, reason), names in by_reason.items()]
     return table(("on the host", "layers", "why"), cells, width=width)
+
+
+def placement(report: Report) -> str:
+    """A line where the accelerator has nothing, or under half of the multiply-accumulates, with the first reasons."""
+    share, has_layers = report.accel_share, any(row.on_accelerator for row in report.layers)
+    if has_layers and (share is None or share >= _HALF):
+        return ""
+    host = [row for row in report.layers if not row.on_accelerator]
+    host = [row for row in host if row.macs] or host
+    reasons = dict.fromkeys(row.reason for row in sorted(host, key=lambda row: -row.macs))
+    first = "; ".join([*reasons][:_FIRST])
+    what = f"{percent(share)} of the multiply-accumulates run" if has_layers else "nothing runs"
+    return f"{what} on the accelerator: {first}" if first else f"{what} on the accelerator"
+
+
+def mac_text(report: Report) -> str:
+    """Multiply-accumulates of all layers and the accelerator's share of them."""
+    share = f", {percent(report.accel_share)} of them on the accelerator" if report.accel_share is not None else ""
+    return f"{number(report.all_macs)} multiply-accumulates{share}"
 
 
 def traffic_cells(traffic: Traffic) -> tuple[str, ...]:
@@ -109,7 +130,8 @@ def losses(stalls: Mapping[Cause, int], cycles: int | None) -> str:
 def _cells(report: Report, row: LayerRow) -> tuple[str, ...]:
     head = (row.name, row.operator, row.where)
     if not row.on_accelerator:
-        return head + ("",) * (len(_HEADER) - len(head))
+        cells = dict.fromkeys(_HEADER[len(head) :], "") | {"MACs": number(row.macs) if row.macs else ""}
+        return (*head, *cells.values())
     share = utilisation(row.macs, row.cycles, report.macs_per_cycle)
     shares = (percent(share), percent(layer_utilisation_all(report, row)))
     numbers = (number(row.cycles), number(row.roofline_cycles), *shares, number(row.macs))
@@ -122,6 +144,7 @@ def summary(report: Report) -> str:
     parts = [
         f"{report.model} on {report.config}",
         f"{number(report.cycles)} cycles",
+        mac_text(report),
         f"utilisation {percent(report.utilisation)} of the array, {percent(report.utilisation_all)} of all multipliers",
         f"{number(report.traffic.total)} bytes ({number(report.traffic.instructions)} of instructions)",
     ]

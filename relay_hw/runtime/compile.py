@@ -360,7 +360,7 @@ def _with_kept(layers: Sequence[LayerInfo], kept: Sequence[Kept]) -> tuple[Layer
 
 
 def _host_row(record: PartitionRecord) -> LayerInfo:
-    return LayerInfo(record.name, record.operator, record.where, record.function, record.reason)
+    return LayerInfo(record.name, record.operator, record.where, record.function, record.reason, macs=record.macs)
 
 
 def _accel_row(record: PartitionRecord, layer: tensorize.Layer, needs: LayerNeeds, config: AccelConfig) -> LayerInfo:

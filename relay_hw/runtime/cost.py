@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 from accel.isa.config import AccelConfig
 from accel.isa.nibbles import is_narrow
 from accel.isa.spec import Unit
 from accel.sim.cycle.traffic import NO_TRAFFIC, Traffic, program_works, total_traffic, traffic_by_owner
-from relay_hw.backend.flat import FlatCall, FlatConstant, FlatFunction, FlatInput, FlatNode, flatten
-from relay_hw.ir.expr import Function
-from relay_hw.ir.types import TensorType, Type
+from relay_hw.analysis.products import call_macs, total_macs
+from relay_hw.ir.expr import Call, Constant, Expr, Function
+from relay_hw.ir.visit import post_order
 from relay_hw.report import Bounds, bounds_of
 from tensorize import Segment
 
@@ -40,13 +39,10 @@ class LayerCost:
 
 def layer_cost(composite: Function) -> LayerCost:
     """Cost of one composite. Shapes must be static."""
-    flat = flatten(composite, "composite")
-    calls = [node for node in flat.nodes if isinstance(node, FlatCall)]
-    result = flat.nodes[flat.result]
-    assert isinstance(result, FlatCall)
-    shapes = [_shape(node.type) for node in flat.params]
-    text = f"{' + '.join(map(_show, shapes))} -> {_show(_shape(result.type))}"
-    return LayerCost(sum(_macs(flat, call) for call in calls), text, any(_is_narrow(flat, call) for call in calls))
+    nodes = list(post_order(composite.body))
+    shapes = [param.tensor_type.static_shape for param in composite.params]
+    text = f"{' + '.join(map(_show, shapes))} -> {_show(composite.body.tensor_type.static_shape)}"
+    return LayerCost(total_macs(nodes), text, any(map(_is_narrow, nodes)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,37 +75,11 @@ def launch_bounds(name: str, needs: Sequence[LayerNeeds], config: AccelConfig) -
     return bounds_of(name, array, output, total_traffic(row.traffic for row in needs), config.bus_bytes)
 
 
-_PRODUCTS = ("nn.conv2d", "nn.dense", "nn.batch_matmul", "accel.conv2d_transpose")
-
-
-def _shape(ty: Type) -> tuple[int, ...]:
-    assert isinstance(ty, TensorType)
-    return ty.static_shape
-
-
 def _show(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape[1:]))
 
 
-def _is_narrow(flat: FlatFunction, call: FlatCall) -> bool:
-    weight = flat.nodes[call.args[1]] if call.op.name in _PRODUCTS else None
-    return isinstance(weight, FlatConstant) and is_narrow(weight.data)
-
-
-def _macs(flat: FlatFunction, call: FlatCall) -> int:
-    if call.op.name not in _PRODUCTS:
-        return 0
-    if call.op.name == "nn.batch_matmul":
-        return prod(_shape(call.type)) * _shape(_type_of(flat.nodes[call.args[0]]))[-1]
-    weight = flat.nodes[call.args[1]]
-    assert isinstance(weight, FlatConstant)
-    if call.op.name == "accel.conv2d_transpose":
-        # Every input element takes one product for each weight of its input channel: inserted zeros are no work.
-        return prod(_shape(_type_of(flat.nodes[call.args[0]]))) * prod(weight.data.shape[1:])
-    # Every output element takes one product for each weight of its output channel.
-    return prod(_shape(call.type)) * prod(weight.data.shape[1:])
-
-
-def _type_of(node: FlatNode) -> Type:
-    assert isinstance(node, (FlatInput, FlatCall))
-    return node.type
+def _is_narrow(node: Expr) -> bool:
+    """Whether a layer's constant weights fit 4 bits."""
+    weight = node.args[1] if isinstance(node, Call) and call_macs(node) else None
+    return isinstance(weight, Constant) and is_narrow(weight.data)

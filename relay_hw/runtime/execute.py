@@ -35,6 +35,8 @@ Array = NDArray[Any]
 Progress = Callable[[str, float], None]
 # Samples that are under way together: enough that programs are loaded rarely, few enough to hold in memory.
 CHUNK = 64
+# Where a segment runs, if not on the host.
+ACCEL = "accel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,11 @@ class Result:
                 return None
             total[launch.sample] += launch.stats.cycles
         return total if self.launches else None
+
+    @property
+    def host_seconds(self) -> float:
+        """Wall-clock seconds of a sample outside the accelerator: host functions, and what lies between segments."""
+        return sum(row.seconds for row in self.segments if row.where != ACCEL) / max(self.samples, 1)
 
     @property
     def device_seconds(self) -> float:
@@ -167,7 +174,7 @@ class Executor:
     def where(self, name: str) -> str:
         """What a segment runs on: accel, tvm or numpy."""
         if name in self._on_device:
-            return "accel"
+            return ACCEL
         return "tvm" if name in self._in_library else "numpy"
 
     def host(self, name: str, args: Sequence[Value], sample: int = 0) -> Value:
@@ -286,7 +293,7 @@ class _Run:
         """Let a sample go on until it waits for a region, or is done."""
         while (request := thread.advance(answer)) is not None:
             name = request.function
-            if self._executor.where(name) == "accel":
+            if self._executor.where(name) == ACCEL:
                 waiting.setdefault(name, []).append((sample, request))
                 return
             begin = time.perf_counter()

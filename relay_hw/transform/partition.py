@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from relay_hw.analysis.products import call_macs, total_macs
 from relay_hw.ir.expr import Call, Expr, Function, Op, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import FuncType
-from relay_hw.ir.visit import copy_with
+from relay_hw.ir.visit import copy_with, post_order
 from relay_hw.transform.base import Pass
 from relay_hw.transform.fuse import Legal, is_front
 from relay_hw.transform.graph import dataflow_order, is_op, op_name
@@ -38,13 +39,15 @@ _ANCHORS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PartitionRecord:
-    """Where one operator went. `function` is the global function that holds it; `reason` is empty on the device."""
+    """Where one operator went. `function` is the global function that holds it; `reason` is empty on the device.
+    `macs`: multiply-accumulates of one run of it."""
 
     name: str
     operator: str
     where: str
     function: str
     reason: str = ""
+    macs: int = 0
 
 
 # An operator, its attributes and its operands.
@@ -213,8 +216,12 @@ def _records(
         name = _unique(_layer_name(unit, operator), taken.layers)
         where = ACCEL if kind == ACCEL else HOST
         reason = "" if where == ACCEL else refusals.get(unit) or reason_for(unit)
-        records.append(PartitionRecord(name, operator, where, function, reason))
+        records.append(PartitionRecord(name, operator, where, function, reason, _unit_macs(unit)))
     return tuple(records)
+
+
+def _unit_macs(unit: Call) -> int:
+    return total_macs(post_order(unit.op.body)) if isinstance(unit.op, Function) else call_macs(unit)
 
 
 def _layer_name(unit: Call, operator: str) -> str:

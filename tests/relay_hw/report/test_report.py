@@ -20,6 +20,7 @@ from relay_hw.report import (
     layer_table,
     number,
     percent,
+    placement,
     profile_json,
     render_html,
     report_files,
@@ -246,7 +247,8 @@ def test_numbers_and_summary() -> None:
     assert (number(None), number(0), number(1234567)) == ("-", "0", "1,234,567")
     assert (percent(None), percent(0.12345)) == ("-", "12.3%")
     assert summary(REPORT) == (
-        "net & more on tiny, 1,824 cycles, utilisation 47.4% of the array, 32.7% of all multipliers, "
+        "net & more on tiny, 1,824 cycles, 13,824 multiply-accumulates, 100.0% of them on the accelerator, "
+        "utilisation 47.4% of the array, 32.7% of all multipliers, "
         "2,556 bytes (416 of instructions), 1,500,000 simulated cycles/s"
     )
     assert "simulated" not in summary(BEFORE)
@@ -254,3 +256,16 @@ def test_numbers_and_summary() -> None:
     assert "cycles once" in render_html(replace(REPORT, resident_cycles=512)) and "cycles once" not in render_html(
         REPORT
     )
+
+
+def test_a_build_that_leaves_the_accelerator_idle_says_why() -> None:
+    big = replace(HOST, name="conv1d", operator="nn.conv1d", macs=20_000, reason="no rule quantizes nn.conv1d")
+    assert placement(REPORT) == "" and placement(replace(REPORT, layers=(CONV, replace(big, macs=13_824)))) == ""
+    poor = replace(REPORT, layers=(CONV, HOST, big))
+    line = "40.9% of the multiply-accumulates run on the accelerator: no rule quantizes nn.conv1d"
+    assert placement(poor) == line and poor.all_macs == 33_824 and poor.accel_share == 13_824 / 33_824
+    assert f'<p class="warn">{line}.</p>' in render_html(poor) and 'class="warn"' not in render_html(REPORT)
+    nothing = replace(REPORT, layers=(HOST,))
+    assert placement(nothing) == f"nothing runs on the accelerator: {HOST.reason}" and nothing.accel_share is None
+    many = replace(REPORT, layers=tuple(replace(big, macs=k, reason=f"reason {k}") for k in range(1, 6)))
+    assert placement(many) == "nothing runs on the accelerator: reason 5; reason 4; reason 3"

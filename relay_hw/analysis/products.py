@@ -1,0 +1,110 @@
+"""Multiply-accumulates of a call: the one count that every table, share and bound reads.
+
+In: a typed call. Out: their number; 0 for operators that make no products, and where a shape is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import Any, Final
+
+from relay_hw.ir.expr import Call, Expr, Op
+from relay_hw.ir.types import TensorType, TupleType, Type
+
+_DENSE: Final = ("nn.dense", "qnn.dense")
+_MATMUL: Final = ("nn.matmul", "nn.batch_matmul", "qnn.batch_matmul")
+_CONV: Final = ("nn.conv1d", "nn.conv2d", "nn.conv3d", "qnn.conv2d")
+_TRANSPOSED: Final = (
+    "nn.conv1d_transpose",
+    "nn.conv2d_transpose",
+    "nn.conv3d_transpose",
+    "qnn.conv2d_transpose",
+    "accel.conv2d_transpose",
+)
+_EINSUM: Final = "einsum"
+PRODUCT_OPERATORS: Final = (*_DENSE, *_MATMUL, *_CONV, *_TRANSPOSED, _EINSUM)
+
+
+def call_macs(call: Call) -> int:
+    """Multiply-accumulates without padding of channels; taps on padding count, those on inserted zeros do not."""
+    name = call.op.name if isinstance(call.op, Op) else ""
+    if name not in PRODUCT_OPERATORS:
+        return 0
+    if name == _EINSUM:
+        return _einsum(call.attrs.equation, call.args[0].type)
+    out, data, kernel = _shape(call), _shape(call.args[0]), _shape(call.args[1])
+    if out is None or data is None or kernel is None:
+        return 0
+    if name in _DENSE:
+        return prod(out) * data[-1]
+    if name in _MATMUL:
+        return prod(out) * data[-2 if call.attrs.transpose_a else -1]
+    if name in _TRANSPOSED:
+        return _transposed(call.attrs, out, data, kernel)
+    # Every output element takes one product for each weight of its output channel.
+    return prod(out) * prod(kernel) // kernel[str(call.attrs.kernel_layout).index("O")]
+
+
+def weight_shape(call: Call) -> tuple[int, ...]:
+    """Shape of the weights that a call multiplies with; empty where it multiplies two activations, or nothing."""
+    name = call.op.name if isinstance(call.op, Op) else ""
+    if name not in (*_DENSE, "nn.matmul", *_CONV, *_TRANSPOSED):
+        return ()
+    return _shape(call.args[1]) or ()
+
+
+def total_macs(exprs: Iterable[Expr]) -> int:
+    """Of all calls among expressions."""
+    return sum(call_macs(expr) for expr in exprs if isinstance(expr, Call))
+
+
+def _transposed(attrs: Any, out: Sequence[int], data: Sequence[int], kernel: Sequence[int]) -> int:
+    """An output element takes one product for each tap that stands on an element of the input, not between two."""
+    layout, kernel_layout = str(attrs.data_layout), str(attrs.kernel_layout)
+    channels = data[layout.index("N")] * kernel[kernel_layout.index("I")] * kernel[kernel_layout.index("O")]
+    spatial = [letter for letter in layout if letter not in "NC"]
+    padding = tuple(attrs.padding)
+    before = padding * len(spatial) if len(padding) == 1 else padding
+    taps = [
+        _taps(
+            out[layout.index(letter)],
+            kernel[kernel_layout.index(letter)],
+            attrs.strides[axis],
+            attrs.dilation[axis],
+            before[axis],
+        )
+        for axis, letter in enumerate(spatial)
+    ]
+    return channels * prod(taps)
+
+
+def _taps(size: int, kernel: int, stride: int, dilation: int, before: int) -> int:
+    """Pairs of an output line and a tap that stands on an input line."""
+    return sum((line + before - tap * dilation) % stride == 0 for line in range(size) for tap in range(kernel))
+
+
+def _einsum(equation: str, given: Type) -> int:
+    """One product for each value of all axes together and each tensor behind the first; 0 where axes are dots."""
+    terms = equation.replace(" ", "").partition("->")[0].split(",")
+    fields = given.fields if isinstance(given, TupleType) else (given,)
+    shapes = [_static(field) for field in fields]
+    if "." in equation or len(terms) != len(shapes):
+        return 0
+    sizes: dict[str, int] = {}
+    for term, shape in zip(terms, shapes, strict=True):
+        if shape is None:
+            return 0
+        for letter, size in zip(term, shape, strict=True):
+            sizes[letter] = max(size, sizes.get(letter, 1))
+    return prod(sizes.values()) * (len(terms) - 1)
+
+
+def _shape(expr: Expr) -> tuple[int, ...] | None:
+    return _static(expr.type)
+
+
+def _static(ty: Type) -> tuple[int, ...] | None:
+    if not isinstance(ty, TensorType) or not all(isinstance(size, int) for size in ty.shape):
+        return None
+    return ty.static_shape
