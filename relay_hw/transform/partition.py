@@ -6,7 +6,8 @@ In: a typed module with composites (`MergeDeviceComposites`), `main` one graph o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -95,24 +96,33 @@ class _Taken:
 
 def _inline_refused(main: Function, what: str, legal: Legal | None) -> tuple[Function, dict[Call, str]]:
     """A graph with composites that stay on the host replaced by their operators, and the reason of each of those."""
-    memo: dict[Expr, Expr] = {}
-    refusals: dict[Call, str] = {}
-    # Each composite has a copy of what stands in front of it.
-    once: dict[_Same, Expr] = {}
-    for node in dataflow_order(main.body, what):
-        reason = _refusal(node, legal)
-        if reason is None or not isinstance(node, Call) or not isinstance(node.op, Function):
-            memo[node] = _once(_copy(node, memo), once)
-            continue
-        inner: dict[Expr, Expr] = dict(zip(node.op.params, (memo[arg] for arg in node.args), strict=True))
-        for part in dataflow_order(node.op.body, "a composite"):
-            if part in inner:
+    opened = _Opened(legal)
+    return copy_with(main, body=opened.graph(main.body, what, {})), opened.refusals
+
+
+class _Opened:
+    """Copies of graphs in which functions that the accelerator does not take are written out."""
+
+    def __init__(self, legal: Legal | None) -> None:
+        self.refusals: dict[Call, str] = {}
+        self._legal = legal
+        # Each composite has a copy of what stands in front of it.
+        self._once: dict[_Same, Expr] = {}
+
+    def graph(self, root: Expr, what: str, memo: MutableMapping[Expr, Expr], reason: str | None = None) -> Expr:
+        """The copy of `root`; `memo` has what its variables stand for, `reason` why it is written out."""
+        for node in dataflow_order(root, what):
+            if node in memo:
                 continue
-            inner[part] = new = _once(_copy(part, inner), once)
-            if isinstance(new, Call):
-                refusals[new] = reason
-        memo[node] = inner[node.op.body]
-    return copy_with(main, body=memo[main.body]), refusals
+            refusal = _refusal(node, self._legal)
+            if refusal is not None and isinstance(node, Call) and isinstance(node.op, Function):
+                given: dict[Expr, Expr] = dict(zip(node.op.params, (memo[arg] for arg in node.args), strict=True))
+                memo[node] = self.graph(node.op.body, "a composite", ChainMap(given, memo), refusal)
+                continue
+            memo[node] = new = _once(_copy(node, memo), self._once)
+            if reason is not None and isinstance(new, Call):
+                self.refusals[new] = reason
+        return memo[root]
 
 
 def _once(node: Expr, known: dict[_Same, Expr]) -> Expr:

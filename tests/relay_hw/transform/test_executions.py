@@ -252,8 +252,14 @@ def @main(%x: Tensor[(2), float32], %b: bool) -> Tensor[(2), float32] {
     assert not is_graph(mod)
     for b in (True, False):
         assert_no_more(WHOLE, mod, [{"x": np.ones(2, "float32"), "b": np.bool_(b)}], "a function that is called")
-    straight = relay.fromtext(text.replace("if (%b) { tanh(%y) } else { %y }", "tanh(%y)"))
-    assert is_graph(InferType()(straight))
+    straight = text.replace("if (%b) { tanh(%y) } else { %y }", "tanh(%y)")
+    nested = text.replace(
+        "if (%b) { tanh(%y) } else { %y }", "%1 = fn (%z: Tensor[(2), float32]) { tanh(%z) + %y }; %1(%y)"
+    )
+    for graph in (straight, nested):
+        mod = mark(relay.fromtext(graph))
+        assert is_graph(mod)
+        assert_no_more(WHOLE, mod, [{"x": np.ones(2, "float32"), "b": np.bool_(True)}], "functions that are called")
 
 
 def test_more_often_sees_a_call_site_and_a_kind_of_layer() -> None:
