@@ -150,9 +150,11 @@ class Inference:
 
     def _constructor(self, node: Constructor) -> Step[Type]:
         data = self.mod.types.get(node.belong_to.name)
-        if data is None or all(node.name_hint != known.name_hint for known in data.constructors):
+        known = next((one for one in data.constructors if one.name_hint == node.name_hint), None) if data else None
+        if data is None or known is None:
             raise WellFormedError(f"constructor {node.name_hint} must be defined in the module", node.span)
-        return FuncType(tuple(node.inputs), TypeCall(data.header, tuple(data.type_vars)), tuple(data.type_vars))
+        # A type that was read twice, with other type parameters, is the module's all the same.
+        return FuncType(tuple(known.inputs), TypeCall(data.header, tuple(data.type_vars)), tuple(data.type_vars))
         yield
 
     def _tuple(self, node: Tuple) -> Step[Type]:

@@ -22,12 +22,17 @@ LIBRARIES: Final = MappingProxyType(
 )
 
 
-@cache
 def load_library(name: str) -> IRModule:
     """The typed module of a library, of its file name too (`nat.rly`). Raises InputError for an unknown one."""
     stem = name.removesuffix(".rly").removesuffix(".relay")
     if stem not in LIBRARIES:
         raise InputError(f"library must be one of {', '.join(LIBRARIES)}, not {name}")
+    return _load(stem)
+
+
+@cache
+def _load(stem: str) -> IRModule:
+    """Read once: a library that was read twice would have two types of each name."""
     below = IRModule()
     for needed in LIBRARIES[stem]:
         below = import_from_std(below, needed)

@@ -371,3 +371,20 @@ def test_text_that_uses_the_library_must_not_define_it_again() -> None:
         parse('#[version = "0.0.5"] type List { Nil2 }', init_module=load_library("prelude"))
     with pytest.raises(ParseError, match="@hd must be defined once"):
         parse('#[version = "0.0.5"] def @hd() { 1 }', init_module=load_library("prelude"))
+
+
+def test_a_library_is_one_under_all_its_names() -> None:
+    for name in LIBRARIES:
+        assert load_library(f"{name}.rly") is load_library(name) is load_library(f"{name}.relay")
+    prelude = Prelude()
+    for name in ("prelude.rly", "nat.rly", "nat"):
+        prelude.import_from_std(name)
+    assert infer_type(prelude.mod).functions.keys() == prelude.mod.functions.keys()
+
+
+def test_a_library_fits_types_that_were_read_from_text() -> None:
+    """Its functions meet the module's constructors, which are other objects with other type parameters."""
+    prelude = Prelude(parse(print_module(Prelude().mod)))
+    prelude.import_from_std("nat")
+    typed = infer_type(prelude.mod)
+    assert str(typed["nat_update"].checked_type) == NAT_TYPES["nat_update"]
