@@ -126,7 +126,7 @@ class Reverser:
         self.block.emit(Call(self.block.emit(RefRead(self._back), BACK.value, "step"), ()), UNIT, "_")
 
     def _function(self, function: Function, more: Sequence[Var] = ()) -> Step[Function]:
-        params = [Var(param.name_hint, self._types.of(param.type)) for param in function.params]
+        params = [_typed_var(param.name_hint, self._types.of(param.type)) for param in function.params]
 
         def body() -> Step[Expr]:
             for old, new in zip(function.params, params, strict=True):
@@ -311,7 +311,8 @@ class Reverser:
         match pattern:
             case PatternVar(var=var):
                 given = var.type_annotation
-                found[var] = Var(var.name_hint, None if given is None else self._types.of(given))
+                annotation = None if given is None else self._types.of(given)
+                found[var] = Var(var.name_hint, annotation, checked_type=self._types.of(var.type))
                 return PatternVar(found[var])
             case PatternConstructor(constructor=constructor, patterns=inner):
                 return PatternConstructor(
@@ -371,6 +372,11 @@ class Reverser:
             step.emit(RefWrite(target, add(RefRead(target), slope)), UNIT, "_")
         body = step.close(Call(before, ()))
         self.block.emit(RefWrite(self._back, Function((), body, UNIT)), UNIT, "_")
+
+
+def _typed_var(name: str, ty: Type) -> Var:
+    """A parameter of type `ty`; gradients of operators ask for it."""
+    return Var(name, ty, checked_type=ty)
 
 
 def _typed(value: Expr, ty: Type) -> Expr:

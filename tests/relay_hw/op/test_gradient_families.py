@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 
 import relay_hw as relay
 from relay_hw import op
+from relay_hw.analysis.infer import infer_expr
 from relay_hw.errors import UnsupportedError
-from relay_hw.ir.expr import Expr
-from tests.relay_hw.op.gradient_checks import check
+from relay_hw.ir.expr import Call, Expr, Function, Let, Var
+from relay_hw.ir.types import TupleType
+from relay_hw.transform import gradient
+from tests.relay_hw.op.gradient_checks import EXECUTOR, check, type_of
 
 
 def real(*shape: int, seed: int = 0, low: float = 0.3, high: float = 2.0) -> np.ndarray:
@@ -154,6 +157,31 @@ CASES = REDUCTIONS + SHAPES + SELECTIONS + PRODUCTS + NORMS
 @pytest.mark.parametrize(("build", "values"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_derivatives(build: Callable[..., Expr], values: tuple[Any, ...]) -> None:
     check(build, *values)
+
+
+def first_real(body: Expr) -> Expr:
+    """A tensor that can be differentiated, of a result that may be a tuple."""
+    ty = infer_expr(body).type
+    return op.sum(body[0] if isinstance(ty, TupleType) else body)
+
+
+@pytest.mark.parametrize("way", ["function", "match"])
+@pytest.mark.parametrize(("build", "values"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_operators_in_function_values_and_arms(build: Callable[..., Expr], values: tuple[Any, ...], way: str) -> None:
+    """Gradients ask for the types of their arguments; there these are variables that differentiation makes."""
+    outer, inner = ([Var(f"x{k}", type_of(v), checked_type=type_of(v)) for k, v in enumerate(values)] for _ in range(2))
+    plain = Function(outer, first_real(build(*outer)))
+    f = Var("f")
+    if way == "function":
+        body: Expr = Let(f, Function(inner, first_real(build(*inner))), Call(f, outer))
+    else:
+        pattern = relay.PatternTuple([relay.PatternVar(var) for var in inner])
+        body = relay.Match(relay.Tuple(outer), [relay.Clause(pattern, first_real(build(*inner)))])
+    wanted = EXECUTOR.evaluate(gradient(plain))(*values)
+    found = EXECUTOR.evaluate(gradient(Function(outer, body)))(*values)
+    for slope, other in zip(found[1], wanted[1], strict=True):
+        for part, expected in zip(*((x if isinstance(x, tuple) else (x,)) for x in (slope, other)), strict=True):
+            np.testing.assert_array_equal(part, expected)
 
 
 @settings(max_examples=12)
