@@ -10,13 +10,16 @@ import time
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from relay_hw.cli.console import Console
 from relay_hw.cli.data import accuracy, load_npz, save_npz, save_text
 from relay_hw.errors import InputError
+
+if TYPE_CHECKING:
+    from relay_hw.runtime.artifact import Artifact
 
 
 def compile_command(args: Namespace, console: Console) -> int:
@@ -62,7 +65,8 @@ def compile_command(args: Namespace, console: Console) -> int:
         "accel_mac_share": report.accel_share,
         "bytes": traffic_json(report.traffic),
         "roofline_cycles": report.roofline_cycles,
-        "launches": len(artifact.manifest.accel),
+        "regions": len(artifact.manifest.accel),
+        "launches": artifact.launches,
         "seconds": seconds,
         "layers": [
             {"name": r.name, "operator": r.operator, "where": r.where, "reason": r.reason} for r in report.layers
@@ -75,10 +79,18 @@ def compile_command(args: Namespace, console: Console) -> int:
         "",
         *(f"layer {one.layer} kept in float: {one.reason}" for one in compiled.kept),
         f"{args.output}: {model.name} for {report.config}, {mac_text(report)}, "
-        f"{len(artifact.manifest.accel)} launch(es) a sample, compiled in {seconds:.1f} s",
+        f"{_launches(artifact)}, compiled in {seconds:.1f} s",
     ]
     console.result(row, "\n".join(lines))
     return 0
+
+
+def _launches(artifact: Artifact) -> str:
+    if artifact.launches is not None:
+        return f"{artifact.launches} launch(es) a sample"
+    return (
+        f"{len(artifact.manifest.accel)} region(s) on the accelerator, launched as often as control flow asks for them"
+    )
 
 
 def run_command(args: Namespace, console: Console) -> int:

@@ -48,6 +48,14 @@ class Artifact:
             for node in self.main.nodes
         )
 
+    @property
+    def launches(self) -> int | None:
+        """Launches of one sample; None where control flow decides."""
+        if self.has_control_flow:
+            return None
+        invoked = [node.function for node in self.main.nodes if isinstance(node, FlatInvoke)]
+        return sum(self.accel(name) is not None for name in invoked)
+
     def accel(self, name: str) -> AccelFunction | None:
         """The accelerator function of that name, or None for a host function."""
         return next((row for row in self.manifest.accel if row.name == name), None)

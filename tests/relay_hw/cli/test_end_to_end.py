@@ -150,7 +150,10 @@ def test_programs_with_control_flow_run(tmp_path: Path, capsys: Captured) -> Non
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "data.npz", x=rng.normal(size=(5, 16)).astype("float32"), n=np.arange(5, dtype="int32"))
     words = ["--calibration", tmp_path / "data.npz", "-o", tmp_path / "build"]
-    assert ask(capsys, "compile", tmp_path / "loop.relay", *words)["launches"] == 1
+    compiled = ask(capsys, "compile", tmp_path / "loop.relay", *words)
+    assert (compiled["regions"], compiled["launches"]) == (1, None)
+    assert main(["compile", str(tmp_path / "loop.relay"), *map(str, words)]) == 0
+    assert "1 region(s) on the accelerator, launched as often as control flow asks" in capsys.readouterr().out
     row = ask(
         capsys, "run", tmp_path / "build", "--input", tmp_path / "data.npz", "--output", tmp_path / "out.npz",
         "--device", "cycle",
