@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from relay_hw import (
         analysis,
         dataflow_pattern,
@@ -150,6 +152,7 @@ __all__ = [
     "TypeData",
     "TypeVar",
     "Var",
+    "__version__",
     "analysis",
     "astext",
     "build",
@@ -183,11 +186,21 @@ def __getattr__(name: str) -> Any:
     if name in _ELSEWHERE:
         module, attribute = _ELSEWHERE[name]
         return getattr(importlib.import_module(module), attribute)
+    if name == "__version__":
+        return _version()
     if not name.startswith("_"):
         operators = importlib.import_module("relay_hw.op")
         if name in operators.__all__:
             return getattr(operators, name)
     raise AttributeError(f"relay_hw has no attribute {name!r}")
+
+
+def _version() -> str:
+    """Of the installed distribution; a checkout that only lies on the path has none."""
+    try:
+        return importlib.metadata.version("relay-hw")
+    except importlib.metadata.PackageNotFoundError:
+        return "(not installed)"
 
 
 def __dir__() -> list[str]:

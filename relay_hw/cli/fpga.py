@@ -132,12 +132,12 @@ def _config_of(args: Namespace) -> str:
 def _circumstances(args: Namespace, config: AccelConfig) -> dict[str, Any]:
     """What was tested, with what: everything that somebody needs who was not there."""
     from accel.fpga.soc_map import load_map
-    from relay_hw.cli.version import version
+    from relay_hw import __version__
 
     soc = load_map(args.soc) if args.device == "fpga" and args.soc is not None else None
     row: dict[str, Any] = {
         "selftest": FINDINGS_VERSION,
-        "version": version(),
+        "version": __version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "device": args.device,

@@ -127,9 +127,9 @@ def _parser() -> ArgumentParser:
         epilog="exit status: 0 success, 1 the command found the problem it looks for, 2 bad input",
         formatter_class=RawDescriptionHelpFormatter,
     )
-    from relay_hw.cli.version import version
+    from relay_hw import __version__
 
-    parser.add_argument("--version", action="version", version=f"relay-hw {version()}")
+    parser.add_argument("--version", action="version", version=f"relay-hw {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
     _add_build_commands(commands)
     _add_language_commands(commands)

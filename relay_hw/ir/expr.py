@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from relay_hw.ir.late import late
 from relay_hw.ir.sugar import Sugar
 from relay_hw.ir.types import Condition, FuncType, GlobalTypeVar, TensorType, Type, TypeVar
 from relay_hw.span import Span
@@ -41,6 +42,17 @@ class Expr(Sugar):
     def __repr__(self) -> str:
         name: object = getattr(self, "name_hint", None) or getattr(self, "name", None)
         return f"<{type(self).__name__}{f' {name}' if name else ''}>"
+
+    def astext(self, show_types: bool = False, show_meta_data: bool = True) -> str:
+        """The expression in Relay's text format, its free variables declared first.
+
+        With `show_types` every type stands in a comment; `show_meta_data` False leaves the section of large constants
+        out, and the text cannot be read again.
+        """
+        return late("relay_hw.text").print_expr(self, show_types, show_meta_data)
+
+    def __str__(self) -> str:
+        return self.astext(show_meta_data=False)
 
     @property
     def type(self) -> Type:

@@ -73,12 +73,15 @@ class IRModule:
         """A module whose `main` is `expr`."""
         return IRModule({"main": expr})
 
-    def astext(self, show_types: bool = False) -> str:
-        """The module in Relay's text format; with `show_types`, every type in a comment."""
-        return late("relay_hw.text").print_module(self, show_types=show_types)
+    def astext(self, show_types: bool = False, show_meta_data: bool = True) -> str:
+        """The module in Relay's text format; with `show_types`, every type in a comment.
+
+        `show_meta_data` False leaves the section of large constants out, and the text cannot be read again.
+        """
+        return late("relay_hw.text").print_module(self, show_types, show_meta_data)
 
     def __str__(self) -> str:
-        return self.astext()
+        return self.astext(show_meta_data=False)
 
     def __repr__(self) -> str:
         return f"<IRModule {', '.join('@' + name for name in self.functions)}>"

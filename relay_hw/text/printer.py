@@ -47,21 +47,24 @@ VERSION = '#[version = "0.0.5"]'
 _MAX_INDENT = 40
 
 
-def print_module(mod: IRModule, show_types: bool = False) -> str:
-    """`mod` as text; with `show_types` each type in a comment. Attributes of the module are left out."""
+def print_module(mod: IRModule, show_types: bool = False, show_meta_data: bool = True) -> str:
+    """`mod` as text; with `show_types` each type in a comment. Attributes of the module are left out.
+
+    Without `show_meta_data` a comment stands in the place of the metadata section.
+    """
     printer = Printer(mod, show_types)
     for data in mod.types.values():
         printer.type_data(data)
     for name, function in mod.functions.items():
         printer.definition(name, function)
-    return f"{VERSION}\n{printer.text()}"
+    return f"{VERSION}\n{printer.text(show_meta_data)}"
 
 
-def print_expr(expr: Expr, show_types: bool = False) -> str:
-    """`expr` as text, its free variables declared first."""
+def print_expr(expr: Expr, show_types: bool = False, show_meta_data: bool = True) -> str:
+    """`expr` as text, its free variables declared first; the rest as for a module."""
     printer = Printer(IRModule(), show_types)
     printer.expression(expr)
-    return printer.text()
+    return printer.text(show_meta_data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +90,11 @@ class Printer:
         self._indent = 0
         self._plan: Scopes = find_scopes(Tuple(()))
 
-    def text(self) -> str:
-        """All lines, and the metadata that they need."""
+    def text(self, show_meta_data: bool) -> str:
+        """All lines, and the metadata that they need, or a remark that it is missing."""
         section = self._literals.section()
+        if section and not show_meta_data:
+            section = "/* The metadata section is left out: astext() writes it. */"
         return "\n".join(self._lines) + ("\n" + section if section else "") + "\n"
 
     # Definitions

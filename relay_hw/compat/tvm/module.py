@@ -53,8 +53,7 @@ class IRModule(Base):
 
     def astext(self, show_meta_data: bool = True, annotate: Any = None) -> str:
         """The text; without `show_meta_data` the constants at its end are left out."""
-        text = Base.astext(self)
-        return text if show_meta_data else text.partition("#[metadata]")[0]
+        return Base.astext(self, show_meta_data=show_meta_data)
 
     def _become(self, other: Base) -> None:
         for name in ("functions", "types", "attrs"):

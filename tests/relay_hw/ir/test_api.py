@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import subprocess
 import sys
 
@@ -93,3 +94,37 @@ def test_bind_params_by_name() -> None:
     assert relay.build_module.bind_params_by_name(func, {}) is func
     with pytest.raises(InputError, match=r"parameter w must be Tensor\[\(2\), float32\], not Tensor\[\(3\), float32\]"):
         relay.build_module.bind_params_by_name(func, {"w": np.ones(3, "float32")})
+
+
+def test_expressions_and_functions_are_shown_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    x = relay.var("x", shape=(1, 4))
+    call = relay.nn.relu(relay.add(x, relay.const(1.0)))
+    print(call)
+    text = "free_var %x: Tensor[(1, 4), float32];\n%0 = add(%x, 1f);\nnn.relu(%0)\n"
+    assert capsys.readouterr().out == f"{text}\n" and call.astext() == text == relay.astext(call)
+    function = relay.Function([x], call)
+    assert relay.analysis.structural_equal(relay.text.parse_expr(function.astext()), function)
+    typed = relay.transform.InferType()(relay.IRModule.from_expr(function))
+    assert "/* ty=Tensor[(1, 4), float32] */" in typed["main"].astext(show_types=True)
+    assert str(relay.GlobalVar("f")) == "@f\n" and repr(call) == "<Call>"
+
+
+def test_shown_text_leaves_large_constants_out() -> None:
+    x = relay.var("x", shape=(1, 4))
+    function = relay.Function([x], relay.nn.dense(x, relay.const(np.ones((3, 4), "float32")), units=3))
+    mod = relay.IRModule.from_expr(function)
+    remark = "/* The metadata section is left out: astext() writes it. */\n"
+    for shown in (function, mod):
+        assert str(shown).endswith(remark) and "#[metadata]" in shown.astext() and remark not in shown.astext()
+    again = relay.fromtext(mod.astext())
+    assert relay.analysis.structural_equal(again, relay.transform.InferType()(mod))
+
+
+def test_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert relay.__version__ == importlib.metadata.version("relay-hw")
+
+    def missing(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    assert relay.__version__ == "(not installed)"
