@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compare-demo data test conformance test-executions test-compare test-prequantized test-deploy test-schedules test-networks test-training test-exact test-axi test-board test-netlist lint format types rtl-lint gen aarch64 bench area wheel clean
+.PHONY: $(shell awk -F ':' '/^[a-z0-9-]+:/ { print $$1 }' $(lastword $(MAKEFILE_LIST)))
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
