@@ -9,11 +9,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Final
 
@@ -55,7 +57,7 @@ def run_tasks(
         return
     workers: list[_Worker] = []
     try:
-        with _single_threads():
+        with _single_threads(), _no_interrupts():
             for _ in range(count):
                 workers.append(_Worker(start, work))
         yield from _collect(workers, tasks, listen)
@@ -136,7 +138,6 @@ class _Teller:
 
 def _serve(pipe: Connection, start: Callable[[], Any], work: Work) -> None:
     """The life of a worker: tasks come, messages go; without a parent the pipe breaks, and it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         shared = None
         while True:
@@ -156,6 +157,30 @@ def _serve(pipe: Connection, start: Callable[[], Any], work: Work) -> None:
                 pipe.send(_Message("done", result))
     except (EOFError, ConnectionError):
         return
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Processes that start inside never see an interrupt from the keyboard, from their first instruction on.
+
+    It reaches the parent, which ends them; behind the block, as a process that is half started would complain.
+    """
+    # A tracker that starts later would let interrupts through again.
+    resource_tracker.ensure_running()
+    late: list[int] = []
+    is_main = threading.current_thread() is threading.main_thread()
+    # Another thread of the parent may take the signal, so that blocking it here is not enough for the parent.
+    numbers = (signal.SIGINT, signal.SIGTERM) if is_main else ()
+    handlers = {number: signal.signal(number, lambda got, _frame: late.append(got)) for number in numbers}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number in late[:1]:
+            signal.raise_signal(number)
 
 
 @contextmanager

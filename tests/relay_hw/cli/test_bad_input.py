@@ -263,19 +263,39 @@ def start(*arguments: object) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+WAITING = """
+import signal, sys
+from relay_hw.cli.console import Console
+from relay_hw.cli.main import main
+
+def wait(self, message, fraction=None):
+    if message.startswith(sys.argv[1]):
+        print("ready", flush=True)
+        signal.pause()
+
+Console.step = wait
+sys.exit(main(sys.argv[2:]))
+"""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_compile_leaves_nothing(shared: Path, tmp_path: Path, number: signal.Signals) -> None:
-    """The calibration set is far too large to finish; the signal comes while it is worked on."""
-    data = save_data(tmp_path / "large.npz", 20000)
-    process = start("compile", shared / "net.onnx", "--calibration", data, "--config", "tiny", "-o", tmp_path / "out")
-    assert process.stderr is not None
-    # Progress shows after two seconds: then the command is at work.
-    assert any(line.startswith("relay-hw: calibrating") for line in process.stderr)
-    process.send_signal(number)
-    _, err = process.communicate(timeout=60)
+@pytest.mark.parametrize("stage", ["calibrating", "writing the build"])
+def test_an_interrupted_compile_leaves_nothing(
+    shared: Path, tmp_path: Path, stage: str, number: signal.Signals
+) -> None:
+    """The command says that it has come to the stage, and waits there for the signal."""
+    given = compile_arguments(shared, tmp_path, shared / "net.onnx", "--config", "tiny")
+    with subprocess.Popen(
+        [sys.executable, "-c", WAITING, stage, *map(str, given)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        out, err = process.communicate(timeout=600)
     assert process.returncode == 130
-    assert err.splitlines()[-1] == "relay-hw: interrupted; nothing half-written is left"
-    assert [path.name for path in tmp_path.iterdir()] == ["large.npz"]
+    assert (out, err) == ("", "relay-hw: interrupted; nothing half-written is left\n")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_reader_that_leaves_is_no_error(shared: Path) -> None:

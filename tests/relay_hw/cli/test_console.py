@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import io
-import time
+import threading
 
 import pytest
 
 from relay_hw.cli import console as module
 from relay_hw.cli.console import Console
+
+TICKS = 5
+
+
+class Clock:
+    """Seconds that stand still, and an event once they were asked for often enough; in place of `time`."""
+
+    def __init__(self, seconds: float) -> None:
+        self.asked = 0
+        self.is_enough = threading.Event()
+        self._seconds = seconds
+
+    def monotonic(self) -> float:
+        self.asked += 1
+        if self.asked > TICKS:
+            self.is_enough.set()
+        return 0.0 if self.asked == 1 else self._seconds
 
 
 class Terminal(io.StringIO):
@@ -16,35 +33,42 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("PATIENCE_SECONDS", 0.05), ("QUIET_SECONDS", 0.0), ("_TICK_SECONDS", 0.01)):
-        monkeypatch.setattr(module, name, value)
-
-
-def work(console: Console, seconds: float) -> None:
+def work(err: io.StringIO, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that has taken `seconds`, as long as progress takes to look TICKS times."""
+    clock = Clock(seconds)
+    monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(module, "_TICK_SECONDS", 0.01)
+    console = Console(False, io.StringIO(), err)
     with console.progress():
         console.step("counting", 0.25)
-        time.sleep(seconds)
+        assert clock.is_enough.wait(600)
 
 
-def test_short_commands_say_nothing() -> None:
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PATIENCE_SECONDS", 2.0)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_short_commands_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     err = io.StringIO()
-    work(Console(False, io.StringIO(), err), 0.3)
+    work(err, 1.9, monkeypatch)
     assert err.getvalue() == ""
 
 
-def test_long_commands_say_each_step_once(quick: None) -> None:
+@pytest.mark.usefixtures("impatient")
+def test_long_commands_say_each_step_once(monkeypatch: pytest.MonkeyPatch) -> None:
     err = io.StringIO()
-    work(Console(False, io.StringIO(), err), 0.4)
-    assert err.getvalue() == "relay-hw: counting (25%) … 0 s\n"
+    work(err, 2.0, monkeypatch)
+    assert err.getvalue() == "relay-hw: counting (25%) … 2 s\n"
 
 
-def test_a_terminal_gets_one_line_that_vanishes(quick: None) -> None:
+@pytest.mark.usefixtures("impatient")
+def test_a_terminal_gets_one_line_that_vanishes(monkeypatch: pytest.MonkeyPatch) -> None:
     err = Terminal()
-    work(Console(False, io.StringIO(), err), 0.4)
+    work(err, 3.0, monkeypatch)
     text = err.getvalue()
-    assert text.count("counting (25%)") > 1 and "\n" not in text
+    assert text.count("counting (25%) … 3 s") > 1 and "\n" not in text
     assert text.endswith("\r\x1b[K")
 
 

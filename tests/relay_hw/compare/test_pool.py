@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from relay_hw.compare.pool import run_tasks
 from relay_hw.errors import InputError, QuantizeError
+from tests.relay_hw.small_models import save_data, save_plain
+
+ROOT = Path(__file__).parents[3]
 
 
 def start() -> int:
@@ -23,6 +29,8 @@ def work(shared: int, task: Any, tell: Callable[[str], object]) -> Any:
         raise QuantizeError("strategy x: bits must be few, not many")
     if task == "break":
         raise ZeroDivisionError("oh")
+    if task == "mask":
+        return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
     if task == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     return shared, task, os.environ.get("OPENBLAS_NUM_THREADS")
@@ -57,3 +65,45 @@ def test_elsewhere_with_two() -> None:
 def test_what_goes_wrong_is_said(task: str, kind: type[Exception], sentence: str) -> None:
     with pytest.raises(kind, match=sentence):
         list(run_tasks(start, work, ["a", task], 2, lambda _n, _t: None))
+
+
+def test_workers_are_born_deaf_to_the_keyboard() -> None:
+    """An interrupt reaches all processes at a terminal. A worker that is still being imported must not tell of it."""
+    found = dict(run_tasks(start, work, ["mask", "mask"], 2, lambda _n, _t: None))
+    assert found == {0: True, 1: True}
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+INTERRUPTED = """
+import os, signal, sys
+from relay_hw.compare import pool
+from relay_hw.cli.console import Console
+from relay_hw.cli.main import main
+
+if __name__ == "__main__":
+    real = pool._Worker.__init__
+
+    def started(self, *arguments):
+        real(self, *arguments)
+        # As the keyboard does, while workers are still being imported.
+        os.killpg(0, signal.SIGINT)
+
+    pool._Worker.__init__ = started
+    sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_an_interrupted_comparison_says_one_line(tmp_path: Path) -> None:
+    save_plain(tmp_path / "plain.onnx")
+    data = save_data(tmp_path / "test.npz", 80, labels=True)
+    (tmp_path / "run.py").write_text(INTERRUPTED)
+    arguments = ["compare", tmp_path / "plain.onnx", "--data", data, "--calibration", data, "--processes", "2",
+                 "--strategies", "int8-minmax,int8-pow2", "-o", tmp_path / "report", "--config", "tiny"]  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "run.py"), *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+        start_new_session=True,
+    )  # fmt: skip
+    assert done.returncode == 130
+    lines = [line for line in done.stderr.splitlines() if "comparing" not in line]
+    assert lines == ["relay-hw: interrupted; nothing half-written is left"]
