@@ -33,6 +33,23 @@ KEEPING: Final = (
 _ANCHORS: Final = ("nn.conv2d", "nn.conv2d_transpose", "nn.dense")
 _AVERAGES: Final = ("nn.avg_pool2d", "nn.global_avg_pool2d")
 _ACTIVATIONS: Final = ("nn.relu", "clip")
+_WITH_LAYER: Final = "its data must come from a layer in integers"
+# Operators that have a rule here, and what each needs.
+RULES: Final = {
+    **dict.fromkeys(
+        _ANCHORS,
+        "its weight and bias must be constants in float32, and neither the strategy nor the check after quantization "
+        "may keep it in float",
+    ),
+    **dict.fromkeys(
+        _AVERAGES,
+        "every window must have one divisor: no padding, or count_include_pad, without ceil_mode and dilation",
+    ),
+    **dict.fromkeys((*_ACTIVATIONS, *KEEPING, "nn.pad", "concatenate"), _WITH_LAYER),
+    "add": "its operands must be two tensors of one shape, one of them from a layer in integers",
+    "nn.batch_matmul": "its operands must be tensors with as many matrices each, one of them from a layer in integers",
+    "nn.max_pool2d": "its shape must be known",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

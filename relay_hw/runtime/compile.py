@@ -29,6 +29,7 @@ from relay_hw.ir.visit import post_order, substitute
 from relay_hw.quantize import LayerChoice, Strategy, find_strategy, strategy_values
 from relay_hw.quantize.finite import check_constants
 from relay_hw.quantize.held_back import Kept, realize_checked
+from relay_hw.quantize.plan import RULES
 from relay_hw.quantize.prequantized import is_prequantized, realize_prequantized
 from relay_hw.quantize.recipes import FLOAT
 from relay_hw.report import LayerRow, Report, report_files
@@ -56,7 +57,7 @@ HOST_MEMORY = "host"
 # The name of the strategy of a model that came with its own integers.
 PREQUANTIZED = "prequantized"
 NUMPY = "numpy"
-HOST_ONLY = "the build was asked to leave the accelerator out"
+HOST_ONLY = "the build was asked to leave the accelerator out: compile without --no-accel"
 # Operators that do the work of a composite.
 ANCHORS = (
     "nn.conv2d",
@@ -201,7 +202,7 @@ def compile_model(
         plan = replace(plan, layers=plan.layers + tuple(LayerChoice(one.layer, quantized=False) for one in kept))
     tell("partitioning")
     legal = partial(_why_not, config=accel, mixes=found if isinstance(found, str) else "") if accelerate else _host_only
-    partitioned = partition_pipeline(legal)(quantized)
+    partitioned = partition_pipeline(legal, None if is_float else RULES)(quantized)
     segments: dict[str, tensorize.Segment] = {}
     on_device = accel_functions(partitioned)
     tuner = Tuner(accel, cache) if tune else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Final
 
 from relay_hw.analysis.products import call_macs, total_macs
@@ -64,8 +65,10 @@ class PartitionDevice(Pass):
 
     name = "partition-device"
 
-    def __init__(self, legal: Legal | None = None) -> None:
+    def __init__(self, legal: Legal | None = None, rules: Mapping[str, str] | None = MappingProxyType({})) -> None:
+        """`rules`: what operators need to be quantized, for the reasons; None where nothing is."""
         self.legal = legal
+        self.rules = rules
 
     def transform(self, mod: IRModule) -> IRModule:
         taken = _Taken()
@@ -74,7 +77,7 @@ class PartitionDevice(Pass):
         for name in pieces_of(mod):
             function, refusals = _inline_refused(mod[name], name, self.legal)
             refusals.update(_refused_fronts(function, name, self.legal))
-            split = _split(function, name, refusals, taken)
+            split = _split(function, name, refusals, taken, self.rules)
             new |= split[0]
             records += split[1]
         before = mod.attrs.get("partition", ()) if not new else ()
@@ -136,7 +139,7 @@ def _refusal(node: Expr, legal: Legal | None) -> str | None:
     if not isinstance(node, Call) or not isinstance(node.op, Function):
         return None
     if "Composite" not in node.op.attrs:
-        return "it is called through a function that is no composite of the accelerator"
+        return "it is called through a function that is no composite of the accelerator: Inline puts it in its place"
     return legal(node.op) if legal is not None else None
 
 
@@ -183,7 +186,7 @@ def _copy(node: Expr, memo: Mapping[Expr, Expr]) -> Expr:
 
 
 def _split(
-    main: Function, what: str, refusals: dict[Call, str], taken: _Taken
+    main: Function, what: str, refusals: dict[Call, str], taken: _Taken, rules: Mapping[str, str] | None
 ) -> tuple[dict[str, Function], Sequence[PartitionRecord]]:
     """One graph as functions of each side, and the graph, by its name, that calls them."""
     units = [node for node in dataflow_order(main.body, what) if isinstance(node, Call)]
@@ -198,7 +201,10 @@ def _split(
     names = [taken.function(where) for where in wheres]
     group = dict(zip(units, numbers, strict=True))
     functions, new_main = outline(main, units, group, names, dict(zip(names, wheres, strict=True)))
-    records = _records(units, [names[number] for number in numbers], kinds, refusals, taken)
+    reasons = {
+        unit: refusals.get(unit) or reason_for(unit, rules) for unit, k in zip(units, kinds, strict=True) if k != ACCEL
+    }
+    records = _records(units, [names[number] for number in numbers], reasons, taken)
     return {**functions, what: new_main}, records
 
 
@@ -218,14 +224,14 @@ def _kinds(units: Sequence[Call], reads: Sequence[Sequence[int]]) -> list[str]:
 
 
 def _records(
-    units: Sequence[Call], functions: Sequence[str], kinds: Sequence[str], refusals: dict[Call, str], taken: _Taken
+    units: Sequence[Call], functions: Sequence[str], reasons: Mapping[Call, str], taken: _Taken
 ) -> tuple[PartitionRecord, ...]:
     records: list[PartitionRecord] = []
-    for unit, function, kind in zip(units, functions, kinds, strict=True):
+    for unit, function in zip(units, functions, strict=True):
         operator = str(unit.op.attrs["Composite"]) if isinstance(unit.op, Function) else op_name(unit) or "call"
         name = _unique(_layer_name(unit, operator), taken.layers)
-        where = ACCEL if kind == ACCEL else HOST
-        reason = "" if where == ACCEL else refusals.get(unit) or reason_for(unit)
+        reason = reasons.get(unit, "")
+        where = HOST if unit in reasons else ACCEL
         records.append(PartitionRecord(name, operator, where, function, reason, _unit_macs(unit)))
     return tuple(records)
 

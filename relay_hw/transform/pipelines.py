@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from relay_hw.transform.base import Pass, Pipeline
 from relay_hw.transform.common_subexpr import EliminateCommonSubexpr
 from relay_hw.transform.constant_arguments import ConstantArguments
@@ -39,13 +42,16 @@ def simplify_pipeline() -> Pass:
     )
 
 
-def partition_pipeline(legal: Legal | None = None) -> Pass:
-    """A quantized network becomes device functions, host functions and a `main` that calls them."""
+def partition_pipeline(legal: Legal | None = None, rules: Mapping[str, str] | None = MappingProxyType({})) -> Pass:
+    """A quantized network becomes device functions, host functions and a `main` that calls them.
+
+    `rules`: what operators need to be quantized, for the reasons of those that stay; None where nothing is quantized.
+    """
     return Pipeline(
         [
             EliminateCommonSubexpr(),
             OutlinePieces(),
             MergeDeviceComposites(legal),
-            PartitionDevice(legal),
+            PartitionDevice(legal, rules),
         ]
     )
