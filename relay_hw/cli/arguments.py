@@ -110,6 +110,15 @@ def seconds(text: str) -> float:
     return found
 
 
+def shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """The name of an input and its sizes, as in `images=1x3x320x320`. Raises InputError."""
+    name, mark, sizes = text.rpartition("=")
+    parts = sizes.split("x") if sizes else []
+    if not name or not mark or not all(part.isdecimal() and int(part) for part in parts):
+        raise InputError(f"a shape must be an input and its sizes, such as images=1x3x320x320, not {text}")
+    return name, tuple(int(part) for part in parts)
+
+
 def count(text: str) -> int:
     """A number of things. Raises InputError."""
     if not text.isdecimal() or int(text) < 1:

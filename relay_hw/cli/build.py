@@ -32,8 +32,8 @@ def compile_command(args: Namespace, console: Console) -> int:
     begin = time.perf_counter()
     host = parse_host(args.host, args.host_target)
     console.step("importing")
-    model = load_model(args.model)
     calibration = load_npz(args.calibration, "calibration data") if args.calibration else None
+    model = load_model(args.model, shapes=dict(args.shape), samples=calibration)
     compiled = compile_model(
         model.mod,
         model.params,

@@ -20,7 +20,11 @@ def check_command(args: Namespace, console: Console) -> int:
     from relay_hw.text import print_module
 
     try:
-        mod = repaired(args.file, console) if args.tolerant else load_model(args.file, args.libraries).mod
+        mod = (
+            repaired(args.file, console)
+            if args.tolerant
+            else load_model(args.file, args.libraries, dict(args.shape)).mod
+        )
         text = print_module(_typed(mod), show_types=True)
     except (ParseError, TypeCheckError, WellFormedError, UnsupportedError) as error:
         place = {} if error.span is None else {"line": error.span.line, "column": error.span.column}

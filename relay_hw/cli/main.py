@@ -181,6 +181,8 @@ def _add_build_commands(commands: Any) -> None:
     text = "search for faster tiles by the cycle simulator, so long (default 0: not at all); results are kept"
     build.add_argument("--tune", type=arg.seconds, default=0, metavar="SECONDS", help=text)
 
+    _add_shapes(build)
+
     run = _add(commands, "run", "build:run_command", "run a build on samples")
     run.add_argument("build", type=Path, metavar="BUILD")
     run.add_argument("--input", type=Path, required=True, metavar="DATA.npz", help="inputs by name, samples first")
@@ -225,6 +227,11 @@ def _add_build_commands(commands: Any) -> None:
     _add_device(verify, DEVICES, "functional")
 
 
+def _add_shapes(parser: ArgumentParser) -> None:
+    text = "shape of an input whose sizes an .onnx model leaves open, such as images=1x3x320x320; may be repeated"
+    parser.add_argument("--shape", action="append", type=arg.shape, default=[], metavar="INPUT=SIZEx...", help=text)
+
+
 def _add_libraries(parser: ArgumentParser) -> None:
     text = "let the text use prelude, nat, gradient or core; may be repeated"
     parser.add_argument("--import", dest="libraries", action="append", default=[], metavar="LIBRARY", help=text)
@@ -244,11 +251,13 @@ def _add_language_commands(commands: Any) -> None:
     evaluate.add_argument("--input", type=Path, metavar="DATA.npz", help="arguments by parameter name")
     evaluate.add_argument("--output", type=arg.output_file, metavar="OUT.npz", help="write the resulting tensors")
     _add_libraries(evaluate)
+    _add_shapes(evaluate)
 
     convert = _add(commands, "convert", "language:convert_command", "write a model as Relay text or as JSON")
     convert.add_argument("model", type=Path, metavar="IN", help="an .onnx, .relay, .json, .tflite or .pt2 file")
     convert.add_argument("output", type=Path, metavar="OUT", help="a .relay or .json file")
     _add_libraries(convert)
+    _add_shapes(convert)
     _add_tolerant(convert)
 
 
@@ -256,6 +265,7 @@ def _add_inspect_commands(commands: Any) -> None:
     check = _add(commands, "check", "inspect:check_command", "type a model and print it, or say where it is wrong")
     check.add_argument("file", type=Path, metavar="FILE.relay")
     _add_libraries(check)
+    _add_shapes(check)
     _add_tolerant(check)
 
     show = _add(commands, "show", "inspect:show_command", "print the module of a build's stage, or of a model file")
@@ -292,6 +302,7 @@ def _add_compare_command(commands: Any) -> None:
     )
     text = "folder for report.html, report.csv and report.json; finished strategies are kept in its folder work"
     compare.add_argument("-o", "--output", type=arg.output_folder, required=True, metavar="REPORT", help=text)
+    _add_shapes(compare)
     compare.add_argument("--images", type=arg.count, metavar="N", help="the first N samples of the test data only")
     text = "accelerators to choose from, separated by commas (default: default, and w4 for 4-bit weights)"
     compare.add_argument("--config", type=arg.configs, metavar="NAME|FILE,...", help=text)

@@ -29,8 +29,16 @@ class Model:
     params: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
-def load_model(path: str | Path, libraries: Sequence[str] = ()) -> Model:
+def load_model(
+    path: str | Path,
+    libraries: Sequence[str] = (),
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    samples: Mapping[str, NDArray[Any]] | None = None,
+) -> Model:
     """Read a model file; Relay text may use the functions and types of `libraries` (`prelude`, `nat`, ...).
+
+    `shapes`: of inputs of an ONNX model by name. Open sizes of its other inputs are those of `samples`, arrays by name
+    with samples on their first axis.
 
     Raises InputError, ParseError, TypeCheckError, WellFormedError, UnsupportedError.
     """
@@ -40,10 +48,13 @@ def load_model(path: str | Path, libraries: Sequence[str] = ()) -> Model:
         raise InputError(f"model {file} must be an .onnx, .relay, .json, .tflite or .pt2 file, not {found}")
     if not file.is_file():
         raise InputError(f"model {file} must be an existing file")
+    if shapes and file.suffix != ".onnx":
+        raise InputError(f"shapes must be given for an .onnx model, not for {file}, which says all of its own")
     if file.suffix == ".onnx":
         from relay_hw.frontend import from_onnx
 
-        mod, params = from_onnx(file)
+        shown = {name: tuple(array.shape) for name, array in (samples or {}).items()}
+        mod, params = from_onnx(file, shape=shapes, samples=shown)
         return Model(file.stem, mod, params)
     if file.suffix in TVM_SUFFIXES:
         return Model(file.stem, _by_tvm(file))

@@ -57,18 +57,20 @@ def from_onnx(
     shape: Mapping[str, Shape] | None = None,
     dtype: str | Mapping[str, str] = "float32",
     freeze_params: bool = False,
+    samples: Mapping[str, tuple[int, ...]] | None = None,
 ) -> tuple[IRModule, dict[str, Array]]:
     """A Relay module whose `main` computes the model, and its parameters by name.
 
     `main` takes the model's inputs under their own names, then the parameters; with `freeze_params` these are
-    constants and the dictionary is empty. `shape` fixes open dimensions, None or ANY keep one open; an open batch
-    dimension is otherwise 1.
+    constants and the dictionary is empty. `shape` fixes open dimensions, None or ANY keep one open. Of inputs that it
+    leaves out, they are what `samples` say, shapes of arrays with samples on their first axis; an open batch dimension
+    is otherwise 1.
     `dtype` serves inputs that state none. The module's attributes `input_names` and `output_names` keep the order.
 
     Raises InputError for a file, shape or graph that is wrong, UnsupportedError with every node that cannot be
     imported (operator, name, opset, reason), TypeCheckError for a graph whose types clash.
     """
-    source = read(model, shape, dtype)
+    source = read(model, shape, dtype, samples)
     check_supported(source)
     module, params = Importer(source, freeze_params).run()
     return infer_type(module), params

@@ -56,8 +56,13 @@ def load(model: Any) -> tuple[Any, str]:
         raise InputError(f"model must be an ONNX file, not {path}, which cannot be read: {reason}") from None
 
 
-def read(model: Any, shapes: Mapping[str, Shape] | None, dtypes: str | Mapping[str, str]) -> Source:
-    """The model as plain data. `shapes` and `dtypes` are what from_onnx was given."""
+def read(
+    model: Any,
+    shapes: Mapping[str, Shape] | None,
+    dtypes: str | Mapping[str, str],
+    samples: Mapping[str, tuple[int, ...]] | None = None,
+) -> Source:
+    """The model as plain data. `shapes`, `dtypes` and `samples` are what from_onnx was given."""
     proto, name = load(model)
     if not proto.graph.node and not proto.graph.output:
         raise InputError(f"model must hold a graph, not {name}, which holds none")
@@ -70,12 +75,42 @@ def read(model: Any, shapes: Mapping[str, Shape] | None, dtypes: str | Mapping[s
     if graph.sparse_initializer:
         raise InputError(f"the weights of {name} must be dense, not sparse")
     arrays = _arrays(graph, name)
-    inputs = _inputs(graph, name, arrays, shapes or {}, dtypes)
+    shapes = _shapes(graph, shapes or {}, samples or {})
+    inputs = _inputs(graph, name, arrays, shapes, dtypes)
     nodes = _nodes(proto, name)
     _check_names(nodes, graph, name, {*arrays, *inputs})
     outputs = tuple(output.name for output in graph.output)
     symbols = {item.name: _symbols(item) for item in graph.input if item.type.HasField("tensor_type")}
     return Source(name, nodes, arrays, inputs, outputs, symbols)
+
+
+def _shapes(graph: Any, shapes: Mapping[str, Shape], samples: Mapping[str, tuple[int, ...]]) -> Mapping[str, Shape]:
+    """`shapes`, with those of other tensors that have open sizes as samples of them show."""
+    found = dict(shapes)
+    for item in graph.input:
+        if item.name in found or item.name not in samples or not item.type.tensor_type.HasField("shape"):
+            continue
+        declared = _declared(item)
+        shown = _shown(declared, samples[item.name])
+        if shown is None or None not in declared:
+            continue
+        if all(have in (None, size) for have, size in zip(declared, shown, strict=True)):
+            found[item.name] = shown
+    return found
+
+
+def _shown(declared: Sequence[int | None], samples: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The shape of one sample, with a batch axis of 1 where the array leaves it out; None for another rank."""
+    inner = samples[1:]
+    if len(inner) == len(declared) - 1:
+        return (declared[0] or 1, *inner)
+    return inner if len(inner) == len(declared) else None
+
+
+def _declared(item: Any) -> list[int | None]:
+    """Sizes that a model gives for a tensor; some exporters write -1 for what is open."""
+    dims = item.type.tensor_type.shape.dim
+    return [dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else None for dim in dims]
 
 
 def _symbols(item: Any) -> tuple[str, ...]:
@@ -138,12 +173,12 @@ def _input_type(item: Any, wanted: Shape | None, dtypes: str | Mapping[str, str]
         raise InputError(f"the element type of input {item.name} must be a numpy one, not ONNX type {kind.elem_type}")
     dtype = DTYPES[kind.elem_type] if kind.elem_type else fallback
     if wanted is None and not kind.HasField("shape"):
-        raise InputError(f"the shape of input {item.name} must be known: give shape={{'{item.name}': (...)}}")
-    # Some exporters write -1 for what is open.
-    declared = [dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else None for dim in kind.shape.dim]
+        way = f"give shape={{'{item.name}': (...)}}, or --shape {item.name}=1x..."
+        raise InputError(f"the shape of input {item.name} must be known: {way}")
+    declared = _declared(item)
     names = [dim.dim_param or "unknown" for dim in kind.shape.dim]
     if wanted is None:
-        return TensorType([_size(item.name, axis, size, names[axis]) for axis, size in enumerate(declared)], dtype)
+        return TensorType(_sizes(item.name, declared, names), dtype)
     fixed: tuple[Dim, ...] = tuple(ANY if size is None or isinstance(size, AnyDim) else int(size) for size in wanted)
     clash = kind.HasField("shape") and (
         len(fixed) != len(declared) or any(have not in (None, want) for have, want in zip(declared, fixed, strict=True))
@@ -154,14 +189,17 @@ def _input_type(item: Any, wanted: Shape | None, dtypes: str | Mapping[str, str]
     return TensorType(fixed, dtype)
 
 
-def _size(name: str, axis: int, size: int | None, symbol: str) -> int:
-    """A dimension; an open batch dimension is 1."""
-    if size is not None:
-        return size
-    if axis == 0:
-        return 1
-    shown = symbol if size is None else size
-    raise InputError(f"dimension {axis} of input {name} must be a number, not {shown}: give shape={{'{name}': (...)}}")
+def _sizes(name: str, declared: Sequence[int | None], symbols: Sequence[str]) -> list[int]:
+    """Dimensions; an open batch dimension is 1. Raises InputError for another open one."""
+    found = [1 if size is None and axis == 0 else size for axis, size in enumerate(declared)]
+    for axis, size in enumerate(found):
+        if size is None:
+            way = "x".join(symbols[at] if have is None else str(have) for at, have in enumerate(found))
+            raise InputError(
+                f"dimension {axis} of input {name} must be a number, not {symbols[axis]}: "
+                f"give shape={{'{name}': (...)}}, or --shape {name}={way}"
+            )
+    return [size for size in found if size is not None]
 
 
 def _nodes(proto: Any, name: str) -> tuple[Node, ...]:

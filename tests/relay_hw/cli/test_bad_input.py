@@ -86,6 +86,17 @@ def test_relay_text_with_an_error(shared: Path, tmp_path: Path, capsys: Captured
     refuse(capsys, "bad.relay:3:", *compile_arguments(shared, tmp_path, text))
 
 
+def test_shapes_that_do_not_fit(shared: Path, tmp_path: Path, capsys: Captured) -> None:
+    given = compile_arguments(shared, tmp_path, shared / "net.onnx", "--shape", "image=1x3x9x9")
+    refuse(capsys, "the shape of input image must fit 1x3x8x8, not be 1x3x9x9", *given)
+    given = compile_arguments(shared, tmp_path, shared / "net.onnx", "--shape", "picture=1x3x8x8")
+    refuse(capsys, "(image), not picture", *given)
+    text = tmp_path / "net.relay"
+    text.write_text('#[version = "0.0.5"]\ndef @main(%x: Tensor[(2, 3), float32]) {\n  nn.relu(%x)\n}\n')
+    given = compile_arguments(shared, tmp_path, text, "--shape", "x=2x3")
+    refuse(capsys, "shapes must be given for an .onnx model, not for", *given)
+
+
 def test_missing_calibration(shared: Path, tmp_path: Path, capsys: Captured) -> None:
     refuse(capsys, "calibration", "compile", shared / "net.onnx", "-o", tmp_path / "out")
     missing = compile_arguments(shared, tmp_path, shared / "net.onnx", "--calibration", tmp_path / "none.npz")
@@ -225,6 +236,12 @@ def test_an_output_folder_of_other_files_is_kept(shared: Path, tmp_path: Path, c
         (["run", "b", "--input", "x.npz", "--samples", "0"], "a count must be an integer of at least 1, not 0"),
         (["run", "b", "--input", "x.npz", "--samples", "many"], "a count must be an integer of at least 1, not many"),
         (["profile", "b", "--device", "functional"], "invalid choice: 'functional'"),
+        (
+            ["compile", "m.onnx", "-o", "b", "--shape", "images"],
+            "a shape must be an input and its sizes, such as images=1x3x320x320, not images",
+        ),
+        (["compile", "m.onnx", "-o", "b", "--shape", "x=1x0"], "such as images=1x3x320x320, not x=1x0"),
+        (["compile", "m.onnx", "-o", "b", "--shape", "x=1x-3"], "such as images=1x3x320x320, not x=1x-3"),
         (["isa", "jump"], "instruction must be one of load, store, gemm"),
     ],
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from relay_hw.cli.main import main
@@ -348,3 +349,26 @@ def test_help_and_version(capsys: Captured) -> None:
             main(arguments)
         assert stop.value.code == 0
         assert "relay-hw" in capsys.readouterr().out
+
+
+def test_open_sizes_are_given_or_read_from_data(tmp_path: Path, capsys: Captured) -> None:
+    model = onnx.load(save_plain(tmp_path / "plain.onnx"))
+    for axis, name in ((0, "batch"), (2, "height"), (3, "width")):
+        model.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = name
+    model.graph.output[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+    onnx.save(model, tmp_path / "open.onnx")
+    data = save_data(tmp_path / "data.npz", 4)
+    compiling = ["compile", str(tmp_path / "open.onnx"), "--config", "tiny", "-o", str(tmp_path / "build")]
+    assert main([*compiling, "--calibration", str(data)]) == 0
+    assert json.loads((tmp_path / "build" / "manifest.json").read_text())["inputs"][0]["shape"] == [1, 3, 8, 8]
+    assert main([*compiling, "--calibration", str(data), "--shape", "image=2x3x8x8"]) == 0
+    assert json.loads((tmp_path / "build" / "manifest.json").read_text())["inputs"][0]["shape"] == [2, 3, 8, 8]
+    capsys.readouterr()
+    checking = ["check", str(tmp_path / "open.onnx")]
+    assert main(checking) == 2
+    assert "dimension 2 of input image must be a number, not height" in capsys.readouterr().err
+    assert main([*checking, "--shape", "image=1x3x8x8"]) == 0
+    assert "Tensor[(1, 3, 8, 8), float32]" in capsys.readouterr().out
+    relay = tmp_path / "net.relay"
+    assert main(["convert", str(tmp_path / "open.onnx"), str(relay), "--shape", "image=1x3x8x8"]) == 0
+    assert "Tensor[(1, 3, 8, 8), float32]" in relay.read_text()

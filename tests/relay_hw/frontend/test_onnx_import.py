@@ -187,9 +187,33 @@ def test_an_open_batch_is_one_and_other_dimensions_must_be_given(make: Callable[
     model = make(nodes, {"x": (("N", 3, "height"), "float32")})
     with pytest.raises(InputError) as caught:
         from_onnx(model)
-    assert caught.value.message == ("dimension 2 of input x must be a number, not height: give shape={'x': (...)}")
+    assert caught.value.message == (
+        "dimension 2 of input x must be a number, not height: give shape={'x': (...)}, or --shape x=1x3xheight"
+    )
     module, _ = from_onnx(model, shape={"x": (2, 3, 5)})
     assert module["main"].body.type == TensorType((2, 3, 5))
+
+
+@pytest.mark.parametrize(
+    ("array", "want"),
+    [
+        ((10, 3, 5), (1, 3, 5)),  # samples without the batch axis
+        ((10, 1, 3, 5), (1, 3, 5)),
+        ((10, 4, 3, 5), (4, 3, 5)),  # samples that are batches
+    ],
+)
+def test_open_sizes_are_those_of_samples(
+    make: Callable[..., Any], array: tuple[int, ...], want: tuple[int, ...]
+) -> None:
+    model = make([node("Relu", ["x"], ["y"])], {"x": (("N", 3, "height"), "float32")})
+    assert from_onnx(model, samples={"x": array, "z": (9,)})[0]["main"].body.type == TensorType(want)
+    assert from_onnx(model, shape={"x": (2, 3, 6)}, samples={"x": array})[0]["main"].body.type == TensorType((2, 3, 6))
+
+
+@pytest.mark.parametrize("array", [(10, 4, 5), (10, 5), (), (10, 1, 1, 3, 5)])
+def test_samples_that_do_not_fit_say_nothing(make: Callable[..., Any], array: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match="dimension 2 of input x must be a number, not height"):
+        from_onnx(make([node("Relu", ["x"], ["y"])], {"x": (("N", 3, "height"), "float32")}), samples={"x": array})
 
 
 @pytest.mark.parametrize(
