@@ -56,7 +56,8 @@ class QConfig:
     """Relay's settings with Relay's defaults; `with` makes them those of `quantize` inside. Raises QuantizeError.
 
     Sums are always 32 bits wide, and `calibrate_chunk_by` changes nothing: calibration needs no memory for samples.
-    Compilation partitions conversions in any case.
+    Compilation partitions conversions in any case. The last layer gives out 8 bits like the others, the steps of
+    `global_scale` included, where Relay makes floats of its 32-bit sums: no layer of the accelerator gives those out.
     """
 
     nbit_input: int = 8
@@ -102,7 +103,8 @@ class QConfig:
             calibration=_MODES[self.calibrate_mode],
             global_scale=float(self.global_scale),
             percentile=99.999,
-            power_of_two=self.calibrate_mode == "global_scale" and self.weight_scale == "power2",
+            # A global scale is what it is: only scales of weights are rounded.
+            power_of_two=False,
             power_of_two_weights=self.weight_scale == "power2",
             rounding=_ROUNDINGS[self.rounding] if self.round_for_shift else "floor",
             first_layer=Edge.SAME,

@@ -84,6 +84,23 @@ def test_settings_hold_inside_of_with():
     assert current_qconfig().global_scale == 8.0
 
 
+@pytest.mark.parametrize("global_scale", [3.0, 2.0, 5.0])
+def test_a_global_scale_is_taken_as_it_is(global_scale):
+    """Relay's steps are of global_scale / 128, a power of two or not; those of weights are powers of two."""
+    mod, params = _mod()
+    with qconfig(global_scale=global_scale, skip_conv_layers=[], skip_dense_layer=False):
+        found = quantize(mod, params)
+    scales = [n.args[1].data for n in post_order(found["main"].body)
+              if isinstance(n, Call) and n.op.name in ("qnn.quantize", "qnn.dequantize")]  # fmt: skip
+    assert {float(scale) for scale in scales} == {float(np.float32(global_scale / 128))}
+    scale = 2.0 ** np.ceil(np.log2(np.abs(params["w1"]).max())) / 128
+    np.testing.assert_array_equal(_weights(found)[1], np.clip(np.rint(params["w1"] / scale), -127, 127))
+    sample = _dataset()[0]
+    want, have = evaluate(mod, {**sample, **params}), evaluate(found, sample)
+    held = np.clip(want, -global_scale, global_scale * 127 / 128)
+    assert np.abs(held - have).max() <= 0.3 * global_scale
+
+
 @pytest.mark.parametrize("mode", ["kl_divergence", "percentile"])
 @pytest.mark.parametrize("weight_scale", ["power2", "max"])
 def test_calibration_from_a_dataset(mode, weight_scale):
