@@ -9,7 +9,9 @@ from relay_hw.text.type_parser import TypeParser
 
 
 class AttributeParser(TypeParser):
-    """Reads `name=value, ...`."""
+    """Reads `name=value, ...`. Devices that the metadata section does not have are left open by `skip_attributes`."""
+
+    _devices_matter: bool = True
 
     def at_attribute(self) -> bool:
         """Whether `name=` comes next."""
@@ -27,6 +29,12 @@ class AttributeParser(TypeParser):
             if not self.take(","):
                 return
 
+    def skip_attributes(self) -> None:
+        """Read attributes that nobody asks for."""
+        self._devices_matter = False
+        self.attributes({}, {})
+        self._devices_matter = True
+
     def _attribute_value(self) -> Any:
         token = self.advance()
         value: Any = token.value
@@ -40,6 +48,12 @@ class AttributeParser(TypeParser):
             case TokenKind.NAME if token.text in ("None", "nullptr"):
                 return None
             case TokenKind.META if value[0] == "VirtualDevice" and value not in self.metadata:
+                if self._devices_matter:
+                    raise self.error(
+                        f"meta[VirtualDevice][{value[1]}] must be a device of the metadata section: write the text "
+                        'with it, or the device by name (virtual_device="cuda(0)")',
+                        token,
+                    )
                 return ""
             case TokenKind.META:
                 return self.entry(token)

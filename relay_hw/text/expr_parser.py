@@ -382,6 +382,6 @@ class ExprParser(StrictParser):
             raise self.error(f"parameter %{str(token.value)[:40]} must be declared once", token)
         if self.take("{"):
             # Where a value lives is of no concern here.
-            self.attributes({}, {})
+            self.skip_attributes()
             self.expect("}", "parameter")
         return Var(str(token.value), self.optional_type(), span=self.source.span(token.start, token.end))

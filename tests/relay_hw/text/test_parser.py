@@ -419,5 +419,10 @@ def test_virtual_devices_of_tvm_become_names() -> None:
     assert isinstance(body, relay.Tuple)
     found = [part.attrs.virtual_device for part in body.fields if isinstance(part, relay.Call)]
     assert found == ["cuda(1)", "cpu(0)", "", "device99(3)"]
-    # Without the section the device is open.
-    assert parse(text.replace("[VirtualDevice][3]", "[VirtualDevice][7]"))["main"].params[0].name_hint == "x"
+    with pytest.raises(
+        ParseError, match=r"meta\[VirtualDevice\]\[0\] must be a device of the metadata section: .*cuda"
+    ):
+        parse(text)
+    named = parse(text.replace("meta[VirtualDevice][3]", '"cuda(0)"') + f"#[metadata]\n{section}")["main"].body
+    assert isinstance(named, relay.Tuple) and isinstance(named.fields[3], relay.Call)
+    assert named.fields[3].attrs.virtual_device == "cuda(0)"
