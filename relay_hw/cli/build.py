@@ -38,7 +38,7 @@ def compile_command(args: Namespace, console: Console) -> int:
         model.mod,
         model.params,
         config=str(args.config),
-        strategy=args.quantize,
+        strategy=args.quantize or _usual_strategy(args),
         calibration=calibration,
         host_target=host,
         name=model.name,
@@ -83,6 +83,13 @@ def compile_command(args: Namespace, console: Console) -> int:
     ]
     console.result(row, "\n".join(lines))
     return 0
+
+
+def _usual_strategy(args: Namespace) -> str:
+    """Only the accelerator needs integers."""
+    from relay_hw.quantize.recipes import FLOAT, strategy_names
+
+    return FLOAT if args.no_accel and args.calibration is None else strategy_names()[0]
 
 
 def _launches(artifact: Artifact) -> str:

@@ -165,9 +165,8 @@ def _add_build_commands(commands: Any) -> None:
     build.add_argument(
         "--config", type=arg.config, default="default", metavar="NAME|FILE", help="accelerator (default: default)"
     )
-    build.add_argument(
-        "--quantize", type=arg.strategy, default="int8", metavar="STRATEGY", help="strategy (default int8)"
-    )
+    text = "strategy (default int8; float with --no-accel where there is no calibration data)"
+    build.add_argument("--quantize", type=arg.strategy, metavar="STRATEGY", help=text)
     build.add_argument("--calibration", type=Path, metavar="DATA.npz", help="inputs by name, samples first")
     text = "compile host operators by llvm (default), cuda or opencl"
     build.add_argument("--host", default="llvm", metavar="KIND", help=text)

@@ -58,6 +58,15 @@ def test_compile_says_what_it_made(folder: Path, capsys: Captured) -> None:
     assert all(layer["reason"] for layer in row["layers"] if layer["where"] == "host")
 
 
+def test_a_build_for_the_host_alone_needs_no_calibration(folder: Path, capsys: Captured) -> None:
+    words = ["compile", str(folder / "net.onnx"), "--no-accel", "-o", str(folder / "alone")]
+    row = ask(capsys, *words)
+    assert row["strategy"] == "float" and {layer["where"] for layer in row["layers"]} == {"host"}
+    assert ask(capsys, *words, "--calibration", folder / "calibration.npz")["strategy"] == "int8"
+    assert main([*words, "--quantize", "int8"]) == 2
+    assert "strategy int8 needs calibration data" in capsys.readouterr().err
+
+
 def rtl_if_there_is_one() -> list[str]:
     """The RTL device, or a printed line that says why it is left out."""
     from accel.sim.verilator import ToolError, find_toolchain
