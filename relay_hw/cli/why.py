@@ -10,6 +10,9 @@ from typing import Any
 
 from relay_hw.cli.console import Console
 
+# A change that costs more than this share of the cycles is explained in a line.
+COSTLY = 0.01
+
 
 def why_command(args: Namespace, console: Console) -> int:
     """Causes of lost cycles with counterfactuals, and every operator that stays on the host with the reason."""
@@ -29,16 +32,19 @@ def why_command(args: Namespace, console: Console) -> int:
         for r in host
     ]
     row = {"host": rows, "accel": len(layers) - len(host), **_explanation_json(found)}
-    console.result(row, "\n\n".join([*_explanation_text(found), _host_text(rows)]))
+    console.result(row, "\n\n".join([*_explanation_text(found, console.width), *_host_text(found, console.width)]))
     return 0
 
 
 def _explanation_json(found: Any) -> dict[str, Any]:
+    from relay_hw.report import traffic_json
+
     return {
         "cycles": found.cycles,
         "utilisation": found.report.utilisation,
         "all_macs": found.report.all_macs,
         "accel_mac_share": found.report.accel_share,
+        "bytes": traffic_json(found.report.traffic),
         "memory": found.report.memory_model,
         "losses": [
             {"cause": loss.cause, "cycles": loss.cycles, "layers": dict(loss.layers), "parts": dict(loss.parts)}
@@ -53,6 +59,9 @@ def _explanation_json(found: Any) -> dict[str, Any]:
                 "recompiled": outcome.change.recompiles,
                 "cycles": outcome.cycles,
                 "reason": outcome.reason,
+                "effect": found.sentence(outcome),
+                "more_by_cause": found.effect(outcome),
+                "bytes": traffic_json(outcome.spent.traffic) if outcome.spent is not None else None,
             }
             for outcome in found.outcomes
         ],
@@ -60,7 +69,7 @@ def _explanation_json(found: Any) -> dict[str, Any]:
     }
 
 
-def _explanation_text(found: Any) -> list[str]:
+def _explanation_text(found: Any, width: int | None) -> list[str]:
     from relay_hw.report import mac_text, percent, placement
 
     report, cycles = found.report, found.cycles
@@ -69,47 +78,61 @@ def _explanation_text(found: Any) -> list[str]:
         f"{percent(report.utilisation)} of the array; {mac_text(report)}"
     )
     head = "\n".join(filter(None, [head, placement(report)]))
-    return [head, _loss_table(found), _change_table(found), _bound_table(found)] if cycles else [head]
+    if not cycles:
+        return [head]
+    changes = [_change_table(found, width), _change_sentences(found)]
+    return [head, _loss_table(found, width), *filter(None, changes), _bound_table(found, width)]
 
 
-def _loss_table(found: Any) -> str:
+def _loss_table(found: Any, width: int | None) -> str:
     from relay_hw.report import percent, table
     from relay_hw.runtime.why import cause_text
 
     rows: list[tuple[str, ...]] = []
     for loss in found.losses:
-        best = found.remedy(loss.cause)
-        helps = f"{best.change.text}: {best.cycles - found.cycles:+,}" if best is not None else ""
         layers = ", ".join(f"{name} {cycles:,}" for name, cycles in loss.layers)
-        share = percent(loss.cycles / found.cycles)
-        rows.append((loss.cause, f"{loss.cycles:,}", share, cause_text(loss), layers, helps))
-    header = ("lost to", "cycles", "share", "what happened", "most of it in", "helps most")
-    return table(header, rows, frozenset({"cycles", "share"}))
+        rows.append((loss.cause, f"{loss.cycles:,}", percent(loss.cycles / found.cycles), cause_text(loss), layers))
+    header = ("lost to", "cycles", "share", "what happened", "most of it in")
+    return table(header, rows, frozenset({"cycles", "share"}), width)
 
 
-def _change_table(found: Any) -> str:
+def _change_table(found: Any, width: int | None) -> str:
+    """Changes that make a difference, the best first, with the cycles that each cause takes more or less."""
     from relay_hw.report import number, percent, table
+    from relay_hw.runtime.effects import cause_text
 
     rows: list[tuple[str, ...]] = []
     for outcome in sorted(found.outcomes, key=lambda o: o.cycles if o.cycles is not None else 1 << 62):
-        if outcome.cycles is None:
-            rows.append((outcome.change.text, "-", "-", "-", f"not possible: {outcome.reason}"))
+        if outcome.cycles is None or outcome.cycles == found.cycles:
             continue
-        less = outcome.cycles - found.cycles
+        more = outcome.cycles - found.cycles
         how = "compiled anew" if outcome.change.recompiles else "the same program"
-        rows.append((outcome.change.text, number(outcome.cycles), f"{less:+,}", percent(less / found.cycles), how))
-    return table(("with", "cycles", "less", "share", "how"), rows, frozenset({"cycles", "less", "share"}))
+        what = cause_text(found.spent, outcome.spent)
+        rows.append(
+            (outcome.change.text, number(outcome.cycles), f"{more:+,}", percent(more / found.cycles), what, how)
+        )
+    header = ("with", "cycles", "more", "share", "of which", "how")
+    return table(header, rows, frozenset({"cycles", "more", "share"}), width, ("how",)) if rows else ""
 
 
-def _bound_table(found: Any) -> str:
+def _change_sentences(found: Any) -> str:
+    """Why changes make it worse; those that make no difference, and those that cannot be had."""
+    costly = [o for o in found.outcomes if o.cycles is not None and o.cycles > (1 + COSTLY) * found.cycles]
+    none = [o.change.text for o in found.outcomes if o.cycles == found.cycles]
+    lines = [found.sentence(o) for o in sorted(costly, key=lambda o: o.cycles)]
+    lines += [f"no difference: {', '.join(none)}"] if none else []
+    return "\n".join([*lines, *(found.sentence(o) for o in found.outcomes if o.cycles is None)])
+
+
+def _bound_table(found: Any, width: int | None) -> str:
     from relay_hw.report import number, percent, table
 
     rows = [(b.text, number(b.cycles), percent(b.cycles / found.cycles)) for b in found.bounds]
-    return table(("bound: no launch is shorter where", "cycles", "share"), rows, frozenset({"cycles", "share"}))
+    return table(("bound: no launch is shorter where", "cycles", "share"), rows, frozenset({"cycles", "share"}), width)
 
 
-def _host_text(rows: list[dict[str, str]]) -> str:
-    from relay_hw.report import table
+def _host_text(found: Any, width: int | None) -> list[str]:
+    from relay_hw.report import host_table
 
-    header = ("operator", "name", "why it stays on the host")
-    return table(header, [(r["operator"], r["name"], r["reason"]) for r in rows])
+    host = [row for row in found.report.layers if not row.on_accelerator]
+    return [host_table(host, width)] if host else []

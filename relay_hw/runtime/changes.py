@@ -5,7 +5,7 @@ In: a configuration and a memory model. Out: legal changes, each with the causes
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, fields, replace
 
 from accel.isa.config import AccelConfig
@@ -89,6 +89,14 @@ def usual_changes(config: AccelConfig, memory: MemoryModel) -> list[Change]:
         Change(f"blocks of {c.block_in // 2} inputs", (Cause.LANES,), {"block_in": c.block_in // 2}),
     ]
     return [change for change in found if _is_legal(change, config, memory)]
+
+
+def distinct(changes: Iterable[Change]) -> list[Change]:
+    """Each change once, whatever its text."""
+    found: dict[object, Change] = {}
+    for change in changes:
+        found.setdefault((tuple(sorted(change.sizes.items())), tuple(sorted(change.memory.items()))), change)
+    return [*found.values()]
 
 
 def _sized(config: AccelConfig, text: str, causes: tuple[Cause, ...], key: str, factor: int) -> Change:

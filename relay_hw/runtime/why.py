@@ -22,10 +22,11 @@ from accel.sim.cycle.losses import Account, accounts, together
 from accel.sim.memory import MemoryModel, memory_model
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Function
-from relay_hw.report import Report
+from relay_hw.report import Report, percent
 from relay_hw.runtime.artifact import Artifact
-from relay_hw.runtime.changes import Change, usual_changes
+from relay_hw.runtime.changes import Change, distinct, usual_changes
 from relay_hw.runtime.compile import accel_functions
+from relay_hw.runtime.effects import Spent, cause_changes, spent_in, total_spent, why_it_differs
 from relay_hw.runtime.profile import RegionRun, measured_report, time_regions
 from relay_hw.runtime.tune import simulated
 from relay_hw.text import parse
@@ -50,15 +51,20 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Cycles of all regions after a change; None where it cannot be had, `reason` says why. `programs` ran on `config`
-    and `memory`."""
+    """Cycles by cause and bytes of all regions after a change; None where it cannot be had, `reason` says why.
+    `programs` ran on `config` and `memory`."""
 
     change: Change
-    cycles: int | None
+    spent: Spent | None
     reason: str
     config: AccelConfig
     memory: MemoryModel
     programs: Mapping[str, Program]
+
+    @property
+    def cycles(self) -> int | None:
+        """All of `spent`."""
+        return None if self.spent is None else self.spent.cycles
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +77,11 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`report`: the build as it is. `losses`: largest first."""
+    """`report` and `spent`: the build as it is, on `config`. `losses`: largest first."""
 
     report: Report
+    config: AccelConfig
+    spent: Spent
     losses: tuple[Loss, ...]
     outcomes: tuple[Outcome, ...]
     bounds: tuple[Bound, ...]
@@ -83,11 +91,21 @@ class Explanation:
         """Of the build as it is."""
         return self.report.cycles or 0
 
-    def remedy(self, cause: Cause) -> Outcome | None:
-        """The change that may help `cause` and saves most; None where none saves anything."""
-        fitting = [o for o in self.outcomes if cause in o.change.causes and o.cycles is not None]
-        best = min(fitting, key=lambda o: o.cycles or 0, default=None)
-        return best if best is not None and (best.cycles or 0) < self.cycles else None
+    def effect(self, outcome: Outcome) -> dict[Cause, int]:
+        """Cycles that each cause takes more, or less, after a change; the largest first."""
+        return cause_changes(self.spent, outcome.spent) if outcome.spent is not None else {}
+
+    def sentence(self, outcome: Outcome) -> str:
+        """What a change did and why; the reason where it cannot be had."""
+        if outcome.spent is None:
+            return f"{outcome.change.text} is not possible: {outcome.reason}"
+        more = outcome.spent.cycles - self.cycles
+        if not more:
+            return f"{outcome.change.text} makes no difference"
+        share = percent(abs(more) / self.cycles) if self.cycles else "-"
+        does = "costs" if more > 0 else "saves"
+        why = why_it_differs(self.spent, outcome.spent, self.config, outcome.config)
+        return f"{outcome.change.text} {does} {abs(more):,} cycles ({share}): {why}"
 
 
 def explain(
@@ -109,11 +127,18 @@ def explain(
         loads = {name for name, cycles in _whole(runs).loads.items() if cycles >= least}
         changes = [c for c in usual_changes(artifact.config, base) if c.may_help(wanted, loads)]
     compiler = _Compiler(artifact)
+    changes = distinct(changes)
     outcomes: list[Outcome] = []
     for number, change in enumerate(changes):
         tell(f"trying {change.text}", number / len(changes))
         outcomes.append(try_change(artifact, change, base, compiler))
-    return Explanation(report, losses, tuple(outcomes), _bounds(artifact, report, runs, base))
+    spent = total_spent(spent_in(run.timing, macs_of(artifact, run.function)) for run in runs)
+    return Explanation(report, artifact.config, spent, losses, tuple(outcomes), _bounds(artifact, report, runs, base))
+
+
+def macs_of(artifact: Artifact, function: str) -> int:
+    """Multiply-accumulates of one launch of a region."""
+    return sum(row.macs for row in artifact.manifest.layers if row.function == function)
 
 
 class _Compiler:
@@ -143,20 +168,23 @@ def try_change(artifact: Artifact, change: Change, memory: MemoryModel, compiler
             programs = (compiler or _Compiler(artifact)).programs(config, limits)
         else:
             programs = {name: _made_for(program, config) for name, program in artifact.programs.items()}
-        cycles = sum(_cycles(program, config, limits) for program in programs.values())
+        spent = total_spent(
+            _spent(program, config, limits, macs_of(artifact, name)) for name, program in programs.items()
+        )
     except (TensorizeError, AccelError) as error:
         return Outcome(change, None, str(error), config, limits, {})
-    return Outcome(change, cycles, "", config, limits, programs)
+    return Outcome(change, spent, "", config, limits, programs)
 
 
 def _made_for(program: Program, config: AccelConfig) -> Program:
     return replace(program, config=config.name, config_hash=config.hash32)
 
 
-def _cycles(program: Program, config: AccelConfig, memory: MemoryModel) -> int:
+def _spent(program: Program, config: AccelConfig, memory: MemoryModel, macs: int) -> Spent:
     device = CycleDevice(config, memory, data=False)
     device.load(program)
-    return device.launch().cycles or 0
+    device.launch()
+    return spent_in(device.timing, macs)
 
 
 def _whole(runs: Sequence[RegionRun]) -> Account:
