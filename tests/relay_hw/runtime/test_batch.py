@@ -8,16 +8,20 @@ import numpy as np
 import pytest
 
 from relay_hw import op
-from relay_hw.errors import InputError
+from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.ir.expr import Expr, Function, Tuple, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.op import const, nn
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import compile_model
+from relay_hw.runtime.deploy import export_c
 from relay_hw.runtime.devices import close_device, open_device
 from relay_hw.runtime.execute import Executor, Result
 from relay_hw.runtime.models import load_model
+from tests.relay_hw.runtime.test_deploy import CC
+from tests.relay_hw.runtime.test_deploy import build as compile_c
+from tests.relay_hw.runtime.test_deploy import run as run_c
 from tests.relay_hw.small_models import images, save_batch, save_mixed, save_plain
 
 COUNT = 24
@@ -98,6 +102,25 @@ def test_images_one_by_one_are_taken_in_batches(tmp_path: Path) -> None:
     np.testing.assert_array_equal(batches.outputs["scores"], single.outputs["scores"])
     with pytest.raises(InputError, match=r"input image must have shape \(N, 3, 3, 8, 8\), samples first, not \(4, 3,"):
         run(artifact, "functional", data[:4])
+
+
+@pytest.mark.skipif(CC is None, reason="no C compiler")
+def test_exported_c_takes_batches(tmp_path: Path) -> None:
+    artifact = build(tmp_path, "plain", 3)
+    data = images(6, seed=5).reshape(2, 3, 3, 8, 8)
+    want = run(artifact, "functional", data).outputs["scores"]
+    folder = tmp_path / "export"
+    export_c(artifact, folder)
+    compile_c(folder)
+    data.tofile(tmp_path / "in.bin")
+    done = run_c(folder, tmp_path / "in.bin", tmp_path / "out.bin")
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "2 sample(s), 0 cycles\n")
+    np.testing.assert_array_equal(np.fromfile(tmp_path / "out.bin", np.float32).reshape(2, 3, 5), want)
+
+
+def test_exported_c_needs_the_batch_first(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="output output_1 must have its batch on axis 0 to be exp"):
+        export_c(build(tmp_path, "residual", 2), tmp_path / "export")
 
 
 def test_a_network_that_mixes_samples_stays_on_the_host_and_says_why(tmp_path: Path) -> None:
