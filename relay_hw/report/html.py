@@ -28,7 +28,8 @@ from relay_hw.report.text import (
 )
 from relay_hw.report.timeline import timeline_svg
 
-_FILLS = "".join(f"svg .c-{cause} {{ fill: var(--{cause}); }}\n" for cause in Cause)
+# Pictures keep letters that can be read, and scroll where a page is narrow.
+_STYLE = "svg { min-width: 640px; }\n" + "".join(f"svg .c-{cause} {{ fill: var(--{cause}); }}\n" for cause in Cause)
 _WIDTH, _LABEL, _VALUE, _ROW = 1000, 230, 120, 30
 
 
@@ -38,7 +39,7 @@ def render_html(report: Report) -> str:
     sections = [_head(report, title), _tiles(report), _facts(report), _timelines(report), _bars(report)]
     sections += [_table(report), _stalls(report), _segments(report)]
     body = "\n".join(filter(None, sections))
-    return page(title, body, _FILLS)
+    return page(title, body, _STYLE)
 
 
 def _head(report: Report, title: str) -> str:
@@ -180,10 +181,10 @@ def _stalls(report: Report) -> str:
 
 def _table(report: Report) -> str:
     head = (
-        "<tr><th>layer</th><th>operator</th><th>where</th><th class=n>cycles</th><th class=n>roofline</th>"
+        "<tr><th>layer</th><th>where</th><th class=n>cycles</th><th class=n>roofline</th>"
         "<th class=n>array</th><th class=n>all units</th><th class=n>MACs</th><th class=n>bytes</th>"
         + "".join(f"<th class=n>{name}</th>" for name in TRAFFIC_HEADER)
-        + "</tr>"
+        + "<th>operator, and why so</th></tr>"
     )
     body = "\n".join(_table_row(report, row) for row in report.layers)
     totals = (
@@ -194,7 +195,7 @@ def _table(report: Report) -> str:
         number(report.all_macs),
         *traffic_cells(report.traffic),
     )
-    foot = f"<tr><td>total</td><td></td><td></td>{_numbers(totals)}</tr>"
+    foot = f"<tr><td>total</td><td></td>{_numbers(totals)}<td></td></tr>"
     return (
         f'<h2>Layers</h2><div class="card"><table class="layers"><thead>{head}</thead><tbody>{body}</tbody>'
         f"<tfoot>{foot}</tfoot></table></div>"
@@ -223,18 +224,21 @@ def _numbers(texts: Sequence[str]) -> str:
 def _table_row(report: Report, row: LayerRow) -> str:
     chip = f'<span class="chip{"" if row.on_accelerator else " host"}">{escape(row.where)}</span>'
     shape = f'<br><span class="why shape">{escape(row.shape)}</span>' if row.shape else ""
-    why = f'<br><span class="why">{escape(row.reason)}</span>' if row.reason and row.on_accelerator else ""
-    head = f'<td class="name">{escape(row.name)}</td><td>{escape(row.operator)}{shape}{why}</td><td>{chip}</td>'
+    why = f'<br><span class="why">{escape(row.reason)}</span>' if row.reason else ""
+    head = f'<td class="name">{escape(row.name)}</td><td>{chip}</td>'
+    foot = f'<td class="text">{escape(row.operator)}{shape}{why}</td>'
     if not row.on_accelerator:
-        blank, macs = '<td colspan="4"></td>', _numbers([number(row.macs) if row.macs else ""])
-        reason = f'<td class="why" colspan="{1 + len(TRAFFIC_HEADER)}">{escape(row.reason)}</td>'
-        return f"<tr>{head}{blank}{macs}{reason}</tr>"
-    shares = (
+        macs = _numbers([number(row.macs) if row.macs else ""])
+        return f'<tr>{head}<td colspan="4"></td>{macs}<td colspan="{1 + len(TRAFFIC_HEADER)}"></td>{foot}</tr>'
+    numbers = (
+        number(row.cycles),
+        number(row.roofline_cycles),
         percent(utilisation(row.macs, row.cycles, report.macs_per_cycle)),
         percent(layer_utilisation_all(report, row)),
+        number(row.macs),
+        *traffic_cells(row.traffic),
     )
-    cycles = (number(row.cycles), number(row.roofline_cycles))
-    return f"<tr>{head}{_numbers((*cycles, *shares, number(row.macs), *traffic_cells(row.traffic)))}</tr>"
+    return f"<tr>{head}{_numbers(numbers)}{foot}</tr>"
 
 
 def _facts(report: Report) -> str:

@@ -37,9 +37,10 @@ td.name { font-weight: 500; white-space: nowrap; }
 .chip.host { background: var(--chip-host); }
 .warn { color: var(--store); }
 .why { color: var(--soft); } td span.why { font-size: 13px; } td .shape { white-space: nowrap; }
-.layers th, .layers td { padding: 7px 8px; } .layers td.name { white-space: normal; overflow-wrap: anywhere;
+.layers th, .layers td { padding: 7px 6px; } .layers th:first-child,
+.layers td:first-child { padding-left: 12px; } .layers td.name { white-space: normal; overflow-wrap: anywhere;
   min-width: 9em; } .layers td.name, .layers th:first-child, .layers tfoot td:first-child { position: sticky; left: 0;
-  background: var(--card); } .layers td:nth-child(2) { min-width: 15em; }
+  background: var(--card); } .layers td.text { min-width: 14em; }
 svg { display: block; width: 100%; height: auto; padding: 14px 16px; }
 svg text { fill: var(--ink); font: 13px system-ui, sans-serif; }
 svg .soft { fill: var(--soft); }

@@ -269,3 +269,15 @@ def test_a_build_that_leaves_the_accelerator_idle_says_why() -> None:
     assert placement(nothing) == f"nothing runs on the accelerator: {HOST.reason}" and nothing.accel_share is None
     many = replace(REPORT, layers=tuple(replace(big, macs=k, reason=f"reason {k}") for k in range(1, 6)))
     assert placement(many) == "nothing runs on the accelerator: reason 5; reason 4; reason 3"
+
+
+def test_the_page_has_every_number_of_a_layer_before_its_text() -> None:
+    """A narrow page scrolls: what is read first must not stand behind long reasons."""
+    text = render_html(REPORT)
+    head = text[text.index('<table class="layers">') :]
+    titles = [re.sub("<[^>]+>", "", cell) for cell in re.findall(r"<th[^>]*>.*?</th>", head[: head.index("</thead>")])]
+    assert titles[:4] == ["layer", "where", "cycles", "roofline"] and titles[-1] == "operator, and why so"
+    body = head[head.index("<tbody>") : head.index("</tbody>")]
+    for row in body.split("</tr>")[:-1]:
+        spans = [int(span) for span in re.findall(r'colspan="(\d+)"', row)]
+        assert row.count("<td") - len(spans) + sum(spans) == len(titles)
