@@ -106,12 +106,16 @@ def run_command(args: Namespace, console: Console) -> int:
     from relay_hw.runtime.artifact import load_artifact
     from relay_hw.runtime.devices import close_device, open_device
     from relay_hw.runtime.execute import Executor, read_samples
+    from relay_hw.runtime.labels import LABELS
     from relay_hw.runtime.machine import machine_name
+    from relay_hw.runtime.ports import input_complaints
 
     console.step("reading the build")
     artifact = load_artifact(args.build)
     data = load_npz(args.input, "input data")
-    read_samples(artifact.manifest.inputs, data, artifact.manifest.is_quantized)
+    inputs = artifact.manifest.inputs
+    given, _ = read_samples(inputs, data, artifact.manifest.is_quantized)
+    warnings = input_complaints(inputs, data, args.samples)
     console.step(f"opening the {args.device} device")
     device = open_device(args.device, _config(args, artifact), _options(args, console))
     try:
@@ -120,8 +124,13 @@ def run_command(args: Namespace, console: Console) -> int:
         close_device(device)
     if args.output:
         save_npz(args.output, _arrays(result.outputs))
-    score = accuracy(result.outputs, data, result.samples)
-    warnings = nan_outputs(result.outputs)
+    labels = data.get(LABELS) if LABELS not in [row.name for row in inputs] else None
+    score, doubtful = accuracy(result.outputs, labels, given, result.samples)
+    # Inputs that look wrong explain labels that are missed.
+    warnings += [doubtful] if doubtful and not (warnings and score is not None) else []
+    if args.samples is not None and args.samples > given:
+        warnings.append(f"--samples {args.samples:,} was asked for, the data hold {given:,}")
+    warnings += nan_outputs(result.outputs)
     for text in warnings:
         console.warning(text)
     row: dict[str, Any] = {

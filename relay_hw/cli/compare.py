@@ -47,6 +47,8 @@ def compare_command(args: Namespace, console: Console) -> int:
     )
     for name, content in found.files(layers).items():
         report.replace(report.folder / name, content)
+    for text in found.warnings:
+        console.warning(text)
     row = found.to_json() | {"report": str(args.output / "report.html")}
     console.result(row, f"{found.to_text(console.width)}\nreport: {args.output / 'report.html'}")
     return 0

@@ -66,12 +66,21 @@ def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
         Path(temporary).unlink(missing_ok=True)
 
 
-def accuracy(outputs: Arrays, data: Arrays, samples: int) -> float | None:
-    """Share of samples whose largest output is the label; None without labels or a single output of classes."""
-    labels = data.get("labels")
-    if labels is None or len(outputs) != 1 or np.ndim(labels) != 1 or len(labels) < samples:
-        return None
-    scores = next(iter(outputs.values()))
-    if scores.ndim != 2:
-        return None
-    return float(np.mean(scores.argmax(axis=1) == labels[:samples]))
+def accuracy(outputs: Arrays, labels: object, given: int, samples: int) -> tuple[float | None, str]:
+    """Share of the first `samples` of `given` samples whose largest output is the label, and what is doubtful about it.
+
+    None without labels, without a single output of classes, or where the labels do not fit.
+    """
+    from relay_hw.runtime.labels import check_labels, doubt, read_labels
+
+    scores = next(iter(outputs.values())) if len(outputs) == 1 else None
+    if labels is None or not isinstance(scores, np.ndarray) or scores.ndim != 2:
+        return None, ""
+    classes = scores.shape[1]
+    try:
+        known = read_labels(labels, given, "the data")
+        check_labels(known, classes, "the data")
+    except InputError as error:
+        return None, f"{error}: accuracy is not counted"
+    hits = float(np.mean(scores.argmax(axis=1) == known[:samples]))
+    return hits, doubt(hits, classes, samples)

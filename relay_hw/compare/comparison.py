@@ -36,7 +36,8 @@ class Comparison:
     without any.
 
     `output` was compared on `images` samples of the test data; `is_logits`: before the softmax that follows it.
-    `calibration_images` were seen by strategies, `held_out_images` were not. `notes` concern all strategies.
+    `calibration_images` were seen by strategies, `held_out_images` were not. `notes` concern all strategies;
+    `warnings`: what looks like a mistake in the data.
     """
 
     model: str
@@ -49,6 +50,7 @@ class Comparison:
     rows: tuple[Row, ...]
     best: str | None
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Row:
         """The row of a strategy. Raises InputError for an unknown name."""
@@ -80,6 +82,7 @@ class Comparison:
             "calibration_images": self.calibration_images,
             "held_out_images": self.held_out_images,
             "notes": list(self.notes),
+            "warnings": list(self.warnings),
             "best": self.best,
             "best_by": BEST_BY if self.best is not None else NO_BEST,
             "float": {

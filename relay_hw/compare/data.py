@@ -17,10 +17,12 @@ from relay_hw.errors import InputError
 from relay_hw.ir.expr import Var
 from relay_hw.ir.types import TensorType
 from relay_hw.quantize.finite import check_samples
+from relay_hw.quantize.inputs import shape_hint
+from relay_hw.runtime.labels import LABELS, read_labels
 
 Array = NDArray[Any]
 
-LABELS, TARGETS = "labels", "targets"
+TARGETS = "targets"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,13 +104,6 @@ def read_samples(params: Sequence[Var], data: Mapping[str, Array], what: str, li
     )
 
 
-def check_labels(labels: Array, classes: int, what: str) -> None:
-    """Raise InputError for a label that the network has no output for."""
-    low, high = int(labels.min()), int(labels.max())
-    if low < 0 or high >= classes:
-        raise InputError(f"{what}: labels must be from 0 to {classes - 1}, not {low if low < 0 else high}")
-
-
 def _static(param: Var) -> TensorType:
     ty = param.type
     if not isinstance(ty, TensorType) or not all(isinstance(size, int) for size in ty.shape):
@@ -126,7 +121,8 @@ def _input(name: str, ty: TensorType, batch: int, data: Mapping[str, Array], wha
         array = array.reshape(len(array), *rest)
     if array.ndim == 0 or array.shape[1:] != rest:
         wanted = ", ".join(str(size) for size in ("N", *rest)) + ("," if not rest else "")
-        raise InputError(f"{what}: input {name} must have the shape ({wanted}), not {array.shape}")
+        hint = shape_hint(array.shape[1:], rest)
+        raise InputError(f"{what}: input {name} must have the shape ({wanted}), not {array.shape}{hint}")
     dtype = np.dtype(ty.dtype)
     if array.dtype != dtype and not (array.dtype.kind in "fiub" and dtype.kind == "f"):
         raise InputError(f"{what}: input {name} must be {ty.dtype}, not {array.dtype}")
@@ -139,11 +135,7 @@ def _input(name: str, ty: TensorType, batch: int, data: Mapping[str, Array], wha
 def _labels(data: Mapping[str, Array], found: int, count: int, what: str) -> Array | None:
     if LABELS not in data:
         return None
-    labels = np.asarray(data[LABELS])
-    if labels.shape != (found,) or labels.dtype.kind not in "iu":
-        text = f"{labels.dtype}{list(labels.shape)}"
-        raise InputError(f"{what}: labels must be {found} integers, one for each sample, not {text}")
-    return labels[:count].astype(np.int64)
+    return read_labels(data[LABELS], found, what)[:count]
 
 
 def _targets(data: Mapping[str, Array], found: int, count: int, what: str) -> Array | None:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from accel.isa.config import AccelConfig, config_names, load_config
 from relay_hw.compare.comparison import Comparison, choose_best
-from relay_hw.compare.data import LABELS, TARGETS, Samples, check_labels, read_samples
+from relay_hw.compare.data import TARGETS, Samples, read_samples
 from relay_hw.compare.evaluate import ENGINES
 from relay_hw.compare.job import FloatOutputs, Setting, float_outputs, float_weight_bytes, labelled, strategy_row
 from relay_hw.compare.measures import measure
@@ -32,6 +32,8 @@ from relay_hw.compare.work import network_work
 from relay_hw.errors import InputError, RelayHwError
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import Strategy, find_strategy, strategy_values
+from relay_hw.quantize.inputs import complaint, look
+from relay_hw.runtime.labels import LABELS, check_labels, doubt
 
 Array = NDArray[Any]
 Data = Mapping[str, Array]
@@ -111,6 +113,7 @@ def compare(
     if area:
         rows, notes = _with_areas(rows, setting.configs)
     test = setting.test
+    quality = measure(floats.test, floats.test, test.labels, test.targets, setting.is_classifier)
     return Comparison(
         model=name,
         output=network.name,
@@ -119,14 +122,34 @@ def compare(
         calibration_images=setting.calibration.count if setting.calibration else 0,
         held_out_images=setting.held_out.count if setting.held_out else 0,
         float_row=FloatRow(
-            measure(floats.test, floats.test, test.labels, test.targets, setting.is_classifier),
+            quality,
             max([network_work(network.mod).macs, *(row.cost.macs for row in rows if row.cost is not None)]),
             float_weight_bytes(network.mod),
         ),
         rows=tuple(rows),
         best=choose_best(rows),
         notes=notes,
+        warnings=tuple(_doubts(setting, quality.top1, floats.test.shape[1], images)),
     )
+
+
+def _doubts(setting: Setting, top1: float | None, classes: int, images: int | None) -> Iterator[str]:
+    """What looks like a mistake in the data, a sentence each."""
+    test, calibration = setting.test, setting.calibration
+    if images is not None and images >= test.count + test.batch:
+        yield f"{images:,} samples were asked for, the test data hold {test.count:,}"
+    floats = [name for name, array in test.inputs.items() if array.dtype.kind == "f"] if calibration else []
+    known = calibration.inputs if calibration else {}
+    texts = {name: complaint(_samples(test.inputs[name]), look(_samples(known[name]))) for name in floats}
+    yield from (f"test data: input {name}: {text}" for name, text in texts.items() if text)
+    text = doubt(top1, classes, test.count) if top1 is not None else ""
+    if text and not any(texts.values()):
+        yield f"test data, by the float network: {text}"
+
+
+def _samples(launches: Array) -> Array:
+    """Launches without a batch axis of 1."""
+    return launches[:, 0] if launches.ndim > 1 and launches.shape[1] == 1 else launches
 
 
 def _strategies(given: Sequence[str | Strategy]) -> list[Strategy]:

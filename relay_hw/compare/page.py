@@ -88,7 +88,7 @@ def _head(found: Comparison, title: str) -> str:
         best = f"<b>{escape(found.best)}</b> is the best strategy by {BEST_BY} ({held:,} of {given:,})."
     else:
         best = "No strategy is called best: there are too few calibration data to choose it on."
-    more = "".join(f"<p>{escape(note)}</p>" for note in found.notes)
+    more = "".join(f"<p>{escape(note)}</p>" for note in (*found.warnings, *found.notes))
     return f"<h1>{escape(title)}</h1><p>{what}. Float: {', '.join(numbers)}.</p><p>{best}</p>{more}"
 
 

@@ -18,6 +18,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.quantize.choices import Calibration
 from relay_hw.quantize.finite import check_samples
+from relay_hw.quantize.inputs import shape_hint
 from relay_hw.quantize.observe import make_observer
 from relay_hw.quantize.strategy import Strategy
 from relay_hw.transform.graph import op_name
@@ -107,7 +108,8 @@ def _check_input(param: Var, data: Mapping[str, Array]) -> Array:
         raise QuantizeError(f"calibration data of input {name} must be numbers, not {array.dtype}")
     if array.ndim != len(rest) + 1 or array.shape[1:] != rest:
         wanted = ", ".join(str(size) for size in ("N", *rest))
-        raise QuantizeError(f"calibration data of input {name} must have the shape ({wanted}), not {array.shape}")
+        hint = shape_hint(array.shape[1:], rest)
+        raise QuantizeError(f"calibration data of input {name} must have the shape ({wanted}), not {array.shape}{hint}")
     if not len(array) or len(array) % batch:
         raise QuantizeError(
             f"calibration data of input {name} must hold a multiple of {batch} samples, at least one, not {len(array)}"

@@ -38,7 +38,7 @@ from relay_hw.runtime.cost import LayerNeeds, layer_needs
 from relay_hw.runtime.holding import stays_alone
 from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
 from relay_hw.runtime.manifest import AccelFunction, HostLibrary, LayerInfo, Manifest, PortInfo, TensorInfo
-from relay_hw.runtime.ports import inputs_of, outputs_of, single_samples, with_batch
+from relay_hw.runtime.ports import constant_inputs, inputs_of, outputs_of, single_samples, with_batch
 from relay_hw.runtime.tune import Tuner, faster, simulated
 from relay_hw.runtime.watch import watched
 from relay_hw.text import print_module
@@ -223,7 +223,7 @@ def compile_model(
 
     stages: dict[str, IRModule] = dict(zip(STAGES, (imported, simplified, quantized, partitioned), strict=True))
     functions = flat_functions(partitioned)
-    outputs = outputs_of(mod, quantized["main"])
+    inputs, outputs = inputs_of(quantized, calibration), outputs_of(mod, quantized["main"])
     return CompiledModel(
         name=name,
         config=accel,
@@ -234,10 +234,10 @@ def compile_model(
         functions={n: f for n, f in functions.items() if n != "main"},
         main=functions["main"],
         layers=_with_kept(_layers(partitioned, segments, accel), kept),
-        inputs=with_batch(inputs_of(quantized), split.inputs, split.batch) if split else inputs_of(quantized),
+        inputs=with_batch(inputs, split.inputs, split.batch) if split else inputs,
         outputs=with_batch(outputs, split.outputs, split.batch) if split else outputs,
         kept=kept,
-        warnings=warnings,
+        warnings=(*warnings, *constant_inputs(inputs)),
     )
 
 

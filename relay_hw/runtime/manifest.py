@@ -13,9 +13,10 @@ from accel.isa.config import AccelConfig, config_from_dict
 from accel.isa.errors import ConfigError
 from accel.sim.cycle.traffic import NO_TRAFFIC, Traffic
 from relay_hw.errors import ArtifactError
+from relay_hw.quantize.inputs import Feature, Kind, Seen
 from relay_hw.quantize.recipes import FLOAT
 
-FORMAT = 3
+FORMAT = 4
 KIND = "relay-hw build"
 Json = Any
 
@@ -26,6 +27,7 @@ class TensorInfo:
 
     `batch_axis`: where the parts lie that the programs compute one by one, of a model whose samples are batches.
     `type`: its type as `relay_hw.backend.store` writes it, where it is no tensor of known shape.
+    `seen`: an input of floats over the calibration data, part by part.
     """
 
     name: str
@@ -35,6 +37,7 @@ class TensorInfo:
     zero_point: int | None = None
     type: Json = None
     batch_axis: int | None = None
+    seen: Seen | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,7 @@ def manifest_to_json(manifest: Manifest) -> Json:
         "config": asdict(manifest.config),
         "config_hash": f"{manifest.config.hash32:#010x}",
         "strategy": dict(manifest.strategy),
-        "inputs": [asdict(row) for row in manifest.inputs],
+        "inputs": [_tensor_json(row) for row in manifest.inputs],
         "outputs": [asdict(row) for row in manifest.outputs],
         "accel": [asdict(row) for row in manifest.accel],
         "layers": [asdict(row) for row in manifest.layers],
@@ -175,8 +178,19 @@ def _read(row: Mapping[str, Json]) -> Manifest:
     )
 
 
+def _tensor_json(row: TensorInfo) -> Json:
+    found = asdict(row)
+    for feature in (found["seen"] or {"features": ()})["features"]:
+        feature["kind"] = feature["kind"].value
+    return found
+
+
 def _tensor(row: Mapping[str, Json]) -> TensorInfo:
-    return TensorInfo(**{**row, "shape": tuple(row["shape"])})
+    seen = row["seen"]
+    if seen is not None:
+        features = tuple(Feature(**{**item, "kind": Kind(item["kind"])}) for item in seen["features"])
+        seen = Seen(**{**seen, "features": features})
+    return TensorInfo(**{**row, "shape": tuple(row["shape"]), "seen": seen})
 
 
 def _layer(row: Mapping[str, Json]) -> LayerInfo:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType, TupleType, Type
 from relay_hw.ir.visit import post_order
 from relay_hw.quantize.finite import check_samples
+from relay_hw.quantize.inputs import Seen, complaint, look, shape_hint
 from relay_hw.runtime.manifest import TensorInfo
 
 Array = NDArray[Any]
@@ -28,15 +30,56 @@ Array = NDArray[Any]
 Samples = Array | Sequence[Value]
 
 
-def inputs_of(mod: IRModule) -> tuple[TensorInfo, ...]:
-    """Parameters of `main`, with the quantization of those that are quantized at once."""
+def inputs_of(mod: IRModule, calibration: Mapping[str, Any] | None = None) -> tuple[TensorInfo, ...]:
+    """Parameters of `main`: the numbers of those that are quantized at once, what `calibration` shows of floats."""
     numbers = _border_numbers(mod)
     rows: list[TensorInfo] = []
     for var in mod["main"].params:
         row = _row(var.name_hint, var.type)
         scale, zero_point = numbers.get(var, (None, None))
-        rows.append(TensorInfo(row.name, row.shape, row.dtype, scale, zero_point, row.type))
+        given = (calibration or {}).get(row.name)
+        seen = None if given is None else look_at(row, given)
+        rows.append(replace(row, scale=scale, zero_point=zero_point, seen=seen))
     return tuple(rows)
+
+
+def look_at(row: TensorInfo, given: Any, limit: int | None = None) -> Seen | None:
+    """What there is to see in the first `limit` samples of an input; None for one that is no tensor of floats."""
+    samples = _floats(row, given, limit)
+    return None if samples is None or not np.isfinite(samples).all() else look(samples)
+
+
+def input_complaints(rows: Sequence[TensorInfo], inputs: Mapping[str, Any], limit: int | None = None) -> list[str]:
+    """A sentence for each input whose first `limit` samples cannot have been prepared as the calibration data were."""
+    found: list[str] = []
+    for row in rows:
+        samples = _floats(row, inputs[row.name], limit)
+        text = complaint(samples, row.seen) if samples is not None and row.seen is not None else ""
+        found += [f"input {row.name}: {text}"] if text else []
+    return found
+
+
+def constant_inputs(rows: Sequence[TensorInfo]) -> list[str]:
+    """A sentence where calibration saw one value of each input, and so no range; the first state may well be zeros."""
+    seen = [row for row in rows if row.seen is not None]
+    constant = [f"{row.name} {row.seen.low:.4g}" for row in seen if row.seen is not None and row.seen.is_constant]
+    if not constant or len(constant) < len(seen):
+        return []
+    return [f"calibration data must differ to show a range, not be one value for each input: {', '.join(constant)}"]
+
+
+def _floats(row: TensorInfo, given: Any, limit: int | None) -> Array | None:
+    """Samples of a float input as they were given, parts one after the other, [N, *shape without a batch axis of 1]."""
+    if row.type is not None or np.dtype(row.dtype).kind != "f" or 0 in row.shape:
+        return None
+    array = np.asarray(given)
+    shape = tuple(1 if at == row.batch_axis else size for at, size in enumerate(row.shape))
+    inner = shape[1:] if shape[:1] == (1,) else shape
+    if array.size == 0 or array.size % prod(inner) or array.dtype.kind not in "fiub":
+        return None
+    batch = 1 if row.batch_axis is None else row.shape[row.batch_axis]
+    parts = np.asarray(single_samples((row,), {row.name: array})[row.name])
+    return parts.reshape(-1, *inner)[: None if limit is None else limit * batch]
 
 
 def outputs_of(mod: IRModule, main: Function) -> tuple[TensorInfo, ...]:
@@ -113,7 +156,8 @@ def _array(row: TensorInfo, array: Array, is_quantized: bool) -> Array:
     array = _batches(row, array)
     wanted = f"(N, {', '.join(map(str, inner))})" if inner else "(N,)"
     if array.ndim == 0 or array.shape[1:] not in (inner, row.shape):
-        raise InputError(f"input {row.name} must have shape {wanted}, samples first, not {array.shape}")
+        hint = shape_hint(array.shape[1:], inner)
+        raise InputError(f"input {row.name} must have shape {wanted}, samples first, not {array.shape}{hint}")
     dtype = np.dtype(row.dtype)
     if array.dtype != dtype and not (array.dtype.kind in "fiu" and dtype.kind == "f"):
         raise InputError(f"input {row.name} must be {row.dtype}, not {array.dtype}")

