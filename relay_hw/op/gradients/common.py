@@ -13,7 +13,7 @@ import numpy as np
 from relay_hw.errors import UnsupportedError
 from relay_hw.ir.expr import Call, Expr, Gradient, Op
 from relay_hw.ir.late import late
-from relay_hw.ir.types import TensorType
+from relay_hw.ir.types import ANY, TensorType, Type
 
 
 def ops() -> Any:
@@ -71,10 +71,19 @@ def choose(condition: Expr, value: Expr, otherwise: Expr | None = None, like: Ex
 
 def collapse(value: Expr, result: Expr, arg: Expr) -> Expr:
     """`value`, of the shape of `result`, summed over the axes along which `arg` was repeated."""
+    if _is_same_shape(result.checked_type, arg.checked_type):
+        return value
     have, want = known_type(result), known_type(arg)
     if have is None or want is None:
         return ops().collapse_sum_like(value, arg)
-    return value if have.shape == want.shape else ops().collapse_sum_to(value, want.shape)
+    return ops().collapse_sum_to(value, want.shape)
+
+
+def _is_same_shape(have: Type | None, want: Type | None) -> bool:
+    """Whether two shapes are one, type parameters included; two unknown sizes may differ."""
+    if not isinstance(have, TensorType) or not isinstance(want, TensorType):
+        return False
+    return have.shape == want.shape and ANY not in have.shape
 
 
 def reshape_to(value: Expr, like: Expr) -> Expr:

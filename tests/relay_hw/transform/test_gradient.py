@@ -211,6 +211,12 @@ def @main(%x: Tensor[(2, 3), float64], %y: Tensor[(4, 1), float64]) -> float64 {
         ),
         (np.linspace(-1, 1, 6).reshape(2, 3), np.linspace(0, 1, 4).reshape(4, 1)),
     ),
+    "a shape that is a type parameter": (
+        """def @f[s: Shape](%x: Tensor[s, float64]) -> Tensor[s, float64] { %x * %x + exp(%x) / %x }
+def @main(%x: Tensor[(2, 3), float64], %y: Tensor[(4,), float64]) -> float64 { sum(@f(%x)) * sum(@f(%y)) }""",
+        lambda x, y: (lambda f: f(x).sum() * f(y).sum())(lambda a: a * a + torch.exp(a) / a),
+        (np.linspace(1, 2, 6).reshape(2, 3), np.linspace(0.5, 1, 4)),
+    ),
     "what does not depend on the arguments": (
         """def @main(%x: float64, %y: float64) -> float64 {
   let %k = 3f64 * 2f64;
