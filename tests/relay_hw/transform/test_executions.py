@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import relay_hw as relay
+from relay_hw.frontend.python import Float, Tensor
+from relay_hw.frontend.python import relay as python_relay
 from relay_hw.ir.expr import Call, Expr, Function, GlobalVar, Let, Var
 from relay_hw.ir.visit import post_order
 from relay_hw.quantize import quantize
@@ -32,7 +34,7 @@ from relay_hw.transform import (
 from relay_hw.transform.pieces import is_graph
 from tests.relay_hw.programs import INPUTS, random_module
 from tests.relay_hw.random_control import INT, TYPES, VALUE, Generator, inputs
-from tests.relay_hw.transform.executions import assert_no_more, executions, mark, more_often
+from tests.relay_hw.transform.executions import LAYERS, assert_no_more, executions, mark, more_often
 
 SIMPLIFY = simplify_pipeline()
 WHOLE = Pipeline([SIMPLIFY, partition_pipeline()])
@@ -208,6 +210,24 @@ def test_a_layer_before_a_loop_runs_once(step: Pass) -> None:
     given = {"x": np.ones((4, 8), "float32"), "w": np.ones((8, 8), "float32")}
     counts = executions(assert_no_more(step, mark(relay.fromtext(ROWS)), [given], "a loop over rows"), given)
     assert sum(count for (_, name), count in counts.items() if name == "nn.dense") == 1
+
+
+@python_relay
+def over_rows(x: Tensor[Float, (4, 8)], w: Tensor[Float, (8, 8)]) -> Tensor[Float, (8,)]:
+    product = x @ w
+    total = x[0]
+    for row in product:
+        total = python_relay.tanh(total + row)
+    return total
+
+
+def test_a_product_before_a_python_loop_runs_once() -> None:
+    rng = np.random.default_rng(0)
+    given = dict(zip(("x", "w"), (rng.normal(size=shape).astype("float32") for shape in ((4, 8), (8, 8))), strict=True))
+    mod = mark(over_rows.mod.with_functions({"main": over_rows.mod["over_rows"]}))
+    new = assert_no_more(WHOLE, mod, [given], "a loop in Python")
+    counts = executions(new, given)
+    assert sum(count for (_, name), count in counts.items() if name in LAYERS) == 1
 
 
 def test_what_falls_into_a_function_by_way_of_other_names_stays() -> None:
