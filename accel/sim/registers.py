@@ -76,7 +76,8 @@ class Core:
         for _ in range(_IDLE_POLLS):
             if not self.busy:
                 return
-        raise ProtocolError(f"core must be idle after a reset, not STATUS {self.get('STATUS'):#x}")
+        status = self.get("STATUS")
+        raise ProtocolError(f"core must be idle after a reset, not STATUS {status:#x}: the bus never ended its bursts")
 
     def put(self, register: str, value: int) -> None:
         """Write a register."""

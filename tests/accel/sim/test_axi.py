@@ -216,6 +216,15 @@ def test_a_channel_that_never_answers_holds_the_core_until_the_chips_reset(chann
     assert (device.read(0, program.window_bytes) == window).all()
 
 
+def test_a_driver_says_that_the_bus_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("accel.sim.registers._IDLE_POLLS", 10)
+    device = RtlDevice(TINY, BUSY, watchdog=5000)
+    device.load(expected(1)[0])
+    device.model.silence(Channel.B)
+    with pytest.raises(ProtocolError, match=f"not STATUS {STUCK:#x}: the bus never ended its bursts"):
+        device.launch()
+
+
 @functools.lru_cache(maxsize=8)
 def _counters_of_a_new_device(seed: int, stall_seed: int | None) -> dict[str, int]:
     device = RtlDevice(TINY, BUSY, stall_seed=stall_seed)
