@@ -40,6 +40,7 @@ from relay_hw.ir.expr import Call, Constant, Function, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.report import number, percent, table, traffic_json
+from relay_hw.runtime.clock import target_of
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.cost import LayerNeeds, launch_bounds, layer_needs
 from relay_hw.runtime.devices import DeviceOptions, close_device, open_device
@@ -188,7 +189,9 @@ def busy(runs: Sequence[Timed], config: AccelConfig) -> dict[str, float]:
 def measure_workload(work: Workload, config: AccelConfig, memory: str, rtl: bool = False) -> dict[str, Any]:
     """One layer alone; with `rtl` confirmed there."""
     begin = time.perf_counter()
-    segment = compile_function(work.function(config), config, work.name, resident=False)
+    segment = compile_function(
+        work.function(config), target_of(config, memory_model(memory)), work.name, resident=False
+    )
     seconds = time.perf_counter() - begin
     timed = launch(segment, config, memory)
     found = together(timed.accounts.values())

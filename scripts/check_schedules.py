@@ -19,7 +19,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from accel.isa.config import AccelConfig, load_config
+from accel.isa.config import load_config
 from accel.sim.cycle import CycleDevice
 from accel.sim.memory import memory_model
 from relay_hw import op
@@ -29,15 +29,18 @@ from relay_hw.ir.expr import Call, Constant, Expr, Function, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.report import number, table
+from relay_hw.runtime.clock import target_of
 from tensorize import compile_function
 from tensorize.fold import shapes_of
 from tensorize.inputs import fold_inputs
 from tensorize.kernel import ConvKernel, KernelSpec
 from tensorize.region import read_region
 from tensorize.space import conv_tiles
+from tensorize.target import Target
 from tensorize.tiles import ConvTile, Tile
 
 OUTPUT = Path(__file__).resolve().parents[1] / "build" / "schedules.json"
+MEMORY = memory_model("standard")
 # Percent that a choice may be slower than the best schedule of the space.
 LIMIT = 3.0
 
@@ -59,7 +62,7 @@ class Small:
         window = f"{self.kernel[0]}x{self.kernel[1]}" + (f"/{self.stride}" if self.stride > 1 else "")
         return f"conv {window} {self.inputs}x{self.size[0]}x{self.size[1]} -> {self.outputs}"
 
-    def function(self, config: AccelConfig) -> Function:
+    def function(self, config: Target) -> Function:
         """A region of this layer alone, with random weights."""
         rng = np.random.default_rng(0)
         dense = self.size == (1, 1)
@@ -73,7 +76,7 @@ class Small:
         region = Function([outer], Call(inner, [outer]), attrs={"Compiler": "accel", "global_symbol": "layer"})
         return infer_type(IRModule.from_expr(region))["main"]
 
-    def _scaled(self, x: Expr, weight: Constant, rng: np.random.Generator, config: AccelConfig) -> Expr:
+    def _scaled(self, x: Expr, weight: Constant, rng: np.random.Generator, config: Target) -> Expr:
         if self.size == (1, 1):
             sums = op.nn.dense(x, weight, out_dtype="int32")
         else:
@@ -129,15 +132,15 @@ class Given:
 
     tile: Tile
 
-    def __call__(self, kernel: KernelSpec, config: AccelConfig) -> Tile:
+    def __call__(self, kernel: KernelSpec, config: Target) -> Tile:
         return self.tile
 
-    def reason(self, kernel: KernelSpec, tile: Tile, config: AccelConfig) -> str:
+    def reason(self, kernel: KernelSpec, tile: Tile, config: Target) -> str:
         """None."""
         return ""
 
 
-def legal_tiles(function: Function, config: AccelConfig) -> list[ConvTile]:
+def legal_tiles(function: Function, config: Target) -> list[ConvTile]:
     """The space of the region's one layer."""
     region = fold_inputs(read_region(function, config, "layer"), config)
     kernel = region.layers[0].kernel
@@ -145,14 +148,14 @@ def legal_tiles(function: Function, config: AccelConfig) -> list[ConvTile]:
     return [tile for shape in shapes_of(kernel, config) for tile, _ in conv_tiles(shape, config)]
 
 
-def measured(function: Function, config: AccelConfig, tile: ConvTile | None) -> tuple[int, str] | None:
+def measured(function: Function, config: Target, tile: ConvTile | None) -> tuple[int, str] | None:
     """Cycles and tile of the layer as it is compiled, or with `tile`; None where its buffers find no places."""
     try:
         chosen = None if tile is None else Given(tile)
         segment = compile_function(function, config, "layer", resident=False, on_chip=False, choose=chosen)
     except TensorizeError:
         return None
-    device = CycleDevice(config, memory_model("standard"), data=False)
+    device = CycleDevice(config, MEMORY, data=False)
     device.load(segment.program)
     cycles = device.launch().cycles
     assert cycles is not None
@@ -162,7 +165,7 @@ def measured(function: Function, config: AccelConfig, tile: ConvTile | None) -> 
 def check(job: tuple[Small, str, int | None]) -> Row:
     """Choose, then try all tiles (or `sample` of them)."""
     layer, name, sample = job
-    config = load_config(name)
+    config = target_of(load_config(name), MEMORY)
     function = layer.function(config)
     tiles = legal_tiles(function, config)
     if sample is not None and len(tiles) > sample:

@@ -21,6 +21,7 @@ from tensorize.order import layer_groups
 from tensorize.region import Region
 from tensorize.schedule import Schedule, lower_layers
 from tensorize.space import conv_fits
+from tensorize.target import Target
 from tensorize.tiles import ConvTile, LocalTile, Tile, conv_use
 from tensorize.uops import place_uops
 from tensorize.work import work_of
@@ -38,7 +39,7 @@ RETRIES = 4
 ROOM_PARTS = (7, 8)
 
 
-def chip_schedules(region: Region, plan: Schedule, config: AccelConfig) -> Iterator[Iterator[Schedule]]:
+def chip_schedules(region: Region, plan: Schedule, config: Target) -> Iterator[Iterator[Schedule]]:
     """Groups of schedules; of each group the first that finds room is worth trying. `plan`: the one through DRAM."""
     between = {number for layer in region.layers for number in layer.inputs} & {one.output for one in region.layers}
     if not between or not can_forward(config) or len(plan.steps) > MOST_STEPS:
@@ -61,7 +62,7 @@ def chip_schedules(region: Region, plan: Schedule, config: AccelConfig) -> Itera
 
 
 def _schedules(
-    region: Region, tiles: tuple[Tile, ...], steps: tuple[Step, ...], moves: bool, config: AccelConfig
+    region: Region, tiles: tuple[Tile, ...], steps: tuple[Step, ...], moves: bool, config: Target
 ) -> Iterator[Schedule]:
     """Fewer and fewer tensors on chip: those that crowd INP by their sizes go first, then those of large patches."""
     chosen = forwardable(region, steps, config, moves)
@@ -126,7 +127,7 @@ def crowding(steps: Sequence[Step], chosen: Mapping[Key, tuple[Patch, ...]], con
     return dropped
 
 
-def _chip_tile(kernel: KernelSpec, tile: Tile, grains: tuple[int, int], config: AccelConfig) -> Tile:
+def _chip_tile(kernel: KernelSpec, tile: Tile, grains: tuple[int, int], config: Target) -> Tile:
     """Whole rows of all channels, as many as fit a part of a bank; `tile` where that is impossible."""
     most = acc_unit(config) // grains[isinstance(tile, LocalTile)]
     match kernel, tile:
@@ -150,12 +151,12 @@ def _even(total: int, size: int) -> int:
     return -(-total // -(-total // size))
 
 
-def depth_order(steps: Sequence[Step], config: AccelConfig) -> tuple[int, ...]:
+def depth_order(steps: Sequence[Step], config: Target) -> tuple[int, ...]:
     """List scheduling that prefers the deepest layer among the steps that can start at once.
 
     So patches are used up soon after they are written. Steps whose patches have no room come last.
     """
-    clocks = Clocks([work_of(step, config) for step in steps])
+    clocks = Clocks([work_of(step, config) for step in steps], config.memory.latency)
     live = _Live(steps, config)
     result: list[int] = []
     for group in layer_groups(steps, config):

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from accel.isa.config import AccelConfig
-from tensorize.geometry import LATENCY
 from tensorize.nest import Key, Step
 from tensorize.work import Span, Work, command_cycles, work_of
 
@@ -34,8 +33,10 @@ def works_of(steps: Sequence[Step], config: AccelConfig) -> list[Work]:
 class Clocks:
     """Times at which each unit is free, and at which each step's results are in DRAM. Steps are numbers into `work`."""
 
-    def __init__(self, work: Sequence[Work]) -> None:
+    def __init__(self, work: Sequence[Work], latency: int) -> None:
+        """`latency`: of the memory."""
         self._work = work
+        self._latency = latency
         self._producers = _producers(work)
         self._givers = _givers(work)
         self._stored: dict[int, int] = {}
@@ -77,7 +78,7 @@ class Clocks:
         stored = self.stored(number)
         if stored is None or not self._work[number].load:
             return stored
-        return max(self._load, stored) + LATENCY + self._work[number].load
+        return max(self._load, stored) + self._latency + self._work[number].load
 
     def load_constant(self, cycles: int, room: int = 0) -> None:
         """A load of constants follows, into places that are free from `room` on."""
@@ -90,7 +91,7 @@ class Clocks:
         arrival, loaded = self.arrival(number), self._loaded(number)
         if arrival is not None and loaded is not None and number not in self._arrived:
             self._arrived[number] = arrival
-            self._load = max(self._load, loaded - LATENCY)
+            self._load = max(self._load, loaded - self._latency)
 
     def run_step(self, number: int) -> None:
         """The commands of a step follow."""
@@ -102,7 +103,7 @@ class Clocks:
             self._output = max(self._output, self.compute) + work.output + _SWITCH
         self._given[number] = self._output
         self._store = max(self._store, self._output) + work.store
-        self._stored[number] = self._store + LATENCY
+        self._stored[number] = self._store + self._latency
 
 
 def _latest(times: Mapping[int, int], steps: Sequence[int]) -> int | None:

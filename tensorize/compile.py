@@ -5,12 +5,12 @@ In: one `@accel_k` function and a configuration. Out: `Segment`. The same input 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from accel.isa.config import AccelConfig
-from accel.isa.program import Program, TensorSlot
+from accel.isa.program import Program, TensorSlot, code_place
 from accel.isa.program import Region as ProgramRegion
 from accel.isa.spec import BY_OP, Mem, Op
 from relay_hw.errors import TensorizeError
@@ -19,7 +19,6 @@ from tensorize.check import check_program
 from tensorize.chip import MOST_STEPS, chip_schedules
 from tensorize.constants import constant_data, constant_loads, data_key
 from tensorize.emit import Line, NoRoomError, emit
-from tensorize.estimate import estimate_cycles
 from tensorize.hoist import hoist
 from tensorize.inputs import fold_inputs
 from tensorize.join import join_in_place, read_in_place
@@ -31,12 +30,11 @@ from tensorize.region import Region, read_region
 from tensorize.resident import WORTH, constant_buffers, resident_sets, share_constants
 from tensorize.schedule import Chooser, Schedule, schedules
 from tensorize.segment import Layer, Port, Segment
+from tensorize.target import Target
 from tensorize.tokens import assign_tokens
 from tensorize.work import work_of
 
 Instruction = tuple[Op, dict[str, int]]
-# Cycles of a program.
-Cycles = Callable[[Sequence[Instruction], AccelConfig], int]
 
 # Cycles between the load of a constant and its use that are tried; only the first for regions of many steps.
 MARGINS = (1500, 500, 1000, 4000, 200, 100)
@@ -60,82 +58,80 @@ class _Draft:
 
 def compile_function(
     function: Function,
-    config: AccelConfig,
+    config: Target,
     name: str,
     resident: bool = True,
     on_chip: bool = True,
     choose: Chooser | None = None,
     taken: Mapping[Mem, int] | None = None,
-    cycles_of: Cycles = estimate_cycles,
 ) -> Segment:
     """One program for the whole function. Raises TensorizeError when `config` cannot hold it.
 
     Where that saves cycles, constants may stay in the scratchpads between launches (`resident`), and activations
     may go from one layer to the next without DRAM (`on_chip`). `choose` says which tile a layer is computed with, where
     it is not the best of those that a closer look is taken at. `taken`: entries at the beginning of each memory of
-    constants that other programs' residents have; they are spared where this program's stay all. `cycles_of`:
-    by what drafts are compared; the estimate is one for the standard memory.
+    constants that other programs' residents have; they are spared where this program's stay all.
     """
     region = plan_region(function, config, name)
     choose = choose or Refiner()
     plans = schedules(region, config, choose)
-    drafts = _plain_drafts(plans, config, cycles_of)
+    drafts = _plain_drafts(plans, config)
     if on_chip:
-        drafts += _chip_drafts(region, plans[0], config, cycles_of)
+        drafts += _chip_drafts(region, plans[0], config)
     if not drafts:
         raise TensorizeError(f"layers of {name} must fit the scratchpads of configuration {config.name}")
     best = min(drafts, key=lambda draft: draft.cycles)
     if resident:
         fastest = {id(draft.schedule): draft for draft in sorted(drafts, key=lambda draft: -draft.cycles)}
         tops = sorted(fastest.values(), key=lambda draft: draft.cycles)[:TOPS]
-        kept = [draft for top in tops for draft in _resident_drafts(top, config, taken or {}, cycles_of)]
+        kept = [draft for top in tops for draft in _resident_drafts(top, config, taken or {})]
         best = min([best, *(d for d in kept if d.cycles < best.cycles - best.cycles // WORTH)], key=lambda d: d.cycles)
     segment = _segment(best, name, config, choose)
     check_program(segment.program, config)
     return segment
 
 
-def plan_region(function: Function, config: AccelConfig, name: str) -> Region:
+def plan_region(function: Function, config: Target, name: str) -> Region:
     """The function's layers, with all rewriting done that comes before tiles. Raises TensorizeError."""
     region = fold_inputs(read_region(function, config, name), config)
     return read_in_place(join_in_place(region, config), config)
 
 
-def _plain_drafts(plans: Sequence[Schedule], config: AccelConfig, cycles_of: Cycles) -> list[_Draft]:
+def _plain_drafts(plans: Sequence[Schedule], config: Target) -> list[_Draft]:
     """Drafts that move every activation through DRAM."""
     margins = MARGINS if len(plans[0].steps) <= FEW_STEPS else MARGINS[:1]
-    tries = [_draft(plan, config, margin, cycles_of) for plan in plans for margin in margins]
-    drafts = [draft for draft in tries if draft is not None] or [_draft(plans[-1], config, None, cycles_of)]
+    tries = [_draft(plan, config, margin) for plan in plans for margin in margins]
+    drafts = [draft for draft in tries if draft is not None] or [_draft(plans[-1], config, None)]
     return [draft for draft in drafts if draft is not None]
 
 
-def _chip_drafts(region: Region, plan: Schedule, config: AccelConfig, cycles_of: Cycles) -> list[_Draft]:
+def _chip_drafts(region: Region, plan: Schedule, config: Target) -> list[_Draft]:
     """Drafts with activations on chip: of each choice of tiles the one with most of them that finds room."""
     drafts: list[_Draft] = []
     for tries in chip_schedules(region, plan, config):
-        written = (_draft(one, config, MARGINS[0], cycles_of, dense=True) for one in tries)
+        written = (_draft(one, config, MARGINS[0], dense=True) for one in tries)
         found = (draft for draft in written if draft is not None)
         drafts += [draft for draft in (next(found, None),) if draft is not None]
     return drafts
 
 
-def _resident_drafts(top: _Draft, config: AccelConfig, taken: Mapping[Mem, int], cycles_of: Cycles) -> Iterator[_Draft]:
+def _resident_drafts(top: _Draft, config: Target, taken: Mapping[Mem, int]) -> Iterator[_Draft]:
     """The draft with some constants left in the scratchpads: behind `taken` where all of them find room there."""
     few = len(top.schedule.steps) <= FEW_STEPS
     shared = replace(top.schedule, steps=share_constants(top.schedule.steps))
     for kept in resident_sets(shared.steps, config, few)[1:]:
         whole = kept.issuperset(constant_buffers(shared.steps))
-        draft = _draft(shared, config, MARGINS[0], cycles_of, kept, top.dense, taken) if whole and taken else None
-        draft = draft or _draft(shared, config, MARGINS[0], cycles_of, kept, top.dense)
+        draft = _draft(shared, config, MARGINS[0], kept, top.dense, taken) if whole and taken else None
+        draft = draft or _draft(shared, config, MARGINS[0], kept, top.dense)
+        draft = draft or _draft(shared, config, None, kept, top.dense)
         if draft is not None:
             yield draft
 
 
 def _draft(
     schedule: Schedule,
-    config: AccelConfig,
+    config: Target,
     margin: int | None,
-    cycles_of: Cycles,
     resident: frozenset[Key] = frozenset(),
     dense: bool = False,
     taken: Mapping[Mem, int] | None = None,
@@ -153,7 +149,8 @@ def _draft(
     instructions = _with_tokens(lines, config, window.end)
     stays = _with_tokens(found.resident, config, window.end) if found.resident else ()
     owners = tuple(line.layer for line in lines) + (lines[-1].layer,)
-    return _Draft(schedule, window, instructions, stays, owners, cycles_of(instructions, config), dense)
+    place = code_place(window.sections, len(stays))
+    return _Draft(schedule, window, instructions, stays, owners, config.cycles(instructions, place), dense)
 
 
 def _with_tokens(lines: Sequence[Line], config: AccelConfig, window_bytes: int) -> tuple[Instruction, ...]:
@@ -189,7 +186,7 @@ def _lives(steps: Sequence[Step], sizes: dict[Key, int], config: AccelConfig) ->
     return {key: Life(sizes[key], begin, end) for key, (begin, end) in found.items()}
 
 
-def _segment(draft: _Draft, name: str, config: AccelConfig, choose: Chooser) -> Segment:
+def _segment(draft: _Draft, name: str, config: Target, choose: Chooser) -> Segment:
     region = draft.schedule.region
     inputs = tuple(_port(draft, f"input_{i}", number) for i, (_, number) in enumerate(region.inputs))
     outputs = tuple(_port(draft, f"output_{i}", number) for i, number in enumerate(region.outputs))
@@ -231,7 +228,7 @@ def _regions(draft: _Draft) -> list[ProgramRegion]:
     return [ProgramRegion(layers[layer].name, begin, end) for layer, begin, end in _runs(draft.owners)]
 
 
-def _layer(draft: _Draft, number: int, config: AccelConfig, choose: Chooser) -> Layer:
+def _layer(draft: _Draft, number: int, config: Target, choose: Chooser) -> Layer:
     spec = draft.schedule.region.layers[number]
     own = [instruction for instruction, owner in zip(draft.instructions, draft.owners, strict=True) if owner == number]
     moved = {op: sum(_bytes(v, config) for o, v in own if o is op) for op in (Op.LOAD, Op.GATHER, Op.STORE)}

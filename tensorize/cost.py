@@ -1,4 +1,4 @@
-"""Closed-form time of a layer under a tile: what the tile choice compares. Cycles of the standard memory model.
+"""Closed-form time of a layer under a tile: what the tile choice compares. Cycles with the target's memory.
 
 In: shapes and tiles. Out: `Cost`: cycles of each unit if it never waited, and the layer's estimated time.
 """
@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from accel.isa.config import INSTRUCTION_BYTES, UOP_BYTES, AccelConfig
 from accel.isa.program import align
-from tensorize.geometry import LATENCY, ConvShape, Fold, Grid, PoolShape, Source, granule_blocks, parts, run_cycles
+from tensorize.geometry import ConvShape, Fold, Grid, PoolShape, Source, granule_blocks, parts, run_cycles
+from tensorize.target import Target
 from tensorize.tiles import (
     AddTile,
     ConvTile,
@@ -56,20 +57,20 @@ def output_interval(config: AccelConfig) -> int:
     return config.block_out // config.out_lanes
 
 
-def patch_cycles(config: AccelConfig, source: Source, height: int, width: int, run_bytes: int) -> int:
+def patch_cycles(config: Target, source: Source, height: int, width: int, run_bytes: int) -> int:
     """Bus cycles to load `height` x `width` pixels (no more than the source has) of `run_bytes` each."""
     height, width = min(height, source.height), min(width, source.width)
     if run_bytes < source.pixel_bytes or not source.dense_rows:
-        return height * width * run_cycles(config, run_bytes)
+        return height * width * run_cycles(config, run_bytes, config.reads)
     if width < source.width or source.row_stride != width * source.pixel_bytes:
-        return height * run_cycles(config, width * run_bytes)
-    return run_cycles(config, height * width * run_bytes)
+        return height * run_cycles(config, width * run_bytes, config.reads)
+    return run_cycles(config, height * width * run_bytes, config.reads)
 
 
-def _gather_cycles(config: AccelConfig, fold: Fold, tile: ConvTile) -> int:
+def _gather_cycles(config: Target, fold: Fold, tile: ConvTile) -> int:
     """Cycles to gather a patch: of each row the arrival or the windows, whichever takes longer."""
     begin = (tile.cols - 1) * fold.x_step + fold.run
-    fetched = run_cycles(config, align(min(fold.image_bytes, begin), config.granule_bytes))
+    fetched = run_cycles(config, align(min(fold.image_bytes, begin), config.granule_bytes), config.reads)
     total = 0
     for part in range(fold.rows):
         rows = tile.rows + fold.reaches(part, config.inp_bytes)
@@ -79,17 +80,16 @@ def _gather_cycles(config: AccelConfig, fold: Fold, tile: ConvTile) -> int:
     return total
 
 
-def store_cycles(config: AccelConfig, rows: int, cols: int, run_bytes: int, grid: Grid) -> int:
+def store_cycles(config: Target, rows: int, cols: int, run_bytes: int, grid: Grid) -> int:
     """Bus cycles to store a tile of `rows` x `cols` pixels of `run_bytes` each."""
-    outstanding = config.write_outstanding
     if run_bytes != grid.col_stride:
-        return rows * cols * run_cycles(config, run_bytes, outstanding)
+        return rows * cols * run_cycles(config, run_bytes, config.writes)
     if cols * run_bytes != grid.row_stride:
-        return rows * run_cycles(config, cols * run_bytes, outstanding)
-    return run_cycles(config, rows * cols * run_bytes, outstanding)
+        return rows * run_cycles(config, cols * run_bytes, config.writes)
+    return run_cycles(config, rows * cols * run_bytes, config.writes)
 
 
-def conv_cost(shape: ConvShape, tile: ConvTile, use: ConvUse, config: AccelConfig) -> Cost:
+def conv_cost(shape: ConvShape, tile: ConvTile, use: ConvUse, config: Target) -> Cost:
     """Time of a convolution under `tile`: the array waits for the first step's loads, then the slowest unit counts.
 
     The loops have four kinds of turns: the first tile of pixels loads weights, the first groups load input, and what
@@ -97,7 +97,7 @@ def conv_cost(shape: ConvShape, tile: ConvTile, use: ConvUse, config: AccelConfi
     """
     entries, trips, kept = use.entries, use.trips, use.kept
     patch, stored = _conv_patch_cycles(shape, tile, config), _conv_stored(shape, tile, config)
-    piece = run_cycles(config, entries.wgt * config.wgt_bytes // shape.form.ratio)
+    piece = run_cycles(config, entries.wgt * config.wgt_bytes // shape.form.ratio, config.reads)
     inputs, weights = trips.chunks * patch, trips.chunks * trips.steps * piece // trips.sets
     again_inp = 0 if kept.inp or (trips.chunks == 1 and (trips.pixels == 1 or not tile.weights_outer)) else inputs
     alone = trips.chunks * trips.steps == trips.sets and (tile.weights_outer or trips.sets == 1)
@@ -122,13 +122,19 @@ def conv_cost(shape: ConvShape, tile: ConvTile, use: ConvUse, config: AccelConfi
         cycles += count * (_turn(work, bus - early, results.output, results.store) + results.wait)
         # What has no second buffer cannot overlap.
         if inp and 2 * entries.inp > config.inp_depth:
-            cycles += count * (inp + trips.chunks * LATENCY)
+            cycles += count * (inp + trips.chunks * config.memory.latency)
         if wgt and 2 * entries.wgt > config.wgt_depth:
-            cycles += count * (wgt + trips.chunks * LATENCY)
+            cycles += count * (wgt + trips.chunks * config.memory.latency)
     steps = turns * trips.chunks * trips.steps // trips.sets
     # The last step waits for the last load, and the first one for all that it needs.
     cycles = max(cycles + first, load + compute // steps)
-    cycles += 3 * LATENCY + START_CYCLES + entries.uops * UOP_BYTES // config.bus_bytes + END_CYCLES + results.drain
+    cycles += (
+        3 * config.memory.latency
+        + START_CYCLES
+        + entries.uops * UOP_BYTES // config.bus_bytes
+        + END_CYCLES
+        + results.drain
+    )
     output = outputs * output_interval(config) * (3 if shape.residual else 1)
     return Cost(cycles, compute, load, output, groups * stored, steps)
 
@@ -153,14 +159,14 @@ class _Results:
         last: int,
         vectors: int,
         stored: int,
-        config: AccelConfig,
+        config: Target,
     ) -> None:
         """`last`: cycles of the last piece of the sum, for all live groups; `vectors`, `stored`: of one group."""
         live = tile.live
         output = vectors * output_interval(config) * (3 if shape.residual else 1)
         gap = last // live
         single = 2 * entries.out > config.out_depth
-        self.output = live * (output + stored + LATENCY if single else output)
+        self.output = live * (output + stored + config.memory.latency if single else output)
         self.store = live * stored
         spare = (config.acc_depth - live * entries.acc - entries.res) // entries.acc
         self.wait = max(0, output + 2 * END_CYCLES - (live - 1 + spare) * gap)
@@ -168,7 +174,7 @@ class _Results:
         self.drain = max(output + stored, output + self.store - late, self.output + stored - late)
 
 
-def _conv_patch_cycles(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> int:
+def _conv_patch_cycles(shape: ConvShape, tile: ConvTile, config: Target) -> int:
     """Bus cycles of one piece of the sum's input."""
     if shape.fold is not None:
         return _gather_cycles(config, shape.fold, tile)
@@ -177,13 +183,13 @@ def _conv_patch_cycles(shape: ConvShape, tile: ConvTile, config: AccelConfig) ->
     return patch_cycles(config, shape.source, *conv_patch(shape, tile.rows, tile.cols), run)
 
 
-def _conv_stored(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> int:
+def _conv_stored(shape: ConvShape, tile: ConvTile, config: Target) -> int:
     """Bus cycles to store the results of one group."""
     run = tile.out_blocks * config.out_bytes
     return store_cycles(config, tile.rows, tile.cols, run, shape.out_grid)
 
 
-def pool_cost(shape: PoolShape, tile: PoolTile, config: AccelConfig) -> Cost:
+def pool_cost(shape: PoolShape, tile: PoolTile, config: Target) -> Cost:
     """Time of a pool under `tile`."""
     use = pool_entries(shape, tile, config)
     tiles = -(-shape.out_height // tile.rows) * -(-shape.out_width // tile.cols) * -(-shape.blocks // tile.blocks)
@@ -195,7 +201,7 @@ def pool_cost(shape: PoolShape, tile: PoolTile, config: AccelConfig) -> Cost:
     output = outputs * output_interval(config)
     load, store = tiles * patch, tiles * stored
     cycles = overlapped(compute + STEP_CYCLES * tiles, load, output, store)
-    cycles += 2 * LATENCY + patch + compute // tiles + output // tiles + stored
+    cycles += 2 * config.memory.latency + patch + compute // tiles + output // tiles + stored
     if 2 * use.acc > config.acc_depth:
         cycles += load + output
     elif 3 * use.acc > config.acc_depth:
@@ -203,13 +209,13 @@ def pool_cost(shape: PoolShape, tile: PoolTile, config: AccelConfig) -> Cost:
     return Cost(cycles, compute, load, output, store, tiles)
 
 
-def add_cost(entries: int, tile: AddTile, config: AccelConfig) -> Cost:
+def add_cost(entries: int, tile: AddTile, config: Target) -> Cost:
     """Time of a residual add of `entries` accumulator entries an operand."""
     steps = -(-entries // tile.entries)
-    part = run_cycles(config, tile.entries * config.out_bytes)
+    part = run_cycles(config, tile.entries * config.out_bytes, config.reads)
     output = 2 * entries * output_interval(config)
     load, store = 2 * steps * part, steps * part
-    cycles = max(load, output, store) + STEP_CYCLES * steps + 2 * LATENCY + 3 * part + output // steps
+    cycles = max(load, output, store) + STEP_CYCLES * steps + 2 * config.memory.latency + 3 * part + output // steps
     if 4 * tile.entries > config.acc_depth:
         cycles += output
     return Cost(cycles, 0, load, output, store, steps)

@@ -16,11 +16,12 @@ from accel.isa.state import element_bytes
 from tensorize.access import touches
 from tensorize.clocks import Clocks, works_of
 from tensorize.constants import ConstantLoad
-from tensorize.geometry import LATENCY, acc_unit
+from tensorize.geometry import acc_unit
 from tensorize.nest import Buffer, Command, Key, Step
 from tensorize.prefetch import load_windows
 from tensorize.resident import resident_loads
 from tensorize.scratchpad import Scratchpad, Slots
+from tensorize.target import Target
 from tensorize.tokens import Range
 
 # Memories of constants, in the order in which a step needs them.
@@ -64,7 +65,7 @@ def emit(
     steps: Sequence[Step],
     constants: Sequence[ConstantLoad],
     tensors: Mapping[Key, int],
-    config: AccelConfig,
+    config: Target,
     margin: int | None,
     resident: frozenset[Key] = frozenset(),
     dense: bool = False,
@@ -89,14 +90,15 @@ class _Emitter:
         steps: Sequence[Step],
         constants: Sequence[ConstantLoad],
         tensors: Mapping[Key, int],
-        config: AccelConfig,
+        config: Target,
         margin: int | None,
         dense: bool,
     ) -> None:
         self._steps = steps
         self._work = works_of(steps, config)
-        self._clocks = Clocks(self._work)
-        windows = load_windows(self._work, constants, margin or 0)
+        self._latency = config.memory.latency
+        self._clocks = Clocks(self._work, self._latency)
+        windows = load_windows(self._work, constants, margin or 0, self._latency)
         self._waiting = {mem: deque[tuple[ConstantLoad, int]]() for mem in Mem}
         for load, window in zip(constants, windows, strict=True):
             self._waiting[load.mem].append((load, window))
@@ -218,7 +220,7 @@ class _Emitter:
         if None in rooms:
             return False
         self._clocks.load_step(at, max((room for room in rooms if room is not None), default=0))
-        self._flying += [self._clocks.load + LATENCY] * (len(self._state.lines) - before)
+        self._flying += [self._clocks.load + self._latency] * (len(self._state.lines) - before)
         return True
 
     def _waits_for(self, at: int, since: int) -> bool:
@@ -242,7 +244,7 @@ class _Emitter:
         if room is None:
             return False
         self._clocks.load_constant(load.cycles, room)
-        self._flying.append(self._clocks.load + LATENCY)
+        self._flying.append(self._clocks.load + self._latency)
         self._write(load.command, load.layer)
         return True
 

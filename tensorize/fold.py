@@ -18,6 +18,7 @@ from relay_hw.errors import TensorizeError
 from tensorize.geometry import ConvShape, Fold, Source, conv_shape
 from tensorize.kernel import ConvKernel, Int8, Window
 from tensorize.layout import pixel_bytes, row_bytes
+from tensorize.target import Target
 
 # Widths of the fields of GATHER that a kernel can exceed.
 _STEP_LIMIT = 255
@@ -28,7 +29,7 @@ _PAD_LIMIT = 255
 Part = tuple[int, int]
 
 
-def folded_shapes(kernel: ConvKernel, config: AccelConfig) -> tuple[ConvShape, ...]:
+def folded_shapes(kernel: ConvKernel, config: Target) -> tuple[ConvShape, ...]:
     """Ways to execute the convolution on an input that lies as rows; none where GATHER cannot bring it."""
     window, image = kernel.window, kernel.source
     step, run = window.strides[1] * image.channels, window.kernel[1] * image.channels
@@ -80,7 +81,7 @@ def _fold(kernel: ConvKernel, rows: int, number: int, pitch: int, config: AccelC
     )
 
 
-def _folded(kernel: ConvKernel, fold: Fold, config: AccelConfig) -> ConvShape:
+def _folded(kernel: ConvKernel, fold: Fold, config: Target) -> ConvShape:
     """The folded convolution: one tap wide, as many taps high as vectors are needed for the kernel's height."""
     height = -(-fold.height // fold.rows)
     blocks = -(-((fold.rows - 1) * fold.pitch + fold.run) // config.inp_lanes)
@@ -156,12 +157,12 @@ def _image_rows(fold: Fold, begin: int, count: int) -> tuple[int, int, int, int]
     return above, len(inside), count - above - len(inside), inside[0]
 
 
-def shapes_of(kernel: ConvKernel, config: AccelConfig) -> tuple[ConvShape, ...]:
+def shapes_of(kernel: ConvKernel, config: Target) -> tuple[ConvShape, ...]:
     """Shapes that the kernel can be executed in, given how its input lies."""
     return folded_shapes(kernel, config) if kernel.rows else (conv_shape(kernel, config),)
 
 
-def shape_under(kernel: ConvKernel, fold: Fold | None, config: AccelConfig) -> ConvShape:
+def shape_under(kernel: ConvKernel, fold: Fold | None, config: Target) -> ConvShape:
     """The shape that a tile was chosen for. Raises TensorizeError when it is none of the kernel's."""
     for shape in shapes_of(kernel, config):
         if shape.fold == fold:

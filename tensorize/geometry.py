@@ -14,9 +14,7 @@ from accel.isa.program import align
 from tensorize.kernel import ConvKernel, Image, Int8, Origin, Place, PoolKernel, Window
 from tensorize.layout import pixel_bytes
 from tensorize.operands import WeightForm, operand_starts, weight_form
-
-# Cycles from a burst's address to its first data (and from the last data to the response): the standard memory model.
-LATENCY = 100
+from tensorize.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +139,7 @@ class PoolShape:
     out_grid: Grid
 
 
-def conv_shape(kernel: ConvKernel, config: AccelConfig) -> ConvShape:
+def conv_shape(kernel: ConvKernel, config: Target) -> ConvShape:
     """The convolution as it is executed: a dense layer over an image becomes 1x1 over one long pixel."""
     window, image = kernel.window, kernel.source
     pixel = pixel_bytes(image, config)
@@ -186,7 +184,7 @@ def conv_weights(kernel: ConvKernel, config: AccelConfig) -> Int8:
     return padded.reshape(out, 1, 1, -1)
 
 
-def pool_shape(kernel: PoolKernel, config: AccelConfig) -> PoolShape:
+def pool_shape(kernel: PoolKernel, config: Target) -> PoolShape:
     """The pool in blocks."""
     pixel = pixel_bytes(kernel.source, config)
     source = source_of(kernel.source, pixel, kernel.origin)
@@ -212,7 +210,7 @@ def grid_of(target: Image, place: Place | None, config: AccelConfig) -> Grid:
     return Grid(begin, place.step[0] * row, place.step[1] * pixel)
 
 
-def skip_unread(source: Source, window: Window, target: Image, config: AccelConfig) -> tuple[Source, Window]:
+def skip_unread(source: Source, window: Window, target: Image, config: Target) -> tuple[Source, Window]:
     """Windows of one pixel that step over rows or columns: load only the pixels that are met."""
     (kernel_h, kernel_w), (stride_h, stride_w) = window.kernel, window.strides
     if window.padding != (0, 0, 0, 0):
@@ -220,17 +218,17 @@ def skip_unread(source: Source, window: Window, target: Image, config: AccelConf
     if kernel_h == 1 and stride_h > 1:
         source = replace(source, height=target.height, row_stride=source.row_stride * stride_h)
         window = replace(window, strides=(1, window.strides[1]))
-    single = run_cycles(config, source.pixel_bytes)
+    single = run_cycles(config, source.pixel_bytes, config.reads)
     if kernel_w == 1 and stride_w > 1 and single <= stride_w * source.pixel_bytes // config.bus_bytes:
         source = replace(source, width=target.width, col_stride=source.col_stride * stride_w)
         window = replace(window, strides=(window.strides[0], 1))
     return source, window
 
 
-def run_cycles(config: AccelConfig, run_bytes: int, outstanding: int = 0) -> int:
+def run_cycles(config: Target, run_bytes: int, outstanding: int) -> int:
     """Bus cycles of one run of consecutive bytes among many: its data, or latency over bursts in flight."""
     bursts = -(-run_bytes // (config.burst_beats * config.bus_bytes))
-    return max(run_bytes // config.bus_bytes, bursts * LATENCY // (outstanding or config.read_outstanding))
+    return max(run_bytes // config.bus_bytes, bursts * config.memory.latency // outstanding)
 
 
 def granule_blocks(config: AccelConfig, block: int) -> int:

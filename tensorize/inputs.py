@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from accel.isa.config import AccelConfig
 from accel.isa.program import TensorLayout
 from tensorize.fold import folded_shapes
 from tensorize.geometry import conv_shape
 from tensorize.kernel import ConvKernel
 from tensorize.region import Activation, Region
+from tensorize.target import Target
 from tensorize.tiling import best_conv
 
 
-def fold_inputs(region: Region, config: AccelConfig) -> Region:
+def fold_inputs(region: Region, config: Target) -> Region:
     """The region with each input stored as rows that only convolutions read and that makes them faster together."""
     outputs = set(region.outputs)
     for _, number in region.inputs:
@@ -25,7 +25,7 @@ def fold_inputs(region: Region, config: AccelConfig) -> Region:
     return region
 
 
-def _gains(region: Region, number: int, config: AccelConfig) -> bool:
+def _gains(region: Region, number: int, config: Target) -> bool:
     readers = [layer for layer in region.layers if number in layer.inputs]
     plain = rows = 0
     for layer in readers:

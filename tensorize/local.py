@@ -17,7 +17,6 @@ from accel.isa.spec import GemmMode
 from relay_hw.errors import TensorizeError
 from tensorize.cost import STEP_CYCLES, Cost, output_interval, overlapped, patch_cycles, store_cycles
 from tensorize.geometry import (
-    LATENCY,
     Grid,
     Source,
     bank_round,
@@ -31,6 +30,7 @@ from tensorize.kernel import ConvKernel, Image, PoolKernel, PoolKind, Window
 from tensorize.layout import pixel_bytes
 from tensorize.operands import WeightForm, operand_starts, weight_form
 from tensorize.space import EXTENT_LIMIT, PAD_LIMIT, piece_sizes
+from tensorize.target import Target
 from tensorize.tiles import Entries, LocalTile
 
 # Micro-ops of one step take at most one part in this many of their memory, where they can be shared by blocks.
@@ -93,7 +93,7 @@ def takes_lines(config: AccelConfig) -> bool:
     return config.block_out % config.inp_lanes == 0
 
 
-def local_shape(kernel: ConvKernel | PoolKernel, config: AccelConfig) -> LocalShape:
+def local_shape(kernel: ConvKernel | PoolKernel, config: Target) -> LocalShape:
     """A convolution with groups, or a pool."""
     if isinstance(kernel, PoolKernel):
         mode = GemmMode.MAX if kernel.kind is PoolKind.MAX else GemmMode.TAPS
@@ -104,7 +104,7 @@ def local_shape(kernel: ConvKernel | PoolKernel, config: AccelConfig) -> LocalSh
     return _grouped_shape(kernel, config)
 
 
-def _lines_shape(kernel: ConvKernel | PoolKernel, mode: GemmMode, config: AccelConfig) -> LocalShape:
+def _lines_shape(kernel: ConvKernel | PoolKernel, mode: GemmMode, config: Target) -> LocalShape:
     image, window, pixel = kernel.source, kernel.window, pixel_bytes(kernel.source, config)
     height, width = image.height, image.width
     if window.kernel == (height, width) and not any(window.padding) and kernel.origin is None:
@@ -139,7 +139,7 @@ def _form(kernel: ConvKernel | PoolKernel, mode: GemmMode, config: AccelConfig) 
     return WeightForm.NARROW if config.wgt_bits == 4 and mode is GemmMode.TAPS else WeightForm.BYTES
 
 
-def _grouped_shape(kernel: ConvKernel, config: AccelConfig) -> LocalShape:
+def _grouped_shape(kernel: ConvKernel, config: Target) -> LocalShape:
     pixel, image = pixel_bytes(kernel.source, config), kernel.source
     source = source_of(image, pixel, kernel.origin)
     source, window = skip_unread(source, kernel.window, kernel.target, config)
@@ -259,7 +259,7 @@ def weight_entries(shape: LocalShape, blocks: int, config: AccelConfig) -> int:
             return 0
 
 
-def local_cost(shape: LocalShape, tile: LocalTile, config: AccelConfig) -> Cost:
+def local_cost(shape: LocalShape, tile: LocalTile, config: Target) -> Cost:
     """Time of the layer under `tile`."""
     use = local_entries(shape, tile, config)
     groups = -(-shape.out_blocks // tile.blocks)
@@ -274,9 +274,9 @@ def local_cost(shape: LocalShape, tile: LocalTile, config: AccelConfig) -> Cost:
     weights = groups * use.wgt * config.wgt_bytes // shape.form.ratio // config.bus_bytes
     load, store = tiles * patch + weights, tiles * stored
     cycles = overlapped(compute + STEP_CYCLES * tiles, load, output, store)
-    cycles += 2 * LATENCY + patch + output // tiles + stored
+    cycles += 2 * config.memory.latency + patch + output // tiles + stored
     if 2 * use.inp > config.inp_depth:
-        cycles += load + tiles * LATENCY
+        cycles += load + tiles * config.memory.latency
     if 2 * use.acc > config.acc_depth:
         cycles += output
     if 2 * use.out > config.out_depth:
@@ -323,7 +323,7 @@ def choose_local(shape: LocalShape, config: AccelConfig) -> LocalTile:
 
 
 @lru_cache(maxsize=256)
-def _cheapest(shape: LocalShape, config: AccelConfig) -> LocalTile | None:
+def _cheapest(shape: LocalShape, config: Target) -> LocalTile | None:
     """What `choose_local` chooses, or None. Equal layers are searched once."""
     best: tuple[tuple[int, ...], LocalTile] | None = None
     for tile in local_tiles(shape, config):

@@ -19,6 +19,7 @@ from tensorize.layout import add_record, pack_weights, requantize_records
 from tensorize.lower import Visits, add_commands, load_patch, looped, scale_fields, store_tile, tile_transfer
 from tensorize.nest import Axis, Buffer, Command, Key, Ref, Step, Uop
 from tensorize.operands import operand_mode, operand_starts, operand_tiles, stored_tiles
+from tensorize.target import Target
 from tensorize.tiles import ConvTile, Kept, by_loop, conv_patch, conv_use
 
 Part = tuple[int, int]
@@ -88,7 +89,7 @@ def lower_conv(
     kernel: ConvKernel,
     tile: ConvTile,
     tensors: tuple[Key, ...],
-    config: AccelConfig,
+    config: Target,
     part: tuple[int, ...] = (),
 ) -> tuple[Step, ...]:
     """Steps of layer `number`; `tensors`: input, residual if there is one, output. `part`: of several of the layer."""

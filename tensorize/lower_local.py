@@ -28,6 +28,7 @@ from tensorize.local import (
 from tensorize.lower import load_patch, looped, scale_fields, store_tile
 from tensorize.nest import Axis, Buffer, Command, Key, Ref, Step, Uop
 from tensorize.operands import operand_mode, operand_starts, operand_tiles, stored_tiles
+from tensorize.target import Target
 from tensorize.tiles import LocalTile
 
 Part = tuple[int, int]
@@ -79,7 +80,7 @@ def lower_local(
     kernel: ConvKernel | PoolKernel,
     tile: LocalTile,
     tensors: tuple[Key, ...],
-    config: AccelConfig,
+    config: Target,
 ) -> tuple[Step, ...]:
     """Steps of layer `number`; `tensors`: input, output."""
     shape = local_shape(kernel, config)

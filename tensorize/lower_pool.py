@@ -15,6 +15,7 @@ from tensorize.kernel import PoolKernel, PoolKind, Requantize
 from tensorize.layout import requantize_records
 from tensorize.lower import load_patch, looped, scale_fields, store_tile
 from tensorize.nest import Axis, Buffer, Command, Key, Ref, Step
+from tensorize.target import Target
 from tensorize.tiles import PoolTile, pool_by_loop, pool_patch
 
 Part = tuple[int, int]
@@ -41,7 +42,7 @@ class _Layer:
 
 
 def lower_pool(
-    number: int, name: str, kernel: PoolKernel, tile: PoolTile, tensors: tuple[Key, ...], config: AccelConfig
+    number: int, name: str, kernel: PoolKernel, tile: PoolTile, tensors: tuple[Key, ...], config: Target
 ) -> tuple[Step, ...]:
     """Steps of layer `number`; `tensors`: input, output."""
     shape = pool_shape(kernel, config)

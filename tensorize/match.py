@@ -53,6 +53,7 @@ from tensorize.reading import (
     var_type,
     with_padding,
 )
+from tensorize.target import Target
 from tensorize.tiles import Tile, TransposeTile
 from tensorize.tiling import choose_add, choose_conv, choose_pool
 from tensorize.transpose import Spread, transpose_kernel
@@ -73,7 +74,7 @@ class Matched:
     constants: tuple[Array, ...] = ()
 
 
-def why_not(composite: Function, config: AccelConfig) -> str | None:
+def why_not(composite: Function, config: Target) -> str | None:
     """The reason why `config` cannot run the composite function, one sentence; None when it can."""
     try:
         plan_tile(match(composite, config).kernel, config)
@@ -82,7 +83,7 @@ def why_not(composite: Function, config: AccelConfig) -> str | None:
     return None
 
 
-def plan_tile(kernel: KernelSpec, config: AccelConfig) -> Tile:
+def plan_tile(kernel: KernelSpec, config: Target) -> Tile:
     """The tile that the kernel is lowered with. Raises TensorizeError when none fits."""
     match kernel:
         case ConvKernel() if kernel.groups > 1:
@@ -103,7 +104,7 @@ def plan_tile(kernel: KernelSpec, config: AccelConfig) -> Tile:
             return choose_add(add_total(kernel, config), config)
 
 
-def _pool_tile(kernel: PoolKernel, config: AccelConfig) -> Tile:
+def _pool_tile(kernel: PoolKernel, config: Target) -> Tile:
     """Through GEMM's lines, or through the ALU where no tile of lines fits."""
     if takes_lines(config):
         try:

@@ -12,6 +12,7 @@ from accel.isa.config import AccelConfig
 from accel.isa.spec import Mem
 from tensorize.clocks import Clocks, works_of
 from tensorize.nest import Key, Step
+from tensorize.target import Target
 
 
 def sequential_order(steps: Sequence[Step]) -> tuple[int, ...]:
@@ -19,13 +20,13 @@ def sequential_order(steps: Sequence[Step]) -> tuple[int, ...]:
     return tuple(range(len(steps)))
 
 
-def interleaved_order(steps: Sequence[Step], config: AccelConfig) -> tuple[int, ...]:
+def interleaved_order(steps: Sequence[Step], config: Target) -> tuple[int, ...]:
     """List scheduling on estimated times.
 
     First choice: the deepest layer whose next step finds its input stored one step before it runs, so that the load
     ahead of it holds up no other load. Otherwise the step that can start first.
     """
-    clocks = Clocks(works_of(steps, config))
+    clocks = Clocks(works_of(steps, config), config.memory.latency)
     result: list[int] = []
     for group in layer_groups(steps, config):
         waiting = {layer: [n for n, step in enumerate(steps) if step.layer == layer] for layer in group}

@@ -13,13 +13,13 @@ from tensorize.constants import ConstantLoad
 from tensorize.work import Work
 
 
-def load_windows(work: Sequence[Work], loads: Sequence[ConstantLoad], margin: int) -> list[int]:
+def load_windows(work: Sequence[Work], loads: Sequence[ConstantLoad], margin: int, latency: int) -> list[int]:
     """For each load (in order of deadline) the position of a step; the load is written with that step's look-ahead.
 
     From the last deadline backwards, each load takes the latest free bus cycles that are over `margin` cycles before
     the step that needs it.
     """
-    clocks = Clocks(work)
+    clocks = Clocks(work, latency)
     starts: list[int] = []
     for number in range(len(work)):
         clocks.run_step(number)

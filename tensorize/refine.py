@@ -1,4 +1,4 @@
-"""A closer look at the cheapest tiles of a convolution: each is written as a program of its own and timed roughly.
+"""A closer look at the cheapest tiles of a convolution: each is written as a program of its own and timed.
 
 In: a kernel and a configuration. Out: the tile to use. The closed form ranks all legal tiles, this looks at few.
 """
@@ -16,7 +16,6 @@ from accel.isa.program import TensorLayout, align
 from accel.isa.spec import BY_OP, Op
 from tensorize.constants import constant_data, constant_loads, data_key, merge_parameters
 from tensorize.emit import NoRoomError, emit
-from tensorize.estimate import estimate_cycles
 from tensorize.fold import shapes_of
 from tensorize.kernel import ConvKernel, KernelSpec
 from tensorize.layout import image_bytes
@@ -25,6 +24,7 @@ from tensorize.match import plan_tile
 from tensorize.memory import burst_bytes
 from tensorize.nest import Key, Step, tensor_key
 from tensorize.space import Choice
+from tensorize.target import Target
 from tensorize.tiles import ConvTile, Tile
 from tensorize.tiling import short_list
 from tensorize.tokens import assign_tokens
@@ -38,7 +38,7 @@ MARGIN = 1500
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A tile and the estimated cycles of a program of this layer alone."""
+    """A tile and the cycles of a program of this layer alone."""
 
     choice: Choice
     cycles: int
@@ -50,21 +50,21 @@ class Refiner:
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], tuple[Timed, ...]] = {}
 
-    def __call__(self, kernel: KernelSpec, config: AccelConfig) -> Tile:
+    def __call__(self, kernel: KernelSpec, config: Target) -> Tile:
         """The tile for `kernel`. Raises TensorizeError when none fits."""
         if not isinstance(kernel, ConvKernel) or kernel.groups > 1:
             return plan_tile(kernel, config)
         found = self.compare(kernel, config)
         return found[0].choice.tile if found else plan_tile(kernel, config)
 
-    def compare(self, kernel: ConvKernel, config: AccelConfig) -> tuple[Timed, ...]:
+    def compare(self, kernel: ConvKernel, config: Target) -> tuple[Timed, ...]:
         """Tiles that were looked at, the fastest first; none where none finds places for its buffers."""
         key = (*shapes_of(kernel, config), config)
         if key not in self._known:
             self._known[key] = tuple(sorted(_timed(kernel, config), key=lambda timed: timed.cycles))
         return self._known[key]
 
-    def reason(self, kernel: KernelSpec, tile: Tile, config: AccelConfig) -> str:
+    def reason(self, kernel: KernelSpec, tile: Tile, config: Target) -> str:
         """Why the layer is computed with `tile`, in a few words; empty where there was nothing to choose by time."""
         if not isinstance(kernel, ConvKernel) or not isinstance(tile, ConvTile) or kernel.groups > 1:
             return ""
@@ -86,7 +86,7 @@ def explain(found: Sequence[tuple[Choice, int]]) -> str:
     return f"{text}; best of {count} timed, next {slower / cycles - 1:+.1%}: {other.tile}"
 
 
-def _timed(kernel: ConvKernel, config: AccelConfig) -> Iterator[Timed]:
+def _timed(kernel: ConvKernel, config: Target) -> Iterator[Timed]:
     blank, left = without_weights(kernel), STEP_LIMIT
     for number, choice in enumerate(short_list(shapes_of(kernel, config), config)):
         if number and choice.cost.steps > left:
@@ -97,13 +97,13 @@ def _timed(kernel: ConvKernel, config: AccelConfig) -> Iterator[Timed]:
             yield Timed(choice, cycles)
 
 
-def layer_cycles(kernel: ConvKernel, tile: ConvTile, config: AccelConfig) -> int | None:
-    """Estimated cycles of a program of this layer alone; None where its buffers find no places."""
+def layer_cycles(kernel: ConvKernel, tile: ConvTile, config: Target) -> int | None:
+    """Cycles of a program of this layer alone; None where its buffers find no places."""
     lines = layer_program(kernel, tile, config)
-    return None if lines is None else estimate_cycles(lines, config)
+    return None if lines is None else config.cycles(lines)
 
 
-def layer_program(kernel: ConvKernel, tile: ConvTile, config: AccelConfig) -> list[tuple[Op, dict[str, int]]] | None:
+def layer_program(kernel: ConvKernel, tile: ConvTile, config: Target) -> list[tuple[Op, dict[str, int]]] | None:
     """Instructions of this layer alone, with addresses in an imaginary window; None where buffers find no places."""
     sizes = _sizes(kernel, config)
     tensors = tuple(tensor_key(number) for number in range(len(sizes)))

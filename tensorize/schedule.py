@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from accel.isa.config import AccelConfig
 from accel.isa.spec import Op
 from tensorize.constants import merge_parameters
 from tensorize.kernel import (
@@ -34,6 +33,7 @@ from tensorize.match import plan_tile
 from tensorize.nest import Command, Step, tensor_key
 from tensorize.order import interleaved_order, sequential_order
 from tensorize.region import LayerSpec, Region
+from tensorize.target import Target
 from tensorize.tiles import AddTile, ConvTile, LocalTile, MoveTile, PoolTile, Tile, TransposeTile
 from tensorize.uops import place_uops
 
@@ -41,11 +41,11 @@ from tensorize.uops import place_uops
 class Chooser(Protocol):
     """Says which tile a layer is computed with, and why."""
 
-    def __call__(self, kernel: KernelSpec, config: AccelConfig) -> Tile:
+    def __call__(self, kernel: KernelSpec, config: Target) -> Tile:
         """The tile. Raises TensorizeError when none fits."""
         ...
 
-    def reason(self, kernel: KernelSpec, tile: Tile, config: AccelConfig) -> str:
+    def reason(self, kernel: KernelSpec, tile: Tile, config: Target) -> str:
         """Why it was chosen; may be empty."""
         ...
 
@@ -71,7 +71,7 @@ class Schedule:
 
 
 def plan_steps(
-    region: Region, config: AccelConfig, tiles: tuple[Tile, ...] | None = None
+    region: Region, config: Target, tiles: tuple[Tile, ...] | None = None
 ) -> tuple[tuple[Tile, ...], tuple[Step, ...]]:
     """Tiles (the cheapest ones where none are given) and the steps of all layers, layer after layer.
 
@@ -82,7 +82,7 @@ def plan_steps(
     return tiles, place_uops(lower_layers(region, tiles, config), config)
 
 
-def lower_layers(region: Region, tiles: Sequence[Tile], config: AccelConfig) -> tuple[Step, ...]:
+def lower_layers(region: Region, tiles: Sequence[Tile], config: Target) -> tuple[Step, ...]:
     """Steps of all layers, layer after layer; their micro-ops have no place yet."""
     steps = [
         step
@@ -93,7 +93,7 @@ def lower_layers(region: Region, tiles: Sequence[Tile], config: AccelConfig) -> 
 
 
 def schedules(
-    region: Region, config: AccelConfig, choose: Callable[[KernelSpec, AccelConfig], Tile] = plan_tile
+    region: Region, config: Target, choose: Callable[[KernelSpec, Target], Tile] = plan_tile
 ) -> tuple[Schedule, ...]:
     """Schedules to choose from: layers interleaved, and one after the other. Raises as `choose` does."""
     chosen = tuple(choose(layer.kernel, config) for layer in region.layers)
@@ -106,7 +106,7 @@ def schedules(
     return tuple(Schedule(region, tiles, tuple(steps[number] for number in order)) for order in distinct)
 
 
-def _lower(number: int, layer: LayerSpec, tile: Tile, config: AccelConfig) -> tuple[Step, ...]:
+def _lower(number: int, layer: LayerSpec, tile: Tile, config: Target) -> tuple[Step, ...]:
     tensors = tuple(tensor_key(index) for index in (*layer.inputs, layer.output))
     match layer.kernel, tile:
         case ConvKernel() as kernel, ConvTile() as chosen:

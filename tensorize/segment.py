@@ -60,7 +60,7 @@ class Segment:
     """One launch. Ports are in the order of the function's parameters and results.
 
     `owners`: for each instruction the number of its layer (FINISH: the last one's). `schedule`: the steps as text.
-    `cycles`: estimated for the standard memory model.
+    `cycles`: of a launch, by the target's clock.
     """
 
     name: str

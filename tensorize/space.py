@@ -14,6 +14,7 @@ from accel.isa.config import AccelConfig
 from tensorize.cost import Cost, conv_cost
 from tensorize.geometry import ConvShape, granule_blocks
 from tensorize.nest import LOOP_LIMIT
+from tensorize.target import Target
 from tensorize.tiles import ConvTile, ConvUse, conv_entries, conv_patch, conv_use
 
 # Tiles that are worth a closer look.
@@ -40,17 +41,17 @@ class Choice:
 
 
 @lru_cache(maxsize=256)
-def ranked(shape: ConvShape, config: AccelConfig) -> tuple[Choice, ...]:
+def ranked(shape: ConvShape, config: Target) -> tuple[Choice, ...]:
     """The legal tiles of least estimated time, the cheapest first. Equal layers are searched once."""
     return tuple(nsmallest(SHORT_LIST, _choices(shape, config), key=_rank))
 
 
-def all_ranked(shapes: Sequence[ConvShape], config: AccelConfig) -> tuple[Choice, ...]:
+def all_ranked(shapes: Sequence[ConvShape], config: Target) -> tuple[Choice, ...]:
     """All legal tiles of all shapes, the cheapest first."""
     return tuple(sorted((choice for shape in shapes for choice in _choices(shape, config)), key=_rank))
 
 
-def _choices(shape: ConvShape, config: AccelConfig) -> Iterator[Choice]:
+def _choices(shape: ConvShape, config: Target) -> Iterator[Choice]:
     for tile, use in conv_tiles(shape, config):
         yield Choice(tile, conv_cost(shape, tile, use, config))
 

@@ -13,6 +13,7 @@ from relay_hw.errors import TensorizeError
 from tensorize.cost import add_cost, pool_cost
 from tensorize.geometry import ConvShape, PoolShape, granule_blocks
 from tensorize.space import EXTENT_LIMIT, PAD_LIMIT, SHORT_LIST, Choice, counts, piece_sizes, ranked
+from tensorize.target import Target
 from tensorize.tiles import AddTile, ConvTile, PoolTile, pool_entries, pool_patch
 
 
@@ -36,7 +37,7 @@ def short_list(shapes: Sequence[ConvShape], config: AccelConfig) -> tuple[Choice
     return tuple(sorted(found, key=lambda choice: choice.cycles)[:SHORT_LIST])
 
 
-def choose_pool(shape: PoolShape, config: AccelConfig) -> PoolTile:
+def choose_pool(shape: PoolShape, config: Target) -> PoolTile:
     """The legal tile with the smallest estimated time. Raises TensorizeError when none fits."""
     best: tuple[tuple[int, ...], PoolTile] | None = None
     for tile in _pool_tiles(shape, config):
@@ -49,7 +50,7 @@ def choose_pool(shape: PoolShape, config: AccelConfig) -> PoolTile:
     return best[1]
 
 
-def choose_add(entries: int, config: AccelConfig) -> AddTile:
+def choose_add(entries: int, config: Target) -> AddTile:
     """Entries a step for a sum of two activations of `entries` accumulator entries each."""
     step = granule_blocks(config, config.block_out)
     most = min(config.out_depth, config.acc_depth // 2)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import cast
 
@@ -152,7 +152,7 @@ class AccelConfig:
     @property
     def hash32(self) -> int:
         """32-bit hash of every size (not of the name): what the capability register holds."""
-        sizes = {key: value for key, value in asdict(self).items() if key != "name"}
+        sizes = {key.name: getattr(self, key.name) for key in fields(AccelConfig) if key.name != "name"}
         digest = hashlib.sha256(json.dumps(sizes, sort_keys=True).encode()).digest()
         return int.from_bytes(digest[:4], "little")
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -105,6 +105,12 @@ class Region:
     end: int
 
 
+def code_place(sections: Sequence[Section], resident: int = 0) -> int:
+    """Byte of the window at which the program begins: behind `sections` and `resident` instructions of their own."""
+    end = align(max((section.end for section in sections), default=0), SECTION_ALIGN)
+    return align(end + resident * INSTRUCTION_BYTES, SECTION_ALIGN)
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """A whole program for one configuration. Exactly one section is of kind program, at most one of kind resident.
@@ -141,11 +147,11 @@ class Program:
         """
         data, stays = encode_instructions(instructions), encode_instructions(resident)
         others = tuple(sections)
-        end = max((section.end for section in others), default=0)
+        offset = code_place(others, len(stays) // INSTRUCTION_BYTES) if program_offset is None else program_offset
         if stays:
-            others += (Section("resident", SectionKind.RESIDENT, align(end, SECTION_ALIGN), len(stays), stays),)
-            end = others[-1].end
-        offset = align(end, SECTION_ALIGN) if program_offset is None else program_offset
+            begin = code_place(others)
+            others += (Section("resident", SectionKind.RESIDENT, begin, len(stays), stays),)
+        end = max((section.end for section in others), default=0)
         code = Section("program", SectionKind.PROGRAM, offset, len(data), data)
         window = align(max(end, code.end), WINDOW_ALIGN) if window_bytes is None else window_bytes
         return cls(config.name, config.hash32, window, others + (code,), tuple(tensors), tuple(regions))
@@ -285,9 +291,13 @@ def align(value: int, step: int) -> int:
     return -(-value // step) * step
 
 
+# Of each instruction's fields the value where none is given.
+_SMALLEST = {row.op: {f.name: f.minimum or 0 for f in row.layout.fields if f.name != "opcode"} for row in INSTRUCTIONS}
+
+
 def complete(op: Op, values: Mapping[str, int]) -> dict[str, int]:
     """All fields of an instruction but its opcode: those given, else the smallest legal count or 0."""
-    result = {f.name: f.minimum or 0 for f in BY_OP[op].layout.fields if f.name != "opcode"}
+    result = _SMALLEST[op].copy()
     for key, value in values.items():
         if key not in result:
             raise EncodeError(f"{BY_OP[op].name}: unknown field {key!r}")

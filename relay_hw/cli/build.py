@@ -46,7 +46,7 @@ def compile_command(args: Namespace, console: Console) -> int:
         resident=args.resident,
         tune=args.tune,
         accelerate=not args.no_accel,
-        memory=args.memory or "",
+        memory=args.memory,
     )
     console.step("writing the build")
     artifact = compiled.save(args.output)

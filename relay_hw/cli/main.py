@@ -175,8 +175,8 @@ def _add_build_commands(commands: Any) -> None:
     build.add_argument("--no-accel", action="store_true", help="leave the accelerator out: every operator on the host")
     text = "weights may stay on the device between launches (default auto: where that is faster)"
     build.add_argument("--resident", choices=("auto", "off"), default="auto", help=text)
-    text = "memory model that programs are made for (default: an estimate for standard)"
-    build.add_argument("--memory", type=arg.memory, metavar=_MEMORY, help=text)
+    text = "memory model that programs are made for (default standard)"
+    build.add_argument("--memory", type=arg.memory, default="standard", metavar=_MEMORY, help=text)
     text = "search for faster tiles by the cycle simulator, so long (default 0: not at all); results are kept"
     build.add_argument("--tune", type=arg.seconds, default=0, metavar="SECONDS", help=text)
 

@@ -34,12 +34,13 @@ from relay_hw.quantize.prequantized import is_prequantized, realize_prequantized
 from relay_hw.quantize.recipes import FLOAT
 from relay_hw.report import LayerRow, Report, report_files
 from relay_hw.runtime.artifact import WEIGHTS, Artifact, file_hash, load_artifact, write_artifact
+from relay_hw.runtime.clock import STANDARD, target_of
 from relay_hw.runtime.cost import LayerNeeds, layer_needs
 from relay_hw.runtime.holding import stays_alone
 from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
 from relay_hw.runtime.manifest import AccelFunction, HostLibrary, LayerInfo, Manifest, PortInfo, TensorInfo
 from relay_hw.runtime.ports import constant_inputs, inputs_of, outputs_of, single_samples, with_batch
-from relay_hw.runtime.tune import Tuner, faster, simulated
+from relay_hw.runtime.tune import Tuner
 from relay_hw.runtime.watch import watched
 from relay_hw.text import print_module
 from relay_hw.transform.graph import shape_of
@@ -47,6 +48,7 @@ from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.one_sample import IMAGE_AXES, OneSample, one_sample
 from relay_hw.transform.partition import PartitionRecord
 from relay_hw.transform.pipelines import partition_pipeline, simplify_pipeline
+from tensorize.target import Target
 
 Progress = Callable[[str], None]
 Calibration = Mapping[str, NDArray[Any]]
@@ -150,7 +152,7 @@ def compile_model(
     cache: Path | None = None,
     quantized: IRModule | None = None,
     accelerate: bool = True,
-    memory: str = "",
+    memory: str = STANDARD,
 ) -> CompiledModel:
     """Walk a float module to programs. `params` are bound as constants; `calibration`: inputs by name, samples first.
 
@@ -161,7 +163,7 @@ def compile_model(
     `resident`: "auto" lets weights stay on the device between launches where that makes them faster, "off" never.
     `tune`: seconds to search for faster tiles by the cycle simulator; what was found before is in `cache` (the user's).
     `accelerate`: False keeps every operator on the host, and the build needs no device.
-    `memory`: name of the memory model that programs are made for; empty: an estimate for the standard one.
+    `memory`: name of the memory model that programs are made for.
     `quantized`: what `quantize` made of `mod` by this strategy, where it is there already.
 
     Raises RelayHwError, AccelError: each with one sentence.
@@ -173,8 +175,7 @@ def compile_model(
     host = None if host_target == NUMPY else read_host(host_target)
     if resident not in RESIDENT:
         raise InputError(f"resident must be one of {', '.join(RESIDENT)}, not {resident}")
-    limits = memory_model(memory or "standard")
-    ranked = {"cycles_of": simulated(limits)} if memory else {}
+    target = target_of(accel, memory_model(memory))
     plan = replace(plan, multiplier_bits=min(plan.multiplier_bits, accel.multiplier_bits))
     _check_entry(mod)
 
@@ -201,23 +202,25 @@ def compile_model(
         quantized, kept, warnings = checked.realized.mod, checked.kept, checked.warnings
         plan = replace(plan, layers=plan.layers + tuple(LayerChoice(one.layer, quantized=False) for one in kept))
     tell("partitioning")
-    legal = partial(_why_not, config=accel, mixes=found if isinstance(found, str) else "") if accelerate else _host_only
+    legal = (
+        partial(_why_not, config=target, mixes=found if isinstance(found, str) else "") if accelerate else _host_only
+    )
     partitioned = partition_pipeline(legal, None if is_float else RULES)(quantized)
     segments: dict[str, tensorize.Segment] = {}
     on_device = accel_functions(partitioned)
-    tuner = Tuner(accel, cache) if tune else None
+    tuner = Tuner(target, cache) if tune else None
     if tuner is not None:
         tuner.search(on_device.values(), tune, tell)
     taken: Mapping[Mem, int] = {}
     for function_name, function in on_device.items():
         tell(f"tensorizing {function_name}")
         compile_function = partial(
-            tensorize.compile_function, function, accel, function_name, resident == "auto", taken=taken, **ranked
+            tensorize.compile_function, function, target, function_name, resident == "auto", taken=taken
         )
         segment = compile_function()
         if tuner is not None:
             # What is best for each layer alone need not be best for all together.
-            segment = faster([segment, compile_function(choose=tuner)], accel, limits)
+            segment = min([segment, compile_function(choose=tuner)], key=lambda one: one.cycles)
         taken = {**taken, **stays_alone(accel, segment.program)}
         segments[function_name] = segment
 
@@ -259,7 +262,7 @@ def _host_only(_composite: Function) -> str:
     return HOST_ONLY
 
 
-def _why_not(composite: Function, config: AccelConfig, mixes: str) -> str | None:
+def _why_not(composite: Function, config: Target, mixes: str) -> str | None:
     """Why the accelerator cannot run a composite. `mixes`: why samples of a batch cannot run one by one."""
     reason = tensorize.why_not(composite, config)
     is_batch = any(len(shape := shape_of(var) or ()) == IMAGE_AXES and shape[0] > 1 for var in composite.params)

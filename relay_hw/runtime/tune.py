@@ -1,6 +1,6 @@
-"""Tiles found by searching against the cycle simulator, for as long as the user likes.
+"""Tiles found by timing all legal ones, for as long as the user likes.
 
-In: `@accel_k` functions, a configuration, seconds. Out: a chooser of tiles. Results are kept by content in the user's
+In: `@accel_k` functions, a target, seconds. Out: a chooser of tiles. Results are kept by content in the user's
 cache: the same layer on the same configuration is searched once, and then always computed with the same tile.
 """
 
@@ -11,24 +11,21 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import tensorize
-from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
-from accel.isa.program import Instr, encode_instructions
-from accel.sim.cycle.timing import time_code
-from accel.sim.memory import MemoryModel
 from accel.sim.verilator import user_cache_folder
 from relay_hw.errors import InputError
 from relay_hw.ir.expr import Function
 from tensorize.compile import plan_region
 from tensorize.fold import shapes_of
 from tensorize.kernel import ConvKernel, KernelSpec
-from tensorize.refine import Refiner, explain, layer_program, without_weights
+from tensorize.refine import Refiner, explain, layer_cycles, without_weights
 from tensorize.space import Choice, all_ranked
+from tensorize.target import Target
 from tensorize.tiles import ConvTile, Tile
 
 # Files are written anew when their form changes.
@@ -59,26 +56,26 @@ class _Search:
 
 
 class Tuner:
-    """Chooses tiles by the cycle simulator. Layers that it does not know are given to the closer look of `refine`."""
+    """Chooses tiles by the target's clock. Layers that it does not know are given to the closer look of `refine`."""
 
-    def __init__(self, config: AccelConfig, cache: Path | None = None) -> None:
+    def __init__(self, config: Target, cache: Path | None = None) -> None:
         self._config = config
         self._sources = _tensorizer_hash()
         self._folder = (cache or user_cache_folder()) / "schedules"
         self._refiner = Refiner()
         self._searches: dict[str, _Search] = {}
 
-    def __call__(self, kernel: KernelSpec, config: AccelConfig) -> Tile:
+    def __call__(self, kernel: KernelSpec, config: Target) -> Tile:
         """The fastest tile found. Raises TensorizeError when none fits."""
         found = self._found(kernel)
         return found[0][0].tile if found else self._refiner(kernel, config)
 
-    def reason(self, kernel: KernelSpec, tile: Tile, config: AccelConfig) -> str:
+    def reason(self, kernel: KernelSpec, tile: Tile, config: Target) -> str:
         """Why the layer is computed with `tile`."""
         found = self._found(kernel)
         if not found or not isinstance(tile, ConvTile) or found[0][0].tile != tile:
             return self._refiner.reason(kernel, tile, config)
-        return f"{explain(found)} (cycle simulator)"
+        return f"{explain(found)} (tuned)"
 
     def search(self, functions: Iterable[Function], seconds: float, tell: Callable[[str], None] | None = None) -> None:
         """Time tiles of all convolutions in turn, the cheapest by closed form first, until the time is over.
@@ -115,8 +112,8 @@ class Tuner:
         return search.best if search is not None else []
 
     def _key(self, kernel: ConvKernel) -> str:
-        """Hash of all that the times depend on: sizes, configuration, and the tensorizer itself."""
-        content = repr((_FORM, shapes_of(kernel, self._config), asdict(self._config), self._sources))
+        """Hash of all that the times depend on: sizes, configuration, memory, and the tensorizer itself."""
+        content = repr((_FORM, shapes_of(kernel, self._config), self._config, self._sources))
         return hashlib.sha256(content.encode()).hexdigest()
 
     def _read(self, key: str, kernel: ConvKernel) -> _Search:
@@ -143,21 +140,6 @@ class Tuner:
         partial.replace(search.path)
 
 
-def simulated(memory: MemoryModel) -> Callable[[Sequence[Instr], AccelConfig], int]:
-    """Cycles of a program by the cycle simulator with that memory."""
-    return lambda instructions, config: time_code(config, memory, 0, encode_instructions(instructions)).cycles
-
-
-def faster(segments: Sequence[tensorize.Segment], config: AccelConfig, memory: MemoryModel) -> tensorize.Segment:
-    """The segment of fewest cycles by the cycle simulator, the first of equal ones."""
-    return min(segments, key=lambda segment: _launch_cycles(segment, config, memory))
-
-
-def _launch_cycles(segment: tensorize.Segment, config: AccelConfig, memory: MemoryModel) -> int:
-    code = segment.program.code
-    return time_code(config, memory, code.offset, encode_instructions(segment.program.instructions)).cycles
-
-
 def _in_turn(searches: Sequence[_Search], end: float) -> Iterator[_Search]:
     """Those with tiles left, one after the other, until `end`."""
     left = list(searches)
@@ -170,7 +152,7 @@ def _in_turn(searches: Sequence[_Search], end: float) -> Iterator[_Search]:
                 left.remove(search)
 
 
-def _time_next(search: _Search, config: AccelConfig) -> None:
+def _time_next(search: _Search, config: Target) -> None:
     number = search.tried
     search.tried += 1
     cycles = _measure(search.kernel, search.ranked[number].tile, config)
@@ -178,13 +160,10 @@ def _time_next(search: _Search, config: AccelConfig) -> None:
         search.cycles[number] = cycles
 
 
-def _measure(kernel: ConvKernel, tile: ConvTile, config: AccelConfig) -> int | None:
+def _measure(kernel: ConvKernel, tile: ConvTile, config: Target) -> int | None:
     """Cycles of the layer alone; None where no program can be made."""
-    program = layer_program(kernel, tile, config)
-    if program is None:
-        return None
     try:
-        return time_code(config, MemoryModel(), 0, encode_instructions(program)).cycles
+        return layer_cycles(kernel, tile, config)
     except AccelError:
         return None
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import tensorize
 from accel.isa.config import AccelConfig
@@ -25,10 +24,10 @@ from relay_hw.ir.expr import Function
 from relay_hw.report import Report, percent
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.changes import Change, distinct, usual_changes
+from relay_hw.runtime.clock import target_of
 from relay_hw.runtime.compile import accel_functions
 from relay_hw.runtime.effects import Spent, cause_changes, spent_in, total_spent, why_it_differs
 from relay_hw.runtime.profile import RegionRun, measured_report, time_regions
-from relay_hw.runtime.tune import simulated
 from relay_hw.text import parse
 from relay_hw.transform.infer_type import InferType
 
@@ -149,15 +148,13 @@ class _Compiler:
         self._functions: dict[str, Function] | None = None
 
     def programs(self, config: AccelConfig, memory: MemoryModel) -> dict[str, Program]:
-        """A program for each region, made for the memory where that is slow. Raises TensorizeError."""
-        make = tensorize.compile_function
-        if memory.sdram is not None:
-            make = partial(make, cycles_of=simulated(memory))
+        """A program for each region, made for that memory. Raises TensorizeError."""
+        target, make = target_of(config, memory), tensorize.compile_function
         if self._functions is None:
             text = self._artifact.stage_text("partitioned")
             self._functions = accel_functions(InferType()(parse(text, str(self._artifact.path))))
         resident = any(program.resident is not None for program in self._artifact.programs.values())
-        return {name: make(function, config, name, resident).program for name, function in self._functions.items()}
+        return {name: make(function, target, name, resident).program for name, function in self._functions.items()}
 
 
 def try_change(artifact: Artifact, change: Change, memory: MemoryModel, compiler: _Compiler | None = None) -> Outcome:

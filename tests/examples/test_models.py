@@ -12,7 +12,6 @@ import numpy as np
 import onnx
 import pytest
 
-from accel.isa.config import load_config
 from examples.models import NETWORKS, find
 from examples.models.__main__ import listing, main
 from examples.models.builder import INPUT, Network, images, same
@@ -27,6 +26,7 @@ from relay_hw.runtime.compile import bind_params
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.pipelines import partition_pipeline, simplify_pipeline
 from tensorize import why_not
+from tests.targets import target_for
 
 # Millions of multiply-accumulates and parameters as published (papers, torchvision; MLPerf Tiny, whose counts hold the
 # statistics of batch norms, too).
@@ -172,7 +172,7 @@ def test_a_whole_network_is_one_program(name: str) -> None:
     model = find(name).model(sizes.get(name, 32))
     mod, params = from_onnx(model)
     shape = [axis.dim_value for axis in model.graph.input[0].type.tensor_type.shape.dim]
-    legal = partial(why_not, config=load_config("default"))
+    legal = partial(why_not, config=target_for("default"))
     partitioned = partition_pipeline(legal)(
         quantize(simplify_pipeline()(InferType()(bind_params(mod, params))), calibration={INPUT: images(shape[1:], 2)})
     )

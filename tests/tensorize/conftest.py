@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from accel.isa.config import AccelConfig, load_config
+from accel.isa.config import AccelConfig
 from accel.isa.program import SectionKind
 from accel.sim.functional import FunctionalDevice
 from relay_hw import op
@@ -19,6 +19,8 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from tensorize import Segment, compile_function
 from tensorize.layout import pack_activation, unpack_activation
+from tensorize.target import Target
+from tests.targets import target_for
 
 ROUNDINGS = ("half_up", "half_even", "half_away", "floor")
 CONFIGS = ("default", "tiny", "ecp5", "w4", "wide")
@@ -27,7 +29,7 @@ CONFIGS = ("default", "tiny", "ecp5", "w4", "wide")
 class Regions:
     """Layers with random numbers, added one after the other; every method returns a value of the region."""
 
-    def __init__(self, seed: int, config: AccelConfig, narrow: bool = False) -> None:
+    def __init__(self, seed: int, config: Target, narrow: bool = False) -> None:
         self.rng = np.random.default_rng(seed)
         self.config = config
         # Whether weights fit 4 bits; it may change from layer to layer.
@@ -256,7 +258,7 @@ class Regions:
 def run(
     segment: Segment,
     inputs: Sequence[np.ndarray],
-    config: AccelConfig,
+    config: Target,
     order: int | None = None,
     device: FunctionalDevice | None = None,
 ) -> list[np.ndarray]:
@@ -281,7 +283,7 @@ def run(
     return found
 
 
-def compare(function: Function, config: AccelConfig, seed: int = 0, order: int | None = None) -> Segment:
+def compare(function: Function, config: Target, seed: int = 0, order: int | None = None) -> Segment:
     """Compile, run on random inputs, and hold every output byte against the interpreter."""
     segment = compile_function(function, config, "accel_0")
     rng = np.random.default_rng(seed)
@@ -301,7 +303,7 @@ def compare(function: Function, config: AccelConfig, seed: int = 0, order: int |
 @pytest.fixture(params=CONFIGS)
 def config(request: pytest.FixtureRequest) -> AccelConfig:
     """Each named configuration."""
-    return load_config(request.param)
+    return target_for(request.param)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.isa.config import load_config
 from accel.isa.spec import Mem, Op
 from tensorize.clocks import Clocks
 from tensorize.constants import ConstantLoad, constant_loads
@@ -17,6 +16,7 @@ from tensorize.prefetch import load_windows
 from tensorize.region import read_region
 from tensorize.schedule import plan_steps
 from tensorize.work import Span, Work, work_of
+from tests.targets import target_for
 
 WORK = st.builds(lambda compute, load: Work(compute, 5, load, 5, (), ()), st.integers(0, 800), st.integers(0, 600))
 
@@ -29,7 +29,7 @@ def constant(deadline: int, cycles: int) -> ConstantLoad:
 def test_windows_come_before_their_deadlines(work: list[Work], data: st.DataObject, margin: int) -> None:
     pieces = data.draw(st.lists(st.tuples(st.integers(0, len(work) - 1), st.integers(1, 300)), max_size=10))
     loads = [constant(*piece) for piece in sorted(pieces)]
-    windows = load_windows(work, loads, margin)
+    windows = load_windows(work, loads, margin, 100)
     assert windows == sorted(windows)
     for load, window in zip(loads, windows, strict=True):
         assert 0 <= window <= load.deadline
@@ -37,21 +37,21 @@ def test_windows_come_before_their_deadlines(work: list[Work], data: st.DataObje
 
 def test_steps_that_start_together_keep_their_order() -> None:
     work = [Work(0, 5, 0, 5, (), ()), Work(1, 5, 0, 5, (), ())]
-    assert load_windows(work, [constant(0, 1)], 0) == [0]
+    assert load_windows(work, [constant(0, 1)], 0, 100) == [0]
 
 
 def test_windows_use_the_gaps_of_the_bus() -> None:
     """Step 1 leaves 700 cycles free and step 2 none: what step 3 needs is loaded during step 1."""
     work = [Work(100, 0, 100, 0, (), ()), Work(1000, 0, 100, 0, (), ()), Work(300, 0, 300, 0, (), ())]
     work += [Work(50, 0, 300, 0, (), ())]
-    assert load_windows(work, [constant(3, 250), constant(3, 250)], 0) == [1, 1]
+    assert load_windows(work, [constant(3, 250), constant(3, 250)], 0, 100) == [1, 1]
 
 
 def test_clocks_wait_for_stored_rows() -> None:
     first = Work(400, 20, 100, 30, (), (Span(("tensor", 1), 0, 512),))
     other = Work(400, 20, 100, 30, (), (Span(("tensor", 1), 512, 1024),))
     reader = Work(10, 1, 50, 5, (Span(("tensor", 1), 256, 600),), ())
-    clocks = Clocks([first, other, reader])
+    clocks = Clocks([first, other, reader], 100)
     assert clocks.producers(2) == (0, 1)
     assert clocks.stored(2) is None and clocks.arrival(2) is None
     clocks.run_step(0)
@@ -63,7 +63,7 @@ def test_clocks_wait_for_stored_rows() -> None:
 
 
 def region_steps(kit: SimpleNamespace, name: str) -> tuple[list, object]:
-    config = load_config(name)
+    config = target_for(name)
     build = kit.Regions(4, config)
     y = build.conv(build.input(3, 16, 16), 16, padding=(1, 1, 1, 1))
     z = build.conv(y, 16, padding=(1, 1, 1, 1), residual=y)
@@ -81,7 +81,7 @@ def test_order_keeps_layers_and_dependences(kit: SimpleNamespace) -> None:
         for layer in {step.layer for step in steps}:
             own = [number for number in order if steps[number].layer == layer]
             assert own == sorted(own)
-        clocks = Clocks([work_of(step, config) for step in steps])
+        clocks = Clocks([work_of(step, config) for step in steps], config.memory.latency)
         place = {number: at for at, number in enumerate(order)}
         for number in order:
             assert all(place[producer] < place[number] for producer in clocks.producers(number))
@@ -106,7 +106,7 @@ def test_constants_are_needed_where_they_say(kit: SimpleNamespace) -> None:
 
 
 def test_layers_are_grouped_by_what_fits(kit: SimpleNamespace) -> None:
-    config = load_config("tiny")
+    config = target_for("tiny")
     build = kit.Regions(4, config)
     y = build.input(64, 5, 5)
     for _ in range(4):

@@ -9,15 +9,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from accel.isa.config import SEMAPHORES, AccelConfig, load_config
+from accel.isa.config import SEMAPHORES
 from accel.isa.program import Instr, Program, Section, SectionKind, encode_instructions
 from accel.isa.spec import BY_OP, Dst, Mem, Op, Unit
 from relay_hw.errors import TensorizeError
 from tensorize import compile_function
 from tensorize.check import check_program
+from tensorize.target import Target
+from tests.targets import target_for
 
 
-def program_of(kit: SimpleNamespace, config: AccelConfig) -> Program:
+def program_of(kit: SimpleNamespace, config: Target) -> Program:
     """A region with loads of all kinds, all units, and tensors in scratch."""
     build = kit.Regions(1, config)
     x = build.input(16, 10, 9)
@@ -38,12 +40,12 @@ def changed(program: Program, edit: Callable[[list[Instr]], None]) -> Program:
     return replace(program, sections=(*others, code), regions=(), window_bytes=program.window_bytes + 4096)
 
 
-def refused(program: Program, config: AccelConfig, sentence: str) -> None:
+def refused(program: Program, config: Target, sentence: str) -> None:
     with pytest.raises(TensorizeError, match=sentence):
         check_program(program, config)
 
 
-def test_accepts_what_the_compiler_writes(kit: SimpleNamespace, config: AccelConfig) -> None:
+def test_accepts_what_the_compiler_writes(kit: SimpleNamespace, config: Target) -> None:
     check_program(program_of(kit, config), config)
 
 
@@ -58,7 +60,7 @@ def token_pairs(program: Program) -> list[tuple[int, int, int]]:
     return pairs
 
 
-def test_every_token_is_needed(kit: SimpleNamespace, config: AccelConfig) -> None:
+def test_every_token_is_needed(kit: SimpleNamespace, config: Target) -> None:
     """Dropping a token breaks the order that it keeps; between LOAD and OUTPUT a whole bank may be kept too long."""
     program = program_of(kit, config)
     units = [BY_OP[op].unit for op, _ in program.instructions]
@@ -82,7 +84,7 @@ def first(program: Program, op: Op, mem: Mem | None = None) -> int:
     return next(i for i, (o, v) in enumerate(program.instructions) if o is op and mem in (None, v.get("mem")))
 
 
-def test_refuses_tokens_that_are_not_taken(kit: SimpleNamespace, config: AccelConfig) -> None:
+def test_refuses_tokens_that_are_not_taken(kit: SimpleNamespace, config: Target) -> None:
     program = program_of(kit, config)
     semaphore, giver, taker = token_pairs(program)[0]
 
@@ -97,7 +99,7 @@ def test_refuses_tokens_that_are_not_taken(kit: SimpleNamespace, config: AccelCo
     refused(changed(program, no_set), config, f"semaphore {semaphore} must be given as often as taken, not")
 
 
-def test_refuses_a_deadlock(kit: SimpleNamespace, config: AccelConfig) -> None:
+def test_refuses_a_deadlock(kit: SimpleNamespace, config: Target) -> None:
     def wait_for_the_end(instructions: list[Instr]) -> None:
         load = first(program, Op.LOAD)
         store = max(i for i, (op, _) in enumerate(instructions) if op is Op.STORE)
@@ -108,7 +110,7 @@ def test_refuses_a_deadlock(kit: SimpleNamespace, config: AccelConfig) -> None:
     refused(changed(program, wait_for_the_end), config, "must wait for an instruction before it, not for .*: deadlock")
 
 
-def test_refuses_a_shared_semaphore(kit: SimpleNamespace, config: AccelConfig) -> None:
+def test_refuses_a_shared_semaphore(kit: SimpleNamespace, config: Target) -> None:
     def share(instructions: list[Instr]) -> None:
         load, gemm = first(program, Op.LOAD), first(program, Op.GEMM)
         stores = [i for i, (op, _) in enumerate(instructions) if op is Op.STORE]
@@ -133,7 +135,7 @@ def edit_field(op: Op, mem: Mem | None, field: str, value: int | Callable[[int],
     return edit
 
 
-def test_refuses_shifted_addresses(kit: SimpleNamespace, config: AccelConfig) -> None:
+def test_refuses_shifted_addresses(kit: SimpleNamespace, config: Target) -> None:
     program = program_of(kit, config)
     granule = config.granule_bytes
     cases: list[tuple[Callable[[list[Instr]], None], str]] = [
@@ -164,7 +166,7 @@ def narrow_windows(body: list[Instr]) -> None:
             values["x"] = 1
 
 
-def test_refuses_shifted_windows(kit: SimpleNamespace, config: AccelConfig) -> None:
+def test_refuses_shifted_windows(kit: SimpleNamespace, config: Target) -> None:
     build = kit.Regions(2, config)
     y = build.conv(build.input(3, 12, 12), 8, (3, 3), padding=(1, 1, 1, 1))
     program = compile_function(build.function(y), config, "accel_0").program
@@ -186,7 +188,7 @@ def test_refuses_shifted_windows(kit: SimpleNamespace, config: AccelConfig) -> N
 
 def test_refuses_programs_that_lack_an_instruction(kit: SimpleNamespace) -> None:
     """In a program that uses no place twice: something is read that was not written, unless it was done in place."""
-    config = load_config("default")
+    config = target_for("default")
     build = kit.Regions(1, config)
     function = build.function(build.dense(build.conv(build.input(16, 4, 4), 16), 12))
     program = compile_function(function, config, "accel_0").program
@@ -207,7 +209,7 @@ def test_refuses_programs_that_lack_an_instruction(kit: SimpleNamespace) -> None
 
 
 def test_refuses_a_program_without_finish(kit: SimpleNamespace) -> None:
-    config = load_config("tiny")
+    config = target_for("tiny")
     program = program_of(kit, config)
     refused(changed(program, lambda instructions: instructions.pop()), config, "program must end with finish")
     early = changed(program, lambda instructions: instructions.insert(3, (Op.FINISH, {})))
@@ -215,7 +217,7 @@ def test_refuses_a_program_without_finish(kit: SimpleNamespace) -> None:
 
 
 def test_refuses_outputs_that_nobody_writes(kit: SimpleNamespace) -> None:
-    config = load_config("tiny")
+    config = target_for("tiny")
     program = program_of(kit, config)
     output = program.section("output")
     # The output moves behind everything else, where there is room for more channels.
@@ -234,7 +236,7 @@ def test_refuses_outputs_that_nobody_writes(kit: SimpleNamespace) -> None:
     refused(replace(edited, tensors=tensors), config, "output output_0 must be written by the program")
 
 
-def minimal(config: AccelConfig, instructions: list[Instr]) -> Program:
+def minimal(config: Target, instructions: list[Instr]) -> Program:
     data = np.arange(4096, dtype=np.uint8).tobytes()
     sections = [
         Section("weights", SectionKind.WEIGHTS, 0, 4096, data),
@@ -245,7 +247,7 @@ def minimal(config: AccelConfig, instructions: list[Instr]) -> Program:
 
 def test_refuses_two_units_on_one_accumulator_bank() -> None:
     """Different entries of a bank, so that only its ports clash."""
-    config = load_config("default")
+    config = target_for("default")
     load = {"mem": Mem.ACC, "expand": 1, "z": 1}
     requant = {"form": 2, "dst": Dst.ACC, "clip_lo": -128, "clip_hi": 127, "iter_out": 1, "iter_in": 1}
     body: list[Instr] = [
@@ -262,7 +264,7 @@ def test_refuses_two_units_on_one_accumulator_bank() -> None:
 
 
 def test_refuses_more_tokens_than_a_semaphore_counts() -> None:
-    config = load_config("default")
+    config = target_for("default")
     load = {"mem": Mem.ACC, "expand": 1, "z": 1, "set": 1}
     requant = {"form": 2, "clip_lo": -128, "clip_hi": 127, "iter_out": 1, "iter_in": 1, "wait": 1}
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from accel.isa.config import AccelConfig, load_config
 from accel.isa.errors import ConfigError
 from relay_hw.errors import TensorizeError
 from tensorize import why_not
+from tensorize.target import Target
+from tests.targets import target_for
 
 
 def powers(low: int, high: int) -> st.SearchStrategy[int]:
@@ -46,7 +47,7 @@ def test_any_configuration(kit: SimpleNamespace, sizes: dict[str, int], seed: in
         line = max(16, sizes["block_out"], sizes["axi_data_bits"] // 8)
         sizes = {**sizes, "wgt_bits": 4, "block_in": 2 * line}
     try:
-        config = replace(load_config("default"), name="random", out_lanes=min(4, sizes["block_out"]), **sizes)
+        config = replace(target_for("default"), name="random", out_lanes=min(4, sizes["block_out"]), **sizes)
     except ConfigError:
         return
     build = kit.Regions(seed, config, narrow)
@@ -70,7 +71,7 @@ def test_any_configuration(kit: SimpleNamespace, sizes: dict[str, int], seed: in
 
 @pytest.mark.parametrize("banks", [1, 2, 16])
 def test_any_number_of_banks(kit: SimpleNamespace, banks: int) -> None:
-    config = replace(load_config("default"), acc_banks=banks)
+    config = replace(target_for("default"), acc_banks=banks)
     build = kit.Regions(banks, config)
     x = build.input(16, 14, 14)
     y = build.conv(x, 16, padding=(1, 1, 1, 1), residual=x)
@@ -79,7 +80,7 @@ def test_any_number_of_banks(kit: SimpleNamespace, banks: int) -> None:
 
 def test_small_memories_refuse_with_a_reason(kit: SimpleNamespace) -> None:
     """A window whose micro-ops cannot be held is refused before it is compiled."""
-    config: AccelConfig = replace(load_config("tiny"), uop_depth=8)
+    config: Target = replace(target_for("tiny"), uop_depth=8)
     build = kit.Regions(1, config)
     call = build.conv(build.input(4, 9, 9), 4, (5, 5))
     reason = why_not(call.op, config)

@@ -14,7 +14,6 @@ import tensorize.compile
 import tensorize.fold
 import tensorize.inputs
 import tensorize.match
-from accel.isa.config import AccelConfig, load_config
 from accel.isa.program import TensorLayout
 from accel.isa.spec import Mem, Op
 from accel.sim.cycle import CycleDevice
@@ -27,7 +26,9 @@ from tensorize.fold import folded_shapes, folded_weights
 from tensorize.inputs import fold_inputs
 from tensorize.kernel import ConvKernel
 from tensorize.region import Region, read_region
+from tensorize.target import Target
 from tensorize.tiling import best_conv
+from tests.targets import target_for
 
 CASES = {
     "first layer of ResNet": dict(shape=(3, 30, 26), channels=9, kernel=(7, 7), strides=(2, 2), padding=(3, 3, 3, 3)),
@@ -43,7 +44,7 @@ CASES = {
 }
 
 
-def build(kit: SimpleNamespace, config: AccelConfig, name: str, pad_value: int | None = -9):
+def build(kit: SimpleNamespace, config: Target, name: str, pad_value: int | None = -9):
     case = dict(CASES[name])
     regions = kit.Regions(sum(map(ord, name)), config)
     x = regions.input(*case.pop("shape"))
@@ -62,7 +63,7 @@ def gathers(segment: Segment) -> int:
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_fold_computes_the_layer(
-    kit: SimpleNamespace, config: AccelConfig, name: str, monkeypatch: pytest.MonkeyPatch
+    kit: SimpleNamespace, config: Target, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     function = build(kit, config, name)
     kernel = kernel_of(read_region(function, config, "accel_0"))
@@ -82,7 +83,7 @@ def test_every_fold_computes_the_layer(
 
 
 @pytest.mark.parametrize("name", ["first layer of ResNet", "digits", "stride 1", "strides differ"])
-def test_lanes_that_nobody_writes_do_not_count(kit: SimpleNamespace, config: AccelConfig, name: str) -> None:
+def test_lanes_that_nobody_writes_do_not_count(kit: SimpleNamespace, config: Target, name: str) -> None:
     function = build(kit, config, name)
     segment = compile_function(function, config, "accel_0")
     assert gathers(segment), "such layers are faster folded"
@@ -101,7 +102,7 @@ def test_lanes_that_nobody_writes_do_not_count(kit: SimpleNamespace, config: Acc
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_random_layers(kit: SimpleNamespace, data: st.DataObject) -> None:
-    config = load_config(data.draw(st.sampled_from(["default", "tiny", "ecp5", "wide"])))
+    config = target_for(data.draw(st.sampled_from(["default", "tiny", "ecp5", "wide"])))
     draw = lambda low, high: data.draw(st.integers(low, high))  # noqa: E731
     channels, height, width = draw(1, 9), draw(1, 20), draw(1, 24)
     kernel = (draw(1, min(7, height + 2)), draw(1, min(7, width + 2)))
@@ -119,7 +120,7 @@ def test_random_layers(kit: SimpleNamespace, data: st.DataObject) -> None:
 
 
 def test_inputs_with_other_readers_stay_pixels(kit: SimpleNamespace) -> None:
-    config = load_config("default")
+    config = target_for("default")
     regions = kit.Regions(3, config)
     x = regions.input(3, 12, 12)
     first = regions.conv(x, 16, (3, 3), padding=(1, 1, 1, 1))
@@ -128,7 +129,7 @@ def test_inputs_with_other_readers_stay_pixels(kit: SimpleNamespace) -> None:
 
 
 def test_two_convolutions_share_rows(kit: SimpleNamespace) -> None:
-    config = load_config("default")
+    config = target_for("default")
     regions = kit.Regions(4, config)
     x, other = regions.input(3, 12, 12), regions.input(20, 12, 12)
     first = regions.conv(x, 16, (3, 3), padding=(1, 1, 1, 1))
@@ -139,7 +140,7 @@ def test_two_convolutions_share_rows(kit: SimpleNamespace) -> None:
 
 
 def test_values_inside_a_region_stay_pixels(kit: SimpleNamespace) -> None:
-    config = load_config("default")
+    config = target_for("default")
     regions = kit.Regions(5, config)
     x = regions.input(16, 10, 10)
     small = regions.conv(x, 3, (3, 3), padding=(1, 1, 1, 1))
@@ -157,7 +158,7 @@ def test_values_inside_a_region_stay_pixels(kit: SimpleNamespace) -> None:
     ids=["dilation", "whole blocks", "rows beyond the buffer"],
 )
 def test_what_cannot_be_folded(kit: SimpleNamespace, case: dict) -> None:
-    config, case = load_config("default"), dict(case)
+    config, case = target_for("default"), dict(case)
     regions = kit.Regions(6, config)
     x = regions.input(*case.pop("shape"))
     function = regions.function(regions.conv(x, **case))
@@ -166,7 +167,7 @@ def test_what_cannot_be_folded(kit: SimpleNamespace, case: dict) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_weights_are_moved_not_changed(kit: SimpleNamespace, config: AccelConfig, name: str) -> None:
+def test_weights_are_moved_not_changed(kit: SimpleNamespace, config: Target, name: str) -> None:
     kernel = kernel_of(read_region(build(kit, config, name), config, "accel_0"))
     for shape in folded_shapes(kernel, config):
         folded = folded_weights(kernel, shape, config)
@@ -176,7 +177,7 @@ def test_weights_are_moved_not_changed(kit: SimpleNamespace, config: AccelConfig
 
 def test_region_without_gain_is_left_alone(kit: SimpleNamespace) -> None:
     """One output pixel: the window is the image, and pixels are as good."""
-    config = load_config("default")
+    config = target_for("default")
     regions = kit.Regions(8, config)
     x = regions.input(10)
     region = read_region(regions.function(regions.dense(x, 4)), config, "accel_0")
@@ -194,7 +195,7 @@ SMALL = dict(shape=(1, 28, 28), channels=8, kernel=(5, 5), strides=(2, 2), paddi
     ids=["224x224", "28x28"],
 )
 def test_folded_layers_keep_the_array_busy(kit: SimpleNamespace, case: dict, products: int, limit: float) -> None:
-    config, case = load_config("default"), dict(case)
+    config, case = target_for("default"), dict(case)
     regions = kit.Regions(9, config)
     x = regions.input(*case.pop("shape"))
     segment = compile_function(regions.function(regions.conv(x, pad_value=3, **case)), config, "accel_0")

@@ -10,25 +10,25 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from accel.isa.config import AccelConfig, load_config
 from accel.isa.spec import Dst, GemmMode, Mem, Op
 from relay_hw.ir.expr import Function
 from tensorize import Segment, compile_function
 from tensorize.chip import depth_order, forwardable
 from tensorize.clocks import Clocks
 from tensorize.compile import _draft, _segment  # pyright: ignore[reportPrivateUsage]
-from tensorize.estimate import estimate_cycles
 from tensorize.forward import can_forward, cut, forward, loops
 from tensorize.nest import Command, Key, Ref, tensor_key
 from tensorize.refine import Refiner
 from tensorize.region import read_region
 from tensorize.schedule import Schedule, lower_layers, plan_steps
+from tensorize.target import Target
 from tensorize.uops import place_uops
 from tensorize.work import Work
+from tests.targets import target_for
 
 
 def forced(
-    function: Function, config: AccelConfig, drop: Sequence[int] = (), kept: Sequence[int] = (), moves: bool = False
+    function: Function, config: Target, drop: Sequence[int] = (), kept: Sequence[int] = (), moves: bool = False
 ) -> Segment | None:
     """The region with every activation on chip that can be, but for `drop`; those of `kept` are stored as well.
 
@@ -45,11 +45,11 @@ def forced(
     outside |= {load.refs["dram"].key for load in loads} & chosen.keys()
     moved = place_uops(forward(steps, chosen, frozenset(outside), config), config)
     ordered = tuple(moved[n] for n in depth_order(moved, config))
-    draft = _draft(Schedule(region, tiles, ordered), config, None, estimate_cycles, dense=True)
+    draft = _draft(Schedule(region, tiles, ordered), config, None, dense=True)
     return _segment(draft, "r", config, Refiner()) if draft is not None else None
 
 
-def check_equal(kit: SimpleNamespace, function: Function, segment: Segment, config: AccelConfig, seed: int) -> None:
+def check_equal(kit: SimpleNamespace, function: Function, segment: Segment, config: Target, seed: int) -> None:
     from relay_hw.interp import evaluate
     from relay_hw.ir.module import IRModule
     from tensorize.check import check_program
@@ -63,7 +63,7 @@ def check_equal(kit: SimpleNamespace, function: Function, segment: Segment, conf
         np.testing.assert_array_equal(have, np.asarray(want), err_msg=segment.schedule)
 
 
-def chain(kit: SimpleNamespace, config: AccelConfig, draw: st.DataObject | None, seed: int) -> tuple[Function, object]:
+def chain(kit: SimpleNamespace, config: Target, draw: st.DataObject | None, seed: int) -> tuple[Function, object]:
     """Layers of all kinds one after the other, some of them read twice."""
     build = kit.Regions(seed, config)
     rng = np.random.default_rng(seed)
@@ -91,7 +91,7 @@ def chain(kit: SimpleNamespace, config: AccelConfig, draw: st.DataObject | None,
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 1 << 20), name=st.sampled_from(("default", "tiny", "ecp5", "wide")))
 def test_any_chain_on_chip_equals_the_interpreter(kit: SimpleNamespace, seed: int, name: str) -> None:
-    config = load_config(name)
+    config = target_for(name)
     function, _ = chain(kit, config, None, seed)
     found = [forced(function, config, moves=moves) for moves in (False, True)]
     found += [forced(function, config, range(0, 9, 2)), forced(function, config, (), range(9), moves=True)]
@@ -102,7 +102,7 @@ def test_any_chain_on_chip_equals_the_interpreter(kit: SimpleNamespace, seed: in
 
 @pytest.mark.parametrize("name", ["default", "tiny", "ecp5", "wide"])
 def test_depthwise_layers_take_planes_from_the_output_stage(kit: SimpleNamespace, name: str) -> None:
-    config = load_config(name)
+    config = target_for(name)
     build = kit.Regions(3, config)
     x = build.conv(build.input(16, 5, 5), 24, (1, 1))
     y = build.max_pool(x, (3, 3), (1, 1), padding=(1, 1, 1, 1))
@@ -119,7 +119,7 @@ def test_depthwise_layers_take_planes_from_the_output_stage(kit: SimpleNamespace
 @pytest.mark.parametrize("name", ["default", "tiny", "ecp5", "wide"])
 def test_sums_take_their_operands_from_inp(kit: SimpleNamespace, name: str) -> None:
     """A residual block whose second operand, and a sum whose operands never see DRAM."""
-    config = load_config(name)
+    config = target_for(name)
     build = kit.Regions(8, config)
     x = build.conv(build.input(8, 5, 5), 16, (1, 1))
     y = build.conv(x, 16, padding=(1, 1, 1, 1), residual=x)
@@ -136,7 +136,7 @@ def test_sums_take_their_operands_from_inp(kit: SimpleNamespace, name: str) -> N
 
 def test_small_networks_are_faster_on_chip(kit: SimpleNamespace) -> None:
     """Many short layers: the way over DRAM costs more than computing them."""
-    config = load_config("default")
+    config = target_for("default")
     build = kit.Regions(1, config)
     x = build.input(32, 6, 6)
     for _ in range(5):
@@ -202,7 +202,7 @@ def test_clocks_start_a_step_when_its_patch_is_written() -> None:
     key: Key = ("inp", 1)
     giver = Work(400, 50, 100, 0, (), (), (), (key,))
     taker = Work(10, 1, 0, 5, (), (), (key,), ())
-    clocks = Clocks([giver, taker])
+    clocks = Clocks([giver, taker], 100)
     assert clocks.arrival(1) is None
     clocks.run_step(0)
     arrival = clocks.arrival(1)
@@ -213,6 +213,6 @@ def test_clocks_start_a_step_when_its_patch_is_written() -> None:
 
 
 def test_only_whole_entries_can_be_written() -> None:
-    config = load_config("default")
+    config = target_for("default")
     assert can_forward(config)
-    assert all(can_forward(load_config(name)) for name in ("tiny", "ecp5", "wide"))
+    assert all(can_forward(target_for(name)) for name in ("tiny", "ecp5", "wide"))

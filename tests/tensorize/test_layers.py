@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from accel.isa.config import AccelConfig, load_config
+from tensorize.target import Target
+from tests.targets import target_for
 
 CONVS = {
     "one pixel": dict(shape=(5, 1, 1), channels=3, kernel=(1, 1)),
@@ -27,7 +28,7 @@ CONVS = {
 
 
 @pytest.mark.parametrize("name", CONVS)
-def test_conv(kit: SimpleNamespace, config: AccelConfig, name: str) -> None:
+def test_conv(kit: SimpleNamespace, config: Target, name: str) -> None:
     case = dict(CONVS[name])
     build = kit.Regions(sum(map(ord, name)), config)
     x = build.input(*case.pop("shape"))
@@ -47,7 +48,7 @@ SIZES = [
 
 @pytest.mark.parametrize("shape, units", SIZES)
 @pytest.mark.parametrize("flatten", [True, False])
-def test_dense(kit: SimpleNamespace, config: AccelConfig, shape: tuple[int, ...], units: int, flatten: bool) -> None:
+def test_dense(kit: SimpleNamespace, config: Target, shape: tuple[int, ...], units: int, flatten: bool) -> None:
     build = kit.Regions(len(shape) + units, config)
     x = build.input(*shape)
     kit.compare(build.function(build.dense(x, units, flatten)), config)
@@ -64,7 +65,7 @@ POOLS = {
 
 
 @pytest.mark.parametrize("name", POOLS)
-def test_max_pool(kit: SimpleNamespace, config: AccelConfig, name: str) -> None:
+def test_max_pool(kit: SimpleNamespace, config: Target, name: str) -> None:
     case = dict(POOLS[name])
     build = kit.Regions(1, config)
     x = build.input(*case.pop("shape"))
@@ -72,46 +73,46 @@ def test_max_pool(kit: SimpleNamespace, config: AccelConfig, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", POOLS)
-def test_sum_pool(kit: SimpleNamespace, config: AccelConfig, name: str) -> None:
+def test_sum_pool(kit: SimpleNamespace, config: Target, name: str) -> None:
     case = dict(POOLS[name])
     build = kit.Regions(2, config)
     x = build.input(*case.pop("shape"))
     kit.compare(build.function(build.sum_pool(x, **case)), config)
 
 
-def test_sum_pool_with_a_pad_value(kit: SimpleNamespace, config: AccelConfig) -> None:
+def test_sum_pool_with_a_pad_value(kit: SimpleNamespace, config: Target) -> None:
     build = kit.Regions(4, config)
     y = build.sum_pool(build.input(20, 6, 7), (3, 2), (2, 1), (1, 0, 2, 1), pad_value=-77)
     kit.compare(build.function(y), config)
 
 
-def test_max_pool_with_dilation(kit: SimpleNamespace, config: AccelConfig) -> None:
+def test_max_pool_with_dilation(kit: SimpleNamespace, config: Target) -> None:
     build = kit.Regions(3, config)
     x = build.input(6, 11, 12)
     kit.compare(build.function(build.max_pool(x, (2, 3), (2, 1), (1, 2, 1, 2), (2, 2))), config)
 
 
 @pytest.mark.parametrize("size, stride, extent", [(2, 2, 7), (3, 2, 8), (3, 3, 7), (2, 3, 10)])
-def test_max_pool_in_ceil_mode(kit: SimpleNamespace, config: AccelConfig, size: int, stride: int, extent: int) -> None:
+def test_max_pool_in_ceil_mode(kit: SimpleNamespace, config: Target, size: int, stride: int, extent: int) -> None:
     build = kit.Regions(4, config)
     x = build.input(5, extent, extent + 1)
     kit.compare(build.function(build.max_pool(x, (size, size), (stride, stride), ceil_mode=True)), config)
 
 
 @pytest.mark.parametrize("shape", [(5,), (3, 6, 7), (70, 9, 8)])
-def test_add(kit: SimpleNamespace, config: AccelConfig, shape: tuple[int, ...]) -> None:
+def test_add(kit: SimpleNamespace, config: Target, shape: tuple[int, ...]) -> None:
     build = kit.Regions(5, config)
     kit.compare(build.function(build.add(build.input(*shape), build.input(*shape))), config)
 
 
-def test_add_of_one_value_with_itself(kit: SimpleNamespace, config: AccelConfig) -> None:
+def test_add_of_one_value_with_itself(kit: SimpleNamespace, config: Target) -> None:
     build = kit.Regions(6, config)
     x = build.input(4, 5, 6)
     kit.compare(build.function(build.add(x, x)), config)
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-def test_conv_with_residual(kit: SimpleNamespace, config: AccelConfig, swapped: bool) -> None:
+def test_conv_with_residual(kit: SimpleNamespace, config: Target, swapped: bool) -> None:
     build = kit.Regions(7, config)
     x, r = build.input(10, 8, 9), build.input(24, 8, 9)
     y = build.conv(x, 24, padding=(1, 1, 1, 1), residual=r, swapped=swapped)
@@ -121,7 +122,7 @@ def test_conv_with_residual(kit: SimpleNamespace, config: AccelConfig, swapped: 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_conv(kit: SimpleNamespace, data: st.DataObject) -> None:
-    config = load_config(data.draw(st.sampled_from(("default", "tiny", "ecp5", "wide"))))
+    config = target_for(data.draw(st.sampled_from(("default", "tiny", "ecp5", "wide"))))
     small = st.integers(1, 3)
     kernel, strides, dilation = (data.draw(st.tuples(small, small)) for _ in range(3))
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
@@ -139,7 +140,7 @@ def test_any_conv(kit: SimpleNamespace, data: st.DataObject) -> None:
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_pool(kit: SimpleNamespace, data: st.DataObject) -> None:
-    config = load_config(data.draw(st.sampled_from(("default", "tiny", "ecp5", "wide"))))
+    config = target_for(data.draw(st.sampled_from(("default", "tiny", "ecp5", "wide"))))
     small = st.integers(1, 4)
     size, strides = data.draw(st.tuples(small, small)), data.draw(st.tuples(small, small))
     pads = data.draw(st.tuples(*(st.integers(0, size[axis % 2] - 1) for axis in range(4))))

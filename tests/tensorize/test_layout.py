@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.isa.config import AccelConfig, load_config
+from accel.isa.config import load_config
 from accel.isa.program import TensorLayout, TensorSlot
 from accel.isa.records import decode_prm
 from accel.isa.spec import Rounding
@@ -24,6 +24,7 @@ from tensorize.layout import (
     unpack_activation,
     unpack_weights,
 )
+from tensorize.target import Target
 
 NAMES = st.sampled_from(("default", "tiny", "ecp5", "wide"))
 SHAPES = st.one_of(
@@ -105,7 +106,7 @@ def test_records(name: str) -> None:
         assert not fields[field][3:].any()
 
 
-def test_add_record(config: AccelConfig) -> None:
+def test_add_record(config: Target) -> None:
     stage = AddStage(3, 4, 5, -6, 7, 0, Rounding.HALF_UP, -128, 127)
     fields = decode_prm(np.frombuffer(add_record(stage, config), np.uint8))
     assert {name: set(values.tolist()) for name, values in fields.items()} == {

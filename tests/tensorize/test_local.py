@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from accel.isa.config import AccelConfig, load_config
+from tensorize.target import Target
+from tests.targets import target_for
 
 CONFIGS = ("default", "tiny", "ecp5", "wide")
 
@@ -50,7 +51,7 @@ TRANSPOSED = {
 
 
 @pytest.mark.parametrize("name", GROUPED)
-def test_grouped(kit: SimpleNamespace, config: AccelConfig, name: str) -> None:
+def test_grouped(kit: SimpleNamespace, config: Target, name: str) -> None:
     case = dict(GROUPED[name])
     build = kit.Regions(11, config)
     x = build.input(*case.pop("shape"))
@@ -58,7 +59,7 @@ def test_grouped(kit: SimpleNamespace, config: AccelConfig, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DEPTHWISE)
-def test_depthwise(kit: SimpleNamespace, config: AccelConfig, name: str) -> None:
+def test_depthwise(kit: SimpleNamespace, config: Target, name: str) -> None:
     case = dict(DEPTHWISE[name])
     shape = case.pop("shape")
     build = kit.Regions(12, config)
@@ -67,7 +68,7 @@ def test_depthwise(kit: SimpleNamespace, config: AccelConfig, name: str) -> None
 
 
 @pytest.mark.parametrize("name", TRANSPOSED)
-def test_transposed(kit: SimpleNamespace, config: AccelConfig, name: str) -> None:
+def test_transposed(kit: SimpleNamespace, config: Target, name: str) -> None:
     case = dict(TRANSPOSED[name])
     build = kit.Regions(13, config)
     x = build.input(*case.pop("shape"))
@@ -75,7 +76,7 @@ def test_transposed(kit: SimpleNamespace, config: AccelConfig, name: str) -> Non
 
 
 @pytest.mark.parametrize("channels", [3, 16, 37])
-def test_dense_to_image(kit: SimpleNamespace, config: AccelConfig, channels: int) -> None:
+def test_dense_to_image(kit: SimpleNamespace, config: Target, channels: int) -> None:
     build = kit.Regions(channels, config)
     y = build.dense_image(build.input(50), channels, 3, 4)
     kit.compare(build.function(build.conv(y, 9, padding=(1, 1, 1, 1)), y), config)
@@ -84,7 +85,7 @@ def test_dense_to_image(kit: SimpleNamespace, config: AccelConfig, channels: int
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_grouped_conv(kit: SimpleNamespace, data: st.DataObject) -> None:
-    config = load_config(data.draw(st.sampled_from(CONFIGS)))
+    config = target_for(data.draw(st.sampled_from(CONFIGS)))
     small = st.integers(1, 4)
     kernel, strides, dilation = (data.draw(st.tuples(small, small)) for _ in range(3))
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
@@ -105,7 +106,7 @@ def test_any_grouped_conv(kit: SimpleNamespace, data: st.DataObject) -> None:
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_transposed_conv(kit: SimpleNamespace, data: st.DataObject) -> None:
-    config = load_config(data.draw(st.sampled_from(CONFIGS)))
+    config = target_for(data.draw(st.sampled_from(CONFIGS)))
     small, kernels = st.integers(1, 3), st.integers(1, 5)
     kernel, strides, dilation = (data.draw(st.tuples(s, s)) for s in (kernels, small, small))
     pads = data.draw(st.tuples(*(st.integers(0, 4) for _ in range(4))))

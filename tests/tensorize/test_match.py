@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.isa.config import load_config
 from accel.isa.spec import Rounding
 from relay_hw import op
 from relay_hw.errors import TensorizeError
@@ -18,8 +17,9 @@ from relay_hw.span import Span
 from tensorize import compile_function, why_not
 from tensorize.kernel import AddKernel, ConvKernel, Image, PoolKernel, PoolKind
 from tensorize.match import match
+from tests.targets import target_for
 
-DEFAULT = load_config("default")
+DEFAULT = target_for("default")
 
 
 def var(*shape: int, dtype: str = "int8", name: str = "x") -> Var:
@@ -170,15 +170,15 @@ def test_why_not(name: str) -> None:
 def test_why_not_depends_on_the_configuration() -> None:
     function = conv_function(stage={"multiplier": (1 << 20,)})
     assert why_not(function, DEFAULT) is None
-    reason = why_not(function, load_config("ecp5"))
+    reason = why_not(function, target_for("ecp5"))
     assert reason == "multiplier must fit the 16 bits of configuration ecp5, not 1048576"
 
 
 def test_why_not_when_no_tile_fits() -> None:
     x = var(1, 3, 90, 90)
-    reason = why_not(conv_function(x, weight=ones(4, 3, 41, 41)), load_config("tiny"))
+    reason = why_not(conv_function(x, weight=ones(4, 3, 41, 41)), target_for("tiny"))
     assert reason is not None and reason.startswith("convolution must have a tile that fits configuration tiny, not")
-    reason = why_not(max_pool(x, pool_size=(60, 60)), load_config("tiny"))
+    reason = why_not(max_pool(x, pool_size=(60, 60)), target_for("tiny"))
     assert reason is not None and reason.startswith("pool must have a tile that fits configuration tiny, not")
 
 

@@ -8,11 +8,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from accel.isa.config import AccelConfig, load_config
 from relay_hw import op
 from relay_hw.ir.expr import Expr, Function, Tuple
 from tensorize import why_not
 from tensorize.match import match
+from tensorize.target import Target
+from tests.targets import target_for
 
 
 def _upsample(x: Expr, down: int = 2, right: int = 2) -> Expr:
@@ -50,7 +51,7 @@ SELECTIONS: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Expr]]] =
 
 
 @pytest.mark.parametrize("name", SELECTIONS)
-def test_selections(kit: SimpleNamespace, config: AccelConfig, name: str) -> None:
+def test_selections(kit: SimpleNamespace, config: Target, name: str) -> None:
     shapes, body = SELECTIONS[name]
     build = kit.Regions(9, config)
     y = build.move(body, *(build.input(*shape) for shape in shapes))
@@ -58,14 +59,14 @@ def test_selections(kit: SimpleNamespace, config: AccelConfig, name: str) -> Non
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_moves(kit: SimpleNamespace, config: AccelConfig, name: str) -> None:
+def test_moves(kit: SimpleNamespace, config: Target, name: str) -> None:
     shapes, body = CASES[name]
     build = kit.Regions(1, config)
     inputs = [build.input(*shape) for shape in shapes]
     kit.compare(build.function(build.move(body, *inputs)), config)
 
 
-def test_heads(kit: SimpleNamespace, config: AccelConfig) -> None:
+def test_heads(kit: SimpleNamespace, config: Target) -> None:
     """[tokens, channels] to [heads, tokens, channels of a head] and back."""
     build = kit.Regions(2, config)
     width = 2 * config.channel_align
@@ -77,7 +78,7 @@ def test_heads(kit: SimpleNamespace, config: AccelConfig) -> None:
 
 
 def _composite(kit: SimpleNamespace, body: Callable[..., Expr], *shapes: tuple[int, ...]) -> Function:
-    build = kit.Regions(3, load_config("default"))
+    build = kit.Regions(3, target_for("default"))
     return build.move(body, *(build.input(*shape) for shape in shapes)).op
 
 
@@ -106,17 +107,17 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_why_not(kit: SimpleNamespace, name: str) -> None:
     shapes, body, sentence = REFUSED[name]
-    reason = why_not(_composite(kit, body, *shapes), load_config("default"))
+    reason = why_not(_composite(kit, body, *shapes), target_for("default"))
     assert (reason or "").startswith(sentence) and bool(reason) == bool(sentence)
 
 
 def test_few_copies(kit: SimpleNamespace) -> None:
     shapes, body = CASES["upsampling and join"]
-    kernel = match(_composite(kit, body, *shapes), load_config("default")).kernel
+    kernel = match(_composite(kit, body, *shapes), target_for("default")).kernel
     assert len(kernel.moves) == 5
 
 
-def test_join_in_place(kit: SimpleNamespace, config: AccelConfig) -> None:
+def test_join_in_place(kit: SimpleNamespace, config: Target) -> None:
     """Convolutions, a pool and a transposed convolution store into their parts; what others read is copied."""
     width = config.channel_align
     build = kit.Regions(4, config)
@@ -137,7 +138,7 @@ def test_join_in_place(kit: SimpleNamespace, config: AccelConfig) -> None:
 
 
 def test_join_without_a_copy(kit: SimpleNamespace) -> None:
-    config = load_config("default")
+    config = target_for("default")
     build = kit.Regions(5, config)
     x = build.input(16, 6, 6)
     parts = [build.conv(x, 16, (1, 1)), build.conv(x, 32, (1, 1))]
@@ -149,7 +150,7 @@ def test_join_without_a_copy(kit: SimpleNamespace) -> None:
     assert segment.layers[2].ranges == ()
 
 
-def test_join_of_a_join(kit: SimpleNamespace, config: AccelConfig) -> None:
+def test_join_of_a_join(kit: SimpleNamespace, config: Target) -> None:
     build = kit.Regions(6, config)
     width = config.channel_align
     x = build.input(7, 5, 5)
@@ -163,7 +164,7 @@ def test_join_of_a_join(kit: SimpleNamespace, config: AccelConfig) -> None:
 
 
 @pytest.mark.parametrize("bounds, shape", [((-5, 90), (20, 6, 5)), ((0, 200), (7,)), ((-128, 3), (40, 1, 1))])
-def test_clip(kit: SimpleNamespace, config: AccelConfig, bounds: tuple[int, int], shape: tuple[int, ...]) -> None:
+def test_clip(kit: SimpleNamespace, config: Target, bounds: tuple[int, int], shape: tuple[int, ...]) -> None:
     build = kit.Regions(7, config)
     x = build.input(*shape)
     kit.compare(build.function(build.clip(x, *bounds)), config)
@@ -180,7 +181,7 @@ PARTS: dict[str, Callable[..., Expr]] = {
 @pytest.mark.parametrize("name, size", [*zip(PARTS, ("default", "tiny", "ecp5", "wide"), strict=True)])
 def test_read_in_place(kit: SimpleNamespace, name: str, size: str) -> None:
     """Convolutions of every kind, pools and dense layers read a part of an activation where it lies."""
-    config = load_config(size)
+    config = target_for(size)
     width = config.channel_align
     build = kit.Regions(8, config)
     x = build.conv(build.input(5, 9, 9), 3 * width, (1, 1))

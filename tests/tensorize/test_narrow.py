@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from accel.isa.config import AccelConfig, load_config
 from accel.isa.program import decode_instructions
 from accel.isa.spec import GemmMode, Mem, Nibble, Op
 from tensorize import Segment, why_not
@@ -17,8 +16,10 @@ from tensorize.kernel import ConvKernel
 from tensorize.match import match
 from tensorize.operands import WeightForm, operand_starts, operand_tiles, weight_form
 from tensorize.refine import without_weights
+from tensorize.target import Target
+from tests.targets import target_for
 
-W4 = load_config("w4")
+W4 = target_for("w4")
 
 
 def gemms(segment: Segment) -> list[dict[str, int]]:
@@ -45,9 +46,7 @@ def weight_loads(segment: Segment) -> list[dict[str, int]]:
 @pytest.mark.parametrize("narrow", [True, False])
 @pytest.mark.parametrize("groups", [1, 2, 48])
 @pytest.mark.parametrize("kernel", [(1, 1), (3, 3), (2, 5)])
-def test_convolutions(
-    kit: SimpleNamespace, config: AccelConfig, kernel: tuple[int, int], groups: int, narrow: bool
-) -> None:
+def test_convolutions(kit: SimpleNamespace, config: Target, kernel: tuple[int, int], groups: int, narrow: bool) -> None:
     build = kit.Regions(groups + kernel[1], config, narrow)
     segment = kit.compare(build.function(build.conv(build.input(48, 7, 9), 48, kernel, groups=groups)), config)
     assert {v["nibble"] for v in gemms(segment)} == (
@@ -57,13 +56,13 @@ def test_convolutions(
 
 @pytest.mark.parametrize("units", [5, 33])
 @pytest.mark.parametrize("inputs", [10, 300, 272, 512])
-def test_dense_layers(kit: SimpleNamespace, config: AccelConfig, inputs: int, units: int) -> None:
+def test_dense_layers(kit: SimpleNamespace, config: Target, inputs: int, units: int) -> None:
     for narrow in (True, False):
         build = kit.Regions(inputs + units, config, narrow)
         kit.compare(build.function(build.dense(build.input(inputs), units)), config)
 
 
-def test_layers_of_both_kinds_follow_one_another(kit: SimpleNamespace, config: AccelConfig) -> None:
+def test_layers_of_both_kinds_follow_one_another(kit: SimpleNamespace, config: Target) -> None:
     build = kit.Regions(9, config)
     x = build.input(3, 12, 12)
     y = build.conv(x, 16, padding=(1, 1, 1, 1))
@@ -80,7 +79,7 @@ def test_layers_of_both_kinds_follow_one_another(kit: SimpleNamespace, config: A
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_convolution(kit: SimpleNamespace, data: st.DataObject) -> None:
-    config = load_config(data.draw(st.sampled_from(("w4", "w4", "default", "wide", "ecp5"))))
+    config = target_for(data.draw(st.sampled_from(("w4", "w4", "default", "wide", "ecp5"))))
     small = st.integers(1, 4)
     kernel, strides, dilation = (data.draw(st.tuples(small, small)) for _ in range(3))
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
@@ -97,7 +96,7 @@ def test_any_convolution(kit: SimpleNamespace, data: st.DataObject) -> None:
 
 
 def test_default_loads_half_the_bytes(kit: SimpleNamespace) -> None:
-    config, found = load_config("default"), []
+    config, found = target_for("default"), []
     for narrow in (True, False):
         build = kit.Regions(3, config, narrow)
         found.append(kit.compare(build.function(build.conv(build.input(64, 6, 6), 64)), config))
@@ -149,5 +148,5 @@ def test_products_of_activations_are_refused_where_weights_have_4_bits(kit: Simp
 def test_the_form_follows_the_values() -> None:
     narrow, wide = np.array([-8, 7], np.int8), np.array([-9, 7], np.int8)
     for name, forms in {"w4": "narrow halves", "default": "packed bytes", "tiny": "bytes bytes"}.items():
-        config = load_config(name)
+        config = target_for(name)
         assert " ".join(weight_form(values, config).value for values in (narrow, wide)) == forms

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from accel.isa.config import AccelConfig, load_config
 from relay_hw import op
 from relay_hw.ir.expr import Expr
 from tensorize import why_not
+from tensorize.target import Target
+from tests.targets import target_for
 
 # Configurations whose weight rows are a granule long.
 CONFIGS = ("default", "wide")
@@ -26,7 +27,7 @@ def _turn(x: Expr) -> Expr:
     "heads, left, right, inner", [(1, 1, 1, 32), (2, 5, 7, 64), (3, 40, 33, 32), (1, 300, 200, 64)]
 )
 def test_product(kit: SimpleNamespace, name: str, heads: int, left: int, right: int, inner: int) -> None:
-    config = load_config(name)
+    config = target_for(name)
     build = kit.Regions(left, config)
     y = build.product(build.tensor(heads, left, inner), build.tensor(heads, right, inner))
     kit.compare(build.function(y), config)
@@ -35,20 +36,20 @@ def test_product(kit: SimpleNamespace, name: str, heads: int, left: int, right: 
 @pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize("heads, rows, columns", [(1, 16, 16), (2, 5, 70), (3, 100, 33), (1, 1, 300)])
 def test_transpose(kit: SimpleNamespace, name: str, heads: int, rows: int, columns: int) -> None:
-    config = load_config(name)
+    config = target_for(name)
     build = kit.Regions(rows, config)
     y = build.move(_turn, build.tensor(heads, rows, columns))
     kit.compare(build.function(y), config)
 
 
 @pytest.mark.parametrize("rows, inputs, units", [(1, 40, 9), (12, 20, 33), (130, 64, 64)])
-def test_rows(kit: SimpleNamespace, config: AccelConfig, rows: int, inputs: int, units: int) -> None:
+def test_rows(kit: SimpleNamespace, config: Target, rows: int, inputs: int, units: int) -> None:
     build = kit.Regions(units, config)
     x = build.tensor(rows, inputs)
     kit.compare(build.function(build.rows(x, units)), config)
 
 
-def _attention(kit: SimpleNamespace, config: AccelConfig, tokens: int, heads: int, width: int) -> Expr:
+def _attention(kit: SimpleNamespace, config: Target, tokens: int, heads: int, width: int) -> Expr:
     build = kit.Regions(tokens + heads, config)
     x = build.tensor(tokens, heads * width)
 
@@ -64,14 +65,14 @@ def _attention(kit: SimpleNamespace, config: AccelConfig, tokens: int, heads: in
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_attention_without_softmax(kit: SimpleNamespace, name: str) -> None:
-    config = load_config(name)
+    config = target_for(name)
     kit.compare(_attention(kit, config, 64, 2, 32), config)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_product(kit: SimpleNamespace, data: st.DataObject) -> None:
-    config = load_config(data.draw(st.sampled_from(CONFIGS)))
+    config = target_for(data.draw(st.sampled_from(CONFIGS)))
     heads, left, right = data.draw(st.tuples(st.integers(1, 3), st.integers(1, 70), st.integers(1, 70)))
     inner, seed = config.channel_align * data.draw(st.integers(1, 5)), data.draw(st.integers(0, 1 << 20))
     build = kit.Regions(seed, config)
@@ -80,11 +81,11 @@ def test_any_product(kit: SimpleNamespace, data: st.DataObject) -> None:
 
 
 def test_why_not(kit: SimpleNamespace) -> None:
-    build = kit.Regions(0, load_config("tiny"))
+    build = kit.Regions(0, target_for("tiny"))
     y = build.product(build.tensor(1, 4, 32), build.tensor(1, 4, 32))
-    reason = why_not(y.op, load_config("tiny"))
+    reason = why_not(y.op, target_for("tiny"))
     assert reason == "products of activations: a row of weights must be 16 bytes, not 4 as in tiny"
     y = build.product(build.tensor(1, 4, 24), build.tensor(1, 4, 24))
-    assert why_not(y.op, load_config("default")) == "inner size must be a multiple of 16, not 24"
+    assert why_not(y.op, target_for("default")) == "inner size must be a multiple of 16, not 24"
     y = build.product(build.tensor(1, 4, 32), build.tensor(2, 4, 32))
-    assert why_not(y.op, load_config("default")) == "operands must have one number of matrices, not 1 and 2"
+    assert why_not(y.op, target_for("default")) == "operands must have one number of matrices, not 1 and 2"

@@ -9,16 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from accel.isa.config import AccelConfig, load_config
 from accel.sim.functional import FunctionalDevice
 from relay_hw.interp import evaluate
 from relay_hw.ir.expr import Call, Expr, Function
 from relay_hw.ir.module import IRModule
 from relay_hw.span import Span
 from tensorize import compile_function
+from tensorize.target import Target
+from tests.targets import target_for
 
 
-def small_cnn(kit: SimpleNamespace, config: AccelConfig, seed: int = 1) -> Function:
+def small_cnn(kit: SimpleNamespace, config: Target, seed: int = 1) -> Function:
     """Every kind of layer."""
     build = kit.Regions(seed, config)
     x = build.input(3, 12, 12)
@@ -31,7 +32,7 @@ def small_cnn(kit: SimpleNamespace, config: AccelConfig, seed: int = 1) -> Funct
     return build.function(build.dense(build.dense(y, 20), 10))
 
 
-def lenet(kit: SimpleNamespace, config: AccelConfig) -> Function:
+def lenet(kit: SimpleNamespace, config: Target) -> Function:
     """The size of the demonstration's network."""
     build = kit.Regions(3, config)
     y = build.conv(build.input(1, 28, 28), 16, (5, 5), (2, 2), (2, 2, 2, 2))
@@ -41,22 +42,22 @@ def lenet(kit: SimpleNamespace, config: AccelConfig) -> Function:
 
 
 @pytest.mark.parametrize("order", [None, 0, 1, 2])
-def test_small_cnn(kit: SimpleNamespace, config: AccelConfig, order: int | None) -> None:
+def test_small_cnn(kit: SimpleNamespace, config: Target, order: int | None) -> None:
     kit.compare(small_cnn(kit, config), config, seed=5, order=order)
 
 
-def test_lenet(kit: SimpleNamespace, config: AccelConfig) -> None:
+def test_lenet(kit: SimpleNamespace, config: Target) -> None:
     kit.compare(lenet(kit, config), config, order=3)
 
 
 def test_lenet_is_fast_on_default(kit: SimpleNamespace) -> None:
-    config = load_config("default")
+    config = target_for("default")
     segment = compile_function(lenet(kit, config), config, "accel_0")
     assert segment.cycles < 12_500
     assert segment.program.count < 200
 
 
-def test_several_inputs_and_outputs(kit: SimpleNamespace, config: AccelConfig) -> None:
+def test_several_inputs_and_outputs(kit: SimpleNamespace, config: Target) -> None:
     build = kit.Regions(9, config)
     a, b = (
         build.input(8, 6, 6),
@@ -71,14 +72,14 @@ def test_several_inputs_and_outputs(kit: SimpleNamespace, config: AccelConfig) -
     assert [port.shape for port in segment.inputs] == [(1, 8, 6, 6), (1, 12)]
 
 
-def test_one_result_twice(kit: SimpleNamespace, config: AccelConfig) -> None:
+def test_one_result_twice(kit: SimpleNamespace, config: Target) -> None:
     build = kit.Regions(10, config)
     y = build.dense(build.input(9), 6)
     kit.compare(build.function(y, y), config)
 
 
 def test_launches_do_not_depend_on_earlier_ones(kit: SimpleNamespace) -> None:
-    config = load_config("tiny")
+    config = target_for("tiny")
     function = small_cnn(kit, config)
     segment = compile_function(function, config, "accel_0")
     rng = np.random.default_rng(0)
@@ -90,12 +91,12 @@ def test_launches_do_not_depend_on_earlier_ones(kit: SimpleNamespace) -> None:
         assert np.array_equal(have, evaluate(IRModule.from_expr(function), [x]))
 
 
-def test_same_function_gives_the_same_bytes(kit: SimpleNamespace, config: AccelConfig) -> None:
+def test_same_function_gives_the_same_bytes(kit: SimpleNamespace, config: Target) -> None:
     first, second = (compile_function(small_cnn(kit, config), config, "a").program.to_bytes() for _ in range(2))
     assert first == second
 
 
-def test_layers_cover_the_program(kit: SimpleNamespace, config: AccelConfig) -> None:
+def test_layers_cover_the_program(kit: SimpleNamespace, config: Target) -> None:
     segment = compile_function(small_cnn(kit, config), config, "accel_0", resident=False)
     assert len(segment.owners) == segment.program.count
     covered = sorted(index for layer in segment.layers for begin, end in layer.ranges for index in range(begin, end))
@@ -111,7 +112,7 @@ def test_layers_cover_the_program(kit: SimpleNamespace, config: AccelConfig) -> 
 
 
 def test_scratch_is_shared_by_tensors_that_do_not_live_together(kit: SimpleNamespace) -> None:
-    config = load_config("default")
+    config = target_for("default")
     build = kit.Regions(2, config)
     y: Expr = build.input(64, 14, 14)
     for _ in range(8):
@@ -122,7 +123,7 @@ def test_scratch_is_shared_by_tensors_that_do_not_live_together(kit: SimpleNames
 
 @pytest.mark.parametrize("name", ["default", "tiny"])
 def test_weights_larger_than_their_memory(kit: SimpleNamespace, name: str) -> None:
-    config = load_config(name)
+    config = target_for(name)
     build = kit.Regions(4, config)
     channels = 16 * config.block_in
     y = build.conv(build.input(channels, 5, 5), 12 * config.block_out, padding=(1, 1, 1, 1))
@@ -131,7 +132,7 @@ def test_weights_larger_than_their_memory(kit: SimpleNamespace, name: str) -> No
 
 
 def test_inputs_larger_than_their_memory(kit: SimpleNamespace) -> None:
-    config = load_config("tiny")
+    config = target_for("tiny")
     build = kit.Regions(6, config)
     y = build.conv(build.input(16, 9, 150), 16, padding=(1, 1, 1, 1))
     y = build.max_pool(y, (3, 3), (2, 2), (1, 1, 1, 1))
@@ -139,7 +140,7 @@ def test_inputs_larger_than_their_memory(kit: SimpleNamespace) -> None:
 
 
 def test_sums_longer_than_their_memories(kit: SimpleNamespace) -> None:
-    config = load_config("tiny")
+    config = target_for("tiny")
     build = kit.Regions(7, config)
     x = build.input(600, 3, 3)
     y = build.conv(x, 9, padding=(1, 1, 1, 1))
@@ -150,7 +151,7 @@ def test_sums_longer_than_their_memories(kit: SimpleNamespace) -> None:
 @given(data=st.data())
 def test_any_chain(kit: SimpleNamespace, data: st.DataObject) -> None:
     """Random layers on random earlier values of the same size; all values that nothing reads are results."""
-    config = load_config(data.draw(st.sampled_from(("default", "tiny", "ecp5", "wide"))))
+    config = target_for(data.draw(st.sampled_from(("default", "tiny", "ecp5", "wide"))))
     seed = data.draw(st.integers(0, 1 << 20))
     build = kit.Regions(seed, config)
     values = [build.input(data.draw(st.integers(1, 20)), *data.draw(st.tuples(st.integers(3, 9), st.integers(3, 9))))]
@@ -185,7 +186,7 @@ def test_any_chain(kit: SimpleNamespace, data: st.DataObject) -> None:
 
 def test_names_of_layers_are_words(kit: SimpleNamespace) -> None:
     """Converted models name a layer after all the operators that became it, with semicolons between."""
-    config = load_config("tiny")
+    config = target_for("tiny")
     build = kit.Regions(0, config)
     conv = build.conv(build.input(3, 4, 4), 4)
     body = conv.op.body

@@ -8,25 +8,24 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from accel.isa.config import AccelConfig, load_config
 from accel.isa.program import Program, SectionKind, decode_instructions, encode_instructions
 from accel.isa.spec import Mem, Op
 from accel.sim.cycle import CycleDevice
 from accel.sim.functional import FunctionalDevice
-from accel.sim.memory import memory_model
 from relay_hw.errors import TensorizeError
 from relay_hw.interp import evaluate
 from relay_hw.ir.expr import Call, Function
 from relay_hw.ir.module import IRModule
-from relay_hw.runtime.tune import simulated
 from tensorize import Segment, compile_function
 from tensorize.check import check_program
 from tensorize.compile import TOPS
+from tensorize.target import Target
+from tests.targets import target_for
 
 CONSTANT = (Mem.WGT, Mem.PRM, Mem.UOP)
 
 
-def network(kit: SimpleNamespace, config: AccelConfig, channels: int = 16, layers: int = 3) -> Function:
+def network(kit: SimpleNamespace, config: Target, channels: int = 16, layers: int = 3) -> Function:
     build = kit.Regions(5, config)
     x = build.input(channels, 6, 6)
     for _ in range(layers):
@@ -43,7 +42,7 @@ def resident_stream(program: Program) -> list[tuple[Op, dict[str, int]]]:
     return decode_instructions(program.resident.data or b"")
 
 
-def check_launches(kit: SimpleNamespace, function: Function, segment: Segment, config: AccelConfig, order: int) -> None:
+def check_launches(kit: SimpleNamespace, function: Function, segment: Segment, config: Target, order: int) -> None:
     """Three launches behind one resident launch, units in random order, equal to the interpreter."""
     device = FunctionalDevice(config, order)
     device.load(segment.program)
@@ -63,7 +62,7 @@ def _without(program: Program) -> Program:
 
 @pytest.mark.parametrize("name", ["default", "tiny", "ecp5", "wide"])
 def test_all_constants_stay_where_they_fit(kit: SimpleNamespace, name: str) -> None:
-    config = load_config(name)
+    config = target_for(name)
     function = network(kit, config, layers=1)
     segment = compile_function(function, config, "a")
     assert set(constant_loads(resident_stream(segment.program))) == set(CONSTANT)
@@ -72,7 +71,7 @@ def test_all_constants_stay_where_they_fit(kit: SimpleNamespace, name: str) -> N
 
 
 def test_later_launches_are_faster(kit: SimpleNamespace) -> None:
-    config = load_config("default")
+    config = target_for("default")
     function = network(kit, config, channels=64)
     cycles: list[int | None] = []
     for resident in (True, False):
@@ -92,7 +91,7 @@ def test_later_launches_are_faster(kit: SimpleNamespace) -> None:
 
 def test_part_stays_where_not_all_fits(kit: SimpleNamespace) -> None:
     """A dense layer of twice the weight memory is bound by its weights; half of them need not be loaded again."""
-    config = load_config("default")
+    config = target_for("default")
     build = kit.Regions(2, config)
     function = build.function(build.dense(build.input(1024, 1, 1), 512))
     segment = compile_function(function, config, "a")
@@ -105,7 +104,7 @@ def test_part_stays_where_not_all_fits(kit: SimpleNamespace) -> None:
 
 def test_time_steps_share_their_weights(kit: SimpleNamespace) -> None:
     """The same dense layer applied four times is loaded once."""
-    config = load_config("default")
+    config = target_for("default")
     build = kit.Regions(4, config)
     x = build.input(128)
     step = build.dense(x, 128)
@@ -128,7 +127,7 @@ def changed(program: Program, kind: SectionKind, instructions: list[tuple[Op, di
 
 
 def test_check_refuses_programs_that_overwrite_what_stays(kit: SimpleNamespace) -> None:
-    config = load_config("tiny")
+    config = target_for("tiny")
     program = compile_function(network(kit, config, layers=1), config, "a").program
     main = list(program.instructions)
     at = next(i for i, (op, v) in enumerate(main) if op is Op.LOAD and v["mem"] == Mem.INP)
@@ -139,7 +138,7 @@ def test_check_refuses_programs_that_overwrite_what_stays(kit: SimpleNamespace) 
 
 
 def test_check_refuses_programs_that_miss_what_should_stay(kit: SimpleNamespace) -> None:
-    config = load_config("tiny")
+    config = target_for("tiny")
     program = compile_function(network(kit, config, layers=1), config, "a").program
     stream = resident_stream(program)
     kept = [item for item in stream if item[0] is not Op.LOAD or item[1]["mem"] != Mem.WGT]
@@ -154,15 +153,15 @@ def test_the_fastest_with_resident_constants_need_not_be_among_the_fastest_witho
     kit: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a slow memory, loads of weights outweigh what schedules differ in; where they stay, they do not."""
-    config, pad = load_config("ecp5"), (1, 1, 1, 1)
+    config, pad = target_for("ecp5", "ulx3s"), (1, 1, 1, 1)
     build = kit.Regions(5, config)
     x = build.input(16, 24, 24)
     x = build.conv(build.conv(x, 16, padding=pad), 16, padding=pad, residual=x)
     skip = build.conv(x, 32, (1, 1), strides=(2, 2))
     x = build.conv(build.conv(x, 32, strides=(2, 2), padding=pad), 32, padding=pad, residual=skip)
-    function, cycles_of = build.function(x), simulated(memory_model("ulx3s"))
+    function = build.function(x)
     found: dict[int, int] = {}
     for tops in (2, TOPS, 99):
         monkeypatch.setattr("tensorize.compile.TOPS", tops)
-        found[tops] = compile_function(function, config, "a", cycles_of=cycles_of).cycles
+        found[tops] = compile_function(function, config, "a").cycles
     assert found[TOPS] == found[99] < found[2]

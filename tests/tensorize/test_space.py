@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from accel.isa.config import AccelConfig, load_config
 from relay_hw.errors import TensorizeError
 from relay_hw.interp import evaluate
 from relay_hw.ir.module import IRModule
@@ -23,7 +22,9 @@ from tensorize.match import match, plan_tile
 from tensorize.refine import Refiner, layer_cycles
 from tensorize.region import read_region
 from tensorize.space import SHORT_LIST, all_ranked, conv_tiles, ranked
+from tensorize.target import Target
 from tensorize.tiles import ConvTile, Tile, conv_trips
+from tests.targets import target_for
 
 
 @dataclass(frozen=True)
@@ -32,17 +33,17 @@ class Given:
 
     tile: ConvTile
 
-    def __call__(self, kernel: KernelSpec, config: AccelConfig) -> Tile:
+    def __call__(self, kernel: KernelSpec, config: Target) -> Tile:
         return self.tile
 
-    def reason(self, kernel: KernelSpec, tile: Tile, config: AccelConfig) -> str:
+    def reason(self, kernel: KernelSpec, tile: Tile, config: Target) -> str:
         return ""
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_legal_tile_is_exact(kit: SimpleNamespace, data: st.DataObject) -> None:
-    config = load_config(data.draw(st.sampled_from(("default", "tiny", "ecp5", "wide"))))
+    config = target_for(data.draw(st.sampled_from(("default", "tiny", "ecp5", "wide"))))
     build = kit.Regions(data.draw(st.integers(0, 99)), config)
     size = data.draw(st.tuples(st.sampled_from((3, 20, 64, 130)), st.integers(1, 12), st.integers(1, 12)))
     kernel = data.draw(st.tuples(st.integers(1, 3), st.integers(1, 3)))
@@ -61,7 +62,7 @@ def test_any_legal_tile_is_exact(kit: SimpleNamespace, data: st.DataObject) -> N
     assert (found == np.asarray(evaluate(IRModule.from_expr(function), [value]))).all(), f"{tile}\n{segment.schedule}"
 
 
-def kernel_of(kit: SimpleNamespace, config: AccelConfig, **case: object) -> ConvKernel:
+def kernel_of(kit: SimpleNamespace, config: Target, **case: object) -> ConvKernel:
     build = kit.Regions(0, config)
     kernel = match(build.conv(build.input(*case.pop("shape")), **case).op, config).kernel
     assert isinstance(kernel, ConvKernel)
@@ -69,7 +70,7 @@ def kernel_of(kit: SimpleNamespace, config: AccelConfig, **case: object) -> Conv
 
 
 def test_the_short_list_is_the_head_of_the_ranking(kit: SimpleNamespace) -> None:
-    config = load_config("default")
+    config = target_for("default")
     shape = conv_shape(kernel_of(kit, config, shape=(96, 7, 7), channels=96, kernel=(1, 1)), config)
     everything = all_ranked((shape,), config)
     assert len(everything) > SHORT_LIST
@@ -79,7 +80,7 @@ def test_the_short_list_is_the_head_of_the_ranking(kit: SimpleNamespace) -> None
 
 
 def test_trips_cover_all_blocks(kit: SimpleNamespace) -> None:
-    config = load_config("default")
+    config = target_for("default")
     shape = conv_shape(kernel_of(kit, config, shape=(100, 9, 9), channels=120), config)
     for tile, use in conv_tiles(shape, config):
         trips = conv_trips(shape, tile)
@@ -91,7 +92,7 @@ def test_trips_cover_all_blocks(kit: SimpleNamespace) -> None:
 
 @pytest.mark.parametrize("name", ["default", "tiny"])
 def test_a_closer_look_takes_the_fastest(kit: SimpleNamespace, name: str) -> None:
-    config = load_config(name)
+    config = target_for(name)
     kernel = kernel_of(kit, config, shape=(64, 8, 8), channels=48)
     refiner = Refiner()
     found = refiner.compare(kernel, config)
@@ -105,7 +106,7 @@ def test_a_closer_look_takes_the_fastest(kit: SimpleNamespace, name: str) -> Non
 
 
 def test_no_tile(kit: SimpleNamespace) -> None:
-    config = load_config("default")
+    config = target_for("default")
     kernel = kernel_of(kit, config, shape=(16, 300, 300), channels=16, kernel=(280, 280))
     with pytest.raises(TensorizeError, match="convolution must have a tile that fits configuration default"):
         Refiner()(kernel, config)

@@ -7,12 +7,13 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel.isa.config import SEMAPHORES, load_config
+from accel.isa.config import SEMAPHORES
 from accel.isa.spec import Unit
 from tensorize.access import Space
 from tensorize.tokens import Masks, Range, assign_tokens
+from tests.targets import target_for
 
-CONFIG = load_config("tiny")
+CONFIG = target_for("tiny")
 
 RANGES = st.builds(
     lambda space, begin, size, write: Range(space, begin, begin + size, write),

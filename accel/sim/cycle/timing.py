@@ -5,12 +5,12 @@ In: instruction bytes, a configuration, a memory model. Out: `Timing`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from accel.isa.config import AccelConfig
-from accel.isa.program import decode_instructions
-from accel.isa.spec import Unit
+from accel.isa.program import complete, decode_instructions
+from accel.isa.spec import Op, Unit
 from accel.sim.cycle.engine import Engine, Span
 from accel.sim.cycle.work import Work, work_of
 from accel.sim.cycle.writes import InpWrites
@@ -37,6 +37,14 @@ class Timing:
     def of(self, unit: Unit) -> list[Span]:
         """Instructions of one unit in order."""
         return [span for span in self.spans if span.unit is unit]
+
+
+def count_cycles(
+    config: AccelConfig, memory: MemoryModel, offset: int, instructions: Sequence[tuple[Op, Mapping[str, int]]]
+) -> int:
+    """CYCLES of legal instructions that lie at `offset` of the window. Raises Fault, DeadlockError."""
+    works = tuple(work_of(config, op, complete(op, values)) for op, values in instructions)
+    return Engine(config, memory, offset, works).run()["CYCLES"]
 
 
 def time_code(config: AccelConfig, memory: MemoryModel, offset: int, words: bytes) -> Timing:

@@ -1,0 +1,13 @@
+"""Targets for tests that call the tensorizer: a configuration, a memory, and the exact engine as their clock."""
+
+from __future__ import annotations
+
+from accel.isa.config import AccelConfig, load_config
+from accel.sim.memory import memory_model
+from relay_hw.runtime.clock import target_of
+from tensorize.target import Target
+
+
+def target_for(config: AccelConfig | str, memory: str = "standard") -> Target:
+    """The target of that configuration, by itself or by name."""
+    return target_of(load_config(config) if isinstance(config, str) else config, memory_model(memory))
