@@ -125,7 +125,7 @@ def run_command(args: Namespace, console: Console) -> int:
     if args.output:
         save_npz(args.output, _arrays(result.outputs))
     labels = data.get(LABELS) if LABELS not in [row.name for row in inputs] else None
-    score, doubtful = accuracy(result.outputs, labels, given, result.samples)
+    score, doubtful = accuracy(result.outputs, labels, given, result.samples, artifact.manifest.batch)
     # Inputs that look wrong explain labels that are missed.
     warnings += [doubtful] if doubtful and not (warnings and score is not None) else []
     if args.samples is not None and args.samples > given:

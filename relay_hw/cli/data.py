@@ -66,14 +66,19 @@ def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
         Path(temporary).unlink(missing_ok=True)
 
 
-def accuracy(outputs: Arrays, labels: object, given: int, samples: int) -> tuple[float | None, str]:
+def accuracy(outputs: Arrays, labels: Any, given: int, samples: int, batch: int = 1) -> tuple[float | None, str]:
     """Share of the first `samples` of `given` samples whose largest output is the label, and what is doubtful about it.
 
-    None without labels, without a single output of classes, or where the labels do not fit.
+    Where samples are batches, each of their parts has a label of its own. None without labels, without a single output
+    of classes, or where the labels do not fit.
     """
     from relay_hw.runtime.labels import check_labels, doubt, read_labels
 
     scores = next(iter(outputs.values())) if len(outputs) == 1 else None
+    if batch > 1 and isinstance(scores, np.ndarray) and scores.shape[1:2] == (batch,):
+        scores = scores.reshape(-1, *scores.shape[2:])
+        labels = np.ravel(labels) if np.shape(labels) == (given, batch) else labels
+        given, samples = given * batch, samples * batch
     if labels is None or not isinstance(scores, np.ndarray) or scores.ndim != 2:
         return None, ""
     classes = scores.shape[1]

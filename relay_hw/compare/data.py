@@ -104,6 +104,20 @@ def read_samples(params: Sequence[Var], data: Mapping[str, Array], what: str, li
     )
 
 
+def single_samples(params: Sequence[Var], data: Mapping[str, Array], batch: int) -> dict[str, Array]:
+    """Data of a model that takes `batch` samples at once, [N, batch, ...], as its samples; others as they are."""
+    found = {name: np.asarray(array) for name, array in data.items()}
+    for param in params:
+        array = found.get(param.name_hint)
+        if array is not None and array.shape[1:] == (batch, *_static(param).static_shape[1:]):
+            found[param.name_hint] = array.reshape(-1, *array.shape[2:])
+            for name in (LABELS, TARGETS):
+                answers = found.get(name)
+                if answers is not None and answers.shape[:2] == array.shape[:2]:
+                    found[name] = answers.reshape(-1, *answers.shape[2:])
+    return found
+
+
 def _static(param: Var) -> TensorType:
     ty = param.type
     if not isinstance(ty, TensorType) or not all(isinstance(size, int) for size in ty.shape):

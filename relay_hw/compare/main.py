@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from accel.isa.config import AccelConfig, config_names, load_config
 from relay_hw.compare.comparison import Comparison, choose_best
-from relay_hw.compare.data import TARGETS, Samples, read_samples
+from relay_hw.compare.data import TARGETS, Samples, read_samples, single_samples
 from relay_hw.compare.evaluate import ENGINES
 from relay_hw.compare.job import FloatOutputs, Setting, float_outputs, float_weight_bytes, labelled, strategy_row
 from relay_hw.compare.measures import measure
@@ -103,6 +103,10 @@ def compare(
         raise InputError(f"strategy {missing[0]} needs calibration data: give an array for each input")
     tell("simplifying", None)
     network = prepare(_bound(mod, params or {}), output)
+    if network.batch > 1:
+        inputs = network.mod["main"].params
+        data = single_samples(inputs, data, network.batch)
+        calibration = single_samples(inputs, calibration, network.batch) if calibration is not None else None
     setting = _setting(network, data, calibration, images, configs, engine, unlabelled)
     with _folder(work) as folder, _shared_folder(folder, processes) as shared:
         runner = _Runner(Store(folder), shared, setting, processes, tell)
@@ -112,6 +116,8 @@ def compare(
     notes: tuple[str, ...] = ()
     if area:
         rows, notes = _with_areas(rows, setting.configs)
+    if network.batch > 1:
+        notes += (f"The model takes {network.batch} samples at once; figures are for one of them.",)
     test = setting.test
     quality = measure(floats.test, floats.test, test.labels, test.targets, setting.is_classifier)
     return Comparison(

@@ -19,6 +19,7 @@ from relay_hw.ir.visit import copy_with
 from relay_hw.text import load_json, save_json
 from relay_hw.transform.graph import is_op
 from relay_hw.transform.infer_type import InferType
+from relay_hw.transform.one_sample import OneSample, one_sample
 from relay_hw.transform.pipelines import simplify_pipeline
 
 Array = NDArray[Any]
@@ -29,12 +30,13 @@ _NORMALIZING: Final = ("nn.softmax", "nn.log_softmax", "nn.fast_softmax")
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
     """`mod` is simplified and typed; output number `output`, called `name`, is compared; `is_logits`: a softmax behind
-    it was left out."""
+    it was left out. `batch`: how many samples the model takes at once, where `mod` computes one of them."""
 
     mod: IRModule
     output: int
     name: str
     is_logits: bool
+    batch: int = 1
 
     def to_json(self) -> str:
         """The module as text."""
@@ -45,7 +47,11 @@ def prepare(mod: IRModule, output: str | None = None) -> Network:
     """Simplify `mod` and choose an output by name (default: the first). Raises InputError for an unknown name."""
     if "main" not in mod.functions:
         raise InputError(f"the module must have a function @main, not only {', '.join(mod.functions) or 'nothing'}")
-    simple = simplify_pipeline()(InferType()(mod))
+    typed, batch = InferType()(mod), 1
+    split = one_sample(typed)
+    if isinstance(split, OneSample) and None not in split.inputs:
+        typed, batch = split.mod, split.batch
+    simple = simplify_pipeline()(typed)
     main = simple["main"]
     fields = list(main.body.fields) if isinstance(main.body, Tuple) else [main.body]
     count = len(main.body.type.fields) if isinstance(main.body.type, TupleType) else 1
@@ -59,7 +65,7 @@ def prepare(mod: IRModule, output: str | None = None) -> Network:
         body: Expr = Tuple(bare) if isinstance(main.body, Tuple) else bare[0]
         new = copy_with(main, body=body, ret_type=None, checked_type=None)
         simple = InferType()(simple.with_functions({"main": new}))
-    return Network(simple, number, names[number], is_logits)
+    return Network(simple, number, names[number], is_logits, batch)
 
 
 def read_network(text: str, output: int, name: str, is_logits: bool) -> Network:

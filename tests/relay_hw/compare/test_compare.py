@@ -40,7 +40,7 @@ from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.models import load_model
 from relay_hw.runtime.profile import profile
 from relay_hw.text import parse
-from tests.relay_hw.small_models import CLASSES, images, save_mixed, save_plain
+from tests.relay_hw.small_models import CLASSES, images, save_batch, save_mixed, save_plain
 
 NAMES = ("int8-minmax", "int8-pow2", "w4a8")
 ROOT = Path(__file__).parents[3]
@@ -225,6 +225,22 @@ def test_two_processes_give_what_one_gives(plain: IRModule, found: Comparison, t
             cost["compile_seconds"] = None
     assert mine == theirs
     assert not list(tmp_path.glob("workers*")), "what only workers read is gone"
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_a_model_of_batch_two_is_compared_sample_by_sample(tmp_path: Path, plain: IRModule, flat: bool) -> None:
+    model = load_model(save_batch(tmp_path / "batch.onnx", save_plain(tmp_path / "plain.onnx"), 2))
+    test, calib = data(8), calibration()
+    one = compare(plain, test, NAMES[:1], calib, configs=["tiny"])
+    if not flat:
+        test = {name: array.reshape(-1, 2, *array.shape[1:]) for name, array in test.items()}
+        calib = {name: array.reshape(-1, 2, *array.shape[1:]) for name, array in calib.items()}
+    two = compare(model.mod, test, NAMES[:1], calib, params=model.params, configs=["tiny"])
+    assert two.notes == ("The model takes 2 samples at once; figures are for one of them.",)
+    (mine,), (theirs,) = two.rows, one.rows
+    assert mine.cost is not None and theirs.cost is not None
+    assert mine.cost.cycles == theirs.cost.cycles
+    assert (mine.test, mine.held_out) == (theirs.test, theirs.held_out)
 
 
 SCRIPT = """

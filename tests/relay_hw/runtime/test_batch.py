@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from relay_hw import op
+from relay_hw.cli.data import accuracy
 from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.ir.expr import Expr, Function, Tuple, Var
 from relay_hw.ir.module import IRModule
@@ -121,6 +122,17 @@ def test_exported_c_takes_batches(tmp_path: Path) -> None:
 def test_exported_c_needs_the_batch_first(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="output output_1 must have its batch on axis 0 to be exp"):
         export_c(build(tmp_path, "residual", 2), tmp_path / "export")
+
+
+def test_accuracy_is_that_of_all_samples(tmp_path: Path) -> None:
+    artifact = build(tmp_path, "plain", 3)
+    outputs = run(artifact, "functional", images(6, seed=5)).outputs
+    labels = outputs["scores"].argmax(axis=-1)
+    labels[0, 0] = (labels[0, 0] + 1) % 5
+    for given in (labels, labels.ravel()):
+        assert accuracy(outputs, given, 2, 2, 3) == (pytest.approx(5 / 6), "")
+    wrong = accuracy(outputs, labels.ravel()[:5], 2, 2, 3)
+    assert wrong[0] is None and "labels must be 6 integers, one for each sample, not int64[5]" in wrong[1]
 
 
 def test_a_network_that_mixes_samples_stays_on_the_host_and_says_why(tmp_path: Path) -> None:
