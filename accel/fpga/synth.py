@@ -19,7 +19,7 @@ from accel.fpga.multipliers import core_parameters
 from accel.fpga.parts import BLOCK_RAM, MULTIPLIER, PARTS
 from accel.fpga.tools import run_yosys, tool_version
 from accel.isa.config import AccelConfig
-from accel.sim.verilator import user_cache_folder
+from accel.sim.verilator import Form, rtl_files, user_cache_folder
 
 RTL: Final = Path(__file__).resolve().parents[1] / "rtl"
 # Reads and writes of one memory word at one edge never matter here: users are kept apart by tokens or forwarding.
@@ -119,5 +119,5 @@ def resources(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def rtl_sources() -> list[Path]:
-    """Files of the file list, in its order."""
-    return [RTL / line for line in (RTL / "filelist.f").read_text().split()]
+    """The Verilog that is synthesised, in the order of its file list."""
+    return rtl_files(RTL, Form.FABRIC)

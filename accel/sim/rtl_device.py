@@ -16,7 +16,7 @@ from accel.sim.device import Bytes, LaunchStats, Window
 from accel.sim.memory import MemoryModel
 from accel.sim.registers import Core, ProtocolError
 from accel.sim.rtl_model import Answer, RtlModel
-from accel.sim.verilator import RTL_DIR, Build, Progress, Waves, build_library
+from accel.sim.verilator import RTL_DIR, Build, Form, Progress, Waves, build_library
 
 # Not zero, so that hardware which forgets to add the base is found out.
 WINDOW_BASE = 0x4000_0000
@@ -29,7 +29,8 @@ class RtlDevice:
 
     `waves`: file ending in .fst or .vcd that receives every signal. `stall_seed`: at least 1, delays every AXI channel
     at random, so that cycles mean nothing. `watchdog`: cycles after which a launch is a fault; None takes a bound on
-    what the program can need. `settle`: see `RtlModel`. Raises ToolError, ConfigError.
+    what the program can need. `settle`: see `RtlModel`. `form`: see `Form`; bytes and cycles are the same. Raises
+    ToolError, ConfigError.
     """
 
     def __init__(
@@ -42,13 +43,14 @@ class RtlDevice:
         progress: Progress | None = None,
         rtl: Path = RTL_DIR,
         settle: bool = False,
+        form: Form = Form.FAST,
     ) -> None:
         self._config = config
         self._memory = memory or MemoryModel()
         self._stalls = stall_seed is not None
         self._watchdog = watchdog
         kind = _waves_kind(waves)
-        library = build_library(Build.of(config, kind, rtl), progress=progress)
+        library = build_library(Build.of(config, kind, rtl, form), progress=progress)
         self._model = RtlModel(library, config, self._memory, stall_seed, settle)
         self.core = Core(self._model.write_register, self._model.read_register)
         if waves is not None:

@@ -51,6 +51,13 @@ class ToolError(AccelError):
     """A tool that the Verilog simulation needs is missing, or refused its input."""
 
 
+class Form(Enum):
+    """Which of two descriptions of a module that do the same is built: for simulation, or that which is synthesised."""
+
+    FAST = "fast"
+    FABRIC = "fabric"
+
+
 class Waves(Enum):
     """Tracing compiled into a model; each kind is a build of its own."""
 
@@ -72,19 +79,20 @@ class Toolchain:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What decides the content of a library. `rtl` is a folder with a filelist.f."""
+    """What decides the content of a library. `rtl` is a folder with a filelist.f and, it may be, a folder `fast`."""
 
     name: str
     parameters: tuple[tuple[str, int], ...]
     bus_bytes: int
     waves: Waves = Waves.NONE
     rtl: Path = RTL_DIR
+    form: Form = Form.FAST
 
     @classmethod
-    def of(cls, config: AccelConfig, waves: Waves = Waves.NONE, rtl: Path = RTL_DIR) -> Build:
+    def of(cls, config: AccelConfig, waves: Waves = Waves.NONE, rtl: Path = RTL_DIR, form: Form = Form.FAST) -> Build:
         """The build of a configuration."""
         parameters = tuple(sorted(verilog_parameters(config).items()))
-        return cls(config.name, parameters, config.bus_bytes, waves, rtl)
+        return cls(config.name, parameters, config.bus_bytes, waves, rtl, form)
 
 
 def find_toolchain() -> Toolchain:
@@ -136,7 +144,8 @@ def build_library(
 def cache_key(build: Build, tools: Toolchain) -> str:
     """Hash of sources, parameters, flags, tool versions and CPU."""
     digest = hashlib.sha256()
-    for path in [*_rtl_sources(build.rtl), *sorted(HARNESS_DIR.rglob("*.[ch]*"))]:
+    beside = sorted(path for path in build.rtl.rglob("*") if path.suffix in (".vh", ".vlt"))
+    for path in [*rtl_files(build.rtl, build.form), *beside, *sorted(HARNESS_DIR.rglob("*.[ch]*"))]:
         digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
     facts = {
         "parameters": build.parameters,
@@ -148,6 +157,22 @@ def cache_key(build: Build, tools: Toolchain) -> str:
     }
     digest.update(json.dumps(facts, sort_keys=True).encode())
     return f"{build.name}-{digest.hexdigest()[:24]}"
+
+
+def rtl_files(rtl: Path = RTL_DIR, form: Form = Form.FABRIC) -> list[Path]:
+    """Files of the list in `rtl`, in its order; for simulation those of its folder `fast` instead of their namesakes.
+
+    Raises ToolError.
+    """
+    try:
+        listed = (rtl / "filelist.f").read_text().split()
+    except FileNotFoundError:
+        raise ToolError(f"Verilog sources must lie in {rtl}: filelist.f is missing") from None
+    sources = [rtl / name for name in listed]
+    if form is Form.FABRIC:
+        return sources
+    fast = [rtl / "fast" / path.name for path in sources]
+    return [ours if ours.exists() else theirs for ours, theirs in zip(fast, sources, strict=True)]
 
 
 def run_verilator(tools: Toolchain, arguments: Sequence[str], folder: Path) -> None:
@@ -165,7 +190,8 @@ def _build_into(build: Build, tools: Toolchain, folder: Path, target: Path) -> N
         sizes = [f"-G{key}={_literal(value)}" for key, value in build.parameters]
         trace = {Waves.NONE: [], Waves.FST: ["--trace-fst"], Waves.VCD: ["--trace-vcd"]}[build.waves]
         arguments = ["--cc", "--prefix", f"V{TOP}", "--top-module", TOP, "--Mdir", str(objects), *_MODEL_FLAGS]
-        arguments += [*_SILENT, *trace, *sizes, "+incdir+.", "+incdir+gen", "-f", "filelist.f"]
+        files = [str(path.resolve()) for path in rtl_files(build.rtl, build.form)]
+        arguments += [*_SILENT, *trace, *sizes, "+incdir+.", "+incdir+gen", *files]
         run_verilator(tools, arguments, build.rtl.resolve())
         _compile(build, tools, objects, work / LIBRARY)
         shutil.rmtree(objects)
@@ -233,14 +259,6 @@ def _cold_source(objects: Path) -> Path:
 
 def _is_cold(path: Path) -> bool:
     return "__Slow" in path.stem or "Trace" in path.stem or not path.stem.startswith(f"V{TOP}___")
-
-
-def _rtl_sources(rtl: Path) -> list[Path]:
-    """Every Verilog source and header, in the order of their names."""
-    sources = sorted(path for path in rtl.rglob("*") if path.suffix in (".v", ".vh", ".f", ".vlt"))
-    if not any(path.name == "filelist.f" for path in sources):
-        raise ToolError(f"Verilog sources must lie in {rtl}: filelist.f is missing")
-    return sources
 
 
 def _from_wheel() -> tuple[Path, Path, str] | None:

@@ -1,4 +1,4 @@
-"""vta_store with a random AXI slave: DRAM as the semantics say, tokens and errors for responses, limits that hold.
+"""vta_store with a random AXI slave: DRAM holds what the semantics say, responses give tokens, limits hold.
 
 The slave changes its mind from time to time: it takes an address at any time, only when the first beat of its data is
 on the bus, or only when it has the last one.
@@ -35,7 +35,7 @@ async def writes_dram_like_the_semantics(dut: Dut) -> None:
     beats_there: deque[tuple[int, int]] = deque()  # data and last of beats that were taken
     mood = 0
     responses: deque[int] = deque()
-    cycle = unanswered = most = wrong = 0
+    cycle = unanswered = most = 0
     held: tuple[int, int] | None = None
     while waiting or running:
         assert cycle < 60000, "no progress"
@@ -49,10 +49,7 @@ async def writes_dram_like_the_semantics(dut: Dut) -> None:
         dut.m_axi_awready.value = awready = random.random() < 0.6 and (True, shown or whole, whole)[mood]
         dut.m_axi_wready.value = wready = random.random() < 0.7 and (mood != 1 or bool(bursts))
         dut.m_axi_bvalid.value = answer
-        dut.m_axi_berror.value = error = random.random() < 0.2
         await settle()
-        assert get(dut.error_fault_o) == wrong, "an error is told a cycle later"
-        assert not wrong or get(dut.done_index_o) == running[0][0]
         go = bool(get(dut.want_o)) and random.random() < 0.8
         dut.start_i.value = go
         await settle()
@@ -77,7 +74,6 @@ async def writes_dram_like_the_semantics(dut: Dut) -> None:
             if not burst[1]:
                 bursts.popleft()
                 responses.append(cycle + random.choice((1, 30)))
-        wrong = int(answer and error)
         if answer:
             assert get(dut.m_axi_bready)
             responses.popleft()

@@ -12,22 +12,22 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from accel.sim.verilator import find_toolchain
-
-RTL = Path(__file__).parents[2] / "rtl"
+from accel.sim.verilator import RTL_DIR as RTL
+from accel.sim.verilator import Form, find_toolchain, rtl_files
 
 
 class BenchError(Exception):
     """A bench that failed or did not run; the message names the module, the parameters and how to repeat it."""
 
 
-def rtl_sources() -> list[Path]:
-    """Verilog files in the order of compilation."""
-    lines = (RTL / "filelist.f").read_text().splitlines()
-    return [RTL / line.strip() for line in lines if line.strip().endswith(".v")]
-
-
-def run_bench(module: str, bench: str, parameters: Mapping[str, int], build_root: Path, seed: int = 1) -> None:
+def run_bench(
+    module: str,
+    bench: str,
+    parameters: Mapping[str, int],
+    build_root: Path,
+    form: Form = Form.FABRIC,
+    seed: int = 1,
+) -> None:
     """Build `module` with `parameters` (once for each content) and run the cocotb module `accel.sim.bench.<bench>`.
 
     Raises BenchError naming the parameters and the seed when a test fails.
@@ -36,11 +36,11 @@ def run_bench(module: str, bench: str, parameters: Mapping[str, int], build_root
     from cocotb_tools.runner import get_runner
 
     os.environ.update(environment())
-    build_dir = build_root / f"{module}-{_key(module, parameters)}"
+    build_dir = build_root / f"{module}-{_key(module, parameters, form)}"
     runner = get_runner("verilator")
     if not (build_dir / module).exists():
         runner.build(
-            sources=rtl_sources(),
+            sources=rtl_files(RTL, form),
             hdl_toplevel=module,
             includes=[RTL, RTL / "gen"],
             parameters=dict(parameters),
@@ -76,12 +76,13 @@ def run_bench(module: str, bench: str, parameters: Mapping[str, int], build_root
     if failed or not tests:
         log = (build_dir / f"{bench}.log").read_text().splitlines()
         tail = "\n".join(line.strip() for line in log if line.startswith(" " * 40) and "**" not in line)
-        raise BenchError(f"{module} {dict(parameters)} seed {seed}: {failed} of {tests} tests failed\n{tail[-4000:]}")
+        what = f"{module} {dict(parameters)} {form.value} seed {seed}"
+        raise BenchError(f"{what}: {failed} of {tests} tests failed\n{tail[-4000:]}")
 
 
-def _key(module: str, parameters: Mapping[str, int]) -> str:
+def _key(module: str, parameters: Mapping[str, int], form: Form) -> str:
     """Content of everything that the built model depends on."""
-    digest = hashlib.sha256(repr((module, sorted(parameters.items()))).encode())
+    digest = hashlib.sha256(repr((module, sorted(parameters.items()), form.value)).encode())
     for path in sorted(RTL.rglob("*.v*")):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12]

@@ -12,8 +12,8 @@ import pytest
 from accel.isa.config import load_config
 from accel.isa.gen_verilog import verilog_parameters
 from accel.isa.spec import Mem
-from accel.sim.bench.runner import environment, rtl_sources, run_bench
-from accel.sim.verilator import find_toolchain
+from accel.sim.bench.runner import environment, run_bench
+from accel.sim.verilator import Form, find_toolchain, rtl_files
 
 
 def sizes_of(name: str) -> dict[str, int]:
@@ -214,7 +214,12 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     "vta_top": ("bench_top", (TOP,)),
 }
 
-CASES = [(module, bench, shape) for module, (bench, shapes) in BENCHES.items() for shape in shapes]
+# Modules that have a form for simulation, and two that hold such modules, there in their first shape.
+FAST = sorted(path.stem for path in rtl_files(form=Form.FAST) if path.parent.name == "fast")
+HOLD_FAST = ("vta_compute", "vta_output")
+CASES = [(module, bench, shape, Form.FABRIC) for module, (bench, shapes) in BENCHES.items() for shape in shapes]
+CASES += [(module, BENCHES[module][0], shape, Form.FAST) for module in FAST for shape in BENCHES[module][1]]
+CASES += [(module, BENCHES[module][0], BENCHES[module][1][0], Form.FAST) for module in HOLD_FAST]
 
 
 @pytest.fixture(scope="session")
@@ -223,7 +228,7 @@ def build_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_module_has_a_bench() -> None:
-    assert {path.stem for path in rtl_sources()} == set(BENCHES)
+    assert {path.stem for path in rtl_files()} == set(BENCHES)
 
 
 @pytest.mark.parametrize("flags", ["", "w", "kw -- X=1"])
@@ -237,6 +242,10 @@ def test_verilators_makefile_finds_a_python(flags: str, monkeypatch: pytest.Monk
     assert f"\nPYTHON3 = {sys.executable}\n" in printed
 
 
-@pytest.mark.parametrize(("module", "bench", "shape"), CASES, ids=lambda value: str(value).replace(" ", ""))
-def test_bench(module: str, bench: str, shape: dict[str, int], build_root: Path) -> None:
-    run_bench(module, bench, shape, build_root)
+@pytest.mark.parametrize(
+    ("module", "bench", "shape", "form"),
+    CASES,
+    ids=lambda value: value.value if isinstance(value, Form) else str(value).replace(" ", ""),
+)
+def test_bench(module: str, bench: str, shape: dict[str, int], form: Form, build_root: Path) -> None:
+    run_bench(module, bench, shape, build_root, form)

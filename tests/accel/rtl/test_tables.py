@@ -14,10 +14,11 @@ from pyverilog.vparser.parser import VerilogParser
 
 from accel.isa.config import load_config
 from accel.isa.gen_verilog import verilog_parameters
-from accel.sim.bench.runner import RTL, rtl_sources
-from accel.sim.verilator import find_toolchain
+from accel.sim.verilator import RTL_DIR as RTL
+from accel.sim.verilator import Form, find_toolchain, rtl_files
 
-SOURCES = rtl_sources()
+SOURCES = rtl_files(RTL, Form.FABRIC)
+FAST = sorted((RTL / "fast").glob("*.v"))
 CLOCKED = {"clk_i": "input", "rst_ni": "input"}
 WRITE_CHANNELS = {"aw": "id addr len size burst lock cache prot valid ready", "w": "data strb last valid ready"}
 WRITE_CHANNELS |= {"b": "id resp valid ready"}
@@ -39,8 +40,8 @@ def module_of(path: Path) -> ast.ModuleDef:
     tools = find_toolchain()
     command = [str(tools.verilator), "-E", "-P", "--default-language", "1364-2005", f"-I{RTL / 'gen'}", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env={"VERILATOR_ROOT": str(tools.root)})
-    # The parser knows no `resetall and no `default_nettype; both only guard the compilation.
-    text = re.sub(r"^`.*$", "", done.stdout, flags=re.MULTILINE)
+    # The parser knows no `resetall and no `default_nettype, which only guard the compilation, nor automatic functions.
+    text = re.sub(r"^`.*$", "", done.stdout, flags=re.MULTILINE).replace("function automatic", "function")
     definitions = parser().parse(text).description.definitions
     modules = [item for item in definitions if isinstance(item, ast.ModuleDef)]
     assert len(modules) == 1, f"{path.name} must hold one module, not {len(modules)}"
@@ -114,8 +115,15 @@ def test_module_table_of_the_readme_is_complete() -> None:
     rows = re.findall(r"^\|\s*`(\w+)`\s*\|", (RTL / "README.md").read_text(), flags=re.MULTILINE)
     assert len(rows) == len(set(rows))
     assert set(rows) == {path.stem for path in SOURCES}
-    on_disk = {path.relative_to(RTL) for path in RTL.rglob("*.v")}
+    on_disk = {path.relative_to(RTL) for path in RTL.rglob("*.v") if path not in FAST}
     assert on_disk == {path.relative_to(RTL) for path in SOURCES}, "filelist.f must list every source"
+
+
+@pytest.mark.parametrize("path", FAST, ids=lambda path: path.stem)
+def test_form_for_simulation_stands_in_for_the_module_of_its_name(path: Path) -> None:
+    (other,) = (source for source in SOURCES if source.name == path.name)
+    assert rtl_files(RTL, Form.FAST)[SOURCES.index(other)] == path
+    assert (ports_of(path), parameters_of(path)) == (ports_of(other), parameters_of(other))
 
 
 def test_instances_name_modules_that_exist() -> None:

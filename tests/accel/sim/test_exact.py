@@ -19,6 +19,7 @@ from accel.sim.cycle import CycleDevice
 from accel.sim.functional import FunctionalDevice
 from accel.sim.memory import MEMORY_MODELS, MemoryModel, memory_model
 from accel.sim.rtl_device import RtlDevice
+from accel.sim.verilator import Form
 from tests.accel.sim.timed_programs import timed_program
 
 TINY = load_config("tiny")
@@ -55,9 +56,10 @@ def compare(
     memory: MemoryModel,
     seeds: range,
     known: dict[tuple[str, int], tuple[Program, np.ndarray]],
+    form: Form = Form.FAST,
 ) -> Iterator[str]:
     """What differs, with its seed."""
-    rtl, cycle = RtlDevice(config, memory), CycleDevice(config, memory, data=False)
+    rtl, cycle = RtlDevice(config, memory, form=form), CycleDevice(config, memory, data=False)
     try:
         for seed in seeds:
             if (config.name, seed) not in known:
@@ -105,6 +107,11 @@ def test_sample(config: AccelConfig, memory: str, expected: dict[tuple[str, int]
     assert list(compare(config, MEMORIES[memory], range(SAMPLE), expected)) == []
 
 
+@pytest.mark.parametrize("name", ["tiny", "w4"])
+def test_sample_in_the_form_that_is_synthesised(name: str) -> None:
+    assert list(compare(load_config(name), MEMORIES["standard"], range(4 * SAMPLE), {}, Form.FABRIC)) == []
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("memory", MEMORIES)
 @pytest.mark.parametrize("config", SHIPPED + ODD, ids=lambda config: config.name)
@@ -112,3 +119,11 @@ def test_all(config: AccelConfig, memory: str, expected: dict[tuple[str, int], t
     different = list(compare(config, MEMORIES[memory], range(PROGRAMS), expected))
     print(f"\n{config.name}, {memory} memory: {PROGRAMS} programs (seeds 0 to {PROGRAMS - 1}) of either kind", end=" ")
     assert different == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("config", SHIPPED + ODD, ids=lambda config: config.name)
+def test_all_in_the_form_that_is_synthesised(
+    config: AccelConfig, expected: dict[tuple[str, int], tuple[Program, np.ndarray]]
+) -> None:
+    assert list(compare(config, MEMORIES["standard"], range(PROGRAMS), expected, Form.FABRIC)) == []

@@ -1,0 +1,157 @@
+// The accumulator scratchpad for simulation: the module of the same name, which says what it does, as one memory of rows.
+// Contract: that of the fabric's form.  What is written waits once, not in every column.  Users that meet in a bank, which
+// is reported, leave there what is as unspecified, but another value.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module vta_acc_mem #(
+    // Lanes of an entry
+    parameter BLOCK_OUT   = 4,
+    // Entries
+    parameter ACC_DEPTH   = 1024,
+    // Banks, a power of two
+    parameter ACC_BANKS   = 4,
+    // Lanes that the output stage reads at once
+    parameter OUT_LANES   = 2,
+    // Bus width in bits
+    parameter BEAT_W      = 64,
+    // Width of the beat address in bits
+    parameter BEAT_ADDR_W = 20
+) (
+    input  wire                    clk_i,
+    input  wire                    c_re_i,
+    input  wire [            15:0] c_raddr_i,
+    output wire [BLOCK_OUT*32-1:0] c_rdata_o,
+    input  wire                    c_we_i,
+    input  wire [            15:0] c_waddr_i,
+    input  wire [BLOCK_OUT*32-1:0] c_wdata_i,
+    input  wire                    o_re_i,
+    input  wire [            15:0] o_raddr_i,
+    input  wire [             5:0] o_rgroup_i,
+    output wire [OUT_LANES*32-1:0] o_rdata_o,
+    input  wire                    o_we_i,
+    input  wire [            15:0] o_waddr_i,
+    input  wire [ BLOCK_OUT*8-1:0] o_wdata_i,
+    input  wire                    l_we_i,
+    input  wire                    l_expand_i,
+    input  wire [ BEAT_ADDR_W-1:0] l_waddr_i,
+    input  wire [      BEAT_W-1:0] l_wdata_i,
+    output wire                    clash_read_o,
+    output wire [             2:0] clash_write_o
+);
+  localparam ENTRY_W = BLOCK_OUT * 32;
+  localparam WIDE_W = 4 * BEAT_W;
+  localparam ROW_W = (ENTRY_W > WIDE_W) ? ENTRY_W : WIDE_W;
+  localparam GROUP_W = OUT_LANES * 32;
+  localparam ENTRIES = ROW_W / ENTRY_W;
+  localparam ROWS = ACC_DEPTH / ENTRIES;
+  localparam ROWS_LOG = (ROWS > 1) ? $clog2(ROWS) : 1;
+  localparam ENTRY_LOG = $clog2(ENTRIES);
+  localparam PLAIN_LOG = $clog2(ROW_W / BEAT_W);
+  localparam WIDE_LOG = $clog2(ROW_W / WIDE_W);
+  localparam GROUPS_LOG = $clog2(BLOCK_OUT / OUT_LANES);
+  localparam BANK_AT = $clog2(ACC_DEPTH) - $clog2(ACC_BANKS);
+  localparam [15:0] ENTRY_MASK = ENTRIES[15:0] - 16'd1;
+  localparam [15:0] ROW_MASK = ROWS[15:0] - 16'd1;
+  localparam [15:0] BANK_MASK = ACC_BANKS[15:0] - 16'd1;
+  localparam [BEAT_ADDR_W-1:0] ONE = 1;
+  localparam [BEAT_ADDR_W-1:0] PLAIN_MASK = (ONE << PLAIN_LOG) - ONE;
+  localparam [BEAT_ADDR_W-1:0] WIDE_MASK = (ONE << WIDE_LOG) - ONE;
+
+  function automatic [ENTRY_W-1:0] widened_entry;
+    input [BLOCK_OUT*8-1:0] bytes;
+    integer k;
+    for (k = 0; k < BLOCK_OUT; k = k + 1) widened_entry[k*32+:32] = {{24{bytes[k*8+7]}}, bytes[k*8+:8]};
+  endfunction
+
+  function automatic [WIDE_W-1:0] widened_beat;
+    input [BEAT_W-1:0] bytes;
+    integer k;
+    for (k = 0; k < BEAT_W / 8; k = k + 1) widened_beat[k*32+:32] = {{24{bytes[k*8+7]}}, bytes[k*8+:8]};
+  endfunction
+
+  // what is written in this cycle
+  reg c_we_q, o_we_q, l_we_q, l_expand_q;
+  reg [15:0] c_waddr_q, o_waddr_q, l_row_q, l_sub_q;
+  reg [BEAT_W-1:0] l_wdata_q;
+  wire [BEAT_ADDR_W-1:0] l_row = l_expand_i ? l_waddr_i >> WIDE_LOG : l_waddr_i >> PLAIN_LOG;
+  wire [BEAT_ADDR_W-1:0] l_sub = l_expand_i ? l_waddr_i & WIDE_MASK : l_waddr_i & PLAIN_MASK;
+  always @(posedge clk_i) begin
+    {c_we_q, o_we_q, l_we_q} <= {c_we_i, o_we_i, l_we_i};
+    if (c_we_i) c_waddr_q <= c_waddr_i;
+    if (o_we_i) o_waddr_q <= o_waddr_i;
+    if (l_we_i) {l_expand_q, l_row_q, l_sub_q, l_wdata_q} <= {l_expand_i, l_row[15:0] & ROW_MASK, l_sub[15:0], l_wdata_i};
+  end
+
+  wire [15:0] c_wrow = (c_waddr_q >> ENTRY_LOG) & ROW_MASK;
+  wire [15:0] o_wrow = (o_waddr_q >> ENTRY_LOG) & ROW_MASK;
+  wire [15:0] c_rrow = (c_raddr_i >> ENTRY_LOG) & ROW_MASK;
+  wire [15:0] o_rrow = (o_raddr_i >> ENTRY_LOG) & ROW_MASK;
+  wire [15:0] o_rsub = ((o_raddr_i & ENTRY_MASK) << GROUPS_LOG) | {10'd0, o_rgroup_i};
+
+  reg [ROW_W-1:0] mem_q[0:ROWS-1];
+  reg [ENTRY_W-1:0] c_rdata_q;
+  reg [GROUP_W-1:0] o_read_q, o_rdata_q;
+  reg o_re_q;
+  assign c_rdata_o = c_rdata_q;
+  assign o_rdata_o = o_rdata_q;
+
+  generate
+    if (ENTRIES > 1) begin : g_entries
+      wire [15:0] c_wsub = c_waddr_q & ENTRY_MASK;
+      wire [15:0] o_wsub = o_waddr_q & ENTRY_MASK;
+      wire [15:0] c_rsub = c_raddr_i & ENTRY_MASK;
+      always @(posedge clk_i) begin
+        if (c_re_i) c_rdata_q <= mem_q[c_rrow[ROWS_LOG-1:0]][c_rsub[ENTRY_LOG-1:0]*ENTRY_W+:ENTRY_W];
+        if (c_we_q) mem_q[c_wrow[ROWS_LOG-1:0]][c_wsub[ENTRY_LOG-1:0]*ENTRY_W+:ENTRY_W] <= c_wdata_i;
+        if (o_we_q) mem_q[o_wrow[ROWS_LOG-1:0]][o_wsub[ENTRY_LOG-1:0]*ENTRY_W+:ENTRY_W] <= widened_entry(o_wdata_i);
+      end
+      wire unused_sub = &{1'b0, c_wsub, o_wsub, c_rsub};
+    end else begin : g_entry
+      always @(posedge clk_i) begin
+        if (c_re_i) c_rdata_q <= mem_q[c_rrow[ROWS_LOG-1:0]];
+        if (c_we_q) mem_q[c_wrow[ROWS_LOG-1:0]] <= c_wdata_i;
+        if (o_we_q) mem_q[o_wrow[ROWS_LOG-1:0]] <= widened_entry(o_wdata_i);
+      end
+    end
+    if (ROW_W > GROUP_W) begin : g_groups
+      always @(posedge clk_i)
+        if (o_re_i) o_read_q <= mem_q[o_rrow[ROWS_LOG-1:0]][o_rsub[ENTRY_LOG+GROUPS_LOG-1:0]*GROUP_W+:GROUP_W];
+    end else begin : g_group
+      always @(posedge clk_i) if (o_re_i) o_read_q <= mem_q[o_rrow[ROWS_LOG-1:0]];
+    end
+    if (ROW_W > WIDE_W) begin : g_wides
+      always @(posedge clk_i)
+        if (l_we_q && l_expand_q)
+          mem_q[l_row_q[ROWS_LOG-1:0]][l_sub_q[WIDE_LOG-1:0]*WIDE_W+:WIDE_W] <= widened_beat(l_wdata_q);
+    end else begin : g_wide
+      always @(posedge clk_i) if (l_we_q && l_expand_q) mem_q[l_row_q[ROWS_LOG-1:0]] <= widened_beat(l_wdata_q);
+    end
+  endgenerate
+
+  always @(posedge clk_i) begin
+    if (l_we_q && !l_expand_q) mem_q[l_row_q[ROWS_LOG-1:0]][l_sub_q[PLAIN_LOG-1:0]*BEAT_W+:BEAT_W] <= l_wdata_q;
+    o_re_q <= o_re_i;
+    if (o_re_q) o_rdata_q <= o_read_q;
+  end
+
+  // users that meet in a bank
+  function automatic [15:0] bank;
+    input [15:0] entry;
+    bank = (entry >> BANK_AT) & BANK_MASK;
+  endfunction
+
+  wire [15:0] c_bank = bank(c_waddr_q);
+  wire [15:0] o_bank = bank(o_waddr_q);
+  wire [15:0] l_bank = bank(l_row_q << ENTRY_LOG);
+  wire co = c_we_q && o_we_q && c_bank == o_bank;
+  wire cl = c_we_q && l_we_q && c_bank == l_bank;
+  wire ol = o_we_q && l_we_q && o_bank == l_bank;
+  assign clash_read_o  = c_re_i && o_re_i && bank(c_raddr_i) == bank(o_raddr_i);
+  assign clash_write_o = {cl || ol, co || ol, co || cl};
+
+  wire unused = &{1'b0, l_row, l_sub, l_sub_q, c_wrow, o_wrow, c_rrow, o_rrow, o_rsub, l_row_q};
+endmodule
+
+`resetall
