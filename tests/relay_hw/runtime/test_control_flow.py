@@ -67,6 +67,34 @@ def check(model: CompiledModel, artifact: Artifact, data: Mapping[str, Any], dev
     return result
 
 
+ROWS = """#[version = "0.0.5"]
+def @main(%x: Tensor[(12, 16), float32], %w: Tensor[(16, 16), float32], %u: Tensor[(16, 16), float32])
+    -> Tensor[(1, 16), float32] {
+  let %all = nn.dense(%x, %w, units=16);
+  let %loop = fn (%i: int32, %h: Tensor[(1, 16), float32]) -> Tensor[(1, 16), float32] {
+    if (less(%i, 12)) {
+      %0 = take(%all, reshape(%i, newshape=[1]), axis=0);
+      %loop(add(%i, 1), tanh(add(nn.dense(%h, %u, units=16), %0)))
+    } else {
+      %h
+    }
+  };
+  %loop(0, zeros(shape=[1, 16], dtype="float32"))
+}
+"""
+
+
+def test_a_layer_before_a_local_loop_is_launched_once(tmp_path: Path) -> None:
+    """All rows in one launch, then one for each round."""
+    rng = np.random.default_rng(0)
+    weights = {name: (rng.normal(size=(16, 16)) / 4).astype("float32") for name in ("w", "u")}
+    data = {"x": rng.normal(size=(3, 12, 16)).astype("float32")}
+    model, artifact = compiled((relay.fromtext(ROWS), weights), data, tmp_path)
+    assert artifact.launches is None and len(artifact.manifest.accel) == 2
+    result = check(model, artifact, data, (None, "functional"))
+    assert len(result.launches) == 3 * (1 + 12)
+
+
 def test_an_lstm_keeps_its_weights_between_steps(tmp_path: Path) -> None:
     """One launch a step, one launch for the weights, and the array at work for a quarter of the time or more."""
     steps = 28

@@ -35,6 +35,7 @@ from relay_hw.transform.pieces import is_graph
 from tests.relay_hw.programs import INPUTS, random_module
 from tests.relay_hw.random_control import INT, TYPES, VALUE, Generator, inputs
 from tests.relay_hw.transform.executions import LAYERS, assert_no_more, executions, mark, more_often
+from tests.relay_hw.transform.test_meaning import ORDERED
 
 SIMPLIFY = simplify_pipeline()
 WHOLE = Pipeline([SIMPLIFY, partition_pipeline()])
@@ -297,3 +298,10 @@ def test_a_thousand_programs(capsys: pytest.CaptureFixture[str]) -> None:
         mod = mark(random_module(seed))
         for step in STEPS:
             assert_no_more(step, mod, [INPUTS], f"random_module({seed})")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("step", ORDERED, ids=repr)
+def test_passes_outside_of_the_pipelines(step: Pass, capsys: pytest.CaptureFixture[str]) -> None:
+    for seed in range(200):
+        assert_no_more(step, program(seed), samples(3), f"program({seed})")
