@@ -119,6 +119,15 @@ def shape(text: str) -> tuple[str, tuple[int, ...]]:
     return name, tuple(int(part) for part in parts)
 
 
+def value(text: str) -> tuple[str, float]:
+    """The name of an input and its number, as in `sr=16000`. Raises InputError."""
+    name, mark, number = text.rpartition("=")
+    try:
+        return name, float(number if name and mark else "")
+    except ValueError:
+        raise InputError(f"a value must be an input and its number, such as sr=16000, not {text}") from None
+
+
 def count(text: str) -> int:
     """A number of things. Raises InputError."""
     if not text.isdecimal() or int(text) < 1:

@@ -33,7 +33,7 @@ def compile_command(args: Namespace, console: Console) -> int:
     host = parse_host(args.host, args.host_target)
     console.step("importing")
     calibration = load_npz(args.calibration, "calibration data") if args.calibration else None
-    model = load_model(args.model, shapes=dict(args.shape), samples=calibration)
+    model = load_model(args.model, shapes=dict(args.shape), samples=calibration, values=dict(args.value))
     compiled = compile_model(
         model.mod,
         model.params,

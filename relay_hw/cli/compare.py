@@ -27,7 +27,9 @@ def compare_command(args: Namespace, console: Console) -> int:
     calibration = load_npz(args.calibration, "calibration data") if args.calibration else None
     layers = [name for text in args.layers for name in text.split(",")] or None
     report = Store(args.output)
-    model = load_model(args.model, shapes=dict(args.shape), samples={**data, **(calibration or {})})
+    model = load_model(
+        args.model, shapes=dict(args.shape), samples={**data, **(calibration or {})}, values=dict(args.value)
+    )
     found = compare(
         model.mod,
         data,

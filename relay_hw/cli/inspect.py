@@ -23,7 +23,7 @@ def check_command(args: Namespace, console: Console) -> int:
         mod = (
             repaired(args.file, console)
             if args.tolerant
-            else load_model(args.file, args.libraries, dict(args.shape)).mod
+            else load_model(args.file, args.libraries, dict(args.shape), values=dict(args.value)).mod
         )
         text = print_module(_typed(mod), show_types=True)
     except (ParseError, TypeCheckError, WellFormedError, UnsupportedError) as error:

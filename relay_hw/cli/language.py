@@ -29,7 +29,7 @@ def eval_command(args: Namespace, console: Console) -> int:
     """The value of a function for arguments from the command line and from a file."""
     from relay_hw.runtime.models import load_model
 
-    model = load_model(args.file, args.libraries, dict(args.shape))
+    model = load_model(args.file, args.libraries, dict(args.shape), values=dict(args.value))
     interpreter = Interpreter(model.mod)
     functions = interpreter.mod.functions
     if args.entry not in functions:
@@ -94,7 +94,7 @@ def convert_command(args: Namespace, console: Console) -> int:
     if args.tolerant:
         mod = repaired(Path(args.model), console)
     else:
-        model = load_model(args.model, args.libraries, dict(args.shape))
+        model = load_model(args.model, args.libraries, dict(args.shape), values=dict(args.value))
         mod = model.mod
         if model.params:
             mod = mod.with_functions({"main": bind_params_by_name(mod["main"], model.params)})

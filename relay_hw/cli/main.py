@@ -229,6 +229,8 @@ def _add_build_commands(commands: Any) -> None:
 def _add_shapes(parser: ArgumentParser) -> None:
     text = "shape of an input whose sizes an .onnx model leaves open, such as images=1x3x320x320; may be repeated"
     parser.add_argument("--shape", action="append", type=arg.shape, default=[], metavar="INPUT=SIZEx...", help=text)
+    text = "number that an input of an .onnx model always is, such as sr=16000; may be repeated"
+    parser.add_argument("--value", action="append", type=arg.value, default=[], metavar="INPUT=NUMBER", help=text)
 
 
 def _add_libraries(parser: ArgumentParser) -> None:

@@ -34,11 +34,12 @@ def load_model(
     libraries: Sequence[str] = (),
     shapes: Mapping[str, Sequence[int]] | None = None,
     samples: Mapping[str, NDArray[Any]] | None = None,
+    values: Mapping[str, float] | None = None,
 ) -> Model:
     """Read a model file; Relay text may use the functions and types of `libraries` (`prelude`, `nat`, ...).
 
     `shapes`: of inputs of an ONNX model by name. Open sizes of its other inputs are those of `samples`, arrays by name
-    with samples on their first axis.
+    with samples on their first axis. `values`: inputs of an ONNX model that are always the same number.
 
     Raises InputError, ParseError, TypeCheckError, WellFormedError, UnsupportedError.
     """
@@ -48,13 +49,14 @@ def load_model(
         raise InputError(f"model {file} must be an .onnx, .relay, .json, .tflite or .pt2 file, not {found}")
     if not file.is_file():
         raise InputError(f"model {file} must be an existing file")
-    if shapes and file.suffix != ".onnx":
-        raise InputError(f"shapes must be given for an .onnx model, not for {file}, which says all of its own")
+    if (shapes or values) and file.suffix != ".onnx":
+        what = "shapes" if shapes else "values"
+        raise InputError(f"{what} must be given for an .onnx model, not for {file}")
     if file.suffix == ".onnx":
         from relay_hw.frontend import from_onnx
 
         shown = {name: tuple(array.shape) for name, array in (samples or {}).items()}
-        mod, params = from_onnx(file, shape=shapes, samples=shown)
+        mod, params = from_onnx(file, shape=shapes, samples=shown, values=values)
         return Model(file.stem, mod, params)
     if file.suffix in TVM_SUFFIXES:
         return Model(file.stem, _by_tvm(file))

@@ -58,6 +58,7 @@ def from_onnx(
     dtype: str | Mapping[str, str] = "float32",
     freeze_params: bool = False,
     samples: Mapping[str, tuple[int, ...]] | None = None,
+    values: Mapping[str, float] | None = None,
 ) -> tuple[IRModule, dict[str, Array]]:
     """A Relay module whose `main` computes the model, and its parameters by name.
 
@@ -65,12 +66,13 @@ def from_onnx(
     constants and the dictionary is empty. `shape` fixes open dimensions, None or ANY keep one open. Of inputs that it
     leaves out, they are what `samples` say, shapes of arrays with samples on their first axis; an open batch dimension
     is otherwise 1.
+    `values`: inputs that always have one value are none any more; a branch that it does not take need not fit.
     `dtype` serves inputs that state none. The module's attributes `input_names` and `output_names` keep the order.
 
     Raises InputError for a file, shape or graph that is wrong, UnsupportedError with every node that cannot be
     imported (operator, name, opset, reason), TypeCheckError for a graph whose types clash.
     """
-    source = read(model, shape, dtype, samples)
+    source = read(model, shape, dtype, samples, values)
     check_supported(source)
     module, params = Importer(source, freeze_params).run()
     return infer_type(module), params

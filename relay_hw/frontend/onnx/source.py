@@ -61,8 +61,9 @@ def read(
     shapes: Mapping[str, Shape] | None,
     dtypes: str | Mapping[str, str],
     samples: Mapping[str, tuple[int, ...]] | None = None,
+    values: Mapping[str, float] | None = None,
 ) -> Source:
-    """The model as plain data. `shapes`, `dtypes` and `samples` are what from_onnx was given."""
+    """The model as plain data. `shapes`, `dtypes`, `samples` and `values` are what from_onnx was given."""
     proto, name = load(model)
     if not proto.graph.node and not proto.graph.output:
         raise InputError(f"model must hold a graph, not {name}, which holds none")
@@ -77,6 +78,10 @@ def read(
     arrays = _arrays(graph, name)
     shapes = _shapes(graph, shapes or {}, samples or {})
     inputs = _inputs(graph, name, arrays, shapes, dtypes)
+    for key, value in (values or {}).items():
+        if key not in inputs:
+            raise InputError(f"value must name inputs of {name} ({', '.join(inputs)}), not {key}")
+        arrays[key] = _filled(key, inputs.pop(key), value)
     nodes = _nodes(proto, name)
     _check_names(nodes, graph, name, {*arrays, *inputs})
     outputs = tuple(output.name for output in graph.output)
@@ -96,6 +101,17 @@ def _shapes(graph: Any, shapes: Mapping[str, Shape], samples: Mapping[str, tuple
             continue
         if all(have in (None, size) for have, size in zip(declared, shown, strict=True)):
             found[item.name] = shown
+    return found
+
+
+def _filled(name: str, ty: Type, value: float) -> Array:
+    """A tensor of this type that is `value` everywhere. Raises InputError."""
+    if not isinstance(ty, TensorType):
+        raise InputError(f"input {name} must be a tensor to have one value, not {ty}")
+    with np.errstate(invalid="ignore"):
+        found = np.full(ty.static_shape, value).astype(ty.dtype)
+    if found.dtype.kind != "f" and not (found == value).all():
+        raise InputError(f"value of input {name} must be {ty.dtype}, not {value:g}")
     return found
 
 

@@ -95,6 +95,8 @@ def test_shapes_that_do_not_fit(shared: Path, tmp_path: Path, capsys: Captured) 
     text.write_text('#[version = "0.0.5"]\ndef @main(%x: Tensor[(2, 3), float32]) {\n  nn.relu(%x)\n}\n')
     given = compile_arguments(shared, tmp_path, text, "--shape", "x=2x3")
     refuse(capsys, "shapes must be given for an .onnx model, not for", *given)
+    given = compile_arguments(shared, tmp_path, text, "--value", "x=2")
+    refuse(capsys, "values must be given for an .onnx model, not for", *given)
 
 
 def test_missing_calibration(shared: Path, tmp_path: Path, capsys: Captured) -> None:
@@ -242,6 +244,7 @@ def test_an_output_folder_of_other_files_is_kept(shared: Path, tmp_path: Path, c
         ),
         (["compile", "m.onnx", "-o", "b", "--shape", "x=1x0"], "such as images=1x3x320x320, not x=1x0"),
         (["compile", "m.onnx", "-o", "b", "--shape", "x=1x-3"], "such as images=1x3x320x320, not x=1x-3"),
+        (["check", "m.onnx", "--value", "sr"], "a value must be an input and its number, such as sr=16000, not sr"),
         (["isa", "jump"], "instruction must be one of load, store, gemm"),
     ],
 )
