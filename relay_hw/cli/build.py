@@ -19,6 +19,7 @@ from relay_hw.cli.data import accuracy, load_npz, save_npz, save_text
 from relay_hw.errors import InputError
 
 if TYPE_CHECKING:
+    from relay_hw.report import Report
     from relay_hw.runtime.artifact import Artifact
 
 
@@ -67,6 +68,8 @@ def compile_command(args: Namespace, console: Console) -> int:
         "roofline_cycles": report.roofline_cycles,
         "regions": len(artifact.manifest.accel),
         "launches": artifact.launches,
+        "cycles": report.cycles,
+        "memory": report.memory_model,
         "seconds": seconds,
         "layers": [
             {"name": r.name, "operator": r.operator, "where": r.where, "reason": r.reason} for r in report.layers
@@ -79,7 +82,7 @@ def compile_command(args: Namespace, console: Console) -> int:
         "",
         *(f"layer {one.layer} kept in float: {one.reason}" for one in compiled.kept),
         f"{args.output}: {model.name} for {report.config}, {mac_text(report)}, "
-        f"{_launches(artifact)}, compiled in {seconds:.1f} s",
+        f"{_launches(artifact)}{_cycles(report)}, compiled in {seconds:.1f} s",
     ]
     console.result(row, "\n".join(lines))
     return 0
@@ -90,6 +93,13 @@ def _usual_strategy(args: Namespace) -> str:
     from relay_hw.quantize.recipes import FLOAT, strategy_names
 
     return FLOAT if args.no_accel and args.calibration is None else strategy_names()[0]
+
+
+def _cycles(report: Report) -> str:
+    """Cycles of one launch of each region."""
+    if report.cycles is None:
+        return ""
+    return f", {report.cycles:,} cycles with {report.memory_model} memory"
 
 
 def _launches(artifact: Artifact) -> str:
@@ -117,7 +127,7 @@ def run_command(args: Namespace, console: Console) -> int:
     given, _ = read_samples(inputs, data, artifact.manifest.is_quantized)
     warnings = input_complaints(inputs, data, args.samples)
     console.step(f"opening the {args.device} device")
-    device = open_device(args.device, _config(args, artifact), _options(args, console))
+    device = open_device(args.device, _config(args, artifact), _options(args, artifact, console))
     try:
         result = Executor(artifact, device).run(data, limit=args.samples, progress=console.step)
     finally:
@@ -208,11 +218,15 @@ def _config(args: Namespace, artifact: Any) -> Any:
     return config
 
 
-def _options(args: Namespace, console: Console, timing_only: bool = False) -> Any:
+def _options(args: Namespace, artifact: Artifact, console: Console, timing_only: bool = False) -> Any:
+    from relay_hw.runtime.clock import told_memory
     from relay_hw.runtime.devices import DeviceOptions
 
     waves = getattr(args, "waves", None)
-    return DeviceOptions(args.memory, waves, console.note, timing_only, args.port, args.soc)
+    memory, warning = told_memory(artifact.manifest, args.memory)
+    if warning:
+        console.warning(warning)
+    return DeviceOptions(memory, waves, console.note, timing_only, args.port, args.soc)
 
 
 def export_command(args: Namespace, console: Console) -> int:
@@ -254,10 +268,10 @@ def profile_command(args: Namespace, console: Console) -> int:
     artifact = load_artifact(args.build)
     console.step(f"opening the {args.device} device")
     data = load_npz(args.input, "input data") if args.input else None
-    options = _options(args, console, timing_only=data is None)
+    options = _options(args, artifact, console, timing_only=data is None)
     device = open_device(args.device, _config(args, artifact), options)
     try:
-        report = profile(artifact, device, args.device, args.memory, console.step)
+        report = profile(artifact, device, args.device, options.memory, console.step)
         if data is not None:
             result = Executor(artifact, device).run(data, limit=1, progress=console.step)
             report = replace(report, segments=result.segments)
@@ -273,7 +287,7 @@ def profile_command(args: Namespace, console: Console) -> int:
     lines += [summary(report), *filter(None, [placement(report)]), where]
     if args.trace:
         console.step("timing every instruction")
-        save_text(args.trace, json.dumps(timeline(artifact, args.memory)))
+        save_text(args.trace, json.dumps(timeline(artifact, options.memory)))
         lines.append(f"timeline: {args.trace}")
     console.result(profile_json(report), "\n".join(lines))
     return 0
@@ -289,7 +303,7 @@ def verify_command(args: Namespace, console: Console) -> int:
     inputs = _random_inputs(artifact, args.samples, args.seed)
     console.step("computing the reference")
     want = Executor(artifact, None).run(inputs, progress=console.step, keep_regions=True)
-    device = open_device(args.device, artifact.config, _options(args, console))
+    device = open_device(args.device, artifact.config, _options(args, artifact, console))
     try:
         got = Executor(artifact, device).run(inputs, progress=console.step, keep_regions=True)
     finally:

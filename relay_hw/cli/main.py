@@ -152,7 +152,7 @@ def _add_device(parser: ArgumentParser, kinds: Sequence[DeviceKind], default: st
     names = [kind.name for kind in kinds]
     parser.add_argument("--device", choices=names, default=default, help=f"where to run (default {default})")
     parser.add_argument(
-        "--memory", type=arg.memory, default="standard", metavar=_MEMORY, help="memory model of cycle and rtl"
+        "--memory", type=arg.memory, metavar=_MEMORY, help="memory model of cycle and rtl (default: the build's)"
     )
     parser.add_argument("--port", metavar="PORT", help="serial port of the board, or socket://host:port (fpga)")
     parser.add_argument("--soc", type=Path, metavar="FOLDER", help="folder of the board's bitstream (fpga)")
@@ -275,7 +275,7 @@ def _add_inspect_commands(commands: Any) -> None:
 
     why = _add(commands, "why", "why:why_command", "say where cycles are lost, what would help, what stays on the host")
     why.add_argument("build", type=Path, metavar="BUILD")
-    why.add_argument("--memory", type=arg.memory, default="standard", metavar=_MEMORY, help="memory model")
+    why.add_argument("--memory", type=arg.memory, metavar=_MEMORY, help="memory model (default: the build's)")
     text = "try this instead of the usual changes, such as axi_data_bits=128,latency=50; may be repeated"
     why.add_argument("--change", action="append", default=[], metavar="KEY=VALUE,...", help=text)
 

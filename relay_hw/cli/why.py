@@ -19,12 +19,16 @@ def why_command(args: Namespace, console: Console) -> int:
     from accel.sim.memory import memory_model
     from relay_hw.runtime.artifact import load_artifact
     from relay_hw.runtime.changes import read_change
+    from relay_hw.runtime.clock import told_memory
     from relay_hw.runtime.why import explain
 
     artifact = load_artifact(args.build)
-    memory = memory_model(args.memory)
+    name, warning = told_memory(artifact.manifest, args.memory)
+    if warning:
+        console.warning(warning)
+    memory = memory_model(name)
     changes = [read_change(text, artifact.config, memory) for text in args.change] or None
-    found = explain(artifact, args.memory, changes, console.step)
+    found = explain(artifact, name, changes, console.step)
     layers = artifact.manifest.layers
     host = [row for row in layers if row.where == "host"]
     rows = [

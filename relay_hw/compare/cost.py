@@ -80,7 +80,7 @@ def costs(
         tell(f"compiling for {config.name}")
         try:
             begin = time.perf_counter()
-            compiled = compile_model(mod, config=config, strategy=strategy, quantized=quantized)
+            compiled = compile_model(mod, config=config, strategy=strategy, quantized=quantized, memory=MEMORY)
             found.append(_cost(compiled, work, sample, time.perf_counter() - begin))
         except (RelayHwError, AccelError) as error:
             reasons.append(f"{config.name}: {error}")

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from accel.isa.config import AccelConfig
 from accel.sim.cycle.timing import count_cycles
-from accel.sim.memory import MemoryModel
+from accel.sim.memory import MemoryModel, memory_model
+from relay_hw.runtime.manifest import Manifest
 from tensorize.target import Instruction, Memory, Target
 
 # The memory that a build is made for where none is named.
@@ -33,6 +34,20 @@ class EngineClock:
 def target_of(config: AccelConfig, memory: MemoryModel) -> Target:
     """The target of programs for that accelerator with that memory."""
     return Target.of(config, _numbers(config, memory), EngineClock(memory))
+
+
+def told_memory(manifest: Manifest, asked: str | None) -> tuple[str, str]:
+    """The memory to run a build with: its own unless another one is asked for. With what is to be said about that.
+
+    Raises ConfigError for a memory that there is not.
+    """
+    own = manifest.memory_model
+    if asked is None or not manifest.accel or memory_model(asked) == memory_model(own):
+        return asked or own, ""
+    return (
+        asked,
+        f"memory must be {own}, for which this build was made, to be its best, not {asked}: compile it for that",
+    )
 
 
 def _numbers(config: AccelConfig, memory: MemoryModel) -> Memory:

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 import tensorize
 from accel.isa.config import AccelConfig, load_config
 from accel.isa.spec import Mem
-from accel.sim.memory import memory_model
+from accel.sim.cycle.losses import accounts, stretches
+from accel.sim.cycle.timing import time_code
+from accel.sim.memory import MemoryModel, memory_model
 from relay_hw.backend.buffers import plan_buffers
 from relay_hw.backend.flat import FlatFunction, nested
 from relay_hw.backend.store import ConstantPool, flat_to_json
@@ -88,6 +90,7 @@ class CompiledModel:
     functions: Mapping[str, FlatFunction]
     main: FlatFunction
     layers: tuple[LayerInfo, ...]
+    memory_model: str
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     kept: tuple[Kept, ...] = ()
@@ -125,6 +128,7 @@ class CompiledModel:
             layers=self.layers,
             main=main,
             functions=functions,
+            memory_model=self.memory_model,
             stages=tuple(stages),
             memory={name: _memory_map(segment) for name, segment in self.segments.items()}
             | {HOST_MEMORY: self._buffers()},
@@ -236,7 +240,8 @@ def compile_model(
         segments=segments,
         functions={n: f for n, f in functions.items() if n != "main"},
         main=functions["main"],
-        layers=_with_kept(_layers(partitioned, segments, accel), kept),
+        layers=_with_kept(_layers(partitioned, segments, accel, memory_model(memory)), kept),
+        memory_model=memory,
         inputs=with_batch(inputs, split.inputs, split.batch) if split else inputs,
         outputs=with_batch(outputs, split.outputs, split.batch) if split else outputs,
         kept=kept,
@@ -324,10 +329,13 @@ def _note_numpy(row: LayerInfo, left: tuple[str, ...]) -> LayerInfo:
     return replace(row, reason=f"{row.reason}; by numpy, as Relax has no such {row.operator}")
 
 
-def _layers(mod: IRModule, segments: Mapping[str, tensorize.Segment], config: AccelConfig) -> tuple[LayerInfo, ...]:
+def _layers(
+    mod: IRModule, segments: Mapping[str, tensorize.Segment], config: AccelConfig, memory: MemoryModel
+) -> tuple[LayerInfo, ...]:
     """Host rows from the partition's records, device rows from the programs, in the order of the partition."""
     waiting = {name: list(segment.layers) for name, segment in segments.items()}
     needs = {name: layer_needs(segment, config) for name, segment in segments.items()}
+    cycles = {name: _cycles_by_layer(segment, config, memory) for name, segment in segments.items()}
     records = mod.attrs["partition"]
     assert isinstance(records, tuple)
     rows: list[LayerInfo] = []
@@ -337,6 +345,7 @@ def _layers(mod: IRModule, segments: Mapping[str, tensorize.Segment], config: Ac
             row = _host_row(record)
         else:
             row = _accel_row(record, waiting[record.function].pop(0), needs[record.function].pop(0), config)
+            row = replace(row, cycles=cycles[record.function].pop(0))
         rows.append(replace(row, name=_unique(row.name, taken)))
     if any(waiting.values()):
         raise TensorizeError("every layer of a program must have its partition record, not be without one")
@@ -365,6 +374,14 @@ def _with_kept(layers: Sequence[LayerInfo], kept: Sequence[Kept]) -> tuple[Layer
 
 def _host_row(record: PartitionRecord) -> LayerInfo:
     return LayerInfo(record.name, record.operator, record.where, record.function, record.reason, macs=record.macs)
+
+
+def _cycles_by_layer(segment: tensorize.Segment, config: AccelConfig, memory: MemoryModel) -> list[int]:
+    """Cycles of a launch that each layer used or was waited for: all of them together."""
+    code = segment.program.code
+    timing = time_code(config, memory, code.offset, code.data or b"")
+    own = accounts(stretches(timing, segment.owners))
+    return [own[number].total if number in own else 0 for number in range(len(segment.layers))]
 
 
 def _accel_row(record: PartitionRecord, layer: tensorize.Layer, needs: LayerNeeds, config: AccelConfig) -> LayerInfo:
@@ -402,6 +419,8 @@ def static_report(manifest: Manifest) -> Report:
         macs_per_cycle=manifest.config.macs_per_cycle,
         bus_bytes=manifest.config.bus_bytes,
         layers=tuple(layer_row(row) for row in manifest.layers),
+        cycles=sum(row.cycles for row in manifest.layers) if manifest.accel else None,
+        memory_model=manifest.memory_model,
         facts=_buffer_facts(manifest.memory.get(HOST_MEMORY, {})),
     )
 
@@ -426,5 +445,5 @@ def layer_row(row: LayerInfo) -> LayerRow:
         traffic=row.traffic,
         output_slots=row.output_slots,
         roofline_cycles=row.roofline_cycles if row.where == "accel" else None,
-        cycles=None if row.where == "accel" else 0,
+        cycles=row.cycles,
     )

@@ -16,7 +16,7 @@ from relay_hw.errors import ArtifactError
 from relay_hw.quantize.inputs import Feature, Kind, Seen
 from relay_hw.quantize.recipes import FLOAT
 
-FORMAT = 4
+FORMAT = 5
 KIND = "relay-hw build"
 Json = Any
 
@@ -75,7 +75,7 @@ class LayerInfo:
 
     `ranges`: its instructions [begin, end) in the function's program (none on the host). `traffic`: bytes that they
     move in a launch; `output_slots`: cycles for which they occupy the output stage; `roofline_cycles`: the least that
-    the array needs for the MACs.
+    the array needs for the MACs; `cycles`: those of a launch that are this layer's, by the build's own memory.
     """
 
     name: str
@@ -90,11 +90,13 @@ class LayerInfo:
     traffic: Traffic = NO_TRAFFIC
     output_slots: int = 0
     roofline_cycles: int = 0
+    cycles: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Everything about a build but its bytes. `files`: SHA-256 by file name; `main` and `host`: flat functions."""
+    """Everything about a build but its bytes. `memory_model`: what its programs are made for; `files`: SHA-256 by file
+    name; `main` and `host`: flat functions."""
 
     model: str
     config: AccelConfig
@@ -105,6 +107,7 @@ class Manifest:
     layers: tuple[LayerInfo, ...]
     main: Json
     functions: Mapping[str, Json]
+    memory_model: str
     library: HostLibrary | None = None
     stages: tuple[str, ...] = ()
     memory: Mapping[str, Json] = field(default_factory=dict)
@@ -137,6 +140,7 @@ def manifest_to_json(manifest: Manifest) -> Json:
         "layers": [asdict(row) for row in manifest.layers],
         "main": manifest.main,
         "functions": dict(manifest.functions),
+        "memory_model": manifest.memory_model,
         "library": None if library is None else asdict(library),
         "stages": list(manifest.stages),
         "memory": dict(manifest.memory),
@@ -171,6 +175,7 @@ def _read(row: Mapping[str, Json]) -> Manifest:
         layers=tuple(_layer(item) for item in row["layers"]),
         main=row["main"],
         functions=dict(row["functions"]),
+        memory_model=row["memory_model"],
         library=None if library is None else HostLibrary(**library | {"functions": tuple(library["functions"])}),
         stages=tuple(row["stages"]),
         memory=row["memory"],

@@ -46,15 +46,17 @@ def profile(
     artifact: Artifact,
     device: Device,
     device_name: str,
-    memory_model: str = "standard",
+    memory: str | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Launch every region once and report it by layer; timing does not depend on data.
+    """Launch every region once and report it by layer; timing does not depend on data. `memory`: name of the device's
+    memory model; the build's own where none is given.
 
     On another device than the cycle simulator, which accounts for the cycles, all counters must be those that it finds.
     Raises InputError for a device without cycles, AccelError for a device of another configuration.
     """
-    simulator = device if isinstance(device, CycleDevice) else _simulator(artifact, memory_model)
+    memory = memory or artifact.manifest.memory_model
+    simulator = device if isinstance(device, CycleDevice) else _simulator(artifact, memory)
     runs: list[RegionRun] = []
     stats: list[LaunchStats] = []
     functions = artifact.manifest.accel
@@ -68,7 +70,7 @@ def profile(
     return replace(
         report,
         device=device_name,
-        memory_model=memory_model,
+        memory_model=memory,
         simulated_cycles_per_second=(report.cycles or 0) / seconds if seconds else None,
         timelines=tuple(_timeline(run, report.layers) for run in runs),
     )

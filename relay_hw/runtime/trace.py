@@ -21,13 +21,13 @@ Event = dict[str, Any]
 _ARRAY, _ROWS = 1, 100
 
 
-def timeline(artifact: Artifact, memory: str = "standard") -> dict[str, Any]:
+def timeline(artifact: Artifact, memory: str | None = None) -> dict[str, Any]:
     """Events of one launch of each region, one process a region, and of the launch that makes its weights resident.
 
-    `memory`: name of a memory model.
+    `memory`: name of a memory model; the build's own where none is given.
     """
     events: list[Event] = []
-    for number, run in enumerate(time_regions(artifact, memory)):
+    for number, run in enumerate(time_regions(artifact, memory or artifact.manifest.memory_model)):
         process = 2 * number
         layers = [artifact.manifest.layers[owner].name if owner >= 0 else "" for owner in run.owners]
         events.append(_named("process_name", process, 0, run.function))

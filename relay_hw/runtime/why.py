@@ -109,11 +109,15 @@ class Explanation:
 
 def explain(
     artifact: Artifact,
-    memory: str = "standard",
+    memory: str | None = None,
     changes: Sequence[Change] | None = None,
     progress: Progress | None = None,
 ) -> Explanation:
-    """Losses, counterfactuals and bounds. `changes`: those to try; None for the usual ones that fit the losses."""
+    """Losses, counterfactuals and bounds. `changes`: those to try; None for the usual ones that fit the losses.
+
+    `memory`: name of a memory model; the build's own where none is given.
+    """
+    memory = memory or artifact.manifest.memory_model
     tell = progress or (lambda _text, _share: None)
     tell("timing the build", None)
     runs = time_regions(artifact, memory)
