@@ -190,7 +190,7 @@ def _build_into(build: Build, tools: Toolchain, folder: Path, target: Path) -> N
         sizes = [f"-G{key}={_literal(value)}" for key, value in build.parameters]
         trace = {Waves.NONE: [], Waves.FST: ["--trace-fst"], Waves.VCD: ["--trace-vcd"]}[build.waves]
         arguments = ["--cc", "--prefix", f"V{TOP}", "--top-module", TOP, "--Mdir", str(objects), *_MODEL_FLAGS]
-        files = [str(path.resolve()) for path in rtl_files(build.rtl, build.form)]
+        files = [str(path.relative_to(build.rtl)) for path in rtl_files(build.rtl, build.form)]
         arguments += [*_SILENT, *trace, *sizes, "+incdir+.", "+incdir+gen", *files]
         run_verilator(tools, arguments, build.rtl.resolve())
         _compile(build, tools, objects, work / LIBRARY)

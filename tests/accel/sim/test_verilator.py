@@ -19,7 +19,7 @@ from accel.sim import verilator
 from accel.sim.memory import MemoryModel
 from accel.sim.registers import ProtocolError
 from accel.sim.rtl_model import RtlModel
-from accel.sim.verilator import Build, ToolError, Waves, build_library, cache_key, find_toolchain
+from accel.sim.verilator import Build, Form, ToolError, Waves, build_library, cache_key, find_toolchain
 
 PROBE = Path(__file__).parent / "probe"
 BASE = 0x1000_0000
@@ -163,7 +163,11 @@ def test_key_depends_on_everything_that_decides_the_library(tmp_path: Path) -> N
     keys.add(cache_key(build, replace(tools, version="another")))
     (copy / "vta_top.v").write_text((copy / "vta_top.v").read_text() + "// changed\n")
     keys.add(cache_key(build, tools))
-    assert len(keys) == 6
+    (copy / "fast").mkdir()
+    (copy / "fast" / "vta_top.v").write_text((copy / "vta_top.v").read_text() + "// for simulation\n")
+    keys.add(cache_key(build, tools))
+    assert len(keys) == 7
+    assert cache_key(replace(build, form=Form.FABRIC), tools) in keys
     assert cache_key(Build.of(TINY, rtl=PROBE), tools) == cache_key(Build.of(TINY, rtl=PROBE), tools)
 
 
