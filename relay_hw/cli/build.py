@@ -262,6 +262,7 @@ def profile_command(args: Namespace, console: Console) -> int:
     from relay_hw.runtime.devices import close_device, open_device
     from relay_hw.runtime.execute import Executor
     from relay_hw.runtime.folder import replace_files
+    from relay_hw.runtime.host_time import measure_host
     from relay_hw.runtime.profile import profile
     from relay_hw.runtime.trace import timeline
 
@@ -277,6 +278,8 @@ def profile_command(args: Namespace, console: Console) -> int:
             report = replace(report, segments=result.segments)
     finally:
         close_device(device)
+    console.step("timing the host")
+    report = replace(report, host=measure_host(artifact, data))
     try:
         replace_files(artifact.path, report_files(report))
         where = f"report: {artifact.path / 'report.html'}"
@@ -285,6 +288,7 @@ def profile_command(args: Namespace, console: Console) -> int:
     lines = [layer_table(report, console.width), ""]
     lines += [segment_table(report.segments, console.width), ""] if report.segments else []
     lines += [summary(report), *filter(None, [placement(report)]), where]
+    lines += [] if report.host else ["the host's time is not known: no random sample could be run, --input gives one"]
     if args.trace:
         console.step("timing every instruction")
         save_text(args.trace, json.dumps(timeline(artifact, options.memory)))
@@ -298,9 +302,11 @@ def verify_command(args: Namespace, console: Console) -> int:
     from relay_hw.runtime.artifact import load_artifact
     from relay_hw.runtime.devices import close_device, open_device
     from relay_hw.runtime.execute import Executor
+    from relay_hw.runtime.ports import random_samples
 
     artifact = load_artifact(args.build)
-    inputs = _random_inputs(artifact, args.samples, args.seed)
+    rows = artifact.manifest.inputs
+    inputs = random_samples(rows, args.samples, args.seed, artifact.has_control_flow)
     console.step("computing the reference")
     want = Executor(artifact, None).run(inputs, progress=console.step, keep_regions=True)
     device = open_device(args.device, artifact.config, _options(args, artifact, console))
@@ -322,28 +328,6 @@ def verify_command(args: Namespace, console: Console) -> int:
     )
     console.result(row, text if problem is None else f"{args.build}: {problem}")
     return 0 if problem is None else 1
-
-
-def _random_inputs(artifact: Any, samples: int, seed: int) -> dict[str, Any]:
-    """Samples that reach the whole range of a quantized input."""
-    rng = np.random.default_rng(seed)
-    found: dict[str, Any] = {}
-    for row in artifact.manifest.inputs:
-        if row.type is not None:
-            raise InputError(f"input {row.name} must be a tensor of known shape to be drawn at random: use run")
-        shape = (samples, *row.shape)
-        if np.dtype(row.dtype).kind == "f":
-            scale, zero = (row.scale, row.zero_point) if row.scale is not None else (1 / 32, 0)
-            found[row.name] = (rng.uniform(-140, 140, shape) - (zero or 0)) * scale
-            found[row.name] = found[row.name].astype(row.dtype)
-        elif row.dtype == "bool":
-            found[row.name] = rng.integers(0, 2, shape).astype(bool)
-        else:
-            info = np.iinfo(row.dtype)
-            # A number may say how often a loop runs.
-            low, high = (max(info.min, -16), 16) if artifact.has_control_flow else (info.min, info.max)
-            found[row.name] = rng.integers(low, high, shape, endpoint=True, dtype=row.dtype)
-    return found
 
 
 def _first_difference(got: Any, want: Any) -> str | None:

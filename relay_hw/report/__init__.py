@@ -8,6 +8,7 @@ from relay_hw.report.html import render_html
 from relay_hw.report.model import (
     Band,
     Bounds,
+    HostTime,
     LayerRow,
     Report,
     SegmentRow,
@@ -26,6 +27,7 @@ from relay_hw.report.text import host_table, layer_table, mac_text, number, perc
 __all__ = [
     "Band",
     "Bounds",
+    "HostTime",
     "LayerRow",
     "Report",
     "SegmentRow",

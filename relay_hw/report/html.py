@@ -67,6 +67,9 @@ def _tiles(report: Report) -> str:
         tiles.insert(2, (percent(report.utilisation_all), f"utilisation of all {report.multipliers} multipliers"))
     if report.resident_cycles is not None:
         tiles.append((number(report.resident_cycles), "cycles once, for resident weights"))
+    if report.host is not None:
+        where = escape(f"on the host, {report.host.machine}, {report.host.data}")
+        tiles.append((f"{1000 * report.host.seconds:,.3f} ms", where))
     if speed:
         tiles.append((f"{speed:,.0f}", "simulated cycles/s"))
     cells = "".join(f'<div class="tile"><b>{value}</b><span>{name}</span></div>' for value, name in tiles)

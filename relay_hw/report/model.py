@@ -104,6 +104,18 @@ class SegmentRow:
 
 
 @dataclass(frozen=True, slots=True)
+class HostTime:
+    """Wall-clock seconds of one sample outside the accelerator, measured on `machine` with `data`."""
+
+    seconds: float
+    machine: str
+    data: str
+
+    def __str__(self) -> str:
+        return f"{1000 * self.seconds:,.3f} ms on the host ({self.machine}, {self.data})"
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """A compiled model, and one measured launch of it where `device` is not None.
 
@@ -126,6 +138,7 @@ class Report:
     resident_cycles: int | None = None
     timelines: tuple[Timeline, ...] = ()
     segments: tuple[SegmentRow, ...] = ()
+    host: HostTime | None = None
 
     @property
     def macs(self) -> int:
@@ -214,6 +227,7 @@ def profile_json(report: Report) -> dict[str, Any]:
         "stalls": dict(sorted(report.stalls.items())),
         "layers": [layer_json(report, row) for row in report.layers],
         "segments": [asdict(row) for row in report.segments],
+        "host": asdict(report.host) if report.host is not None else None,
     }
 
 

@@ -78,10 +78,13 @@ def layer_table(report: Report, width: int | None = None) -> str:
 
 def host_table(rows: Sequence[LayerRow], width: int | None = None) -> str:
     """Operators on the host by reason."""
-    by_reason: dict[tuple[str, str], list[str]] = {}
+    by_reason: dict[str, list[LayerRow]] = {}
     for row in rows:
-        by_reason.setdefault((row.operator, row.reason), []).append(row.name)
-    cells = [(operator, some(names), reason) for (operator, reason), names in by_reason.items()]
+        by_reason.setdefault(row.reason, []).append(row)
+    cells = [
+        (some(list(dict.fromkeys(row.operator for row in same))), some([row.name for row in same]), reason)
+        for reason, same in by_reason.items()
+    ]
     return table(("on the host", "layers", "why"), cells, width=width)
 
 
@@ -150,4 +153,6 @@ def summary(report: Report) -> str:
     ]
     if report.resident_cycles is not None:
         parts.append(f"{number(report.resident_cycles)} cycles once for resident weights")
+    if report.host is not None:
+        parts.append(str(report.host))
     return ", ".join(parts + ([f"{speed:,.0f} simulated cycles/s"] if speed else []))

@@ -210,6 +210,8 @@ def compile_model(
         partial(_why_not, config=target, mixes=found if isinstance(found, str) else "") if accelerate else _host_only
     )
     partitioned = partition_pipeline(legal, None if is_float else RULES)(quantized)
+    if not accelerate:
+        partitioned = _reasoned(partitioned, HOST_ONLY)
     segments: dict[str, tensorize.Segment] = {}
     on_device = accel_functions(partitioned)
     tuner = Tuner(target, cache) if tune else None
@@ -261,6 +263,13 @@ def bind_params(mod: IRModule, params: Mapping[str, NDArray[Any]]) -> IRModule:
         return mod
     rest = [var for var in main.params if var not in values]
     return mod.with_functions({"main": Function(rest, substitute(main.body, values), attrs=main.attrs, span=main.span)})
+
+
+def _reasoned(mod: IRModule, reason: str) -> IRModule:
+    """A partitioned module whose operators all stay on the host for one reason."""
+    records = mod.attrs["partition"]
+    assert isinstance(records, tuple)
+    return replace(mod, attrs={**mod.attrs, "partition": tuple(replace(row, reason=reason) for row in records)})
 
 
 def _host_only(_composite: Function) -> str:

@@ -227,3 +227,29 @@ def _sample(row: TensorInfo, parts: Sequence[Value]) -> Array:
     """One sample of an output from its parts; one that does not depend on them is the same in all."""
     value = np.asarray(parts[0]) if row.batch_axis is None else np.concatenate(parts, axis=row.batch_axis)
     return value.reshape(row.shape)
+
+
+def random_samples(
+    rows: Sequence[TensorInfo], samples: int, seed: int = 0, has_control_flow: bool = False
+) -> dict[str, Array]:
+    """Samples that reach the whole range of a quantized input.
+
+    `has_control_flow`: integers are small, since one may say how often a loop runs. Raises InputError.
+    """
+    rng = np.random.default_rng(seed)
+    found: dict[str, Array] = {}
+    for row in rows:
+        if row.type is not None:
+            raise InputError(f"input {row.name} must be a tensor of known shape to be drawn at random: use run")
+        shape = (samples, *row.shape)
+        if np.dtype(row.dtype).kind == "f":
+            scale, zero = (row.scale, row.zero_point) if row.scale is not None else (1 / 32, 0)
+            found[row.name] = (rng.uniform(-140, 140, shape) - (zero or 0)) * scale
+            found[row.name] = found[row.name].astype(row.dtype)
+        elif row.dtype == "bool":
+            found[row.name] = rng.integers(0, 2, shape).astype(bool)
+        else:
+            info = np.iinfo(row.dtype)
+            low, high = (max(info.min, -16), 16) if has_control_flow else (info.min, info.max)
+            found[row.name] = rng.integers(low, high, shape, endpoint=True, dtype=row.dtype)
+    return found
