@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 from numpy.typing import NDArray
 
 from accel.isa.config import AccelConfig
@@ -21,9 +22,10 @@ from relay_hw.compare.network import Network
 from relay_hw.compare.probes import layer_rows
 from relay_hw.compare.rows import Row
 from relay_hw.compare.work import FLOAT, network_work
-from relay_hw.errors import RelayHwError
+from relay_hw.errors import QuantizeError, RelayHwError
 from relay_hw.ir.module import IRModule
-from relay_hw.quantize import NumberFormat, Strategy, realize_module
+from relay_hw.quantize import NumberFormat, Strategy
+from relay_hw.quantize.held_back import Checked, realize_checked
 
 Array = NDArray[Any]
 Tell = Callable[[str], object]
@@ -78,14 +80,20 @@ def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, tel
     tell("quantizing")
     begin = time.perf_counter()
     data = _as_given(setting.calibration) if setting.calibration is not None else None
-    realized = realize_module(
-        network.mod, with_strategy_bits(strategy, setting.configs), data, progress=_counting(tell, "calibrating")
+    checked = realize_checked(
+        network.mod,
+        with_strategy_bits(strategy, setting.configs),
+        data,
+        progress=_counting(tell, "calibrating"),
+        held_out=_as_given(setting.held_out) if setting.held_out is not None else None,
     )
+    realized = checked.realized
     seconds["quantize"] = time.perf_counter() - begin
 
     evaluator = Evaluator(realized.mod, network.output, setting.engine, is_integer=not strategy.simulated)
     evaluation = evaluator.run(setting.test, _counting(tell, "evaluating on test data"))
     seconds["evaluate"] = evaluation.seconds
+    _check_finite(evaluation.outputs)
     test = _quality(setting, setting.test, evaluation.outputs, floats.test)
     held_out = None
     if setting.held_out is not None and floats.held_out is not None:
@@ -109,13 +117,27 @@ def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, tel
         test=test,
         held_out=held_out,
         costs=found_costs,
-        reason=reason or (strategy.stored_wider if found_costs else ""),
+        reason="; ".join(filter(None, [reason or (strategy.stored_wider if found_costs else ""), *_kept(checked)])),
         weight_bytes=weight_bytes(network.mod, realized.mod, strategy),
         layers=layers,
         engine=evaluation.engine,
         note=evaluation.note,
         seconds=seconds,
     )
+
+
+def _check_finite(outputs: Array) -> None:
+    """Raise QuantizeError for outputs with NaN or infinity: the float network's are finite."""
+    broken = int(outputs.size - np.isfinite(outputs).sum())
+    if broken:
+        raise QuantizeError(
+            f"outputs must be finite as they are in float, not NaN or infinite in {broken:,} of {outputs.size:,} values"
+        )
+
+
+def _kept(checked: Checked) -> list[str]:
+    """Layers that the build leaves in float, and what is wrong with it."""
+    return [*(f"layer {one.layer} kept in float: {one.reason}" for one in checked.kept), *checked.warnings]
 
 
 def weight_bytes(mod: IRModule, quantized: IRModule, strategy: Strategy) -> int:

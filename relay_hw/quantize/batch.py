@@ -147,7 +147,8 @@ def _same_meaning(old: Function, new: Function, size: int) -> bool:
         alone = Values({p: s[index : index + 1] for p, s in zip(old.params, samples, strict=True)}).of(old.body)
         for one, many in zip(_leaves(alone), _leaves(together), strict=True):
             part = many.reshape(size, *one.shape)[index] if one.shape[:1] != (1,) else many[index : index + 1]
-            if not np.allclose(one, part, rtol=1e-3, atol=1e-4 * max(float(np.abs(one).max(initial=0.0)), 1e-30)):
+            largest = float(np.abs(one[np.isfinite(one)]).max(initial=0.0))
+            if not np.allclose(one, part, rtol=1e-3, atol=1e-4 * max(largest, 1e-30)):
                 return False
     return True
 

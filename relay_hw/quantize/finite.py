@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.errors import InputError, RelayHwError
+from relay_hw.interp.values import ConstructorValue
 from relay_hw.ir.expr import Call, Constant, Expr, Tuple
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import post_order
@@ -28,11 +29,20 @@ def check_samples(what: str, samples: Array, error: Callable[[str], RelayHwError
         raise error(_sentence(what, samples[place], f"sample {sample}, {_at(tuple(index))}"))
 
 
-def check_value(what: str, value: Array, sample: int) -> None:
-    """Raise InputError where one sample's value holds NaN or infinity."""
-    place = _first(value)
-    if place is not None:
-        raise InputError(_sentence(what, value[place], f"sample {sample}, {_at(place)}"))
+def check_value(what: str, value: Any, sample: int) -> None:
+    """Raise InputError where one sample's value, a tensor or made of tensors, holds NaN or infinity."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, ConstructorValue):
+            waiting += part.fields
+        elif isinstance(part, tuple):
+            waiting += part
+        elif isinstance(part, (np.ndarray, np.generic)):
+            array = np.asarray(part)
+            place = _first(array)
+            if place is not None:
+                raise InputError(_sentence(what, array[place], f"sample {sample}, {_at(place)}"))
 
 
 def check_constants(mod: IRModule) -> None:

@@ -121,13 +121,18 @@ def realize_checked(
     multiplier_bits: int | None = None,
     progress: Progress | None = None,
     cost: LayerCost | None = None,
+    held_out: Mapping[str, Array] | None = None,
 ) -> Checked:
     """As `realize_module`, with layers that lose their signal left in float.
 
-    One calibration sample of EVERY is held back for that; of fewer, which all calibrate, some are tried again.
+    `held_out`: samples to check with. Without them one calibration sample of EVERY is held back for that; of fewer,
+    which all calibrate, some are tried again.
     """
     chosen = find_strategy(strategy)
-    shown, held, samples = _split(mod["main"].params, chosen, calibration)
+    if held_out is None:
+        shown, held, samples = _split(mod["main"].params, chosen, calibration)
+    else:
+        shown, held, samples = calibration, *_first(mod["main"].params, chosen, held_out)
     first = realized = realize_module(mod, chosen, shown, multiplier_bits, progress, cost)
     if held is None or realized.strategy.number_format is not NumberFormat.INTEGER:
         return Checked(realized)
@@ -246,6 +251,15 @@ def _split(
     rest = np.setdiff1d(np.arange(count), held)
     samples = f"{len(held)} held-back sample(s)"
     return _taken(params, flat, rest, count), _taken(params, flat, held, count), samples
+
+
+def _first(
+    params: Sequence[Var], strategy: Strategy, data: Mapping[str, Array]
+) -> tuple[Mapping[str, Array] | None, str]:
+    """MOST of `data` at the most, and what they are called."""
+    count = len(check_data(params, strategy, flat_data(params, data)))
+    index = np.arange(min(count, MOST))
+    return _taken(params, flat_data(params, data) or {}, index, count), f"{len(index)} held-out sample(s)"
 
 
 def _taken(params: Sequence[Var], data: Mapping[str, Array], index: Array, count: int) -> dict[str, Array]:

@@ -21,7 +21,7 @@ from relay_hw.ir.expr import Call, Constant, Expr, Function, Op
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType, TupleType, Type
 from relay_hw.ir.visit import post_order
-from relay_hw.quantize.finite import check_samples
+from relay_hw.quantize.finite import check_samples, check_value
 from relay_hw.quantize.inputs import Seen, complaint, look, shape_hint
 from relay_hw.runtime.manifest import TensorInfo
 
@@ -131,7 +131,12 @@ def read_samples(
             given = ", ".join(sorted(inputs)) or "nothing"
             raise InputError(f"input {row.name} must be given; the data holds {given}")
         given = inputs[row.name]
-        found[row.name] = _values(row, given) if row.type is not None else _array(row, np.asarray(given), is_quantized)
+        if row.type is None:
+            found[row.name] = _array(row, np.asarray(given), is_quantized)
+            continue
+        found[row.name] = values = _values(row, given)
+        for number, value in enumerate(values if is_quantized else ()):
+            check_value(f"input {row.name}", value, number)
     counts = {name: len(samples) for name, samples in found.items()}
     if len(set(counts.values())) > 1:
         text = ", ".join(f"{name} {count}" for name, count in counts.items())

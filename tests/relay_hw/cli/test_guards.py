@@ -165,6 +165,18 @@ def test_an_output_that_integers_would_ruin_is_computed_in_float(tmp_path: Path,
     assert f"layer conv2 kept in float: {reason}" in capsys.readouterr().out.splitlines()
 
 
+def test_a_comparison_builds_what_compile_builds(tmp_path: Path, capsys: Captured) -> None:
+    model, data = save_two_outputs(tmp_path / "two.onnx"), save_data(tmp_path / "data.npz", 32)
+    arguments = ["compare", str(model), "--data", str(data), "--calibration", str(data), "--config", "tiny"]
+    arguments += ["--name", "logs", "--unlabelled", "--processes", "1", "-o", str(tmp_path / "report"), "--strategies"]
+    assert main([*arguments, "int8", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["strategies"]
+    assert row["hardware_note"].startswith("layer conv2 kept in float: log log: ")
+    assert row["hardware_note"].endswith("values are NaN or infinite on 8 held-out sample(s)")
+    line = refused(capsys, main([*arguments, "mxint8"]))
+    assert line.startswith("strategy mxint8: outputs must be finite as they are in float, not NaN or infinite in ")
+
+
 # Digits through the example network: data as users prepare them, rightly and wrongly.
 
 

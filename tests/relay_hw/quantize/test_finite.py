@@ -10,9 +10,10 @@ import pytest
 from relay_hw import op
 from relay_hw.analysis import infer_type
 from relay_hw.errors import InputError, QuantizeError
-from relay_hw.ir.expr import Constant, Expr, Function, Var
+from relay_hw.interp.values import ConstructorValue
+from relay_hw.ir.expr import Constant, Constructor, Expr, Function, Var
 from relay_hw.ir.module import IRModule
-from relay_hw.ir.types import TensorType
+from relay_hw.ir.types import GlobalTypeVar, TensorType
 from relay_hw.quantize.finite import check_constants, check_samples, check_value, nan_outputs
 from relay_hw.span import Span
 
@@ -29,6 +30,16 @@ def test_the_first_bad_number_is_named(bad: float, shown: str, dtype: str) -> No
         check_samples("input a", x[2, :, :1].T, QuantizeError)
     with pytest.raises(InputError, match=r"\(sample 7, index \(2, 1, 0\)\)"):
         check_value("what q reads", x, 7)
+
+
+def test_values_made_of_tensors_are_looked_into() -> None:
+    nil, cons = (Constructor(name, (), GlobalTypeVar("List")) for name in ("Nil", "Cons"))
+    value: Any = ConstructorValue(nil)
+    for number in (np.ones(2), np.array([1, np.inf]), np.zeros(2)):
+        value = ConstructorValue(cons, (number, (np.int32(3), value)))
+    with pytest.raises(InputError, match=r"input a must hold finite numbers, not infinity \(sample 5, index 1\)"):
+        check_value("input a", (np.float32(1), value), 5)
+    check_value("input a", (np.float32(1), value.fields[0]), 5)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int64", "bool", "float32"])

@@ -81,6 +81,15 @@ def test_a_sound_network_stays_as_it_is_and_held_back_samples_choose_nothing() -
     assert [probe.params for probe in realize_checked(mod, "int8", far).realized.probes] == scales
 
 
+def test_samples_that_were_held_out_before_are_used_as_they_are() -> None:
+    data, mod = samples(), module(two_layers)
+    scales = [probe.params for probe in realize_module(mod, "int8", data).probes]
+    checked = realize_checked(mod, "int8", data, held_out=samples(20, 9))
+    assert [probe.params for probe in checked.realized.probes] == scales
+    bad = realize_checked(module(lambda net, x: op.log(small_positive(net, x))), "int8", data, held_out=samples(20, 9))
+    assert names(bad) == ["two"] and bad.kept[0].reason.endswith("on 8 held-out sample(s)")
+
+
 def test_few_samples_all_calibrate() -> None:
     data, mod = samples(EVERY - 1), module(two_layers)
     scales = [probe.params for probe in realize_module(mod, "int8", data).probes]

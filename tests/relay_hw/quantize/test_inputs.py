@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from zlib import crc32
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from relay_hw.quantize.inputs import LEAST_SAMPLES, complaint, look, shape_hint
 
+MODELS = Path(__file__).parents[3].parent / "shared" / "models"
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 
@@ -43,6 +45,20 @@ def test_samples_of_one_kind_raise_no_alarm(name: str) -> None:
             for _ in range(10):
                 seen = look(DRAWS[name](rng, calibrated))
                 assert complaint(DRAWS[name](rng, given), seen) == ""
+
+
+@pytest.mark.parametrize("network", ["mnist_cnn8", "resnet8_cifar10", "mobilenet_v1_0.25_128", "mnist_lstm"])
+def test_test_data_of_trained_networks_raise_no_alarm(network: str) -> None:
+    if not (MODELS / network).is_dir():
+        pytest.skip(f"the data of {network} must be in {MODELS}")
+    rng = np.random.default_rng(0)
+    calibration, test = (dict(np.load(MODELS / network / f"{name}.npz")) for name in ("calibration", "test"))
+    (name,) = (name for name in calibration if name in test and calibration[name].dtype.kind == "f")
+    for calibrated in (8, LEAST_SAMPLES, 64):
+        for given in (1, 20):
+            for _ in range(5):
+                seen = look(rng.permutation(calibration[name])[:calibrated])
+                assert complaint(rng.permutation(test[name])[:given], seen) == ""
 
 
 def reshaped(x: np.ndarray) -> np.ndarray:
