@@ -5,6 +5,7 @@ In: a build and data, or none. Out: `HostTime`: seconds of one sample outside th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,18 +18,27 @@ from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.machine import machine_name
 from relay_hw.runtime.ports import random_samples
 
+# Runs of one sample of which the shortest counts; no other one begins after so long.
+RUNS, PATIENCE_SECONDS = 10, 1.0
+
 
 def measure_host(artifact: Artifact, data: Mapping[str, Any] | None = None) -> HostTime | None:
     """The host's time of the first sample of `data`, else of a random one; None where none can be run.
 
-    The accelerator's part comes from the functional simulator. The second of two runs counts: the first one loads and
-    allocates.
+    The accelerator's part comes from the functional simulator. The first run, which loads and allocates, does not
+    count; of those after it the shortest does, since whatever else the machine does only adds.
     """
     what = "a random sample" if data is None else "the first sample"
     executor = Executor(artifact, FunctionalDevice(artifact.config))
     try:
         given = random_samples(artifact.manifest.inputs, 1, 0, artifact.has_control_flow) if data is None else data
         executor.run(given, 1)
-        return HostTime(executor.run(given, 1).host_seconds, machine_name(), what)
+        end = time.perf_counter() + PATIENCE_SECONDS
+        shortest = executor.run(given, 1).host_seconds
+        for _ in range(RUNS - 1):
+            if time.perf_counter() > end:
+                break
+            shortest = min(shortest, executor.run(given, 1).host_seconds)
+        return HostTime(shortest, machine_name(), what)
     except (RelayHwError, AccelError):
         return None
