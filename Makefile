@@ -55,8 +55,8 @@ test-compare: $(READY) ## 20 images of every strategy on interpreter, TVM, funct
 test-prequantized: $(READY) ## int8 models of ../shared/models on functional simulator and Verilog, against onnxruntime (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/quantize/test_prequantized.py $(FLAGS)
 
-test-exact: $(READY) ## random programs, counterfactuals and bounds, cycle simulator against Verilog (minutes)
-	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_exact.py tests/relay_hw/runtime/test_why.py tests/relay_hw/runtime/test_bounds.py $(FLAGS)
+test-exact: $(READY) ## random programs, counterfactuals and bounds, cycle simulator against Verilog, proofs of its two forms (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_exact.py tests/accel/rtl/test_forms.py tests/relay_hw/runtime/test_why.py tests/relay_hw/runtime/test_bounds.py $(FLAGS)
 
 test-axi: $(READY) ## random programs on memories that order, delay, refuse or never end what AXI lets them (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_axi.py $(FLAGS)
