@@ -64,6 +64,9 @@ test-axi: $(READY) ## random programs on memories that order, delay, refuse or n
 test-schedules: $(READY) ## choices of tiles against the best of all legal ones, write build/schedules.json (minutes)
 	$(BIN)/python scripts/check_schedules.py $(FLAGS)
 
+test-cycles: $(READY) ## cycles of every network against scripts/cycles.json (FLAGS=--time: and seconds of compiling), many minutes
+	$(BIN)/python scripts/bench_compile.py $(FLAGS)
+
 lint: format types rtl-lint gen ## check style, types, Verilog and generated files
 
 format: $(READY)

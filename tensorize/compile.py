@@ -123,7 +123,6 @@ def _resident_drafts(top: _Draft, config: Target, taken: Mapping[Mem, int]) -> I
         whole = kept.issuperset(constant_buffers(shared.steps))
         draft = _draft(shared, config, MARGINS[0], kept, top.dense, taken) if whole and taken else None
         draft = draft or _draft(shared, config, MARGINS[0], kept, top.dense)
-        draft = draft or _draft(shared, config, None, kept, top.dense)
         if draft is not None:
             yield draft
 

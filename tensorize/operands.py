@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,7 @@ def weight_form(weights: Int8, config: AccelConfig) -> WeightForm:
     return WeightForm.PACKED if whole and is_narrow(weights) else WeightForm.BYTES
 
 
+@lru_cache(maxsize=4096)
 def operand_starts(count: int, entries: int) -> tuple[int, ...]:
     """First entries of the operands of `entries` each that cover `count` in a row; the last ones may overlap."""
     if count < entries:

@@ -292,12 +292,12 @@ def align(value: int, step: int) -> int:
 
 
 # Of each instruction's fields the value where none is given.
-_SMALLEST = {row.op: {f.name: f.minimum or 0 for f in row.layout.fields if f.name != "opcode"} for row in INSTRUCTIONS}
+SMALLEST = {row.op: {f.name: f.minimum or 0 for f in row.layout.fields if f.name != "opcode"} for row in INSTRUCTIONS}
 
 
 def complete(op: Op, values: Mapping[str, int]) -> dict[str, int]:
     """All fields of an instruction but its opcode: those given, else the smallest legal count or 0."""
-    result = _SMALLEST[op].copy()
+    result = SMALLEST[op].copy()
     for key, value in values.items():
         if key not in result:
             raise EncodeError(f"{BY_OP[op].name}: unknown field {key!r}")

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from accel.isa.config import AccelConfig
-from accel.isa.program import complete, decode_instructions
+from accel.isa.program import SMALLEST, decode_instructions
 from accel.isa.spec import Op, Unit
 from accel.sim.cycle.engine import Engine, Span
 from accel.sim.cycle.work import Work, work_of
@@ -43,7 +43,7 @@ def count_cycles(
     config: AccelConfig, memory: MemoryModel, offset: int, instructions: Sequence[tuple[Op, Mapping[str, int]]]
 ) -> int:
     """CYCLES of legal instructions that lie at `offset` of the window. Raises Fault, DeadlockError."""
-    works = tuple(work_of(config, op, complete(op, values)) for op, values in instructions)
+    works = tuple(work_of(config, op, {**SMALLEST[op], **values}) for op, values in instructions)
     return Engine(config, memory, offset, works).run()["CYCLES"]
 
 
