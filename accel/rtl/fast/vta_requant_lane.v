@@ -158,7 +158,7 @@ module vta_requant_lane #(
 
   always @(posedge clk_i) begin
     if (en_i[5]) begin
-      whole_q   <= $signed(total_q);
+      whole_q   <= {{(65 - P_W) {total_q[P_W-1]}}, total_q[P_W-2:0]};
       shift_5_q <= shift_4_q;
     end
     if (en_i[6]) {round_up_q, floor_q} <= shifted(whole_q, shift_5_q, rounding_i);
