@@ -40,7 +40,7 @@ Instruction = tuple[Op, dict[str, int]]
 MARGINS = (1500, 500, 1000, 4000, 200, 100)
 FEW_STEPS = 200
 # Schedules that are tried with resident constants: without their loads another one may be the fastest.
-TOPS = 4
+TOPS = 6
 
 
 @dataclass(frozen=True, slots=True)
