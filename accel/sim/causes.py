@@ -9,8 +9,8 @@ from enum import Enum
 
 
 class Cause(str, Enum):
-    """What a cycle of the array went to. The simulator tells all but LANES: who knows the model's products splits them
-    off the cycles in which the array works."""
+    """What a cycle of the array went to. The simulator tells all but two: who knows the model's products splits LANES
+    off the cycles in which the array works, and who knows all launches of an inference calls those of loads RELOAD."""
 
     meaning: str
 
@@ -21,6 +21,7 @@ class Cause(str, Enum):
     BUS = "bus", "a load was waited for, and the bus brought its data"
     LATENCY = "latency", "a load was waited for, and the bus brought nothing"
     UNFOLD = "unfold", "GATHER unfolded windows"
+    RELOAD = "reload", "a launch of its own loaded resident constants again, which another program had overwritten"
     OUTPUT = "output", "the output stage was waited for, or wrote inp in the place of a load"
     STORE = "store", "a store was waited for, which held a buffer"
     PIPELINE = "pipeline", "an effect in COMPUTE's own pipeline was waited for"

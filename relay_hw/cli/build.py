@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -129,7 +129,7 @@ def run_command(args: Namespace, console: Console) -> int:
     console.step(f"opening the {args.device} device")
     device = open_device(args.device, _config(args, artifact), _options(args, artifact, console))
     try:
-        result = Executor(artifact, device).run(data, limit=args.samples, progress=console.step)
+        result = Executor(artifact, device).run(data, args.samples, console.step, chunk=args.chunk)
     finally:
         close_device(device)
     if args.output:
@@ -147,7 +147,10 @@ def run_command(args: Namespace, console: Console) -> int:
         "device": args.device,
         "samples": result.samples,
         "seconds": result.seconds,
+        "chunk": result.chunk,
         "cycles": result.cycles,
+        "chunk_cycles": result.chunk_cycles if result.chunk > 1 else None,
+        "launches": result.chunk_launches,
         "resident_cycles": result.resident_cycles,
         "resident_launches": len(result.residents),
         "simulated_cycles_per_second": result.simulated_cycles_per_second,
@@ -168,13 +171,14 @@ def _run_text(args: Namespace, console: Console, result: Any, score: float | Non
     from relay_hw.runtime.machine import machine_name
 
     lines = [f"{result.samples} sample(s) on the {args.device} device in {result.seconds:.2f} s"]
-    if result.cycles:
-        low, high = min(result.cycles), max(result.cycles)
-        cycles = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-        lines.append(f"{cycles} cycles a sample, {result.simulated_cycles_per_second:,.0f} simulated cycles/s")
+    if result.chunk_cycles:
+        turn = "an inference" if result.chunk == 1 else f"a chunk of up to {result.chunk} samples, region by region"
+        launches, cycles = _span(result.chunk_launches), _span(result.chunk_cycles)
+        speed = f"{result.simulated_cycles_per_second:,.0f} simulated cycles/s"
+        lines.append(f"{cycles} cycles {turn}, in {launches} launch(es), {speed}")
     if result.residents:
         spent = f", {result.resident_cycles:,} cycles" if result.resident_cycles is not None else ""
-        lines.append(f"{len(result.residents)} launch(es) to load weights that stay{spent}")
+        lines.append(f"{len(result.residents)} launch(es), once, to load weights that stay{spent}")
     lines.append(f"{1000 * result.host_seconds:,.3f} ms a sample on the host, {machine_name()}")
     lines += ["", segment_table(result.segments, console.width), ""]
     for name, value in result.outputs.items():
@@ -185,6 +189,11 @@ def _run_text(args: Namespace, console: Console, result: Any, score: float | Non
     if args.output:
         lines.append(f"written to {args.output}")
     return "\n".join(lines)
+
+
+def _span(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _described(value: Any) -> dict[str, Any]:
@@ -272,10 +281,9 @@ def profile_command(args: Namespace, console: Console) -> int:
     options = _options(args, artifact, console, timing_only=data is None)
     device = open_device(args.device, _config(args, artifact), options)
     try:
-        report = profile(artifact, device, args.device, options.memory, console.step)
-        if data is not None:
-            result = Executor(artifact, device).run(data, limit=1, progress=console.step)
-            report = replace(report, segments=result.segments)
+        result = Executor(artifact, device).run(data, 1, console.step) if data is not None else None
+        report = profile(artifact, device, args.device, options.memory, console.step, result and result.calls)
+        report = replace(report, segments=result.segments if result else ())
     finally:
         close_device(device)
     console.step("timing the host")

@@ -45,6 +45,7 @@ def _explanation_json(found: Any) -> dict[str, Any]:
 
     return {
         "cycles": found.cycles,
+        "launches": found.report.launches,
         "utilisation": found.report.utilisation,
         "all_macs": found.report.all_macs,
         "accel_mac_share": found.report.accel_share,
@@ -78,8 +79,8 @@ def _explanation_text(found: Any, width: int | None) -> list[str]:
 
     report, cycles = found.report, found.cycles
     head = (
-        f"{report.model} on {report.config}, {report.memory_model} memory: {cycles:,} cycles, "
-        f"{percent(report.utilisation)} of the array; {mac_text(report)}"
+        f"{report.model} on {report.config}, {report.memory_model} memory: {cycles:,} cycles an inference "
+        f"in {report.launches} launches, {percent(report.utilisation)} of the array; {mac_text(report)}"
     )
     head = "\n".join(filter(None, [head, placement(report)]))
     if not cycles:
@@ -132,7 +133,8 @@ def _bound_table(found: Any, width: int | None) -> str:
     from relay_hw.report import number, percent, table
 
     rows = [(b.text, number(b.cycles), percent(b.cycles / found.cycles)) for b in found.bounds]
-    return table(("bound: no launch is shorter where", "cycles", "share"), rows, frozenset({"cycles", "share"}), width)
+    header = ("bound: no inference is shorter where", "cycles", "share")
+    return table(header, rows, frozenset({"cycles", "share"}), width)
 
 
 def _host_text(found: Any, width: int | None) -> list[str]:

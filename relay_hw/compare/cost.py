@@ -12,21 +12,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import numpy as np
 from numpy.typing import NDArray
 
 from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
-from accel.isa.program import Program, SectionKind
+from accel.isa.program import SectionKind
 from accel.sim.cycle import CycleDevice
 from accel.sim.memory import memory_model
-from relay_hw.backend.flat import Machine, evaluate
 from relay_hw.compare.energy import Energy, estimate
 from relay_hw.compare.work import NIBBLE, Work, network_work
 from relay_hw.errors import RelayHwError
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import Strategy
 from relay_hw.runtime.compile import CompiledModel, compile_model
-from relay_hw.runtime.holding import Holding
+from relay_hw.runtime.holding import Footprints
+from relay_hw.runtime.steady import steady
 
 Array = NDArray[Any]
 Tell = Callable[[str], object]
@@ -36,14 +37,15 @@ MEMORY: Final = "standard"
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One run on one configuration, weights that stay on the device loaded before.
+    """One inference on one configuration, in steady state: `launches` include those that load constants again.
 
-    `dram_bytes`: moved in a run, instructions included; `resident_bytes`: moved once before. `accel_macs`: of `macs` in
+    `dram_bytes`: moved in it, instructions included; `resident_bytes`: moved once before. `accel_macs`: of `macs` in
     all, those on the accelerator. `layers`: operators on accelerator and host. `area`: from synthesis, or empty.
     """
 
     config: str
     cycles: int
+    launches: int
     dram_bytes: int
     resident_bytes: int
     macs: int
@@ -95,8 +97,9 @@ def suiting(work: Work, configs: Sequence[AccelConfig]) -> list[AccelConfig]:
 
 
 def _cost(compiled: CompiledModel, work: Work, sample: Mapping[str, Array], seconds: float) -> Cost:
-    calls = _calls(compiled, sample)
-    counters, resident_bytes = _steady(compiled, calls)
+    data = {name: np.asarray(value)[None] for name, value in sample.items()}
+    calls = compiled.caller.calls(compiled.inputs, data).order
+    counters, launches, resident_bytes = _counters(compiled, calls)
     rows = [row for row in compiled.layers if row.where == "accel"]
     once = sum(row.macs for row in rows)
     accel_macs = sum(row.macs * calls.count(row.function) for row in rows)
@@ -104,6 +107,7 @@ def _cost(compiled: CompiledModel, work: Work, sample: Mapping[str, Array], seco
     return Cost(
         config=compiled.config.name,
         cycles=counters["CYCLES"],
+        launches=launches,
         dram_bytes=_moved(counters),
         resident_bytes=resident_bytes,
         macs=accel_macs + max(0, work.macs - once),
@@ -115,51 +119,23 @@ def _cost(compiled: CompiledModel, work: Work, sample: Mapping[str, Array], seco
     )
 
 
-def _calls(compiled: CompiledModel, sample: Mapping[str, Array]) -> list[str]:
-    """Device functions in the order in which one run calls them, by numpy."""
-    found: list[str] = []
+def _counters(compiled: CompiledModel, calls: Sequence[str]) -> tuple[Counter[str], int, int]:
+    """Counters of all launches of an inference in steady state, and their number; bytes of the loads that come once."""
+    programs = {name: segment.program for name, segment in compiled.segments.items()}
+    device = CycleDevice(compiled.config, memory_model(MEMORY), data=False)
 
-    def invoke(name: str, args: list[Any]) -> Any:
-        found.append(name)
-        return evaluate(compiled.functions[name], args)
+    def launched(name: str, kind: SectionKind) -> Mapping[str, int]:
+        device.load(programs[name])
+        return device.launch(kind).counters
 
-    host = Machine({name: f for name, f in compiled.functions.items() if name not in compiled.segments})
-    host.call(compiled.main, [sample[param.name] for param in compiled.main.params], invoke)
-    return found
-
-
-def _steady(compiled: CompiledModel, calls: Sequence[str]) -> tuple[Counter[str], int]:
-    """Counters of a run's launches after one run before; bytes of the loads that came once, before the first."""
-    launch = _Launcher(compiled.config)
-    holding = Holding(compiled.config)
-    runs = [Counter[str](), Counter[str]()]
-    once = 0
-    for counters in runs:
-        for name in calls:
-            program = compiled.segments[name].program
-            needed = holding.needs(program)
-            holding.take(program)
-            if needed:
-                loaded = launch(name, program, SectionKind.RESIDENT)
-                counters.update(loaded)
-                once += _moved(loaded) if counters is runs[0] else 0
-            holding.hold(program)
-            counters.update(launch(name, program, SectionKind.PROGRAM))
-    return runs[1], once
-
-
-class _Launcher:
-    """Counters of launches. Time does not depend on data, so each stream is simulated once."""
-
-    def __init__(self, config: AccelConfig) -> None:
-        self._device = CycleDevice(config, memory_model(MEMORY), data=False)
-        self._known: dict[tuple[str, SectionKind], Counter[str]] = {}
-
-    def __call__(self, name: str, program: Program, section: SectionKind) -> Counter[str]:
-        if (name, section) not in self._known:
-            self._device.load(program)
-            self._known[name, section] = Counter(self._device.launch(section).counters)
-        return self._known[name, section]
+    total, once = Counter[str](), 0
+    state = steady(Footprints(compiled.config), programs, calls)
+    for name, turns in state.turns.items():
+        stays = programs[name].resident is not None
+        reload = launched(name, SectionKind.RESIDENT) if stays else {}
+        total.update(turns.counters(launched(name, SectionKind.PROGRAM), reload))
+        once += turns.once * _moved(Counter(reload))
+    return total, state.launches, once
 
 
 def _moved(counters: Counter[str]) -> int:

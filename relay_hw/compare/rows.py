@@ -133,11 +133,12 @@ def quality_json(quality: Quality | None) -> dict[str, Any]:
 def cost_json(cost: Cost | None) -> dict[str, Any]:
     """Hardware of one row; every value null where there is none."""
     if cost is None:
-        names = ("config", "cycles", "dram_bytes", "resident_bytes", "energy_uj", "energy_parts_uj", "macs")
+        names = ("config", "cycles", "launches", "dram_bytes", "resident_bytes", "energy_uj", "energy_parts_uj", "macs")
         return dict.fromkeys((*names, "accel_mac_share", "accel_layers", "host_layers", "compile_seconds"))
     return {
         "config": cost.config,
         "cycles": cost.cycles,
+        "launches": cost.launches,
         "dram_bytes": cost.dram_bytes,
         "resident_bytes": cost.resident_bytes,
         "energy_uj": round(cost.energy.total, 4),

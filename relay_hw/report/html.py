@@ -52,19 +52,22 @@ def _head(report: Report, title: str) -> str:
 
 
 def _tiles(report: Report) -> str:
-    host = sum(1 for row in report.layers if not row.on_accelerator)
+    layers = [row for row in report.layers if row.is_layer]
+    host = sum(1 for row in layers if not row.on_accelerator)
     speed = report.simulated_cycles_per_second
     tiles = [
-        (number(report.cycles), "cycles a launch"),
+        (number(report.cycles), "cycles an inference"),
         (percent(report.utilisation), "utilisation of the array"),
         (number(report.roofline_cycles), "cycles at least"),
         (number(report.all_macs), "multiply-accumulates"),
         (percent(report.accel_share), "of them on the accelerator"),
         (number(report.traffic.total), f"bytes, {number(report.traffic.instructions)} of instructions"),
-        (f"{len(report.layers) - host} / {host}", "layers on accelerator / host"),
+        (f"{len(layers) - host} / {host}", "layers on accelerator / host"),
     ]
     if report.utilisation_all is not None:
         tiles.insert(2, (percent(report.utilisation_all), f"utilisation of all {report.multipliers} multipliers"))
+    if report.launches is not None:
+        tiles.append((number(report.launches), "launches an inference"))
     if report.resident_cycles is not None:
         tiles.append((number(report.resident_cycles), "cycles once, for resident weights"))
     if report.host is not None:

@@ -7,7 +7,7 @@ forms.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from accel.sim.causes import Cause
@@ -39,9 +39,12 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class LayerRow:
-    """One operator of the partitioned model. `cycles` is None where nothing was measured, 0 on the host.
+    """One operator of the partitioned model, or the loads that bring a region's resident constants again.
 
-    `traffic`: bytes that its instructions move in a launch. `roofline_cycles`: the least that the array needs for the
+    Numbers are those of one inference, whose layers run as often as control flow says. `cycles` is None where nothing
+    was measured, 0 on the host.
+
+    `traffic`: bytes that its instructions move. `roofline_cycles`: the least that the array needs for the
     MACs; no layer takes fewer. `output_slots`: cycles of the output stage, which works while other layers compute, so
     they bound the network only. `other_products`: multiplications outside the array. `stalls`: by cause, the cycles in
     which no product of the model was made.
@@ -65,10 +68,28 @@ class LayerRow:
     def on_accelerator(self) -> bool:
         return self.where == "accel"
 
+    @property
+    def is_layer(self) -> bool:
+        """Whether it is an operator of the model."""
+        return self.operator != Cause.RELOAD
+
+    def times(self, count: int) -> LayerRow:
+        """The row of as many launches."""
+        return replace(
+            self,
+            macs=self.macs * count,
+            traffic=self.traffic * count,
+            output_slots=self.output_slots * count,
+            roofline_cycles=None if self.roofline_cycles is None else self.roofline_cycles * count,
+            cycles=None if self.cycles is None else self.cycles * count,
+            stalls={cause: cycles * count for cause, cycles in self.stalls.items()},
+            other_products=self.other_products * count,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Cycles that each part of the machine needs at least for one launch of a region: the array for the products of the
+    """Cycles that each part of the machine needs at least for a region in one inference: the array for the products of the
     model, the output stage for its vectors, the bus for the bytes of each direction."""
 
     function: str
@@ -79,12 +100,12 @@ class Bounds:
 
     @property
     def cycles(self) -> int:
-        """The largest: no launch is shorter."""
+        """The largest: its launches are not shorter together."""
         return max(self.array, self.output, self.reads, self.writes)
 
 
 def bounds_of(function: str, array: int, output: int, traffic: Traffic, bus_bytes: int) -> Bounds:
-    """Bounds of a launch that moves `traffic`; instructions share the bus's reads with loads."""
+    """Bounds of launches that move `traffic`; instructions share the bus's reads with loads."""
     reads = -(-(traffic.read + traffic.instructions) // bus_bytes)
     return Bounds(function, array, output, reads, -(-traffic.written // bus_bytes))
 
@@ -117,10 +138,11 @@ class HostTime:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A compiled model, and one measured launch of it where `device` is not None.
+    """A compiled model, and one measured inference in steady state where `device` is not None.
 
-    `multipliers` are those of every unit together; `resident_cycles` come once, before the first launch. `facts` are
-    further lines for people, such as accuracy: name to text. `segments`: a run of samples, where there was one.
+    `cycles`: of all its `launches`, those that load resident constants again included. `multipliers` are those of every
+    unit together; `resident_cycles` come once, before the first inference. `facts` are further lines for people, such
+    as accuracy: name to text. `segments`: a run of samples, where there was one.
     """
 
     model: str
@@ -139,6 +161,7 @@ class Report:
     timelines: tuple[Timeline, ...] = ()
     segments: tuple[SegmentRow, ...] = ()
     host: HostTime | None = None
+    launches: int | None = None
 
     @property
     def macs(self) -> int:
@@ -168,7 +191,7 @@ class Report:
 
     @property
     def traffic(self) -> Traffic:
-        """Bytes that a launch of every region moves."""
+        """Bytes that an inference moves."""
         return total_traffic(row.traffic for row in self.layers)
 
     @property
@@ -185,7 +208,7 @@ class Report:
 
     @property
     def roofline_cycles(self) -> int:
-        """Cycles that no launch of every region can go below, whatever the memory."""
+        """Cycles that no inference can go below, whatever the memory."""
         return sum(bounds.cycles for bounds in self.bounds)
 
     @property
@@ -214,6 +237,7 @@ def profile_json(report: Report) -> dict[str, Any]:
     """The object that `relay-hw profile --json` prints."""
     return {
         "cycles": report.cycles,
+        "launches": report.launches,
         "utilisation": report.utilisation,
         "utilisation_all": report.utilisation_all,
         "macs": report.macs,

@@ -9,12 +9,13 @@ STYLE: Final = """
 :root { color-scheme: light dark; --ground: #fbfbfa; --card: #ffffff; --ink: #1d2126; --soft: #667080; --line: #e3e6ea;
   --roof: #8fb0ec; --chip: #eaf0fb; --chip-host: #f8efe2; --band0: #dfe6f1; --band1: #eef1f6; --products: #2f6fd0;
   --lanes: #9cc0f2; --alu: #3aa394; --bus: #e08a2e; --latency: #f2bf86; --unfold: #a8641c; --store: #c2504a;
-  --output: #8d62c9; --pipeline: #c5aee4; --queue: #c9b13b; --fetch: #e6d994; --fill: #b3bac3; --drain: #7c8794; }
+  --output: #8d62c9; --pipeline: #c5aee4; --queue: #c9b13b; --fetch: #e6d994; --fill: #b3bac3; --drain: #7c8794;
+  --reload: #7a3e12; }
 @media (prefers-color-scheme: dark) { :root { --ground: #14171b; --card: #1b1f25; --ink: #e7eaee; --soft: #98a3b2;
   --line: #2c323b; --roof: #34507f; --chip: #22304a; --chip-host: #3a2e1d; --band0: #2b3545; --band1: #222a36;
   --products: #5b93ea; --lanes: #34507f; --alu: #4cb8a8; --bus: #e79b4b; --latency: #8f6331; --unfold: #f3c898;
   --store: #d96b65; --output: #a583db; --pipeline: #5c4680; --queue: #d2bd55; --fetch: #7d7033; --fill: #6b7480;
-  --drain: #9aa4b1; } }
+  --drain: #9aa4b1; --reload: #c98b58; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
 main { max-width: 1600px; margin: 0 auto; padding: 36px 20px 60px; }

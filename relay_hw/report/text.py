@@ -146,7 +146,8 @@ def summary(report: Report) -> str:
     speed = report.simulated_cycles_per_second
     parts = [
         f"{report.model} on {report.config}",
-        f"{number(report.cycles)} cycles",
+        f"{number(report.cycles)} cycles an inference"
+        + (f" in {report.launches:,} launches" if report.launches else ""),
         mac_text(report),
         f"utilisation {percent(report.utilisation)} of the array, {percent(report.utilisation_all)} of all multipliers",
         f"{number(report.traffic.total)} bytes ({number(report.traffic.instructions)} of instructions)",

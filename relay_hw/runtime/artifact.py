@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
 from accel.isa.program import Program
-from relay_hw.backend.nodes import STRAIGHT, FlatFunction, FlatInvoke
+from relay_hw.backend.nodes import FlatFunction
 from relay_hw.backend.store import ConstantPool, flat_from_json
 from relay_hw.errors import ArtifactError, InputError
+from relay_hw.runtime.calls import Caller
 from relay_hw.runtime.folder import MANIFEST, new_folder
+from relay_hw.runtime.holding import Footprints
 from relay_hw.runtime.manifest import AccelFunction, Manifest, manifest_from_json, manifest_to_json
+from relay_hw.runtime.steady import Steady, steady
 
 WEIGHTS = "weights.bin"
 # Written again by every profile, so they carry no hash.
@@ -43,18 +46,23 @@ class Artifact:
     @property
     def has_control_flow(self) -> bool:
         """Whether what runs depends on data: `main` does more than call segments one after the other."""
-        return not all(isinstance(node, (*STRAIGHT, FlatInvoke)) for node in self.main.nodes) or any(
-            isinstance(node, FlatInvoke) and node.function not in {row.function for row in self.manifest.layers}
-            for node in self.main.nodes
-        )
+        return not self.caller.is_straight
+
+    @property
+    def caller(self) -> Caller:
+        """The host's part: what decides which regions an inference launches."""
+        segments = frozenset(row.function for row in self.manifest.layers)
+        regions = tuple(row.name for row in self.manifest.accel)
+        return Caller(self.main, self.functions, segments, regions, self.manifest.batch)
 
     @property
     def launches(self) -> int | None:
-        """Launches of one sample; None where control flow decides."""
-        if self.has_control_flow:
-            return None
-        invoked = [node.function for node in self.main.nodes if isinstance(node, FlatInvoke)]
-        return sum(self.accel(name) is not None for name in invoked)
+        """Launches of one inference in steady state; None where control flow decides."""
+        return None if self.has_control_flow else self.steady(self.manifest.calls).launches
+
+    def steady(self, calls: Sequence[str]) -> Steady:
+        """The steady state of inferences that call these regions in this order."""
+        return steady(Footprints(self.config), self.programs, calls)
 
     def accel(self, name: str) -> AccelFunction | None:
         """The accelerator function of that name, or None for a host function."""

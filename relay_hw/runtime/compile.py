@@ -36,6 +36,7 @@ from relay_hw.quantize.prequantized import is_prequantized, realize_prequantized
 from relay_hw.quantize.recipes import FLOAT
 from relay_hw.report import LayerRow, Report, report_files
 from relay_hw.runtime.artifact import WEIGHTS, Artifact, file_hash, load_artifact, write_artifact
+from relay_hw.runtime.calls import Caller, Calls
 from relay_hw.runtime.clock import STANDARD, target_of
 from relay_hw.runtime.cost import LayerNeeds, layer_needs
 from relay_hw.runtime.holding import stays_alone
@@ -93,6 +94,8 @@ class CompiledModel:
     memory_model: str
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
+    caller: Caller
+    calls: Calls
     kept: tuple[Kept, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -129,6 +132,8 @@ class CompiledModel:
             main=main,
             functions=functions,
             memory_model=self.memory_model,
+            calls=self.calls.order,
+            calls_from=self.calls.source.value,
             stages=tuple(stages),
             memory={name: _memory_map(segment) for name, segment in self.segments.items()}
             | {HOST_MEMORY: self._buffers()},
@@ -233,6 +238,10 @@ def compile_model(
     stages: dict[str, IRModule] = dict(zip(STAGES, (imported, simplified, quantized, partitioned), strict=True))
     functions = flat_functions(partitioned)
     inputs, outputs = inputs_of(quantized, calibration), outputs_of(mod, quantized["main"])
+    layers = _with_kept(_layers(partitioned, segments, accel, memory_model(memory)), kept)
+    others = {n: f for n, f in functions.items() if n != "main"}
+    in_segments = frozenset(row.function for row in layers)
+    caller = Caller(functions["main"], others, in_segments, tuple(segments), split.batch if split else 1)
     return CompiledModel(
         name=name,
         config=accel,
@@ -240,12 +249,14 @@ def compile_model(
         host_target=host,
         stages=stages,
         segments=segments,
-        functions={n: f for n, f in functions.items() if n != "main"},
+        functions=others,
         main=functions["main"],
-        layers=_with_kept(_layers(partitioned, segments, accel, memory_model(memory)), kept),
+        layers=layers,
         memory_model=memory,
         inputs=with_batch(inputs, split.inputs, split.batch) if split else inputs,
         outputs=with_batch(outputs, split.outputs, split.batch) if split else outputs,
+        caller=caller,
+        calls=caller.calls(inputs, calibration),
         kept=kept,
         warnings=(*warnings, *constant_inputs(inputs)),
     )

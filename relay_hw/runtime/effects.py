@@ -55,6 +55,12 @@ def spent_in(timing: Timing, macs: int) -> Spent:
     return Spent(causes, total_traffic(traffic_by_owner(timing.works, owners, timing.config).values()))
 
 
+def reloads_in(timing: Timing) -> Spent:
+    """One launch that loads resident constants again."""
+    moved = traffic_by_owner(timing.works, [0] * len(timing.works), timing.config)
+    return Spent({Cause.RELOAD: timing.cycles}, total_traffic(moved.values()))
+
+
 def total_spent(parts: Iterable[Spent]) -> Spent:
     """Their sum."""
     causes, traffic = Counter[Cause](), NO_TRAFFIC

@@ -1,13 +1,14 @@
 """Runs a build: segments by launches of a device, by TVM or by numpy, and what lies between them by the flat machine.
 
 In: an `Artifact`, a device, samples by input name. Out: outputs by name, cycles by launch, seconds by segment.
-Weights that stay on the device are loaded by a launch of their own, before the first one and whenever another program
-overwrote them.
+Samples run one after the other, as a deployment feeds them, or region by region in chunks. Weights that stay on the
+device are loaded by a launch of their own, before the first one and whenever another program overwrote them.
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,32 +21,32 @@ from accel.sim.device import Device, LaunchStats
 from relay_hw.backend.flat import Machine, Value, as_array
 from relay_hw.backend.meaning import Request, Thread
 from relay_hw.backend.store import ConstantPool, flat_from_json
-from relay_hw.errors import EvalError
+from relay_hw.errors import EvalError, InputError
 from relay_hw.report import SegmentRow
 from relay_hw.runtime.artifact import Artifact
-from relay_hw.runtime.holding import Holding
+from relay_hw.runtime.holding import Footprints, Holding
 from relay_hw.runtime.manifest import AccelFunction
 from relay_hw.runtime.ports import Samples, joined, read_samples, single_samples
+from relay_hw.runtime.steady import Steady, steady
 from relay_hw.runtime.watch import watched
 from tensorize.layout import image_bytes, image_of, pack_activation, unpack_activation
 
-__all__ = ["CHUNK", "Executor", "Launch", "Result", "read_samples"]
+__all__ = ["Executor", "Launch", "Result", "read_samples"]
 
 Array = NDArray[Any]
 Progress = Callable[[str, float], None]
-# Samples that are under way together: enough that programs are loaded rarely, few enough to hold in memory.
-CHUNK = 64
 # Where a segment runs, if not on the host.
 ACCEL = "accel"
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One launch: which sample and region, and what the device measured."""
+    """One launch: which sample, region and stream, and what the device measured."""
 
     sample: int
     function: str
     stats: LaunchStats
+    stream: SectionKind = SectionKind.PROGRAM
 
 
 @dataclass(slots=True)
@@ -60,6 +61,10 @@ class _Clock:
         """One more call."""
         self.calls += 1
         self.seconds += seconds
+        self.add_cycles(cycles)
+
+    def add_cycles(self, cycles: int | None) -> None:
+        """Cycles of a launch, known or not."""
         self.cycles = self.cycles if cycles is None else (self.cycles or 0) + cycles
 
 
@@ -68,8 +73,9 @@ class Result:
     """Outputs by name, samples on a first axis; launches in the order in which they ran; wall-clock seconds.
 
     An output that is no tensor of known shape is a list of values. `residents`: launches that loaded weights which
-    stay; they belong to no sample. `regions`: outputs of each accelerator function by name, where they were asked for.
-    `segments`: what each function cost, in the order of first use, the machine last.
+    stay; they belong to no sample. Those that come again in each turn of `chunk` samples are among `launches`.
+    `regions`: outputs of each accelerator function by name, where they were asked for. `segments`: what each function
+    cost, in the order of first use, the machine last.
     """
 
     outputs: Mapping[str, Any]
@@ -79,28 +85,45 @@ class Result:
     regions: Mapping[str, tuple[Array, ...]] = field(default_factory=dict)
     residents: tuple[Launch, ...] = ()
     segments: tuple[SegmentRow, ...] = ()
+    chunk: int = 1
 
     @property
     def resident_cycles(self) -> int | None:
         """Cycles of the launches that loaded weights which stay; None where the device has no time."""
         counts = [launch.stats.cycles for launch in self.residents]
         known = [count for count in counts if count is not None]
-        return sum(known) if self.cycles is not None and len(known) == len(counts) else None
+        return sum(known) if self.chunk_cycles is not None and len(known) == len(counts) else None
 
     @property
     def cycles(self) -> list[int] | None:
-        """Cycles of each sample, segments added up; None where the device has no time."""
-        total = [0] * self.samples
+        """Cycles of each sample, loads that repeat included; None for chunks, and where the device has no time."""
+        return self.chunk_cycles if self.chunk == 1 else None
+
+    @property
+    def chunk_cycles(self) -> list[int] | None:
+        """Cycles of each chunk of samples, loads that repeat included; None where the device has no time."""
+        total = [0] * -(-self.samples // self.chunk)
         for launch in self.launches:
             if launch.stats.cycles is None:
                 return None
-            total[launch.sample] += launch.stats.cycles
+            total[launch.sample // self.chunk] += launch.stats.cycles
         return total if self.launches else None
 
     @property
     def host_seconds(self) -> float:
         """Wall-clock seconds of a sample outside the accelerator: host functions, and what lies between segments."""
         return sum(row.seconds for row in self.segments if row.where != ACCEL) / max(self.samples, 1)
+
+    @property
+    def chunk_launches(self) -> list[int]:
+        """Launches of each chunk of samples, loads that repeat included."""
+        counts = Counter(launch.sample // self.chunk for launch in self.launches)
+        return [counts[number] for number in range(-(-self.samples // self.chunk))]
+
+    @property
+    def calls(self) -> list[str]:
+        """Regions in the order in which their programs were launched."""
+        return [launch.function for launch in self.launches if launch.stream is SectionKind.PROGRAM]
 
     @property
     def device_seconds(self) -> float:
@@ -110,8 +133,7 @@ class Result:
     @property
     def simulated_cycles_per_second(self) -> float | None:
         """Cycles of all launches over the seconds that they took."""
-        cycles = self.cycles
-        total = sum(cycles or ()) + (self.resident_cycles or 0)
+        total = sum(self.chunk_cycles or ()) + (self.resident_cycles or 0)
         return total / self.device_seconds if total and self.device_seconds else None
 
 
@@ -123,7 +145,11 @@ class Executor:
         self._artifact = artifact
         self._device = device
         self._loaded: Program | None = None
-        self._holding = Holding(artifact.config)
+        self._footprints = Footprints(artifact.config)
+        self._holding = Holding(self._footprints)
+        # Regions whose resident constants were loaded before, and the steady states of orders of calls.
+        self._settled: set[str] = set()
+        self._steady: dict[tuple[str, ...], Steady] = {}
         self._library: Any = None
         self._in_library = frozenset(artifact.manifest.library.functions if artifact.manifest.library else ())
         segments = frozenset(row.function for row in artifact.manifest.layers)
@@ -141,13 +167,17 @@ class Executor:
         limit: int | None = None,
         progress: Progress | None = None,
         keep_regions: bool = False,
+        chunk: int = 1,
     ) -> Result:
-        """Run the first `limit` samples (all by default).
+        """Run the first `limit` samples (all by default), each whole before the next, or `chunk` of them at a time:
+        the samples of a chunk take turns, so that a program runs for all of them that wait for it.
 
         `inputs`: an array for each input by name, samples on the first axis; other keys are ignored. A sample has the
         input's shape, or that shape without its batch axis of 1; for an input that is no tensor of known shape a
         sequence of values. Raises InputError, EvalError, Fault, AccelError.
         """
+        if chunk < 1:
+            raise InputError(f"chunk must be at least 1 sample, not {chunk}")
         rows = self._artifact.manifest
         samples, arrays = read_samples(rows.inputs, inputs, rows.is_quantized)
         count = samples if limit is None else min(limit, samples)
@@ -157,14 +187,14 @@ class Executor:
         begin = time.perf_counter()
         run = _Run(self, single_samples(rows.inputs, arrays), count, keep_regions, progress)
         results: list[Value] = []
-        parts = count * rows.batch
-        for start in range(0, parts, CHUNK):
-            results += run.chunk(range(start, min(start + CHUNK, parts)))
+        parts, step = count * rows.batch, chunk * rows.batch
+        for start in range(0, parts, step):
+            results += run.chunk(range(start, min(start + step, parts)))
         seconds = time.perf_counter() - begin
         regions = {name: tuple(np.concatenate(p) for p in zip(*v, strict=True)) for name, v in run.kept.items()}
         outputs = joined(rows.outputs, results, rows.batch)
         launches, residents = tuple(run.launches), tuple(run.residents)
-        return Result(outputs, launches, count, seconds, regions, residents, run.segments(seconds))
+        return Result(outputs, launches, count, seconds, regions, residents, run.segments(seconds), chunk)
 
     @property
     def machine(self) -> Machine:
@@ -187,6 +217,21 @@ class Executor:
         else:
             value = self._machine.call(found.function if found else self._artifact.functions[name], args)
         return found.checked(args, value, sample) if found else value
+
+    def repeats(self, calls: Sequence[str], loads: Mapping[int, str]) -> frozenset[int]:
+        """Which of the loads of resident constants before these calls, by number of the call, come again.
+
+        Once come those that the same calls, repeated, would not need, where nothing was loaded for the region before.
+        """
+        if not loads:
+            return frozenset()
+        order = tuple(calls)
+        if order not in self._steady:
+            self._steady[order] = steady(self._footprints, self._artifact.programs, order)
+        again = self._steady[order].reloads
+        found = frozenset(at for at, name in loads.items() if again[at] or name in self._settled)
+        self._settled.update(loads.values())
+        return found
 
     def settle(self, row: AccelFunction) -> LaunchStats | None:
         """Load the region's program where another one is loaded; the launch that made its weights stay, if it took one.
@@ -264,6 +309,9 @@ class _Run:
         self._progress = progress
         self._times: dict[str, _Clock] = {}
         self._last = ""
+        # The launches of this chunk, and the load before each, by its number.
+        self._calls: list[Launch] = []
+        self._loads: dict[int, Launch] = {}
 
     def chunk(self, samples: range) -> list[Value]:
         """Results of `main` for these samples, or parts of them, in order."""
@@ -278,7 +326,23 @@ class _Run:
             self._last = name
             for k, request in waiting.pop(name):
                 self._advance(k, threads[k], self._accelerate(name, request.args, k), waiting)
+        self._account()
         return [thread.value for thread in threads.values()]
+
+    def _account(self) -> None:
+        """Loads that come again in each chunk belong to it, others to no sample."""
+        names = {at: load.function for at, load in self._loads.items()}
+        again = self._executor.repeats([launch.function for launch in self._calls], names)
+        for at, launch in enumerate(self._calls):
+            load = self._loads.get(at)
+            if load is not None and at in again:
+                self.launches.append(load)
+                self._time(load.function).add_cycles(load.stats.cycles)
+            elif load is not None:
+                self.residents.append(load)
+            self.launches.append(launch)
+        self._calls.clear()
+        self._loads.clear()
 
     def segments(self, seconds: float) -> tuple[SegmentRow, ...]:
         """What each segment cost, and what is left of all `seconds`."""
@@ -310,11 +374,11 @@ class _Run:
         begin = time.perf_counter()
         settled = self._executor.settle(row)
         if settled is not None:
-            self.residents.append(Launch(sample, name, settled))
+            self._loads[len(self._calls)] = Launch(sample, name, settled, SectionKind.RESIDENT)
         value, stats = self._executor.accelerate(row, args)
         self._time(name).add(time.perf_counter() - begin, None if stats is None else stats.cycles)
         if stats is not None:
-            self.launches.append(Launch(sample, name, stats))
+            self._calls.append(Launch(sample, name, stats))
         if self._keeps:
             self.kept.setdefault(name, []).append(tuple(_leaves(value)))
         if self._progress is not None:

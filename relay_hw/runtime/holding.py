@@ -5,32 +5,42 @@ In: programs. Out: the entries that their streams load, and whether a program's 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
 
 from accel.isa.config import AccelConfig
-from accel.isa.program import Program, Section, decode_instructions
+from accel.isa.program import Instr, Program, Section, decode_instructions
 from accel.isa.rules import transfer_shape
 from accel.isa.spec import Mem, Op
 from accel.isa.state import element_bytes
 
-Entries = Mapping[Mem, NDArray[np.bool_]]
+# Entries of the memories of constants: a bit for each, one memory behind the other.
+Entries = int
 # Scratchpads that hold constants; only LOAD writes them.
 CONSTANTS = (Mem.WGT, Mem.UOP, Mem.PRM)
 
 
+def depths(config: AccelConfig) -> dict[Mem, int]:
+    """Entries of each memory of constants."""
+    return dict(zip(CONSTANTS, (config.wgt_depth, config.uop_depth, config.prm_depth), strict=True))
+
+
 def loaded(config: AccelConfig, stream: Section | None) -> Entries:
-    """Entries of each memory of constants that a stream loads."""
-    depths = {Mem.WGT: config.wgt_depth, Mem.UOP: config.uop_depth, Mem.PRM: config.prm_depth}
-    found = {mem: np.zeros(depths[mem], np.bool_) for mem in CONSTANTS}
-    for op, values in decode_instructions(stream.data or b"") if stream is not None else ():
+    """Entries that a stream loads into the memories of constants."""
+    return loaded_by(config, decode_instructions(stream.data or b"") if stream is not None else ())
+
+
+def loaded_by(config: AccelConfig, instructions: Iterable[Instr]) -> Entries:
+    """As `loaded`, of decoded instructions."""
+    bases = dict(zip(CONSTANTS, accumulate(depths(config).values(), initial=0), strict=False))
+    found = 0
+    for op, values in instructions:
         if op is Op.LOAD and values["mem"] in CONSTANTS:
             mem = Mem(values["mem"])
             rows, runs, run = transfer_shape(config, values)
             entries = -(-rows * runs * run // element_bytes(config, mem))
-            found[mem][values["sram"] : values["sram"] + entries] = True
+            found |= ((1 << entries) - 1) << (bases[mem] + values["sram"])
     return found
 
 
@@ -39,37 +49,73 @@ def stays_alone(config: AccelConfig, program: Program) -> Mapping[Mem, int]:
 
     Programs whose resident constants lie behind those of one another can take turns without loading them again.
     """
-    if program.resident is None or any(mask.any() for mask in loaded(config, program.code).values()):
+    if program.resident is None or loaded(config, program.code):
         return {}
-    kept = loaded(config, program.resident)
-    return {mem: int(np.flatnonzero(mask)[-1]) + 1 if mask.any() else 0 for mem, mask in kept.items()}
+    kept, found = loaded(config, program.resident), dict[Mem, int]()
+    for mem, depth in depths(config).items():
+        found[mem] = (kept & ((1 << depth) - 1)).bit_length()
+        kept >>= depth
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What a program's streams load. `digest`: of what stays between launches; None where nothing does."""
+
+    digest: str | None
+    code: Entries
+    resident: Entries
+
+
+class Footprints:
+    """What the streams of programs load. Each is read once, since that takes long."""
+
+    def __init__(self, config: AccelConfig) -> None:
+        self._config = config
+        # By identity: hashing a program reads all of it.
+        self._known: dict[int, tuple[Program, Footprint]] = {}
+
+    def of(self, program: Program) -> Footprint:
+        """That of a program."""
+        found = self._known.get(id(program))
+        if found is None:
+            code, resident = (loaded(self._config, stream) for stream in (program.code, program.resident))
+            found = self._known[id(program)] = (program, Footprint(program.resident_hash(), code, resident))
+        return found[1]
 
 
 class Holding:
     """What the device's scratchpads hold, by `Program.resident_hash`."""
 
-    def __init__(self, config: AccelConfig) -> None:
-        self._config = config
+    def __init__(self, footprints: Footprints) -> None:
+        self._footprints = footprints
         self._held: dict[str, Entries] = {}
+
+    @property
+    def held(self) -> frozenset[str]:
+        """Hashes of all that is there."""
+        return frozenset(self._held)
 
     def needs(self, program: Program) -> bool:
         """True where the program's resident stream must be launched before it."""
-        wanted = program.resident_hash()
-        return wanted is not None and wanted not in self._held
+        digest = self._footprints.of(program).digest
+        return digest is not None and digest not in self._held
 
     def take(self, program: Program) -> None:
         """The program's streams will run: what they overwrite is lost until `hold` says otherwise."""
-        wanted = program.resident_hash()
-        streams = [program.code, *([program.resident] if self.needs(program) else [])]
-        written = [loaded(self._config, stream) for stream in streams]
-        self._held = {
-            name: kept
-            for name, kept in self._held.items()
-            if name == wanted or not any(bool((kept[mem] & own[mem]).any()) for own in written for mem in CONSTANTS)
-        }
+        own = self._footprints.of(program)
+        written = own.code | (own.resident if self.needs(program) else 0)
+        self._held = {name: kept for name, kept in self._held.items() if name == own.digest or not kept & written}
 
     def hold(self, program: Program) -> None:
         """The program's resident stream has run, now or before."""
-        wanted = program.resident_hash()
-        if wanted is not None:
-            self._held[wanted] = loaded(self._config, program.resident)
+        own = self._footprints.of(program)
+        if own.digest is not None:
+            self._held[own.digest] = own.resident
+
+    def turn(self, program: Program) -> bool:
+        """One launch of the program; True where its resident stream runs before it."""
+        needed = self.needs(program)
+        self.take(program)
+        self.hold(program)
+        return needed

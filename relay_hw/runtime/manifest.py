@@ -96,7 +96,8 @@ class LayerInfo:
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """Everything about a build but its bytes. `memory_model`: what its programs are made for; `files`: SHA-256 by file
-    name; `main` and `host`: flat functions."""
+    name; `main` and `host`: flat functions; `calls`: accelerator functions in the order in which one inference launches
+    them, and `calls_from`: how that is known."""
 
     model: str
     config: AccelConfig
@@ -108,6 +109,8 @@ class Manifest:
     main: Json
     functions: Mapping[str, Json]
     memory_model: str
+    calls: tuple[str, ...]
+    calls_from: str
     library: HostLibrary | None = None
     stages: tuple[str, ...] = ()
     memory: Mapping[str, Json] = field(default_factory=dict)
@@ -141,6 +144,8 @@ def manifest_to_json(manifest: Manifest) -> Json:
         "main": manifest.main,
         "functions": dict(manifest.functions),
         "memory_model": manifest.memory_model,
+        "calls": list(manifest.calls),
+        "calls_from": manifest.calls_from,
         "library": None if library is None else asdict(library),
         "stages": list(manifest.stages),
         "memory": dict(manifest.memory),
@@ -176,6 +181,8 @@ def _read(row: Mapping[str, Json]) -> Manifest:
         main=row["main"],
         functions=dict(row["functions"]),
         memory_model=row["memory_model"],
+        calls=tuple(row["calls"]),
+        calls_from=row["calls_from"],
         library=None if library is None else HostLibrary(**library | {"functions": tuple(library["functions"])}),
         stages=tuple(row["stages"]),
         memory=row["memory"],

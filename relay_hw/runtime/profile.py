@@ -1,12 +1,13 @@
-"""Cycles, bytes and lost cycles of every layer, from one launch of each region.
+"""Cycles, bytes and lost cycles of every layer in one inference of steady state, from one launch of each region.
 
 In: an artefact and a device with cycles. Out: a `Report`. The exact simulator says when each instruction ran; every
-cycle goes to the layer that used it or was waited for, so the layers add up to the whole.
+cycle goes to the layer that used it or was waited for, so the layers, and the loads that come again, add up to the
+whole.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,14 +17,17 @@ from accel.isa.spec import Op
 from accel.sim.causes import LOST, Cause
 from accel.sim.cycle import CycleDevice, Timing
 from accel.sim.cycle.losses import Account, Stretch, accounts, stretches
+from accel.sim.cycle.traffic import total_traffic, traffic_by_owner
 from accel.sim.device import Device, LaunchStats
 from accel.sim.memory import memory_model
 from relay_hw.errors import InputError
 from relay_hw.report import LayerRow, Report, Timeline
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import layer_row, static_report
+from relay_hw.runtime.holding import Footprints
 from relay_hw.runtime.manifest import AccelFunction, LayerInfo, Manifest
 from relay_hw.runtime.picture import draw_timeline
+from relay_hw.runtime.steady import Turns, steady
 
 Progress = Callable[[str, float], None]
 
@@ -31,7 +35,7 @@ Progress = Callable[[str, float], None]
 @dataclass(frozen=True, slots=True)
 class RegionRun:
     """One launch of a region. `owners`: number of the layer, in the manifest, of each instruction; `resident`: the
-    launch before it that made weights stay, where the program has one."""
+    launch before it that made weights stay, where the program has one; `turns`: how often both come."""
 
     function: str
     program: Program
@@ -39,6 +43,7 @@ class RegionRun:
     owners: tuple[int, ...]
     stretches: tuple[Stretch, ...]
     seconds: float
+    turns: Turns
     resident: Timing | None = None
 
 
@@ -48,9 +53,12 @@ def profile(
     device_name: str,
     memory: str | None = None,
     progress: Progress | None = None,
+    calls: Sequence[str] | None = None,
 ) -> Report:
-    """Launch every region once and report it by layer; timing does not depend on data. `memory`: name of the device's
-    memory model; the build's own where none is given.
+    """Launch every region once, and report by layer what one inference takes; timing does not depend on data.
+
+    `memory`: name of the device's memory model; the build's own where none is given. `calls`: regions in the order in
+    which the inference launches them, where it is not the build's.
 
     On another device than the cycle simulator, which accounts for the cycles, all counters must be those that it finds.
     Raises InputError for a device without cycles, AccelError for a device of another configuration.
@@ -60,8 +68,9 @@ def profile(
     runs: list[RegionRun] = []
     stats: list[LaunchStats] = []
     functions = artifact.manifest.accel
+    turns = _turns(artifact, calls)
     for number, function in enumerate(functions):
-        runs.append(time_region(artifact, function, simulator))
+        runs.append(time_region(artifact, function, simulator, turns[function.name]))
         stats.append(_launch(device, device_name, runs[-1]))
         if progress is not None:
             progress(f"@{function.name}", (number + 1) / len(functions))
@@ -72,17 +81,24 @@ def profile(
         device=device_name,
         memory_model=memory,
         simulated_cycles_per_second=(report.cycles or 0) / seconds if seconds else None,
-        timelines=tuple(_timeline(run, report.layers) for run in runs),
+        timelines=tuple(_timeline(run, artifact.manifest) for run in runs),
     )
 
 
 def time_regions(artifact: Artifact, memory: str) -> list[RegionRun]:
     """One launch of every region on the cycle simulator. `memory`: name of a memory model."""
     simulator = _simulator(artifact, memory)
-    return [time_region(artifact, function, simulator) for function in artifact.manifest.accel]
+    turns = _turns(artifact)
+    return [time_region(artifact, function, simulator, turns[function.name]) for function in artifact.manifest.accel]
 
 
-def time_region(artifact: Artifact, function: AccelFunction, simulator: CycleDevice) -> RegionRun:
+def _turns(artifact: Artifact, calls: Sequence[str] | None = None) -> defaultdict[str, Turns]:
+    """How often one inference launches each region."""
+    order = artifact.manifest.calls if calls is None else calls
+    return defaultdict(Turns, steady(Footprints(artifact.config), artifact.programs, order).turns)
+
+
+def time_region(artifact: Artifact, function: AccelFunction, simulator: CycleDevice, turns: Turns) -> RegionRun:
     """One launch of a region, behind that of its resident stream."""
     program = artifact.programs[function.name]
     simulator.load(program)
@@ -93,7 +109,7 @@ def time_region(artifact: Artifact, function: AccelFunction, simulator: CycleDev
     stats = simulator.launch()
     owners = layer_owners(artifact.manifest, function.name, program.count)
     found = tuple(stretches(simulator.timing, owners))
-    return RegionRun(function.name, program, simulator.timing, owners, found, stats.seconds, resident)
+    return RegionRun(function.name, program, simulator.timing, owners, found, stats.seconds, turns, resident)
 
 
 def layer_owners(manifest: Manifest, function: str, count: int) -> tuple[int, ...]:
@@ -111,19 +127,42 @@ def layer_owners(manifest: Manifest, function: str, count: int) -> tuple[int, ..
 
 
 def measured_report(manifest: Manifest, runs: Sequence[RegionRun]) -> Report:
-    """The report of launches, without device and pictures."""
+    """The report of an inference, without device and pictures."""
     rows: dict[int, LayerRow] = {}
     for run in runs:
-        rows |= _rows(manifest, run)
+        rows |= {number: row.times(run.turns.launches) for number, row in _rows(manifest, run).items()}
     report, config = static_report(manifest), manifest.config
-    resident = [run.resident.cycles for run in runs if run.resident is not None]
+    resident = [run.turns.once * run.resident.cycles for run in runs if run.resident is not None]
+    layers = [rows.get(i, row) for i, row in enumerate(report.layers)]
+    counters = Counter[str]()
+    for run in runs:
+        counters.update(run.turns.counters(run.timing.counters, run.resident.counters if run.resident else {}))
     return replace(
         report,
-        layers=tuple(rows.get(i, row) for i, row in enumerate(report.layers)),
-        cycles=sum(run.timing.cycles for run in runs),
+        layers=(*layers, *(_reload_row(run) for run in runs if run.turns.reloads)),
+        cycles=counters["CYCLES"],
+        launches=sum(run.turns.launches + run.turns.reloads for run in runs),
         multipliers=config.macs_per_cycle + 2 * config.out_lanes,
         resident_cycles=sum(resident) if resident else None,
     )
+
+
+def _reload_row(run: RegionRun) -> LayerRow:
+    """The launches of an inference that load a region's resident constants again."""
+    timing, count = run.resident, run.turns.reloads
+    assert timing is not None
+    row = LayerRow(
+        name=f"constants of @{run.function}",
+        operator=Cause.RELOAD,
+        where="accel",
+        reason=Cause.RELOAD.meaning,
+        function=run.function,
+        traffic=total_traffic(traffic_by_owner(timing.works, [0] * len(timing.works), timing.config).values()),
+        roofline_cycles=0,
+        cycles=timing.cycles,
+        stalls={cause: timing.cycles if cause is Cause.RELOAD else 0 for cause in LOST},
+    )
+    return row.times(count)
 
 
 def _simulator(artifact: Artifact, memory: str) -> CycleDevice:
@@ -149,7 +188,7 @@ def _launch(device: Device, name: str, run: RegionRun) -> LaunchStats:
 
 def _rows(manifest: Manifest, run: RegionRun) -> dict[int, LayerRow]:
     """Measured rows by number of the layer."""
-    numbers = [i for i, row in enumerate(manifest.layers) if row.function == run.function and row.ranges]
+    numbers = [i for i, row in enumerate(manifest.layers) if row.function == run.function]
     sums = accounts(run.stretches)
     products = _other_products(run)
     peak = manifest.config.macs_per_cycle
@@ -176,8 +215,9 @@ def _row(row: LayerInfo, account: Account, other_products: int, peak: int) -> La
     )
 
 
-def _timeline(run: RegionRun, layers: Sequence[LayerRow]) -> Timeline:
-    names = [row.name for row in layers]
+def _timeline(run: RegionRun, manifest: Manifest) -> Timeline:
+    layers = _rows(manifest, run)
+    names = [row.name for row in manifest.layers]
     useful: dict[int, float] = {}
     for owner, account in accounts(run.stretches).items():
         array = account.cycles[Cause.PRODUCTS]

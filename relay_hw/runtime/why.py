@@ -1,7 +1,8 @@
 """Why a build takes its cycles, and what would change them: every cause of lost cycles with counterfactuals.
 
-In: an artefact and a memory model. Out: an `Explanation`. A counterfactual is a launch on the exact simulator, so it is
-what the Verilog built that way takes; ideal cases that nobody can build are bounds, and say so.
+In: an artefact and a memory model. Out: an `Explanation` of one inference in steady state. A counterfactual is timed on
+the exact simulator, so it is what the Verilog built that way takes; ideal cases that nobody can build are bounds, and
+say so.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 import tensorize
 from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
-from accel.isa.program import Program
+from accel.isa.program import Program, SectionKind
 from accel.isa.spec import Op, Unit
 from accel.sim.causes import LOADS, Cause
 from accel.sim.cycle import CycleDevice
@@ -26,8 +27,10 @@ from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.changes import Change, distinct, usual_changes
 from relay_hw.runtime.clock import target_of
 from relay_hw.runtime.compile import accel_functions
-from relay_hw.runtime.effects import Spent, cause_changes, spent_in, total_spent, why_it_differs
+from relay_hw.runtime.effects import Spent, cause_changes, reloads_in, spent_in, total_spent, why_it_differs
+from relay_hw.runtime.holding import Footprints
 from relay_hw.runtime.profile import RegionRun, measured_report, time_regions
+from relay_hw.runtime.steady import steady
 from relay_hw.text import parse
 from relay_hw.transform.infer_type import InferType
 
@@ -50,7 +53,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Cycles by cause and bytes of all regions after a change; None where it cannot be had, `reason` says why.
+    """Cycles by cause and bytes of an inference after a change; None where it cannot be had, `reason` says why.
     `programs` ran on `config` and `memory`."""
 
     change: Change
@@ -68,7 +71,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Cycles that no launch of these programs, or of this model, can go below."""
+    """Cycles that no inference with these programs, or of this model, can go below."""
 
     text: str
     cycles: int
@@ -135,7 +138,7 @@ def explain(
     for number, change in enumerate(changes):
         tell(f"trying {change.text}", number / len(changes))
         outcomes.append(try_change(artifact, change, base, compiler))
-    spent = total_spent(spent_in(run.timing, macs_of(artifact, run.function)) for run in runs)
+    spent = _spent_before(artifact, runs)
     return Explanation(report, artifact.config, spent, losses, tuple(outcomes), _bounds(artifact, report, runs, base))
 
 
@@ -169,9 +172,7 @@ def try_change(artifact: Artifact, change: Change, memory: MemoryModel, compiler
             programs = (compiler or _Compiler(artifact)).programs(config, limits)
         else:
             programs = {name: _made_for(program, config) for name, program in artifact.programs.items()}
-        spent = total_spent(
-            _spent(program, config, limits, macs_of(artifact, name)) for name, program in programs.items()
-        )
+        spent = _spent(artifact, programs, config, limits)
     except (TensorizeError, AccelError) as error:
         return Outcome(change, None, str(error), config, limits, {})
     return Outcome(change, spent, "", config, limits, programs)
@@ -181,15 +182,28 @@ def _made_for(program: Program, config: AccelConfig) -> Program:
     return replace(program, config=config.name, config_hash=config.hash32)
 
 
-def _spent(program: Program, config: AccelConfig, memory: MemoryModel, macs: int) -> Spent:
+def _spent(artifact: Artifact, programs: Mapping[str, Program], config: AccelConfig, memory: MemoryModel) -> Spent:
+    """What the build's calls take with other programs, in steady state."""
     device = CycleDevice(config, memory, data=False)
-    device.load(program)
-    device.launch()
-    return spent_in(device.timing, macs)
+    parts: list[Spent] = []
+    for name, turns in steady(Footprints(config), programs, artifact.manifest.calls).turns.items():
+        device.load(programs[name])
+        device.launch()
+        parts.append(spent_in(device.timing, macs_of(artifact, name)) * turns.launches)
+        if turns.reloads:
+            device.launch(SectionKind.RESIDENT)
+            parts.append(reloads_in(device.timing) * turns.reloads)
+    return total_spent(parts)
+
+
+def _spent_before(artifact: Artifact, runs: Sequence[RegionRun]) -> Spent:
+    """What an inference takes as the build is."""
+    parts = [spent_in(run.timing, macs_of(artifact, run.function)) * run.turns.launches for run in runs]
+    return total_spent(parts + [reloads_in(run.resident) * run.turns.reloads for run in runs if run.resident])
 
 
 def _whole(runs: Sequence[RegionRun]) -> Account:
-    return together(account for run in runs for account in accounts(run.stretches).values())
+    return together(account.times(run.turns.launches) for run in runs for account in accounts(run.stretches).values())
 
 
 def _losses(report: Report, runs: Sequence[RegionRun]) -> tuple[Loss, ...]:
@@ -216,20 +230,22 @@ def _loaded(runs: Sequence[RegionRun], cause: Cause) -> Counter[str]:
     for run in runs:
         for stretch in run.stretches:
             if stretch.cause == cause and not stretch.fill:
-                parts[stretch.what] += stretch.cycles
+                parts[stretch.what] += stretch.cycles * run.turns.launches
     return parts
 
 
 def _bounds(artifact: Artifact, report: Report, runs: Sequence[RegionRun], memory: MemoryModel) -> tuple[Bound, ...]:
     """Ideal cases, largest first."""
-    works = [work for run in runs for work in run.timing.works]
     slots = Counter[Unit | None]()
     beats = Counter[Unit | None]()
-    for work in works:
-        slots[work.unit] += work.slots
-        beats[work.unit] += work.beats
+    products = 0
+    for run in runs:
+        for timing, count in ((run.timing, run.turns.launches), (run.resident, run.turns.reloads)):
+            for work in timing.works if timing is not None else ():
+                slots[work.unit] += count * work.slots
+                beats[work.unit] += count * work.beats
+                products += count * work.slots if work.op is Op.GEMM and work.products else 0
     fetched = report.traffic.instructions // artifact.config.bus_bytes
-    products = sum(work.slots for work in works if work.op is Op.GEMM and work.products)
     found = [
         Bound("COMPUTE never waits", slots[Unit.COMPUTE]),
         Bound("COMPUTE never waits and makes nothing but products", products),

@@ -66,6 +66,11 @@ class Account:
         elif stretch.cause == Cause.QUEUE:
             self.queues[stretch.what] += cycles
 
+    def times(self, count: int) -> Account:
+        """That of as many launches."""
+        sums = (self.cycles, self.fill, self.loads, self.queues)
+        return Account(*(Counter({key: count * cycles for key, cycles in one.items()}) for one in sums))
+
 
 def together(accounts: Iterable[Account]) -> Account:
     """Their sum."""

@@ -247,7 +247,7 @@ def test_why(folder: Path, capsys: Captured) -> None:
     assert sum(loss["cycles"] for loss in row["losses"]) < row["cycles"]
     assert main(["why", str(folder / "build"), "--change", "latency=50"]) == 0
     text = capsys.readouterr().out
-    assert "makes integers for the accelerator" in " ".join(text.split()) and "bound: no launch is shorter" in text
+    assert "makes integers for the accelerator" in " ".join(text.split()) and "bound: no inference is shorter" in text
     assert f"{faster:,}" in text and "the same program" in text
     assert main(["why", str(folder / "build"), "--change", "speed=9"]) == 2
     assert "change must name one of" in capsys.readouterr().err

@@ -22,7 +22,7 @@ from relay_hw.ir.types import TensorType
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.devices import DeviceOptions, open_device
-from relay_hw.runtime.execute import CHUNK, Executor, Launch, Result, read_samples
+from relay_hw.runtime.execute import Executor, Launch, Result, read_samples
 from relay_hw.runtime.manifest import TensorInfo
 from tests.relay_hw.small_models import images
 
@@ -91,10 +91,10 @@ def test_another_library_at_the_same_path_is_loaded_anew(tmp_path: Path) -> None
 
 def test_samples_run_in_chunks(plain: Build) -> None:
     _, artifact = plain
-    count = CHUNK + 3
+    chunk, count = 6, 15
     data = images(count, seed=1)
     seen: list[float] = []
-    result = functional(artifact).run({"image": data}, progress=lambda _text, share: seen.append(share))
+    result = functional(artifact).run({"image": data}, None, lambda _text, share: seen.append(share), chunk=chunk)
     assert result.outputs["scores"].shape == (count, 5)
     one = functional(artifact).run({"image": data[-1:]})
     np.testing.assert_array_equal(result.outputs["scores"][-1:], one.outputs["scores"])

@@ -64,7 +64,7 @@ def test_the_object_has_the_keys_of_the_design(plain: Build) -> None:
     device = open_device("cycle", artifact.config, DeviceOptions(timing_only=True))
     row = profile_json(profile(artifact, device, "cycle"))
     assert row.keys() == {
-        "cycles", "utilisation", "utilisation_all", "macs", "all_macs", "accel_mac_share",
+        "cycles", "launches", "utilisation", "utilisation_all", "macs", "all_macs", "accel_mac_share",
         "bytes", "roofline_cycles", "bounds", "resident_cycles",
         "simulated_cycles_per_second", "stalls", "layers", "segments", "host",
     }  # fmt: skip

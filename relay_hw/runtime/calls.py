@@ -1,0 +1,88 @@
+"""The order in which one inference calls the regions of a build: what control flow decides is found by running it.
+
+In: the flat `main` of a build, its functions, a sample. Out: `Calls`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from relay_hw.backend.flat import FlatFunction, FlatInvoke, Machine, Value, evaluate
+from relay_hw.backend.nodes import STRAIGHT
+from relay_hw.errors import EvalError, InputError
+from relay_hw.runtime.manifest import TensorInfo
+from relay_hw.runtime.ports import random_samples, read_samples
+
+
+class Source(Enum):
+    """How the order of calls is known."""
+
+    PROGRAM = "the program: nothing depends on data"
+    SAMPLE = "the first sample of the data"
+    RANDOM = "a random sample"
+    NONE = "nothing: no sample could be run, so each region counts once"
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Device functions in the order in which one inference launches them, and how that is known."""
+
+    order: tuple[str, ...]
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The host's part of a build: `segments` are the functions that `main` calls, `regions` those on the device.
+
+    `batch`: parts of a sample, which go through the regions together.
+    """
+
+    main: FlatFunction
+    functions: Mapping[str, FlatFunction]
+    segments: Collection[str]
+    regions: Sequence[str]
+    batch: int = 1
+
+    @property
+    def is_straight(self) -> bool:
+        """Whether `main` does no more than call segments one after the other."""
+        return all(
+            node.function in self.segments if isinstance(node, FlatInvoke) else isinstance(node, STRAIGHT)
+            for node in self.main.nodes
+        )
+
+    def calls(self, rows: Sequence[TensorInfo], data: Mapping[str, Any] | None = None) -> Calls:
+        """The order of calls: of the first sample of `data`, else of a random one, where it depends on data at all."""
+        if self.is_straight:
+            names = [node.function for node in self.main.nodes if isinstance(node, FlatInvoke)]
+            order = tuple(name for name in names if name in self.regions for _ in range(self.batch))
+            return Calls(order, Source.PROGRAM)
+        for source in (Source.SAMPLE, Source.RANDOM):
+            try:
+                given = data if source is Source.SAMPLE else random_samples(rows, 1, has_control_flow=True)
+                if given is not None:
+                    return Calls(self.traced(rows, given), source)
+            except (InputError, EvalError):
+                continue
+        return Calls(tuple(self.regions), Source.NONE)
+
+    def traced(self, rows: Sequence[TensorInfo], data: Mapping[str, Any]) -> tuple[str, ...]:
+        """Regions in the order in which the first sample of `data` calls them, by numpy.
+
+        Raises InputError for other data, EvalError.
+        """
+        found: list[str] = []
+
+        def invoke(name: str, args: list[Value]) -> Value:
+            if name in self.regions:
+                found.append(name)
+            return evaluate(self.functions[name], args)
+
+        _, samples = read_samples(rows, data)
+        host = Machine({name: f for name, f in self.functions.items() if name not in self.segments}, self.segments)
+        host.call(self.main, [samples[param.name][0] for param in self.main.params], invoke)
+        return tuple(found)

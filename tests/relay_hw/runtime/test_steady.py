@@ -1,0 +1,92 @@
+"""Steady state: one figure for an inference among many, whoever shows it, and loads that repeat are in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from accel.isa.program import SectionKind
+from relay_hw.compare.cost import costs
+from relay_hw.runtime.artifact import Artifact
+from relay_hw.runtime.compile import CompiledModel, compile_model
+from relay_hw.runtime.devices import DeviceOptions, close_device, open_device
+from relay_hw.runtime.execute import Executor, Result
+from relay_hw.runtime.holding import Footprints
+from relay_hw.runtime.profile import profile
+from relay_hw.runtime.steady import Turns, steady
+from relay_hw.runtime.why import explain
+from tests.relay_hw.runtime.test_holding import OVER_A, TINY, A, B
+from tests.relay_hw.steady_networks import Network, network
+
+# Images and dense layers, attention, a loop.
+FEW = (0, 2, 28)
+ALL = tuple(range(30))
+
+
+def test_loads_that_repeat_are_part_of_an_inference() -> None:
+    programs = {"a": A, "b": B, "over": OVER_A}
+    cycles = {("a", SectionKind.PROGRAM): 10, ("a", SectionKind.RESIDENT): 3, ("b", SectionKind.PROGRAM): 20}
+    cycles |= {("b", SectionKind.RESIDENT): 5, ("over", SectionKind.PROGRAM): 1, ("over", SectionKind.RESIDENT): 2}
+
+    def clock(name: str, kind: SectionKind) -> int:
+        return cycles[name, kind]
+
+    apart = steady(Footprints(TINY), programs, ("a", "b", "a"))
+    assert (apart.reloads, apart.once, apart.launches) == ((False,) * 3, ("a", "b"), 3)
+    assert (apart.total(clock), apart.total_once(clock)) == (40, 8)
+    evicted = steady(Footprints(TINY), programs, ("a", "b", "over", "a"))
+    assert (evicted.reloads, evicted.once, evicted.launches) == ((False, False, True, True), ("a", "b"), 6)
+    assert (evicted.total(clock), evicted.total_once(clock)) == (46, 8)
+    assert evicted.turns == {"a": Turns(2, 1, 1), "b": Turns(1, 0, 1), "over": Turns(1, 1, 0)}
+    last = steady(Footprints(TINY), programs, ("a", "over"))
+    assert (last.reloads, last.once, last.total(clock)) == ((True, True), (), 16)
+    assert steady(Footprints(TINY), programs, ()).launches == 0
+
+
+def build(net: Network, folder: Path, resident: str = "auto") -> tuple[CompiledModel, Artifact]:
+    mod, data = net
+    params = {name: value for name, value in data.items() if name != "x"}
+    calibration = {"x": data["x"]}
+    compiled = compile_model(mod, params, calibration=calibration, host_target="numpy", resident=resident)
+    return compiled, compiled.save(folder / resident)
+
+
+def run(artifact: Artifact, net: Network, device: str, samples: int, chunk: int = 1) -> Result:
+    opened = open_device(device, artifact.config)
+    try:
+        return Executor(artifact, opened).run({"x": net[1]["x"]}, samples, chunk=chunk)
+    finally:
+        close_device(opened)
+
+
+def check_figures(net: Network, folder: Path) -> None:
+    """Whoever times one inference finds the same."""
+    compiled, artifact = build(net, folder)
+    timing = open_device("cycle", artifact.config, DeviceOptions(timing_only=True))
+    report = profile(artifact, timing, "cycle")
+    assert report.cycles == sum(row.cycles or 0 for row in report.layers)
+    assert report.bytes_read == sum(row.bytes_read for row in report.layers if row.on_accelerator)
+    wanted = (report.cycles, report.launches)
+    found = explain(artifact, changes=[])
+    assert (found.cycles, found.report.launches) == wanted
+    imported, quantized = compiled.stages["imported"], compiled.stages["quantized"]
+    sample = {"x": net[1]["x"][0].reshape(compiled.inputs[0].shape)}
+    ((cost,), _) = costs(imported, quantized, compiled.strategy, [artifact.config], sample, lambda _text: None)
+    assert (cost.cycles, cost.launches) == wanted
+    for device in ("cycle", "rtl"):
+        result = run(artifact, net, device, 1)
+        assert result.cycles is not None
+        assert (result.cycles[0], result.chunk_launches[0]) == wanted, device
+        assert result.resident_cycles == (report.resident_cycles or 0), device
+
+
+@pytest.mark.parametrize("number", FEW)
+def test_everybody_shows_the_same_inference(number: int, tmp_path: Path) -> None:
+    check_figures(network(number), tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [number for number in ALL if number not in FEW])
+def test_everybody_shows_the_same_inference_of_all(number: int, tmp_path: Path) -> None:
+    check_figures(network(number), tmp_path)
