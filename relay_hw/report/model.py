@@ -89,8 +89,8 @@ class LayerRow:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Cycles that each part of the machine needs at least for a region in one inference: the array for the products of the
-    model, the output stage for its vectors, the bus for the bytes of each direction."""
+    """Cycles that each part of the machine needs at least for a region in one inference: the array for the products of
+    the model, the output stage for its vectors, the bus for the bytes of each direction."""
 
     function: str
     array: int

@@ -38,7 +38,7 @@ class Calls:
 class Caller:
     """The host's part of a build: `segments` are the functions that `main` calls, `regions` those on the device.
 
-    `batch`: parts of a sample, which go through the regions together.
+    `batch`: parts of a sample, which go through the regions one after the other.
     """
 
     main: FlatFunction
@@ -59,8 +59,8 @@ class Caller:
         """The order of calls: of the first sample of `data`, else of a random one, where it depends on data at all."""
         if self.is_straight:
             names = [node.function for node in self.main.nodes if isinstance(node, FlatInvoke)]
-            order = tuple(name for name in names if name in self.regions for _ in range(self.batch))
-            return Calls(order, Source.PROGRAM)
+            order = tuple(name for name in names if name in self.regions)
+            return Calls(order * self.batch, Source.PROGRAM)
         for source in (Source.SAMPLE, Source.RANDOM):
             try:
                 given = data if source is Source.SAMPLE else random_samples(rows, 1, has_control_flow=True)

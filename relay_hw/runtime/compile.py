@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 import tensorize
 from accel.isa.config import AccelConfig, load_config
 from accel.isa.spec import Mem
+from accel.sim.causes import Cause
 from accel.sim.cycle.losses import accounts, stretches
 from accel.sim.cycle.timing import time_code
 from accel.sim.memory import MemoryModel, memory_model
@@ -39,10 +40,11 @@ from relay_hw.runtime.artifact import WEIGHTS, Artifact, file_hash, load_artifac
 from relay_hw.runtime.calls import Caller, Calls
 from relay_hw.runtime.clock import STANDARD, target_of
 from relay_hw.runtime.cost import LayerNeeds, layer_needs
-from relay_hw.runtime.holding import stays_alone
+from relay_hw.runtime.holding import Footprints, stays_alone
 from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
 from relay_hw.runtime.manifest import AccelFunction, HostLibrary, LayerInfo, Manifest, PortInfo, TensorInfo
 from relay_hw.runtime.ports import constant_inputs, inputs_of, outputs_of, single_samples, with_batch
+from relay_hw.runtime.steady import steady
 from relay_hw.runtime.tune import Tuner
 from relay_hw.runtime.watch import watched
 from relay_hw.text import print_module
@@ -114,6 +116,12 @@ class CompiledModel:
                  for name, function in whole.items() for k, inner in enumerate(nested(function))]  # fmt: skip
         return {name: {"bytes": plan.size, "unshared": plan.unshared} for name, plan in plans if plan.size}
 
+    def _reload_cycles(self) -> int:
+        """Cycles of the launches of an inference that load resident constants again."""
+        programs = {name: segment.program for name, segment in self.segments.items()}
+        state = steady(Footprints(self.config), programs, self.calls.order)
+        return state.reload_cycles(self.config, programs, memory_model(self.memory_model))
+
     def save(self, path: str | Path) -> Artifact:
         """Write the build folder `path`, whole or not at all, and read it back. Raises InputError, UnsupportedError."""
         pool = ConstantPool()
@@ -134,6 +142,7 @@ class CompiledModel:
             memory_model=self.memory_model,
             calls=self.calls.order,
             calls_from=self.calls.source.value,
+            reload_cycles=self._reload_cycles(),
             stages=tuple(stages),
             memory={name: _memory_map(segment) for name, segment in self.segments.items()}
             | {HOST_MEMORY: self._buffers()},
@@ -432,17 +441,25 @@ def _source_name(composite: Function) -> str | None:
 
 def static_report(manifest: Manifest) -> Report:
     """What is known before any launch."""
+    counts = {row.name: manifest.calls.count(row.name) for row in manifest.accel}
+    layers = [layer_row(row).times(counts.get(row.function, 1)) for row in manifest.layers]
     return Report(
         model=manifest.model,
         config=manifest.config.name,
         strategy=str(manifest.strategy["name"]),
         macs_per_cycle=manifest.config.macs_per_cycle,
         bus_bytes=manifest.config.bus_bytes,
-        layers=tuple(layer_row(row) for row in manifest.layers),
-        cycles=sum(row.cycles for row in manifest.layers) if manifest.accel else None,
+        layers=(*layers, *_reload_rows(manifest)),
+        cycles=sum(row.cycles or 0 for row in layers) + manifest.reload_cycles if manifest.accel else None,
         memory_model=manifest.memory_model,
         facts=_buffer_facts(manifest.memory.get(HOST_MEMORY, {})),
     )
+
+
+def _reload_rows(manifest: Manifest) -> list[LayerRow]:
+    """What an inference loads again, in one row."""
+    cycles, why = manifest.reload_cycles, Cause.RELOAD.meaning
+    return [LayerRow("resident constants", Cause.RELOAD, "accel", why, cycles=cycles)] if cycles else []
 
 
 def _buffer_facts(buffers: Mapping[str, Mapping[str, int]]) -> dict[str, str]:

@@ -187,9 +187,13 @@ class Executor:
         begin = time.perf_counter()
         run = _Run(self, single_samples(rows.inputs, arrays), count, keep_regions, progress)
         results: list[Value] = []
-        parts, step = count * rows.batch, chunk * rows.batch
-        for start in range(0, parts, step):
-            results += run.chunk(range(start, min(start + step, parts)))
+        parts, turn = count * rows.batch, chunk * rows.batch
+        for start in range(0, parts, turn):
+            end = min(start + turn, parts)
+            step = turn if chunk > 1 else 1
+            for first in range(start, end, step):
+                results += run.chunk(range(first, min(first + step, end)))
+            run.account()
         seconds = time.perf_counter() - begin
         regions = {name: tuple(np.concatenate(p) for p in zip(*v, strict=True)) for name, v in run.kept.items()}
         outputs = joined(rows.outputs, results, rows.batch)
@@ -309,7 +313,7 @@ class _Run:
         self._progress = progress
         self._times: dict[str, _Clock] = {}
         self._last = ""
-        # The launches of this chunk, and the load before each, by its number.
+        # The launches of this turn, and the load before each, by its number.
         self._calls: list[Launch] = []
         self._loads: dict[int, Launch] = {}
 
@@ -326,11 +330,10 @@ class _Run:
             self._last = name
             for k, request in waiting.pop(name):
                 self._advance(k, threads[k], self._accelerate(name, request.args, k), waiting)
-        self._account()
         return [thread.value for thread in threads.values()]
 
-    def _account(self) -> None:
-        """Loads that come again in each chunk belong to it, others to no sample."""
+    def account(self) -> None:
+        """Loads that come again in each turn belong to it, others to no sample: to be called at the end of each."""
         names = {at: load.function for at, load in self._loads.items()}
         again = self._executor.repeats([launch.function for launch in self._calls], names)
         for at, launch in enumerate(self._calls):

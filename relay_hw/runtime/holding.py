@@ -33,10 +33,10 @@ def loaded(config: AccelConfig, stream: Section | None) -> Entries:
 
 def loaded_by(config: AccelConfig, instructions: Iterable[Instr]) -> Entries:
     """As `loaded`, of decoded instructions."""
-    bases = dict(zip(CONSTANTS, accumulate(depths(config).values(), initial=0), strict=False))
+    bases: dict[Mem, int] = dict(zip(CONSTANTS, accumulate(depths(config).values(), initial=0), strict=False))
     found = 0
     for op, values in instructions:
-        if op is Op.LOAD and values["mem"] in CONSTANTS:
+        if op is Op.LOAD and values["mem"] in bases:
             mem = Mem(values["mem"])
             rows, runs, run = transfer_shape(config, values)
             entries = -(-rows * runs * run // element_bytes(config, mem))

@@ -97,7 +97,7 @@ class LayerInfo:
 class Manifest:
     """Everything about a build but its bytes. `memory_model`: what its programs are made for; `files`: SHA-256 by file
     name; `main` and `host`: flat functions; `calls`: accelerator functions in the order in which one inference launches
-    them, and `calls_from`: how that is known."""
+    them, and `calls_from`: how that is known; `reload_cycles`: of loads that come again in each."""
 
     model: str
     config: AccelConfig
@@ -111,6 +111,7 @@ class Manifest:
     memory_model: str
     calls: tuple[str, ...]
     calls_from: str
+    reload_cycles: int
     library: HostLibrary | None = None
     stages: tuple[str, ...] = ()
     memory: Mapping[str, Json] = field(default_factory=dict)
@@ -146,6 +147,7 @@ def manifest_to_json(manifest: Manifest) -> Json:
         "memory_model": manifest.memory_model,
         "calls": list(manifest.calls),
         "calls_from": manifest.calls_from,
+        "reload_cycles": manifest.reload_cycles,
         "library": None if library is None else asdict(library),
         "stages": list(manifest.stages),
         "memory": dict(manifest.memory),
@@ -183,6 +185,7 @@ def _read(row: Mapping[str, Json]) -> Manifest:
         memory_model=row["memory_model"],
         calls=tuple(row["calls"]),
         calls_from=row["calls_from"],
+        reload_cycles=row["reload_cycles"],
         library=None if library is None else HostLibrary(**library | {"functions": tuple(library["functions"])}),
         stages=tuple(row["stages"]),
         memory=row["memory"],

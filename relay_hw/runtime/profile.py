@@ -133,7 +133,7 @@ def measured_report(manifest: Manifest, runs: Sequence[RegionRun]) -> Report:
         rows |= {number: row.times(run.turns.launches) for number, row in _rows(manifest, run).items()}
     report, config = static_report(manifest), manifest.config
     resident = [run.turns.once * run.resident.cycles for run in runs if run.resident is not None]
-    layers = [rows.get(i, row) for i, row in enumerate(report.layers)]
+    layers = [rows.get(i, row) for i, row in enumerate(report.layers) if row.is_layer]
     counters = Counter[str]()
     for run in runs:
         counters.update(run.turns.counters(run.timing.counters, run.resident.counters if run.resident else {}))

@@ -10,7 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from accel.isa.config import AccelConfig
 from accel.isa.program import Program, SectionKind
+from accel.sim.cycle.timing import time_code
+from accel.sim.memory import MemoryModel
 from relay_hw.runtime.holding import Footprints, Holding
 
 # Cycles, or another count, of one launch of a region's stream.
@@ -63,6 +66,15 @@ class Steady:
         return sum(
             n * clock(name, kind) for name, row in counts.items() for n, kind in zip(row, kinds, strict=True) if n
         )
+
+    def reload_cycles(self, config: AccelConfig, programs: Mapping[str, Program], memory: MemoryModel) -> int:
+        """Cycles of the launches that load constants again."""
+        total = 0
+        for name, turns in self.turns.items():
+            stream = programs[name].resident
+            if stream is not None and turns.reloads:
+                total += turns.reloads * time_code(config, memory, stream.offset, stream.data or b"").cycles
+        return total
 
     def total_once(self, clock: Clock) -> int:
         """What the loads take that come once."""

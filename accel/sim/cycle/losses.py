@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from accel.sim.cycle.engine import Span
 from accel.sim.cycle.load import READ_AHEAD, STEP_AHEAD
 from accel.sim.cycle.timing import Timing
 from accel.sim.cycle.work import Work
+
+Key = TypeVar("Key", Cause, str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +71,11 @@ class Account:
 
     def times(self, count: int) -> Account:
         """That of as many launches."""
-        sums = (self.cycles, self.fill, self.loads, self.queues)
-        return Account(*(Counter({key: count * cycles for key, cycles in one.items()}) for one in sums))
+
+        def scaled(sums: Counter[Key]) -> Counter[Key]:
+            return Counter({key: count * cycles for key, cycles in sums.items()})
+
+        return Account(scaled(self.cycles), scaled(self.fill), scaled(self.loads), scaled(self.queues))
 
 
 def together(accounts: Iterable[Account]) -> Account:

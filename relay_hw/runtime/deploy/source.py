@@ -16,7 +16,7 @@ from relay_hw.ir.types import TensorType
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.deploy.operators import c_string, finite_check
 from relay_hw.runtime.deploy.steps import DeployPlan, Statement, bytes_of
-from relay_hw.runtime.holding import CONSTANTS, loaded
+from relay_hw.runtime.holding import loaded
 from relay_hw.runtime.manifest import Manifest, PortInfo, TensorInfo
 from tensorize.layout import image_bytes, image_of, pixel_bytes, row_bytes
 
@@ -203,8 +203,7 @@ def _programs(artifact: Artifact, programs: Sequence[tuple[str, Program]]) -> li
 
 def _overwrites(artifact: Artifact, stream: Section | None, other: Program) -> bool:
     """Whether the loads of a stream destroy what the resident stream of another program left."""
-    mine, kept = loaded(artifact.config, stream), loaded(artifact.config, other.resident)
-    return any(bool((mine[mem] & kept[mem]).any()) for mem in CONSTANTS)
+    return bool(loaded(artifact.config, stream) & loaded(artifact.config, other.resident))
 
 
 def _stream(section: Section | None) -> str:
