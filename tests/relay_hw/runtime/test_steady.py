@@ -66,14 +66,13 @@ def check_figures(net: Network, folder: Path) -> None:
     timing = open_device("cycle", artifact.config, DeviceOptions(timing_only=True))
     report = profile(artifact, timing, "cycle")
     assert report.cycles == sum(row.cycles or 0 for row in report.layers)
-    assert report.bytes_read == sum(row.bytes_read for row in report.layers if row.on_accelerator)
     wanted = (report.cycles, report.launches)
     found = explain(artifact, changes=[])
     assert (found.cycles, found.report.launches) == wanted
     imported, quantized = compiled.stages["imported"], compiled.stages["quantized"]
     sample = {"x": net[1]["x"][0].reshape(compiled.inputs[0].shape)}
     ((cost,), _) = costs(imported, quantized, compiled.strategy, [artifact.config], sample, lambda _text: None)
-    assert (cost.cycles, cost.launches) == wanted
+    assert (cost.cycles, cost.launches, cost.dram_bytes) == (*wanted, report.traffic.total)
     for device in ("cycle", "rtl"):
         result = run(artifact, net, device, 1)
         assert result.cycles is not None
