@@ -247,8 +247,8 @@ def test_numbers_and_summary() -> None:
     assert (number(None), number(0), number(1234567)) == ("-", "0", "1,234,567")
     assert (percent(None), percent(0.12345)) == ("-", "12.3%")
     assert summary(REPORT) == (
-        "net & more on tiny, 1,824 cycles an inference, 13,824 multiply-accumulates, 100.0% of them on the accelerator, "
-        "utilisation 47.4% of the array, 32.7% of all multipliers, "
+        "net & more on tiny, 1,824 cycles an inference, 13,824 multiply-accumulates, "
+        "100.0% of them on the accelerator, utilisation 47.4% of the array, 32.7% of all multipliers, "
         "2,556 bytes (416 of instructions), 1,500,000 simulated cycles/s"
     )
     assert "simulated" not in summary(BEFORE)
