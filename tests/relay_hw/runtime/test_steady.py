@@ -9,7 +9,7 @@ import pytest
 from accel.isa.program import SectionKind
 from relay_hw.compare.cost import costs
 from relay_hw.runtime.artifact import Artifact
-from relay_hw.runtime.compile import CompiledModel, compile_model
+from relay_hw.runtime.compile import CompiledModel, compile_model, static_report
 from relay_hw.runtime.devices import DeviceOptions, close_device, open_device
 from relay_hw.runtime.execute import Executor, Result
 from relay_hw.runtime.holding import Footprints
@@ -67,6 +67,7 @@ def check_figures(net: Network, folder: Path) -> None:
     report = profile(artifact, timing, "cycle")
     assert report.cycles == sum(row.cycles or 0 for row in report.layers)
     wanted = (report.cycles, report.launches)
+    assert static_report(artifact.manifest).cycles == report.cycles
     found = explain(artifact, changes=[])
     assert (found.cycles, found.report.launches) == wanted
     imported, quantized = compiled.stages["imported"], compiled.stages["quantized"]
