@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 import tensorize
 from accel.isa.config import AccelConfig, load_config
-from accel.isa.spec import Mem
 from accel.sim.causes import Cause
 from accel.sim.cycle.losses import accounts, stretches
 from accel.sim.cycle.timing import time_code
@@ -40,10 +39,11 @@ from relay_hw.runtime.artifact import WEIGHTS, Artifact, file_hash, load_artifac
 from relay_hw.runtime.calls import Caller, Calls
 from relay_hw.runtime.clock import STANDARD, target_of
 from relay_hw.runtime.cost import LayerNeeds, layer_needs
-from relay_hw.runtime.holding import Footprints, stays_alone
+from relay_hw.runtime.holding import Footprints
 from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
 from relay_hw.runtime.manifest import AccelFunction, HostLibrary, LayerInfo, Manifest, PortInfo, TensorInfo
 from relay_hw.runtime.ports import constant_inputs, inputs_of, outputs_of, single_samples, with_batch
+from relay_hw.runtime.regions import Builder
 from relay_hw.runtime.steady import steady
 from relay_hw.runtime.tune import Tuner
 from relay_hw.runtime.watch import watched
@@ -53,6 +53,8 @@ from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.one_sample import IMAGE_AXES, OneSample, one_sample
 from relay_hw.transform.partition import PartitionRecord
 from relay_hw.transform.pipelines import partition_pipeline, simplify_pipeline
+from tensorize.refine import Refiner
+from tensorize.schedule import Chooser
 from tensorize.target import Target
 
 Progress = Callable[[str], None]
@@ -226,31 +228,17 @@ def compile_model(
     partitioned = partition_pipeline(legal, None if is_float else RULES)(quantized)
     if not accelerate:
         partitioned = _reasoned(partitioned, HOST_ONLY)
-    segments: dict[str, tensorize.Segment] = {}
+    functions = flat_functions(partitioned)
+    others = {n: f for n, f in functions.items() if n != "main"}
     on_device = accel_functions(partitioned)
-    tuner = Tuner(target, cache) if tune else None
-    if tuner is not None:
-        tuner.search(on_device.values(), tune, tell)
-    taken: Mapping[Mem, int] = {}
-    for function_name, function in on_device.items():
-        tell(f"tensorizing {function_name}")
-        compile_function = partial(
-            tensorize.compile_function, function, target, function_name, resident == "auto", taken=taken
-        )
-        segment = compile_function()
-        if tuner is not None:
-            # What is best for each layer alone need not be best for all together.
-            segment = min([segment, compile_function(choose=tuner)], key=lambda one: one.cycles)
-        taken = {**taken, **stays_alone(accel, segment.program)}
-        segments[function_name] = segment
+    caller = Caller(functions["main"], others, _in_segments(partitioned), tuple(on_device), split.batch if split else 1)
+    inputs, outputs = inputs_of(quantized, calibration), outputs_of(mod, quantized["main"])
+    calls = caller.calls(inputs, calibration)
+    builder = Builder(target, memory_model(memory), _choosers(on_device, target, tune, cache, tell), tell)
+    segments = builder.segments(on_device, resident == "auto", calls.order)
 
     stages: dict[str, IRModule] = dict(zip(STAGES, (imported, simplified, quantized, partitioned), strict=True))
-    functions = flat_functions(partitioned)
-    inputs, outputs = inputs_of(quantized, calibration), outputs_of(mod, quantized["main"])
     layers = _with_kept(_layers(partitioned, segments, accel, memory_model(memory)), kept)
-    others = {n: f for n, f in functions.items() if n != "main"}
-    in_segments = frozenset(row.function for row in layers)
-    caller = Caller(functions["main"], others, in_segments, tuple(segments), split.batch if split else 1)
     return CompiledModel(
         name=name,
         config=accel,
@@ -265,10 +253,28 @@ def compile_model(
         inputs=with_batch(inputs, split.inputs, split.batch) if split else inputs,
         outputs=with_batch(outputs, split.outputs, split.batch) if split else outputs,
         caller=caller,
-        calls=caller.calls(inputs, calibration),
+        calls=calls,
         kept=kept,
         warnings=(*warnings, *constant_inputs(inputs)),
     )
+
+
+def _in_segments(partitioned: IRModule) -> frozenset[str]:
+    """Functions that `main` of a partitioned module calls for its layers, on the device or on the host."""
+    records = partitioned.attrs["partition"]
+    assert isinstance(records, tuple)
+    return frozenset(record.function for record in records)
+
+
+def _choosers(
+    functions: Mapping[str, Function], target: Target, tune: float, cache: Path | None, tell: Progress
+) -> list[Chooser]:
+    """Who chooses tiles: the closer look, and a search of `tune` seconds."""
+    if not tune:
+        return [Refiner()]
+    tuner = Tuner(target, cache)
+    tuner.search(functions.values(), tune, tell)
+    return [Refiner(), tuner]
 
 
 def bind_params(mod: IRModule, params: Mapping[str, NDArray[Any]]) -> IRModule:

@@ -1,0 +1,86 @@
+"""What stays on the device is decided for all regions of a network together, by an inference in steady state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pytest
+
+import tensorize
+from accel.sim.memory import memory_model
+from relay_hw.runtime.calls import Calls
+from relay_hw.runtime.clock import STANDARD, target_of
+from relay_hw.runtime.compile import CompiledModel, accel_functions, compile_model
+from relay_hw.runtime.holding import Footprints
+from relay_hw.runtime.regions import _settled
+from relay_hw.runtime.steady import steady
+from tests.relay_hw.steady_networks import Network, network
+
+# Networks whose regions overwrite one another's constants.
+FEW = (1, 2)
+ALL = tuple(range(30))
+Segments = Mapping[str, tensorize.Segment]
+
+
+def compiled(net: Network, resident: str) -> CompiledModel:
+    mod, data = net
+    params = {name: value for name, value in data.items() if name != "x"}
+    return compile_model(mod, params, calibration={"x": data["x"]}, host_target="numpy", resident=resident)
+
+
+def inference(model: CompiledModel, segments: Segments, calls: Calls) -> int:
+    """Cycles of an inference in steady state, from the exact counts of each launch."""
+    programs = {name: segment.program for name, segment in segments.items()}
+    state = steady(Footprints(model.config), programs, calls.order)
+    launched = sum(turns.launches * segments[name].cycles for name, turns in state.turns.items())
+    return launched + state.reload_cycles(model.config, programs, memory_model(STANDARD))
+
+
+def alone(model: CompiledModel, plain: Segments, name: str) -> Segments:
+    """The segments of `plain`, but for one region that may keep constants on the device."""
+    function = accel_functions(model.stages["partitioned"])[name]
+    target = target_of(model.config, memory_model(STANDARD))
+    return {**plain, name: tensorize.compile_function(function, target, name, True)}
+
+
+@pytest.mark.parametrize("number", [*FEW, *(pytest.param(n, marks=pytest.mark.long) for n in ALL if n not in FEW)])
+def test_auto_is_never_slower_than_off_or_than_any_region_alone(number: int) -> None:
+    net = network(number)
+    auto, off = compiled(net, "auto"), compiled(net, "off")
+    cycles = inference(auto, auto.segments, auto.calls)
+    plain = inference(off, off.segments, off.calls)
+    singles = [inference(off, alone(off, off.segments, name), off.calls) for name in off.segments]
+    print(f"network {number}: off {plain:,}, best region alone {min(singles):,}, auto {cycles:,} cycles")
+    assert cycles <= min(plain, *singles)
+    assert all(segment.program.resident is None for segment in off.segments.values())
+
+
+class Form:
+    """In the place of a segment."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def settled(cycles: Mapping[frozenset[str], int], names: str) -> frozenset[str]:
+    """Regions that keep constants, where an inference takes these cycles; 100 where nothing is said."""
+    resident: dict[str, Any] = {name: Form(name) for name in names}
+    plain: dict[str, Any] = {name: Form(name) for name in names}
+
+    def chosen(found: Mapping[str, Any]) -> frozenset[str]:
+        return frozenset(name for name in names if found[name] is resident[name])
+
+    best = _settled(resident, plain, lambda found: cycles.get(chosen(cast("Mapping[str, Any]", found)), 100))
+    return chosen(best)
+
+
+def test_the_best_of_all_none_and_one_is_the_start() -> None:
+    assert settled({frozenset("abc"): 90}, "abc") == frozenset("abc")
+    assert settled({frozenset(): 80, frozenset("abc"): 90}, "abc") == frozenset()
+    assert settled({frozenset(): 80, frozenset("b"): 70}, "abc") == frozenset("b")
+
+
+def test_from_there_region_by_region() -> None:
+    assert settled({frozenset("b"): 70, frozenset("bc"): 60, frozenset("abc"): 90}, "abc") == frozenset("bc")
+    assert settled({frozenset("abc"): 70, frozenset("ab"): 60, frozenset("b"): 50}, "abc") == frozenset("b")
