@@ -27,6 +27,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.quantize import Strategy
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.holding import Footprints
+from relay_hw.runtime.machine import machine_name
 from relay_hw.runtime.steady import steady
 
 Array = NDArray[Any]
@@ -40,7 +41,8 @@ class Cost:
     """One inference on one configuration, in steady state: `launches` include those that load constants again.
 
     `dram_bytes`: moved in it, instructions included; `resident_bytes`: moved once before. `accel_macs`: of `macs` in
-    all, those on the accelerator. `layers`: operators on accelerator and host. `area`: from synthesis, or empty.
+    all, those on the accelerator. `host_seconds`: wall-clock, of the host's part by numpy on `machine`. `layers`:
+    operators on accelerator and host. `area`: from synthesis, or empty.
     """
 
     config: str
@@ -54,6 +56,8 @@ class Cost:
     host_layers: int
     compile_seconds: float
     energy: Energy
+    host_seconds: float
+    machine: str
 
     @property
     def accel_share(self) -> float:
@@ -116,7 +120,18 @@ def _cost(compiled: CompiledModel, work: Work, sample: Mapping[str, Array], seco
         host_layers=len(compiled.layers) - len(rows),
         compile_seconds=seconds,
         energy=estimate(compiled.config, counters, accel, host),
+        host_seconds=compiled.caller.host_seconds(compiled.inputs, data, _zeros(compiled)),
+        machine=machine_name(),
     )
+
+
+def _zeros(compiled: CompiledModel) -> dict[str, Any]:
+    """By region a value of its result's shape."""
+    found: dict[str, Any] = {}
+    for name, segment in compiled.segments.items():
+        values = tuple(np.zeros(port.shape, np.int8) for port in segment.outputs)
+        found[name] = values[0] if len(values) == 1 else values
+    return found
 
 
 def _counters(compiled: CompiledModel, calls: Sequence[str]) -> tuple[Counter[str], int, int]:

@@ -122,6 +122,7 @@ def _columns(found: Comparison) -> list[tuple[str, str, _Cell]]:
     if any(row.area for row in rows):
         columns.append(("LUT4", "", lambda row: number(row.area.get("luts"))))
         columns.append(("multipliers", "", lambda row: number(row.area.get("multipliers"))))
+    columns.append(("host", "ms, numpy", lambda row: f"{1000 * row.cost.host_seconds:,.2f}" if row.cost else "-"))
     columns.append(("compile", "seconds", lambda row: f"{row.cost.compile_seconds:.1f}" if row.cost else "-"))
     return columns
 
@@ -137,8 +138,13 @@ def _table(found: Comparison) -> str:
         '<p class="legend">agrees: samples whose largest output is that of float, with the interval of Wilson. '
         "gained/lost: samples that are right here and wrong in float, and the reverse; p of McNemar's exact test. "
         "change: top-1 less that of float, paired, by Agresti and Min. Weights that stay on the device are not among "
-        "the DRAM bytes of a run.</p>"
+        f"the DRAM bytes of a run. host: the host's part of a run by numpy{_machines(found)}.</p>"
     )
+
+
+def _machines(found: Comparison) -> str:
+    names = dict.fromkeys(row.cost.machine for row in found.rows if row.cost is not None)
+    return f", on {escape(', '.join(names))}" if names else ""
 
 
 def _table_row(found: Comparison, row: Row, columns: Sequence[tuple[str, str, _Cell]]) -> str:

@@ -134,7 +134,9 @@ def cost_json(cost: Cost | None) -> dict[str, Any]:
     """Hardware of one row; every value null where there is none."""
     if cost is None:
         names = ("config", "cycles", "launches", "dram_bytes", "resident_bytes", "energy_uj", "energy_parts_uj", "macs")
-        return dict.fromkeys((*names, "accel_mac_share", "accel_layers", "host_layers", "compile_seconds"))
+        return dict.fromkeys(
+            (*names, "accel_mac_share", "accel_layers", "host_layers", "compile_seconds", "host_seconds", "machine")
+        )
     return {
         "config": cost.config,
         "cycles": cost.cycles,
@@ -148,6 +150,8 @@ def cost_json(cost: Cost | None) -> dict[str, Any]:
         "accel_layers": cost.accel_layers,
         "host_layers": cost.host_layers,
         "compile_seconds": round(cost.compile_seconds, 3),
+        "host_seconds": cost.host_seconds,
+        "machine": cost.machine,
     }
 
 

@@ -11,10 +11,23 @@ from relay_hw.report import number, percent, table
 
 _RIGHT = frozenset(
     {"top-1", "top-5", "MSE", "agrees", "95 % interval", "SQNR dB", "+/-", "cycles", "DRAM", "weights", "uJ",
-     "on accel", "LUT", "mult", "compile s"}
+     "on accel", "LUT", "mult", "compile s", "host ms"}
 )  # fmt: skip
 # What goes first where a terminal is narrow.
-_OPTIONAL = ("compile s", "mult", "LUT", "95 % interval", "+/-", "SQNR dB", "uJ", "top-5", "weights", "DRAM", "config")
+_OPTIONAL = (
+    "compile s",
+    "mult",
+    "LUT",
+    "95 % interval",
+    "+/-",
+    "SQNR dB",
+    "uJ",
+    "host ms",
+    "top-5",
+    "weights",
+    "DRAM",
+    "config",
+)
 
 
 def comparison_text(found: Comparison, width: int | None = None) -> str:
@@ -43,6 +56,8 @@ def comparison_text(found: Comparison, width: int | None = None) -> str:
     names = short_names(found.layer_names)
     lines += [f"{row.name}: most noise in {_worst(row, names)}" for row in found.rows if row.worst_layers]
     lines += [f"{row.name}: {note}" for row in found.rows for note in notes(row)]
+    machines = dict.fromkeys(row.cost.machine for row in found.rows if row.cost is not None)
+    lines += [f"host ms: the host's part of a run by numpy, on {', '.join(machines)}"] if machines else []
     return "\n".join([*lines, *found.notes])
 
 
@@ -73,6 +88,7 @@ def _columns(found: Comparison) -> tuple[str, ...]:
         "on accel": True,
         "LUT": any(row.area for row in found.rows),
         "mult": any(row.area for row in found.rows),
+        "host ms": True,
         "compile s": True,
     }
     return tuple(column for column, is_wanted in wanted.items() if is_wanted)
@@ -97,6 +113,7 @@ def _cells(found: Comparison, row: Row) -> dict[str, str]:
         "on accel": percent(cost.accel_share if cost else None),
         "LUT": number(row.area.get("luts")),
         "mult": number(row.area.get("multipliers")),
+        "host ms": f"{1000 * cost.host_seconds:,.2f}" if cost else "-",
         "compile s": f"{cost.compile_seconds:.1f}" if cost else "-",
     }
 

@@ -5,7 +5,8 @@ In: the flat `main` of a build, its functions, a sample. Out: `Calls`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -82,7 +83,36 @@ class Caller:
                 found.append(name)
             return evaluate(self.functions[name], args)
 
+        self._run(rows, data, invoke)
+        return tuple(found)
+
+    def host_seconds(self, rows: Sequence[TensorInfo], data: Mapping[str, Any], results: Mapping[str, Value]) -> float:
+        """Wall-clock seconds of the first sample of `data` outside of the regions, host functions by numpy.
+
+        `results`: by region, what stands for its value where nothing depends on it but values.
+        Raises InputError for other data, EvalError.
+        """
+        inside = 0.0
+
+        def invoke(name: str, args: list[Value]) -> Value:
+            nonlocal inside
+            if name not in self.regions:
+                return evaluate(self.functions[name], args)
+            if self.is_straight:
+                return results[name]
+            begin = time.perf_counter()
+            value = evaluate(self.functions[name], args)
+            inside += time.perf_counter() - begin
+            return value
+
+        begin = time.perf_counter()
+        self._run(rows, data, invoke)
+        return time.perf_counter() - begin - inside
+
+    def _run(
+        self, rows: Sequence[TensorInfo], data: Mapping[str, Any], invoke: Callable[[str, list[Value]], Value]
+    ) -> None:
+        """The first sample of `data` through `main`."""
         _, samples = read_samples(rows, data)
         host = Machine({name: f for name, f in self.functions.items() if name not in self.segments}, self.segments)
         host.call(self.main, [samples[param.name][0] for param in self.main.params], invoke)
-        return tuple(found)

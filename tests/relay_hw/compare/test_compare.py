@@ -37,6 +37,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.quantize import LayerChoice, Strategy, quantize
 from relay_hw.runtime.compile import bind_params, compile_model
 from relay_hw.runtime.execute import Executor
+from relay_hw.runtime.machine import machine_name
 from relay_hw.runtime.models import load_model
 from relay_hw.runtime.profile import profile
 from relay_hw.text import parse
@@ -91,6 +92,7 @@ def test_cycles_are_those_of_the_profile(plain: IRModule, found: Comparison, tmp
     assert cost is not None
     assert cost.cycles == report.cycles
     assert cost.dram_bytes == report.traffic.total
+    assert cost.host_seconds > 0 and cost.machine == machine_name()
     assert cost.macs == cost.accel_macs == report.macs and cost.accel_share == 1.0
     assert 0 < cost.energy.total < 100
 
@@ -220,9 +222,9 @@ def test_two_processes_give_what_one_gives(plain: IRModule, found: Comparison, t
     other = compare(plain, data(), NAMES, calibration(), configs=["tiny"], processes=2, work=tmp_path, name="plain")
     mine, theirs = found.to_json(), other.to_json()
     for row in [*mine["strategies"], *theirs["strategies"]]:
-        row["seconds"] = row["compile_seconds"] = None
+        row["seconds"] = row["compile_seconds"] = row["host_seconds"] = None
         for cost in row["costs"]:
-            cost["compile_seconds"] = None
+            cost["compile_seconds"] = cost["host_seconds"] = None
     assert mine == theirs
     assert not list(tmp_path.glob("workers*")), "what only workers read is gone"
 
@@ -301,7 +303,15 @@ def test_json_has_the_promised_shape(found: Comparison) -> None:
     promised = ("name", "config", "top1", "agreement", "logit_sqnr_db", "cycles", "dram_bytes", "weight_bytes")
     for strategy in row["strategies"]:
         assert all(strategy[key] is not None for key in (*promised, "energy_uj"))
-        assert {"lut", "multipliers", "accel_mac_share", "compile_seconds", "worst_layers"} <= strategy.keys()
+        assert {
+            "lut",
+            "multipliers",
+            "accel_mac_share",
+            "compile_seconds",
+            "host_seconds",
+            "machine",
+            "worst_layers",
+        } <= strategy.keys()
 
 
 def test_csv_reads_back(found: Comparison) -> None:
