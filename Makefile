@@ -91,7 +91,7 @@ aarch64: $(READY) ## fetch what runs aarch64 host libraries in the tests: qemu-u
 test-deploy: $(READY) ## exported C for aarch64 under qemu-user, after `make aarch64` (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/runtime/test_deploy.py $(FLAGS)
 
-bench: $(READY) ## measure cycles, speeds and the language, write build/bench.json and docs/performance.md (minutes)
+bench: $(READY) ## measure cycles, speeds and the language, write docs/results/performance.json and docs/performance.md (minutes)
 	$(BIN)/python scripts/bench.py
 
 test-board: $(READY) ## the MNIST CNN on the whole System of a board with `ecp5`, and its serial line at its own speed (minutes)

@@ -5,17 +5,13 @@ In: rows and what `bench_layers` found. Out: the page as text; the same measurem
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from bench_rows import HEADER, Row, markdown
 
 from accel.sim.causes import Cause
 from relay_hw.report import number, percent
-
-AREA = Path(__file__).resolve().parents[1] / "build" / "area.json"
 
 HEAD = """# Performance
 
@@ -32,20 +28,43 @@ most of products over 256, slots of the output stage, bytes read and fetched ove
 CAUSE_WORDS = "\n" + "\n".join(f"- `{cause}`: {cause.meaning}" for cause in Cause) + "\n"
 
 
-def page(rows: Sequence[Row], found: dict[str, Any]) -> str:
+# What the page shows of a layer or a network.
+KEPT = (
+    "name", "cycles", "roofline_cycles", "roofline", "causes", "macs", "utilisation", "utilisation_all", "bytes_read",
+    "bytes_written", "host",
+)  # fmt: skip
+PARTS = ("layers", "networks", "speeds", "host", "language")
+
+
+def kept(found: dict[str, Any]) -> dict[str, Any]:
+    """What the page shows of the measurements."""
+    return {part: _kept_part(values) if part in PARTS else values for part, values in found.items()}
+
+
+def _kept_part(values: dict[str, Any]) -> dict[str, Any]:
+    tables = {
+        part: [{key: row[key] for key in KEPT if key in row} for row in values[part]]
+        for part in ("layers", "networks")
+        if part in values
+    }
+    return {"rows": values["rows"], **tables}
+
+
+def page(found: dict[str, Any]) -> str:
     """The whole page."""
+    rows = [Row(**{key: row[key] for key in row if key != "holds"}) for part in PARTS for row in found[part]["rows"]]
     parts = [
         HEAD,
         markdown(HEADER, [row.cells() for row in rows]),
         "\n## ResNet-18's convolutions, each alone\n",
-        _losses(found["layers"]),
+        _losses(found["layers"]["layers"]),
         "\n## Whole networks\n",
-        _networks(found["networks"]),
+        _networks(found["networks"]["networks"]),
         "\nWhere the cycles go:\n",
-        _losses(found["networks"]),
+        _losses(found["networks"]["networks"]),
         CAUSE_WORDS,
         "## What a configuration costs\n",
-        _area(),
+        _area(found["area"]),
         f"\nMeasured with Python {found['python']} on {found['machine']}.\n",
     ]
     return "\n".join(parts)
@@ -87,10 +106,9 @@ def _networks(rows: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def _area() -> str:
-    if not AREA.exists():
-        return "Not measured here: `make area` writes build/area.json."
-    area = json.loads(AREA.read_text())
+def _area(area: dict[str, dict[str, Any]]) -> str:
+    if not area:
+        return "Not counted: `make area` writes build/area.json, which `make bench` shows."
     keys = list(dict.fromkeys(key for row in area.values() for key in row if key != "seconds"))
     cells = [(name, *(_cell(row.get(key)) for key in keys)) for name, row in area.items()]
     return markdown(("configuration", *keys), cells, frozenset(keys))

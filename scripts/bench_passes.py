@@ -1,6 +1,6 @@
 """Measure the passes: seconds of each on a program of 10,000 operators, on one core.
 
-In: nothing. Out: a table. `make bench` adds the numbers to build/bench.json.
+In: nothing. Out: a table. `make bench` adds the numbers to docs/results/performance.json.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Measure the language: seconds to parse and type a program, and to print it, on one core.
 
-In: nothing. Out: a table. `make bench` adds the numbers to build/bench.json.
+In: nothing. Out: a table. `make bench` adds the numbers to docs/results/performance.json.
 """
 
 from __future__ import annotations

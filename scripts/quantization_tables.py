@@ -1,6 +1,7 @@
 """The measured tables of docs/quantization.md: every strategy on the networks of ../shared/models.
 
-In: models with calibration and test data. Out: reports in build/compare (a killed run goes on there), and the tables.
+In: models with calibration and test data. Out: reports in build/compare (a killed run goes on there), what the tables
+show of them in docs/results/strategies.json, and the tables.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from relay_hw.compare.main import default_processes
 from relay_hw.compare.table import decibels, share
 from relay_hw.report import number, percent
 from relay_hw.runtime.models import load_model
+from scripts.figures import replaced
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "quantization.md"
-MARK = "<!-- measured: written by scripts/quantization_tables.py; do not edit below -->\n"
+RESULTS = ROOT / "docs" / "results" / "strategies.json"
 FOLDER = ROOT / "build" / "compare"
 # File of the test data, what it is, strategies.
 NETWORKS = {
@@ -36,6 +38,13 @@ NETWORKS = {
 STRATEGIES = (
     "int8", "int8-gptq", "int8-minmax", "int8-percentile", "int8-kl", "int8-mse", "int8-average", "int8-tensor",
     "int8-pow2", "int8-equalized", "w4a8", "w4a8-adaround", "w4a8-gptq", "mixed", "tvm", "fp8-e4m3", "mxint8", "mxfp4",
+)  # fmt: skip
+# What the tables show of a report and of each of its strategies.
+KEPT = ("best", "images", "calibration_images", "held_out_images")
+KEPT_FLOAT = ("top1", "macs", "weight_bytes")
+KEPT_ROW = (
+    "name", "config", "top1", "agreement", "agreement_interval", "gained", "lost", "logit_sqnr_db", "cycles",
+    "dram_bytes", "weight_bytes", "energy_uj", "accel_mac_share",
 )  # fmt: skip
 COLUMNS = (
     "Strategy", "on", "top-1", "agrees (95 %)", "pairs", "SQNR dB",
@@ -52,11 +61,11 @@ def main() -> int:
     options = parser.parse_args()
     for name in options.networks:
         measure(name, options.models / name, options.strategies.split(","), options.images)
-    known = [name for name in NETWORKS if (FOLDER / name / "report.json").exists()]
-    text = PAGE.read_text()
-    before = text[: text.index(MARK) + len(MARK)]
-    tables = [table(name, json.loads((FOLDER / name / "report.json").read_text())) for name in known]
-    PAGE.write_text(before + "".join(f"\n{part}" for part in tables))
+    found: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for name in options.networks:
+        found[name] = kept(json.loads((FOLDER / name / "report.json").read_text()))
+    RESULTS.write_text(json.dumps({name: found[name] for name in NETWORKS if name in found}, indent=1) + "\n")
+    PAGE.write_text(page(PAGE.read_text(), found))
     return 0
 
 
@@ -81,6 +90,19 @@ def measure(name: str, folder: Path, strategies: list[str], images: int | None) 
         )
     found.save(FOLDER / name)
     print(found.to_text())
+
+
+def kept(report: dict[str, Any]) -> dict[str, Any]:
+    """What the page shows of a report."""
+    rows = [{key: row[key] for key in KEPT_ROW} for row in report["strategies"]]
+    floats = {key: report["float"][key] for key in KEPT_FLOAT}
+    return {key: report[key] for key in KEPT} | {"float": floats, "strategies": rows}
+
+
+def page(text: str, found: dict[str, Any]) -> str:
+    """docs/quantization.md with the tables of what was found."""
+    tables = [table(name, found[name]) for name in NETWORKS if name in found]
+    return replaced(text, "strategies", "".join(f"\n{part}" for part in tables))
 
 
 def table(name: str, report: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -34,5 +35,13 @@ def test_a_table_in_markdown() -> None:
     assert cells[4:] == ["+2 -4", "31.3", "-", "-", "123,456", "-", "-"]
 
 
-def test_the_page_has_the_mark() -> None:
-    assert tables.PAGE.read_text().count(tables.MARK) == 1
+def test_the_page_is_what_was_measured() -> None:
+    text = tables.PAGE.read_text()
+    assert text == tables.page(text, json.loads(tables.RESULTS.read_text())), (
+        "run: python scripts/quantization_tables.py"
+    )
+
+
+def test_what_is_kept_of_a_report_gives_the_same_table() -> None:
+    found = report()
+    assert tables.table("resnet8_cifar10", tables.kept(found)) == tables.table("resnet8_cifar10", found)
