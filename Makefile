@@ -52,6 +52,9 @@ test-executions: $(READY) ## 2,000 programs through each pass: nothing is execut
 test-compare: $(READY) ## 20 images of every strategy on interpreter, TVM, functional simulator and Verilog (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/compare $(FLAGS)
 
+test-docs: $(READY) ## every figure that a simulator can measure anew, every command of the documents (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/docs $(FLAGS)
+
 test-prequantized: $(READY) ## int8 models of ../shared/models on functional simulator and Verilog, against onnxruntime (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/quantize/test_prequantized.py $(FLAGS)
 
