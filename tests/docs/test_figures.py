@@ -14,6 +14,12 @@ from scripts import figures
 
 ROOT = Path(__file__).parents[2]
 RESULTS = figures.load_results()
+LARGE = pytest.mark.long
+# The page of performance is older than its results: `make bench` writes both.
+MEASURED = RESULTS.get("performance", {"networks": {"networks": []}, "layers": {"layers": []}})
+performance = pytest.mark.skipif(
+    "performance" not in RESULTS, reason="docs/results/performance.json must be measured first: make bench"
+)
 
 
 @pytest.fixture(scope="module")
@@ -58,17 +64,18 @@ def test_a_figure_that_nobody_measured_is_told_with_what_measures_it() -> None:
     )
 
 
+@performance
 def test_the_page_of_performance_is_what_was_measured(scripts: dict[str, ModuleType]) -> None:
     page = (ROOT / "docs" / "performance.md").read_text()
-    assert page == scripts["bench_page"].page(RESULTS["performance"]), "run: make bench"
+    assert page == scripts["bench_page"].page(MEASURED), "run: make bench"
 
 
+@performance
 def test_what_is_kept_of_the_measurements_gives_the_same_page(scripts: dict[str, ModuleType]) -> None:
-    found = RESULTS["performance"]
+    found = MEASURED
     assert scripts["bench_page"].kept(found) == json.loads(json.dumps(found))
 
 
-LARGE = pytest.mark.long
 NETWORKS = ("resnet8", "ds_cnn", "wake_words")
 
 
@@ -76,11 +83,11 @@ NETWORKS = ("resnet8", "ds_cnn", "wake_words")
     "name",
     [
         pytest.param(row["name"], marks=() if row["name"] in NETWORKS else LARGE)
-        for row in RESULTS["performance"]["networks"]["networks"]
+        for row in MEASURED["networks"]["networks"]
     ],
 )
 def test_networks_take_the_cycles_of_the_page(name: str, scripts: dict[str, ModuleType]) -> None:
-    (row,) = [row for row in RESULTS["performance"]["networks"]["networks"] if row["name"] == name]
+    (row,) = [row for row in MEASURED["networks"]["networks"] if row["name"] == name]
     found = scripts["bench_layers"].measure_network(name, load_config("default"), "standard", 1, None)
     assert {key: found[key] for key in row} == row, "run: make bench"
 
@@ -89,11 +96,11 @@ def test_networks_take_the_cycles_of_the_page(name: str, scripts: dict[str, Modu
     "name",
     [
         pytest.param(row["name"], marks=() if row["name"] in ("C4", "C10") else LARGE)
-        for row in RESULTS["performance"]["layers"]["layers"]
+        for row in MEASURED["layers"]["layers"]
     ],
 )
 def test_layers_take_the_cycles_of_the_page(name: str, scripts: dict[str, ModuleType]) -> None:
-    (row,) = [row for row in RESULTS["performance"]["layers"]["layers"] if row["name"] == name]
+    (row,) = [row for row in MEASURED["layers"]["layers"] if row["name"] == name]
     (work,) = [work for work in scripts["bench_layers"].RESNET18 if work.name == name]
     found = scripts["bench_layers"].measure_workload(work, load_config("default"), "standard")
     assert {key: found[key] for key in row} == row, "run: make bench"

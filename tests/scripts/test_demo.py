@@ -54,7 +54,7 @@ def test_the_demo_prints_what_it_promises(demo: ModuleType, capsys: pytest.Captu
         "cycles per image: ",
         "simulated cycles per second: ",
         "accel.conv2d",
-        "qnn.quantize makes integers from floats",
+        "qnn.quantize makes integers for the accelerator from floats",
         "report: ",
     ):
         assert line in text
