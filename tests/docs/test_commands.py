@@ -16,10 +16,9 @@ import pytest
 from relay_hw.cli.main import _parser
 from tests.docs.pages import PAGES, ROOT, Block, Run, blocks, in_sentences, unlabelled
 
-# What a shell puts in front of the commands of this environment; `make` finds it installed.
+# What a shell puts in front of the commands of this environment.
 ENVIRONMENT = {
     "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    "MAKEFLAGS": "--old-file=.venv/.ready",
     "COLUMNS": "120",
 }
 WITH_COMMANDS = tuple(page for page in PAGES if blocks(page))
@@ -34,7 +33,13 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
-    (folder / ".venv").symlink_to(sys.prefix)
+    environment = folder / ".venv"
+    environment.mkdir()
+    for path in Path(sys.prefix).iterdir():
+        if path.name != ".ready":
+            (environment / path.name).symlink_to(path)
+    # Newer than what it is made from: `make` finds everything installed.
+    (environment / ".ready").touch()
     return folder
 
 
