@@ -20,7 +20,7 @@ PAGE = boards.PAGE.read_text()
 
 def test_the_page_is_what_the_facts_say() -> None:
     facts = json.loads(boards.FACTS.read_text())
-    assert PAGE == boards.page(PAGE, facts), "run: python scripts/boards.py"
+    assert boards.page(PAGE, facts) == PAGE, "run: python scripts/boards.py"
     assert set(facts) <= {*boards.BITSTREAMS, *boards.ARRAYS, *boards.PROJECTS}
     assert boards.PAGE.read_text().splitlines()[0].startswith("**No physical board has been seen yet")
 
