@@ -138,6 +138,9 @@ def realize_checked(
         return Checked(realized)
     kept: dict[str, str] = {}
     found = list(_measured(realized, held))
+    if not found:
+        # Nothing was quantized: a program of control flow alone, for instance.
+        return Checked(realized)
     was_broken = any(noise.broken for noise in found)
     for _ in range(ROUNDS):
         blamed = {name: why for name, why in _blamed(realized, found, samples).items() if name not in kept}
@@ -287,10 +290,10 @@ def _noises(realized: Realized, batches: Sequence[Mapping[str, Array]]) -> list[
     pairs = [_Pair(f"layer {one.name}", one.reference, one.integer, one.params) for one in realized.probes]
     pairs += [_Pair(_operator_name(one.reference), one.reference, one.realized) for one in realized.operators
               if isinstance(one.reference.type, TensorType)]  # fmt: skip
+    if not pairs:
+        return []
     order = {node: k for k, node in enumerate(dataflow_order(main.body, "main"))}
     found = [_Noise(pair) for pair in sorted(pairs, key=lambda pair: order[pair.reference])]
-    if not found:
-        return []
     float_side = _showing(realized.reference, [one.pair.reference for one in found])
     own_side = _showing(realized.mod, [one.pair.realized for one in found])
     for batch in batches:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,11 @@ def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             raise AccelError("line x must give 4 bytes in time, not 0; is the board connected?")
 
     config = load_config("ecp5")
-    monkeypatch.setattr(devices, "_open_fpga", lambda _config, _options: Board(config))
+    kinds = [
+        replace(kind, open=lambda _config, _options: Board(config)) if kind.name == "fpga" else kind
+        for kind in devices.DEVICES
+    ]
+    monkeypatch.setattr(devices, "DEVICES", tuple(kinds))
     soc = SocMap("ulx3s", "ecp5", config.hash32, 50_000_000, 1 << 25, 1_000_000)
     (tmp_path / "soc.json").write_text(soc.to_json())
     (tmp_path / "report.json").write_text(json.dumps({"design": "ulx3s-ecp5", "seed": 3, "used": {}}))
