@@ -15,11 +15,12 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.op import const, nn
 from relay_hw.runtime.artifact import Artifact
-from relay_hw.runtime.compile import compile_model
+from relay_hw.runtime.compile import compile_model, static_report
 from relay_hw.runtime.deploy import export_c
 from relay_hw.runtime.devices import close_device, open_device
 from relay_hw.runtime.execute import Executor, Result
 from relay_hw.runtime.models import load_model
+from relay_hw.runtime.profile import profile
 from tests.relay_hw.runtime.test_deploy import CC
 from tests.relay_hw.runtime.test_deploy import build as compile_c
 from tests.relay_hw.runtime.test_deploy import run as run_c
@@ -149,3 +150,18 @@ def test_a_network_that_mixes_samples_stays_on_the_host_and_says_why(tmp_path: P
     assert not compiled.segments and compiled.inputs[0].batch_axis is None
     artifact = compiled.save(tmp_path / "build")
     assert Executor(artifact, None).run(data).outputs["output"].shape == (2, 2, 3, 6, 6)
+
+
+def test_the_figure_of_a_batch_is_that_of_all_its_launches(tmp_path: Path) -> None:
+    artifact = build(tmp_path, "plain", 2)
+    device = open_device("cycle", artifact.config)
+    try:
+        report = profile(artifact, device, "cycle")
+    finally:
+        close_device(device)
+    found = run(artifact, "cycle", images(4, seed=9).reshape(-1, 2, 3, 8, 8))
+    said = static_report(artifact.manifest)
+    assert found.cycles == [report.cycles] * 2 == [said.cycles] * 2
+    assert report.launches == 2
+    single = static_report(build(tmp_path, "plain", 1).manifest)
+    assert sum(row.macs for row in said.layers) == 2 * sum(row.macs for row in single.layers)
