@@ -27,8 +27,9 @@ def compile_command(args: Namespace, console: Console) -> int:
     """Walk a model file to a build folder."""
     from relay_hw.backend.tvm.target import parse_host
     from relay_hw.report import layer_table, mac_text, placement, traffic_json
-    from relay_hw.runtime.compile import compile_model, static_report
+    from relay_hw.runtime.compile import compile_model
     from relay_hw.runtime.models import load_model
+    from relay_hw.runtime.static_report import static_report
 
     begin = time.perf_counter()
     host = parse_host(args.host, args.host_target)

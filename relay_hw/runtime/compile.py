@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 import tensorize
 from accel.isa.config import AccelConfig, load_config
-from accel.sim.causes import Cause
 from accel.sim.cycle.losses import accounts, stretches
 from accel.sim.cycle.timing import time_code
 from accel.sim.memory import MemoryModel, memory_model
@@ -34,7 +33,7 @@ from relay_hw.quantize.held_back import Kept, realize_checked
 from relay_hw.quantize.plan import RULES
 from relay_hw.quantize.prequantized import is_prequantized, realize_prequantized
 from relay_hw.quantize.recipes import FLOAT
-from relay_hw.report import LayerRow, Report, report_files
+from relay_hw.report import report_files
 from relay_hw.runtime.artifact import WEIGHTS, Artifact, file_hash, load_artifact, write_artifact
 from relay_hw.runtime.calls import Caller, Calls
 from relay_hw.runtime.clock import STANDARD, target_of
@@ -44,6 +43,7 @@ from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
 from relay_hw.runtime.manifest import AccelFunction, HostLibrary, LayerInfo, Manifest, PortInfo, TensorInfo
 from relay_hw.runtime.ports import constant_inputs, inputs_of, outputs_of, single_samples, with_batch
 from relay_hw.runtime.regions import Builder
+from relay_hw.runtime.static_report import HOST_MEMORY, static_report
 from relay_hw.runtime.steady import steady
 from relay_hw.runtime.tune import Tuner
 from relay_hw.runtime.watch import watched
@@ -61,8 +61,6 @@ Progress = Callable[[str], None]
 Calibration = Mapping[str, NDArray[Any]]
 STAGES = ("imported", "simplified", "quantized", "partitioned")
 RESIDENT = ("auto", "off")
-# In the manifest's memory maps: what lies between segments.
-HOST_MEMORY = "host"
 # The name of the strategy of a model that came with its own integers.
 PREQUANTIZED = "prequantized"
 NUMPY = "numpy"
@@ -443,50 +441,3 @@ def _source_name(composite: Function) -> str | None:
         if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in ANCHORS and expr.span is not None:
             return str(expr.span)
     return None
-
-
-def static_report(manifest: Manifest) -> Report:
-    """What is known before any launch."""
-    counts = {row.name: manifest.calls.count(row.name) for row in manifest.accel}
-    layers = [layer_row(row).times(counts.get(row.function, 1)) for row in manifest.layers]
-    return Report(
-        model=manifest.model,
-        config=manifest.config.name,
-        strategy=str(manifest.strategy["name"]),
-        macs_per_cycle=manifest.config.macs_per_cycle,
-        bus_bytes=manifest.config.bus_bytes,
-        layers=(*layers, *_reload_rows(manifest)),
-        cycles=sum(row.cycles or 0 for row in layers) + manifest.reload_cycles if manifest.accel else None,
-        memory_model=manifest.memory_model,
-        facts=_buffer_facts(manifest.memory.get(HOST_MEMORY, {})),
-    )
-
-
-def _reload_rows(manifest: Manifest) -> list[LayerRow]:
-    """What an inference loads again, in one row."""
-    cycles, why = manifest.reload_cycles, Cause.RELOAD.meaning
-    return [LayerRow("resident constants", Cause.RELOAD, "accel", why, cycles=cycles)] if cycles else []
-
-
-def _buffer_facts(buffers: Mapping[str, Mapping[str, int]]) -> dict[str, str]:
-    """A line on the memory between segments."""
-    used = sum(row["bytes"] for row in buffers.values())
-    unshared = sum(row["unshared"] for row in buffers.values())
-    return {"buffers between segments": f"{used:,} bytes, {unshared:,} without reuse"} if used else {}
-
-
-def layer_row(row: LayerInfo) -> LayerRow:
-    """A layer of a report, without measurements."""
-    return LayerRow(
-        name=row.name,
-        operator=row.operator,
-        where=row.where,
-        reason="; ".join(text for text in (row.tile, row.reason) if text),
-        function=row.function,
-        shape=row.shape,
-        macs=row.macs,
-        traffic=row.traffic,
-        output_slots=row.output_slots,
-        roofline_cycles=row.roofline_cycles if row.where == "accel" else None,
-        cycles=row.cycles,
-    )

@@ -23,10 +23,10 @@ from accel.sim.memory import memory_model
 from relay_hw.errors import InputError
 from relay_hw.report import LayerRow, Report, Timeline
 from relay_hw.runtime.artifact import Artifact
-from relay_hw.runtime.compile import layer_row, static_report
 from relay_hw.runtime.holding import Footprints
 from relay_hw.runtime.manifest import AccelFunction, LayerInfo, Manifest
 from relay_hw.runtime.picture import draw_timeline
+from relay_hw.runtime.static_report import layer_row, static_report
 from relay_hw.runtime.steady import Turns, steady
 
 Progress = Callable[[str, float], None]

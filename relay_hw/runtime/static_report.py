@@ -1,0 +1,62 @@
+"""The report of a build before any launch: what the compiler knows of each layer.
+
+In: a manifest. Out: a `Report` with the cycles that the exact engine counted, without counters and pictures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from accel.sim.causes import Cause
+from relay_hw.report import LayerRow, Report
+from relay_hw.runtime.manifest import LayerInfo, Manifest
+
+# In the manifest's memory maps: what lies between segments.
+HOST_MEMORY = "host"
+
+
+def static_report(manifest: Manifest) -> Report:
+    """What is known before any launch."""
+    counts = {row.name: manifest.calls.count(row.name) for row in manifest.accel}
+    layers = [layer_row(row).times(counts.get(row.function, 1)) for row in manifest.layers]
+    return Report(
+        model=manifest.model,
+        config=manifest.config.name,
+        strategy=str(manifest.strategy["name"]),
+        macs_per_cycle=manifest.config.macs_per_cycle,
+        bus_bytes=manifest.config.bus_bytes,
+        layers=(*layers, *_reload_rows(manifest)),
+        cycles=sum(row.cycles or 0 for row in layers) + manifest.reload_cycles if manifest.accel else None,
+        memory_model=manifest.memory_model,
+        facts=_buffer_facts(manifest.memory.get(HOST_MEMORY, {})),
+    )
+
+
+def _reload_rows(manifest: Manifest) -> list[LayerRow]:
+    """What an inference loads again, in one row."""
+    cycles, why = manifest.reload_cycles, Cause.RELOAD.meaning
+    return [LayerRow("resident constants", Cause.RELOAD, "accel", why, cycles=cycles)] if cycles else []
+
+
+def _buffer_facts(buffers: Mapping[str, Mapping[str, int]]) -> dict[str, str]:
+    """A line on the memory between segments."""
+    used = sum(row["bytes"] for row in buffers.values())
+    unshared = sum(row["unshared"] for row in buffers.values())
+    return {"buffers between segments": f"{used:,} bytes, {unshared:,} without reuse"} if used else {}
+
+
+def layer_row(row: LayerInfo) -> LayerRow:
+    """A layer of a report, without measurements."""
+    return LayerRow(
+        name=row.name,
+        operator=row.operator,
+        where=row.where,
+        reason="; ".join(text for text in (row.tile, row.reason) if text),
+        function=row.function,
+        shape=row.shape,
+        macs=row.macs,
+        traffic=row.traffic,
+        output_slots=row.output_slots,
+        roofline_cycles=row.roofline_cycles if row.where == "accel" else None,
+        cycles=row.cycles,
+    )
