@@ -64,7 +64,7 @@ test-exact: $(READY) ## random programs, counterfactuals and bounds, cycle simul
 test-axi: $(READY) ## random programs on memories that order, delay, refuse or never end what AXI lets them (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_axi.py $(FLAGS)
 
-test-steady: $(READY) ## 30 networks of several regions: one figure whoever shows it, what stays on the device gains by it (minutes)
+test-steady: $(READY) ## 31 networks of three regions or more: one figure whoever shows it, what stays on the device gains by it (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/runtime/test_steady.py tests/relay_hw/runtime/test_regions.py $(FLAGS)
 
 test-schedules: $(READY) ## choices of tiles against the best of all legal ones, write build/schedules.json (minutes)

@@ -117,3 +117,72 @@ def branches() -> tuple[relay.IRModule, Arrays]:
     )
     rng = np.random.default_rng(11)
     return relay.fromtext(text), {"a": uniform(rng, 16, 16), "b": uniform(rng, 16, 16)}
+
+
+def conv_newton() -> tuple[relay.IRModule, Arrays]:
+    """A convolution, a layer that is applied until its result is small, a dense layer; host operators between."""
+    text = HEADER + (
+        "def @main(%x: Tensor[(1, 3, 6, 6), float32], %k: Tensor[(16, 3, 3, 3), float32],"
+        " %w: Tensor[(64, 64), float32], %v: Tensor[(64, 256), float32], %o: Tensor[(24, 64), float32])"
+        " -> (Tensor[(1, 24), float32], int32) {"
+        " let %map = sigmoid(nn.relu(nn.conv2d(%x, %k, channels=16, kernel_size=[3, 3])));"
+        " let %start = tanh(nn.dense(nn.batch_flatten(%map), %v, units=64));"
+        " let %loop = fn (%y: Tensor[(1, 64), float32], %n: int32) -> (Tensor[(1, 64), float32], int32) {"
+        "   if (sum(abs(%y)) > 2f) { %loop(nn.relu(nn.dense(%y, %w, units=64)), %n + 1) } else { (%y, %n) } };"
+        " let %end = %loop(%start, 0);"
+        " (nn.dense(erf(%end.0), %o, units=24), %end.1) }"
+    )
+    rng = np.random.default_rng(12)
+    shapes = {"w": (64, 64), "v": (64, 256), "o": (24, 64)}
+    return relay.fromtext(text), {"k": uniform(rng, 16, 3, 3, 3), **{n: uniform(rng, *s) for n, s in shapes.items()}}
+
+
+def gru(steps: int = 6, hidden: int = 48) -> tuple[relay.IRModule, Arrays]:
+    """A convolution whose rows go through a GRU one after the other, and a dense layer; host operators between."""
+    wide, state = 16 * 8, f"Tensor[(1, {hidden}), float32]"
+    text = HEADER + (
+        f"def @main(%x: Tensor[(1, 4, {steps}, 8), float32], %k: Tensor[(16, 4, 3, 3), float32],"
+        f" %w: Tensor[({3 * hidden}, {wide}), float32], %u: Tensor[({2 * hidden}, {hidden}), float32],"
+        f" %n: Tensor[({hidden}, {hidden}), float32], %o: Tensor[(10, {hidden}), float32])"
+        " -> Tensor[(1, 10), float32] {"
+        " let %map = tanh(nn.relu(nn.conv2d(%x, %k, padding=[1, 1, 1, 1], channels=16, kernel_size=[3, 3])));"
+        f" let %rows = reshape(transpose(%map, axes=[0, 2, 1, 3]), newshape=[{steps}, {wide}]);"
+        f" let %in = split(nn.dense(%rows, %w, units={3 * hidden}), indices_or_sections=3, axis=1);"
+        " let %reset = %in.0; let %update = %in.1; let %new = %in.2;"
+        f" let %step = fn (%t: int32, %h: {state}) -> {state} {{"
+        f"   if (%t < {steps}) {{"
+        f"     let %g = split(nn.dense(%h, %u, units={2 * hidden}), indices_or_sections=2, axis=1);"
+        f"     let %r = sigmoid(reshape(take(%reset, %t, axis=0), newshape=[1, {hidden}]) + %g.0);"
+        f"     let %z = sigmoid(reshape(take(%update, %t, axis=0), newshape=[1, {hidden}]) + %g.1);"
+        f"     let %c = tanh(reshape(take(%new, %t, axis=0), newshape=[1, {hidden}])"
+        f"       + nn.dense(%r * %h, %n, units={hidden}));"
+        "     %step(%t + 1, (1f - %z) * %c + %z * %h) } else { %h } };"
+        f' let %last = %step(0, zeros(shape=[1, {hidden}], dtype="float32"));'
+        " nn.dense(sigmoid(%last), %o, units=10) }"
+    )
+    rng = np.random.default_rng(13)
+    shapes = {"w": (3 * hidden, wide), "u": (2 * hidden, hidden), "n": (hidden, hidden), "o": (10, hidden)}
+    return relay.fromtext(text), {"k": uniform(rng, 16, 4, 3, 3), **{n: uniform(rng, *s) for n, s in shapes.items()}}
+
+
+def translator(steps: int = 5, words: int = 4, width: int = 64) -> tuple[relay.IRModule, Arrays]:
+    """One loop that reads, another that writes and takes its own output, as translators have them, layers around."""
+    state, wide = f"Tensor[(1, {width}), float32]", f"Tensor[({width}, {width}), float32]"
+    text = HEADER + (
+        f"def @main(%x: Tensor[({steps}, 1, 32), float32], %i: Tensor[({width}, 32), float32], %a: {wide}, %b: {wide},"
+        f" %c: {wide}, %o: Tensor[(20, {width}), float32]) -> Tensor[(1, 20), float32] {{"
+        f" let %all = erf(nn.dense(reshape(%x, newshape=[{steps}, 32]), %i, units={width}));"
+        f" let %read = fn (%t: int32, %h: {state}) -> {state} {{"
+        f"   if (%t < {steps}) {{"
+        f"     let %now = reshape(take(%all, %t, axis=0), newshape=[1, {width}]);"
+        f"     %read(%t + 1, tanh(nn.dense(%now + %h, %a, units={width}))) }} else {{ %h }} }};"
+        f" let %write = fn (%t: int32, %h: {state}, %y: {state}) -> {state} {{"
+        f"   if (%t < {words}) {{"
+        f"     let %s = tanh(nn.dense(%h + %y, %b, units={width}));"
+        f"     %write(%t + 1, %s, sigmoid(nn.dense(%s, %c, units={width}))) }} else {{ %y }} }};"
+        f' let %none = zeros(shape=[1, {width}], dtype="float32");'
+        " nn.dense(%write(0, %read(0, %none), %none), %o, units=20) }"
+    )
+    rng = np.random.default_rng(14)
+    shapes = {"i": (width, 32), **dict.fromkeys("abc", (width, width)), "o": (20, width)}
+    return relay.fromtext(text), {name: uniform(rng, *shape) for name, shape in shapes.items()}

@@ -1,11 +1,11 @@
-"""Networks of several regions for tests of the steady state: stacks of layers with host operators between them.
+"""Networks for tests of the steady state: of three regions or more, with host operators between them, and small loops.
 
-In: a seed, or a name. Out: a module of one float input, and calibration data for it.
+In: a number, or the name of a loop. Out: a module of one float input, and calibration data for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from relay_hw import op
 from relay_hw.analysis import infer_expr
 from relay_hw.ir.expr import Constant, Expr, Function, Var
 from relay_hw.ir.types import TensorType
-from tests.relay_hw.recurrent import lstm, newton, scan, sequences
+from tests.relay_hw.recurrent import EXAMPLES, conv_newton, gru, lstm, newton, scan, translator, uniform
 
 Network = tuple[relay.IRModule, Mapping[str, Any]]
 SAMPLES = 4
@@ -118,20 +118,41 @@ def tokens(seed: int) -> Network:
     return net.module()
 
 
-def recurrent(name: str) -> Network:
-    """Loops, whose regions are launched as often as data say."""
-    if name == "lstm":
-        mod, weights = lstm(32, 64, 5)
-        data = {"x": sequences(SAMPLES, 5, 32)}
-    else:
-        mod, weights = {"newton": newton, "scan": scan}[name]()
-        shape = (SAMPLES, 1, 32) if name == "newton" else (SAMPLES, 5, 1, 16)
-        data = {"x": np.random.default_rng(1).normal(size=shape).astype(np.float32)}
-    return mod, {**data, **weights}
+def lenet() -> Network:
+    """The LeNet of the first paper on Relay, with random weights."""
+    mod = relay.fromtext((EXAMPLES / "lenet.relay").read_text().replace("%image", "%x"))
+    shapes = {
+        **{"w1": (20, 1, 5, 5), "w2": (50, 20, 5, 5), "w3": (500, 800), "w4": (10, 500)},
+        **{"b1": (20,), "b2": (50,), "b3": (500,), "b4": (10,)},
+    }
+    rng = np.random.default_rng(2)
+    return _with_data((mod, {name: uniform(rng, *shape) for name, shape in shapes.items()}), (1, 1, 28, 28))
+
+
+def _with_data(program: tuple[relay.IRModule, Mapping[str, Any]], shape: tuple[int, ...]) -> Network:
+    mod, weights = program
+    return mod, {"x": np.random.default_rng(1).normal(size=(SAMPLES, *shape)).astype(np.float32), **weights}
+
+
+STACKS = 27
+# Loops have layers inside and outside, and launch them as often as data say.
+WHOLE: tuple[Callable[[], Network], ...] = (
+    lambda: _with_data(conv_newton(), (1, 3, 6, 6)),
+    lambda: _with_data(gru(), (1, 4, 6, 8)),
+    lambda: _with_data(translator(), (5, 1, 32)),
+    lenet,
+)
+NETWORKS = range(STACKS + len(WHOLE))
+# Loops of one or two regions.
+LOOPS: Mapping[str, Callable[[], Network]] = {
+    "lstm": lambda: _with_data(lstm(32, 64, 5), (5, 1, 32)),
+    "newton": lambda: _with_data(newton(), (1, 32)),
+    "scan": lambda: _with_data(scan(), (5, 1, 16)),
+}
 
 
 def network(number: int) -> Network:
-    """The network of that number."""
-    kinds = (images, vectors, tokens)
-    names = ("lstm", "newton", "scan")
-    return recurrent(names[number - 27]) if number >= 27 else kinds[number % 3](number)
+    """The network of that number among `NETWORKS`."""
+    if number >= STACKS:
+        return WHOLE[number - STACKS]()
+    return (images, vectors, tokens)[number % 3](number)

@@ -18,11 +18,10 @@ from relay_hw.runtime.static_report import static_report
 from relay_hw.runtime.steady import Turns, steady
 from relay_hw.runtime.why import explain
 from tests.relay_hw.runtime.test_holding import OVER_A, TINY, A, B
-from tests.relay_hw.steady_networks import Network, network
+from tests.relay_hw.steady_networks import LOOPS, NETWORKS, Network, network
 
 # Images and dense layers, attention, a loop.
 FEW = (0, 2, 28)
-ALL = tuple(range(30))
 
 
 def test_loads_that_repeat_are_part_of_an_inference() -> None:
@@ -61,9 +60,10 @@ def run(artifact: Artifact, net: Network, device: str, samples: int, chunk: int 
         close_device(opened)
 
 
-def check_figures(net: Network, folder: Path) -> None:
-    """Whoever times one inference finds the same."""
+def check_figures(net: Network, folder: Path, regions: int = 3) -> None:
+    """Whoever times one inference finds the same, of a network of at least so many regions."""
     compiled, artifact = build(net, folder)
+    assert len(artifact.manifest.accel) >= regions
     timing = open_device("cycle", artifact.config, DeviceOptions(timing_only=True))
     report = profile(artifact, timing, "cycle")
     assert report.cycles == sum(row.cycles or 0 for row in report.layers)
@@ -82,12 +82,21 @@ def check_figures(net: Network, folder: Path) -> None:
         assert result.resident_cycles == (report.resident_cycles or 0), device
 
 
+def test_there_are_thirty_networks() -> None:
+    assert len(NETWORKS) >= 30
+
+
 @pytest.mark.parametrize("number", FEW)
 def test_everybody_shows_the_same_inference(number: int, tmp_path: Path) -> None:
     check_figures(network(number), tmp_path)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", [number for number in ALL if number not in FEW])
+@pytest.mark.parametrize("number", [number for number in NETWORKS if number not in FEW])
 def test_everybody_shows_the_same_inference_of_all(number: int, tmp_path: Path) -> None:
     check_figures(network(number), tmp_path)
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n == "newton" else pytest.mark.long) for n in LOOPS])
+def test_everybody_shows_the_same_inference_of_a_small_loop(name: str, tmp_path: Path) -> None:
+    check_figures(LOOPS[name](), tmp_path, regions=1)
