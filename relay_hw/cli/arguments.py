@@ -128,6 +128,14 @@ def value(text: str) -> tuple[str, float]:
         raise InputError(f"a value must be an input and its number, such as sr=16000, not {text}") from None
 
 
+def feed(text: str) -> tuple[str, str]:
+    """The name of an output and that of an input, as in `h_n=h`. Raises InputError."""
+    output, _, name = text.partition("=")
+    if not output or not name:
+        raise InputError(f"a feed must be an output and the input that takes it, such as h_n=h, not {text}")
+    return output, name
+
+
 def count(text: str) -> int:
     """A number of things. Raises InputError."""
     if not text.isdecimal() or int(text) < 1:

@@ -116,21 +116,23 @@ def run_command(args: Namespace, console: Console) -> int:
     from relay_hw.quantize.finite import nan_outputs
     from relay_hw.runtime.artifact import load_artifact
     from relay_hw.runtime.devices import close_device, open_device
-    from relay_hw.runtime.execute import Executor, read_samples
+    from relay_hw.runtime.execute import Executor
+    from relay_hw.runtime.feed import check_feeds, read_steps
     from relay_hw.runtime.labels import LABELS
     from relay_hw.runtime.machine import machine_name
     from relay_hw.runtime.ports import input_complaints
 
     console.step("reading the build")
     artifact = load_artifact(args.build)
+    feeds = check_feeds(args.feed, artifact.manifest)
     data = load_npz(args.input, "input data")
     inputs = artifact.manifest.inputs
-    given, _ = read_samples(inputs, data, artifact.manifest.is_quantized)
-    warnings = input_complaints(inputs, data, args.samples)
+    given, _ = read_steps(artifact.manifest, data, feeds, args.samples)
+    warnings = input_complaints([row for row in inputs if row.name not in feeds], data, args.samples)
     console.step(f"opening the {args.device} device")
     device = open_device(args.device, _config(args, artifact), _options(args, artifact, console))
     try:
-        result = Executor(artifact, device).run(data, args.samples, console.step, chunk=args.chunk)
+        result = Executor(artifact, device).run(data, args.samples, console.step, chunk=args.chunk, feeds=feeds)
     finally:
         close_device(device)
     if args.output:
@@ -149,6 +151,7 @@ def run_command(args: Namespace, console: Console) -> int:
         "samples": result.samples,
         "seconds": result.seconds,
         "chunk": result.chunk,
+        "feeds": dict(feeds),
         "cycles": result.cycles,
         "chunk_cycles": result.chunk_cycles if result.chunk > 1 else None,
         "launches": result.chunk_launches,
@@ -181,6 +184,7 @@ def _run_text(args: Namespace, console: Console, result: Any, score: float | Non
         spent = f", {result.resident_cycles:,} cycles" if result.resident_cycles is not None else ""
         lines.append(f"{len(result.residents)} launch(es), once, to load weights that stay{spent}")
     lines.append(f"{1000 * result.host_seconds:,.3f} ms a sample on the host, {machine_name()}")
+    lines += [f"output {output} is input {name} of the next sample" for output, name in args.feed]
     lines += ["", segment_table(result.segments, console.width), ""]
     for name, value in result.outputs.items():
         shown = _described(value)

@@ -24,14 +24,15 @@ from relay_hw.backend.store import ConstantPool, flat_from_json
 from relay_hw.errors import EvalError, InputError
 from relay_hw.report import SegmentRow
 from relay_hw.runtime.artifact import Artifact
+from relay_hw.runtime.feed import Feeds, feed_back, read_steps
 from relay_hw.runtime.holding import Footprints, Holding
 from relay_hw.runtime.manifest import AccelFunction
-from relay_hw.runtime.ports import Samples, joined, read_samples, single_samples
+from relay_hw.runtime.ports import Samples, joined
 from relay_hw.runtime.steady import Steady, steady
 from relay_hw.runtime.watch import watched
 from tensorize.layout import image_bytes, image_of, pack_activation, unpack_activation
 
-__all__ = ["Executor", "Launch", "Result", "read_samples"]
+__all__ = ["Executor", "Launch", "Result"]
 
 Array = NDArray[Any]
 Progress = Callable[[str, float], None]
@@ -168,24 +169,29 @@ class Executor:
         progress: Progress | None = None,
         keep_regions: bool = False,
         chunk: int = 1,
+        feeds: Feeds | None = None,
     ) -> Result:
         """Run the first `limit` samples (all by default), each whole before the next, or `chunk` of them at a time:
         the samples of a chunk take turns, so that a program runs for all of them that wait for it.
 
         `inputs`: an array for each input by name, samples on the first axis; other keys are ignored. A sample has the
         input's shape, or that shape without its batch axis of 1; for an input that is no tensor of known shape a
-        sequence of values. Raises InputError, EvalError, Fault, AccelError.
+        sequence of values. `feeds`, as `check_feeds` gives them: outputs that are inputs of the next sample.
+        Raises InputError, EvalError, Fault, AccelError.
         """
+        feeds = feeds or {}
         if chunk < 1:
             raise InputError(f"chunk must be at least 1 sample, not {chunk}")
+        if feeds and chunk > 1:
+            raise InputError(f"chunk must be 1 sample where outputs are fed back, not {chunk}")
         rows = self._artifact.manifest
-        samples, arrays = read_samples(rows.inputs, inputs, rows.is_quantized)
+        samples, arrays = read_steps(rows, inputs, feeds, limit)
         count = samples if limit is None else min(limit, samples)
         if self._in_library:
             # Loading TVM is no part of the first function's time.
             self._tvm()
         begin = time.perf_counter()
-        run = _Run(self, single_samples(rows.inputs, arrays), count, keep_regions, progress)
+        run = _Run(self, arrays, count, keep_regions, progress)
         results: list[Value] = []
         parts, turn = count * rows.batch, chunk * rows.batch
         for start in range(0, parts, turn):
@@ -193,6 +199,8 @@ class Executor:
             step = turn if chunk > 1 else 1
             for first in range(start, end, step):
                 results += run.chunk(range(first, min(first + step, end)))
+                if feeds:
+                    feed_back(rows, feeds, arrays, results[-1])
             run.account()
         seconds = time.perf_counter() - begin
         regions = {name: tuple(np.concatenate(p) for p in zip(*v, strict=True)) for name, v in run.kept.items()}

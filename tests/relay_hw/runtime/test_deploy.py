@@ -212,7 +212,9 @@ def test_half_a_sample_is_refused(exported: Path, data: Path, tmp_path: Path) ->
     done = run(exported, tmp_path / "in.bin", tmp_path / "out.bin")
     assert (done.returncode, done.stderr) == (2, "error: inputs must hold the same number of whole samples\n")
     usage = subprocess.run([str(exported / "model")], capture_output=True, text=True)
-    assert usage.returncode == 2 and "[--device COMMAND] [--folder DIR] input.bin probabilities.bin" in usage.stderr
+    assert (
+        usage.returncode == 2 and "[--folder DIR] [--feed OUTPUT=INPUT]... input.bin probabilities.bin" in usage.stderr
+    )
 
 
 def test_the_runtime_is_small() -> None:

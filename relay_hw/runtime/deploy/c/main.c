@@ -17,11 +17,48 @@ static int complain_of(unsigned long sample, const char *message) {
 
 static int usage(const char *program) {
     int i;
-    fprintf(stderr, "usage: %s [--device COMMAND] [--folder DIR]", program);
+    fprintf(stderr, "usage: %s [--device COMMAND] [--folder DIR] [--feed OUTPUT=INPUT]...", program);
     for (i = 0; i < MODEL_INPUTS; i++) fprintf(stderr, " %s.bin", model_inputs[i].name);
     for (i = 0; i < MODEL_OUTPUTS; i++) fprintf(stderr, " %s.bin", model_outputs[i].name);
-    fprintf(stderr, "\nfiles hold samples one after the other, little-endian; COMMAND speaks the pipe protocol\n");
+    fprintf(stderr, "\nfiles hold samples one after the other, little-endian; COMMAND speaks the pipe protocol;\n"
+            "an input that is fed takes that output of the sample before, and its file's first sample, or zeros, at first\n");
     return 2;
+}
+
+/* Notes in `feeds`, by input, the output that is fed back into it; -1 stands for none. */
+static int feed(int *feeds, const char *text) {
+    const char *mark = strchr(text, '=');
+    int output, input;
+    if (!mark) return complain("a feed must be OUTPUT=INPUT");
+    for (output = 0; output < MODEL_OUTPUTS; output++) {
+        const char *name = model_outputs[output].name;
+        if (strlen(name) == (size_t)(mark - text) && !strncmp(name, text, (size_t)(mark - text))) break;
+    }
+    for (input = 0; input < MODEL_INPUTS && strcmp(model_inputs[input].name, mark + 1); input++) {}
+    if (output == MODEL_OUTPUTS || input == MODEL_INPUTS) return complain("a feed must name an output and an input of the model");
+    if (feeds[input] >= 0) return complain("an input must be fed by one output");
+    if (strcmp(model_outputs[output].dtype, model_inputs[input].dtype) || strcmp(model_outputs[output].shape, model_inputs[input].shape))
+        return complain("an output must have the dtype and shape of the input that it is fed back into");
+    feeds[input] = output;
+    return 0;
+}
+
+/* Fills the inputs of one sample: returns 1 where there is none left, 0, or 2 after a complaint. */
+static int next_sample(FILE **files, void **buffers, const int *feeds, unsigned long sample) {
+    int i, ended = 0, whole = 0;
+    for (i = 0; i < MODEL_INPUTS; i++) {
+        const size_t bytes = model_inputs[i].bytes;
+        size_t got;
+        if (feeds[i] >= 0 && sample) {
+            memcpy(buffers[i], buffers[MODEL_INPUTS + feeds[i]], bytes);
+            continue;
+        }
+        got = fread(buffers[i], 1, bytes, files[i]);
+        if (feeds[i] >= 0 && got == 0) memset(buffers[i], 0, bytes);
+        else if (got != 0 && got != bytes) ended = whole = 1;
+        else if (feeds[i] < 0) *(got ? &whole : &ended) = 1;
+    }
+    return ended && whole ? complain("inputs must hold the same number of whole samples") : ended;
 }
 
 /* How many values of a float tensor are NaN: all bits of the exponent are set, and one behind them. */
@@ -39,14 +76,10 @@ static unsigned long count_nan(const model_tensor *tensor, const unsigned char *
     return found;
 }
 
-static int run(rhw_context *c, FILE **files, void **buffers, unsigned long *samples, unsigned long *nan) {
+static int run(rhw_context *c, FILE **files, void **buffers, const int *feeds, unsigned long *samples, unsigned long *nan) {
     for (*samples = 0;; ++*samples) {
-        int i;
-        for (i = 0; i < MODEL_INPUTS; i++) {
-            size_t got = fread(buffers[i], 1, model_inputs[i].bytes, files[i]);
-            if (got == 0 && i == 0) return 0;
-            if (got != model_inputs[i].bytes) return complain("inputs must hold the same number of whole samples");
-        }
+        int i, end = next_sample(files, buffers, feeds, *samples);
+        if (end) return end == 1 ? 0 : end;
         if (model_run(c, (const void *const *)buffers, buffers + MODEL_INPUTS)) return complain_of(*samples, c->error);
         for (i = 0; i < MODEL_OUTPUTS; i++) nan[i] += count_nan(&model_outputs[i], buffers[MODEL_INPUTS + i]);
         for (i = 0; i < MODEL_OUTPUTS; i++)
@@ -62,12 +95,16 @@ int main(int argc, char **argv) {
     rhw_device device = {0};
     rhw_context context;
     unsigned long samples = 0, nan[MODEL_OUTPUTS] = {0};
-    int i, at = 1, status;
+    int i, at = 1, status, fed = 0, feeds[MODEL_INPUTS];
+    for (i = 0; i < MODEL_INPUTS; i++) feeds[i] = -1;
     for (; at + 1 < argc && !strncmp(argv[at], "--", 2); at += 2) {
         if (!strcmp(argv[at], "--device")) command = argv[at + 1];
         else if (!strcmp(argv[at], "--folder")) folder = argv[at + 1];
-        else return usage(argv[0]);
+        else if (strcmp(argv[at], "--feed")) return usage(argv[0]);
+        else if (feed(feeds, argv[at + 1])) return 2;
+        else fed++;
     }
+    if (fed && fed == MODEL_INPUTS) return complain("an input must be left that is not fed: its samples are counted");
     if (argc - at != MODEL_INPUTS + MODEL_OUTPUTS || (model.program_count && !command)) return usage(argv[0]);
     for (i = 0; i < MODEL_INPUTS + MODEL_OUTPUTS; i++) {
         files[i] = fopen(argv[at + i], i < MODEL_INPUTS ? "rb" : "wb");
@@ -75,7 +112,7 @@ int main(int argc, char **argv) {
         if (!files[i] || !buffers[i]) return complain(argv[at + i]);
     }
     if (command && rhw_pipe_open(&device, command)) return complain("the device command must start");
-    status = rhw_open(&context, &model, device, folder) ? complain(context.error) : run(&context, files, buffers, &samples, nan);
+    status = rhw_open(&context, &model, device, folder) ? complain(context.error) : run(&context, files, buffers, feeds, &samples, nan);
     rhw_close(&context);
     if (command) rhw_pipe_close(&device);
     for (i = 0; i < MODEL_INPUTS + MODEL_OUTPUTS; i++) {

@@ -1,0 +1,92 @@
+"""Outputs that are fed back: each sample is one step, and what it gives for a state is what the next one takes.
+
+In: pairs of an output and an input, a build's records, what a user gives. Out: samples of every input; those of a state
+have the first step's alone, and grow with the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from relay_hw.backend.nodes import Value
+from relay_hw.errors import InputError
+from relay_hw.runtime.manifest import Manifest, TensorInfo
+from relay_hw.runtime.ports import Samples, read_samples, single_samples
+
+# Name of the output by name of the input that takes it.
+Feeds = Mapping[str, str]
+
+
+def check_feeds(pairs: Sequence[tuple[str, str]], rows: Manifest) -> Feeds:
+    """Pairs (output, input) as a mapping. Raises InputError: unknown names, an input given twice, types that differ."""
+    found: dict[str, str] = {}
+    for output, name in pairs:
+        given, taken = _named(output, rows.outputs, "output"), _named(name, rows.inputs, "input")
+        if name in found:
+            raise InputError(f"input {name} must be fed by one output, not by {found[name]} and {output}")
+        _check_types(given, taken)
+        found[name] = output
+    return found
+
+
+def read_steps(
+    rows: Manifest, inputs: Mapping[str, Any], feeds: Feeds, limit: int | None
+) -> tuple[int, dict[str, Any]]:
+    """Number of steps in the data, and samples by input, batches in parts; a state has those of its first step alone.
+
+    That is zero, or the first sample where the data have the input. Where nothing but states goes in, there are `limit`
+    steps. Raises InputError.
+    """
+    free = [row for row in rows.inputs if row.name not in feeds]
+    states = [row for row in rows.inputs if row.name in feeds]
+    count, found = read_samples(free, inputs, rows.is_quantized)
+    if states and not free:
+        if limit is None:
+            raise InputError("the number of samples must be given where every input is fed back")
+        count = limit
+    for row in states:
+        found[row.name] = _first(row, inputs, rows.is_quantized)
+    parts = single_samples(rows.inputs, found)
+    return count, parts | {row.name: list(parts[row.name]) for row in states}
+
+
+def feed_back(rows: Manifest, feeds: Feeds, samples: Mapping[str, Any], value: Value) -> None:
+    """Put what one sample, or one part of it, gave for each state behind that state's samples."""
+    places = {row.name: place for place, row in enumerate(rows.outputs)}
+    for name, output in feeds.items():
+        samples[name].append(value[places[output]] if isinstance(value, tuple) else value)
+
+
+def _named(name: str, rows: Sequence[TensorInfo], what: str) -> TensorInfo:
+    known = {row.name: row for row in rows}
+    if name in known:
+        return known[name]
+    near = get_close_matches(name, known, 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise InputError(f"{what} that is fed back must be one of {', '.join(known) or 'none'}, not {name}{hint}")
+
+
+def _check_types(output: TensorInfo, taken: TensorInfo) -> None:
+    for row, what in ((output, "output"), (taken, "input")):
+        if row.type is not None:
+            raise InputError(f"{what} {row.name} must be a tensor of known shape to be fed back")
+    for what, given, wanted in (
+        ("shape", output.shape, taken.shape),
+        ("dtype", output.dtype, taken.dtype),
+        ("batch axis", output.batch_axis, taken.batch_axis),
+    ):
+        if given != wanted:
+            raise InputError(
+                f"output {output.name} must have the {what} of input {taken.name} to be fed back, {wanted}, not {given}"
+            )
+
+
+def _first(row: TensorInfo, inputs: Mapping[str, Any], is_quantized: bool) -> Samples:
+    """The first sample of a state, or zeros."""
+    if row.name not in inputs:
+        return np.zeros((1, *row.shape), row.dtype)
+    return read_samples([row], inputs, is_quantized)[1][row.name][:1]
