@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 def compile_command(args: Namespace, console: Console) -> int:
     """Walk a model file to a build folder."""
     from relay_hw.backend.tvm.target import parse_host
+
+    host = parse_host(args.host, args.host_target)
     from relay_hw.report import layer_table, mac_text, placement, traffic_json
     from relay_hw.runtime.compile import compile_model
     from relay_hw.runtime.models import load_model
     from relay_hw.runtime.static_report import static_report
 
     begin = time.perf_counter()
-    host = parse_host(args.host, args.host_target)
     console.step("importing")
     calibration = load_npz(args.calibration, "calibration data") if args.calibration else None
     model = load_model(args.model, shapes=dict(args.shape), samples=calibration, values=dict(args.value))

@@ -16,16 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.errors import InputError
+from relay_hw.runtime.given import check_npz
 
 Arrays = Mapping[str, NDArray[Any]]
 
 
 def load_npz(path: Path, what: str) -> dict[str, NDArray[Any]]:
     """All arrays of a file. Raises InputError: missing, no .npz, damaged, or with Python objects inside."""
-    if not path.is_file():
-        raise InputError(f"{what} {path} must be an existing .npz file")
-    if not zipfile.is_zipfile(path):
-        raise InputError(f"{what} {path} must be an .npz file (a zip of arrays, as numpy.savez writes it)")
+    check_npz(path, what)
     found: dict[str, NDArray[Any]] = {}
     try:
         with np.load(path, allow_pickle=False) as archive:

@@ -44,8 +44,6 @@ def repaired(path: Path, console: Console) -> IRModule:
     from relay_hw.runtime.models import read_text
     from relay_hw.text import parse_tolerant
 
-    if not path.is_file():
-        raise InputError(f"model {path} must be an existing file")
     found = parse_tolerant(read_text(path), str(path))
     for note in found.notes:
         console.note(str(note))

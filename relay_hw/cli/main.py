@@ -24,6 +24,14 @@ from relay_hw.cli import arguments as arg
 from relay_hw.cli.console import Console
 from relay_hw.errors import RelayHwError
 from relay_hw.runtime.devices import DEVICES, DeviceKind
+from relay_hw.runtime.given import (
+    check_build,
+    check_build_or_model,
+    check_build_or_program,
+    check_model,
+    check_npz_of,
+    check_text,
+)
 
 FOUND, BAD_INPUT, INTERRUPTED = 1, 2, 130
 _MEMORY = "NAME[,KEY=VALUE]"
@@ -63,6 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     console = Console(as_json="--json" in given, wide="--wide" in given)
     try:
         args = _parser().parse_args(given)
+        _check_files(args)
         with _termination_as_interrupt(), console.progress():
             return _command(args.run)(args, console)
     except (RelayHwError, AccelError) as error:
@@ -120,6 +129,14 @@ def _command(name: str) -> Callable[[Namespace, Console], int]:
     return getattr(import_module(f"relay_hw.cli.{module}"), function)
 
 
+def _check_files(args: Namespace) -> None:
+    """Ask for every file to read before anything is imported for the command. Raises InputError, ArtifactError."""
+    for name, check in args.files.items():
+        path = getattr(args, name)
+        if path is not None:
+            check(path)
+
+
 def _parser() -> ArgumentParser:
     parser = _Parser(
         prog="relay-hw",
@@ -144,7 +161,7 @@ def _add(commands: Any, name: str, run: str, text: str) -> ArgumentParser:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--wide", action="store_true", help="whole tables, however wide, instead of what fits here")
     parser.add_argument("--debug", action="store_true", help="show where an internal error happened")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, files={})
     return parser
 
 
@@ -180,6 +197,7 @@ def _add_build_commands(commands: Any) -> None:
     text = "search for faster tiles by the cycle simulator, so long (default 0: not at all); results are kept"
     build.add_argument("--tune", type=arg.seconds, default=0, metavar="SECONDS", help=text)
 
+    build.set_defaults(files={"model": check_model, "calibration": check_npz_of("calibration data")})
     _add_shapes(build)
 
     run = _add(commands, "run", "build:run_command", "run a build on samples")
@@ -195,6 +213,7 @@ def _add_build_commands(commands: Any) -> None:
         "--config", type=arg.config, metavar="NAME|FILE", help="accelerator to run on (default: the build's)"
     )
     run.add_argument("--waves", type=arg.output_file, metavar="FILE.fst", help="record every signal (rtl)")
+    run.set_defaults(files={"build": check_build, "input": check_npz_of("input data")})
     _add_device(run, DEVICES, "functional")
 
     profile = _add(commands, "profile", "build:profile_command", "measure cycles, utilisation and bytes by layer")
@@ -205,6 +224,7 @@ def _add_build_commands(commands: Any) -> None:
     profile.add_argument("--input", type=Path, metavar="DATA.npz", help="also time the segments of its first sample")
     profile.add_argument("--trace", type=arg.output_file, metavar="FILE.json", help="write a timeline for Perfetto")
     profile.add_argument("--waves", type=arg.output_file, metavar="FILE.fst", help="record every signal (rtl)")
+    profile.set_defaults(files={"build": check_build, "input": check_npz_of("input data")})
     _add_device(profile, [kind for kind in DEVICES if kind.has_exact_cycles], "cycle")
 
     text = "write a build as C source, or an accelerator as a project for a board's own tools"
@@ -222,11 +242,13 @@ def _add_build_commands(commands: Any) -> None:
     export.add_argument("--clock", type=arg.megahertz, metavar="MHZ", help=text)
     text = "also let yosys synthesise the project, and count what it takes of the part (minutes; kept)"
     export.add_argument("--estimate", action="store_true", help=text)
+    export.set_defaults(files={"build": check_build})
 
     verify = _add(commands, "verify", "build:verify_command", "check a build's hashes and its results, byte by byte")
     verify.add_argument("build", type=Path, metavar="BUILD")
     verify.add_argument("--samples", type=arg.count, default=3, metavar="N", help="random samples (default 3)")
     verify.add_argument("--seed", type=int, default=0, help="of the random samples (default 0)")
+    verify.set_defaults(files={"build": check_build})
     _add_device(verify, DEVICES, "functional")
 
 
@@ -255,12 +277,14 @@ def _add_language_commands(commands: Any) -> None:
     evaluate.add_argument("--entry", default="main", metavar="NAME", help="function to compute (default main)")
     evaluate.add_argument("--input", type=Path, metavar="DATA.npz", help="arguments by parameter name")
     evaluate.add_argument("--output", type=arg.output_file, metavar="OUT.npz", help="write the resulting tensors")
+    evaluate.set_defaults(files={"file": check_model, "input": check_npz_of("input")})
     _add_libraries(evaluate)
     _add_shapes(evaluate)
 
     convert = _add(commands, "convert", "language:convert_command", "write a model as Relay text or as JSON")
     convert.add_argument("model", type=Path, metavar="IN", help="an .onnx, .relay, .json, .tflite or .pt2 file")
     convert.add_argument("output", type=Path, metavar="OUT", help="a .relay or .json file")
+    convert.set_defaults(files={"model": check_text})
     _add_libraries(convert)
     _add_shapes(convert)
     _add_tolerant(convert)
@@ -269,22 +293,26 @@ def _add_language_commands(commands: Any) -> None:
 def _add_inspect_commands(commands: Any) -> None:
     check = _add(commands, "check", "inspect:check_command", "type a model and print it, or say where it is wrong")
     check.add_argument("file", type=Path, metavar="FILE.relay")
+    check.set_defaults(files={"file": check_text})
     _add_libraries(check)
     _add_shapes(check)
     _add_tolerant(check)
 
     show = _add(commands, "show", "inspect:show_command", "print the module of a build's stage, or of a model file")
     show.add_argument("what", type=Path, metavar="BUILD|FILE")
+    show.set_defaults(files={"what": check_build_or_model})
     show.add_argument("--stage", default="partitioned", help="imported, simplified, quantized, partitioned (default)")
 
     why = _add(commands, "why", "why:why_command", "say where cycles are lost, what would help, what stays on the host")
     why.add_argument("build", type=Path, metavar="BUILD")
+    why.set_defaults(files={"build": check_build})
     why.add_argument("--memory", type=arg.memory, metavar=_MEMORY, help="memory model (default: the build's)")
     text = "try this instead of the usual changes, such as axi_data_bits=128,latency=50; may be repeated"
     why.add_argument("--change", action="append", default=[], metavar="KEY=VALUE,...", help=text)
 
     disasm = _add(commands, "disasm", "inspect:disasm_command", "print the programs of a build as assembly")
     disasm.add_argument("what", type=Path, metavar="BUILD|PROGRAM")
+    disasm.set_defaults(files={"what": check_build_or_program})
     disasm.add_argument("--function", metavar="NAME", help="only the program of this function")
 
     isa = _add(commands, "isa", "inspect:isa_command", "print the instruction set")
@@ -307,6 +335,8 @@ def _add_compare_command(commands: Any) -> None:
     )
     text = "folder for report.html, report.csv and report.json; finished strategies are kept in its folder work"
     compare.add_argument("-o", "--output", type=arg.output_folder, required=True, metavar="REPORT", help=text)
+    data = {"data": check_npz_of("test data"), "calibration": check_npz_of("calibration data")}
+    compare.set_defaults(files={"model": check_model, **data})
     _add_shapes(compare)
     compare.add_argument("--images", type=arg.count, metavar="N", help="the first N samples of the test data only")
     text = "accelerators to choose from, separated by commas (default: default, and w4 for 4-bit weights)"

@@ -19,6 +19,7 @@ from relay_hw.backend.store import ConstantPool, flat_from_json
 from relay_hw.errors import ArtifactError, InputError
 from relay_hw.runtime.calls import Caller
 from relay_hw.runtime.folder import MANIFEST, new_folder
+from relay_hw.runtime.given import check_build
 from relay_hw.runtime.holding import Footprints
 from relay_hw.runtime.manifest import AccelFunction, Manifest, manifest_from_json, manifest_to_json
 from relay_hw.runtime.steady import Steady, steady
@@ -125,14 +126,10 @@ def file_hash(path: Path) -> str:
 
 def read_manifest(path: Path) -> Manifest:
     """The manifest of a build folder, its hash checked. Raises ArtifactError."""
+    check_build(path)
     file = path / MANIFEST
     try:
         row = json.loads(file.read_text())
-    except FileNotFoundError:
-        what = "a folder without manifest.json" if path.is_dir() else "a missing folder"
-        raise ArtifactError(f"{path} must be a folder that `relay-hw compile` wrote, not {what}") from None
-    except NotADirectoryError:
-        raise ArtifactError(f"{path} must be a folder that `relay-hw compile` wrote, not a file") from None
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ArtifactError(f"{file} must be a readable JSON file: {error}") from None
     try:

@@ -14,10 +14,7 @@ from numpy.typing import NDArray
 
 from relay_hw.errors import InputError
 from relay_hw.ir.module import IRModule
-
-RELAY_SUFFIXES = (".relay", ".txt", ".json")
-# Read by TVM's importers.
-TVM_SUFFIXES = (".tflite", ".pt2")
+from relay_hw.runtime.given import TVM_SUFFIXES, check_model
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,11 +41,7 @@ def load_model(
     Raises InputError, ParseError, TypeCheckError, WellFormedError, UnsupportedError.
     """
     file = Path(path)
-    if file.suffix not in (".onnx", *RELAY_SUFFIXES, *TVM_SUFFIXES):
-        found = file.suffix or "a file without suffix"
-        raise InputError(f"model {file} must be an .onnx, .relay, .json, .tflite or .pt2 file, not {found}")
-    if not file.is_file():
-        raise InputError(f"model {file} must be an existing file")
+    check_model(file)
     if (shapes or values) and file.suffix != ".onnx":
         what = "shapes" if shapes else "values"
         raise InputError(f"{what} must be given for an .onnx model, not for {file}")

@@ -1,0 +1,75 @@
+"""Files and folders that users give: whether they are there, of the right kind and readable, asked before any work.
+
+In: paths. Out: nothing, or one sentence about what is wrong. Nothing heavy is imported.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+from relay_hw.errors import ArtifactError, InputError
+from relay_hw.runtime.folder import MANIFEST
+
+RELAY_SUFFIXES = (".relay", ".txt", ".json")
+# Read by TVM's importers.
+TVM_SUFFIXES = (".tflite", ".pt2")
+_MODELS = (".onnx", *RELAY_SUFFIXES, *TVM_SUFFIXES)
+
+
+def check_model(path: Path) -> None:
+    """Whether `path` can be a model. Raises InputError: another suffix, missing, not readable."""
+    if path.suffix not in _MODELS:
+        found = path.suffix or "a file without suffix"
+        raise InputError(f"model {path} must be an .onnx, .relay, .json, .tflite or .pt2 file, not {found}")
+    check_text(path)
+
+
+def check_text(path: Path) -> None:
+    """Whether there is a model at `path`, whatever its suffix. Raises InputError."""
+    if not path.is_file():
+        raise InputError(f"model {path} must be an existing file")
+    _check_readable(path, "model")
+
+
+def check_npz(path: Path, what: str) -> None:
+    """Whether `path` can be an archive of arrays. Raises InputError: missing, not readable, no archive."""
+    if not path.is_file():
+        raise InputError(f"{what} {path} must be an existing .npz file")
+    _check_readable(path, what)
+    if not zipfile.is_zipfile(path):
+        raise InputError(f"{what} {path} must be an .npz file (a zip of arrays, as numpy.savez writes it)")
+
+
+def check_build(path: Path) -> None:
+    """Whether `path` can be the folder of a build. Raises ArtifactError."""
+    if (path / MANIFEST).is_file():
+        return
+    what = "a file" if path.is_file() else "a folder without manifest.json" if path.is_dir() else "a missing folder"
+    raise ArtifactError(f"{path} must be a folder that `relay-hw compile` wrote, not {what}")
+
+
+def check_npz_of(what: str) -> Callable[[Path], None]:
+    """`check_npz` of a file that is called `what`."""
+    return lambda path: check_npz(path, what)
+
+
+def check_build_or_model(path: Path) -> None:
+    """Whether `path` can be the folder of a build, or the file of a model. Raises ArtifactError, InputError."""
+    if path.suffix and path.is_file():
+        check_model(path)
+    else:
+        check_build(path)
+
+
+def check_build_or_program(path: Path) -> None:
+    """Whether `path` can be the folder of a build; a file may be a program. Raises ArtifactError."""
+    if not path.is_file():
+        check_build(path)
+
+
+def _check_readable(path: Path, what: str) -> None:
+    if not os.access(path, os.R_OK):
+        raise InputError(f"{what} {path} must be readable: permission denied")
