@@ -5,55 +5,35 @@ In: one `@accel_k` function and a configuration. Out: `Segment`. The same input 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
 from itertools import groupby
 
 from accel.isa.config import AccelConfig
-from accel.isa.program import Program, TensorSlot, code_place
+from accel.isa.program import Program, TensorSlot
 from accel.isa.program import Region as ProgramRegion
-from accel.isa.spec import BY_OP, Mem, Op
+from accel.isa.spec import Op
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Function
 from tensorize.check import check_program
-from tensorize.chip import MOST_STEPS, chip_schedules
-from tensorize.constants import constant_data, constant_loads, data_key
-from tensorize.emit import Line, NoRoomError, emit
-from tensorize.hoist import hoist
+from tensorize.chip import chip_schedules
+from tensorize.draft import Draft, Manner, write_draft
 from tensorize.inputs import fold_inputs
 from tensorize.join import join_in_place, read_in_place
-from tensorize.layout import image_bytes, pack_activation
-from tensorize.memory import Life, Window, plan_window
-from tensorize.nest import Key, Step, gather_beats, tensor_key
+from tensorize.nest import gather_beats, tensor_key
 from tensorize.refine import Refiner
 from tensorize.region import Region, read_region
-from tensorize.resident import WORTH, constant_buffers, resident_sets, share_constants
+from tensorize.resident import WORTH, Stay, resident_sets, share_constants
 from tensorize.schedule import Chooser, Schedule, schedules
 from tensorize.segment import Layer, Port, Segment
 from tensorize.target import Target
-from tensorize.tokens import assign_tokens
-from tensorize.work import work_of
-
-Instruction = tuple[Op, dict[str, int]]
 
 # Cycles between the load of a constant and its use that are tried; only the first for regions of many steps.
 MARGINS = (1500, 500, 1000, 4000, 200, 100)
 FEW_STEPS = 200
 # Schedules that are tried with resident constants: without their loads another one may be the fastest.
 TOPS = 6
-
-
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """One schedule turned into instructions."""
-
-    schedule: Schedule
-    window: Window
-    instructions: tuple[Instruction, ...]
-    resident: tuple[Instruction, ...]
-    owners: tuple[int, ...]
-    cycles: int
-    dense: bool
 
 
 def compile_function(
@@ -63,32 +43,71 @@ def compile_function(
     resident: bool = True,
     on_chip: bool = True,
     choose: Chooser | None = None,
-    taken: Mapping[Mem, int] | None = None,
 ) -> Segment:
-    """One program for the whole function. Raises TensorizeError when `config` cannot hold it.
+    """One program for the whole function, with a device of its own. Raises TensorizeError when `config` cannot hold it.
 
     Where that saves cycles, constants may stay in the scratchpads between launches (`resident`), and activations
     may go from one layer to the next without DRAM (`on_chip`). `choose` says which tile a layer is computed with, where
-    it is not the best of those that a closer look is taken at. `taken`: entries at the beginning of each memory of
-    constants that other programs' residents have; they are spared where this program's stay all.
+    it is not the best of those that a closer look is taken at.
     """
-    region = plan_region(function, config, name)
-    choose = choose or Refiner()
-    plans = schedules(region, config, choose)
-    drafts = _plain_drafts(plans, config)
-    if on_chip:
-        drafts += _chip_drafts(region, plans[0], config)
-    if not drafts:
-        raise TensorizeError(f"layers of {name} must fit the scratchpads of configuration {config.name}")
-    best = min(drafts, key=lambda draft: draft.cycles)
-    if resident:
+    plan = Plan(function, config, name, on_chip, choose)
+    return plan.segment(plan.alone if resident else plan.plain)
+
+
+class Plan:
+    """One region with the drafts that compete for it. What stays on the device can be decided for several together.
+
+    Raises TensorizeError when no draft fits the target.
+    """
+
+    def __init__(
+        self, function: Function, target: Target, name: str, on_chip: bool = True, choose: Chooser | None = None
+    ) -> None:
+        self._target, self._name, self._choose = target, name, choose or Refiner()
+        region = plan_region(function, target, name)
+        plans = schedules(region, target, self._choose)
+        drafts = _plain_drafts(plans, target)
+        if on_chip:
+            drafts += _chip_drafts(region, plans[0], target)
+        if not drafts:
+            raise TensorizeError(f"layers of {name} must fit the scratchpads of configuration {target.name}")
         fastest = {id(draft.schedule): draft for draft in sorted(drafts, key=lambda draft: -draft.cycles)}
-        tops = sorted(fastest.values(), key=lambda draft: draft.cycles)[:TOPS]
-        kept = [draft for top in tops for draft in _resident_drafts(top, config, taken or {})]
-        best = min([best, *(d for d in kept if d.cycles < best.cycles - best.cycles // WORTH)], key=lambda d: d.cycles)
-    segment = _segment(best, name, config, choose)
-    check_program(segment.program, config)
-    return segment
+        self._tops = sorted(fastest.values(), key=lambda draft: draft.cycles)[:TOPS]
+
+    @property
+    def plain(self) -> Draft:
+        """The fastest draft that loads all constants in every launch."""
+        return self._tops[0]
+
+    @cached_property
+    def alone(self) -> Draft:
+        """The fastest draft on a device of its own: with constants that stay where that saves enough."""
+        kept = [draft for top in self._tops for draft in self._with_constants(top)]
+        worth = self.plain.cycles - self.plain.cycles // WORTH
+        return min([self.plain, *(d for d in kept if d.cycles < worth)], key=lambda draft: draft.cycles)
+
+    def redraft(self, top: Draft, stay: Stay) -> Draft | None:
+        """The schedule of a draft with other constants in other places, or None where there is no room for that."""
+        schedule = replace(top.schedule, steps=share_constants(top.schedule.steps))
+        manners = dict.fromkeys((top.manner, replace(top.manner, margin=MARGINS[0])))
+        tries = (write_draft(schedule, self._target, manner, stay) for manner in manners)
+        return min((draft for draft in tries if draft), key=lambda draft: draft.cycles, default=None)
+
+    def segment(self, draft: Draft) -> Segment:
+        """The checked program of a draft."""
+        segment = _segment(draft, self._name, self._target, self._choose)
+        check_program(segment.program, self._target)
+        return segment
+
+    def _with_constants(self, top: Draft) -> Iterator[Draft]:
+        """The draft with some constants left in the scratchpads."""
+        few = len(top.schedule.steps) <= FEW_STEPS
+        shared = replace(top.schedule, steps=share_constants(top.schedule.steps))
+        manner = Manner(MARGINS[0], top.manner.dense)
+        for kept in resident_sets(shared.steps, self._target, few)[1:]:
+            draft = write_draft(shared, self._target, manner, Stay(kept))
+            if draft is not None:
+                yield draft
 
 
 def plan_region(function: Function, config: Target, name: str) -> Region:
@@ -97,95 +116,25 @@ def plan_region(function: Function, config: Target, name: str) -> Region:
     return read_in_place(join_in_place(region, config), config)
 
 
-def _plain_drafts(plans: Sequence[Schedule], config: Target) -> list[_Draft]:
+def _plain_drafts(plans: Sequence[Schedule], config: Target) -> list[Draft]:
     """Drafts that move every activation through DRAM."""
     margins = MARGINS if len(plans[0].steps) <= FEW_STEPS else MARGINS[:1]
-    tries = [_draft(plan, config, margin) for plan in plans for margin in margins]
-    drafts = [draft for draft in tries if draft is not None] or [_draft(plans[-1], config, None)]
+    tries = [write_draft(plan, config, Manner(margin)) for plan in plans for margin in margins]
+    drafts = [draft for draft in tries if draft is not None] or [write_draft(plans[-1], config, Manner(None))]
     return [draft for draft in drafts if draft is not None]
 
 
-def _chip_drafts(region: Region, plan: Schedule, config: Target) -> list[_Draft]:
+def _chip_drafts(region: Region, plan: Schedule, config: Target) -> list[Draft]:
     """Drafts with activations on chip: of each choice of tiles the one with most of them that finds room."""
-    drafts: list[_Draft] = []
+    drafts: list[Draft] = []
     for tries in chip_schedules(region, plan, config):
-        written = (_draft(one, config, MARGINS[0], dense=True) for one in tries)
+        written = (write_draft(one, config, Manner(MARGINS[0], dense=True)) for one in tries)
         found = (draft for draft in written if draft is not None)
         drafts += [draft for draft in (next(found, None),) if draft is not None]
     return drafts
 
 
-def _resident_drafts(top: _Draft, config: Target, taken: Mapping[Mem, int]) -> Iterator[_Draft]:
-    """The draft with some constants left in the scratchpads: behind `taken` where all of them find room there."""
-    few = len(top.schedule.steps) <= FEW_STEPS
-    shared = replace(top.schedule, steps=share_constants(top.schedule.steps))
-    for kept in resident_sets(shared.steps, config, few)[1:]:
-        whole = kept.issuperset(constant_buffers(shared.steps))
-        draft = _draft(shared, config, MARGINS[0], kept, top.dense, taken) if whole and taken else None
-        draft = draft or _draft(shared, config, MARGINS[0], kept, top.dense)
-        if draft is not None:
-            yield draft
-
-
-def _draft(
-    schedule: Schedule,
-    config: Target,
-    margin: int | None,
-    resident: frozenset[Key] = frozenset(),
-    dense: bool = False,
-    taken: Mapping[Mem, int] | None = None,
-) -> _Draft | None:
-    """Instructions of a schedule with tokens, or None when its live buffers do not fit."""
-    steps = schedule.steps
-    few = len(steps) <= MOST_STEPS
-    window = _window(schedule, config)
-    addresses = window.tensors | window.constants
-    try:
-        found = emit(steps, constant_loads(steps, config), addresses, config, margin, resident, dense, taken or {})
-    except NoRoomError:
-        return None
-    lines = hoist(found.lines, config) if few else found.lines
-    instructions = _with_tokens(lines, config, window.end)
-    stays = _with_tokens(found.resident, config, window.end) if found.resident else ()
-    owners = tuple(line.layer for line in lines) + (lines[-1].layer,)
-    place = code_place(window.sections, len(stays))
-    return _Draft(schedule, window, instructions, stays, owners, config.cycles(instructions, place), dense)
-
-
-def _with_tokens(lines: Sequence[Line], config: AccelConfig, window_bytes: int) -> tuple[Instruction, ...]:
-    work = [(unit, line.ranges) for line in lines if (unit := BY_OP[line.op].unit) is not None]
-    masks = assign_tokens(work, config, window_bytes)
-    body = tuple(
-        (line.op, {**line.values, "wait": mask.wait, "set": mask.set}) for line, mask in zip(lines, masks, strict=True)
-    )
-    return (*body, (Op.FINISH, {}))
-
-
-def _window(schedule: Schedule, config: AccelConfig) -> Window:
-    region, steps = schedule.region, schedule.steps
-    sizes = {tensor_key(n): image_bytes(a.image, config, a.layout) for n, a in enumerate(region.activations)}
-    fixed = {tensor_key(n): a.value for n, a in enumerate(region.activations) if a.value is not None}
-    inputs = {tensor_key(number): sizes[tensor_key(number)] for _, number in region.inputs}
-    outputs = {tensor_key(number): sizes[tensor_key(number)] for number in region.outputs}
-    constants = [(data_key(key), mem, data) for key, mem, data in constant_data(steps)]
-    values = {key: pack_activation(value, config).tobytes() for key, value in fixed.items()}
-    outside = inputs.keys() | outputs.keys() | fixed.keys()
-    lives = {key: life for key, life in _lives(steps, sizes, config).items() if key not in outside}
-    return plan_window(constants, values, inputs, outputs, lives, config)
-
-
-def _lives(steps: Sequence[Step], sizes: dict[Key, int], config: AccelConfig) -> dict[Key, Life]:
-    """First and last step that touches each activation."""
-    found: dict[Key, tuple[int, int]] = {}
-    for at, step in enumerate(steps):
-        work = work_of(step, config)
-        for span in work.reads + work.writes:
-            begin, _ = found.get(span.key, (at, at))
-            found[span.key] = (begin, at)
-    return {key: Life(sizes[key], begin, end) for key, (begin, end) in found.items()}
-
-
-def _segment(draft: _Draft, name: str, config: Target, choose: Chooser) -> Segment:
+def _segment(draft: Draft, name: str, config: Target, choose: Chooser) -> Segment:
     region = draft.schedule.region
     inputs = tuple(_port(draft, f"input_{i}", number) for i, (_, number) in enumerate(region.inputs))
     outputs = tuple(_port(draft, f"output_{i}", number) for i, number in enumerate(region.outputs))
@@ -197,7 +146,7 @@ def _segment(draft: _Draft, name: str, config: Target, choose: Chooser) -> Segme
     return Segment(name, program, inputs, outputs, layers, draft.owners, str(draft.schedule), draft.cycles)
 
 
-def _port(draft: _Draft, name: str, number: int) -> Port:
+def _port(draft: Draft, name: str, number: int) -> Port:
     place = draft.window.tensors[tensor_key(number)]
     section = next(s for s in draft.window.sections if s.offset <= place < s.end)
     activation = draft.schedule.region.activations[number]
@@ -222,12 +171,12 @@ def _runs(owners: Sequence[int]) -> list[tuple[int, int, int]]:
     return runs
 
 
-def _regions(draft: _Draft) -> list[ProgramRegion]:
+def _regions(draft: Draft) -> list[ProgramRegion]:
     layers = draft.schedule.region.layers
     return [ProgramRegion(layers[layer].name, begin, end) for layer, begin, end in _runs(draft.owners)]
 
 
-def _layer(draft: _Draft, number: int, config: Target, choose: Chooser) -> Layer:
+def _layer(draft: Draft, number: int, config: Target, choose: Chooser) -> Layer:
     spec = draft.schedule.region.layers[number]
     own = [instruction for instruction, owner in zip(draft.instructions, draft.owners, strict=True) if owner == number]
     moved = {op: sum(_bytes(v, config) for o, v in own if o is op) for op in (Op.LOAD, Op.GATHER, Op.STORE)}

@@ -19,7 +19,7 @@ from tensorize.constants import ConstantLoad
 from tensorize.geometry import acc_unit
 from tensorize.nest import Buffer, Command, Key, Step
 from tensorize.prefetch import load_windows
-from tensorize.resident import resident_loads
+from tensorize.resident import ALONE, Stay, resident_loads
 from tensorize.scratchpad import Scratchpad, Slots
 from tensorize.target import Target
 from tensorize.tokens import Range
@@ -67,20 +67,18 @@ def emit(
     tensors: Mapping[Key, int],
     config: Target,
     margin: int | None,
-    resident: frozenset[Key] = frozenset(),
+    stay: Stay = ALONE,
     dense: bool = False,
-    taken: Mapping[Mem, int] | None = None,
 ) -> Emitted:
     """Instructions of `steps`, which come in program order; `constants` in order of first use.
 
     `margin`: cycles between the load of a constant and its use, where the bus allows; None writes every load right
-    before its step, which needs the least room. `resident`: constants that keep their places. `dense`: buffers of INP
-    live long, so that room matters more than its age. `taken`: entries from 0 on that are not to be used. Raises
-    NoRoomError.
+    before its step, which needs the least room. `stay`: constants that keep their places. `dense`: buffers of INP live
+    long, so that room matters more than its age. Raises NoRoomError.
     """
-    streamed = [load for load in constants if load.key not in resident]
+    streamed = [load for load in constants if load.key not in stay.keys]
     emitter = _Emitter(steps, streamed, tensors, config, margin, dense)
-    stays = emitter.settle(resident, taken or {})
+    stays = emitter.settle(stay)
     return Emitted(tuple(emitter.run()), stays)
 
 
@@ -114,12 +112,10 @@ class _Emitter:
         self._sizes = {buffer.key: buffer.entries for step in steps for buffer in step.buffers}
         self._state = _State({mem: _scratchpad(config, mem, dense) for mem in Mem})
 
-    def settle(self, resident: frozenset[Key], taken: Mapping[Mem, int]) -> tuple[Line, ...]:
-        """Place constants that nothing may take the room of; their loads."""
-        for mem, entries in taken.items():
-            if entries and self._state.pads[mem].settle(("taken",), entries) is None:
-                raise NoRoomError(f"{mem.name.lower()} has no room beside other programs")
-        for command in resident_loads(self._steps, resident, self._config):
+    def settle(self, stay: Stay) -> tuple[Line, ...]:
+        """Place constants that nothing may take the room of, between those of other programs; their loads."""
+        self._reserve("before", stay.before)
+        for command in resident_loads(self._steps, stay.keys, self._config):
             key, mem = command.refs["sram"].key, Mem(command.values["mem"])
             place = self._state.pads[mem].settle(key, self._sizes[key])
             if place is None:
@@ -127,9 +123,16 @@ class _Emitter:
             self._state.places[key] = place
             del self._last_use[key]
             self._write(command, 0)
+        self._reserve("behind", stay.behind)
         lines = tuple(self._state.lines)
         self._state.lines.clear()
         return lines
+
+    def _reserve(self, what: str, entries: Mapping[Mem, int]) -> None:
+        """Keep the next entries of each memory for other programs."""
+        for mem, count in entries.items():
+            if count and self._state.pads[mem].settle((what,), count) is None:
+                raise NoRoomError(f"{mem.name.lower()} has no room beside other programs")
 
     def run(self) -> list[Line]:
         """All steps."""

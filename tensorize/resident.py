@@ -7,7 +7,7 @@ is launched once before all others.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from accel.isa.config import AccelConfig
@@ -22,6 +22,20 @@ from tensorize.nest import Buffer, Command, Key, Ref, Step
 QUARTERS = (2, 3)
 # A set must save one cycle in this many: the first launch pays for it.
 WORTH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """Constant buffers that keep their places between launches, and entries of each memory that other programs' have
+    in front of them and behind them.
+    """
+
+    keys: frozenset[Key] = frozenset()
+    before: Mapping[Mem, int] = field(default_factory=dict[Mem, int])
+    behind: Mapping[Mem, int] = field(default_factory=dict[Mem, int])
+
+
+ALONE = Stay()
 
 
 def constant_buffers(steps: Sequence[Step]) -> dict[Key, Buffer]:
@@ -69,7 +83,7 @@ def resident_sets(steps: Sequence[Step], config: AccelConfig, few: bool) -> tupl
     weights = [b for b in buffers.values() if b.mem is Mem.WGT]
     sets = [frozenset[Key]()]
     for share in QUARTERS:
-        sizes = accumulate(_entries(buffer, config) for buffer in weights)
+        sizes = accumulate(entries_of(buffer, config) for buffer in weights)
         kept = [b for b, total in zip(weights, sizes, strict=True) if total <= config.wgt_depth * share // 4]
         sets.append(frozenset(b.key for b in [*small, *kept]))
     return tuple(dict.fromkeys(sets))
@@ -81,16 +95,26 @@ def _whole(buffers: Iterable[Buffer], mem: Mem, config: AccelConfig) -> list[Buf
     return own if fits(own, config) else []
 
 
+def depths(config: AccelConfig) -> dict[Mem, int]:
+    """Entries of each memory of constants."""
+    return {Mem.WGT: config.wgt_depth, Mem.UOP: config.uop_depth, Mem.PRM: config.prm_depth}
+
+
 def fits(buffers: Iterable[Buffer], config: AccelConfig) -> bool:
     """True where all buffers fit their memories at the same time."""
-    depths = {Mem.WGT: config.wgt_depth, Mem.PRM: config.prm_depth, Mem.UOP: config.uop_depth}
-    sums = dict.fromkeys(depths, 0)
+    sums = total_entries(buffers, config)
+    return all(sums[mem] <= depth for mem, depth in depths(config).items())
+
+
+def total_entries(buffers: Iterable[Buffer], config: AccelConfig) -> dict[Mem, int]:
+    """Entries of each memory of constants that the buffers take together."""
+    sums = dict.fromkeys(depths(config), 0)
     for buffer in buffers:
-        sums[buffer.mem] += _entries(buffer, config)
-    return all(sums[mem] <= depth for mem, depth in depths.items())
+        sums[buffer.mem] += entries_of(buffer, config)
+    return sums
 
 
-def _entries(buffer: Buffer, config: AccelConfig) -> int:
+def entries_of(buffer: Buffer, config: AccelConfig) -> int:
     """Entries with the rest of the last bus beat."""
     step = max(1, config.bus_bytes // element_bytes(config, buffer.mem))
     return -(-buffer.entries // step) * step

@@ -5,7 +5,7 @@ In: programs. Out: the entries that their streams load, and whether a program's 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -14,16 +14,10 @@ from accel.isa.program import Instr, Program, Section, decode_instructions
 from accel.isa.rules import transfer_shape
 from accel.isa.spec import Mem, Op
 from accel.isa.state import element_bytes
+from tensorize.resident import depths
 
 # Entries of the memories of constants: a bit for each, one memory behind the other.
 Entries = int
-# Scratchpads that hold constants; only LOAD writes them.
-CONSTANTS = (Mem.WGT, Mem.UOP, Mem.PRM)
-
-
-def depths(config: AccelConfig) -> dict[Mem, int]:
-    """Entries of each memory of constants."""
-    return dict(zip(CONSTANTS, (config.wgt_depth, config.uop_depth, config.prm_depth), strict=True))
 
 
 def loaded(config: AccelConfig, stream: Section | None) -> Entries:
@@ -33,7 +27,8 @@ def loaded(config: AccelConfig, stream: Section | None) -> Entries:
 
 def loaded_by(config: AccelConfig, instructions: Iterable[Instr]) -> Entries:
     """As `loaded`, of decoded instructions."""
-    bases: dict[Mem, int] = dict(zip(CONSTANTS, accumulate(depths(config).values(), initial=0), strict=False))
+    sizes = depths(config)
+    bases: dict[Mem, int] = dict(zip(sizes, accumulate(sizes.values(), initial=0), strict=False))
     found = 0
     for op, values in instructions:
         if op is Op.LOAD and values["mem"] in bases:
@@ -41,20 +36,6 @@ def loaded_by(config: AccelConfig, instructions: Iterable[Instr]) -> Entries:
             rows, runs, run = transfer_shape(config, values)
             entries = -(-rows * runs * run // element_bytes(config, mem))
             found |= ((1 << entries) - 1) << (bases[mem] + values["sram"])
-    return found
-
-
-def stays_alone(config: AccelConfig, program: Program) -> Mapping[Mem, int]:
-    """One past the last resident entry of each memory, where launches load no constants at all; else nothing.
-
-    Programs whose resident constants lie behind those of one another can take turns without loading them again.
-    """
-    if program.resident is None or loaded(config, program.code):
-        return {}
-    kept, found = loaded(config, program.resident), dict[Mem, int]()
-    for mem, depth in depths(config).items():
-        found[mem] = (kept & ((1 << depth) - 1)).bit_length()
-        kept >>= depth
     return found
 
 

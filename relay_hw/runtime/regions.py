@@ -5,17 +5,18 @@ In: `@accel_k` functions, a target, the order in which an inference calls them. 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import tensorize
 from accel.isa.program import SectionKind
-from accel.isa.spec import Mem
 from accel.sim.cycle.timing import time_code
 from accel.sim.memory import MemoryModel
 from relay_hw.ir.expr import Function
-from relay_hw.runtime.holding import Footprints, stays_alone
+from relay_hw.runtime.holding import Footprints
 from relay_hw.runtime.steady import steady
+from tensorize.packing import packings
 from tensorize.schedule import Chooser
 from tensorize.target import Target
 
@@ -37,25 +38,28 @@ class Builder:
 
         `calls`: regions in the order in which an inference launches them. Raises TensorizeError.
         """
-        found: Segments = {}
-        taken: Mapping[Mem, int] = {}
-        for name, function in functions.items():
-            found[name] = self._segment(name, function, resident, taken)
-            taken = {**taken, **stays_alone(self.target, found[name].program)}
-        kept = [name for name, segment in found.items() if segment.program.resident is not None]
+        plans = {name: self._plan(name, function, resident) for name, function in functions.items()}
+        if not resident:
+            return {name: plan.segment(plan.plain) for name, plan in plans.items()}
+        alone = {name: plan.segment(plan.alone) for name, plan in plans.items()}
         inference = _Inference(self, calls)
-        if not kept or not inference.reloads(found):
-            return found
-        plain = {name: self._segment(name, functions[name], False, {}) for name in kept}
-        return _settled(found, plain, inference.cycles)
+        if not inference.loads(alone):
+            return alone
+        plain = {
+            name: alone[name] if plan.plain is plan.alone else plan.segment(plan.plain) for name, plan in plans.items()
+        }
+        self.tell("choosing what stays on the device")
+        packed = [
+            {name: plans[name].segment(draft) for name, draft in drafts.items()}
+            for drafts in packings(plans, Counter(calls), self.target)
+        ]
+        return _settled(plain, [alone, *packed], inference.cycles)
 
-    def _segment(self, name: str, function: Function, resident: bool, taken: Mapping[Mem, int]) -> tensorize.Segment:
+    def _plan(self, name: str, function: Function, resident: bool) -> tensorize.Plan:
+        """The plan whose launch is the fastest."""
         self.tell(f"tensorizing {name}")
-        tries = (
-            tensorize.compile_function(function, self.target, name, resident, choose=choose, taken=taken)
-            for choose in self.choosers
-        )
-        return min(tries, key=lambda segment: segment.cycles)
+        plans = [tensorize.Plan(function, self.target, name, choose=choose) for choose in self.choosers]
+        return min(plans, key=lambda plan: (plan.alone if resident else plan.plain).cycles)
 
 
 class _Inference:
@@ -66,10 +70,11 @@ class _Inference:
         self._footprints = Footprints(builder.target)
         self._known: dict[int, tuple[tensorize.Segment, int]] = {}
 
-    def reloads(self, segments: Segments) -> bool:
-        """True where constants are loaded again in every inference."""
+    def loads(self, segments: Segments) -> bool:
+        """True where an inference loads constants, by launches of a region or before them."""
         programs = {name: segment.program for name, segment in segments.items()}
-        return any(steady(self._footprints, programs, self._calls).reloads)
+        streams = any(self._footprints.of(program).code for program in programs.values())
+        return streams or any(steady(self._footprints, programs, self._calls).reloads)
 
     def cycles(self, segments: Segments) -> int:
         """Cycles of all launches, loads that repeat included."""
@@ -91,20 +96,20 @@ class _Inference:
         return self._known[id(segment)][1]
 
 
-def _settled(resident: Segments, plain: Segments, cycles: Callable[[Segments], int]) -> Segments:
-    """Which regions keep constants on the device: of all, none and each alone the best, then region by region better.
+def _settled(plain: Segments, others: Sequence[Segments], cycles: Callable[[Segments], int]) -> Segments:
+    """The fastest mixture of forms: of each form for all regions and for each alone the best, then region by region.
 
-    `plain`: forms without resident constants of those regions that have a choice. Never slower than any of the starts.
+    `plain`: programs that keep nothing on the device. `others`: forms that keep something. Never slower than any of
+    these starts.
     """
-    none = {**resident, **plain}
-    starts = [resident, none, *({**none, name: resident[name]} for name in plain)]
-    best, least = min(((start, cycles(start)) for start in starts), key=lambda found: found[1])
+    singles = [{**plain, name: form[name]} for form in others for name in plain if form[name] is not plain[name]]
+    best, least = min(((start, cycles(start)) for start in [plain, *others, *singles]), key=lambda found: found[1])
     improved = True
     while improved:
         improved = False
         for name in plain:
-            other = plain[name] if best[name] is resident[name] else resident[name]
-            tried = {**best, name: other}
-            if (found := cycles(tried)) < least:
-                best, least, improved = tried, found, True
+            for form in (plain, *others):
+                tried = {**best, name: form[name]}
+                if form[name] is not best[name] and (found := cycles(tried)) < least:
+                    best, least, improved = tried, found, True
     return best

@@ -15,7 +15,8 @@ from relay_hw.ir.expr import Function
 from tensorize import Segment, compile_function
 from tensorize.chip import depth_order, forwardable
 from tensorize.clocks import Clocks
-from tensorize.compile import _draft, _segment  # pyright: ignore[reportPrivateUsage]
+from tensorize.compile import _segment  # pyright: ignore[reportPrivateUsage]
+from tensorize.draft import Manner, write_draft
 from tensorize.forward import can_forward, cut, forward, loops
 from tensorize.nest import Command, Key, Ref, tensor_key
 from tensorize.refine import Refiner
@@ -45,7 +46,7 @@ def forced(
     outside |= {load.refs["dram"].key for load in loads} & chosen.keys()
     moved = place_uops(forward(steps, chosen, frozenset(outside), config), config)
     ordered = tuple(moved[n] for n in depth_order(moved, config))
-    draft = _draft(Schedule(region, tiles, ordered), config, None, dense=True)
+    draft = write_draft(Schedule(region, tiles, ordered), config, Manner(None, dense=True))
     return _segment(draft, "r", config, Refiner()) if draft is not None else None
 
 

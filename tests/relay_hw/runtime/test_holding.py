@@ -5,7 +5,7 @@ from __future__ import annotations
 from accel.isa.config import load_config
 from accel.isa.program import Program
 from accel.isa.spec import Mem, Op
-from relay_hw.runtime.holding import Footprints, Holding, loaded, stays_alone
+from relay_hw.runtime.holding import Footprints, Holding, loaded
 
 TINY = load_config("tiny")
 FINISH = (Op.FINISH, {})
@@ -35,8 +35,6 @@ def test_entries_that_streams_load() -> None:
     # A granule of 16 bytes is one weight entry of 16 bytes, or two micro-ops, which lie behind the weights.
     assert loaded(TINY, A.resident) == 0b1111 | 0b11 << TINY.wgt_depth
     assert loaded(TINY, A.code) == loaded(TINY, None) == 0
-    assert stays_alone(TINY, A) == {Mem.WGT: 4, Mem.UOP: 2, Mem.PRM: 0}
-    assert stays_alone(TINY, STREAMS) == {}
 
 
 def test_programs_apart_keep_what_they_loaded() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
+from operator import or_
 from typing import Any, cast
 
 import pytest
@@ -64,14 +66,18 @@ class Form:
 
 
 def settled(cycles: Mapping[frozenset[str], int], names: str) -> frozenset[str]:
-    """Regions that keep constants, where an inference takes these cycles; 100 where nothing is said."""
-    resident: dict[str, Any] = {name: Form(name) for name in names}
-    plain: dict[str, Any] = {name: Form(name) for name in names}
+    """Regions that keep constants, where an inference takes these cycles; 100 where nothing is said.
+
+    There are two forms that keep some: the other's names are in capitals.
+    """
+    resident, plain, third = ({name: Form(name) for name in names} for _ in range(3))
 
     def chosen(found: Mapping[str, Any]) -> frozenset[str]:
-        return frozenset(name for name in names if found[name] is resident[name])
+        kept = {name for name in names if found[name] is resident[name]}
+        return frozenset(kept | {name.upper() for name in names if found[name] is third[name]})
 
-    best = _settled(resident, plain, lambda found: cycles.get(chosen(cast("Mapping[str, Any]", found)), 100))
+    forms = cast("list[Any]", [resident, third])
+    best = _settled(cast("Any", plain), forms, lambda found: cycles.get(chosen(cast("Mapping[str, Any]", found)), 100))
     return chosen(best)
 
 
@@ -84,3 +90,26 @@ def test_the_best_of_all_none_and_one_is_the_start() -> None:
 def test_from_there_region_by_region() -> None:
     assert settled({frozenset("b"): 70, frozenset("bc"): 60, frozenset("abc"): 90}, "abc") == frozenset("bc")
     assert settled({frozenset("abc"): 70, frozenset("ab"): 60, frozenset("b"): 50}, "abc") == frozenset("b")
+    assert settled({frozenset("ABC"): 70, frozenset("AbC"): 60}, "abc") == frozenset("AbC")
+
+
+def test_a_network_whose_constants_fit_together_loads_none() -> None:
+    """Each region's constants have places of their own, whatever else the others load: here of memories that differ."""
+    auto = compiled(network(0), "auto")
+    programs = {name: segment.program for name, segment in auto.segments.items()}
+    state = steady(Footprints(auto.config), programs, auto.calls.order)
+    assert len(programs) > 2 and not any(state.reloads)
+
+
+def test_what_does_not_fit_streams_beside_what_stays() -> None:
+    """The weights of all regions are more than the memory holds: it is filled, and nothing in it is loaded again."""
+    auto, off = compiled(network(24), "auto"), compiled(network(24), "off")
+    footprints = Footprints(auto.config)
+    programs = {name: segment.program for name, segment in auto.segments.items()}
+    assert not any(steady(footprints, programs, auto.calls.order).reloads)
+    found = [footprints.of(program) for program in programs.values()]
+    assert any(one.code for one in found)
+    kept = [one.resident for one in found]
+    assert sum(entries.bit_count() for entries in kept) == reduce(or_, kept).bit_count() > auto.config.wgt_depth // 2
+    assert all(not one.code & reduce(or_, kept) for one in found)
+    assert inference(auto, auto.segments, auto.calls) < 0.7 * inference(off, off.segments, off.calls)
