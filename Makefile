@@ -49,6 +49,10 @@ test-training: $(READY) ## figure 4 of the first Relay paper: train, export, com
 test-executions: $(READY) ## 2,000 programs through each pass: nothing is executed more often (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/transform/test_executions.py $(FLAGS)
 
+test-names: $(READY) ## 200 names of strangers through every command and the exported C (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/cli/test_hostile_names.py \
+	  tests/relay_hw/runtime/test_hostile_export.py $(FLAGS)
+
 test-compare: $(READY) ## 20 images of every strategy on interpreter, TVM, functional simulator and Verilog (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/compare $(FLAGS)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import cast
@@ -28,6 +29,8 @@ MIN_GRANULE_BYTES = 16
 ROW_BUFFER_BYTES = 4096
 # Neighbouring lines of INP that GEMM reads at once in the modes taps and max; as many RAMs hold the lines in turn.
 TAPS = 4
+# Names go into file names, programs and Verilog.
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +212,8 @@ def _check(c: AccelConfig) -> None:
         ok = low <= value <= high and value & (value - 1) == 0
         need(ok, f"{key} must be a power of two from {low} to {high}, not {value}")
 
+    if not (isinstance(c.name, str) and _NAME.fullmatch(c.name)):  # type: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"configuration name must be 1 to 64 letters, digits, '_', '.', '+' and '-', not {c.name!r}")
     need(c.batch == 1, f"batch must be 1, not {c.batch}")
     need(c.inp_bits == 8, f"inp_bits must be 8, not {c.inp_bits}")
     need(c.wgt_bits in (4, 8), f"wgt_bits must be 4 or 8, not {c.wgt_bits}")

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from accel.quote import identifier
 from relay_hw.analysis.scope import Scopes, find_scopes
 from relay_hw.errors import EvalError, InputError
 from relay_hw.interp.evaluate import arguments
@@ -63,7 +64,7 @@ class PythonModule:
 
 def compile_python(mod: IRModule) -> PythonModule:
     """`mod`, which must be typed, as Python. Raises SyntaxError for a program nested deeper than Python allows."""
-    names = {name: f"g{number}_{_word(name)}" for number, name in enumerate(mod.functions)}
+    names = {name: f"g{number}_{identifier(name)}" for number, name in enumerate(mod.functions)}
     pool = _Pool({"asarray": np.asarray, "value_of": _value_of, "Data": ConstructorValue, "Ref": RefValue,
                   "no_arm": _no_arm, "again": _Again, "loop": _loop})  # fmt: skip
     lines: list[str] = []
@@ -74,10 +75,6 @@ def compile_python(mod: IRModule) -> PythonModule:
     # The text is made here, of names that are made here.
     exec(compile(source, "<relay>", "exec"), space)
     return PythonModule(mod, source, {name: space[python] for name, python in names.items()})
-
-
-def _word(name: str) -> str:
-    return "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in name)[:40]
 
 
 class _Pool:
@@ -319,7 +316,7 @@ class _FunctionCoder:
 
     def _operation(self, node: Call, op: Op, args: Sequence[str]) -> str:
         attrs = "None" if node.attrs is None else self.pool.name(node.attrs, "a")
-        meaning = self.pool.name(op.meaning, f"op_{_word(op.name)}_")
+        meaning = self.pool.name(op.meaning, f"op_{identifier(op.name)}_")
         made = f"{meaning}({attrs}, ({''.join(arg + ', ' for arg in args)}), {self.pool.name(node.type, 't')})"
         return f"asarray({made})" if isinstance(node.checked_type, TensorType) else f"value_of({made})"
 

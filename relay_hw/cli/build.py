@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from accel.quote import line
 from relay_hw.cli.console import Console
 from relay_hw.cli.data import accuracy, load_npz, save_npz, save_text
 from relay_hw.errors import InputError
@@ -82,8 +83,8 @@ def compile_command(args: Namespace, console: Console) -> int:
     lines = [
         layer_table(report, console.width),
         "",
-        *(f"layer {one.layer} kept in float: {one.reason}" for one in compiled.kept),
-        f"{args.output}: {model.name} for {report.config}, {mac_text(report)}, "
+        *(f"layer {line(one.layer)} kept in float: {line(one.reason)}" for one in compiled.kept),
+        f"{line(args.output)}: {line(model.name)} for {line(report.config)}, {mac_text(report)}, "
         f"{_launches(artifact)}{_cycles(report)}, compiled in {seconds:.1f} s",
     ]
     console.result(row, "\n".join(lines))
@@ -101,7 +102,7 @@ def _cycles(report: Report) -> str:
     """Cycles of one launch of each region."""
     if report.cycles is None:
         return ""
-    return f", {report.cycles:,} cycles with {report.memory_model} memory"
+    return f", {report.cycles:,} cycles with {line(report.memory_model)} memory"
 
 
 def _launches(artifact: Artifact) -> str:
@@ -184,16 +185,16 @@ def _run_text(args: Namespace, console: Console, result: Any, score: float | Non
     if result.residents:
         spent = f", {result.resident_cycles:,} cycles" if result.resident_cycles is not None else ""
         lines.append(f"{len(result.residents)} launch(es), once, to load weights that stay{spent}")
-    lines.append(f"{1000 * result.host_seconds:,.3f} ms a sample on the host, {machine_name()}")
-    lines += [f"output {output} is input {name} of the next sample" for output, name in args.feed]
+    lines.append(f"{1000 * result.host_seconds:,.3f} ms a sample on the host, {line(machine_name())}")
+    lines += [f"output {line(output)} is input {line(name)} of the next sample" for output, name in args.feed]
     lines += ["", segment_table(result.segments, console.width), ""]
     for name, value in result.outputs.items():
         shown = _described(value)
-        lines.append(f"output {name}: {shown['dtype']}{shown['shape']}")
+        lines.append(f"output {line(name)}: {shown['dtype']}{shown['shape']}")
     if score is not None:
         lines.append(f"accuracy {100 * score:.2f}%")
     if args.output:
-        lines.append(f"written to {args.output}")
+        lines.append(f"written to {line(args.output)}")
     return "\n".join(lines)
 
 
@@ -265,7 +266,8 @@ def export_command(args: Namespace, console: Console) -> int:
     artifact = load_artifact(args.build)
     console.step("writing C")
     files = export_c(artifact, args.output)
-    text = f"{args.output}: {', '.join(files)}; `make -C {args.output}` builds {args.output}/model"
+    output = line(args.output)
+    text = f"{output}: {', '.join(map(line, files))}; `make -C {output}` builds {output}/model"
     console.result({"output": str(args.output), "form": args.form, "files": list(files)}, text)
     return 0
 
@@ -296,9 +298,9 @@ def profile_command(args: Namespace, console: Console) -> int:
     report = replace(report, host=measure_host(artifact, data))
     try:
         replace_files(artifact.path, report_files(report))
-        where = f"report: {artifact.path / 'report.html'}"
+        where = f"report: {line(artifact.path / 'report.html')}"
     except OSError as error:
-        where = f"report not written: {artifact.path} must be writable: {error.strerror}"
+        where = f"report not written: {line(artifact.path)} must be writable: {line(error.strerror)}"
     lines = [layer_table(report, console.width), ""]
     lines += [segment_table(report.segments, console.width), ""] if report.segments else []
     lines += [summary(report), *filter(None, [placement(report)]), where]
@@ -306,7 +308,7 @@ def profile_command(args: Namespace, console: Console) -> int:
     if args.trace:
         console.step("timing every instruction")
         save_text(args.trace, json.dumps(timeline(artifact, options.memory)))
-        lines.append(f"timeline: {args.trace}")
+        lines.append(f"timeline: {line(args.trace)}")
     console.result(profile_json(report), "\n".join(lines))
     return 0
 
@@ -337,10 +339,9 @@ def verify_command(args: Namespace, console: Console) -> int:
         "ok": problem is None,
         "problem": problem,
     }
-    text = (
-        f"{args.build}: files match their hashes; {len(want.regions)} region(s) bit-exact on {args.samples} sample(s)"
-    )
-    console.result(row, text if problem is None else f"{args.build}: {problem}")
+    found = f"{len(want.regions)} region(s) bit-exact on {args.samples:d} sample(s)"
+    text = f"files match their hashes; {found}" if problem is None else problem
+    console.result(row, f"{line(args.build)}: {text}")
     return 0 if problem is None else 1
 
 
@@ -350,7 +351,7 @@ def _first_difference(got: Any, want: Any) -> str | None:
             if not np.array_equal(left, right):
                 where = tuple(int(i) for i in np.argwhere(left != right)[0])
                 return (
-                    f"output {k} of @{name} must be {right[where]} at {where}, not {left[where]} "
+                    f"output {k} of @{line(name)} must be {right[where]} at {where}, not {left[where]} "
                     f"({int((left != right).sum())} of {right.size} differ)"
                 )
     return None

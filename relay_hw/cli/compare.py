@@ -8,6 +8,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Final
 
+from accel.quote import line
 from relay_hw.cli.console import Console
 from relay_hw.cli.data import load_npz
 
@@ -52,7 +53,7 @@ def compare_command(args: Namespace, console: Console) -> int:
     for text in found.warnings:
         console.warning(text)
     row = found.to_json() | {"report": str(args.output / "report.html")}
-    console.result(row, f"{found.to_text(console.width)}\nreport: {args.output / 'report.html'}")
+    console.result(row, f"{found.to_text(console.width)}\nreport: {line(args.output / 'report.html')}")
     return 0
 
 

@@ -1,6 +1,7 @@
 """What a command says: results on standard output, progress and errors on standard error.
 
 In: messages, JSON objects, text. Out: one JSON object or text; progress only once a command has taken two seconds.
+Names come from strangers: whatever a terminal would obey is made visible here, and what it cannot show is escaped.
 """
 
 from __future__ import annotations
@@ -14,12 +15,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from accel.quote import line, screen
+
 PATIENCE_SECONDS = 2.0
 # Of tables where standard output is no terminal and COLUMNS is not set.
 NO_TERMINAL_COLUMNS = 120
 # Between two lines where standard error is no terminal.
 QUIET_SECONDS = 5.0
 _TICK_SECONDS = 0.25
+# What removes the line that a terminal shows.
+_CLEAR = "\r\x1b[K"
 
 
 class Console:
@@ -34,7 +39,7 @@ class Console:
 
     def result(self, row: dict[str, Any], text: str) -> None:
         """The command's result in the form that was asked for."""
-        print(json.dumps(row) if self.as_json else text, file=self._out, flush=True)
+        _print(self._out, json.dumps(row) if self.as_json else text)
 
     @property
     def width(self) -> int | None:
@@ -45,7 +50,7 @@ class Console:
         """A line for people, at once."""
         if self._progress is not None:
             self._progress.clear()
-        print(f"relay-hw: {message}", file=self._err, flush=True)
+        _print(self._err, f"relay-hw: {line(message)}")
 
     def warning(self, message: str) -> None:
         """One line on what the command went on with, though it looks like a mistake."""
@@ -58,7 +63,15 @@ class Console:
     def source(self, detail: str) -> None:
         """The source line of a failure, underlined; for people at a terminal, so that logs keep one line a failure."""
         if detail and self._err.isatty():
-            print(detail, file=self._err, flush=True)
+            _print(self._err, detail)
+
+    def failure(self, message: str, trace: str = "") -> None:
+        """The end of a command that failed: a line, for `as_json` an object as well, and where it happened if told."""
+        if trace:
+            _print(self._err, trace)
+        if self.as_json:
+            self.result({"error": " ".join(message.split())}, "")
+        self.error(message)
 
     def step(self, message: str, fraction: float | None = None) -> None:
         """What the command is doing now; shown if it takes long."""
@@ -111,7 +124,7 @@ class _Progress:
         """Remove a line that stands on a terminal."""
         with self._lock:
             if self._terminal and self._shown:
-                print("\r\x1b[K", end="", file=self._stream, flush=True)
+                _print(self._stream, "", _CLEAR, "")
                 self._shown = ""
 
     def _run(self) -> None:
@@ -126,7 +139,14 @@ class _Progress:
                 return
             if self._terminal:
                 self._shown = self._message
-                print(f"\r\x1b[K{self._message} … {elapsed:.0f} s", end="", file=self._stream, flush=True)
+                _print(self._stream, f"{line(self._message)} … {elapsed:.0f} s", _CLEAR, "")
             elif self._message != self._shown and elapsed - self._shown_at >= QUIET_SECONDS:
                 self._shown, self._shown_at = self._message, elapsed
-                print(f"relay-hw: {self._message} … {elapsed:.0f} s", file=self._stream, flush=True)
+                _print(self._stream, f"relay-hw: {line(self._message)} … {elapsed:.0f} s")
+
+
+def _print(stream: TextIO, text: str, before: str = "", end: str = "\n") -> None:
+    """The one way out: lines without anything that terminals obey, in characters that the stream can hold."""
+    encoding = stream.encoding or "utf-8"
+    shown = screen(text).encode(encoding, "backslashreplace").decode(encoding)
+    print(f"{before}{shown}", end=end, file=stream, flush=True)

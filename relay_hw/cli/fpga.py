@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accel.quote import line
 from relay_hw.cli.console import Console
 from relay_hw.errors import InputError
 
@@ -73,9 +74,9 @@ def selftest_command(args: Namespace, console: Console) -> int:
     marks = {True: "ok", False: "FAILED", None: "not run"}
     rows = [(finding.name, marks[finding.ok], f"{finding.seconds:.1f} s", finding.detail) for finding in findings]
     header = ("test", "result", "time", "what")
-    lines = [f"{config.name} on {row['board'] or args.device}", table(header, rows, width=console.width)]
+    lines = [f"{line(config.name)} on {line(row['board'] or args.device)}", table(header, rows, width=console.width)]
     if args.output is not None:
-        lines.append(f"written to {args.output}")
+        lines.append(f"written to {line(args.output)}")
     console.result(row, "\n".join(lines))
     return 0 if row["ok"] else 1
 
@@ -111,7 +112,7 @@ def export_project(args: Namespace, console: Console) -> int:
         part = {Path(name).name: data for name, data in files.items() if Path(name).parent.name == sub.strip(".")}
         replace_files(folder / sub, part)
     row = {"output": str(folder), "form": form.value, "board": target.name, "config": config.name}
-    lines = [f"{folder}: {config.name} for {target.title}; README.md says how to go on"]
+    lines = [f"{line(folder)}: {line(config.name)} for {line(target.title)}; README.md says how to go on"]
     lines += _shares(estimated) if estimated is not None else []
     console.result(row | {"files": sorted(files), "estimate": estimated}, "\n".join(lines))
     return 0
@@ -120,7 +121,7 @@ def export_project(args: Namespace, console: Console) -> int:
 def _shares(estimated: dict[str, Any]) -> list[str]:
     used, has = estimated["used"], estimated["available"]
     rows = [f"  {name:12} {used[name]:7,} of {has[name]:7,}  {100 * used[name] / has[name]:5.1f} %" for name in has]
-    return [f"{estimated['part']}, estimated by yosys:", *rows]
+    return [f"{line(estimated['part'])}, estimated by yosys:", *rows]
 
 
 def _config_of(args: Namespace) -> str:
@@ -195,16 +196,16 @@ def seeds_of(args: Namespace) -> range:
 
 def _text(report: dict[str, Any], bitstream: Path) -> str:
     used, has = report["used"], report["available"]
-    lines = [f"{report['design']} on {report['part']}, seed {report['seed']}"]
+    lines = [f"{line(report['design'])} on {line(report['part'])}, seed {report['seed']:d}"]
     for key, label in (("luts", "LUT4"), ("multipliers", "MULT18X18D"), ("block_rams", "DP16KD")):
         lines.append(f"  {label:12} {used[key]:7,} of {has[key]:7,}  {100 * used[key] / has[key]:5.1f} %")
     lines.append(f"  {'flip-flops':12} {used['flip_flops']:7,}")
     for name, clock in report["clocks"].items():
         met = "met" if clock["mhz"] >= clock["asked_mhz"] else "missed"
-        lines.append(f"  clock {name}: {clock['mhz']:.1f} MHz, {clock['asked_mhz']:g} MHz asked: {met}")
-    slowest = ", ".join(f"{name} {ns:.1f} ns" for name, ns in report["critical_modules"].items())
+        lines.append(f"  clock {line(name)}: {clock['mhz']:.1f} MHz, {clock['asked_mhz']:g} MHz asked: {met}")
+    slowest = ", ".join(f"{line(name)} {ns:.1f} ns" for name, ns in report["critical_modules"].items())
     lines.append(f"  slowest path: {slowest}")
     for group, row in list(report["late"].items())[:_LATE_GROUPS]:
-        lines.append(f"  late, {row['ns']:.1f} ns: {row['signals']} to {group}")
-    lines.append(f"bitstream: {bitstream}")
+        lines.append(f"  late, {row['ns']:.1f} ns: {row['signals']:d} to {line(group)}")
+    lines.append(f"bitstream: {line(bitstream)}")
     return "\n".join(lines)

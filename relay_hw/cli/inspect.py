@@ -9,6 +9,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
+from accel.quote import line
 from relay_hw.cli.console import Console
 from relay_hw.errors import InputError, ParseError, TypeCheckError, UnsupportedError, WellFormedError
 from relay_hw.ir.module import IRModule
@@ -89,7 +90,7 @@ def disasm_command(args: Namespace, console: Console) -> int:
             raise InputError(f"function must be one of {', '.join(programs) or '(none)'}, not {args.function}")
         programs = {args.function: programs[args.function]}
     texts = {name: disassemble(program) for name, program in programs.items()}
-    console.result({"programs": texts}, "\n".join(f"; program {name}\n{text}" for name, text in texts.items()))
+    console.result({"programs": texts}, "\n".join(f"; program {line(name)}\n{text}" for name, text in texts.items()))
     return 0
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from accel.quote import line
 from relay_hw.cli.console import Console
 from relay_hw.cli.data import load_npz, save_npz, save_text
 from relay_hw.cli.inspect import repaired
@@ -107,7 +108,7 @@ def convert_command(args: Namespace, console: Console) -> int:
         console.note(str(error))
     save_text(path, _written(mod, path.suffix))
     row = {"output": str(path), "functions": len(mod.functions), "types": len(mod.types)}
-    console.result(row, f"{path}: {len(mod.functions)} function(s), {len(mod.types)} data type(s)")
+    console.result(row, f"{line(path)}: {len(mod.functions)} function(s), {len(mod.types)} data type(s)")
     return 0
 
 

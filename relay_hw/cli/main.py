@@ -6,7 +6,6 @@ one line on standard error that starts with `relay-hw: error:`.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -87,16 +86,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         console.note("interrupted; nothing half-written is left")
         return INTERRUPTED
     except Exception as error:
-        if "--debug" in given:
-            traceback.print_exc()
-        where = "" if "--debug" in given else "; run again with --debug to see where"
-        return _fail(console, f"internal error, please report it: {type(error).__name__}: {error}{where}")
+        trace = traceback.format_exc() if "--debug" in given else ""
+        where = "" if trace else "; run again with --debug to see where"
+        return _fail(console, f"internal error, please report it: {type(error).__name__}: {error}{where}", trace)
 
 
-def _fail(console: Console, message: str) -> int:
-    if console.as_json:
-        print(json.dumps({"error": " ".join(message.split())}))
-    console.error(message)
+def _fail(console: Console, message: str, trace: str = "") -> int:
+    console.failure(message, trace)
     return BAD_INPUT
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from accel.quote import line
 from relay_hw.errors import InputError
 from relay_hw.interp.evaluate import Interpreter
 from relay_hw.interp.values import ConstructorValue, RefValue, Value, to_value
@@ -85,9 +86,9 @@ def _spelled(value: Value, seen: set[int]) -> list[str | _Value]:
         case tuple():
             return ["(", *_listed(value), ",)" if len(value) == 1 else ")"]
         case ConstructorValue(fields=()):
-            return [value.name]
+            return [line(value.name)]
         case ConstructorValue(fields=fields):
-            return [f"{value.name}(", *_listed(fields), ")"]
+            return [f"{line(value.name)}(", *_listed(fields), ")"]
         case RefValue() if id(value) in seen:
             return ["ref(...)"]
         case RefValue(value=content):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
+from accel.quote import line
 from relay_hw.cli.console import Console
 
 # A change that costs more than this share of the cycles is explained in a line.
@@ -78,11 +79,9 @@ def _explanation_text(found: Any, width: int | None) -> list[str]:
     from relay_hw.report import mac_text, percent, placement
 
     report, cycles = found.report, found.cycles
-    head = (
-        f"{report.model} on {report.config}, {report.memory_model} memory: {cycles:,} cycles an inference "
-        f"in {report.launches} launches, {percent(report.utilisation)} of the array; {mac_text(report)}"
-    )
-    head = "\n".join(filter(None, [head, placement(report)]))
+    what = f"{line(report.model)} on {line(report.config)}, {line(report.memory_model)} memory"
+    speed = f"{cycles:,} cycles an inference in {report.launches} launches, {percent(report.utilisation)} of the array"
+    head = "\n".join(filter(None, [f"{what}: {speed}; {mac_text(report)}", placement(report)]))
     if not cycles:
         return [head]
     changes = [_change_table(found, width), _change_sentences(found)]
@@ -95,7 +94,7 @@ def _loss_table(found: Any, width: int | None) -> str:
 
     rows: list[tuple[str, ...]] = []
     for loss in found.losses:
-        layers = ", ".join(f"{name} {cycles:,}" for name, cycles in loss.layers)
+        layers = ", ".join(f"{line(name)} {cycles:,}" for name, cycles in loss.layers)
         rows.append((loss.cause, f"{loss.cycles:,}", percent(loss.cycles / found.cycles), cause_text(loss), layers))
     header = ("lost to", "cycles", "share", "what happened", "most of it in")
     return table(header, rows, frozenset({"cycles", "share"}), width)
@@ -124,9 +123,9 @@ def _change_sentences(found: Any) -> str:
     """Why changes make it worse; those that make no difference, and those that cannot be had."""
     costly = [o for o in found.outcomes if o.cycles is not None and o.cycles > (1 + COSTLY) * found.cycles]
     none = [o.change.text for o in found.outcomes if o.cycles == found.cycles]
-    lines = [found.sentence(o) for o in sorted(costly, key=lambda o: o.cycles)]
-    lines += [f"no difference: {', '.join(none)}"] if none else []
-    return "\n".join([*lines, *(found.sentence(o) for o in found.outcomes if o.cycles is None)])
+    lines = [line(found.sentence(o)) for o in sorted(costly, key=lambda o: o.cycles)]
+    lines += [f"no difference: {', '.join(map(line, none))}"] if none else []
+    return "\n".join([*lines, *(line(found.sentence(o)) for o in found.outcomes if o.cycles is None)])
 
 
 def _bound_table(found: Any, width: int | None) -> str:

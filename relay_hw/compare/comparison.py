@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from accel.quote import csv_cell
 from relay_hw.compare.energy import table as energy_table
 from relay_hw.compare.measures import Quality
 from relay_hw.compare.rows import FORMAT, FloatRow, LayerRow, Row, row_json
@@ -166,4 +167,4 @@ def choose_best(rows: Sequence[Row]) -> str | None:
 def _cell(value: Any) -> Any:
     if value is None:
         return ""
-    return f"{value:.6g}" if isinstance(value, float) else value
+    return f"{value:.6g}" if isinstance(value, float) else csv_cell(value)

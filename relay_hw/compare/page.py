@@ -6,9 +6,9 @@ In: `Comparison`. Out: one self-contained HTML page, without script or network, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from html import escape
 from typing import Final
 
+from accel.quote import html
 from relay_hw.compare.comparison import BEST_BY, Comparison
 from relay_hw.compare.energy import CAVEAT, FIGURES, SOURCE, SRAM
 from relay_hw.compare.histogram import Histogram
@@ -62,7 +62,7 @@ def render_page(found: Comparison, layers: Sequence[str] | None = None) -> str:
     for name in shown:
         if name not in found.layer_names:
             raise InputError(f"layer must be one of {', '.join(found.layer_names)}, not {name}")
-    title = f"{found.model}: quantization strategies"
+    title = f"{html(found.model)}: quantization strategies"
     sections = [_head(found, title), _table(found), _plots(found), _noise(found), _histograms(found, shown), _sources()]
     return page(title, "\n".join(filter(None, sections)), _STYLE)
 
@@ -70,26 +70,26 @@ def render_page(found: Comparison, layers: Sequence[str] | None = None) -> str:
 def render_fragment(found: Comparison) -> str:
     """The page in a frame of its own, so that its look does not change the notebook's."""
     return (
-        f'<iframe srcdoc="{escape(render_page(found))}" style="width:100%;height:900px;border:0" '
-        f'title="{escape(found.model)}: quantization strategies"></iframe>'
+        f'<iframe srcdoc="{html(render_page(found))}" style="width:100%;height:900px;border:0" '
+        f'title="{html(found.model)}: quantization strategies"></iframe>'
     )
 
 
 def _head(found: Comparison, title: str) -> str:
     floats = found.float_row
     what = (
-        f"Output {escape(found.output)}{', before its softmax,' if found.is_logits else ''} on {found.images:,} samples"
+        f"Output {html(found.output)}{', before its softmax,' if found.is_logits else ''} on {found.images:,} samples"
     )
     numbers = [f"{floats.macs:,} multiply-accumulates", f"{floats.weight_bytes:,} bytes of weights"]
     if floats.test.top1 is not None:
         numbers.insert(0, f"top-1 {share(floats.test.top1)} ({interval(floats.test.top1_interval)} %)")
     if found.best is not None:
         held, given = found.held_out_images, found.calibration_images + found.held_out_images
-        best = f"<b>{escape(found.best)}</b> is the best strategy by {BEST_BY} ({held:,} of {given:,})."
+        best = f"<b>{html(found.best)}</b> is the best strategy by {BEST_BY} ({held:,} of {given:,})."
     else:
         best = "No strategy is called best: there are too few calibration data to choose it on."
-    more = "".join(f"<p>{escape(note)}</p>" for note in (*found.warnings, *found.notes))
-    return f"<h1>{escape(title)}</h1><p>{what}. Float: {', '.join(numbers)}.</p><p>{best}</p>{more}"
+    more = "".join(f"<p>{html(note)}</p>" for note in (*found.warnings, *found.notes))
+    return f"<h1>{title}</h1><p>{what}. Float: {', '.join(numbers)}.</p><p>{best}</p>{more}"
 
 
 _Cell = Callable[[Row], str]
@@ -129,7 +129,7 @@ def _columns(found: Comparison) -> list[tuple[str, str, _Cell]]:
 
 def _table(found: Comparison) -> str:
     columns = _columns(found)
-    head = "".join(f'<th class="n">{title}<small>{escape(small)}</small></th>' for title, small, _ in columns)
+    head = "".join(f'<th class="n">{title}<small>{html(small)}</small></th>' for title, small, _ in columns)
     body = "".join(_table_row(found, row, columns) for row in found.rows)
     return (
         '<h2>Strategies</h2><div class="card long"><table class="rows">'
@@ -144,19 +144,17 @@ def _table(found: Comparison) -> str:
 
 def _machines(found: Comparison) -> str:
     names = dict.fromkeys(row.cost.machine for row in found.rows if row.cost is not None)
-    return f", on {escape(', '.join(names))}" if names else ""
+    return f", on {html(', '.join(names))}" if names else ""
 
 
 def _table_row(found: Comparison, row: Row, columns: Sequence[tuple[str, str, _Cell]]) -> str:
     small = "; ".join(filter(None, [row.summary, *notes(row)]))
-    config = (
-        f'<span class="chip">{escape(row.cost.config)}</span>' if row.cost else '<span class="chip host">none</span>'
-    )
+    config = f'<span class="chip">{html(row.cost.config)}</span>' if row.cost else '<span class="chip host">none</span>'
     cells = "".join(f'<td class="n">{cell(row)}</td>' for _, _, cell in columns)
     kinds = ["best"] * (row.name == found.best) + ["first"] * bool(small)
     # The star follows the name, so what stands small below it has a cell of its own.
-    name = f'<td class="name">{escape(row.name)}</td><td>{config}</td>{cells}'
-    why = f'<tr class="sub"><td colspan="{2 + len(columns)}"><span class="why">{escape(small)}</span></td></tr>'
+    name = f'<td class="name">{html(row.name)}</td><td>{config}</td>{cells}'
+    why = f'<tr class="sub"><td colspan="{2 + len(columns)}"><span class="why">{html(small)}</span></td></tr>'
     return f'<tr class="{" ".join(kinds)}">{name}</tr>' + (why if small else "")
 
 
@@ -237,9 +235,9 @@ def _noise(found: Comparison) -> str:
             else '<td class="n why">float</td>'
             for row in rows
         )
-        tip = escape(f"{operators[layer]}: {layer}")
-        lines.append(f'<tr><td class="name" title="{tip}">{escape(names[layer])}</td>{cells}</tr>')
-    head = "".join(f'<th class="n">{escape(row.name)}</th>' for row in rows)
+        tip = f"{html(operators[layer])}: {html(layer)}"
+        lines.append(f'<tr><td class="name" title="{tip}">{html(names[layer])}</td>{cells}</tr>')
+    head = "".join(f'<th class="n">{html(row.name)}</th>' for row in rows)
     return (
         '<h2>Noise by layer</h2><div class="card long"><table class="heat"><thead><tr><th>layer</th>'
         f"{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
@@ -252,8 +250,7 @@ def _noise(found: Comparison) -> str:
 def _worst(rows: Sequence[Row], names: Mapping[str, str]) -> str:
     """The worst layers of each strategy by name."""
     return "; ".join(
-        f"<b>{escape(row.name)}</b> {', '.join(escape(names[layer.name]) for layer in row.worst_layers)}"
-        for row in rows
+        f"<b>{html(row.name)}</b> {', '.join(html(names[layer.name]) for layer in row.worst_layers)}" for row in rows
     )
 
 
@@ -268,9 +265,9 @@ def _histograms(found: Comparison, shown: Sequence[str]) -> str:
     names = short_names(found.layer_names)
     for name in shown:
         for histogram, clips in _groups(found, name):
-            svg = histogram_svg(histogram, clips, found.best, f"values of {name}")
-            which = "" if len(_groups(found, name)) == 1 else f"<p>{escape(', '.join(clips))}</p>"
-            cards.append(f'<div class="card"><h3 title="{escape(name)}">{escape(names[name])}</h3>{which}{svg}</div>')
+            svg = histogram_svg(histogram, clips, found.best, f"values of {html(name)}")
+            which = "" if len(_groups(found, name)) == 1 else f"<p>{html(', '.join(clips))}</p>"
+            cards.append(f'<div class="card"><h3 title="{html(name)}">{html(names[name])}</h3>{which}{svg}</div>')
     if not cards:
         return ""
     text = (
@@ -296,7 +293,7 @@ def _groups(found: Comparison, name: str) -> list[tuple[Histogram, dict[str, tup
 
 def _sources() -> str:
     rows = "".join(
-        f'<tr><td>{escape(f.text)}</td><td class="n">{f.picojoules:g}</td><td class="why">{escape(f.note)}</td></tr>'
+        f'<tr><td>{html(f.text)}</td><td class="n">{f.picojoules:g}</td><td class="why">{html(f.note)}</td></tr>'
         for f in FIGURES
     )
     rows += "".join(
@@ -305,7 +302,7 @@ def _sources() -> str:
         for size, pj in SRAM
     )
     return (
-        f'<h2>Energy</h2><p class="legend">{escape(_ENERGY_PARTS)} Source: {escape(SOURCE)}. {escape(CAVEAT)}</p>'
+        f'<h2>Energy</h2><p class="legend">{html(_ENERGY_PARTS)} Source: {html(SOURCE)}. {html(CAVEAT)}</p>'
         '<div class="card"><table><thead><tr><th>operation</th><th class="n">pJ</th><th>derived</th></tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
     )

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Final
 
+from accel.quote import html
 from relay_hw.compare.histogram import Histogram
 
 _WIDTH, _HEIGHT = 580, 360
@@ -62,13 +62,11 @@ def pareto_svg(
         x, y = place(point)
         kind = "partial" if point.is_partial else "front" if (point.x, point.y) in joined else "behind"
         radius = 6.5 if point.name == best else 4.5
-        tip = f"{point.name}: {x_text(point.x)} {x_title}, {y_text(point.y)} {y_title}"
-        parts.append(
-            f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"><title>{escape(tip)}</title></circle>'
-        )
+        tip = f"{html(point.name)}: {html(x_text(point.x))} {html(x_title)}, {html(y_text(point.y))} {html(y_title)}"
+        parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"><title>{tip}</title></circle>')
     parts += _labels([(p.name + (" ★" if p.name == best else ""), *place(p)) for p in points])
-    label = f"{y_title} over {x_title}"
-    return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+    label = f"{html(y_title)} over {html(x_title)}"
+    return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
 
 
 def _span(values: Sequence[float]) -> tuple[float, float]:
@@ -94,19 +92,23 @@ def _axes(
     for tick in nice_ticks(*ys):
         y = bottom - (tick - ys[0]) / (ys[1] - ys[0]) * (bottom - _TOP)
         parts.append(f'<line class="rule" x1="{_LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text class="soft" x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{y_text(tick)}</text>')
+        parts.append(
+            f'<text class="soft" x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{html(y_text(tick))}</text>'
+        )
     for tick in nice_ticks(*xs):
         x = _LEFT + (tick - xs[0]) / (xs[1] - xs[0]) * (right - _LEFT)
         parts.append(f'<line class="rule" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{bottom}"/>')
-        parts.append(f'<text class="soft" x="{x:.1f}" y="{bottom + 17}" text-anchor="middle">{x_text(tick)}</text>')
+        parts.append(
+            f'<text class="soft" x="{x:.1f}" y="{bottom + 17}" text-anchor="middle">{html(x_text(tick))}</text>'
+        )
     return parts
 
 
 def _titles(x_title: str, y_title: str) -> str:
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
     return (
-        f'<text class="soft" x="{middle}" y="{_HEIGHT - 8}" text-anchor="middle">{escape(x_title)}</text>'
-        f'<text class="soft" x="{_LEFT}" y="17">{escape(y_title)}</text>'
+        f'<text class="soft" x="{middle}" y="{_HEIGHT - 8}" text-anchor="middle">{html(x_title)}</text>'
+        f'<text class="soft" x="{_LEFT}" y="17">{html(y_title)}</text>'
     )
 
 
@@ -135,7 +137,7 @@ def _labels(marks: Sequence[tuple[str, float, float]]) -> list[str]:
         if abs(line - y - 4) > 3:
             near = at + (3 if to_left else -3)
             parts.append(f'<line class="lead" x1="{x:.1f}" y1="{y:.1f}" x2="{near:.1f}" y2="{line - 4:.1f}"/>')
-        parts.append(f'<text x="{at:.1f}" y="{line:.1f}" text-anchor="{anchor}">{escape(name)}</text>')
+        parts.append(f'<text x="{at:.1f}" y="{line:.1f}" text-anchor="{anchor}">{html(name)}</text>')
     return parts
 
 
@@ -184,7 +186,7 @@ def histogram_svg(
         )
     for number, (name, clip) in enumerate(rows):
         parts.append(_range_row(name, clip, _HIGH + 26 + _ROW * number, place, low, high, name == best))
-    head = f'<svg class="hist" viewBox="0 0 {_PLOT} {height}" role="img" aria-label="{escape(label)}">'
+    head = f'<svg class="hist" viewBox="0 0 {_PLOT} {height}" role="img" aria-label="{html(label)}">'
     return f"{head}{''.join(parts)}</svg>"
 
 
@@ -208,7 +210,7 @@ def _range_row(
     is_best: bool,
 ) -> str:
     """A line from end to end of a range, with bars at ends that lie inside of the picture."""
-    short = name if len(name) <= 17 else name[:16] + "…"
+    short = html(name if len(name) <= 17 else f"{name[:16]}…")
     kind = "range best" if is_best else "range"
     left, right = place(clip[0]), place(clip[1])
     ends = "".join(
@@ -216,9 +218,9 @@ def _range_row(
         for v in clip
         if low < v < high
     )
-    tip = f"{name}: {clip[0]:.4g} to {clip[1]:.4g}"
+    tip = f"{html(name)}: {clip[0]:.4g} to {clip[1]:.4g}"
     return (
-        f"<g><title>{escape(tip)}</title>"
-        f'<text class="small" x="{_NAMES - 8}" y="{y + 3.5}" text-anchor="end">{escape(short)}</text>'
+        f"<g><title>{tip}</title>"
+        f'<text class="small" x="{_NAMES - 8}" y="{y + 3.5}" text-anchor="end">{short}</text>'
         f'<line class="{kind}" x1="{left:.1f}" x2="{right:.1f}" y1="{y}" y2="{y}"/>{ends}</g>'
     )

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 import accel
 import relay_hw
 import tensorize
+from accel.quote import file_name
 from relay_hw.errors import InputError
 
 Array = NDArray[Any]
@@ -67,8 +68,7 @@ class Store:
 
     def path(self, name: str, key: str, suffix: str) -> Path:
         """Where the content of that name and key lies."""
-        safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
-        return self.folder / f"{safe}.{key[:16]}{suffix}"
+        return self.folder / f"{file_name(name)}.{key[:16]}{suffix}"
 
     def read(self, name: str, key: str) -> dict[str, Any] | None:
         """The content written under `key`; None where there is none, or where its hash does not fit."""

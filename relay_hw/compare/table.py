@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from accel.quote import line
 from relay_hw.compare.comparison import BEST_BY, Comparison
 from relay_hw.compare.measures import Interval, Quality
 from relay_hw.compare.rows import Row, short_names
@@ -44,21 +45,21 @@ def comparison_text(found: Comparison, width: int | None = None) -> str:
     rows = [tuple(first.get(column, "") for column in columns)]
     rows += [tuple(_cells(found, row)[column] for column in columns) for row in found.rows]
     lines = [
-        f"{found.model}, output {found.output}, {found.images:,} samples",
+        f"{line(found.model)}, output {line(found.output)}, {found.images:,} samples",
         "",
         table(columns, rows, _RIGHT, width, _OPTIONAL),
         "",
     ]
     if found.best is not None:
-        lines.append(f"* best: {found.best}, by {BEST_BY}")
+        lines.append(f"* best: {line(found.best)}, by {BEST_BY}")
     else:
         lines.append("no best strategy: there are too few calibration data to choose it on")
     names = short_names(found.layer_names)
-    lines += [f"{row.name}: most noise in {_worst(row, names)}" for row in found.rows if row.worst_layers]
-    lines += [f"{row.name}: {note}" for row in found.rows for note in notes(row)]
+    lines += [f"{line(row.name)}: most noise in {_worst(row, names)}" for row in found.rows if row.worst_layers]
+    lines += [f"{line(row.name)}: {line(note)}" for row in found.rows for note in notes(row)]
     machines = dict.fromkeys(row.cost.machine for row in found.rows if row.cost is not None)
-    lines += [f"host ms: the host's part of a run by numpy, on {', '.join(machines)}"] if machines else []
-    return "\n".join([*lines, *found.notes])
+    lines += [f"host ms: the host's part of a run by numpy, on {', '.join(map(line, machines))}"] if machines else []
+    return "\n".join([*lines, *map(line, found.notes)])
 
 
 def notes(row: Row) -> list[str]:
@@ -144,4 +145,4 @@ def short(value: float | None) -> str:
 
 
 def _worst(row: Row, names: Mapping[str, str]) -> str:
-    return ", ".join(f"{names[layer.name]} ({decibels(layer.sqnr_db)} dB)" for layer in row.worst_layers)
+    return ", ".join(f"{line(names[layer.name])} ({decibels(layer.sqnr_db)} dB)" for layer in row.worst_layers)

@@ -6,8 +6,8 @@ In: `Report`. Out: text of the page; light and dark follow the reader's system.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
+from accel.quote import html
 from accel.sim.causes import LOST, Cause
 from relay_hw.report.model import (
     LayerRow,
@@ -35,7 +35,7 @@ _WIDTH, _LABEL, _VALUE, _ROW = 1000, 230, 120, 30
 
 def render_html(report: Report) -> str:
     """The page. The same report gives the same text."""
-    title = f"{report.model} on {report.config}"
+    title = f"{html(report.model)} on {html(report.config)}"
     sections = [_head(report, title), _tiles(report), _facts(report), _timelines(report), _bars(report)]
     sections += [_table(report), _stalls(report), _segments(report)]
     body = "\n".join(filter(None, sections))
@@ -43,11 +43,11 @@ def render_html(report: Report) -> str:
 
 
 def _head(report: Report, title: str) -> str:
-    measured = f"measured on the {escape(report.device)} device" if report.device else "not run yet"
-    memory = f", {escape(report.memory_model)} memory model" if report.device and report.memory_model else ""
-    text = f"Configuration {escape(report.config)} ({report.macs_per_cycle} multiply-accumulates a cycle)"
-    return f"<h1>{escape(title)}</h1><p>{text}, strategy {escape(report.strategy)}, {measured}{memory}.</p>" + (
-        f'<p class="warn">{escape(poor)}.</p>' if (poor := placement(report)) else ""
+    measured = f"measured on the {html(report.device)} device" if report.device else "not run yet"
+    memory = f", {html(report.memory_model)} memory model" if report.device and report.memory_model else ""
+    text = f"Configuration {html(report.config)} ({report.macs_per_cycle} multiply-accumulates a cycle)"
+    return f"<h1>{title}</h1><p>{text}, strategy {html(report.strategy)}, {measured}{memory}.</p>" + (
+        f'<p class="warn">{html(poor)}.</p>' if (poor := placement(report)) else ""
     )
 
 
@@ -71,7 +71,7 @@ def _tiles(report: Report) -> str:
     if report.resident_cycles is not None:
         tiles.append((number(report.resident_cycles), "cycles once, for resident weights"))
     if report.host is not None:
-        where = escape(f"on the host, {report.host.machine}, {report.host.data}")
+        where = f"on the host, {html(report.host.machine)}, {html(report.host.data)}"
         tiles.append((f"{1000 * report.host.seconds:,.3f} ms", where))
     if speed:
         tiles.append((f"{speed:,.0f}", "simulated cycles/s"))
@@ -85,8 +85,7 @@ def _timelines(report: Report) -> str:
         return ""
     several = len(report.timelines) > 1
     cards = "".join(
-        (f"<p>@{escape(timeline.function)}</p>" if several else "")
-        + f'<div class="card">{timeline_svg(timeline)}</div>'
+        (f"<p>@{html(timeline.function)}</p>" if several else "") + f'<div class="card">{timeline_svg(timeline)}</div>'
         for timeline in report.timelines
     )
     text = (
@@ -100,7 +99,7 @@ def _legend(report: Report) -> str:
     """The colours of products and of the causes that the report has."""
     shown = [Cause.PRODUCTS, *_lost_causes(report)]
     return " ".join(
-        f'<span title="{escape(cause.meaning)}"><i style="background:var(--{cause})"></i>{cause}</span>'
+        f'<span title="{html(cause.meaning)}"><i style="background:var(--{cause})"></i>{cause}</span>'
         for cause in shown
     )
 
@@ -135,8 +134,8 @@ def _length(row: LayerRow) -> int:
 
 def _bar(row: LayerRow, index: int, scale: float) -> str:
     top = index * _ROW
-    name = row.name if len(row.name) <= 30 else row.name[:29] + "…"
-    parts = [f'<text x="{_LABEL - 12}" y="{top + 19}" text-anchor="end">{escape(name)}</text>']
+    name = html(row.name if len(row.name) <= 30 else f"{row.name[:29]}…")
+    parts = [f'<text x="{_LABEL - 12}" y="{top + 19}" text-anchor="end">{name}</text>']
     roof = _LABEL + (row.roofline_cycles or 0) * scale
     if row.cycles is None:
         parts.append(f'<rect class="roof" x="{_LABEL}" y="{top + 5}" width="{roof - _LABEL:.1f}" height="20"/>')
@@ -146,8 +145,8 @@ def _bar(row: LayerRow, index: int, scale: float) -> str:
     value = number(row.cycles if row.cycles is not None else row.roofline_cycles)
     end = _LABEL + _length(row) * scale + 8
     parts.append(f'<text class="soft" x="{end:.1f}" y="{top + 19}">{value}</text>')
-    tip = f"{row.name}: {number(row.cycles)} cycles, roofline {number(row.roofline_cycles)}"
-    return f"<g><title>{escape(tip)}</title>{''.join(parts)}</g>"
+    tip = f"{html(row.name)}: {number(row.cycles)} cycles, roofline {number(row.roofline_cycles)}"
+    return f"<g><title>{tip}</title>{''.join(parts)}</g>"
 
 
 def _pieces(row: LayerRow, top: int, scale: float) -> list[str]:
@@ -173,7 +172,7 @@ def _stalls(report: Report) -> str:
         return ""
     head = "".join(f'<th class="n">{name}</th>' for name in names)
     body = "".join(
-        f'<tr><td class="name">{escape(row.name)}</td>'
+        f'<tr><td class="name">{html(row.name)}</td>'
         + "".join(f'<td class="n">{number(row.stalls.get(name, 0))}</td>' for name in names)
         + "</tr>"
         for row in rows
@@ -181,7 +180,7 @@ def _stalls(report: Report) -> str:
     shares = "".join(f'<td class="n">{percent(total[name] / (report.cycles or 1))}</td>' for name in names)
     foot = f"<tfoot><tr><td>share</td>{shares}</tr></tfoot>"
     table = f"<table><thead><tr><th>layer</th>{head}</tr></thead><tbody>{body}</tbody>{foot}</table>"
-    meaning = "; ".join(f"<b>{name}</b> {escape(name.meaning)}" for name in names)
+    meaning = "; ".join(f"<b>{name}</b> {html(name.meaning)}" for name in names)
     return f'<h2>Cycles without products, by cause</h2><div class="card">{table}</div><p class="legend">{meaning}.</p>'
 
 
@@ -228,11 +227,11 @@ def _numbers(texts: Sequence[str]) -> str:
 
 
 def _table_row(report: Report, row: LayerRow) -> str:
-    chip = f'<span class="chip{"" if row.on_accelerator else " host"}">{escape(row.where)}</span>'
-    shape = f'<br><span class="why shape">{escape(row.shape)}</span>' if row.shape else ""
-    why = f'<br><span class="why">{escape(row.reason)}</span>' if row.reason else ""
-    head = f'<td class="name">{escape(row.name)}</td><td>{chip}</td>'
-    foot = f'<td class="text">{escape(row.operator)}{shape}{why}</td>'
+    chip = f'<span class="chip{"" if row.on_accelerator else " host"}">{html(row.where)}</span>'
+    shape = f'<br><span class="why shape">{html(row.shape)}</span>' if row.shape else ""
+    why = f'<br><span class="why">{html(row.reason)}</span>' if row.reason else ""
+    head = f'<td class="name">{html(row.name)}</td><td>{chip}</td>'
+    foot = f'<td class="text">{html(row.operator)}{shape}{why}</td>'
     if not row.on_accelerator:
         macs = _numbers([number(row.macs) if row.macs else ""])
         return f'<tr>{head}<td colspan="4"></td>{macs}<td colspan="{1 + len(TRAFFIC_HEADER)}"></td>{foot}</tr>'
@@ -250,7 +249,7 @@ def _table_row(report: Report, row: LayerRow) -> str:
 def _facts(report: Report) -> str:
     if not report.facts:
         return ""
-    rows = "".join(f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in report.facts.items())
+    rows = "".join(f"<dt>{html(key)}</dt><dd>{html(value)}</dd>" for key, value in report.facts.items())
     return f'<h2>This run</h2><div class="card"><dl>{rows}</dl></div>'
 
 
@@ -265,5 +264,5 @@ def _segments(report: Report) -> str:
 
 
 def _segment(row: SegmentRow) -> str:
-    name = f'<td class="name">{escape(row.name)}</td><td>{escape(row.where)}</td>'
+    name = f'<td class="name">{html(row.name)}</td><td>{html(row.where)}</td>'
     return name + _numbers(segment_cells(row)[2:])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Final
 
 STYLE: Final = """
@@ -58,10 +57,10 @@ dt { color: var(--soft); } dd { margin: 0; }
 
 
 def page(title: str, body: str, style: str = "") -> str:
-    """A self-contained page; `style` is added to the common look."""
+    """A self-contained page of `title` and `body`, which are HTML; `style` is added to the common look."""
     return (
         "<!doctype html>\n"
-        f'<html lang="en"><head><meta charset="utf-8"><title>{escape(title)} · relay-hw</title>\n'
+        f'<html lang="en"><head><meta charset="utf-8"><title>{title} · relay-hw</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<style>{STYLE}{style}</style></head>\n<body><main>\n{body}\n</main></body></html>\n"
     )

@@ -1,12 +1,14 @@
 """Tables for terminals: columns that fit, text that wraps, and a word on what had no room.
 
-In: rows of cells. Out: lines without trailing spaces.
+In: rows of cells, which may hold names from strangers. Out: lines without trailing spaces.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from textwrap import wrap
+
+from accel.quote import line
 
 # Between two columns, and the fewest characters that a column of text is squeezed to.
 _GAP, _NARROWEST = 2, 12
@@ -24,6 +26,7 @@ def table(
     In `width` columns of a terminal, text wraps; where that is not enough, columns named in `optional` are left out, in
     their order, and a last line says so. Without a width nothing is wrapped or left out.
     """
+    rows = [tuple(map(line, row)) for row in rows]
     shown, left_out = list(header), list[str]()
     for name in optional if width is not None else ():
         if name not in shown or _least(header, rows, right, shown) <= (width or 0):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 
+from accel.quote import line
 from accel.sim.causes import Cause
 from accel.sim.cycle.traffic import Traffic
 from relay_hw.report.model import LayerRow, Report, SegmentRow, layer_utilisation_all, utilisation
@@ -96,7 +97,7 @@ def placement(report: Report) -> str:
     host = [row for row in report.layers if not row.on_accelerator]
     host = [row for row in host if row.macs] or host
     reasons = dict.fromkeys(row.reason for row in sorted(host, key=lambda row: -row.macs))
-    first = "; ".join([*reasons][:_FIRST])
+    first = "; ".join(map(line, [*reasons][:_FIRST]))
     what = f"{percent(share)} of the multiply-accumulates run" if has_layers else "nothing runs"
     return f"{what} on the accelerator: {first}" if first else f"{what} on the accelerator"
 
@@ -145,7 +146,7 @@ def summary(report: Report) -> str:
     """Totals in one line."""
     speed = report.simulated_cycles_per_second
     parts = [
-        f"{report.model} on {report.config}",
+        f"{line(report.model)} on {line(report.config)}",
         f"{number(report.cycles)} cycles an inference"
         + (f" in {report.launches:,} launches" if report.launches else ""),
         mac_text(report),
@@ -155,5 +156,5 @@ def summary(report: Report) -> str:
     if report.resident_cycles is not None:
         parts.append(f"{number(report.resident_cycles)} cycles once for resident weights")
     if report.host is not None:
-        parts.append(str(report.host))
+        parts.append(line(report.host))
     return ", ".join(parts + ([f"{speed:,.0f} simulated cycles/s"] if speed else []))

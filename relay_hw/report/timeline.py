@@ -6,8 +6,8 @@ In: `Timeline`. Out: text of an `<svg>` element; colours are classes that the pa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
+from accel.quote import html
 from accel.sim.causes import Cause
 from relay_hw.report.model import Band, Timeline
 
@@ -31,8 +31,8 @@ def timeline_svg(timeline: Timeline) -> str:
         parts.append(_floor(top + _UNIT))
         top += _UNIT + _GAP
     parts.append(_axis(timeline.cycles, top))
-    label = f"timeline of @{timeline.function}"
-    return f'<svg viewBox="0 0 {WIDTH} {top + 22}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+    label = f"timeline of @{html(timeline.function)}"
+    return f'<svg viewBox="0 0 {WIDTH} {top + 22}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
 
 
 def _x(cycle: float, cycles: int) -> float:
@@ -40,7 +40,7 @@ def _x(cycle: float, cycles: int) -> float:
 
 
 def _label(text: str, y: float) -> str:
-    return f'<text class="soft" x="{_LEFT - 8}" y="{y:.0f}" text-anchor="end">{escape(text)}</text>'
+    return f'<text class="soft" x="{_LEFT - 8}" y="{y:.0f}" text-anchor="end">{html(text)}</text>'
 
 
 def _floor(y: float) -> str:
@@ -61,9 +61,9 @@ def _band(band: Band, shade: int, cycles: int) -> str:
     begin, width = _x(band.begin, cycles), _PLOT * (band.end - band.begin) / cycles
     room = int((width - 6) / _LETTER)
     # Names of neighbours differ at their ends.
-    name = band.layer if len(band.layer) <= room else "…" + band.layer[1 - room :]
-    text = f'<text x="{begin + 4:.1f}" y="14">{escape(name)}</text>' if room >= 3 else ""
-    tip = f"<title>{escape(band.layer)}: cycles {band.begin:,} to {band.end:,}</title>"
+    name = html(band.layer if len(band.layer) <= room else f"…{band.layer[1 - room :]}")
+    text = f'<text x="{begin + 4:.1f}" y="14">{name}</text>' if room >= 3 else ""
+    tip = f"<title>{html(band.layer)}: cycles {band.begin:,} to {band.end:,}</title>"
     return f'<g>{tip}<rect class="band{shade}" x="{begin:.1f}" y="0" width="{width:.1f}" height="{_BANDS}"/>{text}</g>'
 
 

@@ -10,6 +10,7 @@ import re
 from accel.fpga.multipliers import core_parameters
 from accel.fpga.synth import RTL
 from accel.isa.config import AccelConfig
+from accel.quote import comment
 
 IP = "relay_hw_ip"
 _CLOCK = """\
@@ -49,7 +50,7 @@ def ip_verilog(config: AccelConfig, multipliers: int) -> str:
     sizes = ", ".join(f".{key}(32'd{value})" for key, value in sorted(core_parameters(config, multipliers).items()))
     links = ",\n".join(f"      .{name}({name})" for _, name, _ in rows)
     return (
-        f"// The accelerator in configuration {config.name}: AXI4-Lite registers s_axil, AXI4 memory m_axi.\n"
+        f"// The accelerator in configuration {comment(config.name)}: AXI4-Lite registers s_axil, AXI4 memory m_axi.\n"
         "`resetall\n`timescale 1ns / 1ps\n`default_nettype none\n\n"
         f"module {IP} (\n" + ",\n".join(lines) + "\n);\n"
         f"  vta_top #({sizes}) u_top (\n{links}\n  );\nendmodule\n\n`resetall\n"

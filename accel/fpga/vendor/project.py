@@ -16,6 +16,7 @@ from accel.fpga.synth import core_sources
 from accel.fpga.vendor.ip import IP, ip_verilog, ports
 from accel.fpga.vendor.targets import Form, Target
 from accel.isa.config import AccelConfig
+from accel.quote import comment, markdown, tcl_word
 
 FOLDER: Final = Path(__file__).parent
 MARK: Final = "board.json"
@@ -69,7 +70,7 @@ def _settings(target: Target, mhz: float) -> str:
         "registers": f"0x{target.registers:08X}",
         "done_pin": pin,
     }
-    return "".join(f'set {name} "{value}"\n' for name, value in values.items())
+    return "".join(f"set {name} {tcl_word(value)}\n" for name, value in values.items())
 
 
 def _board(target: Target) -> Mapping[str, object]:
@@ -95,7 +96,7 @@ def _pins(target: Target) -> str:
 def _component(config: AccelConfig) -> str:
     """The accelerator as a component of Platform Designer."""
     lines = [
-        f"# The accelerator in configuration {config.name}, for Platform Designer.",
+        f"# The accelerator in configuration {comment(config.name)}, for Platform Designer.",
         "package require qsys",
         f"set_module_property NAME {IP}",
         "set_module_property VERSION 1.0",
@@ -150,7 +151,7 @@ _QUARTUS_STEPS: Final = """\
 def _readme(target: Target, config: AccelConfig, mhz: float) -> str:
     steps = _VIVADO_STEPS.format(bitstream=BITSTREAM) if target.form is Form.VIVADO else _QUARTUS_STEPS
     return f"""\
-# {config.name} on {target.title}, {mhz:g} MHz
+# {markdown(config.name)} on {markdown(target.title)}, {mhz:g} MHz
 
 **Nobody has run this project with {target.form.value.capitalize()} yet, or on a board.** What was checked: the Verilog
 (simulated, synthesised by yosys), the syntax of the scripts, and `serve.py` against the Verilog in simulation.

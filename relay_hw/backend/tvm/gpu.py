@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from accel.quote import identifier
 from relay_hw.backend.flat import FlatCall, FlatFunction, FlatInput
 from relay_hw.backend.gpu import cuda
 from relay_hw.backend.gpu.plan import Plan, plan_bytes
@@ -111,7 +112,7 @@ def _kernels(module: Any, target: Any) -> Any:
 def _split(module: Any, target: Any) -> tuple[Mapping[str, Any], Any]:
     """TIR functions by name as they look to the host, with calls of kernels; and the module of all kernels."""
     found = [(gv.name_hint, f) for gv, f in module.functions_items() if isinstance(f, tirx.PrimFunc)]
-    renamed = {f"k{i}_{_identifier(name)}": (name, f) for i, (name, f) in enumerate(sorted(found, key=lambda x: x[0]))}
+    renamed = {f"k{i}_{identifier(name)}": (name, f) for i, (name, f) in enumerate(sorted(found, key=lambda x: x[0]))}
     kernels = tvm.IRModule({new: f.with_attr("global_symbol", new) for new, (_, f) in renamed.items()})
     lowered = tvm.transform.Sequential([tirx.transform.BindTarget(target), *_passes()])(kernels)
     host: dict[str, Any] = {}
@@ -123,10 +124,6 @@ def _split(module: Any, target: Any) -> tuple[Mapping[str, Any], Any]:
             device[gv.name_hint] = function
     finish = [tirx.transform.LowerWarpMemory(), tirx.transform.StmtSimplify(), tirx.transform.LowerIntrin()]
     return host, tvm.transform.Sequential(finish)(tvm.IRModule(device))
-
-
-def _identifier(name: str) -> str:
-    return re.sub(r"\W+", "_", name).strip("_")
 
 
 def _passes() -> list[Any]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from accel.quote import c_string
 from relay_hw.backend.flat import FlatCall
 from relay_hw.ir.types import TensorType
 from relay_hw.transform.reasons import MOVING_OPERATORS
@@ -88,12 +89,6 @@ def _transpose(call: FlatCall, types: Sequence[TensorType], constants: Constants
 
 def _sizes(values: Sequence[int]) -> str:
     return f"(const size_t[]){{{', '.join(map(str, values))}}}"
-
-
-def c_string(text: str) -> str:
-    """A literal of C with these bytes, whatever they are; three octal digits cannot run into what follows."""
-    plain = {ord(letter) for letter in map(chr, range(32, 127)) if letter not in '"\\?'}
-    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in text.encode()) + '"'
 
 
 def finite_check(what: str, ty: TensorType) -> str | None:

@@ -5,21 +5,40 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Text with names in it: terminals obey bytes that are not printable ASCII, so these are shown as their codes. */
+static void show(const char *text) {
+    for (; *text; text++)
+        if (*text >= ' ' && *text <= '~') fputc(*text, stderr);
+        else fprintf(stderr, "\\x%02x", (unsigned)(unsigned char)*text);
+}
+
 static int complain(const char *message) {
-    fprintf(stderr, "error: %s\n", message);
+    fputs("error: ", stderr);
+    show(message);
+    fputc('\n', stderr);
     return 2;
 }
 
 static int complain_of(unsigned long sample, const char *message) {
-    fprintf(stderr, "error: sample %lu: %s\n", sample, message);
+    fprintf(stderr, "error: sample %lu: ", sample);
+    show(message);
+    fputc('\n', stderr);
     return 2;
+}
+
+static void show_file(const model_tensor *tensor) {
+    fputc(' ', stderr);
+    show(tensor->name);
+    fputs(".bin", stderr);
 }
 
 static int usage(const char *program) {
     int i;
-    fprintf(stderr, "usage: %s [--device COMMAND] [--folder DIR] [--feed OUTPUT=INPUT]...", program);
-    for (i = 0; i < MODEL_INPUTS; i++) fprintf(stderr, " %s.bin", model_inputs[i].name);
-    for (i = 0; i < MODEL_OUTPUTS; i++) fprintf(stderr, " %s.bin", model_outputs[i].name);
+    fputs("usage: ", stderr);
+    show(program);
+    fputs(" [--device COMMAND] [--folder DIR] [--feed OUTPUT=INPUT]...", stderr);
+    for (i = 0; i < MODEL_INPUTS; i++) show_file(&model_inputs[i]);
+    for (i = 0; i < MODEL_OUTPUTS; i++) show_file(&model_outputs[i]);
     fprintf(stderr, "\nfiles hold samples one after the other, little-endian; COMMAND speaks the pipe protocol;\n"
             "an input that is fed takes that output of the sample before, and its file's first sample, or zeros, at first\n");
     return 2;
@@ -120,7 +139,11 @@ int main(int argc, char **argv) {
         free(buffers[i]);
     }
     for (i = 0; i < MODEL_OUTPUTS; i++)
-        if (nan[i]) fprintf(stderr, "warning: output %s: %lu values are NaN\n", model_outputs[i].name, nan[i]);
+        if (nan[i]) {
+            fputs("warning: output ", stderr);
+            show(model_outputs[i].name);
+            fprintf(stderr, ": %lu values are NaN\n", nan[i]);
+        }
     if (!status) printf("%lu sample(s), %llu cycles\n", samples, (unsigned long long)context.cycles);
     return status;
 }

@@ -1,0 +1,78 @@
+"""Foreign text in the languages that are written here: a function for each, no other place knows their rules.
+
+In: text from a stranger, such as a tensor's name or a file's. Out: text that its language reads as a name and nothing
+else. Makefiles and shell scripts are written here with fixed text alone, JSON by `json.dumps` alone.
+"""
+
+from __future__ import annotations
+
+import html as _html
+import re
+from typing import Final
+
+# What terminals obey or readers do not see: control characters, marks of direction and of no width, tags, surrogates.
+_UNSEEN: Final = re.compile(
+    "[\x00-\x1f\x7f-\xa0\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff"
+    "\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+# What ends a comment of C or Verilog, begins another one in it, or is one character to C.
+_COMMENT: Final = re.compile(r"\*(?=/)|/(?=\*)|\?(?=\?)")
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+_LONGEST_NAME: Final = 60
+
+
+def line(text: object) -> str:
+    """One line for a terminal or a log: what cannot be seen is written as Python writes it."""
+    return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], str(text))
+
+
+def screen(text: object) -> str:
+    """Lines for a terminal or a log, like `line` but for the ends of lines, which stay."""
+    return "\n".join(map(line, str(text).split("\n")))
+
+
+def html(text: object) -> str:
+    """Text or a quoted attribute of HTML and SVG."""
+    return _html.escape(screen(text))
+
+
+def c_string(text: str) -> str:
+    """A literal of C with these bytes, whatever they are; three octal digits cannot run into what follows."""
+    # `$` begins the holes of statements, which are filled later.
+    plain = {ord(letter) for letter in map(chr, range(32, 127)) if letter not in '"\\?$'}
+    data = text.encode(errors="backslashreplace")
+    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in data) + '"'
+
+
+def comment(text: object) -> str:
+    """A part of a comment of C, Verilog or Tcl, on one line."""
+    broken = _COMMENT.sub(lambda found: f"{found[0]} ", line(text))
+    return f"{broken} " if broken.endswith(("\\", "*", "/", "?")) else broken
+
+
+def tcl_word(text: object) -> str:
+    """A word of Tcl, in double quotes."""
+    return '"' + re.sub(r'[\\"$\[\]{}]', lambda found: f"\\{found[0]}", line(text)) + '"'
+
+
+def markdown(text: object) -> str:
+    """A part of a paragraph of Markdown, as it stands."""
+    return re.sub(r"[\\`*{}\[\]<>#|!&~$]", lambda found: f"\\{found[0]}", line(text))
+
+
+def csv_cell(value: object) -> object:
+    """A cell for `csv.writer`: spreadsheets take text for text, not for a formula. Numbers stay numbers."""
+    if not isinstance(value, str):
+        return value
+    shown = line(value)
+    return f"'{shown}" if shown.startswith(_FORMULA) else shown
+
+
+def identifier(text: str) -> str:
+    """A part of a name in C, OpenCL or Python, for people to recognise; others make it unique."""
+    return re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")[:_LONGEST_NAME]
+
+
+def file_name(text: str) -> str:
+    """A part of a file's name on any system, for people to recognise; others make it unique."""
+    return re.sub(r"[^\w.-]", "_", text, flags=re.ASCII)[:_LONGEST_NAME]

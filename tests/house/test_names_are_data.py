@@ -1,0 +1,212 @@
+"""Names from strangers reach other languages through accel/quote.py alone, terminals through one function alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.house.foreign import House, foreign_text, number_names
+
+ROOT = Path(__file__).parents[2]
+SOURCES = {
+    str(path.relative_to(ROOT)): path.read_text()
+    for top in ("relay_hw", "tensorize", "accel")
+    for path in sorted((ROOT / top).rglob("*.py"))
+}
+TREES = {path: ast.parse(text) for path, text in SOURCES.items()}
+FIXED = number_names(list(TREES.values()))
+QUOTES = {node.name for node in TREES["accel/quote.py"].body if isinstance(node, ast.FunctionDef)}
+# By language: what writes it, and functions of others whose results are text of it. What is called a number gives the
+# text of one in every language.
+NUMBERS = {"number", "percent", "interval", "share", "decibels"}
+HTML = {"timeline_svg", "pareto_svg", "histogram_svg", "page"}
+TEXT = {"table", "some", "mac_text", "losses"}
+# By file, expressions that are no stranger's, with the reason.
+WRITERS: dict[str, dict[str, str]] = {
+    "relay_hw/runtime/deploy/source.py": {
+        "'\\n'.join([head, *parts])": "lines of C, checked where they are made",
+        "rows.batch": "a number",
+        "name": "a word of _batch, _tables and _tensors",
+        "short": "a word of _batch",
+        "kind": "a word of _batch",
+        "name.removesuffix('s')": "a word of _batch, in a sentence",
+        "row.name": "in a sentence, or quoted by finite_check",
+        "k": "a number",
+        "tensor.constant": "an offset",
+        "plan.offsets[tensor.root]": "an offset",
+        "place": "an offset or a word of _tables",
+        "section.size": "a number",
+    },
+    "relay_hw/runtime/deploy/operators.py": {
+        "scales": "an address made by keep",
+        "zeros": "an address made by keep",
+        "out": "one of QUANTIZED",
+        "source": "one of QUANTIZED, or int32",
+        "logarithm": "a number",
+        "size": "a number",
+        "np.dtype(ty.dtype).itemsize": "a number",
+    },
+    "relay_hw/runtime/deploy/steps.py": {
+        "name": "quoted by finite_check",
+        "program": "a number",
+        "step.kernel": "host_k and a number, as backend/tvm/c_kernels.py names kernels",
+    },
+    "relay_hw/report/html.py": {"cause": "one of Cause", "title": "HTML", "text": "fixed text"},
+    "relay_hw/report/style.py": {"title": "HTML", "body": "HTML", "style": "a style sheet of the writers"},
+    "relay_hw/report/timeline.py": {"cause": "one of Cause"},
+    "relay_hw/compare/page.py": {"title": "HTML", "text": "a number's", "small": "a number's"},
+    "relay_hw/compare/plots.py": {"anchor": "a word of _labels"},
+    "relay_hw/report/text.py": {"cause": "one of Cause"},
+    "relay_hw/report/table.py": {"', '.join(left_out)": "columns of the writers"},
+    "relay_hw/compare/table.py": {
+        "row.engine": "notes are quoted by those who show them",
+        "row.note": "notes are quoted by those who show them",
+    },
+    "relay_hw/cli/build.py": {
+        "artifact.launches": "a number",
+        "result.chunk": "a number",
+        "args.device": "one of DEVICES",
+        "name": "a key of the file of outputs",
+        "left[where]": "a number",
+        "right[where]": "a number",
+        "right.size": "a number",
+    },
+    "relay_hw/cli/compare.py": {"found.to_text(console.width)": "lines of compare/table.py", "text": "progress"},
+    "relay_hw/cli/doctor.py": {"', '.join(missing)": "words of find_tools", "version": "a cell of a table"},
+    "relay_hw/cli/fpga.py": {
+        "system.design.name": "a part or board, and the checked name of a configuration",
+        "json.dumps(built.report, indent=2, sort_keys=True)": "JSON",
+        "json.dumps(row, indent=2)": "JSON",
+        "json.dumps(estimated, indent=2, sort_keys=True)": "JSON",
+        "name": "a word, padded",
+        "platform.machine()": "in JSON",
+        "platform.system()": "in JSON",
+    },
+    "relay_hw/cli/inspect.py": {
+        "text": "lines of the disassembler",
+        "row['version']": "a number",
+        "f['lsb']": "a number",
+        "doc": "of the instruction set",
+        "name": "of the instruction set",
+        "field['doc']": "of the instruction set",
+        "value": "a number",
+    },
+    "relay_hw/cli/language.py": {
+        "param.name_hint": "in a sentence",
+        "param.type": "in a sentence",
+    },
+    "relay_hw/cli/values.py": {"index": "a number", "what": "in a sentence"},
+    "relay_hw/cli/why.py": {"report.launches": "a number"},
+    "accel/fpga/part_top.py": {"key": "a parameter of vta_top", "value": "a number"},
+    "accel/fpga/vendor/ip.py": {"key": "a parameter of vta_top", "value": "a number"},
+    "accel/fpga/vendor/project.py": {
+        "path.name": "a file of accel/rtl",
+        "json.dumps(_board(target), indent=2, sort_keys=True)": "JSON",
+        "name": "a word of the writer",
+        "bits": "a number",
+        "direction.capitalize()": "a port of vta_top",
+        "role": "a port of vta_top",
+        "target.form.value.capitalize()": "one of Form",
+        "steps": "fixed text",
+    },
+}
+# What looks like another language and holds no name of a stranger, with the reason.
+NOT_FOREIGN = {
+    "accel/fpga/flow.py": "names of files and cells of accel/rtl",
+    "accel/fpga/synth.py": "names of files and cells of accel/rtl",
+    "accel/fpga/sim/board.py": "names of files that Verilator writes",
+    "accel/fpga/sim/netlist.py": "names of cells of accel/rtl",
+    "accel/fpga/sim/soc.py": "numbers",
+    "accel/fpga/vendor/estimate.py": "names of files and cells of accel/rtl",
+    "accel/sim/verilator.py": "names of files that Verilator writes",
+    "relay_hw/backend/tvm/c_kernels.py": "TVM writes the C; kernels have numbers",
+    "relay_hw/text/printer.py": "Relay text: text/names.py makes every name readable by the lexer",
+}
+LOOKS = re.compile(
+    r"<(?:td|tr|th|p|b|h[1-3]|g|svg|span|rect|div)\b|#include|/\* |\bendmodule\b|set_property|read_verilog"
+    r"|static const "
+)
+# Where text may be printed.
+PRINTERS = {
+    "relay_hw/cli/console.py",
+    "accel/sim/pipe.py",
+    "accel/isa/gen_docs.py",
+    "accel/isa/gen_timing.py",
+    "accel/isa/gen_verilog.py",
+    "accel/fpga/vendor/serve.py",
+    "relay_hw/compat/tvm/transform.py",
+    "relay_hw/op/annotation.py",
+}
+
+
+def house(path: str) -> House:
+    others = TEXT if "/cli/" in path or path.endswith(("text.py", "table.py")) else HTML
+    return House(QUOTES, NUMBERS | others, FIXED)
+
+
+@pytest.mark.parametrize("path", WRITERS)
+def test_a_writer_quotes_whatever_is_not_its_own(path: str) -> None:
+    found = foreign_text(SOURCES[path], house(path))
+    assert [text for text in found if text not in WRITERS[path]] == []
+    assert sorted(WRITERS[path].keys() - set(found)) == [], "no longer needed"
+
+
+def looks_foreign(tree: ast.AST) -> bool:
+    """Whether a module holds text of another language, its docstrings aside."""
+    docs = {id(node.body[0].value) for node in ast.walk(tree)
+            if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and node.body
+            and isinstance(node.body[0], ast.Expr)}  # fmt: skip
+    texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return any(id(node) not in docs and LOOKS.search(node.value) for node in texts)
+
+
+def test_every_writer_is_known() -> None:
+    looking = {path for path, tree in TREES.items() if looks_foreign(tree)}
+    assert looking - WRITERS.keys() - NOT_FOREIGN.keys() == set()
+    assert NOT_FOREIGN.keys() - looking == set(), "no longer needed"
+
+
+def called_by(tree: ast.AST) -> set[str]:
+    return {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+
+
+def test_rules_of_languages_are_in_one_file() -> None:
+    rules = {"escape", "html.escape", "_html.escape", "shlex.quote", "quoteattr", "saxutils.escape"}
+    assert [path for path, tree in TREES.items() if called_by(tree) & rules] == ["accel/quote.py"]
+
+
+def test_text_is_printed_in_few_places() -> None:
+    prints = {"print", "sys.stdout.write", "sys.stderr.write", "traceback.print_exc", "warnings.warn"}
+    assert {path for path, tree in TREES.items() if called_by(tree) & prints} == PRINTERS
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("def f(name: str) -> str:\n    return f'<td>{name}</td>'", ["name"]),
+        ("def f(name: str) -> str:\n    return f'<td>{html(name)}</td>'", []),
+        ("def f(name: str) -> str:\n    return '<td>' + name", ["name"]),
+        ("def f(name: str) -> str:\n    return '<td>%s' % name", ["name"]),
+        ("def f(name: str) -> str:\n    return '<td>{}'.format(name)", ["name"]),
+        ("def f(count: int) -> str:\n    return f'<td>{count}</td>'", []),
+        ("def f(row: Row) -> str:\n    text = row.name.upper()\n    return f'<td>{text}</td>'", ["text"]),
+        ("def f(row: Row) -> str:\n    text = html(row.name)\n    return f'<td>{text}</td>'", []),
+        ("def f(rows: list[Row]) -> str:\n    return ''.join(f'<td>{row.name}' for row in rows)", ["row.name"]),
+        ("def f(row: Row) -> str:\n    return f'{row.cycles:,} {row.name:>8}'", ["row.name"]),
+        ("def f(row: Row) -> str:\n    raise InputError(f'{row.name} must be')", []),
+        ("def f(names: list[str]) -> str:\n    return f\"{', '.join(names)}\"", ["', '.join(names)"]),
+        ("def f(names: list[str]) -> str:\n    return f\"{', '.join(map(html, names))}\"", []),
+        ("def f(names: list[str]) -> str:\n    return ''.join(f'{k}{name}' for k, name in enumerate(names))", ["name"]),
+    ],
+)
+def test_what_is_found(text: str, found: list[str]) -> None:
+    assert foreign_text(text, House({"html"}, set(), set())) == found
+
+
+def test_a_new_writer_is_found() -> None:
+    assert looks_foreign(ast.parse("def f(name):\n    return f'<td>{name}</td>'"))
+    assert looks_foreign(ast.parse("X = '#include <stdio.h>'"))
+    assert not looks_foreign(ast.parse('"""Writes <td>."""'))
