@@ -38,10 +38,10 @@ _OPTIONAL = (
     "weights",
     "act. read",
     "act. written",
-    "operator",
+    "bytes",
     "where",
     "array",
-    "bytes",
+    "operator",
 )
 SEGMENT_HEADER = ("segment", "where", "calls", "ms", "cycles")
 _RIGHT = frozenset({*_HEADER} - {"layer", "operator", "where", "lost to"})
