@@ -23,13 +23,21 @@ from tensorize.space import PIECE_LIMIT
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 # Pages whose cycle counts and percentages all have a name.
-PAGES = ("README.md", "docs/boards.md", "docs/memory.md", "docs/quantization.md", "docs/schedules.md")
+PAGES = (
+    "README.md",
+    "docs/boards.md",
+    "docs/memory.md",
+    "docs/prequantized.md",
+    "docs/quantization.md",
+    "docs/schedules.md",
+)
 # What measures each file of results.
 WRITERS = {
     "memory": "python scripts/measure_memory.py",
     "boards": "python scripts/boards.py",
     "system": "python scripts/measure_system.py",
     "strategies": "python scripts/quantization_tables.py",
+    "prequantized": "python scripts/measure_prequantized.py",
     "performance": "make bench",
 }
 
@@ -38,7 +46,7 @@ MARKED = re.compile(rf"<!--=([\w.:/-]+)-->(\s*)({NUMBER})")
 # Cycle counts and percentages, and cells of tables that are a number of thousands.
 CLAIM = re.compile(rf"(?<![\w.,-])({NUMBER})(?=\s*(?:cycles\b|%))|(?<=\| )(\d[\d,]*,\d{{3}})(?= \|)")
 # What is no prose: generated tables, code blocks, code.
-SKIPPED = re.compile(r"<!-- generated:.*?<!-- end -->|^```.*?^```$|^    .*$|`[^`\n]*`", re.M | re.S)
+SKIPPED = re.compile(r"<!-- generated:.*?<!-- end -->|^```.*?^```$|^    [^\n]*$|`[^`\n]*`", re.M | re.S)
 
 
 @dataclass(frozen=True, slots=True)

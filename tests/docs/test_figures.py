@@ -27,7 +27,7 @@ def scripts() -> dict[str, ModuleType]:
     """The scripts that measure, as modules."""
     sys.path.insert(0, str(ROOT / "scripts"))
     try:
-        names = ("bench_page", "bench_layers", "measure_memory")
+        names = ("bench_page", "bench_layers", "measure_memory", "measure_prequantized")
         return {name: __import__(name) for name in names}
     finally:
         sys.path.pop(0)
@@ -51,8 +51,11 @@ def test_a_number_that_drifted_is_found_and_renewed() -> None:
 def test_a_number_without_a_name_is_found() -> None:
     text = (
         "It takes 5,100 cycles.\n\n| 7,000 | `9 cycles` |\n\n```\n99 %\n```\n<!-- generated: x -->\n7 %\n<!-- end -->\n"
+        "\n    8 %\n\n6 % of it.\n"
     )
-    assert figures.unnamed(text) == ["5,100: It takes 5,100 cycles.", "7,000: | 7,000 | `9 cycles` |"]
+    assert figures.unnamed(text) == [
+        "5,100: It takes 5,100 cycles.", "7,000: | 7,000 | `9 cycles` |", "6: 6 % of it.",
+    ]  # fmt: skip
 
 
 def test_a_figure_that_nobody_measured_is_told_with_what_measures_it() -> None:
@@ -111,6 +114,15 @@ def test_memories_cost_what_the_page_says(pair: str, scripts: dict[str, ModuleTy
     made_for, on = pair.split("-on-")
     found = scripts["measure_memory"].measured(load_config("ecp5"), made_for, on)
     assert found == RESULTS["memory"]["ecp5"][pair], "run: python scripts/measure_memory.py"
+
+
+@LARGE
+def test_int8_models_are_as_good_as_the_page_says(scripts: dict[str, ModuleType]) -> None:
+    script = scripts["measure_prequantized"]
+    if not script.MODELS.is_dir():
+        pytest.skip(f"{script.MODELS} is not there")
+    found = {name: script.measured(file, script.MODELS) for name, file in script.FILES.items()}
+    assert found == RESULTS["prequantized"], "run: python scripts/measure_prequantized.py"
 
 
 @LARGE
