@@ -152,15 +152,19 @@ def _shift(now: Seen, before: Seen) -> str:
             continue
         new, known = one.value, old.value
         values = f"{new:.2g} a sample, in calibration {known:.2g}"
+        alike = f"their {old.kind.value} is {values}; is it normalised alike?"
         match old.kind:
-            case Kind.MEAN | Kind.DEVIATION if abs(new - known) > LEAST_SHIFT * width:
-                return f"their {old.kind.value} is {values}; is it normalised alike?"
-            case Kind.LOWEST | Kind.HIGHEST if abs(new - known) > LEAST_END * width:
-                return f"their {old.kind.value} is {values}; is it normalised alike?"
-            case Kind.NEIGHBOURS if abs(new - known) > LEAST_CORRELATION:
-                return f"neighbours on axis {old.axis} correlate by {values}; are its axes in the same order?"
+            case Kind.MEAN | Kind.DEVIATION:
+                least, text = LEAST_SHIFT * width, alike
+            case Kind.LOWEST | Kind.HIGHEST:
+                least, text = LEAST_END * width, alike
+            case Kind.NEIGHBOURS:
+                least = LEAST_CORRELATION
+                text = f"neighbours on axis {old.axis} correlate by {values}; are its axes in the same order?"
             case _:
-                continue
+                assert_never(old.kind)
+        if abs(new - known) > least:
+            return text
     return ""
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typing_extensions import assert_never
 
 from accel.isa.config import INSTRUCTION_BYTES, load_config
 from accel.isa.errors import ConfigError, Fault, FaultCode
@@ -99,8 +100,10 @@ def beats_of(op: Op, v: Values) -> set[int]:
             run, runs = transfer_shape(TINY, v)[2], [(y, x) for y in range(v["y"]) for x in range(v["x"])]
         case Op.GATHER:
             run, runs = gather_fetch_bytes(TINY, v), [(y, 0) for y in range(v["y"])]
-        case _:
+        case Op.GEMM | Op.ALU | Op.REQUANT | Op.FINISH:
             return set()
+        case _:
+            assert_never(op)
     starts = [v["dram"] + y * v["y_stride"] + x * v.get("x_stride", 0) for y, x in runs]
     return {begin for start in starts for begin in range(start, start + run, TINY.bus_bytes)}
 
