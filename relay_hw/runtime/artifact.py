@@ -73,7 +73,7 @@ class Artifact:
         """Relay text of a stage. Raises InputError for an unknown stage."""
         for file in self.manifest.stages:
             if stage in (file, stage_name(file)):
-                return (self.path / file).read_text()
+                return (self.path / file).read_text(encoding="utf-8")
         known = ", ".join(stage_name(file) for file in self.manifest.stages)
         raise InputError(f"stage must be one of {known}, not {stage}")
 

@@ -5,6 +5,7 @@ In: a path. Out: a module, its parameters by name, the model's name.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,17 +51,22 @@ def load_model(
 
         shown = {name: tuple(array.shape) for name, array in (samples or {}).items()}
         mod, params = from_onnx(file, shape=shapes, samples=shown, values=values)
-        return Model(file.stem, mod, params)
+        return Model(model_name(file), mod, params)
     if file.suffix in TVM_SUFFIXES:
-        return Model(file.stem, _by_tvm(file))
+        return Model(model_name(file), _by_tvm(file))
     from relay_hw.text import load_json, parse
 
     if file.suffix == ".json":
-        return Model(file.stem, load_json(read_text(file), str(file)))
+        return Model(model_name(file), load_json(read_text(file), str(file)))
     library = IRModule()
     for name in libraries:
         library = library.import_from_std(name)
-    return Model(file.stem, parse(read_text(file), str(file), init_module=library))
+    return Model(model_name(file), parse(read_text(file), str(file), init_module=library))
+
+
+def model_name(file: Path) -> str:
+    """The name of a file without its suffix, as text in any locale."""
+    return os.fsencode(file.stem).decode(errors="backslashreplace")
 
 
 def _by_tvm(file: Path) -> IRModule:
@@ -76,6 +82,6 @@ def _by_tvm(file: Path) -> IRModule:
 def read_text(file: Path) -> str:
     """Contents of a text file. Raises InputError."""
     try:
-        return file.read_text()
+        return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} must be a readable text file: {error}") from None

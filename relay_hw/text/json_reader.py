@@ -44,6 +44,7 @@ from relay_hw.text.attributes import AttributeFault, build_attributes
 from relay_hw.text.json_fields import Row, Rows, fault
 from relay_hw.text.json_types import Types
 from relay_hw.text.json_writer import FORMAT, VERSION
+from relay_hw.text.names import readable
 from relay_hw.text.tvm_json import is_tvm_json, read_tvm_json
 
 T = TypeVar("T")
@@ -124,13 +125,14 @@ class _Reader:
     # Data types
 
     def _data_type(self, row: Row) -> None:
-        header = GlobalTypeVar(row.get("name", str))
+        header = GlobalTypeVar(readable(row.get("name", str), "a type's name", row.where))
         if header.name in self._data:
             raise fault(f"{row.where}: type must have a name of its own", header.name)
         constructors: list[Constructor] = []
         for tag, item in enumerate(Rows(row, "constructors")):
             fields = self._types.all(item, "fields")
-            constructors.append(Constructor(item.get("name", str), fields, header, tag, span=self._span(item)))
+            name = readable(item.get("name", str), "a constructor's name", item.where)
+            constructors.append(Constructor(name, fields, header, tag, span=self._span(item)))
         params = self._types.variables(row, "params")
         is_extern = row.get("extern", bool, False)
         self._data[header.name] = TypeData(header, params, tuple(constructors), is_extern)

@@ -27,6 +27,7 @@ from relay_hw.ir.types import (
 )
 from relay_hw.text.cursor import MAX_NESTING
 from relay_hw.text.json_fields import Row, Rows, fault
+from relay_hw.text.names import readable
 
 _KINDS: Final = {kind.value: kind for kind in Kind}
 _COMPARISONS: Final = {comparison.value: comparison for comparison in Comparison}
@@ -103,7 +104,7 @@ class Types:
             case "shape":
                 return ShapeType(tuple(self._dim(dim, row) for dim in row.get("shape", list)))
             case "name":
-                return GlobalTypeVar(row.get("name", str))
+                return GlobalTypeVar(readable(row.get("name", str), "a type's name", row.where))
             case "apply":
                 return TypeCall(self._inner(row, "function"), self._inner_all(row, "args"))
             case "hole":
@@ -119,7 +120,8 @@ class Types:
 
     def _tensor(self, row: Row) -> TensorType:
         shape = [self._dim(dim, row) for dim in row.get("shape", list)]
-        return TensorType(shape, self._dtype(row), row.get("layout", str, ""))
+        layout = row.get("layout", str, "")
+        return TensorType(shape, self._dtype(row), layout and readable(layout, "a layout", row.where))
 
     def _dtype(self, row: Row) -> str:
         given = row.any("dtype")

@@ -5,13 +5,23 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from relay_hw.errors import ParseError
 from relay_hw.ir.expr import Var
 from relay_hw.ir.types import DimVar, TypeVar
 from relay_hw.text.lexer import KEYWORDS, LOCAL_NAME
 
 # Names that mean something else where a type stands.
 _TAKEN_TYPES: Final = re.compile(r"(?:int|uint|float|bool|bfloat)\w*|Tensor|_|floordiv|floormod|where", re.A)
+# Of a wrong name, as much stands in a sentence.
+_SHOWN: Final = 80
 _GLOBAL: Final = re.compile(r"[A-Za-z_](?:\w|/(?=\w))*(?:\.[A-Za-z_](?:\w|/(?=\w))*)*", re.A)
+
+
+def readable(name: str, what: str, where: str) -> str:
+    """`name`, which text writes as it is: of a type, a constructor, a layout. Raises ParseError."""
+    if not _GLOBAL.fullmatch(name):
+        raise ParseError(f"{where}: {what} must be a word of Relay text, not {name[:_SHOWN]!r}")
+    return name
 
 
 class Names:

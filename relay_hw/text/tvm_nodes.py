@@ -49,6 +49,7 @@ from relay_hw.ir.types import (
 from relay_hw.ir.types import TypeVar as RelayTypeVar
 from relay_hw.text.attributes import AttributeFault, attribute_options, build_attributes
 from relay_hw.text.json_fields import fault
+from relay_hw.text.names import readable
 
 T = TypeVar("T")
 
@@ -270,7 +271,8 @@ def _type_data(parts: Parts) -> TypeData:
 
 def _constructor(parts: Parts) -> Constructor:
     inputs, owner = parts.all("inputs", Type), parts.one("belong_to", GlobalTypeVar)
-    return Constructor(parts.text("name_hint"), inputs, owner, parts.integer("tag", -1))
+    name = readable(parts.text("name_hint"), "a constructor's name", f"nodes[{parts.place}]")
+    return Constructor(name, inputs, owner, parts.integer("tag", -1))
 
 
 def _func_type(parts: Parts) -> FuncType:
@@ -317,7 +319,7 @@ NODES: Final[Mapping[str, tuple[tuple[str, ...], Builder]]] = MappingProxyType(
         "TupleType": (("fields",), lambda p: TupleType(p.all("fields", Type))),
         "FuncType": (("arg_types", "ret_type", "type_params"), _func_type),
         "TypeVar": ((), lambda p: RelayTypeVar(_type_name(p))),
-        "GlobalTypeVar": ((), lambda p: GlobalTypeVar(_type_name(p))),
+        "GlobalTypeVar": ((), lambda p: GlobalTypeVar(readable(_type_name(p), "a type's name", f"nodes[{p.place}]"))),
         "TypeCall": (("func", "args"), lambda p: TypeCall(p.one("func", GlobalTypeVar), p.all("args", Type))),
         "RefType": (("value",), lambda p: RefType(p.one("value", Type))),
         "IncompleteType": ((), lambda p: IncompleteType()),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,6 +14,7 @@ import numpy as np
 import onnx
 import pytest
 
+from relay_hw.cli.data import save_npz
 from relay_hw.cli.main import main
 from relay_hw.runtime.artifact import load_artifact
 from tests.hostile import MARK, NAMES, SAMPLE
@@ -74,8 +78,8 @@ def use(names: Sequence[str], folder: Path, terminal: Terminal) -> None:
     model, new = hostile_model(folder / "net.onnx", names)
     image, build = new["image"], folder / "build"
     data, test = folder / "data.npz", folder / "test.npz"
-    _save(data, {image: images(8, 99)})
-    _save(test, {image: images(8, 98), "labels": np.arange(8) % 5})
+    save_npz(data, {image: images(8, 99)})
+    save_npz(test, {image: images(8, 98), "labels": np.arange(8) % 5})
     terminal("check", model)
     terminal("compile", model, "-o", build, "--calibration", data, "--config", "tiny")
     assert next(iter(load_artifact(build).manifest.inputs)).name == image
@@ -93,7 +97,7 @@ def use(names: Sequence[str], folder: Path, terminal: Terminal) -> None:
     terminal("compare", model, "--data", test, "--calibration", data, "--strategies", "int8", "-o", folder / "report",
              "--processes", "1", "--engine", "numpy", "--config", "tiny")  # fmt: skip
     # What goes wrong says names too.
-    _save(data, {name: images(2, 1) for name in names[1:3]})
+    save_npz(data, {name: images(2, 1) for name in names[1:3]})
     terminal("run", build, "--input", data, status=2)
     terminal("compile", model, "-o", build, "--calibration", data, status=2)
     terminal("run", folder / names[0].replace("/", "_").replace("\0", "_"), "--input", data, status=2)
@@ -102,15 +106,35 @@ def use(names: Sequence[str], folder: Path, terminal: Terminal) -> None:
     assert not [path for path in folder.rglob("*") if path.name == MARK]
 
 
-def _save(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Names of members may be anything that a zip can hold: numpy's keywords, which are file names, are not asked."""
-    from relay_hw.cli.data import save_npz
-
-    save_npz(path, arrays)
-
-
 def test_commands_on_names_of_every_kind(tmp_path: Path, capsys: Captured) -> None:
     use(SAMPLE[: len(NAMED)], tmp_path, Terminal(capsys))
+
+
+def test_names_of_files_in_a_locale_of_ascii(tmp_path: Path) -> None:
+    """Names of files reach Python as surrogates there; what is written has the same bytes as elsewhere."""
+    plain = save_plain(tmp_path / "plain.onnx")
+    model = tmp_path / os.fsdecode("mö del \x1b[31m".encode() + b"\xff.onnx")
+    model.write_bytes(plain.read_bytes())
+    save_npz(tmp_path / "data.npz", {"image": images(4, 1)})
+    environment = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    program = [sys.executable, "-m", "relay_hw.cli"]
+
+    def run(*arguments: str | Path) -> str:
+        done = subprocess.run([*program, *arguments], cwd=tmp_path, env=environment, capture_output=True)
+        assert done.returncode == 0, done.stderr
+        said = done.stdout + done.stderr
+        assert said.isascii() and not obeyed(said.decode())
+        return done.stdout.decode()
+
+    build = tmp_path / "bü"
+    run("compile", model, "-o", build, "--calibration", tmp_path / "data.npz", "--config", "tiny")
+    run("run", build, "--input", tmp_path / "data.npz", "--output", tmp_path / "öut.npz")
+    assert "m\\xf6 del" in run("profile", build)
+    run("export", build, "-o", tmp_path / "expört")
+    name = "mö del \\x1b[31m\\xff"
+    assert load_artifact(build).manifest.model == "mö del \x1b[31m\\xff"
+    assert f"the build of {name}: do not edit" in (tmp_path / "expört" / "model.h").read_text(encoding="utf-8")
+    assert f"<title>{name} on tiny" in (build / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.long
