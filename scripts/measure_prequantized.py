@@ -58,9 +58,9 @@ def _onnxruntime(model: Path, arrays: dict[str, Any]) -> Any:
     """The class of each image."""
     import onnxruntime
 
-    session = onnxruntime.InferenceSession(str(model))
+    session: Any = onnxruntime.InferenceSession(str(model))
     name = session.get_inputs()[0].name
-    return np.array([np.argmax(session.run(None, {name: one[None]})[0]) for one in arrays[name]])
+    return np.array([session.run(None, {name: one[None]})[0].argmax() for one in arrays[name]])
 
 
 def _functional(model: Path, arrays: dict[str, Any]) -> Any:
