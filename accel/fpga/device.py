@@ -16,7 +16,7 @@ from accel.fpga.link import Line, LinkError
 from accel.fpga.soc_map import SocMap
 from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
 from accel.isa.errors import AccelError, EncodeError, ProgramError
-from accel.isa.program import Program, SectionKind
+from accel.isa.program import WINDOW_ALIGN, Program, SectionKind, align
 from accel.isa.spec import Op, decode
 from accel.sim.bounds import cycle_bound
 from accel.sim.device import Bytes, LaunchStats, Window
@@ -33,6 +33,8 @@ _PATTERN: Final = (0x0000FFFF, 0xFFFF0000, 0x55AA33CC, 0xAA55CC33, *(1 << bit fo
 
 class FpgaDevice:
     """Runs programs on a board. What the memory holds is remembered, so that only what differs is sent.
+
+    Each program has a window of its own, behind those of programs before it; where the memory is full, they start anew.
 
     `timeout`: seconds that a launch may take beyond its watchdog. `progress` gets lines on long steps.
     Raises LinkError, ProgramError (another accelerator than `config`), AccelError (busy).
@@ -55,6 +57,9 @@ class FpgaDevice:
         # What the board's memory is known to hold; -1 for bytes that the accelerator may have changed.
         self._known: NDArray[np.int16] = np.full(0, -1, np.int16)
         self._program: Program | None = None
+        # Where the window of each program begins in the memory, and where the next one will.
+        self._places: list[tuple[Program, int]] = []
+        self._base = self._next = 0
         self.core = Core(self._write_register, self._read_register)
 
     def close(self) -> None:
@@ -76,20 +81,35 @@ class FpgaDevice:
             size = self._soc.memory_bytes
             raise ProgramError(f"window must fit the {size} bytes of {self._soc.board}, not be {program.window_bytes}")
         self._window.load(self._config, program)
-        if self._known.size < program.window_bytes:
-            self._known = np.concatenate([self._known, np.full(program.window_bytes - self._known.size, -1, np.int16)])
-        self._send(0, self._window.bytes)
-        self.core.window(self._soc.memory_base, program.window_bytes)
+        self._base = self._place(program)
+        end = self._base + program.window_bytes
+        if self._known.size < end:
+            self._known = np.concatenate([self._known, np.full(end - self._known.size, -1, np.int16)])
+        self._send(self._base, self._window.bytes)
+        self.core.window(self._soc.memory_base + self._base, program.window_bytes)
         self._program = program
+
+    def _place(self, program: Program) -> int:
+        """Where the window of a program begins, a new one where it has none yet."""
+        for known, base in self._places:
+            if known is program:
+                return base
+        if self._next + program.window_bytes > self._soc.memory_bytes:
+            self._places.clear()
+            self._next = 0
+        base, self._next = self._next, align(self._next + program.window_bytes, WINDOW_ALIGN)
+        self._places.append((program, base))
+        return base
 
     def write(self, offset: int, data: Bytes) -> None:
         """See `Device.write`."""
         self._window.write(offset, data)
-        self._send(offset, data)
+        self._send(self._base + offset, data)
 
     def read(self, offset: int, size: int) -> Bytes:
         """See `Device.read`."""
         self._window.read(offset, size)
+        offset += self._base
         begin, end = _word_bounds(offset, size)
         found = self._receive(begin, end)
         self._known[begin:end] = found
@@ -127,7 +147,7 @@ class FpgaDevice:
         instructions = self._window.read(code.offset, code.size).tobytes()
         limit = cycle_bound(self._config, MEMORY, instructions)
         for first, last in _stores(self._config, instructions):
-            self._known[first:last] = -1
+            self._known[self._base + first : self._base + last] = -1
         self.core.launch(code, limit)
         deadline = time.monotonic() + limit / self._soc.clock_hz + self._timeout
         while not self.core.ended:
@@ -156,7 +176,7 @@ class FpgaDevice:
             )
 
     def _send(self, offset: int, data: Bytes) -> None:
-        """Write what differs from what is known, in whole words."""
+        """Write what differs from what is known at byte `offset` of the memory, in whole words."""
         begin, end = _word_bounds(offset, data.size)
         whole = self._whole_words(begin, end, offset, data)
         for at in range(0, whole.size, _CHUNK_BYTES):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from accel.fpga.device import FpgaDevice
-from accel.fpga.link import Link, LinkError, open_link
+from accel.fpga.link import Line, Link, LinkError, open_link
 from accel.fpga.part_top import TOP, PartSystem, part_verilog
 from accel.fpga.parts import FlowError, find_part
 from accel.fpga.sim.board import BoardModel, build_board, running_board
@@ -34,6 +34,8 @@ pytest.importorskip("serial", reason="pyserial (extra fpga) is not installed")
 TINY = load_config("tiny")
 DIVISOR = 4
 MEMORY = 1 << 20
+# Words that the driver sends at a time.
+CHUNK_WORDS = 1024
 # Seconds that an answer may take: the machine may be busy.
 PATIENCE = 20
 # A slow clock, so that a command is given up after few cycles: the board's clock rests when nobody talks to it.
@@ -95,6 +97,59 @@ def test_random_programs_leave_the_same_bytes(link: Link, seed: int) -> None:
     assert outcome(device, program) == outcome(expected, program)
     # Again: what the launch wrote is sent anew, the rest is still there.
     assert outcome(device, program) == outcome(expected, program)
+
+
+class Counted:
+    """A line that counts the words which it writes to the memory."""
+
+    def __init__(self, line: Line) -> None:
+        self.line = line
+        self.words = 0
+
+    def write(self, address: int, words: Sequence[int]) -> None:
+        self.words += len(words) if address < SYSTEM.map.registers_base else 0
+        self.line.write(address, words)
+
+    def read(self, address: int, count: int) -> list[int]:
+        return self.line.read(address, count)
+
+    def close(self) -> None:
+        self.line.close()
+
+    def taken(self) -> int:
+        """Words since the last call."""
+        found, self.words = self.words, 0
+        return found
+
+
+@pytest.mark.parametrize("room", [1, 2])
+def test_programs_that_take_turns_stay_in_the_memory(link: Link, room: int) -> None:
+    """Both windows fit: a turn sends what the last launch of the same program changed. One fits: results are right."""
+    programs = [random_program(TINY, seed, 40) for seed in (0, 1)]
+    line, size = Counted(link), max(program.window_bytes for program in programs)
+    device = FpgaDevice(TINY, line, replace(SYSTEM.map, memory_bytes=room * size))
+    wanted = [outcome(FunctionalDevice(TINY), program) for program in programs]
+    sent: list[int] = []
+    for program, want in [*zip(programs, wanted, strict=True)] * 2:
+        line.taken()
+        device.load(program)
+        sent.append(line.taken())
+        device.launch()
+        assert ("done", device.read(0, program.window_bytes).tobytes()) == want
+    device.load(programs[1])
+    alone = line.taken()
+    # Compared in chunks, so that what differs in one byte takes a chunk.
+    changed = sum(bool(np.any(part)) for part in _changed(programs[1], wanted[1][1]))
+    assert alone == changed * CHUNK_WORDS < programs[1].window_bytes // 4
+    assert (sent[3] == alone) == (room == 2) and sent[3] >= alone
+
+
+def _changed(program: Program, after: bytes) -> list[np.ndarray]:
+    """Chunks of a window: which bytes a launch left other than they were."""
+    device = FunctionalDevice(TINY)
+    device.load(program)
+    different = device.read(0, program.window_bytes) != np.frombuffer(after, np.uint8)
+    return np.split(different, range(4 * CHUNK_WORDS, different.size, 4 * CHUNK_WORDS))
 
 
 def test_the_self_test_passes_and_leaves_the_board_usable(link: Link) -> None:
