@@ -51,7 +51,7 @@ from relay_hw.text import print_module
 from relay_hw.transform.graph import shape_of
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.one_sample import IMAGE_AXES, OneSample, one_sample
-from relay_hw.transform.partition import PartitionRecord
+from relay_hw.transform.partition import PartitionRecord, partition_records
 from relay_hw.transform.pipelines import partition_pipeline, simplify_pipeline
 from tensorize.refine import Refiner
 from tensorize.schedule import Chooser
@@ -259,9 +259,7 @@ def compile_model(
 
 def _in_segments(partitioned: IRModule) -> frozenset[str]:
     """Functions that `main` of a partitioned module calls for its layers, on the device or on the host."""
-    records = partitioned.attrs["partition"]
-    assert isinstance(records, tuple)
-    return frozenset(record.function for record in records)
+    return frozenset(record.function for record in partition_records(partitioned))
 
 
 def _choosers(
@@ -291,9 +289,8 @@ def bind_params(mod: IRModule, params: Mapping[str, NDArray[Any]]) -> IRModule:
 
 def _reasoned(mod: IRModule, reason: str) -> IRModule:
     """A partitioned module whose operators all stay on the host for one reason."""
-    records = mod.attrs["partition"]
-    assert isinstance(records, tuple)
-    return replace(mod, attrs={**mod.attrs, "partition": tuple(replace(row, reason=reason) for row in records)})
+    records = tuple(replace(row, reason=reason) for row in partition_records(mod))
+    return replace(mod, attrs={**mod.attrs, "partition": records})
 
 
 def _host_only(_composite: Function) -> str:
@@ -369,11 +366,9 @@ def _layers(
     waiting = {name: list(segment.layers) for name, segment in segments.items()}
     needs = {name: layer_needs(segment, config) for name, segment in segments.items()}
     cycles = {name: _cycles_by_layer(segment, config, memory) for name, segment in segments.items()}
-    records = mod.attrs["partition"]
-    assert isinstance(records, tuple)
     rows: list[LayerInfo] = []
     taken: set[str] = set()
-    for record in records:
+    for record in partition_records(mod):
         if record.where == "host":
             row = _host_row(record)
         else:

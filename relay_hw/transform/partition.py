@@ -52,6 +52,13 @@ class PartitionRecord:
     macs: int = 0
 
 
+def partition_records(mod: IRModule) -> tuple[PartitionRecord, ...]:
+    """Where each operator of a partitioned module went, in order."""
+    records = mod.attrs["partition"]
+    assert isinstance(records, tuple)
+    return records
+
+
 # An operator, its attributes and its operands.
 _Same = tuple[str, object, Sequence[Expr]]
 
