@@ -34,7 +34,8 @@ _PATTERN: Final = (0x0000FFFF, 0xFFFF0000, 0x55AA33CC, 0xAA55CC33, *(1 << bit fo
 class FpgaDevice:
     """Runs programs on a board. What the memory holds is remembered, so that only what differs is sent.
 
-    Each program has a window of its own, behind those of programs before it; where the memory is full, they start anew.
+    A program that comes back keeps a window of its own, others share the one behind those; where the memory is full,
+    windows start anew.
 
     `timeout`: seconds that a launch may take beyond its watchdog. `progress` gets lines on long steps.
     Raises LinkError, ProgramError (another accelerator than `config`), AccelError (busy).
@@ -57,7 +58,8 @@ class FpgaDevice:
         # What the board's memory is known to hold; -1 for bytes that the accelerator may have changed.
         self._known: NDArray[np.int16] = np.full(0, -1, np.int16)
         self._program: Program | None = None
-        # Where the window of each program begins in the memory, and where the next one will.
+        # Programs that came once, and where the windows of those that came back begin; `next`: behind all of these.
+        self._seen: list[Program] = []
         self._places: list[tuple[Program, int]] = []
         self._base = self._next = 0
         self.core = Core(self._write_register, self._read_register)
@@ -90,15 +92,22 @@ class FpgaDevice:
         self._program = program
 
     def _place(self, program: Program) -> int:
-        """Where the window of a program begins, a new one where it has none yet."""
+        """Where the window of a program begins."""
         for known, base in self._places:
             if known is program:
                 return base
         if self._next + program.window_bytes > self._soc.memory_bytes:
             self._places.clear()
             self._next = 0
-        base, self._next = self._next, align(self._next + program.window_bytes, WINDOW_ALIGN)
-        self._places.append((program, base))
+        base = self._next
+        if not any(known is program for known in self._seen):
+            self._seen.append(program)
+            # More than fit beside one another could not keep windows of their own.
+            while sum(known.window_bytes for known in self._seen) > self._soc.memory_bytes:
+                self._seen.pop(0)
+        elif program is not self._program:
+            self._places.append((program, base))
+            self._next = align(base + program.window_bytes, WINDOW_ALIGN)
         return base
 
     def write(self, offset: int, data: Bytes) -> None:
