@@ -36,6 +36,7 @@ WRITERS = {
     "memory": "python scripts/measure_memory.py",
     "boards": "python scripts/boards.py",
     "system": "python scripts/measure_system.py",
+    "residency": "python scripts/measure_residency.py",
     "strategies": "python scripts/quantization_tables.py",
     "prequantized": "python scripts/measure_prequantized.py",
     "performance": "make bench",

@@ -11,6 +11,7 @@ import pytest
 
 from accel.isa.config import load_config
 from scripts import figures
+from tests.relay_hw import steady_networks
 
 ROOT = Path(__file__).parents[2]
 RESULTS = figures.load_results()
@@ -27,7 +28,7 @@ def scripts() -> dict[str, ModuleType]:
     """The scripts that measure, as modules."""
     sys.path.insert(0, str(ROOT / "scripts"))
     try:
-        names = ("bench_page", "bench_layers", "measure_memory", "measure_prequantized")
+        names = ("bench_page", "bench_layers", "measure_memory", "measure_prequantized", "measure_residency")
         return {name: __import__(name) for name in names}
     finally:
         sys.path.pop(0)
@@ -77,6 +78,16 @@ def test_the_page_of_performance_is_what_was_measured(scripts: dict[str, ModuleT
 def test_what_is_kept_of_the_measurements_gives_the_same_page(scripts: dict[str, ModuleType]) -> None:
     found = MEASURED
     assert scripts["bench_page"].kept(found) == json.loads(json.dumps(found))
+
+
+def test_the_table_of_what_stays_is_what_was_measured(scripts: dict[str, ModuleType]) -> None:
+    table = scripts["measure_residency"].body(RESULTS["residency"])
+    assert table in (ROOT / "docs" / "schedules.md").read_text(), "run: python scripts/measure_residency.py"
+
+
+@pytest.mark.parametrize("number", [2, *(pytest.param(n, marks=LARGE) for n in steady_networks.NETWORKS if n != 2)])
+def test_what_stays_is_measured_anew(number: int, scripts: dict[str, ModuleType]) -> None:
+    assert RESULTS["residency"][str(number)] == scripts["measure_residency"].measured(number)
 
 
 NETWORKS = ("resnet8", "ds_cnn", "wake_words")

@@ -9,53 +9,21 @@ from typing import Any, cast
 
 import pytest
 
-import tensorize
-from accel.sim.memory import memory_model
-from relay_hw.runtime.calls import Calls
-from relay_hw.runtime.clock import STANDARD, target_of
-from relay_hw.runtime.compile import CompiledModel, accel_functions, compile_model
 from relay_hw.runtime.holding import Footprints
 from relay_hw.runtime.regions import _settled
 from relay_hw.runtime.steady import steady
-from tests.relay_hw.steady_networks import NETWORKS, Network, network
+from scripts.measure_residency import compiled, inference, measured
+from tests.relay_hw.steady_networks import NETWORKS
 
 # Networks whose regions overwrite one another's constants.
 FEW = (1, 2)
-Segments = Mapping[str, tensorize.Segment]
-
-
-def compiled(net: Network, resident: str) -> CompiledModel:
-    mod, data = net
-    params = {name: value for name, value in data.items() if name != "x"}
-    return compile_model(mod, params, calibration={"x": data["x"]}, host_target="numpy", resident=resident)
-
-
-def inference(model: CompiledModel, segments: Segments, calls: Calls) -> int:
-    """Cycles of an inference in steady state, from the exact counts of each launch."""
-    programs = {name: segment.program for name, segment in segments.items()}
-    state = steady(Footprints(model.config), programs, calls.order)
-    launched = sum(turns.launches * segments[name].cycles for name, turns in state.turns.items())
-    return launched + state.reload_cycles(model.config, programs, memory_model(STANDARD))
-
-
-def alone(model: CompiledModel, plain: Segments, name: str) -> Segments:
-    """The segments of `plain`, but for one region that may keep constants on the device."""
-    function = accel_functions(model.stages["partitioned"])[name]
-    target = target_of(model.config, memory_model(STANDARD))
-    return {**plain, name: tensorize.compile_function(function, target, name, True)}
 
 
 @pytest.mark.parametrize("number", [*FEW, *(pytest.param(n, marks=pytest.mark.long) for n in NETWORKS if n not in FEW)])
 def test_auto_is_never_slower_than_off_or_than_any_region_alone(number: int) -> None:
-    net = network(number)
-    auto, off = compiled(net, "auto"), compiled(net, "off")
-    assert len(auto.segments) >= 3
-    cycles = inference(auto, auto.segments, auto.calls)
-    plain = inference(off, off.segments, off.calls)
-    singles = [inference(off, alone(off, off.segments, name), off.calls) for name in off.segments]
-    print(f"network {number}: off {plain:,}, best region alone {min(singles):,}, auto {cycles:,} cycles")
-    assert cycles <= min(plain, *singles)
-    assert all(segment.program.resident is None for segment in off.segments.values())
+    row = measured(number)
+    print(f"network {number}: {row}")
+    assert row["auto"] <= min(row["off"], row["single"])
 
 
 class Form:
@@ -95,7 +63,7 @@ def test_from_there_region_by_region() -> None:
 
 def test_a_network_whose_constants_fit_together_loads_none() -> None:
     """Each region's constants have places of their own, whatever else the others load: here of memories that differ."""
-    auto = compiled(network(0), "auto")
+    auto = compiled(0, "auto")
     programs = {name: segment.program for name, segment in auto.segments.items()}
     state = steady(Footprints(auto.config), programs, auto.calls.order)
     assert len(programs) > 2 and not any(state.reloads)
@@ -103,7 +71,7 @@ def test_a_network_whose_constants_fit_together_loads_none() -> None:
 
 def test_what_does_not_fit_streams_beside_what_stays() -> None:
     """The weights of all regions are more than the memory holds: it is filled, and nothing in it is loaded again."""
-    auto, off = compiled(network(24), "auto"), compiled(network(24), "off")
+    auto, off = compiled(24, "auto"), compiled(24, "off")
     footprints = Footprints(auto.config)
     programs = {name: segment.program for name, segment in auto.segments.items()}
     assert not any(steady(footprints, programs, auto.calls.order).reloads)
@@ -112,4 +80,4 @@ def test_what_does_not_fit_streams_beside_what_stays() -> None:
     kept = [one.resident for one in found]
     assert sum(entries.bit_count() for entries in kept) == reduce(or_, kept).bit_count() > auto.config.wgt_depth // 2
     assert all(not one.code & reduce(or_, kept) for one in found)
-    assert inference(auto, auto.segments, auto.calls) < 0.7 * inference(off, off.segments, off.calls)
+    assert inference(auto, dict(auto.segments)) < 0.7 * inference(off, dict(off.segments))
