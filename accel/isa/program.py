@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from accel import durable
 from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
 from accel.isa.errors import AccelError, EncodeError, ProgramError
 from accel.isa.spec import BY_OP, INSTRUCTIONS, ISA_VERSION, Op, decode
@@ -264,14 +264,8 @@ class Program:
         return program
 
     def save(self, path: str | Path) -> None:
-        """Write the container under a temporary name, then rename it. Raises OSError."""
-        target = Path(path)
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        try:
-            temporary.write_bytes(self.to_bytes())
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        """Write the container, whole or not at all. Raises OSError."""
+        durable.write_file(Path(path), self.to_bytes())
 
     @classmethod
     def load(cls, path: str | Path, config: AccelConfig | None = None) -> Program:

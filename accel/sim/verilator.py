@@ -15,11 +15,9 @@ import re
 import shlex
 import shutil
 import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -27,6 +25,7 @@ from pathlib import Path
 from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
 from accel.isa.gen_verilog import verilog_parameters
+from accel.sim.kept import kept
 
 RTL_DIR = Path(__file__).parent.parent / "rtl"
 HARNESS_DIR = Path(__file__).parent / "harness"
@@ -34,7 +33,6 @@ TOP = "vta_top"
 LIBRARY = "libvta_top.so"
 MINIMUM = (5, 36)
 COMPILE_JOBS = 2
-_STALE_SECONDS = 24 * 3600
 
 Progress = Callable[[str], None]
 
@@ -124,21 +122,16 @@ def build_library(
     """Path of the library for `build`, made now unless the cache has it. Raises ToolError with the tool's message."""
     tools = toolchain or find_toolchain()
     folder = (cache or user_cache_folder()) / "rtl"
-    target = folder / cache_key(build, tools)
-    library = target / LIBRARY
-    if library.exists():
-        return library
+
+    def make(work: Path) -> None:
+        if progress is not None:
+            progress(f"building RTL model for {build.name} (once)…")
+        _build_into(build, tools, work)
+
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with _lock(folder / f"{target.name}.lock"):
-            if not library.exists():
-                if progress is not None:
-                    progress(f"building RTL model for {build.name} (once)…")
-                _remove_stale(folder)
-                _build_into(build, tools, folder, target)
+        return kept(folder, cache_key(build, tools), make) / LIBRARY
     except OSError as error:
         raise ToolError(f"cache folder {folder} must be writable: {error}") from None
-    return library
 
 
 def cache_key(build: Build, tools: Toolchain) -> str:
@@ -181,27 +174,22 @@ def run_verilator(tools: Toolchain, arguments: Sequence[str], folder: Path) -> N
     _run([str(tools.verilator), *arguments], folder, environment)
 
 
-def _build_into(build: Build, tools: Toolchain, folder: Path, target: Path) -> None:
-    """Build in a folder of our own and rename it: readers see a whole library or none."""
-    work = Path(tempfile.mkdtemp(prefix=f".tmp-{os.getpid()}-", dir=folder))
+def _build_into(build: Build, tools: Toolchain, work: Path) -> None:
+    begin = time.perf_counter()
+    objects = work / "obj"
+    sizes = [f"-G{key}={_literal(value)}" for key, value in build.parameters]
+    trace = {Waves.NONE: [], Waves.FST: ["--trace-fst"], Waves.VCD: ["--trace-vcd"]}[build.waves]
+    arguments = ["--cc", "--prefix", f"V{TOP}", "--top-module", TOP, "--Mdir", str(objects), *_MODEL_FLAGS]
+    files = [str(path.relative_to(build.rtl)) for path in rtl_files(build.rtl, build.form)]
+    arguments += [*_SILENT, *trace, *sizes, "+incdir+.", "+incdir+gen", *files]
     try:
-        begin = time.perf_counter()
-        objects = work / "obj"
-        sizes = [f"-G{key}={_literal(value)}" for key, value in build.parameters]
-        trace = {Waves.NONE: [], Waves.FST: ["--trace-fst"], Waves.VCD: ["--trace-vcd"]}[build.waves]
-        arguments = ["--cc", "--prefix", f"V{TOP}", "--top-module", TOP, "--Mdir", str(objects), *_MODEL_FLAGS]
-        files = [str(path.relative_to(build.rtl)) for path in rtl_files(build.rtl, build.form)]
-        arguments += [*_SILENT, *trace, *sizes, "+incdir+.", "+incdir+gen", *files]
         run_verilator(tools, arguments, build.rtl.resolve())
         _compile(build, tools, objects, work / LIBRARY)
-        shutil.rmtree(objects)
-        facts = {"configuration": build.name, "seconds": round(time.perf_counter() - begin, 1)}
-        (work / "build.json").write_text(json.dumps(facts) + "\n")
-        os.replace(work, target)
     except FileNotFoundError as error:
         raise ToolError(f"a tool of the build is missing: {error}") from None
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    shutil.rmtree(objects)
+    facts = {"configuration": build.name, "seconds": round(time.perf_counter() - begin, 1)}
+    (work / "build.json").write_text(json.dumps(facts) + "\n")
 
 
 def _compile(build: Build, tools: Toolchain, objects: Path, library: Path) -> None:
@@ -319,26 +307,3 @@ def _cpu() -> str:
         return f"{platform.machine()} {platform.processor()}"
     wanted = ("model name", "flags", "Features", "CPU part")
     return "\n".join(dict.fromkeys(line for line in lines if line.startswith(wanted)))
-
-
-@contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """One builder a key; the system drops the lock of a process that dies."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks: two builders waste time and still rename whole folders
-        yield
-        return
-    with path.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
-def _remove_stale(folder: Path) -> None:
-    """Remove what interrupted builds left."""
-    for path in folder.glob(".tmp-*"):
-        try:
-            if time.time() - path.stat().st_mtime > _STALE_SECONDS:
-                shutil.rmtree(path, ignore_errors=True)
-        except FileNotFoundError:
-            continue

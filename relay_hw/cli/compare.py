@@ -49,7 +49,7 @@ def compare_command(args: Namespace, console: Console) -> int:
         progress=lambda text, share: console.step(_bar(text, share)),
     )
     for name, content in found.files(layers).items():
-        report.replace(report.folder / name, content)
+        report.put(report.folder / name, content)
     for text in found.warnings:
         console.warning(text)
     row = found.to_json() | {"report": str(args.output / "report.html")}

@@ -5,16 +5,15 @@ In: paths from users. Out: arrays; files appear whole or not at all. Every refus
 
 from __future__ import annotations
 
-import os
-import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from accel import durable
 from relay_hw.errors import InputError
 from relay_hw.runtime.given import check_npz
 
@@ -36,32 +35,31 @@ def load_npz(path: Path, what: str) -> dict[str, NDArray[Any]]:
 
 def save_npz(path: Path, arrays: Arrays) -> None:
     """Write arrays, whole or not at all; the same arrays give the same bytes. Raises InputError."""
-    _replace(path, lambda stream: np.savez(stream, **dict(arrays)))  # type: ignore[arg-type]
+    broken = next((name for name in arrays if "\0" in name), None)
+    if broken is not None:
+        raise InputError(f"output {path} must have names without a zero byte, not {broken!r}")
+    _replace(path, lambda stream: _write_npz(stream, arrays))
+
+
+def _write_npz(stream: BinaryIO, arrays: Arrays) -> None:
+    """What numpy.savez writes, with any names: it takes `file` for an argument of its own."""
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
 def save_text(path: Path, text: str) -> None:
     """Write text, whole or not at all. Raises InputError."""
-    _replace(path, lambda stream: stream.write(text.encode()))
+    _replace(path, text.encode(errors="backslashreplace"))
 
 
-def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file under a temporary name, then rename it. Raises InputError."""
+def _replace(path: Path, contents: durable.Contents) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        durable.write_file(path, contents)
     except OSError as error:
         raise InputError(f"output {path} must be writable: {error.strerror}") from None
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            write(stream)
-        mask = os.umask(0o022)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"output {path} must be writable: {error.strerror}") from None
-    finally:
-        Path(temporary).unlink(missing_ok=True)
 
 
 def accuracy(outputs: Arrays, labels: Any, given: int, samples: int, batch: int = 1) -> tuple[float | None, str]:

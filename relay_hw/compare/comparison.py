@@ -134,7 +134,7 @@ class Comparison:
 
         store = Store(Path(folder))
         for name, content in self.files().items():
-            store.replace(store.folder / name, content)
+            store.put(store.folder / name, content)
 
     def __str__(self) -> str:
         return self.to_text()

@@ -6,7 +6,6 @@ In: a float module, data, strategies. Out: a `Comparison`. Finished strategies s
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from accel import durable
 from accel.isa.config import AccelConfig, config_names, load_config
 from relay_hw.compare.comparison import Comparison, choose_best
 from relay_hw.compare.data import TARGETS, Samples, read_samples, single_samples
@@ -230,15 +230,12 @@ def _folder(work: str | Path | None) -> Iterator[Path]:
 
 @contextmanager
 def _shared_folder(folder: Path, processes: int) -> Iterator[Store | None]:
-    """A folder for what workers read; what a killed comparison left is removed."""
+    """A folder for what workers read; the next comparison removes what a killed one left."""
     if processes == 1:
         yield None
         return
-    store = Store(folder)
-    for stale in store.folder.glob("workers.*.tmp"):
-        shutil.rmtree(stale, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix="workers.", suffix=".tmp", dir=store.folder) as name:
-        yield Store(Path(name))
+    with durable.scratch_folder(Store(folder).folder, "workers") as shared:
+        yield Store(shared)
 
 
 class _Runner:
@@ -320,7 +317,7 @@ class _Runner:
         if store is None:
             return partial(_Shared, setting, floats)
         path = store.path("network", self._common[0], ".json")
-        store.replace(path, self._text.encode())
+        store.put(path, self._text.encode())
         files = _Files(
             path,
             _write_samples(store, "test", setting.test),

@@ -8,8 +8,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -21,6 +19,7 @@ from numpy.typing import NDArray
 import accel
 import relay_hw
 import tensorize
+from accel import durable
 from accel.quote import file_name
 from relay_hw.errors import InputError
 
@@ -63,6 +62,7 @@ class Store:
         self.folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            durable.sweep(folder)
         except OSError as error:
             raise InputError(f"work folder {folder} must be writable: {error.strerror}") from None
 
@@ -82,7 +82,7 @@ class Store:
     def write(self, name: str, key: str, content: Mapping[str, Any]) -> None:
         """Keep `content`. Raises InputError."""
         row = {"key": key, "sha256": _hash(content), "content": content}
-        self.replace(self.path(name, key, ".json"), (json.dumps(row) + "\n").encode())
+        self.put(self.path(name, key, ".json"), (json.dumps(row) + "\n").encode())
 
     def read_arrays(self, name: str, key: str, names: Sequence[str]) -> dict[str, Array] | None:
         """Arrays written under `key`; None where they are not all there."""
@@ -98,26 +98,15 @@ class Store:
         stream = io.BytesIO()
         np.savez(stream, **dict(arrays))  # type: ignore[arg-type]
         path = self.path(name, key, ".npz")
-        self.replace(path, stream.getvalue())
+        self.put(path, stream.getvalue())
         return path
 
-    def replace(self, path: Path, data: bytes) -> None:
-        """Write a file under a temporary name, then rename it. Raises InputError."""
+    def put(self, path: Path, data: bytes) -> None:
+        """Write a file, whole or not at all. Raises InputError."""
         try:
-            handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=self.folder)
+            durable.write_file(path, data)
         except OSError as error:
             raise InputError(f"work folder {self.folder} must be writable: {error.strerror}") from None
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
-            mask = os.umask(0o022)
-            os.umask(mask)
-            os.chmod(temporary, 0o666 & ~mask)
-            os.replace(temporary, path)
-        except OSError as error:
-            raise InputError(f"work folder {self.folder} must be writable: {error.strerror}") from None
-        finally:
-            Path(temporary).unlink(missing_ok=True)
 
 
 def _hash(content: object) -> str:

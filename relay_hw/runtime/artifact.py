@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from accel.durable import file_hash
 from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
 from accel.isa.program import Program
@@ -113,15 +114,6 @@ def write_artifact(
         manifest = replace(manifest, files={name: file_hash(folder / name) for name in names})
         (folder / MANIFEST).write_bytes(manifest_bytes(manifest))
     return manifest
-
-
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file in hexadecimal."""
-    digest = hashlib.sha256()
-    with path.open("rb") as handle:
-        while chunk := handle.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def read_manifest(path: Path) -> Manifest:

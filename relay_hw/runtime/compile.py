@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tensorize
+from accel import durable
 from accel.isa.config import AccelConfig, load_config
 from accel.sim.cycle.losses import accounts, stretches
 from accel.sim.cycle.timing import time_code
@@ -34,7 +35,7 @@ from relay_hw.quantize.plan import RULES
 from relay_hw.quantize.prequantized import is_prequantized, realize_prequantized
 from relay_hw.quantize.recipes import FLOAT
 from relay_hw.report import report_files
-from relay_hw.runtime.artifact import WEIGHTS, Artifact, file_hash, load_artifact, write_artifact
+from relay_hw.runtime.artifact import WEIGHTS, Artifact, load_artifact, write_artifact
 from relay_hw.runtime.calls import Caller, Calls
 from relay_hw.runtime.clock import STANDARD, target_of
 from relay_hw.runtime.cost import LayerNeeds, layer_needs
@@ -344,7 +345,7 @@ def _with_library(manifest: Manifest, host: tuple[FlatFunction, ...], target: Ho
     plain = folder / f"host{library_suffix(target)}"
     built = build_library(host, plain, target)
     # The system loads a path once a process: another library at the same path would not be seen.
-    file = plain.rename(folder / f"host.{file_hash(plain)[:8]}{plain.suffix}")
+    file = durable.rename(plain, folder / f"host.{durable.file_hash(plain)[:8]}{plain.suffix}")
     pool = ConstantPool()
     packed = {name: flat_to_json(function, pool) for name, function in built.packed.items()}
     library = HostLibrary(file.name, str(target), built.cpu, built.functions, packed)

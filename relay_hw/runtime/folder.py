@@ -1,4 +1,4 @@
-"""Folders and files of builds: written whole or not at all, and asked beforehand whether they can be written.
+"""Folders of builds: written whole or not at all, and asked beforehand whether they can be written.
 
 In: a path, contents. Out: a folder in place of an older build. Nothing heavy is imported: commands ask before any work.
 """
@@ -8,12 +8,11 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from accel import durable
 from relay_hw.errors import InputError
 
 MANIFEST = "manifest.json"
@@ -26,24 +25,17 @@ def new_folder(path: Path) -> Iterator[Path]:
     An older build at `path` is replaced. Raises InputError where `path` is something else, or cannot be written.
     """
     check_target(path)
+    started = False
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
+        with durable.new_folder(path, _is_ours) as work:
+            started = True
+            yield work
+            check_target(path)
+            started = False
     except OSError as error:
+        if started:
+            raise
         raise InputError(f"build folder {path} must be writable: {error.strerror}") from None
-    try:
-        os.chmod(work, 0o777 & ~_umask())
-        yield work
-        check_target(path)
-        _put_in_place(work, path)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
 
 
 def check_target(path: Path) -> None:
@@ -67,26 +59,6 @@ def why_not_writable(path: Path) -> str | None:
     return None if os.access(there, os.W_OK) else os.strerror(errno.EACCES)
 
 
-def _put_in_place(work: Path, path: Path) -> None:
-    if not path.exists():
-        work.rename(path)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".old", dir=path.parent))
-    try:
-        # A rename onto an empty folder replaces it.
-        path.rename(old)
-        try:
-            work.rename(path)
-        except BaseException:
-            old.rename(path)
-            raise
-        for item in old.iterdir():
-            if not _is_ours(item.name):
-                item.rename(path / item.name)
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
-
-
 def _is_ours(name: str) -> bool:
     """Whether a file of a build folder is the build's; whatever else lies there stays."""
     known = r"manifest\.json|weights\.bin|report\.(json|html)|program.*\.bin|host\..*|\d_.*\.relay"
@@ -94,13 +66,6 @@ def _is_ours(name: str) -> bool:
 
 
 def replace_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files into an existing folder, each under a temporary name first. Raises OSError."""
+    """Write files into an existing folder, each whole or not at all. Raises OSError."""
     for name, data in files.items():
-        handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, folder / name)
-        finally:
-            Path(temporary).unlink(missing_ok=True)
+        durable.write_file(folder / name, data)

@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+from accel import durable
 from relay_hw.errors import ArtifactError, InputError
 from relay_hw.runtime.folder import MANIFEST
 
@@ -45,6 +46,8 @@ def check_npz(path: Path, what: str) -> None:
 
 def check_build(path: Path) -> None:
     """Whether `path` can be the folder of a build. Raises ArtifactError."""
+    if not path.exists():
+        durable.recover(path)
     if (path / MANIFEST).is_file():
         return
     what = "a file" if path.is_file() else "a folder without manifest.json" if path.is_dir() else "a missing folder"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import tensorize
+from accel import durable
 from accel.isa.errors import AccelError
 from accel.sim.verilator import user_cache_folder
 from relay_hw.errors import InputError
@@ -135,9 +135,7 @@ class Tuner:
     def _write(self, search: _Search) -> None:
         content: dict[str, Any] = {"tried": search.tried, "seconds": search.seconds, "cycles": search.cycles}
         self._folder.mkdir(parents=True, exist_ok=True)
-        partial = search.path.with_suffix(f".{os.getpid()}")
-        partial.write_text(json.dumps(content))
-        partial.replace(search.path)
+        durable.write_file(search.path, json.dumps(content).encode())
 
 
 def _in_turn(searches: Sequence[_Search], end: float) -> Iterator[_Search]:

@@ -6,16 +6,15 @@ In: Verilog sources and the names of the pins. Out: an address that `accel.fpga.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from accel.sim.kept import kept
 from accel.sim.verilator import (
     COMPILE_JOBS,
     Progress,
@@ -63,24 +62,13 @@ def build_board(model: BoardModel, progress: Progress | None = None, cache: Path
     """Path of the program, made now unless the cache has it. Raises ToolError."""
     tools = find_toolchain()
     folder = (cache or user_cache_folder()) / "boards"
-    program = folder / _key(model, tools) / "board"
-    if program.exists():
-        return program
-    if progress is not None:
-        progress("building the board's model (once)…")
-    folder.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f".tmp-{os.getpid()}-", dir=folder))
-    try:
+
+    def make(work: Path) -> None:
+        if progress is not None:
+            progress("building the board's model (once)…")
         _build_into(model, tools, work)
-        try:
-            os.replace(work, program.parent)
-        except OSError:
-            # Another process was faster.
-            if not program.exists():
-                raise
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    return program
+
+    return kept(folder, _key(model, tools), make) / "board"
 
 
 @contextmanager

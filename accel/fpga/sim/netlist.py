@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
+from accel import durable
 from accel.fpga.flow import Design, synthesised
 from accel.fpga.parts import Part
 from accel.fpga.sim.board import BoardModel
@@ -34,7 +35,7 @@ def netlist_verilog(design: Design, folder: Path, listen: Listener | None = None
     if not file.exists():
         part = stage / "netlist.part.v"
         run_yosys(stage, ["read_json synthesised.json", f"write_verilog -noattr -simple-lhs {part.name}"], listen)
-        part.replace(file)
+        durable.rename(part, file)
     return file.read_text()
 
 

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
+from accel import durable
 from accel.fpga.synth import rtl_sources, staged
 from accel.fpga.tools import Listener, run_yosys, tool_version
 from accel.fpga.vendor.ip import IP, ip_verilog
@@ -55,7 +56,7 @@ def estimate(target: Target, config: AccelConfig, folder: Path, listen: Listener
         sources = " ".join([*(path.name for path in rtl_sources()), f"{IP}.v"])
         part = stage / "stat.part.txt"
         run_yosys(stage, [f"read_verilog {sources}", _recipe(target), f"tee -o {part.name} stat"], listen)
-        part.replace(done)
+        durable.rename(part, done)
     used = _used(done.read_text())
     share = {name: round(used[name] / has, 3) for name, has in target.available.items()}
     facts = {"board": target.name, "part": target.part, "config": config.name, "macs": config.macs_per_cycle}

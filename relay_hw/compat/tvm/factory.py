@@ -10,8 +10,9 @@ import json
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
+from accel import durable
 from relay_hw import build_module
 from relay_hw.build_module import bind_params_by_name
 from relay_hw.compat.tvm.device import Device
@@ -102,11 +103,15 @@ class ExecutorFactory:
         """Write one file that `load_module` reads. The same model gives the same bytes."""
         meta = {"format": _FORMAT, "version": _VERSION, "target": str(self.target), "opt_level": self.opt_level}
         parts = (json.dumps(meta).encode(), save_json(self.ir_mod).encode(), save_param_dict(self.params))
-        with tarfile.open(file_name, "w", format=tarfile.USTAR_FORMAT) as archive:
-            for name, data in zip(_MEMBERS, parts, strict=True):
-                member = tarfile.TarInfo(name)
-                member.size = len(data)
-                archive.addfile(member, io.BytesIO(data))
+
+        def write(stream: BinaryIO) -> None:
+            with tarfile.open(fileobj=stream, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+                for name, data in zip(_MEMBERS, parts, strict=True):
+                    member = tarfile.TarInfo(name)
+                    member.size = len(data)
+                    archive.addfile(member, io.BytesIO(data))
+
+        durable.write_file(Path(file_name), write)
 
 
 def build(

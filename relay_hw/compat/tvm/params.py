@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from accel import durable
 from relay_hw.compat.tvm.nd import NDArray
 from relay_hw.text import load_param_dict as load_arrays
 from relay_hw.text import save_param_dict
@@ -20,7 +21,7 @@ def load_param_dict(param_bytes: bytes | bytearray) -> dict[str, NDArray]:
 
 def save_param_dict_to_file(params: Mapping[str, Any], path: str | Path) -> None:
     """Write a `.params` file. Raises InputError for arrays that hold no numbers."""
-    Path(path).write_bytes(save_param_dict(params))
+    durable.write_file(Path(path), save_param_dict(params))
 
 
 def load_param_dict_from_file(path: str | Path) -> dict[str, NDArray]:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
+import re
 from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 
+from accel import durable
 from relay_hw.errors import InputError
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.deploy.source import model_header, model_source
@@ -20,6 +20,8 @@ from relay_hw.runtime.deploy.steps import plan_steps
 
 RUNTIME = ("relay_hw.h", "relay_hw.c", "main.c", "Makefile")
 MODEL = "model.c"
+# Files of any export; whatever else lies in the folder stays.
+_OURS = re.compile(r"relay_hw\.[ch]|main\.c|Makefile|model\.[ch]|host\.c|host_weights\.bin|config\.json|program.*\.bin")
 
 
 def export_c(artifact: Artifact, folder: Path) -> tuple[str, ...]:
@@ -42,15 +44,17 @@ def export_c(artifact: Artifact, folder: Path) -> tuple[str, ...]:
     return tuple(sorted(contents))
 
 
+def _is_ours(name: str) -> bool:
+    return _OURS.fullmatch(name) is not None
+
+
 def _write(folder: Path, contents: dict[str, bytes]) -> None:
+    durable.recover(folder)
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / MODEL).is_file())):
         raise InputError(f"export folder {folder} must be a new folder or an older export, not something else")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder) as work:
+        with durable.new_folder(folder, _is_ours) as work:
             for name, data in contents.items():
-                (Path(work) / name).write_bytes(data)
-            for name in contents:
-                os.replace(Path(work) / name, folder / name)
+                (work / name).write_bytes(data)
     except OSError as error:
         raise InputError(f"export folder {folder} must be writable: {error.strerror}") from None

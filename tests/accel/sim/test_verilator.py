@@ -233,16 +233,42 @@ def test_interrupted_build_is_cleaned_up_and_repeated(tmp_path: Path, monkeypatc
     monkeypatch.setattr(verilator, "_compile", interrupt)
     with pytest.raises(KeyboardInterrupt):
         build_library(build, cache=tmp_path)
-    killed = tmp_path / "rtl" / ".tmp-1-dead"
-    killed.mkdir()
-    os.utime(killed, (0, 0))
+    (tmp_path / "rtl" / ".tiny.relay-hw-4194304000-1-00.tmp").mkdir()
     messages: list[str] = []
     monkeypatch.setattr(verilator, "_compile", lambda b, t, o, library: library.write_bytes(b"library"))
     library = build_library(build, cache=tmp_path, progress=messages.append)
     assert messages == ["building RTL model for tiny (once)…"]
     assert library.read_bytes() == b"library"
-    assert not list((tmp_path / "rtl").glob(".tmp-*"))
+    assert not list((tmp_path / "rtl").glob(".*"))
     assert build_library(build, cache=tmp_path, progress=messages.append) == library and len(messages) == 1
+
+
+@pytest.mark.parametrize("place", [0, 3, -1])
+def test_a_library_that_is_not_what_was_built_is_built_again(
+    place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut, changed in one bit, or without its seal; the seal cut or changed."""
+    made: list[str] = []
+    content = bytes(range(256)) * 16
+
+    def compile_quickly(build: Build, tools: object, objects: Path, library: Path) -> None:
+        made.append(build.name)
+        library.write_bytes(content)
+
+    monkeypatch.setattr(verilator, "_compile", compile_quickly)
+    build = Build.of(TINY, rtl=PROBE)
+    library = build_library(build, cache=tmp_path)
+    assert build_library(build, cache=tmp_path) == library and len(made) == 1
+    for file in (library, library.with_name("sealed.json")):
+        data = file.read_bytes()
+        flipped = bytearray(data)
+        flipped[place] ^= 16
+        for damaged in (bytes(flipped), data[:place], b"", None):
+            file.unlink() if damaged is None else file.write_bytes(damaged)
+            before = len(made)
+            assert build_library(build, cache=tmp_path) == library
+            assert len(made) == before + 1 and library.read_bytes() == content
+    assert sorted(path.suffix for path in (tmp_path / "rtl").iterdir()) == ["", ".lock"]
 
 
 def test_cache_folder_follows_the_environment(tmp_path: Path) -> None:

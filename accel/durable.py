@@ -1,0 +1,330 @@
+"""Files and folders that outlive this process: whole or not at all, whenever the process or the machine stops.
+
+In: a path, contents. Out: a file or folder there, with all its bytes on the disk. Both are made beside their place
+under a name that says whose they are, and put there in one step of the file system; what a dead process left is
+removed, or put back where it was the only copy, before the next write to its folder and before reading what is missing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import hashlib
+import io
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+Contents = bytes | Callable[[BinaryIO], object]
+
+_STRAY: Final = re.compile(r"\.(?P<name>.+)\.relay-hw-(?P<pid>\d+)-(?P<start>\d+)-[0-9a-f]+\.(?P<kind>tmp|old)")
+# Names of files have 255 bytes at most; longer ones are known by their hash.
+_LONGEST: Final = 150
+# Linux's renameat2(2): two paths change places.
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+_NO_EXCHANGE: Final = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)
+# What an attempt meets that another process was quicker than.
+_LATE: Final = (errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY)
+_TRIES: Final = 8
+
+
+def write_file(path: Path, contents: Contents) -> None:
+    """Put a file at `path`; `contents` are bytes, or what writes them to a stream. Raises OSError."""
+    sweep(path.parent)
+    temporary = path.parent / _temporary(path.name, "tmp")
+    handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        with io.BufferedRandom(_Raw(handle)) as stream:
+            _lock(handle)
+            stream.write(contents) if isinstance(contents, bytes) else contents(stream)
+            stream.flush()
+            os.fsync(handle)
+            os.replace(temporary, path)
+        sync(path.parent)
+    except BaseException:
+        _remove(temporary)
+        raise
+
+
+@contextmanager
+def new_folder(path: Path, is_ours: Callable[[str], bool] = lambda _name: True) -> Iterator[Path]:
+    """A folder beside `path` that takes its place when the block ends well and vanishes when it does not.
+
+    Of a folder that is there, items that are not `is_ours` by name stay. Raises OSError.
+    """
+    path = Path(os.path.abspath(path))
+    if path == Path.cwd():  # whoever stands in it would stand in a folder that is gone
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    recover(path)
+    sweep(path.parent)
+    with scratch_folder(path.parent, path.name) as work:
+        yield work
+        _sync_tree(work)
+        _put_in_place(work, path, is_ours)
+
+
+@contextmanager
+def scratch_folder(folder: Path, name: str) -> Iterator[Path]:
+    """A folder in `folder` for as long as the block runs; the next sweep removes it where this process dies."""
+    work = folder / _temporary(name, "tmp")
+    os.mkdir(work)
+    try:
+        handle = os.open(work, os.O_RDONLY)
+        try:
+            _lock(handle)
+            yield work
+        finally:
+            os.close(handle)
+    finally:
+        _remove(work)
+
+
+def rename(source: Path, target: Path) -> Path:
+    """Rename within a folder that nobody else looks into. Raises OSError."""
+    os.rename(source, target)
+    return target
+
+
+def recover(path: Path) -> None:
+    """Put back what a writer of `path` renamed away and died, where nothing stands at `path`. Raises OSError."""
+    path = Path(os.path.abspath(path))
+    for stray in _strays(path.parent):
+        if stray.kind == "old" and stray.name == _short(path.name) and stray.is_dead():
+            _put_back(stray.path, path)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what dead processes left in `folder`, or put it back where nothing came in its place. Raises OSError."""
+    for stray in _strays(folder):
+        if not stray.is_dead():
+            continue
+        if stray.kind == "old" and len(os.fsencode(stray.name)) <= _LONGEST:
+            _put_back(stray.path, folder / stray.name)
+        elif stray.kind == "tmp":
+            _remove(stray.path)
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file in hexadecimal. Raises OSError."""
+    digest = hashlib.sha256()
+    with path.open("rb") as handle:
+        while chunk := handle.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _put_back(old: Path, path: Path) -> None:
+    if os.path.lexists(path):
+        _remove(old)
+        return
+    try:
+        os.rename(old, path)
+    except OSError as error:  # another process put it back, or something in its place
+        if error.errno not in _LATE:
+            raise
+    sync(path.parent)
+
+
+# Whose a temporary name is
+
+
+@dataclass(frozen=True, slots=True)
+class _Stray:
+    """A file or folder under a temporary name; `name`: that of its place, or its short form."""
+
+    path: Path
+    name: str
+    pid: int
+    start: int
+    kind: str
+
+    def is_dead(self) -> bool:
+        """Whether its process is gone: no process of that number and start here, and nobody holds its lock.
+
+        The lock is for processes that another machine or container runs.
+        """
+        if self.pid == os.getpid() or (_started(self.pid) is not None and _started(self.pid) in (self.start, 0)):
+            return False
+        try:
+            handle = os.open(self.path, os.O_RDONLY)
+        except OSError:
+            return False
+        try:
+            return _lock(handle)
+        finally:
+            os.close(handle)
+
+
+def _strays(folder: Path) -> list[_Stray]:
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    found = ((name, _STRAY.fullmatch(name)) for name in sorted(names))
+    return [_Stray(folder / name, m["name"], int(m["pid"]), int(m["start"]), m["kind"]) for name, m in found if m]
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file of this name belongs to a writer, dead or alive."""
+    return _STRAY.fullmatch(name) is not None
+
+
+def _temporary(name: str, kind: str) -> str:
+    pid = os.getpid()
+    return f".{_short(name)}.relay-hw-{pid}-{_started(pid) or 0}-{os.urandom(4).hex()}.{kind}"
+
+
+def _short(name: str) -> str:
+    data = os.fsencode(name)
+    return name if len(data) <= _LONGEST else hashlib.sha256(data).hexdigest() + "-" * (_LONGEST + 1 - 64)
+
+
+def _started(pid: int) -> int | None:
+    """When a process started, in the system's ticks; 0 where the system does not tell, None for one that is gone."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return None
+    except PermissionError:
+        pass
+    try:
+        state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return None if state == "Z" else int(rest[18])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _lock(handle: int) -> bool:
+    """Lock an open file or folder until it is closed; whether nobody else holds its lock."""
+    try:
+        import fcntl
+    except ImportError:  # where there are no such locks, numbers of processes must do
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
+
+
+# Steps of the file system
+
+
+class _Raw(io.FileIO):
+    """A file whose every write is a call of os.write."""
+
+    def __init__(self, handle: int) -> None:
+        super().__init__(handle, "r+")
+
+    def write(self, data: Any, /) -> int:
+        return os.write(self.fileno(), data)
+
+
+def _put_in_place(work: Path, path: Path, is_ours: Callable[[str], bool]) -> None:
+    for attempt in range(_TRIES):
+        try:
+            if not os.path.lexists(path):
+                os.rename(work, path)
+            else:
+                _carry(path, work, is_ours)
+                _exchange_or_replace(work, path)
+            break
+        except OSError as error:
+            if error.errno not in _LATE or attempt == _TRIES - 1:
+                raise
+    sync(path.parent)
+    if work.is_dir():
+        # What appeared after it was looked for.
+        _carry(work, path, is_ours)
+
+
+def _carry(old: Path, new: Path, is_ours: Callable[[str], bool]) -> None:
+    """Give `new` the items of `old` that are somebody else's and that it has not."""
+    for name in sorted(os.listdir(old)):
+        if not is_ours(name) and not is_temporary(name) and not os.path.lexists(new / name):
+            _link(old / name, new / name)
+
+
+def _link(source: Path, target: Path) -> None:
+    """The same file under another name, or the same files in another folder."""
+    if source.is_dir() and not source.is_symlink():
+        shutil.copytree(source, target, symlinks=True, copy_function=_link_file)
+    else:
+        _link_file(source, target)
+
+
+def _link_file(source: Any, target: Any) -> None:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:  # a file system without links
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _exchange_or_replace(work: Path, path: Path) -> None:
+    """Let `work` take the place of `path`: at once where the system can, else in two steps that `recover` knows."""
+    if _exchange(work, path):
+        return
+    old = path.parent / _temporary(path.name, "old")
+    os.rename(path, old)
+    try:
+        os.rename(work, path)
+    except BaseException:
+        os.rename(old, path)
+        raise
+    sync(path.parent)
+    _remove(old)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Two paths change places in one step; whether system and file system have that. Raises OSError."""
+    function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if function is None:
+        return False
+    names = (os.fsencode(one), os.fsencode(other))
+    if function(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in _NO_EXCHANGE:
+        return False
+    raise OSError(code, os.strerror(code), str(other))
+
+
+def sync(path: Path) -> None:
+    """Wait until a file's bytes, or a folder's names, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        # Some file systems have nothing to wait for.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)
+
+
+def _sync_tree(folder: Path) -> None:
+    for name in sorted(os.listdir(folder)):
+        mode = os.lstat(folder / name).st_mode
+        if stat.S_ISDIR(mode):
+            _sync_tree(folder / name)
+        elif stat.S_ISREG(mode):
+            sync(folder / name)
+    sync(folder)
+
+
+def _remove(path: Path) -> None:
+    """Remove a temporary file or folder; what stays is removed by a later sweep."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            os.unlink(path)
