@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from accel.documents import parse_json
 from accel.fpga.parts import FlowError
 
 # Bus addresses that every System of this room uses.
@@ -64,10 +65,10 @@ def load_map(path: Path) -> SocMap:
     """Read the file, or the one in the folder of a bitstream. Raises FlowError."""
     file = path / SOC_FILE if path.is_dir() else path
     try:
-        row: dict[str, Any] = json.loads(file.read_text())
+        row: dict[str, Any] = parse_json(file.read_bytes())
         setup = _setup(row.pop("setup", None))
         return SocMap(**row, setup=setup)
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise FlowError(f"{file} must be the soc.json of `relay-hw bitstream`: {error}") from None
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import cast
 
+from accel.documents import DocumentError, parse_json
 from accel.isa.errors import ConfigError
 
 CONFIG_DIR = Path(__file__).parent / "configs"
@@ -171,11 +172,11 @@ def load_config(name_or_path: str | Path) -> AccelConfig:
     if not path.suffix:
         path = CONFIG_DIR / f"{name_or_path}.json"
     try:
-        raw = json.loads(path.read_text())
+        raw = parse_json(path.read_bytes())
     except FileNotFoundError:
         known = ", ".join(config_names())
         raise ConfigError(f"configuration must be one of {known} or a JSON file, not {name_or_path}") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, DocumentError) as error:
         raise ConfigError(f"configuration file {path} must be JSON: {error}") from None
     return config_from_dict(raw, path.stem)
 

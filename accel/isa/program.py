@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel import durable
+from accel.documents import parse_json
 from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
 from accel.isa.errors import AccelError, EncodeError, ProgramError
 from accel.isa.spec import BY_OP, INSTRUCTIONS, ISA_VERSION, Op, decode
@@ -428,7 +429,7 @@ def _header(program: Program) -> dict[str, object]:
 
 def _from_header(body: bytes, header_bytes: int, config_hash: int) -> Program:
     try:
-        header: dict[str, Any] = json.loads(body[:header_bytes])
+        header: dict[str, Any] = parse_json(body[:header_bytes])
         sections: list[Section] = []
         position = header_bytes
         for row in header["sections"]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from accel import durable
+from accel.documents import parse_json
 
 SEAL: Final = "sealed.json"
 
@@ -43,7 +44,7 @@ def seal(folder: Path, mark: str, names: Sequence[str]) -> None:
 def is_sealed(folder: Path, mark: str) -> bool:
     """Whether `folder` has the files that were sealed under `mark`, byte by byte."""
     try:
-        row: Any = json.loads((folder / mark).read_bytes())
+        row: Any = parse_json((folder / mark).read_bytes())
         files: dict[str, str] = row["files"]
         return bool(files) and all(durable.file_hash(folder / name) == digest for name, digest in files.items())
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):

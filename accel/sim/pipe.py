@@ -7,7 +7,6 @@ In: requests on standard input, each a letter and two 32-bit numbers, little-end
 from __future__ import annotations
 
 import argparse
-import json
 import struct
 import sys
 from collections.abc import Callable
@@ -16,8 +15,9 @@ from typing import BinaryIO
 
 import numpy as np
 
+from accel.documents import DocumentError, parse_json
 from accel.isa.config import INSTRUCTION_BYTES, AccelConfig, config_from_dict, load_config
-from accel.isa.errors import AccelError, DeadlockError, Fault, FaultCode
+from accel.isa.errors import AccelError, ConfigError, DeadlockError, Fault, FaultCode
 from accel.isa.program import WINDOW_ALIGN, Program, Section, SectionKind
 from accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER, REGISTERS
 from accel.sim.device import Device
@@ -146,8 +146,11 @@ def read_config(name: str) -> AccelConfig:
     """A configuration by name or file; an exported one holds its own name. Raises ConfigError."""
     path = Path(name)
     if path.is_file():
-        row = json.loads(path.read_text())
-        if "name" in row:
+        try:
+            row = parse_json(path.read_bytes())
+        except (OSError, DocumentError) as error:
+            raise ConfigError(f"configuration file {path} must be JSON: {error}") from None
+        if isinstance(row, dict) and "name" in row:
             return config_from_dict(row, row.pop("name"))
     return load_config(name)
 

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accel.documents import parse_json
 from accel.quote import line
 from relay_hw.cli.console import Console
 from relay_hw.errors import InputError
@@ -161,10 +162,10 @@ def _made(report: Path) -> dict[str, Any] | None:
     if not report.is_file():
         return None
     try:
-        made: dict[str, Any] = json.loads(report.read_text())
-    except ValueError as error:
+        made: dict[str, Any] = parse_json(report.read_bytes())
+        return {key: made.get(key) for key in _MADE}
+    except (OSError, ValueError, AttributeError) as error:
         raise InputError(f"{report} must be the report of `relay-hw bitstream`: {error}") from None
-    return {key: made.get(key) for key in _MADE}
 
 
 def _system(args: Namespace) -> System:

@@ -20,6 +20,7 @@ import accel
 import relay_hw
 import tensorize
 from accel import durable
+from accel.documents import parse_json
 from accel.quote import file_name
 from relay_hw.errors import InputError
 
@@ -73,7 +74,7 @@ class Store:
     def read(self, name: str, key: str) -> dict[str, Any] | None:
         """The content written under `key`; None where there is none, or where its hash does not fit."""
         try:
-            row = json.loads(self.path(name, key, ".json").read_text())
+            row = parse_json(self.path(name, key, ".json").read_bytes())
             content, found, digest = row["content"], row["key"], row["sha256"]
         except (OSError, ValueError, KeyError, TypeError):
             return None

@@ -46,6 +46,10 @@ def load_strategy(path: str | Path) -> Strategy:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise QuantizeError(f"strategy file {file} must be TOML: {error}") from None
+    except RecursionError:
+        raise QuantizeError(f"strategy file {file} must have fewer tables and lists inside one another") from None
+    except ValueError:
+        raise QuantizeError(f"strategy file {file} must have integers of at most 4,300 digits") from None
     return strategy_from(values, str(file), file.stem)
 
 

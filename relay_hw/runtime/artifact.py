@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from accel.documents import DocumentError, parse_json
 from accel.durable import file_hash
 from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
@@ -121,8 +122,8 @@ def read_manifest(path: Path) -> Manifest:
     check_build(path)
     file = path / MANIFEST
     try:
-        row = json.loads(file.read_text())
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        row = parse_json(file.read_bytes())
+    except (OSError, DocumentError) as error:
         raise ArtifactError(f"{file} must be a readable JSON file: {error}") from None
     try:
         manifest = manifest_from_json(row)

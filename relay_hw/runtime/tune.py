@@ -16,6 +16,7 @@ from typing import Any
 
 import tensorize
 from accel import durable
+from accel.documents import parse_json
 from accel.isa.errors import AccelError
 from accel.sim.verilator import user_cache_folder
 from relay_hw.errors import InputError
@@ -123,7 +124,7 @@ class Tuner:
             all_ranked(shapes_of(kernel, self._config), self._config),
         )
         try:
-            known = json.loads(search.path.read_text())
+            known = parse_json(search.path.read_bytes())
             cycles = {int(number): int(cycles) for number, cycles in known["cycles"].items()}
             tried, seconds = int(known["tried"]), float(known["seconds"])
         except (OSError, ValueError, KeyError, AttributeError, TypeError):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import math
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
+from accel.documents import DocumentError, parse_json
 from relay_hw.analysis import check_well_formed, infer_type
 from relay_hw.errors import ParseError, UnsupportedError
 from relay_hw.ir.expr import (
@@ -72,14 +72,10 @@ def load_json(text: str, source_name: str = "<json>") -> IRModule:
 def read_document(text: str, source_name: str = "<json>") -> Any:
     """The JSON in `text`, whatever it is. Raises ParseError with the place in it."""
     try:
-        return json.loads(text)
-    except RecursionError:
-        raise ParseError(f"{source_name}: JSON must be nested less deeply") from None
-    except json.JSONDecodeError as error:
-        message = f"file must be JSON: {error.msg}"
-        raise ParseError(message, Span(source_name, error.lineno, error.colno)) from None
-    except ValueError as error:
-        raise ParseError(f"{source_name}: file must be JSON: {error}") from None
+        return parse_json(text)
+    except DocumentError as error:
+        place = None if error.line is None else Span(source_name, error.line, error.column or 0)
+        raise ParseError(f"{'' if place else f'{source_name}: '}file must be JSON: {error.sentence}", place) from None
 
 
 class _Reader:

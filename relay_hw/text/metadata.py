@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from accel.documents import parse_json
 from relay_hw.ir.expr import Constant
 from relay_hw.ir.types import know_narrow_dtypes
 
@@ -54,7 +55,7 @@ class MetadataError(ValueError):
 def read_metadata(text: str) -> dict[tuple[str, int], Entry]:
     """What each `meta[key][index]` stands for. Raises MetadataError."""
     try:
-        document = json.loads(text)
+        document = parse_json(text)
         return _read_document(document)
     except MetadataError:
         raise

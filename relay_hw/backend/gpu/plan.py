@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from accel.documents import parse_json
 from relay_hw.backend.tvm.target import HostTarget, read_host
 from relay_hw.errors import ArtifactError, InputError
 
@@ -97,7 +98,7 @@ def plan_bytes(plan: Plan) -> bytes:
 def read_plan(path: Path) -> Plan:
     """Inverse of `plan_bytes`. Raises ArtifactError for a file that holds no plan."""
     try:
-        row = json.loads(path.read_text())
+        row = parse_json(path.read_bytes())
         if row["kind"] != KIND:
             raise ValueError(row["kind"])
         functions = [_function_from_json(entry) for entry in row["functions"]]

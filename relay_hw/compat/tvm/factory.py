@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from accel import durable
+from accel.documents import parse_json
 from relay_hw import build_module
 from relay_hw.build_module import bind_params_by_name
 from relay_hw.compat.tvm.device import Device
@@ -141,7 +142,7 @@ def load_module(path: str | Path, fmt: str = "") -> ExecutorFactory:
         with tarfile.open(path) as archive:
             found = {name: archive.extractfile(name) for name in _MEMBERS}
             meta, module, params = (part.read() if part is not None else b"" for part in found.values())
-        record = json.loads(meta)
+        record = parse_json(meta)
     except (tarfile.TarError, KeyError, ValueError, OSError) as error:
         raise InputError(f"library must be a file that export_library wrote, not {path}: {error}") from None
     if not isinstance(record, dict) or record.get("format") != _FORMAT or record.get("version") != _VERSION:

@@ -149,6 +149,8 @@ def test_any_values_come_back(strategy):
     ("text", "sentence"),
     [
         ("a = [", "strategy file .*bad.toml must be TOML: "),
+        ("a = " + "[" * 100_000, "strategy file .*bad.toml must have fewer tables and lists inside one another"),
+        ("a = " + "9" * 5000, "strategy file .*bad.toml must have integers of at most 4,300 digits"),
         ("weight_bit = 4", "bad.toml: keys must be among .*, not weight_bit"),
         ("weight_bits = 9", "bad.toml: strategy bad: weight_bits must be an integer from 2 to 8, not 9"),
         ("weight_bits = '4'", "weight_bits must be an integer from 2 to 8, not 4"),

@@ -243,7 +243,7 @@ ERRORS = [
     (HEADER + "def @main() { nn.softmax(1f, axis=%x) }", "p:2:35: attribute must have a number, string, list, True, False or None here, not %x"),
     (HEADER + "def @main(%f: fn () -> int32) { %f(a=1) }", "p:2:36: attribute a must belong to a call of an operator"),
     (HEADER + "def @main() { meta[relay.Constant][0] }", "p:2:15: meta[relay.Constant][0] must be a value of the metadata section"),
-    (HEADER + "def @main() { 1 }\n#[metadata]\n{", "p:3:1: metadata must be JSON as save_json writes it: Expecting property name enclosed in double quotes: line 2 column 2 (char 2)"),
+    (HEADER + "def @main() { 1 }\n#[metadata]\n{", "p:3:1: metadata must be JSON as save_json writes it: Expecting property name enclosed in double quotes, line 2, column 2"),
     (HEADER + "def @main() { 1 }\n#[metadata]\n{}", "p:3:1: metadata must be JSON as save_json writes it: 'nodes'"),
     (HEADER + "def @main(%x: " + "(" * 101 + ")" * 101 + ") { 1 }", "p:2:115: types, patterns and attributes must be nested at most 100 deep"),
 ]  # fmt: skip
