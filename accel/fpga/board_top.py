@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any, Final
 
+from accel.child import run_child
 from accel.fpga.boards import Board, HostLink, SdramChip
 from accel.fpga.etherbone import PREFIX
 from accel.fpga.litex_soc import Request
@@ -137,13 +137,10 @@ def _ask_litex(request: Request) -> dict[str, Any]:
         raise FlowError(f"{', '.join(missing)} must be installed: pip install 'relay-hw[fpga]'")
     root = str(Path(__file__).resolve().parents[2])
     paths = os.pathsep.join(path for path in (root, *sys.path) if path)
-    done = subprocess.run(
+    done = run_child(
         [sys.executable, "-m", "accel.fpga.litex_soc"],
-        input=json.dumps(asdict(request)),
-        env={**os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": "0"},
-        capture_output=True,
-        text=True,
-        check=False,
+        environment={**os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": "0"},
+        given=json.dumps(asdict(request)),
     )
     if done.returncode:
         said = next(iter(done.stderr.strip().splitlines()[-1:]), "nothing")

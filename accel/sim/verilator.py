@@ -17,11 +17,11 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from accel.child import run_child, run_children
 from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
 from accel.isa.gen_verilog import verilog_parameters
@@ -219,14 +219,11 @@ def _compile(build: Build, tools: Toolchain, objects: Path, library: Path) -> No
     sources += [(path, _RUNTIME) for path in runtime]
     sources.append((_cold_source(objects), _SLOW))
 
-    def compile_one(source: tuple[Path, tuple[str, ...]]) -> Path:
-        path, level = source
-        output = objects / f"{path.stem}.o"
-        _run([str(tools.cxx), *flags, *level, "-c", str(path), "-o", str(output)], objects)
-        return output
-
-    with ThreadPoolExecutor(COMPILE_JOBS) as pool:
-        outputs = [str(path) for path in pool.map(compile_one, sources)]
+    outputs = [str(objects / f"{path.stem}.o") for path, _ in sources]
+    commands = [[str(tools.cxx), *flags, *level, "-c", str(path), "-o", output]
+                for (path, level), output in zip(sources, outputs, strict=True)]  # fmt: skip
+    for done in run_children(commands, objects, COMPILE_JOBS):
+        _check(done, objects)
     link = [str(tools.cxx), "-shared", "-pthread", "-Wl,-Bsymbolic", "-o", str(library), *outputs, *libraries]
     _run(link, objects)
 
@@ -286,9 +283,13 @@ def _first_line(command: list[str]) -> str:
 
 
 def _run(command: list[str], folder: Path, environment: dict[str, str] | None = None) -> None:
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    _check(run_child(command, folder, environment), folder)
+
+
+def _check(done: subprocess.CompletedProcess[str], folder: Path) -> None:
     if done.returncode == 0:
         return
+    command = done.args
     lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
     told = next((line for line in lines if "rror" in line), lines[-1] if lines else f"exit status {done.returncode}")
     raise ToolError(f"{Path(command[0]).name} failed: {told.strip()} (in {folder}: {shlex.join(command[:2])} …)")

@@ -9,11 +9,11 @@ import hashlib
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from accel.child import run_child, run_children
 from accel.sim.kept import kept
 from accel.sim.verilator import (
     COMPILE_JOBS,
@@ -114,20 +114,16 @@ def _build_into(model: BoardModel, tools: Toolchain, work: Path) -> None:
     sources += [(model.harness, "-O2"), (joined, "-O0")]
     sources += [(include / "verilated.cpp", "-O1"), (include / "verilated_threads.cpp", "-O1")]
 
-    def compile_one(source: tuple[Path, str]) -> str:
-        path, level = source
-        output = str(objects / f"{path.stem}.o")
-        _compile(tools, [*flags, level, "-c", "-o", output, str(path)])
-        return output
-
-    with ThreadPoolExecutor(COMPILE_JOBS) as pool:
-        outputs = list(pool.map(compile_one, sources))
-    _compile(tools, ["-pthread", "-o", str(work / "board"), *outputs])
+    outputs = [str(objects / f"{path.stem}.o") for path, _ in sources]
+    commands = [[tools.cxx, *flags, level, "-c", "-o", output, path]
+                for (path, level), output in zip(sources, outputs, strict=True)]  # fmt: skip
+    for done in run_children(commands, work, COMPILE_JOBS):
+        _check(tools, done)
+    _check(tools, run_child([tools.cxx, "-pthread", "-o", work / "board", *outputs], work))
     shutil.rmtree(objects)
 
 
-def _compile(tools: Toolchain, arguments: list[str]) -> None:
-    done = subprocess.run([str(tools.cxx), *arguments], capture_output=True, text=True, check=False)
+def _check(tools: Toolchain, done: subprocess.CompletedProcess[str]) -> None:
     if done.returncode:
         line = next((text for text in done.stderr.splitlines() if "error" in text), done.stderr.strip()[-300:])
         raise ToolError(f"{tools.cxx.name} failed on the board's model: {line}")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from accel.child import run_child
 from relay_hw.backend.gpu.plan import KernelLaunch, Plan
 from relay_hw.backend.tvm.target import HostTarget
 from relay_hw.errors import UnsupportedError
@@ -40,7 +40,7 @@ def compile_source(source: Path, binary: Path, target: HostTarget) -> None:
     number = target.gpu.removeprefix("sm_")
     codes = f"arch=compute_{number},code=[sm_{number},compute_{number}]"
     command = [nvcc, "-fatbin", "-O3", "-gencode", codes, source.name, "-o", str(binary.resolve())]
-    done = subprocess.run(command, cwd=source.parent, capture_output=True, text=True, check=False)
+    done = run_child(command, source.parent)
     if done.returncode:
         lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
         reason = next(

@@ -10,7 +10,6 @@ import importlib.util
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from accel.child import run_child
 from relay_hw.backend.flat import FlatFunction, Value, evaluate
 from relay_hw.backend.tvm.api import relax, tvm
 from relay_hw.backend.tvm.lower import Lowered
@@ -77,7 +77,7 @@ def _linking(linker: Sequence[str]) -> Any:
 
     def link(output: str, objects: Sequence[str] | str, **_options: Any) -> None:
         files = [objects] if isinstance(objects, str) else list(objects)
-        done = subprocess.run([*linker, "-shared", "-fPIC", "-o", output, *files], capture_output=True, text=True)
+        done = run_child([*linker, "-shared", "-fPIC", "-o", output, *files])
         if done.returncode:
             reason = (done.stderr.strip() or "it failed").splitlines()[-1]
             raise UnsupportedError(f"{linker[0]} must link host operators: {reason}")

@@ -1,0 +1,120 @@
+"""Programs that work for this process: none of them outlives it, nor do those that they start, however it ends.
+
+In: a command. Out: the process, or what it said. On systems other than Linux they end with this process only where it
+ends by an exception.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+# Linux's prctl(2): the signal that a process gets when what started it ends.
+_PR_SET_PDEATHSIG: Final = 1
+# A shell leads the group of the command and of all that this starts, and ends the group when it is told to.
+_GUARD: Final = 'trap "kill -9 0" TERM; exec 3<&0; "$@" <&3 3<&- & exec 3<&-; wait "$!"'
+
+
+def start_child(
+    command: Sequence[str | Path],
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    is_kind: bool = False,
+    **streams: Any,
+) -> subprocess.Popen[str]:
+    """Start a command, text at its ends. `is_kind`: at low priority. Raises FileNotFoundError."""
+    words = [os.fspath(word) for word in command]
+    if shutil.which(words[0]) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), words[0])
+    return subprocess.Popen(
+        ["/bin/sh", "-c", _GUARD, "sh", *words],
+        cwd=folder,
+        env=environment,
+        text=True,
+        start_new_session=True,
+        preexec_fn=_in_child(is_kind),
+        **streams,
+    )
+
+
+def run_child(
+    command: Sequence[str | Path],
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    given: str | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; `given` is its standard input. Raises FileNotFoundError."""
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with start_child(command, folder, environment, **streams) as process:
+        try:
+            said, errors = process.communicate(given)
+        except BaseException:
+            end_child(process)
+            raise
+    return subprocess.CompletedProcess(list(command), process.returncode, said, errors)
+
+
+def run_children(
+    commands: Sequence[Sequence[str | Path]], folder: Path, jobs: int
+) -> list[subprocess.CompletedProcess[str]]:
+    """Run commands, `jobs` at a time, to the end of all or until one fails; what was run, in order, that one last.
+
+    Raises FileNotFoundError.
+    """
+    live: list[subprocess.Popen[str]] = []
+
+    def run(command: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
+        streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        with start_child(command, folder, **streams) as process:
+            live.append(process)
+            said, errors = process.communicate()
+        return subprocess.CompletedProcess(list(command), process.returncode, said, errors)
+
+    found: list[subprocess.CompletedProcess[str]] = []
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            for done in pool.map(run, commands):
+                found.append(done)
+                if done.returncode:
+                    break
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in live:
+                end_child(process)
+    return found
+
+
+def end_child(process: subprocess.Popen[str]) -> None:
+    """End a child and all that it started; nothing where it has ended."""
+    if process.poll() is not None:
+        return
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _in_child(is_kind: bool) -> Callable[[], None]:
+    """What a child does before it is the command."""
+    parent = os.getpid()
+    # Between fork and exec nothing may be loaded.
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    nice = getattr(os, "nice", None) if is_kind else None
+
+    def prepare() -> None:
+        if nice is not None:
+            nice(10)
+        if prctl is not None:
+            prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+            if os.getppid() != parent:  # it ended in between
+                os._exit(1)
+
+    return prepare
