@@ -143,7 +143,7 @@ def _segment(draft: Draft, name: str, config: Target, choose: Chooser) -> Segmen
         config, draft.instructions, draft.window.sections, slots, _regions(draft), resident=draft.resident
     )
     layers = tuple(_layer(draft, number, config, choose) for number in range(len(region.layers)))
-    return Segment(name, program, inputs, outputs, layers, draft.owners, str(draft.schedule), draft.cycles)
+    return Segment(name, program, inputs, outputs, layers, draft.owners, str(draft.schedule), draft.launch)
 
 
 def _port(draft: Draft, name: str, number: int) -> Port:

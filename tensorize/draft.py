@@ -20,7 +20,7 @@ from tensorize.memory import Life, Window, plan_window
 from tensorize.nest import Key, Step, tensor_key
 from tensorize.resident import ALONE, Stay
 from tensorize.schedule import Schedule
-from tensorize.target import Target
+from tensorize.target import Launch, Target
 from tensorize.tokens import assign_tokens
 from tensorize.work import work_of
 
@@ -46,7 +46,12 @@ class Draft:
     instructions: tuple[Instruction, ...]
     resident: tuple[Instruction, ...]
     owners: tuple[int, ...]
-    cycles: int
+    launch: Launch
+
+    @property
+    def cycles(self) -> int:
+        """Of a launch."""
+        return self.launch.cycles
 
 
 def write_draft(schedule: Schedule, config: Target, manner: Manner, stay: Stay = ALONE) -> Draft | None:
@@ -64,7 +69,7 @@ def write_draft(schedule: Schedule, config: Target, manner: Manner, stay: Stay =
     stays = _with_tokens(found.resident, config, window.end) if found.resident else ()
     owners = tuple(line.layer for line in lines) + (lines[-1].layer,)
     place = code_place(window.sections, len(stays))
-    return Draft(schedule, manner, stay, window, instructions, stays, owners, config.cycles(instructions, place))
+    return Draft(schedule, manner, stay, window, instructions, stays, owners, config.launch(instructions, place))
 
 
 def _with_tokens(lines: Sequence[Line], config: AccelConfig, window_bytes: int) -> tuple[Instruction, ...]:

@@ -100,7 +100,7 @@ def _timed(kernel: ConvKernel, config: Target) -> Iterator[Timed]:
 def layer_cycles(kernel: ConvKernel, tile: ConvTile, config: Target) -> int | None:
     """Cycles of a program of this layer alone; None where its buffers find no places."""
     lines = layer_program(kernel, tile, config)
-    return None if lines is None else config.cycles(lines)
+    return None if lines is None else config.launch(lines).cycles
 
 
 def layer_program(kernel: ConvKernel, tile: ConvTile, config: Target) -> list[tuple[Op, dict[str, int]]] | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from accel.isa.program import Program, TensorLayout
 from relay_hw.ir.expr import Function
+from tensorize.target import Launch
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Segment:
     """One launch. Ports are in the order of the function's parameters and results.
 
     `owners`: for each instruction the number of its layer (FINISH: the last one's). `schedule`: the steps as text.
-    `cycles`: of a launch, by the target's clock.
+    `launch`: as the target's clock timed it.
     """
 
     name: str
@@ -70,4 +71,9 @@ class Segment:
     layers: tuple[Layer, ...]
     owners: tuple[int, ...]
     schedule: str
-    cycles: int
+    launch: Launch
+
+    @property
+    def cycles(self) -> int:
+        """Of a launch."""
+        return self.launch.cycles

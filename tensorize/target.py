@@ -27,11 +27,20 @@ class Memory:
     write_outstanding: int
 
 
-class Clock(Protocol):
-    """Counts the cycles of a launch; equal clocks count alike."""
+class Launch(Protocol):
+    """What a clock knows of a launch."""
 
-    def __call__(self, instructions: Sequence[Instruction], config: AccelConfig, place: int) -> int:
-        """Cycles from launch to done. `place`: byte of the window at which the instructions begin."""
+    @property
+    def cycles(self) -> int:
+        """From the launch to done."""
+        ...
+
+
+class Clock(Protocol):
+    """Times launches; equal clocks count alike."""
+
+    def __call__(self, instructions: Sequence[Instruction], config: AccelConfig, place: int) -> Launch:
+        """The launch. `place`: byte of the window at which the instructions begin."""
         ...
 
     def __hash__(self) -> int:
@@ -62,6 +71,6 @@ class Target(AccelConfig):
         """Write bursts in flight at most."""
         return min(self.write_outstanding, self.memory.write_outstanding)
 
-    def cycles(self, instructions: Sequence[Instruction], place: int = 0) -> int:
-        """Cycles of a launch; see `Clock`."""
+    def launch(self, instructions: Sequence[Instruction], place: int = 0) -> Launch:
+        """Time a launch; see `Clock`."""
         return self.clock(instructions, self, place)

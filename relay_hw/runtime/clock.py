@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accel.isa.config import AccelConfig
-from accel.sim.cycle.timing import count_cycles
+from accel.sim.cycle.timing import Launch, launch_of
 from accel.sim.memory import MemoryModel, memory_model
 from relay_hw.runtime.manifest import Manifest
 from tensorize.target import Instruction, Memory, Target
@@ -22,13 +22,13 @@ _SDRAM_BURSTS = 2
 
 @dataclass(frozen=True, slots=True)
 class EngineClock:
-    """Cycles by the exact engine; see `tensorize.target.Clock`."""
+    """Launches by the exact engine; see `tensorize.target.Clock`."""
 
     memory: MemoryModel
 
-    def __call__(self, instructions: Sequence[Instruction], config: AccelConfig, place: int) -> int:
-        """Cycles from launch to done. Raises EncodeError, Fault, DeadlockError."""
-        return count_cycles(config, self.memory, place, instructions)
+    def __call__(self, instructions: Sequence[Instruction], config: AccelConfig, place: int) -> Launch:
+        """The launch. Raises Fault, DeadlockError."""
+        return launch_of(config, self.memory, place, instructions)
 
 
 def target_of(config: AccelConfig, memory: MemoryModel) -> Target:

@@ -5,7 +5,7 @@ In: a Relay module, a configuration, a strategy, calibration data. Out: `Compile
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,17 +17,15 @@ from numpy.typing import NDArray
 import tensorize
 from accel import durable
 from accel.isa.config import AccelConfig, load_config
-from accel.sim.cycle.losses import accounts, stretches
-from accel.sim.cycle.timing import time_code
-from accel.sim.memory import MemoryModel, memory_model
+from accel.sim.memory import memory_model
 from relay_hw.backend.buffers import plan_buffers
 from relay_hw.backend.flat import FlatFunction, nested
 from relay_hw.backend.store import ConstantPool, flat_to_json
 from relay_hw.backend.tvm.target import HostTarget, read_host
-from relay_hw.errors import InputError, TensorizeError
-from relay_hw.ir.expr import Call, Constant, Function, Op
+from relay_hw.errors import InputError
+from relay_hw.ir.expr import Constant, Function
 from relay_hw.ir.module import IRModule
-from relay_hw.ir.visit import post_order, substitute
+from relay_hw.ir.visit import substitute
 from relay_hw.quantize import LayerChoice, Strategy, find_strategy, strategy_values
 from relay_hw.quantize.finite import check_constants
 from relay_hw.quantize.held_back import Kept, realize_checked
@@ -38,9 +36,9 @@ from relay_hw.report import report_files
 from relay_hw.runtime.artifact import WEIGHTS, Artifact, load_artifact, write_artifact
 from relay_hw.runtime.calls import Caller, Calls
 from relay_hw.runtime.clock import STANDARD, target_of
-from relay_hw.runtime.cost import LayerNeeds, layer_needs
 from relay_hw.runtime.holding import Footprints
 from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
+from relay_hw.runtime.layers import layer_rows, with_kept
 from relay_hw.runtime.manifest import AccelFunction, HostLibrary, LayerInfo, Manifest, PortInfo, TensorInfo
 from relay_hw.runtime.ports import constant_inputs, inputs_of, outputs_of, single_samples, with_batch
 from relay_hw.runtime.regions import Builder
@@ -52,7 +50,7 @@ from relay_hw.text import print_module
 from relay_hw.transform.graph import shape_of
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.one_sample import IMAGE_AXES, OneSample, one_sample
-from relay_hw.transform.partition import PartitionRecord, partition_records
+from relay_hw.transform.partition import partition_records
 from relay_hw.transform.pipelines import partition_pipeline, simplify_pipeline
 from tensorize.refine import Refiner
 from tensorize.schedule import Chooser
@@ -66,16 +64,6 @@ RESIDENT = ("auto", "off")
 PREQUANTIZED = "prequantized"
 NUMPY = "numpy"
 HOST_ONLY = "the build was asked to leave the accelerator out: compile without --no-accel"
-# Operators that do the work of a composite.
-ANCHORS = (
-    "nn.conv2d",
-    "nn.dense",
-    "nn.batch_matmul",
-    "nn.max_pool2d",
-    "accel.sum_pool2d",
-    "accel.conv2d_transpose",
-    "accel.add",
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -237,7 +225,7 @@ def compile_model(
     segments = builder.segments(on_device, resident == "auto", calls.order)
 
     stages: dict[str, IRModule] = dict(zip(STAGES, (imported, simplified, quantized, partitioned), strict=True))
-    layers = _with_kept(_layers(partitioned, segments, accel, memory_model(memory)), kept)
+    layers = with_kept(layer_rows(partitioned, segments, accel), kept)
     return CompiledModel(
         name=name,
         config=accel,
@@ -358,82 +346,3 @@ def _note_numpy(row: LayerInfo, left: tuple[str, ...]) -> LayerInfo:
     if row.where == "accel" or row.operator not in left:
         return row
     return replace(row, reason=f"{row.reason}; by numpy, as Relax has no such {row.operator}")
-
-
-def _layers(
-    mod: IRModule, segments: Mapping[str, tensorize.Segment], config: AccelConfig, memory: MemoryModel
-) -> tuple[LayerInfo, ...]:
-    """Host rows from the partition's records, device rows from the programs, in the order of the partition."""
-    waiting = {name: list(segment.layers) for name, segment in segments.items()}
-    needs = {name: layer_needs(segment, config) for name, segment in segments.items()}
-    cycles = {name: _cycles_by_layer(segment, config, memory) for name, segment in segments.items()}
-    rows: list[LayerInfo] = []
-    taken: set[str] = set()
-    for record in partition_records(mod):
-        if record.where == "host":
-            row = _host_row(record)
-        else:
-            row = _accel_row(record, waiting[record.function].pop(0), needs[record.function].pop(0), config)
-            row = replace(row, cycles=cycles[record.function].pop(0))
-        rows.append(replace(row, name=_unique(row.name, taken)))
-    if any(waiting.values()):
-        raise TensorizeError("every layer of a program must have its partition record, not be without one")
-    return tuple(rows)
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    new, count = name, 1
-    while new in taken:
-        count += 1
-        new = f"{name} #{count}"
-    taken.add(new)
-    return new
-
-
-def _with_kept(layers: Sequence[LayerInfo], kept: Sequence[Kept]) -> tuple[LayerInfo, ...]:
-    """Say so where the host computes a layer because its integers lost the signal."""
-    reasons = {" #".join(one.layer.rsplit("#", 1)): one.reason for one in kept}
-    return tuple(
-        replace(row, reason=f"kept in float: {reasons[row.name]}")
-        if row.where == "host" and row.name in reasons
-        else row
-        for row in layers
-    )
-
-
-def _host_row(record: PartitionRecord) -> LayerInfo:
-    return LayerInfo(record.name, record.operator, record.where, record.function, record.reason, macs=record.macs)
-
-
-def _cycles_by_layer(segment: tensorize.Segment, config: AccelConfig, memory: MemoryModel) -> list[int]:
-    """Cycles of a launch that each layer used or was waited for: all of them together."""
-    code = segment.program.code
-    timing = time_code(config, memory, code.offset, code.data or b"")
-    own = accounts(stretches(timing, segment.owners))
-    return [own[number].total if number in own else 0 for number in range(len(segment.layers))]
-
-
-def _accel_row(record: PartitionRecord, layer: tensorize.Layer, needs: LayerNeeds, config: AccelConfig) -> LayerInfo:
-    """The next layer of the record's program, which need not be the record's: branches may come in another order."""
-    return LayerInfo(
-        name=_source_name(layer.composite) or record.name,
-        operator=str(layer.composite.attrs["Composite"]),
-        where=record.where,
-        function=record.function,
-        shape=needs.cost.shape,
-        reason=layer.reason,
-        tile=layer.tile,
-        ranges=layer.ranges,
-        macs=needs.cost.macs,
-        traffic=needs.traffic,
-        output_slots=needs.output_slots,
-        roofline_cycles=needs.cost.array_cycles(config),
-    )
-
-
-def _source_name(composite: Function) -> str | None:
-    """The name in the source of the operator that does the work."""
-    for expr in post_order(composite.body):
-        if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in ANCHORS and expr.span is not None:
-            return str(expr.span)
-    return None

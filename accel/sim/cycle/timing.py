@@ -39,18 +39,36 @@ class Timing:
         return [span for span in self.spans if span.unit is unit]
 
 
-def count_cycles(
+class Launch:
+    """A launch that was played: its cycles at once, all else where it is asked for."""
+
+    def __init__(self, config: AccelConfig, memory: MemoryModel, offset: int, works: Sequence[Work]) -> None:
+        """`works` of instructions that lie at `offset` of the window. Raises Fault, DeadlockError."""
+        self._config, self._memory, self._works = config, memory, tuple(works)
+        self._engine = Engine(config, memory, offset, self._works)
+        self._counters = self._engine.run()
+
+    @property
+    def cycles(self) -> int:
+        """From the launch to done."""
+        return self._counters["CYCLES"]
+
+    def timing(self) -> Timing:
+        """When each instruction ran."""
+        engine, chip = self._engine, self._memory.sdram
+        beat_cycles = 1 if chip is None else chip.beat_cycles(self._config)
+        return Timing(self._config, self._counters, self._works, tuple(engine.spans()), engine.writes, beat_cycles)
+
+
+def launch_of(
     config: AccelConfig, memory: MemoryModel, offset: int, instructions: Sequence[tuple[Op, Mapping[str, int]]]
-) -> int:
-    """CYCLES of legal instructions that lie at `offset` of the window. Raises Fault, DeadlockError."""
-    works = tuple(work_of(config, op, {**SMALLEST[op], **values}) for op, values in instructions)
-    return Engine(config, memory, offset, works).run()["CYCLES"]
+) -> Launch:
+    """The launch of legal instructions that lie at `offset` of the window. Raises Fault, DeadlockError."""
+    works = [work_of(config, op, {**SMALLEST[op], **values}) for op, values in instructions]
+    return Launch(config, memory, offset, works)
 
 
 def time_code(config: AccelConfig, memory: MemoryModel, offset: int, words: bytes) -> Timing:
     """Time instruction bytes that lie at `offset` of the window. Raises EncodeError, Fault, DeadlockError."""
-    works = tuple(work_of(config, op, values) for op, values in decode_instructions(words))
-    engine = Engine(config, memory, offset, works)
-    counters = engine.run()
-    beat_cycles = 1 if memory.sdram is None else memory.sdram.beat_cycles(config)
-    return Timing(config, counters, works, tuple(engine.spans()), engine.writes, beat_cycles)
+    works = [work_of(config, op, values) for op, values in decode_instructions(words)]
+    return Launch(config, memory, offset, works).timing()
