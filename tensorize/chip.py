@@ -1,11 +1,12 @@
 """Schedules whose activations stay in INP: tiles made for it, the tensors that go that way, an order with few live.
 
-In: a region. Out: `Schedule` values to try beside those that move every activation through DRAM.
+In: a region. Out: groups of `Schedule` values to try beside those that move every activation through DRAM.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from accel.isa.config import AccelConfig
 from accel.isa.spec import Mem
@@ -37,10 +38,45 @@ MOST_STEPS = 1000
 RETRIES = 4
 # The part of INP that patches may fill: loads ahead need room, and gaps stay between them.
 ROOM_PARTS = (7, 8)
+# Parts of the mean step on the array by which a deeper layer may be late and still come first: other orders to try.
+PATIENCE = (4, 2)
 
 
-def chip_schedules(region: Region, plan: Schedule, config: Target) -> Iterator[Iterator[Schedule]]:
-    """Groups of schedules; of each group the first that finds room is worth trying. `plan`: the one through DRAM."""
+@dataclass(frozen=True, slots=True, eq=False)
+class ChipGroup:
+    """Steps with one choice of tiles. `moves`: operands of sums stay on chip as well."""
+
+    region: Region
+    tiles: tuple[Tile, ...]
+    steps: tuple[Step, ...]
+    moves: bool
+
+    def schedules(self, config: Target, patience: int = 0) -> Iterator[Schedule]:
+        """Fewer and fewer tensors on chip: those that crowd INP by their sizes go first, then those of large patches.
+
+        The first that finds room is worth trying. `patience`: see `depth_order`.
+        """
+        chosen = forwardable(self.region, self.steps, config, self.moves)
+        for _ in range(RETRIES):
+            if not chosen:
+                return
+            kept = frozenset(tensor_key(n) for n in self.region.outputs) | _read_from_dram(self.steps, chosen)
+            moved = place_uops(forward(self.steps, chosen, kept, config), config)
+            ordered = tuple(moved[number] for number in depth_order(moved, config, patience))
+            yield Schedule(self.region, self.tiles, ordered)
+            largest = max(chosen, key=lambda key: max(patch.buffer.entries for patch in chosen[key]))
+            dropped = crowding(ordered, chosen, config) or {largest}
+            chosen = {key: found for key, found in chosen.items() if key not in dropped}
+
+    def patient(self, config: Target) -> Iterator[Iterator[Schedule]]:
+        """The same with orders in which deeper layers wait less."""
+        mean = sum(work_of(step, config).compute for step in self.steps) // len(self.steps)
+        for part in PATIENCE:
+            yield self.schedules(config, mean // part)
+
+
+def chip_groups(region: Region, plan: Schedule, config: Target) -> Iterator[ChipGroup]:
+    """Choices of tiles to try. `plan`: the schedule through DRAM."""
     between = {number for layer in region.layers for number in layer.inputs} & {one.output for one in region.layers}
     if not between or not can_forward(config) or len(plan.steps) > MOST_STEPS:
         return
@@ -56,26 +92,9 @@ def chip_schedules(region: Region, plan: Schedule, config: Target) -> Iterator[I
         seen.add(tiles)
         steps = lower_layers(region, tiles, config)
         if len(steps) <= MOST_STEPS:
-            yield _schedules(region, tiles, steps, False, config)
+            yield ChipGroup(region, tiles, steps, moves=False)
             if grains in MOVING and any(b.mem is Mem.ACC and b.loads for step in steps for b in step.buffers):
-                yield _schedules(region, tiles, steps, True, config)
-
-
-def _schedules(
-    region: Region, tiles: tuple[Tile, ...], steps: tuple[Step, ...], moves: bool, config: Target
-) -> Iterator[Schedule]:
-    """Fewer and fewer tensors on chip: those that crowd INP by their sizes go first, then those of large patches."""
-    chosen = forwardable(region, steps, config, moves)
-    for _ in range(RETRIES):
-        if not chosen:
-            return
-        kept = frozenset(tensor_key(n) for n in region.outputs) | _read_from_dram(steps, chosen)
-        moved = place_uops(forward(steps, chosen, kept, config), config)
-        ordered = tuple(moved[number] for number in depth_order(moved, config))
-        yield Schedule(region, tiles, ordered)
-        largest = max(chosen, key=lambda key: max(patch.buffer.entries for patch in chosen[key]))
-        dropped = crowding(ordered, chosen, config) or {largest}
-        chosen = {key: found for key, found in chosen.items() if key not in dropped}
+                yield ChipGroup(region, tiles, steps, moves=True)
 
 
 def forwardable(
@@ -151,10 +170,11 @@ def _even(total: int, size: int) -> int:
     return -(-total // -(-total // size))
 
 
-def depth_order(steps: Sequence[Step], config: Target) -> tuple[int, ...]:
+def depth_order(steps: Sequence[Step], config: Target, patience: int = 0) -> tuple[int, ...]:
     """List scheduling that prefers the deepest layer among the steps that can start at once.
 
-    So patches are used up soon after they are written. Steps whose patches have no room come last.
+    So patches are used up soon after they are written. Steps whose patches have no room come last. `patience`: cycles
+    for which the array may wait for a deeper layer.
     """
     clocks = Clocks([work_of(step, config) for step in steps], config.memory.latency)
     live = _Live(steps, config)
@@ -163,7 +183,7 @@ def depth_order(steps: Sequence[Step], config: Target) -> tuple[int, ...]:
         waiting = {layer: [n for n, step in enumerate(steps) if step.layer == layer] for layer in group}
         while any(waiting.values()):
             heads = {layer: numbers[0] for layer, numbers in waiting.items() if numbers}
-            layer = min(heads, key=lambda layer: _rank(clocks, live, heads[layer], layer))
+            layer = min(heads, key=lambda layer: _rank(clocks, live, heads[layer], layer, patience))
             number = waiting[layer].pop(0)
             clocks.run_step(number)
             live.place(number)
@@ -171,12 +191,12 @@ def depth_order(steps: Sequence[Step], config: Target) -> tuple[int, ...]:
     return tuple(result)
 
 
-def _rank(clocks: Clocks, live: _Live, number: int, layer: int) -> tuple[int, int, int]:
+def _rank(clocks: Clocks, live: _Live, number: int, layer: int, patience: int) -> tuple[int, int, int]:
     """Smaller is better."""
     arrival = clocks.arrival(number)
     if arrival is None:
         return (3, 0, -layer)
-    return (1 if live.fits(number) else 2, max(clocks.compute, arrival), -layer)
+    return (1 if live.fits(number) else 2, max(clocks.compute + patience, arrival), -layer)
 
 
 class _Live:

@@ -17,14 +17,14 @@ from accel.isa.spec import Op
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Function
 from tensorize.check import check_program
-from tensorize.chip import chip_schedules
+from tensorize.chip import ChipGroup, chip_groups
 from tensorize.draft import Draft, Manner, write_draft
 from tensorize.inputs import fold_inputs
 from tensorize.join import join_in_place, read_in_place
 from tensorize.nest import gather_beats, tensor_key
 from tensorize.refine import Refiner
 from tensorize.region import Region, read_region
-from tensorize.resident import WORTH, Stay, resident_sets, share_constants
+from tensorize.resident import ALONE, WORTH, Stay, resident_sets, share_constants
 from tensorize.schedule import Chooser, Schedule, schedules
 from tensorize.segment import Layer, Port, Segment
 from tensorize.target import Target
@@ -32,8 +32,14 @@ from tensorize.target import Target
 # Cycles between the load of a constant and its use that are tried; only the first for regions of many steps.
 MARGINS = (1500, 500, 1000, 4000, 200, 100)
 FEW_STEPS = 200
+# What another margin gains at most, as one part in this many: drafts that are slower by more need no other.
+MARGIN_GAIN = 8
 # Schedules that are tried with resident constants: without their loads another one may be the fastest.
 TOPS = 6
+# Of those with activations on chip and so many steps at most, some are tried in other orders: rough times order steps,
+# and which order is the fastest is seen only by the clock.
+REORDERED = 3
+REORDERED_STEPS = 100
 
 
 def compile_function(
@@ -66,9 +72,13 @@ class Plan:
         self._target, self._name, self._choose = target, name, choose or Refiner()
         region = plan_region(function, target, name)
         plans = schedules(region, target, self._choose)
-        drafts = _plain_drafts(plans, target)
-        if on_chip:
-            drafts += _chip_drafts(region, plans[0], target)
+        self._groups: dict[int, ChipGroup] = {}
+        chip: list[Draft] = []
+        for group in chip_groups(region, plans[0], target) if on_chip else ():
+            if draft := _chip_draft(group.schedules(target), target):
+                chip.append(draft)
+                self._groups[id(draft)] = group
+        drafts = [*_plain_drafts(plans, target, min((draft.cycles for draft in chip), default=None)), *chip]
         if not drafts:
             raise TensorizeError(f"layers of {name} must fit the scratchpads of configuration {target.name}")
         fastest = {id(draft.schedule): draft for draft in sorted(drafts, key=lambda draft: -draft.cycles)}
@@ -82,9 +92,13 @@ class Plan:
     @cached_property
     def alone(self) -> Draft:
         """The fastest draft on a device of its own: with constants that stay where that saves enough."""
-        kept = [draft for top in self._tops for draft in self._with_constants(top)]
-        worth = self.plain.cycles - self.plain.cycles // WORTH
-        return min([self.plain, *(d for d in kept if d.cycles < worth)], key=lambda draft: draft.cycles)
+        tops = [(top, *self._with_constants(top.schedule, top.manner.dense)) for top in self._tops]
+        fastest = sorted(tops, key=lambda forms: min(draft.cycles for draft in forms))[:REORDERED]
+        drafts = [draft for forms in (*tops, *map(self._reordered, fastest)) for draft in forms]
+        plain = min((draft for draft in drafts if draft.stay == ALONE), key=lambda draft: draft.cycles)
+        worth = plain.cycles - plain.cycles // WORTH
+        kept = [draft for draft in drafts if draft.cycles < worth]
+        return min([plain, *kept], key=lambda draft: draft.cycles)
 
     def redraft(self, top: Draft, stay: Stay) -> Draft | None:
         """The schedule of a draft with other constants in other places, or None where there is no room for that."""
@@ -99,13 +113,30 @@ class Plan:
         check_program(segment.program, self._target)
         return segment
 
-    def _with_constants(self, top: Draft) -> Iterator[Draft]:
-        """The draft with some constants left in the scratchpads."""
-        few = len(top.schedule.steps) <= FEW_STEPS
-        shared = replace(top.schedule, steps=share_constants(top.schedule.steps))
-        manner = Manner(MARGINS[0], top.manner.dense)
+    def _reordered(self, forms: Sequence[Draft]) -> list[Draft]:
+        """A short draft with activations on chip in other orders, with constants that stay where that was faster.
+
+        `forms`: the draft without and with them.
+        """
+        group = self._groups.get(id(forms[0]))
+        if group is None or len(forms[0].schedule.steps) > REORDERED_STEPS:
+            return []
+        found: list[Draft] = []
+        for tries in group.patient(self._target):
+            if min(forms, key=lambda draft: draft.cycles) is forms[0]:
+                draft = _chip_draft(tries, self._target)
+                found += [draft] if draft else []
+            else:
+                written = (list(self._with_constants(schedule, dense=True)) for schedule in tries)
+                found += next((drafts for drafts in written if drafts), list[Draft]())
+        return found
+
+    def _with_constants(self, schedule: Schedule, dense: bool) -> Iterator[Draft]:
+        """Drafts with some constants left in the scratchpads."""
+        few = len(schedule.steps) <= FEW_STEPS
+        shared = replace(schedule, steps=share_constants(schedule.steps))
         for kept in resident_sets(shared.steps, self._target, few)[1:]:
-            draft = write_draft(shared, self._target, manner, Stay(kept))
+            draft = write_draft(shared, self._target, Manner(MARGINS[0], dense), Stay(kept))
             if draft is not None:
                 yield draft
 
@@ -116,22 +147,24 @@ def plan_region(function: Function, config: Target, name: str) -> Region:
     return read_in_place(join_in_place(region, config), config)
 
 
-def _plain_drafts(plans: Sequence[Schedule], config: Target) -> list[Draft]:
-    """Drafts that move every activation through DRAM."""
+def _plain_drafts(plans: Sequence[Schedule], config: Target, rival: int | None) -> list[Draft]:
+    """Drafts that move every activation through DRAM. `rival`: cycles of the best that does not."""
     margins = MARGINS if len(plans[0].steps) <= FEW_STEPS else MARGINS[:1]
-    tries = [write_draft(plan, config, Manner(margin)) for plan in plans for margin in margins]
-    drafts = [draft for draft in tries if draft is not None] or [write_draft(plans[-1], config, Manner(None))]
-    return [draft for draft in drafts if draft is not None]
-
-
-def _chip_drafts(region: Region, plan: Schedule, config: Target) -> list[Draft]:
-    """Drafts with activations on chip: of each choice of tiles the one with most of them that finds room."""
     drafts: list[Draft] = []
-    for tries in chip_schedules(region, plan, config):
-        written = (write_draft(one, config, Manner(MARGINS[0], dense=True)) for one in tries)
-        found = (draft for draft in written if draft is not None)
-        drafts += [draft for draft in (next(found, None),) if draft is not None]
-    return drafts
+    for plan in plans:
+        for margin in margins:
+            draft = write_draft(plan, config, Manner(margin))
+            drafts += [draft] if draft else []
+            if draft and rival is not None and draft.cycles - draft.cycles // MARGIN_GAIN > rival:
+                break
+    last = None if drafts else write_draft(plans[-1], config, Manner(None))
+    return [last] if last else drafts
+
+
+def _chip_draft(tries: Iterator[Schedule], config: Target) -> Draft | None:
+    """The draft with the most activations on chip that finds room."""
+    written = (write_draft(one, config, Manner(MARGINS[0], dense=True)) for one in tries)
+    return next((draft for draft in written if draft is not None), None)
 
 
 def _segment(draft: Draft, name: str, config: Target, choose: Chooser) -> Segment:

@@ -217,3 +217,20 @@ def test_only_whole_entries_can_be_written() -> None:
     config = target_for("default")
     assert can_forward(config)
     assert all(can_forward(target_for(name)) for name in ("tiny", "ecp5", "wide"))
+
+
+def test_patience_lets_a_deeper_layer_go_first(kit: SimpleNamespace) -> None:
+    config = target_for("default")
+    function, _ = chain(kit, config, None, 3)
+    region = read_region(function, config, "r")
+    steps = lower_layers(region, plan_steps(region, config)[0], config)
+    moved = place_uops(forward(steps, forwardable(region, steps, config), frozenset(), config), config)
+    orders = {patience: depth_order(moved, config, patience) for patience in (0, 10**6)}
+    for order in orders.values():
+        assert sorted(order) == list(range(len(moved)))
+        places = {number: place for place, number in enumerate(order)}
+        for layer in {step.layer for step in moved}:
+            own = [places[number] for number, step in enumerate(moved) if step.layer == layer]
+            assert own == sorted(own)
+    depths = {patience: [moved[number].layer for number in order] for patience, order in orders.items()}
+    assert depths[10**6] > depths[0]
