@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.cli.console import Console
-from relay_hw.cli.data import load_npz
 from relay_hw.errors import RelayHwError, UnsupportedError
 from relay_hw.interp import Interpreter
 from relay_hw.ir.expr import Call, Expr, Function, Op, Tuple
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import post_order
 from relay_hw.report import Report, layer_table, report_files
+from relay_hw.runtime.archive import Archive
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.devices import close_device, open_device
@@ -58,12 +58,12 @@ class Scores:
     images: int
 
 
-def load_data() -> tuple[dict[str, Array], dict[str, Array]]:
+def load_data() -> tuple[Mapping[str, Array], Mapping[str, Array]]:
     """Calibration and test data; made first if they are not there."""
     files = (DATA / "mnist_calibration.npz", DATA / "mnist_test.npz")
     if not all(file.is_file() for file in files):
         subprocess.run([sys.executable, str(ROOT / "scripts" / "make_data.py")], check=True)
-    return load_npz(files[0], "calibration data"), load_npz(files[1], "test data")
+    return Archive(files[0], "calibration data"), Archive(files[1], "test data")
 
 
 def subset(data: Mapping[str, Array], count: int) -> dict[str, Array]:

@@ -16,8 +16,9 @@ import numpy as np
 
 from accel.quote import line
 from relay_hw.cli.console import Console
-from relay_hw.cli.data import accuracy, load_npz, save_npz, save_text
+from relay_hw.cli.data import accuracy, save_npz, save_text
 from relay_hw.errors import InputError
+from relay_hw.runtime.archive import Archive
 
 if TYPE_CHECKING:
     from relay_hw.report import Report
@@ -36,7 +37,7 @@ def compile_command(args: Namespace, console: Console) -> int:
 
     begin = time.perf_counter()
     console.step("importing")
-    calibration = load_npz(args.calibration, "calibration data") if args.calibration else None
+    calibration = Archive(args.calibration, "calibration data") if args.calibration else None
     model = load_model(args.model, shapes=dict(args.shape), samples=calibration, values=dict(args.value))
     compiled = compile_model(
         model.mod,
@@ -127,7 +128,8 @@ def run_command(args: Namespace, console: Console) -> int:
     console.step("reading the build")
     artifact = load_artifact(args.build)
     feeds = check_feeds(args.feed, artifact.manifest)
-    data = load_npz(args.input, "input data")
+    # A batch's samples may be given as its parts: how many are needed is known when they are read.
+    data = Archive(args.input, "input data", args.samples if artifact.manifest.batch == 1 else None)
     inputs = artifact.manifest.inputs
     given, _ = read_steps(artifact.manifest, data, feeds, args.samples)
     warnings = input_complaints([row for row in inputs if row.name not in feeds], data, args.samples)
@@ -285,7 +287,7 @@ def profile_command(args: Namespace, console: Console) -> int:
 
     artifact = load_artifact(args.build)
     console.step(f"opening the {args.device} device")
-    data = load_npz(args.input, "input data") if args.input else None
+    data = Archive(args.input, "input data") if args.input else None
     options = _options(args, artifact, console, timing_only=data is None)
     device = open_device(args.device, _config(args, artifact), options)
     try:

@@ -10,7 +10,7 @@ from typing import Final
 
 from accel.quote import line
 from relay_hw.cli.console import Console
-from relay_hw.cli.data import load_npz
+from relay_hw.runtime.archive import Archive
 
 _CELLS: Final = 24
 
@@ -24,8 +24,8 @@ def compare_command(args: Namespace, console: Console) -> int:
 
     console.step("importing")
     strategies = [name for names in args.strategies for name in names]
-    data = load_npz(args.data, "test data")
-    calibration = load_npz(args.calibration, "calibration data") if args.calibration else None
+    data = Archive(args.data, "test data")
+    calibration = Archive(args.calibration, "calibration data") if args.calibration else None
     layers = [name for text in args.layers for name in text.split(",")] or None
     report = Store(args.output)
     model = load_model(

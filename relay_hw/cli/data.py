@@ -15,22 +15,8 @@ from numpy.typing import NDArray
 
 from accel import durable
 from relay_hw.errors import InputError
-from relay_hw.runtime.given import check_npz
 
 Arrays = Mapping[str, NDArray[Any]]
-
-
-def load_npz(path: Path, what: str) -> dict[str, NDArray[Any]]:
-    """All arrays of a file. Raises InputError: missing, no .npz, damaged, or with Python objects inside."""
-    check_npz(path, what)
-    found: dict[str, NDArray[Any]] = {}
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            for name in archive.files:
-                found[name] = archive[name]
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{what} {path} must hold plain arrays only: {error}") from None
-    return found
 
 
 def save_npz(path: Path, arrays: Arrays) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from accel.quote import line
 from relay_hw.cli.console import Console
-from relay_hw.cli.data import load_npz, save_npz, save_text
+from relay_hw.cli.data import save_npz, save_text
 from relay_hw.cli.inspect import repaired
 from relay_hw.cli.values import plain_value, read_argument, value_text
 from relay_hw.errors import InputError, TypeCheckError
@@ -22,6 +22,7 @@ from relay_hw.interp.evaluate import Interpreter
 from relay_hw.interp.values import Value, show
 from relay_hw.ir.expr import Function
 from relay_hw.ir.module import IRModule
+from relay_hw.runtime.archive import Archive
 
 _OUTPUTS = (".relay", ".txt", ".json")
 
@@ -38,7 +39,7 @@ def eval_command(args: Namespace, console: Console) -> int:
     function = functions[args.entry]
     given = dict(model.params) if args.entry == "main" else {}
     if args.input is not None:
-        given |= load_npz(args.input, "input")
+        given |= Archive(args.input, "input")
     given |= _positional(function, args.arguments, given, interpreter)
     console.step("evaluating")
     value = interpreter.call_global(args.entry, _checked(function, given, args.entry))

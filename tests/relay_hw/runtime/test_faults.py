@@ -15,9 +15,10 @@ from accel.isa.config import load_config
 from accel.sim import verilator
 from accel.sim.verilator import Build as Library
 from accel.sim.verilator import build_library
-from relay_hw.cli.data import load_npz, save_npz
+from relay_hw.cli.data import save_npz
 from relay_hw.compare.store import Store
 from relay_hw.errors import ArtifactError
+from relay_hw.runtime.archive import Archive
 from relay_hw.runtime.artifact import load_artifact
 from relay_hw.runtime.deploy import export_c
 from tests.faults import Fault, every_fault
@@ -88,10 +89,10 @@ def test_outputs(tmp_path: Path, fault: Fault) -> None:
     root, path = tmp_path / "root", tmp_path / "root" / "out.npz"
     old, new = {"scores": np.zeros((50, 10))}, {"scores": np.ones((60, 10)), "file": np.arange(3)}
     for step in every_fault(lambda: fresh(root, lambda: save_npz(path, old)), lambda: save_npz(path, new), fault):
-        found = load_npz(path, "outputs")
+        found = Archive(path, "outputs")
         assert found["scores"].shape in ((50, 10), (60, 10)) and len(np.unique(found["scores"])) == 1, step
         save_npz(path, new)
-        assert sorted(load_npz(path, "outputs")) == ["file", "scores"] and os.listdir(root) == ["out.npz"], step
+        assert sorted(Archive(path, "outputs")) == ["file", "scores"] and os.listdir(root) == ["out.npz"], step
 
 
 @FAULTS

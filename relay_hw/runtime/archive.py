@@ -1,0 +1,156 @@
+"""Arrays of an .npz file of anybody: read when they are asked for, no more of them than is needed, within bounds.
+
+In: a path. Out: `Archive`, a mapping of names to arrays. Every refusal is one sentence.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relay_hw.errors import InputError
+from relay_hw.runtime.given import check_npz
+
+# Bytes of one array as it lies in memory; a compressed file of a thousandth of it may say that it holds that.
+MOST_BYTES: Final = 8 << 30
+SUFFIX: Final = ".npy"
+# Others take as much memory as their headers say.
+_COMPRESSIONS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# What damaged, encrypted and malicious archives make the readers of zip files, of headers and of data raise.
+_DAMAGE = (
+    OSError,
+    ValueError,
+    EOFError,
+    KeyError,
+    OverflowError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    struct.error,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What stands in front of an array's data."""
+
+    shape: tuple[int, ...]
+    is_fortran: bool
+    dtype: np.dtype[Any]
+
+    @property
+    def data_bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+class Archive(Mapping[str, NDArray[Any]]):
+    """The arrays of `path`, which messages call `what`; of each the first `samples` rows where all have as many.
+
+    Raises InputError: missing, no .npz, damaged, larger than `most_bytes` each, with Python objects inside.
+    """
+
+    def __init__(self, path: Path, what: str, samples: int | None = None, most_bytes: int = MOST_BYTES) -> None:
+        check_npz(path, what)
+        self._path, self._what, self._most_bytes = path, what, most_bytes
+        self._headers = self._guarded(self._read_headers)
+        self._read: dict[str, NDArray[Any]] = {}
+        counts = {header.shape[0] for header in self._headers.values() if header.shape}
+        # Where counts differ, whoever asks for all of these arrays has to be told so.
+        self._samples = samples if len(counts) == 1 else None
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._headers:
+            raise KeyError(name)
+        if name not in self._read:
+            self._read[name] = self._guarded(lambda: self._array(name))
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._headers)
+
+    def __len__(self) -> int:
+        return len(self._headers)
+
+    def _read_headers(self) -> dict[str, _Header]:
+        with zipfile.ZipFile(self._path) as file:
+            found: dict[str, _Header] = {}
+            for member in file.infolist():
+                name = member.filename.removesuffix(SUFFIX)
+                if name in found:
+                    raise ValueError(f"array {name} must be there once")
+                if member.compress_type not in _COMPRESSIONS:
+                    raise ValueError(f"array {name} must be stored or deflated, as numpy writes it")
+                with file.open(member) as stream:
+                    found[name] = _header(stream, name)
+            return found
+
+    def _array(self, name: str) -> NDArray[Any]:
+        with zipfile.ZipFile(self._path) as file:
+            member = f"{name}{SUFFIX}" if f"{name}{SUFFIX}" in file.namelist() else name
+            with file.open(member) as stream:
+                header = _header(stream, name)
+                rows = self._rows(header)
+                shape = (rows, *header.shape[1:]) if header.shape else ()
+                size = math.prod(shape) * header.dtype.itemsize
+                if size > self._most_bytes:
+                    raise ValueError(f"array {name} must take at most {self._most_bytes:,} bytes, not {size:,}")
+                data = _exactly(stream, size, name)
+        array = np.frombuffer(data, header.dtype)
+        return array.reshape(shape[::-1]).T if header.is_fortran else array.reshape(shape)
+
+    def _rows(self, header: _Header) -> int:
+        """Rows that are read: columns come first in Fortran's order, so that all are needed."""
+        count = header.shape[0] if header.shape else 1
+        return count if self._samples is None or header.is_fortran else min(count, max(self._samples, 0))
+
+    def _guarded(self, read: Callable[[], T]) -> T:
+        try:
+            return read()
+        except MemoryError:
+            raise InputError(f"{self._what} {self._path} must fit the memory of this machine") from None
+        except _DAMAGE as error:
+            raise InputError(f"{self._what} {self._path} must hold plain arrays only: {error}") from None
+
+
+def _header(stream: IO[bytes], name: str) -> _Header:
+    """The header of an array; `stream` stands behind it. Raises ValueError."""
+    version = np.lib.format.read_magic(stream)
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    if version not in readers:
+        raise ValueError(f"array {name} must be of version 1.0 or 2.0, not {version[0]}.{version[1]}")
+    shape, is_fortran, dtype = readers[version](stream)
+    if dtype.hasobject:
+        raise ValueError(f"array {name} must hold numbers, not Python objects")
+    if dtype.names is not None or dtype.subdtype is not None:
+        raise ValueError(f"array {name} must hold numbers, not {dtype}")
+    if any(size < 0 for size in shape):
+        raise ValueError(f"array {name} must have sizes of at least 0, not {shape}")
+    return _Header(shape, is_fortran, dtype)
+
+
+def _exactly(stream: IO[bytes], size: int, name: str) -> bytearray:
+    """The next `size` bytes, piece by piece: the header may promise what is not there. Raises ValueError."""
+    data = bytearray()
+    while len(data) < size:
+        piece = stream.read(min(size - len(data), 1 << 24))
+        if not piece:
+            raise ValueError(f"array {name} must hold {size:,} bytes, not {len(data):,}")
+        data += piece
+    return data
