@@ -38,6 +38,9 @@ MOST: Final = 8
 OF_FEW: Final = 4
 # How often layers are put back to float before the whole attempt is given up.
 ROUNDS: Final = 8
+# Rounds in a row that bring no wrong tensor nearer by so many dB, after which others would not either.
+STALLED: Final = 2
+NEARER_DB: Final = 0.1
 # Fewer values than these say nothing about how a tensor varies.
 LEAST_VALUES: Final = 16
 LOST_DB: Final = 0.0
@@ -142,20 +145,29 @@ def realize_checked(
         # Nothing was quantized: a program of control flow alone, for instance.
         return Checked(realized)
     was_broken = any(noise.broken for noise in found)
+    stalled = 0
     for _ in range(ROUNDS):
         blamed = {name: why for name, why in _blamed(realized, found, samples).items() if name not in kept}
-        if not blamed:
+        if not blamed or stalled == STALLED:
             break
         kept |= blamed
         floats = tuple(LayerChoice(layer, quantized=False) for layer in kept)
         again = replace(realized.strategy, layers=first.strategy.layers + floats)
         realized = realize_module(mod, again, shown, multiplier_bits, cost=cost)
-        found = list(_measured(realized, held))
+        before, found = found, list(_measured(realized, held))
+        stalled = 0 if was_broken or _is_nearer(before, found) else stalled + 1
     _refuse_broken(realized, found, samples)
     wrong = [f"{one.pair.name}: {text}" for one in found if (text := one.sentence(samples))]
     if wrong and not was_broken:
         return Checked(first, (), (f"{wrong[0]}, however many layers stay float",))
     return Checked(realized, tuple(Kept(layer, reason) for layer, reason in kept.items()), tuple(wrong[:1]))
+
+
+def _is_nearer(before: Sequence[_Noise], after: Sequence[_Noise]) -> bool:
+    """Whether a tensor that lost its signal has more of it now, or is no longer there to lose it."""
+    now = {one.pair.name: one.sqnr_db for one in after}
+    lost = {one.pair.name: one.sqnr_db for one in before if one.is_lost}
+    return any(name not in now or now[name] >= db + NEARER_DB for name, db in lost.items())
 
 
 def _refuse_broken(realized: Realized, found: Sequence[_Noise], samples: str) -> None:

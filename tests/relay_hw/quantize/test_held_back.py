@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +17,9 @@ from relay_hw.ir.expr import Call, Expr, Function, Tuple, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.ir.visit import post_order
-from relay_hw.quantize import LayerChoice, Strategy, find_strategy, realize_module
+from relay_hw.quantize import LayerChoice, Strategy, find_strategy, held_back, realize_module
 from relay_hw.quantize.held_back import EVERY, Checked, realize_checked
+from relay_hw.quantize.main import Realized
 from relay_hw.span import Span
 from relay_hw.transform.graph import op_name
 from tests.relay_hw import recurrent
@@ -178,6 +180,33 @@ def test_what_no_layer_can_mend_is_said() -> None:
     checked = realize_checked(infer_type(IRModule({"main": Function([x], body)})), "int8", {"x": values})
     (line,) = checked.warnings
     assert line.startswith("multiply bad: signal-to-noise ") and checked.kept == ()
+
+
+def test_layers_stop_going_back_to_float_where_none_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last tensor stays lost whatever its layers are, so the layers further up are left alone."""
+
+    def make(net: Net, x: Expr) -> Expr:
+        for number in range(held_back.ROUNDS):
+            x = op.nn.relu(net.dense(x, f"layer{number}"))
+        return named(op.exp(x), "end")
+
+    measured, realizes, rounds = held_back._measured, held_back.realize_module, list[Strategy]()  # pyright: ignore[reportPrivateUsage]
+
+    def lost(realized: Realized, held: Mapping[str, np.ndarray]) -> Iterator[Any]:
+        for one in measured(realized, held):
+            if one.pair.name == "exp end":
+                one.noise = 2 * one.squares
+            yield one
+
+    def counted(mod: IRModule, strategy: Strategy, *rest: Any, **named: Any) -> Realized:
+        rounds.append(strategy)
+        return realizes(mod, strategy, *rest, **named)
+
+    monkeypatch.setattr(held_back, "_measured", lost)
+    monkeypatch.setattr(held_back, "realize_module", counted)
+    checked = realize_checked(module(make), "int8", samples())
+    assert len(rounds) == 1 + held_back.STALLED < held_back.ROUNDS
+    assert checked.kept == () and checked.warnings[0].endswith("however many layers stay float")
 
 
 def test_formats_without_integers_and_strategies_without_data_pass() -> None:
