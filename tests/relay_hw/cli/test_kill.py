@@ -1,0 +1,180 @@
+"""Commands that are killed at any moment: builds, outputs, finished strategies are there whole, and nothing stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accel import durable
+from relay_hw.cli.data import load_npz, save_npz
+from relay_hw.runtime.artifact import load_artifact
+from relay_hw.runtime.module import copy_build
+from tests.processes import left_with
+from tests.relay_hw.small_models import images, save_mixed, save_plain
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="this system has no /proc")
+LIBRARY = """
+import sys
+from pathlib import Path
+from accel.isa.config import load_config
+from accel.sim.verilator import Build, build_library
+build_library(Build.of(load_config("tiny"), rtl=Path(sys.argv[1])), cache=Path(sys.argv[2]))
+"""
+PROBE = Path(__file__).parents[2] / "accel" / "sim" / "probe"
+
+
+class Killer:
+    """Starts a program and kills it, at any moment or soon after a temporary file has appeared in a folder."""
+
+    def __init__(self, words: Sequence[str | Path], watched: Path) -> None:
+        self._words = [sys.executable, *map(str, words)]
+        self._watched = watched
+        self._random = random.Random(1)
+        self._seconds = 0.0
+
+    def finish(self) -> None:
+        """Run it to its end, and remember how long that takes."""
+        begin = time.monotonic()
+        done = subprocess.run(self._words, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        self._seconds = time.monotonic() - begin
+
+    def kill(self, number: int) -> None:
+        """Start it and kill it; nothing of it stays alive."""
+        mark = f"mark-{uuid.uuid4()}"
+        process = subprocess.Popen(
+            self._words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ | {"MARK": mark}
+        )
+        before = set(self._temporary())
+        if number % 2:
+            time.sleep(self._random.uniform(0, self._seconds))
+        else:
+            while process.poll() is None and not set(self._temporary()) - before:
+                time.sleep(0.0005)
+            time.sleep(self._random.uniform(0, 0.1))
+        process.kill()
+        process.wait()
+        assert left_with(mark) == []
+
+    def _temporary(self) -> list[str]:
+        return [name for name in os.listdir(self._watched) if durable.is_temporary(name)]
+
+
+def check_kills(killer: Killer, kills: int, check: Callable[[], object], rest: Callable[[], object]) -> None:
+    """Kill a program so often; `check` after each kill, `rest` after the next program that ends well."""
+    killer.finish()
+    for number in range(kills):
+        killer.kill(number)
+        check()
+    killer.finish()
+    check()
+    rest()
+
+
+@pytest.mark.parametrize(
+    ("save", "kills"),
+    [(save_plain, 2), pytest.param(save_plain, 40, marks=pytest.mark.long),
+     pytest.param(save_mixed, 10, marks=pytest.mark.long)],
+)  # fmt: skip
+def test_compile_onto_a_build(save: Callable[[Path], Path], kills: int, tmp_path: Path) -> None:
+    root, model, data = tmp_path / "root", save(tmp_path / "net.onnx"), tmp_path / "data.npz"
+    root.mkdir()
+    save_npz(data, {"image": images(4, 1)})
+    words = ["-m", "relay_hw.cli", "compile", model, "-o", root / "build", "--calibration", data, "--config", "tiny"]
+
+    def check() -> None:
+        artifact = load_artifact(root / "build")
+        # Another writer of the folder finds nothing in its way, and leaves nothing.
+        copy_build(artifact, root / "copy")
+        assert sorted(os.listdir(root)) == ["build", "copy"]
+
+    check_kills(Killer(words, root), kills, check, lambda: None)
+
+
+@pytest.mark.parametrize("kills", [pytest.param(20, marks=pytest.mark.long)])
+def test_outputs_of_a_run(kills: int, tmp_path: Path) -> None:
+    from relay_hw.runtime.compile import compile_model
+    from relay_hw.runtime.models import load_model
+
+    root, model = tmp_path / "root", load_model(save_plain(tmp_path / "net.onnx"))
+    root.mkdir()
+    data = {"image": images(64, 1)}
+    save_npz(tmp_path / "data.npz", data)
+    compile_model(model.mod, model.params, "tiny", calibration=data).save(tmp_path / "build")
+    words = ["-m", "relay_hw.cli", "run", tmp_path / "build", "--input", tmp_path / "data.npz",
+             "--output", root / "out.npz"]  # fmt: skip
+    killer = Killer(words, root)
+    killer.finish()
+    want = load_npz(root / "out.npz", "outputs")
+
+    def check() -> None:
+        found = load_npz(root / "out.npz", "outputs")
+        assert all(np.array_equal(found[name], want[name]) for name in want)
+
+    check_kills(killer, kills, check, lambda: _only(root, "out.npz"))
+
+
+def _only(root: Path, *names: str) -> None:
+    assert sorted(os.listdir(root)) == sorted(names)
+
+
+@pytest.mark.parametrize("kills", [pytest.param(20, marks=pytest.mark.long)])
+def test_strategies_of_a_comparison(kills: int, tmp_path: Path) -> None:
+    """A strategy that was finished is neither lost nor done again."""
+    model, report = save_plain(tmp_path / "net.onnx"), tmp_path / "report"
+    save_npz(tmp_path / "test.npz", {"image": images(64, 2), "labels": np.arange(64) % 5})
+    save_npz(tmp_path / "data.npz", {"image": images(32, 1)})
+    words = ["-m", "relay_hw.cli", "compare", model, "--data", tmp_path / "test.npz", "--calibration",
+             tmp_path / "data.npz", "--strategies", "int8,int8-minmax,int8-pow2,int8-mse", "-o", report,
+             "--config", "tiny", "--processes", "2", "--engine", "numpy"]  # fmt: skip
+    work = report / "work"
+    work.mkdir(parents=True)
+    known: dict[str, int] = {}
+
+    def check() -> None:
+        found = {path.name: path.stat().st_mtime_ns for path in work.glob("*.json") if path.name[0] != "."}
+        for name in found:
+            assert json.loads((work / name).read_text())["sha256"], name
+        assert known.items() <= found.items()
+        known.update(found)
+        if len(found) == 4:
+            # Begin again with one that is left to do.
+            gone = sorted(found)[0]
+            (work / gone).unlink()
+            del known[gone]
+
+    def rest() -> None:
+        assert not [name for name in (*os.listdir(work), *os.listdir(report)) if durable.is_temporary(name)]
+
+    check_kills(Killer(words, work), kills, check, rest)
+
+
+@pytest.mark.parametrize("kills", [pytest.param(6, marks=pytest.mark.long)])
+def test_a_library_of_the_verilog(kills: int, tmp_path: Path) -> None:
+    """With Verilator and the C++ compiler, which end too; the library is whole when it is there."""
+    cache = tmp_path / "rtl"
+    cache.mkdir()
+    killer = Killer(["-c", LIBRARY, PROBE, tmp_path], cache)
+
+    def check() -> None:
+        for entry in cache.iterdir():
+            if entry.is_dir() and not durable.is_temporary(entry.name):
+                assert (entry / "sealed.json").is_file() and (entry / "libvta_top.so").is_file()
+                shutil.rmtree(entry)
+
+    check_kills(killer, kills, check, lambda: _suffixes(cache))
+
+
+def _suffixes(cache: Path) -> None:
+    assert [path.suffix for path in cache.iterdir()] == [".lock"]
