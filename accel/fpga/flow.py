@@ -24,10 +24,15 @@ from accel.fpga.route import ITERATIONS, asked_mhz, is_large, place_and_route, p
 from accel.fpga.signs import without_copies
 from accel.fpga.synth import SYNTHESIS, resources
 from accel.fpga.tools import Listener, run_tool, run_yosys, tool_version
+from accel.sim.kept import is_sealed, seal, sealed
 
 Result = TypeVar("Result")
 
 TOOLS: Final = ("yosys", "nextpnr-ecp5", "ecppack")
+
+
+class _Unrouted(Exception):
+    """Wires are too few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +93,13 @@ def build_bitstream(design: Design, seeds: Sequence[int], folder: Path, listen: 
 def is_built(design: Design, seeds: Sequence[int], folder: Path) -> bool:
     """Whether `build_bitstream` would find everything in `folder`."""
     stage = folder / design.key()
-    ended = {seed for seed in seeds if any((stage / f"{end}-{seed}").exists() for end in ("routed", "unrouted"))}
+    ended = {seed for seed in seeds if any(is_sealed(stage, f"{end}-{seed}") for end in ("routed", "unrouted"))}
     if not is_large(design.part):
         return bool(seeds) and ended == set(seeds)
-    if not seeds or not all((stage / f"promise-{seed}").exists() for seed in seeds):
+    if not seeds or not all(is_sealed(stage, f"promise-{seed}") for seed in seeds):
         return False
     order = _by_promise(_promised(design, stage, seeds, lambda _line: None))
-    first = next((seed for seed in order if not (stage / f"unrouted-{seed}").exists()), None)
+    first = next((seed for seed in order if not is_sealed(stage, f"unrouted-{seed}")), None)
     return first is None or first in ended
 
 
@@ -102,8 +107,11 @@ def synthesised(design: Design, folder: Path, listen: Listener | None = None) ->
     """The folder in `folder` that holds a design's synthesised.json, made now unless it is there. Raises FlowError."""
     stage = folder / design.key()
     stage.mkdir(parents=True, exist_ok=True)
-    if (stage / "synthesised").exists():
-        return stage
+    sealed(stage, "synthesised", ["synthesised.json", "design.lpf"], lambda: _synthesise(design, stage, listen))
+    return stage
+
+
+def _synthesise(design: Design, stage: Path, listen: Listener | None) -> None:
     if listen is not None:
         listen("synthesis: yosys")
     for name, text in design.files.items():
@@ -116,21 +124,20 @@ def synthesised(design: Design, folder: Path, listen: Listener | None = None) ->
     netlist = json.loads((stage / "mapped.json").read_text())
     netlist["modules"][design.top] = with_registers(without_copies(netlist["modules"][design.top]))
     (stage / "synthesised.json").write_text(json.dumps(netlist))
-    (stage / "synthesised").touch()
-    return stage
 
 
 def _lay_out(design: Design, stage: Path, seed: int, tell: Listener) -> None:
     """Write the netlist that is placed with a seed, unless it is there."""
-    done = stage / f"laid_out-{seed}"
-    if done.exists():
-        return
-    tell(f"floorplan: block RAMs and multipliers, seed {seed}")
-    netlist = json.loads((stage / "synthesised.json").read_text())
-    module = floorplanned(netlist["modules"][design.top], design.part, seed) | {"settings": settings(design.part)}
-    netlist = {**netlist, "modules": {**netlist["modules"], design.top: module}}
-    (stage / f"netlist-{seed}.json").write_text(json.dumps(netlist))
-    done.touch()
+    target = stage / f"netlist-{seed}.json"
+
+    def make() -> None:
+        tell(f"floorplan: block RAMs and multipliers, seed {seed}")
+        netlist = json.loads((stage / "synthesised.json").read_text())
+        module = floorplanned(netlist["modules"][design.top], design.part, seed) | {"settings": settings(design.part)}
+        netlist = {**netlist, "modules": {**netlist["modules"], design.top: module}}
+        target.write_text(json.dumps(netlist))
+
+    sealed(stage, f"laid_out-{seed}", [target.name], make)
 
 
 def _promised(design: Design, stage: Path, seeds: Sequence[int], tell: Listener) -> dict[int, float]:
@@ -139,7 +146,7 @@ def _promised(design: Design, stage: Path, seeds: Sequence[int], tell: Listener)
         return {}
 
     def place(seed: int) -> float:
-        if not (stage / f"promise-{seed}").exists():
+        if not is_sealed(stage, f"promise-{seed}"):
             _lay_out(design, stage, seed, tell)
             tell(f"place: nextpnr, seed {seed}")
         return promise(stage, design.part, design.mhz, seed, tell)
@@ -175,26 +182,34 @@ def _for_each(seeds: Sequence[int], work: Callable[[int], Result]) -> dict[int, 
 
 def _route(design: Design, stage: Path, seed: int, tell: Listener) -> Timing | None:
     """Floorplan, place and route with a seed; the time of what is there already. None: wires are too few."""
-    report, done, given_up = stage / f"report-{seed}.json", stage / f"routed-{seed}", stage / f"unrouted-{seed}"
-    if given_up.exists():
+    report = stage / f"report-{seed}.json"
+    if is_sealed(stage, f"unrouted-{seed}"):
         return None
-    if not done.exists():
+
+    def make() -> None:
         _lay_out(design, stage, seed, tell)
         tell(f"{'route' if is_large(design.part) else 'place and route'}: nextpnr, seed {seed}")
         if not place_and_route(stage, design.part, design.mhz, seed, tell):
-            tell(f"seed {seed}: wires are too few")
-            given_up.touch()
-            return None
-        done.touch()
+            raise _Unrouted
+
+    try:
+        sealed(stage, f"routed-{seed}", [report.name, f"design-{seed}.config"], make)
+    except _Unrouted:
+        tell(f"seed {seed}: wires are too few")
+        # It says so of this netlist.
+        seal(stage, f"unrouted-{seed}", [f"netlist-{seed}.json"])
+        return None
     return read_timing(json.loads(report.read_text()), lambda told: asked_mhz(design.part, design.mhz, told))
 
 
 def _pack(stage: Path, seed: int, tell: Listener) -> bytes:
     target = stage / f"design-{seed}.bit"
-    if not (stage / f"packed-{seed}").exists():
+
+    def make() -> None:
         tell("packing: ecppack")
         run_tool(stage, "ecppack", ["--compress", f"design-{seed}.config", target.name])
-        (stage / f"packed-{seed}").touch()
+
+    sealed(stage, f"packed-{seed}", [target.name], make)
     return target.read_bytes()
 
 

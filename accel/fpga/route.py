@@ -16,6 +16,7 @@ from typing import Any, Final
 from accel.fpga.parts import Part
 from accel.fpga.refine import REFINEMENT, refined
 from accel.fpga.tools import Listener, run_tool
+from accel.sim.kept import sealed
 
 # Routes that are too slow for the clock that is asked for are given up like those that share a wire: without that, a
 # detour for the sake of a wire that is free again stays. With a clock out of reach router2 never comes to an end so:
@@ -86,8 +87,9 @@ def promise(stage: Path, part: Part, mhz: float, seed: int, tell: Listener) -> f
     """Place netlist-SEED.json on a large part and refine that. When the latest signal comes if its wires are routed
     without detours, in ns. What is there already is not made again. Raises FlowError."""
     placed, ready = (stage / f"{name}-{seed}.json" for name in ("placed", "refined"))
-    promised = stage / f"promise-{seed}"
-    if not promised.exists():
+    latest = stage / f"latest-{seed}.txt"
+
+    def make() -> None:
         words = [*_arguments(part, mhz, seed), *_SHORT_OF_WIRES, "--no-route"]
         words += ["--json", f"netlist-{seed}.json", "--write", placed.name]
         _nextpnr(stage, words, seed, tell)
@@ -95,8 +97,10 @@ def promise(stage: Path, part: Part, mhz: float, seed: int, tell: Listener) -> f
         document, latest_ns = refined(json.loads(placed.read_text()), aim_ns, lambda line: tell(f"seed {seed}: {line}"))
         ready.write_text(json.dumps(document))
         placed.unlink()
-        promised.write_text(f"{latest_ns:.3f}")
-    return float(promised.read_text())
+        latest.write_text(f"{latest_ns:.3f}")
+
+    sealed(stage, f"promise-{seed}", [ready.name, latest.name], make)
+    return float(latest.read_text())
 
 
 def asked_mhz(part: Part, mhz: float, told: float) -> float:

@@ -9,16 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from accel import durable
 from accel.fpga.multipliers import core_parameters
 from accel.fpga.parts import BLOCK_RAM, MULTIPLIER, PARTS
 from accel.fpga.tools import run_yosys, tool_version
 from accel.isa.config import AccelConfig
+from accel.sim.kept import is_sealed, sealed
 from accel.sim.verilator import Form, rtl_files, user_cache_folder
 
 RTL: Final = Path(__file__).resolve().parents[1] / "rtl"
@@ -28,6 +29,8 @@ RTL: Final = Path(__file__).resolve().parents[1] / "rtl"
 SYNTHESIS: Final = "synth_ecp5 -nowidelut -no-rw-check -top {top} -run :check"
 # Multiplier blocks that a count has room for: those of the largest part.
 _MULTIPLIERS: Final = PARTS[-1].multipliers
+# The file of counts, and the seal on it.
+CELLS, COUNTED = "cells.json", "counted"
 # LUT4 that a cell takes beside those counted as LUT4.
 LUTS: Final = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 4}
 
@@ -40,11 +43,9 @@ def cache_folder() -> Path:
 def cached(config: AccelConfig, folder: Path) -> dict[str, Any] | None:
     """What `synthesise` found before for this RTL and configuration, by any version of the tools; None if nothing."""
     key = content_key(config)
-    for done in sorted(folder.glob(f"{key}-*/cells.json")):
-        try:
+    for done in sorted(folder.glob(f"{key}-*/{CELLS}")):
+        if is_sealed(done.parent, COUNTED):
             return _with_part(config, json.loads(done.read_text()))
-        except (OSError, ValueError, KeyError):
-            continue
     return None
 
 
@@ -54,8 +55,9 @@ def synthesise(config: AccelConfig, folder: Path) -> dict[str, Any]:
     Takes minutes where `folder` has no result yet. Raises FlowError.
     """
     stage = staged(config, SYNTHESIS, folder)
-    done = stage / "cells.json"
-    if not done.exists():
+    done = stage / CELLS
+
+    def make() -> None:
         sources = " ".join(path.name for path in rtl_sources())
         sizes = " ".join(f"-set {key} {value}" for key, value in core_parameters(config, _MULTIPLIERS).items())
         commands = [f"read_verilog {sources}", f"chparam {sizes} vta_top"]
@@ -63,6 +65,8 @@ def synthesise(config: AccelConfig, folder: Path) -> dict[str, Any]:
         run_yosys(stage, [*commands, SYNTHESIS.format(top="vta_top"), "tee -o stat.txt stat"])
         counts = cells((stage / "stat.txt").read_text())
         done.write_text(json.dumps({**counts, "seconds": round(time.perf_counter() - begin)}) + "\n")
+
+    sealed(stage, COUNTED, [CELLS], make)
     return _with_part(config, json.loads(done.read_text()))
 
 
@@ -89,7 +93,10 @@ def staged(config: AccelConfig, recipe: str, folder: Path, multipliers: int = _M
     stage = folder / f"{content_key(config, multipliers)}-{by_tools}"
     stage.mkdir(parents=True, exist_ok=True)
     for path in core_sources():
-        shutil.copyfile(path, stage / path.name)
+        target = stage / path.name
+        # Another process may be reading it.
+        if not target.is_file() or target.read_bytes() != path.read_bytes():
+            durable.write_file(target, path.read_bytes())
     return stage
 
 

@@ -6,8 +6,9 @@ the one that was made; what was cut, changed or half written is made again.
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -47,8 +48,44 @@ def is_sealed(folder: Path, mark: str) -> bool:
         row: Any = parse_json((folder / mark).read_bytes())
         files: dict[str, str] = row["files"]
         return bool(files) and all(durable.file_hash(folder / name) == digest for name, digest in files.items())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
+
+
+def sealed(folder: Path, mark: str, names: Sequence[str], make: Callable[[], object]) -> None:
+    """Let `make` write the files `names` of `folder`, unless they are there as they were sealed under `mark`.
+
+    One process at a time does so. Raises OSError, and what `make` raises.
+    """
+    if is_sealed(folder, mark):
+        return
+    durable.sweep(folder)
+    with locked(folder / f"{mark}.lock"):
+        if not is_sealed(folder, mark):
+            make()
+            seal(folder, mark, names)
+
+
+def write_row(path: Path, key: str, content: Mapping[str, Any]) -> None:
+    """Keep a result that is one JSON object in a file of its own, with its key and hash. Raises OSError."""
+    # Numbers that are keys come back as texts.
+    plain = parse_json(json.dumps(content))
+    row = {"key": key, "sha256": _hash(plain), "content": plain}
+    durable.write_file(path, (json.dumps(row) + "\n").encode())
+
+
+def read_row(path: Path, key: str) -> dict[str, Any] | None:
+    """The result that was kept under `key`; None where there is none, or where its hash does not fit."""
+    try:
+        row: Any = parse_json(path.read_bytes())
+        content, found, digest = row["content"], row["key"], row["sha256"]
+        return content if found == key and digest == _hash(content) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _hash(content: object) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -20,8 +21,8 @@ import accel
 import relay_hw
 import tensorize
 from accel import durable
-from accel.documents import parse_json
 from accel.quote import file_name
+from accel.sim.kept import read_row, write_row
 from relay_hw.errors import InputError
 
 Array = NDArray[Any]
@@ -73,17 +74,12 @@ class Store:
 
     def read(self, name: str, key: str) -> dict[str, Any] | None:
         """The content written under `key`; None where there is none, or where its hash does not fit."""
-        try:
-            row = parse_json(self.path(name, key, ".json").read_bytes())
-            content, found, digest = row["content"], row["key"], row["sha256"]
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        return content if found == key and digest == _hash(content) else None
+        return read_row(self.path(name, key, ".json"), key)
 
     def write(self, name: str, key: str, content: Mapping[str, Any]) -> None:
         """Keep `content`. Raises InputError."""
-        row = {"key": key, "sha256": _hash(content), "content": content}
-        self.put(self.path(name, key, ".json"), (json.dumps(row) + "\n").encode())
+        with self._refusing():
+            write_row(self.path(name, key, ".json"), key, content)
 
     def read_arrays(self, name: str, key: str, names: Sequence[str]) -> dict[str, Array] | None:
         """Arrays written under `key`; None where they are not all there."""
@@ -104,11 +100,12 @@ class Store:
 
     def put(self, path: Path, data: bytes) -> None:
         """Write a file, whole or not at all. Raises InputError."""
-        try:
+        with self._refusing():
             durable.write_file(path, data)
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise InputError(f"work folder {self.folder} must be writable: {error.strerror}") from None
-
-
-def _hash(content: object) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

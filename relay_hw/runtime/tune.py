@@ -7,7 +7,6 @@ cache: the same layer on the same configuration is searched once, and then alway
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import tensorize
-from accel import durable
-from accel.documents import parse_json
 from accel.isa.errors import AccelError
+from accel.sim.kept import read_row, write_row
 from accel.sim.verilator import user_cache_folder
 from relay_hw.errors import InputError
 from relay_hw.ir.expr import Function
@@ -124,10 +122,10 @@ class Tuner:
             all_ranked(shapes_of(kernel, self._config), self._config),
         )
         try:
-            known = parse_json(search.path.read_bytes())
+            known = read_row(search.path, key) or {}
             cycles = {int(number): int(cycles) for number, cycles in known["cycles"].items()}
             tried, seconds = int(known["tried"]), float(known["seconds"])
-        except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        except (ValueError, KeyError, AttributeError, TypeError):
             return search
         if all(0 <= number < tried <= len(search.ranked) for number in cycles):
             search.cycles, search.tried, search.seconds = cycles, tried, seconds
@@ -136,7 +134,7 @@ class Tuner:
     def _write(self, search: _Search) -> None:
         content: dict[str, Any] = {"tried": search.tried, "seconds": search.seconds, "cycles": search.cycles}
         self._folder.mkdir(parents=True, exist_ok=True)
-        durable.write_file(search.path, json.dumps(content).encode())
+        write_row(search.path, search.path.stem, content)
 
 
 def _in_turn(searches: Sequence[_Search], end: float) -> Iterator[_Search]:

@@ -13,6 +13,7 @@ import pytest
 from accel.fpga import synth
 from accel.fpga.tools import run_yosys
 from accel.isa.config import load_config
+from accel.sim.kept import seal
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -60,7 +61,9 @@ def test_results_are_found_by_content(tmp_path: Path) -> None:
     assert synth.cached(config, tmp_path) is None
     stage = synth.staged(config, synth.SYNTHESIS, tmp_path)
     counts = '{"luts": 25000, "block_rams": 1, "multipliers": 2, "flip_flops": 3, "luts_as_memory": 0, "seconds": 1}'
-    (stage / "cells.json").write_text(counts)
+    (stage / synth.CELLS).write_text(counts)
+    assert synth.cached(config, tmp_path) is None
+    seal(stage, synth.COUNTED, [synth.CELLS])
     found = synth.cached(config, tmp_path)
     assert found is not None and (found["luts"], found["part"], found["macs"]) == (
         25000,

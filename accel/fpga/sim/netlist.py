@@ -10,7 +10,6 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from accel import durable
 from accel.fpga.flow import Design, synthesised
 from accel.fpga.parts import Part
 from accel.fpga.sim.board import BoardModel
@@ -19,6 +18,7 @@ from accel.fpga.tools import Listener, run_yosys
 from accel.fpga.vendor.ip import IP, ip_verilog, ports
 from accel.isa.config import AccelConfig
 from accel.isa.gen_verilog import verilog_parameters
+from accel.sim.kept import sealed
 
 CELLS: Final = tuple(
     Path(__file__).parent / "ecp5" / f"{name}.v"
@@ -32,10 +32,8 @@ def netlist_verilog(design: Design, folder: Path, listen: Listener | None = None
     """The netlist of a design as Verilog; `folder` keeps what was made. Raises FlowError."""
     stage = synthesised(design, folder, listen)
     file = stage / NETLIST
-    if not file.exists():
-        part = stage / "netlist.part.v"
-        run_yosys(stage, ["read_json synthesised.json", f"write_verilog -noattr -simple-lhs {part.name}"], listen)
-        durable.rename(part, file)
+    words = ["read_json synthesised.json", f"write_verilog -noattr -simple-lhs {NETLIST}"]
+    sealed(stage, "written", [NETLIST], lambda: run_yosys(stage, words, listen))
     return file.read_text()
 
 

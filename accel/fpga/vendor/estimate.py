@@ -10,14 +10,14 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from accel import durable
 from accel.fpga.synth import rtl_sources, staged
 from accel.fpga.tools import Listener, run_yosys, tool_version
 from accel.fpga.vendor.ip import IP, ip_verilog
 from accel.fpga.vendor.targets import Form, Target
 from accel.isa.config import AccelConfig
+from accel.sim.kept import is_sealed, sealed
 
-_DONE: Final = "stat.txt"
+_DONE, _ESTIMATED = "stat.txt", "estimated"
 _RECIPES: Final = {
     Form.VIVADO: "synth_xilinx -family {family} -noiopad -noclkbuf -top {top}",
     Form.QUARTUS: "synth_intel_alm -family {family} -noiopad -noclkbuf -top {top}",
@@ -41,7 +41,7 @@ _MULTIPLIERS: Final = {
 
 def is_estimated(target: Target, config: AccelConfig, folder: Path) -> bool:
     """Whether `estimate` would find its result in `folder`."""
-    return (_stage(target, config, folder) / _DONE).exists()
+    return is_sealed(_stage(target, config, folder), _ESTIMATED)
 
 
 def estimate(target: Target, config: AccelConfig, folder: Path, listen: Listener | None = None) -> dict[str, Any]:
@@ -50,14 +50,14 @@ def estimate(target: Target, config: AccelConfig, folder: Path, listen: Listener
     Raises FlowError.
     """
     stage = _stage(target, config, folder)
-    done = stage / _DONE
-    if not done.exists():
+
+    def make() -> None:
         (stage / f"{IP}.v").write_text(ip_verilog(config, target.available["multipliers"]))
         sources = " ".join([*(path.name for path in rtl_sources()), f"{IP}.v"])
-        part = stage / "stat.part.txt"
-        run_yosys(stage, [f"read_verilog {sources}", _recipe(target), f"tee -o {part.name} stat"], listen)
-        durable.rename(part, done)
-    used = _used(done.read_text())
+        run_yosys(stage, [f"read_verilog {sources}", _recipe(target), f"tee -o {_DONE} stat"], listen)
+
+    sealed(stage, _ESTIMATED, [_DONE], make)
+    used = _used((stage / _DONE).read_text())
     share = {name: round(used[name] / has, 3) for name, has in target.available.items()}
     facts = {"board": target.name, "part": target.part, "config": config.name, "macs": config.macs_per_cycle}
     return facts | {"used": used, "available": dict(target.available), "share": share, "yosys": tool_version("yosys")}

@@ -18,6 +18,7 @@ from accel.fpga.flow import Design, build_bitstream, is_built
 from accel.fpga.part_top import FPGA_RTL
 from accel.fpga.parts import FlowError, find_part
 from accel.fpga.tools import find_tool, run_tool
+from accel.sim.kept import seal
 from tests.accel.fpga.extra import needs_tools
 
 ECHO = """
@@ -84,7 +85,7 @@ def test_on_a_large_part_the_seed_that_promises_most_is_routed(tmp_path: Path) -
     assert is_built(large, [1, 2], tmp_path) and not is_built(large, [1, 2, 3], tmp_path)
     # What failed to route makes room for what promises less.
     (stage / f"routed-{best}").unlink()
-    (stage / f"unrouted-{best}").touch()
+    seal(stage, f"unrouted-{best}", [f"netlist-{best}.json"])
     assert not is_built(large, [1, 2], tmp_path)
     second = build_bitstream(large, [1, 2], tmp_path, said.append).report
     assert second["seeds"][str(best)] is None and second["seed"] != best

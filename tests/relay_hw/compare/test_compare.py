@@ -484,7 +484,8 @@ def test_loops_cost_what_they_launch() -> None:
 
 
 def test_area_comes_from_kept_results(plain: IRModule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from accel.fpga.synth import cache_folder, content_key
+    from accel.fpga.synth import CELLS, COUNTED, cache_folder, content_key
+    from accel.sim.kept import seal
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     arguments: dict[str, Any] = {"configs": ["tiny"], "area": True, "work": tmp_path / "work"}
@@ -494,7 +495,8 @@ def test_area_comes_from_kept_results(plain: IRModule, tmp_path: Path, monkeypat
     stage = cache_folder() / f"{content_key(load_config('tiny'))}-0"
     stage.mkdir(parents=True)
     counts = {"luts": 9876, "multipliers": 54, "block_rams": 3, "flip_flops": 2, "luts_as_memory": 1, "seconds": 0}
-    (stage / "cells.json").write_text(json.dumps(counts))
+    (stage / CELLS).write_text(json.dumps(counts))
+    seal(stage, COUNTED, [CELLS])
     found = compare(plain, data(3), NAMES[:1], calibration(), **arguments)
     assert found.notes == () and found.to_json()["strategies"][0]["lut"] == 9876
     for text in (found.to_text(), found.to_html(), found.to_csv()):

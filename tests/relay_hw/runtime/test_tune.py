@@ -60,12 +60,14 @@ def test_tuned_is_not_slower_and_the_same_again(tmp_path: Path) -> None:
 def test_the_search_goes_on_where_it_stopped(tmp_path: Path) -> None:
     build(tmp_path, 0.01)
     (first, *_) = paths = sorted((tmp_path / "schedules").iterdir())
-    before = [json.loads(path.read_text())["tried"] for path in paths]
+    before = [json.loads(path.read_text())["content"]["tried"] for path in paths]
     build(tmp_path, 1)
-    after = [json.loads(path.read_text())["tried"] for path in paths]
+    after = [json.loads(path.read_text())["content"]["tried"] for path in paths]
     assert sum(before) < sum(after)
-    first.write_text("{")
-    assert build(tmp_path, 0.01).segments
+    for damaged in ("{", first.read_text().replace('"tried": ', '"tried": 1')):
+        first.write_text(damaged)
+        assert build(tmp_path, 0.01).segments
+        assert json.loads(first.read_text())["content"]["tried"] < 1000
 
 
 def test_reasons_name_the_bound_and_the_next_best(tmp_path: Path) -> None:
