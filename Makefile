@@ -54,7 +54,7 @@ test-names: $(READY) ## 200 names of strangers through every command and the exp
 	  tests/relay_hw/runtime/test_hostile_export.py $(FLAGS)
 
 test-kill: $(READY) ## kill -9 compile, run, compare and builds of the RTL at any moment: nothing lost, nothing left (minutes)
-	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/cli/test_kill.py $(FLAGS)
+	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/cli/test_kill.py tests/relay_hw/runtime/test_faults.py $(FLAGS)
 
 test-compare: $(READY) ## 20 images of every strategy on interpreter, TVM, functional simulator and Verilog (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/compare $(FLAGS)

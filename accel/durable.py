@@ -35,14 +35,21 @@ _TRIES: Final = 8
 
 
 def write_file(path: Path, contents: Contents) -> None:
-    """Put a file at `path`; `contents` are bytes, or what writes them to a stream. Raises OSError."""
+    """Put a file at `path`; `contents` are bytes, or what writes them to a stream. Raises OSError.
+
+    A device or a pipe is written to, not replaced.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("wb") as stream:
+            _put(stream, contents)
+        return
     sweep(path.parent)
     temporary = path.parent / _temporary(path.name, "tmp")
     handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with io.BufferedRandom(_Raw(handle)) as stream:
             _lock(handle)
-            stream.write(contents) if isinstance(contents, bytes) else contents(stream)
+            _put(stream, contents)
             stream.flush()
             os.fsync(handle)
             os.replace(temporary, path)
@@ -50,6 +57,13 @@ def write_file(path: Path, contents: Contents) -> None:
     except BaseException:
         _remove(temporary)
         raise
+
+
+def _put(stream: BinaryIO, contents: Contents) -> None:
+    if isinstance(contents, bytes):
+        stream.write(contents)
+    else:
+        contents(stream)
 
 
 @contextmanager

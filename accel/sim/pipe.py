@@ -20,6 +20,7 @@ from accel.isa.config import INSTRUCTION_BYTES, AccelConfig, config_from_dict, l
 from accel.isa.errors import AccelError, ConfigError, DeadlockError, Fault, FaultCode
 from accel.isa.program import WINDOW_ALIGN, Program, Section, SectionKind
 from accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER, REGISTERS
+from accel.quote import line
 from accel.sim.device import Device
 
 REQUEST = struct.Struct("<cII")
@@ -164,7 +165,7 @@ def main() -> int:
     try:
         serve(Bus(DEVICES[args.device](read_config(args.config))), sys.stdin.buffer, sys.stdout.buffer)
     except AccelError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {line(error)}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         return 0

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accel import durable
 from accel.documents import parse_json
 from accel.quote import line
 from relay_hw.cli.console import Console
@@ -90,7 +91,6 @@ def export_project(args: Namespace, console: Console) -> int:
     from accel.fpga.vendor.targets import Form, find_target
     from accel.isa.config import load_config
     from relay_hw.runtime.artifact import load_artifact
-    from relay_hw.runtime.folder import replace_files
 
     form = Form(args.form)
     if args.board is None:
@@ -101,6 +101,7 @@ def export_project(args: Namespace, console: Console) -> int:
     config = load_artifact(args.build).config if args.build is not None else load_config(args.config or target.config)
     files = project_files(target, config, target.mhz if args.clock is None else args.clock)
     folder = args.output
+    durable.recover(folder)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
         raise InputError(f"{folder} must be a new folder or an older export, not something else")
     estimated: dict[str, Any] | None = None
@@ -108,10 +109,11 @@ def export_project(args: Namespace, console: Console) -> int:
         console.step("synthesis: yosys")
         estimated = estimate(target, config, cache_folder(), console.step)
         files["estimate.json"] = (json.dumps(estimated, indent=2, sort_keys=True) + "\n").encode()
-    _writable(folder / "rtl")
-    for sub in ("rtl", "."):
-        part = {Path(name).name: data for name, data in files.items() if Path(name).parent.name == sub.strip(".")}
-        replace_files(folder / sub, part)
+    ours = {Path(name).parts[0] for name in files} | {"estimate.json"}
+    with durable.new_folder(folder, ours.__contains__) as work:
+        for name, data in files.items():
+            (work / name).parent.mkdir(exist_ok=True)
+            (work / name).write_bytes(data)
     row = {"output": str(folder), "form": form.value, "board": target.name, "config": config.name}
     lines = [f"{line(folder)}: {line(config.name)} for {line(target.title)}; README.md says how to go on"]
     lines += _shares(estimated) if estimated is not None else []

@@ -94,6 +94,18 @@ def test_a_writer_may_write_to_a_stream_and_go_back_in_it(tmp_path: Path) -> Non
     assert len(data) == 100_000 and data[4:7] == b"010"
 
 
+def test_devices_are_written_to(tmp_path: Path) -> None:
+    durable.write_file(Path(os.devnull), b"nothing")
+    assert not Path(os.devnull).is_file()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+    durable.write_file(pipe, lambda stream: stream.write(b"through a pipe"))
+    assert reader.communicate()[0] == b"through a pipe" and pipe.is_fifo()
+    with pytest.raises(IsADirectoryError):
+        durable.write_file(tmp_path, b"")
+
+
 def test_permissions_are_those_of_any_new_file(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:

@@ -53,7 +53,7 @@ def test_the_accelerator_of_a_build(tmp_path: Path, capsys: Captured) -> None:
 def test_an_estimate(tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     text = "  7   LUT6\n  5   FDRE\n  2   RAMB36E1\n  3   DSP48E1\n"
-    monkeypatch.setattr(room, "run_yosys", lambda folder, *_: (folder / "stat.part.txt").write_text(text))
+    monkeypatch.setattr(room, "run_yosys", lambda folder, *_: (folder / "stat.txt").write_text(text))
     arguments = ["--form", "vivado", "--board", "ultra96", "-o", tmp_path / "out", "--estimate"]
     assert export(*arguments) == 0
     out = capsys.readouterr().out

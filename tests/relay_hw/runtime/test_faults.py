@@ -25,7 +25,10 @@ from tests.faults import Fault, every_fault
 from tests.relay_hw.runtime.conftest import Build
 
 FAULTS = pytest.mark.parametrize("fault", list(Fault), ids=lambda fault: fault.value)
-EXCHANGE = pytest.mark.parametrize("can_exchange", [True, False], ids=["exchange", "two steps"])
+# tests/accel/test_durable.py tries both ways at every step; with whole builds the second takes longer.
+EXCHANGE = pytest.mark.parametrize(
+    "can_exchange", [True, pytest.param(False, marks=pytest.mark.long)], ids=["exchange", "two steps"]
+)
 
 
 def fresh(folder: Path, fill: Callable[[], object]) -> None:
