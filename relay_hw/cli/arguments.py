@@ -5,9 +5,14 @@ In: the text of one argument. Out: its value, or one sentence; nothing heavy is 
 
 from __future__ import annotations
 
+from argparse import Namespace
 from pathlib import Path
+from typing import Any, Final
 
 from relay_hw.errors import InputError
+
+# More than any limit needs; the time that Python takes for an integer grows with their square.
+_DIGITS: Final = 18
 
 
 def config(text: str) -> str:
@@ -126,6 +131,29 @@ def value(text: str) -> tuple[str, float]:
         return name, float(number if name and mark else "")
     except ValueError:
         raise InputError(f"a value must be an input and its number, such as sr=16000, not {text}") from None
+
+
+def limit(text: str) -> tuple[str, int]:
+    """The name of a limit and its number, as in `nodes=200000`. Raises InputError."""
+    from relay_hw.limits import changed
+
+    name, mark, number = text.partition("=")
+    if not mark or not number.isdecimal() or len(number) > _DIGITS:
+        raise InputError(f"a limit must be a name and a number, such as nodes=200000, not {text}")
+    changed({name: int(number)})
+    return name, int(number)
+
+
+def model_options(args: Namespace) -> dict[str, Any]:
+    """What a command line says about reading an .onnx model, for `load_model`."""
+    from relay_hw.limits import changed
+
+    return {
+        "shapes": dict(args.shape),
+        "values": dict(args.value),
+        "limits": changed(dict(args.limit)),
+        "external_data": args.external_data,
+    }
 
 
 def feed(text: str) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accel.quote import line
+from relay_hw.cli.arguments import model_options
 from relay_hw.cli.console import Console
 from relay_hw.cli.data import accuracy, save_npz, save_text
 from relay_hw.errors import InputError
@@ -38,7 +39,7 @@ def compile_command(args: Namespace, console: Console) -> int:
     begin = time.perf_counter()
     console.step("importing")
     calibration = Archive(args.calibration, "calibration data") if args.calibration else None
-    model = load_model(args.model, shapes=dict(args.shape), samples=calibration, values=dict(args.value))
+    model = load_model(args.model, samples=calibration, **model_options(args))
     compiled = compile_model(
         model.mod,
         model.params,

@@ -9,6 +9,7 @@ from argparse import Namespace
 from typing import Final
 
 from accel.quote import line
+from relay_hw.cli.arguments import model_options
 from relay_hw.cli.console import Console
 from relay_hw.runtime.archive import Archive
 
@@ -28,9 +29,7 @@ def compare_command(args: Namespace, console: Console) -> int:
     calibration = Archive(args.calibration, "calibration data") if args.calibration else None
     layers = [name for text in args.layers for name in text.split(",")] or None
     report = Store(args.output)
-    model = load_model(
-        args.model, shapes=dict(args.shape), samples={**data, **(calibration or {})}, values=dict(args.value)
-    )
+    model = load_model(args.model, samples={**data, **(calibration or {})}, **model_options(args))
     found = compare(
         model.mod,
         data,

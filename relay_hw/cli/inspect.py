@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from accel.quote import line
+from relay_hw.cli.arguments import model_options
 from relay_hw.cli.console import Console
 from relay_hw.errors import InputError, ParseError, TypeCheckError, UnsupportedError, WellFormedError
 from relay_hw.ir.module import IRModule
@@ -24,7 +25,7 @@ def check_command(args: Namespace, console: Console) -> int:
         mod = (
             repaired(args.file, console)
             if args.tolerant
-            else load_model(args.file, args.libraries, dict(args.shape), values=dict(args.value)).mod
+            else load_model(args.file, args.libraries, **model_options(args)).mod
         )
         text = print_module(_typed(mod), show_types=True)
     except (ParseError, TypeCheckError, WellFormedError, UnsupportedError) as error:

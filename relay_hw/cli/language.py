@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from accel.quote import line
+from relay_hw.cli.arguments import model_options
 from relay_hw.cli.console import Console
 from relay_hw.cli.data import save_npz, save_text
 from relay_hw.cli.inspect import repaired
@@ -31,7 +32,7 @@ def eval_command(args: Namespace, console: Console) -> int:
     """The value of a function for arguments from the command line and from a file."""
     from relay_hw.runtime.models import load_model
 
-    model = load_model(args.file, args.libraries, dict(args.shape), values=dict(args.value))
+    model = load_model(args.file, args.libraries, **model_options(args))
     interpreter = Interpreter(model.mod)
     functions = interpreter.mod.functions
     if args.entry not in functions:
@@ -96,7 +97,7 @@ def convert_command(args: Namespace, console: Console) -> int:
     if args.tolerant:
         mod = repaired(Path(args.model), console)
     else:
-        model = load_model(args.model, args.libraries, dict(args.shape), values=dict(args.value))
+        model = load_model(args.model, args.libraries, **model_options(args))
         mod = model.mod
         if model.params:
             mod = mod.with_functions({"main": bind_params_by_name(mod["main"], model.params)})

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from relay_hw.errors import InputError
 from relay_hw.ir.module import IRModule
+from relay_hw.limits import DEFAULT, Limits
 from relay_hw.runtime.given import TVM_SUFFIXES, check_model
 
 
@@ -33,11 +34,14 @@ def load_model(
     shapes: Mapping[str, Sequence[int]] | None = None,
     samples: Mapping[str, NDArray[Any]] | None = None,
     values: Mapping[str, float] | None = None,
+    limits: Limits = DEFAULT,
+    external_data: bool = False,
 ) -> Model:
     """Read a model file; Relay text may use the functions and types of `libraries` (`prelude`, `nat`, ...).
 
     `shapes`: of inputs of an ONNX model by name. Open sizes of its other inputs are those of `samples`, arrays by name
-    with samples on their first axis. `values`: inputs of an ONNX model that are always the same number.
+    with samples on their first axis. `values`: inputs of an ONNX model that are always the same number. `limits`: how
+    much an ONNX model may take; `external_data`: whether its weights may lie in files below its folder.
 
     Raises InputError, ParseError, TypeCheckError, WellFormedError, UnsupportedError.
     """
@@ -50,7 +54,9 @@ def load_model(
         from relay_hw.frontend import from_onnx
 
         shown = {name: tuple(array.shape) for name, array in (samples or {}).items()}
-        mod, params = from_onnx(file, shape=shapes, samples=shown, values=values)
+        mod, params = from_onnx(
+            file, shape=shapes, samples=shown, values=values, limits=limits, external_data=external_data
+        )
         return Model(model_name(file), mod, params)
     if file.suffix in TVM_SUFFIXES:
         return Model(model_name(file), _by_tvm(file))

@@ -19,11 +19,12 @@ from relay_hw.frontend.onnx import CONVERTERS, find_converter
 from relay_hw.frontend.onnx.functions import has_definition
 from relay_hw.frontend.onnx.node import Arguments, Array, Node, Subgraph, Typer, Value, stamp
 from relay_hw.frontend.onnx.sizes import Sizes, as_sizes, computed, from_array, numbers
-from relay_hw.frontend.onnx.source import Shape, Source, read
+from relay_hw.frontend.onnx.source import Shape, Source, load, read
 from relay_hw.ir.dims import DimVar
 from relay_hw.ir.expr import Call, Constant, Expr, Function, GlobalVar, Op, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType, TypeCall
+from relay_hw.limits import DEFAULT, Limits
 from relay_hw.op.base import show_shape
 from relay_hw.prelude import Prelude, import_from_std
 from relay_hw.span import Span
@@ -59,6 +60,8 @@ def from_onnx(
     freeze_params: bool = False,
     samples: Mapping[str, tuple[int, ...]] | None = None,
     values: Mapping[str, float] | None = None,
+    limits: Limits = DEFAULT,
+    external_data: bool = False,
 ) -> tuple[IRModule, dict[str, Array]]:
     """A Relay module whose `main` computes the model, and its parameters by name.
 
@@ -67,12 +70,14 @@ def from_onnx(
     leaves out, they are what `samples` say, shapes of arrays with samples on their first axis; an open batch dimension
     is otherwise 1.
     `values`: inputs that always have one value are none any more; a branch that it does not take need not fit.
-    `dtype` serves inputs that state none. The module's attributes `input_names` and `output_names` keep the order.
+    `dtype` serves inputs that state none. `limits`: how much the model may take. `external_data`: whether weights in
+    files below the model's folder are read. The module's attributes `input_names` and `output_names` keep the order.
 
     Raises InputError for a file, shape or graph that is wrong, UnsupportedError with every node that cannot be
     imported (operator, name, opset, reason), TypeCheckError for a graph whose types clash.
     """
-    source = read(model, shape, dtype, samples, values)
+    proto, name = load(model, limits, external_data)
+    source = read(proto, name, shape, dtype, samples, values)
     check_supported(source)
     module, params = Importer(source, freeze_params).run()
     return infer_type(module), params

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -13,10 +14,12 @@ import numpy as np
 from relay_hw.errors import InputError
 from relay_hw.frontend.onnx import CONVERTERS, FOREIGN, find_converter
 from relay_hw.frontend.onnx.cast import DTYPES
+from relay_hw.frontend.onnx.external import read_external, refuse_external
 from relay_hw.frontend.onnx.functions import write_out_functions
 from relay_hw.frontend.onnx.node import Array, Node, Subgraph
 from relay_hw.ir.types import ANY, Dim, GlobalTypeVar, TensorType, Type, TypeCall
 from relay_hw.ir.types import Any as AnyDim
+from relay_hw.limits import DEFAULT, Limits
 
 OLDEST_OPSET = 7
 Shape = Sequence[int | AnyDim | None]
@@ -36,35 +39,49 @@ class Source:
     symbols: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def load(model: Any) -> tuple[Any, str]:
+def load(model: Any, limits: Limits = DEFAULT, external_data: bool = False) -> tuple[Any, str]:
     """(ModelProto, its name in messages). Raises InputError for anything that is no ONNX model."""
     import onnx
 
     if isinstance(model, onnx.ModelProto):
-        return model, model.graph.name or "model"
+        name = model.graph.name or "model"
+        refuse_external(model, name, "give the path of the model, with external_data=True")
+        return model, name
     if not isinstance(model, (str, PathLike)):
         raise InputError(f"model must be a path or an onnx.ModelProto, not {type(model).__name__}")
     path = Path(model)
     if not path.is_file():
-        raise InputError(
-            f"model must be an ONNX file, not {path}, which {'is a folder' if path.exists() else 'is missing'}"
-        )
+        kind = "is a folder" if path.is_dir() else "is no regular file" if path.exists() else "is missing"
+        raise InputError(f"model must be an ONNX file, not {path}, which {kind}")
     try:
-        return onnx.load(path), str(path)
-    except Exception as error:  # protobuf, external data and file errors have no common base
+        proto = onnx.ModelProto.FromString(_bytes(path, limits))
+    except InputError:
+        raise
+    except Exception as error:  # those of protobuf's three implementations and of files have no common base
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise InputError(f"model must be an ONNX file, not {path}, which cannot be read: {reason}") from None
+    if external_data:
+        read_external(proto, path, limits)
+    else:
+        refuse_external(proto, str(path), "--external-data, or external_data=True, reads files below its folder")
+    return proto, str(path)
+
+
+def _bytes(path: Path, limits: Limits) -> bytes:
+    with path.open("rb") as file:
+        limits.check("file_bytes", f"the bytes of {path}", os.fstat(file.fileno()).st_size)
+        return file.read(limits.file_bytes)
 
 
 def read(
-    model: Any,
+    proto: Any,
+    name: str,
     shapes: Mapping[str, Shape] | None,
     dtypes: str | Mapping[str, str],
     samples: Mapping[str, tuple[int, ...]] | None = None,
     values: Mapping[str, float] | None = None,
 ) -> Source:
     """The model as plain data. `shapes`, `dtypes`, `samples` and `values` are what from_onnx was given."""
-    proto, name = load(model)
     if not proto.graph.node and not proto.graph.output:
         raise InputError(f"model must hold a graph, not {name}, which holds none")
     if proto.functions:

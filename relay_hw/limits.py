@@ -1,0 +1,72 @@
+"""How much a model of a stranger may take, in one place. In: what a file asks for. Out: nothing, or one sentence.
+
+Everything that a file can make large with few bytes is compared with these numbers before memory is taken for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Final
+
+from relay_hw.errors import InputError
+from relay_hw.span import Span
+
+# Sizes of a tensor may be long numbers, and many of them.
+_LARGEST: Final = 1 << 64
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most that reading a model may take; every field is changed by `--limit FIELD=NUMBER`."""
+
+    # Of the model's file; protobuf itself takes no more.
+    file_bytes: int = (1 << 31) - 1
+    # Of all tensors in files beside the model.
+    external_bytes: int = 8 << 30
+    # Of all graphs and functions together, in the file and with every call of a function written out.
+    nodes: int = 50_000
+    # Graphs inside of graphs and functions called by functions, which are read by calls.
+    nesting: int = 48
+    # Bodies of functions, written out at every call.
+    inlined_bytes: int = 1 << 28
+    # Of one tensor, given or computed.
+    tensor_elements: int = 1 << 28
+    # Of all constants that are computed while the model is read.
+    folded_bytes: int = 1 << 28
+    # Of all names and texts together.
+    string_bytes: int = 1 << 26
+
+    def check(self, field: str, what: str, size: int, span: Span | None = None) -> None:
+        """Raise InputError if `size`, which messages call `what`, is more than `field` allows."""
+        most: int = getattr(self, field)
+        if size > most:
+            way = f"--limit {field}=NUMBER, or limits=Limits({field}=NUMBER), raises this"
+            raise InputError(f"{what} must be at most {most:,}, not {size:,}: {way}", span)
+
+
+DEFAULT: Final = Limits()
+
+
+def changed(changes: Mapping[str, int]) -> Limits:
+    """The usual limits with some changed. Raises InputError for a name that is none, and for a negative number."""
+    names = [field.name for field in fields(Limits)]
+    for name, most in changes.items():
+        if name not in names:
+            raise InputError(f"a limit must be one of {', '.join(names)}, not {name}")
+        if most < 0:
+            raise InputError(f"limit {name} must be at least 0, not {most}")
+    return Limits(**changes)
+
+
+def product(sizes: Iterable[int]) -> int:
+    """The product of sizes that are not negative, or 2^64 if it is more than that."""
+    given = list(sizes)
+    if 0 in given:
+        return 0
+    found = 1
+    for size in given:
+        found *= size
+        if found >= _LARGEST:
+            return _LARGEST
+    return found
