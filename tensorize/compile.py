@@ -109,7 +109,14 @@ class Plan:
 
     def segment(self, draft: Draft) -> Segment:
         """The checked program of a draft."""
-        segment = _segment(draft, self._name, self._target, self._choose)
+        return self.checked(self.candidate(draft))
+
+    def candidate(self, draft: Draft) -> Segment:
+        """The program of a draft that others compete with: `checked` before anybody runs it."""
+        return _segment(draft, self._name, self._target, self._choose)
+
+    def checked(self, segment: Segment) -> Segment:
+        """A candidate that was chosen. Raises TensorizeError where its program is not sound."""
         check_program(segment.program, self._target)
         return segment
 

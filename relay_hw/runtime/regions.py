@@ -41,16 +41,22 @@ class Builder:
         plans = {name: self._plan(name, function, resident) for name, function in functions.items()}
         if not resident:
             return {name: plan.segment(plan.plain) for name, plan in plans.items()}
-        alone = {name: plan.segment(plan.alone) for name, plan in plans.items()}
+        chosen = self._chosen(plans, calls)
+        return {name: plan.checked(chosen[name]) for name, plan in plans.items()}
+
+    def _chosen(self, plans: Mapping[str, tensorize.Plan], calls: Sequence[str]) -> Segments:
+        """The candidates whose inference is the shortest."""
+        alone = {name: plan.candidate(plan.alone) for name, plan in plans.items()}
         inference = _Inference(self, calls)
         if not inference.loads(alone):
             return alone
         plain = {
-            name: alone[name] if plan.plain is plan.alone else plan.segment(plan.plain) for name, plan in plans.items()
+            name: alone[name] if plan.plain is plan.alone else plan.candidate(plan.plain)
+            for name, plan in plans.items()
         }
         self.tell("choosing what stays on the device")
         packed = [
-            {name: plans[name].segment(draft) for name, draft in drafts.items()}
+            {name: plans[name].candidate(draft) for name, draft in drafts.items()}
             for drafts in packings(plans, Counter(calls), self.target)
         ]
         return _settled(plain, [alone, *packed], inference.cycles)
