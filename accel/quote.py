@@ -1,13 +1,14 @@
 """Foreign text in the languages that are written here: a function for each, no other place knows their rules.
 
 In: text from a stranger, such as a tensor's name or a file's. Out: text that its language reads as a name and nothing
-else. Makefiles and shell scripts are written here with fixed text alone, JSON by `json.dumps` alone.
+else. Makefiles are written here with fixed text alone, JSON by `json.dumps` alone.
 """
 
 from __future__ import annotations
 
 import html as _html
 import re
+import shlex
 from typing import Final
 
 # What terminals obey or readers do not see: control characters, marks of direction and of no width, tags, surrogates.
@@ -58,6 +59,11 @@ def tcl_word(text: object) -> str:
 def markdown(text: object) -> str:
     """A part of a paragraph of Markdown, as it stands."""
     return re.sub(r"[\\`*{}\[\]<>#|!&~$]", lambda found: f"\\{found[0]}", line(text))
+
+
+def shell_word(text: object) -> str:
+    """A word of a command that people may copy to a shell."""
+    return shlex.quote(line(text))
 
 
 def csv_cell(value: object) -> object:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from accel.quote import line
+from accel.quote import line, shell_word
 from relay_hw.cli.arguments import model_options
 from relay_hw.cli.console import Console
 from relay_hw.cli.data import accuracy, save_npz, save_text
@@ -270,7 +270,7 @@ def export_command(args: Namespace, console: Console) -> int:
     console.step("writing C")
     files = export_c(artifact, args.output)
     output = line(args.output)
-    text = f"{output}: {', '.join(map(line, files))}; `make -C {output}` builds {output}/model"
+    text = f"{output}: {', '.join(map(line, files))}; `make -C {shell_word(args.output)}` builds {output}/model"
     console.result({"output": str(args.output), "form": args.form, "files": list(files)}, text)
     return 0
 

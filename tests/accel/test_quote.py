@@ -7,6 +7,7 @@ import io
 import re
 import shutil
 import subprocess
+import sys
 import unicodedata
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,7 +16,19 @@ import pytest
 
 from accel.isa.config import config_from_dict, load_config
 from accel.isa.errors import ConfigError
-from accel.quote import c_string, comment, csv_cell, file_name, html, identifier, line, markdown, screen, tcl_word
+from accel.quote import (
+    c_string,
+    comment,
+    csv_cell,
+    file_name,
+    html,
+    identifier,
+    line,
+    markdown,
+    screen,
+    shell_word,
+    tcl_word,
+)
 from tests.hostile import MARK, NAMES
 
 CC = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
@@ -122,6 +135,15 @@ def test_tcl_words_have_nothing_that_acts() -> None:
     for name in NAMES:
         inner = tcl_word(name)[1:-1]
         assert not re.search(r'["$\[\]{}\\\n]', re.sub(r'\\[\\"$\[\]{}]', "", inner))
+
+
+def test_a_shell_reads_one_word() -> None:
+    words = " ".join(map(shell_word, NAMES))
+    code = "import sys; print(ascii(sys.argv[1:]))"
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{sys.executable} -c '{code}' {words}"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{[line(name) for name in NAMES]!a}\n"
 
 
 def test_a_cell_is_one_cell_and_no_formula() -> None:
