@@ -181,8 +181,17 @@ def _strays(folder: Path) -> list[_Stray]:
         names = os.listdir(folder)
     except OSError:
         return []
-    found = ((name, _STRAY.fullmatch(name)) for name in sorted(names))
-    return [_Stray(folder / name, m["name"], int(m["pid"]), int(m["start"]), m["kind"]) for name, m in found if m]
+    found = ((folder / name, _STRAY.fullmatch(name)) for name in sorted(names))
+    return [_Stray(path, m["name"], int(m["pid"]), int(m["start"]), m["kind"]) for path, m in found if m and _own(path)]
+
+
+def _own(path: Path) -> bool:
+    """Whether a file or folder was made by this user: in a folder for all, others may choose such names too."""
+    try:
+        about = os.lstat(path)
+    except OSError:
+        return False
+    return about.st_uid == os.geteuid() and (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode))
 
 
 def is_temporary(name: str) -> bool:

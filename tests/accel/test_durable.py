@@ -227,6 +227,23 @@ def test_other_names_are_left_alone(tmp_path: Path) -> None:
     assert set(os.listdir(tmp_path)) == {*names, "y"}
 
 
+def test_what_no_writer_makes_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link, a pipe, another user's file: in a folder for all, anybody may give them such a name."""
+    (tmp_path / "secret").write_text("secret")
+    names = [f".x.relay-hw-4194304000-1-0{k}.{kind}" for k, kind in enumerate(("old", "tmp", "tmp"))]
+    (tmp_path / names[0]).symlink_to(tmp_path / "secret")
+    os.mkfifo(tmp_path / names[1])
+    (tmp_path / names[2]).touch()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    durable.recover(tmp_path / "x")
+    durable.sweep(tmp_path)
+    assert set(os.listdir(tmp_path)) == {*names, "secret"}
+    monkeypatch.undo()
+    durable.recover(tmp_path / "x")
+    durable.sweep(tmp_path)
+    assert set(os.listdir(tmp_path)) == {*names[:2], "secret"}
+
+
 def test_the_folder_that_one_stands_in_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OSError, match="busy"), durable.new_folder(Path(".")):
