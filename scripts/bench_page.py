@@ -30,8 +30,8 @@ CAUSE_WORDS = "\n" + "\n".join(f"- `{cause}`: {cause.meaning}" for cause in Caus
 
 # What the page shows of a layer or a network.
 KEPT = (
-    "name", "cycles", "roofline_cycles", "roofline", "causes", "macs", "utilisation", "utilisation_all", "bytes_read",
-    "bytes_written", "host",
+    "name", "cycles", "roofline_cycles", "roofline", "causes", "macs", "utilisation", "utilisation_all", "bytes",
+    "host",
 )  # fmt: skip
 PARTS = ("layers", "networks", "speeds", "host", "language")
 
