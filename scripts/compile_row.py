@@ -1,7 +1,7 @@
 """Compile one network of examples/models: exact cycles of its launches, and the processor time that it took.
 
-In: a network, a memory model. Out: one line of JSON. `bench_compile.py` runs it in the sources of two commits, so it
-takes from them only what both have.
+In: a network, a memory model, whether weights may stay on the device. Out: one line of JSON. `bench_compile.py` runs
+it in the sources of two commits, so it takes from them only what both have.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CALIBRATION = 8
 STANDARD = "standard"
 
 
-def compile_row(name: str, memory: str) -> dict[str, float]:
+def compile_row(name: str, memory: str, resident: str = "auto") -> dict[str, float]:
     """Cycles of one launch of each region, and seconds of the processor in user mode from model to programs."""
     model = find(name).model()
     shape = [axis.dim_value for axis in model.graph.input[0].type.tensor_type.shape.dim][1:]
@@ -31,7 +31,7 @@ def compile_row(name: str, memory: str) -> dict[str, float]:
     begin = resource.getrusage(resource.RUSAGE_SELF).ru_utime
     module, params = from_onnx(model)
     # The standard memory is what is meant where none is named.
-    named: dict[str, Any] = {} if memory == STANDARD else {"memory": memory}
+    named: dict[str, Any] = {"resident": resident} if memory == STANDARD else {"resident": resident, "memory": memory}
     build = compile_model(module, params, calibration=data, host_target="numpy", name=name, **named)
     seconds = resource.getrusage(resource.RUSAGE_SELF).ru_utime - begin
     cycles = 0

@@ -60,6 +60,9 @@ def share_constants(steps: Sequence[Step]) -> tuple[Step, ...]:
 
 
 def _renamed(step: Step, same: Mapping[Key, Key]) -> Step:
+    # Most steps name no constant twice, and a copy of each of their parts takes as long as lowering them.
+    if all(same.get(b.key, b.key) == b.key for b in step.buffers):
+        return step
     buffers = {b.key: b for b in (replace(b, key=same.get(b.key, b.key)) for b in step.buffers)}
     commands = tuple(
         replace(c, refs={name: replace(ref, key=same.get(ref.key, ref.key)) for name, ref in c.refs.items()})
