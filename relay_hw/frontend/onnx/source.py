@@ -13,6 +13,7 @@ import numpy as np
 
 from relay_hw.errors import InputError
 from relay_hw.frontend.onnx import CONVERTERS, FOREIGN, find_converter
+from relay_hw.frontend.onnx.budget import check_budget
 from relay_hw.frontend.onnx.cast import DTYPES
 from relay_hw.frontend.onnx.external import read_external, refuse_external
 from relay_hw.frontend.onnx.functions import write_out_functions
@@ -45,6 +46,7 @@ def load(model: Any, limits: Limits = DEFAULT, external_data: bool = False) -> t
 
     if isinstance(model, onnx.ModelProto):
         name = model.graph.name or "model"
+        check_budget(model, name, limits)
         refuse_external(model, name, "give the path of the model, with external_data=True")
         return model, name
     if not isinstance(model, (str, PathLike)):
@@ -60,6 +62,7 @@ def load(model: Any, limits: Limits = DEFAULT, external_data: bool = False) -> t
     except Exception as error:  # those of protobuf's three implementations and of files have no common base
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise InputError(f"model must be an ONNX file, not {path}, which cannot be read: {reason}") from None
+    check_budget(proto, str(path), limits)
     if external_data:
         read_external(proto, path, limits)
     else:

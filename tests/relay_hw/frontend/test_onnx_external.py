@@ -165,7 +165,7 @@ def test_no_other_file_is_read(folder: Path, external: dict[str, str], sentence:
 )
 def test_sizes_that_no_file_has(folder: Path, dims: tuple[int, ...], kind: int, sentence: str) -> None:
     path = save(folder / "net.onnx", {"location": "w.bin"}, dims, kind)
-    limits = Limits(external_bytes=1 << 80)
+    limits = Limits(external_bytes=1 << 80, tensor_elements=1 << 80)
     with pytest.raises(InputError, match=sentence):
         from_onnx(path, external_data=True, limits=limits)
 

@@ -1,0 +1,152 @@
+"""What an ONNX model asks for, counted before any of it is made. In: a protobuf, limits. Out: nothing, or one error.
+
+Everything here goes without calls into what lies inside, so that no depth of a model is a depth of this program, and
+what functions written out would take is computed from their sizes, not by writing them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, Final
+
+from relay_hw.errors import InputError
+from relay_hw.frontend.onnx.walk import attributes, bodies, graphs, roots, tensors
+from relay_hw.limits import Limits, product
+
+# What a text takes beside its bytes, and a number in an attribute, once they are Python objects.
+_ENTRY: Final = 16
+_NUMBER: Final = 8
+# numpy 1 knows no more.
+MOST_AXES: Final = 32
+
+Key = tuple[str, str, str]
+
+
+def check_budget(proto: Any, name: str, limits: Limits) -> None:
+    """Raise InputError if the model `name` asks for more than `limits` allow."""
+    nodes = texts = 0
+    for root in roots(proto):
+        for body, depth in bodies(root):
+            limits.check("nesting", f"graphs inside of graphs of {name}", depth)
+            nodes += len(body.node)
+            limits.check("nodes", f"nodes of {name}", nodes)
+            texts += _texts(body)
+            limits.check("string_bytes", f"the bytes of names, texts and lists of {name}", texts)
+            for tensor in tensors(body):
+                check_tensor(tensor, name, limits)
+            for item in (*body.input, *body.output) if hasattr(body, "initializer") else ():
+                _check_type(item, name, limits)
+    if proto.functions:
+        _check_functions(proto, name, limits)
+
+
+def check_tensor(tensor: Any, name: str, limits: Limits) -> None:
+    """Raise InputError for a tensor whose sizes are no sizes, or make more elements than `limits` allow."""
+    what = f"tensor {tensor.name} of {name}" if tensor.name else f"a tensor of {name}"
+    if len(tensor.dims) > MOST_AXES:
+        raise InputError(f"{what} must have at most {MOST_AXES} axes, not {len(tensor.dims):,}")
+    if any(size < 0 for size in tensor.dims):
+        raise InputError(f"{what} must have sizes of at least 0, not {'x'.join(map(str, tensor.dims))}")
+    limits.check("tensor_elements", f"the elements of {what}", product(tensor.dims))
+
+
+def _check_type(item: Any, name: str, limits: Limits) -> None:
+    """Types of sequences and options are read by calls, one for each that lies in another."""
+    kind, depth = item.type, 0
+    while True:
+        value = kind.WhichOneof("value")
+        if value not in ("sequence_type", "optional_type", "map_type"):
+            break
+        inner = getattr(kind, value)
+        kind = inner.value_type if value == "map_type" else inner.elem_type
+        depth += 1
+        limits.check("nesting", f"types inside of types of {item.name} of {name}", depth)
+    if value == "tensor_type" and len(kind.tensor_type.shape.dim) > MOST_AXES:
+        axes = len(kind.tensor_type.shape.dim)
+        raise InputError(f"tensor {item.name} of {name} must have at most {MOST_AXES} axes, not {axes:,}")
+
+
+def _texts(body: Any) -> int:
+    """Bytes that the names, texts and lists of numbers of one graph or function take when they are read."""
+    found = _size(item.name for item in (*getattr(body, "value_info", ()), *getattr(body, "initializer", ())))
+    items = (*body.input, *body.output)
+    found += _size(item if isinstance(item, str) else item.name for item in items)
+    for node in body.node:
+        found += _size((node.name, node.op_type, node.domain, *node.input, *node.output))
+    for attr in attributes(body):
+        found += _size((attr.name, attr.s, *attr.strings)) + _NUMBER * (len(attr.ints) + len(attr.floats))
+    return found + sum(_size(tensor.string_data) for tensor in tensors(body) if tensor.string_data)
+
+
+def _size(texts: Iterable[str | bytes]) -> int:
+    return sum(len(text) + _ENTRY for text in texts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """Nodes and bytes of something with every call in it written out, and how often it uses what its caller gives."""
+
+    nodes: int = 0
+    size: int = 0
+    uses: int = 0
+
+    def __add__(self, other: _Size) -> _Size:
+        return _Size(self.nodes + other.nodes, self.size + other.size, self.uses + other.uses)
+
+
+def _key(item: Any) -> Key:
+    """What a function is called by: a node's domain, operator and overload, or a function's own."""
+    operator = item.op_type if hasattr(item, "op_type") else item.name
+    return ("" if item.domain == "ai.onnx" else item.domain, operator, item.overload)
+
+
+def _check_functions(proto: Any, name: str, limits: Limits) -> None:
+    functions: dict[Key, Any] = {}
+    for function in proto.functions:
+        if _key(function) in functions:
+            raise InputError(f"a function of {name} must be defined once, unlike {function.domain}.{function.name}")
+        functions[_key(function)] = function
+    sizes: dict[Key, _Size] = {}
+    depths: dict[Key, int] = {}
+    for key, called in _in_order(functions, name):
+        depths[key] = 1 + max((depths[one] for one in called), default=0)
+        limits.check("nesting", f"functions that call functions of {name}", depths[key])
+        sizes[key] = _Size(size=functions[key].ByteSize()) + _written(functions[key], sizes)
+        _check_size(sizes[key], f"function {functions[key].name} of {name}", limits)
+    _check_size(_written(proto.graph, sizes), name, limits)
+
+
+def _check_size(size: _Size, what: str, limits: Limits) -> None:
+    limits.check("nodes", f"nodes of {what} with its functions written out", size.nodes)
+    limits.check("inlined_bytes", f"bytes of functions of {what} when they are written out", size.size)
+
+
+def _in_order(functions: Mapping[Key, Any], name: str) -> list[tuple[Key, set[Key]]]:
+    """Functions, each with those that it calls, these first. Raises InputError where one calls itself."""
+    called = {
+        key: {_key(node) for body, _ in bodies(function) for node in body.node} & functions.keys()
+        for key, function in functions.items()
+    }
+    try:
+        return [(key, called[key]) for key in TopologicalSorter(called).static_order()]
+    except CycleError as error:
+        cycle = " calls ".join(operator for _domain, operator, _overload in error.args[1])
+        raise InputError(f"functions of {name} must not call themselves: {cycle}") from None
+
+
+def _written(body: Any, sizes: Mapping[Key, _Size]) -> _Size:
+    """Of a graph or function whose callees have `sizes`; graphs inside are no deeper than `nesting` by now."""
+    found = _Size()
+    for node in body.node:
+        inner = sum((_written(graph, sizes) for attr in node.attribute for graph in graphs(attr)), _Size())
+        uses = sum(bool(attr.ref_attr_name) for attr in node.attribute) + inner.uses
+        found += _Size(1 + inner.nodes, inner.size, uses)
+        callee = sizes.get(_key(node))
+        if callee is not None:
+            # A graph or tensor that a call gives is copied to every place where the function uses it.
+            given = node.ByteSize() + inner.size
+            copied = _Size(callee.uses * inner.nodes, callee.uses * given, callee.uses * uses)
+            found += _Size(callee.nodes, callee.size) + copied
+    return found
