@@ -294,6 +294,8 @@ def wait(self, message, fraction=None):
         signal.pause()
 
 Console.step = wait
+# It is ignored in what a shell starts in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.exit(main(sys.argv[2:]))
 """
 

@@ -81,6 +81,8 @@ from relay_hw.cli.console import Console
 from relay_hw.cli.main import main
 
 if __name__ == "__main__":
+    # It is ignored in what a shell starts in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     real = pool._Worker.__init__
 
     def started(self, *arguments):
