@@ -17,9 +17,11 @@ import numpy as np
 import pytest
 
 from accel import durable
+from accel.sim.kept import is_sealed
 from relay_hw.cli.data import save_npz
 from relay_hw.runtime.artifact import load_artifact
 from relay_hw.runtime.module import copy_build
+from tests.accel.fpga.stubs import stub_tools
 from tests.processes import left_with
 from tests.relay_hw.small_models import images, save_mixed, save_plain
 
@@ -31,6 +33,17 @@ from accel.isa.config import load_config
 from accel.sim.verilator import Build, build_library
 build_library(Build.of(load_config("tiny"), rtl=Path(sys.argv[1])), cache=Path(sys.argv[2]))
 """
+BITSTREAM = """
+import sys
+from pathlib import Path
+from accel.fpga.flow import Design, build_bitstream
+from accel.fpga.parts import find_part
+design = Design("echo", "echo", {"echo.v": "module echo; endmodule"}, find_part("lfe5u-25f"), "", 25)
+made = build_bitstream(design, [1, 2], Path(sys.argv[1]))
+assert made.data.startswith(b"bits of seed 2") and made.data.endswith(b"}"), made.data
+"""
+# synthesised.json, design.lpf; of each seed netlist, configuration and report; the bitstream.
+_FILES_OF_STEPS = 2 + 2 * 3 + 1
 PROBE = Path(__file__).parents[2] / "accel" / "sim" / "probe"
 
 
@@ -84,7 +97,7 @@ def check_kills(killer: Killer, kills: int, check: Callable[[], object], rest: C
 
 @pytest.mark.parametrize(
     ("save", "kills"),
-    [(save_plain, 2), pytest.param(save_plain, 40, marks=pytest.mark.long),
+    [(save_plain, 2), pytest.param(save_plain, 200, marks=pytest.mark.long),
      pytest.param(save_mixed, 10, marks=pytest.mark.long)],
 )  # fmt: skip
 def test_compile_onto_a_build(save: Callable[[Path], Path], kills: int, tmp_path: Path) -> None:
@@ -102,7 +115,7 @@ def test_compile_onto_a_build(save: Callable[[Path], Path], kills: int, tmp_path
     check_kills(Killer(words, root), kills, check, lambda: None)
 
 
-@pytest.mark.parametrize("kills", [pytest.param(20, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [pytest.param(200, marks=pytest.mark.long)])
 def test_outputs_of_a_run(kills: int, tmp_path: Path) -> None:
     from relay_hw.runtime.compile import compile_model
     from relay_hw.runtime.models import load_model
@@ -129,7 +142,7 @@ def _only(root: Path, *names: str) -> None:
     assert sorted(os.listdir(root)) == sorted(names)
 
 
-@pytest.mark.parametrize("kills", [pytest.param(20, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [pytest.param(200, marks=pytest.mark.long)])
 def test_strategies_of_a_comparison(kills: int, tmp_path: Path) -> None:
     """A strategy that was finished is neither lost nor done again."""
     model, report = save_plain(tmp_path / "net.onnx"), tmp_path / "report"
@@ -160,7 +173,7 @@ def test_strategies_of_a_comparison(kills: int, tmp_path: Path) -> None:
     check_kills(Killer(words, work), kills, check, rest)
 
 
-@pytest.mark.parametrize("kills", [pytest.param(6, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [pytest.param(20, marks=pytest.mark.long)])
 def test_a_library_of_the_verilog(kills: int, tmp_path: Path) -> None:
     """With Verilator and the C++ compiler, which end too; the library is whole when it is there."""
     cache = tmp_path / "rtl"
@@ -174,6 +187,29 @@ def test_a_library_of_the_verilog(kills: int, tmp_path: Path) -> None:
                 shutil.rmtree(entry)
 
     check_kills(killer, kills, check, lambda: _suffixes(cache))
+
+
+@pytest.mark.parametrize("kills", [pytest.param(20, marks=pytest.mark.long)])
+def test_steps_of_a_bitstream(kills: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was sealed before is what it was then, and the next run makes the rest; the tools are stubs."""
+    monkeypatch.setenv("PATH", f"{stub_tools(tmp_path / 'tools')}:{os.environ['PATH']}")
+    root, known, done = tmp_path / "stages", dict[Path, bytes](), list[bool]()
+    root.mkdir()
+    killer = Killer(["-c", BITSTREAM, root], root)
+
+    def check() -> None:
+        for mark in root.glob("*/*"):
+            if not mark.suffix and is_sealed(mark.parent, mark.name):
+                for name in json.loads(mark.read_bytes())["files"]:
+                    content = (mark.parent / name).read_bytes()
+                    assert known.setdefault(mark.parent / name, content) == content
+        if len(known) == _FILES_OF_STEPS:
+            done.append(not [path for path in root.rglob("*") if durable.is_temporary(path.name)])
+            shutil.rmtree(next(root.iterdir()))
+            known.clear()
+
+    check_kills(killer, kills, check, lambda: None)
+    assert done and all(done)
 
 
 def _suffixes(cache: Path) -> None:
