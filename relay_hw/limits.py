@@ -32,8 +32,10 @@ class Limits:
     inlined_bytes: int = 1 << 28
     # Of one tensor, given or computed.
     tensor_elements: int = 1 << 28
-    # Of all constants that are computed while the model is read.
+    # Of all constants that are computed while the model is read, beside four times its own weights.
     folded_bytes: int = 1 << 28
+    # Multiplications, comparisons, windows of one constant that is computed.
+    folded_steps: int = 1 << 31
     # Of all names and texts together.
     string_bytes: int = 1 << 26
 

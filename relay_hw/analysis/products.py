@@ -24,26 +24,32 @@ _TRANSPOSED: Final = (
 )
 _EINSUM: Final = "einsum"
 PRODUCT_OPERATORS: Final = (*_DENSE, *_MATMUL, *_CONV, *_TRANSPOSED, _EINSUM)
+_ALL: Final = frozenset(PRODUCT_OPERATORS)
 
 
 def call_macs(call: Call) -> int:
     """Multiply-accumulates without padding of channels; taps on padding count, those on inserted zeros do not."""
     name = call.op.name if isinstance(call.op, Op) else ""
-    if name not in PRODUCT_OPERATORS:
+    return operator_macs(name, call.attrs, [arg.type for arg in call.args], call.type) if name in _ALL else 0
+
+
+def operator_macs(name: str, attrs: Any, types: Sequence[Type], result: Type) -> int:
+    """`call_macs` of a call of operator `name` on arguments of these types."""
+    if name not in _ALL:
         return 0
     if name == _EINSUM:
-        return _einsum(call.attrs.equation, call.args[0].type)
-    out, data, kernel = _shape(call), _shape(call.args[0]), _shape(call.args[1])
+        return _einsum(attrs.equation, types[0])
+    out, data, kernel = _static(result), _static(types[0]), _static(types[1])
     if out is None or data is None or kernel is None:
         return 0
     if name in _DENSE:
         return prod(out) * data[-1]
     if name in _MATMUL:
-        return prod(out) * data[-2 if call.attrs.transpose_a else -1]
+        return prod(out) * data[-2 if attrs.transpose_a else -1]
     if name in _TRANSPOSED:
-        return _transposed(call.attrs, out, data, kernel)
+        return _transposed(attrs, out, data, kernel)
     # Every output element takes one product for each weight of its output channel.
-    return prod(out) * prod(kernel) // kernel[str(call.attrs.kernel_layout).index("O")]
+    return prod(out) * prod(kernel) // max(kernel[str(attrs.kernel_layout).index("O")], 1)
 
 
 def weight_shape(call: Call) -> tuple[int, ...]:
@@ -81,7 +87,8 @@ def _transposed(attrs: Any, out: Sequence[int], data: Sequence[int], kernel: Seq
 
 def _taps(size: int, kernel: int, stride: int, dilation: int, before: int) -> int:
     """Pairs of an output line and a tap that stands on an input line."""
-    return sum((line + before - tap * dilation) % stride == 0 for line in range(size) for tap in range(kernel))
+    first = [(tap * dilation - before) % stride for tap in range(kernel)]
+    return sum((size - line + stride - 1) // stride for line in first if line < size)
 
 
 def _einsum(equation: str, given: Type) -> int:

@@ -21,6 +21,8 @@ from relay_hw.op.shape import reshape_dims
 from relay_hw.op.sort import RETURNS, TopkAttrs, order_of
 
 INJECTIVE = FusionPattern.INJECTIVE
+# The axes that numpy 2 can hold.
+_MOST_NUMBERS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ def vector_length(name: str, what: str, ty: TensorType) -> int:
     """How many numbers a vector of integers has. Raises TypeCheckError unless the type says it."""
     if ty.rank != 1 or not isinstance(ty.shape[0], int) or not ty.dtype.startswith(("int", "uint")):
         raise TypeCheckError(f"the {what} of {name} must be integers along one axis of known size, not {ty}")
+    if ty.shape[0] > _MOST_NUMBERS:
+        raise TypeCheckError(f"the {what} of {name} must be at most {_MOST_NUMBERS} numbers, not {ty.shape[0]:,}")
     return ty.shape[0]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from relay_hw.analysis.folding import work_of
 from relay_hw.errors import EvalError
 from relay_hw.ir.expr import Call, Constant, Expr, Function, If, Let, Op, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
@@ -22,7 +23,7 @@ class FoldConstant(FunctionPass):
     variables bound to constants, or to tuples of them, their values.
 
     Operators of the QNN dialect fold only with `fold_qnn`. A call that would fail (an integer division by zero)
-    stays, so that it fails where it is evaluated.
+    stays, so that it fails where it is evaluated, and so does one that would take more than the usual limits.
     """
 
     name = "fold-constant"
@@ -79,6 +80,8 @@ class _Folder(Rewriter):
 
 
 def _fold(op: Op, attrs: Any, values: Sequence[Any], ty: Type, span: Span | None) -> Expr | None:
+    if not work_of(op, attrs, values, ty).is_small:
+        return None
     try:
         with np.errstate(all="ignore"):
             result = op.meaning(attrs, values, ty)

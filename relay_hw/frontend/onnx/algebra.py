@@ -63,6 +63,7 @@ def _mel_weights(node: Node, args: Arguments) -> Expr:
     from relay_hw.frontend.onnx.cast import DTYPES
 
     bands, length, rate, low, high = (np.ravel(np.asarray(args.array(index)))[0].item() for index in range(5))
+    args.reserve((length // 2 + 1, bands + 2), "float64")
     least, most = (2595 * np.log10(1 + hertz / 700) for hertz in (low, high))
     mels = least + np.arange(bands + 2) * (most - least) / (bands + 2)
     bins = ((length + 1) * (700 * (10 ** (mels / 2595) - 1)) // rate).astype(np.int64)

@@ -11,13 +11,17 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
+from relay_hw.analysis.folding import Work, width_of
 from relay_hw.errors import InputError
 from relay_hw.frontend.onnx.walk import attributes, bodies, graphs, roots, tensors
 from relay_hw.limits import Limits, product
+from relay_hw.span import Span
 
 # What a text takes beside its bytes, and a number in an attribute, once they are Python objects.
 _ENTRY: Final = 16
 _NUMBER: Final = 8
+# Constants that come of a model's own weights (a cast, a transposed matrix) may be so many times larger, all together.
+_OF_WEIGHTS: Final = 4
 # numpy 1 knows no more.
 MOST_AXES: Final = 32
 
@@ -150,3 +154,41 @@ def _written(body: Any, sizes: Mapping[Key, _Size]) -> _Size:
             copied = _Size(callee.uses * inner.nodes, callee.uses * given, callee.uses * uses)
             found += _Size(callee.nodes, callee.size) + copied
     return found
+
+
+class Ledger:
+    """What converting one model has taken so far. Every method raises InputError before more is taken."""
+
+    def __init__(self, name: str, limits: Limits, weight_bytes: int = 0) -> None:
+        self._name, self._limits = name, limits
+        self._free = _OF_WEIGHTS * weight_bytes
+        self._nodes = self._bytes = 0
+
+    def convert(self, span: Span) -> None:
+        """One more node. Bodies of loops are converted until the types of what they carry settle."""
+        self._nodes += 1
+        self._limits.check("nodes", f"nodes of {self._name}, those of loops as often as converted,", self._nodes, span)
+
+    def parts(self, count: int, span: Span) -> None:
+        """So many pieces of a program for one node."""
+        self._nodes += count
+        self._limits.check("nodes", f"nodes of {self._name} and the parts of this one", self._nodes, span)
+
+    def result(self, sizes: Iterable[int], span: Span) -> None:
+        """A tensor that run time computes."""
+        self._limits.check("tensor_elements", "the elements of a result", product(sizes), span)
+
+    def reserve(self, sizes: Iterable[int], dtype: str, span: Span, passes: bool = False) -> None:
+        """A constant that a converter makes; `passes`: it does not stay."""
+        elements, before = product(sizes), self._bytes
+        self.compute(Work(elements, elements * width_of(dtype), elements), span)
+        if passes:
+            self._bytes = before
+
+    def compute(self, work: Work, span: Span) -> None:
+        """A constant that is computed from others."""
+        self._limits.check("tensor_elements", "the elements of a constant", work.elements, span)
+        self._limits.check("folded_steps", "the steps to compute a constant", work.steps, span)
+        self._bytes += work.size
+        beyond = max(self._bytes - self._free, 0)
+        self._limits.check("folded_bytes", f"the bytes of constants of {self._name} beyond its weights", beyond, span)

@@ -10,8 +10,9 @@ import numpy as np
 from relay_hw import op
 from relay_hw.errors import InputError, TypeCheckError, UnsupportedError
 from relay_hw.frontend.onnx.loops import Loop, Rows, fix, number, row, run, variable, widened
-from relay_hw.frontend.onnx.node import Arguments, Check, Converter, Known, Node, Subgraph, all_of, join
+from relay_hw.frontend.onnx.node import Arguments, Check, Converter, Known, Node, Subgraph, all_of
 from relay_hw.frontend.onnx.sequence import ListedRows, as_type
+from relay_hw.frontend.onnx.typer import join
 from relay_hw.ir.expr import Call, Constant, Expr, If, Op, Tuple, TupleGetItem, Var
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op import const
@@ -133,13 +134,14 @@ def _collector(args: Arguments, value: Expr, count: int | None) -> Rows | Listed
     if not isinstance(ty, TensorType):
         raise UnsupportedError(f"what it collects must be tensors, not {ty}")
     is_static = all(isinstance(dim, int) for dim in ty.shape)
-    return Rows(ty, count) if is_static else ListedRows(args, ty)
+    return _rows(args, value, count) if is_static else ListedRows(args, ty)
 
 
 def _rows(args: Arguments, value: Expr, count: int | None) -> Rows:
     ty = args.any_type(value)
     if not isinstance(ty, TensorType) or not all(isinstance(dim, int) for dim in ty.shape):
         raise UnsupportedError(f"what it collects must be tensors of known shape, not {ty}")
+    args.reserve((count or 0, *ty.static_shape), ty.dtype)
     return Rows(ty, count)
 
 
@@ -162,6 +164,7 @@ def _batched_scan(node: Node, args: Arguments) -> list[Expr]:
     reverse = _directions(node, "directions", node.attr("num_scan_inputs"))
     split = len(args) - len(reverse)
     inits, data = [args[k] for k in range(1, split)], [args[k] for k in range(split, len(args))]
+    args.scope.ledger.parts(args.shape(data[0])[0], node.span)
     each = [
         _scanned(node, args, [row(v, number(b)) for v in inits], [row(v, number(b)) for v in data], [0] * 9, reverse)
         for b in range(args.shape(data[0])[0])

@@ -144,6 +144,7 @@ def _coordinates(args: Arguments, index: int, align: bool, like: Expr) -> Expr:
     """Where the pixels of an axis lie in [-1, 1]: centers, or with `align` from edge to edge."""
     known, dtype = args.ints(1), args.dtype(like)
     if known is not None:
+        args.reserve((known[index],), "float64")
         at = np.arange(known[index])
         found = at * 2 / (known[index] - 1) - 1 if align else (2 * at + 1) / known[index] - 1
         return const(found.astype(dtype))

@@ -9,19 +9,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from relay_hw.analysis import infer_type
-from relay_hw.errors import InputError, TypeCheckError, UnsupportedError
+from relay_hw.errors import TypeCheckError, UnsupportedError
 from relay_hw.frontend.onnx import CONVERTERS, find_converter
+from relay_hw.frontend.onnx.budget import Ledger
+from relay_hw.frontend.onnx.fold import computed_constant
 from relay_hw.frontend.onnx.functions import has_definition
-from relay_hw.frontend.onnx.node import Arguments, Array, Node, Subgraph, Typer, Value, stamp
+from relay_hw.frontend.onnx.node import Arguments, Array, Node, Subgraph, Value, stamp
 from relay_hw.frontend.onnx.sizes import Sizes, as_sizes, computed, from_array, numbers
 from relay_hw.frontend.onnx.source import Shape, Source, load, read
+from relay_hw.frontend.onnx.typer import Typer
 from relay_hw.ir.dims import DimVar
-from relay_hw.ir.expr import Call, Constant, Expr, Function, GlobalVar, Op, Tuple, TupleGetItem, Var
+from relay_hw.ir.expr import Constant, Expr, Function, GlobalVar, Tuple, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType, TypeCall
 from relay_hw.limits import DEFAULT, Limits
@@ -79,7 +82,7 @@ def from_onnx(
     proto, name = load(model, limits, external_data)
     source = read(proto, name, shape, dtype, samples, values)
     check_supported(source)
-    module, params = Importer(source, freeze_params).run()
+    module, params = Importer(source, freeze_params, limits=limits).run()
     return infer_type(module), params
 
 
@@ -145,12 +148,15 @@ class Importer:
         freeze_params: bool,
         outer: Importer | None = None,
         captured: dict[Var, Expr] | None = None,
+        limits: Limits = DEFAULT,
     ) -> None:
         """`outer`: the import around an inner graph; `captured`: where variables for its values are collected."""
         self.source = source
         self.outer = outer
         self.captured = captured
         self.freeze_params = freeze_params
+        weights = sum(array.nbytes for array in source.arrays.values())
+        self.ledger: Ledger = Ledger(source.name, limits, weights) if outer is None else outer.ledger
         self.typer: Typer = Typer() if outer is None else outer.typer
         self.params: dict[str, Array] = {}
         self.param_vars: dict[str, Var] = {}
@@ -268,6 +274,7 @@ class Importer:
         return candidate
 
     def _convert(self, node: Node) -> None:
+        self.ledger.convert(node.span)
         if not self.missing.isdisjoint(node.inputs):
             self.missing.update(node.outputs)
             return
@@ -306,7 +313,9 @@ class Importer:
                     assert isinstance(ty, TensorType)
                     self.typer.assume(result, TensorType(shapes[id(before)], ty.dtype))
             for result in results:
-                self.typer(result)
+                ty = self.typer(result)
+                if isinstance(ty, TensorType):
+                    self.ledger.result((dim for dim in ty.shape if isinstance(dim, int)), node.span)
             for name, result in zip(node.outputs, results, strict=False):
                 if name:
                     self.values[name] = self._folded(result, node) if fold else self._plain(result)
@@ -370,21 +379,5 @@ class Importer:
         return Value(result, result.data if isinstance(result, Constant) else None)
 
     def _folded(self, result: Expr, node: Node) -> Value:
-        data = np.asarray(self._evaluate(result))
+        data = np.asarray(computed_constant(result, self.typer, self.ledger))
         return Value(Constant(data, span=node.span), data)
-
-    def _evaluate(self, expr: Expr) -> Any:
-        """The value of an expression without variables."""
-        match expr:
-            case Constant(data=data):
-                return data
-            case Tuple(fields=fields):
-                return tuple(self._evaluate(field) for field in fields)
-            case TupleGetItem(tuple_value=value, index=index):
-                return self._evaluate(value)[index]
-            case Call(op=Op() as op, args=args, attrs=attrs):
-                return op.meaning(attrs, [self._evaluate(arg) for arg in args], self.typer(expr))
-            case _:
-                raise InputError(
-                    f"a constant must be computed from constants, not from {type(expr).__name__}", expr.span
-                )

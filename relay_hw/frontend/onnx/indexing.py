@@ -115,6 +115,7 @@ def _tensor_scatter(node: Node, args: Arguments) -> Expr:
     """Rows of a cache replaced from a place on that each batch has: `mode` says whether they wrap."""
     cache, update = args.shape(args[0]), args.shape(args[1])
     axis = node.attr("axis", -2) % len(cache)
+    args.reserve((update[axis] + cache[0],), "int64")
     steps = const(np.arange(update[axis], dtype=np.int64).reshape(-1, *(1,) * (len(cache) - 1 - axis)))
     begin = args.get(2)
     starts: Expr = const(np.zeros(cache[0], np.int64)) if begin is None else op.cast(begin, "int64")
@@ -179,6 +180,7 @@ def _eye_like(node: Node, args: Arguments) -> Expr:
 
     rows, columns = args.shape(args[0])
     dtype = DTYPES[node.attr("dtype")] if node.attr("dtype") else args.dtype(args[0])
+    args.reserve((rows, columns), dtype)
     return const(np.eye(rows, columns, node.attr("k", 0), dtype))
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from relay_hw import op
-from relay_hw.frontend.onnx.node import Arguments, Array, join, stamp
+from relay_hw.frontend.onnx.node import Arguments, Array, stamp
+from relay_hw.frontend.onnx.typer import join
 from relay_hw.ir.expr import Call, Constant, Expr, Function, GlobalVar, If, Tuple, TupleGetItem, Var
 from relay_hw.ir.types import ANY, Dim, TensorType, TupleType, Type
 from relay_hw.op import const

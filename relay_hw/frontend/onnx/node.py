@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.errors import InputError, TypeCheckError, UnsupportedError
+from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.ir.expr import (
     Call,
     Constant,
-    Constructor,
     Expr,
     Function,
     GlobalVar,
-    If,
-    Match,
-    Op,
     Tuple,
     TupleGetItem,
     Var,
 )
-from relay_hw.ir.types import ANY, Dim, FuncType, IncompleteType, TensorType, TupleType, Type, TypeCall, bind_type_vars
-from relay_hw.op.base import const, same_dim, show_shape
+from relay_hw.ir.types import Dim, TensorType, Type
+from relay_hw.op.base import const, show_shape
 from relay_hw.op.blocks import shape_of
 from relay_hw.op.transform import strided_slice
 from relay_hw.span import Span
 
 if TYPE_CHECKING:
+    from relay_hw.frontend.onnx.budget import Ledger
+    from relay_hw.frontend.onnx.typer import Typer
     from relay_hw.prelude import Prelude
 
 Array = NDArray[Any]
@@ -78,7 +76,9 @@ class Subgraph:
 
 
 class Scope(Protocol):
-    """What converters of control flow ask of the import."""
+    """What converters ask of the import."""
+
+    ledger: Ledger
 
     def nested(
         self, graph: Subgraph, inputs: Mapping[str, Expr], captured: dict[Var, Expr] | None = None
@@ -97,100 +97,6 @@ class Scope(Protocol):
     def library(self, name: str = "prelude") -> Prelude:
         """The standard library, and one more by name, which the module then has."""
         ...
-
-
-def _may_be_equal(left: Type, right: Type) -> bool:
-    """Whether two tensor types differ at most in sizes that are open in one of them."""
-    match left, right:
-        case TensorType(), TensorType():
-            alike = left.rank == right.rank and left.dtype == right.dtype
-            return alike and all(map(same_dim, left.shape, right.shape))
-        case _:
-            return False
-
-
-class _Ground:
-    """The solver of relations whose arguments are all known."""
-
-    def unify(self, left: Type, right: Type) -> Type:
-        if left != right and not _may_be_equal(left, right):
-            raise TypeCheckError(f"type must be {right}, not {left}")
-        return right
-
-    def resolve(self, ty: Type) -> Type:
-        return ty
-
-
-# The element of an empty list or option that nothing has filled yet.
-UNKNOWN: Final = IncompleteType()
-
-
-class Typer:
-    """Types of expressions whose variables are annotated; every node is computed once."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[Expr, Type]] = {}
-        self.functions: dict[str, Function] = {}
-
-    def assume(self, expr: Expr, ty: Type) -> None:
-        """Take `expr` to be of type `ty`, which may name sizes that its annotation leaves open."""
-        self._known[id(expr)] = (expr, ty)
-
-    def __call__(self, expr: Expr) -> Type:
-        found = self._known.get(id(expr))
-        if found is None:
-            found = self._known[id(expr)] = (expr, self._compute(expr))
-        return found[1]
-
-    def _compute(self, expr: Expr) -> Type:
-        match expr:
-            case Var(type_annotation=ty) if ty is not None:
-                return ty
-            case Constant(data=data):
-                return TensorType(data.shape, str(data.dtype))
-            case Tuple(fields=fields):
-                return TupleType([self(field) for field in fields])
-            case TupleGetItem(tuple_value=value, index=index):
-                whole = self(value)
-                assert isinstance(whole, TupleType)
-                return whole.fields[index]
-            case Call(op=Op() as op, args=args, attrs=attrs):
-                found = op.relation([self(arg) for arg in args], attrs, _Ground())
-                assert found is not None
-                return found
-            case If(true_branch=left, false_branch=right):
-                return join(self(left), self(right))
-            case Call(op=GlobalVar(name_hint=name), type_args=given):
-                function = self.functions[name]
-                assert function.ret_type is not None
-                filled = given or (UNKNOWN,) * len(function.type_params)
-                return bind_type_vars(function.ret_type, dict(zip(function.type_params, filled, strict=True)))
-            case Call(op=Constructor(belong_to=header), type_args=given):
-                return TypeCall(header, tuple(given) or (UNKNOWN,))
-            case Match(clauses=clauses):
-                return self(clauses[0].rhs)
-            case Function(params=params, ret_type=ty) if ty is not None:
-                return FuncType(tuple(self(param) for param in params), ty)
-            case _:
-                raise AssertionError(f"an imported graph has no {type(expr).__name__}")
-
-
-def join(left: Type, right: Type) -> Type:
-    """A type that holds the values of both: where sizes differ, any size. Raises TypeCheckError if there is none."""
-    if left is UNKNOWN or right is UNKNOWN:
-        return right if left is UNKNOWN else left
-    match left, right:
-        case TensorType(), TensorType() if left.dtype == right.dtype and left.rank == right.rank:
-            dims = [a if a == b else ANY for a, b in zip(left.shape, right.shape, strict=True)]
-            return TensorType(dims, left.dtype)
-        case TupleType(), TupleType() if len(left.fields) == len(right.fields):
-            return TupleType([join(a, b) for a, b in zip(left.fields, right.fields, strict=True)])
-        case TypeCall(), TypeCall() if left.func == right.func:
-            return TypeCall(left.func, tuple(map(join, left.args, right.args)))
-        case _ if left == right:
-            return left
-        case _:
-            raise TypeCheckError(f"types must be equal but for their sizes, not {left} and {right}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +189,10 @@ class Arguments:
         found = self._sizes[index] if self.node.has_input(index) and index < len(self._sizes) else None
         return None if found is None or found.ndim != 1 else tuple(found)
 
+    def reserve(self, sizes: Iterable[int], dtype: str, passes: bool = False) -> None:
+        """Ask for a constant of these sizes before it is made; `passes`: it does not stay. Raises InputError."""
+        self.scope.ledger.reserve(sizes, dtype, self.node.span, passes)
+
     def assume(self, expr: Expr, dims: Sequence[Dim]) -> Expr:
         """`expr`, a result of the node, whose shape is known to be `dims`."""
         self.assumed.append((expr, dims))
@@ -362,23 +272,36 @@ def only_output(node: Node, known: Known) -> str | None:
 def stamp(expr: Expr, span: Span) -> Expr:
     """`expr` in which every node without a place has `span`."""
     memo: dict[int, Expr] = {}
+    waiting = [expr]
+    while waiting:
+        node = waiting[-1]
+        parts = [part for part in _stamped(node) if part.span is None and id(part) not in memo]
+        if node.span is None and id(node) not in memo and parts:
+            waiting += parts
+            continue
+        if node.span is None and id(node) not in memo:
+            memo[id(node)] = _rebuilt(node, memo, span)
+        waiting.pop()
+    return memo.get(id(expr), expr)
 
-    def visit(node: Expr) -> Expr:
-        if node.span is not None:
-            return node
-        if id(node) not in memo:
-            memo[id(node)] = rebuild(node)
-        return memo[id(node)]
 
-    def rebuild(node: Expr) -> Expr:
-        match node:
-            case Call(args=args):
-                return replace(node, args=tuple(map(visit, args)), span=span)
-            case Tuple(fields=fields):
-                return replace(node, fields=tuple(map(visit, fields)), span=span)
-            case TupleGetItem(tuple_value=value):
-                return replace(node, tuple_value=visit(value), span=span)
-            case _:
-                return replace(node, span=span)
+def _stamped(node: Expr) -> Sequence[Expr]:
+    match node:
+        case Call(args=parts) | Tuple(fields=parts):
+            return parts
+        case TupleGetItem(tuple_value=value):
+            return (value,)
+        case _:
+            return ()
 
-    return visit(expr)
+
+def _rebuilt(node: Expr, new: Mapping[int, Expr], span: Span) -> Expr:
+    match node:
+        case Call(args=args):
+            return replace(node, args=tuple(new.get(id(arg), arg) for arg in args), span=span)
+        case Tuple(fields=fields):
+            return replace(node, fields=tuple(new.get(id(field), field) for field in fields), span=span)
+        case TupleGetItem(tuple_value=value):
+            return replace(node, tuple_value=new.get(id(value), value), span=span)
+        case _:
+            return replace(node, span=span)

@@ -73,6 +73,7 @@ def _flat_places(node: Node, args: Arguments, places: Expr) -> Expr:
             at = op.floor_mod(op.floor_divide(places, const(np.int64(below))), const(np.int64(size)))
             total = op.add(total, op.multiply(at, const(np.int64(step))))
         places = total
+    args.reserve(shape[:2], "int64")
     planes = np.arange(shape[0] * shape[1], dtype=np.int64).reshape(*shape[:2], *(1,) * (len(shape) - 2))
     return op.add(places, const(planes * area))
 

@@ -36,6 +36,7 @@ def scale_of(args: Arguments, index: int) -> Expr:
 def zero_of(args: Arguments, index: int, scale: Expr) -> Expr:
     """A zero point in int32; left out it is 0 in the shape of `scale`."""
     if not args.node.has_input(index):
+        args.reserve(args.shape(scale), "int32")
         return const(np.zeros(args.shape(scale), np.int32))
     known = args.array(index)
     if known is not None:

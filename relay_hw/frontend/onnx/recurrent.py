@@ -287,6 +287,7 @@ def _inputs(node: Node, args: Arguments, x: Expr, index: int, sizes: tuple[int, 
         if node.operator == "GRU" and node.attr("linear_before_reset", 0):
             recurrent_bias = op.strided_slice(theirs, (2 * hidden,), (size,), (1,), axes=(0,))
             upper = op.strided_slice(theirs, (0,), (2 * hidden,), (1,), axes=(0,))
+            args.reserve((hidden,), args.dtype(x))
             theirs = op.concatenate([upper, const(np.zeros(hidden, args.dtype(x)))], 0)
         made = nn.bias_add(made, op.add(ours, theirs))
     return op.reshape(made, (steps, batch, gates * hidden)), recurrent_bias
@@ -295,6 +296,7 @@ def _inputs(node: Node, args: Arguments, x: Expr, index: int, sizes: tuple[int, 
 def _initial(args: Arguments, at: int, index: int, state: TensorType, by_batch: bool) -> Expr:
     given = args.get(at)
     if given is None:
+        args.reserve(state.static_shape, state.dtype)
         return const(np.zeros(state.static_shape, state.dtype))
     return _part(op.transpose(given, (1, 0, 2)) if by_batch else given, index)
 

@@ -19,6 +19,8 @@ from relay_hw.op.image import COORDINATES, METHODS, POLICIES, ROUNDINGS, ResizeA
 Matrix = NDArray[np.float64]
 # More neighbours than these are a matrix product.
 MOST_TAPS = 4
+# Matrices of weights that are there at a time: those compared, sorted, turned.
+_COPIES = 4
 
 
 def _method(node: Node) -> str:
@@ -105,7 +107,10 @@ def _resized(node: Node, args: Arguments, attrs: ResizeAttrs, wanted: Sequence[f
     shape = args.shape(args[0])
     if any(want <= 0 for want in wanted):
         raise InputError(f"scales and sizes of {node.operator} must be positive, not {list(wanted)}", node.span)
-    rows = [resize_matrix(attrs, axis) for axis in resized_axes(attrs, shape, wanted, roi)]
+    axes = resized_axes(attrs, shape, wanted, roi)
+    for axis in axes:
+        args.reserve((axis.count, axis.size, _COPIES), "float64", passes=True)
+    rows = [resize_matrix(attrs, axis) for axis in axes]
     if attrs.method == "nearest":
         counts = [_repeats(matrix) for matrix, _ in rows]
         if len(shape) == 4 and attrs.axes == (0, 1, 2, 3) and counts[:2] == [1, 1] and None not in counts:

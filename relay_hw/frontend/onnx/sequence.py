@@ -12,7 +12,8 @@ from relay_hw import op
 from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.frontend.onnx.cast import DTYPES
 from relay_hw.frontend.onnx.loops import number, variable
-from relay_hw.frontend.onnx.node import UNKNOWN, Arguments, Converter, Known, Node, join
+from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node
+from relay_hw.frontend.onnx.typer import UNKNOWN, join
 from relay_hw.ir.expr import (
     Call,
     Clause,
@@ -208,7 +209,7 @@ def _split(node: Node, args: Arguments) -> Expr:
     given = args.array(1)
     if node.has_input(1) and given is None:
         return _split_by_value(node, args, axis, size)
-    chunks = [1] * size if given is None else _chunks(given, size)
+    chunks = _chunks(args, given, size)
     drops = given is None and not node.attr("keepdims", 1)
     parts: list[Expr] = []
     begin = 0
@@ -219,10 +220,11 @@ def _split(node: Node, args: Arguments) -> Expr:
     return make_list(args, parts)
 
 
-def _chunks(given: np.ndarray, size: int) -> list[int]:
-    if given.ndim:
+def _chunks(args: Arguments, given: np.ndarray | None, size: int) -> list[int]:
+    if given is not None and given.ndim:
         return [int(chunk) for chunk in given]
-    chunk = int(given)
+    chunk = 1 if given is None else int(given)
+    args.scope.ledger.parts(size // max(chunk, 1), args.node.span)
     return [min(chunk, size - begin) for begin in range(0, size, chunk)]
 
 
@@ -237,6 +239,7 @@ def _split_by_value(node: Node, args: Arguments, axis: int, size: int) -> Expr:
         return op.take(whole, op.arange(begin, end, number(1), "int64"), axis)
 
     if args.rank(sizes):
+        args.scope.ledger.parts(args.shape(sizes)[0], node.span)
         ends = op.cumsum(sizes, 0)
         cuts = [(op.take(ends, number(k), 0), op.take(sizes, number(k), 0)) for k in range(args.shape(sizes)[0])]
         return make_list(args, [piece(data, op.subtract(end, length), end) for end, length in cuts])

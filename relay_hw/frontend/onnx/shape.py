@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from relay_hw import op
+from relay_hw.analysis.folding import range_length
 from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node
 from relay_hw.frontend.onnx.sizes import reshape_codes
@@ -227,6 +228,7 @@ def _range(node: Node, args: Arguments) -> Expr:
     values = [args.array(index) for index in range(3)]
     if all(value is not None for value in values):
         begin, end, step = (np.asarray(value) for value in values)
+        args.reserve((range_length(begin.item(), end.item(), step.item()),), str(begin.dtype))
         return const(np.arange(begin.item(), end.item(), step.item()).astype(begin.dtype))
     start, stop, step = (op.reshape(args[index], ()) for index in range(3))
     return op.dynamic.arange(start, stop, step)
