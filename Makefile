@@ -37,6 +37,9 @@ data: $(READY) ## write build/data/mnist_calibration.npz and mnist_test.npz
 test: $(READY) ## run the test suite
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(FLAGS)
 
+fuzz: $(READY) ## mutated and made-up inputs for each of 12 entry points (FLAGS="--entry text --inputs 500"), goes on where it was ended
+	$(BIN)/python scripts/fuzz.py $(FLAGS)
+
 conformance: $(READY) ## onnx's node tests through importer and interpreter, write docs/onnx.md (FLAGS=--host=llvm: compiled)
 	$(BIN)/python scripts/conformance.py --write $(FLAGS)
 

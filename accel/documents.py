@@ -1,17 +1,28 @@
 """JSON from files that anybody may have written: one exception, one sentence, bounds on size and depth.
 
-In: text or bytes. Out: the value. It imports nothing of ours, so that every room can read by it.
+In: text or bytes. Out: the value, or a record whose fields have the types that it declares. It imports nothing of ours,
+so that every room can read by it.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, Final, cast
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 # A document of a network holds its weights; the largest that tests write has a tenth of this.
 MOST_BYTES: Final = 1 << 30
 # Lists and objects inside one another: a type inside a type inside a pattern needs some thirty.
 MOST_NESTED: Final = 200
+# Beyond them are numbers that no field counts, which arrays and machines refuse in ways of their own.
+_MOST_INTEGER: Final = 1 << 63
+_KINDS: Final = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
+_SHOWN: Final = 60
+T = TypeVar("T")
 
 
 class DocumentError(ValueError):
@@ -61,3 +72,80 @@ def _inside(value: Any) -> list[Any]:
 
 def _too_deep() -> str:
     return f"JSON must have at most {MOST_NESTED} lists and objects inside one another, not more"
+
+
+def read_record(kind: type[T], row: object, where: str) -> T:
+    """The dataclass `kind` of an object with its fields, which messages call `where`; fields may be records again.
+
+    Lists become tuples, words members of enumerations. Raises DocumentError for a field that is unknown, missing or of
+    another type than the one declared.
+    """
+    if not isinstance(row, dict):
+        raise _wanted(where, "an object", row)
+    given = cast("dict[str, object]", row)
+    known, hints = _fields(kind)
+    for name in given:
+        if name not in known:
+            raise DocumentError(f"{where} must have the fields {', '.join(known)}, not {name[:_SHOWN]}")
+    for name, one in known.items():
+        if name not in given and one.default is MISSING and one.default_factory is MISSING:
+            raise DocumentError(f"{where} must have the field {name}")
+    return kind(**{name: _typed(hints[name], value, f"{where}.{name}") for name, value in given.items()})
+
+
+@cache
+def _fields(kind: Any) -> tuple[dict[str, Field[Any]], dict[str, Any]]:
+    """The fields of a dataclass and their types, by name."""
+    return {one.name: one for one in fields(kind)}, get_type_hints(kind)
+
+
+def _typed(hint: Any, value: object, where: str) -> Any:
+    """`value` as `hint` says."""
+    if hint is Any:
+        return value
+    if hint in _KINDS:
+        return _plain(hint, value, where)
+    if is_dataclass(hint):
+        return value if isinstance(value, cast(type, hint)) else read_record(cast("type[Any]", hint), value, where)
+    if get_origin(hint) in (Union, types.UnionType):
+        return None if value is None else _typed(get_args(hint)[0], value, where)
+    if get_origin(hint) is tuple:
+        return _tuple(get_args(hint), value, where)
+    if get_origin(hint) is Mapping:
+        if not isinstance(value, dict):
+            raise _wanted(where, "an object", value)
+        inner = get_args(hint)[1]
+        items = cast("dict[str, object]", value).items()
+        return {name: _typed(inner, item, f"{where}.{name[:_SHOWN]}") for name, item in items}
+    return _member(hint, value, where)
+
+
+def _plain(hint: type, value: object, where: str) -> Any:
+    # In Python a bool is an int.
+    if type(value) is hint or (hint is float and type(value) is int):
+        if not isinstance(value, int) or abs(value) < _MOST_INTEGER:
+            return float(cast(float, value)) if hint is float else value
+        raise DocumentError(f"{where} must be less than 2^63, not {len(str(value))} digits long")
+    raise _wanted(where, _KINDS[hint], value)
+
+
+def _tuple(hints: tuple[Any, ...], value: object, where: str) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise _wanted(where, "a list", value)
+    items = cast("list[object]", value)
+    if hints[-1] is Ellipsis:
+        return tuple(_typed(hints[0], item, f"{where}[{k}]") for k, item in enumerate(items))
+    if len(items) != len(hints):
+        raise DocumentError(f"{where} must be a list of {len(hints)}, not of {len(items)}")
+    return tuple(_typed(hint, item, f"{where}[{k}]") for k, (hint, item) in enumerate(zip(hints, items, strict=True)))
+
+
+def _member(hint: type[Enum], value: object, where: str) -> Enum:
+    known = {member.value: member for member in hint}
+    if not isinstance(value, str) or value not in known:
+        raise _wanted(where, f"one of {', '.join(map(str, known))}", value)
+    return known[value]
+
+
+def _wanted(where: str, what: str, value: object) -> DocumentError:
+    return DocumentError(f"{where} must be {what}, not {json.dumps(value)[:_SHOWN]}")

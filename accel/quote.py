@@ -20,11 +20,22 @@ _UNSEEN: Final = re.compile(
 _COMMENT: Final = re.compile(r"\*(?=/)|/(?=\*)|\?(?=\?)")
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 _LONGEST_NAME: Final = 60
+# A refusal may list what is allowed, or every operator that is not; a path is at most 4,096 bytes long.
+_LONGEST_SENTENCE: Final = 10_000
+_SHOWN_OF_WORD: Final = 500
+_LONG_WORD: Final = re.compile(rf"\S{{{_SHOWN_OF_WORD + 1},}}")
 
 
 def line(text: object) -> str:
     """One line for a terminal or a log: what cannot be seen is written as Python writes it."""
     return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], str(text))
+
+
+def sentence(text: object) -> str:
+    """One line as `line` writes it, which a person can read: what is long in it is cut, since it is a stranger's."""
+    shown = line(" ".join(str(text)[:_LONGEST_SENTENCE].splitlines()))
+    shown = _LONG_WORD.sub(lambda found: f"{found[0][:_SHOWN_OF_WORD]}…", shown)
+    return f"{shown[: _LONGEST_SENTENCE - 1]}…" if len(shown) >= _LONGEST_SENTENCE else shown
 
 
 def screen(text: object) -> str:

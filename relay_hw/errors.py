@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from accel import quote
 from relay_hw.span import Span
 
 
@@ -12,9 +13,9 @@ class RelayHwError(Exception):
     """
 
     def __init__(self, message: str, span: Span | None = None, detail: str = "") -> None:
-        # One line, whatever names from a file hold.
-        message = " ".join(message.splitlines())
-        super().__init__(f"{span}: {message}" if span is not None else message)
+        # Names from a file may hold anything.
+        message = quote.sentence(message)
+        super().__init__(f"{quote.sentence(span)}: {message}" if span is not None else message)
         self.message = message
         self.span = span
         self.detail = detail

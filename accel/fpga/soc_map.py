@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from accel.documents import parse_json
+from accel.documents import DocumentError, parse_json, read_record
 from accel.fpga.parts import FlowError
 
 # Bus addresses that every System of this room uses.
@@ -65,18 +65,20 @@ def load_map(path: Path) -> SocMap:
     """Read the file, or the one in the folder of a bitstream. Raises FlowError."""
     file = path / SOC_FILE if path.is_dir() else path
     try:
-        row: dict[str, Any] = parse_json(file.read_bytes())
-        setup = _setup(row.pop("setup", None))
-        return SocMap(**row, setup=setup)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        found = read_record(SocMap, parse_json(file.read_bytes()), SOC_FILE)
+    except (OSError, DocumentError) as error:
         raise FlowError(f"{file} must be the soc.json of `relay-hw bitstream`: {error}") from None
+    _check(found, file)
+    return found
 
 
-def _setup(row: dict[str, Any] | None) -> MemorySetup | None:
-    if row is None:
-        return None
-    steps = tuple(
-        SetupStep(step["what"], tuple((at, word) for at, word in step["writes"]), step["pause_us"])
-        for step in row["steps"]
-    )
-    return MemorySetup(row["address"], row["ready"], steps)
+def _check(found: SocMap, file: Path) -> None:
+    """Addresses and words are 32 bits wide; nothing is negative."""
+    words = [found.config_hash, found.memory_base, found.registers_base]
+    if found.setup is not None:
+        words += [found.setup.address, found.setup.ready]
+        words += [word for step in found.setup.steps for pair in step.writes for word in pair]
+        words += [step.pause_us for step in found.setup.steps]
+    for word in (*words, found.clock_hz, found.memory_bytes, found.baud):
+        if not 0 <= word < 1 << 32:
+            raise FlowError(f"{file} must hold numbers of 32 bits, not {word}")

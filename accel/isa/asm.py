@@ -31,6 +31,10 @@ from accel.isa.spec import BY_NAME, INSTRUCTION_BYTES, Instruction
 
 # Widths that `.data` takes lists of integers in.
 DATA_BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8}
+# Of all sections with data together: a line of a few characters may ask for as much as the window.
+MOST_DATA = 1 << 28
+# Random values are made so many at a time: each takes eight bytes while it is.
+_CHUNK = 1 << 16
 _U64 = (1 << 64) - 1
 
 
@@ -55,6 +59,7 @@ class _Source:
     tensors: list[TensorSlot] = field(default_factory=list[TensorSlot])
     regions: list[Region] = field(default_factory=list[Region])
     code: bytearray = field(default_factory=bytearray)
+    data_bytes: int = 0
 
 
 class _Refusal(Exception):
@@ -90,7 +95,12 @@ def assemble_file(path: str | Path) -> Program:
 def random_bytes(seed: int, size: int, low: int = -128, high: int = 127) -> bytes:
     """`size` int8 values from `low` to `high`; SplitMix64 of seed and position, equal everywhere."""
     start = np.uint64((seed * 0x632BE59BD9B4E019) & _U64)
-    z = start + np.arange(1, size + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    chunks = (_random_chunk(start, at, min(_CHUNK, size - at), low, high) for at in range(0, size, _CHUNK))
+    return b"".join(chunks)
+
+
+def _random_chunk(start: np.uint64, at: int, size: int, low: int, high: int) -> bytes:
+    z = start + np.arange(at + 1, at + size + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     z = (z ^ (z >> np.uint64(31))) >> np.uint64(32)
@@ -204,7 +214,7 @@ def _add_code(source: _Source, word: bytes) -> None:
 
 def _append(source: _Source, data: bytes) -> None:
     section = _current(source)
-    section.data = bytearray() if section.data is None else section.data
+    assert section.data is not None
     section.data += data
     if len(section.data) > section.size:
         raise _Refusal(f"section {section.name} must hold at most {section.size} bytes, not {len(section.data)}")
@@ -213,7 +223,14 @@ def _append(source: _Source, data: bytes) -> None:
 def _current(source: _Source) -> _OpenSection:
     if not source.sections or source.sections[-1].kind is SectionKind.PROGRAM:
         raise _Refusal("data must follow a .section of another kind than program")
-    return source.sections[-1]
+    section = source.sections[-1]
+    if section.data is None:
+        # What the text leaves out of a section is zeros.
+        source.data_bytes += section.size
+        if source.data_bytes > MOST_DATA:
+            raise _Refusal(f"sections with data must take at most {MOST_DATA:,} bytes, not {source.data_bytes:,}")
+        section.data = bytearray()
+    return section
 
 
 def _read_prm(source: _Source, words: list[str]) -> bytes:

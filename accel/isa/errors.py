@@ -1,12 +1,17 @@
-"""Errors of the instruction-set room. It imports nothing of ours, so it has a family of its own."""
+"""Errors of the instruction-set room. It imports no room above it, so it has a family of its own."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 
+from accel import quote
+
 
 class AccelError(Exception):
-    """Base of every error that the accelerator rooms raise on purpose."""
+    """Base of every error that the accelerator rooms raise on purpose. Its message is one line, whatever files hold."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(quote.sentence(message))
 
 
 class ConfigError(AccelError):

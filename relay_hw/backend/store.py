@@ -214,7 +214,7 @@ def flat_from_json(row: Json, pool: ConstantPool) -> FlatFunction:
         for number in reversed(range(len(rows))):
             inner[number] = _function_from_json(rows[number], pool, inner)
         return _function_from_json(row, pool, inner)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise ArtifactError(f"a stored host function must have name, nodes and result ({error!r})") from None
 
 

@@ -18,7 +18,7 @@ from accel.isa.errors import AccelError
 from accel.isa.program import Program
 from relay_hw.backend.nodes import FlatFunction
 from relay_hw.backend.store import ConstantPool, flat_from_json
-from relay_hw.errors import ArtifactError, InputError
+from relay_hw.errors import ArtifactError, InputError, RelayHwError
 from relay_hw.runtime.calls import Caller
 from relay_hw.runtime.folder import MANIFEST, new_folder
 from relay_hw.runtime.given import check_build
@@ -75,7 +75,10 @@ class Artifact:
         """Relay text of a stage. Raises InputError for an unknown stage."""
         for file in self.manifest.stages:
             if stage in (file, stage_name(file)):
-                return (self.path / file).read_text(encoding="utf-8")
+                try:
+                    return (self.path / file).read_text(encoding="utf-8")
+                except (OSError, UnicodeDecodeError) as error:
+                    raise ArtifactError(f"{self.path / file} must be a readable text file: {error}") from None
         known = ", ".join(stage_name(file) for file in self.manifest.stages)
         raise InputError(f"stage must be one of {known}, not {stage}")
 
@@ -147,8 +150,11 @@ def load_artifact(path: str | Path) -> Artifact:
             programs[row.name] = Program.load(folder / row.program, manifest.config)
         except AccelError as error:
             raise ArtifactError(f"{folder / row.program}: {error}") from None
-    functions = {name: flat_from_json(entry, pool) for name, entry in manifest.functions.items()}
-    return Artifact(folder, manifest, flat_from_json(manifest.main, pool), functions, programs)
+    try:
+        functions = {name: flat_from_json(entry, pool) for name, entry in manifest.functions.items()}
+        return Artifact(folder, manifest, flat_from_json(manifest.main, pool), functions, programs)
+    except RelayHwError as error:
+        raise ArtifactError(f"{folder / MANIFEST}: {error}") from None
 
 
 def _check_files(folder: Path, manifest: Manifest) -> None:

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from accel.documents import DocumentError, read_record
 from accel.isa.config import AccelConfig, config_from_dict
 from accel.isa.errors import ConfigError
 from accel.sim.cycle.traffic import NO_TRAFFIC, Traffic
 from relay_hw.errors import ArtifactError
-from relay_hw.quantize.inputs import Feature, Kind, Seen
+from relay_hw.quantize.inputs import Seen
 from relay_hw.quantize.recipes import FLOAT
 
 FORMAT = 5
@@ -163,34 +164,34 @@ def manifest_from_json(row: Json) -> Manifest:
         raise ArtifactError(f"manifest kind must be {KIND!r}, not {row.get('kind')!r}")
     if row.get("format") != FORMAT:
         raise ArtifactError(f"manifest format must be {FORMAT}, not {row.get('format')}: compile the model again")
+    rest = {key: value for key, value in row.items() if key not in ("kind", "format", "config_hash", "sha256")}
     try:
-        return _read(row)
-    except (KeyError, TypeError, ValueError, AttributeError, ConfigError) as error:
-        raise ArtifactError(f"manifest must describe a build; it is damaged ({error!r})") from None
+        config = rest.get("config")
+        name = config.get("name") if isinstance(config, dict) else None
+        rest["config"] = config_from_dict(config, name if isinstance(name, str) else "")
+        manifest = read_record(Manifest, rest, "manifest")
+    except (DocumentError, ConfigError) as error:
+        raise ArtifactError(f"manifest must describe a build; it is damaged ({error})") from None
+    _check(manifest)
+    return manifest
 
 
-def _read(row: Mapping[str, Json]) -> Manifest:
-    config = dict(row["config"])
-    library = row["library"]
-    return Manifest(
-        model=row["model"],
-        config=config_from_dict(config, config.pop("name")),
-        strategy=row["strategy"],
-        inputs=tuple(_tensor(item) for item in row["inputs"]),
-        outputs=tuple(_tensor(item) for item in row["outputs"]),
-        accel=tuple(_accel(item) for item in row["accel"]),
-        layers=tuple(_layer(item) for item in row["layers"]),
-        main=row["main"],
-        functions=dict(row["functions"]),
-        memory_model=row["memory_model"],
-        calls=tuple(row["calls"]),
-        calls_from=row["calls_from"],
-        reload_cycles=row["reload_cycles"],
-        library=None if library is None else HostLibrary(**library | {"functions": tuple(library["functions"])}),
-        stages=tuple(row["stages"]),
-        memory=row["memory"],
-        files=dict(row["files"]),
-    )
+def _check(manifest: Manifest) -> None:
+    """What records of the right types can still have wrong."""
+    if not isinstance(manifest.strategy.get("name"), str):
+        raise ArtifactError("manifest.strategy must have a name")
+    known = {row.name for row in manifest.accel}
+    if not known.issuperset(manifest.calls):
+        raise ArtifactError(
+            f"manifest.calls must name accelerator functions, not {sorted({*manifest.calls} - known)[0]}"
+        )
+    for row in (*manifest.inputs, *manifest.outputs):
+        if min(row.shape, default=0) < 0:
+            raise ArtifactError(f"{row.name} must have sizes of at least 0, not {list(row.shape)}")
+        if row.batch_axis is not None and not 0 <= row.batch_axis < len(row.shape):
+            raise ArtifactError(
+                f"{row.name} must have batch_axis within its {len(row.shape)} axes, not {row.batch_axis}"
+            )
 
 
 def _tensor_json(row: TensorInfo) -> Json:
@@ -198,23 +199,3 @@ def _tensor_json(row: TensorInfo) -> Json:
     for feature in (found["seen"] or {"features": ()})["features"]:
         feature["kind"] = feature["kind"].value
     return found
-
-
-def _tensor(row: Mapping[str, Json]) -> TensorInfo:
-    seen = row["seen"]
-    if seen is not None:
-        features = tuple(Feature(**{**item, "kind": Kind(item["kind"])}) for item in seen["features"])
-        seen = Seen(**{**seen, "features": features})
-    return TensorInfo(**{**row, "shape": tuple(row["shape"]), "seen": seen})
-
-
-def _layer(row: Mapping[str, Json]) -> LayerInfo:
-    ranges = tuple((begin, end) for begin, end in row["ranges"])
-    return LayerInfo(**{**row, "ranges": ranges, "traffic": Traffic(**row["traffic"])})
-
-
-def _accel(row: Mapping[str, Json]) -> AccelFunction:
-    def ports(items: list[Json]) -> tuple[PortInfo, ...]:
-        return tuple(PortInfo(item["tensor"], tuple(item["shape"])) for item in items)
-
-    return AccelFunction(row["name"], row["program"], ports(row["inputs"]), ports(row["outputs"]))

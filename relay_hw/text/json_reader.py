@@ -12,7 +12,7 @@ import numpy as np
 
 from accel.documents import DocumentError, parse_json
 from relay_hw.analysis import check_well_formed, infer_type
-from relay_hw.errors import ParseError, UnsupportedError
+from relay_hw.errors import ParseError, RelayHwError, UnsupportedError
 from relay_hw.ir.expr import (
     Call,
     Clause,
@@ -65,8 +65,13 @@ def load_json(text: str, source_name: str = "<json>") -> IRModule:
         raise type(error)(f"{source_name}: {error.message}") from None
     except ValueError as error:
         raise ParseError(f"{source_name}: file must be JSON as save_json writes it: {error}") from None
-    check_well_formed(mod)
-    return infer_type(mod)
+    try:
+        check_well_formed(mod)
+        return infer_type(mod)
+    except RelayHwError as error:
+        if error.span is not None:
+            raise
+        raise type(error)(f"{source_name}: {error.message}") from None
 
 
 def read_document(text: str, source_name: str = "<json>") -> Any:

@@ -103,7 +103,7 @@ class Graph:
     def _make(self, place: int) -> Any:
         kind, node = self._kind(place), self._nodes[place]
         if kind == "Array":
-            return tuple(self._built[part] for part in self._list(node, "data"))
+            return tuple(self._built[part] for part in self._parts(place))
         if kind == "Map":
             return self._map(place, node)
         if kind not in NODES:
@@ -114,7 +114,7 @@ class Graph:
             raise ParseError(f"nodes[{place}]: {error}") from None
 
     def _map(self, place: int, node: Mapping[str, Any]) -> dict[Any, Any]:
-        data = [self._built[part] for part in self._list(node, "data")]
+        data = [self._built[part] for part in self._parts(place)]
         has_names = "keys" in node
         keys, values = (self._list(node, "keys"), data) if has_names else (data[::2], data[1::2])
         if len(keys) != len(values):

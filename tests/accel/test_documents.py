@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
 
 import pytest
 
-from accel.documents import MOST_NESTED, DocumentError, parse_json
+from accel.documents import MOST_NESTED, DocumentError, parse_json, read_record
 
 DEEP = f"JSON must have at most {MOST_NESTED} lists and objects inside one another, not more"
 
@@ -49,3 +53,72 @@ def test_the_deepest_that_is_read() -> None:
     for _ in range(depth - 1):
         (value,) = value
     assert value == []
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+@dataclass(frozen=True)
+class Inner:
+    name: str
+    sizes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: Inner
+    share: float
+    pairs: tuple[tuple[int, str], ...] = ()
+    colour: Colour | None = None
+    by_name: Mapping[str, Inner] = field(default_factory=dict)
+    free: Any = None
+    on: bool = False
+
+
+WHOLE = {
+    "inner": {"name": "a", "sizes": [1, 2]},
+    "share": 1,
+    "pairs": [[3, "b"]],
+    "colour": "red",
+    "by_name": {"c": {"name": "d"}},
+    "free": [{}],
+    "on": True,
+}
+
+
+def test_a_record() -> None:
+    found = read_record(Outer, WHOLE, "outer")
+    inner = Inner("a", (1, 2))
+    assert found == Outer(inner, 1.0, ((3, "b"),), Colour.RED, {"c": Inner("d")}, [{}], True)
+    assert type(found.share) is float
+    assert read_record(Outer, WHOLE | {"colour": None, "inner": inner}, "outer").colour is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"inner": 3}, "outer.inner must be an object, not 3"),
+        ({"inner": {}}, "outer.inner must have the field name"),
+        ({"other": 3}, "outer must have the fields inner, share, pairs, colour, by_name, free, on, not other"),
+        ({"inner": {"name": None}}, "outer.inner.name must be a string, not null"),
+        ({"inner": {"name": "a", "sizes": [1, True]}}, r"outer.inner.sizes\[1\] must be an integer, not true"),
+        ({"inner": {"name": "a", "sizes": [1.0]}}, r"outer.inner.sizes\[0\] must be an integer, not 1.0"),
+        ({"inner": {"name": "a", "sizes": "12"}}, 'outer.inner.sizes must be a list, not "12"'),
+        ({"share": 10**30}, r"outer.share must be less than 2\^63, not 31 digits long"),
+        ({"pairs": [[1]]}, r"outer.pairs\[0\] must be a list of 2, not of 1"),
+        ({"colour": "blue"}, 'outer.colour must be one of red, not "blue"'),
+        ({"colour": ["red"]}, r'outer.colour must be one of red, not \["red"\]'),
+        ({"by_name": []}, r"outer.by_name must be an object, not \[\]"),
+        ({"by_name": {"x": {}}}, "outer.by_name.x must have the field name"),
+        ({"on": 1}, "outer.on must be true or false, not 1"),
+    ],
+)
+def test_a_record_that_is_refused(changes: dict[str, object], sentence: str) -> None:
+    with pytest.raises(DocumentError, match=f"^{sentence}$"):
+        read_record(Outer, WHOLE | changes, "outer")
+
+
+def test_no_object_is_no_record() -> None:
+    with pytest.raises(DocumentError, match=r"^outer must be an object, not \[\]$"):
+        read_record(Outer, [], "outer")

@@ -26,6 +26,7 @@ from accel.quote import (
     line,
     markdown,
     screen,
+    sentence,
     shell_word,
     tcl_word,
 )
@@ -163,6 +164,17 @@ def test_words_and_file_names() -> None:
         assert re.fullmatch(r"\w{0,60}", identifier(name), re.ASCII)
         assert re.fullmatch(r"[\w.-]{0,60}", file_name(name), re.ASCII)
         assert "/" not in file_name(name) and "\\" not in file_name(name)
+
+
+def test_a_sentence_is_one_line_that_a_person_can_read() -> None:
+    for name in NAMES:
+        assert line(sentence(name)) == sentence(name)
+    assert sentence("a\nb\x1b") == "a b\\x1b"
+    assert sentence("must be a, not " + "x" * 501 + " here") == "must be a, not " + "x" * 500 + "… here"
+    assert sentence("x" * 500) == "x" * 500
+    assert sentence("ab " * 3_333) == "ab " * 3_333
+    assert sentence("ab " * 4_000) == ("ab " * 4_000)[:9_999] + "…"
+    assert sentence("\x1b " * 9_999_999) == sentence("\x1b " * 5_000)
 
 
 def test_markdown_has_no_marks() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ from accel.fpga.board_top import BoardSystem, cycles, memory_setup
 from accel.fpga.boards import BOARDS, Board, find_board
 from accel.fpga.parts import FlowError
 from accel.fpga.sim.soc import chip_parameters
-from accel.fpga.soc_map import load_map
+from accel.fpga.soc_map import SocMap, load_map
 from accel.fpga.systems import System, board_system
 from accel.isa.config import load_config
 from tests.accel.fpga.extra import needs_litex
@@ -105,9 +107,40 @@ def test_the_map_survives_its_file(made: Callable[[Board], System], tmp_path: Pa
     assert (soc.memory_bytes, soc.clock_hz, soc.baud, soc.config_hash) == (1 << 25, 80_000_000, 2_000_000, TINY.hash32)
 
 
-def test_a_map_that_is_none(tmp_path: Path) -> None:
-    (tmp_path / "soc.json").write_text('{"board": "x", "setup": {"address": 1}}')
-    with pytest.raises(FlowError, match=r"soc\.json must be the soc\.json of `relay-hw bitstream`"):
+PLAIN_MAP = SocMap("ulx3s-85f", "ecp5", 0x1234, 50_000_000, 1 << 25, 1_000_000)
+NONE = r"soc\.json must be the soc\.json of `relay-hw bitstream`: "
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"setup": {"address": 1}}, NONE + r"soc\.json\.setup must have the field ready"),
+        ({"clock_hz": "50e6"}, NONE + r'soc\.json\.clock_hz must be an integer, not "50e6"'),
+        ({"board": None}, NONE + r"soc\.json\.board must be a string, not null"),
+        ({"other": 1}, NONE + r"soc\.json must have the fields board, config, .*, not other"),
+        ({"memory_bytes": -1}, r"soc\.json must hold numbers of 32 bits, not -1"),
+        ({"memory_base": 1 << 32}, r"soc\.json must hold numbers of 32 bits, not 4294967296"),
+        (
+            {"setup": {"address": 1, "ready": 1, "steps": [{"what": "x", "writes": [[1]], "pause_us": 1}]}},
+            NONE + r"soc\.json\.setup\.steps\[0\]\.writes\[0\] must be a list of 2, not of 1",
+        ),
+        (
+            {"setup": {"address": 1, "ready": 1, "steps": [{"what": "x", "writes": [[1, -2]], "pause_us": 1}]}},
+            r"soc\.json must hold numbers of 32 bits, not -2",
+        ),
+    ],
+)
+def test_a_map_that_is_none(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
+    (tmp_path / "soc.json").write_text(json.dumps(json.loads(PLAIN_MAP.to_json()) | changes))
+    with pytest.raises(FlowError, match=sentence):
+        load_map(tmp_path)
+
+
+def test_a_map_that_is_no_object(tmp_path: Path) -> None:
+    (tmp_path / "soc.json").write_text(PLAIN_MAP.to_json())
+    assert load_map(tmp_path) == PLAIN_MAP
+    (tmp_path / "soc.json").write_text("[]")
+    with pytest.raises(FlowError, match=NONE + r"soc\.json must be an object, not \[\]"):
         load_map(tmp_path)
 
 

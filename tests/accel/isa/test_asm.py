@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel.isa.asm import assemble, assemble_file, random_bytes
+from accel.isa.asm import MOST_DATA, assemble, assemble_file, random_bytes
 from accel.isa.config import load_config
 from accel.isa.disasm import disassemble, disassemble_instruction, disassemble_word
 from accel.isa.errors import AsmError
@@ -93,6 +93,19 @@ def test_refusals_of_the_whole_text() -> None:
         assemble(HEAD + ".tensor t data 0 int9 4 flat" + TAIL)
 
 
+@pytest.mark.parametrize("line", [".data random", ".data zero", ".data i8 1", ".prm"])
+def test_a_line_cannot_ask_for_all_memory(line: str) -> None:
+    size = MOST_DATA + 32
+    sentence = f"sections with data must take at most 268,435,456 bytes, not {size:,}$"
+    with pytest.raises(AsmError, match=f"^<text>:3: {sentence}"):
+        assemble(f".config tiny\n.section data input 0 {size}\n{line}\nfinish\n")
+    first = ".config tiny\n.section a input 0 32\n.data i8 1\n"
+    with pytest.raises(AsmError, match=f"^<text>:5: {sentence}"):
+        assemble(f"{first}.section b input 32 {MOST_DATA}\n{line}\nfinish\n")
+    # What holds no data takes no room.
+    assert assemble(f".config tiny\n.section data input 0 {size}\nfinish\n").section("data").size == size
+
+
 def test_files(tmp_path: Path) -> None:
     path = tmp_path / "a.asm"
     with pytest.raises(AsmError, match=r"a\.asm:0: file must be readable: No such file"):
@@ -112,6 +125,13 @@ def test_data() -> None:
     prm = decode_prm(np.frombuffer(data_of(".prm bias=-7 multiplier=5 shift=3 r_zero=-1"), np.uint8))
     assert prm["bias"].tolist() == [-7] * 4
     assert prm["r_zero"].tolist() == [-1] * 4
+
+
+def test_random_data_is_the_same_however_long() -> None:
+    whole = random_bytes(9, 200_000, -3, 90)
+    assert len(whole) == 200_000
+    for size in (0, 1, 1 << 16, (1 << 16) + 1, 150_000):
+        assert random_bytes(9, size, -3, 90) == whole[:size]
 
 
 def test_random_data_is_what_the_manual_says() -> None:

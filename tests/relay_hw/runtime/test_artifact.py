@@ -114,6 +114,21 @@ def test_an_edited_manifest_is_found(plain: Build, tmp_path: Path) -> None:
         ({"kind": "other"}, "manifest kind must be 'relay-hw build', not 'other'"),
         ({"inputs": [{"name": 1}]}, "manifest must describe a build; it is damaged"),
         ({"config": {"name": "tiny"}}, "manifest must describe a build; it is damaged"),
+        ({"config": 3}, "it is damaged .configuration  must be an object, not int"),
+        (
+            {"accel": [{"name": "a", "program": [], "inputs": [], "outputs": []}]},
+            r"accel\[0\]\.program must be a string",
+        ),
+        ({"layers": [{"name": "a"}]}, r"manifest\.layers\[0\] must have the field operator"),
+        ({"calls": "abc"}, "manifest.calls must be a list, not"),
+        ({"calls": ["accel_0", "accel_9"]}, "manifest.calls must name accelerator functions, not accel_9"),
+        ({"strategy": {}}, "manifest.strategy must have a name"),
+        ({"inputs": [{"name": "a", "shape": [-1], "dtype": "int8"}]}, "a must have sizes of at least 0, not"),
+        (
+            {"inputs": [{"name": "a", "shape": [1], "dtype": "int8", "batch_axis": 1}]},
+            "a must have batch_axis within its 1 axes, not 1",
+        ),
+        ({"main": {"name": "main", "nodes": 1, "result": 0}}, r"manifest\.json: a stored host function must have"),
         ({"files": {}}, r"must list weights\.bin among its files"),
         ({"main": {"name": "main", "nodes": [], "result": 0}}, "function main: result must be a node, not 0"),
     ],
@@ -123,6 +138,16 @@ def test_a_strange_manifest_is_refused(plain: Build, tmp_path: Path, changes: di
     rewrite(folder, **changes)
     with pytest.raises(ArtifactError, match=sentence):
         load_artifact(folder)
+
+
+def test_a_stage_that_is_no_text(plain: Build, tmp_path: Path) -> None:
+    folder = copy(plain, tmp_path)
+    name = plain[1].manifest.stages[0]
+    (folder / name).write_bytes(b"\xff")
+    rewrite(folder, files=plain[1].manifest.files | {name: hashlib.sha256(b"\xff").hexdigest()})
+    artifact = load_artifact(folder)
+    with pytest.raises(ArtifactError, match=f"{name} must be a readable text file: 'utf-8' codec"):
+        artifact.stage_text(name)
 
 
 def test_files_outside_the_folder_are_refused(plain: Build, tmp_path: Path) -> None:

@@ -251,6 +251,20 @@ def test_deep_types() -> None:
         relay.load_json(json.dumps(doc))
 
 
+def test_a_program_without_meaning_names_its_file() -> None:
+    types = [{"type": "tensor", "shape": [2], "dtype": "float32"}]
+    nodes = [
+        {"node": "var", "name": "x", "type": 0},
+        {"node": "op", "name": "add"},
+        {"node": "call", "op": 1, "args": [0]},
+        {"node": "function", "params": [0], "body": 2},
+    ]
+    document = json.loads(relay.save_json(relay.IRModule.from_expr(relay.const(1))))
+    changed = document | {"types": types, "nodes": nodes, "functions": {"main": 3}, "spans": []}
+    with pytest.raises(TypeCheckError, match=r"^net\.json: add must have 2 arguments, not 1"):
+        relay.load_json(json.dumps(changed), "net.json")
+
+
 def test_programs_without_meaning() -> None:
     x = relay.Var("x", relay.scalar_type("int32"))
     text = relay.save_json(relay.IRModule.from_expr(relay.Function([], x)))

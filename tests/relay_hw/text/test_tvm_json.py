@@ -317,6 +317,17 @@ def test_refusals(text: str, sentence: str) -> None:
         load_json(text)
 
 
+def test_indices_in_lists_may_be_texts() -> None:
+    nodes = [
+        {},
+        {"type_key": "Map", "keys": ["main"], "data": ["2"]},
+        {"type_key": "Array", "data": ["0"]},
+        {"type_key": "IRModule", "attrs": {"functions": "1"}},
+    ]
+    with pytest.raises(ParseError, match=r"nodes\[3\]: functions must map GlobalVar to Function"):
+        load_json(json.dumps({"root": 3, "nodes": nodes}))
+
+
 def test_an_operator_that_nobody_knows() -> None:
     text = json.dumps({"root": 1, "nodes": [{}, {"type_key": "Op", "repr_str": "unique"}]})
     with pytest.raises(UnsupportedError, match="operator unique is not yet given a meaning"):
