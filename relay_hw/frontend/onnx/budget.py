@@ -6,7 +6,7 @@ what functions written out would take is computed from their sizes, not by writi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
@@ -36,7 +36,7 @@ def check_budget(proto: Any, name: str, limits: Limits) -> None:
             limits.check("nesting", f"graphs inside of graphs of {name}", depth)
             nodes += len(body.node)
             limits.check("nodes", f"nodes of {name}", nodes)
-            texts += _texts(body)
+            texts += _texts(body, name)
             limits.check("string_bytes", f"the bytes of names, texts and lists of {name}", texts)
             for tensor in tensors(body):
                 check_tensor(tensor, name, limits)
@@ -72,19 +72,33 @@ def _check_type(item: Any, name: str, limits: Limits) -> None:
         raise InputError(f"tensor {item.name} of {name} must have at most {MOST_AXES} axes, not {axes:,}")
 
 
-def _texts(body: Any) -> int:
+def _texts(body: Any, name: str) -> int:
     """Bytes that the names, texts and lists of numbers of one graph or function take when they are read."""
-    found = _size(item.name for item in (*getattr(body, "value_info", ()), *getattr(body, "initializer", ())))
-    items = (*body.input, *body.output)
-    found += _size(item if isinstance(item, str) else item.name for item in items)
-    for node in body.node:
-        found += _size((node.name, node.op_type, node.domain, *node.input, *node.output))
+    found = 0
+    for text in _names(body):
+        # What is no UTF-8 comes as bytes.
+        if not isinstance(text, str):
+            raise InputError(f"names of {name} must be UTF-8, not {text[:40]!r}")
+        found += len(text) + _ENTRY
     for attr in attributes(body):
-        found += _size((attr.name, attr.s, *attr.strings)) + _NUMBER * (len(attr.ints) + len(attr.floats))
+        found += _size((attr.s, *attr.strings)) + _NUMBER * (len(attr.ints) + len(attr.floats))
     return found + sum(_size(tensor.string_data) for tensor in tensors(body) if tensor.string_data)
 
 
-def _size(texts: Iterable[str | bytes]) -> int:
+def _names(body: Any) -> Iterator[str | bytes]:
+    yield body.name
+    for item in (*body.input, *body.output, *body.value_info, *getattr(body, "initializer", ())):
+        # A function's inputs are names, a graph's have types too.
+        yield item.name if hasattr(item, "name") else item
+        for dim in item.type.tensor_type.shape.dim if hasattr(item, "type") else ():
+            yield dim.dim_param
+    for node in body.node:
+        yield from (node.name, node.op_type, node.domain, node.overload, *node.input, *node.output)
+    for attr in attributes(body):
+        yield from (attr.name, attr.ref_attr_name)
+
+
+def _size(texts: Iterable[bytes]) -> int:
     return sum(len(text) + _ENTRY for text in texts)
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from relay_hw.frontend.onnx.valid import add_defaults
+
 HasConverter = Callable[[str, str], bool]
 
 
@@ -142,12 +144,7 @@ class _Writer:
         except onnx.defs.SchemaError:
             return node
         full = self._copy(node)
-        given = {attr.name for attr in node.attribute}
-        full.attribute.extend(
-            attr.default_value
-            for name, attr in schema.attributes.items()
-            if name not in given and attr.default_value.name == name
-        )
+        add_defaults(full, schema)
         return full
 
     def _named(self, node: Any, graph: Any, outside: set[str]) -> Sequence[Any]:

@@ -23,6 +23,7 @@ from relay_hw.frontend.onnx.node import Arguments, Array, Node, Subgraph, Value,
 from relay_hw.frontend.onnx.sizes import Sizes, as_sizes, computed, from_array, numbers
 from relay_hw.frontend.onnx.source import Shape, Source, load, read
 from relay_hw.frontend.onnx.typer import Typer
+from relay_hw.frontend.onnx.valid import check_rules
 from relay_hw.ir.dims import DimVar
 from relay_hw.ir.expr import Constant, Expr, Function, GlobalVar, Tuple, Var
 from relay_hw.ir.module import IRModule
@@ -46,6 +47,8 @@ HINTS = {
     **dict.fromkeys(("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"), _WORDS),
     "ImageDecoder": "images must be decoded before the model: give their pixels as an input",
 }
+# What converters and numpy raise for inputs and attributes that no operator is defined for.
+_UNFIT = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 # Folding these would lose what they say: where the integers are.
 KEPT = ("QuantizeLinear", "DequantizeLinear", "Quant", "IntQuant", "BipolarQuant")
 # These make functions, lists and branches, which are no arrays.
@@ -83,6 +86,7 @@ def from_onnx(
     source = read(proto, name, shape, dtype, samples, values)
     check_supported(source)
     module, params = Importer(source, freeze_params, limits=limits).run()
+    check_rules(proto, name, source.inputs)
     return infer_type(module), params
 
 
@@ -321,7 +325,7 @@ class Importer:
                     self.values[name] = self._folded(result, node) if fold else self._plain(result)
         except TypeCheckError as error:
             raise error if error.span is not None else TypeCheckError(error.message, node.span) from None
-        except (IndexError, ValueError, ZeroDivisionError) as error:
+        except _UNFIT as error:
             # Converters index shapes as the operator defines them: an axis is missing, or sizes do not fit.
             types = [self.typer(args[k]) for k in range(len(args)) if node.has_input(k)]
             given = ", ".join(show_shape(ty.shape) if isinstance(ty, TensorType) else str(ty) for ty in types)

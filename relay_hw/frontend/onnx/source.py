@@ -18,6 +18,7 @@ from relay_hw.frontend.onnx.cast import DTYPES
 from relay_hw.frontend.onnx.external import read_external, refuse_external
 from relay_hw.frontend.onnx.functions import write_out_functions
 from relay_hw.frontend.onnx.node import Array, Node, Subgraph
+from relay_hw.frontend.onnx.valid import check_form
 from relay_hw.ir.types import ANY, Dim, GlobalTypeVar, TensorType, Type, TypeCall
 from relay_hw.ir.types import Any as AnyDim
 from relay_hw.limits import DEFAULT, Limits
@@ -47,6 +48,7 @@ def load(model: Any, limits: Limits = DEFAULT, external_data: bool = False) -> t
     if isinstance(model, onnx.ModelProto):
         name = model.graph.name or "model"
         check_budget(model, name, limits)
+        check_form(model, name)
         refuse_external(model, name, "give the path of the model, with external_data=True")
         return model, name
     if not isinstance(model, (str, PathLike)):
@@ -63,6 +65,7 @@ def load(model: Any, limits: Limits = DEFAULT, external_data: bool = False) -> t
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise InputError(f"model must be an ONNX file, not {path}, which cannot be read: {reason}") from None
     check_budget(proto, str(path), limits)
+    check_form(proto, str(path))
     if external_data:
         read_external(proto, path, limits)
     else:
@@ -72,8 +75,9 @@ def load(model: Any, limits: Limits = DEFAULT, external_data: bool = False) -> t
 
 def _bytes(path: Path, limits: Limits) -> bytes:
     with path.open("rb") as file:
-        limits.check("file_bytes", f"the bytes of {path}", os.fstat(file.fileno()).st_size)
-        return file.read(limits.file_bytes)
+        size = os.fstat(file.fileno()).st_size
+        limits.check("file_bytes", f"the bytes of {path}", size)
+        return file.read(size)  # Python takes memory for as much as is asked for
 
 
 def read(
@@ -85,12 +89,8 @@ def read(
     values: Mapping[str, float] | None = None,
 ) -> Source:
     """The model as plain data. `shapes`, `dtypes`, `samples` and `values` are what from_onnx was given."""
-    if not proto.graph.node and not proto.graph.output:
-        raise InputError(f"model must hold a graph, not {name}, which holds none")
     if proto.functions:
-        import onnx.inliner
-
-        proto = onnx.inliner.inline_local_functions(proto)
+        proto = _without_functions(proto, name)
     proto = write_out_functions(proto, _CONVERTED, lambda domain, name: find_converter(domain, name) is not None)
     graph = proto.graph
     if graph.sparse_initializer:
@@ -107,6 +107,17 @@ def read(
     outputs = tuple(output.name for output in graph.output)
     symbols = {item.name: _symbols(item) for item in graph.input if item.type.HasField("tensor_type")}
     return Source(name, nodes, arrays, inputs, outputs, symbols)
+
+
+def _without_functions(proto: Any, name: str) -> Any:
+    """The model with its functions written out. Raises InputError where they do not fit together."""
+    import onnx.inliner
+
+    try:
+        return onnx.inliner.inline_local_functions(proto)
+    except Exception as error:  # the inliner raises what its C++ throws
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(f"functions of {name} must fit where they are called: {reason}") from None
 
 
 def _shapes(graph: Any, shapes: Mapping[str, Shape], samples: Mapping[str, tuple[int, ...]]) -> Mapping[str, Shape]:
@@ -155,18 +166,22 @@ def _symbols(item: Any) -> tuple[str, ...]:
 
 
 def _arrays(graph: Any, name: str) -> dict[str, Array]:
-    from onnx import numpy_helper
-
     found: dict[str, Array] = {}
     for item in graph.initializer:
-        try:
-            found[item.name] = numpy_helper.to_array(item)
-        except Exception as error:  # too few bytes, unknown element type, missing external file
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise InputError(
-                f"weight {item.name} of {name} must be a whole tensor, not one that fails: {reason}"
-            ) from None
+        if item.name in found:
+            raise InputError(f"weight {item.name} of {name} must be there once")
+        found[item.name] = _array(item, f"weight {item.name} of {name}")
     return found
+
+
+def _array(tensor: Any, what: str) -> Array:
+    from onnx import numpy_helper
+
+    try:
+        return numpy_helper.to_array(tensor)
+    except Exception as error:  # too few bytes, unknown element type, missing external file
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(f"{what} must be a whole tensor, not one that fails: {reason}") from None
 
 
 def _inputs(
@@ -276,13 +291,13 @@ def _unchanged(node: Any, opset: int) -> bool:
 def _attribute(attr: Any, opsets: Mapping[str, int], name: str) -> Any:
     """Numbers, strings, lists; tensors as arrays, graphs as `Subgraph`."""
     import onnx
-    from onnx import helper, numpy_helper
+    from onnx import helper
 
     value = helper.get_attribute_value(attr)
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, onnx.TensorProto):
-        return np.array(numpy_helper.to_array(value))
+        return np.array(_array(value, f"attribute {attr.name} of {name}"))
     if isinstance(value, onnx.GraphProto):
         return Subgraph(
             value.name,
