@@ -107,8 +107,9 @@ test-deploy: $(READY) ## exported C for aarch64 under qemu-user, after `make aar
 bench: $(READY) ## measure cycles, speeds and the language, write docs/results/performance.json and docs/performance.md (minutes)
 	$(BIN)/python scripts/bench.py
 
-test-board: $(READY) ## the MNIST CNN on the whole System of a board with `ecp5`, and its serial line at its own speed (minutes)
-	$(BIN)/python -m pytest -q -s -m long tests/accel/fpga/test_board_system.py tests/relay_hw/cli/test_board.py $(FLAGS)
+test-board: $(READY) ## networks on the whole System of a board with `ecp5`, its serial line at its own speed, --board against both (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/accel/fpga/test_board_system.py tests/relay_hw/cli/test_board.py \
+	  tests/relay_hw/runtime/test_speed.py $(FLAGS)
 
 test-netlist: $(READY) ## programs and the self-test on the netlists that are placed and routed, estimates for other parts (half an hour)
 	$(BIN)/python -m pytest -q -s -m long tests/accel/fpga/sim/test_netlist.py tests/accel/fpga/vendor $(FLAGS)

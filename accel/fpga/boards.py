@@ -57,9 +57,19 @@ class SdramChip:
 
 
 @dataclass(frozen=True, slots=True)
+class Fit:
+    """A configuration that a board is used with, and the System's clock then. `is_routed`: whether a bitstream has met
+    that clock; docs/results/boards.json has what was found."""
+
+    config: str
+    mhz: float
+    is_routed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Board:
     """`platform` names the module of litex_boards that knows the pins; `clock_pin`, `reset_pin`, `led_pin`: resources
-    of it. `input_mhz`: its oscillator; `mhz`: the System's clock unless somebody asks for another."""
+    of it. `input_mhz`: its oscillator; `fits`: what runs on it, the usual one first."""
 
     name: str
     title: str
@@ -76,10 +86,19 @@ class Board:
     led_pin: str
     # Outputs that must be high for the board to work.
     high_pins: tuple[str, ...]
-    mhz: float
+    fits: tuple[Fit, ...]
     link: HostLink
     baud: int
     sdram: SdramChip
+
+    @property
+    def mhz(self) -> float:
+        """The System's clock where nothing else is known."""
+        return self.fits[0].mhz
+
+    def fit(self, config: str) -> Fit | None:
+        """How it is used with a configuration; None where nobody has tried."""
+        return next((fit for fit in self.fits if fit.config == config), None)
 
 
 _MT48LC16M16: Final = SdramChip(
@@ -135,7 +154,7 @@ BOARDS: Final = (
         reset_level=1,
         led_pin="user_led",
         high_pins=("wifi_gpio0",),
-        mhz=80,
+        fits=(Fit("ecp5", 80, is_routed=True), Fit("ecp5w4", 60, is_routed=True)),
         link=HostLink.SERIAL,
         baud=2_000_000,
         sdram=_MT48LC16M16,
@@ -153,7 +172,7 @@ BOARDS: Final = (
         reset_level=0,
         led_pin="user_led_n",
         high_pins=(),
-        mhz=50,
+        fits=(Fit("tiny", 50, is_routed=False),),
         link=HostLink.ETHERBONE,
         baud=0,
         sdram=_EM638325,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,29 @@ from accel.sim.registers import Core
 # Memory of a board is slower than any model that bounds are made for: SDRAM with refresh, shared with the host.
 MEMORY: Final = MemoryModel(latency=400, read_outstanding=1, write_outstanding=1)
 _CHUNK_BYTES: Final = 4096
-_POLL_SECONDS: Final = 0.002
+# A launch may end unnoticed for so much of the time that it has taken.
+_POLL_SHARE: Final = 1 / 64
 # Every data pin high and low, alone among the others and beside them.
 _PATTERN: Final = (0x0000FFFF, 0xFFFF0000, 0x55AA33CC, 0xAA55CC33, *(1 << bit for bit in range(32)))
+
+
+class Timer(Protocol):
+    """Time as the driver sees it, in seconds."""
+
+    def now(self) -> float: ...
+    def sleep(self, seconds: float, /) -> None: ...
+
+
+class WallClock:
+    """The time of day."""
+
+    def now(self) -> float:
+        """See `Timer`."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float, /) -> None:
+        """See `Timer`."""
+        time.sleep(seconds)
 
 
 class FpgaDevice:
@@ -37,7 +57,8 @@ class FpgaDevice:
     A program that comes back keeps a window of its own, others share the one behind those; where the memory is full,
     windows start anew.
 
-    `timeout`: seconds that a launch may take beyond its watchdog. `progress` gets lines on long steps.
+    `timeout`: seconds that a launch may take beyond its watchdog. `progress` gets lines on long steps. `timer`: the
+    clock on the wall unless another one is given.
     Raises LinkError, ProgramError (another accelerator than `config`), AccelError (busy).
     """
 
@@ -48,8 +69,10 @@ class FpgaDevice:
         soc: SocMap,
         timeout: float = 10.0,
         progress: Callable[[str], None] | None = None,
+        timer: Timer | None = None,
     ) -> None:
         self._config = config
+        self._timer = timer or WallClock()
         self._link = link
         self._soc = soc
         self._timeout = timeout
@@ -151,20 +174,20 @@ class FpgaDevice:
         """See `Device.launch`. Raises LinkError when the board does not end in time."""
         if self._program is None:
             raise AccelError("a program must be loaded before it is launched")
-        begin = time.perf_counter()
         code = self._program.stream(stream)
         instructions = self._window.read(code.offset, code.size).tobytes()
         limit = cycle_bound(self._config, MEMORY, instructions)
         for first, last in _stores(self._config, instructions):
             self._known[self._base + first : self._base + last] = -1
+        begin = self._timer.now()
         self.core.launch(code, limit)
-        deadline = time.monotonic() + limit / self._soc.clock_hz + self._timeout
+        deadline = begin + limit / self._soc.clock_hz + self._timeout
         while not self.core.ended:
-            if time.monotonic() > deadline:
+            if self._timer.now() > deadline:
                 raise LinkError(f"board {self._soc.board} must end a launch of at most {limit} cycles, not stay busy")
-            time.sleep(_POLL_SECONDS)
+            self._timer.sleep(_POLL_SHARE * (self._timer.now() - begin))
         counters = self.core.finish()
-        return LaunchStats(counters["CYCLES"], counters, time.perf_counter() - begin)
+        return LaunchStats(counters["CYCLES"], counters, self._timer.now() - begin)
 
     def _prepare_memory(self) -> None:
         """Tell the memory how to work, once after the board was configured, and see that it keeps what it gets."""
@@ -174,7 +197,7 @@ class FpgaDevice:
         for step in setup.steps:
             for address, word in step.writes:
                 self._link.write(address, [word])
-            time.sleep(step.pause_us / 1e6)
+            self._timer.sleep(step.pause_us / 1e6)
         base = self._soc.memory_base
         self._link.write(base, _PATTERN)
         found = self._link.read(base, len(_PATTERN))

@@ -59,9 +59,12 @@ def part_system(
 def board_system(config: AccelConfig, board: Board, mhz: float | None = None, baud: int | None = None) -> System:
     """The accelerator on a board: its SDRAM as memory, its link to the host, pins where the board has them.
 
-    `mhz`: clock of the System, the board's own by default; `baud`: of its serial line. Raises FlowError.
+    `mhz`: clock of the System, by default the board's for this configuration; `baud`: of its serial line.
+    Raises FlowError.
     """
-    sizes = BoardSystem(config, board, round((mhz or board.mhz) * 1e6), baud or board.baud)
+    fit = board.fit(config.name)
+    usual = board.mhz if fit is None else fit.mhz
+    sizes = BoardSystem(config, board, round((mhz or usual) * 1e6), baud or board.baud)
     parts = board_parts(sizes)
     files = {**core_files(), **_texts(SOURCES), f"{BOARD_TOP}.v": parts.verilog}
     name = f"{board.name}-{config.name}"

@@ -145,6 +145,21 @@ def memory_model(text: str) -> MemoryModel:
     return model
 
 
+def memory_text(model: MemoryModel) -> str:
+    """The shortest text that `memory_model` reads as this model."""
+
+    def text(name: str) -> str:
+        base = MEMORY_MODELS[name]
+        rows = [(model, base, "latency"), (model, base, "read_outstanding"), (model, base, "write_outstanding")]
+        if model.sdram is not None and base.sdram is not None:
+            rows += [(model.sdram, base.sdram, field.name) for field in fields(Sdram)]
+        changes = [f"{key}={getattr(now, key)}" for now, then, key in rows if getattr(now, key) != getattr(then, key)]
+        return ",".join([name, *changes])
+
+    alike = [name for name, base in MEMORY_MODELS.items() if (base.sdram is None) == (model.sdram is None)]
+    return min(map(text, alike), key=len)
+
+
 def _changed(model: MemoryModel, key: str, value: int) -> MemoryModel:
     own = {field.name for field in fields(MemoryModel)} - {"sdram", "write_order"}
     if key in own:

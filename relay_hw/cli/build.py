@@ -18,6 +18,7 @@ from accel.quote import line, shell_word
 from relay_hw.cli.arguments import model_options
 from relay_hw.cli.console import Console
 from relay_hw.cli.data import accuracy, save_npz, save_text
+from relay_hw.cli.speed import speed_lines, speed_of
 from relay_hw.errors import InputError
 from relay_hw.runtime.archive import Archive
 
@@ -31,7 +32,7 @@ def compile_command(args: Namespace, console: Console) -> int:
     from relay_hw.backend.tvm.target import parse_host
 
     host = parse_host(args.host, args.host_target)
-    from relay_hw.report import layer_table, mac_text, placement, traffic_json
+    from relay_hw.report import layer_table, mac_text, placement, speed_json, traffic_json
     from relay_hw.runtime.compile import compile_model
     from relay_hw.runtime.models import load_model
     from relay_hw.runtime.static_report import static_report
@@ -43,7 +44,7 @@ def compile_command(args: Namespace, console: Console) -> int:
     compiled = compile_model(
         model.mod,
         model.params,
-        config=str(args.config),
+        config=args.config,
         strategy=args.quantize or _usual_strategy(args),
         calibration=calibration,
         host_target=host,
@@ -53,10 +54,11 @@ def compile_command(args: Namespace, console: Console) -> int:
         tune=args.tune,
         accelerate=not args.no_accel,
         memory=args.memory,
+        board=args.board,
     )
     console.step("writing the build")
     artifact = compiled.save(args.output)
-    report = static_report(artifact.manifest)
+    report = replace(static_report(artifact.manifest), speed=speed_of(args, artifact, console))
     warnings = [*compiled.warnings, *filter(None, [placement(report)])]
     for text in warnings:
         console.warning(text)
@@ -75,6 +77,7 @@ def compile_command(args: Namespace, console: Console) -> int:
         "launches": artifact.launches,
         "cycles": report.cycles,
         "memory": report.memory_model,
+        "speed": speed_json(report.speed),
         "seconds": seconds,
         "layers": [
             {"name": r.name, "operator": r.operator, "where": r.where, "reason": r.reason} for r in report.layers
@@ -88,6 +91,7 @@ def compile_command(args: Namespace, console: Console) -> int:
         *(f"layer {line(one.layer)} kept in float: {line(one.reason)}" for one in compiled.kept),
         f"{line(args.output)}: {line(model.name)} for {line(report.config)}, {mac_text(report)}, "
         f"{_launches(artifact)}{_cycles(report)}, compiled in {seconds:.1f} s",
+        *speed_lines(report.speed, console),
     ]
     console.result(row, "\n".join(lines))
     return 0
@@ -118,6 +122,7 @@ def _launches(artifact: Artifact) -> str:
 def run_command(args: Namespace, console: Console) -> int:
     """Run a build on samples."""
     from relay_hw.quantize.finite import nan_outputs
+    from relay_hw.report import speed_json
     from relay_hw.runtime.artifact import load_artifact
     from relay_hw.runtime.devices import close_device, open_device
     from relay_hw.runtime.execute import Executor
@@ -149,6 +154,7 @@ def run_command(args: Namespace, console: Console) -> int:
     if args.samples is not None and args.samples > given:
         warnings.append(f"--samples {args.samples:,} was asked for, the data hold {given:,}")
     warnings += nan_outputs(result.outputs)
+    speed = speed_of(args, artifact, console, data)
     for text in warnings:
         console.warning(text)
     row: dict[str, Any] = {
@@ -165,13 +171,14 @@ def run_command(args: Namespace, console: Console) -> int:
         "simulated_cycles_per_second": result.simulated_cycles_per_second,
         "host_seconds": result.host_seconds,
         "machine": machine_name(),
+        "speed": speed_json(speed),
         "outputs": {name: _described(value) for name, value in result.outputs.items()},
         "segments": [asdict(segment) for segment in result.segments],
         "warnings": warnings,
     }
     if score is not None:
         row["accuracy"] = score
-    console.result(row, _run_text(args, console, result, score))
+    console.result(row, "\n".join([_run_text(args, console, result, score), *speed_lines(speed, console)]))
     return 0
 
 
@@ -238,11 +245,12 @@ def _config(args: Namespace, artifact: Any) -> Any:
 
 
 def _options(args: Namespace, artifact: Artifact, console: Console, timing_only: bool = False) -> Any:
-    from relay_hw.runtime.clock import told_memory
+    from relay_hw.runtime.clock import told_board, told_memory
     from relay_hw.runtime.devices import DeviceOptions
 
     waves = getattr(args, "waves", None)
-    memory, warning = told_memory(artifact.manifest, args.memory)
+    board = told_board(artifact.manifest, args.board) if args.memory is None or args.board else None
+    memory, warning = told_memory(artifact.manifest, args.memory, board)
     if warning:
         console.warning(warning)
     return DeviceOptions(memory, waves, console.note, timing_only, args.port, args.soc)
@@ -298,7 +306,8 @@ def profile_command(args: Namespace, console: Console) -> int:
     finally:
         close_device(device)
     console.step("timing the host")
-    report = replace(report, host=measure_host(artifact, data))
+    host = measure_host(artifact, data)
+    report = replace(report, host=host, speed=speed_of(args, artifact, console, data, host))
     try:
         replace_files(artifact.path, report_files(report))
         where = f"report: {line(artifact.path / 'report.html')}"
@@ -308,6 +317,7 @@ def profile_command(args: Namespace, console: Console) -> int:
     lines += [segment_table(report.segments, console.width), ""] if report.segments else []
     lines += [summary(report), *filter(None, [placement(report)]), where]
     lines += [] if report.host else ["the host's time is not known: no random sample could be run, --input gives one"]
+    lines += speed_lines(report.speed, console)
     if args.trace:
         console.step("timing every instruction")
         save_text(args.trace, json.dumps(timeline(artifact, options.memory)))

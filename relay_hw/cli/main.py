@@ -167,8 +167,16 @@ def _add_device(parser: ArgumentParser, kinds: Sequence[DeviceKind], default: st
     parser.add_argument(
         "--memory", type=arg.memory, metavar=_MEMORY, help="memory model of cycle and rtl (default: the build's)"
     )
+    _add_board(parser, "the build's")
     parser.add_argument("--port", metavar="PORT", help="serial port of the board, or socket://host:port (fpga)")
     parser.add_argument("--soc", type=Path, metavar="FOLDER", help="folder of the board's bitstream (fpga)")
+
+
+def _add_board(parser: ArgumentParser, default: str = "none") -> None:
+    text = (
+        f"accelerator, clock, memory and line of this board (default: {default}); its milliseconds and samples a second"
+    )
+    parser.add_argument("--board", type=arg.board, metavar="NAME", help=text)
 
 
 def _add_build_commands(commands: Any) -> None:
@@ -176,8 +184,12 @@ def _add_build_commands(commands: Any) -> None:
     build.add_argument("model", type=Path, metavar="MODEL")
     build.add_argument("-o", "--output", type=arg.new_build, required=True, metavar="BUILD", help="folder to write")
     build.add_argument(
-        "--config", type=arg.config, default="default", metavar="NAME|FILE", help="accelerator (default: default)"
+        "--config",
+        type=arg.config,
+        metavar="NAME|FILE",
+        help="accelerator (default: default, or the board's usual one)",
     )
+    _add_board(build)
     text = "strategy (default int8; float with --no-accel where there is no calibration data)"
     build.add_argument("--quantize", type=arg.strategy, metavar="STRATEGY", help=text)
     build.add_argument("--calibration", type=Path, metavar="DATA.npz", help="inputs by name, samples first")
@@ -189,7 +201,7 @@ def _add_build_commands(commands: Any) -> None:
     text = "weights may stay on the device between launches (default auto: where that is faster)"
     build.add_argument("--resident", choices=("auto", "off"), default="auto", help=text)
     text = "memory model that programs are made for (default standard)"
-    build.add_argument("--memory", type=arg.memory, default="standard", metavar=_MEMORY, help=text)
+    build.add_argument("--memory", type=arg.memory, metavar=_MEMORY, help=text)
     text = "search for faster tiles by the cycle simulator, so long (default 0: not at all); results are kept"
     build.add_argument("--tune", type=arg.seconds, default=0, metavar="SECONDS", help=text)
 
@@ -307,6 +319,7 @@ def _add_inspect_commands(commands: Any) -> None:
     why.add_argument("build", type=Path, metavar="BUILD")
     why.set_defaults(files={"build": check_build})
     why.add_argument("--memory", type=arg.memory, metavar=_MEMORY, help="memory model (default: the build's)")
+    _add_board(why, "the build's")
     text = "try this instead of the usual changes, such as axi_data_bits=128,latency=50; may be repeated"
     why.add_argument("--change", action="append", default=[], metavar="KEY=VALUE,...", help=text)
 

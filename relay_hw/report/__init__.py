@@ -20,6 +20,7 @@ from relay_hw.report.model import (
     traffic_json,
     utilisation,
 )
+from relay_hw.report.speed import Figure, Speed, speed_json, speed_table
 from relay_hw.report.style import page
 from relay_hw.report.table import some, table
 from relay_hw.report.text import host_table, layer_table, mac_text, number, percent, placement, segment_table, summary
@@ -27,10 +28,12 @@ from relay_hw.report.text import host_table, layer_table, mac_text, number, perc
 __all__ = [
     "Band",
     "Bounds",
+    "Figure",
     "HostTime",
     "LayerRow",
     "Report",
     "SegmentRow",
+    "Speed",
     "Timeline",
     "bounds_of",
     "host_table",
@@ -47,6 +50,8 @@ __all__ = [
     "report_json",
     "segment_table",
     "some",
+    "speed_json",
+    "speed_table",
     "summary",
     "table",
     "traffic_json",

@@ -16,6 +16,7 @@ from relay_hw.report.model import (
     layer_utilisation_all,
     utilisation,
 )
+from relay_hw.report.speed import SPEED_HEADER, speed_cells
 from relay_hw.report.style import page
 from relay_hw.report.text import (
     SEGMENT_HEADER,
@@ -36,8 +37,8 @@ _WIDTH, _LABEL, _VALUE, _ROW = 1000, 230, 120, 30
 def render_html(report: Report) -> str:
     """The page. The same report gives the same text."""
     title = f"{html(report.model)} on {html(report.config)}"
-    sections = [_head(report, title), _tiles(report), _facts(report), _timelines(report), _bars(report)]
-    sections += [_table(report), _stalls(report), _segments(report)]
+    sections = [_head(report, title), _tiles(report), _speed(report), _facts(report)]
+    sections += [_timelines(report), _bars(report), _table(report), _stalls(report), _segments(report)]
     body = "\n".join(filter(None, sections))
     return page(title, body, _STYLE)
 
@@ -77,6 +78,20 @@ def _tiles(report: Report) -> str:
         tiles.append((f"{speed:,.0f}", "simulated cycles/s"))
     cells = "".join(f'<div class="tile"><b>{value}</b><span>{name}</span></div>' for value, name in tiles)
     return f'<div class="tiles">{cells}</div>'
+
+
+def _speed(report: Report) -> str:
+    """What an inference takes on the build's board."""
+    speed = report.speed
+    if speed is None:
+        return ""
+    head = f"<th>{SPEED_HEADER[0]}</th>" + "".join(f'<th class="n">{html(name)}</th>' for name in SPEED_HEADER[1:])
+    rows: list[str] = []
+    for figure in speed.figures:
+        name, *numbers = speed_cells(speed, figure)
+        rows.append(f"<tr><td>{html(name)}</td>{_numbers(numbers)}</tr>")
+    table = f'<div class="scroll"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
+    return f"<h2>Speed {html(speed.title)}</h2>{table}"
 
 
 def _timelines(report: Report) -> str:

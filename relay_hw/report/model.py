@@ -12,8 +12,9 @@ from typing import Any
 
 from accel.sim.causes import Cause
 from accel.sim.cycle.traffic import NO_TRAFFIC, Traffic, total_traffic
+from relay_hw.report.speed import Speed, speed_json
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ class Report:
 
     `cycles`: of all its `launches`, those that load resident constants again included. `multipliers` are those of every
     unit together; `resident_cycles` come once, before the first inference. `facts` are further lines for people, such
-    as accuracy: name to text. `segments`: a run of samples, where there was one.
+    as accuracy: name to text. `segments`: a run of samples, where there was one. `speed`: that of a board.
     """
 
     model: str
@@ -162,6 +163,7 @@ class Report:
     segments: tuple[SegmentRow, ...] = ()
     host: HostTime | None = None
     launches: int | None = None
+    speed: Speed | None = None
 
     @property
     def macs(self) -> int:
@@ -252,6 +254,7 @@ def profile_json(report: Report) -> dict[str, Any]:
         "layers": [layer_json(report, row) for row in report.layers],
         "segments": [asdict(row) for row in report.segments],
         "host": asdict(report.host) if report.host is not None else None,
+        "speed": speed_json(report.speed),
     }
 
 

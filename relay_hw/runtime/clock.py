@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from accel.isa.config import AccelConfig
 from accel.sim.cycle.timing import Launch, launch_of
 from accel.sim.memory import MemoryModel, memory_model
+from relay_hw.errors import InputError
+from relay_hw.runtime.board import OnBoard, on_board
 from relay_hw.runtime.manifest import Manifest
 from tensorize.target import Instruction, Memory, Target
 
@@ -36,12 +38,22 @@ def target_of(config: AccelConfig, memory: MemoryModel) -> Target:
     return Target.of(config, _numbers(config, memory), EngineClock(memory))
 
 
-def told_memory(manifest: Manifest, asked: str | None) -> tuple[str, str]:
-    """The memory to run a build with: its own unless another one is asked for. With what is to be said about that.
+def told_board(manifest: Manifest, asked: str | None) -> OnBoard | None:
+    """The board that a build is for: the one asked for, else its own. Raises InputError where it cannot run there."""
+    name = asked or manifest.board
+    return None if name is None else on_board(name, manifest.config.name)
 
-    Raises ConfigError for a memory that there is not.
+
+def told_memory(manifest: Manifest, asked: str | None, board: OnBoard | None = None) -> tuple[str, str]:
+    """The memory to run a build with: its own unless another one, or a board with another one, is asked for.
+
+    With what is to be said about that. Raises ConfigError for a memory that there is not, InputError for two.
     """
     own = manifest.memory_model
+    if board is not None:
+        if asked is not None and memory_model(asked) != memory_model(board.memory):
+            raise InputError(f"memory must be that of board {board.board}, {board.memory}, not {asked}: leave it out")
+        asked = board.memory
     if asked is None or not manifest.accel or memory_model(asked) == memory_model(own):
         return asked or own, ""
     return (

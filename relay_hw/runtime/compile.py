@@ -34,6 +34,7 @@ from relay_hw.quantize.prequantized import is_prequantized, realize_prequantized
 from relay_hw.quantize.recipes import FLOAT
 from relay_hw.report import report_files
 from relay_hw.runtime.artifact import WEIGHTS, Artifact, load_artifact, write_artifact
+from relay_hw.runtime.board import on_board
 from relay_hw.runtime.calls import Caller, Calls
 from relay_hw.runtime.clock import STANDARD, target_of
 from relay_hw.runtime.holding import Footprints
@@ -60,6 +61,8 @@ Progress = Callable[[str], None]
 Calibration = Mapping[str, NDArray[Any]]
 STAGES = ("imported", "simplified", "quantized", "partitioned")
 RESIDENT = ("auto", "off")
+# The accelerator of programs that are made for none by name.
+DEFAULT = "default"
 # The name of the strategy of a model that came with its own integers.
 PREQUANTIZED = "prequantized"
 NUMPY = "numpy"
@@ -87,6 +90,7 @@ class CompiledModel:
     outputs: tuple[TensorInfo, ...]
     caller: Caller
     calls: Calls
+    board: str | None = None
     kept: tuple[Kept, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -129,6 +133,7 @@ class CompiledModel:
             main=main,
             functions=functions,
             memory_model=self.memory_model,
+            board=self.board,
             calls=self.calls.order,
             calls_from=self.calls.source.value,
             reload_cycles=self._reload_cycles(),
@@ -148,7 +153,7 @@ class CompiledModel:
 def compile_model(
     mod: IRModule,
     params: Mapping[str, NDArray[Any]] | None = None,
-    config: AccelConfig | str = "default",
+    config: AccelConfig | str | None = None,
     strategy: Strategy | str = "int8",
     calibration: Calibration | None = None,
     host_target: HostTarget | str = "llvm",
@@ -159,7 +164,8 @@ def compile_model(
     cache: Path | None = None,
     quantized: IRModule | None = None,
     accelerate: bool = True,
-    memory: str = STANDARD,
+    memory: str | None = None,
+    board: str | None = None,
 ) -> CompiledModel:
     """Walk a float module to programs. `params` are bound as constants; `calibration`: inputs by name, samples first.
 
@@ -170,13 +176,14 @@ def compile_model(
     `resident`: "auto" lets weights stay on the device between launches where that makes them faster, "off" never.
     `tune`: seconds to search for faster tiles by the cycle simulator; what was found before is in `cache` (the user's).
     `accelerate`: False keeps every operator on the host, and the build needs no device.
-    `memory`: name of the memory model that programs are made for.
+    `config`: the accelerator, `default` unless another is named; `memory`: name of the memory model that programs are
+    made for, `standard` by default. `board`: takes both from a board, and another configuration if it is named.
     `quantized`: what `quantize` made of `mod` by this strategy, where it is there already.
 
     Raises RelayHwError, AccelError: each with one sentence.
     """
     tell = progress or (lambda _message: None)
-    accel = load_config(config) if isinstance(config, str) else config
+    accel, memory = _made_for(config, memory, board)
     is_float = strategy == FLOAT
     plan = Strategy(FLOAT) if is_float else find_strategy(strategy)
     host = None if host_target == NUMPY else read_host(host_target)
@@ -237,6 +244,7 @@ def compile_model(
         main=functions["main"],
         layers=layers,
         memory_model=memory,
+        board=board,
         inputs=with_batch(inputs, split.inputs, split.batch) if split else inputs,
         outputs=with_batch(outputs, split.outputs, split.batch) if split else outputs,
         caller=caller,
@@ -244,6 +252,16 @@ def compile_model(
         kept=kept,
         warnings=(*warnings, *constant_inputs(inputs)),
     )
+
+
+def _made_for(config: AccelConfig | str | None, memory: str | None, board: str | None) -> tuple[AccelConfig, str]:
+    """The accelerator, and the name of the memory model behind it."""
+    if board is None:
+        return load_config(config or DEFAULT) if not isinstance(config, AccelConfig) else config, memory or STANDARD
+    if memory is not None:
+        raise InputError(f"memory must be what board {board} has, not {memory}: leave one of them out")
+    place = on_board(board, config.name if isinstance(config, AccelConfig) else config)
+    return config if isinstance(config, AccelConfig) else load_config(place.config), place.memory
 
 
 def _in_segments(partitioned: IRModule) -> frozenset[str]:

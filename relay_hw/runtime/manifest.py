@@ -17,7 +17,7 @@ from relay_hw.errors import ArtifactError
 from relay_hw.quantize.inputs import Seen
 from relay_hw.quantize.recipes import FLOAT
 
-FORMAT = 5
+FORMAT = 6
 KIND = "relay-hw build"
 Json = Any
 
@@ -96,9 +96,13 @@ class LayerInfo:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Everything about a build but its bytes. `memory_model`: what its programs are made for; `files`: SHA-256 by file
-    name; `main` and `host`: flat functions; `calls`: accelerator functions in the order in which one inference launches
-    them, and `calls_from`: how that is known; `reload_cycles`: of loads that come again in each."""
+    """Everything about a build but its bytes.
+
+    `memory_model`: what its programs are made for; `board`: the name of the board with that memory, if one was asked
+    for; `files`: SHA-256 by file name; `main` and `host`: flat functions; `calls`: accelerator functions in the order
+    in which one inference launches them, and `calls_from`: how that is known; `reload_cycles`: of loads that come again
+    in each.
+    """
 
     model: str
     config: AccelConfig
@@ -113,6 +117,7 @@ class Manifest:
     calls: tuple[str, ...]
     calls_from: str
     reload_cycles: int
+    board: str | None = None
     library: HostLibrary | None = None
     stages: tuple[str, ...] = ()
     memory: Mapping[str, Json] = field(default_factory=dict)
@@ -146,6 +151,7 @@ def manifest_to_json(manifest: Manifest) -> Json:
         "main": manifest.main,
         "functions": dict(manifest.functions),
         "memory_model": manifest.memory_model,
+        "board": manifest.board,
         "calls": list(manifest.calls),
         "calls_from": manifest.calls_from,
         "reload_cycles": manifest.reload_cycles,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from accel.fpga.boards import find_board
+from accel.fpga.boards import BOARDS, find_board
 from accel.fpga.parts import find_part
 from accel.fpga.vendor.targets import Form, find_target
 from accel.isa.config import load_config
@@ -43,6 +43,17 @@ def test_arrays_are_configurations(command: str) -> None:
     config = boards.array_of(command)
     assert config.macs_per_cycle == config.block_in * config.block_out and config.wgt_bits in (4, 8)
     assert f"`python scripts/area.py {command}`" in boards.PAGE.read_text()
+
+
+def test_clocks_of_boards_are_those_that_were_routed() -> None:
+    facts = json.loads(boards.FACTS.read_text())
+    routed: dict[tuple[str, str], float] = {}
+    for command in set(boards.BITSTREAMS) & set(facts):
+        args = boards.parsed(command)
+        if args.board and facts[command]["timing_met"]:
+            clock = max(facts[command]["clocks"].values(), key=lambda clock: clock["mhz"])
+            routed[args.board, args.config] = clock["asked_mhz"]
+    assert {(b.name, fit.config): fit.mhz for b in BOARDS for fit in b.fits if fit.is_routed} == routed
 
 
 def report(mhz: float) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 // A board in simulation: the verilated System with a clock, and its serial line behind a TCP socket.
-// Usage: board DIVISOR; prints the address it listens on, serves one host at a time, ends with its standard input.
+// Usage: board DIVISOR; prints the address it listens on, serves one host at a time, ends with its standard input. Each
+// line that comes there is answered by the cycles so far in which the serial line carried something, or the
+// host waited for the System's answer.
 // The line runs at DIVISOR cycles a bit; while it is idle and the core is, the clock rests until the host speaks.
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -110,7 +112,7 @@ public:
         pollfd waiting[2] = {{server, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
         while (true) {
             poll(waiting, 2, -1);
-            if (waiting[1].revents) return false;
+            if (waiting[1].revents && !answer()) return false;
             if (waiting[0].revents & POLLIN) break;
         }
         const int host = accept(server, nullptr, nullptr);
@@ -128,7 +130,7 @@ private:
             const bool resting = tail == 0;
             pollfd waiting[2] = {{host, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
             poll(waiting, 2, resting ? -1 : 0);
-            if (waiting[1].revents) return false;
+            if (waiting[1].revents && !answer()) return false;
             if (waiting[0].revents) {
                 uint8_t data[4096];
                 const ssize_t count = read(host, data, sizeof data);
@@ -146,9 +148,33 @@ private:
         }
     }
 
+    // Says how long the line was not silent, in cycles; false at the end of the standard input.
+    bool answer() {
+        char asked;
+        if (read(STDIN_FILENO, &asked, 1) != 1) return false;
+        std::printf("%llu\n", static_cast<unsigned long long>(cycles_));
+        std::fflush(stdout);
+        return true;
+    }
+
     void step() {
         top_.BOARD_RX = sender_.step(to_core_);
         clock();
+        receive();
+        count();
+    }
+
+    void count() {
+        if (sender_.idle() && receiver_.idle()) {
+            ++silent_;
+            return;
+        }
+        // Whoever breaks the silence is the one that was waited for.
+        cycles_ += 1 + (sender_.idle() ? silent_ : 0);
+        silent_ = 0;
+    }
+
+    void receive() {
         const int byte = receiver_.step(top_.BOARD_TX);
         if (byte >= 0) from_core_.push_back(char(byte));
     }
@@ -166,6 +192,7 @@ private:
     BOARD_MODEL top_{&context_, "board"};
     Sender sender_;
     Receiver receiver_;
+    uint64_t cycles_ = 0, silent_ = 0;
     std::deque<uint8_t> to_core_;
     std::string from_core_;
 };

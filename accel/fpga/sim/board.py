@@ -71,9 +71,24 @@ def build_board(model: BoardModel, progress: Progress | None = None, cache: Path
     return kept(folder, _key(model, tools), make) / "board"
 
 
+@dataclass(frozen=True, slots=True)
+class RunningBoard:
+    """A board that runs as a process of its own."""
+
+    address: str
+    process: subprocess.Popen[str]
+
+    def cycles(self) -> int:
+        """Cycles so far in which its serial line carried something, or its host waited for it; not those it thought."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+
 @contextmanager
-def running_board(program: Path, divisor: int) -> Iterator[str]:
-    """Start a board; its address as long as the context lasts. `divisor`: clock cycles of a bit, 0 on Ethernet."""
+def started_board(program: Path, divisor: int) -> Iterator[RunningBoard]:
+    """Start a board that lives as long as the context. `divisor`: clock cycles of a bit, 0 on Ethernet."""
     command = [str(program), str(divisor)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None and process.stdout is not None
@@ -81,10 +96,17 @@ def running_board(program: Path, divisor: int) -> Iterator[str]:
             address = process.stdout.readline().strip()
             if not address:
                 raise ToolError(f"board must start, not end with status {process.wait()}")
-            yield address
+            yield RunningBoard(address, process)
         finally:
             process.stdin.close()
             process.terminate()
+
+
+@contextmanager
+def running_board(program: Path, divisor: int) -> Iterator[str]:
+    """The address of a board that lives as long as the context; see `started_board`."""
+    with started_board(program, divisor) as board:
+        yield board.address
 
 
 def _key(model: BoardModel, tools: Toolchain) -> str:

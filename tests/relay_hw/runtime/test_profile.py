@@ -67,7 +67,7 @@ def test_the_object_has_the_keys_of_the_design(plain: Build) -> None:
     assert row.keys() == {
         "cycles", "launches", "utilisation", "utilisation_all", "macs", "all_macs", "accel_mac_share",
         "bytes", "roofline_cycles", "bounds", "resident_cycles",
-        "simulated_cycles_per_second", "stalls", "layers", "segments", "host",
+        "simulated_cycles_per_second", "stalls", "layers", "segments", "host", "speed",
     }  # fmt: skip
     wanted = {"name", "operator", "where", "reason", "cycles", "roofline_cycles", "stalls"}
     for layer in row["layers"]:

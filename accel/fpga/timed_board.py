@@ -1,0 +1,63 @@
+"""A board as a device without a board: what it computes comes from the functional simulator, how long from its line.
+
+In: a configuration, the map of a System, cycles of launches. Out: a `Device` whose line keeps the time of all that a
+host and the board exchange.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from accel.fpga.device import FpgaDevice
+from accel.fpga.link import Link
+from accel.fpga.soc_map import SocMap
+from accel.fpga.timed_line import TimedLine
+from accel.isa.config import AccelConfig
+from accel.isa.errors import AccelError
+from accel.isa.program import Program, SectionKind
+from accel.sim.device import Bytes, LaunchStats
+from accel.sim.functional import FunctionalDevice
+
+# Cycles of a launch of a program's stream.
+LaunchCycles = Callable[[Program, SectionKind], int]
+
+
+class TimedBoard:
+    """See `Device`. The driver of boards does what it does with one; its bytes come from the functional simulator."""
+
+    def __init__(self, config: AccelConfig, soc: SocMap, cycles: LaunchCycles) -> None:
+        self._cycles = cycles
+        self._data = FunctionalDevice(config)
+        self.line = TimedLine(config, soc)
+        self._driver = FpgaDevice(config, Link(self.line, soc.board), soc, timer=self.line)
+        self._program: Program | None = None
+
+    @property
+    def config(self) -> AccelConfig:
+        """Sizes of the accelerator."""
+        return self._data.config
+
+    def load(self, program: Program) -> None:
+        """See `Device.load`."""
+        self._driver.load(program)
+        self._data.load(program)
+        self._program = program
+
+    def write(self, offset: int, data: Bytes) -> None:
+        """See `Device.write`."""
+        self._driver.write(offset, data)
+        self._data.write(offset, data)
+
+    def read(self, offset: int, size: int) -> Bytes:
+        """See `Device.read`."""
+        self._driver.read(offset, size)
+        return self._data.read(offset, size)
+
+    def launch(self, stream: SectionKind = SectionKind.PROGRAM) -> LaunchStats:
+        """See `Device.launch`; cycles are those that were told."""
+        if self._program is None:
+            raise AccelError("a program must be loaded before it is launched")
+        self.line.launch_cycles = self._cycles(self._program, stream)
+        seconds = self._driver.launch(stream).seconds
+        self._data.launch(stream)
+        return LaunchStats(self.line.launch_cycles, seconds=seconds)

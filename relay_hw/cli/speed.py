@@ -1,0 +1,42 @@
+"""What commands say of a board: how fast an inference is there.
+
+In: a build, `--board`. Out: figures, and lines with them.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from relay_hw.cli.console import Console
+
+if TYPE_CHECKING:
+    from relay_hw.report import HostTime, Speed
+    from relay_hw.runtime.artifact import Artifact
+
+
+def speed_of(
+    args: Namespace,
+    artifact: Artifact,
+    console: Console,
+    data: Mapping[str, Any] | None = None,
+    host: HostTime | None = None,
+) -> Speed | None:
+    """How fast an inference is on the board asked for, or the build's own; None without one. Raises InputError."""
+    from relay_hw.runtime.clock import told_board
+    from relay_hw.runtime.host_time import measure_host
+    from relay_hw.runtime.speed import speed_on
+
+    place = told_board(artifact.manifest, args.board)
+    if place is None:
+        return None
+    console.step(f"timing {place.board}")
+    return speed_on(place, artifact, host or measure_host(artifact, data), data)
+
+
+def speed_lines(speed: Speed | None, console: Console) -> list[str]:
+    """The figures as lines below others."""
+    from relay_hw.report import speed_table
+
+    return [] if speed is None else ["", speed_table(speed, console.width)]

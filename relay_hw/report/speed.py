@@ -1,0 +1,65 @@
+"""How fast an inference is on a board. In: seconds by what they are of. Out: cycles, milliseconds, samples a second."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from accel.quote import line
+from relay_hw.report.table import table
+
+SPEED_HEADER = ("an inference", "cycles", "ms", "samples a second")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Seconds of one inference among many, and what they are of."""
+
+    what: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Figures of an inference on a board, each with what the one before it leaves out: the accelerator's launches, the
+    line to the board, the host's operators. `is_routed`: whether a bitstream has met `clock_hz`."""
+
+    board: str
+    clock_hz: int
+    is_routed: bool
+    figures: tuple[Figure, ...]
+
+    @property
+    def title(self) -> str:
+        """The board and its clock."""
+        asked = "" if self.is_routed else ", which no bitstream has met yet"
+        return f"on {self.board} at {self.clock_hz / 1e6:g} MHz{asked}"
+
+
+def speed_cells(speed: Speed, figure: Figure) -> tuple[str, ...]:
+    """The cells of a figure under SPEED_HEADER."""
+    cycles = round(figure.seconds * speed.clock_hz)
+    rate = 1 / figure.seconds if figure.seconds else 0.0
+    return (figure.what, f"{cycles:,}", f"{1000 * figure.seconds:,.3f}", f"{rate:,.1f}")
+
+
+def speed_table(speed: Speed, width: int | None = None) -> str:
+    """The figures for people."""
+    rows = [speed_cells(speed, figure) for figure in speed.figures]
+    return f"{line(speed.title)}\n{table(SPEED_HEADER, rows, frozenset(SPEED_HEADER[1:]), width)}"
+
+
+def speed_json(speed: Speed | None) -> dict[str, Any] | None:
+    """The figures for programs."""
+    if speed is None:
+        return None
+    figures = [
+        {
+            "what": figure.what,
+            "cycles": round(figure.seconds * speed.clock_hz),
+            "milliseconds": 1000 * figure.seconds,
+            "samples_per_second": 1 / figure.seconds if figure.seconds else None,
+        }
+        for figure in speed.figures
+    ]
+    return {key: value for key, value in asdict(speed).items() if key != "figures"} | {"figures": figures}

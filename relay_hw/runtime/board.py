@@ -1,0 +1,40 @@
+"""Boards as programs are made for them: a configuration, the System's clock with it, the memory behind it.
+
+In: names of a board and a configuration. Out: `OnBoard`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from accel.fpga.boards import BOARDS, find_board
+from accel.fpga.memory import board_memory
+from accel.fpga.parts import FlowError
+from accel.sim.memory import memory_text
+from relay_hw.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class OnBoard:
+    """A configuration on a board: the System's clock and the memory that programs are made for, as the text of its
+    model. `is_routed`: whether a bitstream has met that clock."""
+
+    board: str
+    config: str
+    clock_hz: int
+    memory: str
+    is_routed: bool
+
+
+def on_board(name: str, config: str | None = None) -> OnBoard:
+    """A board with a configuration, its usual one by default. Raises InputError."""
+    try:
+        board = find_board(name)
+    except FlowError:
+        raise InputError(f"board must be one of {', '.join(board.name for board in BOARDS)}, not {name}") from None
+    fit = board.fits[0] if config is None else board.fit(config)
+    if fit is None:
+        known = " or ".join(fit.config for fit in board.fits)
+        raise InputError(f"configuration must be {known} on board {board.name}, not {config}: their clock is known")
+    clock_hz = round(fit.mhz * 1e6)
+    return OnBoard(board.name, fit.config, clock_hz, memory_text(board_memory(board, clock_hz)), fit.is_routed)

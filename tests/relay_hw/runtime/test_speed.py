@@ -1,0 +1,165 @@
+"""Speed on boards: what programs are made for, the line in time, and the same time as the System in simulation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accel.fpga.boards import BOARDS, find_board
+from accel.fpga.device import FpgaDevice
+from accel.fpga.link import open_link
+from accel.fpga.sim.board import RunningBoard, build_board, started_board
+from accel.fpga.sim.soc import simulated_board
+from accel.fpga.systems import System, board_system
+from accel.isa.config import AccelConfig, load_config
+from accel.sim.memory import memory_model
+from examples.models import find
+from examples.models.builder import INPUT
+from examples.models.builder import images as pictures
+from relay_hw.errors import InputError
+from relay_hw.frontend import from_onnx
+from relay_hw.report import HostTime, speed_json, speed_table
+from relay_hw.runtime.artifact import Artifact
+from relay_hw.runtime.board import OnBoard, on_board
+from relay_hw.runtime.clock import told_board, told_memory
+from relay_hw.runtime.compile import CompiledModel, compile_model
+from relay_hw.runtime.execute import Executor
+from relay_hw.runtime.profile import time_regions
+from relay_hw.runtime.speed import MemoryCycles, line_seconds, speed_on
+from tests.accel.fpga.extra import needs_boards
+from tests.relay_hw.small_models import images
+
+ULX3S = find_board("ulx3s-85f")
+# Cycles of a bit: the line of the boards in other tests, so that they share one model.
+DIVISOR = 4
+SAMPLES = 4
+# What figures may be off from the System in simulation.
+LINE_LIMIT, CYCLES_LIMIT = 0.05, 0.005
+HOST = HostTime(0.001, "a machine", "a sample")
+PLACE = OnBoard("ulx3s-85f", "tiny", 80_000_000, "ulx3s", is_routed=False)
+
+
+def test_a_board_is_a_configuration_a_clock_and_a_memory() -> None:
+    assert on_board("ulx3s-85f") == OnBoard("ulx3s-85f", "ecp5", 80_000_000, "ulx3s", is_routed=True)
+    slower = on_board("ulx3s-85f", "ecp5w4")
+    assert slower.clock_hz == 60_000_000
+    chip = memory_model(slower.memory).sdram
+    assert chip is not None and chip.refresh_every == 468
+    for board in BOARDS:
+        for fit in board.fits:
+            assert on_board(board.name, fit.config).clock_hz == round(fit.mhz * 1e6)
+
+
+def test_a_board_without_that_clock_is_refused() -> None:
+    with pytest.raises(InputError, match="configuration must be ecp5 or ecp5w4 on board ulx3s-85f, not wide"):
+        on_board("ulx3s-85f", "wide")
+    with pytest.raises(InputError, match="board must be one of ulx3s-85f, colorlight-i5, not arty"):
+        on_board("arty")
+
+
+def test_a_build_remembers_its_board(plain: tuple[CompiledModel, Artifact], tmp_path: Path) -> None:
+    compiled, _ = plain
+    artifact = replace(compiled, board="colorlight-i5", memory_model="colorlight").save(tmp_path / "build")
+    place = told_board(artifact.manifest, None)
+    assert place is not None and (place.board, place.memory) == ("colorlight-i5", "colorlight")
+    assert told_memory(artifact.manifest, None, place) == ("colorlight", "")
+    with pytest.raises(InputError, match="memory must be that of board colorlight-i5, colorlight, not narrow"):
+        told_memory(artifact.manifest, "narrow", place)
+    with pytest.raises(InputError, match="configuration must be ecp5 or ecp5w4 on board ulx3s-85f, not tiny"):
+        told_board(artifact.manifest, "ulx3s-85f")
+
+
+def test_a_board_has_one_memory() -> None:
+    model = from_onnx(find("ds_cnn").model())
+    with pytest.raises(InputError, match="memory must be what board ulx3s-85f has, not narrow: leave one of them out"):
+        compile_model(*model, memory="narrow", board="ulx3s-85f")
+
+
+def test_each_figure_has_what_the_one_before_leaves_out(plain: tuple[CompiledModel, Artifact]) -> None:
+    _, artifact = plain
+    speed = speed_on(PLACE, artifact, HOST, {"image": images(3, 7)})
+    accelerator, board, whole = speed.figures
+    assert accelerator.seconds * 80e6 == pytest.approx(
+        sum(run.timing.cycles for run in time_regions(artifact, "ulx3s"))
+    )
+    assert accelerator.seconds < board.seconds
+    assert whole.seconds == pytest.approx(board.seconds + HOST.seconds)
+    row = speed_json(speed)
+    assert row is not None
+    assert [figure["what"] for figure in row["figures"]] == ["accelerator", "with its line", "end to end"]
+    assert row["figures"][0]["samples_per_second"] == pytest.approx(1 / accelerator.seconds)
+    assert "on ulx3s-85f at 80 MHz, which no bitstream has met yet" in speed_table(speed)
+
+
+def test_a_line_without_a_clock_has_no_figure(plain: tuple[CompiledModel, Artifact]) -> None:
+    _, artifact = plain
+    place = on_board("colorlight-i5")
+    assert [figure.what for figure in speed_on(place, artifact, HOST).figures] == ["accelerator"]
+
+
+class Restless:
+    """Polls all the time, so that the line is never silent while the board computes."""
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float, /) -> None: ...
+
+
+@contextmanager
+def simulated(config: AccelConfig) -> Iterator[tuple[RunningBoard, System]]:
+    system = board_system(config, ULX3S, mhz=80, baud=80_000_000 // DIVISOR)
+    with started_board(build_board(simulated_board(ULX3S, system)), DIVISOR) as board:
+        yield board, system
+
+
+def line_cycles(artifact: Artifact, data: dict[str, np.ndarray], running: RunningBoard, system: System) -> float:
+    """Cycles of a sample's exchange with the System in simulation, its launch included; checks its own cycles too."""
+    device = FpgaDevice(artifact.config, open_link(running.address, 1, 600), system.map, timer=Restless())
+    executor, spent = Executor(artifact, device), 0.0
+    try:
+        for number in range(SAMPLES):
+            begin = running.cycles()
+            result = executor.run({name: np.roll(value, -number, axis=0) for name, value in data.items()}, 1)
+            spent = running.cycles() - begin
+    finally:
+        device.close()
+    assert result.cycles is not None
+    said = speed_on(replace(PLACE, config=artifact.config.name), artifact, None, data).figures[0].seconds * 80e6
+    assert said == pytest.approx(result.cycles[0], rel=CYCLES_LIMIT)
+    return spent
+
+
+def check(artifact: Artifact, data: dict[str, np.ndarray], running: RunningBoard, system: System) -> None:
+    found = line_cycles(artifact, data, running, system)
+    soc = replace(system.map, setup=None)
+    seconds = line_seconds(artifact, soc, MemoryCycles(artifact.config, "ulx3s"), data)
+    assert seconds is not None
+    print(f"{artifact.manifest.model}: {found:,.0f} cycles with the line, {seconds * soc.clock_hz:,.0f} in the model")
+    assert seconds * soc.clock_hz == pytest.approx(found, rel=LINE_LIMIT)
+
+
+@needs_boards
+def test_the_line_takes_as_long_as_in_simulation(plain: tuple[CompiledModel, Artifact]) -> None:
+    _, artifact = plain
+    with simulated(artifact.config) as (running, system):
+        check(artifact, {"image": images(4, 3)}, running, system)
+
+
+@needs_boards
+@pytest.mark.long
+def test_networks_take_as_long_as_in_simulation(tmp_path: Path) -> None:
+    with simulated(load_config("ecp5")) as (running, system):
+        for name in ("resnet8", "ds_cnn", "wake_words", "dcgan"):
+            model = find(name).model()
+            shape = [axis.dim_value for axis in model.graph.input[0].type.tensor_type.shape.dim][1:]
+            data = {INPUT: pictures(shape, 8, seed=1)}
+            mod, params = from_onnx(model)
+            compiled = compile_model(mod, params, calibration=data, host_target="numpy", name=name, board="ulx3s-85f")
+            check(compiled.save(tmp_path / name), data, running, system)
