@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -65,12 +66,15 @@ class EtherboneLink:
         raise LinkError(f"line {self._name} must answer in {self._seconds:g} seconds; is the board connected?")
 
     def _exchange(self, packet: bytes, count: int) -> list[int] | None:
+        # Whatever else comes meanwhile.
+        end = time.monotonic() + self._seconds
         try:
             self._line.send(packet)
-            while True:
+            while time.monotonic() < end:
                 words = self._words_of(self._line.recv(_LARGEST_PACKET), count)
                 if words is not None:
                     return words
+            return None
         except TimeoutError:
             return None
         except OSError as error:

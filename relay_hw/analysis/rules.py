@@ -57,6 +57,11 @@ from relay_hw.ir.types import (
 from relay_hw.span import Span
 
 
+def uncalled(name: str, span: Span | None = None) -> TypeCheckError:
+    """The error for an operator that stands where a value must."""
+    return TypeCheckError(f"operator {name} must be called, not used as a value: wrap it in a function", span)
+
+
 class Inference:
     """Types for one group of mutually recursive functions, or for one expression."""
 
@@ -145,7 +150,7 @@ class Inference:
         yield
 
     def _op(self, node: Op) -> Step[Type]:
-        raise TypeCheckError(f"operator {node.name} must be called, not used as a value: wrap it in a function")
+        raise uncalled(node.name)
         yield
 
     def _constructor(self, node: Constructor) -> Step[Type]:

@@ -34,6 +34,9 @@ from relay_hw.text.attributes import AttributeFault, build_attributes
 from relay_hw.text.lexer import Source, Token, TokenKind
 from relay_hw.text.strict import INFIX, StrictParser
 
+# Of a constant: files of constants hold no more.
+MAX_RANK = 32
+
 FindOp = Callable[[str], Op | None]
 
 _LONE = frozenset((TokenKind.LOCAL, TokenKind.GLOBAL, TokenKind.GRAPH, TokenKind.INT, TokenKind.FLOAT))
@@ -46,6 +49,8 @@ class ExprParser(StrictParser):
         super().__init__(source, ops)
         # Graph variables of the current definition; one of an earlier definition may be defined anew.
         self.numbers: set[int] = set()
+        # The first operator that stands where a value must: it has no place of its own.
+        self.uncalled: Token | None = None
 
     def expr(self) -> Step[Expr]:
         """Items and bindings up to the end of the scope."""
@@ -184,6 +189,8 @@ class ExprParser(StrictParser):
             callee = yield self._arguments(callee, start, types)
         if isinstance(callee, Constructor) and not callee.inputs:
             return Call(callee, (), span=self.span_from(start))
+        if isinstance(callee, Op) and self.uncalled is None:
+            self.uncalled = start
         return callee
 
     def _type_arguments(self) -> tuple[Type, ...]:
@@ -308,6 +315,8 @@ class ExprParser(StrictParser):
             raise self.error("tensor must have at least one element", start)
         span = self.span_from(start)
         arrays = [part.data for part in parts if isinstance(part, Constant)]
+        if max((array.ndim for array in arrays), default=0) >= MAX_RANK:
+            raise self.error(f"tensor must have at most {MAX_RANK} dimensions", start)
         if len(arrays) < len(parts):
             stack = self._require_op("stack", start)
             return Call(stack, (Tuple(tuple(parts), span=span),), build_attributes(stack, {"axis": 0}), span=span)
@@ -357,12 +366,14 @@ class ExprParser(StrictParser):
         type_params = self.type_params()
         self.expect("(", "function")
         params: list[Var] = []
+        names: set[str] = set()
         attrs: dict[str, Any] = {}
         while not self.at(")"):
             if self.at_attribute():
                 self.attributes(attrs, {})
                 break
-            params.append(self._param(params))
+            params.append(self._param(names))
+            names.add(params[-1].name_hint)
             if not self.take_comma(")", "function"):
                 break
         self.expect(")", "function")
@@ -376,9 +387,9 @@ class ExprParser(StrictParser):
         self.drop_type_params(type_params)
         return Function(tuple(params), body, ret, type_params, attrs, where, span=self.span_from(start))
 
-    def _param(self, before: list[Var]) -> Var:
+    def _param(self, before: set[str]) -> Var:
         token = self.expect_kind(TokenKind.LOCAL, "%name", "parameter")
-        if any(param.name_hint == token.value for param in before):
+        if token.value in before:
             raise self.error(f"parameter %{str(token.value)[:40]} must be declared once", token)
         if self.take("{"):
             # Where a value lives is of no concern here.

@@ -66,6 +66,7 @@ _TOKEN: Final = re.compile(
     """,
     re.X | re.A,
 )
+_SIGNS: Final = re.compile("-*")
 _SPACE: Final = re.compile(r"(?:[ \t\n]|\r\n)*")
 _NUMBER: Final = re.compile(r"(-*)(\d+)(?:i(16|32|64)?)?$", re.A)
 _FLOAT: Final = re.compile(r"(-*)(\d+\.?\d*(?:[eE][+-]?\d+)?)f(16|32|64)?$", re.A)
@@ -117,6 +118,10 @@ def tokenize(source: Source) -> tuple[list[Token], Token | None]:
         kind = found.lastgroup or ""
         end = found.end()
         match kind:
+            case "symbol" if found[0] == "-":
+                # No number begins in a row of signs, or it would have been found: only its last may be another token.
+                end = max(_SIGNS.match(text, place).end() - 1, end)  # type: ignore[union-attr]
+                tokens.extend(Token(TokenKind.SYMBOL, "-", sign, sign + 1) for sign in range(place, end))
             case "symbol":
                 tokens.append(Token(TokenKind.SYMBOL, found[0], place, end))
             case "line_comment":

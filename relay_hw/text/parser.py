@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from relay_hw.analysis.infer import infer_type
+from relay_hw.analysis.rules import uncalled
 from relay_hw.analysis.variables import free_vars
+from relay_hw.analysis.well_formed import check_well_formed
 from relay_hw.errors import RelayHwError, UnsupportedError
 from relay_hw.ir.expr import Expr, Function, Op
 from relay_hw.ir.module import IRModule
@@ -28,6 +30,9 @@ def parse(
     parser = Parser(source, find_op or registered, init_module)
     mod = parser.module()
     try:
+        check_well_formed(mod)
+        if parser.uncalled is not None:
+            raise uncalled(parser.uncalled.text, source.span(parser.uncalled.start, parser.uncalled.end))
         return infer_type(mod)
     except RelayHwError as error:
         if error.span is not None and not error.detail:

@@ -96,7 +96,7 @@ class TolerantParser(Parser):
         params = (*found.params, *self._params.values())
         return Function(params, found.body, found.ret_type, found.type_params, found.attrs, span=found.span)
 
-    def _param(self, before: list[Var]) -> Var:
+    def _param(self, before: set[str]) -> Var:
         while self.at("..."):
             self._note("parameters are left out here; those that are used follow at the end", self.advance())
             self.take(",")

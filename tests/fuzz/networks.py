@@ -246,7 +246,8 @@ def _difference(got: Any, want: Any) -> str:
     return f"{int(np.sum(far))} of {want.size} elements differ" if np.any(far) else ""
 
 
-_PLACE: Final = r"in\.onnx|model in\b|input|node"
+# The file, or the name of a node in front.
+_PLACE: Final = r"in\.onnx|input|^.*?: "
 ENTRIES: Final = (
     Entry("onnx-bytes", 2_000, ".onnx", _make_bytes, _take, _PLACE),
     Entry("onnx-fields", 2_000, ".onnx", _make_fields, _take, _PLACE),

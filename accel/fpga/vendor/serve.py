@@ -11,9 +11,11 @@ import argparse
 import json
 import mmap
 import os
+import select
 import socket
 import struct
 import sys
+import time
 from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -110,8 +112,9 @@ def open_devmem(facts: dict[str, Any], device: str) -> tuple[Any, ...]:
     return memory, facts["memory"], read, write
 
 
-def serve(bus: Bus, bind: str, port: int) -> None:
-    """Answer hosts, one after the other, for ever."""
+def serve(bus: Bus, bind: str, port: int, patience: float) -> None:
+    """Answer hosts, one after the other, for ever. `patience`: seconds that one may take for a command, and that it may
+    say nothing while another one waits."""
     server = socket.socket()
     server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     server.bind((bind, port))
@@ -119,28 +122,69 @@ def serve(bus: Bus, bind: str, port: int) -> None:
     print(f"listening on {server.getsockname()[0]} port {server.getsockname()[1]}", flush=True)
     while True:
         host = server.accept()[0]
-        host.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            talk(bus, host)
+            host.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            talk(bus, Line(host, server, patience))
         except OSError as error:
             print(f"host left: {error}", flush=True)
         finally:
             host.close()
 
 
-def talk(bus: Bus, host: socket.socket) -> None:
-    """Commands of one host until it leaves, or sends what is none."""
-    stream = host.makefile("rb")
+class Line:
+    """The connection of one host, which must not keep the others away for ever."""
+
+    def __init__(self, host: socket.socket, server: socket.socket, patience: float) -> None:
+        self.host = host
+        self.server = server
+        self.patience = patience
+        self.end = 0.0
+
+    def begin(self) -> None:
+        """Wait for a command. Raises OSError where the host says nothing and another one waits."""
+        since = time.monotonic()
+        while not select.select([self.host], [], [], min(self.patience, 1.0))[0]:
+            others = select.select([self.server], [], [], 0)[0]
+            if others and time.monotonic() - since > self.patience:
+                raise OSError(f"it said nothing for {self.patience:g} s, and another host waits")
+        self.end = time.monotonic() + self.patience
+
+    def _wait(self) -> None:
+        left = self.end - time.monotonic()
+        if left <= 0:
+            raise OSError(f"a command must be whole after {self.patience:g} s")
+        self.host.settimeout(left)
+
+    def receive(self, size: int) -> bytes:
+        """The next bytes; fewer where the host leaves. Raises OSError."""
+        data = b""
+        while len(data) < size:
+            self._wait()
+            piece = self.host.recv(size - len(data))
+            if not piece:
+                break
+            data += piece
+        return data
+
+    def send(self, data: bytes) -> None:
+        """Raises OSError where the host does not take them."""
+        self._wait()
+        self.host.sendall(data)
+
+
+def talk(bus: Bus, line: Line) -> None:
+    """Commands of one host until it leaves, or sends what is none. Each is of at most 1,026 bytes."""
     while True:
-        head = stream.read(6)
+        line.begin()
+        head = line.receive(6)
         if len(head) < 6:
             return
         command, count, word = struct.unpack(">BBI", head)
         address = 4 * word % (1 << 32)
         if command == READ:
-            host.sendall(struct.pack(f">{count}I", *bus.read(address, count)))
+            line.send(struct.pack(f">{count}I", *bus.read(address, count)))
         elif command == WRITE:
-            data = stream.read(4 * count)
+            data = line.receive(4 * count)
             if len(data) < 4 * count:
                 return
             bus.write(address, struct.unpack(f">{count}I", data))
@@ -157,12 +201,14 @@ def main() -> None:
     text = "address to listen on (default 127.0.0.1: reach it by `ssh -L`; 0.0.0.0: everybody in the network)"
     parser.add_argument("--bind", default="127.0.0.1", help=text)
     parser.add_argument("--port", type=int, default=2000, help="TCP port (default 2000)")
+    text = "seconds for a command, and for a host that says nothing while another one waits (default 10)"
+    parser.add_argument("--patience", type=float, default=10.0, help=text)
     parser.add_argument("--device", default="/dev/mem", help="memory device (default /dev/mem; not for pynq)")
     args = parser.parse_args()
     try:
         opened = open_devmem(facts, args.device) if facts["memory"] is not None else open_pynq(facts, folder)
         bus = Bus(*opened, memory_base=facts["memory_base"], registers_base=facts["registers_base"])
-        serve(bus, args.bind, args.port)
+        serve(bus, args.bind, args.port, args.patience)
     except (ImportError, OSError) as error:
         sys.exit(f"serve.py must run as root on the board: {error}")
     except KeyboardInterrupt:

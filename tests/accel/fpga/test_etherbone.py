@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import struct
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -121,3 +123,27 @@ def test_a_lost_answer_of_a_read_is_asked_for_again() -> None:
 def test_an_address_that_is_none(port: str) -> None:
     with pytest.raises(LinkError, match=r"port etherbone://.* must be etherbone://host:port of a board: "):
         open_link(port, 0, 1)
+
+
+def test_answers_that_are_none_do_not_keep_the_driver() -> None:
+    """Somebody at the board's address who sends bytes by chance, and never stops."""
+    rng = random.Random(3)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
+        line.bind(("127.0.0.2", 0))
+        link = open_etherbone(f"etherbone://127.0.0.2:{line.getsockname()[1]}", 0.2)
+        stop = threading.Event()
+
+        def flood() -> None:
+            _, peer = line.recvfrom(4096)
+            while not stop.is_set():
+                start = rng.choice((b"", b"\x4e\x6f\x10\x44", b"\x4e\x6f\x10\x44" + bytes(8)))
+                line.sendto(start + rng.randbytes(rng.randrange(40)), peer)
+                time.sleep(0.001)
+
+        thread = threading.Thread(target=flood, daemon=True)
+        thread.start()
+        with pytest.raises(LinkError, match=r"must answer in 0\.2 seconds; is the board connected\?"):
+            link.read(0, 2)
+        stop.set()
+        thread.join()
+        link.close()

@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 
 import relay_hw as relay
 from relay_hw.analysis import structural_equal
-from relay_hw.errors import ParseError, RelayHwError, TypeCheckError
-from relay_hw.text import parse, parse_expr, print_expr, print_module
+from relay_hw.errors import ParseError, RelayHwError, TypeCheckError, WellFormedError
+from relay_hw.ir.expr import Call
+from relay_hw.ir.visit import post_order
+from relay_hw.text import parse, parse_expr, parse_tolerant, print_expr, print_module
 from relay_hw.text.metadata import encode_array
 
 HEADER = '#[version = "0.0.5"]\n'
@@ -426,3 +428,46 @@ def test_virtual_devices_of_tvm_become_names() -> None:
     named = parse(text.replace("meta[VirtualDevice][3]", '"cuda(0)"') + f"#[metadata]\n{section}")["main"].body
     assert isinstance(named, relay.Tuple) and isinstance(named.fields[3], relay.Call)
     assert named.fields[3].attrs.virtual_device == "cuda(0)"
+
+
+def test_a_graph_variable_that_uses_parameters_of_another_function() -> None:
+    text = """#[version = "0.0.5"]
+def @first(%n: int32) {
+  %0 = add(%n, 1);
+  %0
+}
+def @second(%m: int32) {
+  add(%0, %m)
+}
+"""
+    with pytest.raises(WellFormedError, match=r"^<text>:2:12: %n in @second must be bound before it is used"):
+        parse(text)
+
+
+def test_an_operator_that_is_a_value_has_a_place() -> None:
+    text = '#[version = "0.0.5"]\ndef @main(%x: int32) {\n  (add, %x)\n}\n'
+    with pytest.raises(
+        TypeCheckError, match=r"^<text>:3:4: operator add must be called, not used as a value"
+    ) as caught:
+        parse(text)
+    assert caught.value.detail == "  (add, %x)\n   ^^^"
+
+
+def test_a_literal_of_too_many_dimensions() -> None:
+    whole = parse(f'#[version = "0.0.5"]\ndef @main() {{ {"[" * 32}1{"]" * 32} }}\n')
+    assert whole["main"].body.data.ndim == 32
+    with pytest.raises(ParseError, match=r"^<text>:2:\d+: tensor must have at most 32 dimensions$"):
+        parse(f'#[version = "0.0.5"]\ndef @main() {{ {"[" * 70}1{"]" * 70} }}\n')
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_rows_of_signs(count: int) -> None:
+    head = '#[version = "0.0.5"]\n'
+    assert parse(f"{head}def @main() {{ {'-' * count}1 }}")["main"].body.data == (-1) ** count
+    with pytest.raises(ParseError, match="there is no sign before it"):
+        parse(f"{head}def @main(%x: int32) {{ {'-' * count}%x }}")
+    negated = parse_tolerant(f"{head}def @main(%x: int32) {{ {'-' * count}%x }}").mod["main"].body
+    assert sum(isinstance(node, Call) for node in post_order(negated)) == count
+    # The last sign may belong to an arrow.
+    with pytest.raises(ParseError, match=r"must have \{ here, not -" if count > 1 else "must have a type here, not {"):
+        parse(f"{head}def @main(%x: int32) {'-' * count}> {{ %x }}")

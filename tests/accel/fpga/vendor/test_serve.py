@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import struct
 import subprocess
 import sys
+import time
 from array import array
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -159,6 +161,73 @@ def test_commands_that_are_none_end_the_line_and_nothing_else(tmp_path: Path) ->
                 assert line.recv(1) == b""
         link = open_link(address, 1, PATIENCE)
         assert link.read(MEMORY_BASE, 2) == [0, 0]
+        link.close()
+
+
+def lines_of(address: str) -> socket.socket:
+    host, port = address.removeprefix("socket://").split(":")
+    return socket.create_connection((host, int(port)), timeout=PATIENCE)
+
+
+def open_device(tmp_path: Path) -> tuple[Path, str]:
+    """A project with memory and registers in a file."""
+    folder, device = project(tmp_path, "de10nano"), tmp_path / "mem"
+    with device.open("wb") as stream:
+        stream.truncate(0xFF24_1000)
+    return folder, str(device)
+
+
+def test_a_host_that_says_nothing_keeps_no_other_away(tmp_path: Path) -> None:
+    folder, device = open_device(tmp_path)
+    with serving(folder, "--device", device, "--patience", "0.3") as address:
+        assert address.startswith("socket://127.0.0.1:")
+        # One says nothing, one half a command, one takes no answers.
+        with lines_of(address) as idle, lines_of(address) as half, lines_of(address) as deaf:
+            half.sendall(b"\x01\xff\x10\0")
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                while True:
+                    deaf.send(b"\x02\xff\x10\0\0\0" * 1000)
+            link = open_link(address, 1, PATIENCE)
+            assert link.read(MEMORY_BASE, 2) == [0, 0]
+            link.close()
+            assert idle.recv(1) == b"" and half.recv(1) == b""
+
+
+def test_a_host_that_is_alone_may_think(tmp_path: Path) -> None:
+    folder, device = open_device(tmp_path)
+    with serving(folder, "--device", device, "--patience", "0.1") as address:
+        link = open_link(address, 1, PATIENCE)
+        link.write(MEMORY_BASE, [7])
+        time.sleep(1.5)
+        assert link.read(MEMORY_BASE, 1) == [7]
+        link.close()
+
+
+def broken_request(rng: random.Random) -> bytes:
+    count, place = rng.choice((0, 1, 2, 255)), rng.choice((0x1000_0000, 0x2C00_0000, rng.getrandbits(32)))
+    head = struct.pack(">BBI", rng.choice((1, 2, 2, 0, 3, 255)), count, place)
+    return head + rng.randbytes(rng.choice((0, 3, 4 * count)))
+
+
+def test_broken_requests_over_loopback(tmp_path: Path) -> None:
+    """Three hundred hosts that send bytes by chance; afterwards one that means it is served."""
+    folder, device = open_device(tmp_path)
+    rng = random.Random(5)
+    with serving(folder, "--device", device, "--patience", "5") as address:
+        for _ in range(300):
+            data = b"".join(broken_request(rng) for _ in range(rng.randrange(4)))
+            # The board hangs up where it is sent what is no command.
+            with lines_of(address) as line, suppress(OSError):
+                line.sendall(data)
+                line.shutdown(socket.SHUT_WR)
+                if rng.random() < 0.5:
+                    while line.recv(1 << 16):
+                        pass
+        link = open_link(address, 1, PATIENCE)
+        link.write(MEMORY_BASE + 64, [1, 2])
+        assert link.read(MEMORY_BASE + 64, 2) == [1, 2]
         link.close()
 
 
