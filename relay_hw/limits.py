@@ -38,6 +38,10 @@ class Limits:
     folded_steps: int = 1 << 31
     # Of all names and texts together.
     string_bytes: int = 1 << 26
+    # Of the process that reads an untrusted model, beside what it takes before.
+    memory_bytes: int = 4 << 30
+    # Of that process, both of work and by the clock.
+    seconds: int = 120
 
     def check(self, field: str, what: str, size: int, span: Span | None = None) -> None:
         """Raise InputError if `size`, which messages call `what`, is more than `field` allows."""

@@ -31,6 +31,17 @@ How a model is read:
 - **Random operators** and training-mode Dropout are refused: give their numbers as inputs.
 - Operators that Relay never had are `onnx.` operators with a type relation and a meaning in numpy.
 
+Models of strangers:
+
+- **Limits** (`relay_hw/limits.py`, `--limit NAME=NUMBER`, `limits=Limits(...)`) hold before memory or time is taken:
+  bytes of the file, nodes with every function written out, nesting, names, elements of a tensor, bytes and steps of
+  constants that are computed while the model is read. What is more is refused with the limit's name.
+- **Rules**: what onnx's checker refuses, with strict inference of shapes, is refused; the exceptions are listed in
+  `relay_hw/frontend/onnx/valid.py`. Weights in other files are read only with `--external-data`, from regular files
+  below the model's folder, with no link on the way and no second name.
+- **`--untrusted`** reads the model in a process of its own, `memory_bytes` and `seconds` of the limits its bounds, and
+  takes over our own JSON and arrays from it. Whatever the model does to its reader is one line and status 2.
+
 The table below is what becomes of the node tests that package onnx ships (those of expanded functions left out), run
 through importer and interpreter by `make conformance`, which also writes this page. A test passes when every output has
 the type, the shape and, within the test's own tolerance, the values that onnx expects. An error at run time counts as

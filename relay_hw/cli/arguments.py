@@ -153,6 +153,7 @@ def model_options(args: Namespace) -> dict[str, Any]:
         "values": dict(args.value),
         "limits": changed(dict(args.limit)),
         "external_data": args.external_data,
+        "untrusted": args.untrusted,
     }
 
 

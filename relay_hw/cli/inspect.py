@@ -65,7 +65,7 @@ def show_command(args: Namespace, console: Console) -> int:
         from relay_hw.runtime.models import load_model
         from relay_hw.text import print_module
 
-        stage, text = "file", print_module(_typed(load_model(path).mod))
+        stage, text = "file", print_module(_typed(load_model(path, **model_options(args)).mod))
     else:
         from relay_hw.runtime.artifact import load_artifact
 

@@ -269,6 +269,8 @@ def _add_shapes(parser: ArgumentParser) -> None:
     parser.add_argument("--limit", action="append", type=arg.limit, default=[], metavar="NAME=NUMBER", help=text)
     text = "read weights of an .onnx model from files below its folder too"
     parser.add_argument("--external-data", action="store_true", help=text)
+    text = "read an .onnx model in a process of its own, with bounds on its memory and time (memory_bytes, seconds)"
+    parser.add_argument("--untrusted", action="store_true", help=text)
 
 
 def _add_libraries(parser: ArgumentParser) -> None:
@@ -313,6 +315,7 @@ def _add_inspect_commands(commands: Any) -> None:
     show = _add(commands, "show", "inspect:show_command", "print the module of a build's stage, or of a model file")
     show.add_argument("what", type=Path, metavar="BUILD|FILE")
     show.set_defaults(files={"what": check_build_or_model})
+    _add_shapes(show)
     show.add_argument("--stage", default="partitioned", help="imported, simplified, quantized, partitioned (default)")
 
     why = _add(commands, "why", "why:why_command", "say where cycles are lost, what would help, what stays on the host")

@@ -36,24 +36,31 @@ def load_model(
     values: Mapping[str, float] | None = None,
     limits: Limits = DEFAULT,
     external_data: bool = False,
+    untrusted: bool = False,
 ) -> Model:
     """Read a model file; Relay text may use the functions and types of `libraries` (`prelude`, `nat`, ...).
 
     `shapes`: of inputs of an ONNX model by name. Open sizes of its other inputs are those of `samples`, arrays by name
     with samples on their first axis. `values`: inputs of an ONNX model that are always the same number. `limits`: how
-    much an ONNX model may take; `external_data`: whether its weights may lie in files below its folder.
+    much an ONNX model may take; `external_data`: whether its weights may lie in files below its folder; `untrusted`:
+    whether a process of its own reads it, with bounds on memory and time.
 
     Raises InputError, ParseError, TypeCheckError, WellFormedError, UnsupportedError.
     """
     file = Path(path)
     check_model(file)
-    if (shapes or values) and file.suffix != ".onnx":
-        what = "shapes" if shapes else "values"
+    if (shapes or values or untrusted) and file.suffix != ".onnx":
+        what = "shapes" if shapes else "values" if values else "untrusted"
         raise InputError(f"{what} must be given for an .onnx model, not for {file}")
     if file.suffix == ".onnx":
         from relay_hw.frontend import from_onnx
 
         shown = {name: tuple(array.shape) for name, array in (samples or {}).items()}
+        if untrusted:
+            from relay_hw.runtime.untrusted import read_apart
+
+            asked = {"shapes": shapes, "samples": shown, "values": values, "external_data": external_data}
+            return Model(model_name(file), *read_apart(file, asked, limits))
         mod, params = from_onnx(
             file, shape=shapes, samples=shown, values=values, limits=limits, external_data=external_data
         )

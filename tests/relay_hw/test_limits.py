@@ -24,7 +24,7 @@ def test_more_than_a_limit_says_how_to_raise_it() -> None:
 
 def test_limits_are_changed_by_name() -> None:
     assert changed({"nodes": 7}) == Limits(nodes=7)
-    with pytest.raises(InputError, match=r"a limit must be one of file_bytes, .*, string_bytes, not node"):
+    with pytest.raises(InputError, match=r"a limit must be one of file_bytes, .*, seconds, not node"):
         changed({"node": 7})
     with pytest.raises(InputError, match="limit nodes must be at least 0, not -1"):
         changed({"nodes": -1})

@@ -25,6 +25,8 @@ from relay_hw.ir.types import TensorType, Type
 
 # Weights of fewer elements may be sizes or axes, which inference of shapes reads.
 _LARGE: Final = 1 << 12
+# Older models say no opset.
+_OLDEST_IR: Final = 3
 _MOST_VERSION: Final = (1 << 31) - 1
 _ONNX: Final = ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training")
 # What stands for operators that there are not, while the rest is checked.
@@ -37,8 +39,9 @@ def check_form(proto: Any, name: str) -> None:
 
     if not proto.graph.node and not proto.graph.output:
         raise InputError(f"model must hold a graph, not {name}, which holds none")
-    if not 1 <= proto.ir_version <= onnx.IR_VERSION:
-        raise InputError(f"the IR version of {name} must be from 1 to {onnx.IR_VERSION}, not {proto.ir_version}")
+    if not _OLDEST_IR <= proto.ir_version <= onnx.IR_VERSION:
+        most = onnx.IR_VERSION
+        raise InputError(f"the IR version of {name} must be from {_OLDEST_IR} to {most}, not {proto.ir_version}")
     for owner in (proto, *proto.functions):
         _check_opsets(owner.opset_import, name)
     for root in roots(proto):

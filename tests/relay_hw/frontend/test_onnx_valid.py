@@ -65,8 +65,9 @@ def _output(number: int, name: str) -> Change:
 
 
 WRONG: dict[str, tuple[Change, str]] = {
-    "no IR version": (lambda m: m.ClearField("ir_version"), "the IR version of net must be from 1 to [0-9]+, not 0"),
-    "an IR version to come": (lambda m: setattr(m, "ir_version", 99), "IR version of net must be from 1 to [0-9]+"),
+    "no IR version": (lambda m: m.ClearField("ir_version"), "the IR version of net must be from 3 to [0-9]+, not 0"),
+    "an IR version to come": (lambda m: setattr(m, "ir_version", 99), "IR version of net must be from 3 to [0-9]+"),
+    "an IR version without opsets": (lambda m: setattr(m, "ir_version", 2), "IR version of net must be from 3 to"),
     "opset 0": (_opset(0), r"the opset of net must be from 1 to \d+, not 0"),
     "a negative opset": (_opset(-3), r"the opset of net must be from 1 to \d+, not -3"),
     "opset 2^31": (_opset(1 << 31), r"the opset of net must be from 1 to \d+, not 2147483648"),

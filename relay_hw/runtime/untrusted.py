@@ -1,0 +1,148 @@
+"""Models of strangers, read in a process of their own. In: a model file. Out: its module and weights, or one error.
+
+The process has a bound on its memory and on its time, and what it hands back are our own JSON and arrays, read like
+any other file: whatever a model does to its reader, nothing but these comes back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from accel.child import end_child, start_child
+from accel.documents import DocumentError, parse_json
+from relay_hw import errors
+from relay_hw.errors import InputError, RelayHwError
+from relay_hw.ir.module import IRModule
+from relay_hw.limits import Limits, changed
+from relay_hw.span import Span
+
+_MODULE, _PARAMS, _FAILURE = "module.json", "weights.params", "failure.json"
+_KINDS: Final = {
+    kind.__name__: kind
+    for kind in (
+        *(errors.ParseError, errors.TypeCheckError, errors.WellFormedError, errors.UnsupportedError),
+        *(errors.EvalError, errors.InputError),
+    )
+}
+# A sentence and a place.
+_MOST_FAILURE_BYTES: Final = 1 << 20
+_GRACE_SECONDS: Final = 1.0
+# Isolated, so that nothing in the folder where a stranger's model lies is imported; it finds what this process found.
+_START: Final = "import sys; sys.path[:] = sys.argv[1:]; from relay_hw.runtime.untrusted import main; sys.exit(main())"
+
+
+def read_apart(path: Path, options: Mapping[str, Any], limits: Limits) -> tuple[IRModule, Mapping[str, Any]]:
+    """The module of the model file `path` and its parameters; `options` are those of `load_model`, samples as shapes.
+
+    Raises what `load_model` does, and InputError where the process that reads dies, hangs or grows.
+    """
+    with tempfile.TemporaryDirectory(prefix="relay-hw-") as folder:
+        request = {"path": str(path.absolute()), "out": folder, "options": dict(options), "limits": asdict(limits)}
+        reason = run_apart([sys.executable, "-I", "-c", _START, *sys.path], json.dumps(request), limits)
+        failure = _failure(Path(folder) / _FAILURE)
+        if failure is not None:
+            raise failure
+        if reason:
+            raise InputError(f"{path} must be a model that its reader survives: {reason}")
+        return _result(Path(folder), path)
+
+
+def run_apart(command: Sequence[str], given: str, limits: Limits) -> str:
+    """Run a reader; why it did not end well, or nothing."""
+    quiet = subprocess.DEVNULL
+    with start_child(command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet) as process:
+        try:
+            process.communicate(given, timeout=limits.seconds)
+        except subprocess.TimeoutExpired:
+            return f"it took more than {limits.seconds} s; --limit seconds=NUMBER raises this"
+        except BrokenPipeError:
+            process.wait(_GRACE_SECONDS)
+        finally:
+            end_child(process)
+    status = process.returncode
+    number = -status if status < 0 else status - 128 if status > 128 else 0
+    if number == signal.SIGXCPU:
+        return f"it was ended after {limits.seconds} s of work; --limit seconds=NUMBER raises this"
+    if number:
+        return f"signal {number} ended it"
+    return f"it ended with status {status}" if status else ""
+
+
+def _failure(path: Path) -> RelayHwError | None:
+    """What the reader found wrong with the model."""
+    try:
+        with path.open("rb") as file:
+            row = parse_json(file.read(_MOST_FAILURE_BYTES))
+        kind, message, place = _KINDS[row["kind"]], row["message"], row["span"]
+        span = None if place is None else Span(str(place[0]), *map(int, place[1:]))
+    except FileNotFoundError:
+        return None
+    except (DocumentError, LookupError, TypeError, ValueError):
+        return InputError("the reader of a model must say what is wrong as JSON, not otherwise")
+    return kind(str(message), span)
+
+
+def _result(folder: Path, path: Path) -> tuple[IRModule, Mapping[str, Any]]:
+    from relay_hw.text import load_json, load_param_dict
+
+    try:
+        text, params = (folder / _MODULE).read_text(), (folder / _PARAMS).read_bytes()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} must be a model that its reader survives: it wrote no result ({error})") from None
+    return load_json(text, str(path)), load_param_dict(params)
+
+
+def main() -> int:
+    """The process that reads: a request on standard input, files in a folder as the answer."""
+    request = json.load(sys.stdin)
+    folder, limits = Path(request["out"]), changed(request["limits"])
+    from relay_hw.frontend import from_onnx
+    from relay_hw.text import save_json, save_param_dict
+
+    import_readers()
+    restrict(limits)
+    try:
+        asked = request["options"]
+        asked["shape"] = asked.pop("shapes")
+        mod, params = from_onnx(request["path"], limits=limits, **asked)
+        (folder / _MODULE).write_text(save_json(mod))
+        (folder / _PARAMS).write_bytes(save_param_dict(params))
+    except RelayHwError as error:
+        _refuse(folder, error)
+    except MemoryError:
+        most = f"{limits.memory_bytes:,} bytes; --limit memory_bytes=NUMBER raises this"
+        _refuse(folder, InputError(f"{request['path']} must be readable with at most {most}"))
+    return 0
+
+
+def _refuse(folder: Path, error: RelayHwError) -> None:
+    span = error.span
+    place = None if span is None else [span.source, span.line, span.column, span.end_line, span.end_column]
+    row = {"kind": type(error).__name__, "message": error.message, "span": place}
+    (folder / _FAILURE).write_text(json.dumps(row))
+
+
+def import_readers() -> None:
+    """Load what reading needs, so that bounds are those of the model and not of libraries."""
+
+
+def restrict(limits: Limits) -> None:
+    """Bound the memory and the time that this process takes from now on."""
+    import resource
+
+    pages = int(Path("/proc/self/statm").read_text().split()[0]) if os.path.exists("/proc/self/statm") else 0
+    memory = pages * os.sysconf("SC_PAGE_SIZE") + limits.memory_bytes
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    seconds = int(time.process_time()) + limits.seconds
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
