@@ -104,7 +104,7 @@ def _result(folder: Path, path: Path) -> tuple[IRModule, Mapping[str, Any]]:
 
 def main() -> int:
     """The process that reads: a request on standard input, files in a folder as the answer."""
-    request = json.load(sys.stdin)
+    request = parse_json(sys.stdin.read())
     folder, limits = Path(request["out"]), changed(request["limits"])
     from relay_hw.frontend import from_onnx
     from relay_hw.text import save_json, save_param_dict
@@ -142,7 +142,9 @@ def restrict(limits: Limits) -> None:
 
     pages = int(Path("/proc/self/statm").read_text().split()[0]) if os.path.exists("/proc/self/statm") else 0
     memory = pages * os.sysconf("SC_PAGE_SIZE") + limits.memory_bytes
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     seconds = int(time.process_time()) + limits.seconds
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for what, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, seconds), (resource.RLIMIT_CORE, 0)):
+        # Whoever started this process may have bound it already.
+        bound = resource.getrlimit(what)[1]
+        least = most if bound == resource.RLIM_INFINITY else min(most, bound)
+        resource.setrlimit(what, (least, bound))

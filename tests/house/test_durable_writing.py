@@ -33,6 +33,7 @@ WRITERS = {
     "accel/sim/kept.py": "a lock, which is empty",
     "accel/sim/bench/bench_acc_mem.py": "the bytes of a memory",
     "relay_hw/compare/store.py": "into memory",
+    "relay_hw/runtime/untrusted.py": "in a temporary folder",
 }
 
 

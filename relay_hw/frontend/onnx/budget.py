@@ -22,6 +22,8 @@ _ENTRY: Final = 16
 _NUMBER: Final = 8
 # Constants that come of a model's own weights (a cast, a transposed matrix) may be so many times larger, all together.
 _OF_WEIGHTS: Final = 4
+# What a node counts when it is converted again: bodies of loops inside of loops are, for each trial of one around.
+_AGAIN: Final = 10
 # numpy 1 knows no more.
 MOST_AXES: Final = 32
 
@@ -173,15 +175,18 @@ def _written(body: Any, sizes: Mapping[Key, _Size]) -> _Size:
 class Ledger:
     """What converting one model has taken so far. Every method raises InputError before more is taken."""
 
-    def __init__(self, name: str, limits: Limits, weight_bytes: int = 0) -> None:
+    def __init__(self, name: str, limits: Limits, weight_bytes: int = 0, nodes: int = 0) -> None:
+        """`weight_bytes`, `nodes`: those of the model."""
         self._name, self._limits = name, limits
-        self._free = _OF_WEIGHTS * weight_bytes
+        self._free, self._first = _OF_WEIGHTS * weight_bytes, nodes
         self._nodes = self._bytes = 0
 
     def convert(self, span: Span) -> None:
         """One more node. Bodies of loops are converted until the types of what they carry settle."""
-        self._nodes += 1
-        self._limits.check("nodes", f"nodes of {self._name}, those of loops as often as converted,", self._nodes, span)
+        self._nodes += 1 if self._first > 0 else _AGAIN
+        self._first -= 1
+        what = f"nodes of {self._name}, {_AGAIN} for each that a loop has converted again,"
+        self._limits.check("nodes", what, self._nodes, span)
 
     def parts(self, count: int, span: Span) -> None:
         """So many pieces of a program for one node."""

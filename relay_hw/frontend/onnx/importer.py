@@ -19,7 +19,7 @@ from relay_hw.frontend.onnx import CONVERTERS, find_converter
 from relay_hw.frontend.onnx.budget import Ledger
 from relay_hw.frontend.onnx.fold import computed_constant
 from relay_hw.frontend.onnx.functions import has_definition
-from relay_hw.frontend.onnx.node import Arguments, Array, Node, Subgraph, Value, stamp
+from relay_hw.frontend.onnx.node import Arguments, Array, Node, Subgraph, Value, count_nodes, stamp
 from relay_hw.frontend.onnx.sizes import Sizes, as_sizes, computed, from_array, numbers
 from relay_hw.frontend.onnx.source import Shape, Source, load, read
 from relay_hw.frontend.onnx.typer import Typer
@@ -160,7 +160,9 @@ class Importer:
         self.captured = captured
         self.freeze_params = freeze_params
         weights = sum(array.nbytes for array in source.arrays.values())
-        self.ledger: Ledger = Ledger(source.name, limits, weights) if outer is None else outer.ledger
+        self.ledger: Ledger = (
+            Ledger(source.name, limits, weights, count_nodes(source.nodes)) if outer is None else outer.ledger
+        )
         self.typer: Typer = Typer() if outer is None else outer.typer
         self.params: dict[str, Array] = {}
         self.param_vars: dict[str, Var] = {}

@@ -75,6 +75,12 @@ class Subgraph:
     outputs: tuple[str, ...]
 
 
+def count_nodes(nodes: Sequence[Node]) -> int:
+    """Nodes and those of all graphs inside of them."""
+    inner = (value for node in nodes for value in node.attrs.values() if isinstance(value, Subgraph))
+    return len(nodes) + sum(count_nodes(graph.nodes) for graph in inner)
+
+
 class Scope(Protocol):
     """What converters ask of the import."""
 

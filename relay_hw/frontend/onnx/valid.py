@@ -8,7 +8,7 @@ What is accepted though the checker refuses it, and why:
   reads such models.
 - A node whose operator onnx defines by others and that leaves attributes out: its inference does not know their
   defaults (MeanVarianceNormalization without axes).
-- Outputs of the model without a type, and inputs without one where the caller gives it: onnxruntime infers it.
+- Outputs of the model without a type or shape, and inputs without one where the caller gives it: onnxruntime infers it.
 - An operator of onnx's own domains that there is not: all of them are listed in one message by the importer.
 """
 
@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from relay_hw.errors import InputError
+from relay_hw.frontend.onnx.budget import MOST_AXES
 from relay_hw.frontend.onnx.walk import bodies, roots
 from relay_hw.ir.types import TensorType, Type
 
@@ -86,6 +87,11 @@ def _check_node(node: Any, name: str, is_function: bool) -> None:
             raise InputError(f"attribute {attr.name} of {what} must have a type that onnx knows, not {attr.type}")
         elif stray := next((field for field in _given(attr) if field != _KINDS[attr.type]), None):
             raise InputError(f"attribute {attr.name} of {what} must hold {_KINDS[attr.type]} by its type, not {stray}")
+        if attr.name in ("axis", "axes"):
+            # onnx cuts it to 32 bits before it compares.
+            far = next((axis for axis in (attr.i, *attr.ints) if abs(axis) > MOST_AXES), None)
+            if far is not None:
+                raise InputError(f"{attr.name} of {what} must be at most {MOST_AXES} from 0, not {far}")
 
 
 def _given(attr: Any) -> Iterator[str]:
@@ -144,7 +150,7 @@ def _skeleton(proto: Any, inputs: Mapping[str, Type]) -> Any:
     graph.input.extend(
         helper.make_tensor_value_info(key, tensor.data_type, tensor.dims) for key, tensor in large.items()
     )
-    graph.output.extend(item for item in proto.graph.output if item.HasField("type"))
+    graph.output.extend(item for item in proto.graph.output if _is_whole(item))
     _explain_nodes(found)
     return found
 
@@ -158,6 +164,13 @@ def _shaped(item: Any, ty: Type | None) -> Any:
         return item
     kind = given.elem_type or helper.np_dtype_to_tensor_dtype(np.dtype(ty.dtype))
     return helper.make_tensor_value_info(item.name, kind, [dim if isinstance(dim, int) else None for dim in ty.shape])
+
+
+def _is_whole(item: Any) -> bool:
+    """Whether an output says all that the checker wants to know."""
+    if item.type.HasField("tensor_type"):
+        return item.type.tensor_type.HasField("shape") and bool(item.type.tensor_type.elem_type)
+    return item.HasField("type")
 
 
 def _is_large(tensor: Any) -> bool:

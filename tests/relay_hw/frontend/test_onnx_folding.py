@@ -162,7 +162,7 @@ def test_trials_of_loops_are_counted(make: Make) -> None:
 
     node = helper.make_node("Loop", ["n", "", "x"], ["y"], "outer", body=loop(24))
     model = make([node], {"x": np.zeros(2, np.float32)}, {**_integers(n=3), "w": np.ones(2, np.float32)}, ["y"])
-    with pytest.raises(InputError, match="nodes of small, those of loops as often as converted, must be at most 500"):
+    with pytest.raises(InputError, match="nodes of small, 10 for each that a loop has converted again, must be"):
         from_onnx(model, limits=Limits(nodes=500))
 
 

@@ -108,8 +108,12 @@ WRONG: dict[str, tuple[Change, str]] = {
     "too many inputs": (lambda m: m.graph.node[2].input.append("w"), "net must be a model by onnx's rules: Node"),
     "too few inputs": (lambda m: m.graph.node[1].input.pop(), "node sum of net|by onnx's rules|sum: "),
     "too many results": (lambda m: m.graph.node[2].output.append("z"), "net must be a model by onnx's rules: Node"),
-    "two open sizes": (_sizes(-1, -1), "shaped: "),
-    "negative sizes": (_sizes(-2, -3), "shaped: "),
+    "an axis of 2^62": (
+        lambda m: m.graph.node[2].CopyFrom(helper.make_node("Softmax", ["a"], ["y"], "act", axis=1 << 62)),
+        "axis of node act of net must be at most 32 from 0, not 4611686018427387904",
+    ),
+    "two open sizes": (_sizes(-1, -1), r"shaped: sizes of Reshape must be at least 0, one of them perhaps -1"),
+    "negative sizes": (_sizes(-2, -3), r"shaped: sizes of Reshape must be at least 0"),
     "sizes that do not fit": (_sizes(4, 2), "shaped: "),
     "a negative dimension": (lambda m: m.graph.initializer[1].dims.__setitem__(0, -3), "have sizes of at least 0"),
     "data too short": (lambda m: setattr(m.graph.initializer[1], "raw_data", b"123"), "w of net must be a whole"),
@@ -168,6 +172,8 @@ def test_exceptions_to_the_checker() -> None:
         onnx.checker.check_model(model)
     assert from_onnx(model)
     model = plain()
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    assert from_onnx(model)
     model.graph.output[0].ClearField("type")
     with pytest.raises(onnx.checker.ValidationError, match="'type' of 'value_info' is required"):
         onnx.checker.check_model(model)
