@@ -1,0 +1,155 @@
+"""Attacks by files that are no ONNX: arrays, JSON, TOML, Relay text, parameters, programs, builds."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from tests.relay_hw.attacks.table import Attack, Deed
+
+HEAD = '#[version = "0.0.5"]\n'
+
+
+class _Evil:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = str(path)
+
+    def __reduce__(self) -> tuple[object, tuple[str, str]]:
+        return open, (self._path, "w")
+
+
+def _text(name: str, suffix: str, text: str, command: str = "check") -> Attack:
+    def make(folder: Path) -> Deed:
+        path = folder / f"given{suffix}"
+        path.write_text(text)
+        return [command, str(path)]
+
+    return Attack(name, make)
+
+
+def _npy(shape: str, data: bytes = b"", dtype: str = "'<f4'") -> bytes:
+    """An array file whose head says what it likes."""
+    head = f"{{'descr': {dtype}, 'fortran_order': False, 'shape': {shape}, }}".encode()
+    head += b" " * (-(len(head) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + data
+
+
+def _arrays(name: str, members: Mapping[str, bytes], twice: str = "") -> Attack:
+    """An .npz as the arguments of a function of one tensor."""
+
+    def make(folder: Path) -> Deed:
+        (folder / "f.relay").write_text(HEAD + "def @main(%x: Tensor[(2), float32]) { %x }\n")
+        with zipfile.ZipFile(folder / "x.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+            for member, data in members.items():
+                archive.writestr(member, data)
+            if twice:
+                archive.writestr(twice, members[twice])
+        return ["eval", str(folder / "f.relay"), "--input", str(folder / "x.npz")]
+
+    return Attack(name, make)
+
+
+def _pickled(folder: Path) -> Deed:
+    (folder / "f.relay").write_text(HEAD + "def @main(%x: Tensor[(2), float32]) { %x }\n")
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([_Evil(folder / "ran")], object), allow_pickle=True)
+    with zipfile.ZipFile(folder / "x.npz", "w") as archive:
+        archive.writestr("x.npy", buffer.getvalue())
+    return ["eval", str(folder / "f.relay"), "--input", str(folder / "x.npz")]
+
+
+def _only_pickle(folder: Path) -> Deed:
+    (folder / "f.relay").write_text(HEAD + "def @main(%x: Tensor[(2), float32]) { %x }\n")
+    (folder / "x.npz").write_bytes(pickle.dumps(_Evil(folder / "ran")))
+    return ["eval", str(folder / "f.relay"), "--input", str(folder / "x.npz")]
+
+
+def _not_a_zip(folder: Path) -> Deed:
+    words = _pickled(folder)
+    path = folder / "x.npz"
+    path.write_bytes(path.read_bytes()[:-30])
+    return words
+
+
+def _config(folder: Path) -> Deed:
+    (folder / "c.json").write_text("[" * 100_000)
+    return ["compile", str(folder / "no.onnx"), "-o", str(folder / "out"), "--config", str(folder / "c.json")]
+
+
+def _strategy(name: str, text: str) -> Attack:
+    def make(folder: Path) -> Deed:
+        (folder / "s.toml").write_text(text)
+        return ["compile", str(folder / "no.onnx"), "-o", str(folder / "out"), "--quantize", str(folder / "s.toml")]
+
+    return Attack(name, make)
+
+
+def _build(name: str, manifest: str) -> Attack:
+    def make(folder: Path) -> Deed:
+        (folder / "build").mkdir()
+        (folder / "build" / "manifest.json").write_text(manifest)
+        return ["show", str(folder / "build")]
+
+    return Attack(name, make)
+
+
+def _program(name: str, data: bytes) -> Attack:
+    def make(folder: Path) -> Deed:
+        (folder / "program.bin").write_bytes(data)
+        return ["disasm", str(folder / "program.bin")]
+
+    return Attack(name, make)
+
+
+def _params(data: bytes) -> Deed:
+    from relay_hw.text import load_param_dict
+
+    return lambda: load_param_dict(data)
+
+
+_MARK = (0xF7E58D4F05049CB7).to_bytes(8, "little") + bytes(8)
+_LONG = (1 << 60).to_bytes(8, "little")
+
+ATTACKS = (
+    _text("JSON: 100,000 lists inside of one another", ".json", "[" * 100_000),
+    _text("JSON: an integer of a million digits", ".json", "1" * 1_000_000),
+    _text("JSON: of another program", ".json", json.dumps({"nodes": [[0]] * 1000, "attrs": {}})),
+    _text("JSON: a number without end", ".json", '{"format": 1e999}'),
+    _text("Relay text: 5,000 parentheses", ".relay", HEAD + "def @main() { " + "(" * 5000),
+    _text("Relay text: a chain of 4,000 signs", ".relay", HEAD + "def @main() { " + "-" * 4000 + " }"),
+    _text("Relay text: an integer of 100,000 digits", ".relay", HEAD + "def @main() { " + "9" * 100_000 + " }"),
+    _text("Relay text: a tensor of 2^66", ".relay", HEAD + "def @main(%x: Tensor[(99999999999999999999), int8]) {}"),
+    _text("Relay text: NUL and controls", ".relay", HEAD + "def @main() { \0\x1b]0;x\x07 }"),
+    _arrays("an array of 2^40 in 200 bytes", {"x.npy": _npy("(1099511627776,)")}),
+    _arrays("an array of 2^66", {"x.npy": _npy("(8589934592, 8589934592)")}),
+    _arrays("an array of negative size", {"x.npy": _npy("(-2,)", b"\0" * 8)}),
+    _arrays("an array of 10,000 axes", {"x.npy": _npy("(" + "1," * 10_000 + ")", b"\0" * 4)}),
+    _arrays("an array cut short", {"x.npy": _npy("(1000,)", b"\0" * 8)}),
+    _arrays("an array of objects", {"x.npy": _npy("(2,)", b"\0" * 16, "'|O'")}),
+    _arrays("an array whose head is code", {"x.npy": _npy("(__import__('os').getpid(),)")}),
+    _arrays("an array whose head has 5,000 brackets", {"x.npy": _npy("(" * 5000)}),
+    _arrays("an archive of 250 MB of zeros in 250 kB", {"x.npy": _npy("(62500000,)", bytes(250_000_000))}),
+    _arrays("an archive with paths to outside", {"../../x.npy": _npy("(2,)", bytes(8))}),
+    Attack("CVE-2019-6446: an array of pickled objects", _pickled),
+    Attack("CVE-2019-6446: a pickle for an archive", _only_pickle),
+    Attack("an archive without its end", _not_a_zip),
+    Attack("a configuration of 100,000 lists", _config),
+    _strategy("TOML: 100,000 lists inside of one another", "a = " + "[" * 100_000),
+    _strategy("TOML: 50,000 tables inside of one another", "[" + "a." * 50_000 + "a]\n"),
+    _strategy("TOML: an integer of 100,000 digits", "a = " + "9" * 100_000),
+    _build("a build whose manifest is 100,000 lists", "[" * 100_000),
+    _build("a build whose manifest is a list", "[]"),
+    _build("a build whose stages lie outside", json.dumps({"format": 1, "stages": {"partitioned": "../../secret"}})),
+    _program("a program of noise", bytes(range(256)) * 64),
+    _program("a program that is empty", b""),
+    Attack("parameters: 2^60 names", lambda folder: _params(_MARK + _LONG)),
+    Attack("parameters: a name of 2^60 letters", lambda folder: _params(_MARK + (1).to_bytes(8, "little") + _LONG)),
+)  # fmt: skip
