@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from accel.isa.config import SEMAPHORES, AccelConfig, load_config
+from accel.isa.config import SEMAPHORES, SIZES, AccelConfig, config_from_dict, load_config
 from accel.isa.errors import AccelError, AsmError, ConfigError, EncodeError
 from accel.isa.fields import Field, check_value
 from accel.isa.program import (
@@ -53,6 +53,7 @@ class _Source:
 
     config_name: str = ""
     config_hash: int = 0
+    sizes: tuple[tuple[str, int], ...] = ()
     config: AccelConfig | None = None
     window_bytes: int | None = None
     sections: list[_OpenSection] = field(default_factory=list[_OpenSection])
@@ -178,17 +179,19 @@ def _semaphores(key: str, text: str) -> int:
 
 
 def _read_config(source: _Source, words: list[str]) -> None:
-    if not words or len(words) > 2:
-        raise _Refusal(f".config must be followed by a name and at most a hash, not {' '.join(words)}")
+    if not words:
+        raise _Refusal(".config must be followed by a name, and by a hash or sizes where it is not at hand")
     source.config_name = words[0]
     if len(words) == 2:
         source.config_hash = _integers(".config", words[1:], {"hash": 0})["hash"]
         return
     try:
-        source.config = load_config(words[0])
+        sizes = _integers(".config", words[1:], dict.fromkeys(SIZES, 0)) if words[1:] else {}
+        source.config = config_from_dict(sizes, words[0]) if sizes else load_config(words[0])
     except ConfigError as error:
         raise _Refusal(str(error)) from None
     source.config_name, source.config_hash = source.config.name, source.config.hash32
+    source.sizes = tuple(source.config.sizes.items())
 
 
 def _read_section(source: _Source, words: list[str]) -> None:
@@ -316,6 +319,7 @@ def _finish(source: _Source) -> Program:
         tuple(sections),
         tuple(source.tensors),
         tuple(source.regions),
+        source.sizes,
     )
 
 

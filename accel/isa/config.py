@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 from accel.documents import DocumentError, parse_json
 from accel.isa.errors import ConfigError
@@ -156,9 +157,21 @@ class AccelConfig:
     @property
     def hash32(self) -> int:
         """32-bit hash of every size (not of the name): what the capability register holds."""
-        sizes = {key.name: getattr(self, key.name) for key in fields(AccelConfig) if key.name != "name"}
-        digest = hashlib.sha256(json.dumps(sizes, sort_keys=True).encode()).digest()
-        return int.from_bytes(digest[:4], "little")
+        return hash_of_sizes(self.sizes)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Every size by name: all that two configurations can differ in."""
+        return {key: getattr(self, key) for key in SIZES}
+
+
+SIZES: Final = tuple(key.name for key in fields(AccelConfig) if key.name != "name")
+
+
+def hash_of_sizes(sizes: Mapping[str, object]) -> int:
+    """The 32-bit hash of sizes by name."""
+    digest = hashlib.sha256(json.dumps(dict(sizes), sort_keys=True).encode()).digest()
+    return int.from_bytes(digest[:4], "little")
 
 
 def config_names() -> tuple[str, ...]:
@@ -186,7 +199,7 @@ def config_from_dict(raw: object, name: str) -> AccelConfig:
     if not isinstance(raw, dict):
         raise ConfigError(f"configuration {name} must be an object, not {type(raw).__name__}")
     values = cast(dict[str, object], raw)
-    expected = {field.name for field in fields(AccelConfig)} - {"name"}
+    expected = set(SIZES)
     given = set(values) - {"name"}
     for key in sorted(given - expected):
         raise ConfigError(f"configuration {name}: unknown key {key!r}")

@@ -58,7 +58,10 @@ def _config_line(program: Program) -> str:
         known = load_config(program.config).hash32 == program.config_hash
     except ConfigError:
         known = False
-    return f".config {program.config}" + ("" if known else f" hash={program.config_hash:#010x}")
+    if known and program.sizes:
+        return f".config {program.config}"
+    sizes = program.sizes or (("hash", f"{program.config_hash:#010x}"),)
+    return " ".join([f".config {program.config}", *(f"{key}={size}" for key, size in sizes)])
 
 
 def _value_text(field: Field, value: int) -> str:

@@ -204,7 +204,7 @@ A program file is a prefix of {prefix} bytes, a header, and data:
 | 16 to 19 | hash of the configuration's sizes, as in register CONFIG_HASH |
 | 20 to 23 | bytes of the header |
 | 24 to 55 | SHA-256 of bytes 8 to 23, header and data |
-| then | header: JSON with sorted keys: config, window_bytes, sections, tensors, regions |
+| then | header: JSON with sorted keys: config, sizes, window_bytes, sections, tensors, regions |
 | then | data of the sections that have some, in the header's order, without gaps |
 
 Sections lie in the window at multiples of {section_align} bytes and do not overlap. Kinds: {kinds}. Exactly one is
@@ -227,7 +227,7 @@ One statement a line; `;` begins a comment. Numbers are Python integers (`10`, `
 
 ```
 load mem=wgt dram=0x1000 z=16 y=2 y_stride=256 wait=s3,s4 set=s1   ; field=value; others are 0, counts 1
-.config NAME [hash=N]            ; first: the configuration, by name, or by hash where it is not at hand
+.config NAME [hash=N | SIZE=N ...] ; first: the configuration, by name, by hash or by all its sizes
 .window BYTES                    ; size of the window; by default what the sections need, in steps of 4 KiB
 .section NAME KIND OFFSET SIZE   ; statements with data fill the section declared last
 .section NAME program OFFSET     ; place of the instructions; by default behind all sections

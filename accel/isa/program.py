@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from accel import durable
 from accel.documents import parse_json
-from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
+from accel.isa.config import INSTRUCTION_BYTES, SIZES, AccelConfig, hash_of_sizes
 from accel.isa.errors import AccelError, EncodeError, ProgramError
 from accel.isa.spec import BY_OP, INSTRUCTIONS, ISA_VERSION, Op, decode
 
 MAGIC = b"RLHWPROG"
-CONTAINER_VERSION = 1
+CONTAINER_VERSION = 2
 # Magic, container version, instruction-set version, configuration hash, header bytes, SHA-256 of all that follows it
 # and of the four numbers before it.
 _PREFIX = struct.Struct("<8sIIII32s")
@@ -116,7 +116,7 @@ def code_place(sections: Sequence[Section], resident: int = 0) -> int:
 class Program:
     """A whole program for one configuration. Exactly one section is of kind program, at most one of kind resident.
 
-    Raises ProgramError.
+    `sizes`: of the configuration, by name; none where only their hash is known. Raises ProgramError.
     """
 
     config: str
@@ -125,6 +125,7 @@ class Program:
     sections: tuple[Section, ...]
     tensors: tuple[TensorSlot, ...] = ()
     regions: tuple[Region, ...] = ()
+    sizes: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         _check(self)
@@ -155,7 +156,8 @@ class Program:
         end = max((section.end for section in others), default=0)
         code = Section("program", SectionKind.PROGRAM, offset, len(data), data)
         window = align(max(end, code.end), WINDOW_ALIGN) if window_bytes is None else window_bytes
-        return cls(config.name, config.hash32, window, others + (code,), tuple(tensors), tuple(regions))
+        sizes = tuple(config.sizes.items())
+        return cls(config.name, config.hash32, window, others + (code,), tuple(tensors), tuple(regions), sizes)
 
     @property
     def code(self) -> Section:
@@ -224,11 +226,13 @@ class Program:
         return self.section(slot.section).offset + slot.offset
 
     def check_config(self, config: AccelConfig) -> None:
-        """Raise ProgramError unless the program was made for the sizes of `config`."""
-        if self.config_hash != config.hash32:
+        """Raise ProgramError, which names the first size that is another one, unless the program is for `config`."""
+        others = [(key, size) for key, size in self.sizes if config.sizes[key] != size]
+        if others or self.config_hash != config.hash32:
+            sizes = "".join(f": {key} must be {config.sizes[key]}, not {size}" for key, size in others[:1])
             raise ProgramError(
                 f"program must be made for configuration {config.name} ({config.hash32:#010x}), "
-                f"not {self.config} ({self.config_hash:#010x})"
+                f"not {self.config} ({self.config_hash:#010x}){sizes}"
             )
 
     def content_hash(self) -> str:
@@ -357,6 +361,10 @@ def _check(program: Program) -> None:
         raise ProgramError(
             f"window_bytes must be a multiple of {SECTION_ALIGN} below {WINDOW_LIMIT}, not {program.window_bytes}"
         )
+    if program.sizes and (
+        tuple(key for key, _ in program.sizes) != SIZES or hash_of_sizes(dict(program.sizes)) != program.config_hash
+    ):
+        raise ProgramError(f"sizes must be those of hash {program.config_hash:#010x}, not {dict(program.sizes)}")
     _check_sections(program)
     for slot in program.tensors:
         size = program.section(slot.section).size
@@ -407,6 +415,7 @@ def _check_sections(program: Program) -> None:
 def _header(program: Program) -> dict[str, object]:
     return {
         "config": program.config,
+        "sizes": dict(program.sizes),
         "window_bytes": program.window_bytes,
         "sections": [
             {"name": s.name, "kind": s.kind.value, "offset": s.offset, "size": s.size, "stored": s.data is not None}
@@ -445,7 +454,8 @@ def _from_header(body: bytes, header_bytes: int, config_hash: int) -> Program:
         regions = tuple(Region(r["name"], r["begin"], r["end"]) for r in header["regions"])
         if position != len(body):
             raise ProgramError(f"program data must end at byte {position}, not {len(body)}")
-        return Program(header["config"], config_hash, header["window_bytes"], tuple(sections), tensors, regions)
+        sizes = tuple((key, header["sizes"][key]) for key in SIZES if header["sizes"])
+        return Program(header["config"], config_hash, header["window_bytes"], tuple(sections), tensors, regions, sizes)
     except AccelError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -179,7 +179,8 @@ def try_change(artifact: Artifact, change: Change, memory: MemoryModel, compiler
 
 
 def _made_for(program: Program, config: AccelConfig) -> Program:
-    return replace(program, config=config.name, config_hash=config.hash32)
+    sizes = tuple(config.sizes.items())
+    return replace(program, config=config.name, config_hash=config.hash32, sizes=sizes)
 
 
 def _spent(artifact: Artifact, programs: Mapping[str, Program], config: AccelConfig, memory: MemoryModel) -> Spent:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +53,7 @@ def data_of(statements: str) -> bytes:
         ),
         (".section p program 0x40\n.data i8 1", "data must follow a .section of another kind than program"),
         (".config nope", "configuration must be one of default, ecp5, ecp5w4, ecp5x2, tiny, "),
-        (".config", ".config must be followed by a name and at most a hash, not "),
+        (".config", ".config must be followed by a name, and by a hash or sizes where it is not at hand"),
         (".window wide", "window must be an integer, not wide"),
         (".window", ".window must be followed by a number, not nothing"),
         (".word -1", "word must fit 256 bits, not -0x1"),
@@ -185,6 +186,9 @@ def test_every_part_of_a_program_round_trips() -> None:
     regions = [Region("/conv/Conv:0", 0, 1), Region("/conv/Conv:0", 1, 1)]
     program = Program.build(config, [(Op.FINISH, {})], sections, tensors, regions, 1 << 20, 512)
     assert assemble(disassemble(program)) == program
+    mine = replace(load_config("tiny"), name="mine", queue_depth=8)
+    own = Program.build(mine, [(Op.FINISH, {})])
+    assert f".config mine batch=1 block_in={mine.block_in} " in disassemble(own) and assemble(disassemble(own)) == own
     other = Program("mine", 0x1234, program.window_bytes, program.sections)
     assert ".config mine hash=0x00001234" in disassemble(other)
     assert assemble(disassemble(other)) == other
