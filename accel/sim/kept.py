@@ -30,24 +30,33 @@ def kept(folder: Path, key: str, make: Callable[[Path], object]) -> Path:
         if not is_sealed(entry, SEAL):
             with durable.new_folder(entry) as work:
                 make(work)
-                seal(work, SEAL, [str(path.relative_to(work)) for path in work.rglob("*") if path.is_file()])
+                seal(work, SEAL, [str(path.relative_to(work)) for path in work.rglob("*") if path.is_file()], key)
     return entry
 
 
-def seal(folder: Path, mark: str, names: Sequence[str]) -> None:
-    """Write down the hashes of files of `folder`; they are on the disk before. Raises OSError."""
+def seal(folder: Path, mark: str, names: Sequence[str], key: str | None = None) -> None:
+    """Write down the hashes of files of `folder`; they are on the disk before. Raises OSError.
+
+    `key`: of the result, the folder's name unless it gets another one.
+    """
     for name in names:
         durable.sync(folder / name)
-    row = {"files": {name: durable.file_hash(folder / name) for name in sorted(names)}}
-    durable.write_file(folder / mark, json.dumps(row, indent=1).encode())
+    files = {name: durable.file_hash(folder / name) for name in sorted(names)}
+    durable.write_file(folder / mark, _seal(folder.name if key is None else key, mark, files))
+
+
+def _seal(key: str, mark: str, files: Mapping[str, str]) -> bytes:
+    return json.dumps({"of": [key, mark], "files": files}, indent=1).encode()
 
 
 def is_sealed(folder: Path, mark: str) -> bool:
-    """Whether `folder` has the files that were sealed under `mark`, byte by byte."""
+    """Whether `folder` has the files that were sealed under `mark`, byte by byte, and under its own name."""
     try:
-        row: Any = parse_json((folder / mark).read_bytes())
-        files: dict[str, str] = row["files"]
-        return bool(files) and all(durable.file_hash(folder / name) == digest for name, digest in files.items())
+        data = (folder / mark).read_bytes()
+        files: dict[str, str] = parse_json(data)["files"]
+        if not files or data != _seal(folder.name, mark, files):
+            return False
+        return all(durable.file_hash(folder / name) == digest for name, digest in files.items())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
@@ -70,22 +79,40 @@ def write_row(path: Path, key: str, content: Mapping[str, Any]) -> None:
     """Keep a result that is one JSON object in a file of its own, with its key and hash. Raises OSError."""
     # Numbers that are keys come back as texts.
     plain = parse_json(json.dumps(content))
-    row = {"key": key, "sha256": _hash(plain), "content": plain}
-    durable.write_file(path, (json.dumps(row) + "\n").encode())
+    durable.write_file(path, _row(key, plain))
 
 
 def read_row(path: Path, key: str) -> dict[str, Any] | None:
     """The result that was kept under `key`; None where there is none, or where its hash does not fit."""
     try:
-        row: Any = parse_json(path.read_bytes())
-        content, found, digest = row["content"], row["key"], row["sha256"]
-        return content if found == key and digest == _hash(content) else None
+        data = path.read_bytes()
+        content: Any = parse_json(data)["content"]
+        return content if data == _row(key, content) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _hash(content: object) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+def _row(key: str, content: object) -> bytes:
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return (json.dumps({"key": key, "sha256": digest, "content": content}) + "\n").encode()
+
+
+def write_bytes(path: Path, key: str, content: bytes) -> None:
+    """Keep a result that is one file, with a line of its key and hash in front. Raises OSError."""
+    durable.write_file(path, _head(key, content) + content)
+
+
+def read_bytes(path: Path, key: str) -> bytes | None:
+    """The bytes that were kept under `key`; None where there are none, or where their hash does not fit."""
+    try:
+        head, _, content = path.read_bytes().partition(b"\n")
+    except OSError:
+        return None
+    return content if head + b"\n" == _head(key, content) else None
+
+
+def _head(key: str, content: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + b"\0" + content).hexdigest().encode() + b"\n"
 
 
 @contextmanager

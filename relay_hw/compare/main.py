@@ -259,10 +259,10 @@ class _Runner:
         """Outputs of the float network on all data."""
         key = key_of("float", *self._common)
         names = ["test"] + (["held_out"] if self._setting.held_out is not None else [])
-        found = self._store.read_arrays("float", key, names)
+        found = self._store.read_arrays("float", key)
         if found is None:
             found = self._run_floats(names)
-            self._store.write_arrays("float", key, found)
+            self._store.keep_arrays("float", key, found)
         return FloatOutputs(found["test"], found.get("held_out"))
 
     def _run_floats(self, names: Sequence[str]) -> dict[str, Array]:

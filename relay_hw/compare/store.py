@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,7 @@ import relay_hw
 import tensorize
 from accel import durable
 from accel.quote import file_name
-from accel.sim.kept import read_row, write_row
+from accel.sim.kept import read_bytes, read_row, write_bytes, write_row
 from relay_hw.errors import InputError
 
 Array = NDArray[Any]
@@ -81,21 +81,23 @@ class Store:
         with self._refusing():
             write_row(self.path(name, key, ".json"), key, content)
 
-    def read_arrays(self, name: str, key: str, names: Sequence[str]) -> dict[str, Array] | None:
-        """Arrays written under `key`; None where they are not all there."""
-        path = self.path(name, key, ".npz")
-        try:
-            with np.load(path, allow_pickle=False) as archive:
-                return {item: archive[item] for item in names}
-        except Exception:  # whatever a damaged zip makes numpy raise
+    def read_arrays(self, name: str, key: str) -> dict[str, Array] | None:
+        """Arrays that were kept under `key`; None where there are none, or where their hash does not fit."""
+        data = read_bytes(self.path(name, key, ".arrays"), key)
+        if data is None:
             return None
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            return dict(archive)
+
+    def keep_arrays(self, name: str, key: str, arrays: Mapping[str, Array]) -> None:
+        """Keep arrays. Raises InputError."""
+        with self._refusing():
+            write_bytes(self.path(name, key, ".arrays"), key, _npz(arrays))
 
     def write_arrays(self, name: str, key: str, arrays: Mapping[str, Array]) -> Path:
-        """Keep arrays; the file. Raises InputError."""
-        stream = io.BytesIO()
-        np.savez(stream, **dict(arrays))  # type: ignore[arg-type]
+        """Write arrays for other processes; the file. Raises InputError."""
         path = self.path(name, key, ".npz")
-        self.put(path, stream.getvalue())
+        self.put(path, _npz(arrays))
         return path
 
     def put(self, path: Path, data: bytes) -> None:
@@ -109,3 +111,9 @@ class Store:
             yield
         except OSError as error:
             raise InputError(f"work folder {self.folder} must be writable: {error.strerror}") from None
+
+
+def _npz(arrays: Mapping[str, Array]) -> bytes:
+    stream = io.BytesIO()
+    np.savez(stream, **dict(arrays))  # type: ignore[arg-type]
+    return stream.getvalue()

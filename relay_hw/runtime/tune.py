@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorize
 from accel.isa.errors import AccelError
-from accel.sim.kept import read_row, write_row
+from accel.sim.kept import locked, read_row, write_row
 from accel.sim.verilator import user_cache_folder
 from relay_hw.errors import InputError
 from relay_hw.ir.expr import Function
@@ -132,9 +132,15 @@ class Tuner:
         return search
 
     def _write(self, search: _Search) -> None:
-        content: dict[str, Any] = {"tried": search.tried, "seconds": search.seconds, "cycles": search.cycles}
+        """Keep what was found; what another process found meanwhile is ours where it has come further."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        write_row(search.path, search.path.stem, content)
+        with locked(self._folder.with_suffix(".lock")):
+            others = self._read(search.path.stem, search.kernel)
+            if others.tried > search.tried:
+                search.cycles, search.tried = others.cycles, others.tried
+            seconds = max(others.seconds, search.seconds)
+            content: dict[str, Any] = {"tried": search.tried, "seconds": seconds, "cycles": search.cycles}
+            write_row(search.path, search.path.stem, content)
 
 
 def _in_turn(searches: Sequence[_Search], end: float) -> Iterator[_Search]:

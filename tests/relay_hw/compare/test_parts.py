@@ -193,12 +193,15 @@ def test_the_store_gives_back_only_what_it_wrote(tmp_path: Path) -> None:
 
 def test_arrays_in_the_store(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    path = store.write_arrays("f", "k" * 64, {"test": np.arange(3)})
-    found = store.read_arrays("f", "k" * 64, ["test"])
+    store.keep_arrays("f", "k" * 64, {"test": np.arange(3)})
+    found = store.read_arrays("f", "k" * 64)
     assert found is not None and found["test"].tolist() == [0, 1, 2]
-    assert store.read_arrays("f", "k" * 64, ["test", "other"]) is None
-    path.write_bytes(b"PK" + bytes(30))
-    assert store.read_arrays("f", "k" * 64, ["test"]) is None
+    assert store.read_arrays("f", "k" * 16 + "l" * 48) is None
+    path = store.path("f", "k" * 64, ".arrays")
+    path.write_bytes(path.read_bytes()[:-1])
+    assert store.read_arrays("f", "k" * 64) is None
+    # For other processes.
+    assert np.load(store.write_arrays("f", "k" * 64, {"test": np.arange(3)}))["test"].tolist() == [0, 1, 2]
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:

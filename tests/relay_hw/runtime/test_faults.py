@@ -106,7 +106,7 @@ def test_finished_strategies(tmp_path: Path, fault: Fault) -> None:
     def compare() -> None:
         store = Store(root)
         store.write("second", "key 2", {"row": 2})
-        store.write_arrays("float", "key 3", {"test": np.ones(100)})
+        store.keep_arrays("float", "key 3", {"test": np.ones(100)})
         store.put(root / "report.html", b"page" * 100)
 
     for step in every_fault(
@@ -116,7 +116,7 @@ def test_finished_strategies(tmp_path: Path, fault: Fault) -> None:
         assert not [name for name in os.listdir(root) if durable.is_temporary(name)], step
         assert store.read("first", "key 1") == {"row": 1}, step
         assert store.read("second", "key 2") in (None, {"row": 2}), step
-        arrays = store.read_arrays("float", "key 3", ["test"])
+        arrays = store.read_arrays("float", "key 3")
         assert arrays is None or arrays["test"].sum() == 100, step
         assert not (root / "report.html").exists() or (root / "report.html").read_bytes() == b"page" * 100, step
 

@@ -70,6 +70,21 @@ def test_the_search_goes_on_where_it_stopped(tmp_path: Path) -> None:
         assert json.loads(first.read_text())["content"]["tried"] < 1000
 
 
+def test_of_two_processes_the_one_that_came_further_counts(tmp_path: Path) -> None:
+    """The second has begun before the first had written, and stops sooner."""
+    target = target_for("tiny")
+    function = next(iter(accel_functions(build(tmp_path / "other", 0).stages["partitioned"]).values()))
+    first, second = Tuner(target, tmp_path), Tuner(target, tmp_path)
+    second.search([function], 1e-9)
+    first.search([function], 1)
+    further = {path: json.loads(path.read_bytes())["content"] for path in (tmp_path / "schedules").iterdir()}
+    for search in second._searches.values():
+        second._write(search)
+    assert {path: json.loads(path.read_bytes())["content"] for path in further} == further
+    kernel = plan_region(function, target, "accel_0").layers[0].kernel
+    assert second(kernel, target) == first(kernel, target)
+
+
 def test_reasons_name_the_bound_and_the_next_best(tmp_path: Path) -> None:
     config = target_for("tiny")
     compiled = build(tmp_path, 0)
