@@ -59,6 +59,9 @@ test-names: $(READY) ## 200 names of strangers through every command and the exp
 test-kill: $(READY) ## kill -9 compile, run, compare and builds of the RTL at any moment: nothing lost, nothing left (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/cli/test_kill.py tests/relay_hw/runtime/test_faults.py $(FLAGS)
 
+test-flips: $(READY) ## 1,000 wrong bits in builds and in each kind of kept result: refused or made again (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/accel/test_flips.py tests/relay_hw/runtime/test_flips.py $(FLAGS)
+
 test-compare: $(READY) ## 20 images of every strategy on interpreter, TVM, functional simulator and Verilog (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/compare $(FLAGS)
 

@@ -34,8 +34,10 @@ _LATE: Final = (errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY)
 _TRIES: Final = 8
 
 
-def write_file(path: Path, contents: Contents) -> None:
+def write_file(path: Path, contents: Contents, mode: int = 0o666) -> None:
     """Put a file at `path`; `contents` are bytes, or what writes them to a stream. Raises OSError.
+
+    `mode`: who may do what with it, as far as the process' mask lets it.
 
     A device or a pipe is written to, not replaced.
     """
@@ -45,7 +47,7 @@ def write_file(path: Path, contents: Contents) -> None:
         return
     sweep(path.parent)
     temporary = path.parent / _temporary(path.name, "tmp")
-    handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+    handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
     try:
         with io.BufferedRandom(_Raw(handle)) as stream:
             _lock(handle)
@@ -123,6 +125,16 @@ def sweep(folder: Path) -> None:
             _put_back(stray.path, folder / stray.name)
         elif stray.kind == "tmp":
             _remove(stray.path)
+
+
+def read_own(path: Path) -> tuple[bytes, os.stat_result]:
+    """Bytes of a file that is no link and no device, and what the system knows of it. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    with open(handle, "rb") as stream:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode):
+            raise OSError(errno.ELOOP, "it is no file", str(path))
+        return stream.read(), about
 
 
 def file_hash(path: Path) -> str:

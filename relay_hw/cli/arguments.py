@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from relay_hw.errors import InputError
+
+if TYPE_CHECKING:
+    from relay_hw.runtime.artifact import Artifact
 
 # More than any limit needs; the time that Python takes for an integer grows with their square.
 _DIGITS: Final = 18
@@ -155,6 +158,15 @@ def model_options(args: Namespace) -> dict[str, Any]:
         "external_data": args.external_data,
         "untrusted": args.untrusted,
     }
+
+
+def runnable_build(args: Namespace) -> Artifact:
+    """The build that a command runs. Raises ArtifactError, for code too that was not built here and is not trusted."""
+    from relay_hw.runtime.artifact import load_artifact
+
+    artifact = load_artifact(args.build, args.trust)
+    artifact.check_trust()
+    return artifact
 
 
 def feed(text: str) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accel.quote import line, shell_word
-from relay_hw.cli.arguments import model_options
+from relay_hw.cli.arguments import model_options, runnable_build
 from relay_hw.cli.console import Console
 from relay_hw.cli.data import accuracy, save_npz, save_text
 from relay_hw.cli.speed import speed_lines, speed_of
@@ -123,7 +123,6 @@ def run_command(args: Namespace, console: Console) -> int:
     """Run a build on samples."""
     from relay_hw.quantize.finite import nan_outputs
     from relay_hw.report import speed_json
-    from relay_hw.runtime.artifact import load_artifact
     from relay_hw.runtime.devices import close_device, open_device
     from relay_hw.runtime.execute import Executor
     from relay_hw.runtime.feed import check_feeds, read_steps
@@ -132,7 +131,7 @@ def run_command(args: Namespace, console: Console) -> int:
     from relay_hw.runtime.ports import input_complaints
 
     console.step("reading the build")
-    artifact = load_artifact(args.build)
+    artifact = runnable_build(args)
     feeds = check_feeds(args.feed, artifact.manifest)
     # A batch's samples may be given as its parts: how many are needed is known when they are read.
     data = Archive(args.input, "input data", args.samples if artifact.manifest.batch == 1 else None)
@@ -286,7 +285,6 @@ def export_command(args: Namespace, console: Console) -> int:
 def profile_command(args: Namespace, console: Console) -> int:
     """Cycles, utilisation and bytes by layer; the folder's report is written anew."""
     from relay_hw.report import layer_table, placement, profile_json, report_files, segment_table, summary
-    from relay_hw.runtime.artifact import load_artifact
     from relay_hw.runtime.devices import close_device, open_device
     from relay_hw.runtime.execute import Executor
     from relay_hw.runtime.folder import replace_files
@@ -294,7 +292,7 @@ def profile_command(args: Namespace, console: Console) -> int:
     from relay_hw.runtime.profile import profile
     from relay_hw.runtime.trace import timeline
 
-    artifact = load_artifact(args.build)
+    artifact = runnable_build(args)
     console.step(f"opening the {args.device} device")
     data = Archive(args.input, "input data") if args.input else None
     options = _options(args, artifact, console, timing_only=data is None)
@@ -328,12 +326,11 @@ def profile_command(args: Namespace, console: Console) -> int:
 
 def verify_command(args: Namespace, console: Console) -> int:
     """Check every hash, then compare a device with the reference meaning on random samples, byte by byte."""
-    from relay_hw.runtime.artifact import load_artifact
     from relay_hw.runtime.devices import close_device, open_device
     from relay_hw.runtime.execute import Executor
     from relay_hw.runtime.ports import random_samples
 
-    artifact = load_artifact(args.build)
+    artifact = runnable_build(args)
     rows = artifact.manifest.inputs
     inputs = random_samples(rows, args.samples, args.seed, artifact.has_control_flow)
     console.step("computing the reference")

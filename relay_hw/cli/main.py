@@ -179,6 +179,12 @@ def _add_board(parser: ArgumentParser, default: str = "none") -> None:
     parser.add_argument("--board", type=arg.board, metavar="NAME", help=text)
 
 
+def _add_runnable_build(parser: ArgumentParser) -> None:
+    parser.add_argument("build", type=Path, metavar="BUILD")
+    text = "run the code for this host in a build that was not made here, as you trust whoever made it"
+    parser.add_argument("--trust", action="store_true", help=text)
+
+
 def _add_build_commands(commands: Any) -> None:
     build = _add(commands, "compile", "build:compile_command", "compile an .onnx or .relay model to a build folder")
     build.add_argument("model", type=Path, metavar="MODEL")
@@ -209,7 +215,7 @@ def _add_build_commands(commands: Any) -> None:
     _add_shapes(build)
 
     run = _add(commands, "run", "build:run_command", "run a build on samples")
-    run.add_argument("build", type=Path, metavar="BUILD")
+    _add_runnable_build(run)
     run.add_argument("--input", type=Path, required=True, metavar="DATA.npz", help="inputs by name, samples first")
     run.add_argument("--output", type=arg.output_file, metavar="OUT.npz", help="where to write the outputs")
     run.add_argument("--samples", type=arg.count, metavar="N", help="run the first N samples only")
@@ -225,7 +231,7 @@ def _add_build_commands(commands: Any) -> None:
     _add_device(run, DEVICES, "functional")
 
     profile = _add(commands, "profile", "build:profile_command", "measure cycles, utilisation and bytes by layer")
-    profile.add_argument("build", type=Path, metavar="BUILD")
+    _add_runnable_build(profile)
     profile.add_argument(
         "--config", type=arg.config, metavar="NAME|FILE", help="accelerator to run on (default: the build's)"
     )
@@ -253,7 +259,7 @@ def _add_build_commands(commands: Any) -> None:
     export.set_defaults(files={"build": check_build})
 
     verify = _add(commands, "verify", "build:verify_command", "check a build's hashes and its results, byte by byte")
-    verify.add_argument("build", type=Path, metavar="BUILD")
+    _add_runnable_build(verify)
     verify.add_argument("--samples", type=arg.count, default=3, metavar="N", help="random samples (default 3)")
     verify.add_argument("--seed", type=int, default=0, help="of the random samples (default 0)")
     verify.set_defaults(files={"build": check_build})

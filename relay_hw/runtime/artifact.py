@@ -5,14 +5,17 @@ In: a manifest and the contents of its files. Out: a folder; and back, an `Artif
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from accel.documents import DocumentError, parse_json
-from accel.durable import file_hash
+from accel.durable import file_hash, read_own
 from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
 from accel.isa.program import Program
@@ -25,21 +28,51 @@ from relay_hw.runtime.given import check_build
 from relay_hw.runtime.holding import Footprints
 from relay_hw.runtime.manifest import AccelFunction, Manifest, manifest_from_json, manifest_to_json
 from relay_hw.runtime.steady import Steady, steady
+from relay_hw.runtime.trust import SEAL, is_seal, new_seal
 
 WEIGHTS = "weights.bin"
 # Written again by every profile, so they carry no hash.
 UNHASHED = ("report.json", "report.html")
+# Files that run on the host, or that such files read: names begin so.
+_HOST_CODE = "host."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Artifact:
-    """A build folder in memory. `functions` holds the numpy meaning of every function, those of the device too."""
+    """A build folder in memory. `functions` holds the numpy meaning of every function, those of the device too.
+
+    `is_sealed`: it was built here, by this user; `trust`: whoever loaded it says that its code may run all the same.
+    """
 
     path: Path
     manifest: Manifest
     main: FlatFunction
     functions: Mapping[str, FlatFunction]
     programs: Mapping[str, Program]
+    is_sealed: bool = False
+    trust: bool = False
+
+    def check_trust(self) -> None:
+        """Raise ArtifactError where the build holds code for the host that was not built here, and nobody trusts it."""
+        library = self.manifest.library
+        if library is not None and library.functions and not (self.is_sealed or self.trust):
+            raise ArtifactError(
+                f"host library {self.path / library.file} must have been built here by this user, not elsewhere: "
+                "compile the model again, or give --trust (Python: trust=True) if you trust whoever built it"
+            )
+
+    @contextmanager
+    def host_code(self) -> Iterator[Path]:
+        """A folder that nobody else can write to, with the files of the host library: what was checked is what runs.
+
+        Raises ArtifactError.
+        """
+        self.check_trust()
+        with tempfile.TemporaryDirectory(prefix="relay-hw-") as folder:
+            for name, digest in self.manifest.files.items():
+                if name.startswith(_HOST_CODE):
+                    (Path(folder) / name).write_bytes(_read_file(self.path, name, digest))
+            yield Path(folder)
 
     @property
     def config(self) -> AccelConfig:
@@ -76,8 +109,8 @@ class Artifact:
         for file in self.manifest.stages:
             if stage in (file, stage_name(file)):
                 try:
-                    return (self.path / file).read_text(encoding="utf-8")
-                except (OSError, UnicodeDecodeError) as error:
+                    return _read_file(self.path, file, self.manifest.files[file]).decode()
+                except UnicodeDecodeError as error:
                     raise ArtifactError(f"{self.path / file} must be a readable text file: {error}") from None
         known = ", ".join(stage_name(file) for file in self.manifest.stages)
         raise InputError(f"stage must be one of {known}, not {stage}")
@@ -91,12 +124,11 @@ def stage_name(file: str) -> str:
 def manifest_bytes(manifest: Manifest) -> bytes:
     """The manifest file; its own hash is its last line of defence against edits."""
     row = manifest_to_json(manifest)
-    digest = hashlib.sha256(_canonical(row)).hexdigest()
-    return (json.dumps(row | {"sha256": digest}, indent=1, sort_keys=True) + "\n").encode()
+    return (json.dumps(row | {"sha256": _digest(row)}, indent=1, sort_keys=True) + "\n").encode()
 
 
-def _canonical(row: object) -> bytes:
-    return json.dumps(row, sort_keys=True, separators=(",", ":")).encode()
+def _digest(row: object) -> str:
+    return hashlib.sha256(json.dumps(row, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def write_artifact(
@@ -105,7 +137,8 @@ def write_artifact(
     files: Mapping[str, bytes],
     build_library: Callable[[Path], Manifest] | None = None,
 ) -> Manifest:
-    """Write a build folder. `build_library` may add a library file to the folder and returns the manifest that says so.
+    """Write a build folder. `build_library` may add a library file to the folder and returns the manifest that says so;
+    then it is sealed as built here.
 
     Files in UNHASHED get no hash. Raises InputError where the folder cannot be written.
     """
@@ -117,58 +150,87 @@ def write_artifact(
         names = sorted(item.name for item in folder.iterdir() if item.name not in UNHASHED)
         manifest = replace(manifest, files={name: file_hash(folder / name) for name in names})
         (folder / MANIFEST).write_bytes(manifest_bytes(manifest))
+        seal = None if manifest.library is None else new_seal(_digest(manifest_to_json(manifest)))
+        if seal is not None:
+            (folder / SEAL).write_bytes(seal)
     return manifest
 
 
-def read_manifest(path: Path) -> Manifest:
-    """The manifest of a build folder, its hash checked. Raises ArtifactError."""
-    check_build(path)
-    file = path / MANIFEST
+def load_artifact(path: str | Path, trust: bool = False) -> Artifact:
+    """Read a build folder and check every hash. Raises ArtifactError with one sentence.
+
+    `trust`: code in it may run on the host though it was not built here.
+    """
+    folder = Path(path)
+    check_build(folder)
+    manifest, digest = _read_manifest(folder / MANIFEST)
+    contents = _read_files(folder, manifest)
+    pool = ConstantPool(contents[WEIGHTS])
+    programs: dict[str, Program] = {}
+    for row in manifest.accel:
+        try:
+            programs[row.name] = Program.from_bytes(contents[row.program], manifest.config)
+        except AccelError as error:
+            raise ArtifactError(f"{folder / row.program}: {error}") from None
     try:
-        row = parse_json(file.read_bytes())
+        functions = {name: flat_from_json(entry, pool) for name, entry in manifest.functions.items()}
+        main = flat_from_json(manifest.main, pool)
+    except RelayHwError as error:
+        raise ArtifactError(f"{folder / MANIFEST}: {error}") from None
+    return Artifact(folder, manifest, main, functions, programs, _is_sealed(folder, digest), trust)
+
+
+def _is_sealed(folder: Path, digest: str) -> bool:
+    try:
+        return is_seal(read_own(folder / SEAL)[0], digest)
+    except OSError:
+        return False
+
+
+def _read_manifest(file: Path) -> tuple[Manifest, str]:
+    """The manifest of a build folder, and its hash, checked."""
+    try:
+        row = parse_json(read_own(file)[0])
     except (OSError, DocumentError) as error:
         raise ArtifactError(f"{file} must be a readable JSON file: {error}") from None
     try:
         manifest = manifest_from_json(row)
     except ArtifactError as error:
         raise ArtifactError(f"{file}: {error}") from None
-    digest = row.pop("sha256", None)
-    if hashlib.sha256(_canonical(row)).hexdigest() != digest:
+    told, found = row.pop("sha256", None), _digest(row)
+    if found != told:
         raise ArtifactError(f"{file} must match its own SHA-256 hash; it was changed after compiling")
-    return manifest
+    return manifest, found
 
 
-def load_artifact(path: str | Path) -> Artifact:
-    """Read a build folder and check every hash. Raises ArtifactError with one sentence."""
-    folder = Path(path)
-    manifest = read_manifest(folder)
-    _check_files(folder, manifest)
-    pool = ConstantPool((folder / WEIGHTS).read_bytes())
-    programs: dict[str, Program] = {}
-    for row in manifest.accel:
-        try:
-            programs[row.name] = Program.load(folder / row.program, manifest.config)
-        except AccelError as error:
-            raise ArtifactError(f"{folder / row.program}: {error}") from None
-    try:
-        functions = {name: flat_from_json(entry, pool) for name, entry in manifest.functions.items()}
-        return Artifact(folder, manifest, flat_from_json(manifest.main, pool), functions, programs)
-    except RelayHwError as error:
-        raise ArtifactError(f"{folder / MANIFEST}: {error}") from None
-
-
-def _check_files(folder: Path, manifest: Manifest) -> None:
-    needed = [WEIGHTS, *(row.program for row in manifest.accel), *manifest.stages]
-    needed += [manifest.library.file] if manifest.library else []
-    for name in needed:
-        if name not in manifest.files:
+def _read_files(folder: Path, manifest: Manifest) -> dict[str, bytes]:
+    """Contents of the files that are needed at once, by name; the others are there too, as they were written."""
+    needed = [WEIGHTS, *(row.program for row in manifest.accel)]
+    listed = [*needed, *manifest.stages, *([manifest.library.file] if manifest.library else [])]
+    for name in listed:
+        if not isinstance(name, str) or name not in manifest.files:  # type: ignore[reportUnnecessaryIsInstance]
             raise ArtifactError(f"{folder / MANIFEST} must list {name} among its files")
+    found: dict[str, bytes] = {}
     for name, expected in manifest.files.items():
-        if Path(name).name != name:
+        if Path(name).name != name or name in ("", "..") or "\0" in name:
             raise ArtifactError(f"{folder / MANIFEST} must list plain file names, not {name}")
-        file = folder / name
-        if not file.is_file():
-            raise ArtifactError(f"{file} must exist: it belongs to the build")
-        found = file_hash(file)
-        if found != expected:
-            raise ArtifactError(f"{file} must have SHA-256 {expected[:16]}…, not {found[:16]}…; it is damaged")
+        data = _read_file(folder, name, expected)
+        if name in needed:
+            found[name] = data
+    return found
+
+
+def _read_file(folder: Path, name: str, expected: str) -> bytes:
+    """A file of a build: the very bytes that were checked. Raises ArtifactError."""
+    file = folder / name
+    try:
+        data, _ = read_own(file)
+    except FileNotFoundError:
+        raise ArtifactError(f"{file} must exist: it belongs to the build") from None
+    except OSError as error:
+        what = "a link or no file at all" if error.errno == errno.ELOOP else error.strerror
+        raise ArtifactError(f"{file} must be a file of the build's own, not {what}") from None
+    found = hashlib.sha256(data).hexdigest()
+    if found != expected:
+        raise ArtifactError(f"{file} must have SHA-256 {expected[:16]}…, not {found[:16]}…; it is damaged")
+    return data

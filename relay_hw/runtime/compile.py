@@ -147,7 +147,7 @@ class CompiledModel:
         host, target = self.host_functions, self.host_target
         build = (lambda folder: _with_library(manifest, host, target, folder)) if host and target else None
         write_artifact(Path(path), manifest, files, build)
-        return load_artifact(path)
+        return load_artifact(path, trust=True)
 
 
 def compile_model(

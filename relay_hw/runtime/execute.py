@@ -142,7 +142,8 @@ class Executor:
     """A build on a device. `device` None computes the regions by their numpy meaning: the reference."""
 
     def __init__(self, artifact: Artifact, device: Device | None) -> None:
-        """Raises ProgramError for a device of another configuration."""
+        """Raises ProgramError for a device of another configuration, ArtifactError for code that nobody trusts."""
+        artifact.check_trust()
         self._artifact = artifact
         self._device = device
         self._loaded: Program | None = None
@@ -288,7 +289,8 @@ class Executor:
             assert row is not None
             pool = ConstantPool()
             packed = {name: flat_from_json(entry, pool) for name, entry in row.packed.items()}
-            self._library = load_library(self._artifact.path / row.file, BuiltLibrary(row.cpu, packed))
+            with self._artifact.host_code() as folder:
+                self._library = load_library(folder / row.file, BuiltLibrary(row.cpu, packed))
         return self._library
 
     @property

@@ -61,7 +61,7 @@ def why_not_writable(path: Path) -> str | None:
 
 def _is_ours(name: str) -> bool:
     """Whether a file of a build folder is the build's; whatever else lies there stays."""
-    known = r"manifest\.json|weights\.bin|report\.(json|html)|program.*\.bin|host\..*|\d_.*\.relay"
+    known = r"manifest\.json|seal\.txt|weights\.bin|report\.(json|html)|program.*\.bin|host\..*|\d_.*\.relay"
     return re.fullmatch(known, name) is not None
 
 

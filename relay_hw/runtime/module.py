@@ -119,9 +119,9 @@ class Module:
         return copy_build(self._model, Path(path))
 
     @staticmethod
-    def load(path: str | Path, device: str = "functional") -> Module:
-        """The module of a build folder. Raises ArtifactError."""
-        return Module(load_artifact(path), device)
+    def load(path: str | Path, device: str = "functional", trust: bool = False) -> Module:
+        """The module of a build folder; `trust` it where it was not built here. Raises ArtifactError."""
+        return Module(load_artifact(path, trust), device)
 
     def close(self) -> None:
         """Free the device; the next run opens it again."""
@@ -161,4 +161,4 @@ def copy_build(artifact: Artifact, path: Path) -> Artifact:
         for item in artifact.path.iterdir():
             if item.is_file():
                 (folder / item.name).write_bytes(item.read_bytes())
-    return load_artifact(path)
+    return load_artifact(path, artifact.trust)

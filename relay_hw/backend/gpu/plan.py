@@ -103,6 +103,9 @@ def read_plan(path: Path) -> Plan:
             raise ValueError(row["kind"])
         functions = [_function_from_json(entry) for entry in row["functions"]]
         target = read_host(row["target"])
+        for name in (row["source"], row["binary"] or "none", row["constants"]):
+            if Path(name).name != name or "\0" in name:
+                raise ValueError(f"{name!r} is no file beside it")
         return Plan(target, row["source"], row["binary"], row["constants"], {f.name: f for f in functions})
     except (OSError, KeyError, TypeError, ValueError, IndexError, InputError) as error:
         raise ArtifactError(f"{path} must be a plan of kernel launches; it is damaged ({error!r})") from None

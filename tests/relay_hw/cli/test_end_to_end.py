@@ -11,6 +11,8 @@ import onnx
 import pytest
 
 from relay_hw.cli.main import main
+from relay_hw.runtime.artifact import manifest_bytes
+from relay_hw.runtime.manifest import manifest_from_json
 from tests.relay_hw.small_models import save_data, save_mixed, save_plain
 
 Captured = pytest.CaptureFixture[str]
@@ -219,9 +221,7 @@ def test_verify_finds_a_wrong_program(folder: Path, capsys: Captured) -> None:
     replace(program, sections=tuple(sections)).save(wrong / "program.bin")
     row = json.loads((wrong / "manifest.json").read_text())
     row["files"]["program.bin"] = hashlib.sha256((wrong / "program.bin").read_bytes()).hexdigest()
-    row.pop("sha256")
-    text = json.dumps(row, sort_keys=True, separators=(",", ":"))
-    (wrong / "manifest.json").write_text(json.dumps(row | {"sha256": hashlib.sha256(text.encode()).hexdigest()}))
+    (wrong / "manifest.json").write_bytes(manifest_bytes(manifest_from_json(row)))
     capsys.readouterr()
     assert main(["verify", str(wrong), "--json"]) == 1
     found = json.loads(capsys.readouterr().out)

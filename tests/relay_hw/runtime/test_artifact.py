@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from accel.quote import line
 from relay_hw.errors import ArtifactError, InputError
 from relay_hw.runtime.artifact import Artifact, load_artifact
 from relay_hw.runtime.compile import CompiledModel
@@ -49,7 +51,8 @@ def test_the_folder_holds_what_the_design_names(plain: Build, mixed: Build) -> N
     (library,) = mixed[1].path.glob("host.*")
     digest = hashlib.sha256(library.read_bytes()).hexdigest()
     assert library.name == f"host.{digest[:8]}.so"
-    assert contents(mixed[1].path).keys() == common | {"program_0.bin", "program_1.bin", library.name}
+    own = {"program_0.bin", "program_1.bin", library.name, "seal.txt"}
+    assert contents(mixed[1].path).keys() == common | own
 
 
 def test_nothing_is_pickled_and_no_path_of_this_machine_is_inside(mixed: Build) -> None:
@@ -60,7 +63,7 @@ def test_nothing_is_pickled_and_no_path_of_this_machine_is_inside(mixed: Build) 
 
 def test_a_changed_byte_is_found_in_every_file(mixed: Build, tmp_path: Path) -> None:
     folder = copy(mixed, tmp_path)
-    hashed = [n for n in contents(folder) if n not in ("manifest.json", "report.json", "report.html")]
+    hashed = [n for n in contents(folder) if n not in ("manifest.json", "report.json", "report.html", "seal.txt")]
     assert len(hashed) == 8
     for name in hashed:
         file = folder / name
@@ -150,10 +153,11 @@ def test_a_stage_that_is_no_text(plain: Build, tmp_path: Path) -> None:
         artifact.stage_text(name)
 
 
-def test_files_outside_the_folder_are_refused(plain: Build, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "sub/secret", "..", "", "a\0b"])
+def test_files_outside_the_folder_are_refused(plain: Build, tmp_path: Path, name: str) -> None:
     folder = copy(plain, tmp_path)
-    rewrite(folder, files=plain[1].manifest.files | {"../secret": "0"})
-    with pytest.raises(ArtifactError, match=r"must list plain file names, not \.\./secret"):
+    rewrite(folder, files=plain[1].manifest.files | {name: "0"})
+    with pytest.raises(ArtifactError, match=rf"must list plain file names, not {re.escape(line(name))}"):
         load_artifact(folder)
 
 
