@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: $(shell awk -F ':' '/^[a-z0-9-]+:/ { print $$1 }' $(lastword $(MAKEFILE_LIST)))
@@ -19,7 +20,11 @@ $(READY): pyproject.toml requirements.lock
 	@command -v g++ >/dev/null || echo "g++ is missing: install it (Debian: apt-get install g++) to simulate the RTL"
 	@command -v perl >/dev/null || echo "perl is missing: install it (Debian: apt-get install perl) to simulate the RTL"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[test,lint,fpga]'
+	@# What builds packages from source comes first, so that nothing without a hash in the lock file is fetched for it.
+	@awk '/^(setuptools|wheel)==/, !/\\$$/' requirements.lock > $(VENV)/first.lock
+	$(PIP) --require-hashes --no-deps -r $(VENV)/first.lock
+	$(PIP) --require-hashes --no-deps --no-build-isolation -r requirements.lock
+	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
 demo: $(READY) ## handwritten digits from ONNX to Verilog, bit for bit (FLAGS=--fast for 100 images)
@@ -61,6 +66,9 @@ test-kill: $(READY) ## kill -9 compile, run, compare and builds of the RTL at an
 
 test-flips: $(READY) ## 1,000 wrong bits in builds and in each kind of kept result: refused or made again (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/accel/test_flips.py tests/relay_hw/runtime/test_flips.py $(FLAGS)
+
+test-rebuild: $(READY) ## builds, C, inputs of tools in two folders, with two hash seeds (OTHER_PYTHON=: two Pythons), to the byte
+	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/runtime/test_rebuild.py $(FLAGS)
 
 test-compare: $(READY) ## 20 images of every strategy on interpreter, TVM, functional simulator and Verilog (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/compare $(FLAGS)
@@ -119,6 +127,10 @@ test-netlist: $(READY) ## programs and the self-test on the netlists that are pl
 
 area: $(READY) ## count LUTs, flip-flops, multipliers and block RAMs of each configuration on ECP5 (long)
 	$(BIN)/python scripts/area.py $(FLAGS)
+
+lock: ## renew requirements.lock, versions and hashes, by uv (pip install uv)
+	printf 'setuptools>=77\nwheel\n' | uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-header \
+	  --generate-hashes --no-annotate --extra test --extra lint --extra fpga -o requirements.lock pyproject.toml -
 
 wheel: $(READY) ## build dist/relay_hw-*.whl
 	$(BIN)/python -m build --wheel --outdir dist
