@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 if sys.version_info >= (3, 11):
-    import tomllib
+    from tomllib import loads
 else:
-    import tomli as tomllib
+    from tomli import loads
 
 ROOT = Path(__file__).parents[2]
 ROW = re.compile(r"^\| ([a-z0-9-]+) \| ([a-z, ]+) \| ([^|]+) \|$", re.M)
@@ -23,7 +23,7 @@ INSTALLED = ("test", "lint", "fpga")
 
 def named() -> dict[str, list[str]]:
     """Packages of pyproject.toml, and what needs each."""
-    file = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    file = loads((ROOT / "pyproject.toml").read_text())
     project = file["project"]
     groups = {"always": project["dependencies"], **project["optional-dependencies"]}
     found: dict[str, list[str]] = {}
