@@ -48,6 +48,9 @@ fuzz: $(READY) ## mutated and made-up inputs for each of 12 entry points (FLAGS=
 conformance: $(READY) ## onnx's node tests through importer and interpreter, write docs/onnx.md (FLAGS=--host=llvm: compiled)
 	$(BIN)/python scripts/conformance.py --write $(FLAGS)
 
+test-scaling: $(READY) ## time of every reader against the size of what it reads: text to 4 MB, bytes to 64 MB (FLAGS="--seconds 2": sooner)
+	$(BIN)/python scripts/scaling.py $(FLAGS)
+
 test-networks: $(READY) ## every network of examples/models on every device (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/networks $(FLAGS)
 

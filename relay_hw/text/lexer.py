@@ -66,6 +66,7 @@ _TOKEN: Final = re.compile(
     """,
     re.X | re.A,
 )
+_INDEX: Final = re.compile(r"(?P<number>\d+)", re.A)
 _SIGNS: Final = re.compile("-*")
 _SPACE: Final = re.compile(r"(?:[ \t\n]|\r\n)*")
 _NUMBER: Final = re.compile(r"(-*)(\d+)(?:i(16|32|64)?)?$", re.A)
@@ -112,7 +113,9 @@ def tokenize(source: Source) -> tuple[list[Token], Token | None]:
     tokens: list[Token] = []
     place = 0
     while (place := _SPACE.match(text, place).end()) < len(text):  # type: ignore[union-attr]
-        found = _TOKEN.match(text, place)
+        # After a dot only the digits belong to the number: a projection.
+        is_index = bool(tokens) and tokens[-1].text == "." and tokens[-1].end == place
+        found = (_INDEX.match(text, place) if is_index else None) or _TOKEN.match(text, place)
         if found is None:
             raise _unreadable(source, place)
         kind = found.lastgroup or ""
@@ -132,9 +135,6 @@ def tokenize(source: Source) -> tuple[list[Token], Token | None]:
                 tokens.append(Token(TokenKind.END, "end of text", place, place))
                 return tokens, Token(TokenKind.STRING, text[end:], place, len(text))
             case _:
-                # After a dot only the digits belong to the number: a projection.
-                if kind == "number" and tokens and tokens[-1].text == "." and tokens[-1].end == place:
-                    end = place + len(re.match(r"\d*", text[place:end])[0])  # type: ignore[index]
                 tokens.append(_token(source, found, kind, place, end))
         place = end
     tokens.append(Token(TokenKind.END, "end of text", len(text), len(text)))

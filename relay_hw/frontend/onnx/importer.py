@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from relay_hw.analysis import infer_type
-from relay_hw.errors import TypeCheckError, UnsupportedError
+from relay_hw.errors import RelayHwError, TypeCheckError, UnsupportedError
 from relay_hw.frontend.onnx import CONVERTERS, find_converter
 from relay_hw.frontend.onnx.budget import Ledger
 from relay_hw.frontend.onnx.fold import computed_constant
@@ -87,7 +87,13 @@ def from_onnx(
     check_supported(source)
     module, params = Importer(source, freeze_params, limits=limits).run()
     check_rules(proto, name, source.inputs)
-    return infer_type(module), params
+    try:
+        return infer_type(module), params
+    except RelayHwError as error:
+        if error.span is not None:
+            raise
+        # What no node of the file stands for, such as the shape of an output.
+        raise type(error)(f"{name}: {error.message}") from None
 
 
 def check_supported(source: Source) -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper
 
 from relay_hw.cli.main import main
-from relay_hw.errors import InputError, UnsupportedError
+from relay_hw.errors import InputError, TypeCheckError, UnsupportedError
 from relay_hw.frontend import from_onnx
 
 
@@ -88,3 +89,17 @@ def test_a_branch_whose_data_has_another_rank(make: Callable[..., Any]) -> None:
     ):
         with pytest.raises(InputError, match=sentence):
             from_onnx(make([node], inputs, weights, ["y"], 14), values={name: value})
+
+
+def test_what_no_node_stands_for_names_the_file(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    branch (bool[6] c, float[2, 3] x) => (float[2, 3] y) {
+      y = If (c) <then_branch = a () => (float[2, 3] p) { p = Relu(x) },
+                  else_branch = b () => (float[2, 3] q) { q = Neg(x) }>
+    }"""
+    path = tmp_path / "net.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    with pytest.raises(
+        TypeCheckError, match=r"^.*/net\.onnx: reshape must keep the 6 elements of \(6,\), not give \(\)$"
+    ):
+        from_onnx(path)

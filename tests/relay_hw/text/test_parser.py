@@ -471,3 +471,12 @@ def test_rows_of_signs(count: int) -> None:
     # The last sign may belong to an arrow.
     with pytest.raises(ParseError, match=r"must have \{ here, not -" if count > 1 else "must have a type here, not {"):
         parse(f"{head}def @main(%x: int32) {'-' * count}> {{ %x }}")
+
+
+def test_the_index_of_a_projection() -> None:
+    head = '#[version = "0.0.5"]\ndef @main(%x: ((int32, int32), int32)) { '
+    assert parse(head + "%x.0.1 }")["main"].body.index == 1
+    with pytest.raises(ParseError, match="function must have } here, not -1"):
+        parse(head + "%x.0-1 }")
+    with pytest.raises(TypeCheckError, match=r"index of a tuple of 2 fields must be in \[0, 2\), not -5"):
+        parse(head + "%x.-5 }")
