@@ -366,8 +366,9 @@ def _check(program: Program) -> None:
     ):
         raise ProgramError(f"sizes must be those of hash {program.config_hash:#010x}, not {dict(program.sizes)}")
     _check_sections(program)
+    sizes = {section.name: section.size for section in program.sections}
     for slot in program.tensors:
-        size = program.section(slot.section).size
+        size = sizes[slot.section] if slot.section in sizes else program.section(slot.section).size
         if not 0 <= slot.offset <= size:
             raise ProgramError(f"tensor {slot.name}: offset must be from 0 to {size}, not {slot.offset}")
         if min(slot.shape, default=1) < 1:

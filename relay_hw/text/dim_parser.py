@@ -20,6 +20,8 @@ from relay_hw.text.cursor import Cursor
 from relay_hw.text.lexer import Source, Token, TokenKind
 
 _FUNCTIONS = {"floordiv": dim_floordiv, "floormod": dim_mod}
+# Each is multiplied with the product of those before it.
+MAX_FACTORS = 256
 _COMPARISONS = {comparison.value: comparison for comparison in Comparison}
 
 
@@ -113,9 +115,11 @@ class DimParser(Cursor):
 
     def _product(self) -> Dim:
         total = self._factor()
-        while self.take("*"):
+        for _ in range(MAX_FACTORS):
+            if not self.take("*"):
+                return total
             total = dim_mul(total, self._factor())
-        return total
+        raise self.error(f"dimension must have at most {MAX_FACTORS} factors in a product")
 
     def _factor(self) -> Dim:
         token = self.token

@@ -307,3 +307,10 @@ def test_parameters_that_a_call_leaves_open_are_refused(kind: str) -> None:
 def test_a_size_that_a_call_leaves_open_is_unknown() -> None:
     text = "def @any[n: Dim](%x: int32) -> Tensor[(n), int32] { @any(%x) }\n" + main("@any(1)", "")
     assert result(module(text)) == "Tensor[(?), int32]"
+
+
+def test_a_product_of_many_factors() -> None:
+    for count in (255, 256):
+        assert parse(f'#[version = "0.0.5"]\ndef @main(%x: Tensor[({" * ".join(["n"] * count)}), int8]) {{ %x }}\n')
+    with pytest.raises(ParseError, match=r"^<text>:2:\d+: dimension must have at most 256 factors in a product$"):
+        parse(f'#[version = "0.0.5"]\ndef @main(%x: Tensor[({" * ".join(["n"] * 258)}), int8]) {{ %x }}\n')
