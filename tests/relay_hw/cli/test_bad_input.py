@@ -260,7 +260,7 @@ def test_an_unknown_stage_and_function(shared: Path, capsys: Captured) -> None:
 def test_a_defect_of_ours_is_one_line_too(shared: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     import relay_hw.runtime.artifact as artifact
 
-    def broken(_path: object) -> None:
+    def broken(*_given: object) -> None:
         raise ZeroDivisionError("oops")
 
     monkeypatch.setattr(artifact, "load_artifact", broken)
