@@ -45,6 +45,7 @@ def compare_command(args: Namespace, console: Console) -> int:
         work=args.output / "work",
         name=model.name,
         area=args.area,
+        board=args.board,
         progress=lambda text, share: console.step(_bar(text, share)),
     )
     for name, content in found.files(layers).items():

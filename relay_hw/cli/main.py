@@ -363,6 +363,8 @@ def _add_compare_command(commands: Any) -> None:
     compare.add_argument("--images", type=arg.count, metavar="N", help="the first N samples of the test data only")
     text = "accelerators to choose from, separated by commas (default: default, and w4 for 4-bit weights)"
     compare.add_argument("--config", type=arg.configs, metavar="NAME|FILE,...", help=text)
+    text = "compile for this board, by default for every configuration that has a clock there; adds inferences a second"
+    compare.add_argument("--board", type=arg.board, metavar="NAME", help=text)
     compare.add_argument("--name", metavar="OUTPUT", help="output to compare (default: the first)")
     compare.add_argument("--unlabelled", action="store_true", help="compare with float alone, without labels")
     text = "show the distributions of these layers only, separated by commas; may be repeated"

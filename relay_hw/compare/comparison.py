@@ -21,8 +21,9 @@ from relay_hw.errors import InputError
 
 CSV_COLUMNS: Final = (
     "name", "config", "top1", "top5", "mse", "agreement", "agreement_low", "agreement_high", "logit_sqnr_db", "gained",
-    "lost", "top1_change", "top1_change_low", "top1_change_high", "p_value", "cycles", "dram_bytes", "weight_bytes",
-    "energy_uj", "accel_mac_share", "lut", "multipliers", "compile_seconds", "engine", "hardware_note", "summary",
+    "lost", "top1_change", "top1_change_low", "top1_change_high", "p_value", "cycles", "board", "clock_hz",
+    "samples_per_second", "dram_bytes", "weight_bytes", "energy_uj", "accel_mac_share", "lut", "multipliers",
+    "compile_seconds", "engine", "hardware_note", "summary",
 )  # fmt: skip
 BEST_BY: Final = (
     "least noise of the outputs (signal-to-noise ratio against float), of those that the accelerator runs, on "

@@ -1,7 +1,7 @@
 """What a quantized network costs on hardware: cycles and bytes from the cycle simulator, energy from its counters.
 
-In: a float module and its quantized form, configurations. Out: `Cost` on each configuration that suits it, fewest
-cycles first, or the reason why there is none.
+In: a float module and its quantized form, places. Out: `Cost` in each place that suits it, the fastest first, or the
+reason why there is none.
 """
 
 from __future__ import annotations
@@ -10,21 +10,22 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
 from accel.isa.program import SectionKind
 from accel.sim.cycle import CycleDevice
 from accel.sim.memory import memory_model
 from relay_hw.compare.energy import Energy, estimate
+from relay_hw.compare.places import Place
 from relay_hw.compare.work import NIBBLE, Work, network_work
 from relay_hw.errors import RelayHwError
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import Strategy
+from relay_hw.runtime.clock import STANDARD
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.holding import Footprints
 from relay_hw.runtime.machine import machine_name
@@ -33,8 +34,6 @@ from relay_hw.runtime.steady import steady
 Array = NDArray[Any]
 Tell = Callable[[str], object]
 
-MEMORY: Final = "standard"
-
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -42,7 +41,7 @@ class Cost:
 
     `dram_bytes`: moved in it, instructions included; `resident_bytes`: moved once before. `accel_macs`: of `macs` in
     all, those on the accelerator. `host_seconds`: wall-clock, of the host's part by numpy on `machine`. `layers`:
-    operators on accelerator and host. `area`: from synthesis, or empty.
+    operators on accelerator and host. `memory`: the name of its model; `board` and `clock_hz`: where there is one.
     """
 
     config: str
@@ -58,6 +57,14 @@ class Cost:
     energy: Energy
     host_seconds: float
     machine: str
+    memory: str = STANDARD
+    board: str = ""
+    clock_hz: int | None = None
+
+    @property
+    def samples_per_second(self) -> float | None:
+        """Inferences of the accelerator a second, one after another; None without a board's clock."""
+        return self.clock_hz / self.cycles if self.clock_hz and self.cycles else None
 
     @property
     def accel_share(self) -> float:
@@ -69,11 +76,11 @@ def costs(
     mod: IRModule,
     quantized: IRModule,
     strategy: Strategy,
-    configs: Sequence[AccelConfig],
+    where: Sequence[Place],
     sample: Mapping[str, Array],
     tell: Tell,
 ) -> tuple[tuple[Cost, ...], str]:
-    """Cost on every configuration that suits the network, fewest cycles first; the reason where there is none.
+    """Cost in every place that suits the network, the fastest first; the reason where there is none.
 
     `sample`: inputs of one run; they decide how often loops and recursion launch a program.
     """
@@ -82,22 +89,29 @@ def costs(
     work = network_work(quantized)
     found: list[Cost] = []
     reasons: list[str] = []
-    for config in suiting(work, configs):
+    for place in suiting(work, where):
+        config = place.config
         tell(f"compiling for {config.name}")
         try:
             begin = time.perf_counter()
-            compiled = compile_model(mod, config=config, strategy=strategy, quantized=quantized, memory=MEMORY)
-            found.append(_cost(compiled, work, sample, time.perf_counter() - begin))
+            compiled = compile_model(mod, config=config, strategy=strategy, quantized=quantized, memory=place.memory)
+            cost = _cost(compiled, work, sample, time.perf_counter() - begin)
+            found.append(replace(cost, board=place.board, clock_hz=place.clock_hz))
         except (RelayHwError, AccelError) as error:
             reasons.append(f"{config.name}: {error}")
-    return tuple(sorted(found, key=lambda cost: cost.cycles)), "; ".join(reasons)
+    return tuple(sorted(found, key=_time)), "; ".join(reasons)
 
 
-def suiting(work: Work, configs: Sequence[AccelConfig]) -> list[AccelConfig]:
+def _time(cost: Cost) -> float:
+    """Seconds of an inference, or cycles where no place has a clock."""
+    return cost.cycles / cost.clock_hz if cost.clock_hz else cost.cycles
+
+
+def suiting(work: Work, where: Sequence[Place]) -> list[Place]:
     """Configurations with 4-bit multipliers suit networks with layers of 4-bit weights; all others suit every one."""
     has_nibbles = work.macs_of(NIBBLE) > 0
-    found = [config for config in configs if has_nibbles or config.wgt_bits > NIBBLE]
-    return found or list(configs)
+    found = [place for place in where if has_nibbles or place.config.wgt_bits > NIBBLE]
+    return found or list(where)
 
 
 def _cost(compiled: CompiledModel, work: Work, sample: Mapping[str, Array], seconds: float) -> Cost:
@@ -122,6 +136,7 @@ def _cost(compiled: CompiledModel, work: Work, sample: Mapping[str, Array], seco
         energy=estimate(compiled.config, counters, accel, host),
         host_seconds=compiled.caller.host_seconds(compiled.inputs, data, _zeros(compiled)),
         machine=machine_name(),
+        memory=compiled.memory_model,
     )
 
 
@@ -137,7 +152,7 @@ def _zeros(compiled: CompiledModel) -> dict[str, Any]:
 def _counters(compiled: CompiledModel, calls: Sequence[str]) -> tuple[Counter[str], int, int]:
     """Counters of all launches of an inference in steady state, and their number; bytes of the loads that come once."""
     programs = {name: segment.program for name, segment in compiled.segments.items()}
-    device = CycleDevice(compiled.config, memory_model(MEMORY), data=False)
+    device = CycleDevice(compiled.config, memory_model(compiled.memory_model), data=False)
 
     def launched(name: str, kind: SectionKind) -> Mapping[str, int]:
         device.load(programs[name])
@@ -174,6 +189,7 @@ def _shares(work: Work, once: int, called: int) -> tuple[dict[int, float], dict[
     return accel, host
 
 
-def with_strategy_bits(strategy: Strategy, configs: Sequence[AccelConfig]) -> Strategy:
+def with_strategy_bits(strategy: Strategy, where: Sequence[Place]) -> Strategy:
     """The strategy with requantization multipliers that all of the configurations have."""
-    return replace(strategy, multiplier_bits=min([strategy.multiplier_bits, *(c.multiplier_bits for c in configs)]))
+    bits = [place.config.multiplier_bits for place in where]
+    return replace(strategy, multiplier_bits=min([strategy.multiplier_bits, *bits]))

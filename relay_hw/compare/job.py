@@ -13,12 +13,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.isa.config import AccelConfig
 from relay_hw.compare.cost import costs, with_strategy_bits
 from relay_hw.compare.data import Samples
 from relay_hw.compare.evaluate import Evaluator
 from relay_hw.compare.measures import Quality, measure
 from relay_hw.compare.network import Network
+from relay_hw.compare.places import Place
 from relay_hw.compare.probes import layer_rows
 from relay_hw.compare.rows import Row
 from relay_hw.compare.work import FLOAT, network_work
@@ -52,7 +52,7 @@ class Setting:
     test: Samples
     calibration: Samples | None
     held_out: Samples | None
-    configs: tuple[AccelConfig, ...]
+    places: tuple[Place, ...]
     engine: str
     is_classifier: bool
 
@@ -82,7 +82,7 @@ def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, tel
     data = _as_given(setting.calibration) if setting.calibration is not None else None
     checked = realize_checked(
         network.mod,
-        with_strategy_bits(strategy, setting.configs),
+        with_strategy_bits(strategy, setting.places),
         data,
         progress=_counting(tell, "calibrating"),
         held_out=_as_given(setting.held_out) if setting.held_out is not None else None,
@@ -109,7 +109,7 @@ def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, tel
 
     begin = time.perf_counter()
     (sample,) = setting.test.take(0, 1)
-    found_costs, reason = costs(network.mod, realized.mod, realized.strategy, setting.configs, sample, tell)
+    found_costs, reason = costs(network.mod, realized.mod, realized.strategy, setting.places, sample, tell)
     seconds["compile"] = time.perf_counter() - begin
     return Row(
         name=strategy.name,

@@ -18,13 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel import durable
-from accel.isa.config import AccelConfig, config_names, load_config
+from accel.isa.config import AccelConfig
 from relay_hw.compare.comparison import Comparison, choose_best
 from relay_hw.compare.data import TARGETS, Samples, read_samples, single_samples
 from relay_hw.compare.evaluate import ENGINES
 from relay_hw.compare.job import FloatOutputs, Setting, float_outputs, float_weight_bytes, labelled, strategy_row
 from relay_hw.compare.measures import measure
 from relay_hw.compare.network import Network, prepare, read_network
+from relay_hw.compare.places import Place, places
 from relay_hw.compare.pool import run_tasks
 from relay_hw.compare.rows import FloatRow, Row, read_row, row_content
 from relay_hw.compare.store import Store, key_of
@@ -39,8 +40,6 @@ Array = NDArray[Any]
 Data = Mapping[str, Array]
 Progress = Callable[[str, float | None], object]
 
-# Configurations that are tried where none is named: those of them that there are.
-USUAL_CONFIGS: Final = ("default", "w4")
 # Of so many launches of calibration data, one is kept from the strategies.
 HELD_OUT: Final = 4
 
@@ -78,6 +77,7 @@ def compare(
     work: str | Path | None = None,
     name: str = "model",
     area: bool = False,
+    board: str | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Quantize `mod` by each strategy and measure it on `data` against float, and on simulated hardware.
@@ -88,7 +88,8 @@ def compare(
     `params` are bound as constants; `images`: the first so many samples; `configs`: of the accelerator (default:
     `default`, and `w4` for 4-bit weights); `output`: name of the output to compare (default: the first); `engine`:
     auto, tvm or numpy; `processes` share the strategies; `work`: a folder where finished strategies stay and are found
-    again; `area`: add what synthesis said of each configuration.
+    again; `area`: add what synthesis said of each configuration; `board`: compile for it, by default for every
+    configuration that has a clock there.
 
     Raises RelayHwError, AccelError: each with one sentence.
     """
@@ -107,7 +108,7 @@ def compare(
         inputs = network.mod["main"].params
         data = single_samples(inputs, data, network.batch)
         calibration = single_samples(inputs, calibration, network.batch) if calibration is not None else None
-    setting = _setting(network, data, calibration, images, configs, engine, unlabelled)
+    setting = _setting(network, data, calibration, images, places(configs, board), (engine, unlabelled))
     with _folder(work) as folder, _shared_folder(folder, processes) as shared:
         runner = _Runner(Store(folder), shared, setting, processes, tell)
         floats = runner.floats()
@@ -115,7 +116,7 @@ def compare(
         rows = runner.rows(chosen, floats)
     notes: tuple[str, ...] = ()
     if area:
-        rows, notes = _with_areas(rows, setting.configs)
+        rows, notes = _with_areas(rows, [place.config for place in setting.places])
     if network.batch > 1:
         notes += (f"The model takes {network.batch} samples at once; figures are for one of them.",)
     test = setting.test
@@ -196,10 +197,11 @@ def _setting(
     data: Data,
     calibration: Data | None,
     images: int | None,
-    configs: Sequence[str | AccelConfig] | None,
-    engine: str,
-    unlabelled: bool,
+    where: tuple[Place, ...],
+    choices: tuple[str, bool],
 ) -> Setting:
+    """`choices`: the engine, and whether labels are left out."""
+    engine, unlabelled = choices
     inputs = network.mod["main"].params
     test = read_samples(inputs, data, "test data", images)
     if unlabelled:
@@ -207,16 +209,11 @@ def _setting(
     elif test.labels is None and test.targets is None:
         raise InputError(f"test data must hold {LABELS} or {TARGETS}, or be compared unlabelled with float alone")
     calib = read_samples(inputs, calibration, "calibration data") if calibration is not None else None
-    if configs is None:
-        configs = [name for name in USUAL_CONFIGS if name in config_names()]
-    loaded = tuple(load_config(config) if isinstance(config, str) else config for config in configs)
-    if not loaded:
-        raise InputError("configurations must be at least one, not none")
     # Without labels, outputs that look like scores are compared as scores too.
     held_out = None
     if calib is not None and calib.launches >= HELD_OUT:
         calib, held_out = calib.split(HELD_OUT)
-    return Setting(network, test, calib, held_out, loaded, engine, test.labels is not None or test.targets is None)
+    return Setting(network, test, calib, held_out, where, engine, test.labels is not None or test.targets is None)
 
 
 @contextmanager
@@ -293,8 +290,8 @@ class _Runner:
 
     def rows(self, strategies: Sequence[Strategy], floats: FloatOutputs) -> list[Row]:
         """A row for each strategy, found or made, in the order given."""
-        configs = [asdict(config) for config in self._setting.configs]
-        keys = [key_of("row", *self._common, strategy_values(s), configs, self._setting.engine) for s in strategies]
+        where = [asdict(place) for place in self._setting.places]
+        keys = [key_of("row", *self._common, strategy_values(s), where, self._setting.engine) for s in strategies]
         found: dict[int, Row] = {}
         for number, (strategy, key) in enumerate(zip(strategies, keys, strict=True)):
             content = self._store.read(strategy.name, key)
@@ -331,7 +328,7 @@ class _Runner:
                 arrays["held_out"] = floats.held_out
             files = replace(files, floats=store.write_arrays("floats", self._common[0], arrays))
         light = (network.output, network.name, network.is_logits)
-        rest = (setting.configs, setting.engine, setting.is_classifier, setting.test.batch)
+        rest = (setting.places, setting.engine, setting.is_classifier, setting.test.batch)
         return partial(_load_shared, files, light, rest)
 
 
@@ -349,11 +346,11 @@ def _nothing() -> None:
 
 def _load_shared(files: _Files, light: tuple[int, str, bool], rest: tuple[Any, ...]) -> _Shared:
     """What a worker shares, read from files."""
-    configs, engine, is_classifier, batch = rest
+    where, engine, is_classifier, batch = rest
     network = read_network(files.network.read_text(), *light)
     calibration = _load_samples(files.calibration, batch) if files.calibration is not None else None
     held_out = _load_samples(files.held_out, batch) if files.held_out is not None else None
-    setting = Setting(network, _load_samples(files.test, batch), calibration, held_out, configs, engine, is_classifier)
+    setting = Setting(network, _load_samples(files.test, batch), calibration, held_out, where, engine, is_classifier)
     if files.floats is None:
         return _Shared(setting, None)
     with np.load(files.floats) as archive:

@@ -14,7 +14,7 @@ from relay_hw.compare.energy import CAVEAT, FIGURES, SOURCE, SRAM
 from relay_hw.compare.histogram import Histogram
 from relay_hw.compare.plots import Point, histogram_svg, pareto_svg
 from relay_hw.compare.rows import Row, short_names
-from relay_hw.compare.table import decibels, interval, notes, pairs, share, short
+from relay_hw.compare.table import clocks, decibels, interval, notes, pairs, rate, share, short
 from relay_hw.errors import InputError
 from relay_hw.report import number, page, percent
 
@@ -114,6 +114,7 @@ def _columns(found: Comparison) -> list[tuple[str, str, _Cell]]:
     columns += [
         ("SQNR", "outputs, dB", lambda row: decibels(row.test.sqnr_db)),
         ("cycles", "", lambda row: number(row.cost.cycles if row.cost else None)),
+        *([("a second", "inferences", lambda row: rate(row.cost))] if clocks(found) else []),
         ("DRAM", "bytes a run", lambda row: number(row.cost.dram_bytes if row.cost else None)),
         ("weights", "bytes", lambda row: number(row.weight_bytes)),
         ("energy", "µJ, estimated", lambda row: f"{row.cost.energy.total:,.1f}" if row.cost else "-"),
@@ -138,7 +139,7 @@ def _table(found: Comparison) -> str:
         '<p class="legend">agrees: samples whose largest output is that of float, with the interval of Wilson. '
         "gained/lost: samples that are right here and wrong in float, and the reverse; p of McNemar's exact test. "
         "change: top-1 less that of float, paired, by Agresti and Min. Weights that stay on the device are not among "
-        f"the DRAM bytes of a run. host: the host's part of a run by numpy{_machines(found)}.</p>"
+        f"the DRAM bytes of a run. host: the host's part of a run by numpy{_machines(found)}. {html(clocks(found))}</p>"
     )
 
 

@@ -133,12 +133,16 @@ def quality_json(quality: Quality | None) -> dict[str, Any]:
 def cost_json(cost: Cost | None) -> dict[str, Any]:
     """Hardware of one row; every value null where there is none."""
     if cost is None:
-        names = ("config", "cycles", "launches", "dram_bytes", "resident_bytes", "energy_uj", "energy_parts_uj", "macs")
-        return dict.fromkeys(
-            (*names, "accel_mac_share", "accel_layers", "host_layers", "compile_seconds", "host_seconds", "machine")
-        )
+        places = ("config", "memory", "board", "clock_hz", "samples_per_second")
+        names = ("cycles", "launches", "dram_bytes", "resident_bytes", "energy_uj", "energy_parts_uj", "macs")
+        others = ("accel_mac_share", "accel_layers", "host_layers", "compile_seconds", "host_seconds", "machine")
+        return dict.fromkeys((*places, *names, *others))
     return {
         "config": cost.config,
+        "memory": cost.memory,
+        "board": cost.board or None,
+        "clock_hz": cost.clock_hz,
+        "samples_per_second": cost.samples_per_second,
         "cycles": cost.cycles,
         "launches": cost.launches,
         "dram_bytes": cost.dram_bytes,

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 
 from accel.quote import line
 from relay_hw.compare.comparison import BEST_BY, Comparison
+from relay_hw.compare.cost import Cost
 from relay_hw.compare.measures import Interval, Quality
 from relay_hw.compare.rows import Row, short_names
 from relay_hw.report import number, percent, table
 
 _RIGHT = frozenset(
-    {"top-1", "top-5", "MSE", "agrees", "95 % interval", "SQNR dB", "+/-", "cycles", "DRAM", "weights", "uJ",
-     "on accel", "LUT", "mult", "compile s", "host ms"}
+    {"top-1", "top-5", "MSE", "agrees", "95 % interval", "SQNR dB", "+/-", "cycles", "a second", "DRAM", "weights",
+     "uJ", "on accel", "LUT", "mult", "compile s", "host ms"}
 )  # fmt: skip
 # What goes first where a terminal is narrow.
 _OPTIONAL = (
@@ -59,6 +60,7 @@ def comparison_text(found: Comparison, width: int | None = None) -> str:
     lines += [f"{line(row.name)}: {line(note)}" for row in found.rows for note in notes(row)]
     machines = dict.fromkeys(row.cost.machine for row in found.rows if row.cost is not None)
     lines += [f"host ms: the host's part of a run by numpy, on {', '.join(map(line, machines))}"] if machines else []
+    lines += [line(text)] if (text := clocks(found)) else []
     return "\n".join([*lines, *map(line, found.notes)])
 
 
@@ -83,6 +85,7 @@ def _columns(found: Comparison) -> tuple[str, ...]:
         "+/-": any(test.gained is not None for test in tests),
         "SQNR dB": True,
         "cycles": True,
+        "a second": any(row.cost is not None and row.cost.samples_per_second for row in found.rows),
         "DRAM": True,
         "weights": True,
         "uJ": True,
@@ -108,6 +111,7 @@ def _cells(found: Comparison, row: Row) -> dict[str, str]:
         "+/-": pairs(test),
         "SQNR dB": decibels(test.sqnr_db),
         "cycles": number(cost.cycles if cost else None),
+        "a second": rate(cost),
         "DRAM": number(cost.dram_bytes if cost else None),
         "weights": number(row.weight_bytes),
         "uJ": f"{cost.energy.total:.1f}" if cost else "-",
@@ -117,6 +121,24 @@ def _cells(found: Comparison, row: Row) -> dict[str, str]:
         "host ms": f"{1000 * cost.host_seconds:,.2f}" if cost else "-",
         "compile s": f"{cost.compile_seconds:.1f}" if cost else "-",
     }
+
+
+def rate(cost: Cost | None) -> str:
+    """Inferences of the accelerator a second."""
+    found = cost.samples_per_second if cost is not None else None
+    return "-" if found is None else f"{found:,.1f}"
+
+
+def clocks(found: Comparison) -> str:
+    """The board and the clock of each configuration in the rows; nothing without one."""
+    costs = [row.cost for row in found.rows if row.cost is not None and row.cost.clock_hz]
+    known = dict.fromkeys((c.config, c.clock_hz, c.memory) for c in costs)
+    texts = [f"{line(name)} at {(hertz or 0) / 1e6:g} MHz, {line(memory)} memory" for name, hertz, memory in known]
+    return (
+        f"on {line(costs[0].board)}: {'; '.join(map(line, texts))}; a second: inferences of the accelerator"
+        if costs
+        else ""
+    )
 
 
 def share(value: float | None) -> str:

@@ -39,7 +39,7 @@ from relay_hw.runtime.compile import bind_params, compile_model
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.machine import machine_name
 from relay_hw.runtime.models import load_model
-from relay_hw.runtime.profile import profile
+from relay_hw.runtime.profile import profile, time_regions
 from relay_hw.text import parse
 from tests.relay_hw.small_models import CLASSES, images, save_batch, save_mixed, save_plain
 
@@ -95,6 +95,31 @@ def test_cycles_are_those_of_the_profile(plain: IRModule, found: Comparison, tmp
     assert cost.host_seconds > 0 and cost.machine == machine_name()
     assert cost.macs == cost.accel_macs == report.macs and cost.accel_share == 1.0
     assert 0 < cost.energy.total < 100
+
+
+def test_a_board_is_compared_at_its_clock(plain: IRModule, tmp_path: Path) -> None:
+    found = compare(plain, data(), ("int8-minmax", "w4a8"), calibration(), board="ulx3s-85f", name="plain")
+    costs = {cost.config: cost for row in found.rows for cost in row.costs}
+    assert {name: (c.board, c.clock_hz) for name, c in costs.items()} == {
+        "ecp5": ("ulx3s-85f", 80_000_000),
+        "ecp5w4": ("ulx3s-85f", 60_000_000),
+    }
+    compiled = compile_model(plain, strategy="int8-minmax", calibration=seen(), board="ulx3s-85f")
+    artifact = compiled.save(tmp_path / "build")
+    cost = found["int8-minmax"].cost
+    assert cost is not None and cost.config == "ecp5" and cost.memory == "ulx3s"
+    assert cost.cycles == sum(run.timing.cycles for run in time_regions(artifact, "ulx3s"))
+    assert cost.samples_per_second == pytest.approx(80e6 / cost.cycles)
+    seconds = [row.cycles / (row.clock_hz or 1) for row in found["w4a8"].costs]
+    assert len(seconds) == 2 and seconds == sorted(seconds)
+    text = found.to_text()
+    assert f"{cost.samples_per_second:,.1f}" in text and "ecp5 at 80 MHz, ulx3s memory" in text
+    assert f"{cost.samples_per_second:,.1f}" in found.to_html()
+
+
+def test_a_board_without_that_clock_is_refused(plain: IRModule) -> None:
+    with pytest.raises(InputError, match="configuration must be ecp5 or ecp5w4 on board ulx3s-85f, not tiny"):
+        compare(plain, data(), NAMES, calibration(), configs=["tiny"], board="ulx3s-85f")
 
 
 def test_weights_are_counted_as_they_are_stored(found: Comparison) -> None:

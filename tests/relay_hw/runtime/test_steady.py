@@ -8,6 +8,7 @@ import pytest
 
 from accel.isa.program import SectionKind
 from relay_hw.compare.cost import costs
+from relay_hw.compare.places import Place
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.devices import DeviceOptions, close_device, open_device
@@ -73,7 +74,7 @@ def check_figures(net: Network, folder: Path, regions: int = 3) -> None:
     assert (found.cycles, found.report.launches) == wanted
     imported, quantized = compiled.stages["imported"], compiled.stages["quantized"]
     sample = {"x": net[1]["x"][0].reshape(compiled.inputs[0].shape)}
-    ((cost,), _) = costs(imported, quantized, compiled.strategy, [artifact.config], sample, lambda _text: None)
+    ((cost,), _) = costs(imported, quantized, compiled.strategy, [Place(artifact.config)], sample, lambda _text: None)
     assert (cost.cycles, cost.launches, cost.dram_bytes) == (*wanted, report.traffic.total)
     for device in ("cycle", "rtl"):
         result = run(artifact, net, device, 1)

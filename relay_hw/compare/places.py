@@ -1,0 +1,48 @@
+"""What strategies are compiled for: accelerators with a memory, or all that is known to run on a board.
+
+In: names of configurations, maybe of a board. Out: `Place`s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from accel.fpga.boards import find_board
+from accel.isa.config import AccelConfig, config_names, load_config
+from relay_hw.errors import InputError
+from relay_hw.runtime.board import on_board
+from relay_hw.runtime.clock import STANDARD
+
+# Configurations that are tried where none is named: those of them that there are.
+USUAL_CONFIGS: Final = ("default", "w4")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An accelerator, the name of the memory model behind it, and on a board its clock."""
+
+    config: AccelConfig
+    memory: str = STANDARD
+    board: str = ""
+    clock_hz: int | None = None
+
+
+def places(configs: Sequence[str | AccelConfig] | None, board: str | None) -> tuple[Place, ...]:
+    """Where to run: on these configurations, on the usual ones, or on whatever a board has a clock for.
+
+    Raises InputError for none, and for a configuration that has no clock on the board.
+    """
+    if configs is None:
+        usual = [name for name in USUAL_CONFIGS if name in config_names()]
+        configs = usual if board is None else [fit.config for fit in find_board(board).fits]
+    loaded = [load_config(config) if isinstance(config, str) else config for config in configs]
+    if not loaded:
+        raise InputError("configurations must be at least one, not none")
+    return tuple(Place(config) if board is None else _on(board, config) for config in loaded)
+
+
+def _on(board: str, config: AccelConfig) -> Place:
+    found = on_board(board, config.name)
+    return Place(config, found.memory, found.board, found.clock_hz)
