@@ -32,7 +32,7 @@ ROW_BUFFER_BYTES = 4096
 # Neighbouring lines of INP that GEMM reads at once in the modes taps and max; as many RAMs hold the lines in turn.
 TAPS = 4
 # Names go into file names, programs and Verilog.
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
+CONFIG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ def _check(c: AccelConfig) -> None:
         ok = low <= value <= high and value & (value - 1) == 0
         need(ok, f"{key} must be a power of two from {low} to {high}, not {value}")
 
-    if not (isinstance(c.name, str) and _NAME.fullmatch(c.name)):  # type: ignore[reportUnnecessaryIsInstance]
+    if not (isinstance(c.name, str) and CONFIG_NAME.fullmatch(c.name)):  # type: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(f"configuration name must be 1 to 64 letters, digits, '_', '.', '+' and '-', not {c.name!r}")
     need(c.batch == 1, f"batch must be 1, not {c.batch}")
     need(c.inp_bits == 8, f"inp_bits must be 8, not {c.inp_bits}")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from accel import durable
 from accel.documents import parse_json
-from accel.isa.config import INSTRUCTION_BYTES, SIZES, AccelConfig, hash_of_sizes
+from accel.isa.config import CONFIG_NAME, INSTRUCTION_BYTES, SIZES, AccelConfig, hash_of_sizes
 from accel.isa.errors import AccelError, EncodeError, ProgramError
 from accel.isa.spec import BY_OP, INSTRUCTIONS, ISA_VERSION, Op, decode
 
@@ -384,7 +384,10 @@ def _check(program: Program) -> None:
     _check_names("tensor", [tensor.name for tensor in program.tensors])
     for region in program.regions:
         _check_names("region", [region.name])
-    _check_names("configuration", [program.config])
+    if not CONFIG_NAME.fullmatch(program.config):
+        raise ProgramError(
+            f"configuration name must be 1 to 64 letters, digits, '_', '.', '+' and '-', not {program.config!r}"
+        )
 
 
 def _check_names(what: str, names: list[str]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -327,3 +329,11 @@ def test_programs_without_a_resident_stream_say_so() -> None:
 def test_resident_streams_are_checked(sections: list[Section], message: str) -> None:
     with pytest.raises(ProgramError, match=message):
         Program.build(TINY, FINISH, sections=sections)
+
+
+@pytest.mark.parametrize("name", ["", "-tiny", "tiny/..", "ti ny", "t" * 65, "tïny"])
+def test_a_configuration_is_a_word_wherever_it_stands(name: str) -> None:
+    """What assembly would refuse is not read from a container either."""
+    sentence = "configuration name must be 1 to 64 letters, digits, '_', '.', '+' and '-', not "
+    with pytest.raises(ProgramError, match=re.escape(sentence + repr(name))):
+        replace(program(), config=name).to_bytes()
