@@ -256,7 +256,9 @@ class Program:
         if magic != MAGIC:
             raise ProgramError(f"program must start with {MAGIC!r}, not {magic!r}")
         if container != CONTAINER_VERSION:
-            raise ProgramError(f"program container version must be {CONTAINER_VERSION}, not {container}")
+            raise ProgramError(
+                f"program container version must be {CONTAINER_VERSION}, not {container}: make the program again"
+            )
         if isa != ISA_VERSION:
             raise ProgramError(f"program instruction-set version must be {ISA_VERSION}, not {isa}")
         body = data[_PREFIX.size :]

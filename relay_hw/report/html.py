@@ -85,13 +85,18 @@ def _speed(report: Report) -> str:
     speed = report.speed
     if speed is None:
         return ""
-    head = f"<th>{SPEED_HEADER[0]}</th>" + "".join(f'<th class="n">{html(name)}</th>' for name in SPEED_HEADER[1:])
+    first, *others = SPEED_HEADER
+    head = f"<tr><th>{html(first)}</th>" + "".join(f'<th class="n">{html(name)}</th>' for name in others) + "</tr>"
     rows: list[str] = []
     for figure in speed.figures:
         name, *numbers = speed_cells(speed, figure)
-        rows.append(f"<tr><td>{html(name)}</td>{_numbers(numbers)}</tr>")
-    table = f'<div class="scroll"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
-    return f"<h2>Speed {html(speed.title)}</h2>{table}"
+        rows.append(f'<tr><td class="name">{html(name)}</td>{_numbers(numbers)}</tr>')
+    table = f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+    text = (
+        "Each row has what the one above it leaves out: the accelerator's launches, what the driver and the board "
+        "exchange for a sample, the host's operators on the machine that made this page."
+    )
+    return f'<h2>Speed {html(speed.title)}</h2><div class="card">{table}</div><p class="legend">{text}</p>'
 
 
 def _timelines(report: Report) -> str:
