@@ -38,6 +38,7 @@ from relay_hw.text import (
     save_param_dict,
 )
 from relay_hw.text.tvm_writer import save_tvm_json
+from scripts import scaling_onnx
 from tests.relay_hw.small_models import images, save_plain
 
 TEXT: Final = 4 << 20
@@ -372,6 +373,9 @@ BYTES: Final[Mapping[str, tuple[Callable[[int], Any], Callable[[Any], object]]]]
     "npz, many": (_npz_many, in_file("a.npz", _read_all)),
     "build, constants": (_weights, _read_build),
     "build, layers": (_layers, _read_build),
+    "onnx, chain": (scaling_onnx.chain, in_file("m.onnx", scaling_onnx.read)),
+    "onnx, comb": (scaling_onnx.comb, in_file("m.onnx", scaling_onnx.read)),
+    "onnx, weights": (scaling_onnx.weights, in_file("m.onnx", scaling_onnx.read)),
 }
 
 _PRINTED: Final = ("graph variables", "lets", "calls in calls", "tuple", "functions")
