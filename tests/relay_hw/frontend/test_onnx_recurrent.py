@@ -109,7 +109,8 @@ def test_weights_that_onnxruntime_quantized(
     node = helper.make_node("LSTM", names, ["y", "", "c"], name="cell", hidden_size=H, direction=direction)
     x = values(0, T, B, N)
     onnx.save(make([node], {"x": x}, weights, ["y", "c"], 14), tmp_path / "float.onnx")
-    quantize_dynamic(tmp_path / "float.onnx", tmp_path / "int8.onnx", per_channel=per_channel)
+    # 7 bits: where a processor has no VNNI, onnxruntime cuts off sums of two products that do not fit 16.
+    quantize_dynamic(tmp_path / "float.onnx", tmp_path / "int8.onnx", per_channel=per_channel, reduce_range=True)
     assert [item.op_type for item in onnx.load(tmp_path / "int8.onnx").graph.node] == ["DynamicQuantizeLSTM"]
     want = onnxruntime.InferenceSession(str(tmp_path / "int8.onnx")).run(None, {"x": x})
     module, params = from_onnx(tmp_path / "int8.onnx")
