@@ -167,7 +167,6 @@ def _add_device(parser: ArgumentParser, kinds: Sequence[DeviceKind], default: st
     parser.add_argument(
         "--memory", type=arg.memory, metavar=_MEMORY, help="memory model of cycle and rtl (default: the build's)"
     )
-    _add_board(parser, "the build's")
     parser.add_argument("--port", metavar="PORT", help="serial port of the board, or socket://host:port (fpga)")
     parser.add_argument("--soc", type=Path, metavar="FOLDER", help="folder of the board's bitstream (fpga)")
 
@@ -229,6 +228,7 @@ def _add_build_commands(commands: Any) -> None:
     run.add_argument("--waves", type=arg.output_file, metavar="FILE.fst", help="record every signal (rtl)")
     run.set_defaults(files={"build": check_build, "input": check_npz_of("input data")})
     _add_device(run, DEVICES, "functional")
+    _add_board(run, "the build's")
 
     profile = _add(commands, "profile", "build:profile_command", "measure cycles, utilisation and bytes by layer")
     _add_runnable_build(profile)
@@ -240,6 +240,7 @@ def _add_build_commands(commands: Any) -> None:
     profile.add_argument("--waves", type=arg.output_file, metavar="FILE.fst", help="record every signal (rtl)")
     profile.set_defaults(files={"build": check_build, "input": check_npz_of("input data")})
     _add_device(profile, [kind for kind in DEVICES if kind.has_exact_cycles], "cycle")
+    _add_board(profile, "the build's")
 
     text = "write a build as C source, or an accelerator as a project for a board's own tools"
     export = _add(commands, "export", "build:export_command", text)
@@ -264,6 +265,7 @@ def _add_build_commands(commands: Any) -> None:
     verify.add_argument("--seed", type=int, default=0, help="of the random samples (default 0)")
     verify.set_defaults(files={"build": check_build})
     _add_device(verify, DEVICES, "functional")
+    _add_board(verify, "the build's")
 
 
 def _add_shapes(parser: ArgumentParser) -> None:
