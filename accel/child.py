@@ -1,7 +1,7 @@
 """Programs that work for this process: none of them outlives it, nor do those that they start, however it ends.
 
 In: a command. Out: the process, or what it said. On systems other than Linux they end with this process only where it
-ends by an exception.
+ends by an exception. A program that reads what strangers wrote bounds itself here, too.
 """
 
 from __future__ import annotations
@@ -100,6 +100,24 @@ def end_child(process: subprocess.Popen[str]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         return
+
+
+def bound(what: int, most: int) -> None:
+    """Let this process take `most` of a resource, one of `resource.RLIMIT_*`, or less where it was bound before."""
+    import resource
+
+    before = resource.getrlimit(what)[1]
+    least = most if before == resource.RLIM_INFINITY else min(most, before)
+    resource.setrlimit(what, (least, before))
+
+
+def bound_memory(more_bytes: int) -> None:
+    """Let this process take so many bytes of addresses more than it has now, or in all where no system tells these."""
+    import resource
+
+    told = Path("/proc/self/statm")
+    pages = int(told.read_text().split()[0]) if told.exists() else 0
+    bound(resource.RLIMIT_AS, pages * resource.getpagesize() + more_bytes)
 
 
 def _in_child(is_kind: bool) -> Callable[[], None]:

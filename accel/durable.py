@@ -127,6 +127,11 @@ def sweep(folder: Path) -> None:
             _remove(stray.path)
 
 
+def is_plain(name: str) -> bool:
+    """Whether a name that a file holds is that of a file beside it, and leads nowhere else."""
+    return Path(name).name == name and name not in ("", "..") and "\0" not in name
+
+
 def read_own(path: Path) -> tuple[bytes, os.stat_result]:
     """Bytes of a file that is no link and no device, and what the system knows of it. Raises OSError."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))

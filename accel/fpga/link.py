@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from accel.isa.errors import AccelError
 
-# Codes of commands.
+# A command: its code, its count of words, and the bus's number of the first one.
+HEAD: Final = struct.Struct(">BBI")
 WRITE, READ = 1, 2
 # Words of a command: its count is one byte. What is written must fit the buffers of the line's driver.
 _MOST_WORDS = 255
@@ -50,7 +51,7 @@ class Link:
         """Write `words` from byte `address` on, a multiple of 4."""
         for begin in range(0, len(words), _MOST_WORDS):
             part = words[begin : begin + _MOST_WORDS]
-            head = struct.pack(">BBI", WRITE, len(part), address // 4 + begin)
+            head = HEAD.pack(WRITE, len(part), address // 4 + begin)
             self._send(head + struct.pack(f">{len(part)}I", *part))
 
     def read(self, address: int, count: int) -> list[int]:
@@ -59,7 +60,7 @@ class Link:
         words: list[int] = []
         for first in range(0, len(parts), _WINDOW):
             group = parts[first : first + _WINDOW]
-            self._send(b"".join(struct.pack(">BBI", READ, size, address // 4 + begin) for begin, size in group))
+            self._send(b"".join(HEAD.pack(READ, size, address // 4 + begin) for begin, size in group))
             for _, size in group:
                 words += struct.unpack(f">{size}I", self._receive(4 * size))
         return words

@@ -10,15 +10,14 @@ import struct
 from collections import deque
 from dataclasses import dataclass
 
-from accel.fpga.link import READ, WRITE
+from accel.fpga.link import HEAD, READ, WRITE
 from accel.fpga.soc_map import SocMap
 from accel.isa.config import AccelConfig
 from accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER
+from accel.sim.registers import BUSY_BIT, DONE_BIT
 
 # Start bit, eight data bits, stop bit.
 _BITS_A_BYTE = 10
-_HEAD = struct.Struct(">BBI")
-_BUSY, _DONE = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +62,8 @@ class TimedLine:
         self.exchanged = Exchanged(self.exchanged.to_board + len(data), self.exchanged.from_board)
         at = 0
         while at < len(data):
-            code, count, word = _HEAD.unpack_from(data, at)
-            size = _HEAD.size + (4 * count if code == WRITE else 0)
+            code, count, word = HEAD.unpack_from(data, at)
+            size = HEAD.size + (4 * count if code == WRITE else 0)
             at += size
             self._out_free += size * self._byte_seconds
             self._carry_out(code, count, 4 * word - self._base)
@@ -93,5 +92,5 @@ class TimedLine:
 
     def _register(self, offset: int) -> int:
         if offset == REGISTER["STATUS"].offset:
-            return _BUSY if self._out_free < self._ends else _DONE
+            return BUSY_BIT if self._out_free < self._ends else DONE_BIT
         return self._registers.get(offset, 0)

@@ -15,7 +15,8 @@ from accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER, REGISTERS
 _FIRST_COUNTER = REGISTER["CYCLES"].offset
 COUNTERS = tuple(register.name for register in REGISTERS if register.offset >= _FIRST_COUNTER)
 _LAUNCH, _RESET = 1, 2
-_BUSY_BIT, _DONE_BIT, _FAULT_BIT = 1, 2, 4
+# Of STATUS.
+BUSY_BIT, DONE_BIT, _FAULT_BIT = 1, 2, 4
 # Register reads that a stopped core may take to finish its bursts.
 _IDLE_POLLS = 100_000
 
@@ -54,19 +55,19 @@ class Core:
     @property
     def busy(self) -> bool:
         """Whether a launch is under way."""
-        return bool(self.get("STATUS") & _BUSY_BIT)
+        return bool(self.get("STATUS") & BUSY_BIT)
 
     @property
     def ended(self) -> bool:
         """Whether the last launch is done or faulted."""
-        return bool(self.get("STATUS") & (_DONE_BIT | _FAULT_BIT))
+        return bool(self.get("STATUS") & (DONE_BIT | _FAULT_BIT))
 
     def finish(self) -> dict[str, int]:
         """Counters of the launch that ended. Raises Fault (the core is reset then), ProtocolError."""
         status = self.get("STATUS")
         if status & _FAULT_BIT:
             raise self._fault(status)
-        if not status & _DONE_BIT:
+        if not status & DONE_BIT:
             raise ProtocolError(f"core must be done or faulted, not STATUS {status:#x}")
         return {name: self.get(name) for name in COUNTERS}
 

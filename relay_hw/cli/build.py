@@ -244,12 +244,11 @@ def _config(args: Namespace, artifact: Any) -> Any:
 
 
 def _options(args: Namespace, artifact: Artifact, console: Console, timing_only: bool = False) -> Any:
-    from relay_hw.runtime.clock import told_board, told_memory
+    from relay_hw.runtime.clock import told_memory
     from relay_hw.runtime.devices import DeviceOptions
 
     waves = getattr(args, "waves", None)
-    board = told_board(artifact.manifest, args.board) if args.memory is None or args.board else None
-    memory, warning = told_memory(artifact.manifest, args.memory, board)
+    memory, warning = told_memory(artifact.manifest, args.memory, args.board)
     if warning:
         console.warning(warning)
     return DeviceOptions(memory, waves, console.note, timing_only, args.port, args.soc)

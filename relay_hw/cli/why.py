@@ -20,12 +20,11 @@ def why_command(args: Namespace, console: Console) -> int:
     from accel.sim.memory import memory_model
     from relay_hw.runtime.artifact import load_artifact
     from relay_hw.runtime.changes import read_change
-    from relay_hw.runtime.clock import told_board, told_memory
+    from relay_hw.runtime.clock import told_memory
     from relay_hw.runtime.why import explain
 
     artifact = load_artifact(args.build)
-    board = told_board(artifact.manifest, args.board) if args.memory is None or args.board else None
-    name, warning = told_memory(artifact.manifest, args.memory, board)
+    name, warning = told_memory(artifact.manifest, args.memory, args.board)
     if warning:
         console.warning(warning)
     memory = memory_model(name)

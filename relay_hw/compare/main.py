@@ -108,7 +108,7 @@ def compare(
         inputs = network.mod["main"].params
         data = single_samples(inputs, data, network.batch)
         calibration = single_samples(inputs, calibration, network.batch) if calibration is not None else None
-    setting = _setting(network, data, calibration, images, places(configs, board), (engine, unlabelled))
+    setting = _setting(network, data, calibration, images, places(configs, board), engine, unlabelled)
     with _folder(work) as folder, _shared_folder(folder, processes) as shared:
         runner = _Runner(Store(folder), shared, setting, processes, tell)
         floats = runner.floats()
@@ -198,10 +198,9 @@ def _setting(
     calibration: Data | None,
     images: int | None,
     where: tuple[Place, ...],
-    choices: tuple[str, bool],
+    engine: str,
+    unlabelled: bool,
 ) -> Setting:
-    """`choices`: the engine, and whether labels are left out."""
-    engine, unlabelled = choices
     inputs = network.mod["main"].params
     test = read_samples(inputs, data, "test data", images)
     if unlabelled:

@@ -85,7 +85,7 @@ def _columns(found: Comparison) -> tuple[str, ...]:
         "+/-": any(test.gained is not None for test in tests),
         "SQNR dB": True,
         "cycles": True,
-        "a second": any(row.cost is not None and row.cost.samples_per_second for row in found.rows),
+        "a second": bool(clocks(found)),
         "DRAM": True,
         "weights": True,
         "uJ": True,

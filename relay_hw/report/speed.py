@@ -18,6 +18,11 @@ class Figure:
     what: str
     seconds: float
 
+    @property
+    def per_second(self) -> float | None:
+        """How many a second, one after another; None for none that takes time."""
+        return 1 / self.seconds if self.seconds else None
+
 
 @dataclass(frozen=True, slots=True)
 class Speed:
@@ -29,6 +34,10 @@ class Speed:
     is_routed: bool
     figures: tuple[Figure, ...]
 
+    def cycles(self, figure: Figure) -> int:
+        """Of the board's clock."""
+        return round(figure.seconds * self.clock_hz)
+
     @property
     def title(self) -> str:
         """The board and its clock."""
@@ -38,9 +47,8 @@ class Speed:
 
 def speed_cells(speed: Speed, figure: Figure) -> tuple[str, ...]:
     """The cells of a figure under SPEED_HEADER."""
-    cycles = round(figure.seconds * speed.clock_hz)
-    rate = 1 / figure.seconds if figure.seconds else 0.0
-    return (figure.what, f"{cycles:,}", f"{1000 * figure.seconds:,.3f}", f"{rate:,.1f}")
+    rate = figure.per_second or 0.0
+    return (figure.what, f"{speed.cycles(figure):,}", f"{1000 * figure.seconds:,.3f}", f"{rate:,.1f}")
 
 
 def speed_table(speed: Speed, width: int | None = None) -> str:
@@ -56,9 +64,9 @@ def speed_json(speed: Speed | None) -> dict[str, Any] | None:
     figures = [
         {
             "what": figure.what,
-            "cycles": round(figure.seconds * speed.clock_hz),
+            "cycles": speed.cycles(figure),
             "milliseconds": 1000 * figure.seconds,
-            "samples_per_second": 1 / figure.seconds if figure.seconds else None,
+            "samples_per_second": figure.per_second,
         }
         for figure in speed.figures
     ]

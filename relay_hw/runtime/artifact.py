@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from accel.documents import DocumentError, parse_json
-from accel.durable import file_hash, read_own
+from accel.durable import file_hash, is_plain, read_own
 from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
 from accel.isa.program import Program
@@ -208,11 +208,11 @@ def _read_files(folder: Path, manifest: Manifest) -> dict[str, bytes]:
     needed = [WEIGHTS, *(row.program for row in manifest.accel)]
     listed = [*needed, *manifest.stages, *([manifest.library.file] if manifest.library else [])]
     for name in listed:
-        if not isinstance(name, str) or name not in manifest.files:  # type: ignore[reportUnnecessaryIsInstance]
+        if name not in manifest.files:
             raise ArtifactError(f"{folder / MANIFEST} must list {name} among its files")
     found: dict[str, bytes] = {}
     for name, expected in manifest.files.items():
-        if Path(name).name != name or name in ("", "..") or "\0" in name:
+        if not is_plain(name):
             raise ArtifactError(f"{folder / MANIFEST} must list plain file names, not {name}")
         data = _read_file(folder, name, expected)
         if name in needed:

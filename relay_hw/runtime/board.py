@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from accel.fpga.boards import BOARDS, find_board
+from accel.fpga.boards import find_board
 from accel.fpga.memory import board_memory
 from accel.fpga.parts import FlowError
 from accel.sim.memory import memory_text
@@ -30,8 +30,8 @@ def on_board(name: str, config: str | None = None) -> OnBoard:
     """A board with a configuration, its usual one by default. Raises InputError."""
     try:
         board = find_board(name)
-    except FlowError:
-        raise InputError(f"board must be one of {', '.join(board.name for board in BOARDS)}, not {name}") from None
+    except FlowError as error:
+        raise InputError(str(error)) from None
     fit = board.fits[0] if config is None else board.fit(config)
     if fit is None:
         known = " or ".join(fit.config for fit in board.fits)

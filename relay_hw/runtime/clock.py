@@ -44,16 +44,18 @@ def told_board(manifest: Manifest, asked: str | None) -> OnBoard | None:
     return None if name is None else on_board(name, manifest.config.name)
 
 
-def told_memory(manifest: Manifest, asked: str | None, board: OnBoard | None = None) -> tuple[str, str]:
+def told_memory(manifest: Manifest, asked: str | None, board: str | None = None) -> tuple[str, str]:
     """The memory to run a build with: its own unless another one, or a board with another one, is asked for.
 
-    With what is to be said about that. Raises ConfigError for a memory that there is not, InputError for two.
+    With what is to be said about that. Raises ConfigError for a memory that there is not, InputError for two, or for a
+    board that the build cannot run on.
     """
     own = manifest.memory_model
     if board is not None:
-        if asked is not None and memory_model(asked) != memory_model(board.memory):
-            raise InputError(f"memory must be that of board {board.board}, {board.memory}, not {asked}: leave it out")
-        asked = board.memory
+        place = on_board(board, manifest.config.name)
+        if asked is not None and memory_model(asked) != memory_model(place.memory):
+            raise InputError(f"memory must be that of board {place.board}, {place.memory}, not {asked}: leave it out")
+        asked = place.memory
     if asked is None or not manifest.accel or memory_model(asked) == memory_model(own):
         return asked or own, ""
     return (

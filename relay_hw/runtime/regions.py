@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import tensorize
 from accel.isa.program import SectionKind
-from accel.sim.cycle.timing import time_code
+from accel.sim.cycle.timing import time_stream
 from accel.sim.memory import MemoryModel
 from relay_hw.ir.expr import Function
 from relay_hw.runtime.holding import Footprints
@@ -97,7 +97,7 @@ class _Inference:
         if id(segment) not in self._known:
             stream = segment.program.resident
             assert stream is not None
-            timing = time_code(self._builder.target, self._builder.memory, stream.offset, stream.data or b"")
+            timing = time_stream(self._builder.target, self._builder.memory, stream)
             self._known[id(segment)] = (segment, timing.cycles)
         return self._known[id(segment)][1]
 

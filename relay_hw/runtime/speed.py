@@ -16,7 +16,7 @@ from accel.fpga.timed_board import LaunchCycles, TimedBoard
 from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
 from accel.isa.program import Program, SectionKind
-from accel.sim.cycle.timing import time_code
+from accel.sim.cycle.timing import time_stream
 from accel.sim.memory import memory_model
 from relay_hw.errors import RelayHwError
 from relay_hw.report import Figure, HostTime, Speed
@@ -59,8 +59,7 @@ class MemoryCycles:
     def __call__(self, program: Program, stream: SectionKind) -> int:
         key = (id(program), stream)
         if key not in self._known:
-            section = program.stream(stream)
-            self._known[key] = time_code(self._config, self._memory, section.offset, section.data or b"").cycles
+            self._known[key] = time_stream(self._config, self._memory, program.stream(stream)).cycles
         return self._known[key]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from accel.isa.config import AccelConfig
 from accel.isa.program import Program, SectionKind
-from accel.sim.cycle.timing import time_code
+from accel.sim.cycle.timing import time_stream
 from accel.sim.memory import MemoryModel
 from relay_hw.runtime.holding import Footprints, Holding
 
@@ -73,7 +73,7 @@ class Steady:
         for name, turns in self.turns.items():
             stream = programs[name].resident
             if stream is not None and turns.reloads:
-                total += turns.reloads * time_code(config, memory, stream.offset, stream.data or b"").cycles
+                total += turns.reloads * time_stream(config, memory, stream).cycles
         return total
 
     def total_once(self, clock: Clock) -> int:

@@ -7,7 +7,6 @@ any other file: whatever a model does to its reader, nothing but these comes bac
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -15,10 +14,11 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from accel.child import end_child, start_child
+from accel.child import bound, bound_memory, end_child, start_child
 from accel.documents import DocumentError, parse_json
 from relay_hw import errors
 from relay_hw.errors import InputError, RelayHwError
@@ -34,6 +34,7 @@ _KINDS: Final = {
         *(errors.EvalError, errors.InputError),
     )
 }
+_READERS: Final = ("onnx", "onnx.checker", "onnx.inliner", "onnx.numpy_helper")
 # A sentence and a place.
 _MOST_FAILURE_BYTES: Final = 1 << 20
 _GRACE_SECONDS: Final = 1.0
@@ -82,7 +83,11 @@ def _failure(path: Path) -> RelayHwError | None:
     """What the reader found wrong with the model."""
     try:
         with path.open("rb") as file:
-            row = parse_json(file.read(_MOST_FAILURE_BYTES))
+            said = file.read(_MOST_FAILURE_BYTES)
+        if not said:
+            # The reader ended before it could say anything.
+            return None
+        row = parse_json(said)
         kind, message, place = _KINDS[row["kind"]], row["message"], row["span"]
         span = None if place is None else Span(str(place[0]), *map(int, place[1:]))
     except FileNotFoundError:
@@ -109,7 +114,9 @@ def main() -> int:
     from relay_hw.frontend import from_onnx
     from relay_hw.text import save_json, save_param_dict
 
-    import_readers()
+    # Bounds are those of the model, not of the libraries that reading it loads.
+    for name in _READERS:
+        import_module(name)
     restrict(limits)
     try:
         asked = request["options"]
@@ -132,19 +139,10 @@ def _refuse(folder: Path, error: RelayHwError) -> None:
     (folder / _FAILURE).write_text(json.dumps(row))
 
 
-def import_readers() -> None:
-    """Load what reading needs, so that bounds are those of the model and not of libraries."""
-
-
 def restrict(limits: Limits) -> None:
     """Bound the memory and the time that this process takes from now on."""
     import resource
 
-    pages = int(Path("/proc/self/statm").read_text().split()[0]) if os.path.exists("/proc/self/statm") else 0
-    memory = pages * os.sysconf("SC_PAGE_SIZE") + limits.memory_bytes
-    seconds = int(time.process_time()) + limits.seconds
-    for what, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, seconds), (resource.RLIMIT_CORE, 0)):
-        # Whoever started this process may have bound it already.
-        bound = resource.getrlimit(what)[1]
-        least = most if bound == resource.RLIM_INFINITY else min(most, bound)
-        resource.setrlimit(what, (least, bound))
+    bound_memory(limits.memory_bytes)
+    bound(resource.RLIMIT_CPU, int(time.process_time()) + limits.seconds)
+    bound(resource.RLIMIT_CORE, 0)

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NoReturn
 
+from accel.child import bound, bound_memory
 from tests.fuzz.judge import Entry, Finding, Outcome, judge, made
 
 MOST_BYTES: Final = 1 << 30
@@ -139,11 +140,9 @@ def _work(child: _Child, writing: int) -> NoReturn:
             signal.signal(stop, signal.SIG_DFL)
         faulthandler.disable()
         # Nobody wants its core, and what a library says while it dies is not for this terminal.
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        bound(resource.RLIMIT_CORE, 0)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        most = pages * resource.getpagesize() + MOST_BYTES
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        bound_memory(MOST_BYTES)
         folder = child.folder / str(os.getpid())
         folder.mkdir(parents=True)
         for number in range(child.next, child.job.last):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from accel.isa.config import AccelConfig
-from accel.isa.program import SMALLEST, decode_instructions
+from accel.isa.program import SMALLEST, Section, decode_instructions
 from accel.isa.spec import Op, Unit
 from accel.sim.cycle.engine import Engine, Span
 from accel.sim.cycle.work import Work, work_of
@@ -72,3 +72,8 @@ def time_code(config: AccelConfig, memory: MemoryModel, offset: int, words: byte
     """Time instruction bytes that lie at `offset` of the window. Raises EncodeError, Fault, DeadlockError."""
     works = [work_of(config, op, values) for op, values in decode_instructions(words)]
     return Launch(config, memory, offset, works).timing()
+
+
+def time_stream(config: AccelConfig, memory: MemoryModel, stream: Section) -> Timing:
+    """Time a stream of a program, as it lies in the window. Raises EncodeError, Fault, DeadlockError."""
+    return time_code(config, memory, stream.offset, stream.data or b"")

@@ -23,6 +23,7 @@ from relay_hw.errors import InputError
 from relay_hw.frontend.onnx.budget import MOST_AXES
 from relay_hw.frontend.onnx.walk import bodies, roots
 from relay_hw.ir.types import TensorType, Type
+from relay_hw.limits import product
 
 # Weights of fewer elements may be sizes or axes, which inference of shapes reads.
 _LARGE: Final = 1 << 12
@@ -174,10 +175,7 @@ def _is_whole(item: Any) -> bool:
 
 
 def _is_large(tensor: Any) -> bool:
-    size = 1
-    for dim in tensor.dims:
-        size *= dim
-    return size > _LARGE
+    return product(tensor.dims) > _LARGE
 
 
 def _explain_nodes(proto: Any) -> None:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from accel.child import bound, bound_memory
 from tests.relay_hw.attacks import bombs, external, graphs, others
 from tests.relay_hw.attacks.table import Attack, Deed
 
@@ -74,10 +75,8 @@ def _attacked(deed: Deed, said: Path) -> int:
         # The console writes to the stream that is there when it is made.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         sys.stderr = said.open("w")
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        most = pages * resource.getpagesize() + MEMORY_BYTES
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
-        resource.setrlimit(resource.RLIMIT_CPU, (WORK_SECONDS, WORK_SECONDS))
+        bound_memory(MEMORY_BYTES)
+        bound(resource.RLIMIT_CPU, WORK_SECONDS)
         signal_after(_WAIT_SECONDS)
         status = _do(deed)
         sys.stderr.flush()

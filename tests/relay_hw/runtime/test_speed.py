@@ -68,9 +68,9 @@ def test_a_build_remembers_its_board(plain: tuple[CompiledModel, Artifact], tmp_
     artifact = replace(compiled, board="colorlight-i5", memory_model="colorlight").save(tmp_path / "build")
     place = told_board(artifact.manifest, None)
     assert place is not None and (place.board, place.memory) == ("colorlight-i5", "colorlight")
-    assert told_memory(artifact.manifest, None, place) == ("colorlight", "")
+    assert told_memory(artifact.manifest, None, place.board) == ("colorlight", "")
     with pytest.raises(InputError, match="memory must be that of board colorlight-i5, colorlight, not narrow"):
-        told_memory(artifact.manifest, "narrow", place)
+        told_memory(artifact.manifest, "narrow", place.board)
     with pytest.raises(InputError, match="configuration must be ecp5 or ecp5w4 on board ulx3s-85f, not tiny"):
         told_board(artifact.manifest, "ulx3s-85f")
 
