@@ -1,4 +1,4 @@
-"""JSON from files that anybody may have written: one exception, one sentence, bounds on size and depth.
+"""JSON and TOML from files that anybody may have written: one exception, one sentence, bounds on size and depth.
 
 In: text or bytes. Out: the value, or a record whose fields have the types that it declares. It imports nothing of ours,
 so that every room can read by it.
@@ -7,6 +7,8 @@ so that every room can read by it.
 from __future__ import annotations
 
 import json
+import re
+import sys
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -14,10 +16,29 @@ from enum import Enum
 from functools import cache
 from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 # A document of a network holds its weights; the largest that tests write has a tenth of this.
 MOST_BYTES: Final = 1 << 30
+# Of files that people write: configurations, strategies, maps of boards.
+MOST_SETTINGS: Final = 1 << 24
 # Lists and objects inside one another: a type inside a type inside a pattern needs some thirty.
 MOST_NESTED: Final = 200
+# Names with dots between them, which are a key of TOML.
+MOST_PARTS: Final = 32
+# Texts and comments of TOML, closed or not: dots in them are no key's.
+_ASIDE: Final = re.compile(
+    r'"""(?:[^"\\]|\\.?|"(?!""))*(?:"{3,5}|\Z)'
+    r"|'''(?:[^']|'(?!''))*(?:'{3,5}|\Z)"
+    r'|"(?:[^"\\\n]|\\[^\n]?)*(?:"|$)'
+    r"|'[^'\n]*(?:'|$)"
+    r"|#[^\n]*",
+    re.DOTALL | re.MULTILINE,
+)
+_DOTTED: Final = re.compile(r"(?<![\w-])[\w-]+(?:[ \t]*\.[ \t]*[\w-]+)+")
 # Beyond them are numbers that no field counts, which arrays and machines refuse in ways of their own.
 _MOST_INTEGER: Final = 1 << 63
 _KINDS: Final = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
@@ -26,7 +47,7 @@ T = TypeVar("T")
 
 
 class DocumentError(ValueError):
-    """Text that is no JSON, or more of it than a reader takes. `line`, `column`: where, if that is known."""
+    """Text that is no JSON or TOML, or more of it than a reader takes. `line`, `column`: where, if that is known."""
 
     def __init__(self, sentence: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(sentence if line is None else f"{sentence}, line {line}, column {column}")
@@ -50,6 +71,33 @@ def parse_json(text: str | bytes, most_bytes: int = MOST_BYTES) -> Any:
         raise DocumentError("integers of JSON must have at most 4,300 digits") from None
     _check_depth(value)
     return value
+
+
+def reason(error: Exception) -> str:
+    """What was wrong, without the number and the path that the system adds."""
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The table of a TOML text. Raises DocumentError with the place, if one is known."""
+    _check_keys(text)
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise DocumentError("it must have fewer tables and lists inside one another") from None
+    except tomllib.TOMLDecodeError as error:
+        raise DocumentError(str(error)) from None
+    except ValueError:
+        raise DocumentError("integers must have at most 4,300 digits") from None
+
+
+def _check_keys(text: str) -> None:
+    """The reader's time grows with the square of a key's parts."""
+    bare = _ASIDE.sub(lambda found: "" if found[0][0] == "#" else "s", text)
+    for key in _DOTTED.finditer(bare):
+        parts = 1 + key[0].count(".")
+        if parts > MOST_PARTS:
+            raise DocumentError(f"keys must have at most {MOST_PARTS} parts, not {parts:,}")
 
 
 def _check_depth(value: Any) -> None:

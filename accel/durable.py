@@ -32,6 +32,8 @@ _NO_EXCHANGE: Final = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)
 # What an attempt meets that another process was quicker than.
 _LATE: Final = (errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY)
 _TRIES: Final = 8
+# Of one file that is read whole; a sparse one takes no room on the disk, whatever its size.
+MOST_BYTES: Final = 8 << 30
 
 
 def write_file(path: Path, contents: Contents, mode: int = 0o666) -> None:
@@ -134,12 +136,30 @@ def is_plain(name: str) -> bool:
 
 def read_own(path: Path) -> tuple[bytes, os.stat_result]:
     """Bytes of a file that is no link and no device, and what the system knows of it. Raises OSError."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    return _read(path, getattr(os, "O_NOFOLLOW", 0), MOST_BYTES)
+
+
+def read_given(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
+    """Bytes of a file that a person names; a link to one will do, a pipe or a device will not. Raises OSError."""
+    return _read(path, 0, most_bytes)[0]
+
+
+def read_given_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
+    """Text of a UTF-8 file that a person names, lines ended by a newline. Raises OSError, UnicodeDecodeError."""
+    return io.StringIO(read_given(path, most_bytes).decode(), newline=None).read()
+
+
+def _read(path: Path, flags: int, most_bytes: int) -> tuple[bytes, os.stat_result]:
+    # Opening a pipe would wait for a writer.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | flags)
     with open(handle, "rb") as stream:
         about = os.fstat(handle)
         if not stat.S_ISREG(about.st_mode):
-            raise OSError(errno.ELOOP, "it is no file", str(path))
-        return stream.read(), about
+            raise OSError(errno.ELOOP, "it must be a regular file", str(path))
+        if about.st_size > most_bytes:
+            sentence = f"it must be at most {most_bytes:,} bytes long, not {about.st_size:,}"
+            raise OSError(errno.EFBIG, sentence, str(path))
+        return stream.read(about.st_size), about
 
 
 def file_hash(path: Path) -> str:

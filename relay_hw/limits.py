@@ -14,6 +14,8 @@ from relay_hw.span import Span
 
 # Sizes of a tensor may be long numbers, and many of them.
 _LARGEST: Final = 1 << 64
+# Neither protobuf nor onnx's writing out of functions goes deeper, whatever is asked.
+MOST_NESTING: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Limits:
     external_bytes: int = 8 << 30
     # Of all graphs and functions together, in the file and with every call of a function written out.
     nodes: int = 50_000
-    # Graphs inside of graphs and functions called by functions, which are read by calls.
+    # Graphs inside of graphs and functions called by functions, which are read by calls; at most MOST_NESTING.
     nesting: int = 48
     # Bodies of functions, written out at every call.
     inlined_bytes: int = 1 << 28
@@ -42,6 +44,12 @@ class Limits:
     memory_bytes: int = 4 << 30
     # Of that process, both of work and by the clock.
     seconds: int = 120
+
+    def __post_init__(self) -> None:
+        if self.nesting > MOST_NESTING:
+            raise InputError(
+                f"limit nesting must be at most {MOST_NESTING}, not {self.nesting:,}: protobuf reads nothing deeper"
+            )
 
     def check(self, field: str, what: str, size: int, span: Span | None = None) -> None:
         """Raise InputError if `size`, which messages call `what`, is more than `field` allows."""

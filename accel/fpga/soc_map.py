@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from accel.documents import DocumentError, parse_json, read_record
+from accel import durable
+from accel.documents import MOST_SETTINGS, DocumentError, parse_json, read_record, reason
 from accel.fpga.parts import FlowError
 
 # Bus addresses that every System of this room uses.
@@ -65,9 +66,9 @@ def load_map(path: Path) -> SocMap:
     """Read the file, or the one in the folder of a bitstream. Raises FlowError."""
     file = path / SOC_FILE if path.is_dir() else path
     try:
-        found = read_record(SocMap, parse_json(file.read_bytes()), SOC_FILE)
+        found = read_record(SocMap, parse_json(durable.read_given(file, MOST_SETTINGS)), SOC_FILE)
     except (OSError, DocumentError) as error:
-        raise FlowError(f"{file} must be the soc.json of `relay-hw bitstream`: {error}") from None
+        raise FlowError(f"{file} must be the soc.json of `relay-hw bitstream`: {reason(error)}") from None
     _check(found, file)
     return found
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from accel import durable
 from accel.isa.config import SEMAPHORES, SIZES, AccelConfig, config_from_dict, load_config
 from accel.isa.errors import AccelError, AsmError, ConfigError, EncodeError
 from accel.isa.fields import Field, check_value
@@ -85,7 +86,7 @@ def assemble(text: str, name: str = "<text>") -> Program:
 def assemble_file(path: str | Path) -> Program:
     """Program of a text file. Raises AsmError."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = durable.read_given_text(Path(path))
     except OSError as error:
         raise AsmError(f"{path}:0: file must be readable: {error.strerror}") from None
     except UnicodeDecodeError:

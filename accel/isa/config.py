@@ -14,7 +14,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final, cast
 
-from accel.documents import DocumentError, parse_json
+from accel import durable
+from accel.documents import MOST_SETTINGS, DocumentError, parse_json, reason
 from accel.isa.errors import ConfigError
 
 CONFIG_DIR = Path(__file__).parent / "configs"
@@ -185,12 +186,12 @@ def load_config(name_or_path: str | Path) -> AccelConfig:
     if not path.suffix:
         path = CONFIG_DIR / f"{name_or_path}.json"
     try:
-        raw = parse_json(path.read_bytes())
+        raw = parse_json(durable.read_given(path, MOST_SETTINGS))
     except FileNotFoundError:
         known = ", ".join(config_names())
         raise ConfigError(f"configuration must be one of {known} or a JSON file, not {name_or_path}") from None
     except (OSError, DocumentError) as error:
-        raise ConfigError(f"configuration file {path} must be JSON: {error}") from None
+        raise ConfigError(f"configuration file {path} must be JSON: {reason(error)}") from None
     return config_from_dict(raw, path.stem)
 
 

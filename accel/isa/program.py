@@ -278,7 +278,7 @@ class Program:
     def load(cls, path: str | Path, config: AccelConfig | None = None) -> Program:
         """Read a container file. Raises ProgramError that names the file."""
         try:
-            data = Path(path).read_bytes()
+            data = durable.read_given(Path(path))
         except OSError as error:
             raise ProgramError(f"program file {path} must be readable: {error.strerror}") from None
         try:

@@ -15,7 +15,8 @@ from typing import BinaryIO
 
 import numpy as np
 
-from accel.documents import DocumentError, parse_json
+from accel import durable
+from accel.documents import MOST_SETTINGS, DocumentError, parse_json, reason
 from accel.isa.config import INSTRUCTION_BYTES, AccelConfig, config_from_dict, load_config
 from accel.isa.errors import AccelError, ConfigError, DeadlockError, Fault, FaultCode
 from accel.isa.program import WINDOW_ALIGN, Program, Section, SectionKind
@@ -148,9 +149,9 @@ def read_config(name: str) -> AccelConfig:
     path = Path(name)
     if path.is_file():
         try:
-            row = parse_json(path.read_bytes())
+            row = parse_json(durable.read_given(path, MOST_SETTINGS))
         except (OSError, DocumentError) as error:
-            raise ConfigError(f"configuration file {path} must be JSON: {error}") from None
+            raise ConfigError(f"configuration file {path} must be JSON: {reason(error)}") from None
         if isinstance(row, dict) and "name" in row:
             return config_from_dict(row, row.pop("name"))
     return load_config(name)

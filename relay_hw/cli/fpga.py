@@ -164,7 +164,7 @@ def _made(report: Path) -> dict[str, Any] | None:
     if not report.is_file():
         return None
     try:
-        made: dict[str, Any] = parse_json(report.read_bytes())
+        made: dict[str, Any] = parse_json(durable.read_given(report))
         return {key: made.get(key) for key in _MADE}
     except (OSError, ValueError, AttributeError) as error:
         raise InputError(f"{report} must be the report of `relay-hw bitstream`: {error}") from None

@@ -11,6 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from accel import durable
 from relay_hw.errors import InputError
 from relay_hw.ir.module import IRModule
 
@@ -29,7 +30,7 @@ def from_tflite(
 
     if not isinstance(model, bytes):
         try:
-            model = Path(model).read_bytes()
+            model = durable.read_given(Path(model))
         except OSError as error:
             raise InputError(f"{model} must be a readable TFLite model: {error.strerror}") from None
     return from_relax(import_tflite(model, shape_dict, dtype_dict)), {}

@@ -5,21 +5,17 @@ In: a file. Out: a checked `Strategy`; every refusal names the file and the key.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
+from accel import durable
+from accel.documents import MOST_SETTINGS, DocumentError, parse_toml, reason
 from relay_hw.errors import QuantizeError
 from relay_hw.quantize.recipes import find_strategy
 from relay_hw.quantize.strategy import ENUMS, LayerChoice, Strategy
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 _TUPLES: Final = ("mixed_bits", "candidates")
 _FLOATS: Final = ("percentile", "momentum", "global_scale", "budget_share", "learning_rate")
@@ -39,17 +35,11 @@ def load_strategy(path: str | Path) -> Strategy:
     """The strategy of a TOML file; its name is that of the file unless it says another. Raises QuantizeError."""
     file = Path(path)
     try:
-        text = file.read_text(encoding="utf-8")
+        values = parse_toml(durable.read_given_text(file, MOST_SETTINGS))
     except (OSError, UnicodeDecodeError) as error:
-        raise QuantizeError(f"strategy file {file} must be readable: {error}") from None
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        raise QuantizeError(f"strategy file {file} must be readable: {reason(error)}") from None
+    except DocumentError as error:
         raise QuantizeError(f"strategy file {file} must be TOML: {error}") from None
-    except RecursionError:
-        raise QuantizeError(f"strategy file {file} must have fewer tables and lists inside one another") from None
-    except ValueError:
-        raise QuantizeError(f"strategy file {file} must have integers of at most 4,300 digits") from None
     return strategy_from(values, str(file), file.stem)
 
 

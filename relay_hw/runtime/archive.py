@@ -10,7 +10,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final, TypeVar
@@ -26,6 +26,8 @@ MOST_BYTES: Final = 8 << 30
 SUFFIX: Final = ".npy"
 # Others take as much memory as their headers say.
 _COMPRESSIONS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# Bytes in front of a member, its name aside.
+_LOCAL_HEADER: Final = 30
 # What damaged, encrypted and malicious archives make the readers of zip files, of headers and of data raise.
 _DAMAGE = (
     OSError,
@@ -88,6 +90,7 @@ class Archive(Mapping[str, NDArray[Any]]):
     def _read_headers(self) -> dict[str, _Header]:
         with zipfile.ZipFile(self._path) as file:
             found: dict[str, _Header] = {}
+            _check_apart(file.infolist())
             for member in file.infolist():
                 name = member.filename.removesuffix(SUFFIX)
                 if name in found:
@@ -124,6 +127,15 @@ class Archive(Mapping[str, NDArray[Any]]):
             raise InputError(f"{self._what} {self._path} must fit the memory of this machine") from None
         except _DAMAGE as error:
             raise InputError(f"{self._what} {self._path} must hold plain arrays only: {error}") from None
+
+
+def _check_apart(members: Iterable[zipfile.ZipInfo]) -> None:
+    """Members that share bytes of the file make much of little. Raises ValueError."""
+    end, before = 0, ""
+    for member in sorted(members, key=lambda member: member.header_offset):
+        if member.header_offset < end:
+            raise ValueError(f"array {member.filename} must not overlap array {before}")
+        end, before = member.header_offset + _LOCAL_HEADER + member.compress_size, member.filename
 
 
 def _header(stream: IO[bytes], name: str) -> _Header:

@@ -13,6 +13,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from accel import durable
+from accel.documents import reason
 from relay_hw.errors import InputError
 from relay_hw.ir.module import IRModule
 from relay_hw.limits import DEFAULT, Limits
@@ -70,11 +72,11 @@ def load_model(
     from relay_hw.text import load_json, parse
 
     if file.suffix == ".json":
-        return Model(model_name(file), load_json(read_text(file), str(file)))
+        return Model(model_name(file), load_json(read_text(file, limits), str(file)))
     library = IRModule()
     for name in libraries:
         library = library.import_from_std(name)
-    return Model(model_name(file), parse(read_text(file), str(file), init_module=library))
+    return Model(model_name(file), parse(read_text(file, limits), str(file), init_module=library))
 
 
 def model_name(file: Path) -> str:
@@ -92,9 +94,10 @@ def _by_tvm(file: Path) -> IRModule:
     return load_pt2(file)
 
 
-def read_text(file: Path) -> str:
+def read_text(file: Path, limits: Limits = DEFAULT) -> str:
     """Contents of a text file. Raises InputError."""
     try:
-        return file.read_text(encoding="utf-8")
+        limits.check("file_bytes", f"the bytes of {file}", file.stat().st_size)
+        return durable.read_given_text(file)
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} must be a readable text file: {error}") from None
+        raise InputError(f"{file} must be a readable text file: {reason(error)}") from None

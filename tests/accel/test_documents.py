@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from accel.documents import MOST_NESTED, DocumentError, parse_json, read_record
+from accel.documents import MOST_NESTED, MOST_PARTS, DocumentError, parse_json, parse_toml, read_record
 
 DEEP = f"JSON must have at most {MOST_NESTED} lists and objects inside one another, not more"
 
@@ -122,3 +122,50 @@ def test_a_record_that_is_refused(changes: dict[str, object], sentence: str) -> 
 def test_no_object_is_no_record() -> None:
     with pytest.raises(DocumentError, match=r"^outer must be an object, not \[\]$"):
         read_record(Outer, [], "outer")
+
+
+LONG_KEY = "a" + ".a" * MOST_PARTS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{LONG_KEY} = 1",
+        f"[{LONG_KEY}]",
+        f"[[{LONG_KEY}]]",
+        f"x = {{{LONG_KEY} = 1}}",
+        LONG_KEY.replace(".", " \t. ") + " = 1",
+        f"x = 'a' # \"\n{LONG_KEY} = 1",
+        f'x = "\\"" # \'\n{LONG_KEY} = 1',
+        f'x = """a"""" # \\\n{LONG_KEY} = 1',
+        f"x = '''a'''' # '\n{LONG_KEY} = 1",
+        "a" + ".'.'" * MOST_PARTS + " = 1",
+        "a" + '.""' * MOST_PARTS + " = 1",
+    ],
+)  # fmt: skip
+def test_keys_of_many_parts(text: str) -> None:
+    """Before the reader sees them, whose time grows with the square of the parts."""
+    with pytest.raises(DocumentError, match=f"^keys must have at most {MOST_PARTS} parts, not {MOST_PARTS + 1}$"):
+        parse_toml(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (f'x = "{LONG_KEY}"', {"x": LONG_KEY}),
+        (f"x = '{LONG_KEY}'", {"x": LONG_KEY}),
+        (f'x = """\n\\"""{LONG_KEY}"\n""" # {LONG_KEY}', {"x": f'"""{LONG_KEY}"\n'}),
+        (f"x = '''{LONG_KEY}'''''", {"x": f"{LONG_KEY}''"}),
+        (f"x = [{'1.5, ' * 100}]", {"x": [1.5] * 100}),
+        (f"'{LONG_KEY}'.\"{LONG_KEY}\" = 1", {LONG_KEY: {LONG_KEY: 1}}),
+    ],
+)  # fmt: skip
+def test_dots_that_are_no_keys(text: str, value: object) -> None:
+    assert parse_toml(text) == value
+
+
+def test_keys_are_counted_in_linear_time() -> None:
+    """By the work of the pattern: a long word, spaces and quotes that never close."""
+    for text in ("9" * 1_000_000, "a" + " " * 1_000_000, 'a."' * 300_000, "'''" + "\\" * 1_000_000, '"""\\' * 250_000):
+        with pytest.raises(DocumentError):
+            parse_toml(text)

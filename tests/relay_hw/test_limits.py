@@ -28,6 +28,9 @@ def test_limits_are_changed_by_name() -> None:
         changed({"node": 7})
     with pytest.raises(InputError, match="limit nodes must be at least 0, not -1"):
         changed({"nodes": -1})
+    assert changed({"nesting": 100}).nesting == 100
+    with pytest.raises(InputError, match=r"^limit nesting must be at most 100, not 1,000: protobuf reads nothing deep"):
+        changed({"nesting": 1000})
 
 
 @pytest.mark.parametrize(

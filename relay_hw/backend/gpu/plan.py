@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from accel import durable
 from accel.documents import parse_json
 from accel.durable import is_plain
 from relay_hw.backend.tvm.target import HostTarget, read_host
@@ -99,7 +100,7 @@ def plan_bytes(plan: Plan) -> bytes:
 def read_plan(path: Path) -> Plan:
     """Inverse of `plan_bytes`. Raises ArtifactError for a file that holds no plan."""
     try:
-        row = parse_json(path.read_bytes())
+        row = parse_json(durable.read_given(path))
         if row["kind"] != KIND:
             raise ValueError(row["kind"])
         functions = [_function_from_json(entry) for entry in row["functions"]]

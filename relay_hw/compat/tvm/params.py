@@ -8,6 +8,7 @@ from typing import Any
 
 from accel import durable
 from relay_hw.compat.tvm.nd import NDArray
+from relay_hw.errors import InputError
 from relay_hw.text import load_param_dict as load_arrays
 from relay_hw.text import save_param_dict
 
@@ -26,4 +27,8 @@ def save_param_dict_to_file(params: Mapping[str, Any], path: str | Path) -> None
 
 def load_param_dict_from_file(path: str | Path) -> dict[str, NDArray]:
     """Read a `.params` file. Raises InputError for anything else."""
-    return load_param_dict(Path(path).read_bytes())
+    try:
+        data = durable.read_given(Path(path))
+    except OSError as error:
+        raise InputError(f"{path} must be a readable file of parameters: {error.strerror}") from None
+    return load_param_dict(data)

@@ -25,10 +25,16 @@ MICROSOFT = "com.microsoft"
 
 
 def scale_of(args: Arguments, index: int) -> Expr:
-    """A scale in float32; known at import it is a constant, not a parameter."""
+    """A scale in float32; known at import it is a constant, not a parameter. Raises InputError for one of no grid."""
     known = args.array(index)
     if known is not None:
-        return const(known.astype(np.float32))
+        with np.errstate(over="ignore"):
+            scales = known.astype(np.float32)
+        wrong = scales[~(np.isfinite(scales) & (scales > 0))]
+        if wrong.size:
+            sentence = f"scales of {args.node.operator} must be above 0 and finite, not {wrong.flat[0]:g}"
+            raise InputError(sentence, args.node.span)
+        return const(scales)
     scale = args[index]
     return scale if args.dtype(scale) == "float32" else op.cast(scale, "float32")
 

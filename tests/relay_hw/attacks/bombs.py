@@ -177,6 +177,10 @@ def _untrusted(folder: Path) -> Deed:
     return checked(folder, _doubling(40), "--untrusted")
 
 
+def _deeper_than_can_be(folder: Path) -> Deed:
+    return checked(folder, _calls(*((f"f{k}", f"f{k + 1}") for k in range(200))), "--limit", "nesting=1000000")
+
+
 _V = weight("v", [1] * 64, "float32")
 
 ATTACKS = (
@@ -184,6 +188,7 @@ ATTACKS = (
     Attack("functions that double, untrusted", _untrusted),
     of_model("a function that calls itself", lambda: _calls(("f", "f"))),
     of_model("functions that call one another", lambda: _calls(("f", "g"), ("g", "h"), ("h", "f"))),
+    Attack("200 functions, each called by the one before, and no limit", _deeper_than_can_be),
     of_model(
         "200 functions, each called by the one before", lambda: _calls(*((f"f{k}", f"f{k + 1}") for k in range(200)))
     ),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import onnx
 
-from tests.relay_hw.attacks.table import Attack, Deed, checked, model, node, of_model, weight
+from tests.relay_hw.attacks.table import Attack, Deed, checked, info, model, node, of_model, weight
 
 
 def _plain() -> onnx.ModelProto:
@@ -23,6 +23,23 @@ def _changed(name: str, change: Callable[[onnx.ModelProto], object]) -> Attack:
         return given
 
     return of_model(name, make)
+
+
+def _quantized(key: str, value: float) -> Attack:
+    """A convolution of integers whose scale `key` is no scale."""
+
+    def make() -> onnx.ModelProto:
+        scales = {"sx": 0.1, "sw": 0.02, "sy": 0.2} | {key: value}
+        weights = [weight(name, number, "float32") for name, number in scales.items()]
+        weights += [weight("z", 0, "int8"), weight("w", [[[[1]], [[-2]]]] * 2, "int8")]
+        nodes = [
+            node("QuantizeLinear", ["x", "sx", "z"], "q"),
+            node("QLinearConv", ["q", "sx", "z", "w", "sw", "z", "sy", "z"], "r"),
+            node("DequantizeLinear", ["r", "sy", "z"], "y"),
+        ]
+        return model(nodes, weights, inputs=[info("x", (1, 2, 4, 4))])
+
+    return of_model(f"integers: the scale {key} is {value}", make)
 
 
 def _file(name: str, data: bytes) -> Attack:
@@ -108,6 +125,11 @@ ATTACKS = (
     _changed("an equation of 10,000 letters", lambda m: m.graph.node[2].CopyFrom(
         node("Einsum", ["a"], "y", equation="i" * 10_000))),
     _changed("terminal controls in an operator", lambda m: setattr(m.graph.node[1], "op_type", "\x1b]0;x\x07\nAdd")),
+    *(
+        _quantized(key, value)
+        for key in ("sx", "sw", "sy")
+        for value in (0.0, -0.1, float("nan"), float("inf"), float("-inf"))
+    ),
     _file("an empty file", b""),
     _file("a text", b"this is no model\n" * 100),
     _file("one byte a million times", b"\x0a" * 1_000_000),

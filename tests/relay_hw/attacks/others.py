@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import pickle
+import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +53,9 @@ def _arrays(name: str, members: Mapping[str, bytes], twice: str = "") -> Attack:
             for member, data in members.items():
                 archive.writestr(member, data)
             if twice:
-                archive.writestr(twice, members[twice])
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # zipfile's, of the name
+                    archive.writestr(twice, members[twice])
         return ["eval", str(folder / "f.relay"), "--input", str(folder / "x.npz")]
 
     return Attack(name, make)
@@ -64,6 +68,18 @@ def _pickled(folder: Path) -> Deed:
     with zipfile.ZipFile(folder / "x.npz", "w") as archive:
         archive.writestr("x.npy", buffer.getvalue())
     return ["eval", str(folder / "f.relay"), "--input", str(folder / "x.npz")]
+
+
+def _overlapping(folder: Path) -> Deed:
+    """Two arrays, the second of which lies inside the first's bytes."""
+    made = _arrays("", {}).make(folder)
+    array = _npy("(2,)", bytes(8))
+    with zipfile.ZipFile(folder / "x.npz", "w") as archive:
+        archive.writestr("x.npy", array)
+        archive.writestr("y.npy", array)
+        first, second = archive.infolist()
+        first.compress_size = first.file_size = second.header_offset + 30
+    return made
 
 
 def _only_pickle(folder: Path) -> Deed:
@@ -82,6 +98,54 @@ def _not_a_zip(folder: Path) -> Deed:
 def _config(folder: Path) -> Deed:
     (folder / "c.json").write_text("[" * 100_000)
     return ["compile", str(folder / "no.onnx"), "-o", str(folder / "out"), "--config", str(folder / "c.json")]
+
+
+def _device_for(name: str, suffix: str, words: Callable[[str], list[str]]) -> Attack:
+    """A file that is a device without end."""
+
+    def make(folder: Path) -> Deed:
+        path = folder / f"given{suffix}"
+        path.symlink_to("/dev/zero")
+        return words(str(path))
+
+    return Attack(f"{name} that is a device", make)
+
+
+def _pipe_for(name: str, suffix: str, words: Callable[[str], list[str]]) -> Attack:
+    """A file that somebody would wait for."""
+
+    def make(folder: Path) -> Deed:
+        path = folder / f"given{suffix}"
+        os.mkfifo(path)
+        return words(str(path))
+
+    return Attack(f"{name} that is a pipe without writer", make)
+
+
+def _sparse(name: str, suffix: str, words: Callable[[str], list[str]]) -> Attack:
+    def make(folder: Path) -> Deed:
+        path = folder / f"given{suffix}"
+        with path.open("wb") as file:
+            file.truncate(1 << 40)  # takes no room
+        return words(str(path))
+
+    return Attack(f"{name} of 2^40 bytes", make)
+
+
+def _compiled_with(*words: str) -> Callable[[str], list[str]]:
+    return lambda path: ["compile", "no.onnx", "-o", "out", *words, path]
+
+
+def _map_of(make: Callable[[Path], object]) -> Callable[[Path], Deed]:
+    """The memory map of a board."""
+
+    def deed(folder: Path) -> Deed:
+        from accel.fpga.soc_map import load_map
+
+        make(folder / "soc.json")
+        return lambda: load_map(folder)
+
+    return deed
 
 
 def _strategy(name: str, text: str) -> Attack:
@@ -141,9 +205,24 @@ ATTACKS = (
     Attack("CVE-2019-6446: an array of pickled objects", _pickled),
     Attack("CVE-2019-6446: a pickle for an archive", _only_pickle),
     Attack("an archive without its end", _not_a_zip),
+    Attack("an archive whose arrays overlap", _overlapping),
+    _arrays("an archive with an array twice", {"x.npy": _npy("(2,)", bytes(8))}, twice="x.npy"),
     Attack("a configuration of 100,000 lists", _config),
+    _device_for("a configuration", ".json", _compiled_with("--config")),
+    _pipe_for("a configuration", ".json", _compiled_with("--config")),
+    _sparse("a configuration", ".json", _compiled_with("--config")),
+    _device_for("a strategy", ".toml", _compiled_with("--quantize")),
+    _pipe_for("a strategy", ".toml", _compiled_with("--quantize")),
+    _sparse("a strategy", ".toml", _compiled_with("--quantize")),
+    _sparse("a program", ".bin", lambda path: ["disasm", path]),
+    _sparse("Relay text", ".relay", lambda path: ["check", path]),
+    _sparse("JSON", ".json", lambda path: ["check", path]),
+    Attack("a map of a board that is a pipe without writer", _map_of(os.mkfifo)),
+    Attack("a map of a board that is a device", _map_of(lambda path: path.symlink_to("/dev/zero"))),
     _strategy("TOML: 100,000 lists inside of one another", "a = " + "[" * 100_000),
     _strategy("TOML: 50,000 tables inside of one another", "[" + "a." * 50_000 + "a]\n"),
+    _strategy("TOML: a key of 4,000 parts (8 kB)", "a" + ".a" * 4000 + " = 1\n"),
+    _strategy("TOML: 5,000 keys of 400 parts", "".join(f"k{k}" + ".a" * 400 + " = 1\n" for k in range(5000))),
     _strategy("TOML: an integer of 100,000 digits", "a = " + "9" * 100_000),
     _build("a build whose manifest is 100,000 lists", "[" * 100_000),
     _build("a build whose manifest is a list", "[]"),

@@ -16,10 +16,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from accel.child import bound, bound_memory
-from tests.relay_hw.attacks import bombs, external, graphs, others
+from tests.relay_hw.attacks import bombs, builds, external, graphs, others
 from tests.relay_hw.attacks.table import Attack, Deed
 
-ATTACKS = (*external.ATTACKS, *bombs.ATTACKS, *graphs.ATTACKS, *others.ATTACKS)
+ATTACKS = (*external.ATTACKS, *bombs.ATTACKS, *graphs.ATTACKS, *others.ATTACKS, *builds.ATTACKS)
 MEMORY_BYTES = 1 << 30
 WORK_SECONDS = 5
 # The kernel counts work in seconds and ends a process a little late.

@@ -294,3 +294,14 @@ def test_refusals() -> None:
     model, _ = build("QLinearConcat", [], [scalar(1.0), scalar(0, "int8"), whole("int8", 2)], {"axis": 0}, MS, 1, 13)
     with pytest.raises(InputError, match="tensor, scale and zero point for each part, not 1 inputs"):
         from_onnx(model)
+
+
+@pytest.mark.parametrize("value", [0.0, -0.5, np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("operator", ["QuantizeLinear", "DequantizeLinear"])
+def test_a_scale_that_is_none(operator: str, value: float) -> None:
+    data = whole("int8", 2, 3) if operator == "DequantizeLinear" else np.zeros((2, 3), np.float32)
+    known = [np.array([0.5, 0.25, value], np.float32)]
+    model, _ = build(operator, [data], known, {"axis": 1}, "", 1, 17)
+    sentence = rf"one: scales of {operator} must be above 0 and finite, not {value:g}"
+    with pytest.raises(InputError, match=sentence):
+        from_onnx(model)

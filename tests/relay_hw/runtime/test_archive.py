@@ -127,6 +127,18 @@ def test_an_array_that_is_there_twice(tmp_path: Path) -> None:
         Archive(path, "data")
 
 
+def test_arrays_that_overlap(tmp_path: Path) -> None:
+    """The first is said to go on to the end of the second."""
+    path = tmp_path / "a.npz"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("x.npy", npy(np.zeros(2)))
+        file.writestr("y.npy", npy(np.zeros(2)))
+        first, second = file.infolist()
+        first.compress_size = first.file_size = second.header_offset + second.file_size
+    with pytest.raises(InputError, match=r"array y\.npy must not overlap array x\.npy"):
+        Archive(path, "data")
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 @given(st.data())
 def test_damage_is_one_sentence(tmp_path: Path, data: st.DataObject) -> None:
