@@ -32,6 +32,8 @@ class Limits:
     nesting: int = 48
     # Bodies of functions, written out at every call.
     inlined_bytes: int = 1 << 28
+    # Convolutions, dense layers and products of matrices that programs are made for, some 50 ms each.
+    layers: int = 5_000
     # Of one tensor, given or computed.
     tensor_elements: int = 1 << 28
     # Of all constants that are computed while the model is read, beside four times its own weights.

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from relay_hw.ir.expr import Call, Expr, Op
 from relay_hw.ir.types import TensorType, TupleType, Type
+from relay_hw.ir.visit import post_order
 
 _DENSE: Final = ("nn.dense", "qnn.dense")
 _MATMUL: Final = ("nn.matmul", "nn.batch_matmul", "qnn.batch_matmul")
@@ -63,6 +64,12 @@ def weight_shape(call: Call) -> tuple[int, ...]:
 def total_macs(exprs: Iterable[Expr]) -> int:
     """Of all calls among expressions."""
     return sum(call_macs(expr) for expr in exprs if isinstance(expr, Call))
+
+
+def count_products(body: Expr) -> int:
+    """How many calls make products, whatever their number."""
+    calls = (expr for expr in post_order(body) if isinstance(expr, Call))
+    return sum(isinstance(call.op, Op) and call.op.name in _ALL for call in calls)
 
 
 def _transposed(attrs: Any, out: Sequence[int], data: Sequence[int], kernel: Sequence[int]) -> int:

@@ -40,7 +40,8 @@ def compile_command(args: Namespace, console: Console) -> int:
     begin = time.perf_counter()
     console.step("importing")
     calibration = Archive(args.calibration, "calibration data") if args.calibration else None
-    model = load_model(args.model, samples=calibration, **model_options(args))
+    options = model_options(args)
+    model = load_model(args.model, samples=calibration, **options)
     compiled = compile_model(
         model.mod,
         model.params,
@@ -55,6 +56,7 @@ def compile_command(args: Namespace, console: Console) -> int:
         accelerate=not args.no_accel,
         memory=args.memory,
         board=args.board,
+        limits=options["limits"],
     )
     console.step("writing the build")
     artifact = compiled.save(args.output)

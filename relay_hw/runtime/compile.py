@@ -18,6 +18,7 @@ import tensorize
 from accel import durable
 from accel.isa.config import AccelConfig, load_config
 from accel.sim.memory import memory_model
+from relay_hw.analysis.products import count_products
 from relay_hw.backend.buffers import plan_buffers
 from relay_hw.backend.flat import FlatFunction, nested
 from relay_hw.backend.store import ConstantPool, flat_to_json
@@ -26,6 +27,8 @@ from relay_hw.errors import InputError
 from relay_hw.ir.expr import Constant, Function
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import substitute
+from relay_hw.limits import DEFAULT as USUAL_LIMITS
+from relay_hw.limits import Limits
 from relay_hw.quantize import LayerChoice, Strategy, find_strategy, strategy_values
 from relay_hw.quantize.finite import check_constants
 from relay_hw.quantize.held_back import Kept, realize_checked
@@ -166,6 +169,7 @@ def compile_model(
     accelerate: bool = True,
     memory: str | None = None,
     board: str | None = None,
+    limits: Limits = USUAL_LIMITS,
 ) -> CompiledModel:
     """Walk a float module to programs. `params` are bound as constants; `calibration`: inputs by name, samples first.
 
@@ -178,7 +182,7 @@ def compile_model(
     `accelerate`: False keeps every operator on the host, and the build needs no device.
     `config`: the accelerator, `default` unless another is named; `memory`: name of the memory model that programs are
     made for, `standard` by default. `board`: takes both from a board, and another configuration if it is named.
-    `quantized`: what `quantize` made of `mod` by this strategy, where it is there already.
+    `quantized`: what `quantize` made of `mod` by this strategy, where it is there already. `limits`: of its layers.
 
     Raises RelayHwError, AccelError: each with one sentence.
     """
@@ -201,6 +205,9 @@ def compile_model(
     if split is not None and calibration is not None:
         calibration = single_samples(with_batch(inputs_of(single), split.inputs, split.batch), calibration)
     simplified = simplify_pipeline()(single)
+    if accelerate and not is_float:
+        layers = sum(count_products(function.body) for function in simplified.functions.values())
+        limits.check("layers", f"the layers of {name}", layers)
     if is_float:
         quantized = simplified
     else:

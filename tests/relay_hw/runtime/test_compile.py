@@ -12,6 +12,7 @@ from relay_hw.errors import InputError, QuantizeError, RelayHwError
 from relay_hw.ir.expr import Constant, Function, Tuple, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
+from relay_hw.limits import Limits
 from relay_hw.quantize import find_strategy
 from relay_hw.runtime import Executor, compile_model, load_model, open_device
 from relay_hw.runtime.artifact import Artifact
@@ -44,6 +45,16 @@ def test_stages_in_order(plain: Build) -> None:
         "accel.dense",
     ]
     assert compiled.host_functions == ()
+
+
+def test_more_layers_than_are_allowed() -> None:
+    """Before anything is calibrated; on the host and in floats there may be any number."""
+    sentence = r"^the layers of net must be at most 0, not 1: --limit layers=NUMBER, or limits=Limits\(layers=NUMBER\)"
+    with pytest.raises(InputError, match=sentence):
+        compile_model(dense_net(), config="tiny", calibration=CALIBRATION, name="net", limits=Limits(layers=0))
+    for options in ({"strategy": "float"}, {"accelerate": False, "calibration": CALIBRATION}):
+        compile_model(dense_net(), config="tiny", host_target="numpy", limits=Limits(layers=0), **options)
+    compile_model(dense_net(), config="tiny", calibration=CALIBRATION, host_target="numpy", limits=Limits(layers=1))
 
 
 def test_inputs_and_outputs_are_described(plain: Build) -> None:

@@ -55,3 +55,14 @@ def test_a_branch_that_leaves_and_returns_splits_a_region():
 
 def test_parallel_branches_share_a_region():
     assert find_regions("abba", [[], [0], [0], [1, 2]]) == [0, 1, 1, 2]
+
+
+def test_long_networks_take_no_longer_than_their_length():
+    """50,000 units, and more regions than all paths between them could be followed for."""
+    count = 50_000
+    chain = [[], *([unit - 1] for unit in range(1, count))]
+    star = [[], *([0] for _ in range(1, count))]
+    assert set(find_regions("a" * count, chain)) == {0}
+    assert set(find_regions("a" * count, [[] for _ in range(count)])) == {0}
+    assert find_regions("ab" * (count // 2), star) == [0, 1] * (count // 2)
+    assert find_regions("ab" * 300, chain[:600]) == list(range(600))
