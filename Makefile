@@ -131,9 +131,11 @@ test-netlist: $(READY) ## programs and the self-test on the netlists that are pl
 area: $(READY) ## count LUTs, flip-flops, multipliers and block RAMs of each configuration on ECP5 (long)
 	$(BIN)/python scripts/area.py $(FLAGS)
 
-lock: ## renew requirements.lock, versions and hashes, by uv (pip install uv)
+lock: ## renew requirements.lock and scripts/aarch64.lock, versions and hashes, by uv (pip install uv)
 	printf 'setuptools>=77\nwheel\n' | uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-header \
 	  --generate-hashes --no-annotate --extra test --extra lint --extra fpga -o requirements.lock pyproject.toml -
+	echo ziglang | uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-header --generate-hashes \
+	  --no-annotate -o scripts/aarch64.lock -
 
 wheel: $(READY) ## build dist/relay_hw-*.whl
 	$(BIN)/python -m build --wheel --outdir dist
