@@ -68,6 +68,9 @@ class Archive(Mapping[str, NDArray[Any]]):
     def __init__(self, path: Path, what: str, samples: int | None = None, most_bytes: int = MOST_BYTES) -> None:
         check_npz(path, what)
         self._path, self._what, self._most_bytes = path, what, most_bytes
+        # Open as long as this lives: the list of members is read once, not for each array.
+        self._file = self._guarded(lambda: zipfile.ZipFile(path))
+        self._members: dict[str, zipfile.ZipInfo] = {}
         self._headers = self._guarded(self._read_headers)
         self._read: dict[str, NDArray[Any]] = {}
         counts = {header.shape[0] for header in self._headers.values() if header.shape}
@@ -88,30 +91,28 @@ class Archive(Mapping[str, NDArray[Any]]):
         return len(self._headers)
 
     def _read_headers(self) -> dict[str, _Header]:
-        with zipfile.ZipFile(self._path) as file:
-            found: dict[str, _Header] = {}
-            _check_apart(file.infolist())
-            for member in file.infolist():
-                name = member.filename.removesuffix(SUFFIX)
-                if name in found:
-                    raise ValueError(f"array {name} must be there once")
-                if member.compress_type not in _COMPRESSIONS:
-                    raise ValueError(f"array {name} must be stored or deflated, as numpy writes it")
-                with file.open(member) as stream:
-                    found[name] = _header(stream, name)
-            return found
+        found: dict[str, _Header] = {}
+        _check_apart(self._file.infolist())
+        for member in self._file.infolist():
+            name = member.filename.removesuffix(SUFFIX)
+            if name in found:
+                raise ValueError(f"array {name} must be there once")
+            if member.compress_type not in _COMPRESSIONS:
+                raise ValueError(f"array {name} must be stored or deflated, as numpy writes it")
+            with self._file.open(member) as stream:
+                found[name] = _header(stream, name)
+            self._members[name] = member
+        return found
 
     def _array(self, name: str) -> NDArray[Any]:
-        with zipfile.ZipFile(self._path) as file:
-            member = f"{name}{SUFFIX}" if f"{name}{SUFFIX}" in file.namelist() else name
-            with file.open(member) as stream:
-                header = _header(stream, name)
-                rows = self._rows(header)
-                shape = (rows, *header.shape[1:]) if header.shape else ()
-                size = math.prod(shape) * header.dtype.itemsize
-                if size > self._most_bytes:
-                    raise ValueError(f"array {name} must take at most {self._most_bytes:,} bytes, not {size:,}")
-                data = _exactly(stream, size, name)
+        with self._file.open(self._members[name]) as stream:
+            header = _header(stream, name)
+            rows = self._rows(header)
+            shape = (rows, *header.shape[1:]) if header.shape else ()
+            size = math.prod(shape) * header.dtype.itemsize
+            if size > self._most_bytes:
+                raise ValueError(f"array {name} must take at most {self._most_bytes:,} bytes, not {size:,}")
+            data = _exactly(stream, size, name)
         array = np.frombuffer(data, header.dtype)
         return array.reshape(shape[::-1]).T if header.is_fortran else array.reshape(shape)
 
