@@ -1,16 +1,25 @@
-"""JSON of strangers: what is refused, by which sentence, and that it takes no longer than its size says."""
+"""JSON and TOML of strangers: what is refused, by which sentence, and that it takes no longer than its size says."""
 
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from accel.documents import MOST_NESTED, MOST_PARTS, DocumentError, parse_json, parse_toml, read_record
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 DEEP = f"JSON must have at most {MOST_NESTED} lists and objects inside one another, not more"
 
@@ -169,3 +178,40 @@ def test_keys_are_counted_in_linear_time() -> None:
     for text in ("9" * 1_000_000, "a" + " " * 1_000_000, 'a."' * 300_000, "'''" + "\\" * 1_000_000, '"""\\' * 250_000):
         with pytest.raises(DocumentError):
             parse_toml(text)
+
+
+SIGNS = st.text(st.sampled_from("a.-_ \t\"'\\#=[]{}"), max_size=12)
+BARE = st.text(st.sampled_from("a1-_"), min_size=1, max_size=3)
+
+
+def _basic(text: str) -> str:
+    return json.dumps(text)
+
+
+def _value(text: str) -> st.SearchStrategy[str]:
+    """The ways of TOML to write a text."""
+    ways = [_basic(text), f'"""{text}"""'.replace("\\", "\\\\") if '"""' not in text else "1.5", "[1.5, 2.25]"]
+    if "'" not in text:
+        ways += [f"'{text}'", f"'''{text}'''"]
+    return st.sampled_from(ways)
+
+
+@given(
+    st.lists(st.tuples(st.lists(BARE | SIGNS.map(_basic), min_size=1, max_size=4), SIGNS.flatmap(_value), SIGNS)),
+    st.integers(0, 2 * MOST_PARTS),
+)
+def test_keys_are_counted_whatever_stands_around(rows: list[tuple[list[str], str, str]], parts: int) -> None:
+    """Texts, comments, keys in quotes: what the reader takes is taken, and one long key is found."""
+    lines = [f"k{number}.{' . '.join(key)} = {value} # {note}" for number, (key, value, note) in enumerate(rows)]
+    text = "\n".join([*lines, "long" + ".a" * parts + " = 1"])
+    if parts >= MOST_PARTS:
+        with pytest.raises(DocumentError, match=f"^keys must have at most {MOST_PARTS} parts, not {parts + 1}$"):
+            parse_toml(text)
+        return
+    try:
+        want = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        with pytest.raises(DocumentError, match=f"^{re.escape(str(error))}$"):
+            parse_toml(text)
+    else:
+        assert parse_toml(text) == want
