@@ -74,6 +74,8 @@ ConvAttrs = AnyValue  # the attributes of a convolution or of its transpose
 
 
 SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
+# Fewer windows than these make a narrow product.
+_FEW = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,24 +192,37 @@ def convolve(x: Array, w: Array, strides: Sequence[int], dilation: Sequence[int]
     if prod(kernel) == 1:
         columns = next(taps(x, kernel, strides, dilation, out))[1].reshape(n, groups, depth, area)
     elif prod(kernel) > area:
-        columns = _windows(x, kernel, strides, dilation, out).reshape(n, groups, depth, area)
+        return narrow(_few_windows(x, w.reshape(groups, o // groups, depth), strides, dilation, out, kernel), out_dtype)
     else:
         gathered = np.empty((n, c, prod(kernel), *out), work)
         for number, view in taps(x, kernel, strides, dilation, out):
             gathered[:, :, number] = view
         columns = gathered.reshape(n, groups, depth, area)
+    if groups == 1 and n > 1 and area < _FEW:
+        # As gradients of weights are: one product of all samples together instead of a narrow one for each.
+        together = np.tensordot(w.reshape(o, depth), columns[:, 0], (1, 1))
+        return narrow(together.swapaxes(0, 1).reshape(n, o, *out), out_dtype)
     return narrow(np.matmul(w.reshape(groups, o // groups, depth), columns).reshape(n, o, *out), out_dtype)
 
 
-def _windows(
-    x: Array, kernel: Sequence[int], strides: Sequence[int], dilation: Sequence[int], out: Sequence[int]
+def _few_windows(
+    x: Array, rows: Array, strides: Sequence[int], dilation: Sequence[int], out: Sequence[int], kernel: Sequence[int]
 ) -> Array:
-    """Element [n, c, *k, *o] is the one that kernel position k meets in window o; a view of `x`."""
-    steps = x.strides[2:]
-    inner = tuple(step * d for step, d in zip(steps, dilation, strict=True))
-    outer = tuple(step * s for step, s in zip(steps, strides, strict=True))
-    shape = (*x.shape[:2], *kernel, *out)
-    return np.lib.stride_tricks.as_strided(x, shape, (*x.strides[:2], *inner, *outer), writeable=False)
+    """Convolution window by window, where these are fewer than what a kernel holds: gradients of weights, whole maps.
+
+    `rows` is the weight as [groups, channels of a group, products of a sum].
+    """
+    groups, many, depth = rows.shape
+    found = np.empty((len(x), groups * many, *out), x.dtype)
+    for position in np.ndindex(*out):
+        spans = zip(position, kernel, strides, dilation, strict=True)
+        window = x[(slice(None), slice(None), *(slice(p * s, p * s + (k - 1) * d + 1, d) for p, k, s, d in spans))]
+        if groups == 1:
+            found[(slice(None), slice(None), *position)] = window.reshape(len(x), depth) @ rows[0].T
+        else:
+            parts = np.matmul(rows, window.reshape(len(x), groups, depth, 1))
+            found[(slice(None), slice(None), *position)] = parts.reshape(len(x), groups * many)
+    return found
 
 
 def _depthwise(x: Array, w: Array, strides: Sequence[int], dilation: Sequence[int], out: Sequence[int]) -> Array:
@@ -215,8 +230,9 @@ def _depthwise(x: Array, w: Array, strides: Sequence[int], dilation: Sequence[in
     many = w.shape[0] // c
     factors = w.reshape(c, many, -1, *(1,) * len(out))
     total = np.zeros((n, c, many, *out), x.dtype)
+    part = np.empty_like(total)
     for number, view in taps(x, w.shape[2:], strides, dilation, out):
-        total += view[:, :, None] * factors[:, :, number]
+        total += np.multiply(view[:, :, None], factors[:, :, number], out=part)
     return total.reshape(n, c * many, *out)
 
 
