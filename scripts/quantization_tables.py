@@ -37,7 +37,8 @@ NETWORKS = {
 }
 STRATEGIES = (
     "int8", "int8-gptq", "int8-minmax", "int8-percentile", "int8-kl", "int8-mse", "int8-average", "int8-tensor",
-    "int8-pow2", "int8-equalized", "w4a8", "w4a8-adaround", "w4a8-gptq", "mixed", "tvm", "fp8-e4m3", "mxint8", "mxfp4",
+    "int8-pow2", "int8-equalized", "int8-twins", "w4a8", "w4a8-adaround", "w4a8-gptq", "w4a8-twins", "mixed",
+    "tvm", "fp8-e4m3", "mxint8", "mxfp4",
 )  # fmt: skip
 # What the tables show of a report and of each of its strategies.
 KEPT = ("best", "images", "calibration_images", "held_out_images")

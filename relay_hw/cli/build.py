@@ -86,11 +86,13 @@ def compile_command(args: Namespace, console: Console) -> int:
         ],
         "kept_in_float": {one.layer: one.reason for one in compiled.kept},
         "warnings": warnings,
+        "notes": list(compiled.notes),
     }
     lines = [
         layer_table(report, console.width),
         "",
         *(f"layer {line(one.layer)} kept in float: {line(one.reason)}" for one in compiled.kept),
+        *map(line, compiled.notes),
         f"{line(args.output)}: {line(model.name)} for {line(report.config)}, {mac_text(report)}, "
         f"{_launches(artifact)}{_cycles(report)}, compiled in {seconds:.1f} s",
         *speed_lines(report.speed, console),

@@ -136,8 +136,9 @@ def _check_finite(outputs: Array) -> None:
 
 
 def _kept(checked: Checked) -> list[str]:
-    """Layers that the build leaves in float, and what is wrong with it."""
-    return [*(f"layer {one.layer} kept in float: {one.reason}" for one in checked.kept), *checked.warnings]
+    """Layers that the build leaves in float, what training brought, and what is wrong with it."""
+    floats = (f"layer {one.layer} kept in float: {one.reason}" for one in checked.kept)
+    return [*floats, *checked.realized.notes, *checked.warnings]
 
 
 def weight_bytes(mod: IRModule, quantized: IRModule, strategy: Strategy) -> int:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from relay_hw.errors import QuantizeError
 from relay_hw.ir.expr import Call, Expr
-from relay_hw.quantize.plan import AddStep, AverageStep, LinearStep, Plan, ProductStep, Step, make_plan
-from relay_hw.quantize.strategy import Strategy
+from relay_hw.quantize.plan import AddStep, AverageStep, LinearStep, Plan, ProductStep, Step, is_depthwise, make_plan
+from relay_hw.quantize.strategy import Place, Strategy
 from relay_hw.transform.graph import is_op, op_name
 
 
@@ -46,13 +46,13 @@ def plan_layers(body: Expr, strategy: Strategy) -> Layers:
     whole = make_plan(body)
     names = layer_names(whole)
     _check_names(strategy, list(names.values()))
-    edges = _edges(whole)
-    left = [step for step, name in names.items() if not strategy.is_quantized(name, *edges.get(step, ()))]
+    places = _places(whole)
+    left = [step for step, name in names.items() if not strategy.is_quantized(name, places.get(step))]
     by_output = {_anchor(step): name for step, name in names.items()}
     plan = make_plan(body, [_operator(step) for step in left]) if left else whole
     found = {step: by_output[_anchor(step)] for step in plan.steps if _anchor(step) in by_output and _computes(step)}
-    at = {_anchor(step): edge for step, edge in edges.items()}
-    own = {step: strategy.for_layer(name, *at.get(_anchor(step), ())) for step, name in found.items()}
+    at = {_anchor(step): place for step, place in places.items()}
+    own = {step: strategy.for_layer(name, at.get(_anchor(step))) for step, name in found.items()}
     return Layers(plan, strategy, found, own)
 
 
@@ -93,10 +93,13 @@ def _operator(step: Step) -> Expr:
     return found
 
 
-def _edges(plan: Plan) -> dict[Step, tuple[bool, bool, bool]]:
-    """Of each linear layer whether it is the first, the last, a dense one."""
+def _places(plan: Plan) -> dict[Step, Place]:
+    """Of each linear layer whether it is the first, the last, a dense one, a depthwise one."""
     linear = [step for step in plan.steps if isinstance(step, LinearStep)]
-    return {step: (step is linear[0], step is linear[-1], is_op(step.linear.anchor, "nn.dense")) for step in linear}
+    return {
+        step: Place(step is linear[0], step is linear[-1], is_op(step.linear.anchor, "nn.dense"), is_depthwise(step))
+        for step in linear
+    }
 
 
 def _check_names(strategy: Strategy, names: list[str]) -> None:

@@ -18,7 +18,8 @@ from relay_hw.quantize.methods.equalize import equalize
 from relay_hw.quantize.methods.mixed import LayerCost, assign_bits
 from relay_hw.quantize.methods.rehearsal import rehearse
 from relay_hw.quantize.methods.simulate import in_format
-from relay_hw.quantize.methods.train import train
+from relay_hw.quantize.methods.train import Gain, hold_out, train
+from relay_hw.quantize.methods.twins import add_twins
 from relay_hw.quantize.methods.weights import choose_weights, needs_rehearsal
 from relay_hw.quantize.number import check_weights
 from relay_hw.quantize.pieces import check_layers, own_layers, piece_modules, record, replace_pieces
@@ -38,7 +39,7 @@ class Realized:
     """`mod` is the quantized module, `reference` the simplified float one; `probes` pair their tensors.
 
     `operators`: those that stay float, in both. Where `main` is no graph of operators, `pieces` has the same of each of
-    its pieces, by name, and neither.
+    its pieces, by name, and neither. `gain`: what training brought.
     """
 
     mod: IRModule
@@ -47,6 +48,14 @@ class Realized:
     strategy: Strategy
     pieces: Mapping[str, Piece] = field(default_factory=dict[str, "Piece"])
     operators: tuple[FloatOperator, ...] = ()
+    gain: Gain | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What training brought, of the whole or of each piece."""
+        own = (self.gain.sentence(),) if self.gain is not None else ()
+        parts = (f"{name}: {note}" for name, piece in self.pieces.items() for note in piece.realized.notes)
+        return own + tuple(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +104,18 @@ def realize_module(
     main = reference["main"]
     if chosen.needs_data:
         check_data(main.params, chosen, calibration)
+    held: Mapping[str, Array] = {}
+    if chosen.epochs:
+        calibration, held = hold_out(reference, calibration or {})
     if chosen.candidates:
         chosen = _best(reference, chosen, calibration or {}, cost)
     if chosen.equalize:
-        body = equalize(main.body, plan_layers(main.body, chosen).plan)
+        body = equalize(reference, plan_layers(main.body, chosen), calibration or {})
+        main = copy_with(main, body=body, checked_type=None)
+        reference = InferType()(reference.with_functions({"main": main}))
+        main = reference["main"]
+    if chosen.twins:
+        body = add_twins(reference, plan_layers(main.body, chosen), calibration or {})
         main = copy_with(main, body=body, checked_type=None)
         reference = InferType()(reference.with_functions({"main": main}))
         main = reference["main"]
@@ -116,14 +133,14 @@ def realize_module(
         body, probes = in_format(main.body, layers, ranges)
         new = reference.with_functions({"main": copy_with(main, body=body, checked_type=None)})
         return Realized(InferType()(new), reference, probes, chosen)
-    weights = None
+    weights = gain = None
     if needs_rehearsal(layers):
         weights = rehearse(reference, layers, ranges, calibration or {}, choose_weights)
     if chosen.epochs:
-        weights = train(reference, layers, ranges, calibration or {}, weights, progress)
+        weights, gain = train(reference, layers, ranges, (calibration or {}, held), weights, progress)
     body, probes, operators = realize(main.body, layers, ranges, weights)
     new = reference.with_functions({"main": copy_with(main, body=body, checked_type=None)})
-    return Realized(InferType()(new), reference, probes, chosen, operators=operators)
+    return Realized(InferType()(new), reference, probes, chosen, operators=operators, gain=gain)
 
 
 def _best(reference: IRModule, strategy: Strategy, data: Mapping[str, Array], cost: LayerCost | None) -> Strategy:

@@ -69,6 +69,15 @@ class LinearStep(Step):
     linear: Linear = field(kw_only=True)
 
 
+def is_depthwise(step: LinearStep) -> bool:
+    """Whether each channel of the output reads one of the input, its own."""
+    anchor = step.linear.anchor
+    if not is_op(anchor, "nn.conv2d"):
+        return False
+    inputs = anchor.attrs.groups * step.linear.weight.shape[anchor.attrs.kernel_layout.index("I")]
+    return anchor.attrs.groups == step.linear.channels == inputs > 1
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class AddStep(Step):
     """The sum of two tensors of one shape."""

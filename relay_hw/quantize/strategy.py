@@ -56,6 +56,16 @@ class LayerChoice:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """What strategies make exceptions for: the first and the last linear layer, dense and depthwise ones."""
+
+    is_first: bool = False
+    is_last: bool = False
+    is_dense: bool = False
+    is_depthwise: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Strategy:
     """Everything that calibration, the methods and realization need to know. Raises QuantizeError for a bad value.
 
@@ -65,8 +75,8 @@ class Strategy:
     requantization multipliers; `bias_bits`: 32 as the accumulator, or fewer with one power-of-two scale.
     Ranges: `calibration` of activations with `percentile` (percent of the values that are held), `momentum` (moving
     average over samples), `global_scale`; `weight_range` of weights.
-    Weights: `weight_rounding` with `seed`; `equalize`, `bias_correction`; `steps` of AdaRound.
-    Exceptions: `first_layer`, `last_layer`, `dense_layers`, `layers`.
+    Weights: `weight_rounding` with `seed`; `equalize`, `twins`, `bias_correction`; `steps` of AdaRound.
+    Exceptions: `first_layer`, `last_layer`, `dense_layers`, `depthwise_layers`, `layers`.
     Search: `budget` and `budget_share` of what int8 takes, `mixed_bits` to choose from; `candidates`: names of
     strategies, of which the one with the least noise on held-out calibration data is taken.
     Training: `epochs` over the calibration data with `learning_rate`.
@@ -92,11 +102,13 @@ class Strategy:
     seed: int = 0
     steps: int = 400
     equalize: bool = False
+    twins: bool = False
     bias_correction: bool = False
     number_format: NumberFormat = NumberFormat.INTEGER
     first_layer: Edge = Edge.SAME
     last_layer: Edge = Edge.SAME
     dense_layers: Edge = Edge.SAME
+    depthwise_layers: Edge = Edge.SAME
     layers: tuple[LayerChoice, ...] = ()
     budget: Budget | None = None
     budget_share: float = 0.6
@@ -148,7 +160,14 @@ class Strategy:
             return self.number_format in (NumberFormat.FP8_E4M3, NumberFormat.FP8_E5M2)
         learned = self.weight_rounding in (WeightRounding.ADAROUND, WeightRounding.GPTQ)
         searched = self.budget is not None or bool(self.candidates) or self.epochs > 0
-        return self.calibration is not Calibration.GLOBAL or self.bias_correction or learned or searched
+        return (
+            self.calibration is not Calibration.GLOBAL
+            or self.bias_correction
+            or self.equalize
+            or self.twins
+            or learned
+            or searched
+        )
 
     @property
     def simulated(self) -> str:
@@ -169,25 +188,35 @@ class Strategy:
             notes.append(f"{self.activation_bits}-bit activations as 8-bit ones")
         return ", ".join(notes)
 
-    def for_layer(self, layer: str, is_first: bool = False, is_last: bool = False, is_dense: bool = False) -> Strategy:
+    def for_layer(self, layer: str, place: Place | None = None) -> Strategy:
         """This strategy with the exceptions that hold for one layer; later entries of `layers` win."""
         values: dict[str, Any] = {}
-        edges = ((is_dense, self.dense_layers), (is_first, self.first_layer), (is_last, self.last_layer))
-        if any(holds and edge is Edge.INT8 for holds, edge in edges):
+        if Edge.INT8 in self._edges(place):
             values |= {"weight_bits": MAX_BITS, "activation_bits": MAX_BITS}
         for choice in self.layers:
             if choice.matches(layer):
                 values |= choice.values
         return replace(self, layers=(), **values)
 
-    def is_quantized(self, layer: str, is_first: bool = False, is_last: bool = False, is_dense: bool = False) -> bool:
+    def is_quantized(self, layer: str, place: Place | None = None) -> bool:
         """Whether the layer becomes integers at all; later entries of `layers` win over the edges."""
-        edges = ((is_dense, self.dense_layers), (is_first, self.first_layer), (is_last, self.last_layer))
-        answer = not any(holds and edge is Edge.FLOAT for holds, edge in edges)
+        answer = Edge.FLOAT not in self._edges(place)
         for choice in self.layers:
             if choice.matches(layer):
                 answer = choice.quantized
         return answer
+
+    def _edges(self, place: Place | None) -> list[Edge]:
+        """What the kinds of layers do that a layer belongs to."""
+        if place is None:
+            return []
+        kinds = (
+            (place.is_first, self.first_layer),
+            (place.is_last, self.last_layer),
+            (place.is_dense, self.dense_layers),
+            (place.is_depthwise, self.depthwise_layers),
+        )
+        return [edge for holds, edge in kinds if holds]
 
 
 ENUMS: Final[dict[str, type[Enum]]] = {
@@ -198,6 +227,7 @@ ENUMS: Final[dict[str, type[Enum]]] = {
     "first_layer": Edge,
     "last_layer": Edge,
     "dense_layers": Edge,
+    "depthwise_layers": Edge,
     "budget": Budget,
 }
 

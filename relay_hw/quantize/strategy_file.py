@@ -25,6 +25,7 @@ _BOOLS: Final = (
     "power_of_two",
     "power_of_two_weights",
     "equalize",
+    "twins",
     "bias_correction",
     "quantized",
 )

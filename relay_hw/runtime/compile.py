@@ -76,7 +76,8 @@ HOST_ONLY = "the build was asked to leave the accelerator out: compile without -
 class CompiledModel:
     """A model after the walk, in memory. `stages`: the module after each step; `segments`: one program a region.
 
-    `kept`: layers that stayed float because their integers lost the signal; `warnings`: what looks like a mistake.
+    `kept`: layers that stayed float because their integers lost the signal; `warnings`: what looks like a mistake;
+    `notes`: what the strategy's training brought.
     """
 
     name: str
@@ -96,6 +97,7 @@ class CompiledModel:
     board: str | None = None
     kept: tuple[Kept, ...] = ()
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def host_functions(self) -> tuple[FlatFunction, ...]:
@@ -214,6 +216,7 @@ def compile_model(
         check_constants(imported)
     kept: tuple[Kept, ...] = ()
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     if quantized is None and is_prequantized(single):
         tell("reading the integers of the model")
         plan, quantized = replace(plan, name=PREQUANTIZED), realize_prequantized(single, plan.multiplier_bits)
@@ -221,6 +224,7 @@ def compile_model(
         tell("quantizing")
         checked = realize_checked(simplified, plan, calibration, progress=_samples_of("calibrating", tell))
         quantized, kept, warnings = checked.realized.mod, checked.kept, checked.warnings
+        notes = checked.realized.notes
         plan = replace(plan, layers=plan.layers + tuple(LayerChoice(one.layer, quantized=False) for one in kept))
     tell("partitioning")
     legal = (
@@ -258,6 +262,7 @@ def compile_model(
         calls=calls,
         kept=kept,
         warnings=(*warnings, *constant_inputs(inputs)),
+        notes=notes,
     )
 
 

@@ -1,45 +1,64 @@
-"""Cross-layer equalization (Nagel 2019): a channel between two layers is scaled so that the ranges on both sides agree.
+"""Equalization of channels (after Nagel 2019): what lies between layers is scaled channel by channel, so that small
+channels get as many of the integers as large ones do.
 
-In: a float network. Out: one of the same meaning whose weights fill their ranges more evenly.
+In: a float network, its layers, calibration data. Out: one that means the same on these data and costs less rounding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import product
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.ir.expr import Call, Expr, Op, Tuple, TupleGetItem
+from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import copy_with
-from relay_hw.quantize.methods.columns import groups_of
-from relay_hw.quantize.plan import AverageStep, KeepStep, LinearStep, Plan, Step
-from relay_hw.transform.graph import constant, count_uses, dataflow_order, is_op, remake, typed_tuple
+from relay_hw.quantize.batch import Values
+from relay_hw.quantize.layers import Layers, plan_layers
+from relay_hw.quantize.methods.rehearsal import make_shots
+from relay_hw.quantize.methods.stretches import Stretch, find_stretches, input_axis
+from relay_hw.quantize.plan import LinearStep, is_depthwise
+from relay_hw.transform.graph import constant, dataflow_order, is_op, remake, typed_tuple
 
 Array = NDArray[Any]
+Float64 = NDArray[np.float64]
 Changes = dict[tuple[Expr, int], Array]  # (call, argument) -> its new constant
-SWEEPS = 20
+# A channel's scale is its reach and its largest weight, each to one of these powers: those that cost least noise.
+_OF_REACH: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
+_OF_WEIGHT: Final = (0.0, 0.25, 0.5)
+_MOST: Final = 1024.0  # a channel that is smaller than this share of the largest gains nothing more
+_ROOM: Final = 2.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Pair:
-    """Two layers, of which the second alone reads the first, channel by channel."""
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What a tensor's channels hold on calibration data: ends, and mean square around the mean."""
 
-    first: LinearStep
-    second: LinearStep
+    low: Float64
+    high: Float64
+    power: Float64
 
 
-def equalize(body: Expr, plan: Plan) -> Expr:
-    """`body` with the channels between each pair of layers equalized, in float. The plan is that of `body`."""
-    pairs = _pairs(body, plan)
-    weights = {step: step.linear.weight.astype(np.float64) for pair in pairs for step in (pair.first, pair.second)}
-    gains: dict[LinearStep, Array] = {pair.first: np.ones(pair.first.linear.channels) for pair in pairs}
-    for _ in range(SWEEPS):
-        change = max((_equalize(pair, weights, gains) for pair in pairs), default=0.0)
-        if change < 1e-3:
-            break
+def equalize(mod: IRModule, layers: Layers, data: Mapping[str, Array]) -> Expr:
+    """The body of `mod` with the channels of each stretch equalized, in float; `layers` are those of `mod`."""
+    body = mod["main"].body
+    stretches = find_stretches(body, layers.plan)
+    reaches = measure(mod, layers, data, stretches)
+    weights = {step: step.linear.weight.astype(np.float64) for one in stretches for step in (*one.makers, *one.readers)}
+    gains: dict[LinearStep, Float64] = {}
+    for stretch in stretches:
+        scale = best_scale(stretch, layers, reaches)
+        if (scale == 1.0).all():
+            continue
+        for maker in stretch.makers:
+            weights[maker] = weights[maker] * _spread(scale, maker.linear.weight_axis, weights[maker].ndim)
+            gains[maker] = scale
+        for reader in stretch.readers:
+            weights[reader] = weights[reader] / _spread(scale, input_axis(reader), weights[reader].ndim)
     changes: Changes = {}
     for step, weight in weights.items():
         changes[step.linear.anchor, 1] = weight.astype(step.linear.weight.dtype)
@@ -48,6 +67,104 @@ def equalize(body: Expr, plan: Plan) -> Expr:
             assert step.linear.bias is not None
             changes[bias, 1] = (step.linear.bias * gains[step]).astype(step.linear.bias.dtype)
     return with_constants(body, changes)
+
+
+def measure(mod: IRModule, layers: Layers, data: Mapping[str, Array], stretches: list[Stretch]) -> dict[Expr, Reach]:
+    """What the channels of each tensor of `stretches` hold."""
+    shots = make_shots(mod, data)
+    own = layers if shots.mod is mod else plan_layers(shots.mod["main"].body, layers.strategy)
+    batched = dict(zip(layers.plan.group, own.plan.group, strict=True))
+    axes = {tensor: one.axis for one in stretches for tensor in one.tensors}
+    parts: dict[Expr, list[Float64]] = {tensor: [] for tensor in axes}
+    for given in shots.inputs:
+        values = Values(given)
+        for tensor, axis in axes.items():
+            rows = np.moveaxis(values.of(batched[tensor]), axis, 0)
+            rows = rows.reshape(len(rows), -1).astype(np.float64)
+            kinds = (rows.min(axis=1), rows.max(axis=1), rows.mean(axis=1), np.square(rows).mean(axis=1))
+            parts[tensor].append(np.stack(kinds))
+    found: dict[Expr, Reach] = {}
+    for tensor, some in parts.items():
+        low, high, mean, square = np.array(some).swapaxes(0, 1)
+        found[tensor] = Reach(low.min(axis=0), high.max(axis=0), square.mean(axis=0) - np.square(mean.mean(axis=0)))
+    return found
+
+
+def best_scale(stretch: Stretch, layers: Layers, reaches: Mapping[Expr, Reach]) -> Float64:
+    """The scale of each channel, by which what rounding costs the readers of a stretch is least."""
+    of = [reaches[tensor] for tensor in stretch.tensors]
+    sizes = [np.maximum(one.high, -one.low) for one in of]
+    reach = np.max([size / max(float(size.max()), 1e-300) for size in sizes], axis=0)
+    weight = np.max([_largest(one) for one in stretch.readers], axis=0)
+    lives = (reach > 0) & (weight > 0)
+    reach, weight = (np.where(lives, np.maximum(part, 1 / _MOST), 1.0) for part in (reach, weight))
+    least, most = _limits(stretch, reaches)
+    candidates = [np.clip(weight**b / reach**a, least, most) for a, b in product(_OF_REACH, _OF_WEIGHT)]
+    return min(candidates, key=lambda scale: noise(stretch, layers, reaches, scale))
+
+
+def noise(stretch: Stretch, layers: Layers, reaches: Mapping[Expr, Reach], scale: Float64) -> float:
+    """The power that rounding the tensors of a stretch and the weights of its readers adds to what these make."""
+    share = sum((felt(one) for one in stretch.readers), np.zeros(len(scale)))
+    total = 0.0
+    for tensor in stretch.tensors:
+        reach, steps = reaches[tensor], 2 ** layers.of_tensor(tensor).activation_bits - 1
+        width = max(float((reach.high * scale).max()), 0.0) - min(float((reach.low * scale).min()), 0.0)
+        total += width**2 / steps**2 * float((share / np.square(scale)).sum())
+    for reader in stretch.readers:
+        power = reaches[reader.inputs[0]].power * np.square(scale)
+        total += _weight_noise(reader, layers, scale, power)
+    return total
+
+
+def _weight_noise(reader: LinearStep, layers: Layers, scale: Float64, power: Float64) -> float:
+    """What rounding the weights of a reader costs where its input's channels have `power`."""
+    own = layers.own[reader]
+    rows = _rows(reader)
+    if is_depthwise(reader):
+        # [channels, 1, taps]: each output channel meets one channel of the input.
+        rows, power = rows / scale[:, None, None], power[:, None]
+    else:
+        rows, power = rows / scale[None, :, None], power[None, :]
+    steps = np.abs(rows).max(axis=(1, 2)) / own.weight_limit
+    if not own.per_channel:
+        steps = np.full_like(steps, steps.max())
+    return float((np.square(steps)[:, None] * power).sum()) * rows.shape[2]
+
+
+def _rows(step: LinearStep) -> Float64:
+    """The weight of a layer as [output channels, input channels, taps]."""
+    weight = np.moveaxis(step.linear.weight.astype(np.float64), step.linear.weight_axis, 0)
+    if is_depthwise(step):
+        return weight.reshape(len(weight), 1, -1)
+    axis = input_axis(step)
+    moved = np.moveaxis(weight, axis + (axis < step.linear.weight_axis), 1)
+    return moved.reshape(*moved.shape[:2], -1)
+
+
+def felt(step: LinearStep) -> Float64:
+    """How much of a channel's power reaches the layer's output."""
+    rows = np.square(_rows(step)).sum(axis=2)
+    return rows[:, 0] if is_depthwise(step) else rows.sum(axis=0)
+
+
+def _largest(step: LinearStep) -> Float64:
+    """The largest weight that meets each channel, as a share of the largest of its row."""
+    if is_depthwise(step):
+        return np.ones(step.linear.channels)
+    rows = np.abs(_rows(step)).max(axis=2)
+    return (rows / np.maximum(rows.max(axis=1, keepdims=True), 1e-300)).max(axis=0)
+
+
+def _limits(stretch: Stretch, reaches: Mapping[Expr, Reach]) -> tuple[Float64, Float64]:
+    """The least and the largest scales. A clip at b, as ReLU6 has, cuts a channel at b / scale of what it stands for:
+    where a channel gets near it the scale is 1, elsewhere there is room for twice of what calibration shows."""
+    channels = stretch.makers[0].linear.channels
+    most = np.full(channels, np.inf)
+    for tensor, bound in stretch.bounds.items():
+        reach = reaches[tensor].high * _ROOM
+        most = np.minimum(most, np.maximum(bound / np.where(reach > 0, reach, 1e-300), 1.0))
+    return np.full(channels, 1.0 if stretch.bounds else 0.0), most
 
 
 def with_constants(body: Expr, changes: Mapping[tuple[Expr, int], Array]) -> Expr:
@@ -71,83 +188,8 @@ def with_constants(body: Expr, changes: Mapping[tuple[Expr, int], Array]) -> Exp
     return new[body]
 
 
-def _equalize(pair: _Pair, weights: dict[LinearStep, Array], gains: dict[LinearStep, Array]) -> float:
-    """Scale the channels of one pair in place; how much the largest scale was, as a logarithm."""
-    first, second = weights[pair.first], weights[pair.second]
-    out_axis = pair.first.linear.weight_axis
-    left = _range(first, out_axis)
-    in_axis = _input_axis(pair.second)
-    right = _range(second, in_axis)
-    usable = (left > 0) & (right > 0)
-    scale = np.where(usable, np.sqrt(right / np.where(usable, left, 1.0)), 1.0)
-    # Scales of one sign and size alone change nothing but the range of the tensor between.
-    scale /= np.exp(np.log(scale[usable]).mean()) if usable.any() else 1.0
-    weights[pair.first] = first * _spread(scale, out_axis, first.ndim)
-    weights[pair.second] = second / _spread(scale, in_axis, second.ndim)
-    gains[pair.first] = gains[pair.first] * scale
-    return float(np.abs(np.log(scale)).max(initial=0.0))
-
-
-def _range(weight: Array, axis: int) -> Array:
-    return np.abs(np.moveaxis(weight, axis, 0).reshape(weight.shape[axis], -1)).max(axis=1, initial=0.0)
-
-
 def _spread(values: Array, axis: int, rank: int) -> Array:
     return values.reshape([-1 if position == axis else 1 for position in range(rank)])
-
-
-def _pairs(body: Expr, plan: Plan) -> list[_Pair]:
-    """Layers whose output goes, through what treats channels alike, into one other layer alone."""
-    uses = count_uses(body)
-    makers: dict[Expr, Step] = {step.output: step for step in plan.steps}
-    pairs: list[_Pair] = []
-    for step in plan.steps:
-        if not isinstance(step, LinearStep) or _input_axis(step) < 0:
-            continue
-        source: Expr = step.inputs[0]
-        maker = makers.get(source)
-        while maker is not None and _is_transparent(maker) and uses[source] == 1:
-            source = maker.inputs[0]
-            maker = makers.get(source)
-        if not isinstance(maker, LinearStep) or uses[source] != 1:
-            continue
-        if _is_homogeneous(maker) and maker.linear.channels == step.linear.weight.shape[_input_axis(step)]:
-            pairs.append(_Pair(maker, step))
-    return pairs
-
-
-def _is_homogeneous(step: LinearStep) -> bool:
-    """Whether the activation lets positive scales through."""
-    return step.low in (-np.inf, 0.0) and step.high == np.inf and _groups(step) in (1, step.linear.channels)
-
-
-def _groups(step: LinearStep) -> int:
-    """Groups of a layer; 0 for a transposed convolution, whose weight is laid out otherwise."""
-    return 0 if is_op(step.linear.anchor, "nn.conv2d_transpose") else groups_of(step)
-
-
-def _is_transparent(step: Step) -> bool:
-    """Whether channels stay apart and scales come through: pooling."""
-    if isinstance(step, AverageStep):
-        return step.low == -np.inf and step.high == np.inf
-    return isinstance(step, KeepStep) and is_op(step.output, "nn.max_pool2d")
-
-
-def _is_depthwise(step: LinearStep) -> bool:
-    return not is_op(step.linear.anchor, "nn.dense") and _groups(step) == step.linear.channels > 1
-
-
-def _input_axis(step: LinearStep) -> int:
-    """The axis of the weight that meets the input's channels one by one; -1 for none."""
-    anchor = step.linear.anchor
-    if is_op(anchor, "nn.dense"):
-        return 1
-    if not is_op(anchor, "nn.conv2d"):
-        return -1
-    layout = anchor.attrs.kernel_layout
-    if groups_of(step) == 1:
-        return layout.index("I")
-    return step.linear.weight_axis if _is_depthwise(step) else -1
 
 
 def _bias_call(step: LinearStep, body: Expr) -> Call | None:

@@ -61,12 +61,12 @@ class Shots:
     inputs: tuple[dict[Expr, Array], ...]
 
 
-def make_shots(mod: IRModule, data: Mapping[str, Array], limit: int = SAMPLES) -> Shots:
-    """At most `limit` samples of `data`, evenly chosen, in groups."""
+def make_shots(mod: IRModule, data: Mapping[str, Array], limit: int = SAMPLES, most: int = BATCH) -> Shots:
+    """At most `limit` samples of `data`, evenly chosen, in groups of at most `most`."""
     steps = {p.name_hint: (p.tensor_type.static_shape or (1,))[0] for p in mod["main"].params}
     count = min((len(np.asarray(data[name])) // step for name, step in steps.items()), default=0)
     picked = np.linspace(0, count - 1, min(limit, count)).round().astype(int)
-    size = min(BATCH, len(picked))
+    size = min(most, len(picked))
     many = batched(mod, size) if set(steps.values()) == {1} else None
     used = many or mod
     size = size if many is not None else 1

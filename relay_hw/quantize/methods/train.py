@@ -1,25 +1,27 @@
 """Quantization-aware training: weights learn to be rounded, by the language's own gradient (straight through rounding).
 
-In: a float network, its layers and ranges, calibration inputs. Out: integers for each linear layer. Labels are not
-needed: the float network is the teacher, and the loss is the squared distance from its results.
+In: a float network, its layers and ranges, calibration inputs. Out: integers for each linear layer, what was gained.
+Labels are not needed: the float network is the teacher, and the loss is the squared distance from its results.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.analysis import infer_type
+from relay_hw.errors import QuantizeError
 from relay_hw.ir.expr import Call, Expr, Function, Let, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.quantize.batch import Values
 from relay_hw.quantize.layers import Layers, plan_layers
+from relay_hw.quantize.methods.augment import augmented, image_axes
 from relay_hw.quantize.methods.mixed import logits
 from relay_hw.quantize.methods.rehearsal import make_shots
 from relay_hw.quantize.methods.simulate import simulate, simulated_integers
@@ -32,42 +34,112 @@ from relay_hw.transform.graph import constant, dataflow_order, is_op, make
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
-SAMPLES = 256
-_Sample = tuple[Mapping[Expr, Array], Array]
-_HELD_OUT = 4  # one sample group of so many is kept to choose by
-_WANTED = "quantize.wanted"
+SAMPLES: Final = 256
+BATCH: Final = 16
+HELD_OUT: Final = 4  # one sample of so many is kept to choose by
+_WANTED: Final = "quantize.wanted"
 _DECAY_FIRST, _DECAY_SECOND = 0.9, 0.999
+# Of one step at a learning rate of 1: integers of a weight, share of a bias's range.
+_WEIGHT_STEP: Final = 20.0
+_BIAS_STEP: Final = 0.25
+_Sample = tuple[Mapping[Expr, Array], Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """Signal-to-noise ratio of the results on samples that were not trained on, in dB, of the start and at the end."""
+
+    start_db: float
+    end_db: float
+    samples: int
+
+    def sentence(self) -> str:
+        """What the training brought."""
+        held = f"{self.samples} held-out samples"
+        if self.end_db <= self.start_db:
+            return f"training: no gain on {held}, start kept ({self.start_db:.1f} dB)"
+        gain = self.end_db - self.start_db
+        return f"training: +{gain:.1f} dB of signal-to-noise on {held}, {self.start_db:.1f} to {self.end_db:.1f} dB"
 
 
 @dataclass(slots=True, eq=False)
-class _Trained:
-    """A layer's weight (as the operator takes it) and bias while they are trained, with the optimizer's memory.
+class _Learned:
+    """Numbers that are trained: `unit` is how far one step at a learning rate of 1 takes them."""
 
-    A layer without bias in the network has none to train."""
+    values: Float64
+    variable: Var
+    unit: Float64
+    first: Float64
+    second: Float64
+
+    @staticmethod
+    def of(name: str, values: Float64, unit: Float64 | float) -> _Learned:
+        variable = Var(name, TensorType(values.shape, "float32"))
+        object.__setattr__(variable, "checked_type", variable.type_annotation)
+        return _Learned(values.copy(), variable, np.asarray(unit), np.zeros(values.shape), np.zeros(values.shape))
+
+    def move(self, slope: Array, rate: float, number: int) -> None:
+        """One step of Adam."""
+        exact = slope.astype(np.float64)
+        self.first += (1 - _DECAY_FIRST) * (exact - self.first)
+        self.second += (1 - _DECAY_SECOND) * (np.square(exact) - self.second)
+        mean = self.first / (1 - _DECAY_FIRST**number)
+        power = self.second / (1 - _DECAY_SECOND**number)
+        self.values = self.values - mean / (np.sqrt(power) + 1e-12) * rate * self.unit
+
+
+@dataclass(slots=True, eq=False)
+class _Part:
+    """A layer while it is trained: its weight as the operator takes it, a factor for each channel, its bias."""
 
     step: LinearStep
     scales: Float64
-    weight: Float64
-    bias: Float64
-    weight_var: Var
-    bias_var: Var | None
-    moments: list[Float64]
+    weight: _Learned
+    gain: _Learned | None
+    bias: _Learned | None
+    fixed_bias: Float64
+
+    @property
+    def learned(self) -> Iterator[_Learned]:
+        for one in (self.weight, self.gain, self.bias):
+            if one is not None:
+                yield one
+
+
+def hold_out(mod: IRModule, data: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
+    """`data` in two parts: what calibrates and trains, and what tells whether that was of use.
+
+    Methods that choose integers by data fit those that they saw: only others can say what training adds to them.
+    """
+    steps = {p.name_hint: (p.tensor_type.static_shape or (1,))[0] for p in mod["main"].params}
+    count = min(len(np.asarray(data[name])) // step for name, step in steps.items())
+    if count < 2:
+        raise QuantizeError(f"calibration data must hold at least 2 samples to train with, not {count}")
+    is_held = np.arange(count) % HELD_OUT == 1
+    parts = {name: np.asarray(data[name])[: count * step].reshape(count, step, -1) for name, step in steps.items()}
+    shapes = {name: (-1, *np.asarray(data[name]).shape[1:]) for name in steps}
+    shown, held = (
+        {name: part[index].reshape(shapes[name]) for name, part in parts.items()} for index in (~is_held, is_held)
+    )
+    return shown, held
 
 
 def train(
     mod: IRModule,
     layers: Layers,
     ranges: Ranges,
-    data: Mapping[str, Array],
+    data: tuple[Mapping[str, Array], Mapping[str, Array]],
     start: Mapping[Step, LayerWeights] | None = None,
     progress: Callable[[int, int], object] | None = None,
-) -> dict[Step, LayerWeights]:
-    """Integers of every linear layer of `layers`, the plan of `mod`, after the strategy's epochs over `data`.
+) -> tuple[dict[Step, LayerWeights], Gain]:
+    """Integers of every linear layer of `layers`, the plan of `mod`, after the epochs, and what they brought.
 
-    `start`: integers of other methods to begin with, instead of the float weights.
+    `data`: samples to train with, and those that nothing was chosen by so far. `start`: integers of other methods to
+    begin with, instead of the float weights.
     """
     strategy = layers.strategy
-    shots = make_shots(mod, data, SAMPLES)
+    size = min(BATCH, *(_launches(mod, part) for part in data))
+    shots, held = (make_shots(mod, part, SAMPLES, size) for part in data)
     body = shots.mod["main"].body
     own = layers if shots.mod is mod else plan_layers(body, strategy)
     limits = dict(zip(own.plan.group, (ranges[tensor] for tensor in layers.plan.group), strict=True))
@@ -75,60 +147,105 @@ def train(
     originals = [step for step in layers.plan.steps if isinstance(step, LinearStep)]
     begin = [(start or {}).get(step) for step in originals]
     parts = [_part(number, step, own, params, begin[number]) for number, step in enumerate(own.linear)]
-    target = logits(body)
-    wanted = [Values(given).of(target) for given in shots.inputs]
-    step = _Step(_loss(body, own, params, parts), tuple(shots.mod["main"].params), parts)
-    samples = list(zip(shots.inputs, wanted, strict=True))
-    held = samples[::_HELD_OUT]
-    shown = [sample for index, sample in enumerate(samples) if index % _HELD_OUT] or samples
-    _run(step, shown, held, strategy, progress)
-    return {old: _integers(part, own, params) for old, part in zip(originals, parts, strict=True)}
+    inputs = shots.mod["main"].params
+    loss = _Loss(_loss(body, own, params, parts), tuple(inputs), parts)
+    unseen: list[dict[Expr, Array]] = [
+        {param: one[other] for param, other in zip(inputs, held.mod["main"].params, strict=True)} for one in held.inputs
+    ]
+    run = _Run(loss, logits(body), shots.inputs, unseen, image_axes(own.plan), strategy)
+    gain = run.run(progress)
+    return {old: _integers(part, own, params) for old, part in zip(originals, parts, strict=True)}, gain
 
 
-def _run(
-    step: _Step,
-    shown: Sequence[_Sample],
-    held: Sequence[_Sample],
-    strategy: Strategy,
-    progress: Callable[[int, int], object] | None,
-) -> None:
-    """Train on `shown`; the weights that did best on `held`, those of the start among them, stay."""
-    rng = np.random.default_rng(strategy.seed)
-    total, number = strategy.epochs * len(shown), 0
-    best, kept = sum(step.loss(sample) for sample in held), step.state()
-    for _ in range(strategy.epochs):
-        for index in rng.permutation(len(shown)):
-            number += 1
-            rate = strategy.learning_rate * 0.5 * (1 + math.cos(math.pi * (number - 1) / total))
-            step.run(shown[int(index)], rate, number)
-            if progress is not None:
-                progress(number, total)
-        loss = sum(step.loss(sample) for sample in held)
-        if loss < best:
-            best, kept = loss, step.state()
-    step.restore(kept)
+def _launches(mod: IRModule, data: Mapping[str, Array]) -> int:
+    """How many launches `data` are for."""
+    return min(len(data[p.name_hint]) // (p.tensor_type.static_shape or (1,))[0] for p in mod["main"].params)
+
+
+class _Run:
+    """Epochs over samples that are shown; those that are held back choose."""
+
+    def __init__(
+        self,
+        loss: _Loss,
+        target: Expr,
+        shown: Sequence[Mapping[Expr, Array]],
+        held: Sequence[Mapping[Expr, Array]],
+        images: Mapping[Expr, tuple[int, int]],
+        strategy: Strategy,
+    ) -> None:
+        self._loss, self._target, self._shown, self._images = loss, target, shown, images
+        self._strategy = strategy
+        self._held = [self._asked(one) for one in held]
+        self._power = float(np.mean([np.square(wanted, dtype=np.float64).mean() for _, wanted in self._held]))
+
+    def run(self, progress: Callable[[int, int], object] | None) -> Gain:
+        """Train; the numbers that did best on held-back samples, those of the start among them, stay."""
+        strategy, rng = self._strategy, np.random.default_rng(self._strategy.seed)
+        total, number = strategy.epochs * len(self._shown), 0
+        first = best = self._noise()
+        kept = self._loss.state()
+        for _ in range(strategy.epochs):
+            for batch in self._mixed(rng):
+                rate = strategy.learning_rate * 0.5 * (1 + math.cos(math.pi * number / total))
+                number += 1
+                self._loss.step(self._asked(augmented(batch, self._images, rng)), rate, number)
+                if progress is not None:
+                    progress(number, total)
+            noise = self._noise()
+            if noise < best:
+                best, kept = noise, self._loss.state()
+        self._loss.restore(kept)
+        samples = sum(len(wanted) for _, wanted in self._held)
+        return Gain(self._decibel(first), self._decibel(best), samples)
+
+    def _mixed(self, rng: np.random.Generator) -> Iterator[dict[Expr, Array]]:
+        """The samples that are shown, in groups of others each time."""
+        keys = list(self._shown[0])
+        size = len(self._shown[0][keys[0]])
+        whole = {key: np.concatenate([one[key] for one in self._shown]) for key in keys}
+        if size == 1:
+            whole_order = rng.permutation(len(self._shown))
+            yield from (dict(self._shown[int(index)]) for index in whole_order)
+            return
+        order = rng.permutation(len(whole[keys[0]])).reshape(-1, size)
+        yield from ({key: array[group] for key, array in whole.items()} for group in order)
+
+    def _asked(self, given: Mapping[Expr, Array]) -> _Sample:
+        return given, Values(given).of(self._target)
+
+    def _noise(self) -> float:
+        return sum(self._loss.value(sample) for sample in self._held) / len(self._held)
+
+    def _decibel(self, noise: float) -> float:
+        return 10 * math.log10(self._power / noise) if noise > 0 and self._power > 0 else math.inf
 
 
 def _part(
     number: int, step: LinearStep, layers: Layers, params: Mapping[Expr, QParams], start: LayerWeights | None
-) -> _Trained:
-    linear, given = step.linear, params[step.inputs[0]]
+) -> _Part:
+    linear, given, own = step.linear, params[step.inputs[0]], layers.own[step]
     weight, bias = float_weights(step)
     weight = weight.astype(np.float64)
-    scales = layer_weights(weight, bias, given, layers.own[step], layers.names[step]).scales
+    scales = layer_weights(weight, bias, given, own, layers.names[step]).scales
     if start is not None:
         scales = start.scales
         weight = start.weight * scales.reshape((-1,) + (1,) * (weight.ndim - 1))
         bias = start.unfolded * (given.scale * scales)
-    bias_var = None if linear.bias is None else Var(f"quantize.bias_{number}", TensorType(bias.shape, "float32"))
-    placed = np.moveaxis(weight, 0, linear.weight_axis).copy()
-    weight_var = Var(f"quantize.weight_{number}", TensorType(placed.shape, "float32"))
-    moments = [np.zeros(size.shape) for size in (placed, bias) for _ in range(2)]
-    return _Trained(step, scales, placed, bias.copy(), weight_var, bias_var, moments)
+    spread = [1] * linear.weight.ndim
+    spread[linear.weight_axis] = -1
+    placed = np.moveaxis(weight, 0, linear.weight_axis)
+    learned = _Learned.of(f"quantize.weight_{number}", placed, _WEIGHT_STEP * scales.reshape(spread))
+    is_free = own.per_channel and not (own.power_of_two or own.power_of_two_weights)
+    gain = _Learned.of(f"quantize.gain_{number}", np.ones(len(scales)).reshape(spread), 1.0) if is_free else None
+    result = params[step.output]
+    reach = result.scale * (result.high - result.low) * _BIAS_STEP
+    own_bias = None if linear.bias is None else _Learned.of(f"quantize.bias_{number}", bias, reach)
+    return _Part(step, scales, learned, gain, own_bias, bias)
 
 
-def _loss(body: Expr, layers: Layers, params: Mapping[Expr, QParams], parts: list[_Trained]) -> Function:
-    """fn (inputs, what is wanted, weights and biases) -> squared distance of the rounded network's result from it."""
+def _loss(body: Expr, layers: Layers, params: Mapping[Expr, QParams], parts: list[_Part]) -> Function:
+    """fn (inputs, what is wanted, what is learned) -> squared distance of the rounded network's result from it."""
     weights: dict[Expr, dict[int, Expr]] = {}
     calls = [node for node in dataflow_order(body, "main") if isinstance(node, Call)]
     bias_calls = {call.args[0]: call for call in calls if is_op(call, "nn.bias_add")}
@@ -138,85 +255,63 @@ def _loss(body: Expr, layers: Layers, params: Mapping[Expr, QParams], parts: lis
         spread = [1] * linear.weight.ndim
         spread[linear.weight_axis] = -1
         numbers = (part.scales.reshape(spread).astype(np.float32), np.float32(-limit), np.float32(limit))
-        variable = _typed(part.weight_var)
         rounded = make(
-            "relay.op.annotation.simulated_quantize", (variable, *map(constant, numbers)), kind=2, rounding="half_even"
+            "relay.op.annotation.simulated_quantize",
+            (part.weight.variable, *map(constant, numbers)),
+            kind=2,
+            rounding="half_even",
         )
+        if part.gain is not None:
+            rounded = make("multiply", (rounded, part.gain.variable))
         weights[linear.anchor] = {1: rounded}
-        if part.bias_var is not None:
-            weights[bias_calls[linear.anchor]] = {1: _typed(part.bias_var)}
+        if part.bias is not None:
+            weights[bias_calls[linear.anchor]] = {1: part.bias.variable}
     _, new = simulate(body, layers, simulated_integers(params), weights)
     result = new[logits(body)]
-    wanted = _typed(Var(_WANTED, result.type))  # type: ignore[arg-type]
+    wanted = Var(_WANTED, result.type)  # type: ignore[arg-type]
+    object.__setattr__(wanted, "checked_type", wanted.type_annotation)
     error = make("subtract", (result, wanted))
     loss = make("mean", (make("multiply", (error, error)),), axis=None, keepdims=False, exclude=False)
-    free = [_typed(part.weight_var) for part in parts] + [_typed(p.bias_var) for p in parts if p.bias_var is not None]
+    free = [one.variable for part in parts for one in part.learned]
     inputs = [node for node in dataflow_order(result, "main") if isinstance(node, Var) and node not in free]
     return Function([*inputs, wanted, *free], loss)
 
 
-def _typed(var: Var) -> Var:
-    """The variable itself; its type is that of its annotation."""
-    object.__setattr__(var, "checked_type", var.type_annotation)
-    return var
+class _Loss:
+    """A loss, its gradient, and steps along it."""
 
-
-class _Step:
-    """A loss, its gradient, and steps of Adam on it."""
-
-    def __init__(self, loss: Function, inputs: tuple[Var, ...], parts: list[_Trained]) -> None:
+    def __init__(self, loss: Function, inputs: tuple[Var, ...], parts: list[_Part]) -> None:
         self._inputs = inputs
-        self._parts = parts
+        self._learned = [one for part in parts for one in part.learned]
         self._forward = loss
         self._reverse = cast(Function, infer_type(IRModule({"main": gradient(loss, mode="first_order")}))["main"])
 
-    def loss(self, sample: _Sample) -> float:
-        """The loss of the weights as they are."""
+    def value(self, sample: _Sample) -> float:
+        """The loss of the numbers as they are."""
         return float(Values(self._bound(self._forward, sample)).of(self._forward.body))
 
-    def run(self, sample: _Sample, rate: float, number: int) -> None:
-        """Change weights and biases once; an element moves by about `rate` of ten times their mean magnitude."""
+    def step(self, sample: _Sample, rate: float, number: int) -> None:
+        """Change what is learned once."""
         _, slopes = evaluate_lets(self._reverse.body, self._bound(self._reverse, sample))
         by_name = dict(zip((param.name_hint for param in self._forward.params), slopes, strict=True))
-        for part in self._parts:
-            trained = [(part.weight, part.weight_var, part.moments[:2])]
-            if part.bias_var is not None:
-                trained.append((part.bias, part.bias_var, part.moments[2:]))
-            for values, variable, moments in trained:
-                size = 10 * float(np.abs(values).mean())
-                values -= _adam(by_name[variable.name_hint], moments, number) * rate * size
+        for one in self._learned:
+            one.move(by_name[one.variable.name_hint], rate, number)
 
     def state(self) -> list[Float64]:
-        """A copy of weights and biases."""
-        return [values.copy() for part in self._parts for values in (part.weight, part.bias)]
+        """What is learned, as it is."""
+        return [one.values.copy() for one in self._learned]
 
     def restore(self, state: Sequence[Float64]) -> None:
-        """Weights and biases as they were."""
-        values = iter(state)
-        for part in self._parts:
-            part.weight, part.bias = next(values), next(values)
+        """What is learned, as it was."""
+        for one, values in zip(self._learned, state, strict=True):
+            one.values = values
 
     def _bound(self, function: Function, sample: _Sample) -> dict[Expr, Array]:
         given, wanted = sample
         by_name: dict[str, Array] = {_WANTED: wanted}
         by_name |= {var.name_hint: given[var] for var in self._inputs}
-        for part in self._parts:
-            by_name[part.weight_var.name_hint] = part.weight.astype(np.float32)
-            if part.bias_var is not None:
-                by_name[part.bias_var.name_hint] = part.bias.astype(np.float32)
+        by_name |= {one.variable.name_hint: one.values.astype(np.float32) for one in self._learned}
         return {var: by_name[var.name_hint] for var in function.params}
-
-
-def _adam(slope: Array, moments: list[Float64], number: int) -> Float64:
-    """The step of Adam, about 1 in each element; `moments` change."""
-    exact = slope.astype(np.float64)
-    moments[0] *= _DECAY_FIRST
-    moments[0] += (1 - _DECAY_FIRST) * exact
-    moments[1] *= _DECAY_SECOND
-    moments[1] += (1 - _DECAY_SECOND) * np.square(exact)
-    first = moments[0] / (1 - _DECAY_FIRST**number)
-    second = moments[1] / (1 - _DECAY_SECOND**number)
-    return first / (np.sqrt(second) + 1e-12)
 
 
 def evaluate_lets(body: Expr, given: Mapping[Expr, Any]) -> Any:
@@ -228,12 +323,16 @@ def evaluate_lets(body: Expr, given: Mapping[Expr, Any]) -> Any:
     return values.of(body)
 
 
-def _integers(part: _Trained, layers: Layers, params: Mapping[Expr, QParams]) -> LayerWeights:
+def _integers(part: _Part, layers: Layers, params: Mapping[Expr, QParams]) -> LayerWeights:
     step, linear = part.step, part.step.linear
     strategy, given = layers.own[step], params[step.inputs[0]]
-    weight = np.moveaxis(part.weight, linear.weight_axis, 0)
+    weight = np.moveaxis(part.weight.values, linear.weight_axis, 0)
     spread = part.scales.reshape((-1,) + (1,) * (weight.ndim - 1))
     whole = np.clip(np.rint(weight / spread), -strategy.weight_limit, strategy.weight_limit).astype(np.int8)
-    if fits(whole, part.bias, given, part.scales):
-        return assemble(whole, part.bias, given, part.scales)
-    return layer_weights(weight, part.bias, given, strategy, layers.names[step])
+    scales = part.scales
+    if part.gain is not None:
+        scales = (scales * part.gain.values.reshape(-1)).astype(np.float32).astype(np.float64)
+    bias = part.fixed_bias if part.bias is None else part.bias.values
+    if fits(whole, bias, given, scales):
+        return assemble(whole, bias, given, scales)
+    return layer_weights(weight, bias, given, strategy, layers.names[step])

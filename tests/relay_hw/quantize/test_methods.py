@@ -12,21 +12,22 @@ from relay_hw import op
 from relay_hw.analysis import infer_type
 from relay_hw.errors import QuantizeError
 from relay_hw.interp import evaluate
-from relay_hw.ir.expr import Call, Expr, Function, Var
+from relay_hw.ir.expr import Call, Function, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.ir.visit import post_order
 from relay_hw.quantize import Budget, Calibration, Strategy, WeightRange, WeightRounding, quantize, realize_module
-from relay_hw.quantize.batch import run_samples
 from relay_hw.quantize.layers import plan_layers
 from relay_hw.quantize.methods.adaround import learned_rounding
 from relay_hw.quantize.methods.columns import columns, from_rows, to_rows
-from relay_hw.quantize.methods.equalize import equalize
 from relay_hw.quantize.methods.gptq import adapt, second_order
 from relay_hw.quantize.methods.mixed import Option, choose
 from relay_hw.quantize.number import QParams, layer_weights, quantize_weight, weight_scales
 from relay_hw.quantize.plan import LinearStep, make_plan
 from relay_hw.transform.pipelines import simplify_pipeline
+from tests.relay_hw.quantize.networks import images as _data
+from tests.relay_hw.quantize.networks import network as _network
+from tests.relay_hw.quantize.networks import noise as _noise
 
 W4 = Strategy("w4", weight_bits=4, calibration=Calibration.MSE, weight_range=WeightRange.MSE)
 
@@ -34,38 +35,6 @@ W4 = Strategy("w4", weight_bits=4, calibration=Calibration.MSE, weight_range=Wei
 def _correlated(rng: np.random.Generator, depth: int, count: int) -> np.ndarray:
     mix = rng.normal(size=(depth, depth)) * np.linspace(2, 0.1, depth)
     return (mix @ rng.normal(size=(depth, count)))[None]
-
-
-def _network(seed: int = 0) -> IRModule:
-    """Convolutions whose channels differ in size, a depthwise one, pooling, a dense layer."""
-    rng = np.random.default_rng(seed)
-
-    def weight(*shape: int) -> Expr:
-        return op.const((rng.normal(size=shape) * np.exp(rng.normal(size=(shape[0], *[1] * (len(shape) - 1))))
-                         / np.sqrt(np.prod(shape[1:]))).astype("float32"))  # fmt: skip
-
-    def bias(size: int) -> Expr:
-        return op.const((rng.normal(size=size) * 0.2).astype("float32"))
-
-    x = Var("x", TensorType((1, 3, 8, 8), "float32"))
-    y: Expr = op.nn.relu(op.nn.bias_add(op.nn.conv2d(x, weight(8, 3, 3, 3), padding=(1, 1)), bias(8)))
-    y = op.nn.relu(op.nn.bias_add(op.nn.conv2d(y, weight(8, 1, 3, 3), padding=(1, 1), groups=8), bias(8)))
-    y = op.nn.relu(op.nn.bias_add(op.nn.conv2d(y, weight(12, 8, 1, 1)), bias(12)))
-    y = op.nn.avg_pool2d(y, (2, 2), (2, 2))
-    y = op.nn.dense(op.nn.batch_flatten(y), weight(5, 192))
-    return infer_type(IRModule.from_expr(Function([x], op.nn.softmax(op.nn.bias_add(y, bias(5))))))
-
-
-def _data(count: int = 128, seed: int = 1) -> dict[str, np.ndarray]:
-    """Smooth images with a little noise."""
-    rng = np.random.default_rng(seed)
-    coarse = rng.normal(size=(count, 3, 2, 2)).repeat(4, axis=2).repeat(4, axis=3)
-    return {"x": (coarse + 0.2 * rng.normal(size=(count, 3, 8, 8))).astype("float32")}
-
-
-def _noise(mod: IRModule, found: IRModule, data: dict[str, np.ndarray]) -> float:
-    want, have = np.log(run_samples(mod, data)), np.log(run_samples(found, data))
-    return float(np.square(want - have).mean() / np.square(want - want.mean()).mean())
 
 
 def test_second_order_beats_the_nearest_and_is_near_the_best():
@@ -209,33 +178,6 @@ def test_training_is_better_on_data_that_it_did_not_see():
     plain = quantize(mod, start, data)
     found = quantize(mod, replace(start, epochs=40, learning_rate=1e-3), data)
     assert _noise(mod, found, _data(seed=2)) < 0.7 * _noise(mod, plain, _data(seed=2))
-
-
-def test_equalization_keeps_the_meaning_and_evens_the_ranges():
-    mod = simplify_pipeline()(_network())
-    body = mod["main"].body
-    new = equalize(body, make_plan(body))
-    other = infer_type(IRModule({"main": Function(mod["main"].params, new)}))
-    data = _data(4)
-    np.testing.assert_allclose(run_samples(mod, data), run_samples(other, data), rtol=1e-4, atol=1e-6)
-
-    def spread(expr: Expr) -> float:
-        """How far output channels of the first layer and input channels of the depthwise one are from each other."""
-        steps = [step for step in make_plan(expr).steps if isinstance(step, LinearStep)]
-        left, right = (np.abs(step.linear.weight.reshape(8, -1)).max(axis=1) for step in steps[:2])
-        ratio = np.log(left / right)
-        return float(ratio.std())
-
-    assert spread(other["main"].body) < 0.1 * spread(body)
-
-
-def test_clipped_activations_are_not_equalized():
-    rng = np.random.default_rng(0)
-    x = Var("x", TensorType((1, 3, 4, 4)))
-    y = op.clip(op.nn.conv2d(x, op.const(rng.normal(size=(4, 3, 1, 1)).astype("float32"))), 0.0, 6.0)
-    body = infer_type(IRModule.from_expr(Function([x], op.nn.conv2d(
-        y, op.const(rng.normal(size=(4, 4, 1, 1)).astype("float32"))))))["main"].body  # fmt: skip
-    assert equalize(body, make_plan(body)) is body
 
 
 @pytest.mark.parametrize("budget", list(Budget))

@@ -23,10 +23,11 @@ from relay_hw.quantize import (
     strategy_names,
     strategy_values,
 )
+from relay_hw.quantize.strategy import Place
 from relay_hw.quantize.strategy_file import strategy_from
 
 PROMISED = """
-    int8 int8-minmax int8-percentile int8-kl int8-mse int8-symmetric int8-pow2 w4a8 w4a8-adaround w4a8-gptq mixed
+    int8 int8-minmax int8-kl int8-mse int8-symmetric int8-pow2 w4a8 w4a8-adaround w4a8-gptq mixed
     qat-int8 qat-w4a8 tvm mxint8 mxfp8 mxfp6 mxfp4 fp8-e4m3 fp8-e5m2
 """
 
@@ -80,13 +81,17 @@ def test_exceptions_of_layers():
         ),
     )
     assert strategy.for_layer("dense_1").weight_bits == 4
-    assert strategy.for_layer("dense_1", is_first=True).weight_bits == 8
+    assert strategy.for_layer("dense_1", Place(is_first=True)).weight_bits == 8
     one = strategy.for_layer("conv_2")
     assert (one.weight_bits, one.activation_bits, one.calibration, one.layers) == (8, 6, Calibration.KL, ())
     assert strategy.is_quantized("conv_2") and not strategy.is_quantized("conv_9")
-    assert not strategy.is_quantized("dense_1", is_last=True)
+    assert not strategy.is_quantized("dense_1", Place(is_last=True))
     assert Strategy("t", dense_layers=Edge.FLOAT).is_quantized("x") is True
-    assert Strategy("t", dense_layers=Edge.FLOAT).is_quantized("x", is_dense=True) is False
+    assert Strategy("t", dense_layers=Edge.FLOAT).is_quantized("x", Place(is_dense=True)) is False
+    assert (
+        Strategy("t", depthwise_layers=Edge.INT8, weight_bits=4).for_layer("x", Place(is_depthwise=True)).weight_bits
+        == 8
+    )
 
 
 def test_a_file_is_a_strategy(tmp_path):

@@ -1,0 +1,163 @@
+"""Channels twice, where the accelerator computes with idle lanes: one of the twins is rounded a quarter of a step
+higher, the other a quarter lower, so that both together hold one bit more (after channel splitting, Zhao 2019).
+
+In: a float network, its layers, calibration data. Out: one of the same meaning, with twins. Chains of depthwise layers
+keep the twins apart; the layer behind them reads each with half of its weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relay_hw.ir.expr import Call, Expr, Op, Tuple, TupleGetItem
+from relay_hw.ir.module import IRModule
+from relay_hw.ir.visit import copy_with
+from relay_hw.quantize.layers import Layers
+from relay_hw.quantize.methods.equalize import Reach, felt, measure
+from relay_hw.quantize.methods.stretches import Stretch, find_stretches, input_axis
+from relay_hw.quantize.plan import AddStep, LinearStep, is_depthwise
+from relay_hw.transform.graph import constant, dataflow_order, dtype_of, is_op, remake, typed_tuple
+
+Array = NDArray[Any]
+Float64 = NDArray[np.float64]
+Indices = NDArray[np.int64]
+LANES: Final = 16  # channels that every configuration computes together, at least
+_QUARTER: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Chain:
+    """Stretches with a depthwise layer from each to the next: a channel goes through all of them alone."""
+
+    first: LinearStep
+    between: tuple[LinearStep, ...]
+    last: LinearStep
+    stretches: tuple[Stretch, ...]
+
+
+def add_twins(mod: IRModule, layers: Layers, data: Mapping[str, Array]) -> Expr:
+    """The body of `mod` with twins of the channels that rounding hurts most; `layers` are those of `mod`."""
+    body = mod["main"].body
+    chains = _chains(body, layers)
+    if not chains:
+        return body
+    reaches = measure(mod, layers, data, [one for chain in chains for one in chain.stretches])
+    writer = _Writer()
+    for chain in chains:
+        writer.twin(chain, _picked(chain, layers, reaches), [_step(one, layers, reaches) for one in chain.stretches])
+    return writer.rebuilt(body)
+
+
+def _chains(body: Expr, layers: Layers) -> list[_Chain]:
+    """Chains with idle lanes, in order of evaluation; none shares a layer's weight with another."""
+    sums = {tensor for step in layers.plan.steps if isinstance(step, AddStep) for tensor in (*step.inputs, step.output)}
+    simple: dict[LinearStep, Stretch] = {}
+    for one in find_stretches(body, layers.plan):
+        if len(one.makers) == len(one.readers) == 1 and not any(tensor in sums for tensor in one.tensors):
+            simple[one.makers[0]] = one
+    found: list[_Chain] = []
+    for first, stretch in simple.items():
+        if is_depthwise(first) or not -first.linear.channels % LANES:
+            continue
+        stretches, last = [stretch], stretch.readers[0]
+        while is_depthwise(last) and last in simple:
+            stretches.append(simple[last])
+            last = simple[last].readers[0]
+        steps = [first, *(one.makers[0] for one in stretches[1:])]
+        if not is_depthwise(last) and all(step.linear.bias is not None for step in steps):
+            found.append(_Chain(first, tuple(steps[1:]), last, tuple(stretches)))
+    return found
+
+
+def _picked(chain: _Chain, layers: Layers, reaches: Mapping[Expr, Reach]) -> Indices:
+    """As many channels as lanes are idle, those whose rounding costs the layer behind the chain most."""
+    felt_later = felt(chain.last)
+    noise = np.zeros(chain.first.linear.channels)
+    for stretch, layer in zip(reversed(chain.stretches), (*reversed(chain.between), None), strict=True):
+        lives = reaches[stretch.tensors[0]].high > reaches[stretch.tensors[0]].low
+        noise += _step(stretch, layers, reaches) ** 2 * felt_later * lives
+        felt_later = felt_later if layer is None else felt_later * felt(layer)
+    alive = np.flatnonzero(noise > 0)
+    return np.sort(alive[np.argsort(-noise[alive], kind="stable")][: -len(noise) % LANES])
+
+
+def _step(stretch: Stretch, layers: Layers, reaches: Mapping[Expr, Reach]) -> float:
+    """About how far apart the integers of a stretch's first tensor will be."""
+    tensor = stretch.tensors[0]
+    low, high = min(float(reaches[tensor].low.min()), 0.0), max(float(reaches[tensor].high.max()), 0.0)
+    return (high - low) / (2 ** layers.of_tensor(tensor).activation_bits - 1)
+
+
+class _Writer:
+    """The weights and biases of layers as they become, and the graph with them."""
+
+    def __init__(self) -> None:
+        self._weights: dict[LinearStep, Float64] = {}
+        self._biases: dict[LinearStep, Float64] = {}
+
+    def twin(self, chain: _Chain, picked: Indices, steps: Sequence[float]) -> None:
+        """Write the chain's layers with the channels `picked` behind all others once more."""
+        order = np.concatenate([np.arange(chain.first.linear.channels), picked])
+        side = np.zeros(len(order))
+        side[picked], side[len(order) - len(picked) :] = _QUARTER, -_QUARTER
+        before = np.zeros(len(order))
+        for maker, step in zip((chain.first, *chain.between), steps, strict=True):
+            axis = maker.linear.weight_axis
+            weight = self._weights[maker] = np.take(self._weight(maker), order, axis)
+            taken = np.zeros(len(order))
+            if is_depthwise(maker):
+                taken = before * np.moveaxis(weight, axis, 0).reshape(len(order), -1).sum(axis=1)
+            self._biases[maker] = np.take(self._bias(maker), order) + side * step - taken
+            before = side * step
+        axis = input_axis(chain.last)
+        weight = np.take(self._weight(chain.last), order, axis)
+        shares = np.where(side == 0, 1.0, 0.5)
+        self._weights[chain.last] = weight * shares.reshape([-1 if one == axis else 1 for one in range(weight.ndim)])
+
+    def rebuilt(self, body: Expr) -> Expr:
+        """`body` with the layers as they became."""
+        weights: dict[Expr, tuple[LinearStep, Float64]] = {
+            step.linear.anchor: (step, value) for step, value in self._weights.items()
+        }
+        biases: dict[Expr, Float64] = {step.linear.anchor: value for step, value in self._biases.items()}
+        new: dict[Expr, Expr] = {}
+        for node in dataflow_order(body, "main"):
+            match node:
+                case Call(op=Op()):
+                    args, attrs = [new[arg] for arg in node.args], node.attrs
+                    if node in weights:
+                        step, value = weights[node]
+                        args[1] = constant(value.astype(step.linear.weight.dtype), node.args[1].span)
+                        attrs = _attrs(step, value)
+                    elif is_op(node, "nn.bias_add") and node.args[0] in biases:
+                        args[1] = constant(biases[node.args[0]].astype(dtype_of(node.args[1])), node.args[1].span)
+                    same = all(arg is old for arg, old in zip(args, node.args, strict=True))
+                    new[node] = node if same else remake(node, args, attrs)
+                case Tuple(fields=parts):
+                    new[node] = typed_tuple([new[part] for part in parts])
+                case TupleGetItem(tuple_value=value):
+                    new[node] = copy_with(node, tuple_value=new[value])
+                case _:
+                    new[node] = node
+        return new[body]
+
+    def _weight(self, step: LinearStep) -> Float64:
+        return self._weights.get(step, step.linear.weight.astype(np.float64))
+
+    def _bias(self, step: LinearStep) -> Float64:
+        assert step.linear.bias is not None
+        return self._biases.get(step, step.linear.bias.astype(np.float64))
+
+
+def _attrs(step: LinearStep, weight: Array) -> Any:
+    """The attributes of a layer with another number of channels."""
+    attrs, channels = step.linear.anchor.attrs, weight.shape[step.linear.weight_axis]
+    if is_op(step.linear.anchor, "nn.dense"):
+        return replace(attrs, units=None if attrs.units is None else channels)
+    found = replace(attrs, channels=None if attrs.channels is None else channels)
+    return replace(found, groups=channels) if is_depthwise(step) else found
