@@ -219,6 +219,8 @@ def flat_from_json(row: Json, pool: ConstantPool) -> FlatFunction:
 
 
 def _function_from_json(row: Json, pool: ConstantPool, inner: Mapping[int, FlatFunction]) -> FlatFunction:
+    if not isinstance(row["name"], str):
+        raise TypeError("the name of a function must be text")
     nodes: list[FlatNode] = []
     for entry in row["nodes"]:
         node = _node_from_json(entry, pool, inner)
@@ -323,13 +325,13 @@ def call_to_json(call: FlatCall) -> Json:
 
 def _node_from_json(row: Mapping[str, Json], pool: ConstantPool, inner: Mapping[int, FlatFunction]) -> FlatNode:
     match row:
-        case {"input": name, "type": ty}:
+        case {"input": str(name), "type": ty}:
             return FlatInput(name, type_from_json(ty))
         case {"constant": entry}:
             return FlatConstant(pool.get(entry))
         case {"call": _}:
             return call_from_json(row)
-        case {"invoke": name, "args": args, "type": ty}:
+        case {"invoke": str(name), "args": args, "type": ty}:
             return FlatInvoke(name, tuple(args), type_from_json(ty))
         case {"tuple": fields}:
             return FlatTuple(tuple(fields))
@@ -342,11 +344,11 @@ def _node_from_json(row: Mapping[str, Json], pool: ConstantPool, inner: Mapping[
             return FlatMatch(data, tuple(captured), parts, type_from_json(ty))
         case {"closure": body, "captured": captured, "recursive": is_recursive, "type": ty}:
             return FlatClosure(inner[body], tuple(captured), bool(is_recursive), type_from_json(ty))
-        case {"global": name, "type": ty}:
+        case {"global": str(name), "type": ty}:
             return FlatGlobal(name, type_from_json(ty))
         case {"apply": callee, "args": args, "type": ty}:
             return FlatApply(callee, tuple(args), type_from_json(ty))
-        case {"construct": name, "of": data, "tag": tag, "inputs": inputs, "fields": fields, "type": ty}:
+        case {"construct": str(name), "of": str(data), "tag": int(tag), "inputs": inputs, "fields": fields, "type": ty}:
             made = Constructor(name, [type_from_json(part) for part in inputs], GlobalTypeVar(data), tag)
             return FlatConstruct(made, tuple(fields), type_from_json(ty))
         case {"ref_new": value, "type": ty}:

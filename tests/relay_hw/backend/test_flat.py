@@ -123,6 +123,10 @@ def test_storing_changes_nothing() -> None:
         ({"nodes": [{"get": -1, "index": 0}]}, "node 0 must use earlier nodes only"),
         ({"nodes": [{"strange": 1}]}, "a stored node must be an input, a constant, a call or a tuple"),
         ({"nodes": 5}, "a stored host function must have name, nodes and result"),
+        ({"name": ["x"]}, "a stored host function must have name, nodes and result"),
+        ({"nodes": [{"invoke": {}, "args": [], "type": {}}]}, "a stored node must be an input, a constant"),
+        ({"nodes": [{"input": ["x"], "type": {}}]}, "a stored node must be an input, a constant"),
+        ({"nodes": [{"global": [], "type": {}}]}, "a stored node must be an input, a constant"),
     ],
 )
 def test_damaged_rows_are_refused(change: dict[str, Any], sentence: str) -> None:
