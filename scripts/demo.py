@@ -29,10 +29,11 @@ from relay_hw.runtime.archive import Archive
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.devices import close_device, open_device
-from relay_hw.runtime.execute import Executor, Result
+from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.folder import replace_files
 from relay_hw.runtime.models import load_model
 from relay_hw.runtime.profile import profile
+from relay_hw.runtime.result import Result
 from relay_hw.runtime.static_report import static_report
 
 ROOT = Path(__file__).resolve().parent.parent

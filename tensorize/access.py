@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from accel.isa.config import TAPS, AccelConfig
+from accel.isa.rules import dram_extent, gather_rows
 from accel.isa.spec import Dst, Form, GemmMode, Mem, Op
 from accel.isa.state import element_bytes
 from tensorize.nest import Command, Uop
@@ -49,21 +50,19 @@ def touches(command: Command, config: AccelConfig) -> tuple[Touch, ...]:
             if v.get("pitch"):
                 entries = _plane_entries(config, v)
             return (
-                Touch("dram", Space.DRAM, 0, _dram_bytes(config, v), False),
+                Touch("dram", Space.DRAM, 0, dram_extent(config, command.op, v), False),
                 Touch("sram", space, 0, entries, True),
             )
         case Op.GATHER:
-            rows = v["y_pad_0"] + v["y"] + v["y_pad_1"]
-            fetched = -(-v["row_bytes"] // config.granule_bytes) * config.granule_bytes
             return (
-                Touch("dram", Space.DRAM, 0, (v["y"] - 1) * v["y_stride"] + fetched, False),
-                Touch("sram", Space.INP, 0, rows * v["x"] * v["pitch"], True),
+                Touch("dram", Space.DRAM, 0, dram_extent(config, command.op, v), False),
+                Touch("sram", Space.INP, 0, gather_rows(v) * v["x"] * v["pitch"], True),
             )
         case Op.STORE:
             entries = _image_bytes(config, v) // config.out_bytes
             return (
                 Touch("sram", Space.OUT, 0, entries, False),
-                Touch("dram", Space.DRAM, 0, _dram_bytes(config, v), True),
+                Touch("dram", Space.DRAM, 0, dram_extent(config, command.op, v), True),
             )
         case Op.GEMM:
             return _gemm(v, command.uops, config)
@@ -79,10 +78,6 @@ def _image_bytes(config: AccelConfig, v: Mapping[str, int]) -> int:
     rows = v.get("y_pad_0", 0) + v["y"] + v.get("y_pad_1", 0)
     runs = v.get("x_pad_0", 0) + v["x"] + v.get("x_pad_1", 0)
     return rows * runs * v["z"] * config.granule_bytes
-
-
-def _dram_bytes(config: AccelConfig, v: Mapping[str, int]) -> int:
-    return (v["y"] - 1) * v["y_stride"] + (v["x"] - 1) * v["x_stride"] + v["z"] * config.granule_bytes
 
 
 def _loops(v: Mapping[str, int], name: str) -> int:

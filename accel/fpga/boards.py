@@ -156,7 +156,7 @@ BOARDS: Final = (
         high_pins=("wifi_gpio0",),
         fits=(Fit("ecp5", 80, is_routed=True), Fit("ecp5w4", 60, is_routed=True)),
         link=HostLink.SERIAL,
-        baud=2_000_000,
+        baud=3_000_000,
         sdram=_MT48LC16M16,
     ),
     Board(

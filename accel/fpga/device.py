@@ -6,30 +6,31 @@ In: a program, a line, the map of the System. Out: the window after its launch, 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
 from typing import Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from accel.fpga.link import Line, LinkError
+from accel.fpga.board_memory import BoardMemory
+from accel.fpga.buffers import Buffers, end_of_buffers, second_buffers
+from accel.fpga.link import BITS_A_BYTE, Line, LinkError
 from accel.fpga.soc_map import SocMap
 from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
 from accel.isa.errors import AccelError, EncodeError, ProgramError
 from accel.isa.program import WINDOW_ALIGN, Program, SectionKind, align
+from accel.isa.rules import dram_extent
 from accel.isa.spec import Op, decode
 from accel.sim.bounds import cycle_bound
-from accel.sim.device import Bytes, LaunchStats, Window
+from accel.sim.device import Bytes, Done, Job, LaunchStats, Window
 from accel.sim.memory import MemoryModel
 from accel.sim.registers import Core
 
 # Memory of a board is slower than any model that bounds are made for: SDRAM with refresh, shared with the host.
 MEMORY: Final = MemoryModel(latency=400, read_outstanding=1, write_outstanding=1)
-_CHUNK_BYTES: Final = 4096
 # A launch may end unnoticed for so much of the time that it has taken.
 _POLL_SHARE: Final = 1 / 64
-# Every data pin high and low, alone among the others and beside them.
-_PATTERN: Final = (0x0000FFFF, 0xFFFF0000, 0x55AA33CC, 0xAA55CC33, *(1 << bit for bit in range(32)))
 
 
 class Timer(Protocol):
@@ -49,6 +50,40 @@ class WallClock:
     def sleep(self, seconds: float, /) -> None:
         """See `Timer`."""
         time.sleep(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is known of instructions: cycles that they take at most, and where they change the window."""
+
+    limit: int
+    stores: tuple[tuple[int, int], ...]
+
+
+@dataclass(slots=True)
+class _Loaded:
+    """A program with the place of its window.
+
+    `second`: other buffers behind it, sent when they pay; `can_double`: whether there may be any; `lost`: seconds in
+    which either launches or the line has waited for the other.
+    """
+
+    program: Program
+    base: int
+    room: int
+    can_double: bool
+    second: Buffers | None = None
+    lost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A launch under way. `limit`: cycles that it takes at most; `begin`: when it was launched."""
+
+    job: Job
+    buffers: Buffers
+    limit: int
+    begin: float
 
 
 class FpgaDevice:
@@ -76,16 +111,16 @@ class FpgaDevice:
         self._link = link
         self._soc = soc
         self._timeout = timeout
-        self._progress = progress
         self._window = Window()
-        # What the board's memory is known to hold; -1 for bytes that the accelerator may have changed.
-        self._known: NDArray[np.int16] = np.full(0, -1, np.int16)
-        self._program: Program | None = None
-        # Programs that came once, and where the windows of those that came back begin; `next`: behind all of these.
+        self.core = Core(self._write_registers, self._read_registers)
+        self._memory = BoardMemory(link, soc, self._timer.sleep, lambda: self.core.get("MAGIC"), progress)
+        self._loaded: _Loaded | None = None
+        # Programs that came once, and those that came back, whose windows stay; `next`: behind all of these.
         self._seen: list[Program] = []
-        self._places: list[tuple[Program, int]] = []
-        self._base = self._next = 0
-        self.core = Core(self._write_register, self._read_register)
+        self._placed: list[_Loaded] = []
+        self._next = 0
+        # By instructions: reading them takes long.
+        self._known_work: dict[bytes, _Work] = {}
 
     def close(self) -> None:
         """Give the line back."""
@@ -101,51 +136,49 @@ class FpgaDevice:
         self.core.check(self._config)
         if self.core.busy:
             raise AccelError(f"board {self._soc.board} must be idle, not busy with another launch; wait, or reset it")
-        self._prepare_memory()
+        self._memory.prepare()
         if program.window_bytes > self._soc.memory_bytes:
             size = self._soc.memory_bytes
             raise ProgramError(f"window must fit the {size} bytes of {self._soc.board}, not be {program.window_bytes}")
         self._window.load(self._config, program)
-        self._base = self._place(program)
-        end = self._base + program.window_bytes
-        if self._known.size < end:
-            self._known = np.concatenate([self._known, np.full(end - self._known.size, -1, np.int16)])
-        self._send(self._base, self._window.bytes)
-        self.core.window(self._soc.memory_base + self._base, program.window_bytes)
-        self._program = program
+        self._loaded = loaded = self._place(program)
+        self._memory.reach(loaded.base + loaded.room)
+        self._memory.send(loaded.base, self._window.bytes)
+        self.core.window(self._soc.memory_base + loaded.base, loaded.room)
 
-    def _place(self, program: Program) -> int:
-        """Where the window of a program begins."""
-        for known, base in self._places:
-            if known is program:
-                return base
+    def _place(self, program: Program) -> _Loaded:
+        """The program with the place of its window."""
+        for known in self._placed:
+            if known.program is program:
+                return known
         if self._next + program.window_bytes > self._soc.memory_bytes:
-            self._places.clear()
+            self._placed.clear()
             self._next = 0
-        base = self._next
-        if not any(known is program for known in self._seen):
+        is_new = not any(known is program for known in self._seen)
+        # Windows that stay are worth more than second buffers.
+        all_ends = sum(end_of_buffers(known) for known in ([*self._seen, program] if is_new else self._seen))
+        can_double = max(all_ends, self._next + end_of_buffers(program)) <= self._soc.memory_bytes
+        room = end_of_buffers(program) if can_double else program.window_bytes
+        loaded = _Loaded(program, self._next, room, can_double)
+        if is_new:
             self._seen.append(program)
             # More than fit beside one another could not keep windows of their own.
             while sum(known.window_bytes for known in self._seen) > self._soc.memory_bytes:
                 self._seen.pop(0)
-        elif program is not self._program:
-            self._places.append((program, base))
-            self._next = align(base + program.window_bytes, WINDOW_ALIGN)
-        return base
+        elif self._loaded is None or program is not self._loaded.program:
+            self._placed.append(loaded)
+            self._next = align(loaded.base + room, WINDOW_ALIGN)
+        return loaded
 
     def write(self, offset: int, data: Bytes) -> None:
         """See `Device.write`."""
         self._window.write(offset, data)
-        self._send(self._base + offset, data)
+        self._memory.send(self._base + offset, data)
 
     def read(self, offset: int, size: int) -> Bytes:
         """See `Device.read`."""
         self._window.read(offset, size)
-        offset += self._base
-        begin, end = _word_bounds(offset, size)
-        found = self._receive(begin, end)
-        self._known[begin:end] = found
-        return found[offset - begin : offset - begin + size].copy()
+        return self._memory.read(self._base + offset, size)
 
     @property
     def memory_bytes(self) -> int:
@@ -154,99 +187,133 @@ class FpgaDevice:
 
     def poke(self, offset: int, data: Bytes) -> None:
         """Write whole words at byte `offset` of the memory, whatever the window is. Raises ProgramError outside it."""
-        self._check_words(offset, data.size)
-        self._prepare_memory()
-        self._known[offset : offset + data.size] = -1
-        self._link.write(self._soc.memory_base + offset, data.view("<u4").tolist())
+        self._memory.poke(offset, data)
 
     def peek(self, offset: int, size: int) -> Bytes:
         """Whole words at byte `offset` of the memory, as they are there now. Raises ProgramError outside it."""
-        self._check_words(offset, size)
-        self._prepare_memory()
-        return self._receive(offset, offset + size)
-
-    def _check_words(self, offset: int, size: int) -> None:
-        if offset % 4 or size % 4 or not 0 <= offset <= offset + size <= self.memory_bytes:
-            where = f"[{offset}, {offset + size})"
-            raise ProgramError(f"memory access must be words in [0, {self.memory_bytes}), not {where}")
+        return self._memory.peek(offset, size)
 
     def launch(self, stream: SectionKind = SectionKind.PROGRAM) -> LaunchStats:
         """See `Device.launch`. Raises LinkError when the board does not end in time."""
-        if self._program is None:
+        running = self._begin(Job((), ()), Buffers(self._program.stream(stream)))
+        self._wait(running)
+        counters = self.core.counters()
+        return LaunchStats(counters["CYCLES"], counters, self._timer.now() - running.begin)
+
+    def launches(self, jobs: Iterable[Job]) -> Generator[Done, None, None]:
+        """See `Overlapping.launches`; of the counters CYCLES alone is read.
+
+        Second buffers are sent when launches and line have waited for each other for as long as sending them takes.
+        """
+        own, running = Buffers(self._program.code), None
+        try:
+            for job in jobs:
+                second = self._second()
+                if second is None and running is not None:
+                    ended, running = running, None
+                    yield self._take(ended, self._end(ended))
+                buffers = second if second is not None and (running is None or running.buffers is own) else own
+                self._give(job, buffers)
+                ended, running = running, None
+                stats = None if ended is None else self._end(ended)
+                running = self._begin(job, buffers)
+                if ended is not None and stats is not None:
+                    yield self._take(ended, stats)
+            if running is not None:
+                ended, running = running, None
+                yield self._take(ended, self._end(ended))
+        finally:
+            # Whoever wants no more of them leaves an idle board behind.
+            if running is not None:
+                self._wait(running)
+
+    def double(self) -> None:
+        """Send second buffers of the loaded program before they have become worth it, where there can be any."""
+        if self._loaded is not None:
+            self._loaded.lost = inf
+
+    @property
+    def _program(self) -> Program:
+        if self._loaded is None:
             raise AccelError("a program must be loaded before it is launched")
-        code = self._program.stream(stream)
-        instructions = self._window.read(code.offset, code.size).tobytes()
-        limit = cycle_bound(self._config, MEMORY, instructions)
-        for first, last in _stores(self._config, instructions):
-            self._known[self._base + first : self._base + last] = -1
+        return self._loaded.program
+
+    @property
+    def _base(self) -> int:
+        return 0 if self._loaded is None else self._loaded.base
+
+    def _second(self) -> Buffers | None:
+        """The second buffers of the program, where they are or have become worth their time on the line."""
+        loaded = self._loaded
+        if loaded is None or loaded.second is not None or not loaded.can_double:
+            return None if loaded is None else loaded.second
+        if loaded.lost < self._line_seconds(loaded.program.code.size):
+            return None
+        loaded.second = second_buffers(self._config, loaded.program)
+        if loaded.second is None:
+            loaded.can_double = False
+        else:
+            for section in (loaded.second.code, *loaded.second.data):
+                self._memory.send(loaded.base + section.offset, np.frombuffer(section.data or b"", np.uint8))
+        return loaded.second
+
+    def _line_seconds(self, size: int) -> float:
+        """How long bytes take on a serial line; nothing is known of others, which are fast."""
+        return size * BITS_A_BYTE / self._soc.baud if self._soc.baud else 0.0
+
+    def _give(self, job: Job, buffers: Buffers) -> None:
+        for offset, data in job.writes:
+            self._window.write(offset, data)
+            self._memory.send(self._base + buffers.place(offset), data)
+
+    def _take(self, ended: _Running, stats: LaunchStats) -> Done:
+        """What is to be read after a launch."""
+        found: list[Bytes] = []
+        for offset, size in ended.job.reads:
+            self._window.read(offset, size)
+            found.append(self._memory.read(self._base + ended.buffers.place(offset), size))
+        return Done(tuple(found), stats)
+
+    def _begin(self, job: Job, buffers: Buffers) -> _Running:
+        """Launch the instructions of a set of buffers."""
+        code = buffers.code
+        instructions = (code.data or b"") if buffers.moves else self._window.read(code.offset, code.size).tobytes()
+        work = self._work(instructions)
+        for first, last in work.stores:
+            self._memory.forget(self._base + first, self._base + last)
         begin = self._timer.now()
-        self.core.launch(code, limit)
-        deadline = begin + limit / self._soc.clock_hz + self._timeout
-        while not self.core.ended:
+        self.core.launch(code, work.limit)
+        return _Running(job, buffers, work.limit, begin)
+
+    def _work(self, instructions: bytes) -> _Work:
+        if instructions not in self._known_work:
+            limit = cycle_bound(self._config, MEMORY, instructions)
+            self._known_work[instructions] = _Work(limit, tuple(_stores(self._config, instructions)))
+        return self._known_work[instructions]
+
+    def _wait(self, running: _Running) -> None:
+        """Wait for the end of a launch. Raises Fault, LinkError."""
+        deadline = running.begin + running.limit / self._soc.clock_hz + self._timeout
+        while not self.core.is_done():
             if self._timer.now() > deadline:
+                limit = running.limit
                 raise LinkError(f"board {self._soc.board} must end a launch of at most {limit} cycles, not stay busy")
-            self._timer.sleep(_POLL_SHARE * (self._timer.now() - begin))
-        counters = self.core.finish()
-        return LaunchStats(counters["CYCLES"], counters, self._timer.now() - begin)
+            self._timer.sleep(_POLL_SHARE * (self._timer.now() - running.begin))
 
-    def _prepare_memory(self) -> None:
-        """Tell the memory how to work, once after the board was configured, and see that it keeps what it gets."""
-        setup = self._soc.setup
-        if setup is None or self._link.read(setup.address, 1) == [setup.ready]:
-            return
-        for step in setup.steps:
-            for address, word in step.writes:
-                self._link.write(address, [word])
-            self._timer.sleep(step.pause_us / 1e6)
-        base = self._soc.memory_base
-        self._link.write(base, _PATTERN)
-        found = self._link.read(base, len(_PATTERN))
-        if found != list(_PATTERN):
-            given, got = next((a, b) for a, b in zip(_PATTERN, found, strict=True) if a != b)
-            raise AccelError(
-                f"memory of {self._soc.board} must give back {given:#010x}, not {got:#010x}, after its setup"
-            )
+    def _end(self, running: _Running) -> LaunchStats:
+        """Wait for a launch of many, and learn whether others should travel meanwhile."""
+        self._wait(running)
+        cycles, loaded, job = self.core.get("CYCLES"), self._loaded, running.job
+        if loaded is not None and loaded.second is None:
+            size = sum(data.size for _, data in job.writes) + sum(size for _, size in job.reads)
+            loaded.lost += min(cycles / self._soc.clock_hz, self._line_seconds(size))
+        return LaunchStats(cycles, {"CYCLES": cycles}, self._timer.now() - running.begin)
 
-    def _send(self, offset: int, data: Bytes) -> None:
-        """Write what differs from what is known at byte `offset` of the memory, in whole words."""
-        begin, end = _word_bounds(offset, data.size)
-        whole = self._whole_words(begin, end, offset, data)
-        for at in range(0, whole.size, _CHUNK_BYTES):
-            part = whole[at : at + _CHUNK_BYTES]
-            known = self._known[begin + at : begin + at + part.size]
-            if np.array_equal(known, part):
-                continue
-            self._link.write(self._soc.memory_base + begin + at, part.view("<u4").tolist())
-            known[:] = part
-            # An answer says that all before it has arrived: a line that is gone is noticed here, and no answer that
-            # comes later has long to wait.
-            self.core.get("MAGIC")
-            if self._progress is not None:
-                self._progress(f"sending {begin + at + part.size} of {end} bytes")
+    def _write_registers(self, offset: int, values: Sequence[int]) -> None:
+        self._link.write(self._soc.registers_base + offset, values)
 
-    def _whole_words(self, begin: int, end: int, offset: int, data: Bytes) -> Bytes:
-        """`data` with the bytes of its first and last word that are not its own, read from the board."""
-        if (begin, end) == (offset, offset + data.size):
-            return np.ascontiguousarray(data)
-        whole = self._receive(begin, end)
-        whole[offset - begin : offset - begin + data.size] = data
-        return whole
-
-    def _receive(self, begin: int, end: int) -> Bytes:
-        """Bytes `begin` to `end` of the board's memory, whole words."""
-        words = self._link.read(self._soc.memory_base + begin, (end - begin) // 4)
-        return np.array(words, "<u4").view(np.uint8)
-
-    def _write_register(self, offset: int, value: int) -> None:
-        self._link.write(self._soc.registers_base + offset, [value])
-
-    def _read_register(self, offset: int) -> int:
-        return self._link.read(self._soc.registers_base + offset, 1)[0]
-
-
-def _word_bounds(offset: int, size: int) -> tuple[int, int]:
-    """The words around `size` bytes at `offset`, as bytes: first and one past the last."""
-    return offset // 4 * 4, -(-(offset + size) // 4) * 4
+    def _read_registers(self, offset: int, count: int) -> list[int]:
+        return self._link.read(self._soc.registers_base + offset, count)
 
 
 def _stores(config: AccelConfig, code: bytes) -> Iterator[tuple[int, int]]:
@@ -258,5 +325,4 @@ def _stores(config: AccelConfig, code: bytes) -> Iterator[tuple[int, int]]:
             # The hardware stops here, too.
             return
         if row.op is Op.STORE:
-            last = (values["y"] - 1) * values["y_stride"] + (values["x"] - 1) * values["x_stride"]
-            yield values["dram"], values["dram"] + last + values["z"] * config.granule_bytes
+            yield values["dram"], values["dram"] + dram_extent(config, row.op, values)

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from accel.isa.errors import AccelError
 
+# On the line: a start bit, eight of data, a stop bit.
+BITS_A_BYTE: Final = 10
 # A command: its code, its count of words, and the bus's number of the first one.
 HEAD: Final = struct.Struct(">BBI")
 WRITE, READ = 1, 2
@@ -107,4 +110,13 @@ def open_link(port: str, baud: int, seconds: float) -> Line:
         stream: Stream = module.serial_for_url(port, baudrate=baud, timeout=seconds, write_timeout=None)
     except (OSError, ValueError) as error:
         raise LinkError(f"port {port} must be a serial port or socket://host:port: {error}") from None
+    hurry(stream)
     return Link(stream, port)
+
+
+def hurry(stream: Stream) -> None:
+    """Let a USB adapter hand on short answers at once, where it can: most wait 16 ms for more bytes."""
+    ask = getattr(stream, "set_low_latency_mode", None)
+    if ask is not None:
+        with suppress(OSError, ValueError, NotImplementedError):
+            ask(True)

@@ -6,7 +6,8 @@ host and the board exchange.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 
 from accel.fpga.device import FpgaDevice
 from accel.fpga.link import Link
@@ -15,7 +16,7 @@ from accel.fpga.timed_line import TimedLine
 from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
 from accel.isa.program import Program, SectionKind
-from accel.sim.device import Bytes, LaunchStats
+from accel.sim.device import Bytes, Done, Job, LaunchStats, run_jobs
 from accel.sim.functional import FunctionalDevice
 
 # Cycles of a launch of a program's stream.
@@ -55,9 +56,28 @@ class TimedBoard:
 
     def launch(self, stream: SectionKind = SectionKind.PROGRAM) -> LaunchStats:
         """See `Device.launch`; cycles are those that were told."""
-        if self._program is None:
-            raise AccelError("a program must be loaded before it is launched")
-        self.line.launch_cycles = self._cycles(self._program, stream)
+        self._tell(stream)
         seconds = self._driver.launch(stream).seconds
         self._data.launch(stream)
         return LaunchStats(self.line.launch_cycles, seconds=seconds)
+
+    def launches(self, jobs: Iterable[Job]) -> Iterator[Done]:
+        """See `Overlapping.launches`, as it is where many have gone before."""
+        self._tell(SectionKind.PROGRAM)
+        self._driver.double()
+        given: deque[Job] = deque()
+
+        def noted() -> Iterator[Job]:
+            for job in jobs:
+                given.append(job)
+                yield job
+
+        for timed in self._driver.launches(noted()):
+            for done in run_jobs(self._data, [given.popleft()]):
+                yield Done(done.found, timed.stats)
+
+    def _tell(self, stream: SectionKind) -> None:
+        """Let the line know how long launches of a stream take."""
+        if self._program is None:
+            raise AccelError("a program must be loaded before it is launched")
+        self.line.launch_cycles = self._cycles(self._program, stream)

@@ -1,7 +1,7 @@
 """A board's serial line in time: when bytes have gone over it, while the board's driver does what it always does.
 
 In: what the line and the System take. Out: `TimedLine`, the stream of a `Link`; its clock says how long a board takes.
-Nothing is computed: memory and counters read as zero, so that what a driver sends is all that matters.
+Nothing is computed: memory and counters but CYCLES read as zero, so that what a driver sends is all that matters.
 """
 
 from __future__ import annotations
@@ -10,14 +10,11 @@ import struct
 from collections import deque
 from dataclasses import dataclass
 
-from accel.fpga.link import HEAD, READ, WRITE
+from accel.fpga.link import BITS_A_BYTE, HEAD, READ, WRITE
 from accel.fpga.soc_map import SocMap
 from accel.isa.config import AccelConfig
 from accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER
 from accel.sim.registers import BUSY_BIT, DONE_BIT
-
-# Start bit, eight data bits, stop bit.
-_BITS_A_BYTE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +33,7 @@ class TimedLine:
     """
 
     def __init__(self, config: AccelConfig, soc: SocMap) -> None:
-        self._byte_seconds = _BITS_A_BYTE / soc.baud
+        self._byte_seconds = BITS_A_BYTE / soc.baud
         self._clock_hz = soc.clock_hz
         self._base = soc.registers_base
         known = {"MAGIC": DEVICE_MAGIC, "VERSION": ISA_VERSION, "CONFIG_HASH": config.hash32}
@@ -93,4 +90,6 @@ class TimedLine:
     def _register(self, offset: int) -> int:
         if offset == REGISTER["STATUS"].offset:
             return BUSY_BIT if self._out_free < self._ends else DONE_BIT
+        if offset == REGISTER["CYCLES"].offset:
+            return self.launch_cycles
         return self._registers.get(offset, 0)

@@ -5,7 +5,7 @@ In: field values and micro-op indices. Out: entry indices, range checks, and pie
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from accel.isa.errors import Fault, FaultCode
 from accel.isa.spec import Mem
 
-Values: TypeAlias = dict[str, int]
+Values: TypeAlias = Mapping[str, int]
 Index: TypeAlias = NDArray[np.int64]
 
 # Entry indices are added modulo this, as the hardware's 16-bit adders do.

@@ -59,6 +59,18 @@ def transfer_shape(config: AccelConfig, v: Values) -> tuple[int, int, int]:
     return rows, runs, v["z"] * config.granule_bytes
 
 
+def dram_extent(config: AccelConfig, op: Op, v: Values) -> int:
+    """Bytes of the window from the first to the last one that a transfer touches, what lies between included."""
+    match op:
+        case Op.LOAD | Op.STORE:
+            run = (v["x"] - 1) * v["x_stride"] + v["z"] * config.granule_bytes
+        case Op.GATHER:
+            run = gather_fetch_bytes(config, v)
+        case Op.GEMM | Op.ALU | Op.REQUANT | Op.FINISH:
+            return 0
+    return (v["y"] - 1) * v["y_stride"] + run
+
+
 def plane_lines(config: AccelConfig, v: Values) -> tuple[int, int]:
     """Of a LOAD with pitch: runs (lines of a plane, padding included) and lines of a run (planes)."""
     rows, runs, run = transfer_shape(config, v)

@@ -1,14 +1,14 @@
 """What every device offers: functional simulator, cycle simulator, Verilog under Verilator, FPGA.
 
 In: a `Program` and bytes for its window. Out: bytes of the window and `LaunchStats`. Scratchpads keep their content
-between launches and programs.
+between launches and programs. Launches that do not wait for one another are given as `Job`s, one behind the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,44 @@ class Device(Protocol):
         Raises Fault, DeadlockError or another AccelError, such as ProgramError where the program has no such stream.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A launch of the loaded program: bytes to write before it, each from an offset of the window on, and places,
+    offset and size, to read after it. Both lie in the program's inputs and outputs."""
+
+    writes: tuple[tuple[int, Bytes], ...]
+    reads: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A launch that has ended, and the bytes that were to be read, in order."""
+
+    found: tuple[Bytes, ...]
+    stats: LaunchStats
+
+
+@runtime_checkable
+class Overlapping(Protocol):
+    """A device that takes and gives the bytes of one launch while it works on another."""
+
+    def launches(self, jobs: Iterable[Job]) -> Iterator[Done]:
+        """The jobs' launches, in order; each is asked for when there is room for its bytes. Raises as `launch`."""
+        ...
+
+
+def run_jobs(device: Device, jobs: Iterable[Job]) -> Iterator[Done]:
+    """The launches of jobs, in order: overlapping where the device can, else one after the other."""
+    if isinstance(device, Overlapping):
+        yield from device.launches(jobs)
+        return
+    for job in jobs:
+        for offset, data in job.writes:
+            device.write(offset, data)
+        stats = device.launch()
+        yield Done(tuple(device.read(offset, size) for offset, size in job.reads), stats)
 
 
 class Window:

@@ -1,11 +1,11 @@
 """The accelerator through its registers: what every driver of real hardware does, simulated or not.
 
-In: two functions that write and read a register by its byte offset. Out: launches, counters, faults.
+In: two functions that write and read registers from a byte offset on. Out: launches, counters, faults.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
 from accel.isa.errors import AccelError, Fault, FaultCode, ProgramError
@@ -26,9 +26,9 @@ class ProtocolError(AccelError):
 
 
 class Core:
-    """One accelerator behind its registers."""
+    """One accelerator behind its registers. `write` and `read`: words of registers that follow one another."""
 
-    def __init__(self, write: Callable[[int, int], None], read: Callable[[int], int]) -> None:
+    def __init__(self, write: Callable[[int, Sequence[int]], None], read: Callable[[int, int], list[int]]) -> None:
         self._write = write
         self._read = read
 
@@ -42,14 +42,11 @@ class Core:
 
     def window(self, base: int, size: int) -> None:
         """Let DMA touch `size` bytes from bus address `base` on, and nothing else."""
-        self.put("WINDOW_BASE", base)
-        self.put("WINDOW_BYTES", size)
+        self.put("WINDOW_BASE", base, size)
 
     def launch(self, code: Section, watchdog: int) -> None:
         """Start a stream of instructions that is a fault after `watchdog` cycles."""
-        self.put("PROGRAM", code.offset)
-        self.put("COUNT", code.size // INSTRUCTION_BYTES)
-        self.put("WATCHDOG", min(watchdog, 0xFFFF_FFFF))
+        self.put("PROGRAM", code.offset, code.size // INSTRUCTION_BYTES, min(watchdog, 0xFFFF_FFFF))
         self.put("CONTROL", _LAUNCH)
 
     @property
@@ -57,19 +54,17 @@ class Core:
         """Whether a launch is under way."""
         return bool(self.get("STATUS") & BUSY_BIT)
 
-    @property
-    def ended(self) -> bool:
-        """Whether the last launch is done or faulted."""
-        return bool(self.get("STATUS") & (DONE_BIT | _FAULT_BIT))
-
-    def finish(self) -> dict[str, int]:
-        """Counters of the launch that ended. Raises Fault (the core is reset then), ProtocolError."""
+    def is_done(self) -> bool:
+        """Whether the last launch has ended. Raises Fault where it ended so; the core is reset then."""
         status = self.get("STATUS")
         if status & _FAULT_BIT:
             raise self._fault(status)
-        if not status & DONE_BIT:
-            raise ProtocolError(f"core must be done or faulted, not STATUS {status:#x}")
-        return {name: self.get(name) for name in COUNTERS}
+        return bool(status & DONE_BIT)
+
+    def counters(self) -> dict[str, int]:
+        """What the launch that ended has counted."""
+        values = self._read(_FIRST_COUNTER, len(COUNTERS))
+        return dict(zip(COUNTERS, values, strict=True))
 
     def reset(self) -> None:
         """Stop whatever runs. A stopped core stays busy, and deaf to registers, until its last burst has ended."""
@@ -80,13 +75,13 @@ class Core:
         status = self.get("STATUS")
         raise ProtocolError(f"core must be idle after a reset, not STATUS {status:#x}: the bus never ended its bursts")
 
-    def put(self, register: str, value: int) -> None:
-        """Write a register."""
-        self._write(REGISTER[register].offset, value)
+    def put(self, register: str, *values: int) -> None:
+        """Write a register, and those behind it where there are more values."""
+        self._write(REGISTER[register].offset, values)
 
     def get(self, register: str) -> int:
         """Read a register."""
-        return self._read(REGISTER[register].offset)
+        return self._read(REGISTER[register].offset, 1)[0]
 
     def _fault(self, status: int) -> Fault:
         """The fault as an error; resets the core so that the next launch finds it idle."""

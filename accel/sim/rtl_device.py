@@ -52,7 +52,7 @@ class RtlDevice:
         kind = _waves_kind(waves)
         library = build_library(Build.of(config, kind, rtl, form), progress=progress)
         self._model = RtlModel(library, config, self._memory, stall_seed, settle)
-        self.core = Core(self._model.write_register, self._model.read_register)
+        self.core = Core(self._model.write_registers, self._model.read_registers)
         if waves is not None:
             self._model.open_waves(Path(waves))
         self._window = Window()
@@ -108,7 +108,9 @@ class RtlDevice:
         self._model.flush_waves()
         if not result.done:
             raise ProtocolError(f"core must be done or faulted within {limit} cycles, but is not")
-        counters = self.core.finish()
+        if not self.core.is_done():
+            raise ProtocolError(f"core must be done or faulted, not STATUS {self.core.get('STATUS'):#x}")
+        counters = self.core.counters()
         if result.in_flight:
             raise ProtocolError(f"core must be idle when done, not have {result.in_flight} bursts in flight")
         return LaunchStats(counters["CYCLES"], counters, time.perf_counter() - begin)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from pathlib import Path
@@ -164,6 +165,15 @@ class RtlModel:
         self._lib.vta_read(self._handle, offset, ctypes.byref(value))
         self._check()
         return value.value
+
+    def write_registers(self, offset: int, values: Sequence[int]) -> None:
+        """Registers that follow one another. Raises ProtocolError."""
+        for k, value in enumerate(values):
+            self.write_register(offset + 4 * k, value)
+
+    def read_registers(self, offset: int, count: int) -> list[int]:
+        """Registers that follow one another. Raises ProtocolError."""
+        return [self.read_register(offset + 4 * k) for k in range(count)]
 
     def run(self, limit: int) -> RunResult:
         """Clock until done, at most `limit` cycles. Raises ProtocolError."""

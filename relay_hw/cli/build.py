@@ -127,7 +127,7 @@ def run_command(args: Namespace, console: Console) -> int:
     """Run a build on samples."""
     from relay_hw.quantize.finite import nan_outputs
     from relay_hw.report import speed_json
-    from relay_hw.runtime.devices import close_device, open_device
+    from relay_hw.runtime.devices import close_device, find_device, open_device
     from relay_hw.runtime.execute import Executor
     from relay_hw.runtime.feed import check_feeds, read_steps
     from relay_hw.runtime.labels import LABELS
@@ -145,7 +145,8 @@ def run_command(args: Namespace, console: Console) -> int:
     console.step(f"opening the {args.device} device")
     device = open_device(args.device, _config(args, artifact), _options(args, artifact, console))
     try:
-        result = Executor(artifact, device).run(data, args.samples, console.step, chunk=args.chunk, feeds=feeds)
+        chunk = args.chunk or (1 if feeds else find_device(args.device).chunk)
+        result = Executor(artifact, device).run(data, args.samples, console.step, chunk=chunk, feeds=feeds)
     finally:
         close_device(device)
     if args.output:

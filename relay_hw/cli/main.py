@@ -218,8 +218,8 @@ def _add_build_commands(commands: Any) -> None:
     run.add_argument("--input", type=Path, required=True, metavar="DATA.npz", help="inputs by name, samples first")
     run.add_argument("--output", type=arg.output_file, metavar="OUT.npz", help="where to write the outputs")
     run.add_argument("--samples", type=arg.count, metavar="N", help="run the first N samples only")
-    text = "samples that go through each region before the next one (default 1: one sample after the other)"
-    run.add_argument("--chunk", type=arg.count, default=1, metavar="N", help=text)
+    text = "samples that go through each region before the next one (default: 1, on a board 16)"
+    run.add_argument("--chunk", type=arg.count, metavar="N", help=text)
     text = "each sample is one step: this output of it is this input of the next one (first zeros, or the data's first)"
     run.add_argument("--feed", action="append", type=arg.feed, default=[], metavar="OUTPUT=INPUT", help=text)
     run.add_argument(

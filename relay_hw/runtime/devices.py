@@ -45,13 +45,14 @@ class DeviceKind:
     """A device that can be chosen by name. `open` may leave out imports until it is called.
 
     `has_exact_cycles`: its counters are those of the cycle simulator, so that it can be profiled. `has_waves`: it
-    records signals.
+    records signals. `chunk`: samples that are best taken through a region together.
     """
 
     name: str
     open: Callable[[AccelConfig, DeviceOptions], Device]
     has_exact_cycles: bool = False
     has_waves: bool = False
+    chunk: int = 1
 
 
 def find_device(name: str) -> DeviceKind:
@@ -112,7 +113,8 @@ DEVICES: Final = (
     DeviceKind("functional", _open_functional),
     DeviceKind("cycle", _open_cycle, has_exact_cycles=True),
     DeviceKind("rtl", _open_rtl, has_exact_cycles=True, has_waves=True),
-    DeviceKind("fpga", _open_fpga),
+    # Bytes of a sample travel while the board works on the one before.
+    DeviceKind("fpga", _open_fpga, chunk=16),
 )
 
 

@@ -8,16 +8,16 @@ device are loaded by a launch of their own, before the first one and whenever an
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accel.isa.program import Program, SectionKind
-from accel.sim.device import Device, LaunchStats
+from accel.sim.device import Device, Job, LaunchStats, run_jobs
 from relay_hw.backend.flat import Machine, Value, as_array
 from relay_hw.backend.meaning import Request, Thread
 from relay_hw.backend.store import ConstantPool, flat_from_json
@@ -28,26 +28,13 @@ from relay_hw.runtime.feed import Feeds, feed_back, read_steps
 from relay_hw.runtime.holding import Footprints, Holding
 from relay_hw.runtime.manifest import AccelFunction
 from relay_hw.runtime.ports import Samples, joined
+from relay_hw.runtime.result import ACCEL, Launch, Result
 from relay_hw.runtime.steady import Steady, steady
 from relay_hw.runtime.watch import watched
 from tensorize.layout import image_bytes, image_of, pack_activation, unpack_activation
 
-__all__ = ["Executor", "Launch", "Result"]
-
 Array = NDArray[Any]
 Progress = Callable[[str, float], None]
-# Where a segment runs, if not on the host.
-ACCEL = "accel"
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """One launch: which sample, region and stream, and what the device measured."""
-
-    sample: int
-    function: str
-    stats: LaunchStats
-    stream: SectionKind = SectionKind.PROGRAM
 
 
 @dataclass(slots=True)
@@ -67,75 +54,6 @@ class _Clock:
     def add_cycles(self, cycles: int | None) -> None:
         """Cycles of a launch, known or not."""
         self.cycles = self.cycles if cycles is None else (self.cycles or 0) + cycles
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """Outputs by name, samples on a first axis; launches in the order in which they ran; wall-clock seconds.
-
-    An output that is no tensor of known shape is a list of values. `residents`: launches that loaded weights which
-    stay; they belong to no sample. Those that come again in each turn of `chunk` samples are among `launches`.
-    `regions`: outputs of each accelerator function by name, where they were asked for. `segments`: what each function
-    cost, in the order of first use, the machine last.
-    """
-
-    outputs: Mapping[str, Any]
-    launches: tuple[Launch, ...]
-    samples: int
-    seconds: float
-    regions: Mapping[str, tuple[Array, ...]] = field(default_factory=dict)
-    residents: tuple[Launch, ...] = ()
-    segments: tuple[SegmentRow, ...] = ()
-    chunk: int = 1
-
-    @property
-    def resident_cycles(self) -> int | None:
-        """Cycles of the launches that loaded weights which stay; None where the device has no time."""
-        counts = [launch.stats.cycles for launch in self.residents]
-        known = [count for count in counts if count is not None]
-        return sum(known) if self.chunk_cycles is not None and len(known) == len(counts) else None
-
-    @property
-    def cycles(self) -> list[int] | None:
-        """Cycles of each sample, loads that repeat included; None for chunks, and where the device has no time."""
-        return self.chunk_cycles if self.chunk == 1 else None
-
-    @property
-    def chunk_cycles(self) -> list[int] | None:
-        """Cycles of each chunk of samples, loads that repeat included; None where the device has no time."""
-        total = [0] * -(-self.samples // self.chunk)
-        for launch in self.launches:
-            if launch.stats.cycles is None:
-                return None
-            total[launch.sample // self.chunk] += launch.stats.cycles
-        return total if self.launches else None
-
-    @property
-    def host_seconds(self) -> float:
-        """Wall-clock seconds of a sample outside the accelerator: host functions, and what lies between segments."""
-        return sum(row.seconds for row in self.segments if row.where != ACCEL) / max(self.samples, 1)
-
-    @property
-    def chunk_launches(self) -> list[int]:
-        """Launches of each chunk of samples, loads that repeat included."""
-        counts = Counter(launch.sample // self.chunk for launch in self.launches)
-        return [counts[number] for number in range(-(-self.samples // self.chunk))]
-
-    @property
-    def calls(self) -> list[str]:
-        """Regions in the order in which their programs were launched."""
-        return [launch.function for launch in self.launches if launch.stream is SectionKind.PROGRAM]
-
-    @property
-    def device_seconds(self) -> float:
-        """Wall-clock seconds inside launches."""
-        return sum(launch.stats.seconds for launch in (*self.launches, *self.residents))
-
-    @property
-    def simulated_cycles_per_second(self) -> float | None:
-        """Cycles of all launches over the seconds that they took."""
-        total = sum(self.chunk_cycles or ()) + (self.resident_cycles or 0)
-        return total / self.device_seconds if total and self.device_seconds else None
 
 
 class Executor:
@@ -263,23 +181,33 @@ class Executor:
         self._loaded = program
         return stats
 
-    def accelerate(self, row: AccelFunction, args: Sequence[Value]) -> tuple[Value, LaunchStats | None]:
-        """One region, settled before, on one sample: its value and what the launch measured."""
+    def accelerate(
+        self, row: AccelFunction, samples: Iterable[Sequence[Value]]
+    ) -> Generator[tuple[Value, LaunchStats | None], None, None]:
+        """One region, settled before, on samples: the value of each and what its launch measured."""
         if self._device is None:
-            return self._machine.call(self._artifact.functions[row.name], args), None
+            function = self._artifact.functions[row.name]
+            yield from ((self._machine.call(function, args), None) for args in samples)
+            return
         config = self._device.config
         program = self._artifact.programs[row.name]
         assert self._loaded is program, "settle comes first"
-        for port, value in zip(row.inputs, args, strict=True):
-            data = pack_activation(value, config, program.tensor(port.tensor).layout)
-            self._device.write(program.tensor_offset(port.tensor), data.view(np.uint8))
-        stats = self._device.launch()
-        outputs: list[Array] = []
-        for port in row.outputs:
-            size = image_bytes(image_of(port.shape), config)
-            data = self._device.read(program.tensor_offset(port.tensor), size)
-            outputs.append(unpack_activation(data, port.shape, config))
-        return (outputs[0] if len(outputs) == 1 else tuple(outputs)), stats
+        slots = [program.tensor(port.tensor) for port in row.inputs]
+        begins = [program.tensor_offset(slot.name) for slot in slots]
+        reads = tuple(
+            (program.tensor_offset(port.tensor), image_bytes(image_of(port.shape), config)) for port in row.outputs
+        )
+
+        def jobs() -> Iterator[Job]:
+            for args in samples:
+                packed = [pack_activation(v, config, s.layout) for v, s in zip(args, slots, strict=True)]
+                writes = ((begin, data.view(np.uint8)) for begin, data in zip(begins, packed, strict=True))
+                yield Job(tuple(writes), reads)
+
+        for done in run_jobs(self._device, jobs()):
+            parts = zip(done.found, row.outputs, strict=True)
+            outputs = tuple(unpack_activation(data, port.shape, config) for data, port in parts)
+            yield (outputs[0] if len(outputs) == 1 else outputs), done.stats
 
     def _tvm(self) -> Any:
         if self._library is None:
@@ -338,8 +266,7 @@ class _Run:
             # The program that is loaded goes on while anything waits for it.
             name = self._last if self._last in waiting else max(waiting, key=lambda name: len(waiting[name]))
             self._last = name
-            for k, request in waiting.pop(name):
-                self._advance(k, threads[k], self._accelerate(name, request.args, k), waiting)
+            self._serve(name, threads, waiting)
         return [thread.value for thread in threads.values()]
 
     def account(self) -> None:
@@ -380,23 +307,30 @@ class _Run:
     def _time(self, name: str) -> _Clock:
         return self._times.setdefault(name, _Clock())
 
-    def _accelerate(self, name: str, args: Sequence[Value], part: int) -> Value:
-        sample = part // self._batch
+    def _serve(self, name: str, threads: Mapping[int, Thread], waiting: Waiting) -> None:
+        """Let a region answer all parts of samples that wait for it, in turn; each goes on with its answer."""
+        group = waiting.pop(name)
         row = self._executor.artifact.accel(name)
         assert row is not None
         begin = time.perf_counter()
         settled = self._executor.settle(row)
         if settled is not None:
-            self._loads[len(self._calls)] = Launch(sample, name, settled, SectionKind.RESIDENT)
-        value, stats = self._executor.accelerate(row, args)
-        self._time(name).add(time.perf_counter() - begin, None if stats is None else stats.cycles)
+            self._loads[len(self._calls)] = Launch(group[0][0] // self._batch, name, settled, SectionKind.RESIDENT)
+        with closing(self._executor.accelerate(row, (request.args for _, request in group))) as answers:
+            for (part, _), (value, stats) in zip(group, answers, strict=True):
+                self._time(name).add(time.perf_counter() - begin, None if stats is None else stats.cycles)
+                self._note(name, part // self._batch, value, stats)
+                self._advance(part, threads[part], value, waiting)
+                begin = time.perf_counter()
+
+    def _note(self, name: str, sample: int, value: Value, stats: LaunchStats | None) -> None:
+        """A region's answer for a sample, and its launch."""
         if stats is not None:
             self._calls.append(Launch(sample, name, stats))
         if self._keeps:
             self.kept.setdefault(name, []).append(tuple(_leaves(value)))
         if self._progress is not None:
             self._progress(f"sample {sample + 1} of {self._count}", (sample + 1) / self._count)
-        return value
 
 
 def _leaves(value: Value) -> list[Array]:

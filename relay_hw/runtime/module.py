@@ -18,9 +18,10 @@ from relay_hw.ir.types import TensorType
 from relay_hw.runtime.artifact import Artifact, load_artifact
 from relay_hw.runtime.compile import CompiledModel
 from relay_hw.runtime.devices import close_device, find_device, open_device
-from relay_hw.runtime.execute import Executor, Result
+from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.folder import new_folder
 from relay_hw.runtime.manifest import TensorInfo
+from relay_hw.runtime.result import Result
 
 
 class Module:

@@ -6,6 +6,7 @@ In: a build, a board. Out: `Speed`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,16 @@ from relay_hw.runtime.steady import steady
 
 # The last of so many samples is one among many: programs have windows of their own by the third.
 _SAMPLES = 4
+# What a long batch takes beyond a short one is what more samples take.
+_SHORT_BATCH, _LONG_BATCH = 4, 8
+
+
+@dataclass(frozen=True, slots=True)
+class LineSeconds:
+    """Seconds of a sample with the line: of one after another, and of one more in a long batch."""
+
+    alone: float
+    batched: float
 
 
 def speed_on(place: OnBoard, artifact: Artifact, host: HostTime | None, data: Mapping[str, Any] | None = None) -> Speed:
@@ -43,8 +54,8 @@ def speed_on(place: OnBoard, artifact: Artifact, host: HostTime | None, data: Ma
     soc = _map(place, artifact.config)
     board = None if soc is None else line_seconds(artifact, soc, cycles, data)
     if board is not None:
-        figures.append(Figure("with its line", board))
-        figures += [] if host is None else [Figure("end to end", board + host.seconds)]
+        figures += [Figure("with its line", board.alone), Figure("in a batch", board.batched)]
+        figures += [] if host is None else [Figure("end to end", board.alone + host.seconds)]
     return Speed(place.board, place.clock_hz, place.is_routed, tuple(figures))
 
 
@@ -73,25 +84,38 @@ def _map(place: OnBoard, config: AccelConfig) -> SocMap | None:
 
 def line_seconds(
     artifact: Artifact, soc: SocMap, cycles: LaunchCycles, data: Mapping[str, Any] | None = None
-) -> float | None:
-    """Seconds of a sample on a System and its serial line; None where nothing is launched, or no sample can be run."""
+) -> LineSeconds | None:
+    """Seconds on a System and its serial line; None where nothing is launched, or no sample can be run.
+
+    `data`: samples where these decide what is launched. Others may be like one another, and what is there already is
+    not sent again.
+    """
     if not artifact.programs:
         return None
-    device, seconds = TimedBoard(artifact.config, soc, cycles), 0.0
+    rows = artifact.manifest
+    device, alone = TimedBoard(artifact.config, soc, cycles), 0.0
     executor = Executor(artifact, device)
+
+    def spent(samples: Mapping[str, Any], count: int) -> float:
+        begin = device.line.now()
+        executor.run(samples, count, chunk=count)
+        return device.line.now() - begin
+
     try:
-        given = data or random_samples(artifact.manifest.inputs, _SAMPLES, 0, artifact.has_control_flow)
+        given = data if data and artifact.has_control_flow else None
+        given = given or random_samples(rows.inputs, _LONG_BATCH, 0, artifact.has_control_flow)
         for number in range(_SAMPLES):
-            begin = device.line.now()
-            executor.run(_sample(given, number), 1)
-            seconds = device.line.now() - begin
+            alone = spent(_from(given, number, 1), 1)
+        short, long = (spent(_from(given, 0, count), count) for count in (_SHORT_BATCH, _LONG_BATCH))
     except (RelayHwError, AccelError):
         return None
-    return seconds
+    return LineSeconds(alone, (long - short) / (_LONG_BATCH - _SHORT_BATCH))
 
 
-def _sample(data: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """The data with sample `number` first; they come again where there are fewer."""
+def _from(data: Mapping[str, Any], first: int, count: int) -> dict[str, Any]:
+    """So many samples from number `first` on; they come again where there are fewer."""
+    places = range(first, first + count)
     return {
-        name: np.roll(rows, -number, axis=0) if isinstance(rows, np.ndarray) else rows for name, rows in data.items()
+        name: np.take(rows, places, axis=0, mode="wrap") if isinstance(rows, np.ndarray) else rows
+        for name, rows in data.items()
     }

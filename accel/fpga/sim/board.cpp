@@ -1,8 +1,8 @@
 // A board in simulation: the verilated System with a clock, and its serial line behind a TCP socket.
 // Usage: board DIVISOR; prints the address it listens on, serves one host at a time, ends with its standard input. Each
-// line that comes there is answered by the cycles so far in which the serial line carried something, or the
-// host waited for the System's answer.
-// The line runs at DIVISOR cycles a bit; while it is idle and the core is, the clock rests until the host speaks.
+// line that comes there is answered by the cycles so far; the first one also makes the host's own time pass for nothing:
+// from then on the clock runs only while the line carries something or the host waits for an answer.
+// The line runs at DIVISOR cycles a bit; while it has long been idle, the clock rests until the host speaks.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -74,6 +74,30 @@ private:
     uint8_t byte_ = 0;
 };
 
+// Follows the host's commands: how many bytes it waits for.
+class Debt {
+public:
+    void sent(uint8_t byte) {
+        if (left_) {
+            --left_;
+            return;
+        }
+        if (place_ == 0) code_ = byte;
+        if (place_ == 1) count_ = byte;
+        if (++place_ < kHead) return;
+        place_ = 0;
+        if (code_ == kWrite) left_ = 4u * count_;
+        if (code_ == kRead) owed_ += 4u * count_;
+    }
+    void answered() { owed_ -= owed_ > 0; }
+    bool none() const { return !owed_; }
+
+private:
+    static constexpr unsigned kHead = 6, kWrite = 1, kRead = 2;
+    unsigned place_ = 0, code_ = 0, count_ = 0, left_ = 0;
+    uint64_t owed_ = 0;
+};
+
 int listen_on_any_port() {
     const int server = socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};
@@ -126,8 +150,9 @@ public:
 private:
     bool talk(int host) {
         unsigned tail = kTail;
+        debt_ = Debt{};
         while (true) {
-            const bool resting = tail == 0;
+            const bool resting = tail == 0 || rests();
             pollfd waiting[2] = {{host, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
             poll(waiting, 2, resting ? -1 : 0);
             if (waiting[1].revents && !answer()) return false;
@@ -136,22 +161,28 @@ private:
                 const ssize_t count = read(host, data, sizeof data);
                 if (count <= 0) return true;
                 to_core_.insert(to_core_.end(), data, data + count);
+                for (ssize_t i = 0; i < count; ++i) debt_.sent(data[i]);
                 tail = kTail;
             }
-            for (unsigned i = 0; i < kLookEvery; ++i) step();
+            for (unsigned i = 0; i < kLookEvery && !rests(); ++i) step();
             if (!from_core_.empty()) {
                 if (write(host, from_core_.data(), from_core_.size()) < 0) return true;
                 from_core_.clear();
             }
-            const bool quiet = to_core_.empty() && sender_.idle() && receiver_.idle();
-            tail = quiet ? tail - (tail > kLookEvery ? kLookEvery : tail) : kTail;
+            tail = quiet() ? tail - (tail > kLookEvery ? kLookEvery : tail) : kTail;
         }
     }
 
-    // Says how long the line was not silent, in cycles; false at the end of the standard input.
+    bool quiet() const { return to_core_.empty() && sender_.idle() && receiver_.idle(); }
+
+    // Whether nothing but the host can go on, whose time does not count.
+    bool rests() const { return timed_ && quiet() && debt_.none(); }
+
+    // Says the cycles so far; false at the end of the standard input.
     bool answer() {
         char asked;
         if (read(STDIN_FILENO, &asked, 1) != 1) return false;
+        timed_ = true;
         std::printf("%llu\n", static_cast<unsigned long long>(cycles_));
         std::fflush(stdout);
         return true;
@@ -161,22 +192,14 @@ private:
         top_.BOARD_RX = sender_.step(to_core_);
         clock();
         receive();
-        count();
-    }
-
-    void count() {
-        if (sender_.idle() && receiver_.idle()) {
-            ++silent_;
-            return;
-        }
-        // Whoever breaks the silence is the one that was waited for.
-        cycles_ += 1 + (sender_.idle() ? silent_ : 0);
-        silent_ = 0;
+        ++cycles_;
     }
 
     void receive() {
         const int byte = receiver_.step(top_.BOARD_TX);
-        if (byte >= 0) from_core_.push_back(char(byte));
+        if (byte < 0) return;
+        from_core_.push_back(char(byte));
+        debt_.answered();
     }
 
     void clock() {
@@ -192,7 +215,9 @@ private:
     BOARD_MODEL top_{&context_, "board"};
     Sender sender_;
     Receiver receiver_;
-    uint64_t cycles_ = 0, silent_ = 0;
+    Debt debt_;
+    bool timed_ = false;
+    uint64_t cycles_ = 0;
     std::deque<uint8_t> to_core_;
     std::string from_core_;
 };

@@ -79,7 +79,7 @@ class RunningBoard:
     process: subprocess.Popen[str]
 
     def cycles(self) -> int:
-        """Cycles so far in which its serial line carried something, or its host waited for it; not those it thought."""
+        """Cycles so far. From the first time that this is asked, the time that its host thinks does not count."""
         assert self.process.stdin is not None and self.process.stdout is not None
         self.process.stdin.write("\n")
         self.process.stdin.flush()

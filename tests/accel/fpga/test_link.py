@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.fpga.link import Link, LinkError, open_link
+from accel.fpga.link import Link, LinkError, hurry, open_link
 
 
 class Bus:
@@ -71,3 +71,24 @@ def test_a_port_that_is_none() -> None:
     pytest.importorskip("serial", reason="pyserial (extra fpga) is not installed")
     with pytest.raises(LinkError, match=r"port /nowhere must be a serial port or socket://host:port: "):
         open_link("/nowhere", 1_000_000, 1)
+
+
+class Adapter(Bus):
+    """A USB adapter; `able`: whether its driver lets it hurry."""
+
+    def __init__(self, able: bool) -> None:
+        super().__init__()
+        self.able, self.asked = able, False
+
+    def set_low_latency_mode(self, is_low: bool) -> None:
+        self.asked = is_low
+        if not self.able:
+            raise OSError("inappropriate ioctl for device")
+
+
+@pytest.mark.parametrize("able", [True, False])
+def test_an_adapter_is_asked_to_hurry(able: bool) -> None:
+    adapter = Adapter(able)
+    hurry(adapter)
+    assert adapter.asked
+    hurry(Bus())

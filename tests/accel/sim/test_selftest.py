@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -44,12 +44,13 @@ class Registers:
         self.join = {REGISTER[a].offset: REGISTER[b].offset for a, b in (join or {}).items()}
         self.core = Core(self.write, self.read)
 
-    def write(self, offset: int, value: int) -> None:
-        offset = self.join.get(offset, offset)
-        self.values[offset] = value & ~self.stuck.get(offset, 0)
+    def write(self, offset: int, values: Sequence[int]) -> None:
+        for at, value in enumerate(values):
+            place = self.join.get(offset + 4 * at, offset + 4 * at)
+            self.values[place] = value & ~self.stuck.get(place, 0)
 
-    def read(self, offset: int) -> int:
-        return self.values.get(self.join.get(offset, offset), 0)
+    def read(self, offset: int, count: int) -> list[int]:
+        return [self.values.get(self.join.get(at, at), 0) for at in range(offset, offset + 4 * count, 4)]
 
 
 class Sound(FunctionalDevice):

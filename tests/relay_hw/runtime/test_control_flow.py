@@ -18,7 +18,8 @@ from relay_hw.runtime import compile_model
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel
 from relay_hw.runtime.devices import close_device, open_device
-from relay_hw.runtime.execute import Executor, Result
+from relay_hw.runtime.execute import Executor
+from relay_hw.runtime.result import Result
 from tests.relay_hw import recurrent
 from tests.relay_hw.transform.meaning import plain
 

@@ -22,9 +22,10 @@ from relay_hw.ir.types import TensorType
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.devices import DeviceOptions, open_device
-from relay_hw.runtime.execute import Executor, Launch, Result
+from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.manifest import TensorInfo
 from relay_hw.runtime.ports import read_samples
+from relay_hw.runtime.result import Launch, Result
 from tests.relay_hw.small_models import images
 
 Build = tuple[CompiledModel, Artifact]

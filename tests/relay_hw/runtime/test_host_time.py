@@ -8,9 +8,10 @@ from accel.sim.functional import FunctionalDevice
 from relay_hw.report import HostTime, profile_json, render_html, summary
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel
-from relay_hw.runtime.execute import ACCEL, Executor
+from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.host_time import measure_host
 from relay_hw.runtime.machine import machine_name
+from relay_hw.runtime.result import ACCEL
 from relay_hw.runtime.static_report import static_report
 from tests.relay_hw.small_models import images
 

@@ -16,8 +16,10 @@ from accel.fpga.device import FpgaDevice
 from accel.fpga.link import open_link
 from accel.fpga.sim.board import RunningBoard, build_board, started_board
 from accel.fpga.sim.soc import simulated_board
+from accel.fpga.soc_map import SocMap
 from accel.fpga.systems import System, board_system
 from accel.isa.config import AccelConfig, load_config
+from accel.sim.functional import FunctionalDevice
 from accel.sim.memory import memory_model
 from examples.models import find
 from examples.models.builder import INPUT
@@ -41,6 +43,8 @@ DIVISOR = 4
 SAMPLES = 4
 # What figures may be off from the System in simulation.
 LINE_LIMIT, CYCLES_LIMIT = 0.05, 0.005
+# Of the rate of line or launches, whichever is slower, in a batch.
+OVERLAP = 0.95
 HOST = HostTime(0.001, "a machine", "a sample")
 PLACE = OnBoard("ulx3s-85f", "tiny", 80_000_000, "ulx3s", is_routed=False)
 
@@ -84,15 +88,15 @@ def test_a_board_has_one_memory() -> None:
 def test_each_figure_has_what_the_one_before_leaves_out(plain: tuple[CompiledModel, Artifact]) -> None:
     _, artifact = plain
     speed = speed_on(PLACE, artifact, HOST, {"image": images(3, 7)})
-    accelerator, board, whole = speed.figures
+    accelerator, board, batched, whole = speed.figures
     assert accelerator.seconds * 80e6 == pytest.approx(
         sum(run.timing.cycles for run in time_regions(artifact, "ulx3s"))
     )
-    assert accelerator.seconds < board.seconds
+    assert accelerator.seconds < batched.seconds < board.seconds
     assert whole.seconds == pytest.approx(board.seconds + HOST.seconds)
     row = speed_json(speed)
     assert row is not None
-    assert [figure["what"] for figure in row["figures"]] == ["accelerator", "with its line", "end to end"]
+    assert [figure["what"] for figure in row["figures"]] == ["accelerator", "with its line", "in a batch", "end to end"]
     assert row["figures"][0]["samples_per_second"] == pytest.approx(1 / accelerator.seconds)
     assert "on ulx3s-85f at 80 MHz, which no bitstream has met yet" in speed_table(speed)
 
@@ -119,37 +123,74 @@ def simulated(config: AccelConfig) -> Iterator[tuple[RunningBoard, System]]:
         yield board, system
 
 
-def line_cycles(artifact: Artifact, data: dict[str, np.ndarray], running: RunningBoard, system: System) -> float:
-    """Cycles of a sample's exchange with the System in simulation, its launch included; checks its own cycles too."""
-    device = FpgaDevice(artifact.config, open_link(running.address, 1, 600), system.map, timer=Restless())
-    executor, spent = Executor(artifact, device), 0.0
-    try:
-        for number in range(SAMPLES):
-            begin = running.cycles()
-            result = executor.run({name: np.roll(value, -number, axis=0) for name, value in data.items()}, 1)
-            spent = running.cycles() - begin
-    finally:
-        device.close()
-    assert result.cycles is not None
-    said = speed_on(replace(PLACE, config=artifact.config.name), artifact, None, data).figures[0].seconds * 80e6
-    assert said == pytest.approx(result.cycles[0], rel=CYCLES_LIMIT)
-    return spent
+class Simulated:
+    """A build on the System in simulation, in cycles of its clock."""
+
+    def __init__(self, artifact: Artifact, data: dict[str, np.ndarray], running: RunningBoard, system: System) -> None:
+        self.device = FpgaDevice(artifact.config, open_link(running.address, 1, 600), system.map, timer=Restless())
+        self.executor, self.data, self.running = Executor(artifact, self.device), data, running
+        self.expected = Executor(artifact, FunctionalDevice(artifact.config)).run(data).outputs
+        self.result = self.executor.run(data, 1)
+
+    def run(self, first: int, count: int) -> int:
+        """Cycles of samples that go together through the accelerator; their bytes are right."""
+        begin = self.running.cycles()
+        given = {name: np.roll(value, -first, axis=0) for name, value in self.data.items()}
+        self.result = self.executor.run(given, count, chunk=count)
+        for name, values in self.result.outputs.items():
+            np.testing.assert_array_equal(values, np.roll(self.expected[name], -first, axis=0)[:count])
+        return self.running.cycles() - begin
+
+    def alone(self) -> int:
+        """Cycles of one sample among many that come one after another."""
+        return [self.run(number, 1) for number in range(1, SAMPLES)][-1]
+
+    def batched(self) -> float:
+        """Cycles of a sample of many that go together."""
+        self.device.double()
+        self.run(0, SAMPLES)
+        short, long = self.run(SAMPLES, SAMPLES), self.run(0, 2 * SAMPLES)
+        return (long - short) / SAMPLES
 
 
 def check(artifact: Artifact, data: dict[str, np.ndarray], running: RunningBoard, system: System) -> None:
-    found = line_cycles(artifact, data, running, system)
-    soc = replace(system.map, setup=None)
-    seconds = line_seconds(artifact, soc, MemoryCycles(artifact.config, "ulx3s"), data)
-    assert seconds is not None
-    print(f"{artifact.manifest.model}: {found:,.0f} cycles with the line, {seconds * soc.clock_hz:,.0f} in the model")
-    assert seconds * soc.clock_hz == pytest.approx(found, rel=LINE_LIMIT)
+    """The figures of a board are those of the System in simulation; line and launches overlap there."""
+    board = Simulated(artifact, data, running, system)
+    alone, result = board.alone(), board.result
+    batched = board.batched()
+    board.device.close()
+    assert result.cycles is not None
+    launches = speed_on(replace(PLACE, config=artifact.config.name), artifact, None).figures[0].seconds * 80e6
+    assert launches == pytest.approx(result.cycles[0], rel=CYCLES_LIMIT)
+    soc, cycles = replace(system.map, setup=None), MemoryCycles(artifact.config, "ulx3s")
+    said, line = line_seconds(artifact, soc, cycles), line_seconds(artifact, soc, lambda *_: 0)
+    assert said is not None and line is not None
+    slower = max(launches, line.batched * soc.clock_hz)
+    for what, found, seconds in (("one by one", alone, said.alone), ("in a batch", batched, said.batched)):
+        print(f"{artifact.manifest.model} {what}: {found:,.0f} cycles, {seconds * soc.clock_hz:,.0f} in the model")
+        assert seconds * soc.clock_hz == pytest.approx(found, rel=LINE_LIMIT)
+    print(f"{artifact.manifest.model}: {slower / batched:.1%} of the rate of line or launches, whichever is slower")
+    assert slower / batched > OVERLAP
 
 
 @needs_boards
 def test_the_line_takes_as_long_as_in_simulation(plain: tuple[CompiledModel, Artifact]) -> None:
     _, artifact = plain
     with simulated(artifact.config) as (running, system):
-        check(artifact, {"image": images(4, 3)}, running, system)
+        check(artifact, {"image": images(8, 3)}, running, system)
+
+
+@pytest.mark.parametrize("baud", [3_000_000, 10_000_000, 40_000_000])
+@pytest.mark.parametrize("cycles", [2_000, 40_000])
+def test_line_and_launches_overlap(plain: tuple[CompiledModel, Artifact], baud: int, cycles: int) -> None:
+    """Whichever is slower is hardly slower for the other."""
+    _, artifact = plain
+    soc = SocMap("board", "tiny", artifact.config.hash32, 80_000_000, 1 << 25, baud)
+    both, line = line_seconds(artifact, soc, lambda *_: cycles), line_seconds(artifact, soc, lambda *_: 0)
+    assert both is not None and line is not None
+    assert max(line.batched, cycles / soc.clock_hz) / both.batched > OVERLAP
+    # A launch that is over before anybody can ask is hidden one by one, too.
+    assert both.alone > 0.99 * both.batched
 
 
 @needs_boards

@@ -12,9 +12,10 @@ from relay_hw.compare.places import Place
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.devices import DeviceOptions, close_device, open_device
-from relay_hw.runtime.execute import Executor, Result
+from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.holding import Footprints
 from relay_hw.runtime.profile import profile
+from relay_hw.runtime.result import Result
 from relay_hw.runtime.static_report import static_report
 from relay_hw.runtime.steady import Turns, steady
 from relay_hw.runtime.why import explain

@@ -1,0 +1,100 @@
+"""What a run gives back: outputs, launches with what the device measured, and what each segment cost.
+
+In: a run. Out: frozen records, and sums over them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from accel.isa.program import SectionKind
+from accel.sim.device import LaunchStats
+from relay_hw.report import SegmentRow
+
+Array = NDArray[Any]
+# Where a segment runs, if not on the host.
+ACCEL = "accel"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One launch: which sample, region and stream, and what the device measured."""
+
+    sample: int
+    function: str
+    stats: LaunchStats
+    stream: SectionKind = SectionKind.PROGRAM
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Outputs by name, samples on a first axis; launches in the order in which they ran; wall-clock seconds.
+
+    An output that is no tensor of known shape is a list of values. `residents`: launches that loaded weights which
+    stay; they belong to no sample. Those that come again in each turn of `chunk` samples are among `launches`.
+    `regions`: outputs of each accelerator function by name, where they were asked for. `segments`: what each function
+    cost, in the order of first use, the machine last.
+    """
+
+    outputs: Mapping[str, Any]
+    launches: tuple[Launch, ...]
+    samples: int
+    seconds: float
+    regions: Mapping[str, tuple[Array, ...]] = field(default_factory=dict)
+    residents: tuple[Launch, ...] = ()
+    segments: tuple[SegmentRow, ...] = ()
+    chunk: int = 1
+
+    @property
+    def resident_cycles(self) -> int | None:
+        """Cycles of the launches that loaded weights which stay; None where the device has no time."""
+        counts = [launch.stats.cycles for launch in self.residents]
+        known = [count for count in counts if count is not None]
+        return sum(known) if self.chunk_cycles is not None and len(known) == len(counts) else None
+
+    @property
+    def cycles(self) -> list[int] | None:
+        """Cycles of each sample, loads that repeat included; None for chunks, and where the device has no time."""
+        return self.chunk_cycles if self.chunk == 1 else None
+
+    @property
+    def chunk_cycles(self) -> list[int] | None:
+        """Cycles of each chunk of samples, loads that repeat included; None where the device has no time."""
+        total = [0] * -(-self.samples // self.chunk)
+        for launch in self.launches:
+            if launch.stats.cycles is None:
+                return None
+            total[launch.sample // self.chunk] += launch.stats.cycles
+        return total if self.launches else None
+
+    @property
+    def host_seconds(self) -> float:
+        """Wall-clock seconds of a sample outside the accelerator: host functions, and what lies between segments."""
+        return sum(row.seconds for row in self.segments if row.where != ACCEL) / max(self.samples, 1)
+
+    @property
+    def chunk_launches(self) -> list[int]:
+        """Launches of each chunk of samples, loads that repeat included."""
+        counts = Counter(launch.sample // self.chunk for launch in self.launches)
+        return [counts[number] for number in range(-(-self.samples // self.chunk))]
+
+    @property
+    def calls(self) -> list[str]:
+        """Regions in the order in which their programs were launched."""
+        return [launch.function for launch in self.launches if launch.stream is SectionKind.PROGRAM]
+
+    @property
+    def device_seconds(self) -> float:
+        """Wall-clock seconds inside launches."""
+        return sum(launch.stats.seconds for launch in (*self.launches, *self.residents))
+
+    @property
+    def simulated_cycles_per_second(self) -> float | None:
+        """Cycles of all launches over the seconds that they took."""
+        total = sum(self.chunk_cycles or ()) + (self.resident_cycles or 0)
+        return total / self.device_seconds if total and self.device_seconds else None
