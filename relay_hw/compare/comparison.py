@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from accel.quote import csv_cell
 from relay_hw.compare.energy import table as energy_table
+from relay_hw.compare.front import front
 from relay_hw.compare.measures import Quality
 from relay_hw.compare.rows import FORMAT, FloatRow, LayerRow, Row, row_json
 from relay_hw.errors import InputError
@@ -26,8 +27,8 @@ CSV_COLUMNS: Final = (
     "compile_seconds", "engine", "hardware_note", "summary",
 )  # fmt: skip
 BEST_BY: Final = (
-    "least noise of the outputs (signal-to-noise ratio against float), of those that the accelerator runs, on "
-    "calibration samples that were held out: no strategy saw them, and the test data had no part in it"
+    "least noise of the outputs (signal-to-noise ratio against float) on calibration samples that were held out, which "
+    "no strategy saw, of those that the accelerator runs and none beats in quality and time on the test data"
 )
 NO_BEST: Final = "too few calibration data to hold some out, so none was chosen"
 
@@ -87,6 +88,7 @@ class Comparison:
             "warnings": list(self.warnings),
             "best": self.best,
             "best_by": BEST_BY if self.best is not None else NO_BEST,
+            "front": [row.name for row in self.rows if row.name in front(self.rows)],
             "float": {
                 "top1": floats.test.top1,
                 "top1_interval": floats.test.top1_interval,
@@ -150,10 +152,13 @@ class Comparison:
 def choose_best(rows: Sequence[Row]) -> str | None:
     """The strategy with the least noise on held-out data; of equal ones that with fewest cycles, then the first.
 
-    Only those of which the accelerator runs some count, if there is one: what stays in float has no noise at all.
+    Only those that nobody beats in quality and time count; where all leave layers to the host, those of which the
+    accelerator runs some, if there is one: what stays in float has no noise at all.
     """
     known = [(row, row.held_out) for row in rows if row.held_out is not None]
     known = [(row, held) for row, held in known if row.cost is not None and row.host_share < 1] or known
+    unbeaten = front(rows)
+    known = [(row, held) for row, held in known if row.name in unbeaten] or known
     if not known:
         return None
 

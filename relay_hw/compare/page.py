@@ -11,8 +11,9 @@ from typing import Final
 from accel.quote import html
 from relay_hw.compare.comparison import BEST_BY, Comparison
 from relay_hw.compare.energy import CAVEAT, FIGURES, SOURCE, SRAM
+from relay_hw.compare.front import Amount, is_by_agreement, points_of, run_time
 from relay_hw.compare.histogram import Histogram
-from relay_hw.compare.plots import Point, histogram_svg, pareto_svg
+from relay_hw.compare.plots import histogram_svg, pareto_svg
 from relay_hw.compare.rows import Row, short_names
 from relay_hw.compare.table import clocks, decibels, interval, notes, pairs, rate, share, short
 from relay_hw.errors import InputError
@@ -21,7 +22,7 @@ from relay_hw.report import number, page, percent
 _STYLE: Final = """
 svg .front { fill: var(--products); } svg .behind { fill: var(--fill); } svg .step { stroke: var(--products);
   stroke-width: 1.5; fill: none; opacity: 0.7; } svg .lead { stroke: var(--soft); stroke-width: 0.7; }
-svg .fill { fill: var(--lanes); } svg .axis { stroke: var(--soft); } svg .clip { stroke: var(--store);
+svg .fill { fill: var(--lanes); } svg .axis, svg .interval { stroke: var(--soft); } svg .clip { stroke: var(--store);
   stroke-dasharray: 4 3; } svg .range { stroke: var(--soft); stroke-width: 2; } svg .best { stroke: var(--store); }
 svg text.small { font-size: 10.5px; } svg .partial { fill: var(--card); stroke: var(--fill); stroke-width: 2; }
 svg text { paint-order: stroke; stroke: var(--card); stroke-width: 3px; stroke-linejoin: round; }
@@ -179,23 +180,17 @@ def _p(value: float | None) -> str:
 
 
 def _plots(found: Comparison) -> str:
-    by_agreement = any(row.test.agreement is not None for row in found.rows)
+    by_agreement = is_by_agreement(found.rows)
     y_title = "agreement with float" if by_agreement else "SQNR of the outputs, dB"
-
-    def height(row: Row) -> float | None:
-        return row.test.agreement if by_agreement else row.test.sqnr_db
-
-    kinds: list[tuple[str, Callable[[Row], float | None]]] = [
-        ("cycles a run", lambda row: row.cost.cycles if row.cost else None),
+    kinds: list[tuple[str, Amount]] = [
+        ("ms a run" if clocks(found) else "cycles a run", run_time),
         ("energy of a run, µJ (estimated)", lambda row: row.cost.energy.total if row.cost else None),
         (_WEIGHTS, lambda row: row.weight_bytes),
     ]
-    partial = {row.name for row in found.rows if row.host_share}
     cards: list[str] = []
-    for title, width in kinds:
-        pairs_ = [(row.name, width(row), height(row)) for row in found.rows]
-        points = [Point(name, x, y, name in partial and title != _WEIGHTS) for name, x, y in pairs_
-                  if x is not None and y is not None]  # fmt: skip
+    for title, cost in kinds:
+        leaves_out = title != _WEIGHTS
+        points = points_of(found.rows, cost, lambda row, leaves_out=leaves_out: leaves_out and row.host_share > 0)
         if points:
             y_text = (lambda v: f"{100 * v:.4g}%") if by_agreement else (lambda v: f"{v:.4g}")
             svg = pareto_svg(points, title, y_title, _amount, y_text, found.best)
@@ -203,8 +198,10 @@ def _plots(found: Comparison) -> str:
     if not cards:
         return ""
     text = (
-        "<p>Better is up and to the left. The line joins the strategies that none beats in both; ★ is the one chosen "
-        "on held-out calibration data.</p><p>Strategies without hardware here have no cycles and no energy: they stand "
+        "<p>Better is up and to the left. The line joins the best for each cost; coloured are those that none beats: "
+        "none is cheaper and as good, or as cheap and better by more than the intervals of both. ★ is the one of "
+        "these, by time, that was chosen on held-out calibration data.</p>"
+        "<p>Strategies without hardware here have no cycles and no energy: they stand "
         "only among the weights. Several share a point's cycles where only numbers differ, not programs. "
         "Hollow: layers on the host are not in the cycles and hardly in the energy, so these join no front.</p>"
     )

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from accel.quote import html
+from relay_hw.compare.front import Point, staircase, unbeaten
 from relay_hw.compare.histogram import Histogram
 
 _WIDTH, _HEIGHT = 580, 360
@@ -18,25 +18,6 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 18, 30, 46
 _TICKS: Final = 5
 _STEP: Final = 15  # between lines of labels
 _LETTER: Final = 6.6  # width of a letter, roughly
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One strategy: less `x` and more `y` are better. `is_partial`: `x` leaves out a part, so it is on no front."""
-
-    name: str
-    x: float
-    y: float
-    is_partial: bool = False
-
-
-def pareto_front(points: Sequence[Point]) -> list[Point]:
-    """Points that no other one beats: from the cheapest on, each better than those before."""
-    front: list[Point] = []
-    for point in sorted((p for p in points if not p.is_partial), key=lambda p: (p.x, -p.y)):
-        if not front or point.y > front[-1].y:
-            front.append(point)
-    return front
 
 
 def pareto_svg(
@@ -47,20 +28,25 @@ def pareto_svg(
     y_text: Callable[[float], str],
     best: str | None,
 ) -> str:
-    """A plot of `points`; those on the front are joined, `best` is drawn larger."""
-    xs, ys = _span([p.x for p in points]), _span([p.y for p in points])
+    """A plot of `points` with their intervals; a line joins the best for each cost, `best` is drawn larger."""
+    xs = _span([p.x for p in points])
+    ys = _span([y for p in points for y in (p.y, *(p.within or ()))])
+
+    def height(value: float) -> float:
+        return _HEIGHT - _BOTTOM - (value - ys[0]) / (ys[1] - ys[0]) * (_HEIGHT - _TOP - _BOTTOM)
 
     def place(point: Point) -> tuple[float, float]:
-        x = _LEFT + (point.x - xs[0]) / (xs[1] - xs[0]) * (_WIDTH - _LEFT - _RIGHT)
-        y = _HEIGHT - _BOTTOM - (point.y - ys[0]) / (ys[1] - ys[0]) * (_HEIGHT - _TOP - _BOTTOM)
-        return x, y
+        return _LEFT + (point.x - xs[0]) / (xs[1] - xs[0]) * (_WIDTH - _LEFT - _RIGHT), height(point.y)
 
-    front = pareto_front(points)
-    parts = [*_axes(xs, ys, x_text, y_text), _titles(x_title, y_title), _front_line([place(p) for p in front])]
-    joined = {(point.x, point.y) for point in front}
-    for point in sorted(points, key=lambda p: (p.x, p.y) in joined):
+    steps = [place(p) for p in staircase(points)]
+    parts = [*_axes(xs, ys, x_text, y_text), _titles(x_title, y_title), _front_line(steps)]
+    front = unbeaten(points)
+    for point in sorted(points, key=lambda p: p in front):
         x, y = place(point)
-        kind = "partial" if point.is_partial else "front" if (point.x, point.y) in joined else "behind"
+        if point.within is not None:
+            low, high = map(height, point.within)
+            parts.append(f'<line class="interval" x1="{x:.1f}" x2="{x:.1f}" y1="{low:.1f}" y2="{high:.1f}"/>')
+        kind = "partial" if point.is_partial else "front" if point in front else "behind"
         radius = 6.5 if point.name == best else 4.5
         tip = f"{html(point.name)}: {html(x_text(point.x))} {html(x_title)}, {html(y_text(point.y))} {html(y_title)}"
         parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"><title>{tip}</title></circle>')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 from accel.isa.config import load_config
 from relay_hw.compare.data import read_samples
 from relay_hw.compare.energy import FIGURES, SRAM, access, estimate
+from relay_hw.compare.front import Point, staircase, unbeaten
 from relay_hw.compare.histogram import BINS, Counter, Histogram
-from relay_hw.compare.plots import Point, histogram_svg, nice_ticks, pareto_front, pareto_svg
+from relay_hw.compare.plots import histogram_svg, nice_ticks, pareto_svg
 from relay_hw.compare.rows import short_names
 from relay_hw.compare.store import Store, key_of
 from relay_hw.compare.work import network_work, weight_bits
@@ -132,17 +134,25 @@ POINTS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, m
 @given(places=POINTS)
 def test_the_front_is_what_nobody_beats(places: list[tuple[int, int]]) -> None:
     points = [Point(f"p{n}", x, y) for n, (x, y) in enumerate(places)]
-    front = {(p.x, p.y) for p in pareto_front(points)}
-    for x, y in places:
-        beaten = any((a <= x and b >= y) and (a, b) != (x, y) for a, b in places)
-        assert ((x, y) in front) == (not beaten)
+    front, steps = unbeaten(points), {(p.x, p.y) for p in staircase(points)}
+    for point in points:
+        beaten = any((a <= point.x and b >= point.y) and (a, b) != (point.x, point.y) for a, b in places)
+        assert (point in front) == ((point.x, point.y) in steps) == (not beaten)
+
+
+def test_as_dear_and_better_by_chance_is_no_better() -> None:
+    first, second = Point("a", 5, 0.97, (0.95, 0.99)), Point("b", 5, 0.99, (0.98, 1.0))
+    clearly, cheaper = Point("c", 5, 0.90, (0.88, 0.92)), Point("d", 4, 0.97, (0.95, 0.99))
+    assert unbeaten([first, second, clearly]) == [first, second]
+    assert unbeaten([first, second, cheaper]) == [second, cheaper], "as good for less beats"
+    assert not replace(cheaper, is_partial=True).beats(first), "what leaves out a part beats nobody"
 
 
 @given(places=POINTS)
 def test_plots_are_well_formed(places: list[tuple[int, int]]) -> None:
-    points = [Point(f"<{n}>", x, y) for n, (x, y) in enumerate(places)]
+    points = [Point(f"<{n}>", x, y, (y - 1, y + 1)) for n, (x, y) in enumerate(places)]
     svg = ElementTree.fromstring(pareto_svg(points, "x & y", "y", str, str, "<0>"))
-    assert len(svg.findall("circle")) == len(points)
+    assert len(svg.findall("circle")) == len(points) == len(svg.findall("line[@class='interval']"))
     texts = [text.text for text in svg.findall("text")]
     assert all(any(text and text.startswith(point.name) for text in texts) for point in points)
 

@@ -1,0 +1,77 @@
+"""Which strategies nobody beats: quality on the test data against what an inference costs.
+
+In: rows. Out: points of a plot, and those of them that no other one beats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from relay_hw.compare.rows import Row
+
+Amount = Callable[[Row], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One strategy: less `x` and more `y` are better. `within`: the interval of `y`, as far as it is known.
+
+    `is_partial`: `x` leaves out a part, so that it can beat nobody.
+    """
+
+    name: str
+    x: float
+    y: float
+    within: tuple[float, float] | None = None
+    is_partial: bool = False
+
+    def beats(self, other: Point) -> bool:
+        """Whether this one is cheaper and not worse, or as cheap and better beyond doubt."""
+        if self.is_partial or self.x > other.x or self.y < other.y:
+            return False
+        low, high = (self.within or (self.y,))[0], (other.within or (other.y,))[-1]
+        return self.x < other.x or low > high
+
+
+def unbeaten(points: Sequence[Point]) -> list[Point]:
+    """Points that no other one beats; of two as dear both, unless their intervals tell them apart."""
+    whole = [point for point in points if not point.is_partial]
+    return [point for point in whole if not any(other.beats(point) for other in whole)]
+
+
+def staircase(points: Sequence[Point]) -> list[Point]:
+    """The best quality to be had for each cost: from the cheapest on, each better than those before."""
+    steps: list[Point] = []
+    for point in sorted((p for p in points if not p.is_partial), key=lambda p: (p.x, -p.y)):
+        if not steps or point.y > steps[-1].y:
+            steps.append(point)
+    return steps
+
+
+def is_by_agreement(rows: Sequence[Row]) -> bool:
+    """Whether quality is agreement with float, not the outputs' noise: where outputs are scores of classes."""
+    return any(row.test.agreement is not None for row in rows)
+
+
+def run_time(row: Row) -> float | None:
+    """Milliseconds of an inference on the accelerator by the board's clock; cycles without one."""
+    if row.cost is None:
+        return None
+    return 1000 * row.cost.cycles / row.cost.clock_hz if row.cost.clock_hz else row.cost.cycles
+
+
+def points_of(rows: Sequence[Row], cost: Amount, is_partial: Callable[[Row], bool]) -> list[Point]:
+    """A point for each row of which both are known."""
+    by_agreement = is_by_agreement(rows)
+    found: list[Point] = []
+    for row in rows:
+        x, y = cost(row), row.test.agreement if by_agreement else row.test.sqnr_db
+        if x is not None and y is not None:
+            found.append(Point(row.name, x, y, row.test.agreement_interval if by_agreement else None, is_partial(row)))
+    return found
+
+
+def front(rows: Sequence[Row]) -> frozenset[str]:
+    """Names of the strategies that nobody beats in quality and time."""
+    return frozenset(point.name for point in unbeaten(points_of(rows, run_time, lambda row: row.host_share > 0)))
