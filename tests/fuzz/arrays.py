@@ -94,6 +94,9 @@ def _take(data: bytes, folder: Path) -> Outcome | None:
     path.write_bytes(data)
     found = dict(Archive(path, "data"))
     few = dict(Archive(path, "data", samples=1))
+    if data[:2] != b"PK":
+        # A zip with bytes in front, as Python's zipfile takes it; numpy takes the file for a pickle, and refuses it.
+        return Outcome.ALONE
     with np.load(path, allow_pickle=False) as wanted:
         for name, array in found.items():
             want = wanted[name]

@@ -25,7 +25,7 @@ class Outcome(Enum):
     """What becomes of an input; only the first three are right."""
 
     ACCEPTED = "accepted"
-    # Accepted here, and refused by onnxruntime.
+    # Accepted here, and refused by onnxruntime, or by numpy.
     ALONE = "alone"
     REFUSED = "refused"
     # An exception that is no refusal.
