@@ -80,7 +80,7 @@ def read(command: str) -> None:
         _parser().parse_args(words[1:])
     elif words[0] == "make" and "-C" not in words:
         targets = [word for word in words[1:] if "=" not in word and not word.startswith("-")]
-        known = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
+        known = re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.M)
         assert set(targets) <= set(known), command
 
 
