@@ -125,8 +125,9 @@ test-board: $(READY) ## networks on the whole System of a board with `ecp5`, its
 	$(BIN)/python -m pytest -q -s -m long tests/accel/fpga/test_board_system.py tests/relay_hw/cli/test_board.py \
 	  tests/relay_hw/runtime/test_speed.py $(FLAGS)
 
-test-netlist: $(READY) ## programs and the self-test on the netlists that are placed and routed, estimates for other parts (half an hour)
-	$(BIN)/python -m pytest -q -s -m long tests/accel/fpga/sim/test_netlist.py tests/accel/fpga/vendor $(FLAGS)
+test-netlist: $(READY) ## `tiny` placed and routed, programs and the self-test on netlists, estimates for other parts (half an hour)
+	$(BIN)/python -m pytest -q -s -m long tests/accel/fpga/test_tiny.py tests/accel/fpga/sim/test_netlist.py \
+	  tests/accel/fpga/vendor $(FLAGS)
 
 area: $(READY) ## count LUTs, flip-flops, multipliers and block RAMs of each configuration on ECP5 (long)
 	$(BIN)/python scripts/area.py $(FLAGS)

@@ -14,6 +14,7 @@ from tests.accel.fpga.extra import needs_tools
 
 
 @needs_tools
+@pytest.mark.long
 def test_tiny_fits_the_smallest_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -180,8 +180,11 @@ def test_the_line_takes_as_long_as_in_simulation(plain: tuple[CompiledModel, Art
         check(artifact, {"image": images(8, 3)}, running, system)
 
 
-@pytest.mark.parametrize("baud", [3_000_000, 10_000_000, 40_000_000])
-@pytest.mark.parametrize("cycles", [2_000, 40_000])
+# What launches a program and sees its end, 48 bytes, overlaps with nothing: launches are long beside it here.
+@pytest.mark.parametrize(
+    ("baud", "cycles"),
+    [(3_000_000, 2_000), (3_000_000, 400_000), (10_000_000, 20_000), (10_000_000, 100_000), (40_000_000, 40_000)],
+)
 def test_line_and_launches_overlap(plain: tuple[CompiledModel, Artifact], baud: int, cycles: int) -> None:
     """Whichever is slower is hardly slower for the other."""
     _, artifact = plain
