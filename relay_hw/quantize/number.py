@@ -26,6 +26,11 @@ _SHARES: Final = np.arange(64, 19, -1) / 64
 Array = NDArray[Any]
 
 
+def spread(values: NDArray[np.float64], axis: int, rank: int) -> NDArray[np.float64]:
+    """One number for each index of an axis, for arithmetic with arrays of `rank` axes."""
+    return values.reshape([-1 if position == axis else 1 for position in range(rank)])
+
+
 @dataclass(frozen=True, slots=True)
 class QParams:
     """An integer q stands for scale * (q - zero_point); `scale` is a float32 number, q lies in [low, high]."""
@@ -110,7 +115,7 @@ def quantize_weight(
 
     Rounding that learns from data starts from the nearest integers. `seeds` join the strategy's in random rounding.
     """
-    scaled = weight.astype(np.float64) / scales.reshape((-1,) + (1,) * (weight.ndim - 1))
+    scaled = weight.astype(np.float64) / spread(scales, 0, weight.ndim)
     match strategy.weight_rounding:
         case WeightRounding.FLOOR:
             rounded = np.floor(scaled)

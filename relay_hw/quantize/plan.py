@@ -78,6 +78,12 @@ def is_depthwise(step: LinearStep) -> bool:
     return anchor.attrs.groups == step.linear.channels == inputs > 1
 
 
+def bias_calls(body: Expr) -> dict[Expr, Call]:
+    """The call that adds a bias to each operator that has one."""
+    calls = (node for node in dataflow_order(body, "main") if isinstance(node, Call) and is_op(node, "nn.bias_add"))
+    return {call.args[0]: call for call in calls}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class AddStep(Step):
     """The sum of two tensors of one shape."""

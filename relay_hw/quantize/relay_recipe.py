@@ -22,7 +22,7 @@ from relay_hw.quantize.choices import Calibration, Edge
 from relay_hw.quantize.layers import Layers, layer_names, plan_layers
 from relay_hw.quantize.main import realize_module
 from relay_hw.quantize.methods.simulate import simulate, simulated_integers
-from relay_hw.quantize.number import layer_weights
+from relay_hw.quantize.number import layer_weights, spread
 from relay_hw.quantize.plan import LinearStep, make_plan
 from relay_hw.quantize.realize import float_weights, group_params
 from relay_hw.quantize.recipes import find_strategy
@@ -208,5 +208,5 @@ def _simulated(reference: IRModule, strategy: Strategy, data: Mapping[str, Array
 def _rounded(step: LinearStep, layers: Layers, given: Any) -> Array:
     weight, bias = float_weights(step)
     layer = layer_weights(weight, bias, given, layers.own[step], layers.names[step])
-    held = layer.weight * layer.scales.reshape((-1,) + (1,) * (weight.ndim - 1))
+    held = layer.weight * spread(layer.scales, 0, weight.ndim)
     return np.ascontiguousarray(np.moveaxis(held, 0, step.linear.weight_axis)).astype(weight.dtype)

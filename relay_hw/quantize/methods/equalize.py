@@ -21,8 +21,9 @@ from relay_hw.quantize.batch import Values
 from relay_hw.quantize.layers import Layers, plan_layers
 from relay_hw.quantize.methods.rehearsal import make_shots
 from relay_hw.quantize.methods.stretches import Stretch, find_stretches, input_axis
-from relay_hw.quantize.plan import LinearStep, is_depthwise
-from relay_hw.transform.graph import constant, dataflow_order, is_op, remake, typed_tuple
+from relay_hw.quantize.number import spread
+from relay_hw.quantize.plan import LinearStep, bias_calls, is_depthwise
+from relay_hw.transform.graph import constant, dataflow_order, remake, typed_tuple
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
@@ -55,18 +56,12 @@ def equalize(mod: IRModule, layers: Layers, data: Mapping[str, Array]) -> Expr:
         if (scale == 1.0).all():
             continue
         for maker in stretch.makers:
-            weights[maker] = weights[maker] * _spread(scale, maker.linear.weight_axis, weights[maker].ndim)
+            weights[maker] = weights[maker] * spread(scale, maker.linear.weight_axis, weights[maker].ndim)
             gains[maker] = scale
         for reader in stretch.readers:
-            weights[reader] = weights[reader] / _spread(scale, input_axis(reader), weights[reader].ndim)
-    changes: Changes = {}
-    for step, weight in weights.items():
-        changes[step.linear.anchor, 1] = weight.astype(step.linear.weight.dtype)
-        bias = _bias_call(step, body)
-        if bias is not None and step in gains:
-            assert step.linear.bias is not None
-            changes[bias, 1] = (step.linear.bias * gains[step]).astype(step.linear.bias.dtype)
-    return with_constants(body, changes)
+            weights[reader] = weights[reader] / spread(scale, input_axis(reader), weights[reader].ndim)
+    biases = {step: step.linear.bias * gain for step, gain in gains.items() if step.linear.bias is not None}
+    return with_layers(body, weights, biases)
 
 
 def measure(mod: IRModule, layers: Layers, data: Mapping[str, Array], stretches: list[Stretch]) -> dict[Expr, Reach]:
@@ -167,8 +162,25 @@ def _limits(stretch: Stretch, reaches: Mapping[Expr, Reach]) -> tuple[Float64, F
     return np.full(channels, 1.0 if stretch.bounds else 0.0), most
 
 
-def with_constants(body: Expr, changes: Mapping[tuple[Expr, int], Array]) -> Expr:
-    """`body` with other constants as arguments of some calls."""
+def with_layers(
+    body: Expr,
+    weights: Mapping[LinearStep, Float64],
+    biases: Mapping[LinearStep, Float64],
+    attrs: Mapping[Expr, Any] | None = None,
+) -> Expr:
+    """`body` with other weights and biases of some layers, and with other attributes of some operators."""
+    adders = bias_calls(body)
+    changes: Changes = {(step.linear.anchor, 1): _like(step.linear.weight, value) for step, value in weights.items()}
+    changes |= {(adders[step.linear.anchor], 1): _like(step.linear.bias, value) for step, value in biases.items()}
+    return _with_constants(body, changes, attrs or {})
+
+
+def _like(old: Array | None, new: Float64) -> Array:
+    assert old is not None
+    return new.astype(old.dtype)
+
+
+def _with_constants(body: Expr, changes: Changes, attrs: Mapping[Expr, Any]) -> Expr:
     new: dict[Expr, Expr] = {}
     for node in dataflow_order(body, "main"):
         match node:
@@ -178,7 +190,7 @@ def with_constants(body: Expr, changes: Mapping[tuple[Expr, int], Array]) -> Exp
                     for index, arg in enumerate(node.args)
                 ]
                 same = all(arg is old for arg, old in zip(args, node.args, strict=True))
-                new[node] = node if same else remake(node, args)
+                new[node] = node if same else remake(node, args, attrs.get(node))
             case Tuple(fields=parts):
                 new[node] = typed_tuple([new[part] for part in parts])
             case TupleGetItem(tuple_value=value):
@@ -186,17 +198,3 @@ def with_constants(body: Expr, changes: Mapping[tuple[Expr, int], Array]) -> Exp
             case _:
                 new[node] = node
     return new[body]
-
-
-def _spread(values: Array, axis: int, rank: int) -> Array:
-    return values.reshape([-1 if position == axis else 1 for position in range(rank)])
-
-
-def _bias_call(step: LinearStep, body: Expr) -> Call | None:
-    """The bias_add of a layer."""
-    if step.linear.bias is None:
-        return None
-    for node in dataflow_order(body, "main"):
-        if isinstance(node, Call) and is_op(node, "nn.bias_add") and node.args[0] is step.linear.anchor:
-            return node
-    return None

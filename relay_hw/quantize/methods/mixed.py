@@ -23,7 +23,7 @@ from relay_hw.quantize.layers import Layers, plan_layers
 from relay_hw.quantize.methods.columns import columns, from_rows, groups_of, has_columns, to_rows
 from relay_hw.quantize.methods.gptq import second_order
 from relay_hw.quantize.methods.rehearsal import make_shots
-from relay_hw.quantize.number import weight_scales
+from relay_hw.quantize.number import spread, weight_scales
 from relay_hw.quantize.plan import LinearStep
 from relay_hw.quantize.realize import float_weights
 from relay_hw.quantize.strategy import LayerChoice, Strategy
@@ -203,9 +203,9 @@ def _narrow(step: LinearStep, strategy: Strategy, inputs: list[Array]) -> tuple[
     weight, _ = float_weights(step)
     scales = weight_scales(weight, strategy)
     if not has_columns(step):
-        spread = scales.reshape((-1,) + (1,) * (weight.ndim - 1))
+        steps = spread(scales, 0, weight.ndim)
         limit = strategy.weight_limit
-        rounded = np.clip(np.rint(weight / spread), -limit, limit) * spread
+        rounded = np.clip(np.rint(weight / steps), -limit, limit) * steps
         return _placed(step, rounded), np.zeros(len(weight))
     rows = to_rows(step, weight)
     share = max(1, 2048 // len(inputs))

@@ -61,10 +61,19 @@ class Shots:
     inputs: tuple[dict[Expr, Array], ...]
 
 
+def launch_sizes(mod: IRModule) -> dict[str, int]:
+    """Samples that one launch of `mod` takes, by the name of the input."""
+    return {p.name_hint: (p.tensor_type.static_shape or (1,))[0] for p in mod["main"].params}
+
+
+def count_launches(mod: IRModule, data: Mapping[str, Array]) -> int:
+    """How many launches `data` are for."""
+    return min((len(np.asarray(data[name])) // size for name, size in launch_sizes(mod).items()), default=0)
+
+
 def make_shots(mod: IRModule, data: Mapping[str, Array], limit: int = SAMPLES, most: int = BATCH) -> Shots:
     """At most `limit` samples of `data`, evenly chosen, in groups of at most `most`."""
-    steps = {p.name_hint: (p.tensor_type.static_shape or (1,))[0] for p in mod["main"].params}
-    count = min((len(np.asarray(data[name])) // step for name, step in steps.items()), default=0)
+    steps, count = launch_sizes(mod), count_launches(mod, data)
     picked = np.linspace(0, count - 1, min(limit, count)).round().astype(int)
     size = min(most, len(picked))
     many = batched(mod, size) if set(steps.values()) == {1} else None

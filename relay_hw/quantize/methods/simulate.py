@@ -16,7 +16,7 @@ from relay_hw.ir.expr import Call, Expr, Op, Tuple, TupleGetItem
 from relay_hw.ir.visit import copy_with
 from relay_hw.op.number_formats import FORMATS, to_format
 from relay_hw.quantize.layers import Layers
-from relay_hw.quantize.number import QParams
+from relay_hw.quantize.number import QParams, spread
 from relay_hw.quantize.plan import KeepStep, LinearStep
 from relay_hw.quantize.realize import Probe, Ranges
 from relay_hw.transform.graph import constant, dataflow_order, is_op, make, op_name, remake, shape_of, typed_tuple
@@ -100,7 +100,7 @@ def _weight_in_format(step: LinearStep, name: str) -> Array:
         held = to_format(moved, name, axis=axis)
     else:
         largest = np.abs(moved.reshape(len(moved), -1)).max(axis=1, initial=0.0) / FORMATS[name].largest
-        scales = np.where(largest > 0, largest, 1.0).reshape((-1,) + (1,) * (moved.ndim - 1))
+        scales = spread(np.where(largest > 0, largest, 1.0), 0, moved.ndim)
         held = to_format(moved / scales, name) * scales
     return np.ascontiguousarray(np.moveaxis(held, 0, linear.weight_axis)).astype(linear.weight.dtype)
 

@@ -16,21 +16,21 @@ from numpy.typing import NDArray
 
 from relay_hw.analysis import infer_type
 from relay_hw.errors import QuantizeError
-from relay_hw.ir.expr import Call, Expr, Function, Let, Var
+from relay_hw.ir.expr import Expr, Function, Let, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.quantize.batch import Values
 from relay_hw.quantize.layers import Layers, plan_layers
 from relay_hw.quantize.methods.augment import augmented, image_axes
 from relay_hw.quantize.methods.mixed import logits
-from relay_hw.quantize.methods.rehearsal import make_shots
+from relay_hw.quantize.methods.rehearsal import count_launches, launch_sizes, make_shots
 from relay_hw.quantize.methods.simulate import simulate, simulated_integers
-from relay_hw.quantize.number import LayerWeights, QParams, assemble, fits, layer_weights
-from relay_hw.quantize.plan import LinearStep, Step
+from relay_hw.quantize.number import LayerWeights, QParams, assemble, fits, layer_weights, spread
+from relay_hw.quantize.plan import LinearStep, Step, bias_calls
 from relay_hw.quantize.realize import Ranges, float_weights, group_params
 from relay_hw.quantize.strategy import Strategy
 from relay_hw.transform.gradient import gradient
-from relay_hw.transform.graph import constant, dataflow_order, is_op, make
+from relay_hw.transform.graph import constant, dataflow_order, make
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
@@ -111,8 +111,7 @@ def hold_out(mod: IRModule, data: Mapping[str, Array]) -> tuple[dict[str, Array]
 
     Methods that choose integers by data fit those that they saw: only others can say what training adds to them.
     """
-    steps = {p.name_hint: (p.tensor_type.static_shape or (1,))[0] for p in mod["main"].params}
-    count = min(len(np.asarray(data[name])) // step for name, step in steps.items())
+    steps, count = launch_sizes(mod), count_launches(mod, data)
     if count < 2:
         raise QuantizeError(f"calibration data must hold at least 2 samples to train with, not {count}")
     is_held = np.arange(count) % HELD_OUT == 1
@@ -138,7 +137,7 @@ def train(
     begin with, instead of the float weights.
     """
     strategy = layers.strategy
-    size = min(BATCH, *(_launches(mod, part) for part in data))
+    size = min(BATCH, *(count_launches(mod, part) for part in data))
     shots, held = (make_shots(mod, part, SAMPLES, size) for part in data)
     body = shots.mod["main"].body
     own = layers if shots.mod is mod else plan_layers(body, strategy)
@@ -157,11 +156,6 @@ def train(
     return {old: _integers(part, own, params) for old, part in zip(originals, parts, strict=True)}, gain
 
 
-def _launches(mod: IRModule, data: Mapping[str, Array]) -> int:
-    """How many launches `data` are for."""
-    return min(len(data[p.name_hint]) // (p.tensor_type.static_shape or (1,))[0] for p in mod["main"].params)
-
-
 class _Run:
     """Epochs over samples that are shown; those that are held back choose."""
 
@@ -176,6 +170,7 @@ class _Run:
     ) -> None:
         self._loss, self._target, self._shown, self._images = loss, target, shown, images
         self._strategy = strategy
+        self._whole = {key: np.concatenate([one[key] for one in shown]) for key in shown[0]}
         self._held = [self._asked(one) for one in held]
         self._power = float(np.mean([np.square(wanted, dtype=np.float64).mean() for _, wanted in self._held]))
 
@@ -201,15 +196,13 @@ class _Run:
 
     def _mixed(self, rng: np.random.Generator) -> Iterator[dict[Expr, Array]]:
         """The samples that are shown, in groups of others each time."""
-        keys = list(self._shown[0])
-        size = len(self._shown[0][keys[0]])
-        whole = {key: np.concatenate([one[key] for one in self._shown]) for key in keys}
+        count = len(next(iter(self._whole.values())))
+        size = count // len(self._shown)
         if size == 1:
-            whole_order = rng.permutation(len(self._shown))
-            yield from (dict(self._shown[int(index)]) for index in whole_order)
+            yield from (dict(self._shown[int(index)]) for index in rng.permutation(len(self._shown)))
             return
-        order = rng.permutation(len(whole[keys[0]])).reshape(-1, size)
-        yield from ({key: array[group] for key, array in whole.items()} for group in order)
+        for group in rng.permutation(count).reshape(-1, size):
+            yield {key: array[group] for key, array in self._whole.items()}
 
     def _asked(self, given: Mapping[Expr, Array]) -> _Sample:
         return given, Values(given).of(self._target)
@@ -230,14 +223,13 @@ def _part(
     scales = layer_weights(weight, bias, given, own, layers.names[step]).scales
     if start is not None:
         scales = start.scales
-        weight = start.weight * scales.reshape((-1,) + (1,) * (weight.ndim - 1))
+        weight = start.weight * spread(scales, 0, weight.ndim)
         bias = start.unfolded * (given.scale * scales)
-    spread = [1] * linear.weight.ndim
-    spread[linear.weight_axis] = -1
     placed = np.moveaxis(weight, 0, linear.weight_axis)
-    learned = _Learned.of(f"quantize.weight_{number}", placed, _WEIGHT_STEP * scales.reshape(spread))
+    along = spread(scales, linear.weight_axis, placed.ndim)
+    learned = _Learned.of(f"quantize.weight_{number}", placed, _WEIGHT_STEP * along)
     is_free = own.per_channel and not (own.power_of_two or own.power_of_two_weights)
-    gain = _Learned.of(f"quantize.gain_{number}", np.ones(len(scales)).reshape(spread), 1.0) if is_free else None
+    gain = _Learned.of(f"quantize.gain_{number}", np.ones_like(along), 1.0) if is_free else None
     result = params[step.output]
     reach = result.scale * (result.high - result.low) * _BIAS_STEP
     own_bias = None if linear.bias is None else _Learned.of(f"quantize.bias_{number}", bias, reach)
@@ -247,14 +239,12 @@ def _part(
 def _loss(body: Expr, layers: Layers, params: Mapping[Expr, QParams], parts: list[_Part]) -> Function:
     """fn (inputs, what is wanted, what is learned) -> squared distance of the rounded network's result from it."""
     weights: dict[Expr, dict[int, Expr]] = {}
-    calls = [node for node in dataflow_order(body, "main") if isinstance(node, Call)]
-    bias_calls = {call.args[0]: call for call in calls if is_op(call, "nn.bias_add")}
+    adders = bias_calls(body)
     for part in parts:
         linear = part.step.linear
         limit = layers.own[part.step].weight_limit
-        spread = [1] * linear.weight.ndim
-        spread[linear.weight_axis] = -1
-        numbers = (part.scales.reshape(spread).astype(np.float32), np.float32(-limit), np.float32(limit))
+        scales = spread(part.scales, linear.weight_axis, linear.weight.ndim).astype(np.float32)
+        numbers = (scales, np.float32(-limit), np.float32(limit))
         rounded = make(
             "relay.op.annotation.simulated_quantize",
             (part.weight.variable, *map(constant, numbers)),
@@ -265,7 +255,7 @@ def _loss(body: Expr, layers: Layers, params: Mapping[Expr, QParams], parts: lis
             rounded = make("multiply", (rounded, part.gain.variable))
         weights[linear.anchor] = {1: rounded}
         if part.bias is not None:
-            weights[bias_calls[linear.anchor]] = {1: part.bias.variable}
+            weights[adders[linear.anchor]] = {1: part.bias.variable}
     _, new = simulate(body, layers, simulated_integers(params), weights)
     result = new[logits(body)]
     wanted = Var(_WANTED, result.type)  # type: ignore[arg-type]
@@ -327,8 +317,8 @@ def _integers(part: _Part, layers: Layers, params: Mapping[Expr, QParams]) -> La
     step, linear = part.step, part.step.linear
     strategy, given = layers.own[step], params[step.inputs[0]]
     weight = np.moveaxis(part.weight.values, linear.weight_axis, 0)
-    spread = part.scales.reshape((-1,) + (1,) * (weight.ndim - 1))
-    whole = np.clip(np.rint(weight / spread), -strategy.weight_limit, strategy.weight_limit).astype(np.int8)
+    limit, steps = strategy.weight_limit, spread(part.scales, 0, weight.ndim)
+    whole = np.clip(np.rint(weight / steps), -limit, limit).astype(np.int8)
     scales = part.scales
     if part.gain is not None:
         scales = (scales * part.gain.values.reshape(-1)).astype(np.float32).astype(np.float64)

@@ -14,14 +14,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.ir.expr import Call, Expr, Op, Tuple, TupleGetItem
+from relay_hw.ir.expr import Expr
 from relay_hw.ir.module import IRModule
-from relay_hw.ir.visit import copy_with
 from relay_hw.quantize.layers import Layers
-from relay_hw.quantize.methods.equalize import Reach, felt, measure
+from relay_hw.quantize.methods.equalize import Reach, felt, measure, with_layers
 from relay_hw.quantize.methods.stretches import Stretch, find_stretches, input_axis
+from relay_hw.quantize.number import spread
 from relay_hw.quantize.plan import AddStep, LinearStep, is_depthwise
-from relay_hw.transform.graph import constant, dataflow_order, dtype_of, is_op, remake, typed_tuple
+from relay_hw.transform.graph import is_op
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
@@ -117,34 +117,12 @@ class _Writer:
         axis = input_axis(chain.last)
         weight = np.take(self._weight(chain.last), order, axis)
         shares = np.where(side == 0, 1.0, 0.5)
-        self._weights[chain.last] = weight * shares.reshape([-1 if one == axis else 1 for one in range(weight.ndim)])
+        self._weights[chain.last] = weight * spread(shares, axis, weight.ndim)
 
     def rebuilt(self, body: Expr) -> Expr:
         """`body` with the layers as they became."""
-        weights: dict[Expr, tuple[LinearStep, Float64]] = {
-            step.linear.anchor: (step, value) for step, value in self._weights.items()
-        }
-        biases: dict[Expr, Float64] = {step.linear.anchor: value for step, value in self._biases.items()}
-        new: dict[Expr, Expr] = {}
-        for node in dataflow_order(body, "main"):
-            match node:
-                case Call(op=Op()):
-                    args, attrs = [new[arg] for arg in node.args], node.attrs
-                    if node in weights:
-                        step, value = weights[node]
-                        args[1] = constant(value.astype(step.linear.weight.dtype), node.args[1].span)
-                        attrs = _attrs(step, value)
-                    elif is_op(node, "nn.bias_add") and node.args[0] in biases:
-                        args[1] = constant(biases[node.args[0]].astype(dtype_of(node.args[1])), node.args[1].span)
-                    same = all(arg is old for arg, old in zip(args, node.args, strict=True))
-                    new[node] = node if same else remake(node, args, attrs)
-                case Tuple(fields=parts):
-                    new[node] = typed_tuple([new[part] for part in parts])
-                case TupleGetItem(tuple_value=value):
-                    new[node] = copy_with(node, tuple_value=new[value])
-                case _:
-                    new[node] = node
-        return new[body]
+        attrs: dict[Expr, Any] = {step.linear.anchor: _attrs(step, value) for step, value in self._weights.items()}
+        return with_layers(body, self._weights, self._biases, attrs)
 
     def _weight(self, step: LinearStep) -> Float64:
         return self._weights.get(step, step.linear.weight.astype(np.float64))
