@@ -43,6 +43,11 @@ class Buffers:
     moves: tuple[Move, ...] = ()
     data: tuple[Section, ...] = ()
 
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """What the host writes before the first launch there."""
+        return (self.code, *self.data)
+
     def place(self, offset: int) -> int:
         """Where a byte of the program's own inputs and outputs is here."""
         return offset + next((move.by for move in self.moves if move.begin <= offset < move.end), 0)

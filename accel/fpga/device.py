@@ -195,7 +195,7 @@ class FpgaDevice:
 
     def launch(self, stream: SectionKind = SectionKind.PROGRAM) -> LaunchStats:
         """See `Device.launch`. Raises LinkError when the board does not end in time."""
-        running = self._begin(Job((), ()), Buffers(self._program.stream(stream)))
+        running = self._begin(Job((), ()), Buffers(self._current.program.stream(stream)))
         self._wait(running)
         counters = self.core.counters()
         return LaunchStats(counters["CYCLES"], counters, self._timer.now() - running.begin)
@@ -205,7 +205,7 @@ class FpgaDevice:
 
         Second buffers are sent when launches and line have waited for each other for as long as sending them takes.
         """
-        own, running = Buffers(self._program.code), None
+        own, running = Buffers(self._current.program.code), None
         try:
             for job in jobs:
                 second = self._second()
@@ -233,10 +233,10 @@ class FpgaDevice:
             self._loaded.lost = inf
 
     @property
-    def _program(self) -> Program:
+    def _current(self) -> _Loaded:
         if self._loaded is None:
             raise AccelError("a program must be loaded before it is launched")
-        return self._loaded.program
+        return self._loaded
 
     @property
     def _base(self) -> int:
@@ -244,16 +244,13 @@ class FpgaDevice:
 
     def _second(self) -> Buffers | None:
         """The second buffers of the program, where they are or have become worth their time on the line."""
-        loaded = self._loaded
-        if loaded is None or loaded.second is not None or not loaded.can_double:
-            return None if loaded is None else loaded.second
-        if loaded.lost < self._line_seconds(loaded.program.code.size):
+        loaded = self._current
+        if not loaded.can_double or loaded.lost < self._line_seconds(loaded.program.code.size):
             return None
-        loaded.second = second_buffers(self._config, loaded.program)
         if loaded.second is None:
-            loaded.can_double = False
-        else:
-            for section in (loaded.second.code, *loaded.second.data):
+            loaded.second = second_buffers(self._config, loaded.program)
+            loaded.can_double = loaded.second is not None
+            for section in loaded.second.sections if loaded.second is not None else ():
                 self._memory.send(loaded.base + section.offset, np.frombuffer(section.data or b"", np.uint8))
         return loaded.second
 
@@ -303,8 +300,8 @@ class FpgaDevice:
     def _end(self, running: _Running) -> LaunchStats:
         """Wait for a launch of many, and learn whether others should travel meanwhile."""
         self._wait(running)
-        cycles, loaded, job = self.core.get("CYCLES"), self._loaded, running.job
-        if loaded is not None and loaded.second is None:
+        cycles, loaded, job = self.core.get("CYCLES"), self._current, running.job
+        if loaded.second is None:
             size = sum(data.size for _, data in job.writes) + sum(size for _, size in job.reads)
             loaded.lost += min(cycles / self._soc.clock_hz, self._line_seconds(size))
         return LaunchStats(cycles, {"CYCLES": cycles}, self._timer.now() - running.begin)

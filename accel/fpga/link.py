@@ -118,5 +118,6 @@ def hurry(stream: Stream) -> None:
     """Let a USB adapter hand on short answers at once, where it can: most wait 16 ms for more bytes."""
     ask = getattr(stream, "set_low_latency_mode", None)
     if ask is not None:
+        # Ports that are no adapters, and systems other than Linux, say no in these ways: the line works as it is.
         with suppress(OSError, ValueError, NotImplementedError):
             ask(True)

@@ -75,7 +75,7 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         """The object of `report.json`."""
-        floats = self.float_row
+        floats, unbeaten = self.float_row, front(self.rows)
         return {
             "format": FORMAT,
             "model": self.model,
@@ -88,7 +88,7 @@ class Comparison:
             "warnings": list(self.warnings),
             "best": self.best,
             "best_by": BEST_BY if self.best is not None else NO_BEST,
-            "front": [row.name for row in self.rows if row.name in front(self.rows)],
+            "front": [row.name for row in self.rows if row.name in unbeaten],
             "float": {
                 "top1": floats.test.top1,
                 "top1_interval": floats.test.top1_interval,

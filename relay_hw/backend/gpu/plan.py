@@ -16,7 +16,6 @@ import numpy as np
 
 from accel import durable
 from accel.documents import parse_json
-from accel.durable import is_plain
 from relay_hw.backend.tvm.target import HostTarget, read_host
 from relay_hw.errors import ArtifactError, InputError
 
@@ -106,7 +105,7 @@ def read_plan(path: Path) -> Plan:
         functions = [_function_from_json(entry) for entry in row["functions"]]
         target = read_host(row["target"])
         for name in (row["source"], row["binary"] or "none", row["constants"]):
-            if not is_plain(name):
+            if not durable.is_plain(name):
                 raise ValueError(f"{name!r} is no file beside it")
         return Plan(target, row["source"], row["binary"], row["constants"], {f.name: f for f in functions})
     except (OSError, KeyError, TypeError, ValueError, IndexError, InputError) as error:
