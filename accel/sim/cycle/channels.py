@@ -17,8 +17,9 @@ from accel.sim.memory import MemoryModel, WriteOrder
 NEVER = 1 << 62
 # Cycles from the one in which a write is taken into the AW register to the first one with its first beat on the bus.
 FIRST_BEAT = 3
-# Beats that come in cycles one behind another: (what `address` turns into the first one, beats, whether fetch's).
-Chunk = tuple[int, int, bool]
+# Beats of one burst: (what `address` turns into the first one, beats, whether fetch's, cycles from one to the next).
+# These are 0 where the beats come as fast as they are sampled, and `finish` is told of the last one only.
+Chunk = tuple[int, int, bool, int]
 
 
 @dataclass(slots=True)
@@ -41,7 +42,7 @@ class ReadChannel:
         """Take a burst in `cycle`."""
         self.taken += 1
         self._last = cycle
-        self.line.append((cycle, beats, fetch))
+        self.line.append((cycle, beats, fetch, 0))
 
     def address(self, cycle: int) -> int:
         """The earliest cycle of the first beat of the burst to resolve next, which was taken in `cycle`."""
@@ -49,7 +50,7 @@ class ReadChannel:
         first = accepted + self.memory.latency
         return first if first > self.beat else self.beat
 
-    def finish(self, last: int) -> None:
+    def finish(self, last: int, _beats: int = 1) -> None:
         """The last beat of that burst comes in cycle `last`."""
         self.ends.append(last)
         self.beat = last + 1

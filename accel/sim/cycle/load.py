@@ -67,8 +67,7 @@ class LoadData:
         line, self._known = self.read.line, known
         while True:
             while line and line[0][2] and not self._beats:
-                taken, beats, _ = line.popleft()
-                first = self.read.address(taken)
+                first, beats = self._next_beats()
                 self._end_burst(first + beats - 1)
                 self.fetched.append((first, beats))
             if not self._active:
@@ -130,8 +129,11 @@ class LoadData:
                 self._pad, self._left = runs[self._run] if self._run < len(runs) else (work.tail, 0)
                 self._run += 1
                 continue
-            if not self._beats and not self._next_burst():
-                return False
+            if not self._beats:
+                if not held and self._take_apart():
+                    continue
+                if not self._next_burst():
+                    return False
             if self._position < self._first and not self._wait():
                 break
             count = self._beats if self._beats < self._left else self._left
@@ -167,8 +169,36 @@ class LoadData:
         line = self.read.line
         if not line or line[0][2]:
             return False
-        taken, self._beats, _ = line.popleft()
-        self._first = self.read.address(taken)
+        self._first, self._beats = self._next_beats()
+        return True
+
+    def _next_beats(self) -> tuple[int, int]:
+        """Of the line: the first cycle of the next beats that are finished together, and their number."""
+        taken, beats, fetch, apart = self.read.line.popleft()
+        if apart and beats > 1:
+            self.read.line.appendleft((taken + apart, beats - 1, fetch, apart))
+            beats = 1
+        return self.read.address(taken), beats
+
+    def _take_apart(self) -> bool:
+        """Take beats of the run that come some cycles apart, each as it comes: false where they do not, or wait."""
+        line = self.read.line
+        if not line or line[0][2] or not line[0][3]:
+            return False
+        first, beats, fetch, apart = line[0]
+        if first < self._position or self.read.address(first) > first:
+            return False
+        line.popleft()
+        taken = min(beats, self._left)
+        if taken < beats:
+            line.appendleft((first + taken * apart, beats - taken, fetch, apart))
+        end = first + (taken - 1) * apart + 1
+        self.memory += end - self._position - taken
+        self._position = end
+        self._left -= taken
+        self.read.finish(end - 1, taken)
+        if self.shared:
+            self._seen(first)
         return True
 
     def _take(self, cycle: int, count: int, ahead: int = STEP_AHEAD) -> tuple[int, int]:

@@ -23,16 +23,17 @@ _ARRIVAL = 1
 
 
 class SdramReads:
-    """AR register and R data in order: `ReadChannel` with one chunk a beat. The chip takes beats of one burst at a
-    time; the next one is accepted when the last of them is chosen."""
+    """AR register and R data in order: `ReadChannel` whose beats are finished one by one. The chip takes beats of one
+    burst at a time; the next one is accepted when the last of them is chosen."""
 
     def __init__(self, config: AccelConfig, sdram: Sdram, latency: int) -> None:
         self.line: deque[Chunk] = deque()
         self._outstanding = config.read_outstanding
         self._bus_bytes = config.bus_bytes
         self._room = sdram.read_room(config)
-        # cycles from the beat's first one with the chip to that in which it can leave the controller
-        self._latency = sdram.beat_cycles(config) + latency
+        # cycles of a beat with the chip; from the first of them to that in which it can leave the controller
+        self._cycles = sdram.beat_cycles(config)
+        self._latency = self._cycles + latency
         # cycle of the last beat of each burst that ended; cycles in which the controller accepted its last burst, in
         # which the AR register handed its last one over; first cycle of the next beat
         self._ends: list[int] = []
@@ -51,12 +52,13 @@ class SdramReads:
         self._slot = 0
         self._taken = 0
         # beats that had the chip, that left the controller, that were sampled; cycles in which the next ones can leave,
-        # in which the last ones did; beats to be sampled of each burst
+        # in which the last ones and the last one did; beats to be sampled of each burst
         self._sent = 0
         self._gone = 0
         self._sampled = 0
         self._ready: deque[int] = deque()
-        self._cycles: deque[int] = deque(maxlen=self._room)
+        self._leaves: deque[int] = deque(maxlen=self._room)
+        self._last = -1
         self._left: deque[int] = deque()
 
     def take(self, cycle: int, place: int, beats: int, fetch: bool) -> None:
@@ -72,12 +74,13 @@ class SdramReads:
         """The cycle in which the next chunk of `line` is sampled at the earliest, which gave `cycle`."""
         return max(cycle, self._beat)
 
-    def finish(self, last: int) -> None:
-        """The beat of that chunk is sampled in cycle `last`."""
-        self._beat_before, self._beat = self._beat, last + 1
-        self._sampled += 1
-        self._leave()
-        self._left[0] -= 1
+    def finish(self, last: int, beats: int = 1) -> None:
+        """Of that chunk `beats` are sampled, the last one in cycle `last`, those before it as they had the chip."""
+        for cycle in range(last - (beats - 1) * self._cycles, last + 1, self._cycles):
+            self._beat_before, self._beat = self._beat, cycle + 1
+            self._sampled += 1
+            self._leave()
+        self._left[0] -= beats
         if not self._left[0]:
             self._left.popleft()
             self._ends.append(last)
@@ -102,7 +105,7 @@ class SdramReads:
             return self._handed + 1
         if behind >= self._gone:
             return NEVER
-        return max(self._handed, self._cycles[behind - self._gone]) + 1
+        return max(self._handed, self._leaves[behind - self._gone]) + 1
 
     @property
     def place(self) -> int:
@@ -110,16 +113,30 @@ class SdramReads:
         assert self._burst is not None
         return self._burst[0] + self._served * self._bus_bytes
 
-    def serve(self, decided: int, issued: int) -> bool:
-        """It has the chip from `issued` on, as was decided in `decided`. True when its burst goes on."""
+    def behind(self, most: int, decided: int, after: int, issued: int) -> tuple[int, int, int]:
+        """How many of the burst's beats, `most` at most, come right behind the next one, as they have room by then. It
+        has the chip from `issued` on, was decided in `decided`, and the first behind it can be in `after`; with the
+        number the last two for the last of them."""
         assert self._burst is not None
-        _, beats, fetch = self._burst
-        self._ready.append(issued + self._latency)
-        self.line.append((self._ready[-1] + _ARRIVAL, 1, fetch))
-        self._sent += 1
+        most = min(most, self._burst[1] - self._served - 1)
+        left, count = self._sent + 1 - self._room - self._gone, 0
+        while count < most and left < 0 and (left < -self._gone or self._leaves[left] < after):
+            count, left = count + 1, left + 1
+            decided, after = after, max(issued + count * self._cycles, after + 1)
+        return count, decided, after
+
+    def serve(self, decided: int, issued: int, beats: int) -> bool:
+        """The next `beats` have the chip one behind the other from `issued` on, the last one as was decided in
+        `decided`. True when the burst goes on."""
+        assert self._burst is not None
+        _, total, fetch = self._burst
+        ready = issued + self._latency
+        self._ready.extend(range(ready, ready + beats * self._cycles, self._cycles))
+        self.line.append((ready + _ARRIVAL, beats, fetch, self._cycles))
+        self._sent += beats
         self._leave()
-        self._served += 1
-        if self._served < beats:
+        self._served += beats
+        if self._served < total:
             return True
         self._burst = None
         self._slot = decided + 1
@@ -128,11 +145,18 @@ class SdramReads:
 
     def _leave(self) -> None:
         """Beats leave the controller: one has a place where the one but one before it has been sampled."""
-        while self._gone < min(self._sent, self._sampled + 2):
-            place = self._beat if self._gone > self._sampled else self._beat_before
-            last = self._cycles[-1] if self._cycles else -1
-            self._cycles.append(max(self._ready.popleft(), last + 1, place))
-            self._gone += 1
+        gone, sampled = self._gone, self._sampled
+        while gone < self._sent and gone < sampled + 2:
+            leaves = self._ready.popleft()
+            if leaves <= self._last:
+                leaves = self._last + 1
+            place = self._beat if gone > sampled else self._beat_before
+            if leaves < place:
+                leaves = place
+            self._leaves.append(leaves)
+            self._last = leaves
+            gone += 1
+        self._gone = gone
 
     def _accept(self) -> None:
         if self._burst is None and self._waiting:
@@ -300,6 +324,7 @@ class Chip:
         self.reads = SdramReads(config, sdram, memory.latency)
         self.writes = SdramWrites(config, sdram)
         self._cycles = sdram.beat_cycles(config)
+        self._bus_bytes = config.bus_bytes
         self._rows = [_CLOSED] * sdram.banks
         # the beat that had the chip last: its first cycle, direction, bank, whether its burst goes on
         self._issued = -(1 << 20)
@@ -313,23 +338,34 @@ class Chip:
     @property
     def time(self) -> int:
         """Cycle of the next decision as far as is known."""
-        ready = min(self.reads.ready, self.writes.ready_beat)
-        return ready if ready > self._next else self._next if ready != NEVER else NEVER
+        return max(self._next, min(self.reads.ready, self.writes.ready_beat))
 
     def decide(self) -> None:
-        """Give the chip away: a beat is chosen as early as the one before it has begun."""
-        cycle = self.time
+        """Give the chip away in `time`: a beat is chosen as early as the one before it has begun."""
+        read, write = self.reads.ready, self.writes.ready_beat
+        cycle = max(self._next, min(read, write))
         if self._refresh == NEVER and self.reads.first != NEVER:
             self._refresh = self.reads.first + self._sdram.refresh_every
-        read, write = self.reads.ready <= cycle, self.writes.ready_beat <= cycle
         direction = self._direction
-        if not (read and write):
-            direction = _READ if read else _WRITE
+        if read > cycle or write > cycle:
+            direction = _READ if read <= cycle else _WRITE
         elif not self._goes_on:
             direction = _WRITE if direction == _READ else _READ
-        side = self.reads if direction == _READ else self.writes
-        issued = self._issue(cycle, direction, side.place)
-        self._goes_on = side.serve(cycle, issued)
+        if direction == _WRITE:
+            self._goes_on = self.writes.serve(cycle, self._issue(cycle, direction, self.writes.place))
+        else:
+            self._read(cycle)
+
+    def _read(self, cycle: int) -> None:
+        """Give it to the next read beat, decided in `cycle`, and to those that nothing can come between: the rest of
+        its burst in the same row, before the next refresh, while there is room."""
+        place, row_bytes = self.reads.place, self._sdram.row_bytes
+        issued = self._issue(cycle, _READ, place)
+        in_row = (row_bytes - 1 - place % row_bytes) // self._bus_bytes
+        unrefreshed = (self._refresh - 1 - issued) // self._cycles
+        behind, decided, self._next = self.reads.behind(min(in_row, unrefreshed), cycle, self._next, issued)
+        self._issued = issued + behind * self._cycles
+        self._goes_on = self.reads.serve(decided, issued, 1 + behind)
 
     def _issue(self, cycle: int, direction: int, place: int) -> int:
         """First cycle with the chip of a beat at `place` that is chosen in `cycle`."""

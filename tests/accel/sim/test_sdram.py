@@ -39,10 +39,10 @@ def read(chip: Chip, bursts: list[Burst], late: int = 0) -> list[int]:
         if waiting and chip.reads.free != NEVER:
             chip.reads.take(chip.reads.free, *waiting.pop(0), False)
         while chip.reads.line:
-            there, beats, _ = chip.reads.line.popleft()
-            assert beats == 1
-            found.append(there - TO_BUS)
-            chip.reads.finish(chip.reads.address(there) + late)
+            there, beats, _, apart = chip.reads.line.popleft()
+            for beat in range(there, there + beats * apart, apart):
+                found.append(beat - TO_BUS)
+                chip.reads.finish(chip.reads.address(beat) + late)
         if chip.time == NEVER:
             assert not waiting
             return found
@@ -101,12 +101,11 @@ def test_reads_and_writes_take_turns() -> None:
     while chip.time != NEVER:
         if chip.reads.free != NEVER and len(order) < 8:
             chip.reads.take(chip.reads.free, 0, 4, False)
-        before = len(chip.reads.line)
         chip.decide()
-        if len(chip.reads.line) > before:
-            there, _, _ = chip.reads.line[-1]
-            chip.reads.finish(there)
-            order.append("r")
+        if chip.reads.line:
+            there, beats, _, apart = chip.reads.line.popleft()
+            chip.reads.finish(there + (beats - 1) * apart, beats)
+            order += ["r"] * beats
         else:
             order.append("w")
     assert "".join(order[:16]) == "rrrrwwwwrrrrwwww"
