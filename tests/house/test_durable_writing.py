@@ -32,6 +32,7 @@ WRITERS = {
     "accel/sim/verilator.py": "in a new folder",
     "accel/sim/kept.py": "a lock, which is empty",
     "accel/sim/bench/bench_acc_mem.py": "the bytes of a memory",
+    "accel/sim/bench/runner.py": "in a folder of a test",
     "relay_hw/compare/store.py": "into memory",
     "relay_hw/runtime/untrusted.py": "in a temporary folder",
 }
