@@ -1,7 +1,8 @@
 // A board in simulation: the verilated System with a clock, and its serial line behind a TCP socket.
-// Usage: board DIVISOR; prints the address it listens on, serves one host at a time, ends with its standard input. Each
-// line that comes there is answered by the cycles so far; the first one also makes the host's own time pass for nothing:
-// from then on the clock runs only while the line carries something or the host waits for an answer.
+// Usage: board DIVISOR [PATIENCE]; prints the address it listens on, serves one host at a time, ends with its standard
+// input. A host that says nothing for PATIENCE seconds, though it waits for nothing, leaves to another one that waits.
+// Each line of the standard input is answered by the cycles so far; the first one also makes the host's own time pass
+// for nothing: from then on the clock runs only while the line carries something or the host waits for an answer.
 // The line runs at DIVISOR cycles a bit; while it has long been idle, the clock rests until the host speaks.
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -10,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -118,10 +120,15 @@ int listen_on_any_port() {
 constexpr unsigned kTail = 1u << 18;
 constexpr unsigned kLookEvery = 256;
 constexpr unsigned kLead = 1u << 14;
+// Seconds that a host may be silent, and milliseconds between two looks at that.
+constexpr double kPatience = 60;
+constexpr int kLookMs = 200;
+
+using Clock = std::chrono::steady_clock;
 
 class Board {
 public:
-    explicit Board(unsigned divisor) : sender_{divisor}, receiver_{divisor} {
+    Board(unsigned divisor, double patience) : sender_{divisor}, receiver_{divisor}, patience_{patience} {
         top_.BOARD_RX = 1;
         for (int i = 0; i < 16; ++i) {
             top_.BOARD_RESET = i >= 8 ? !BOARD_RESET_LEVEL : BOARD_RESET_LEVEL;
@@ -142,20 +149,26 @@ public:
         const int host = accept(server, nullptr, nullptr);
         const int on = 1;
         setsockopt(host, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        const bool stay = talk(host);
+        const bool stay = talk(host, server);
         close(host);
         return stay;
     }
 
 private:
-    bool talk(int host) {
+    bool talk(int host, int server) {
         unsigned tail = kTail;
         debt_ = Debt{};
+        auto heard = Clock::now();
         while (true) {
             const bool resting = tail == 0 || rests();
             pollfd waiting[2] = {{host, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
-            poll(waiting, 2, resting ? -1 : 0);
+            poll(waiting, 2, resting ? kLookMs : 0);
             if (waiting[1].revents && !answer()) return false;
+            if (waiting[0].revents || !quiet() || !debt_.none()) heard = Clock::now();
+            if (std::chrono::duration<double>(Clock::now() - heard).count() > patience_) {
+                pollfd other{server, POLLIN, 0};
+                if (poll(&other, 1, 0) > 0) return true;
+            }
             if (waiting[0].revents) {
                 uint8_t data[4096];
                 const ssize_t count = read(host, data, sizeof data);
@@ -216,6 +229,7 @@ private:
     Sender sender_;
     Receiver receiver_;
     Debt debt_;
+    const double patience_;
     bool timed_ = false;
     uint64_t cycles_ = 0;
     std::deque<uint8_t> to_core_;
@@ -225,12 +239,12 @@ private:
 }  // namespace
 
 int main(int count, char** arguments) {
-    if (count != 2) {
-        std::fprintf(stderr, "usage: board DIVISOR\n");
+    if (count != 2 && count != 3) {
+        std::fprintf(stderr, "usage: board DIVISOR [PATIENCE]\n");
         return 2;
     }
     const int server = listen_on_any_port();
-    Board board(unsigned(std::atoi(arguments[1])));
+    Board board(unsigned(std::atoi(arguments[1])), count == 3 ? std::atof(arguments[2]) : kPatience);
     while (board.serve(server)) {
     }
     return 0;

@@ -87,9 +87,10 @@ class RunningBoard:
 
 
 @contextmanager
-def started_board(program: Path, divisor: int) -> Iterator[RunningBoard]:
-    """Start a board that lives as long as the context. `divisor`: clock cycles of a bit, 0 on Ethernet."""
-    command = [str(program), str(divisor)]
+def started_board(program: Path, divisor: int, patience: int | None = None) -> Iterator[RunningBoard]:
+    """Start a board that lives as long as the context. `divisor`: clock cycles of a bit, 0 on Ethernet; `patience`:
+    seconds that a host on a serial line may be silent while another one waits (default: a minute)."""
+    command = [str(program), str(divisor), *([] if patience is None else [str(patience)])]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None and process.stdout is not None
         try:

@@ -13,7 +13,7 @@ import pytest
 from accel.fpga.boards import find_board
 from accel.fpga.device import FpgaDevice
 from accel.fpga.link import Link, LinkError, open_link
-from accel.fpga.sim.board import build_board, running_board
+from accel.fpga.sim.board import build_board, running_board, started_board
 from accel.fpga.sim.soc import simulated_board
 from accel.fpga.soc_map import MemorySetup, SocMap
 from accel.fpga.systems import System, board_system
@@ -210,6 +210,18 @@ def test_an_unplugged_line_is_told_and_a_new_one_goes_on(program: Path, system: 
         again = FpgaDevice(TINY, open_link(address, 1, PATIENCE), system.map)
         assert outcome(again, listed("gemm_basic")) == outcome(FunctionalDevice(TINY), listed("gemm_basic"))
         again.close()
+
+
+def test_a_silent_host_leaves_to_one_that_waits(program: Path, system: System) -> None:
+    with started_board(program, DIVISOR, patience=1) as board:
+        silent = open_link(board.address, 1, PATIENCE)
+        silent.write(system.map.memory_base, [7])
+        waiting = open_link(board.address, 1, PATIENCE)
+        assert waiting.read(system.map.memory_base, 1)
+        with pytest.raises(LinkError):
+            silent.read(system.map.memory_base, 1)
+        silent.close()
+        waiting.close()
 
 
 def test_an_address_without_anything_ends(link: Link, system: System) -> None:
