@@ -46,6 +46,7 @@ def compare_command(args: Namespace, console: Console) -> int:
         name=model.name,
         area=args.area,
         board=args.board,
+        mixed=args.mixed,
         progress=lambda text, share: console.step(_bar(text, share)),
     )
     for name, content in found.files(layers).items():

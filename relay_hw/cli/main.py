@@ -367,6 +367,8 @@ def _add_compare_command(commands: Any) -> None:
     compare.add_argument("--config", type=arg.configs, metavar="NAME|FILE,...", help=text)
     text = "compile for this board, by default for every configuration that has a clock there; adds inferences a second"
     compare.add_argument("--board", type=arg.board, metavar="NAME", help=text)
+    text = "add N choices of 4- and 8-bit layers for each accelerator, from the fewest cycles to the least noise"
+    compare.add_argument("--mixed", type=arg.count, default=0, metavar="N", help=text)
     compare.add_argument("--name", metavar="OUTPUT", help="output to compare (default: the first)")
     compare.add_argument("--unlabelled", action="store_true", help="compare with float alone, without labels")
     text = "show the distributions of these layers only, separated by commas; may be repeated"

@@ -17,6 +17,7 @@ from relay_hw.compare.cost import costs, with_strategy_bits
 from relay_hw.compare.data import Samples
 from relay_hw.compare.evaluate import Evaluator
 from relay_hw.compare.measures import Quality, measure
+from relay_hw.compare.mixed import prices_at
 from relay_hw.compare.network import Network
 from relay_hw.compare.places import Place
 from relay_hw.compare.probes import layer_rows
@@ -26,6 +27,7 @@ from relay_hw.errors import QuantizeError, RelayHwError
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import NumberFormat, Strategy
 from relay_hw.quantize.held_back import Checked, realize_checked
+from relay_hw.runtime.prices import needs_prices
 
 Array = NDArray[Any]
 Tell = Callable[[str], object]
@@ -79,13 +81,16 @@ def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, tel
     network = setting.network
     tell("quantizing")
     begin = time.perf_counter()
-    data = _as_given(setting.calibration) if setting.calibration is not None else None
+    data = as_given(setting.calibration) if setting.calibration is not None else None
+    strategy = with_strategy_bits(strategy, setting.places)
+    priced = needs_prices(strategy)
     checked = realize_checked(
         network.mod,
-        with_strategy_bits(strategy, setting.places),
+        strategy,
         data,
         progress=_counting(tell, "calibrating"),
-        held_out=_as_given(setting.held_out) if setting.held_out is not None else None,
+        cost=prices_at(network.mod, strategy, data, setting.places[0]) if priced else None,
+        held_out=as_given(setting.held_out) if setting.held_out is not None else None,
     )
     realized = checked.realized
     seconds["quantize"] = time.perf_counter() - begin
@@ -158,7 +163,7 @@ def _quality(setting: Setting, samples: Samples, outputs: Array, reference: Arra
     return measure(outputs, reference, samples.labels, samples.targets, setting.is_classifier)
 
 
-def _as_given(samples: Samples) -> dict[str, Array]:
+def as_given(samples: Samples) -> dict[str, Array]:
     """Inputs by name, samples on the first axis."""
     found: dict[str, Array] = {}
     for name, array in samples.inputs.items():

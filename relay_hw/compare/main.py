@@ -22,8 +22,17 @@ from accel.isa.config import AccelConfig
 from relay_hw.compare.comparison import Comparison, choose_best
 from relay_hw.compare.data import TARGETS, Samples, read_samples, single_samples
 from relay_hw.compare.evaluate import ENGINES
-from relay_hw.compare.job import FloatOutputs, Setting, float_outputs, float_weight_bytes, labelled, strategy_row
+from relay_hw.compare.job import (
+    FloatOutputs,
+    Setting,
+    as_given,
+    float_outputs,
+    float_weight_bytes,
+    labelled,
+    strategy_row,
+)
 from relay_hw.compare.measures import measure
+from relay_hw.compare.mixed import BASE, mixed_front
 from relay_hw.compare.network import Network, prepare, read_network
 from relay_hw.compare.places import Place, places
 from relay_hw.compare.pool import run_tasks
@@ -34,6 +43,7 @@ from relay_hw.errors import InputError, RelayHwError
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import Strategy, find_strategy, strategy_values
 from relay_hw.quantize.inputs import complaint, look
+from relay_hw.quantize.strategy_file import strategy_from
 from relay_hw.runtime.labels import LABELS, check_labels, doubt
 
 Array = NDArray[Any]
@@ -78,6 +88,7 @@ def compare(
     name: str = "model",
     area: bool = False,
     board: str | None = None,
+    mixed: int = 0,
     progress: Progress | None = None,
 ) -> Comparison:
     """Quantize `mod` by each strategy and measure it on `data` against float, and on simulated hardware.
@@ -89,7 +100,8 @@ def compare(
     `default`, and `w4` for 4-bit weights); `output`: name of the output to compare (default: the first); `engine`:
     auto, tvm or numpy; `processes` share the strategies; `work`: a folder where finished strategies stay and are found
     again; `area`: add what synthesis said of each configuration; `board`: compile for it, by default for every
-    configuration that has a clock there.
+    configuration that has a clock there; `mixed`: for each configuration so many choices of 4- and 8-bit layers, from
+    the fewest cycles to the least noise.
 
     Raises RelayHwError, AccelError: each with one sentence.
     """
@@ -100,6 +112,7 @@ def compare(
     if processes < 1:
         raise InputError(f"processes must be at least 1, not {processes}")
     missing = [s.name for s in chosen if s.needs_data and calibration is None]
+    missing += [BASE] if mixed and calibration is None else []
     if missing:
         raise InputError(f"strategy {missing[0]} needs calibration data: give an array for each input")
     tell("simplifying", None)
@@ -113,6 +126,7 @@ def compare(
         runner = _Runner(Store(folder), shared, setting, processes, tell)
         floats = runner.floats()
         setting = runner.check_floats(floats)
+        chosen += runner.mixed(mixed) if mixed else []
         rows = runner.rows(chosen, floats)
     notes: tuple[str, ...] = ()
     if area:
@@ -286,6 +300,20 @@ class _Runner:
             raise InputError(f"test data: targets must have {width} numbers a sample, not {test.targets.shape[1]}")
         self._setting = replace(self._setting, is_classifier=self._setting.is_classifier and width > 1)
         return self._setting
+
+    def mixed(self, points: int) -> list[Strategy]:
+        """The strategies of a mixed front. Raises InputError."""
+        setting = self._setting
+        assert setting.calibration is not None
+        key = key_of("mixed", *self._common, [asdict(place) for place in setting.places], points)
+        content = self._store.read("mixed front", key)
+        if content is None:
+            self._tell("choosing widths of layers by noise and exact cycles", None)
+            data = as_given(setting.calibration)
+            found = mixed_front(setting.network.mod, data, setting.places, points)
+            content = {"strategies": [strategy_values(one) for one in found]}
+            self._store.write("mixed front", key, content)
+        return [strategy_from(values, "mixed front", str(values["name"])) for values in content["strategies"]]
 
     def rows(self, strategies: Sequence[Strategy], floats: FloatOutputs) -> list[Row]:
         """A row for each strategy, found or made, in the order given."""

@@ -79,8 +79,8 @@ def quantize(
     `calibration` has an array for each input of `main`, samples on the first axis. `multiplier_bits` is the width of
     requantization multipliers (by default the strategy's, 31). Inputs and outputs stay float. `progress` is called
     with samples done and samples in all.
-    `cost` (layer's name, bits of its weights) is what mixed precision saves. Raises
-    QuantizeError for a strategy that is unknown or cannot be applied.
+    `cost` (layer's name, bits of its weights) is what mixed precision saves: for a budget of cycles it must be given.
+    Raises QuantizeError for a strategy that is unknown or cannot be applied.
     """
     return realize_module(mod, strategy, calibration, multiplier_bits, progress, cost).mod
 
@@ -97,10 +97,10 @@ def realize_module(
     chosen = find_strategy(strategy)
     if multiplier_bits is not None:
         chosen = replace(chosen, multiplier_bits=multiplier_bits)
-    reference = OutlinePieces()(simplify_pipeline()(InferType()(mod)))
+    reference = reference_of(mod)
     calibration = flat_data(reference["main"].params, calibration)
     if not is_graph(reference):
-        return _realize_pieces(reference, chosen, calibration, progress)
+        return _realize_pieces(reference, chosen, calibration, progress, cost)
     main = reference["main"]
     if chosen.needs_data:
         check_data(main.params, chosen, calibration)
@@ -143,6 +143,11 @@ def realize_module(
     return Realized(InferType()(new), reference, probes, chosen, operators=operators, gain=gain)
 
 
+def reference_of(mod: IRModule) -> IRModule:
+    """The float network whose layers strategies name, control flow cut into pieces."""
+    return OutlinePieces()(simplify_pipeline()(InferType()(mod)))
+
+
 def _best(reference: IRModule, strategy: Strategy, data: Mapping[str, Array], cost: LayerCost | None) -> Strategy:
     """The best candidate, under the strategy's name and with its exceptions for layers."""
 
@@ -158,7 +163,11 @@ def _best(reference: IRModule, strategy: Strategy, data: Mapping[str, Array], co
 
 
 def _realize_pieces(
-    reference: IRModule, strategy: Strategy, data: Mapping[str, Any] | None, progress: Progress | None
+    reference: IRModule,
+    strategy: Strategy,
+    data: Mapping[str, Any] | None,
+    progress: Progress | None,
+    cost: LayerCost | None,
 ) -> Realized:
     """Each piece by what reaches it. One that no sample reaches stays float."""
     modules = piece_modules(reference)
@@ -166,13 +175,15 @@ def _realize_pieces(
     seen: Mapping[str, Mapping[str, Array] | None] = dict.fromkeys(modules)
     if strategy.needs_data:
         seen = record(reference, list(modules), strategy, data, progress)
-    parts = {name: _realize_piece(modules[name], strategy, data) for name, data in seen.items()}
+    parts = {name: _realize_piece(modules[name], strategy, data, cost) for name, data in seen.items()}
     new = replace_pieces(reference, {name: part.mod["main"] for name, part in parts.items()})
     return Realized(new, reference, (), strategy, {name: Piece(part, seen[name]) for name, part in parts.items()})
 
 
-def _realize_piece(mod: IRModule, strategy: Strategy, data: Mapping[str, Array] | None) -> Realized:
+def _realize_piece(
+    mod: IRModule, strategy: Strategy, data: Mapping[str, Array] | None, cost: LayerCost | None
+) -> Realized:
     own = own_layers(mod, strategy)
     if data is None:
         return realize_module(mod, own)
-    return realize_module(merge_sums(mod, own, data), own, data)
+    return realize_module(merge_sums(mod, own, data), own, data, cost=cost)

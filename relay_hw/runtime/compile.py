@@ -29,7 +29,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import substitute
 from relay_hw.limits import DEFAULT as USUAL_LIMITS
 from relay_hw.limits import Limits
-from relay_hw.quantize import LayerChoice, Strategy, find_strategy, strategy_values
+from relay_hw.quantize import Strategy, find_strategy, strategy_values
 from relay_hw.quantize.finite import check_constants
 from relay_hw.quantize.held_back import Kept, realize_checked
 from relay_hw.quantize.plan import RULES
@@ -45,6 +45,7 @@ from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
 from relay_hw.runtime.layers import layer_rows, with_kept
 from relay_hw.runtime.manifest import AccelFunction, HostLibrary, LayerInfo, Manifest, PortInfo, TensorInfo
 from relay_hw.runtime.ports import constant_inputs, inputs_of, outputs_of, single_samples, with_batch
+from relay_hw.runtime.prices import Compiled, layer_prices, needs_prices
 from relay_hw.runtime.regions import Builder
 from relay_hw.runtime.static_report import HOST_MEMORY, static_report
 from relay_hw.runtime.steady import steady
@@ -222,10 +223,14 @@ def compile_model(
         plan, quantized = replace(plan, name=PREQUANTIZED), realize_prequantized(single, plan.multiplier_bits)
     if quantized is None:
         tell("quantizing")
-        checked = realize_checked(simplified, plan, calibration, progress=_samples_of("calibrating", tell))
+        cost = None
+        if accelerate and needs_prices(plan):
+            tell("timing layers at each width")
+            cost = layer_prices(simplified, plan, calibration, partial(_timed, simplified, accel, memory, resident))
+        checked = realize_checked(simplified, plan, calibration, progress=_samples_of("calibrating", tell), cost=cost)
         quantized, kept, warnings = checked.realized.mod, checked.kept, checked.warnings
         notes = checked.realized.notes
-        plan = replace(plan, layers=plan.layers + tuple(LayerChoice(one.layer, quantized=False) for one in kept))
+        plan = replace(plan, layers=checked.realized.strategy.layers)
     tell("partitioning")
     legal = (
         partial(_why_not, config=target, mixes=found if isinstance(found, str) else "") if accelerate else _host_only
@@ -264,6 +269,12 @@ def compile_model(
         warnings=(*warnings, *constant_inputs(inputs)),
         notes=notes,
     )
+
+
+def _timed(mod: IRModule, config: AccelConfig, memory: str, resident: str, quantized: IRModule) -> Compiled:
+    """Layers and calls of a quantized module."""
+    built = compile_model(mod, config=config, host_target=NUMPY, resident=resident, memory=memory, quantized=quantized)
+    return built.layers, built.calls.order
 
 
 def _made_for(config: AccelConfig | str | None, memory: str | None, board: str | None) -> tuple[AccelConfig, str]:

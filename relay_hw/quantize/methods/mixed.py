@@ -5,9 +5,8 @@ In: a float network, a strategy with a budget, calibration data. Out: the strate
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from math import ceil, prod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,99 +19,60 @@ from relay_hw.op.dense import along
 from relay_hw.quantize.batch import Values
 from relay_hw.quantize.choices import Budget
 from relay_hw.quantize.layers import Layers, plan_layers
-from relay_hw.quantize.methods.columns import columns, from_rows, groups_of, has_columns, to_rows
+from relay_hw.quantize.methods.columns import columns, from_rows, has_columns, to_rows
 from relay_hw.quantize.methods.gptq import second_order
+from relay_hw.quantize.methods.knapsack import Option, Options, least, quietest, widest
 from relay_hw.quantize.methods.rehearsal import make_shots
 from relay_hw.quantize.number import spread, weight_scales
 from relay_hw.quantize.plan import LinearStep
 from relay_hw.quantize.realize import float_weights
 from relay_hw.quantize.strategy import LayerChoice, Strategy
-from relay_hw.transform.graph import dataflow_order, is_op, shape_of
+from relay_hw.transform.graph import dataflow_order, is_op
 
 Array = NDArray[Any]
 LayerCost = Callable[[str, int], float]  # name of a layer, bits of its weights: bytes or cycles
 SAMPLES = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One layer at one width: `noise` is the share of the output's power that it costs when it alone is narrow."""
-
-    layer: str
-    bits: int
-    noise: float
-    cost: float
-
-
 def assign_bits(
     mod: IRModule, strategy: Strategy, data: Mapping[str, Array], cost: LayerCost | None = None
 ) -> Strategy:
-    """`strategy` with a width for each linear layer, the noisiest of them wide, within its budget.
+    """`strategy` with a width for each linear layer, so that the noise is least within its budget.
 
-    `cost` says what a layer takes at a width (by default bytes, or cycles by counting products); the budget is a share
-    of what all take at the widest. Raises QuantizeError for a budget below what the narrowest widths take.
+    `cost` says what a layer takes at a width (by default bytes); the budget is a share of what all take at the widest.
+    Raises QuantizeError for a budget below what the narrowest widths take, or one of cycles without `cost`.
     """
     layers = plan_layers(mod["main"].body, replace(strategy, budget=None))
-    price = cost or default_cost(layers, strategy.budget or Budget.BYTES)
-    options = measure(mod, layers, data, price)
-    chosen = choose(options, strategy)
+    if cost is None and strategy.budget is Budget.CYCLES:
+        raise QuantizeError(
+            f"strategy {strategy.name}: a budget of cycles must have an accelerator that counts them: "
+            "compile or compare the network, or give `cost`"
+        )
+    return with_widths(strategy, choose(measure(mod, layers, data, cost or stored_bytes(layers)), strategy))
+
+
+def with_widths(strategy: Strategy, chosen: Sequence[Option]) -> Strategy:
+    """The strategy with a width for each layer."""
     widths = tuple(LayerChoice(one.layer, weight_bits=one.bits) for one in chosen)
     return replace(strategy, budget=None, layers=strategy.layers + widths)
 
 
-def default_cost(layers: Layers, budget: Budget) -> LayerCost:
-    """Bytes of weights as the accelerator stores them, or cycles of an array of 16 by 16 that does 4 bits twice."""
+def stored_bytes(layers: Layers) -> LayerCost:
+    """Bytes of weights as the accelerator stores them."""
     steps = {layers.names[step]: step for step in layers.linear}
-
-    def cost(layer: str, bits: int) -> float:
-        narrow = bits <= 4
-        if budget is Budget.BYTES:
-            return steps[layer].linear.weight.size * (0.5 if narrow else 1.0)
-        return _products(steps[layer]) * (0.5 if narrow and groups_of(steps[layer]) == 1 else 1.0)
-
-    return cost
+    return lambda layer, bits: steps[layer].linear.weight.size * (0.5 if bits <= 4 else 1.0)
 
 
-def _products(step: LinearStep) -> float:
-    """Products of 16 by 16 blocks; four taps at a time where channels stay apart."""
-    linear = step.linear
-    shape = shape_of(linear.anchor) or ()
-    positions = prod(shape) // linear.channels
-    depth = linear.weight.size // linear.channels
-    if not is_op(linear.anchor, "nn.dense") and groups_of(step) == linear.channels > 1:
-        return positions * ceil(linear.channels / 16) * ceil(depth / 4)
-    return positions * ceil(linear.channels / 16) * ceil(depth / 16)
-
-
-def choose(options: Mapping[str, list[Option]], strategy: Strategy) -> list[Option]:
-    """One option a layer: from the widest on, the change that costs least noise for what it saves, then the next.
-
-    What the last change saved too much goes back to the layers that suffer most.
-    """
-    now = {layer: max(some, key=lambda one: one.bits) for layer, some in options.items()}
-    allowed = strategy.budget_share * sum(one.cost for one in now.values())
-    least = sum(min(one.cost for one in some) for some in options.values())
-    if least > allowed:
-        needed = strategy.budget_share * least / allowed
+def choose(options: Options, strategy: Strategy) -> list[Option]:
+    """One option a layer within the strategy's budget. Raises QuantizeError where there is none."""
+    whole = sum(one.cost for one in widest(options))
+    needed = least(options) / whole if whole else 0.0
+    if needed > strategy.budget_share:
         raise QuantizeError(
             f"strategy {strategy.name}: budget_share must be at least {needed:.3f} for this network, "
             f"not {strategy.budget_share}"
         )
-    while sum(one.cost for one in now.values()) > allowed:
-        changes = [
-            (max(new.noise - now[layer].noise, 0.0) / (now[layer].cost - new.cost), layer, new)
-            for layer, some in options.items()
-            for new in some
-            if new.cost < now[layer].cost
-        ]
-        _, layer, new = min(changes, key=lambda change: change[0])
-        now[layer] = new
-    for layer in sorted(now, key=lambda name: -now[name].noise):
-        spare = allowed - sum(one.cost for one in now.values())
-        better = [o for o in options[layer] if o.cost - now[layer].cost <= spare and o.noise < now[layer].noise]
-        if better:
-            now[layer] = min(better, key=lambda one: one.noise)
-    return list(now.values())
+    return quietest(options, strategy.budget_share * whole)
 
 
 def measure(mod: IRModule, layers: Layers, data: Mapping[str, Array], cost: LayerCost) -> dict[str, list[Option]]:
