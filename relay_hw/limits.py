@@ -5,6 +5,7 @@ Everything that a file can make large with few bytes is compared with these numb
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Final
@@ -86,3 +87,8 @@ def product(sizes: Iterable[int]) -> int:
         if found >= _LARGEST:
             return _LARGEST
     return found
+
+
+def is_countable(shape: Iterable[int], item_bytes: int) -> bool:
+    """Whether numpy has arrays of these sizes, none of them negative: not where only a 0 among them makes it empty."""
+    return math.prod(size for size in shape if size) * item_bytes < 1 << 63

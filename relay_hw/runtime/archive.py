@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.errors import InputError
+from relay_hw.limits import is_countable
 from relay_hw.runtime.given import check_npz
 
 # Bytes of one array as it lies in memory; a compressed file of a thousandth of it may say that it holds that.
@@ -112,6 +113,8 @@ class Archive(Mapping[str, NDArray[Any]]):
             size = math.prod(shape) * header.dtype.itemsize
             if size > self._most_bytes:
                 raise ValueError(f"array {name} must take at most {self._most_bytes:,} bytes, not {size:,}")
+            if not is_countable(shape, header.dtype.itemsize):
+                raise ValueError(f"array {name} must have sizes that 64 bits count together, not {shape}")
             data = _exactly(stream, size, name)
         array = np.frombuffer(data, header.dtype)
         return array.reshape(shape[::-1]).T if header.is_fortran else array.reshape(shape)

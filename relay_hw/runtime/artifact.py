@@ -18,7 +18,7 @@ from accel.documents import DocumentError, parse_json
 from accel.durable import file_hash, is_plain, read_own
 from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
-from accel.isa.program import Program
+from accel.isa.program import Program, decode_instructions
 from relay_hw.backend.nodes import FlatFunction
 from relay_hw.backend.store import ConstantPool, flat_from_json
 from relay_hw.errors import ArtifactError, InputError, RelayHwError
@@ -169,7 +169,7 @@ def load_artifact(path: str | Path, trust: bool = False) -> Artifact:
     programs: dict[str, Program] = {}
     for row in manifest.accel:
         try:
-            programs[row.name] = Program.from_bytes(contents[row.program], manifest.config)
+            programs[row.name] = _program(contents[row.program], manifest.config)
         except AccelError as error:
             raise ArtifactError(f"{folder / row.program}: {error}") from None
     try:
@@ -178,6 +178,15 @@ def load_artifact(path: str | Path, trust: bool = False) -> Artifact:
     except RelayHwError as error:
         raise ArtifactError(f"{folder / MANIFEST}: {error}") from None
     return Artifact(folder, manifest, main, functions, programs, _is_sealed(folder, digest), trust)
+
+
+def _program(data: bytes, config: AccelConfig) -> Program:
+    """A program whose instructions are all legal. Raises AccelError."""
+    program = Program.from_bytes(data, config)
+    for stream in (program.code, program.resident):
+        if stream is not None:
+            decode_instructions(stream.data or b"")
+    return program
 
 
 def _is_sealed(folder: Path, digest: str) -> bool:

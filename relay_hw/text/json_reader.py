@@ -39,6 +39,7 @@ from relay_hw.ir.expr import (
 )
 from relay_hw.ir.module import IRModule, TypeData
 from relay_hw.ir.types import NARROW_DTYPES, GlobalTypeVar, Type, is_dtype, know_narrow_dtypes
+from relay_hw.limits import is_countable
 from relay_hw.span import Span
 from relay_hw.text.attributes import AttributeFault, build_attributes
 from relay_hw.text.json_fields import Row, Rows, fault
@@ -276,6 +277,8 @@ def _array(row: Row) -> np.ndarray:
         raise ParseError(f"{row.where}: data must be base64: {error}") from None
     if len(raw) != math.prod(shape) * dtype.itemsize:
         raise fault(f"{row.where}: data must hold {math.prod(shape) * dtype.itemsize} bytes", len(raw))
+    if not is_countable(shape, dtype.itemsize):
+        raise fault(f"{row.where}: shape must have sizes that 64 bits count together", shape)
     if dtype.kind == "b" and raw.strip(b"\0\1"):
         raise fault(f"{row.where}: data of booleans must be bytes 0 and 1", "others")
     return np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)

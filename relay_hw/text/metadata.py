@@ -17,6 +17,7 @@ import numpy as np
 from accel.documents import parse_json
 from relay_hw.ir.expr import Constant
 from relay_hw.ir.types import know_narrow_dtypes
+from relay_hw.limits import is_countable
 
 CONSTANT: Final = "relay.Constant"
 STRING: Final = "runtime.String"
@@ -181,6 +182,8 @@ def read_array(data: bytes, start: int) -> tuple[np.ndarray, int]:
     if min(shape, default=0) < 0 or size != len(raw) or needed != size:
         there = len(raw) if size == needed else size
         raise MetadataError(f"constant of shape {shape} and {dtype} must have {needed} bytes, not {there}")
+    if not is_countable(shape, dtype.itemsize):
+        raise MetadataError(f"constant of shape {shape} must have sizes that 64 bits count together, empty or not")
     array = np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
     return array, place + 8 + size
 

@@ -6,11 +6,13 @@ import hashlib
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from accel.isa.program import Program
 from accel.quote import line
 from relay_hw.errors import ArtifactError, InputError
 from relay_hw.runtime.artifact import Artifact, load_artifact
@@ -100,6 +102,21 @@ def rewrite(folder: Path, **changes: Any) -> None:
     text = json.dumps(row, sort_keys=True, separators=(",", ":"))
     row["sha256"] = hashlib.sha256(text.encode()).hexdigest()
     (folder / "manifest.json").write_text(json.dumps(row))
+
+
+def test_an_instruction_that_is_not_legal_is_found(plain: Build, tmp_path: Path) -> None:
+    """Whoever makes hashes fit is told which file and which instruction."""
+    folder = copy(plain, tmp_path)
+    program = Program.load(folder / "program.bin")
+    code = bytearray(program.code.data or b"")
+    code[-1] ^= 0x40
+    sections = tuple(replace(s, data=bytes(code)) if s is program.code else s for s in program.sections)
+    data = replace(program, sections=sections).to_bytes()
+    (folder / "program.bin").write_bytes(data)
+    files = json.loads((folder / "manifest.json").read_text())["files"]
+    rewrite(folder, files=files | {"program.bin": hashlib.sha256(data).hexdigest()})
+    with pytest.raises(ArtifactError, match=r"copy/program\.bin: instruction \d+: finish: reserved bits must be 0"):
+        load_artifact(folder)
 
 
 def test_an_edited_manifest_is_found(plain: Build, tmp_path: Path) -> None:

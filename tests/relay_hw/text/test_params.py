@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -59,9 +61,21 @@ def test_a_changed_byte_is_loaded_or_refused(draw: st.DataObject) -> None:
         assert "\n" not in str(error)
 
 
+def empty() -> bytes:
+    """An array of no elements, whose other sizes no integer of numpy counts."""
+    shape = (0, 1 << 40, 1 << 40)
+    data = save_param_dict({"w": np.zeros((0, 2, 2), np.float32)})
+    return data.replace(struct.pack("<3q", 0, 2, 2), struct.pack("<3q", *shape))
+
+
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
+        (
+            empty(),
+            "parameter w of the parameter file cannot be read: constant of shape (0, 1099511627776, 1099511627776)"
+            " must have sizes that 64 bits count together, empty or not",
+        ),
         (b"\0" * 40, "parameter file must begin with the mark of a list of arrays, not 0x0"),
         (
             save_param_dict({})[:16] + b"\xff" * 8,
