@@ -32,7 +32,7 @@ from relay_hw.compare.job import (
     strategy_row,
 )
 from relay_hw.compare.measures import measure
-from relay_hw.compare.mixed import BASE, mixed_front
+from relay_hw.compare.mixed import BASE, check_points, mixed_front
 from relay_hw.compare.network import Network, prepare, read_network
 from relay_hw.compare.places import Place, places
 from relay_hw.compare.pool import run_tasks
@@ -112,7 +112,9 @@ def compare(
     if processes < 1:
         raise InputError(f"processes must be at least 1, not {processes}")
     missing = [s.name for s in chosen if s.needs_data and calibration is None]
-    missing += [BASE] if mixed and calibration is None else []
+    if mixed:
+        check_points(mixed)
+        missing += [BASE] if calibration is None else []
     if missing:
         raise InputError(f"strategy {missing[0]} needs calibration data: give an array for each input")
     tell("simplifying", None)

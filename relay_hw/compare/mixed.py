@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from numpy.typing import NDArray
@@ -22,8 +23,8 @@ from relay_hw.quantize.layers import plan_layers
 from relay_hw.quantize.main import reference_of
 from relay_hw.quantize.methods.knapsack import Option, Options, front, widest
 from relay_hw.quantize.methods.mixed import LayerCost, measure, with_widths
-from relay_hw.runtime.compile import compile_model
-from relay_hw.runtime.prices import Compiled, layer_prices
+from relay_hw.runtime.compile import timed_layers
+from relay_hw.runtime.prices import layer_prices
 from relay_hw.transform.pieces import is_graph
 
 Array = NDArray[Any]
@@ -32,12 +33,17 @@ BASE: Final = "mixed-cycles"
 LEAST, MOST = 2, 32
 
 
+def check_points(points: int) -> None:
+    """Raise InputError for a number that no front has."""
+    if not LEAST <= points <= MOST:
+        raise InputError(f"points of a mixed front must be from {LEAST} to {MOST}, not {points}")
+
+
 def mixed_front(
     mod: IRModule, calibration: Mapping[str, Array], places: Sequence[Place], points: int
 ) -> list[Strategy]:
     """Up to `points` strategies for each place. Raises InputError for another number, or for control flow."""
-    if not LEAST <= points <= MOST:
-        raise InputError(f"points of a mixed front must be from {LEAST} to {MOST}, not {points}")
+    check_points(points)
     base, reference = find_strategy(BASE), reference_of(mod)
     if not is_graph(reference):
         raise InputError("a mixed front must be of a network without control flow: its layers have no fixed order")
@@ -54,11 +60,7 @@ def mixed_front(
 
 def prices_at(mod: IRModule, strategy: Strategy, calibration: Mapping[str, Array] | None, place: Place) -> LayerCost:
     """Cycles of layers at a place."""
-
-    def build(quantized: IRModule) -> Compiled:
-        built = compile_model(mod, config=place.config, memory=place.memory, host_target="numpy", quantized=quantized)
-        return built.layers, built.calls.order
-
+    build = partial(timed_layers, mod=mod, config=place.config, memory=place.memory)
     return layer_prices(mod, with_strategy_bits(strategy, [place]), calibration, build)
 
 

@@ -226,7 +226,8 @@ def compile_model(
         cost = None
         if accelerate and needs_prices(plan):
             tell("timing layers at each width")
-            cost = layer_prices(simplified, plan, calibration, partial(_timed, simplified, accel, memory, resident))
+            build = partial(timed_layers, mod=simplified, config=accel, memory=memory, resident=resident)
+            cost = layer_prices(simplified, plan, calibration, build)
         checked = realize_checked(simplified, plan, calibration, progress=_samples_of("calibrating", tell), cost=cost)
         quantized, kept, warnings = checked.realized.mod, checked.kept, checked.warnings
         notes = checked.realized.notes
@@ -271,8 +272,10 @@ def compile_model(
     )
 
 
-def _timed(mod: IRModule, config: AccelConfig, memory: str, resident: str, quantized: IRModule) -> Compiled:
-    """Layers and calls of a quantized module."""
+def timed_layers(
+    quantized: IRModule, mod: IRModule, config: AccelConfig, memory: str, resident: str = "auto"
+) -> Compiled:
+    """Layers of `quantized`, which was made of `mod`, with their cycles, and the calls of an inference."""
     built = compile_model(mod, config=config, host_target=NUMPY, resident=resident, memory=memory, quantized=quantized)
     return built.layers, built.calls.order
 

@@ -52,13 +52,12 @@ class SdramReads:
         self._slot = 0
         self._taken = 0
         # beats that had the chip, that left the controller, that were sampled; cycles in which the next ones can leave,
-        # in which the last ones and the last one did; beats to be sampled of each burst
+        # in which the last ones did; beats to be sampled of each burst
         self._sent = 0
         self._gone = 0
         self._sampled = 0
         self._ready: deque[int] = deque()
-        self._leaves: deque[int] = deque(maxlen=self._room)
-        self._last = -1
+        self._leaves: deque[int] = deque([-1], maxlen=self._room)
         self._left: deque[int] = deque()
 
     def take(self, cycle: int, place: int, beats: int, fetch: bool) -> None:
@@ -147,14 +146,8 @@ class SdramReads:
         """Beats leave the controller: one has a place where the one but one before it has been sampled."""
         gone, sampled = self._gone, self._sampled
         while gone < self._sent and gone < sampled + 2:
-            leaves = self._ready.popleft()
-            if leaves <= self._last:
-                leaves = self._last + 1
             place = self._beat if gone > sampled else self._beat_before
-            if leaves < place:
-                leaves = place
-            self._leaves.append(leaves)
-            self._last = leaves
+            self._leaves.append(max(self._ready.popleft(), self._leaves[-1] + 1, place))
             gone += 1
         self._gone = gone
 

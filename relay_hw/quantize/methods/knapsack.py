@@ -51,7 +51,7 @@ def quietest(options: Options, allowed: float) -> list[Option]:
     owner = np.repeat(np.arange(len(options)), [len(some) for some in options.values()])
     each = (owner == np.arange(len(options))[:, None]).astype(float)
     # Numbers of one size: the solver's tolerances are absolute.
-    unit, most = max(cost.max(), 1e-300), max(noise.max(), 1e-300)
+    unit, most = cost.max() or 1.0, noise.max() or 1.0
     found = milp(
         noise / most + _CHEAPER * cost / unit,
         integrality=np.ones(len(rows)),

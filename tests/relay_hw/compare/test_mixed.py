@@ -57,6 +57,8 @@ def test_what_is_no_front(plain: IRModule) -> None:
     for points in (1, 33):
         with pytest.raises(InputError, match=f"points of a mixed front must be from 2 to 32, not {points}"):
             mixed_front(plain, CALIBRATION, places(["tiny"], None), points)
+        with pytest.raises(InputError, match=f"points of a mixed front must be from 2 to 32, not {points}"):
+            compare(plain, TEST, ["int8-gptq"], CALIBRATION, mixed=points)
     text = "def @main(%x: Tensor[(4), float32]) { if (sum(%x) > 0f) { nn.relu(%x) } else { %x } }"
     branches = parse(f'#[version = "0.0.5"]\n{text}')
     with pytest.raises(InputError, match="a mixed front must be of a network without control flow"):
