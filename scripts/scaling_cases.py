@@ -139,7 +139,7 @@ TEXTS: Final[Mapping[str, tuple[Callable[[int], str], Callable[[str], object]]]]
         parse,
     ),
     "type parameters": (lambda n: _joined(n, "A{0}, ", VERSION + "def @main[") + "A0](%x: A0) { %x }", parse),
-    "tuple types": (lambda n: main_of("%x", f"%x: ({'int32, ' * n})"), parse),
+    "tuple types": (lambda n: main_of("%x", f"%x: ({'int32, ' * n})"), _refused),
     "shapes": (lambda n: main_of("%x", f"%x: Tensor[({'1, ' * n}), int32]"), _refused),
     "sums of dimensions": (lambda n: main_of("%x", f"%x: Tensor[({' + '.join(['n', 'm'] * n)}), int32]"), _refused),
     "many dimensions": (lambda n: main_of("%x", f"%x: Tensor[({_joined(n, 'n{0} + ')}1), int32]"), _refused),

@@ -38,7 +38,7 @@ from relay_hw.ir.expr import (
     TupleGetItem,
     Var,
 )
-from relay_hw.ir.module import IRModule
+from relay_hw.ir.module import IRModule, TypeData
 from relay_hw.ir.trampoline import Step, run
 from relay_hw.ir.types import (
     UNIT,
@@ -75,6 +75,7 @@ class Inference:
         self._declared: dict[Function, FuncType] = {}
         self._type_scope: list[TypeVar] = []
         self._matches: list[Match] = []
+        self._constructors: dict[str, Mapping[str, Constructor]] = {}
         self._waiting: dict[IncompleteType, list[Deferred]] = {}
         self._ready: deque[Deferred] = deque()
         self._where = ""
@@ -155,12 +156,19 @@ class Inference:
 
     def _constructor(self, node: Constructor) -> Step[Type]:
         data = self.mod.types.get(node.belong_to.name)
-        known = next((one for one in data.constructors if one.name_hint == node.name_hint), None) if data else None
+        known = self._constructors_of(data).get(node.name_hint) if data else None
         if data is None or known is None:
             raise WellFormedError(f"constructor {node.name_hint} must be defined in the module", node.span)
         # A type that was read twice, with other type parameters, is the module's all the same.
         return FuncType(tuple(known.inputs), TypeCall(data.header, tuple(data.type_vars)), tuple(data.type_vars))
         yield
+
+    def _constructors_of(self, data: TypeData) -> Mapping[str, Constructor]:
+        """A data type's constructors by name, the first of each."""
+        name = data.header.name
+        if name not in self._constructors:
+            self._constructors[name] = {item.name_hint: item for item in reversed(data.constructors)}
+        return self._constructors[name]
 
     def _tuple(self, node: Tuple) -> Step[Type]:
         return TupleType((yield self._visit_all(node.fields)))

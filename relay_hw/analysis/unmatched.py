@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from relay_hw.ir.expr import (
     Constructor,
@@ -26,16 +27,49 @@ def unmatched_cases(match: Match, siblings: Siblings, limit: int = MAX_CANDIDATE
     At most `limit` candidates are looked at.
     """
     missing: list[Pattern] = []
+    arms = _Arms.of([clause.lhs for clause in match.clauses])
     candidates: list[Pattern] = [PatternWildcard()]
     while candidates and limit > 0:
         limit -= 1
         candidate = candidates.pop()
-        decision = _first_decision(candidate, [clause.lhs for clause in match.clauses])
+        decision = _first_decision(candidate, arms.for_candidate(candidate))
         if decision is None:
             missing.append(candidate)
         elif isinstance(decision, Pattern):
             candidates.extend(reversed(_expand(candidate, decision, siblings)))
     return missing
+
+
+@dataclass(frozen=True, slots=True)
+class _Arms:
+    """Arms in their order, by what they ask for: there may be as many as constructors, which are looked at each.
+
+    `by_constructor` has a constructor's arms, "" those that ask for a tuple; `first` is the first arm of all; `rest`
+    the first that takes everything, behind which nothing is looked at.
+    """
+
+    by_constructor: Mapping[str, Sequence[Pattern]]
+    first: Sequence[Pattern]
+    rest: Sequence[Pattern]
+
+    @classmethod
+    def of(cls, arms: Sequence[Pattern]) -> _Arms:
+        found: dict[str, list[Pattern]] = {}
+        for place, arm in enumerate(arms):
+            if isinstance(arm, PatternWildcard | PatternVar):
+                return cls(found, arms[:1], arms[place : place + 1])
+            found.setdefault(_asked(arm), []).append(arm)
+        return cls(found, arms[:1], ())
+
+    def for_candidate(self, candidate: Pattern) -> Sequence[Pattern]:
+        """Arms that may take `candidate`, in their order, up to the first that surely takes a part of it."""
+        if isinstance(candidate, PatternWildcard | PatternVar):
+            return self.first
+        return [*self.by_constructor.get(_asked(candidate), ()), *self.rest]
+
+
+def _asked(pattern: Pattern) -> str:
+    return pattern.constructor.name_hint if isinstance(pattern, PatternConstructor) else ""
 
 
 def pattern_text(pattern: Pattern) -> str:

@@ -17,6 +17,8 @@ from relay_hw.runtime.folder import MANIFEST
 RELAY_SUFFIXES = (".relay", ".txt", ".json")
 # Read by TVM's importers.
 TVM_SUFFIXES = (".tflite", ".pt2")
+# First bytes of a zip, and of one without members (APPNOTE.TXT of PKWARE, 4.3.7 and 4.3.16).
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _MODELS = (".onnx", *RELAY_SUFFIXES, *TVM_SUFFIXES)
 
 
@@ -40,7 +42,7 @@ def check_npz(path: Path, what: str) -> None:
     if not path.is_file():
         raise InputError(f"{what} {path} must be an existing .npz file")
     _check_readable(path, what)
-    if not zipfile.is_zipfile(path):
+    if not _is_zip(path):
         raise InputError(f"{what} {path} must be an .npz file (a zip of arrays, as numpy.savez writes it)")
 
 
@@ -76,3 +78,10 @@ def check_build_or_program(path: Path) -> None:
 def _check_readable(path: Path, what: str) -> None:
     if not os.access(path, os.R_OK):
         raise InputError(f"{what} {path} must be readable: permission denied")
+
+
+def _is_zip(path: Path) -> bool:
+    """Whether a file is a zip from its first byte on: zipfile also takes one behind other bytes, numpy does not."""
+    with path.open("rb") as file:
+        begin = file.read(max(map(len, _ZIP)))
+    return begin.startswith(_ZIP) and zipfile.is_zipfile(path)

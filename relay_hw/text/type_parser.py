@@ -51,17 +51,17 @@ class TypeParser(DimParser):
         """`[A, B]` if it is there; the names come into scope."""
         if not self.take("["):
             return ()
-        found: list[TypeVar] = []
+        found: dict[str, TypeVar] = {}
         while not self.at("]"):
             name = self.expect_kind(TokenKind.NAME, "a name", "list of type parameters")
-            if any(var.name == name.text for var in found):
+            if name.text in found:
                 raise self.error(f"type parameter {name.text} must be declared once", name)
-            found.append(TypeVar(name.text, self._kind()))
-            self.push_type_var(found[-1])
+            found[name.text] = TypeVar(name.text, self._kind())
+            self.push_type_var(found[name.text])
             if not self.take_comma("]", "list of type parameters"):
                 break
         self.expect("]", "list of type parameters")
-        return tuple(found)
+        return tuple(found.values())
 
     def _kind(self) -> Kind:
         """`: Dim` after a type parameter; without it the kind is Type."""

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import relay_hw as relay
+from relay_hw.analysis import unmatched
 from relay_hw.analysis.unmatched import pattern_text, unmatched_cases
 from relay_hw.ir.expr import Clause, Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternWildcard
 
@@ -78,3 +79,21 @@ def test_a_value_is_left_out_exactly_if_a_missing_case_takes_it(arms: list[Patte
     left_out = unmatched_cases(match(*arms), lambda _: ALL)
     for value in values(3):
         assert any(takes(arm, value) for arm in arms) != any(takes(case, value) for case in left_out)
+
+
+def test_arms_of_other_constructors_are_not_looked_at() -> None:
+    """As many arms as constructors take time by their number, not by its square."""
+    looked = 0
+
+    def overlap(candidate: Pattern, arm: Pattern) -> str:
+        nonlocal looked
+        looked += 1
+        return original(candidate, arm)
+
+    original, count = unmatched._overlap, 500
+    many = [Constructor(f"C{k}", [], T, k) for k in range(count)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unmatched, "_overlap", overlap)
+        left = unmatched_cases(match(*map(PatternConstructor, many[1:])), lambda _: many)
+    assert [pattern_text(case) for case in left] == ["C0"]
+    assert looked <= 2 * count

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import tracemalloc
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,16 @@ def test_rows_that_are_asked_for_cost_their_own_bytes(tmp_path: Path) -> None:
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert found.shape == (1, 512, 512) and most < 4 << 20
+
+
+@pytest.mark.parametrize("damage", [lambda data: b"#!" + data, lambda data: data[:3] + b"\x80" + data[4:]])
+def test_an_archive_begins_with_its_first_byte(damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    """What is one thing to zipfile is another to numpy, which looks at the first bytes."""
+    path = tmp_path / "a.npz"
+    np.savez(path, x=np.zeros(3))
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(InputError, match=r"must be an \.npz file \(a zip of arrays"):
+        Archive(path, "data")
 
 
 def test_arrays_of_other_lengths_are_read_whole(tmp_path: Path) -> None:
