@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Final
+from typing import Final, cast
 
 from relay_hw.errors import InputError
 from relay_hw.span import Span
 
+# Axes that an array has in every version of numpy.
+MAX_RANK: Final = 32
 # Sizes of a tensor may be long numbers, and many of them.
 _LARGEST: Final = 1 << 64
 # Neither protobuf nor onnx's writing out of functions goes deeper, whatever is asked.
@@ -87,6 +89,14 @@ def product(sizes: Iterable[int]) -> int:
         if found >= _LARGEST:
             return _LARGEST
     return found
+
+
+def is_shape(sizes: object) -> bool:
+    """Whether a value out of JSON is the shape of an array: a list of at most 32 integers of at least 0."""
+    if not isinstance(sizes, list):
+        return False
+    items = cast(list[object], sizes)
+    return len(items) <= MAX_RANK and all(type(size) is int and size >= 0 for size in items)
 
 
 def is_countable(shape: Iterable[int], item_bytes: int) -> bool:

@@ -202,10 +202,10 @@ def config_from_dict(raw: object, name: str) -> AccelConfig:
     values = cast(dict[str, object], raw)
     expected = set(SIZES)
     given = set(values) - {"name"}
-    for key in sorted(given - expected):
-        raise ConfigError(f"configuration {name}: unknown key {key!r}")
-    for key in sorted(expected - given):
-        raise ConfigError(f"configuration {name}: key {key!r} is missing")
+    if unknown := given - expected:
+        raise ConfigError(f"configuration {name}: unknown key {min(unknown)!r}")
+    if missing := expected - given:
+        raise ConfigError(f"configuration {name}: key {min(missing)!r} is missing")
     sizes: dict[str, int] = {}
     for key in sorted(expected):
         value = values[key]

@@ -58,6 +58,7 @@ from relay_hw.ir.types import (
     TypeVar,
     has_unknown_rank,
 )
+from relay_hw.limits import is_countable, is_shape
 
 CONSTANT_ALIGN = 64
 Json = Any
@@ -85,9 +86,12 @@ class ConstantPool:
 
     def get(self, row: Json) -> NDArray[Any]:
         """The stored array, read-only. Raises ArtifactError outside the pool."""
-        shape, dtype = tuple(row["shape"]), np.dtype(row["dtype"])
+        shape, begin, dtype = row["shape"], row["offset"], np.dtype(row["dtype"])
+        if not is_shape(shape) or not is_countable(shape, dtype.itemsize):
+            raise ArtifactError(f"shape of a constant must be at most 32 integers of at least 0, not {shape!r:.60}")
+        if type(begin) is not int:
+            raise ArtifactError(f"offset of a constant must be an integer, not {begin!r:.60}")
         size = math.prod(shape) * dtype.itemsize
-        begin = row["offset"]
         if begin < 0 or begin + size > len(self._data):
             raise ArtifactError(f"constant must lie in the {len(self._data)} bytes stored, not at {begin}+{size}")
         raw = bytes(self._data[begin : begin + size])
@@ -146,6 +150,9 @@ def type_from_json(row: Json) -> Type:
 
 
 def _dims(row: Sequence[int | None]) -> tuple[Dim, ...]:
+    """Raises ArtifactError."""
+    if any(dim is not None and (type(dim) is not int or dim < 0) for dim in row):
+        raise ArtifactError(f"a stored shape must be of integers of at least 0, or null, not {row!r:.60}")
     return tuple(ANY if dim is None else dim for dim in row)
 
 

@@ -102,16 +102,17 @@ class DimParser(Cursor):
         return found
 
     def _sum(self) -> Dim:
-        total = dim_sub(0, self._product()) if self.take("-") else self._product()
+        # Added all at once: each sum is put in order.
+        parts = [dim_sub(0, self._product()) if self.take("-") else self._product()]
         while True:
             if self.take("+"):
-                total = dim_add(total, self._product())
+                parts.append(self._product())
             elif self.take("-"):
-                total = dim_sub(total, self._product())
+                parts.append(dim_sub(0, self._product()))
             elif self.at_kind(TokenKind.INT) and self.token.text.startswith("-"):
-                total = dim_add(total, self._product())
+                parts.append(self._product())
             else:
-                return total
+                return dim_add(*parts)
 
     def _product(self) -> Dim:
         total = self._factor()

@@ -39,7 +39,7 @@ from relay_hw.ir.expr import (
 )
 from relay_hw.ir.module import IRModule, TypeData
 from relay_hw.ir.types import NARROW_DTYPES, GlobalTypeVar, Type, is_dtype, know_narrow_dtypes
-from relay_hw.limits import is_countable
+from relay_hw.limits import is_countable, is_shape
 from relay_hw.span import Span
 from relay_hw.text.attributes import AttributeFault, build_attributes
 from relay_hw.text.json_fields import Row, Rows, fault
@@ -269,7 +269,7 @@ def _array(row: Row) -> np.ndarray:
         know_narrow_dtypes()
     dtype = np.dtype(name)
     shape = row.get("shape", list)
-    if any(type(size) is not int or size < 0 for size in shape) or len(shape) > 32:
+    if not is_shape(shape):
         raise fault(f"{row.where}: shape must be at most 32 integers of at least 0", shape)
     try:
         raw = base64.b64decode(row.get("data", str), validate=True)

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 import relay_hw.op as op
 from relay_hw.analysis import infer_type
 from relay_hw.backend.flat import FlatFunction, FlatInvoke, evaluate, flatten, used_operators
-from relay_hw.backend.store import ConstantPool, attrs_from_json, attrs_to_json, flat_from_json, flat_to_json
+from relay_hw.backend.store import (
+    ConstantPool,
+    attrs_from_json,
+    attrs_to_json,
+    flat_from_json,
+    flat_to_json,
+    type_from_json,
+)
 from relay_hw.errors import ArtifactError
 from relay_hw.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
@@ -88,6 +95,35 @@ def test_unknown_sizes_are_stored() -> None:
     assert back.params[0].type == TensorType((ANY, 2), "float32")
     for size in (0, 3):
         assert evaluate(back, [np.zeros((size, 2), np.float32)]).tolist() == [[1.0, 1.0]] * size
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        # A text times sizes would be a text of so many copies.
+        (
+            {"shape": [1 << 20, 1 << 20, "xxxx"]},
+            r"shape of a constant must be at most 32 integers of at least 0, not \[",
+        ),
+        ({"shape": "4"}, "shape of a constant must be at most 32 integers of at least 0, not '4'"),
+        ({"shape": [-1, -4]}, r"shape of a constant must be at most 32 integers of at least 0, not \[-1, -4\]"),
+        ({"shape": [0, 1 << 63]}, "shape of a constant must be at most 32 integers"),
+        ({"shape": [1] * 33}, "shape of a constant must be at most 32 integers"),
+        ({"offset": 0.0}, "offset of a constant must be an integer, not 0.0"),
+        ({"offset": 64}, r"constant must lie in the 16 bytes stored, not at 64\+16"),
+    ],
+)
+def test_constants_that_nobody_stored(change: dict[str, Any], sentence: str) -> None:
+    pool = ConstantPool()
+    row = pool.add(np.zeros(4, np.float32))
+    with pytest.raises(ArtifactError, match=sentence):
+        pool.get(row | change)
+
+
+@pytest.mark.parametrize("shape", [[-1], ["x"], [1.0], [True]])
+def test_types_that_nobody_stored(shape: list[Any]) -> None:
+    with pytest.raises(ArtifactError, match="a stored shape must be of integers of at least 0, or null, not "):
+        type_from_json({"dtype": "int8", "shape": shape})
 
 
 def stored(function: FlatFunction) -> tuple[Any, bytes]:
