@@ -129,6 +129,9 @@ test-netlist: $(READY) ## `tiny` placed and routed, programs and the self-test o
 	$(BIN)/python -m pytest -q -s -m long tests/accel/fpga/test_tiny.py tests/accel/fpga/sim/test_netlist.py \
 	  tests/accel/fpga/vendor $(FLAGS)
 
+bitstreams: $(READY) ## bitstreams of all boards with their hashes, to be given away: dist/bitstreams (hours; FLAGS="--only NAME")
+	$(BIN)/python scripts/release_bitstreams.py $(FLAGS)
+
 area: $(READY) ## count LUTs, flip-flops, multipliers and block RAMs of each configuration on ECP5 (long)
 	$(BIN)/python scripts/area.py $(FLAGS)
 

@@ -73,6 +73,8 @@ class Board:
 
     name: str
     title: str
+    # What openFPGALoader calls it.
+    loader: str
     part: Part
     platform: str
     platform_arguments: tuple[tuple[str, str], ...]
@@ -144,6 +146,7 @@ BOARDS: Final = (
     Board(
         name="ulx3s-85f",
         title="Radiona ULX3S with LFE5U-85F",
+        loader="ulx3s",
         part=find_part("lfe5u-85f"),
         platform="radiona_ulx3s",
         platform_arguments=(("device", "LFE5U-85F"), ("revision", "2.0")),
@@ -162,6 +165,7 @@ BOARDS: Final = (
     Board(
         name="colorlight-i5",
         title="Colorlight i5 7.0 with LFE5U-25F",
+        loader="colorlight-i5",
         part=find_part("lfe5u-25f"),
         platform="colorlight_i5",
         platform_arguments=(("board", "i5"), ("revision", "7.0")),

@@ -19,35 +19,64 @@ from relay_hw.cli.console import Console
 from relay_hw.errors import InputError
 
 if TYPE_CHECKING:
+    from accel.fpga.parts import Part
     from accel.fpga.systems import System
     from accel.isa.config import AccelConfig
 
 REPORT = "report.json"
 FINDINGS_VERSION = 1
 # What of a bitstream's report says how it was made.
-_MADE = ("design", "part", "speed_grade", "clocks", "timing_met", "seed", "tools", "key", "sha256")
+_MADE = (
+    "design",
+    "part",
+    "speed_grade",
+    "macs_per_cycle",
+    "netlist",
+    "clocks",
+    "timing_met",
+    "seed",
+    "tools",
+    "key",
+    "sha256",
+)
 # Groups of late signals that are told; `report.json` has all of them.
 _LATE_GROUPS = 5
 
 
 def bitstream_command(args: Namespace, console: Console) -> int:
-    """Synthesise, place, route and pack; the fastest of the seeds is kept."""
+    """Synthesise, place, route and pack; the fastest of the seeds is kept. Status 1: its netlist is wrong."""
     from accel.fpga.flow import build_bitstream
     from accel.fpga.soc_map import SOC_FILE
     from accel.fpga.synth import cache_folder
+    from accel.isa.config import load_config
     from relay_hw.runtime.folder import replace_files
 
-    system = _system(args)
-    output = _writable(args.output)
-    built = build_bitstream(
-        system.design, seeds_of(args), cache_folder().parent / "bitstreams", lambda line: console.step(line)
-    )
+    system, config = _system(args), load_config(args.config)
+    output, kept = _writable(args.output), cache_folder().parent / "bitstreams"
+    # First: what computes wrongly need not be routed for an hour.
+    netlist = _netlist(args, config, system.design.part, console) if args.programs else None
+    if netlist is not None and not netlist["ok"]:
+        console.result({"netlist": netlist}, _netlist_text(netlist))
+        return 1
+    built = build_bitstream(system.design, seeds_of(args), kept, lambda line: console.step(line))
     bitstream = output / f"{system.design.name}.bit"
-    report = json.dumps(built.report, indent=2, sort_keys=True) + "\n"
-    texts = {SOC_FILE: system.map.to_json().encode(), REPORT: report.encode()}
+    report = built.report | {"macs_per_cycle": config.macs_per_cycle, "netlist": netlist}
+    text = json.dumps(report, indent=2, sort_keys=True) + "\n"
+    texts = {SOC_FILE: system.map.to_json().encode(), REPORT: text.encode()}
     replace_files(output, {bitstream.name: built.data, **texts})
-    console.result(built.report | {"bitstream": str(bitstream)}, _text(built.report, bitstream))
+    console.result(report | {"bitstream": str(bitstream)}, _text(report, bitstream))
     return 0
+
+
+def _netlist(args: Namespace, config: AccelConfig, part: Part, console: Console) -> dict[str, Any]:
+    """What the self-test finds on the netlist of the accelerator for a part; times aside, so that reports are equal."""
+    from accel.fpga.sim.netlist import netlist_findings
+    from accel.fpga.synth import cache_folder
+
+    findings = netlist_findings(config, part, args.programs, cache_folder().parent / "bitstreams", console.step)
+    tests = [{"name": found.name, "ok": found.ok, "detail": found.detail} for found in findings]
+    ok = all(found.ok is not False for found in findings)
+    return {"of": "the accelerator alone", "part": part.name, "programs": args.programs, "ok": ok, "tests": tests}
 
 
 def selftest_command(args: Namespace, console: Console) -> int:
@@ -197,9 +226,20 @@ def seeds_of(args: Namespace) -> range:
     return range(args.seed, args.seed + args.seeds)
 
 
+def _netlist_text(netlist: dict[str, Any] | None) -> str:
+    """What was found on the netlist, in a line."""
+    if netlist is None:
+        return "  netlist: not simulated, --programs N does"
+    if netlist["ok"]:
+        return f"  netlist: self-test passed, {netlist['programs']:,} random programs ran on it"
+    failed = next(test for test in netlist["tests"] if test["ok"] is False)
+    return f"  netlist: self-test FAILED: {line(failed['name'])}: {line(failed['detail'])}"
+
+
 def _text(report: dict[str, Any], bitstream: Path) -> str:
     used, has = report["used"], report["available"]
     lines = [f"{line(report['design'])} on {line(report['part'])}, seed {report['seed']:d}"]
+    lines.append(f"  {'products':12} {report['macs_per_cycle']:7,} a cycle")
     for key, label in (("luts", "LUT4"), ("multipliers", "MULT18X18D"), ("block_rams", "DP16KD")):
         lines.append(f"  {label:12} {used[key]:7,} of {has[key]:7,}  {100 * used[key] / has[key]:5.1f} %")
     lines.append(f"  {'flip-flops':12} {used['flip_flops']:7,}")
@@ -210,5 +250,6 @@ def _text(report: dict[str, Any], bitstream: Path) -> str:
     lines.append(f"  slowest path: {slowest}")
     for group, row in list(report["late"].items())[:_LATE_GROUPS]:
         lines.append(f"  late, {row['ns']:.1f} ns: {row['signals']:d} to {line(group)}")
+    lines.append(_netlist_text(report["netlist"]))
     lines.append(f"bitstream: {line(bitstream)}")
     return "\n".join(lines)

@@ -402,6 +402,8 @@ def _add_fpga_commands(commands: Any) -> None:
     )
     text = "place so often, with one seed after the other, and keep the best (default: 1)"
     parser.add_argument("--seeds", type=arg.count, default=1, metavar="N", help=text)
+    text = "first run the self-test with N random programs on the accelerator's netlist in simulation (minutes)"
+    parser.add_argument("--programs", type=arg.count, default=None, metavar="N", help=text)
     parser.add_argument("-o", "--output", type=arg.output_folder, required=True, metavar="OUT", help="folder to write")
 
     text = "try a device out: registers, memory, random programs, counters, faults"

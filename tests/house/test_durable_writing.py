@@ -24,7 +24,7 @@ WRITERS = {
     "accel/fpga/tools.py": "in a stage, which is marked when it is done",
     "accel/fpga/vendor/estimate.py": "in a stage, which is marked when it is done",
     "accel/fpga/sim/board.py": "in a new folder",
-    "accel/fpga/sim/netlist.py": "in a folder of a test",
+    "accel/fpga/sim/netlist.py": "in a temporary folder",
     "accel/isa/gen_verilog.py": "a source, renewed by hand",
     "accel/isa/gen_timing.py": "a source, renewed by hand",
     "accel/isa/gen_docs.py": "a source, renewed by hand",

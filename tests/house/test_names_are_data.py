@@ -78,7 +78,7 @@ WRITERS: dict[str, dict[str, str]] = {
     "relay_hw/cli/doctor.py": {"', '.join(missing)": "words of find_tools", "version": "a cell of a table"},
     "relay_hw/cli/fpga.py": {
         "system.design.name": "a part or board, and the checked name of a configuration",
-        "json.dumps(built.report, indent=2, sort_keys=True)": "JSON",
+        "json.dumps(report, indent=2, sort_keys=True)": "JSON",
         "json.dumps(row, indent=2)": "JSON",
         "json.dumps(estimated, indent=2, sort_keys=True)": "JSON",
         "name": "a word, padded",

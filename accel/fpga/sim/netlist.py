@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from accel.fpga.flow import Design, synthesised
@@ -19,6 +20,8 @@ from accel.fpga.vendor.ip import IP, ip_verilog, ports
 from accel.isa.config import AccelConfig
 from accel.isa.gen_verilog import verilog_parameters
 from accel.sim.kept import sealed
+from accel.sim.rtl_device import RtlDevice
+from accel.sim.selftest import Finding, self_test
 
 CELLS: Final = tuple(
     Path(__file__).parent / "ecp5" / f"{name}.v"
@@ -62,6 +65,21 @@ def netlist_rtl(config: AccelConfig, part: Part, folder: Path, target: Path, lis
     names = [path.name for path in CELLS] + [NETLIST, "vta_top.v"]
     (target / "filelist.f").write_text("".join(f"{name}\n" for name in names))
     return target
+
+
+def netlist_findings(
+    config: AccelConfig, part: Part, programs: int, folder: Path, listen: Listener | None = None
+) -> list[Finding]:
+    """The self-test on the netlist of the accelerator, with so many random programs. Raises FlowError."""
+    with TemporaryDirectory() as place:
+        rtl = netlist_rtl(config, part, folder, Path(place) / "rtl", listen)
+        if listen is not None:
+            listen("netlist: built for simulation")
+        device = RtlDevice(config, rtl=rtl)
+        try:
+            return self_test(device, programs, progress=listen)
+        finally:
+            device.close()
 
 
 def _top(config: AccelConfig) -> str:

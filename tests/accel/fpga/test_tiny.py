@@ -21,9 +21,13 @@ def test_tiny_fits_the_smallest_part(
     out = tmp_path / "out"
     # A cache of its own: what is found here is made here.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert main(["bitstream", "--part", "lfe5u-25f", "--config", "tiny", "-o", str(out)]) == 0
+    assert main(["bitstream", "--part", "lfe5u-25f", "--config", "tiny", "--programs", "20", "-o", str(out)]) == 0
     report = json.loads((out / "report.json").read_text())
     assert report["timing_met"] and report["clocks"]["clk_i"]["mhz"] > 50
+    # The accelerator's netlist did what the functional simulator does.
+    netlist = report["netlist"]
+    assert (netlist["ok"], netlist["programs"]) == (True, 20)
+    assert {test["name"] for test in netlist["tests"] if test["ok"]} >= {"identity", "registers", "programs", "faults"}
     used, sizes = report["used"], ("luts", "block_rams", "multipliers")
     assert all(used[key] > 0 for key in sizes) and find_part("lfe5u-25f").holds(*(used[key] for key in sizes)), used
     assert (out / "lfe5u-25f-tiny.bit").stat().st_size > 100_000
