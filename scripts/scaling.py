@@ -61,15 +61,15 @@ def measure(case: Case, most_seconds: float) -> list[tuple[int, float]]:
     while True:
         try:
             made = case.make(n)
+            size = size_of(made)
+            if size > case.most:
+                return found
+            taken = seconds(case, made)
         except RelayHwError:
-            # A limit on what is made for reading ends the growth, as `case.most` does.
+            # A limit ends the growth as `case.most` does; what is refused from the first size on is a mistake here.
             if not found:
                 raise
             return found
-        size = size_of(made)
-        if size > case.most:
-            return found
-        taken = seconds(case, made)
         found.append((size, taken))
         for _ in range(AGAIN):
             if worst(found[-2:]) <= MOST_RATIO:
