@@ -66,18 +66,24 @@ class Request:
 class Machine:
     """Runs flat functions. Calls of names that `functions` does not hold are requests, which `invoke` answers.
 
-    What `segments` among these give to one another is kept in planned memory.
+    What `segments` among these give to one another is kept in planned memory. `most_calls`: of functions, branches and
+    arms that one call may make; a loop that never ends is one that nobody waits for.
     """
 
-    def __init__(self, functions: Mapping[str, FlatFunction], segments: Container[str] = ()) -> None:
+    def __init__(
+        self, functions: Mapping[str, FlatFunction], segments: Container[str] = (), most_calls: int | None = None
+    ) -> None:
         self._functions = functions
         self._segments = segments
+        self._most_calls = most_calls
+        self._calls = 0
         self._dead: dict[FlatFunction, list[tuple[int, ...]]] = {}
         self._plans: dict[FlatFunction, BufferPlan] = {}
         self._free: dict[FlatFunction, list[Memory]] = {}
 
     def call(self, function: FlatFunction, args: Sequence[Value], invoke: Invoke | None = None) -> Value:
         """The value of `function`. Raises EvalError."""
+        self._calls = 0
         return self._run(Thread(self, function, args), invoke)
 
     def apply(self, callee: Value, args: Sequence[Value], invoke: Invoke | None = None) -> Value:
@@ -103,6 +109,7 @@ class Machine:
     def steps(self, function: FlatFunction, args: Sequence[Value]) -> Generator[Any, Value, Value]:
         """The steps of a call: they yield inner calls, as steps, and requests."""
         while True:
+            self._count()
             values: list[Value] = list(args)
             dead = self._dead_after(function)
             memory: Memory | None = None
@@ -129,6 +136,11 @@ class Machine:
             if tail is None:
                 return values[function.result]
             function, args = tail
+
+    def _count(self) -> None:
+        self._calls += 1
+        if self._most_calls is not None and self._calls > self._most_calls:
+            raise EvalError(f"a sample must take at most {self._most_calls:,} calls, not more")
 
     def _plan(self, function: FlatFunction) -> BufferPlan:
         found = self._plans.get(function)

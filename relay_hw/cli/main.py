@@ -273,7 +273,7 @@ def _add_shapes(parser: ArgumentParser) -> None:
     parser.add_argument("--shape", action="append", type=arg.shape, default=[], metavar="INPUT=SIZEx...", help=text)
     text = "number that an input of an .onnx model always is, such as sr=16000; may be repeated"
     parser.add_argument("--value", action="append", type=arg.value, default=[], metavar="INPUT=NUMBER", help=text)
-    text = "the most that an .onnx model may take, such as nodes=200000 (relay_hw/limits.py has them); may be repeated"
+    text = "the most that a model may take, such as nodes=200000 (relay_hw/limits.py has them); may be repeated"
     parser.add_argument("--limit", action="append", type=arg.limit, default=[], metavar="NAME=NUMBER", help=text)
     text = "read weights of an .onnx model from files below its folder too"
     parser.add_argument("--external-data", action="store_true", help=text)

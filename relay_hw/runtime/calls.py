@@ -9,13 +9,16 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from relay_hw.backend.flat import FlatFunction, FlatInvoke, Machine, Value, evaluate
 from relay_hw.backend.nodes import STRAIGHT
 from relay_hw.errors import EvalError, InputError
 from relay_hw.runtime.manifest import TensorInfo
 from relay_hw.runtime.ports import random_samples, read_samples
+
+# Calls of a sample whose order is looked for: some seconds of small ones, after which it most likely never ends.
+MOST_CALLS: Final = 100_000
 
 
 class Source(Enum):
@@ -114,5 +117,6 @@ class Caller:
     ) -> None:
         """The first sample of `data` through `main`."""
         _, samples = read_samples(rows, data)
-        host = Machine({name: f for name, f in self.functions.items() if name not in self.segments}, self.segments)
+        own = {name: f for name, f in self.functions.items() if name not in self.segments}
+        host = Machine({"main": self.main, **own}, self.segments, MOST_CALLS)
         host.call(self.main, [samples[param.name][0] for param in self.main.params], invoke)

@@ -76,7 +76,8 @@ class Executor:
         self._on_device = frozenset(row.name for row in artifact.manifest.accel)
         hosts = {n: f for n, f in artifact.functions.items() if n in segments - self._on_device}
         self._watched = watched(hosts, artifact.manifest.layers)
-        self._machine = Machine({n: f for n, f in artifact.functions.items() if n not in segments}, segments)
+        own = {n: f for n, f in artifact.functions.items() if n not in segments}
+        self._machine = Machine({"main": artifact.main, **own}, segments)
         if device is not None:
             for program in artifact.programs.values():
                 program.check_config(device.config)

@@ -44,7 +44,7 @@ def load_model(
 
     `shapes`: of inputs of an ONNX model by name. Open sizes of its other inputs are those of `samples`, arrays by name
     with samples on their first axis. `values`: inputs of an ONNX model that are always the same number. `limits`: how
-    much an ONNX model may take; `external_data`: whether its weights may lie in files below its folder; `untrusted`:
+    much a model may take; `external_data`: whether its weights may lie in files below its folder; `untrusted`:
     whether a process of its own reads it, with bounds on memory and time.
 
     Raises InputError, ParseError, TypeCheckError, WellFormedError, UnsupportedError.
@@ -69,14 +69,15 @@ def load_model(
         return Model(model_name(file), mod, params)
     if file.suffix in TVM_SUFFIXES:
         return Model(model_name(file), _by_tvm(file))
+    from relay_hw.analysis.sizes import check_sizes
     from relay_hw.text import load_json, parse
 
     if file.suffix == ".json":
-        return Model(model_name(file), load_json(read_text(file, limits), str(file)))
+        return Model(model_name(file), check_sizes(load_json(read_text(file, limits), str(file)), limits))
     library = IRModule()
     for name in libraries:
         library = library.import_from_std(name)
-    return Model(model_name(file), parse(read_text(file, limits), str(file), init_module=library))
+    return Model(model_name(file), check_sizes(parse(read_text(file, limits), str(file), init_module=library), limits))
 
 
 def model_name(file: Path) -> str:

@@ -231,4 +231,14 @@ ATTACKS = (
     _program("a program that is empty", b""),
     Attack("parameters: 2^60 names", lambda folder: _params(_MARK + _LONG)),
     Attack("parameters: a name of 2^60 letters", lambda folder: _params(_MARK + (1).to_bytes(8, "little") + _LONG)),
+    *(
+        _text(f"Relay text, {name}", ".relay", f"{HEAD}def @main(%x: Tensor[(4), float32]) {{\n{body}\n}}\n")
+        for name, body in (
+            ("a constant of 4 GB", "full(1f, shape=[1073741824])"),
+            ("a constant beyond 64 bits", "zeros(shape=[1073741824, 1073741824, 1073741824], dtype=\"float32\")"),
+            ("a result of 36 TB", "repeat(%x, repeats=9000000000000, axis=0)"),
+            ("a result of 4 GB in a tuple", "split(tile(%x, reps=[1073741824]), indices_or_sections=2, axis=0)"),
+            ("many constants of a GB", "let %a = ones(shape=[268435456], dtype=\"float32\");\n" * 9 + "%a"),
+        )
+    ),
 )  # fmt: skip

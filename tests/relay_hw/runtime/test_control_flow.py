@@ -14,7 +14,7 @@ import relay_hw as relay
 from relay_hw.backend.tvm import is_installed
 from relay_hw.errors import QuantizeError
 from relay_hw.quantize import quantize
-from relay_hw.runtime import compile_model
+from relay_hw.runtime import calls, compile_model
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel
 from relay_hw.runtime.devices import close_device, open_device
@@ -183,3 +183,24 @@ def test_calibration_of_trees_must_be_given() -> None:
         compile_model(mod, weights, calibration={"x": []})
     with pytest.raises(QuantizeError, match="needs calibration data"):
         quantize(mod)
+
+
+HEAD = '#[version = "0.0.5"]\n'
+
+
+def test_main_may_call_itself(tmp_path: Path) -> None:
+    text = "def @main(%x: int32) -> int32 { if (less_equal(%x, 0)) { %x } else { @main(subtract(%x, 3)) } }"
+    mod = relay.fromtext(HEAD + text)
+    _, artifact = compiled((mod, {}), {}, tmp_path, strategy="float")
+    result = run_on(artifact, None, {"x": np.array([7, 9], np.int32)}, 1)
+    (values,) = result.outputs.values()
+    assert [int(value) for value in values] == [-2, 0]
+
+
+@pytest.mark.parametrize("body", ["@loop(add(%x, 1))", "add(@loop(%x), 1)"])
+def test_a_loop_without_an_end_compiles(body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order of calls is looked for by running a sample: not for ever."""
+    monkeypatch.setattr(calls, "MOST_CALLS", 500)
+    mod = relay.fromtext(f"{HEAD}def @loop(%x: int32) -> int32 {{ {body} }}\ndef @main(%x: int32) {{ @loop(%x) }}")
+    model, _ = compiled((mod, {}), {}, tmp_path, strategy="float")
+    assert model.calls.source is calls.Source.NONE

@@ -1,0 +1,86 @@
+"""How large a typed module is when it runs: every result, and all that is computed from constants before it runs.
+
+In: a typed module, limits. Out: nothing, or InputError where a few characters of text ask for more memory than that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+
+from relay_hw.ir.expr import Call, Constant, Expr, Let, Op, Tuple, TupleGetItem
+from relay_hw.ir.module import IRModule
+from relay_hw.ir.types import DtypeVar, TensorType, TupleType, Type
+from relay_hw.ir.visit import post_order
+from relay_hw.limits import Limits, product
+
+# Bytes of computed constants that come with each byte of the module's own.
+_EACH = 4
+
+
+def check_sizes(mod: IRModule, limits: Limits) -> IRModule:
+    """`mod`, if no result is a larger tensor than `limits` allow, nor all computed constants together.
+
+    Raises InputError.
+    """
+    given, computed = 0, 0
+    for function in mod.functions.values():
+        fixed: set[Expr] = set()
+        bound: dict[Expr, Expr] = {}
+        for node in post_order(function):
+            if isinstance(node, Let):
+                bound[node.var] = node.value
+        for node in post_order(function):
+            tensors = list(_tensors(node.checked_type))
+            for tensor in tensors:
+                limits.check("tensor_elements", "the elements of a result", _elements(tensor), node.span)
+            if isinstance(node, Constant):
+                given += node.data.nbytes
+            if not _is_fixed(node, fixed, bound):
+                continue
+            fixed.add(node)
+            if isinstance(node, Call):
+                computed += sum(_elements(tensor) * _item_bytes(tensor) for tensor in tensors)
+                beyond = max(computed - _EACH * given, 0)
+                limits.check("folded_bytes", "the bytes of computed constants beyond the weights", beyond, node.span)
+    return mod
+
+
+def _is_fixed(node: Expr, fixed: Collection[Expr], bound: Mapping[Expr, Expr]) -> bool:
+    """Whether a node's value depends on constants alone. `fixed`: the nodes below it that do; `bound`: by variable."""
+    match node:
+        case Constant():
+            return True
+        case Call(op=Op(), args=parts) | Tuple(fields=parts):
+            # A variable comes before its value in the order of a walk, and is asked for by those that read it.
+            return all(part in fixed or bound.get(part) in fixed for part in parts)
+        case TupleGetItem(tuple_value=part) | Let(body=part):
+            return part in fixed or bound.get(part) in fixed
+        case _:
+            return False
+
+
+def _tensors(ty: Type | None) -> Iterator[TensorType]:
+    """The tensors of a value that is one, or a tuple of some."""
+    waiting = [ty]
+    while waiting:
+        match waiting.pop():
+            case TensorType() as tensor:
+                yield tensor
+            case TupleType(fields=fields):
+                waiting += fields
+            case _:
+                pass
+
+
+def _elements(tensor: TensorType) -> int:
+    """Of open sizes, which data decide, those that are known count."""
+    return product(dim for dim in tensor.shape if isinstance(dim, int))
+
+
+def _item_bytes(tensor: TensorType) -> int:
+    """Bytes of an element, at least 1; 8 where its type is open."""
+    if isinstance(tensor.dtype, DtypeVar):
+        return 8
+    bits = re.search(r"\d+", str(tensor.dtype))
+    return max(1, int(bits[0]) // 8) if bits else 1
