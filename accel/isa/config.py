@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Final, cast
 
 from accel import durable
-from accel.documents import MOST_SETTINGS, DocumentError, parse_json, reason
+from accel.documents import DocumentError, parse_json, reason
 from accel.isa.errors import ConfigError
 
+# Of a file of some twenty numbers.
+_MOST_BYTES: Final = 1 << 16
 CONFIG_DIR = Path(__file__).parent / "configs"
 
 # Bytes of one lane's record in the parameter memory: bias, multiplier, shift and zero points, spare.
@@ -186,7 +188,7 @@ def load_config(name_or_path: str | Path) -> AccelConfig:
     if not path.suffix:
         path = CONFIG_DIR / f"{name_or_path}.json"
     try:
-        raw = parse_json(durable.read_given(path, MOST_SETTINGS))
+        raw = parse_json(durable.read_given(path, _MOST_BYTES))
     except FileNotFoundError:
         known = ", ".join(config_names())
         raise ConfigError(f"configuration must be one of {known} or a JSON file, not {name_or_path}") from None

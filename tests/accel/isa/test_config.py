@@ -119,3 +119,10 @@ def test_files(tmp_path: Path) -> None:
         folder = tmp_path / "folder.json"
         folder.mkdir()
         load_config(folder)
+
+
+def test_a_file_of_numbers_is_small(tmp_path: Path) -> None:
+    (tmp_path / "big.json").write_text("{" + " " * (1 << 16) + "}")
+    text = r"configuration file .*big\.json must be JSON: it must be at most 65,536 bytes long, not 65,538"
+    with pytest.raises(ConfigError, match=text):
+        load_config(tmp_path / "big.json")
