@@ -13,18 +13,20 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import DtypeVar, TensorType, TupleType, Type
 from relay_hw.ir.visit import post_order
 from relay_hw.limits import Limits, product
+from relay_hw.span import Span
 
 # Bytes of computed constants that come with each byte of the module's own.
 _EACH = 4
 
 
-def check_sizes(mod: IRModule, limits: Limits) -> IRModule:
+def check_sizes(mod: IRModule, limits: Limits, source: str) -> IRModule:
     """`mod`, if no result is a larger tensor than `limits` allow, nor all computed constants together.
 
-    Raises InputError.
+    `source`: the file, which messages name where a node has no place in it. Raises InputError.
     """
     given, computed = 0, 0
-    for function in mod.functions.values():
+    for name, function in mod.functions.items():
+        whole = Span(f"{source}, @{name}")
         fixed: set[Expr] = set()
         bound: dict[Expr, Expr] = {}
         for node in post_order(function):
@@ -32,8 +34,10 @@ def check_sizes(mod: IRModule, limits: Limits) -> IRModule:
                 bound[node.var] = node.value
         for node in post_order(function):
             tensors = list(_tensors(node.checked_type))
+            # JSON remembers the places of the text that it was made of.
+            span = node.span if node.span is not None and node.span.source == source else whole
             for tensor in tensors:
-                limits.check("tensor_elements", "the elements of a result", _elements(tensor), node.span)
+                limits.check("tensor_elements", "the elements of a result", _elements(tensor), span)
             if isinstance(node, Constant):
                 given += node.data.nbytes
             if not _is_fixed(node, fixed, bound):
@@ -42,7 +46,7 @@ def check_sizes(mod: IRModule, limits: Limits) -> IRModule:
             if isinstance(node, Call):
                 computed += sum(_elements(tensor) * _item_bytes(tensor) for tensor in tensors)
                 beyond = max(computed - _EACH * given, 0)
-                limits.check("folded_bytes", "the bytes of computed constants beyond the weights", beyond, node.span)
+                limits.check("folded_bytes", "the bytes of computed constants beyond the weights", beyond, span)
     return mod
 
 

@@ -73,11 +73,12 @@ def load_model(
     from relay_hw.text import load_json, parse
 
     if file.suffix == ".json":
-        return Model(model_name(file), check_sizes(load_json(read_text(file, limits), str(file)), limits))
+        return Model(model_name(file), check_sizes(load_json(read_text(file, limits), str(file)), limits, str(file)))
     library = IRModule()
     for name in libraries:
         library = library.import_from_std(name)
-    return Model(model_name(file), check_sizes(parse(read_text(file, limits), str(file), init_module=library), limits))
+    mod = parse(read_text(file, limits), str(file), init_module=library)
+    return Model(model_name(file), check_sizes(mod, limits, str(file)))
 
 
 def model_name(file: Path) -> str:

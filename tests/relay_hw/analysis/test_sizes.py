@@ -7,13 +7,14 @@ import pytest
 from relay_hw.analysis.sizes import check_sizes
 from relay_hw.errors import InputError
 from relay_hw.limits import Limits
-from relay_hw.text import parse
+from relay_hw.text import load_json, parse, save_json
 
 FEW = Limits(tensor_elements=100, folded_bytes=800)
 
 
 def check(body: str, params: str = "%x: Tensor[(4), float32]") -> None:
-    check_sizes(parse(f'#[version = "0.0.5"]\ndef @main({params}) {{\n{body}\n}}\n'), FEW)
+    text = f'#[version = "0.0.5"]\ndef @main({params}) {{\n{body}\n}}\n'
+    check_sizes(parse(text, "f.relay"), FEW, "f.relay")
 
 
 @pytest.mark.parametrize(
@@ -57,3 +58,9 @@ def test_a_chain_of_constants_counts_each() -> None:
     check("".join(chain))
     with pytest.raises(InputError, match="not 1,000: --limit folded_bytes="):
         check("negative(" + "".join(chain) + ")")
+
+
+def test_a_node_without_a_place_is_found_by_its_function() -> None:
+    mod = load_json(save_json(parse('#[version = "0.0.5"]\ndef @main() { zeros(shape=[101], dtype="int8") }\n')))
+    with pytest.raises(InputError, match=r"^f\.json, @main: the elements of a result must be at most 100, not 101"):
+        check_sizes(mod, FEW, "f.json")
