@@ -158,7 +158,10 @@ def decode_array(blob: str) -> np.ndarray:
         data = base64.b64decode(blob, validate=False)
     except (binascii.Error, ValueError) as error:
         raise MetadataError(f"constant must be base64: {error}") from None
-    return read_array(data, 0)[0]
+    try:
+        return read_array(data, 0)[0]
+    except struct.error:
+        raise MetadataError(f"constant must be whole, not end after {len(data)} bytes") from None
 
 
 def read_array(data: bytes, start: int) -> tuple[np.ndarray, int]:
