@@ -13,8 +13,10 @@ from typing import Final, cast
 from relay_hw.errors import InputError
 from relay_hw.span import Span
 
-# Axes that an array has in every version of numpy.
-MAX_RANK: Final = 32
+# Axes of an array: numpy 1 knows no more.
+MOST_AXES: Final = 32
+# Constants that come of a model's own weights (a cast, a transposed matrix) may be so many times larger, all together.
+OF_WEIGHTS: Final = 4
 # Sizes of a tensor may be long numbers, and many of them.
 _LARGEST: Final = 1 << 64
 # Neither protobuf nor onnx's writing out of functions goes deeper, whatever is asked.
@@ -96,7 +98,7 @@ def is_shape(sizes: object) -> bool:
     if not isinstance(sizes, list):
         return False
     items = cast(list[object], sizes)
-    return len(items) <= MAX_RANK and all(type(size) is int and size >= 0 for size in items)
+    return len(items) <= MOST_AXES and all(type(size) is int and size >= 0 for size in items)
 
 
 def is_countable(shape: Iterable[int], item_bytes: int) -> bool:

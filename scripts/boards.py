@@ -21,7 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from accel.fpga.boards import find_board
 from accel.fpga.flow import build_bitstream, is_built
 from accel.fpga.parts import FlowError, find_part
-from accel.fpga.synth import cache_folder, cached, synthesise
+from accel.fpga.report import slowest_clock
+from accel.fpga.synth import bitstreams_folder, cache_folder, cached, synthesise
 from accel.fpga.systems import System, board_system, part_system
 from accel.fpga.vendor.estimate import estimate, is_estimated
 from accel.fpga.vendor.targets import Form, find_target
@@ -109,7 +110,7 @@ def system_of(args: Namespace) -> System:
 def bitstream(command: str, build: bool) -> Found | None:
     """The report of a bitstream, if it is there or may be made."""
     args = parsed(command)
-    design, folder = system_of(args).design, cache_folder().parent / "bitstreams"
+    design, folder = system_of(args).design, bitstreams_folder()
     seeds = seeds_of(args)
     if not build and not is_built(design, seeds, folder):
         return None
@@ -181,7 +182,7 @@ def _share(found: Found, key: str) -> str:
 
 
 def _bitstream_row(found: Found) -> list[str]:
-    clock = min(found["clocks"].values(), key=lambda row: row["mhz"] / row["asked_mhz"], default=None)
+    clock = slowest_clock(found["clocks"])
     asked, reached = ("", "") if clock is None else (f"{clock['asked_mhz']:g} MHz", f"{clock['mhz']:.1f} MHz")
     if not found["timing_met"]:
         reached += ", missed"

@@ -21,11 +21,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from accel import durable
 from accel.fpga.boards import BOARDS, Board, Fit, HostLink
+from accel.fpga.report import slowest_clock
 from relay_hw.cli.main import main as relay_hw
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "dist" / "bitstreams"
-SUMS = "SHA256SUMS"
+SUMS, README = "SHA256SUMS", "README.md"
 # Random programs that run on the netlist of each accelerator before it is routed.
 PROGRAMS = 20
 # Zips have no time before this one, and any other would differ from day to day.
@@ -75,8 +76,9 @@ def fits() -> list[tuple[Board, Fit]]:
 
 def _row(board: Board, fit: Fit, report: Mapping[str, Any]) -> str:
     name = stem(board, fit)
-    worst = min(report["clocks"].values(), key=lambda clock: clock["mhz"] / clock["asked_mhz"])
-    reached = f"{worst['mhz']:.1f} MHz of {worst['asked_mhz']:g}{'' if report['timing_met'] else ', MISSED'}"
+    clock = slowest_clock(report["clocks"])
+    reached = "" if clock is None else f"{clock['mhz']:.1f} MHz of {clock['asked_mhz']:g}"
+    reached += "" if report["timing_met"] else ", MISSED"
     tools = ", ".join(f"{tool} {version}" for tool, version in sorted(report["tools"].items()))
     # soc.json knows the address of a board in the network.
     port = "--port /dev/ttyUSB0 " if board.link is HostLink.SERIAL else ""
@@ -112,8 +114,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if files is not None:
             name = stem(board, fit)
             assets[f"{name}.zip"], reports[name] = zipped(files), json.loads(files["report.json"])
-    with durable.new_folder(args.output, lambda name: name.endswith((".zip", ".md")) or name == SUMS) as work:
-        for name, data in (assets | {SUMS: sums(assets).encode(), "README.md": readme(reports).encode()}).items():
+    texts = {SUMS: sums(assets).encode(), README: readme(reports).encode()}
+    # Archives of anybody else may lie there.
+    ours = {f"{stem(board, fit)}.zip" for board, fit in fits()} | texts.keys()
+    with durable.new_folder(args.output, ours.__contains__) as work:
+        for name, data in (assets | texts).items():
             (work / name).write_bytes(data)
     return int(len(reports) < len(chosen) or not all(report["timing_met"] for report in reports.values()))
 

@@ -53,6 +53,11 @@ def worst(timing: Timing) -> float:
     return round(min((mhz / asked for mhz, asked in timing.clocks.values()), default=0.0), 4)
 
 
+def slowest_clock(clocks: Mapping[str, Mapping[str, float]]) -> Mapping[str, float] | None:
+    """Of a bitstream's report the clock that is nearest to missing what was asked; None where there is none."""
+    return min(clocks.values(), key=lambda clock: clock["mhz"] / clock["asked_mhz"], default=None)
+
+
 def module_of(cell: str) -> str:
     """Instance that a cell of a flat netlist belongs to: the part of its name before the last dot."""
     name = cell.split("$", 1)[0].rstrip(".")

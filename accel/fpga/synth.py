@@ -40,6 +40,11 @@ def cache_folder() -> Path:
     return user_cache_folder() / "synthesis"
 
 
+def bitstreams_folder() -> Path:
+    """Where the steps of bitstreams lie: beside those results."""
+    return cache_folder().parent / "bitstreams"
+
+
 def cached(config: AccelConfig, folder: Path) -> dict[str, Any] | None:
     """What `synthesise` found before for this RTL and configuration, by any version of the tools; None if nothing."""
     key = content_key(config)

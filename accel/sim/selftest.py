@@ -6,7 +6,7 @@ In: a device. Out: a finding a test. The reference for programs is the functiona
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -110,6 +110,11 @@ def self_test(
             silent = f"not run: {name} ended with an error"
         findings.append(Finding(name, ok, detail, round(time.perf_counter() - begin, 3), figures))
     return findings
+
+
+def passed(findings: Iterable[Finding]) -> bool:
+    """Whether no test failed; one that could not run did not."""
+    return all(finding.ok is not False for finding in findings)
 
 
 def _identity(device: Device) -> tuple[str, Figures]:

@@ -55,7 +55,7 @@ class Work:
 
 def work_of(op: Op, attrs: Any, values: Sequence[Any], ty: Type) -> Work:
     """What `op` takes for `values`, whose result is of type `ty`."""
-    results = _leaves(ty)
+    results = tensors_of(ty)
     given = sum(map(_elements, values))
     counts = [_count(op.name, values, given, result) for result in results]
     made = sum(counts)
@@ -70,7 +70,8 @@ def width_of(dtype: str) -> int:
     return max(int(bits.group()) // 8, 1) if bits else 1
 
 
-def _leaves(ty: Type) -> list[TensorType]:
+def tensors_of(ty: Type) -> list[TensorType]:
+    """The tensors of a value that is one, or a tuple of some, without calls into what lies inside."""
     found: list[TensorType] = []
     waiting = [ty]
     while waiting:

@@ -5,18 +5,15 @@ In: a typed module, limits. Out: nothing, or InputError where a few characters o
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
+from relay_hw.analysis.folding import tensors_of, width_of
 from relay_hw.ir.expr import Call, Constant, Expr, Let, Op, Tuple, TupleGetItem
 from relay_hw.ir.module import IRModule
-from relay_hw.ir.types import DtypeVar, TensorType, TupleType, Type
+from relay_hw.ir.types import TensorType
 from relay_hw.ir.visit import post_order
-from relay_hw.limits import Limits, product
+from relay_hw.limits import OF_WEIGHTS, Limits, product
 from relay_hw.span import Span
-
-# Bytes of computed constants that come with each byte of the module's own.
-_EACH = 4
 
 
 def check_sizes(mod: IRModule, limits: Limits, source: str) -> IRModule:
@@ -28,12 +25,9 @@ def check_sizes(mod: IRModule, limits: Limits, source: str) -> IRModule:
     for name, function in mod.functions.items():
         whole = Span(f"{source}, @{name}")
         fixed: set[Expr] = set()
-        bound: dict[Expr, Expr] = {}
+        bound = {node.var: node.value for node in post_order(function) if isinstance(node, Let)}
         for node in post_order(function):
-            if isinstance(node, Let):
-                bound[node.var] = node.value
-        for node in post_order(function):
-            tensors = list(_tensors(node.checked_type))
+            tensors = tensors_of(node.checked_type) if node.checked_type is not None else []
             # JSON remembers the places of the text that it was made of.
             span = node.span if node.span is not None and node.span.source == source else whole
             for tensor in tensors:
@@ -44,8 +38,8 @@ def check_sizes(mod: IRModule, limits: Limits, source: str) -> IRModule:
                 continue
             fixed.add(node)
             if isinstance(node, Call):
-                computed += sum(_elements(tensor) * _item_bytes(tensor) for tensor in tensors)
-                beyond = max(computed - _EACH * given, 0)
+                computed += sum(_elements(tensor) * width_of(tensor.dtype) for tensor in tensors)
+                beyond = max(computed - OF_WEIGHTS * given, 0)
                 limits.check("folded_bytes", "the bytes of computed constants beyond the weights", beyond, span)
     return mod
 
@@ -64,27 +58,6 @@ def _is_fixed(node: Expr, fixed: Collection[Expr], bound: Mapping[Expr, Expr]) -
             return False
 
 
-def _tensors(ty: Type | None) -> Iterator[TensorType]:
-    """The tensors of a value that is one, or a tuple of some."""
-    waiting = [ty]
-    while waiting:
-        match waiting.pop():
-            case TensorType() as tensor:
-                yield tensor
-            case TupleType(fields=fields):
-                waiting += fields
-            case _:
-                pass
-
-
 def _elements(tensor: TensorType) -> int:
     """Of open sizes, which data decide, those that are known count."""
     return product(dim for dim in tensor.shape if isinstance(dim, int))
-
-
-def _item_bytes(tensor: TensorType) -> int:
-    """Bytes of an element, at least 1; 8 where its type is open."""
-    if isinstance(tensor.dtype, DtypeVar):
-        return 8
-    bits = re.search(r"\d+", str(tensor.dtype))
-    return max(1, int(bits[0]) // 8) if bits else 1

@@ -109,7 +109,8 @@ class Machine:
     def steps(self, function: FlatFunction, args: Sequence[Value]) -> Generator[Any, Value, Value]:
         """The steps of a call: they yield inner calls, as steps, and requests."""
         while True:
-            self._count()
+            if self._most_calls is not None:
+                self._count(self._most_calls)
             values: list[Value] = list(args)
             dead = self._dead_after(function)
             memory: Memory | None = None
@@ -137,10 +138,10 @@ class Machine:
                 return values[function.result]
             function, args = tail
 
-    def _count(self) -> None:
+    def _count(self, most: int) -> None:
         self._calls += 1
-        if self._most_calls is not None and self._calls > self._most_calls:
-            raise EvalError(f"a sample must take at most {self._most_calls:,} calls, not more")
+        if self._calls > most:
+            raise EvalError(f"a sample must take at most {most:,} calls, not more")
 
     def _plan(self, function: FlatFunction) -> BufferPlan:
         found = self._plans.get(function)

@@ -47,14 +47,14 @@ def bitstream_command(args: Namespace, console: Console) -> int:
     """Synthesise, place, route and pack; the fastest of the seeds is kept. Status 1: its netlist is wrong."""
     from accel.fpga.flow import build_bitstream
     from accel.fpga.soc_map import SOC_FILE
-    from accel.fpga.synth import cache_folder
+    from accel.fpga.synth import bitstreams_folder
     from accel.isa.config import load_config
     from relay_hw.runtime.folder import replace_files
 
-    system, config = _system(args), load_config(args.config)
-    output, kept = _writable(args.output), cache_folder().parent / "bitstreams"
+    config = load_config(args.config)
+    system, output, kept = _system(args, config), _writable(args.output), bitstreams_folder()
     # First: what computes wrongly need not be routed for an hour.
-    netlist = _netlist(args, config, system.design.part, console) if args.programs else None
+    netlist = _netlist(args.programs, config, system.design.part, kept, console) if args.programs else None
     if netlist is not None and not netlist["ok"]:
         console.result({"netlist": netlist}, _netlist_text(netlist))
         return 1
@@ -68,21 +68,21 @@ def bitstream_command(args: Namespace, console: Console) -> int:
     return 0
 
 
-def _netlist(args: Namespace, config: AccelConfig, part: Part, console: Console) -> dict[str, Any]:
+def _netlist(programs: int, config: AccelConfig, part: Part, kept: Path, console: Console) -> dict[str, Any]:
     """What the self-test finds on the netlist of the accelerator for a part; times aside, so that reports are equal."""
     from accel.fpga.sim.netlist import netlist_findings
-    from accel.fpga.synth import cache_folder
+    from accel.sim.selftest import passed
 
-    findings = netlist_findings(config, part, args.programs, cache_folder().parent / "bitstreams", console.step)
+    findings = netlist_findings(config, part, programs, kept, console.step)
     tests = [{"name": found.name, "ok": found.ok, "detail": found.detail} for found in findings]
-    ok = all(found.ok is not False for found in findings)
-    return {"of": "the accelerator alone", "part": part.name, "programs": args.programs, "ok": ok, "tests": tests}
+    what = {"of": "the accelerator alone", "part": part.name, "programs": programs}
+    return what | {"ok": passed(findings), "tests": tests}
 
 
 def selftest_command(args: Namespace, console: Console) -> int:
     """Run every test on a device; status 1 where one of them failed."""
     from accel.isa.config import load_config
-    from accel.sim.selftest import self_test
+    from accel.sim.selftest import passed, self_test
     from relay_hw.cli.data import save_text
     from relay_hw.report import table
     from relay_hw.runtime.clock import STANDARD
@@ -97,7 +97,7 @@ def selftest_command(args: Namespace, console: Console) -> int:
     finally:
         close_device(device)
     row |= {
-        "ok": all(finding.ok is not False for finding in findings),
+        "ok": passed(findings),
         "tests": [asdict(finding) for finding in findings],
     }
     if args.output is not None:
@@ -199,13 +199,11 @@ def _made(report: Path) -> dict[str, Any] | None:
         raise InputError(f"{report} must be the report of `relay-hw bitstream`: {error}") from None
 
 
-def _system(args: Namespace) -> System:
+def _system(args: Namespace, config: AccelConfig) -> System:
     from accel.fpga.boards import find_board
     from accel.fpga.parts import find_part
     from accel.fpga.systems import PART_BAUD, PART_MEMORY_BYTES, PART_MHZ, board_system, part_system
-    from accel.isa.config import load_config
 
-    config = load_config(args.config)
     if args.board is None:
         memory_bytes = args.memory_kib * 1024 if args.memory_kib else PART_MEMORY_BYTES
         return part_system(config, find_part(args.part), args.clock or PART_MHZ, memory_bytes, args.baud or PART_BAUD)

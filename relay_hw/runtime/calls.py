@@ -21,6 +21,13 @@ from relay_hw.runtime.ports import random_samples, read_samples
 MOST_CALLS: Final = 100_000
 
 
+def outside(
+    main: FlatFunction, functions: Mapping[str, FlatFunction], segments: Collection[str]
+) -> dict[str, FlatFunction]:
+    """By name, what calls segments and is none: `main`, which may call itself, and other functions."""
+    return {"main": main} | {name: function for name, function in functions.items() if name not in segments}
+
+
 class Source(Enum):
     """How the order of calls is known."""
 
@@ -117,6 +124,5 @@ class Caller:
     ) -> None:
         """The first sample of `data` through `main`."""
         _, samples = read_samples(rows, data)
-        own = {name: f for name, f in self.functions.items() if name not in self.segments}
-        host = Machine({"main": self.main, **own}, self.segments, MOST_CALLS)
+        host = Machine(outside(self.main, self.functions, self.segments), self.segments, MOST_CALLS)
         host.call(self.main, [samples[param.name][0] for param in self.main.params], invoke)

@@ -38,7 +38,7 @@ from relay_hw.quantize.recipes import FLOAT
 from relay_hw.report import report_files
 from relay_hw.runtime.artifact import WEIGHTS, Artifact, load_artifact, write_artifact
 from relay_hw.runtime.board import on_board
-from relay_hw.runtime.calls import Caller, Calls
+from relay_hw.runtime.calls import Caller, Calls, outside
 from relay_hw.runtime.clock import STANDARD, target_of
 from relay_hw.runtime.holding import Footprints
 from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
@@ -110,7 +110,7 @@ class CompiledModel:
     def _buffers(self) -> dict[str, dict[str, int]]:
         """Bytes that one run of each function needs for what its segments give to one another, and without reuse."""
         segments = {row.function for row in self.layers}
-        whole = {"main": self.main} | {name: f for name, f in self.functions.items() if name not in segments}
+        whole = outside(self.main, self.functions, segments)
         plans = [(f"{name} {k}" if k else name, plan_buffers(inner, segments))
                  for name, function in whole.items() for k, inner in enumerate(nested(function))]  # fmt: skip
         return {name: {"bytes": plan.size, "unshared": plan.unshared} for name, plan in plans if plan.size}

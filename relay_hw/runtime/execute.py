@@ -24,6 +24,7 @@ from relay_hw.backend.store import ConstantPool, flat_from_json
 from relay_hw.errors import EvalError, InputError
 from relay_hw.report import SegmentRow
 from relay_hw.runtime.artifact import Artifact
+from relay_hw.runtime.calls import outside
 from relay_hw.runtime.feed import Feeds, feed_back, read_steps
 from relay_hw.runtime.holding import Footprints, Holding
 from relay_hw.runtime.manifest import AccelFunction
@@ -76,8 +77,7 @@ class Executor:
         self._on_device = frozenset(row.name for row in artifact.manifest.accel)
         hosts = {n: f for n, f in artifact.functions.items() if n in segments - self._on_device}
         self._watched = watched(hosts, artifact.manifest.layers)
-        own = {n: f for n, f in artifact.functions.items() if n not in segments}
-        self._machine = Machine({"main": artifact.main, **own}, segments)
+        self._machine = Machine(outside(artifact.main, artifact.functions, segments), segments)
         if device is not None:
             for program in artifact.programs.values():
                 program.check_config(device.config)

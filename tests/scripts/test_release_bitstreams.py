@@ -5,19 +5,17 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from accel.fpga import tools
 from accel.fpga.sim import netlist
 from accel.sim.selftest import Finding
 from scripts import release_bitstreams as release
 from tests.accel.fpga.extra import needs_litex
-from tests.accel.fpga.stubs import stub_tools
+from tests.accel.fpga.stubs import stubbed_flow
 
 REPORT = {
     "clocks": {"sys": {"mhz": 81.66, "asked_mhz": 80}, "eth": {"mhz": 300.0, "asked_mhz": 125}},
@@ -49,12 +47,8 @@ def test_a_missed_clock_is_said() -> None:
 
 
 @pytest.fixture
-def _stubs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("PATH", f"{stub_tools(tmp_path / 'tools')}:{os.environ['PATH']}")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    tools.tool_version.cache_clear()
-    yield
-    tools.tool_version.cache_clear()
+def _stubs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    yield from stubbed_flow(tmp_path, monkeypatch)
 
 
 @needs_litex
@@ -75,6 +69,8 @@ def test_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert json.loads(archive.read("report.json"))["netlist"]["programs"] == 3
     assert release.main(["-o", str(out), "--only", "colorlight", "--programs", "3"]) == 0
     assert (out / "colorlight-i5-tiny.zip").read_bytes() == data
+    # What others have put there stays.
+    (out / "holiday.zip").write_bytes(b"PK")
     ok["tiny"] = False
     assert release.main(["-o", str(out), "--only", "colorlight", "--programs", "3"]) == 1
-    assert {path.name for path in out.iterdir()} == {"SHA256SUMS", "README.md"}
+    assert {path.name for path in out.iterdir()} == {"SHA256SUMS", "README.md", "holiday.zip"}

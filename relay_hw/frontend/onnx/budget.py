@@ -14,18 +14,14 @@ from typing import Any, Final
 from relay_hw.analysis.folding import Work, width_of
 from relay_hw.errors import InputError
 from relay_hw.frontend.onnx.walk import attributes, bodies, graphs, roots, tensors
-from relay_hw.limits import Limits, product
+from relay_hw.limits import MOST_AXES, OF_WEIGHTS, Limits, product
 from relay_hw.span import Span
 
 # What a text takes beside its bytes, and a number in an attribute, once they are Python objects.
 _ENTRY: Final = 16
 _NUMBER: Final = 8
-# Constants that come of a model's own weights (a cast, a transposed matrix) may be so many times larger, all together.
-_OF_WEIGHTS: Final = 4
 # What a node counts when it is converted again: bodies of loops inside of loops are, for each trial of one around.
 _AGAIN: Final = 10
-# numpy 1 knows no more.
-MOST_AXES: Final = 32
 
 Key = tuple[str, str, str]
 
@@ -178,7 +174,7 @@ class Ledger:
     def __init__(self, name: str, limits: Limits, weight_bytes: int = 0, nodes: int = 0) -> None:
         """`weight_bytes`, `nodes`: those of the model."""
         self._name, self._limits = name, limits
-        self._free, self._first = _OF_WEIGHTS * weight_bytes, nodes
+        self._free, self._first = OF_WEIGHTS * weight_bytes, nodes
         self._nodes = self._bytes = 0
 
     def convert(self, span: Span) -> None:

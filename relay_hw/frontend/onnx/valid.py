@@ -20,10 +20,9 @@ from typing import Any, Final
 import numpy as np
 
 from relay_hw.errors import InputError
-from relay_hw.frontend.onnx.budget import MOST_AXES
 from relay_hw.frontend.onnx.walk import bodies, roots
 from relay_hw.ir.types import TensorType, Type
-from relay_hw.limits import product
+from relay_hw.limits import MOST_AXES, product
 
 # Weights of fewer elements may be sizes or axes, which inference of shapes reads.
 _LARGE: Final = 1 << 12

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
+
+from accel.fpga.tools import tool_version
 
 # Cells: none. A tool that is killed has written the first half.
 _YOSYS = """
@@ -41,3 +47,12 @@ def stub_tools(folder: Path) -> Path:
         tool.write_text(f'#!/bin/sh\ncase "$1" in --version) echo "stub 1"; exit ;; esac\n{script}')
         tool.chmod(0o755)
     return folder
+
+
+def stubbed_flow(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """For fixtures: stubs are found before any tool, and results are kept in `folder`, not by the user."""
+    monkeypatch.setenv("PATH", f"{stub_tools(folder / 'tools')}:{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    tool_version.cache_clear()
+    yield
+    tool_version.cache_clear()

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from accel.fpga import tools
 from accel.fpga.sim import netlist
 from accel.isa.config import load_config
 from accel.sim.selftest import Finding
 from relay_hw.cli.main import main
-from tests.accel.fpga.stubs import stub_tools
+from tests.accel.fpga.stubs import stubbed_flow
 
 Captured = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(autouse=True)
-def _tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("PATH", f"{stub_tools(tmp_path / 'tools')}:{os.environ['PATH']}")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    tools.tool_version.cache_clear()
-    yield
-    tools.tool_version.cache_clear()
+def _tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    yield from stubbed_flow(tmp_path, monkeypatch)
 
 
 def bitstream(folder: Path, *more: str) -> int:

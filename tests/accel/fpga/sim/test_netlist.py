@@ -15,7 +15,7 @@ from accel.fpga.part_top import FPGA_RTL
 from accel.fpga.parts import find_part
 from accel.fpga.sim.board import BoardModel, build_board, running_board
 from accel.fpga.sim.netlist import CELLS, NETLIST, core_design, netlist_board, netlist_rtl, netlist_verilog
-from accel.fpga.synth import cache_folder
+from accel.fpga.synth import bitstreams_folder
 from accel.fpga.systems import part_system
 from accel.fpga.vendor.ip import IP
 from accel.isa.asm import assemble_file
@@ -37,7 +37,7 @@ DIVISOR = 4
 PATIENCE = 300
 PART = find_part("lfe5u-25f")
 SYSTEM = part_system(TINY, PART, 2, 1 << 15, 2_000_000 // DIVISOR)
-BITSTREAMS = cache_folder().parent / "bitstreams"
+BITSTREAMS = bitstreams_folder()
 
 
 ECHO = """
