@@ -1,7 +1,7 @@
 """Measure RTL simulation against the RTL of another commit: processor time of one network's launches, in turn.
 
 In: a commit. Out: million cycles a second of both, and the median of the ratios. Each commit builds its own model of
-`default` and runs in a process of its own, so that only the format of programs must be common to both.
+`default` and runs in a process of its own, so that only the assembly of programs must be common to both.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from pathlib import Path
 import bench_layers  # noqa: F401  # first: it puts examples on the path
 import bench_speed
 
+from accel.isa.disasm import disassemble
+
 ROOT = Path(__file__).resolve().parents[1]
 NETWORK = "resnet8"
 ROUNDS = 9
@@ -29,10 +31,11 @@ WORKER = """
 import sys, time
 import numpy as np
 from accel.isa.config import load_config
-from accel.isa.program import Program, SectionKind
+from accel.isa.asm import assemble_file
+from accel.isa.program import SectionKind
 from accel.sim.rtl_device import RtlDevice
 device = RtlDevice(load_config("default"))
-program = Program.load(sys.argv[1])
+program = assemble_file(sys.argv[1])
 device.load(program)
 random = np.random.default_rng(1)
 for section in program.sections:
@@ -91,12 +94,13 @@ def tree_of(commit: str) -> Iterator[Path]:
 
 @contextmanager
 def compiled_program() -> Iterator[Path]:
-    """The network's program as a file."""
+    """The network's program as assembly."""
     with bench_speed.compiled(NETWORK) as (artifact, _, _, _):
         (program,) = artifact.programs.values()
         with tempfile.TemporaryDirectory() as folder:
-            program.save(Path(folder) / "program.bin")
-            yield Path(folder) / "program.bin"
+            path = Path(folder) / "program.asm"
+            path.write_text(disassemble(program))
+            yield path
 
 
 def measure(commit: str, program: Path, rounds: int = ROUNDS) -> tuple[float, float, float]:
@@ -115,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--against", metavar="COMMIT", required=True, help="whose RTL this tree's is held against")
-    parser.add_argument("--program", type=Path, help=f"program for `default` (default: {NETWORK}, compiled now)")
+    parser.add_argument("--program", type=Path, help=f"assembly for `default` (default: {NETWORK}, compiled now)")
     args = parser.parse_args(arguments)
     if args.program is not None:
         before, after, ratio = measure(args.against, args.program.resolve())
