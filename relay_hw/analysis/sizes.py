@@ -25,7 +25,7 @@ def check_sizes(mod: IRModule, limits: Limits, source: str) -> IRModule:
     for name, function in mod.functions.items():
         whole = Span(f"{source}, @{name}")
         fixed: set[Expr] = set()
-        bound = {node.var: node.value for node in post_order(function) if isinstance(node, Let)}
+        bound: dict[Expr, Expr] = {node.var: node.value for node in post_order(function) if isinstance(node, Let)}
         for node in post_order(function):
             tensors = tensors_of(node.checked_type) if node.checked_type is not None else []
             # JSON remembers the places of the text that it was made of.

@@ -40,7 +40,7 @@ from relay_hw.backend.nodes import (
     uses,
 )
 from relay_hw.errors import ArtifactError, UnsupportedError
-from relay_hw.ir.expr import Constructor
+from relay_hw.ir.expr import Constructor, Op
 from relay_hw.ir.types import (
     ANY,
     Dim,
@@ -59,6 +59,7 @@ from relay_hw.ir.types import (
     has_unknown_rank,
 )
 from relay_hw.limits import is_countable, is_shape
+from relay_hw.op.attributes import AttributeFault, build_attributes
 
 CONSTANT_ALIGN = 64
 Json = Any
@@ -179,11 +180,14 @@ def _attr(value: Any) -> Json:
             raise UnsupportedError(f"an attribute must be a number, text or a tuple of them, not {value!r}")
 
 
-def attrs_from_json(attrs_type: type | None, row: Json) -> Any:
-    """Inverse of `attrs_to_json` for the attribute class of an operator."""
-    if row is None or attrs_type is None:
+def attrs_from_json(op: Op, row: Json) -> Any:
+    """Inverse of `attrs_to_json` for the attributes of an operator. Raises ArtifactError."""
+    if row is None or op.attrs_type is None:
         return None
-    return attrs_type(**{key: _value(value) for key, value in row.items()})
+    try:
+        return build_attributes(op, {key: _value(value) for key, value in row.items()})
+    except AttributeFault as fault:
+        raise ArtifactError(str(fault)) from None
 
 
 def _value(row: Json) -> Any:
@@ -373,5 +377,5 @@ def call_from_json(row: Mapping[str, Json]) -> FlatCall:
     from relay_hw import op as ops
 
     op = ops.get(row["call"])
-    attrs = attrs_from_json(op.attrs_type, row.get("attrs"))
+    attrs = attrs_from_json(op, row.get("attrs"))
     return FlatCall(op, tuple(row["args"]), attrs, type_from_json(row["type"]))

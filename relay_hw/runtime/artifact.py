@@ -19,10 +19,12 @@ from accel.durable import file_hash, is_plain, read_own
 from accel.isa.config import AccelConfig
 from accel.isa.errors import AccelError
 from accel.isa.program import Program, decode_instructions
+from relay_hw.backend.check import check_functions
 from relay_hw.backend.nodes import FlatFunction
 from relay_hw.backend.store import ConstantPool, flat_from_json
 from relay_hw.errors import ArtifactError, InputError, RelayHwError
 from relay_hw.runtime.calls import Caller
+from relay_hw.runtime.fit import check_inputs, check_outputs, check_region
 from relay_hw.runtime.folder import MANIFEST, new_folder
 from relay_hw.runtime.given import check_build
 from relay_hw.runtime.holding import Footprints
@@ -175,6 +177,11 @@ def load_artifact(path: str | Path, trust: bool = False) -> Artifact:
     try:
         functions = {name: flat_from_json(entry, pool) for name, entry in manifest.functions.items()}
         main = flat_from_json(manifest.main, pool)
+        results = check_functions(main, functions)
+        check_inputs(manifest.inputs, main)
+        check_outputs(manifest.outputs, results["main"])
+        for row in manifest.accel:
+            check_region(row, programs[row.name], functions, results)
     except RelayHwError as error:
         raise ArtifactError(f"{folder / MANIFEST}: {error}") from None
     return Artifact(folder, manifest, main, functions, programs, _is_sealed(folder, digest), trust)

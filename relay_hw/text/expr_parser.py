@@ -30,7 +30,7 @@ from relay_hw.ir.expr import (
 )
 from relay_hw.ir.trampoline import Step
 from relay_hw.ir.types import TensorType, Type
-from relay_hw.text.attributes import AttributeFault, build_attributes
+from relay_hw.op.attributes import AttributeFault, build_attributes
 from relay_hw.text.lexer import Source, Token, TokenKind
 from relay_hw.text.strict import INFIX, StrictParser
 

@@ -40,8 +40,8 @@ from relay_hw.ir.expr import (
 from relay_hw.ir.module import IRModule, TypeData
 from relay_hw.ir.types import NARROW_DTYPES, GlobalTypeVar, Type, is_dtype, know_narrow_dtypes
 from relay_hw.limits import is_countable, is_shape
+from relay_hw.op.attributes import AttributeFault, build_attributes
 from relay_hw.span import Span
-from relay_hw.text.attributes import AttributeFault, build_attributes
 from relay_hw.text.json_fields import Row, Rows, fault
 from relay_hw.text.json_types import Types
 from relay_hw.text.json_writer import FORMAT, VERSION

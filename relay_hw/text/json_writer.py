@@ -55,8 +55,8 @@ from relay_hw.ir.types import (
     TypeVar,
 )
 from relay_hw.ir.visit import post_order
+from relay_hw.op.attributes import shown_attributes
 from relay_hw.span import Span
-from relay_hw.text.attributes import shown_attributes
 
 FORMAT: Final = "relay-hw module"
 VERSION: Final = 1

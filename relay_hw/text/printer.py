@@ -37,7 +37,7 @@ from relay_hw.ir.module import IRModule, TypeData
 from relay_hw.ir.trampoline import Step, run
 from relay_hw.ir.type_text import result_text, type_params_text, type_text, where_text
 from relay_hw.ir.types import FuncType, TupleType, Type, TypeVar
-from relay_hw.text.attributes import shown_attributes
+from relay_hw.op.attributes import shown_attributes
 from relay_hw.text.literals import Literals
 from relay_hw.text.names import Names
 

@@ -24,8 +24,8 @@ from relay_hw.ir.expr import (
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.trampoline import Step
 from relay_hw.ir.types import TensorType
+from relay_hw.op.attributes import build_attributes
 from relay_hw.span import Span
-from relay_hw.text.attributes import build_attributes
 from relay_hw.text.lexer import Source, Token, TokenKind
 from relay_hw.text.metadata import Entry
 from relay_hw.text.parser import Parser, registered

@@ -47,7 +47,7 @@ from relay_hw.ir.types import (
     is_dtype,
 )
 from relay_hw.ir.types import TypeVar as RelayTypeVar
-from relay_hw.text.attributes import AttributeFault, attribute_options, build_attributes
+from relay_hw.op.attributes import AttributeFault, attribute_options, build_attributes
 from relay_hw.text.json_fields import fault
 from relay_hw.text.names import readable
 

@@ -50,7 +50,7 @@ from relay_hw.ir.types import (
     TypeCall,
     TypeVar,
 )
-from relay_hw.text.attributes import attribute_options
+from relay_hw.op.attributes import attribute_options
 from relay_hw.text.metadata import encode_array
 from relay_hw.text.tvm_attributes import is_node, is_text_node, record_key
 

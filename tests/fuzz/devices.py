@@ -25,6 +25,8 @@ from relay_hw.quantize.recipes import find_strategy, strategy_names
 from relay_hw.quantize.strategy_file import load_strategy, strategy_from, strategy_values
 from relay_hw.runtime.artifact import load_artifact
 from relay_hw.runtime.compile import compile_model
+from relay_hw.runtime.devices import open_device
+from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.models import load_model
 from tests.fuzz import mutate
 from tests.fuzz.judge import Entry, Outcome, Wrong
@@ -179,6 +181,9 @@ def _take_build(data: bytes, folder: Path) -> Outcome | None:
         raise Wrong("a manifest that was accepted must be usable")
     if artifact.launches is not None and artifact.launches < 0:
         raise Wrong("launches must be at least 0")
+    if artifact.manifest.config == load_config("tiny"):
+        for device in (None, open_device("functional", artifact.config)):
+            Executor(artifact, device).run({"image": images(1, 7)})
     return None
 
 

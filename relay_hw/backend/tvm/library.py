@@ -113,7 +113,7 @@ class Library:
         for name, function in packed.items():
             tvm.register_global_func(name, _packed(function), override=True)
         use_threads(threads)
-        self._machine = relax.VirtualMachine(tvm.runtime.load_module(str(path)), tvm.cpu())
+        self._machine = _machine(path)
 
     def call(self, name: str, args: Sequence[Value]) -> Value:
         """Run a host function: arrays and tuples of them in and out."""
@@ -123,6 +123,14 @@ class Library:
         """A call of a host function for these values, which gives TVM's result: what measures its speed."""
         function, given = self._machine[name], [_to_tvm(value) for value in args]
         return lambda: function(*given)
+
+
+def _machine(path: Path) -> Any:
+    try:
+        return relax.VirtualMachine(tvm.runtime.load_module(str(path)), tvm.cpu())
+    except Exception as error:  # ValueError, RuntimeError and TVM's own, by what the file is
+        reason = str(error).strip().splitlines()[-1][:200] if str(error).strip() else type(error).__name__
+        raise ArtifactError(f"host library {path.name} must be one that TVM can load: {reason}") from None
 
 
 def use_threads(count: int | None = None) -> int:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 from tests.relay_hw.attacks.table import Attack, Deed
 
@@ -33,6 +35,31 @@ def _build() -> Path:
     )
     compiled.save(folder / "build")
     return folder / "build"
+
+
+def _changed(name: str, change: Callable[[dict[str, Any]], object]) -> Attack:
+    """A build with another host function, under a manifest whose hash fits."""
+
+    def make(folder: Path) -> Deed:
+        from relay_hw.cli.data import save_npz
+        from tests.relay_hw.small_models import images
+
+        build = Path(shutil.copytree(_build(), folder / "build"))
+        save_npz(folder / "data.npz", {"image": images(1, 1)})
+        row = json.loads((build / "manifest.json").read_bytes())
+        del row["sha256"]
+        change(row)
+        text = json.dumps(row, sort_keys=True, separators=(",", ":")).encode()
+        (build / "manifest.json").write_text(json.dumps(row | {"sha256": hashlib.sha256(text).hexdigest()}))
+        return ["run", str(build), "--input", str(folder / "data.npz")]
+
+    return Attack(f"a build {name}", make)
+
+
+def _call(row: dict[str, Any]) -> dict[str, Any]:
+    """The first operator call of a host function."""
+    nodes = (node for function in row["functions"].values() for node in function["nodes"])
+    return next(node for node in nodes if "call" in node)
 
 
 def _exchanged(fits: bool, *words: str) -> Attack:
@@ -58,4 +85,18 @@ def _exchanged(fits: bool, *words: str) -> Attack:
     return Attack(f"a library for the host, exchanged {how}{', trusted' if words else ''}", make)
 
 
-ATTACKS = (_exchanged(False), _exchanged(False, "--trust"), _exchanged(True))
+_HUGE = {"dtype": "int8", "shape": [1 << 62]}
+
+ATTACKS = (
+    _exchanged(False),
+    _exchanged(False, "--trust"),
+    _exchanged(True),
+    _changed("that calls without arguments", lambda row: _call(row).update(args=[])),
+    _changed("whose arguments are text", lambda row: _call(row).update(args=["0"])),
+    _changed(
+        "whose calls return another type", lambda row: _call(row).update(type={"dtype": "int8", "shape": [1 << 62]})
+    ),
+    _changed("whose calls return no type", lambda row: _call(row).update(type={"dtype": "no", "shape": []})),
+    _changed("whose calls have attributes of another kind", lambda row: _call(row).update(attrs={"axis": {}})),
+    _changed("whose main calls a function that is not there", lambda row: row.update(functions={})),
+)

@@ -192,10 +192,10 @@ def test_equal_constants_are_stored_once_and_aligned() -> None:
 )
 @settings(max_examples=50, deadline=None)
 def test_float_attributes_survive(low: float, high: float) -> None:
-    kind = op.get("clip").attrs_type
-    assert kind is not None
-    attrs = kind(low, high)
-    assert attrs_from_json(kind, json.loads(json.dumps(attrs_to_json(attrs), allow_nan=False))) == attrs
+    clip = op.get("clip")
+    assert clip.attrs_type is not None
+    attrs = clip.attrs_type(low, high)
+    assert attrs_from_json(clip, json.loads(json.dumps(attrs_to_json(attrs), allow_nan=False))) == attrs
 
 
 def test_attributes_of_every_operator_survive() -> None:
@@ -209,5 +209,5 @@ def test_attributes_of_every_operator_survive() -> None:
         except TypeError:
             continue
         seen += 1
-        assert attrs_from_json(row.attrs_type, json.loads(json.dumps(attrs_to_json(attrs)))) == attrs, row.name
+        assert attrs_from_json(row, json.loads(json.dumps(attrs_to_json(attrs)))) == attrs, row.name
     assert seen > 10

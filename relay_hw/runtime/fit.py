@@ -1,0 +1,80 @@
+"""Whether the parts of a build fit one another: its inputs `main`, its regions their programs and their meaning.
+
+In: records of a manifest, programs and functions, each sound by itself. Out: nothing, or ArtifactError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+
+from accel.isa.errors import ProgramError
+from accel.isa.program import Program
+from relay_hw.backend.nodes import FlatFunction
+from relay_hw.backend.store import type_from_json
+from relay_hw.errors import ArtifactError
+from relay_hw.ir.types import TensorType, TupleType, Type
+from relay_hw.runtime.manifest import AccelFunction, PortInfo, TensorInfo
+
+
+def check_inputs(rows: Sequence[TensorInfo], main: FlatFunction) -> None:
+    """Raise ArtifactError where the inputs that a user is told of are not those of `main`."""
+    told, wanted = [row.name for row in rows], [param.name for param in main.params]
+    if told != wanted:
+        raise ArtifactError(f"the inputs must be those of main, {', '.join(wanted)}, not {', '.join(told)}")
+    for row, param in zip(rows, main.params, strict=True):
+        _check_tensor("input", row, param.type)
+
+
+def check_outputs(rows: Sequence[TensorInfo], result: Type) -> None:
+    """Raise ArtifactError where the outputs that a user is told of are not what `main` returns."""
+    types = result.fields if isinstance(result, TupleType) else (result,)
+    if len(types) != len(rows):
+        raise ArtifactError(f"the outputs must be the {len(types)} of main, not {len(rows)}")
+    for row, ty in zip(rows, types, strict=True):
+        _check_tensor("output", row, ty)
+
+
+def _check_tensor(what: str, row: TensorInfo, ty: Type) -> None:
+    """Types that leave a size open fit whatever the record says."""
+    if row.type is not None:
+        type_from_json(row.type)
+        return
+    try:
+        np.dtype(row.dtype)
+    except (TypeError, ValueError):
+        raise ArtifactError(f"{what} {row.name} must have an element type, not {row.dtype!r:.60}") from None
+    if not isinstance(ty, TensorType) or not all(isinstance(dim, int) for dim in ty.shape):
+        return
+    shape = tuple(1 if axis == row.batch_axis else size for axis, size in enumerate(row.shape))
+    if (shape, row.dtype) != (ty.shape, ty.dtype):
+        raise ArtifactError(f"{what} {row.name} must be {ty}, as main has it, not {TensorType(shape, row.dtype)}")
+
+
+def check_region(
+    row: AccelFunction, program: Program, functions: Mapping[str, FlatFunction], results: Mapping[str, Type]
+) -> None:
+    """Raise ArtifactError where a region's ports are not those of its program and of its function."""
+    if row.name not in functions:
+        raise ArtifactError(f"region {row.name} must have a function, not only a program")
+    result = results[row.name]
+    outputs = result.fields if isinstance(result, TupleType) else (result,)
+    _check_ports(row, "inputs", row.inputs, [param.type for param in functions[row.name].params])
+    _check_ports(row, "outputs", row.outputs, outputs)
+    for port in (*row.inputs, *row.outputs):
+        try:
+            slot = program.tensor(port.tensor)
+        except ProgramError as error:
+            raise ArtifactError(f"region {row.name}: {error}") from None
+        if prod(slot.shape) != prod(port.shape):
+            told = f"{prod(port.shape):,} elements of {list(port.shape)}, not {list(slot.shape)}"
+            raise ArtifactError(f"tensor {port.tensor} of region {row.name} must hold the {told}")
+
+
+def _check_ports(row: AccelFunction, what: str, ports: Sequence[PortInfo], types: Sequence[Type]) -> None:
+    shapes = [ty.shape if isinstance(ty, TensorType) else None for ty in types]
+    if [port.shape for port in ports] != shapes:
+        told = [port.shape for port in ports]
+        raise ArtifactError(f"the {what} of region {row.name} must have the shapes {shapes}, not {told}")
