@@ -31,7 +31,8 @@ class Limits:
     file_bytes: int = (1 << 31) - 1
     # Of all tensors in files beside the model.
     external_bytes: int = 8 << 30
-    # Of all graphs and functions together, in the file and with every call of a function written out.
+    # Of all graphs and functions together, in the file and with every call of a function written out; a node counts
+    # once more for each input and output beyond 16, and eight times for each graph in it.
     nodes: int = 50_000
     # Graphs inside of graphs and functions called by functions, which are read by calls; at most MOST_NESTING.
     nesting: int = 48

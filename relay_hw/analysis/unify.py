@@ -48,6 +48,7 @@ class TypeSolver:
         self._shapes: dict[ShapeVar, tuple[Dim, ...] | None] = {}
         self._dtypes: dict[DtypeVar, str | None] = {}
         self._measured: dict[int, tuple[Type, int, int]] = {}
+        self._ground: dict[int, tuple[Type, bool]] = {}
         self._on_fill = on_fill
 
     def unify(self, left: Type, right: Type) -> Type:
@@ -68,7 +69,7 @@ class TypeSolver:
         """`ty` with all known holes filled."""
         if isinstance(ty, TensorType):
             return self._leaf(ty)
-        return map_type(ty, self._leaf)
+        return ty if self._is_ground(ty) else map_type(ty, self._leaf)
 
     def holes(self, ty: Type) -> Iterator[IncompleteType]:
         """The holes left in `ty`."""
@@ -123,6 +124,8 @@ class TypeSolver:
     def final(self, ty: Type) -> Type:
         """`ty` with all known holes filled; a dimension that nothing fixed is unknown."""
         found = self.resolve(ty)
+        if self._is_ground(found):
+            return found
         return map_type(found, lambda part: map_dims(part, self.dims.final)) if self.dims.is_used else found
 
     def check_size(self, ty: Type) -> None:
@@ -135,7 +138,16 @@ class TypeSolver:
 
     def is_open(self, ty: Type) -> bool:
         """Whether a hole, shape or element type in `ty`, which is final, has no value."""
-        return any(self._is_open_leaf(leaf) for leaf in type_leaves(ty))
+        return not self._is_ground(ty) and any(self._is_open_leaf(leaf) for leaf in type_leaves(ty))
+
+    def _is_ground(self, ty: Type) -> bool:
+        """Whether `ty` is a tuple of tensors with nothing to fill, however often its fields are read."""
+        if not isinstance(ty, TupleType):
+            return False
+        known = self._ground.get(id(ty))
+        if known is None:
+            known = self._ground[id(ty)] = (ty, all(map(_is_plain, type_leaves(ty))))
+        return known[1]
 
     def _is_open_leaf(self, leaf: Type) -> bool:
         match leaf:
@@ -285,6 +297,10 @@ class TypeSolver:
 
     def _clash(self, a: Type, b: Type) -> TypeCheckError:
         return TypeCheckError(f"type must be {self.resolve(a)}, not {self.resolve(b)}")
+
+
+def _is_plain(leaf: Type) -> bool:
+    return isinstance(leaf, TensorType) and isinstance(leaf.dtype, str) and all(type(dim) is int for dim in leaf.shape)
 
 
 def as_argument(var: TypeVar) -> Type:

@@ -6,6 +6,7 @@ What is accepted and small is computed by onnxruntime as well, if that accepts i
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,8 @@ from tests.relay_hw import qdq_networks, small_models
 
 # Of all inputs of a model whose results are compared.
 _MOST_ELEMENTS: Final = 1 << 14
+_LARGEST_CASE: Final = 1 << 16
+_MOST_NODES: Final = 8
 _STRINGS: Final = (
     "",
     "image",
@@ -49,7 +52,25 @@ def _models() -> tuple[bytes, ...]:
         path = Path(folder) / "model.onnx"
         saved = [save(path).read_bytes() for save in (small_models.save_plain, small_models.save_mixed)]
     drawn = [qdq_networks.RandomNet(seed).model().SerializeToString() for seed in range(6)]
-    return (*saved, *drawn, *_controls())
+    return (*saved, *drawn, *_controls(), *_cases())
+
+
+def _cases() -> list[bytes]:
+    """One small model of each operator, from onnx's own tests: half of the seeds would be its variants otherwise."""
+    from onnx.backend.test.case.node import collect_testcases
+
+    found: dict[tuple[str, ...], bytes] = {}
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cases = collect_testcases(None)
+    for case in cases:
+        if case.model is None or case.name.endswith("_expanded"):
+            continue
+        operators = tuple(node.op_type for node in case.model.graph.node)
+        data = case.model.SerializeToString()
+        if len(data) <= _LARGEST_CASE and len(operators) <= _MOST_NODES:
+            found.setdefault(operators, data)
+    return list(found.values())
 
 
 def _controls() -> list[bytes]:

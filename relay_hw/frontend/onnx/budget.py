@@ -20,6 +20,10 @@ from relay_hw.span import Span
 # What a text takes beside its bytes, and a number in an attribute, once they are Python objects.
 _ENTRY: Final = 16
 _NUMBER: Final = 8
+# Inputs and outputs of a node that count as one with it: an LSTM has eleven.
+_FEW: Final = 16
+# What a graph inside of a node counts: onnx's checker copies the names that it sees.
+_GRAPH: Final = 8
 # What a node counts when it is converted again: bodies of loops inside of loops are, for each trial of one around.
 _AGAIN: Final = 10
 
@@ -32,7 +36,7 @@ def check_budget(proto: Any, name: str, limits: Limits) -> None:
     for root in roots(proto):
         for body, depth in bodies(root):
             limits.check("nesting", f"graphs inside of graphs of {name}", depth)
-            nodes += len(body.node)
+            nodes += sum(map(_pieces, body.node))
             limits.check("nodes", f"nodes of {name}", nodes)
             texts += _texts(body, name)
             limits.check("string_bytes", f"the bytes of names, texts and lists of {name}", texts)
@@ -42,6 +46,12 @@ def check_budget(proto: Any, name: str, limits: Limits) -> None:
                 _check_type(item, name, limits)
     if proto.functions:
         _check_functions(proto, name, limits)
+
+
+def _pieces(node: Any) -> int:
+    """What a node counts: one, more for inputs and outputs beyond the few that most have, and for graphs in it."""
+    inner = sum(1 for attr in node.attribute for _ in graphs(attr))
+    return 1 + max(0, len(node.input) + len(node.output) - _FEW) + _GRAPH * inner
 
 
 def check_tensor(tensor: Any, name: str, limits: Limits) -> None:
@@ -158,7 +168,7 @@ def _written(body: Any, sizes: Mapping[Key, _Size]) -> _Size:
     for node in body.node:
         inner = sum((_written(graph, sizes) for attr in node.attribute for graph in graphs(attr)), _Size())
         uses = sum(bool(attr.ref_attr_name) for attr in node.attribute) + inner.uses
-        found += _Size(1 + inner.nodes, inner.size, uses)
+        found += _Size(_pieces(node) + inner.nodes, inner.size, uses)
         callee = sizes.get(_key(node))
         if callee is not None:
             # A graph or tensor that a call gives is copied to every place where the function uses it.

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from relay_hw.errors import InputError
 from relay_hw.frontend.onnx.valid import add_defaults
+from relay_hw.span import Span
 
 HasConverter = Callable[[str, str], bool]
 
@@ -100,6 +102,10 @@ class _Writer:
                 found.type.CopyFrom(types[name])
             return found
 
+        if node.op_type == "SequenceMap" and not _is_typed(types, node.input[0]):
+            # The inliner reads the type of its first input, be it there or not.
+            what = f"SequenceMap must read a list whose type is known, unlike {node.input[0]}"
+            raise InputError(what, Span(_label(node)))
         node = self._with_defaults(node)
         names = list(dict.fromkeys(name for name in node.input if name))
         outputs = [name for name in node.output if name]
@@ -149,12 +155,20 @@ class _Writer:
 
     def _named(self, node: Any, graph: Any, outside: set[str]) -> Sequence[Any]:
         """The body's nodes under the node's name, their tensors apart from all others."""
-        label = node.name or f"{node.op_type}_{next((out for out in node.output if out), '')}"
+        label = _label(node)
         prefix = next((out for out in node.output if out), label)
         _rename(graph, lambda name: name if not name or name in outside else f"{prefix}/{name}")
         for inner in graph.node:
             inner.name = label
         return list(graph.node)
+
+
+def _label(node: Any) -> str:
+    return node.name or f"{node.op_type}_{next((out for out in node.output if out), '')}"
+
+
+def _is_typed(types: Mapping[str, Any], name: str) -> bool:
+    return name in types and types[name].WhichOneof("value") is not None
 
 
 def _rename(graph: Any, new: Callable[[str], str]) -> None:

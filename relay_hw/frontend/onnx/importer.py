@@ -37,6 +37,8 @@ from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
 if TYPE_CHECKING:
     import onnx
 
+# Letters of a tensor's name that the variable's has.
+_LONGEST = 1000
 _RANDOM = "results must not be random: give the numbers as an input"
 _WORDS = "tensors must hold numbers, not words: compute this before the model"
 # Why operators have no converter, and what to do instead.
@@ -275,7 +277,7 @@ class Importer:
 
     def _fresh(self, name: str) -> str:
         """A variable name that Relay text can spell and that nothing else has."""
-        plain = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name)
+        plain = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name[:_LONGEST])
         plain = plain if plain[:1].isalpha() or plain[:1] == "_" else f"v{plain}"
         number = 0
         candidate = plain
@@ -318,7 +320,7 @@ class Importer:
             results = [made] if isinstance(made, Expr) else list(made)
             shapes = {id(expr): dims for expr, dims in args.assumed}
             made = results
-            results = [stamp(result, node.span) for result in made]
+            results = stamp(made, node.span)
             for before, result in zip(made, results, strict=True):
                 if id(before) in shapes:
                     ty = self.typer(result)

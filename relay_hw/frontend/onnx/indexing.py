@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from relay_hw import op
-from relay_hw.errors import UnsupportedError
 from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node
 from relay_hw.ir.expr import Expr, TupleGetItem
 from relay_hw.op import const
@@ -52,9 +51,7 @@ def _slice_by_value(node: Node, args: Arguments, rank: int) -> Expr:
         given[:3] = [None if value is None else const(np.array(value, np.int64)) for value in found]
     begin, end, axes, steps = (None if value is None else op.cast(value, "int64") for value in given)
     assert begin is not None and end is not None
-    count = args.type(begin).shape[0]
-    if not isinstance(count, int):
-        raise UnsupportedError("the number of slices must be known, not a value of run time")
+    count = args.length(1) if node.opset >= 10 else len(node.attr("starts"))
     steps = const(np.ones(count, np.int64)) if steps is None else steps
     if axes is None:
         return op.dynamic.strided_slice(args[0], begin, end, steps)
@@ -141,14 +138,26 @@ def _top_k(node: Node, args: Arguments) -> Sequence[Expr]:
     axis, ascend = node.attr("axis", -1), not node.attr("largest", 1)
     count = node.attr("k") if node.opset < 10 else args.ints(1)
     if count is None:
-        value = op.dynamic.topk(args[0], args[1], axis, "both", ascend, "int64")
-        return [TupleGetItem(value, 0), TupleGetItem(value, 1)]
+        # Relay takes all where it is asked for none.
+        one = args.scalar(1, args[1])
+        value = op.dynamic.topk(args[0], op.maximum(args[1], one), axis, "both", ascend, "int64")
+        return [_first(args, TupleGetItem(value, part), axis) for part in range(2)]
     number = count if isinstance(count, int) else count[0]
     if number == 0:
         parts = op.strided_slice(args[0], (0,), (0,), (1,), (axis % args.rank(args[0]),))
         return [parts, op.cast(parts, "int64")]
     value = op.topk(args[0], number, axis, "both", ascend, "int64")
     return [TupleGetItem(value, 0), TupleGetItem(value, 1)]
+
+
+def _first(args: Arguments, value: Expr, axis: int) -> Expr:
+    """The first elements along an axis, as many as input 1 says."""
+    before, rank = axis % args.rank(args[0]), args.rank(args[0])
+    end = np.full(rank, np.iinfo(np.int64).max)
+    sides = [const(end[:before]), op.cast(op.reshape(args[1], (1,)), "int64"), const(end[before + 1 :])]
+    last = op.concatenate([side for side in sides if args.type(side).shape != (0,)], 0)
+    ones = const(np.ones(rank, np.int64))
+    return op.dynamic.strided_slice(value, const(np.zeros(rank, np.int64)), last, ones)
 
 
 def _non_zero(node: Node, args: Arguments) -> Expr:

@@ -35,10 +35,7 @@ def variable(args: Arguments, name: str, ty: Type) -> Var:
 def run(args: Arguments, loop: Loop) -> list[Expr]:
     """Define the function of the loop and call it: the results."""
     name = args.scope.fresh(loop.hint)
-    # All at once: what they share must stay shared.
-    named = stamp(Tuple([loop.test, *loop.step]), args.node.span)
-    assert isinstance(named, Tuple)
-    test, *step = named.fields
+    test, *step = stamp([loop.test, *loop.step], args.node.span)
     again = Call(GlobalVar(name), [*step, *loop.fixed], span=args.node.span)
     last = Tuple(loop.result, span=args.node.span)
     body = If(test, again, last, span=args.node.span)

@@ -22,6 +22,7 @@ from relay_hw.ir.expr import (
     Var,
 )
 from relay_hw.ir.types import Dim, TensorType, Type
+from relay_hw.limits import MOST_AXES
 from relay_hw.op.base import const, show_shape
 from relay_hw.op.blocks import shape_of
 from relay_hw.op.transform import strided_slice
@@ -214,10 +215,16 @@ class Arguments:
         return whole if len(dims) == self.rank(expr) else strided_slice(whole, (begin,), (begin + len(dims),), (1,))
 
     def length(self, index: int) -> int:
-        """How many numbers input `index`, one axis of sizes or axes, has. Raises UnsupportedError if that is open."""
+        """How many numbers input `index`, one axis of sizes, axes or pairs of widths, has.
+
+        Raises UnsupportedError if that is open, InputError if no tensor has so many axes.
+        """
         shape = self.type(self[index]).shape
         if len(shape) != 1 or not isinstance(shape[0], int):
             raise UnsupportedError(f"input {index} must have one axis of known size, not {show_shape(shape)}")
+        if shape[0] > 2 * MOST_AXES:
+            what = f"input {index} of {self.node.operator} must have at most two numbers for each of {MOST_AXES} axes"
+            raise InputError(f"{what}, not {shape[0]:,}", self.node.span)
         return shape[0]
 
     def rank(self, expr: Expr) -> int:
@@ -275,10 +282,10 @@ def only_output(node: Node, known: Known) -> str | None:
     return f"outputs other than the first must not be used, unlike {', '.join(extra)}" if extra else None
 
 
-def stamp(expr: Expr, span: Span) -> Expr:
-    """`expr` in which every node without a place has `span`."""
+def stamp(exprs: Sequence[Expr], span: Span) -> list[Expr]:
+    """`exprs` in which every node without a place has `span`; what they share, they share afterwards."""
     memo: dict[int, Expr] = {}
-    waiting = [expr]
+    waiting = list(exprs)
     while waiting:
         node = waiting[-1]
         parts = [part for part in _stamped(node) if part.span is None and id(part) not in memo]
@@ -288,7 +295,7 @@ def stamp(expr: Expr, span: Span) -> Expr:
         if node.span is None and id(node) not in memo:
             memo[id(node)] = _rebuilt(node, memo, span)
         waiting.pop()
-    return memo.get(id(expr), expr)
+    return [memo.get(id(expr), expr) for expr in exprs]
 
 
 def _stamped(node: Expr) -> Sequence[Expr]:

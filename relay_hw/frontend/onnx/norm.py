@@ -15,7 +15,11 @@ from relay_hw.op import nn
 
 
 def _check_batch_norm(node: Node, known: Known) -> str | None:
-    return None if node.attr("spatial", 1) else "spatial must be 1"
+    if not node.attr("spatial", 1):
+        return "spatial must be 1"
+    if node.attr("training_mode", 0) or not any(map(node.has_output, range(1, len(node.outputs)))):
+        return None
+    return "training_mode must be 1 where it has more than one output"
 
 
 def _batch_norm(node: Node, args: Arguments) -> Sequence[Expr]:

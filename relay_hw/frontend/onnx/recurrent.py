@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relay_hw import op
+from relay_hw.errors import InputError
 from relay_hw.frontend.onnx.loops import Loop, Rows, fix, number, row, run, variable
 from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node, all_of, known_inputs
 from relay_hw.frontend.onnx.qlinear import dynamic_parameters, int_matmul
@@ -214,6 +215,9 @@ def _convert(node: Node, args: Arguments) -> list[Expr]:
     steps, batch, _ = args.shape(x)
     directions, *sizes = args.shape(args[2], 3, "the recurrent weight")
     hidden = sizes[0] if node.operator.startswith(DYNAMIC) else sizes[1]
+    said = node.attr("hidden_size", hidden)
+    if said != hidden:
+        raise InputError(f"hidden_size of {node.operator} must be that of its weights, {hidden}, not {said}", node.span)
     functions = _activations(node, directions, args.dtype(x))
     kinds = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
     parts = [

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from relay_hw import op
+from relay_hw.errors import UnsupportedError
 from relay_hw.frontend.onnx.node import Arguments, Converter, Node
 from relay_hw.ir.expr import Expr
 from relay_hw.op import const
@@ -29,6 +30,8 @@ def _axes(node: Node, args: Arguments) -> Axes | Expr | None:
     given = node.attr("axes")
     axes = args.ints(1) if given is None else tuple(given)
     if axes is None and node.has_input(1) and args.length(1):
+        if args.length(1) > args.rank(args[0]):
+            raise UnsupportedError(f"it must have at most as many axes as its data, not {args.length(1)}")
         return args[1]
     if axes:
         return axes

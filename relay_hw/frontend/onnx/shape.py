@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from math import prod
 from typing import Any
 
@@ -169,7 +170,7 @@ def _split(node: Node, args: Arguments) -> Sequence[Expr]:
         given = [part] * (count - 1) + [size - part * (count - 1)]
     if len(given) != count or (isinstance(size, int) and sum(given) != size):
         raise InputError(f"split must give {count} parts of {size} in all, not {list(given)}", node.span)
-    bounds = tuple(int(sum(given[:number])) for number in range(1, count))
+    bounds = tuple(accumulate(map(int, given[:-1])))
     value = op.split(args[0], bounds, axis)
     return [TupleGetItem(value, number) for number in range(count)]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from accel.durable import read_given
 from relay_hw.errors import InputError
 from relay_hw.frontend.onnx import CONVERTERS, FOREIGN, find_converter
 from relay_hw.frontend.onnx.budget import check_budget
@@ -74,10 +74,8 @@ def load(model: Any, limits: Limits = DEFAULT, external_data: bool = False) -> t
 
 
 def _bytes(path: Path, limits: Limits) -> bytes:
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        limits.check("file_bytes", f"the bytes of {path}", size)
-        return file.read(size)  # Python takes memory for as much as is asked for
+    limits.check("file_bytes", f"the bytes of {path}", path.stat().st_size)
+    return read_given(path, limits.file_bytes)
 
 
 def read(

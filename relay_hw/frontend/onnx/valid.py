@@ -26,6 +26,14 @@ from relay_hw.limits import MOST_AXES, product
 
 # Weights of fewer elements may be sizes or axes, which inference of shapes reads.
 _LARGE: Final = 1 << 12
+# Attributes of onnx that say yes or no.
+_FLAGS: Final = frozenset(
+    ("align_corners", "allowzero", "antialias", "broadcast", "ceil_mode", "center_point_box", "count_include_pad",
+     "detect_negative", "detect_positive", "exclude_outside", "exclusive", "fmod", "input_forget", "interleaved",
+     "inverse", "is_case_sensitive", "is_causal", "is_test", "keepdims", "largest", "layout", "linear_before_reset",
+     "new_axis", "noop_with_empty_axes", "onesided", "output_sequence", "periodic", "reverse", "saturate",
+     "select_last_index", "sorted", "spatial", "storage_order", "training_mode", "transA", "transB", "upper")
+)  # fmt: skip
 # Older models say no opset.
 _OLDEST_IR: Final = 3
 _MOST_VERSION: Final = (1 << 31) - 1
@@ -87,11 +95,24 @@ def _check_node(node: Any, name: str, is_function: bool) -> None:
             raise InputError(f"attribute {attr.name} of {what} must have a type that onnx knows, not {attr.type}")
         elif stray := next((field for field in _given(attr) if field != _KINDS[attr.type]), None):
             raise InputError(f"attribute {attr.name} of {what} must hold {_KINDS[attr.type]} by its type, not {stray}")
-        if attr.name in ("axis", "axes"):
-            # onnx cuts it to 32 bits before it compares.
-            far = next((axis for axis in (attr.i, *attr.ints) if abs(axis) > MOST_AXES), None)
-            if far is not None:
-                raise InputError(f"{attr.name} of {what} must be at most {MOST_AXES} from 0, not {far}")
+        if node.domain in ("", "ai.onnx"):
+            _check_attribute(attr, node, what)
+
+
+def _check_attribute(attr: Any, node: Any, what: str) -> None:
+    """What onnx takes for granted of its own operators."""
+    if attr.name in ("axis", "axes"):
+        # onnx cuts it to 32 bits before it compares.
+        far = next((axis for axis in (attr.i, *attr.ints) if abs(axis) > MOST_AXES), None)
+        if far is not None:
+            raise InputError(f"{attr.name} of {what} must be at most {MOST_AXES} from 0, not {far}")
+    if attr.name in _FLAGS and not attr.ref_attr_name and attr.i not in (0, 1):
+        # Implementations differ in what another number means.
+        raise InputError(f"{attr.name} of {what} must be 0 or 1, not {attr.i}")
+    if attr.name == "num_outputs" and (attr.ref_attr_name or attr.i != len(node.output)):
+        # onnx writes a type for each output that there is into room for as many as are said.
+        said = f"attribute {attr.ref_attr_name}" if attr.ref_attr_name else f"{attr.i}"
+        raise InputError(f"num_outputs of {what} must be its {len(node.output)} outputs, not {said}")
 
 
 def _given(attr: Any) -> Iterator[str]:

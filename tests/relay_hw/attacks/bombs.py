@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
@@ -181,6 +182,39 @@ def _deeper_than_can_be(folder: Path) -> Deed:
     return checked(folder, _calls(*((f"f{k}", f"f{k + 1}") for k in range(200))), "--limit", "nesting=1000000")
 
 
+def _sized(operator: str, size: int, *before: str) -> onnx.ModelProto:
+    """An operator whose sizes or axes are an input that says how many of them there are."""
+    kinds = [info("x", (2, 3)), *(info(name, (size,), TensorProto.INT64) for name in ("s", *before))]
+    return model([node(operator, ["x", "s", *before], "y")], inputs=kinds)
+
+
+def _parts(count: int, **attrs: int) -> onnx.ModelProto:
+    """A Split whose attributes do not say what its outputs are."""
+    split = onnx.helper.make_node("Split", ["x"], ["y", *(f"p{k}" for k in range(1, count))], **attrs)
+    given = model([split])
+    given.opset_import[0].version = 18
+    return given
+
+
+def _asked(count: int) -> onnx.ModelProto:
+    """Decisions one after the other."""
+    ifs = [node("If", ["c"], f"t{k}", then_branch=_branches(0), else_branch=_branches(0)) for k in range(count)]
+    return model([*ifs, node("Identity", [f"t{count - 1}"], "y")], [weight("c", True, "bool")])
+
+
+def _normalized() -> onnx.ModelProto:
+    """Running means of a normalization that does not train."""
+    names = [weight(name, [1, 1], "float32") for name in ("s", "b", "m", "v")]
+    made = onnx.helper.make_node("BatchNormalization", ["x", "s", "b", "m", "v"], ["h", "mean", "y"])
+    return model([made], names, inputs=[info("x", (1, 2))])
+
+
+def _recurrent() -> onnx.ModelProto:
+    kinds = [info("x", (3, 1, 2))]
+    weights = [weight("w", np.ones((1, 12, 2)), "float32"), weight("r", np.ones((1, 12, 4)), "float32")]
+    return model([node("GRU", ["x", "w", "r"], "y", hidden_size=1 << 40)], weights, inputs=kinds)
+
+
 _V = weight("v", [1] * 64, "float32")
 
 ATTACKS = (
@@ -286,6 +320,16 @@ ATTACKS = (
     of_model("an input of 100 axes", lambda: _declared(*([1] * 100))),
     of_model("Reshape to 2^62", lambda: model([node("Reshape", ["x", "s"], "y")], [weight("s", [1 << 62, 2])])),
     of_model("types inside of types, 3,000 deep", lambda: _types(90)),
+    of_model("Unsqueeze by 2^31 axes", lambda: _sized("Unsqueeze", 1 << 31)),
+    of_model("Expand by 2^27 sizes", lambda: _sized("Expand", 1 << 27)),
+    of_model("Slice by 2^27 bounds", lambda: _sized("Slice", 1 << 27, "e")),
+    of_model("Pad by 2^27 widths", lambda: _sized("Pad", 1 << 27)),
+    of_model("Split that says fewer outputs than it has (aborts onnx)", lambda: _parts(2, num_outputs=1)),
+    of_model("Split that says 2^40 outputs", lambda: _parts(2, num_outputs=1 << 40)),
+    of_model("the largest of 200,000", lambda: model([node("Max", ["x"] * 200_000, "y")])),
+    of_model("12,000 decisions", lambda: _asked(12_000)),
+    of_model("BatchNormalization that gives what only training knows", _normalized),
+    of_model("a GRU of another size than its weights", _recurrent),
     Attack("CVE-2025-4565: messages inside of messages, 20,000 deep", _nested_bytes),
     _held("a weight of 2^40", [1 << 40]),
     _held("a weight of 2^66", [1 << 33, 1 << 33]),

@@ -93,8 +93,8 @@ def test_nodes_are_counted_wherever_they_lie() -> None:
                               [helper.make_tensor_value_info("z", TensorProto.FLOAT, None)])  # fmt: skip
     condition = numpy_helper.from_array(np.array(True), "c")
     both = model([helper.make_node("If", ["c"], ["y"], then_branch=inner, else_branch=inner)], [condition])
-    with pytest.raises(InputError, match="nodes of net must be at most 2, not 3"):
-        from_onnx(both, limits=Limits(nodes=2))
+    with pytest.raises(InputError, match="nodes of net must be at most 18, not 19"):
+        from_onnx(both, limits=Limits(nodes=18))
     with pytest.raises(InputError, match="graphs inside of graphs of net must be at most 0, not 1"):
         from_onnx(both, limits=Limits(nesting=0))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from relay_hw.errors import EvalError, InputError
+from relay_hw.errors import EvalError, InputError, UnsupportedError
 from relay_hw.frontend import from_onnx
 from relay_hw.frontend.onnx.sizes import as_sizes, reshape_codes
 from relay_hw.interp import evaluate
@@ -112,6 +112,7 @@ CASES: Sequence[tuple[list[Any], dict[str, Any], dict[str, Any]]] = [
     ([node("Split", ["x", "s"], ["y", "z"], axis=1)], {"x": (2, 5), "s": i64(2, 3)}, {}),
     ([node("TopK", ["x", "k"], ["y", "z"])], {"x": (3, 5), "k": i64(2)}, {}),
     ([node("TopK", ["x", "k"], ["y", "z"], largest=0, axis=0)], {"x": (3, 5)}, {"k": i64(2)}),
+    ([node("TopK", ["x", "k"], ["y", "z"], axis=1)], {"x": (3, 5, 2), "k": i64(0)}, {}),
     ([node("ConstantOfShape", ["s"], ["y"])], {"s": i64(2, 3)}, {}),
     ([node("Range", ["a", "b", "c"], ["y"])], {"a": np.int64(9), "b": np.int64(1), "c": np.int64(-3)}, {}),
     ([node("Range", ["a", "b", "c"], ["y"])], {"a": np.float32(0), "b": np.float32(1), "c": np.float32(0.3)}, {}),
@@ -175,6 +176,29 @@ def test_values_that_do_not_fit_are_refused_at_run_time(make: Callable[..., Any]
         evaluate(module, {"x": x, "k": i64(4)})
     with pytest.raises(InputError, match=r"the shape of input x must fit Nx3, not be \?x4"):
         from_onnx(make([node("Relu", ["x"], ["y"])], {"x": (("N", 3), "float32")}), shape={"x": (None, 4)})
+
+
+@pytest.mark.parametrize(
+    ("nodes", "size", "sentence"),
+    [
+        (
+            [node("Unsqueeze", ["x", "s"], ["y"])],
+            1 << 31,
+            "input 1 of Unsqueeze must have at most two numbers for",
+        ),
+        (
+            [node("Expand", ["x", "s"], ["y"])],
+            1 << 27,
+            "input 1 of Expand must have at most two numbers for each",
+        ),
+        ([node("Slice", ["x", "s", "s"], ["y"])], 65, "input 1 of Slice must have at most two numbers for each of 32 "),
+        ([node("ReduceL2", ["x", "s"], ["y"])], 3, "it must have at most as many axes as its data, not 3"),
+    ],
+)
+def test_more_sizes_than_axes(make: Callable[..., Any], nodes: list[Any], size: int, sentence: str) -> None:
+    inputs = {"x": ((2, 3), "float32"), "s": ((size,), "int64")}
+    with pytest.raises((InputError, UnsupportedError), match=sentence):
+        from_onnx(make(nodes, inputs, opset=18))
 
 
 def test_codes_of_reshape() -> None:

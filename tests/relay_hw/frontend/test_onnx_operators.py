@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
+from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.frontend import from_onnx
 from relay_hw.frontend.onnx import CONVERTERS, FAMILIES
 from relay_hw.frontend.onnx.importer import CONTROL
@@ -306,3 +307,17 @@ def test_every_converter_has_a_case_or_a_node_test_of_onnx() -> None:
 def test_every_converter_is_listed_once() -> None:
     names = [(converter.domain, converter.operator) for family in FAMILIES for converter in family.CONVERTERS]
     assert len(names) == len(set(names))
+
+
+def test_the_outputs_of_a_node_share_its_call(make: Callable[..., Any]) -> None:
+    parts = [f"p{k}" for k in range(500)]
+    nodes = [helper.make_node("Split", ["x"], parts), helper.make_node("Concat", parts, ["y"], axis=0)]
+    module, _ = from_onnx(make(nodes, {"x": ((500, 2), "float32")}))
+    assert module.astext().count("split(") == 1
+    with pytest.raises(InputError, match="hidden_size of GRU must be that of its weights, 4, not 5"):
+        gru = helper.make_node("GRU", ["x", "w", "r"], ["y"], hidden_size=5)
+        from_onnx(make([gru], {"x": floats(3, 1, 2)}, {"w": floats(1, 12, 2), "r": floats(1, 12, 4)}))
+    names = ["s", "b", "m", "v"]
+    norm = helper.make_node("BatchNormalization", ["x", *names], ["y", "mean", "variance"])
+    with pytest.raises(UnsupportedError, match="training_mode must be 1 where it has more than one output"):
+        from_onnx(make([norm], {"x": floats(2, 3)}, {name: floats(3) for name in names}, ["y", "mean"]))

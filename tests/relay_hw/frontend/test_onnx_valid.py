@@ -86,6 +86,20 @@ WRONG: dict[str, tuple[Change, str]] = {
     "an attribute by reference": (
         lambda m: setattr(_attr(m), "ref_attr_name", "outer"), "alpha of node act of net must have a value outside of"
     ),
+    "yes or no as 2": (
+        lambda m: (m.graph.node[2].attribute.append(helper.make_attribute("keepdims", 2))),
+        "keepdims of node act of net must be 0 or 1, not 2",
+    ),
+    "another number of outputs": (
+        lambda m: m.graph.node[2].attribute.append(helper.make_attribute("num_outputs", 3)),
+        "num_outputs of node act of net must be its 1 outputs, not 3",
+    ),
+    "a list of no type": (
+        lambda m: m.graph.node[2].CopyFrom(helper.make_node("SequenceMap", ["b"], ["y"], "act", body=helper.make_graph(
+            [helper.make_node("Neg", ["p"], ["q"])], "body", [helper.make_empty_tensor_value_info("p")],
+            [helper.make_empty_tensor_value_info("q")]))),
+        "act: SequenceMap must read a list whose type is known, unlike b|by onnx's rules|defined tensor",
+    ),
     "an attribute that there is not": (
         lambda m: setattr(_attr(m), "name", "alfa"), "by onnx's rules: Unrecognized attribute: alfa for operator Leaky"
     ),
