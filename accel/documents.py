@@ -82,13 +82,25 @@ def parse_toml(text: str) -> dict[str, Any]:
     """The table of a TOML text. Raises DocumentError with the place, if one is known."""
     _check_keys(text)
     try:
-        return tomllib.loads(text)
+        table = tomllib.loads(text)
     except RecursionError:
         raise DocumentError("it must have fewer tables and lists inside one another") from None
     except tomllib.TOMLDecodeError as error:
         raise DocumentError(str(error)) from None
     except ValueError:
         raise DocumentError("integers must have at most 4,300 digits") from None
+    _check_integers(table)
+    return table
+
+
+def _check_integers(table: dict[str, Any]) -> None:
+    """Hexadecimal ones may have any number of digits, and Python does not print what has more than 4,300."""
+    level: list[Any] = [table]
+    while level:
+        inside = [item for outer in level for item in (outer.values() if isinstance(outer, dict) else outer)]
+        if any(isinstance(item, int) and abs(item) >= _MOST_INTEGER for item in inside):
+            raise DocumentError("integers must be less than 2^63")
+        level = [item for item in inside if isinstance(item, list | dict)]
 
 
 def _check_keys(text: str) -> None:

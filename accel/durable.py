@@ -34,6 +34,8 @@ _LATE: Final = (errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY)
 _TRIES: Final = 8
 # Of one file that is read whole; a sparse one takes no room on the disk, whatever its size.
 MOST_BYTES: Final = 8 << 30
+# A hole of so many bytes costs no more than a network does.
+_MAY_BE_HOLLOW: Final = 1 << 26
 
 
 def write_file(path: Path, contents: Contents, mode: int = 0o666) -> None:
@@ -159,7 +161,24 @@ def _read(path: Path, flags: int, most_bytes: int) -> tuple[bytes, os.stat_resul
         if about.st_size > most_bytes:
             sentence = f"it must be at most {most_bytes:,} bytes long, not {about.st_size:,}"
             raise OSError(errno.EFBIG, sentence, str(path))
+        if about.st_size > _MAY_BE_HOLLOW and _is_hollow(handle, about.st_size):
+            raise OSError(errno.EFBIG, "it must hold data, not be a hole of the file system", str(path))
         return stream.read(about.st_size), about
+
+
+def _is_hollow(handle: int, size: int) -> bool:
+    """Whether a file has less than an eighth of its bytes on the disk: reading it would make the others of nothing."""
+    held = end = 0
+    while held * 8 < size:
+        try:
+            begin = os.lseek(handle, end, os.SEEK_DATA)
+            end = os.lseek(handle, begin, os.SEEK_HOLE)
+        except (AttributeError, OSError):  # no more data, or a system that does not know
+            os.lseek(handle, 0, os.SEEK_SET)
+            return hasattr(os, "SEEK_DATA")
+        held += end - begin
+    os.lseek(handle, 0, os.SEEK_SET)
+    return False
 
 
 def file_hash(path: Path) -> str:

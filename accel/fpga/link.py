@@ -6,6 +6,7 @@ In: a serial port (`/dev/ttyUSB0`), a simulation (`socket://host:port`) or Ether
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
@@ -21,6 +22,8 @@ WRITE, READ = 1, 2
 _MOST_WORDS = 255
 # Commands under way at a time: the board has room for 16 bytes of those that wait.
 _WINDOW = 2
+# For what is still on its way when an answer was due.
+_DRAIN_SECONDS: Final = 5.0
 
 
 class LinkError(AccelError):
@@ -84,12 +87,18 @@ class Link:
         except (OSError, ValueError) as error:
             raise LinkError(f"line {self._name} must give data: {error}") from None
         if len(data) != size:
-            # What comes late must not be taken for the next answer.
-            while self._stream.read(1):
-                pass
+            self._drain()
             answer = f"line {self._name} must give {size} bytes in time, not {len(data)}"
             raise LinkError(f"{answer}; is the board connected?")
         return data
+
+    def _drain(self) -> None:
+        """What comes late must not be taken for the next answer; a line that goes on and on is closed."""
+        end = time.monotonic() + _DRAIN_SECONDS
+        while self._stream.read(1):
+            if time.monotonic() > end:
+                self.close()
+                return
 
 
 def open_link(port: str, baud: int, seconds: float) -> Line:
@@ -107,7 +116,7 @@ def open_link(port: str, baud: int, seconds: float) -> Line:
         raise LinkError("pyserial must be installed to reach a board: pip install 'relay-hw[fpga]'") from None
     module: Any = serial
     try:
-        stream: Stream = module.serial_for_url(port, baudrate=baud, timeout=seconds, write_timeout=None)
+        stream: Stream = module.serial_for_url(port, baudrate=baud, timeout=seconds, write_timeout=seconds)
     except (OSError, ValueError) as error:
         raise LinkError(f"port {port} must be a serial port or socket://host:port: {error}") from None
     hurry(stream)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from accel import durable
-from accel.isa.config import SEMAPHORES, SIZES, AccelConfig, config_from_dict, load_config
+from accel.isa.config import SEMAPHORES, SIZES, AccelConfig, config_from_dict, config_names, load_config
 from accel.isa.errors import AccelError, AsmError, ConfigError, EncodeError
 from accel.isa.fields import Field, check_value
 from accel.isa.program import (
@@ -34,6 +34,8 @@ from accel.isa.spec import BY_NAME, INSTRUCTION_BYTES, Instruction
 DATA_BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8}
 # Of all sections with data together: a line of a few characters may ask for as much as the window.
 MOST_DATA = 1 << 28
+# Of the data that one line draws, some 50 million a second.
+MOST_RANDOM = 1 << 26
 # Random values are made so many at a time: each takes eight bytes while it is.
 _CHUNK = 1 << 16
 _U64 = (1 << 64) - 1
@@ -188,11 +190,19 @@ def _read_config(source: _Source, words: list[str]) -> None:
         return
     try:
         sizes = _integers(".config", words[1:], dict.fromkeys(SIZES, 0)) if words[1:] else {}
-        source.config = config_from_dict(sizes, words[0]) if sizes else load_config(words[0])
+        source.config = config_from_dict(sizes, words[0]) if sizes else _named(words[0])
     except ConfigError as error:
         raise _Refusal(str(error)) from None
     source.config_name, source.config_hash = source.config.name, source.config.hash32
     source.sizes = tuple(source.config.sizes.items())
+
+
+def _named(name: str) -> AccelConfig:
+    """A configuration that comes with this package: a text must not make its reader open other files."""
+    known = config_names()
+    if name not in known:
+        raise _Refusal(f".config without sizes must name one of {', '.join(known)}, not {name}")
+    return load_config(name)
 
 
 def _read_section(source: _Source, words: list[str]) -> None:
@@ -268,7 +278,10 @@ def _read_data(source: _Source, words: list[str]) -> bytes:
             low, high = values["low"], values["high"]
             if not -128 <= low <= high <= 127:
                 raise _Refusal(f"low and high must be ordered and fit int8, not {low} and {high}")
-            return random_bytes(values["seed"], _size(values["size"], room), low, high)
+            size = _size(values["size"], room)
+            if size > MOST_RANDOM:
+                raise _Refusal(f"random data must take at most {MOST_RANDOM:,} bytes, not {size:,}")
+            return random_bytes(values["seed"], size, low, high)
         case _:
             known = ", ".join(["hex", "zero", "random", *DATA_BYTES])
             raise _Refusal(f".data must be followed by one of {known}, not {form or 'nothing'}")

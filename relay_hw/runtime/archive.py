@@ -24,6 +24,8 @@ from relay_hw.runtime.given import check_npz
 
 # Bytes of one array as it lies in memory; a compressed file of a thousandth of it may say that it holds that.
 MOST_BYTES: Final = 8 << 30
+# Each has a header that is read, some 80 us.
+MOST_ARRAYS: Final = 10_000
 SUFFIX: Final = ".npy"
 # Others take as much memory as their headers say.
 _COMPRESSIONS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -93,6 +95,8 @@ class Archive(Mapping[str, NDArray[Any]]):
 
     def _read_headers(self) -> dict[str, _Header]:
         found: dict[str, _Header] = {}
+        if len(self._file.infolist()) > MOST_ARRAYS:
+            raise ValueError(f"it must hold at most {MOST_ARRAYS:,} arrays, not {len(self._file.infolist()):,}")
         _check_apart(self._file.infolist())
         for member in self._file.infolist():
             name = member.filename.removesuffix(SUFFIX)

@@ -41,10 +41,14 @@ KEYWORDS: Final = frozenset(
     ("let", "fn", "def", "if", "else", "type", "match", "match?", "extern", "free_var", "ref", "ref_read", "ref_write")
 )
 
-_IDENT = r"[A-Za-z_](?:\w|/(?=\w))*"
+# Of one name: each pass writes names into messages, spans and texts.
+MOST_NAME: Final = 1 << 16
+# A repeated group takes memory for each time that it fits, a repeated letter does not.
+_TIMES = f"{{0,{MOST_NAME}}}"
+_IDENT = rf"[A-Za-z_]\w*(?:/\w+){_TIMES}"
 # A local name may go on with `::name`, `.name` and `.12.name`, but `.12` at its end is a projection.
 LOCAL_NAME: Final = re.compile(
-    r"[A-Za-z_/](?:\w|/(?=\w))*(?:(?:::|\.)[A-Za-z_](?:\w|/(?=\w))*|\.\d+(?=[.:][A-Za-z_:]))*", re.A
+    rf"[A-Za-z_/]\w*(?:/\w+){_TIMES}(?:(?:::|\.){_IDENT}|\.\d+(?=[.:][A-Za-z_:])){_TIMES}", re.A
 )
 
 _TOKEN: Final = re.compile(
@@ -55,17 +59,18 @@ _TOKEN: Final = re.compile(
   | (?P<version>\#\[[^\]\n]*\])
   | (?P<local>%(?:{LOCAL_NAME.pattern}))
   | (?P<graph>%\d+)
-  | (?P<global>@{_IDENT}(?:\.{_IDENT})*)
+  | (?P<global>@{_IDENT}(?:\.{_IDENT}){_TIMES})
   | (?P<meta>meta\[\s*(?P<meta_key>[\w.]+)\s*\]\s*\[\s*(?P<meta_index>\d+)\s*\])
   | (?P<special>-*(?:inf|nan)f(?:16|32|64)?\b)
   | (?P<number>-*\d[\d.eE+-]*(?:[a-zA-Z_]\w*)?)
   | (?P<string>"[^"]*")
   | (?P<match>match\?)
-  | (?P<name>{_IDENT}(?:\.{_IDENT})*)
+  | (?P<name>{_IDENT}(?:\.{_IDENT}){_TIMES})
   | (?P<symbol>\.\.\.|->|=>|<=|>=|==|!=|:=|[-+*/<>=(){{}}\[\],;:.?!|])
     """,
     re.X | re.A,
 )
+_NAMES: Final = ("local", "global", "meta", "name")
 _INDEX: Final = re.compile(r"(?P<number>\d+)", re.A)
 _SIGNS: Final = re.compile("-*")
 _SPACE: Final = re.compile(r"(?:[ \t\n]|\r\n)*")
@@ -135,6 +140,9 @@ def tokenize(source: Source) -> tuple[list[Token], Token | None]:
                 tokens.append(Token(TokenKind.END, "end of text", place, place))
                 return tokens, Token(TokenKind.STRING, text[end:], place, len(text))
             case _:
+                if kind in _NAMES and end - place > MOST_NAME:
+                    what = f"a name must have at most {MOST_NAME:,} letters"
+                    raise source.error(f"{what}, not {end - place:,}", place, place + 1)
                 tokens.append(_token(source, found, kind, place, end))
         place = end
     tokens.append(Token(TokenKind.END, "end of text", len(text), len(text)))

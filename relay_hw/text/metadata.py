@@ -62,7 +62,7 @@ def read_metadata(text: str) -> dict[tuple[str, int], Entry]:
         raise
     except RecursionError:
         raise MetadataError("metadata must be nested less deeply") from None
-    except (ValueError, TypeError, LookupError, AttributeError, struct.error) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, struct.error) as error:
         raise MetadataError(f"metadata must be JSON as save_json writes it: {error}") from None
 
 

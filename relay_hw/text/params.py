@@ -41,7 +41,13 @@ def load_param_dict(data: bytes | bytearray) -> dict[str, np.ndarray]:
     count = reader.length("arrays")
     if count != len(names):
         raise InputError(f"parameter file must have an array for each of its {len(names)} names, not {count}")
-    return {name: reader.array(name) for name in names}
+    found: dict[str, np.ndarray] = {}
+    for name in names:
+        if name in found:
+            raise InputError(f"parameter file must have an array once, unlike {name}")
+        found[name] = reader.array(name)
+    reader.end()
+    return found
 
 
 class _Reader:
@@ -62,6 +68,11 @@ class _Reader:
             )
         self._place += size
         return self._data[self._place - size : self._place]
+
+    def end(self) -> None:
+        """Raise InputError where there is more."""
+        if self._left:
+            raise InputError(f"parameter file must end behind its last array, not {self._left} bytes later")
 
     def count(self) -> int:
         return _COUNT.unpack(self._take(_COUNT.size))[0]

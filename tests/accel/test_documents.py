@@ -215,3 +215,10 @@ def test_keys_are_counted_whatever_stands_around(rows: list[tuple[list[str], str
             parse_toml(text)
     else:
         assert parse_toml(text) == want
+
+
+@pytest.mark.parametrize("text", ["a = 0x" + "f" * 5000, "a = [1, {b = 0x8000000000000000}]", f"[[a]]\nb = {1 << 63}"])
+def test_integers_that_nobody_counts(text: str) -> None:
+    with pytest.raises(DocumentError, match=r"integers must be less than 2\^63"):
+        parse_toml(text)
+    assert parse_toml("a = [1, {b = 0x7fffffffffffffff}]") == {"a": [1, {"b": (1 << 63) - 1}]}

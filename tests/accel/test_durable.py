@@ -269,3 +269,14 @@ def test_two_writers_at_once(tmp_path: Path) -> None:
         assert contents(path) == OLD
         shutil.rmtree(path)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_hole_is_no_file_to_read(tmp_path: Path) -> None:
+    path = tmp_path / "given"
+    with path.open("wb") as file:
+        file.truncate(1 << 27)
+    with pytest.raises(OSError, match="it must hold data, not be a hole of the file system"):
+        durable.read_given(path)
+    data = bytes(range(256)) * (1 << 19)
+    path.write_bytes(data)
+    assert durable.read_given(path) == data

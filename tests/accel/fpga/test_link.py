@@ -67,6 +67,31 @@ def test_a_silent_line_is_an_error_and_leaves_nothing_behind() -> None:
         link.read(0, 2)
 
 
+class Trickle(Bus):
+    """A board that answers a read with a byte, and never stops."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+        self.is_closed = False
+
+    def read(self, size: int, /) -> bytes:
+        self.reads += 1
+        return b"x"
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def test_a_line_that_goes_on_and_on_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 10_000, 2))
+    monkeypatch.setattr("accel.fpga.link.time.monotonic", lambda: next(clock))
+    board = Trickle()
+    with pytest.raises(LinkError, match="line ttyX must give 8 bytes in time, not 1"):
+        Link(board, "ttyX").read(0, 2)
+    assert board.is_closed and board.reads < 10
+
+
 def test_a_port_that_is_none() -> None:
     pytest.importorskip("serial", reason="pyserial (extra fpga) is not installed")
     with pytest.raises(LinkError, match=r"port /nowhere must be a serial port or socket://host:port: "):

@@ -122,14 +122,14 @@ def _pipe_for(name: str, suffix: str, words: Callable[[str], list[str]]) -> Atta
     return Attack(f"{name} that is a pipe without writer", make)
 
 
-def _sparse(name: str, suffix: str, words: Callable[[str], list[str]]) -> Attack:
+def _sparse(name: str, suffix: str, words: Callable[[str], list[str]], bits: int = 40) -> Attack:
     def make(folder: Path) -> Deed:
         path = folder / f"given{suffix}"
         with path.open("wb") as file:
-            file.truncate(1 << 40)  # takes no room
+            file.truncate(1 << bits)  # takes no room
         return words(str(path))
 
-    return Attack(f"{name} of 2^40 bytes", make)
+    return Attack(f"{name} of 2^{bits} bytes that are not there", make)
 
 
 def _compiled_with(*words: str) -> Callable[[str], list[str]]:
@@ -173,6 +173,16 @@ def _program(name: str, data: bytes) -> Attack:
     return Attack(name, make)
 
 
+def _assembly(name: str, body: str, config: str = "tiny") -> Attack:
+    def make(folder: Path) -> Deed:
+        from accel.isa.asm import assemble_file
+
+        (folder / "given.asm").write_text(f".config {config}\n{body}\n")
+        return lambda: assemble_file(folder / "given.asm")
+
+    return Attack(name, make)
+
+
 def _params(data: bytes) -> Deed:
     from relay_hw.text import load_param_dict
 
@@ -201,6 +211,7 @@ ATTACKS = (
     _arrays("an array whose head is code", {"x.npy": _npy("(__import__('os').getpid(),)")}),
     _arrays("an array whose head has 5,000 brackets", {"x.npy": _npy("(" * 5000)}),
     _arrays("an archive of 250 MB of zeros in 250 kB", {"x.npy": _npy("(62500000,)", bytes(250_000_000))}),
+    _arrays("an archive of 60,000 arrays", {f"{k}.npy": _npy("(2,)", bytes(8)) for k in range(60_000)}),
     _arrays("an archive with paths to outside", {"../../x.npy": _npy("(2,)", bytes(8))}),
     Attack("CVE-2019-6446: an array of pickled objects", _pickled),
     Attack("CVE-2019-6446: a pickle for an archive", _only_pickle),
@@ -215,6 +226,8 @@ ATTACKS = (
     _pipe_for("a strategy", ".toml", _compiled_with("--quantize")),
     _sparse("a strategy", ".toml", _compiled_with("--quantize")),
     _sparse("a program", ".bin", lambda path: ["disasm", path]),
+    _sparse("a network", ".onnx", lambda path: ["check", path], 30),
+    _sparse("a program", ".bin", lambda path: ["disasm", path], 30),
     _sparse("Relay text", ".relay", lambda path: ["check", path]),
     _sparse("JSON", ".json", lambda path: ["check", path]),
     Attack("a map of a board that is a pipe without writer", _map_of(os.mkfifo)),
@@ -223,12 +236,15 @@ ATTACKS = (
     _strategy("TOML: 50,000 tables inside of one another", "[" + "a." * 50_000 + "a]\n"),
     _strategy("TOML: a key of 4,000 parts (8 kB)", "a" + ".a" * 4000 + " = 1\n"),
     _strategy("TOML: 5,000 keys of 400 parts", "".join(f"k{k}" + ".a" * 400 + " = 1\n" for k in range(5000))),
+    _strategy("TOML: a hexadecimal integer of 100,000 digits", "a = 0x" + "f" * 100_000),
     _strategy("TOML: an integer of 100,000 digits", "a = " + "9" * 100_000),
     _build("a build whose manifest is 100,000 lists", "[" * 100_000),
     _build("a build whose manifest is a list", "[]"),
     _build("a build whose stages lie outside", json.dumps({"format": 1, "stages": {"partitioned": "../../secret"}})),
     _program("a program of noise", bytes(range(256)) * 64),
     _program("a program that is empty", b""),
+    _assembly("assembly: random data of 256 MB in 90 bytes", ".section w constants 0 268435456\n.data random seed=1"),
+    _assembly("assembly: a configuration that is another file", "finish", config="../../secret.json"),
     Attack("parameters: 2^60 names", lambda folder: _params(_MARK + _LONG)),
     Attack("parameters: a name of 2^60 letters", lambda folder: _params(_MARK + (1).to_bytes(8, "little") + _LONG)),
     *(
@@ -238,6 +254,8 @@ ATTACKS = (
             ("a constant beyond 64 bits", "zeros(shape=[1073741824, 1073741824, 1073741824], dtype=\"float32\")"),
             ("a result of 36 TB", "repeat(%x, repeats=9000000000000, axis=0)"),
             ("a result of 4 GB in a tuple", "split(tile(%x, reps=[1073741824]), indices_or_sections=2, axis=0)"),
+            ("a name of 8 MB", "%" + "a" * 8_000_000),
+            ("a name of 4 million parts", "%a" + "/a" * 4_000_000),
             ("many constants of a GB", "let %a = ones(shape=[268435456], dtype=\"float32\");\n" * 9 + "%a"),
         )
     ),

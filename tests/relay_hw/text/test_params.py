@@ -98,6 +98,14 @@ def empty() -> bytes:
             "parameter file must be whole: it ends within parameter w",
         ),
         (
+            save_param_dict({"w": SAMPLE["w"]}) + b"more",
+            "parameter file must end behind its last array, not 4 bytes later",
+        ),
+        (
+            save_param_dict({"v": SAMPLE["w"], "w": SAMPLE["w"]}).replace(b"v", b"w", 1),
+            "parameter file must have an array once, unlike w",
+        ),
+        (
             save_param_dict({"w": SAMPLE["w"]})[:-1],
             "parameter w of the parameter file cannot be read: constant of shape (2, 3) and float32 must have 24 bytes,"
             " not 23",
