@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
 
 import numpy as np
 
@@ -58,6 +60,13 @@ def _grams_type(attrs: GramAttrs, x: TensorType, weights: TensorType) -> Type:
         raise TypeCheckError(
             f"onnx.count_grams must get one or two axes, a mode of {', '.join(MODES)} and places, not {x}, {attrs.mode}"
         )
+    if min(attrs.places) < 0 or attrs.least < 1 or attrs.skips < 0:
+        raise TypeCheckError("places and skips of onnx.count_grams must be at least 0, and its lengths at least 1")
+    if any(a > b for a, b in pairwise((0, *attrs.starts, len(attrs.pool)))):
+        raise TypeCheckError(f"starts of onnx.count_grams must rise within its pool of {len(attrs.pool)}")
+    count = sum(1 for _ in _grams(attrs))
+    if count != len(attrs.places):
+        raise TypeCheckError(f"places of onnx.count_grams must be {count}, one an n-gram, not {len(attrs.places)}")
     return TensorType((*x.shape[:-1], max(attrs.places) + 1), "float32")
 
 
@@ -71,9 +80,10 @@ def _grams(attrs: GramAttrs) -> Iterator[tuple[int, ...]]:
 
 def _counted(attrs: GramAttrs, row: Array, known: dict[tuple[int, ...], int], size: int) -> Array:
     found = np.zeros(size, np.float32)
-    for length in range(attrs.least, attrs.most + 1):
-        # Skips do not change what a single word is.
-        for step in range(1, attrs.skips + 2 if length > 1 else 2):
+    for length in range(attrs.least, min(attrs.most, len(row)) + 1):
+        # Skips do not change what a single word is, and must leave room for all words.
+        widest = min(attrs.skips + 1, (len(row) - 1) // (length - 1)) if length > 1 else 1
+        for step in range(1, widest + 1):
             for start in range(len(row) - (length - 1) * step):
                 gram = tuple(int(item) for item in row[start : start + (length - 1) * step + 1 : step])
                 if gram in known:
@@ -84,11 +94,12 @@ def _counted(attrs: GramAttrs, row: Array, known: dict[tuple[int, ...], int], si
 def _count_grams(attrs: GramAttrs, values: Sequence[Array], result: Type) -> Array:
     x, weights = np.asarray(values[0]), np.asarray(values[1])
     grams = list(_grams(attrs))
-    if len(grams) != len(attrs.places) or len(weights) != len(grams):
-        raise EvalError(f"places and weights of onnx.count_grams must be {len(grams)}, not {len(attrs.places)}")
+    if len(weights) != len(grams):
+        raise EvalError(f"weights of onnx.count_grams must be {len(grams)}, not {len(weights)}")
     size = max(attrs.places) + 1
     known = dict(zip(grams, attrs.places, strict=True))
-    counts = np.stack([_counted(attrs, row, known, size) for row in x.reshape(-1, x.shape[-1])])
+    rows = x.reshape(prod(x.shape[:-1]), x.shape[-1])
+    counts = np.array([_counted(attrs, row, known, size) for row in rows], np.float32).reshape(len(rows), size)
     spread = np.ones(size, np.float32)
     spread[list(attrs.places)] = weights
     if attrs.mode == "IDF":

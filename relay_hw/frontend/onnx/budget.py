@@ -75,9 +75,13 @@ def _check_type(item: Any, name: str, limits: Limits) -> None:
         kind = inner.value_type if value == "map_type" else inner.elem_type
         depth += 1
         limits.check("nesting", f"types inside of types of {item.name} of {name}", depth)
-    if value == "tensor_type" and len(kind.tensor_type.shape.dim) > MOST_AXES:
-        axes = len(kind.tensor_type.shape.dim)
-        raise InputError(f"tensor {item.name} of {name} must have at most {MOST_AXES} axes, not {axes:,}")
+    if value != "tensor_type":
+        return
+    dims = kind.tensor_type.shape.dim
+    if len(dims) > MOST_AXES:
+        raise InputError(f"tensor {item.name} of {name} must have at most {MOST_AXES} axes, not {len(dims):,}")
+    known = product(dim.dim_value for dim in dims if dim.dim_value > 0)
+    limits.check("tensor_elements", f"the elements of tensor {item.name} of {name}", known)
 
 
 def _texts(body: Any, name: str) -> int:

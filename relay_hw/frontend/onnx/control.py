@@ -149,10 +149,17 @@ def _directions(node: Node, name: str, count: int) -> list[int]:
     return list(node.attr(name, ())) or [0] * count
 
 
+def _scanned_inputs(node: Node, args: Arguments) -> int:
+    count = node.attr("num_scan_inputs")
+    if not 1 <= count <= len(args):
+        raise InputError(f"num_scan_inputs must be from 1 to its {len(args)} inputs, not {count}", node.span)
+    return count
+
+
 def _scan(node: Node, args: Arguments) -> list[Expr]:
     if node.opset < 9:
         return _batched_scan(node, args)
-    reverse = _directions(node, "scan_input_directions", node.attr("num_scan_inputs"))
+    reverse = _directions(node, "scan_input_directions", _scanned_inputs(node, args))
     axes = _directions(node, "scan_input_axes", len(reverse))
     split = len(args) - len(reverse)
     inits, data = [args[k] for k in range(split)], [args[k] for k in range(split, len(args))]
@@ -161,7 +168,7 @@ def _scan(node: Node, args: Arguments) -> list[Expr]:
 
 def _batched_scan(node: Node, args: Arguments) -> list[Expr]:
     """Scan of opset 8: axis 0 is the batch, axis 1 the sequence; one loop for each element of the batch."""
-    reverse = _directions(node, "directions", node.attr("num_scan_inputs"))
+    reverse = _directions(node, "directions", _scanned_inputs(node, args))
     split = len(args) - len(reverse)
     inits, data = [args[k] for k in range(1, split)], [args[k] for k in range(split, len(args))]
     args.scope.ledger.parts(args.shape(data[0])[0], node.span)

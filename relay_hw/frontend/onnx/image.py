@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from relay_hw import op
-from relay_hw.errors import InputError
+from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.frontend.onnx.geometry import check_pads, geometry
 from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node
 from relay_hw.ir.expr import Expr
@@ -123,7 +123,9 @@ def _max_unpool(node: Node, args: Arguments) -> Expr:
 def _affine_grid(node: Node, args: Arguments) -> Expr:
     """For every pixel its coordinates in [-1, 1], x first, multiplied by the matrix of its image."""
     theta, align = args[0], bool(node.attr("align_corners", 0))
-    count, rank, _ = args.shape(theta)
+    count, rank, columns = args.shape(theta)
+    if rank not in (2, 3) or columns != rank + 1:
+        raise UnsupportedError(f"its matrices must be of 2 by 3 or 3 by 4, not {rank} by {columns}")
     total: Expr = _column(theta, rank, count, rank)
     for axis in range(rank):
         places = _coordinates(args, axis + 2, align, theta)

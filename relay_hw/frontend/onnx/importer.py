@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from relay_hw.analysis import infer_type
-from relay_hw.errors import RelayHwError, TypeCheckError, UnsupportedError
+from relay_hw.errors import InputError, RelayHwError, TypeCheckError, UnsupportedError
 from relay_hw.frontend.onnx import CONVERTERS, find_converter
 from relay_hw.frontend.onnx.budget import Ledger
 from relay_hw.frontend.onnx.fold import computed_constant
@@ -135,7 +135,10 @@ def _why_not(node: Node, known: set[str]) -> str | None:
             return hint
         where = "" if node.domain == "ai.onnx" else f" of domain {node.domain}"
         return f"no converter knows this operator{where}{_nearest(node)}"
-    return None if converter.check is None else converter.check(node, known)
+    try:
+        return None if converter.check is None else converter.check(node, known)
+    except _UNFIT:  # onnx's checker comes behind the conversion
+        return "it must have the attributes that it is defined with, each of its kind"
 
 
 def _nearest(node: Node) -> str:
@@ -263,7 +266,9 @@ class Importer:
         if found is None and self.outer is not None and name not in self.source.arrays:
             found = self.values[name] = self._from_outside(name)
         if found is None:
-            array = self.source.arrays[name]
+            array = self.source.arrays.get(name)
+            if array is None:
+                raise InputError(f"tensor {name} must be a result of its node, which gives fewer", Span(name))
             found = self.values[name] = Value(self._parameter(name, array), array)
         return found
 
@@ -349,7 +354,7 @@ class Importer:
 
     def _keep_sizes(self, node: Node, inputs: Sequence[Sizes | None]) -> None:
         """Remember the dimensions that a result holds; if all are numbers, it is a constant."""
-        first = node.outputs[0]
+        first = node.outputs[0] if node.outputs else ""
         value = self.values.get(first)
         if value is None or value.array is not None:
             return

@@ -261,6 +261,7 @@ def _direction(
     states = [variable(args, name, state) for name in ("h", "c")[:count]]
     starts = [_initial(args, 5 + k, index, state, by_batch) for k in range(count)]
     rows = Rows(state, steps, at_front=is_reverse)
+    args.reserve((steps, *state.static_shape), state.dtype)
     k, collected = variable(args, "i", TensorType((), "int32")), variable(args, "y", rows.type)
 
     place: Expr = op.subtract(number(steps - 1, "int32"), k) if is_reverse else k

@@ -65,8 +65,9 @@ def _concat(node: Node, args: Arguments) -> Expr:
 def _squeeze(node: Node, args: Arguments) -> Expr:
     given = node.attr("axes")
     axes = args.ints(1) if given is None else tuple(given)
+    if axes == () or (axes is None and node.has_input(1) and args.length(1) == 0):
+        raise UnsupportedError("axes must be left out or not be empty: some take none for all, some for no axes")
     if axes is None and node.has_input(1):
-        args.length(1)
         return op.dynamic.squeeze(args[0], args[1])
     if axes is None and not args.is_static(args[0]):
         raise UnsupportedError("axes must be given where a size of the data is not known")

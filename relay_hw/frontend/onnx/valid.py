@@ -46,8 +46,9 @@ def check_form(proto: Any, name: str) -> None:
     """Raise InputError for versions, nodes and attributes that cannot be read."""
     import onnx
 
-    if not proto.graph.node and not proto.graph.output:
-        raise InputError(f"model must hold a graph, not {name}, which holds none")
+    if not proto.graph.output:
+        what = "an output" if proto.graph.node else "a graph"
+        raise InputError(f"model must hold {what}, not {name}, which holds none")
     if not _OLDEST_IR <= proto.ir_version <= onnx.IR_VERSION:
         most = onnx.IR_VERSION
         raise InputError(f"the IR version of {name} must be from {_OLDEST_IR} to {most}, not {proto.ir_version}")
@@ -56,6 +57,9 @@ def check_form(proto: Any, name: str) -> None:
     for root in roots(proto):
         is_function = not hasattr(root, "initializer")
         for body, _depth in bodies(root):
+            # Of a function they are names, of a graph they have types too.
+            if not all(getattr(item, "name", item) for item in (*body.input, *body.output)):
+                raise InputError(f"inputs and outputs of {name} must have names")
             for node in body.node:
                 _check_node(node, name, is_function)
 

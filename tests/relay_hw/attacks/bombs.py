@@ -209,10 +209,24 @@ def _normalized() -> onnx.ModelProto:
     return model([made], names, inputs=[info("x", (1, 2))])
 
 
-def _recurrent() -> onnx.ModelProto:
-    kinds = [info("x", (3, 1, 2))]
+def _scanned_by_many() -> onnx.ModelProto:
+    given = model([node("Scan", ["", "x", "x"], "y", num_scan_inputs=(1 << 63) - 1, body=_branches(0))])
+    given.opset_import[0].version = 8
+    given.ir_version = 3
+    return given
+
+
+def _untyped_list() -> onnx.ModelProto:
+    body = helper.make_graph([node("Neg", ["p"], "q")], "body", [info("p", None)], [info("q", None)])
+    given = model([node("SequenceMap", ["x"], "y", body=body)])
+    given.graph.input[0].ClearField("type")
+    return given
+
+
+def _recurrent(steps: int = 3, hidden: int = 1 << 40) -> onnx.ModelProto:
+    kinds = [info("x", (steps, 1, 2))]
     weights = [weight("w", np.ones((1, 12, 2)), "float32"), weight("r", np.ones((1, 12, 4)), "float32")]
-    return model([node("GRU", ["x", "w", "r"], "y", hidden_size=1 << 40)], weights, inputs=kinds)
+    return model([node("GRU", ["x", "w", "r"], "y", hidden_size=hidden)], weights, inputs=kinds)
 
 
 _V = weight("v", [1] * 64, "float32")
@@ -329,6 +343,10 @@ ATTACKS = (
     of_model("the largest of 200,000", lambda: model([node("Max", ["x"] * 200_000, "y")])),
     of_model("12,000 decisions", lambda: _asked(12_000)),
     of_model("BatchNormalization that gives what only training knows", _normalized),
+    of_model("a GRU of 2^27 steps", lambda: _recurrent(1 << 27, 4)),
+    of_model("an LSTM's input of 2^33 elements", lambda: _recurrent(1 << 32, 4)),
+    of_model("a scan of 2^63 inputs", _scanned_by_many),
+    of_model("a list of no type (ends onnx)", _untyped_list),
     of_model("a GRU of another size than its weights", _recurrent),
     Attack("CVE-2025-4565: messages inside of messages, 20,000 deep", _nested_bytes),
     _held("a weight of 2^40", [1 << 40]),

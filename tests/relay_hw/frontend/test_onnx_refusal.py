@@ -52,6 +52,7 @@ def test_compile_lists_all_five_and_exits_with_2(
         ("EyeLike", [(4, 4, 2)], {}, "its inputs must have shapes that it is defined for, not (4, 4, 2)"),
         ("ReduceMax", [()], {"axes": [1]}, "that it is defined for, not ()"),
         ("Hardmax", [()], {"axis": 0}, "that it is defined for, not ()"),
+        ("AffineGrid", [(2, 65536, 3)], {}, "its matrices must be of 2 by 3 or 3 by 4, not 65536 by 3"),
         ("AffineGrid", [(2, 2, 3, 2)], {}, "that it is defined for, not (2, 2, 3, 2), (4,)"),
     ],
 )  # fmt: skip

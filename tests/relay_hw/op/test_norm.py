@@ -92,3 +92,9 @@ def test_l2_normalize_and_lrn(apply: Callable[..., np.ndarray]) -> None:
         near = X[:, max(c - 1, 0) : c + 2].astype(np.float64)
         want = X[:, c] / (1 + 0.1 / 3 * (near**2).sum(1)) ** 0.5
         np.testing.assert_allclose(lrn[:, c], want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("operator", [op.nn.softmax, op.nn.log_softmax, op.nn.fast_softmax])
+def test_softmax_of_nothing_is_nothing(apply: Callable[..., np.ndarray], operator: Callable[..., object]) -> None:
+    for shape in ((1, 0), (0, 3)):
+        assert apply(operator, np.zeros(shape, np.float32)).shape == shape

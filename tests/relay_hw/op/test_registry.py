@@ -14,7 +14,7 @@ from relay_hw.errors import ParseError, UnsupportedError
 from relay_hw.op import known
 from relay_hw.op.base import Attrs
 
-NAMESPACES = {"base", "gradients", "known", "nn", "number_formats", "qnn"}
+NAMESPACES = {"attributes", "base", "gradients", "known", "nn", "number_formats", "qnn"}
 SIMPLE = {
     "int", "float", "str", "bool", "int | None", "str | None", "tuple[int, ...]", "tuple[int, ...] | None",
     "tuple[tuple[int, int], ...]", "int | tuple[int, ...]",
