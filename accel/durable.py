@@ -168,16 +168,18 @@ def _read(path: Path, flags: int, most_bytes: int) -> tuple[bytes, os.stat_resul
 
 def _is_hollow(handle: int, size: int) -> bool:
     """Whether a file has less than an eighth of its bytes on the disk: reading it would make the others of nothing."""
+    if not hasattr(os, "SEEK_DATA"):
+        return False
     held = end = 0
-    while held * 8 < size:
-        try:
+    try:
+        while held * 8 < size:
             begin = os.lseek(handle, end, os.SEEK_DATA)
             end = os.lseek(handle, begin, os.SEEK_HOLE)
-        except (AttributeError, OSError):  # no more data, or a system that does not know
-            os.lseek(handle, 0, os.SEEK_SET)
-            return hasattr(os, "SEEK_DATA")
-        held += end - begin
-    os.lseek(handle, 0, os.SEEK_SET)
+            held += end - begin
+    except OSError as error:
+        return error.errno == errno.ENXIO  # no more data; other errors: the file system does not know
+    finally:
+        os.lseek(handle, 0, os.SEEK_SET)
     return False
 
 

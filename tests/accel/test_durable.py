@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -280,3 +281,18 @@ def test_a_hole_is_no_file_to_read(tmp_path: Path) -> None:
     data = bytes(range(256)) * (1 << 19)
     path.write_bytes(data)
     assert durable.read_given(path) == data
+
+
+def test_a_file_system_that_knows_no_holes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "given"
+    with path.open("wb") as file:
+        file.truncate(1 << 27)
+    seek = os.lseek
+
+    def without(handle: int, at: int, how: int) -> int:
+        if how != os.SEEK_SET:
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return seek(handle, at, how)
+
+    monkeypatch.setattr(durable.os, "lseek", without)
+    assert durable.read_given(path) == bytes(1 << 27)
