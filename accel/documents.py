@@ -97,7 +97,7 @@ def _check_integers(table: dict[str, Any]) -> None:
     """Hexadecimal ones may have any number of digits, and Python does not print what has more than 4,300."""
     level: list[Any] = [table]
     while level:
-        inside = [item for outer in level for item in (outer.values() if isinstance(outer, dict) else outer)]
+        inside = [item for outer in level for item in _items(outer)]
         if any(isinstance(item, int) and abs(item) >= _MOST_INTEGER for item in inside):
             raise DocumentError("integers must be less than 2^63")
         level = [item for item in inside if isinstance(item, list | dict)]
@@ -124,10 +124,14 @@ def _check_depth(value: Any) -> None:
 
 def _inside(value: Any) -> list[Any]:
     """What lies in a list or an object, and can hold something itself; nothing in another value."""
-    if not isinstance(value, list | dict):
-        return []
-    items = cast("dict[str, Any]", value).values() if isinstance(value, dict) else cast("list[Any]", value)
-    return [item for item in items if isinstance(item, list | dict)]
+    return [item for item in _items(value) if isinstance(item, list | dict)]
+
+
+def _items(value: Any) -> list[Any]:
+    """What lies in a list or an object; nothing in another value."""
+    if isinstance(value, dict):
+        return list(cast("dict[str, Any]", value).values())
+    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def _too_deep() -> str:

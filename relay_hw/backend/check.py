@@ -7,6 +7,7 @@ ArtifactError with the function and the node.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from relay_hw.backend.nodes import (
     FlatApply,
@@ -31,7 +32,7 @@ from relay_hw.backend.nodes import (
 )
 from relay_hw.errors import ArtifactError, RelayHwError, TypeCheckError
 from relay_hw.ir.types import UNIT, FuncType, RefType, TensorType, TupleType, Type, has_unknown_rank, scalar_type
-from relay_hw.op.base import same_dim
+from relay_hw.op.base import KnownTypes, same_dim
 
 # What relations and records of attributes raise where an attribute is of another kind than the declared one.
 _UNFIT = (RelayHwError, ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
@@ -132,21 +133,10 @@ def _must_fit(function: FlatFunction, given: Sequence[Type]) -> None:
 def _called(node: FlatCall, given: Sequence[Type]) -> Type:
     if node.op.num_inputs not in (-1, len(given)):
         raise TypeCheckError(f"{node.op.name} must get {node.op.num_inputs} arguments, not {len(given)}")
-    found = node.op.relation(given, node.attrs, _Known())
+    found = node.op.relation(given, node.attrs, KnownTypes(partial(_must_be, "an argument")))
     if found is not None:
         _must_be(f"the result of {node.op.name}", node.type, found)
     return node.type
-
-
-class _Known:
-    """The solver of relations whose arguments are all known."""
-
-    def unify(self, left: Type, right: Type) -> Type:
-        _must_be("an argument", left, right)
-        return right
-
-    def resolve(self, ty: Type) -> Type:
-        return ty
 
 
 def _field(ty: Type, index: int) -> Type:

@@ -196,6 +196,23 @@ def product(dims: Sequence[Dim]) -> Dim:
     return total
 
 
+@dataclass(frozen=True, slots=True)
+class KnownTypes:
+    """The solver of relations whose arguments are all known. `agree` raises TypeCheckError for a type that is found
+    where another one is wanted, in this order."""
+
+    agree: Callable[[Type, Type], None]
+
+    def unify(self, left: Type, right: Type) -> Type:
+        """See `Solver`."""
+        self.agree(left, right)
+        return right
+
+    def resolve(self, ty: Type) -> Type:
+        """See `Solver`."""
+        return ty
+
+
 def expect(name: str, solver: Solver, what: str, given: Type, wanted: TensorType) -> None:
     """Unify a parameter's type with the one that the other arguments ask for. Raises TypeCheckError if they clash."""
     if isinstance(given, TensorType):

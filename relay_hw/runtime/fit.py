@@ -16,6 +16,7 @@ from relay_hw.backend.nodes import FlatFunction
 from relay_hw.backend.store import type_from_json
 from relay_hw.errors import ArtifactError
 from relay_hw.ir.types import TensorType, TupleType, Type
+from relay_hw.op.base import static
 from relay_hw.runtime.manifest import AccelFunction, PortInfo, TensorInfo
 
 
@@ -46,7 +47,7 @@ def _check_tensor(what: str, row: TensorInfo, ty: Type) -> None:
         np.dtype(row.dtype)
     except (TypeError, ValueError):
         raise ArtifactError(f"{what} {row.name} must have an element type, not {row.dtype!r:.60}") from None
-    if not isinstance(ty, TensorType) or not all(isinstance(dim, int) for dim in ty.shape):
+    if not isinstance(ty, TensorType) or not all(map(static, ty.shape)):
         return
     shape = tuple(1 if axis == row.batch_axis else size for axis, size in enumerate(row.shape))
     if (shape, row.dtype) != (ty.shape, ty.dtype):

@@ -26,22 +26,16 @@ from relay_hw.ir.expr import (
 from relay_hw.ir.types import TensorType, TupleType, Type
 from relay_hw.ir.visit import children, copy_with, post_order
 from relay_hw.op import get
+from relay_hw.op.base import KnownTypes
 from relay_hw.span import Span
 
 E = TypeVar("E", bound=Expr)
 Array = NDArray[Any]
 
 
-class _KnownTypes:
-    """The solver of a relation whose arguments are all known."""
-
-    def unify(self, left: Type, right: Type) -> Type:
-        if left != right:
-            raise TypeCheckError(f"types must be equal, not {left} and {right}")
-        return left
-
-    def resolve(self, ty: Type) -> Type:
-        return ty
+def _must_be_equal(left: Type, right: Type) -> None:
+    if left != right:
+        raise TypeCheckError(f"types must be equal, not {left} and {right}")
 
 
 def op_name(expr: Expr) -> str:
@@ -72,7 +66,7 @@ def constant(value: Array | np.generic, span: Span | None = None) -> Constant:
 
 def typed_call(op: Op, args: Sequence[Expr], attrs: Any, span: Span | None = None) -> Call:
     """A call with its type. Raises TypeCheckError where the relation refuses the arguments."""
-    result = op.relation([arg.type for arg in args], attrs, _KnownTypes())
+    result = op.relation([arg.type for arg in args], attrs, KnownTypes(_must_be_equal))
     if result is None:
         raise TypeCheckError(f"{op.name} must have arguments of known type", span)
     return Call(op, args, attrs, span=span, checked_type=result)

@@ -21,7 +21,7 @@ from relay_hw.ir.expr import (
     Var,
 )
 from relay_hw.ir.types import ANY, FuncType, IncompleteType, TensorType, TupleType, Type, TypeCall, bind_type_vars
-from relay_hw.op.base import same_dim
+from relay_hw.op.base import KnownTypes, same_dim
 
 
 def _may_be_equal(left: Type, right: Type) -> bool:
@@ -34,16 +34,9 @@ def _may_be_equal(left: Type, right: Type) -> bool:
             return False
 
 
-class _Ground:
-    """The solver of relations whose arguments are all known."""
-
-    def unify(self, left: Type, right: Type) -> Type:
-        if left != right and not _may_be_equal(left, right):
-            raise TypeCheckError(f"type must be {right}, not {left}")
-        return right
-
-    def resolve(self, ty: Type) -> Type:
-        return ty
+def _must_fit(left: Type, right: Type) -> None:
+    if left != right and not _may_be_equal(left, right):
+        raise TypeCheckError(f"type must be {right}, not {left}")
 
 
 # The element of an empty list or option that nothing has filled yet.
@@ -88,7 +81,7 @@ class Typer:
                 assert isinstance(whole, TupleType)
                 return whole.fields[index]
             case Call(op=Op() as op, args=args, attrs=attrs):
-                found = op.relation([self(arg) for arg in args], attrs, _Ground())
+                found = op.relation([self(arg) for arg in args], attrs, KnownTypes(_must_fit))
                 assert found is not None
                 return found
             case If(true_branch=left, false_branch=right):

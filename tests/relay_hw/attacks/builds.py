@@ -37,23 +37,24 @@ def _build() -> Path:
     return folder / "build"
 
 
+def _rewritten(folder: Path, change: Callable[[dict[str, Any]], object], *words: str) -> Deed:
+    """`run` on a build whose manifest was changed, and whose hash made right again."""
+    from relay_hw.cli.data import save_npz
+    from tests.relay_hw.small_models import images
+
+    build = Path(shutil.copytree(_build(), folder / "build"))
+    save_npz(folder / "data.npz", {"image": images(1, 1)})
+    row = json.loads((build / "manifest.json").read_bytes())
+    del row["sha256"]
+    change(row)
+    text = json.dumps(row, sort_keys=True, separators=(",", ":")).encode()
+    (build / "manifest.json").write_text(json.dumps(row | {"sha256": hashlib.sha256(text).hexdigest()}))
+    return ["run", str(build), "--input", str(folder / "data.npz"), *words]
+
+
 def _changed(name: str, change: Callable[[dict[str, Any]], object]) -> Attack:
     """A build with another host function, under a manifest whose hash fits."""
-
-    def make(folder: Path) -> Deed:
-        from relay_hw.cli.data import save_npz
-        from tests.relay_hw.small_models import images
-
-        build = Path(shutil.copytree(_build(), folder / "build"))
-        save_npz(folder / "data.npz", {"image": images(1, 1)})
-        row = json.loads((build / "manifest.json").read_bytes())
-        del row["sha256"]
-        change(row)
-        text = json.dumps(row, sort_keys=True, separators=(",", ":")).encode()
-        (build / "manifest.json").write_text(json.dumps(row | {"sha256": hashlib.sha256(text).hexdigest()}))
-        return ["run", str(build), "--input", str(folder / "data.npz")]
-
-    return Attack(f"a build {name}", make)
+    return Attack(f"a build {name}", lambda folder: _rewritten(folder, change))
 
 
 def _call(row: dict[str, Any]) -> dict[str, Any]:
@@ -65,21 +66,15 @@ def _call(row: dict[str, Any]) -> dict[str, Any]:
 def _exchanged(fits: bool, *words: str) -> Attack:
     """`fits`: whether the manifest was written anew for the other library."""
 
-    def make(folder: Path) -> Deed:
-        from relay_hw.cli.data import save_npz
-        from tests.relay_hw.small_models import images
-
-        build = Path(shutil.copytree(_build(), folder / "build"))
-        save_npz(folder / "data.npz", {"image": images(1, 1)})
-        row = json.loads((build / "manifest.json").read_bytes())
-        (build / _LIBRARY).write_bytes(_EXCHANGED)
+    def listed(row: dict[str, Any]) -> None:
         content = _EXCHANGED if fits else b"what was built"
         row["files"][_LIBRARY] = hashlib.sha256(content).hexdigest()
         row["library"] = {"file": _LIBRARY, "target": "llvm", "cpu": "", "functions": ["host_0"]}
-        del row["sha256"]
-        text = json.dumps(row, sort_keys=True, separators=(",", ":")).encode()
-        (build / "manifest.json").write_text(json.dumps(row | {"sha256": hashlib.sha256(text).hexdigest()}))
-        return ["run", str(build), "--input", str(folder / "data.npz"), *words]
+
+    def make(folder: Path) -> Deed:
+        deed = _rewritten(folder, listed, *words)
+        (folder / "build" / _LIBRARY).write_bytes(_EXCHANGED)
+        return deed
 
     how = "with a manifest that fits" if fits else "under the old manifest"
     return Attack(f"a library for the host, exchanged {how}{', trusted' if words else ''}", make)
