@@ -69,7 +69,7 @@ def touches(command: Command, config: AccelConfig) -> tuple[Touch, ...]:
         case Op.ALU:
             return _alu(v, command.uops)
         case Op.REQUANT:
-            return _requant(v, config)
+            return _requant(command, config)
         case Op.FINISH:
             return ()
 
@@ -113,12 +113,18 @@ def _gemm(v: Mapping[str, int], uops: tuple[Uop, ...], config: AccelConfig) -> t
     if mode is GemmMode.MAX:
         # Of masks that reach different taps, the highest micro-op needs no more than the highest mask.
         reach = max(u[2] for u in uops).bit_length()
-    found.append(Touch("inp_base", Space.INP, begin, end + (reach - 1) * config.line_entries, False))
+    last = end - 1 + (reach - 1) * config.line_parts
+    found.append(Touch("inp_base", Space.INP, *_entries(begin, last, config), False))
     if mode is GemmMode.TAPS:
         first, last = _range(v, "wgt", (u[2] for u in uops))
         groups = config.tap_groups
         found.append(Touch("wgt_base", Space.WGT, first // groups, (last - 1) // groups + 1, False))
     return tuple(found)
+
+
+def _entries(first: int, last: int, config: AccelConfig) -> tuple[int, int]:
+    """Entries [begin, end) of INP that hold the output blocks from part `first` to part `last`."""
+    return first // config.entry_parts, -(-(last + config.block_parts) // config.entry_parts)
 
 
 def _alu(v: Mapping[str, int], uops: tuple[Uop, ...]) -> tuple[Touch, ...]:
@@ -131,13 +137,15 @@ def _alu(v: Mapping[str, int], uops: tuple[Uop, ...]) -> tuple[Touch, ...]:
     return tuple(touched)
 
 
-def _requant(v: Mapping[str, int], config: AccelConfig) -> tuple[Touch, ...]:
+def _requant(command: Command, config: AccelConfig) -> tuple[Touch, ...]:
+    v = command.values
     acc = (0, _loops(v, "acc") + 1)
     space = {Dst.OUT: Space.OUT, Dst.ACC: Space.ACC, Dst.INP: Space.INP}[Dst(v["dst"])]
-    touched = [
-        Touch("acc_base", Space.ACC, *acc, False),
-        Touch("dst_base", space, 0, _loops(v, "dst") + (config.part_entries if space is Space.INP else 1), True),
-    ]
+    written = (0, _loops(v, "dst") + 1)
+    if space is Space.INP:
+        first = command.refs["dst_base"].part
+        written = _entries(first, first + _loops(v, "dst"), config)
+    touched = [Touch("acc_base", Space.ACC, *acc, False), Touch("dst_base", space, *written, True)]
     if v["form"] == Form.ADD:
         touched.append(Touch("res_base", Space.ACC, *acc, False))
     if v["form"] != Form.PASS:

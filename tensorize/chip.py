@@ -12,7 +12,7 @@ from accel.isa.config import AccelConfig
 from accel.isa.spec import Mem
 from tensorize.clocks import Clocks
 from tensorize.fold import shape_under
-from tensorize.forward import Patch, can_forward, forward, patches
+from tensorize.forward import Patch, forward, patches
 from tensorize.geometry import acc_unit
 from tensorize.kernel import ConvKernel, KernelSpec, PoolKernel
 from tensorize.layout import image_bytes
@@ -78,7 +78,7 @@ class ChipGroup:
 def chip_groups(region: Region, plan: Schedule, config: Target) -> Iterator[ChipGroup]:
     """Choices of tiles to try. `plan`: the schedule through DRAM."""
     between = {number for layer in region.layers for number in layer.inputs} & {one.output for one in region.layers}
-    if not between or not can_forward(config) or len(plan.steps) > MOST_STEPS:
+    if not between or len(plan.steps) > MOST_STEPS:
         return
     seen: set[tuple[Tile, ...]] = set()
     for grains in (None, *GRAINS):

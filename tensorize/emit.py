@@ -269,7 +269,7 @@ class _Emitter:
         for name, ref in command.refs.items():
             key = ref.key
             entries[name] = (self._tensors[key] if key in self._tensors else self._state.places[key]) + ref.offset
-            values[name] = entries[name] * ref.scale
+            values[name] = entries[name] * ref.scale + ref.part
         ranges = tuple(
             Range(t.space, entries[t.field] + t.begin, entries[t.field] + t.end, t.write)
             for t in touches(command, self._config)

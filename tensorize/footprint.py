@@ -161,10 +161,20 @@ def _sum(v: Values, name: str, base: str, uop: Cells) -> Cells:
     return np.unique(v[base] + outer + inner + np.unique(uop))
 
 
+def _part_bytes(config: AccelConfig) -> int:
+    """What GEMM's taps and max and REQUANT count INP in."""
+    return min(_entry_lanes(config), config.block_out)
+
+
 def _blocks(starts: Cells, config: AccelConfig) -> Cells:
-    """INP entries of the output blocks of BLOCK_OUT bytes that begin at `starts`."""
-    entries = max(1, config.block_out // _entry_lanes(config))
-    return np.unique(starts[:, None] + np.arange(entries, dtype=np.int64))
+    """INP entries of the output blocks of BLOCK_OUT bytes that begin at parts `starts`."""
+    first = starts[:, None] * _part_bytes(config)
+    return np.unique((first + np.arange(0, config.block_out, _part_bytes(config))) // _entry_lanes(config))
+
+
+def _check_starts(index: int, parts: Cells, config: AccelConfig) -> None:
+    if (parts * _part_bytes(config) % config.block_out).any():
+        raise TensorizeError(f"instruction {index}: inp entry must be the first of an output block")
 
 
 def _gemm_reads(index: int, v: Values, words: Cells, config: AccelConfig) -> tuple[Access, ...]:
@@ -178,16 +188,16 @@ def _gemm_reads(index: int, v: Values, words: Cells, config: AccelConfig) -> tup
         inp = np.unique(np.concatenate([inp, inp + 1]))
     if mode in (GemmMode.MATMUL, GemmMode.ENTRY):
         return Access(Mem.INP, inp, False), tiles
-    if (inp % max(1, config.block_out // _entry_lanes(config))).any():
-        raise TensorizeError(f"instruction {index}: inp entry must be the first of an output block")
+    _check_starts(index, inp, config)
+    line = max(config.granule_bytes, _entry_lanes(config), config.block_out) // _part_bytes(config)
     if mode == GemmMode.TAPS:
-        lines = (inp[:, None] + _line_entries(config) * np.arange(4, dtype=np.int64)).reshape(-1)
+        lines = (inp[:, None] + line * np.arange(4, dtype=np.int64)).reshape(-1)
         groups = np.unique(tiles.cells // (config.block_in // 4))
         return Access(Mem.INP, _blocks(lines, config), False), Access(Mem.WGT, groups, False)
     if (wgt < 1).any() or (wgt > 15).any() or v["wgt_base"] or v["wgt_out"] or v["wgt_in"]:
         raise TensorizeError(f"instruction {index}: the mask of taps must be from 1 to 15, without a weight index")
     lines = [
-        _sum(v, "inp", "inp_base", src[(wgt >> tap & 1) == 1]) + _line_entries(config) * tap
+        _sum(v, "inp", "inp_base", src[(wgt >> tap & 1) == 1]) + line * tap
         for tap in range(4)
         if (wgt >> tap & 1).any()
     ]
@@ -230,7 +240,7 @@ def _requant(index: int, v: Values, config: AccelConfig) -> tuple[Access, ...]:
         steps = np.arange(v["iter_out"], dtype=np.int64) * v["prm_out"]
         found.append(Access(Mem.PRM, np.unique(v["prm_base"] + steps), False))
     written = _sum(v, "dst", "dst_base", zero)
-    if target is Mem.INP and (written % max(1, config.block_out // _entry_lanes(config))).any():
-        raise TensorizeError(f"instruction {index}: inp entry must be the first of an output block")
+    if target is Mem.INP:
+        _check_starts(index, written, config)
     found.append(Access(target, _blocks(written, config) if target is Mem.INP else written, True))
     return tuple(found)

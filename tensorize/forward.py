@@ -34,14 +34,14 @@ _NONE = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Patch:
-    """A buffer of INP that one tensor is loaded into: INP entry of each vector of the tensor, or -1; padded entries.
+    """A buffer of INP that one tensor is loaded into: the part where each of its vectors begins, or -1; padded parts.
 
     `target`: the buffer of ACC that the patch is moved to, where there is one.
     """
 
     buffer: Buffer
     tensor: Key
-    entries: Cells
+    parts: Cells
     padding: Cells
     pad_value: int
     target: Buffer | None = None
@@ -50,11 +50,6 @@ class Patch:
     def replaces(self) -> Key:
         """Key of the buffer that was loaded."""
         return self.buffer.key if self.target is None else self.target.key
-
-
-def can_forward(config: AccelConfig) -> bool:
-    """True where REQUANT fills whole entries of INP."""
-    return config.block_out % config.inp_lanes == 0
 
 
 def patches(
@@ -81,7 +76,7 @@ def patches(
                 patch = _moved_patch(buffer, tensor, size, config)
             else:
                 continue
-            if patch is None or not written[patch.entries >= 0].all():
+            if patch is None or not written[patch.parts >= 0].all():
                 return None
             found[buffer.key] = patch
     return tuple(found.values())
@@ -99,19 +94,19 @@ def _whole_vectors(transfer: Command, config: AccelConfig) -> bool:
 
 
 def _patch(buffer: Buffer, tensor: Key, size: int, config: AccelConfig) -> Patch | None:
-    entries = np.full(size // config.out_bytes, _NONE, np.int64)
+    parts = np.full(size // config.out_bytes, _NONE, np.int64)
     padding: list[Cells] = []
     for load in buffer.loads:
         if load.op is not Op.LOAD or not _touches(load, tensor) or not _whole_vectors(load, config):
             return None
-        address, entry = _load_cells(load, config)
+        address, part = _load_cells(load, config)
         inside = address >= 0
-        if (entries[address[inside]] >= 0).any() or (entry % config.part_entries).any():
+        if (parts[address[inside]] >= 0).any() or (part % config.block_parts).any():
             return None
-        entries[address[inside]] = entry[inside]
-        padding.append(entry[~inside])
+        parts[address[inside]] = part[inside]
+        padding.append(part[~inside])
     value = buffer.loads[0].values.get("pad_value", 0)
-    return Patch(buffer, tensor, entries, np.sort(np.concatenate(padding)), value)
+    return Patch(buffer, tensor, parts, np.sort(np.concatenate(padding)), value)
 
 
 def _moved_patch(buffer: Buffer, tensor: Key, size: int, config: AccelConfig) -> Patch | None:
@@ -120,13 +115,13 @@ def _moved_patch(buffer: Buffer, tensor: Key, size: int, config: AccelConfig) ->
     if load.op is not Op.LOAD or load.refs["sram"].offset:
         return None
     inside = replace(load, values={name: value for name, value in load.values.items() if name != "expand"})
-    entries = _load_cells(inside, config)[0].size * config.part_entries
+    entries = -(-_load_cells(inside, config)[0].size * config.block_parts // config.entry_parts)
     patch = _patch(Buffer(("via", *buffer.key), Mem.INP, entries, (inside,)), tensor, size, config)
     return None if patch is None else replace(patch, target=buffer)
 
 
 def _load_cells(load: Command, config: AccelConfig) -> tuple[Cells, Cells]:
-    """For each vector that a LOAD brings: its number in the tensor (-1 for padding) and its entry in the buffer."""
+    """For each vector that a LOAD brings: its number in the tensor (-1 for padding) and its part of the buffer."""
     v = load.values
     run_bytes, vector = v["z"] * config.granule_bytes, config.out_bytes
     address = load.refs["dram"].offset + _addresses(v, run_bytes, vector)
@@ -140,7 +135,7 @@ def _load_cells(load: Command, config: AccelConfig) -> tuple[Cells, Cells]:
         at = line * config.line_bytes + begin % config.line_bytes
     else:
         at = number * run_bytes + begin
-    return address.reshape(-1), load.refs["sram"].offset + (at // config.inp_bytes).reshape(-1)
+    return address.reshape(-1), load.refs["sram"].offset * config.entry_parts + (at // config.part_bytes).reshape(-1)
 
 
 def _store_cells(store: Command, config: AccelConfig) -> Cells:
@@ -198,11 +193,11 @@ def _unloaded(step: Step, filled: Mapping[Key, Patch], moved: set[Key], config: 
 
 def _move(patch: Patch, config: AccelConfig) -> Command:
     """GEMM of one tap that widens a patch into ACC."""
-    count = patch.buffer.entries // config.part_entries
+    count = int((patch.parts >= 0).sum()) + patch.padding.size
     values = {"mode": GemmMode.MAX, "overwrite": 1, "iter_out": 1, "iter_in": count}
-    values |= {"acc_in": 1, "inp_in": config.part_entries}
+    values |= {"acc_in": 1, "inp_in": config.block_parts}
     assert patch.target is not None
-    refs = {"acc_base": Ref(patch.target.key), "inp_base": Ref(patch.buffer.key)}
+    refs = {"acc_base": Ref(patch.target.key), "inp_base": Ref(patch.buffer.key, scale=config.entry_parts)}
     return Command(Op.GEMM, values, refs, ((0, 0, 1, 1),))
 
 
@@ -227,13 +222,13 @@ def _forwarded(
             commands.append(command)
         held = numbers[_grid(command, "dst") + command.refs["dst_base"].offset]
         for patch in targets:
-            entries = np.where(held >= 0, patch.entries[held], _NONE)
-            if (entries >= 0).any():
-                commands += cut(command, entries, patch.buffer.key)
+            parts = np.where(held >= 0, patch.parts[held], _NONE)
+            if (parts >= 0).any():
+                commands += cut(command, parts, Ref(patch.buffer.key, scale=config.entry_parts))
                 buffers.append(replace(patch.buffer, loads=()))
                 if patch.buffer.key not in bordered:
                     bordered.add(patch.buffer.key)
-                    commands += _border(patch, command.refs["acc_base"])
+                    commands += _border(patch, config, command.refs["acc_base"])
     unique = {b.key: b for b in buffers if kept or b.key != out}
     return replace(step, buffers=tuple(unique.values()), commands=tuple(commands))
 
@@ -245,11 +240,11 @@ def _grid(command: Command, name: str) -> Cells:
     return outer + np.arange(v["iter_in"], dtype=np.int64) * v.get(f"{name}_in", 0)
 
 
-def _border(patch: Patch, acc: Ref) -> list[Command]:
+def _border(patch: Patch, config: AccelConfig, acc: Ref) -> list[Command]:
     """Writes of the patch's padding. What the accumulator holds does not matter."""
     fields = {"form": Form.PASS, "dst": Dst.INP, "clip_lo": patch.pad_value, "clip_hi": patch.pad_value}
-    still = np.zeros(patch.padding.size, np.int64)
-    return [_piece(fields, {"acc_base": acc}, loop, patch.buffer.key) for loop in loops(still, still, patch.padding)]
+    still, target = np.zeros(patch.padding.size, np.int64), Ref(patch.buffer.key, scale=config.entry_parts)
+    return [_piece(fields, {"acc_base": acc}, loop, target) for loop in loops(still, still, patch.padding)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,24 +260,24 @@ class Loop:
     prm_step: int = 0
 
 
-def cut(command: Command, entries: Cells, key: Key) -> list[Command]:
-    """REQUANTs into `key` for the vectors of `command` whose entry is not -1."""
+def cut(command: Command, parts: Cells, target: Ref) -> list[Command]:
+    """REQUANTs into `target` for the vectors of `command` whose part is not -1."""
     v = command.values
     fields = {
         name: value for name, value in v.items() if not name.startswith(("iter_", "acc_", "dst", "prm_out", "res_"))
     }
     fields["dst"] = Dst.INP
     acc = _grid(command, "acc")
-    prm = np.broadcast_to(_grid(command, "prm")[:, :1], entries.shape)
-    whole = _affine(v, entries)
+    prm = np.broadcast_to(_grid(command, "prm")[:, :1], parts.shape)
+    whole = _affine(v, parts)
     found = [whole] if whole is not None else []
     if not found:
-        inside = entries >= 0
-        columns = acc[inside], prm[inside], entries[inside]
+        inside = parts >= 0
+        columns = acc[inside], prm[inside], parts[inside]
         found = _in_order(columns, np.arange(columns[0].size))
         if len(found) > np.unique(columns[1]).size:
             found = min(found, _in_order(columns, columns[2]), key=len)
-    return [_piece(fields, command.refs, loop, key) for loop in found]
+    return [_piece(fields, command.refs, loop, target) for loop in found]
 
 
 def _in_order(columns: tuple[Cells, Cells, Cells], rank: Cells) -> list[Loop]:
@@ -292,17 +287,17 @@ def _in_order(columns: tuple[Cells, Cells, Cells], rank: Cells) -> list[Loop]:
     return list(loops(acc, prm, dst))
 
 
-def _affine(v: Mapping[str, int], entries: Cells) -> Loop | None:
+def _affine(v: Mapping[str, int], parts: Cells) -> Loop | None:
     """The whole command with other steps, where all its vectors go to places that two loops reach."""
-    outer = int(entries[1, 0] - entries[0, 0]) if entries.shape[0] > 1 else 0
-    inner = int(entries[0, 1] - entries[0, 0]) if entries.shape[1] > 1 else 0
-    rows = np.arange(entries.shape[0], dtype=np.int64)[:, None] * outer
-    wanted = int(entries[0, 0]) + rows + np.arange(entries.shape[1], dtype=np.int64) * inner
-    if min(outer, inner, int(entries.min())) < 0 or not np.array_equal(entries, wanted):
+    outer = int(parts[1, 0] - parts[0, 0]) if parts.shape[0] > 1 else 0
+    inner = int(parts[0, 1] - parts[0, 0]) if parts.shape[1] > 1 else 0
+    rows = np.arange(parts.shape[0], dtype=np.int64)[:, None] * outer
+    wanted = int(parts[0, 0]) + rows + np.arange(parts.shape[1], dtype=np.int64) * inner
+    if min(outer, inner, int(parts.min())) < 0 or not np.array_equal(parts, wanted):
         return None
     acc = (v.get("acc_out", 0), v.get("acc_in", 0))
-    counts = (entries.shape[0], entries.shape[1])
-    return Loop(0, 0, int(entries[0, 0]), counts, acc, (outer, inner), v.get("prm_out", 0))
+    counts = (parts.shape[0], parts.shape[1])
+    return Loop(0, 0, int(parts[0, 0]), counts, acc, (outer, inner), v.get("prm_out", 0))
 
 
 def loops(acc: Cells, prm: Cells, dst: Cells) -> Iterable[Loop]:
@@ -343,7 +338,7 @@ def _step(values: Cells, count: int) -> int:
     return int(values[1] - values[0]) if count > 1 else 0
 
 
-def _piece(fields: Mapping[str, int], refs: Mapping[str, Ref], loop: Loop, key: Key) -> Command:
+def _piece(fields: Mapping[str, int], refs: Mapping[str, Ref], loop: Loop, target: Ref) -> Command:
     values = dict(fields) | {"iter_out": loop.counts[0], "iter_in": loop.counts[1]}
     for name, steps in (("acc", loop.acc_steps), ("dst", loop.dst_steps)):
         values |= {f"{name}_out": steps[0], f"{name}_in": steps[1]}
@@ -351,4 +346,4 @@ def _piece(fields: Mapping[str, int], refs: Mapping[str, Ref], loop: Loop, key: 
     if "prm_base" in moved:
         moved["prm_base"] = replace(refs["prm_base"], offset=refs["prm_base"].offset + loop.prm)
         values["prm_out"] = loop.prm_step
-    return Command(Op.REQUANT, values, {**moved, "dst_base": Ref(key, loop.dst)})
+    return Command(Op.REQUANT, values, {**moved, "dst_base": replace(target, part=loop.dst)})

@@ -88,18 +88,13 @@ class LocalShape:
         return self.products * self.form.passes
 
 
-def takes_lines(config: AccelConfig) -> bool:
-    """True where an output block is a whole number of INP's entries, so that it can be taken from lines."""
-    return config.block_out % config.inp_lanes == 0
-
-
 def local_shape(kernel: ConvKernel | PoolKernel, config: Target) -> LocalShape:
     """A convolution with groups, or a pool."""
     if isinstance(kernel, PoolKernel):
         mode = GemmMode.MAX if kernel.kind is PoolKind.MAX else GemmMode.TAPS
         return _lines_shape(kernel, mode, config)
     depthwise = kernel.weights.shape[3] == 1 and kernel.source.channels == kernel.target.channels
-    if depthwise and takes_lines(config):
+    if depthwise:
         return _lines_shape(kernel, GemmMode.TAPS, config)
     return _grouped_shape(kernel, config)
 
@@ -304,7 +299,9 @@ def local_fits(shape: LocalShape, tile: LocalTile, config: AccelConfig) -> bool:
 
 def local_tiles(shape: LocalShape, config: AccelConfig) -> Iterator[LocalTile]:
     """All legal tiles."""
-    step = granule_blocks(config, config.block_out)
+    # Planes hold whole lines.
+    in_planes = shape.mode is not GemmMode.MATMUL
+    step = config.line_bytes // config.out_bytes if in_planes else granule_blocks(config, config.block_out)
     for blocks in piece_sizes(shape.out_blocks, step):
         for cols in piece_sizes(shape.out_width):
             for rows in piece_sizes(shape.out_height):

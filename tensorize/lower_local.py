@@ -218,12 +218,12 @@ def _pass(layer: _Layer, at: _At, inp: Key, wgt: Ref, acc: Key, nibble: Nibble) 
     config, shape = layer.config, layer.shape
     down, right = shape.window.strides
     blocks = at.blocks[1]
-    pixel = config.line_entries if layer.in_planes else channel_bytes(shape, at.blocks, config)[1] // config.inp_bytes
+    pixel = config.line_parts if layer.in_planes else channel_bytes(shape, at.blocks, config)[1] // config.inp_bytes
     axes = [
         Axis(at.rows[1], {"acc": at.cols[1] * blocks, "inp": down * layer.pitch * pixel}),
         Axis(at.cols[1], {"acc": blocks, "inp": right * pixel}),
     ]
-    refs = {"acc_base": Ref(acc), "inp_base": Ref(inp)}
+    refs = {"acc_base": Ref(acc), "inp_base": Ref(inp, scale=config.entry_parts if layer.in_planes else 1)}
     if shape.mode is not GemmMode.MAX:
         refs["wgt_base"] = wgt
     mode = shape.mode if layer.in_planes else operand_mode(shape.reads, config)
@@ -262,15 +262,15 @@ def _pass(layer: _Layer, at: _At, inp: Key, wgt: Ref, acc: Key, nibble: Nibble) 
 def _line_uops(layer: _Layer, blocks: int) -> Iterator[Uop]:
     """Micro-ops over blocks and groups of four lines."""
     config, shape = layer.config, layer.shape
-    parts_of_line = config.line_entries // config.part_entries
+    blocks_of_line = config.line_parts // config.block_parts
     step = plane_lines(shape, layer.tile)
     for block in range(blocks):
-        plane, part = divmod(block, parts_of_line)
+        plane, place = divmod(block, blocks_of_line)
         for number, slot in enumerate(shape.slots):
             line = plane * step + slot.row * layer.pitch + slot.col
             weight = number if shape.shared else block * shape.products + number
             wgt = slot.mask if shape.mode is GemmMode.MAX else weight
-            yield (block, line * config.line_entries + part * config.part_entries, wgt, int(number == 0))
+            yield (block, line * config.line_parts + place * config.block_parts, wgt, int(number == 0))
 
 
 def _block_sources(layer: _Layer, pixel: int) -> tuple[int, ...]:

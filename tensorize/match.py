@@ -32,7 +32,7 @@ from tensorize.kernel import (
     Window,
 )
 from tensorize.layout import image_of, pixel_bytes, units_as_image
-from tensorize.local import choose_local, local_shape, takes_lines
+from tensorize.local import choose_local, local_shape
 from tensorize.lower_add import add_total
 from tensorize.lower_move import choose_move
 from tensorize.lower_product import check_tiles, choose_product
@@ -106,12 +106,10 @@ def plan_tile(kernel: KernelSpec, config: Target) -> Tile:
 
 def _pool_tile(kernel: PoolKernel, config: Target) -> Tile:
     """Through GEMM's lines, or through the ALU where no tile of lines fits."""
-    if takes_lines(config):
-        try:
-            return choose_local(local_shape(kernel, config), config)
-        except TensorizeError:
-            pass
-    return choose_pool(pool_shape(kernel, config), config)
+    try:
+        return choose_local(local_shape(kernel, config), config)
+    except TensorizeError:
+        return choose_pool(pool_shape(kernel, config), config)
 
 
 def match(composite: Function, config: AccelConfig) -> Matched:

@@ -23,12 +23,13 @@ LOOP_LIMIT = 0xFFFF
 class Ref:
     """Address of `key` plus `offset`: entries of a scratchpad buffer, bytes of a tensor.
 
-    With `scale` the address counts parts of entries, so many in each; `offset` does not.
+    With `scale` the address counts parts of entries, so many in each; `offset` does not, `part` does.
     """
 
     key: Key
     offset: int = 0
     scale: int = 1
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,8 @@ def _step_lines(step: Step) -> list[str]:
 def _command_line(command: Command) -> str:
     fields = {name: str(int(value)) for name, value in command.values.items()}
     for name, ref in command.refs.items():
-        offset = f"+{ref.offset}" if ref.offset else ""
+        part = ref.offset * ref.scale + ref.part
+        offset = f"+{part}" + (f"/{ref.scale}" if ref.scale > 1 else "") if part else ""
         fields[name] = ".".join(str(part) for part in ref.key) + offset
     if command.op is Op.FINISH:
         return "finish"

@@ -111,9 +111,29 @@ class AccelConfig:
         return self.inp_depth // self.line_entries
 
     @property
-    def part_entries(self) -> int:
-        """Entries of INP that one output block takes: REQUANT to INP, taps and max start at a multiple of this."""
-        return max(1, self.block_out // self.inp_lanes)
+    def part_bytes(self) -> int:
+        """Bytes of a part of INP, what REQUANT, taps and max count: the smaller of an entry and an output block."""
+        return min(self.inp_bytes, self.out_bytes)
+
+    @property
+    def entry_parts(self) -> int:
+        """Parts of one entry of INP."""
+        return self.inp_bytes // self.part_bytes
+
+    @property
+    def block_parts(self) -> int:
+        """Parts of INP that one output block takes: blocks start at a multiple of this."""
+        return self.out_bytes // self.part_bytes
+
+    @property
+    def line_parts(self) -> int:
+        """Parts of one line of INP."""
+        return self.line_bytes // self.part_bytes
+
+    @property
+    def inp_parts(self) -> int:
+        """Parts of INP."""
+        return self.inp_depth * self.entry_parts
 
     @property
     def tap_groups(self) -> int:
@@ -255,5 +275,6 @@ def _check(c: AccelConfig) -> None:
     need(c.bus_bytes <= INSTRUCTION_BYTES, f"axi_data_bits must be at most {INSTRUCTION_BYTES * 8}")
     need(c.prm_bytes % c.bus_bytes == 0, "one parameter entry must be a whole number of beats")
     need(c.inp_lines >= TAPS, f"inp_depth must be at least {TAPS * c.line_entries} ({TAPS} lines), not {c.inp_depth}")
+    need(c.inp_parts <= 65536, f"inp_depth must be at most {65536 // c.entry_parts} (65536 parts), not {c.inp_depth}")
     groups = c.prm_depth * c.block_out // c.out_lanes
     need(groups <= 65536, f"prm_depth times block_out / out_lanes must be at most 65536, not {groups}")

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from accel.isa.config import AccelConfig
 from accel.isa.errors import Fault, FaultCode
 from accel.isa.spec import Mem
 
@@ -38,12 +39,26 @@ def check_range(depth: int, entries: Index, mem: Mem, index: int) -> None:
         raise Fault(FaultCode.SRAM_RANGE, index, f"{mem.name.lower()} entry {highest} is outside {depth}")
 
 
-def check_parts(part: int, entries: Index, index: int) -> None:
-    """Raise Fault unless every INP entry is the first of one output block's entries."""
-    wrong = entries % part
+def check_parts(config: AccelConfig, parts: Index, index: int) -> None:
+    """Raise Fault unless an output block may begin at every part of INP."""
+    wrong = parts % config.block_parts
     if wrong.any():
-        entry = int(entries[wrong != 0].reshape(-1)[0])
-        raise Fault(FaultCode.SRAM_RANGE, index, f"inp entry must be a multiple of {part}, not {entry}")
+        part = int(parts[wrong != 0].reshape(-1)[0])
+        what = f"inp {part_word(config)} must be a multiple of {config.block_parts}, not {part}"
+        raise Fault(FaultCode.SRAM_RANGE, index, what)
+
+
+def check_inp_parts(config: AccelConfig, parts: Index, index: int) -> None:
+    """Raise Fault unless every part lies in INP."""
+    highest = int(parts.max())
+    if highest >= config.inp_parts:
+        what = f"inp {part_word(config)} {highest} is outside {config.inp_parts}"
+        raise Fault(FaultCode.SRAM_RANGE, index, what)
+
+
+def part_word(config: AccelConfig) -> str:
+    """What parts of INP are called in messages: entries, where an entry has no more than one."""
+    return "entry" if config.entry_parts == 1 else "part"
 
 
 def all_distinct(entries: Index) -> bool:

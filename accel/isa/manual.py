@@ -40,9 +40,10 @@ int32 lanes, `out` BLOCK_OUT int8 lanes, `uop` one micro-op, `prm` BLOCK_OUT par
 content between launches; what they hold after power-on is undefined.
 
 Four neighbouring *lines* of `inp` can be read at once: a line is channel_align bytes, line l consists of the entries
-l * E to l * E + E - 1 with E = channel_align / INP_LANES, and lies in RAM l mod 4. An output block of BLOCK_OUT bytes
-in `inp` starts at an entry that is a multiple of P = max(1, BLOCK_OUT / INP_LANES). The operand of a product of tiles
-is BLOCK_IN bytes: one entry, or with 4-bit weights (where an entry is a line) any two neighbouring ones."""
+l * E to l * E + E - 1 with E = channel_align / INP_LANES, and lies in RAM l mod 4. Where output blocks are written and
+taken, `inp` is counted in *parts* of U = min(INP_LANES, BLOCK_OUT) bytes, an entry each unless blocks are smaller than
+that; a block starts at a part that is a multiple of P = BLOCK_OUT / U. The operand of a product of tiles is BLOCK_IN
+bytes: one entry, or with 4-bit weights (where an entry is a line) any two neighbouring ones."""
 
 SEMANTICS: Mapping[Op, str] = MappingProxyType(
     {
@@ -96,7 +97,8 @@ micro-ops with the halves in two entries. Where WGT_BITS is 8, `nibble` must be 
 Indices are added modulo 2^16, so that 65535 is a step of -1. Micro-ops take effect one after the other.
 
 The line above is that of `mode=matmul` and `entry`. The other modes take BLOCK_OUT channels of four lines, x[t] = the
-BLOCK_OUT bytes that begin at entry n mod E of line n / E + t, t = 0 to 3; n is a multiple of P (else SRAM_RANGE):
+BLOCK_OUT bytes that begin at part n mod L of line n / L + t, t = 0 to 3, where L = channel_align / U parts are a line;
+n counts parts and is a multiple of P (else SRAM_RANGE):
 ```
 taps:  G = BLOCK_IN / 4;  w[t] = w[k / G][lane][4 * (k mod G) + t]
        for lane in 0..BLOCK_OUT-1:  acc[a][lane] = wrap32(old[lane] + sum over t of x[t][lane] * w[t])
@@ -105,7 +107,7 @@ max:   m = uop[u].wgt
                                                    and of acc[a][lane] unless overwrite and uop[u].first
 ```
 `taps` is a depthwise convolution: an entry of `wgt` holds G groups of four taps for each channel, and k counts groups.
-It reads four lines, so line n / E + 3 must exist. `max` reads the lines up to the highest bit of the mask m, which is 1
+It reads four lines, so line n / L + 3 must exist. `max` reads the lines up to the highest bit of the mask m, which is 1
 to 15 (else SRAM_RANGE); wgt_base, wgt_out and wgt_in are 0. With overwrite, `first` and one tap it moves a vector from
 `inp` to `acc`.""",
         Op.ALU: """\
@@ -129,12 +131,12 @@ for o in 0..iter_out-1, i in 0..iter_in-1:
         add:    t = wrap9(y - p.y_zero) * p.multiplier + wrap9(r - p.r_zero) * p.bias
         result = clip(round_shift(t, p.shift) + zero_point, clip_lo, clip_hi)
         pass:   result = clip(wrap32(y + zero_point), clip_lo, clip_hi)
-    out[d] = result as int8, or acc[d] = result as int32, or the bytes of inp from entry d on = result as int8
+    out[d] = result as int8, or acc[d] = result as int32, or the bytes of inp from part d on = result as int8
 ```
 Indices are added modulo 2^16. Vectors take effect one after the other, also where `dst=acc` writes what a later vector
 reads. The parameter entry steps in the outer loop only; `pass` reads none. `clip_lo` is at most `clip_hi`. With
-`dst=inp` the BLOCK_OUT bytes of a vector start at entry d, a multiple of P (else SRAM_RANGE); bytes of wider entries
-behind them keep what they held. So a layer's result is the next layer's input without a way through DRAM.""",
+`dst=inp` the BLOCK_OUT bytes of a vector start at part d, a multiple of P (else SRAM_RANGE); other parts of an entry
+keep what they held. So a layer's result is the next layer's input without a way through DRAM.""",
         Op.FINISH: """\
 Every program ends with its only FINISH. It takes and gives no tokens.""",
     }

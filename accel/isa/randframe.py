@@ -37,7 +37,7 @@ class ProgramFrame:
         }
         self.bank_entries = min(config.acc_bank_depth, max(16, 512 // config.acc_bytes))
         # Micro-ops fit every mode: sources start output blocks, weights are masks of taps too.
-        self.sources = range(0, 8, config.part_entries)
+        self.sources = range(0, 8, config.block_parts)
         self.weights = range(1, min(1 << TAPS, self.entries[Mem.WGT]))
         self.sections: list[Section] = []
         self._lay_out()
@@ -158,18 +158,19 @@ class ProgramFrame:
         return target + size
 
     def _inp_chunks(self) -> list[tuple[int, int]]:
-        """First entry and output blocks of what one pass of the epilogue takes from the input."""
-        step, part = self.bank_entries * self.config.part_entries, self.config.part_entries
-        entries = self.entries[Mem.INP]
-        return [(begin, min(step, entries - begin) // part) for begin in range(0, entries, step)]
+        """First part and output blocks of what one pass of the epilogue takes from the input."""
+        c = self.config
+        step, parts = self.bank_entries * c.block_parts, self.entries[Mem.INP] * c.entry_parts
+        return [(begin, min(step, parts - begin) // c.block_parts) for begin in range(0, parts, step)]
 
     def _store_inp(self) -> None:
-        target, part = self.find("inp").offset, self.config.part_entries
+        c, target = self.config, self.find("inp").offset
         for begin, count in self._inp_chunks():
             values = {"mode": GemmMode.MAX, "overwrite": 1, "uop_begin": _MOVE_UOP, "uop_end": _MOVE_UOP + 1}
-            values |= {"iter_in": count, "acc_in": 1, "inp_in": part, "inp_base": begin}
+            values |= {"iter_in": count, "acc_in": 1, "inp_in": c.block_parts, "inp_base": begin}
             uop = Access(Mem.UOP, _MOVE_UOP, _MOVE_UOP + 1, False)
-            inp = Access(Mem.INP, begin, begin + count * part, False)
+            end = begin + count * c.block_parts
+            inp = Access(Mem.INP, begin // c.entry_parts, -(-end // c.entry_parts), False)
             self.builder.add(Op.GEMM, values, [uop, inp, self.bank(0)])
             self._pass(0, count, 0)
             target = self._store_out(target)

@@ -218,8 +218,8 @@ class _Generator(ProgramFrame):
         c, rng = self.config, self.rng
         v = self._loops()
         last, entries = self.sources[-1], self.entries[Mem.INP]
-        reach = last + (TAPS - 1) * c.line_entries + c.part_entries
-        mode = rng.choice(list(GemmMode)) if reach <= entries else GemmMode.MATMUL
+        reach, parts = last + (TAPS - 1) * c.line_parts + c.block_parts, entries * c.entry_parts
+        mode = rng.choice(list(GemmMode)) if reach <= parts else GemmMode.MATMUL
         v |= {"overwrite": rng.randrange(2), "mode": mode}
         uops = self.entries[Mem.UOP]
         accesses = [self._uop_range(v, 12, uops // 2 if mode is GemmMode.MAX else uops)]
@@ -229,7 +229,8 @@ class _Generator(ProgramFrame):
         if mode in (GemmMode.MATMUL, GemmMode.ENTRY):
             inp = self._walk(v, keys, last + (c.operand_entries if mode is GemmMode.MATMUL else 1), entries)
         else:
-            inp = self._walk(v, keys, reach, entries, c.part_entries)
+            begin, end = self._walk(v, keys, reach, parts, c.block_parts)
+            inp = (begin // c.entry_parts, -(-end // c.entry_parts))
         accesses.append(Access(Mem.INP, *inp, False))
         if mode is not GemmMode.MAX:
             v["nibble"] = rng.choice(list(Nibble)) if c.wgt_bits == 4 else Nibble.WHOLE
@@ -289,7 +290,7 @@ class _Generator(ProgramFrame):
             return self._place(v, "dst_base")
         if v["dst"] == Dst.OUT:
             return Access(Mem.OUT, *self._walk(v, keys, 1, self.entries[Mem.OUT]), True)
-        room, part = self.inp_room, self.config.part_entries
-        begin, end = self._walk(v, keys, part, room[1] - room[0], part)
-        v["dst_base"] += room[0]
-        return Access(Mem.INP, room[0] + begin, room[0] + end, True)
+        c, (first, last) = self.config, self.inp_room
+        begin, end = self._walk(v, keys, c.block_parts, (last - first) * c.entry_parts, c.block_parts)
+        v["dst_base"] += first * c.entry_parts
+        return Access(Mem.INP, first + begin // c.entry_parts, first - (-end // c.entry_parts), True)

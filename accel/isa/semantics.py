@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accel.isa import arith
 from accel.isa.compute import alu, gemm
-from accel.isa.loops import Index, Values, check_parts, check_range, independent, indices, pieces
+from accel.isa.loops import Index, Values, check_inp_parts, check_parts, check_range, independent, indices, pieces
 from accel.isa.records import MAX_SHIFT
 from accel.isa.rules import check_instruction
 from accel.isa.spec import Dst, Form, Mem, Op, Rounding
@@ -70,10 +69,10 @@ def _requant_piece(state: AccelState, v: Values, index: int) -> None:
         state.out[dst_index] = _lanes(state, v, form, y_index, r_index, prm_index).astype(np.int8)
         return
     if v["dst"] == Dst.INP:
-        check_range(config.inp_depth, dst_index, Mem.INP, index)
-        check_parts(config.part_entries, dst_index, index)
+        check_inp_parts(config, dst_index, index)
+        check_parts(config, dst_index, index)
         lanes = _lanes(state, v, form, y_index, r_index, prm_index).astype(np.int8)
-        _to_inp(state, dst_index, lanes)
+        state.inp_blocks[dst_index // config.block_parts] = lanes
         return
     check_range(config.acc_depth, dst_index, Mem.ACC, index)
     acc = state.acc
@@ -86,14 +85,6 @@ def _requant_piece(state: AccelState, v: Values, index: int) -> None:
             one = (slice(o, o + 1), slice(i, i + 1))
             lanes = _lanes(state, v, form, y_index[one], r_index[one], prm_index[one])
             acc[dst_index[one]] = lanes.astype(np.int32)
-
-
-def _to_inp(state: AccelState, entries: Index, lanes: NDArray[np.int8]) -> None:
-    """BLOCK_OUT bytes of each vector to INP from its entry on."""
-    config = state.config
-    inp = state.scratch[Mem.INP].view(np.int8)
-    size = max(config.inp_bytes, config.out_bytes)
-    inp.reshape(-1, size)[entries * config.inp_bytes // size, : config.out_bytes] = lanes
 
 
 def _lanes(state: AccelState, v: Values, form: Form, y_index: Index, r_index: Index, prm_index: Index) -> Index:

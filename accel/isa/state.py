@@ -35,6 +35,11 @@ class AccelState:
         return self.scratch[Mem.INP].view(np.int8).reshape(-1, self.config.inp_lanes)
 
     @property
+    def inp_blocks(self) -> NDArray[np.int8]:
+        """INP as output blocks: int8 [inp_parts / block_parts, block_out]."""
+        return self.scratch[Mem.INP].view(np.int8).reshape(-1, self.config.block_out)
+
+    @property
     def wgt(self) -> NDArray[np.int8]:
         return self.scratch[Mem.WGT].view(np.int8).reshape(self.config.wgt_depth, self.config.block_out, -1)
 

@@ -29,9 +29,9 @@ def taps_piece(state: AccelState, v: Values, uops: Index, index: int) -> None:
     source = indices(v, "inp_base", "inp_out", "inp_in", (uops >> 16) & INDEX_MASK)
     taps = indices(v, "wgt_base", "wgt_out", "wgt_in", (uops >> 32) & INDEX_MASK)
     check_range(config.acc_depth, where, Mem.ACC, index)
-    check_parts(config.part_entries, source, index)
+    check_parts(config, source, index)
     is_max = v["mode"] == GemmMode.MAX
-    highest = int((source // config.line_entries + _last_tap(config, taps, is_max, index)).max())
+    highest = int((source // config.line_parts + _last_tap(config, taps, is_max, index)).max())
     if highest >= config.inp_lines:
         raise Fault(FaultCode.SRAM_RANGE, index, f"inp line {highest} is outside {config.inp_lines}")
     overwriting = ((uops >> 48) & 1).astype(np.bool_) & bool(v["overwrite"])
@@ -59,12 +59,10 @@ def _last_tap(config: AccelConfig, taps: Index, is_max: bool, index: int) -> Ind
 
 
 def _lines(state: AccelState, source: Index, tap: int) -> NDArray[np.int8]:
-    """int8 [n, block_out]: the part of tap's line. Lines past the end (never used) repeat the last one."""
+    """int8 [n, block_out]: the block of tap's line. Lines past the end (never used) repeat the last one."""
     config = state.config
-    inp = state.scratch[Mem.INP].view(np.int8)
-    size = max(config.inp_bytes, config.out_bytes)
-    part = np.minimum(source + tap * config.line_entries, config.inp_depth - config.part_entries)
-    return inp.reshape(-1, size)[part * config.inp_bytes // size, : config.out_bytes]
+    part = np.minimum(source + tap * config.line_parts, config.inp_parts - config.block_parts)
+    return state.inp_blocks[part // config.block_parts]
 
 
 def _sums(state: AccelState, source: Index, taps: Index, nibble: Nibble) -> Int32:

@@ -70,10 +70,12 @@ module vta_compute #(
 );
   localparam SUM_W = $clog2(BLOCK_IN) + 16;
   localparam MUL_SLOTS = BLOCK_OUT / OUT_LANES + 1;
-  // entries of a line of INP and of an output block; groups of four taps in an entry of WGT
+  // parts of a line of INP, of an entry, of an output block; groups of four taps in an entry of WGT
   localparam INP_LANES = BLOCK_IN * WGT_BITS / 8;
-  localparam LINE_LOG = $clog2(LINE / INP_LANES);
-  localparam PART = (BLOCK_OUT > INP_LANES) ? BLOCK_OUT / INP_LANES : 1;
+  localparam PART_B = (INP_LANES > BLOCK_OUT) ? BLOCK_OUT : INP_LANES;
+  localparam LINE_LOG = $clog2(LINE / PART_B);
+  localparam PART = BLOCK_OUT / PART_B;
+  localparam [0:0] SPLIT = INP_LANES > PART_B;
   localparam [15:0] PART_MASK = PART[15:0] - 16'd1;
   localparam GROUPS_LOG = $clog2(BLOCK_IN / `VTA_TAPS);
   localparam [31:0] LINES = INP_DEPTH / (LINE / INP_LANES);
@@ -187,7 +189,8 @@ module vta_compute #(
   wire [ 1:0] last_tap_2 = (taps_2_q || tap_2_q[3]) ? 2'd3 : tap_2_q[2] ? 2'd2 : {1'b0, tap_2_q[1]};
   wire [31:0] last_line_2 = {16'd0, line_2} + {30'd0, last_tap_2};
   wire        window_bad_2 = window_2_q && (last_line_2 >= LINES || |(src_2_q & PART_MASK));
-  wire        inp_bad_2 = {16'd0, src_2_q} + {31'd0, second_2} >= INP_DEPTH || window_bad_2;
+  wire        behind_2 = {16'd0, src_2_q} + {31'd0, second_2} >= INP_DEPTH;
+  wire        inp_bad_2 = (behind_2 && !(SPLIT && window_2_q)) || window_bad_2;
   wire        wgt_bad_2 = max_2_q ? |wgt_2_q[15:4] || ~|wgt_2_q[3:0] : {16'd0, wgt_2_q} >= WGT_DEPTH;
   wire        acc_bad_2 = {16'd0, dst_2_q} >= ACC_DEPTH;
   wire        src_bad_2 = src_used_2_q && {16'd0, src_2_q} >= ACC_DEPTH;

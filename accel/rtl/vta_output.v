@@ -63,6 +63,7 @@ module vta_output #(
   localparam GROUP_BITS = OUT_LANES * 8;
   localparam ACC_W = $clog2(ACC_DEPTH);
   localparam PART = (BLOCK_OUT > INP_LANES) ? BLOCK_OUT / INP_LANES : 1;
+  localparam INP_PARTS = (BLOCK_OUT > INP_LANES) ? INP_DEPTH : INP_DEPTH * (INP_LANES / BLOCK_OUT);
 
   // stage 0
   wire        active;
@@ -92,7 +93,7 @@ module vta_output #(
   vta_output_walk #(
       .ACC_DEPTH(ACC_DEPTH),
       .OUT_DEPTH(OUT_DEPTH),
-      .INP_DEPTH(INP_DEPTH),
+      .INP_PARTS(INP_PARTS),
       .PRM_DEPTH(PRM_DEPTH),
       .GROUPS   (GROUPS),
       .PART     (PART)

@@ -13,11 +13,11 @@ module vta_output_walk #(
     // Sizes of the configuration
     parameter ACC_DEPTH = 1024,
     parameter OUT_DEPTH = 1024,
-    parameter INP_DEPTH = 1024,
+    parameter INP_PARTS = 1024,
     parameter PRM_DEPTH = 64,
     // Lane groups of a vector: BLOCK_OUT / OUT_LANES
     parameter GROUPS    = 2,
-    // Entries of INP that a vector takes, a power of two
+    // Parts of INP that a vector takes, a power of two
     parameter PART      = 1
 ) (
     input  wire         clk_i,
@@ -156,7 +156,7 @@ module vta_output_walk #(
     begin
       case (where)
         `VTA_DST_ACC: dst_bad = {16'd0, dst} >= ACC_DEPTH;
-        `VTA_DST_INP: dst_bad = {16'd0, dst} >= INP_DEPTH || |(dst & PART_MASK);
+        `VTA_DST_INP: dst_bad = {16'd0, dst} >= INP_PARTS || |(dst & PART_MASK);
         default: dst_bad = {16'd0, dst} >= OUT_DEPTH;
       endcase
       acc_bad = {16'd0, acc} >= ACC_DEPTH || (form == `VTA_FORM_ADD && {16'd0, res} >= ACC_DEPTH);

@@ -29,12 +29,12 @@ module vta_inp_mem #(
     input  wire [  BEAT_ADDR_W-1:0] l_waddr_i,
     input  wire [     BEAT_W/8-1:0] l_be_i,
     input  wire [       BEAT_W-1:0] l_wdata_i,
-    // OUTPUT: an output block from an entry on
+    // OUTPUT: an output block from a part on
     input  wire                     o_we_i,
     input  wire [             15:0] o_waddr_i,
     input  wire [  BLOCK_OUT*8-1:0] o_wdata_i,
-    // COMPUTE: an entry, or two neighbouring ones; with window_i the output block at that entry and those on the three
-    // lines behind it
+    // COMPUTE: an entry, or two neighbouring ones; with window_i raddr_i counts parts, and is for the output block at that
+    // part and those on the three lines behind it
     input  wire                     re_i,
     input  wire                     window_i,
     input  wire [             15:0] raddr_i,
@@ -42,24 +42,29 @@ module vta_inp_mem #(
     // output blocks in the order of the memories: the line of raddr_i lies in memory line % 4
     output wire [4*BLOCK_OUT*8-1:0] taps_o
 );
-  // step of the places where an output block may begin, in bytes
+  // Bytes of a part, the smaller of an entry and an output block; of the larger one.
+  localparam PART = (BLOCK_OUT > INP_LANES) ? INP_LANES : BLOCK_OUT;
   localparam STEP = (BLOCK_OUT > INP_LANES) ? BLOCK_OUT : INP_LANES;
-  // Bytes of a row of a memory: what is written or read of it at once.  A row has a column for each entry, a memory of
+  // Bytes of a row of a memory: what is written or read of it at once.  A row has a column for each part, a memory of
   // its own; several rows make a line.
   localparam ROW = (STEP > BEAT_W / 8) ? STEP : BEAT_W / 8;
-  localparam COL_W = INP_LANES * 8;
+  localparam COL_W = PART * 8;
+  localparam ENTRY_W = INP_LANES * 8;
   localparam STEP_W = STEP * 8;
   localparam PARTS = LINE / ROW;
   localparam PARTS_LOG = $clog2(PARTS);
-  localparam COLS = ROW / INP_LANES;
+  localparam COLS = ROW / PART;
   localparam COLS_LOG = $clog2(COLS);
-  localparam ENTRIES_LOG = $clog2(LINE / INP_LANES);
+  localparam LINE_LOG = $clog2(LINE / PART);
   localparam BEATS = ROW * 8 / BEAT_W;
   localparam BEATS_LOG = $clog2(BEATS);
-  localparam ROWS = DEPTH / COLS / 4;
+  localparam ROWS = DEPTH * INP_LANES / ROW / 4;
   localparam ADDR_W = (ROWS > 1) ? $clog2(ROWS) : 1;
-  localparam STEP_COLS = STEP / INP_LANES;
-  localparam STEP_LOG = $clog2(STEP_COLS);
+  // columns of an output block and of an entry: one of the two is 1
+  localparam BLOCK_COLS = BLOCK_OUT / PART;
+  localparam BLOCK_LOG = $clog2(BLOCK_COLS);
+  localparam ENTRY_COLS = INP_LANES / PART;
+  localparam ENTRY_LOG = $clog2(ENTRY_COLS);
   localparam [31:0] OPERAND_V = OPERAND;
   localparam [15:0] COL_MASK = COLS[15:0] - 16'd1;
   localparam [15:0] PART_MASK = PARTS[15:0] - 16'd1;
@@ -72,7 +77,7 @@ module vta_inp_mem #(
   wire [           15:0] l_row = (l_line[17:2] << PARTS_LOG) | (l_rows[15:0] & PART_MASK);
   wire [           15:0] o_rows = o_waddr_i >> COLS_LOG;
   wire [           15:0] o_line = o_rows >> PARTS_LOG;
-  wire [           15:0] o_place = (o_waddr_i & COL_MASK) >> STEP_LOG;
+  wire [           15:0] o_place = (o_waddr_i & COL_MASK) >> BLOCK_LOG;
   wire [           15:0] o_row = ((o_line >> 2) << PARTS_LOG) | (o_rows & PART_MASK);
   wire                   we = l_we_i || o_we_i;
   wire [            1:0] w_ram = o_we_i ? o_line[1:0] : l_line[1:0];
@@ -81,22 +86,23 @@ module vta_inp_mem #(
   wire [        ROW-1:0] w_be;
 
   // reads: memory r holds the line of raddr_i or one of the three behind it
-  wire [           15:0] r_line = raddr_i >> ENTRIES_LOG;
-  wire [           15:0] r_part = (raddr_i >> COLS_LOG) & PART_MASK;
-  wire [           15:0] r_col = raddr_i & COL_MASK;
-  wire [           15:0] r_place = r_col >> STEP_LOG;
+  wire [           15:0] r_addr = (window_i || ENTRY_COLS == 1) ? raddr_i : raddr_i << ENTRY_LOG;
+  wire [           15:0] r_line = r_addr >> LINE_LOG;
+  wire [           15:0] r_part = (r_addr >> COLS_LOG) & PART_MASK;
+  wire [           15:0] r_col = r_addr & COL_MASK;
+  wire [           15:0] r_place = r_col >> BLOCK_LOG;
+  wire [           15:0] r_entry = r_col >> ENTRY_LOG;
   wire [           15:0] r_row = r_line >> 2;
   wire [            3:0] wrapped = ~(4'b1111 << r_line[1:0]);
-  // the block at the place of raddr_i in each memory; columns that are not read are 0, so that all can be joined
+  // what is read of each memory, an entry or an output block; columns that are not read are 0, so that all can be joined
   reg  [   4*STEP_W-1:0] blocks;
 
   genvar i, r;
   generate
     for (i = 0; i < ROW; i = i + 1) begin : g_byte
       localparam [31:0] BEAT_OF = i / (BEAT_W / 8);
-      localparam [31:0] PLACE_OF = i / STEP;
-      localparam IN_BLOCK = i % STEP < BLOCK_OUT;
-      wire o_here = IN_BLOCK != 0 && o_place == PLACE_OF[15:0];
+      localparam [31:0] PLACE_OF = i / BLOCK_OUT;
+      wire o_here = o_place == PLACE_OF[15:0];
       wire l_here = l_be_i[i%(BEAT_W/8)] && l_beat == BEAT_OF[BEAT_ADDR_W-1:0];
       assign w_be[i] = o_we_i ? o_here : l_here;
     end
@@ -111,9 +117,9 @@ module vta_inp_mem #(
       wire [ROW*8-1:0] cols;
 
       for (i = 0; i < COLS; i = i + 1) begin : g_col
-        localparam [31:0] COL = i;
-        localparam [31:0] PLACE = i / STEP_COLS;
-        wire here = window_i ? re_i && r_place == PLACE[15:0] : reads && r_col == COL[15:0];
+        localparam [31:0] ENTRY = i / ENTRY_COLS;
+        localparam [31:0] PLACE = i / BLOCK_COLS;
+        wire here = window_i ? re_i && r_place == PLACE[15:0] : reads && r_entry == ENTRY[15:0];
 
         reg [COL_W-1:0] mem_q[0:ROWS-1];
         reg [COL_W-1:0] data_q;
@@ -123,8 +129,8 @@ module vta_inp_mem #(
         always @(posedge clk_i)
           if (write) begin
             /*verilator unroll_disable*/
-            for (b = 0; b < INP_LANES; b = b + 1)
-              if (w_be[i*INP_LANES+b]) mem_q[w_row[ADDR_W-1:0]][b*8+:8] <= w_data[i*COL_W+b*8+:8];
+            for (b = 0; b < PART; b = b + 1)
+              if (w_be[i*PART+b]) mem_q[w_row[ADDR_W-1:0]][b*8+:8] <= w_data[i*COL_W+b*8+:8];
           end
 
         always @(posedge clk_i)
@@ -138,24 +144,35 @@ module vta_inp_mem #(
         for (n = STEP_W; n < ROW * 8; n = n + STEP_W)
           blocks[r*STEP_W+:STEP_W] = blocks[r*STEP_W+:STEP_W] | cols[n+:STEP_W];
       end
-      assign taps_o[r*BLOCK_OUT*8+:BLOCK_OUT*8] = blocks[r*STEP_W+:BLOCK_OUT*8];
+
+      if (ENTRY_COLS > 1) begin : g_part
+        reg [BLOCK_OUT*8-1:0] tap;
+        integer m;
+        always @* begin
+          tap = blocks[r*STEP_W+:BLOCK_OUT*8];
+          for (m = BLOCK_OUT * 8; m < STEP_W; m = m + BLOCK_OUT * 8) tap = tap | blocks[r*STEP_W+m+:BLOCK_OUT*8];
+        end
+        assign taps_o[r*BLOCK_OUT*8+:BLOCK_OUT*8] = tap;
+      end else begin : g_block
+        assign taps_o[r*BLOCK_OUT*8+:BLOCK_OUT*8] = blocks[r*STEP_W+:BLOCK_OUT*8];
+      end
 
       wire unused_ram = &{1'b0, row, addr};
     end
 
     if (OPERAND == 2) begin : g_two
       // neighbours: one in the memories 0 and 2, the other in 1 and 3
-      wire [COL_W-1:0] even = blocks[0+:COL_W] | blocks[2*COL_W+:COL_W];
-      wire [COL_W-1:0] odd = blocks[COL_W+:COL_W] | blocks[3*COL_W+:COL_W];
+      wire [ENTRY_W-1:0] even = blocks[0+:ENTRY_W] | blocks[2*ENTRY_W+:ENTRY_W];
+      wire [ENTRY_W-1:0] odd = blocks[ENTRY_W+:ENTRY_W] | blocks[3*ENTRY_W+:ENTRY_W];
       reg turned_q;
       always @(posedge clk_i) if (re_i) turned_q <= r_line[0];
       assign entry_o = turned_q ? {even, odd} : {odd, even};
     end else begin : g_one
-      reg [COL_W-1:0] entry;
+      reg [ENTRY_W-1:0] entry;
       integer k;
       always @* begin
-        entry = blocks[COL_W-1:0];
-        for (k = COL_W; k < 4 * STEP_W; k = k + COL_W) entry = entry | blocks[k+:COL_W];
+        entry = blocks[ENTRY_W-1:0];
+        for (k = ENTRY_W; k < 4 * STEP_W; k = k + ENTRY_W) entry = entry | blocks[k+:ENTRY_W];
       end
       assign entry_o = entry;
     end

@@ -16,13 +16,13 @@ from accel.sim.bench.unit import config_of, random_compute, random_state, random
 UOPS, LIMIT = 24, 20
 
 
-def taps(state: AccelState, entry: int) -> bytes:
+def taps(state: AccelState, part: int) -> bytes:
     """What the four memories of INP deliver: the output blocks of a window, line l from memory l % 4."""
     config = state.config
-    data, line = state.inp.tobytes(), entry // config.line_entries
+    data, line = state.inp.tobytes(), part // config.line_parts
     blocks = [b""] * 4
     for tap in range(4):
-        begin = (entry + tap * config.line_entries) * config.inp_bytes
+        begin = (part + tap * config.line_parts) * config.part_bytes
         # Behind the last line comes the first, which no legal micro-op uses.
         begin %= len(data)
         blocks[(line + tap) % 4] = data[begin : begin + config.out_bytes]
@@ -49,7 +49,7 @@ async def executes_like_the_semantics(dut: Dut) -> None:
         "stop_i",
     )
     await start(dut, **dict.fromkeys(zero, 0))
-    program = [random_compute(random, UOPS, LIMIT, config.part_entries, config.wgt_bits == 4) for _ in range(160)]
+    program = [random_compute(random, UOPS, LIMIT, config.block_parts, config.wgt_bits == 4) for _ in range(160)]
     waiting, running = list(enumerate(program)), []
     gemm_uops = alu_uops = cycles = 0
     into_acc: int | None = None  # the entry that COMPUTE said in the cycle before
@@ -108,14 +108,14 @@ async def executes_like_the_semantics(dut: Dut) -> None:
 @cocotb.test()
 async def faults_on_indices_outside(dut: Dut) -> None:
     config = config_of(dut)
-    part, last = config.part_entries, config.inp_depth - 3 * config.line_entries
+    part, last = config.block_parts, config.inp_parts - 3 * config.line_parts
     cases = [("acc_base", GemmMode.MATMUL, config.acc_depth - 1, 0), ("acc_base", GemmMode.MATMUL, config.acc_depth, 1)]
     two = config.operand_entries
     cases += [("inp_base", GemmMode.MATMUL, config.inp_depth - two, 0), ("inp_base", GemmMode.TAPS, last, 1)]
     cases += [("inp_base", GemmMode.MATMUL, config.inp_depth - two + 1, 1), ("inp_base", GemmMode.TAPS, last - part, 0)]
     cases += [("inp_base", GemmMode.ENTRY, config.inp_depth - 1, 0), ("inp_base", GemmMode.ENTRY, config.inp_depth, 1)]
     cases += [("inp_base", GemmMode.TAPS, part // 2, part > 1), ("inp_base", GemmMode.MAX, last, 0)]
-    cases += [("inp_base", GemmMode.MAX, last + config.line_entries, 1)]
+    cases += [("inp_base", GemmMode.MAX, last + config.line_parts, 1)]
     groups = config.tap_groups * config.wgt_depth
     cases += [
         ("wgt_base", GemmMode.MATMUL, config.wgt_depth - 2, 0),

@@ -88,7 +88,7 @@ async def leaves_what_the_semantics_say(dut: Dut) -> None:
     random_prm(state, random)
     await start(dut, **dict.fromkeys(INPUTS, 0))
     await fill(dut, state)
-    part = config.part_entries
+    part = config.block_parts
     for index in range(60):
         if random.random() < 0.5:
             await execute(dut, state, *random_compute(random, UOPS, LIMIT, part), index)
@@ -98,8 +98,8 @@ async def leaves_what_the_semantics_say(dut: Dut) -> None:
     await execute(dut, state, Op.REQUANT, show | {"iter_in": 64}, 99)
     await check_out(dut, state, 64, "acc")
     move = {"mode": GemmMode.MAX, "overwrite": 1, "uop_begin": config.uop_depth - 1, "uop_end": config.uop_depth}
-    for begin in range(0, config.inp_depth, 64 * part):
-        count = min(64, (config.inp_depth - begin) // part)
+    for begin in range(0, config.inp_parts, 64 * part):
+        count = min(64, (config.inp_parts - begin) // part)
         values = move | {"iter_out": 1, "iter_in": count, "acc_in": 1, "inp_in": part, "inp_base": begin, "set": 9}
         await execute(dut, state, Op.GEMM, values, 5)
         await execute(dut, state, Op.REQUANT, show | {"iter_in": count}, 6)

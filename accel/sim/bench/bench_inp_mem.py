@@ -25,7 +25,8 @@ async def lines_in_turn(dut: Dut) -> None:
     random = rng()
     entry, block, depth, line = (parameter(dut, name) for name in ("INP_LANES", "BLOCK_OUT", "DEPTH", "LINE"))
     beat, operand = parameter(dut, "BEAT_W") // 8, parameter(dut, "OPERAND")
-    entries, part = line // entry, max(1, block // entry)
+    unit = min(entry, block)
+    parts, part, size = line // unit, block // unit, depth * entry // unit
     model = bytearray(depth * entry)
     await start(dut, **dict.fromkeys(INPUTS, 0))
     for address in range(len(model) // beat):
@@ -41,13 +42,13 @@ async def lines_in_turn(dut: Dut) -> None:
         address, enable, word = random.randrange(len(model) // beat), random.getrandbits(beat), random.randbytes(beat)
         dut.l_waddr_i.value, dut.l_be_i.value = address, enable
         dut.l_wdata_i.value = int.from_bytes(word, "little")
-        place, vector = random.randrange(depth // part) * part, random.randbytes(block)
+        place, vector = random.randrange(size // part) * part, random.randbytes(block)
         dut.o_waddr_i.value, dut.o_wdata_i.value = place, int.from_bytes(vector, "little")
         read, window = random.random() < 0.8, random.random() < 0.6
-        written = place if user == 2 else address * beat // entry
-        source = written if random.random() < 0.5 else random.randrange(depth)
-        # The lines behind the last one are the user's error.
-        source = min(source, depth - (3 * entries + part if window else operand))
+        # Entries, or parts of them with a window; the lines behind the last one are the user's error.
+        count, last = (unit, size - 3 * parts - part) if window else (entry, depth - operand)
+        written = (place * unit if user == 2 else address * beat) // count
+        source = min(written if random.random() < 0.5 else random.randrange(last + 1), last)
         source -= source % part if window else 0
         dut.re_i.value, dut.window_i.value, dut.raddr_i.value = read, window, source
         await step(dut)
@@ -57,14 +58,14 @@ async def lines_in_turn(dut: Dut) -> None:
         elif read:
             blocks = [b""] * 4
             for tap in range(4):
-                begin = (source + tap * entries) * entry % len(model)
-                blocks[(source // entries + tap) % 4] = bytes(model[begin : begin + block])
+                begin = (source + tap * parts) * unit % len(model)
+                blocks[(source // parts + tap) % 4] = bytes(model[begin : begin + block])
             expected = (1, int.from_bytes(b"".join(blocks), "little"))
         if user == 1:
             for n, byte in enumerate(word):
                 model[address * beat + n] = byte if enable >> n & 1 else model[address * beat + n]
         if user == 2:
-            model[place * entry : place * entry + block] = vector
+            model[place * unit : place * unit + block] = vector
         collisions += bool(read and user and source == written)
         if expected is not None:
             assert get(dut.taps_o if expected[0] else dut.entry_o) == expected[1], f"entry {source}"

@@ -23,7 +23,7 @@ async def executes_like_the_semantics(dut: Dut) -> None:
     await start(
         dut, **dict.fromkeys(("head_valid_i", "insn_i", "once_i", "index_i", "start_i", "acc_i", "prm_i", "stop_i"), 0)
     )
-    waiting = list(enumerate(random_requant(random, config.part_entries) for _ in range(150)))
+    waiting = list(enumerate(random_requant(random, config.block_parts) for _ in range(150)))
     running: list[tuple[int, dict[str, int]]] = []
     vectors = expected_vectors = 0
     while waiting or running:
@@ -56,7 +56,7 @@ async def executes_like_the_semantics(dut: Dut) -> None:
             acc[into_acc] = np.frombuffer(get(dut.wdata_o).to_bytes(config.block_out, "little"), np.int8)
         into_acc = get(dut.acc_waddr_o) if get(dut.acc_we_o) else None
         if get(dut.inp_we_o):
-            begin = where * config.inp_bytes
+            begin = where * config.part_bytes
             data = get(dut.wdata_o).to_bytes(config.block_out, "little")
             inp[begin : begin + config.block_out] = np.frombuffer(data, np.int8)
         # A write into INP is announced two and three cycles ahead.

@@ -22,7 +22,7 @@ def random_instruction(random: Random, dut: Dut) -> dict[str, int]:
     form, dst = random.choice(list(Form)), random.choice(list(Dst))
     steps = {key: random.randrange(6) for key in ("acc_out", "acc_in", "dst_out", "dst_in")}
     bases = {"acc_base": random.randrange(acc - 40), "res_base": random.randrange(acc - 40)}
-    part, room = parameter(dut, "PART"), {Dst.OUT: out, Dst.ACC: acc, Dst.INP: parameter(dut, "INP_DEPTH")}[dst]
+    part, room = parameter(dut, "PART"), {Dst.OUT: out, Dst.ACC: acc, Dst.INP: parameter(dut, "INP_PARTS")}[dst]
     bases |= {"dst_base": random.randrange(room - 40)}
     if dst is Dst.INP:
         bases["dst_base"] -= bases["dst_base"] % part
@@ -100,7 +100,7 @@ async def faults_outside_each_scratchpad(dut: Dut) -> None:
 
 @cocotb.test()
 async def faults_on_vectors_that_start_inside_an_output_block(dut: Dut) -> None:
-    random, part, depth = rng(), parameter(dut, "PART"), parameter(dut, "INP_DEPTH")
+    random, part, depth = rng(), parameter(dut, "PART"), parameter(dut, "INP_PARTS")
     for entry in (0, 1, part, part + 1, depth - part, depth):
         values = random_instruction(random, dut) | {"dst": Dst.INP, "dst_base": entry, "iter_out": 1, "iter_in": 1}
         await start(dut, **IDLE, start_i=1, **told(values), index_i=7)

@@ -39,7 +39,7 @@ def random_uops(state: AccelState, random: Random, count: int, limit: int) -> No
         fields = {key: random.randrange(limit) for key in ("dst", "src", "wgt")}
         # A weight index may serve as a mask of taps; a source may start an output block.
         fields["wgt"] = random.randrange(1, min(limit, 16))
-        fields["src"] -= fields["src"] % state.config.part_entries
+        fields["src"] -= fields["src"] % state.config.block_parts
         state.uop[i] = UOP.encode(fields | {"first": random.getrandbits(1)})
 
 

@@ -268,14 +268,18 @@ class Oracle:
         return (signed(half, 4), half, 16 * signed(half, 4))[self.nibble]
 
     def tap_byte(self, index: int, n: int, tap: int, lane: int) -> int:
-        """Channel `lane` of the output block at INP entry n, `tap` lines further on."""
-        entry, block_out = self.size[INP], self.config.block_out
-        if block_out > entry and n * entry % block_out:
-            raise OracleFault("SRAM_RANGE", index)
-        at = n * entry + tap * self.line + lane
+        """Channel `lane` of the output block at INP part n, `tap` lines further on."""
+        at = self.block_at(index, n) + tap * self.line + lane
         if at - at % self.line >= len(self.mem[INP]):
             raise OracleFault("SRAM_RANGE", index)
         return signed(self.mem[INP][at], 8)
+
+    def block_at(self, index: int, n: int) -> int:
+        """Byte of INP where the output block at part n begins; a part is an entry or, if that is less, a block."""
+        begin = n * min(self.size[INP], self.config.block_out)
+        if begin % self.config.block_out:
+            raise OracleFault("SRAM_RANGE", index)
+        return begin
 
     def taps(self, index: int, n: int, k: int) -> list[int]:
         groups = self.config.block_in // 4
@@ -341,9 +345,16 @@ class Oracle:
                 p = (w.at(4, 16) + o * w.at(0, 24, 8)) & 0xFFFF
                 lanes = [self.requant_lane(index, w, y, r, p, lane) for lane in range(self.config.block_out)]
                 clipped = [low if v < low else high if v > high else v for v in lanes]
-                if target == INP and d % max(1, self.config.block_out // self.size[INP]):
-                    raise OracleFault("SRAM_RANGE", index)
-                self.put(index, target, d, clipped, 4 if target == ACC else 1)
+                if target == INP:
+                    self.put_block(index, d, clipped)
+                else:
+                    self.put(index, target, d, clipped, 4 if target == ACC else 1)
+
+    def put_block(self, index: int, n: int, lanes: list[int]) -> None:
+        begin = self.block_at(index, n)
+        if begin >= len(self.mem[INP]):
+            raise OracleFault("SRAM_RANGE", index)
+        self.mem[INP][begin : begin + len(lanes)] = bytes(lane & 0xFF for lane in lanes)
 
     def requant_lane(self, index: int, w: Word, y: int, r: int, p: int, lane: int) -> int:
         form, rounding, zero_point = w.at(0, 8, 2), w.at(0, 12, 2), signed(w.at(0, 16, 8), 8)

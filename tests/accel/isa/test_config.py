@@ -36,7 +36,7 @@ def test_derived_sizes(name: str) -> None:
     assert c.acc_bank_depth * c.acc_banks == c.acc_depth
     assert c.name == name
     assert c.inp_lines * c.line_bytes == c.inp_depth * c.inp_bytes
-    assert c.part_entries * c.inp_bytes >= c.out_bytes and c.line_entries % c.part_entries == 0
+    assert c.block_parts * c.part_bytes == c.out_bytes and c.line_parts % c.block_parts == 0
 
 
 def test_the_hash_is_of_sizes_only() -> None:

@@ -79,6 +79,7 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
             {"INP_LANES": 32, "BLOCK_OUT": 8, "DEPTH": 16, "BEAT_W": 128, "LINE": 32},
             {"INP_LANES": 16, "BLOCK_OUT": 16, "DEPTH": 4, "BEAT_W": 64, "LINE": 16},
             {"INP_LANES": 16, "BLOCK_OUT": 16, "DEPTH": 32, "BEAT_W": 64, "LINE": 16, "OPERAND": 2},
+            {"INP_LANES": 16, "BLOCK_OUT": 8, "DEPTH": 32, "BEAT_W": 64, "LINE": 16, "OPERAND": 2},
         ),
     ),
     "vta_ram_out": (

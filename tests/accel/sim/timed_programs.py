@@ -180,7 +180,7 @@ class ProgramMaker:
         if dst is Dst.ACC and Unit.OUTPUT not in self._writers:
             dst = Dst.OUT
         # Entries of INP come in parts of a vector.
-        part = c.part_entries if dst is Dst.INP else 1
+        part = c.block_parts if dst is Dst.INP else 1
         values = {key: self._number(0, 2) for key in ("form", "acc_in", "acc_out")}
         values |= {key: part * self._number(0, 2) for key in ("dst_in", "dst_out")}
         values |= {"iter_out": self._number(1, 4), "iter_in": self._number(1, 8), "dst": dst}
