@@ -111,7 +111,7 @@ def _image(index: int, v: Values, mem: Mem, write: bool, config: AccelConfig) ->
     size, entry = rows * runs * v["z"] * config.granule_bytes, entry_bytes(config, mem)
     beat = config.axi_data_bits // 8
     if v.get("expand"):
-        widened = 2 if mem is Mem.WGT and config.wgt_bits == 8 else 4
+        widened = 2 if mem is Mem.WGT else 4
         size, beat = widened * size, widened * beat
     if v["sram"] * entry % beat:
         raise TensorizeError(f"instruction {index}: sram must start on a beat of {beat} bytes, not at {v['sram']}")

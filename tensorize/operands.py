@@ -1,7 +1,8 @@
 """How sums of products are cut into operands of GEMM, and weights into the bytes that LOAD brings.
 
 In: entries of INP in a row, int8 tiles. Out: first entries of operands, tiles as deep as an operand, stored bytes. A
-layer whose weights all lie in -8..7 has 4-bit weights: half the bytes, and one product where others take two.
+layer whose weights all lie in -8..7 has 4-bit weights: half the bytes, and one product where others take two; where the
+array takes 4 bits, weights in -2..1 take half of that again.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.isa.config import AccelConfig
-from accel.isa.nibbles import is_narrow, pack_nibbles, split_nibbles
+from accel.isa.nibbles import fits_bits, pack_weights, split_nibbles
 from accel.isa.spec import GemmMode, Nibble
 from tensorize.kernel import Int8
 
@@ -22,11 +23,13 @@ Bytes = NDArray[np.uint8]
 
 
 class WeightForm(Enum):
-    """Weights of a layer: bytes; 4-bit ones widened by LOAD, or as they are; bytes as two halves of 4 bits."""
+    """Weights of a layer: bytes; 4-bit ones widened by LOAD, or as they are; 2-bit ones widened to 4; bytes as two
+    halves of 4 bits."""
 
     BYTES = "bytes"
     PACKED = "packed"
     NARROW = "narrow"
+    QUARTERS = "quarters"
     HALVES = "halves"
 
     @property
@@ -37,12 +40,12 @@ class WeightForm(Enum):
     @property
     def ratio(self) -> int:
         """Bytes of WGT for each byte of DRAM."""
-        return 2 if self is WeightForm.PACKED else 1
+        return 2 if self.packed else 1
 
     @property
     def packed(self) -> bool:
         """True where LOAD widens."""
-        return self is WeightForm.PACKED
+        return self in (WeightForm.PACKED, WeightForm.QUARTERS)
 
     def parts(self) -> Iterator[tuple[int, Nibble]]:
         """Number and meaning of each pass."""
@@ -51,10 +54,12 @@ class WeightForm(Enum):
 
 def weight_form(weights: Int8, config: AccelConfig) -> WeightForm:
     """How the weights of a layer are stored. What LOAD widens must be whole granules for each entry."""
-    if config.wgt_bits == 4:
-        return WeightForm.NARROW if is_narrow(weights) else WeightForm.HALVES
     whole = config.wgt_bytes % (2 * config.granule_bytes) == 0
-    return WeightForm.PACKED if whole and is_narrow(weights) else WeightForm.BYTES
+    if whole and fits_bits(weights, config.wgt_bits // 2):
+        return WeightForm.PACKED if config.wgt_bits == 8 else WeightForm.QUARTERS
+    if config.wgt_bits == 8:
+        return WeightForm.BYTES
+    return WeightForm.NARROW if fits_bits(weights, 4) else WeightForm.HALVES
 
 
 @lru_cache(maxsize=4096)
@@ -93,6 +98,8 @@ def stored_tiles(tiles: Int8, form: WeightForm) -> Bytes:
         case WeightForm.BYTES:
             return flat.view(np.uint8)
         case WeightForm.PACKED | WeightForm.NARROW:
-            return pack_nibbles(flat)
+            return pack_weights(flat, 4)
+        case WeightForm.QUARTERS:
+            return pack_weights(flat, 2)
         case WeightForm.HALVES:
             return np.concatenate(split_nibbles(flat), axis=1)

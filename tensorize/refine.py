@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from accel.isa.config import AccelConfig
-from accel.isa.nibbles import is_narrow
+from accel.isa.nibbles import fits_bits
 from accel.isa.program import TensorLayout, align
 from accel.isa.spec import BY_OP, Op
 from tensorize.constants import constant_data, constant_loads, data_key, merge_parameters
@@ -121,7 +121,8 @@ def layer_program(kernel: ConvKernel, tile: ConvTile, config: Target) -> list[tu
 
 def without_weights(kernel: ConvKernel) -> ConvKernel:
     """The kernel with equal weights of as many bits: times depend on sizes only."""
-    value = np.int8(0 if is_narrow(kernel.weights) else np.iinfo(np.int8).max)
+    bits = next((bits for bits in (2, 4) if fits_bits(kernel.weights, bits)), 8)
+    value = np.int8((1 << (bits - 1)) - 1)
     return replace(kernel, weights=np.broadcast_to(value, kernel.weights.shape))
 
 

@@ -56,8 +56,8 @@ scratchpad bytes from entry sram on = image; with expand numbers become wider
 ```
 A granule is max(16, bus bytes) bytes. `dram`, `y_stride` and `x_stride` are multiples of it; `sram` starts on a bus
 beat (with `expand`, on as many beats' worth of bytes as a beat becomes). `mem` is not `out`. With `expand`, which goes
-with `acc` and, where WGT_BITS is 8, with `wgt`, each byte becomes an int32 lane of `acc`, sign-extended (four times the
-bytes), or two weights, the low half first, sign-extended from 4 bits (twice the bytes).
+with `acc` and `wgt`, each byte becomes an int32 lane of `acc`, sign-extended (four times the bytes), or each half of
+WGT_BITS bits a weight, sign-extended, those in the low bits of a byte first (twice the bytes).
 
 With `pitch`, which goes with `inp` only, a run is cut into lines, and each line of it goes to a plane of its own:
 ```

@@ -1,6 +1,7 @@
-"""4-bit weights: two to a byte, the earlier one in the low half; an 8-bit weight is 16 * high + low.
+"""Weights of 4 bits, two to a byte, and of 2 bits, four to a byte: the earlier ones in lower bits.
 
-In: int8 or uint8 arrays. Out: the same with the last axis half or twice as long. Exact for every byte.
+In: int8 or uint8 arrays. Out: the same with a shorter or longer last axis. Exact for every byte. An 8-bit weight is
+16 * high + low.
 """
 
 from __future__ import annotations
@@ -15,23 +16,41 @@ from accel.isa.spec import Nibble
 
 Bytes = NDArray[np.uint8]
 
-LOWEST, HIGHEST = -8, 7
 _LOW = np.uint8(0xF)
 _FOUR = np.uint8(4)
+_TWO, _TWICE = np.uint8(3), np.uint8(2)
+# Two 4-bit numbers for two of 2 bits.
+_QUARTERS = np.array(
+    [(low ^ 2) - 2 & 15 | ((high ^ 2) - 2 & 15) << 4 for high in range(4) for low in range(4)], np.uint8
+)
 
 
-def is_narrow(values: NDArray[Any]) -> bool:
-    """True where every value fits 4 bits."""
-    return not values.size or (int(values.min()) >= LOWEST and int(values.max()) <= HIGHEST)
+def fits_bits(values: NDArray[Any], bits: int) -> bool:
+    """True where every value fits `bits` bits with its sign."""
+    limit = 1 << (bits - 1)
+    return not values.size or (int(values.min()) >= -limit and int(values.max()) < limit)
 
 
-def pack_nibbles(values: NDArray[np.int8]) -> NDArray[np.uint8]:
-    """uint8 [..., n / 2] of int8 [..., n] from -8 to 7. Raises EncodeError."""
-    if values.shape[-1] % 2:
-        raise EncodeError(f"4-bit weights must be an even number, not {values.shape[-1]}")
-    if not is_narrow(values):
-        raise EncodeError(f"4-bit weights must be from {LOWEST} to {HIGHEST}, not {values.min()} to {values.max()}")
-    return _joined(values.view(np.uint8))
+def pack_weights(values: NDArray[np.int8], bits: int) -> NDArray[np.uint8]:
+    """uint8 [..., n * bits / 8] of int8 [..., n] that fit `bits` bits, 2 or 4. Raises EncodeError."""
+    count, limit = 8 // bits, 1 << (bits - 1)
+    if values.shape[-1] % count:
+        raise EncodeError(f"{bits}-bit weights must be a multiple of {count} in number, not {values.shape[-1]}")
+    if not fits_bits(values, bits):
+        found = f"{values.min()} to {values.max()}"
+        raise EncodeError(f"{bits}-bit weights must be from {-limit} to {limit - 1}, not {found}")
+    data = _joined(values.view(np.uint8))
+    if bits == 4:
+        return data
+    high: Bytes = np.right_shift(np.bitwise_and(data, np.uint8(0x30)), _TWICE)
+    pairs: Bytes = np.bitwise_or(np.bitwise_and(data, _TWO), high)
+    return _joined(pairs)
+
+
+def widen_weights(data: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
+    """uint8 [..., 2 n] of uint8 [..., n]: weights of half as many bits as weights of `bits` bits, 4 or 8."""
+    numbers = unpack_nibbles(data).view(np.uint8)
+    return numbers if bits == 8 else _QUARTERS[np.bitwise_and(numbers, _LOW)]
 
 
 def split_nibbles(values: NDArray[np.int8]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

@@ -61,7 +61,7 @@ class _Generator(ProgramFrame):
         if mem is Mem.INP and rng.randrange(2):
             self._load_planes()
             return
-        widening = {Mem.ACC: 4, Mem.WGT: 2} if c.wgt_bits == 8 else {Mem.ACC: 4}
+        widening = {Mem.ACC: 4, Mem.WGT: 2}
         expand = rng.randrange(2) if mem in widening else 0
         names = {Mem.INP: ["input", "middle"], Mem.ACC: ["input", "middle"], Mem.WGT: ["weights", "input"]}
         section = self.find(rng.choice(names.get(mem, ["uops" if mem is Mem.UOP else "prm"])))

@@ -111,9 +111,8 @@ def _check_load_target(config: AccelConfig, v: Values, index: int) -> None:
     mem = Mem(v["mem"])
     if mem is Mem.OUT:
         raise Fault(FaultCode.ILLEGAL_FIELD, index, "load.mem must not be out")
-    if v["expand"] and mem is not Mem.ACC and (mem is not Mem.WGT or config.wgt_bits != 8):
-        what = f"load.expand must be 0 for {mem.name.lower()}"
-        raise Fault(FaultCode.ILLEGAL_FIELD, index, f"{what} of 4 bits" if mem is Mem.WGT else what)
+    if v["expand"] and mem not in (Mem.ACC, Mem.WGT):
+        raise Fault(FaultCode.ILLEGAL_FIELD, index, f"load.expand must be 0 for {mem.name.lower()}")
     if not v["pitch"]:
         return
     if mem is not Mem.INP:

@@ -160,7 +160,12 @@ LOAD = Instruction(
         _COMMON
         + (
             Field("mem", _w(0, 8), 4, "destination scratchpad (not out)", enum=Mem),
-            Field("expand", _w(0, 12), 1, "acc: each byte of DRAM becomes an int32 lane; wgt of 8 bits: two weights"),
+            Field(
+                "expand",
+                _w(0, 12),
+                1,
+                "acc: each byte of DRAM becomes an int32 lane; wgt: from half the bits",
+            ),
             Field("pad_value", _w(0, 13), 8, "byte that padding stands for, before expand", signed=True),
             Field("pitch", _w(0, 21), 11, "inp only: four-line steps from one line of a run to the next; 0: packed"),
         )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from accel.isa.config import TAPS
 from accel.isa.errors import Fault, FaultCode
 from accel.isa.loops import Values
-from accel.isa.nibbles import unpack_nibbles
+from accel.isa.nibbles import widen_weights
 from accel.isa.rules import (
     check_instruction,
     gather_fetch_bytes,
@@ -42,7 +42,7 @@ def load(state: AccelState, v: Values, index: int) -> None:
         if v["pitch"]:
             _to_planes(state, v, image)
         else:
-            target[...] = unpack_nibbles(image.view(np.uint8).reshape(-1)).view(np.uint8)
+            target[...] = widen_weights(image.view(np.uint8).reshape(-1), state.config.wgt_bits)
         return
     image = target.view(np.int32 if v["expand"] else np.int8).reshape(rows, runs, run)
     if (rows, runs) != (v["y"], v["x"]):

@@ -154,7 +154,7 @@ module vta_decode #(
       end
       default: mem_bad = 1'b1;
     endcase
-    if (wide && mem != `VTA_MEM_ACC && (mem != `VTA_MEM_WGT || WGT_BITS != 8)) mem_bad = 1'b1;
+    if (wide && mem != `VTA_MEM_ACC && mem != `VTA_MEM_WGT) mem_bad = 1'b1;
   end
 
   // with pitch in lines, else in beats

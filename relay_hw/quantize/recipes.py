@@ -9,14 +9,14 @@ from relay_hw.errors import QuantizeError
 from relay_hw.quantize.choices import Budget, Calibration, Edge, NumberFormat, WeightRange, WeightRounding
 from relay_hw.quantize.strategy import Strategy
 
-_W4: Final = {
-    "weight_bits": 4,
+_NARROW: Final = {
     "first_layer": Edge.INT8,
     "last_layer": Edge.INT8,
     "calibration": Calibration.MSE,
     "weight_range": WeightRange.MSE,
     "bias_correction": True,
 }
+_W4: Final = {"weight_bits": 4, **_NARROW}
 _GPTQ8: Final = {
     "calibration": Calibration.MSE,
     "weight_range": WeightRange.MSE,
@@ -126,6 +126,14 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
         **_W4,
         weight_rounding=WeightRounding.STOCHASTIC,
         summary="as w4a8, weights rounded at random by their distance",
+    ),
+    Strategy(
+        "w2a8-gptq",
+        **_NARROW,
+        weight_bits=2,
+        weight_rounding=WeightRounding.GPTQ,
+        depthwise_layers=Edge.INT8,
+        summary="as w4a8-gptq with 2-bit weights, depthwise layers 8-bit: half its bytes where the array takes 4 bits",
     ),
     Strategy("w4a4", **_W4, activation_bits=4, summary="as w4a8, 4-bit activations"),
     Strategy(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accel.isa.config import AccelConfig
-from accel.isa.nibbles import is_narrow
+from accel.isa.nibbles import fits_bits
 from accel.isa.spec import Unit
 from accel.sim.cycle.traffic import NO_TRAFFIC, Traffic, program_works, total_traffic, traffic_by_owner
 from relay_hw.analysis.products import call_macs, total_macs
@@ -82,4 +82,4 @@ def _show(shape: Sequence[int]) -> str:
 def _is_narrow(node: Expr) -> bool:
     """Whether a layer's constant weights fit 4 bits."""
     weight = node.args[1] if isinstance(node, Call) and call_macs(node) else None
-    return isinstance(weight, Constant) and is_narrow(weight.data)
+    return isinstance(weight, Constant) and fits_bits(weight.data, 4)

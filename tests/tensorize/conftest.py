@@ -29,11 +29,11 @@ CONFIGS = ("default", "tiny", "ecp5", "w4", "wide")
 class Regions:
     """Layers with random numbers, added one after the other; every method returns a value of the region."""
 
-    def __init__(self, seed: int, config: Target, narrow: bool = False) -> None:
+    def __init__(self, seed: int, config: Target, bits: int = 8) -> None:
         self.rng = np.random.default_rng(seed)
         self.config = config
         # Whether weights fit 4 bits; it may change from layer to layer.
-        self.narrow = narrow
+        self.bits = bits
         self.params: list[Var] = []
         self._shapes: dict[Expr, tuple[int, ...]] = {}
 
@@ -203,7 +203,8 @@ class Regions:
         return Var(name, TensorType(self._shapes[value], "int8"))
 
     def _int8(self, *shape: int) -> np.ndarray:
-        low, high = (-8, 8) if self.narrow else (-128, 128)
+        high = 1 << (self.bits - 1)
+        low = -high
         return self.rng.integers(low, high, shape).astype(np.int8)
 
     def _requantize(self, core: Expr, channels: int, depth: int, axis: int = 1) -> Call:

@@ -37,8 +37,13 @@ SIZES = {
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(sizes=st.fixed_dictionaries(SIZES), seed=st.integers(0, 1 << 16), half=st.booleans(), narrow=st.booleans())
-def test_any_configuration(kit: SimpleNamespace, sizes: dict[str, int], seed: int, half: bool, narrow: bool) -> None:
+@given(
+    sizes=st.fixed_dictionaries(SIZES),
+    seed=st.integers(0, 1 << 16),
+    half=st.booleans(),
+    bits=st.sampled_from((2, 4, 8)),
+)
+def test_any_configuration(kit: SimpleNamespace, sizes: dict[str, int], seed: int, half: bool, bits: int) -> None:
     """All kinds of layers on 7 x 6 pixels; a layer may be refused, but never compiled wrong.
 
     `half`: 4-bit multipliers, whose operands are two lines.
@@ -50,7 +55,7 @@ def test_any_configuration(kit: SimpleNamespace, sizes: dict[str, int], seed: in
         config = replace(target_for("default"), name="random", out_lanes=min(4, sizes["block_out"]), **sizes)
     except ConfigError:
         return
-    build = kit.Regions(seed, config, narrow)
+    build = kit.Regions(seed, config, bits)
     x = build.input(21, 7, 6)
     values = [x]
     for layer in (

@@ -1,4 +1,4 @@
-"""Layers of 4-bit weights beside ones of 8 bits, on every configuration: exact, in half the bytes or products."""
+"""Layers of 2- and 4-bit weights beside ones of 8 bits, on every configuration: exact, in fewer bytes or products."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ def weight_loads(segment: Segment) -> list[dict[str, int]]:
     return [v for op, v in (*first, *segment.program.instructions) if op is Op.LOAD and v["mem"] == Mem.WGT]
 
 
-@pytest.mark.parametrize("narrow", [True, False])
+@pytest.mark.parametrize("bits", [2, 4, 8])
 @pytest.mark.parametrize("groups", [1, 2, 48])
 @pytest.mark.parametrize("kernel", [(1, 1), (3, 3), (2, 5)])
-def test_convolutions(kit: SimpleNamespace, config: Target, kernel: tuple[int, int], groups: int, narrow: bool) -> None:
-    build = kit.Regions(groups + kernel[1], config, narrow)
+def test_convolutions(kit: SimpleNamespace, config: Target, kernel: tuple[int, int], groups: int, bits: int) -> None:
+    build = kit.Regions(groups + kernel[1], config, bits)
     segment = kit.compare(build.function(build.conv(build.input(48, 7, 9), 48, kernel, groups=groups)), config)
     assert {v["nibble"] for v in gemms(segment)} == (
-        {Nibble.LOW, Nibble.HIGH} if config.wgt_bits == 4 and not narrow else {Nibble.WHOLE}
+        {Nibble.LOW, Nibble.HIGH} if config.wgt_bits == 4 and bits == 8 else {Nibble.WHOLE}
     )
 
 
 @pytest.mark.parametrize("units", [5, 33])
 @pytest.mark.parametrize("inputs", [10, 300, 272, 512])
 def test_dense_layers(kit: SimpleNamespace, config: Target, inputs: int, units: int) -> None:
-    for narrow in (True, False):
-        build = kit.Regions(inputs + units, config, narrow)
+    for bits in (2, 4, 8):
+        build = kit.Regions(inputs + units, config, bits)
         kit.compare(build.function(build.dense(build.input(inputs), units)), config)
 
 
@@ -66,20 +66,23 @@ def test_layers_of_both_kinds_follow_one_another(kit: SimpleNamespace, config: T
     build = kit.Regions(9, config)
     x = build.input(3, 12, 12)
     y = build.conv(x, 16, padding=(1, 1, 1, 1))
-    build.narrow = True
+    build.bits = 4
     r = build.conv(y, 16, padding=(1, 1, 1, 1))
     z = build.conv(r, 16, padding=(1, 1, 1, 1), residual=y)
     z = build.conv(z, 32, padding=(1, 1, 1, 1), strides=(2, 2))
     z = build.conv(z, 32, groups=32, padding=(1, 1, 1, 1))
     z = build.max_pool(z, (2, 2), (2, 2))
-    build.narrow = False
+    build.bits = 2
+    z = build.conv(z, 32, padding=(1, 1, 1, 1))
+    z = build.conv(z, 32, groups=32, padding=(1, 1, 1, 1))
+    build.bits = 8
     kit.compare(build.function(build.dense(build.sum_pool(z, (3, 3)), 10)), config, order=4)
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_convolution(kit: SimpleNamespace, data: st.DataObject) -> None:
-    config = target_for(data.draw(st.sampled_from(("w4", "w4", "default", "wide", "ecp5"))))
+    config = target_for(data.draw(st.sampled_from(("w4", "w4", "ecp5w4", "default", "wide", "ecp5"))))
     small = st.integers(1, 4)
     kernel, strides, dilation = (data.draw(st.tuples(small, small)) for _ in range(3))
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
@@ -87,7 +90,7 @@ def test_any_convolution(kit: SimpleNamespace, data: st.DataObject) -> None:
     height, width = data.draw(st.tuples(st.integers(1, 12), st.integers(1, 12)))
     assume(height + pads[0] + pads[2] >= extent[0] and width + pads[1] + pads[3] >= extent[1])
     seed = data.draw(st.integers(0, 1 << 20))
-    build = kit.Regions(seed, config, data.draw(st.booleans()))
+    build = kit.Regions(seed, config, data.draw(st.sampled_from((2, 4, 8))))
     inputs = data.draw(st.integers(1, 90))
     groups = data.draw(st.sampled_from([1, 1, 1, inputs, *(n for n in (2, 3) if inputs % n == 0)]))
     x = build.input(inputs, height, width)
@@ -97,22 +100,33 @@ def test_any_convolution(kit: SimpleNamespace, data: st.DataObject) -> None:
 
 def test_default_loads_half_the_bytes(kit: SimpleNamespace) -> None:
     config, found = target_for("default"), []
-    for narrow in (True, False):
-        build = kit.Regions(3, config, narrow)
+    for bits in (4, 8):
+        build = kit.Regions(3, config, bits)
         found.append(kit.compare(build.function(build.conv(build.input(64, 6, 6), 64)), config))
     assert 2 * weight_bytes(found[0]) == weight_bytes(found[1])
     assert products(found[0]) == products(found[1])
     assert all(v["expand"] for v in weight_loads(found[0])) and not any(v["expand"] for v in weight_loads(found[1]))
 
 
+@pytest.mark.parametrize("name", ["w4", "ecp5w4"])
+def test_arrays_of_4_bits_load_half_the_bytes_of_2_bit_weights(kit: SimpleNamespace, name: str) -> None:
+    config, found = target_for(name), []
+    for bits in (2, 4, 8):
+        build = kit.Regions(3, config, bits)
+        found.append(kit.compare(build.function(build.conv(build.input(64, 6, 6), 64)), config))
+    assert 4 * weight_bytes(found[0]) == 2 * weight_bytes(found[1]) == weight_bytes(found[2])
+    assert 2 * products(found[0]) == 2 * products(found[1]) == products(found[2])
+    assert [{v["expand"] for v in weight_loads(segment)} for segment in found] == [{1}, {0}, {0}]
+
+
 @pytest.mark.parametrize("channels, kernel, slots", [(64, 3, 18), (16, 3, 6), (48, 3, 15), (16, 1, 1), (32, 1, 1)])
 def test_w4_takes_two_entries_a_product(kit: SimpleNamespace, channels: int, kernel: int, slots: int) -> None:
     """Neighbouring pixels share a product where channels alone do not fill it; 8-bit weights take two of each."""
-    for narrow in (True, False):
-        build = kit.Regions(4, W4, narrow)
+    for bits in (2, 4, 8):
+        build = kit.Regions(4, W4, bits)
         y = build.conv(build.input(channels, 8, 8), 16, (kernel, kernel))
         segment = kit.compare(build.function(y), W4)
-        assert products(segment) == (9 - kernel) ** 2 * slots * (1 if narrow else 2)
+        assert products(segment) == (9 - kernel) ** 2 * slots * (2 if bits == 8 else 1)
         modes = {v["mode"] for v in gemms(segment)}
         assert modes == {GemmMode.ENTRY if channels * kernel == 16 else GemmMode.MATMUL}
 
@@ -131,12 +145,11 @@ def test_operands_hold_every_entry_once() -> None:
 
 
 def test_tiles_are_timed_with_weights_of_as_many_bits(kit: SimpleNamespace) -> None:
-    for narrow in (True, False):
-        build = kit.Regions(5, W4, narrow)
+    for bits, form in {2: WeightForm.QUARTERS, 4: WeightForm.NARROW, 8: WeightForm.HALVES}.items():
+        build = kit.Regions(5, W4, bits)
         kernel = match(build.conv(build.input(16, 5, 5), 16).op, W4).kernel
         assert isinstance(kernel, ConvKernel)
-        form = weight_form(without_weights(kernel).weights, W4)
-        assert form is weight_form(kernel.weights, W4) is (WeightForm.NARROW if narrow else WeightForm.HALVES)
+        assert form is weight_form(without_weights(kernel).weights, W4) is weight_form(kernel.weights, W4)
 
 
 def test_products_of_activations_are_refused_where_weights_have_4_bits(kit: SimpleNamespace) -> None:
@@ -146,7 +159,12 @@ def test_products_of_activations_are_refused_where_weights_have_4_bits(kit: Simp
 
 
 def test_the_form_follows_the_values() -> None:
-    narrow, wide = np.array([-8, 7], np.int8), np.array([-9, 7], np.int8)
-    for name, forms in {"w4": "narrow halves", "default": "packed bytes", "tiny": "bytes bytes"}.items():
+    limits = [np.array(values, np.int8) for values in ((-2, 1), (-2, 2), (-8, 7), (-9, 7))]
+    expected = {
+        "w4": "quarters narrow narrow halves",
+        "default": "packed packed packed bytes",
+        "tiny": "bytes bytes bytes bytes",
+    }
+    for name, forms in expected.items():
         config = target_for(name)
-        assert " ".join(weight_form(values, config).value for values in (narrow, wide)) == forms
+        assert " ".join(weight_form(values, config).value for values in limits) == forms

@@ -7,6 +7,8 @@
 module vta_wgt_mem #(
     // Width of a beat in bits, a power of two
     parameter BEAT_W      = 64,
+    // Width of a weight in bits, 4 or 8
+    parameter WGT_BITS    = 8,
     // Width of an entry in bits, a power of two
     parameter ELEM_W      = 128,
     // Entries, a power of two; at least one row
@@ -24,6 +26,7 @@ module vta_wgt_mem #(
     output wire [     ELEM_W-1:0] elem_o
 );
   localparam ROW_W = (ELEM_W > 2 * BEAT_W) ? ELEM_W : 2 * BEAT_W;
+  localparam HALF = WGT_BITS / 2;
   localparam ROWS = DEPTH / (ROW_W / ELEM_W);
   localparam ADDR_W = (ROWS > 1) ? $clog2(ROWS) : 1;
   localparam BEATS = ROW_W / BEAT_W;
@@ -39,7 +42,9 @@ module vta_wgt_mem #(
 
   reg  [   2*BEAT_W-1:0] wide;
   integer i;
-  always @* for (i = 0; i < BEAT_W / 4; i = i + 1) wide[i*8+:8] = {{4{wdata_i[i*4+3]}}, wdata_i[i*4+:4]};
+  always @*
+    for (i = 0; i < BEAT_W / HALF; i = i + 1)
+      wide[i*WGT_BITS+:WGT_BITS] = {{HALF{wdata_i[(i+1)*HALF-1]}}, wdata_i[i*HALF+:HALF]};
 
   // a beat, or a pair of them, on its way
   reg we_q, expand_q;

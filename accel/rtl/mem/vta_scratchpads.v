@@ -116,40 +116,22 @@ module vta_scratchpads #(
       .taps_o   (taps_o)
   );
 
-  generate
-    if (WGT_BITS == 8) begin : g_bytes
-      vta_wgt_mem #(
-          .BEAT_W     (AXI_DATA_BITS),
-          .ELEM_W     (BLOCK_IN * BLOCK_OUT * WGT_BITS),
-          .DEPTH      (WGT_DEPTH),
-          .BEAT_ADDR_W(BEATS_W)
-      ) u_wgt (
-          .clk_i   (clk_i),
-          .we_i    (load_we_i[`VTA_MEM_WGT]),
-          .expand_i(load_expand_i),
-          .waddr_i (load_waddr_i),
-          .wdata_i (load_wdata_i),
-          .re_i    (wgt_re_i),
-          .raddr_i (wgt_raddr_i),
-          .elem_o  (wgt_o)
-      );
-    end else begin : g_halves
-      vta_ram_beat #(
-          .BEAT_W     (AXI_DATA_BITS),
-          .ELEM_W     (BLOCK_IN * BLOCK_OUT * WGT_BITS),
-          .DEPTH      (WGT_DEPTH),
-          .BEAT_ADDR_W(BEATS_W)
-      ) u_wgt (
-          .clk_i  (clk_i),
-          .we_i   (load_we_q[`VTA_MEM_WGT]),
-          .waddr_i(beat_q),
-          .wdata_i(word_q),
-          .re_i   (wgt_re_i),
-          .raddr_i(wgt_raddr_i),
-          .elem_o (wgt_o)
-      );
-    end
-  endgenerate
+  vta_wgt_mem #(
+      .BEAT_W     (AXI_DATA_BITS),
+      .WGT_BITS   (WGT_BITS),
+      .ELEM_W     (BLOCK_IN * BLOCK_OUT * WGT_BITS),
+      .DEPTH      (WGT_DEPTH),
+      .BEAT_ADDR_W(BEATS_W)
+  ) u_wgt (
+      .clk_i   (clk_i),
+      .we_i    (load_we_i[`VTA_MEM_WGT]),
+      .expand_i(load_expand_i),
+      .waddr_i (load_waddr_i),
+      .wdata_i (load_wdata_i),
+      .re_i    (wgt_re_i),
+      .raddr_i (wgt_raddr_i),
+      .elem_o  (wgt_o)
+  );
 
   vta_ram_beat #(
       .BEAT_W     (AXI_DATA_BITS),

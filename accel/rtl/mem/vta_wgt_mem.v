@@ -1,6 +1,6 @@
-// The WGT scratchpad of 8-bit weights: written one bus beat at a time, read one entry at a time.
-// Contract: with expand_i a beat holds 4-bit weights, the low half of a byte first, and becomes two beats; waddr_i counts
-// such pairs then.  A beat is written at the edge behind the one that samples it; a read at either of these edges returns
+// The WGT scratchpad: written one bus beat at a time, read one entry at a time.
+// Contract: with expand_i a beat holds weights of half the bits, those in its low bits first, and becomes two beats;
+// waddr_i counts such pairs then.  A beat is written at the edge behind the one that samples it; a read at either of these edges returns
 // the old row.  elem_o holds while re_i is low.
 // Latency: elem_o is valid after the edge that samples re_i, and has a beat from the second edge behind its own on.
 `resetall
@@ -10,6 +10,8 @@
 module vta_wgt_mem #(
     // Width of a beat in bits, a power of two
     parameter BEAT_W      = 64,
+    // Width of a weight in bits, 4 or 8
+    parameter WGT_BITS    = 8,
     // Width of an entry in bits, a power of two
     parameter ELEM_W      = 128,
     // Entries, a power of two; at least one row
@@ -29,6 +31,7 @@ module vta_wgt_mem #(
     output wire [     ELEM_W-1:0] elem_o
 );
   localparam ROW_W = (ELEM_W > 2 * BEAT_W) ? ELEM_W : 2 * BEAT_W;
+  localparam HALF = WGT_BITS / 2;
   localparam ROWS = DEPTH / (ROW_W / ELEM_W);
   localparam ADDR_W = (ROWS > 1) ? $clog2(ROWS) : 1;
   localparam BEATS = ROW_W / BEAT_W;
@@ -47,8 +50,8 @@ module vta_wgt_mem #(
   wire [   2*BEAT_W-1:0] wide;
   genvar i;
   generate
-    for (i = 0; i < BEAT_W / 4; i = i + 1) begin : g_widen
-      assign wide[i*8+:8] = {{4{wdata_i[i*4+3]}}, wdata_i[i*4+:4]};
+    for (i = 0; i < BEAT_W / HALF; i = i + 1) begin : g_widen
+      assign wide[i*WGT_BITS+:WGT_BITS] = {{HALF{wdata_i[(i+1)*HALF-1]}}, wdata_i[i*HALF+:HALF]};
     end
   endgenerate
   wire [2*BEAT_W-1:0] pair = expand_i ? wide : {wdata_i, wdata_i};

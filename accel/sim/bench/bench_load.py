@@ -10,7 +10,7 @@ import numpy as np
 
 from accel.isa.config import AccelConfig
 from accel.isa.errors import Fault, FaultCode
-from accel.isa.nibbles import unpack_nibbles
+from accel.isa.nibbles import widen_weights
 from accel.isa.program import complete
 from accel.isa.semantics import SEMANTICS
 from accel.isa.spec import Mem, Op, encode
@@ -86,7 +86,8 @@ async def fills_scratchpads_like_the_semantics(dut: Dut) -> None:
             assert not (forbidden and mem is Mem.INP)
             data = np.frombuffer(get(dut.wdata_o).to_bytes(config.bus_bytes, "little"), np.int8)
             if get(dut.expand_o):
-                data = unpack_nibbles(data.view(np.uint8)) if mem is Mem.WGT else data.astype(np.int32)
+                widen = mem is Mem.WGT
+                data = widen_weights(data.view(np.uint8), config.wgt_bits) if widen else data.astype(np.int32)
             begin = get(dut.waddr_o) * data.nbytes
             enable = (
                 np.repeat([get(dut.be_o) >> n & 1 for n in range(config.bus_bytes)], data.nbytes // config.bus_bytes)

@@ -1,21 +1,25 @@
-"""vta_wgt_mem against a byte string: written in beats of bytes or of halves, read in entries, old data on collision."""
+"""vta_wgt_mem against a byte string: written in beats, some widened, read in entries, old data on collision."""
 
 from __future__ import annotations
 
 import cocotb
 
-from accel.sim.bench.common import Dut, get, parameter, rng, start, step
+from accel.sim.bench.common import Dut, field, get, parameter, rng, signed, start, step
 
 
-def widened(word: bytes) -> bytes:
-    """Each byte as two of 4 bits with their signs, the low half first."""
-    return bytes((half ^ 8) - 8 & 0xFF for byte in word for half in (byte & 15, byte >> 4))
+def widened(word: bytes, bits: int) -> bytes:
+    """Weights of half as many bits as weights of `bits`, with their signs, the lowest first."""
+    half, value, total = bits // 2, int.from_bytes(word, "little"), 0
+    for number in range(8 * len(word) // half):
+        weight = field(value, number, half)
+        total |= (signed(weight, half) & ((1 << bits) - 1)) << number * bits
+    return total.to_bytes(2 * len(word), "little")
 
 
 @cocotb.test()
 async def beats_in_entries_out(dut: Dut) -> None:
     random, beat_w, elem_w = rng(), parameter(dut, "BEAT_W"), parameter(dut, "ELEM_W")
-    depth = parameter(dut, "DEPTH")
+    depth, bits = parameter(dut, "DEPTH"), parameter(dut, "WGT_BITS")
     beat, elem = beat_w // 8, elem_w // 8
     model = bytearray(depth * elem)
     await start(dut, we_i=0, expand_i=0, waddr_i=0, wdata_i=0, re_i=0, raddr_i=0)
@@ -43,6 +47,6 @@ async def beats_in_entries_out(dut: Dut) -> None:
         if waits is not None:
             at, data = waits
             model[at : at + len(data)] = data
-        waits = (address * size, widened(word) if expand else word) if write else None
+        waits = (address * size, widened(word, bits) if expand else word) if write else None
         if held is not None:
             assert get(dut.elem_o) == int.from_bytes(held, "little"), f"entry {source}"

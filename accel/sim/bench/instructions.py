@@ -91,7 +91,7 @@ def legal_transfer(random: Random, sizes: Sizes, op: Op) -> dict[str, int]:
     """A LOAD or STORE whose scratchpad range is legal; its DRAM range may be anything aligned."""
     while True:
         mem = Mem.OUT if op is Op.STORE else random.choice([m for m in Mem if m is not Mem.OUT])
-        expand = int((mem is Mem.ACC or (mem is Mem.WGT and sizes.wgt_bits == 8)) and random.random() < 0.5)
+        expand = int(mem in (Mem.ACC, Mem.WGT) and random.random() < 0.5)
         values = {"mem": mem, "dram": random.randrange(1 << 12) * sizes.granule, "z": random.choice((1, 1, 2, 5))}
         values |= {"y": random.choice((1, 2, 5)), "x": random.choice((1, 3, 6))}
         values |= {"y_stride": random.randrange(64) * sizes.granule, "x_stride": random.randrange(64) * sizes.granule}
@@ -198,7 +198,7 @@ def flawed(random: Random, sizes: Sizes, op: Op) -> tuple[int, dict[str, int], F
         flaws += [(illegal, {"mem": 6 + random.randrange(10)})]
         flaws += [(illegal, {"mem": Mem.OUT if op is Op.LOAD else random.choice((0, 1, 2, 4, 5))})]
         flaws += [(FaultCode.SRAM_RANGE, {"y": 65535, "x": 65535}), (FaultCode.SRAM_RANGE, {"sram": 1 << 15})]
-        if op is Op.LOAD and values["mem"] != Mem.ACC and (values["mem"] != Mem.WGT or sizes.wgt_bits == 4):
+        if op is Op.LOAD and values["mem"] not in (Mem.ACC, Mem.WGT):
             flaws += [(illegal, {"expand": 1})]
         if op is Op.LOAD and values["mem"] != Mem.INP:
             flaws += [(illegal, {"pitch": 1 + random.randrange(2047)})]

@@ -150,8 +150,7 @@ class Oracle:
         y_stride, x_stride = w.at(5, 0, 32), w.at(6, 0, 32)
         y0, y1, x0, x1 = (w.at(7, lo, 8) for lo in (0, 8, 16, 24)) if is_load else (0, 0, 0, 0)
         pitch = pitch if is_load else 0
-        widened = (ACC, WGT) if self.config.wgt_bits == 8 else (ACC,)
-        if (is_load and (mem == OUT or (expand and mem not in widened))) or (not is_load and mem != OUT):
+        if (is_load and (mem == OUT or (expand and mem not in (ACC, WGT)))) or (not is_load and mem != OUT):
             raise OracleFault("ILLEGAL_FIELD", index)
         if dram % self.granule or y_stride % self.granule or x_stride % self.granule:
             raise OracleFault("ILLEGAL_FIELD", index)
@@ -186,11 +185,21 @@ class Oracle:
                     begin += self.line
                     continue
                 if expand and mem == WGT:
-                    data = bytes(signed(b >> half, 4) & 0xFF for b in data for half in (0, 4))
+                    data = self.widened(data)
                 elif expand:
                     data = b"".join(signed(b, 8).to_bytes(4, "little", signed=True) for b in data)
                 self.mem[mem][begin : begin + len(data)] = data
                 begin += len(data)
+
+    def widened(self, data: bytes | bytearray) -> bytes:
+        """Weights of half the bits of those in WGT, with their signs."""
+        bits = self.config.wgt_bits
+        half = bits // 2
+        number = int.from_bytes(data, "little")
+        total = 0
+        for place in range(8 * len(data) // half):
+            total |= (signed(number >> place * half, half) & ((1 << bits) - 1)) << place * bits
+        return total.to_bytes(2 * len(data), "little")
 
     def gather(self, index: int, w: Word) -> None:
         y0, pad, y1 = w.at(0, 8, 8), w.at(0, 16, 8), w.at(0, 24, 8)

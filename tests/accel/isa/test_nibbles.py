@@ -1,13 +1,15 @@
-"""4-bit weights: every byte, packed and unpacked, and as two halves whose products add up to its own."""
+"""Packed weights: every byte of 4-bit and of 2-bit ones, and as two halves whose products add up to a byte's own."""
 
 from __future__ import annotations
+
+from itertools import product
 
 import numpy as np
 import pytest
 
 from accel.isa.config import load_config
 from accel.isa.errors import EncodeError
-from accel.isa.nibbles import is_narrow, pack_nibbles, split_nibbles, unpack_nibbles
+from accel.isa.nibbles import fits_bits, pack_weights, split_nibbles, unpack_nibbles, widen_weights
 from accel.isa.program import complete
 from accel.isa.semantics import SEMANTICS
 from accel.isa.spec import GemmMode, Nibble, Op
@@ -18,7 +20,7 @@ NARROW = np.array([(a, b) for a in range(-8, 8) for b in range(-8, 8)], np.int8)
 
 
 def test_pairs_of_narrow_numbers_come_back() -> None:
-    packed = pack_nibbles(NARROW)
+    packed = pack_weights(NARROW, 4)
     assert packed.shape == (256, 1) and len(set(packed.reshape(-1).tolist())) == 256
     assert (unpack_nibbles(packed) == NARROW).all()
     assert packed[np.flatnonzero((NARROW == (-8, 7)).all(axis=1))[0], 0] == 0x78
@@ -34,11 +36,26 @@ def test_a_byte_is_sixteen_times_its_high_half_and_the_low_one() -> None:
 
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(EncodeError, match="4-bit weights must be from -8 to 7, not 0 to 8"):
-        pack_nibbles(np.array([0, 8], np.int8))
-    with pytest.raises(EncodeError, match="4-bit weights must be an even number, not 3"):
-        pack_nibbles(np.zeros(3, np.int8))
-    assert is_narrow(np.zeros(0, np.int8)) and is_narrow(NARROW)
-    assert not is_narrow(np.array([-9], np.int8)) and not is_narrow(np.array([8], np.int8))
+        pack_weights(np.array([0, 8], np.int8), 4)
+    with pytest.raises(EncodeError, match="2-bit weights must be from -2 to 1, not -3 to 0"):
+        pack_weights(np.array([0, -3, 0, 0], np.int8), 2)
+    with pytest.raises(EncodeError, match="4-bit weights must be a multiple of 2 in number, not 3"):
+        pack_weights(np.zeros(3, np.int8), 4)
+    with pytest.raises(EncodeError, match="2-bit weights must be a multiple of 4 in number, not 6"):
+        pack_weights(np.zeros(6, np.int8), 2)
+    assert fits_bits(np.zeros(0, np.int8), 2) and fits_bits(NARROW, 4) and not fits_bits(NARROW, 2)
+    for bits, low, high in ((4, -9, 8), (2, -3, 2)):
+        assert not fits_bits(np.array([low], np.int8), bits) and not fits_bits(np.array([high], np.int8), bits)
+
+
+def test_all_bytes_of_quarters_come_back() -> None:
+    """Every four 2-bit numbers, as LOAD widens them to 4 bits; every two 4-bit ones, as it widens them to bytes."""
+    quarters = np.array(list(product(range(-2, 2), repeat=4)), np.int8)
+    packed = pack_weights(quarters, 2)
+    assert packed.shape == (256, 1) and len(set(packed.reshape(-1).tolist())) == 256
+    assert packed[np.flatnonzero((quarters == (1, -2, 0, -1)).all(axis=1))[0], 0] == 0b11_00_10_01
+    assert (unpack_nibbles(widen_weights(packed, 4)) == quarters).all()
+    assert (widen_weights(pack_weights(NARROW, 4), 8).view(np.int8) == NARROW).all()
 
 
 @pytest.mark.parametrize("mode", [GemmMode.MATMUL, GemmMode.ENTRY, GemmMode.TAPS])

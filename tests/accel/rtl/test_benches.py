@@ -67,6 +67,7 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
             {"BEAT_W": 64, "ELEM_W": 128, "DEPTH": 16},
             {"BEAT_W": 128, "ELEM_W": 128, "DEPTH": 16},
             {"BEAT_W": 64, "ELEM_W": 512, "DEPTH": 8},
+            {"BEAT_W": 64, "ELEM_W": 512, "DEPTH": 8, "WGT_BITS": 4},
         ),
     ),
     "vta_inp_mem": (

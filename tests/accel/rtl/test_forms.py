@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -96,6 +96,11 @@ def test_every_form_for_simulation_has_a_proof() -> None:
 @pytest.mark.parametrize("module", ["vta_dot", "vta_requant_lane", "vta_wgt_mem"])
 def test_equal(module: str, tmp_path: Path) -> None:
     prove(module, SMALL[module], tmp_path)
+
+
+def test_weights_of_two_bits_are_widened_alike(tmp_path: Path) -> None:
+    proof = SMALL["vta_wgt_mem"]
+    prove("vta_wgt_mem", replace(proof, sizes=proof.sizes | {"WGT_BITS": 4}), tmp_path)
 
 
 @pytest.mark.long

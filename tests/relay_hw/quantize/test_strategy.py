@@ -27,7 +27,7 @@ from relay_hw.quantize.strategy import Place
 from relay_hw.quantize.strategy_file import strategy_from
 
 PROMISED = """
-    int8 int8-minmax int8-kl int8-mse int8-symmetric int8-pow2 w4a8 w4a8-adaround w4a8-gptq mixed
+    int8 int8-minmax int8-kl int8-mse int8-symmetric int8-pow2 w4a8 w4a8-adaround w4a8-gptq w2a8-gptq mixed
     qat-int8 qat-w4a8 tvm mxint8 mxfp8 mxfp6 mxfp4 fp8-e4m3 fp8-e5m2
 """
 
