@@ -32,11 +32,11 @@ def indices(v: Values, base: str, outer: str, inner: str, uop: Index) -> Index:
     return (trips + uop) & INDEX_MASK
 
 
-def check_range(depth: int, entries: Index, mem: Mem, index: int) -> None:
-    """Raise Fault unless every entry lies below `depth`."""
+def check_range(depth: int, entries: Index, mem: Mem, index: int, word: str = "entry") -> None:
+    """Raise Fault unless every entry, or what `word` says, lies below `depth`."""
     highest = int(entries.max())
     if highest >= depth:
-        raise Fault(FaultCode.SRAM_RANGE, index, f"{mem.name.lower()} entry {highest} is outside {depth}")
+        raise Fault(FaultCode.SRAM_RANGE, index, f"{mem.name.lower()} {word} {highest} is outside {depth}")
 
 
 def check_parts(config: AccelConfig, parts: Index, index: int) -> None:
@@ -50,10 +50,7 @@ def check_parts(config: AccelConfig, parts: Index, index: int) -> None:
 
 def check_inp_parts(config: AccelConfig, parts: Index, index: int) -> None:
     """Raise Fault unless every part lies in INP."""
-    highest = int(parts.max())
-    if highest >= config.inp_parts:
-        what = f"inp {part_word(config)} {highest} is outside {config.inp_parts}"
-        raise Fault(FaultCode.SRAM_RANGE, index, what)
+    check_range(config.inp_parts, parts, Mem.INP, index, part_word(config))
 
 
 def part_word(config: AccelConfig) -> str:
