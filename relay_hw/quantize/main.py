@@ -136,7 +136,7 @@ def realize_module(
     weights = gain = None
     if needs_rehearsal(layers):
         weights = rehearse(reference, layers, ranges, calibration or {}, choose_weights)
-    if chosen.epochs:
+    if chosen.epochs and any(layers.linear):
         weights, gain = train(reference, layers, ranges, (calibration or {}, held), weights, progress)
     body, probes, operators = realize(main.body, layers, ranges, weights)
     new = reference.with_functions({"main": copy_with(main, body=body, checked_type=None)})

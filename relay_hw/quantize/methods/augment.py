@@ -37,7 +37,7 @@ def augmented(
     Half of the samples become a mixture with another one. Where an image is all that is given, each is flipped or not,
     and moved, its edge repeated. What is no float stays as it is, with all that comes with it.
     """
-    if any(array.dtype.kind != "f" for array in given.values()):
+    if any(array.dtype.kind != "f" or array.ndim == 0 for array in given.values()):
         return dict(given)
     count = len(next(iter(given.values())))
     other, share = rng.permutation(count), rng.random(count) * (rng.random(count) < 0.5)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Final, cast
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from relay_hw.analysis import infer_type
 from relay_hw.errors import QuantizeError
-from relay_hw.ir.expr import Expr, Function, Let, Var
+from relay_hw.ir.expr import Expr, Function, Let, Tuple, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.quantize.batch import Values
@@ -42,7 +43,7 @@ _DECAY_FIRST, _DECAY_SECOND = 0.9, 0.999
 # Of one step at a learning rate of 1: integers of a weight, share of a bias's range.
 _WEIGHT_STEP: Final = 20.0
 _BIAS_STEP: Final = 0.25
-_Sample = tuple[Mapping[Expr, Array], Array]
+_Sample = tuple[Mapping[Expr, Array], Sequence[Array]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +148,20 @@ def train(
     begin = [(start or {}).get(step) for step in originals]
     parts = [_part(number, step, own, params, begin[number]) for number, step in enumerate(own.linear)]
     inputs = shots.mod["main"].params
-    loss = _Loss(_loss(body, own, params, parts), tuple(inputs), parts)
+    taught = targets(body)
+    loss = _Loss(_loss(body, own, params, parts, taught), tuple(inputs), parts)
     unseen: list[dict[Expr, Array]] = [
         {param: one[other] for param, other in zip(inputs, held.mod["main"].params, strict=True)} for one in held.inputs
     ]
-    run = _Run(loss, logits(body), shots.inputs, unseen, image_axes(own.plan), strategy)
+    run = _Run(loss, taught, shots.inputs, unseen, image_axes(own.plan), strategy)
     gain = run.run(progress)
     return {old: _integers(part, own, params) for old, part in zip(originals, parts, strict=True)}, gain
+
+
+def targets(body: Expr) -> list[Expr]:
+    """What a float network teaches: its result in front of a softmax, or of several results those that are floats."""
+    results = body.fields if isinstance(body, Tuple) else (logits(body),)
+    return [one for one in results if isinstance(one.type, TensorType) and one.type.dtype.startswith("float")]
 
 
 class _Run:
@@ -162,17 +170,16 @@ class _Run:
     def __init__(
         self,
         loss: _Loss,
-        target: Expr,
+        taught: Sequence[Expr],
         shown: Sequence[Mapping[Expr, Array]],
         held: Sequence[Mapping[Expr, Array]],
         images: Mapping[Expr, tuple[int, int]],
         strategy: Strategy,
     ) -> None:
-        self._loss, self._target, self._shown, self._images = loss, target, shown, images
+        self._loss, self._taught, self._shown, self._images = loss, taught, shown, images
         self._strategy = strategy
-        self._whole = {key: np.concatenate([one[key] for one in shown]) for key in shown[0]}
         self._held = [self._asked(one) for one in held]
-        self._power = float(np.mean([np.square(wanted, dtype=np.float64).mean() for _, wanted in self._held]))
+        self._power = float(np.mean([sum(map(_power, wanted)) for _, wanted in self._held]))
 
     def run(self, progress: Callable[[int, int], object] | None) -> Gain:
         """Train; the numbers that did best on held-back samples, those of the start among them, stay."""
@@ -191,27 +198,33 @@ class _Run:
             if noise < best:
                 best, kept = noise, self._loss.state()
         self._loss.restore(kept)
-        samples = sum(len(wanted) for _, wanted in self._held)
+        samples = sum(len(np.atleast_1d(wanted[0])) for _, wanted in self._held)
         return Gain(self._decibel(first), self._decibel(best), samples)
 
     def _mixed(self, rng: np.random.Generator) -> Iterator[dict[Expr, Array]]:
         """The samples that are shown, in groups of others each time."""
-        count = len(next(iter(self._whole.values())))
-        size = count // len(self._shown)
+        first = self._shown[0]
+        size = 1 if any(array.ndim == 0 for array in first.values()) else len(next(iter(first.values())))
         if size == 1:
             yield from (dict(self._shown[int(index)]) for index in rng.permutation(len(self._shown)))
             return
-        for group in rng.permutation(count).reshape(-1, size):
-            yield {key: array[group] for key, array in self._whole.items()}
+        whole = {key: np.concatenate([one[key] for one in self._shown]) for key in first}
+        for group in rng.permutation(size * len(self._shown)).reshape(-1, size):
+            yield {key: array[group] for key, array in whole.items()}
 
     def _asked(self, given: Mapping[Expr, Array]) -> _Sample:
-        return given, Values(given).of(self._target)
+        values = Values(given)
+        return given, [values.of(one) for one in self._taught]
 
     def _noise(self) -> float:
         return sum(self._loss.value(sample) for sample in self._held) / len(self._held)
 
     def _decibel(self, noise: float) -> float:
         return 10 * math.log10(self._power / noise) if noise > 0 and self._power > 0 else math.inf
+
+
+def _power(values: Array) -> float:
+    return float(np.square(values, dtype=np.float64).mean())
 
 
 def _part(
@@ -236,8 +249,10 @@ def _part(
     return _Part(step, scales, learned, gain, own_bias, bias)
 
 
-def _loss(body: Expr, layers: Layers, params: Mapping[Expr, QParams], parts: list[_Part]) -> Function:
-    """fn (inputs, what is wanted, what is learned) -> squared distance of the rounded network's result from it."""
+def _loss(
+    body: Expr, layers: Layers, params: Mapping[Expr, QParams], parts: list[_Part], taught: Sequence[Expr]
+) -> Function:
+    """fn (inputs, what is wanted, what is learned) -> squared distance of the rounded network's results from it."""
     weights: dict[Expr, dict[int, Expr]] = {}
     adders = bias_calls(body)
     for part in parts:
@@ -257,21 +272,25 @@ def _loss(body: Expr, layers: Layers, params: Mapping[Expr, QParams], parts: lis
         if part.bias is not None:
             weights[adders[linear.anchor]] = {1: part.bias.variable}
     _, new = simulate(body, layers, simulated_integers(params), weights)
-    result = new[logits(body)]
-    wanted = Var(_WANTED, result.type)  # type: ignore[arg-type]
-    object.__setattr__(wanted, "checked_type", wanted.type_annotation)
-    error = make("subtract", (result, wanted))
-    loss = make("mean", (make("multiply", (error, error)),), axis=None, keepdims=False, exclude=False)
+    results = [new[one] for one in taught]
+    wanted = [Var(f"{_WANTED}_{k}", one.tensor_type, checked_type=one.type) for k, one in enumerate(results)]
+    loss = reduce(lambda left, right: make("add", (left, right)), map(_distance, results, wanted))
     free = [one.variable for part in parts for one in part.learned]
-    inputs = [node for node in dataflow_order(result, "main") if isinstance(node, Var) and node not in free]
-    return Function([*inputs, wanted, *free], loss)
+    known = {*free, *wanted}
+    inputs = [node for node in dataflow_order(loss, "main") if isinstance(node, Var) and node not in known]
+    return Function([*inputs, *wanted, *free], loss)
+
+
+def _distance(result: Expr, wanted: Expr) -> Expr:
+    error = make("subtract", (result, wanted))
+    return make("mean", (make("multiply", (error, error)),), axis=None, keepdims=False, exclude=False)
 
 
 class _Loss:
     """A loss, its gradient, and steps along it."""
 
     def __init__(self, loss: Function, inputs: tuple[Var, ...], parts: list[_Part]) -> None:
-        self._inputs = inputs
+        self._inputs = [one for one in inputs if one in loss.params]
         self._learned = [one for part in parts for one in part.learned]
         self._forward = loss
         self._reverse = cast(Function, infer_type(IRModule({"main": gradient(loss, mode="first_order")}))["main"])
@@ -298,7 +317,7 @@ class _Loss:
 
     def _bound(self, function: Function, sample: _Sample) -> dict[Expr, Array]:
         given, wanted = sample
-        by_name: dict[str, Array] = {_WANTED: wanted}
+        by_name: dict[str, Array] = {f"{_WANTED}_{number}": one for number, one in enumerate(wanted)}
         by_name |= {var.name_hint: given[var] for var in self._inputs}
         by_name |= {one.variable.name_hint: one.values.astype(np.float32) for one in self._learned}
         return {var: by_name[var.name_hint] for var in function.params}

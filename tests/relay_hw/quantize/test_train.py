@@ -13,6 +13,8 @@ from relay_hw.ir.types import TensorType
 from relay_hw.quantize import Calibration, Strategy, WeightRange, realize_module
 from relay_hw.quantize.methods.augment import augmented
 from relay_hw.quantize.methods.train import Gain, hold_out
+from relay_hw.runtime.compile import bind_params
+from tests.relay_hw import recurrent
 from tests.relay_hw.quantize.networks import images, network, noise
 
 START = Strategy(
@@ -70,3 +72,13 @@ def test_other_samples_stay_between_those_that_there_are():
     words = {x: np.arange(4), Var("y", TensorType((4,))): np.zeros(4, np.float32)}
     for key, array in augmented(words, {}, np.random.default_rng(0)).items():
         np.testing.assert_array_equal(array, words[key])
+
+
+def test_pieces_with_several_results_learn_too():
+    mod, weights = recurrent.lstm(16, 8, 3)
+    data = {"x": recurrent.sequences(8, 3, 16).reshape(-1, 1, 16)}
+    strategy = replace(START, epochs=2, learning_rate=1e-3)
+    found = realize_module(bind_params(mod, weights), strategy, data)
+    gains = [piece.realized.gain for piece in found.pieces.values() if piece.realized.gain is not None]
+    assert gains and all(gain.samples > 0 and gain.end_db >= gain.start_db > 0 for gain in gains)
+    assert any("held-out samples" in note for note in found.notes)
