@@ -76,6 +76,13 @@ test-rebuild: $(READY) ## builds, C, inputs of tools in two folders, with two ha
 test-compare: $(READY) ## 20 images of every strategy on interpreter, TVM, functional simulator and Verilog (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/compare $(FLAGS)
 
+measure-mixed: $(READY) ## mixed fronts against uniform strategies on ../shared/models: docs/results/mixed.json (an hour)
+	$(BIN)/python scripts/measure_mixed.py $(FLAGS)
+
+measure-methods: $(READY) ## strategies on two MobileNets, the second one trained first, and training: docs/results/methods.json (an hour)
+	$(BIN)/python scripts/train_mobilenet.py
+	$(BIN)/python scripts/measure_methods.py $(FLAGS)
+
 test-docs: $(READY) ## every figure that a simulator can measure anew, every command of the documents (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/docs $(FLAGS)
 

@@ -38,6 +38,8 @@ WRITERS = {
     "system": "python scripts/measure_system.py",
     "residency": "python scripts/measure_residency.py",
     "strategies": "python scripts/quantization_tables.py",
+    "mixed": "make measure-mixed",
+    "methods": "make measure-methods",
     "prequantized": "python scripts/measure_prequantized.py",
     "performance": "make bench",
 }

@@ -5,6 +5,7 @@ In: a `Setting`, what is asked. Out: arrays, a `Row`. Nothing here writes.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from relay_hw.errors import QuantizeError, RelayHwError
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import NumberFormat, Strategy
 from relay_hw.quantize.held_back import Checked, realize_checked
+from relay_hw.quantize.main import realize_module
 from relay_hw.runtime.prices import needs_prices
 
 Array = NDArray[Any]
@@ -129,6 +131,18 @@ def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, tel
         note=evaluation.note,
         seconds=seconds,
     )
+
+
+def held_out_db(setting: Setting, strategy: Strategy, floats: FloatOutputs, tell: Tell) -> float:
+    """Signal-to-noise ratio of a strategy on the samples that are held out."""
+    assert setting.held_out is not None and floats.held_out is not None
+    tell(f"trying {strategy.name}")
+    data = as_given(setting.calibration) if setting.calibration is not None else None
+    found = realize_module(setting.network.mod, with_strategy_bits(strategy, setting.places), data)
+    evaluator = Evaluator(found.mod, setting.network.output, setting.engine, is_integer=not strategy.simulated)
+    outputs = evaluator.run(setting.held_out, _counting(tell, "evaluating on held-out data")).outputs
+    quality = _quality(setting, setting.held_out, outputs, floats.held_out)
+    return math.inf if quality.sqnr_db is None else quality.sqnr_db
 
 
 def _check_finite(outputs: Array) -> None:

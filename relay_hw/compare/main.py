@@ -28,6 +28,7 @@ from relay_hw.compare.job import (
     as_given,
     float_outputs,
     float_weight_bytes,
+    held_out_db,
     labelled,
     strategy_row,
 )
@@ -128,7 +129,7 @@ def compare(
         runner = _Runner(Store(folder), shared, setting, processes, tell)
         floats = runner.floats()
         setting = runner.check_floats(floats)
-        chosen += runner.mixed(mixed) if mixed else []
+        chosen += runner.mixed(mixed, floats) if mixed else []
         rows = runner.rows(chosen, floats)
     notes: tuple[str, ...] = ()
     if area:
@@ -303,7 +304,7 @@ class _Runner:
         self._setting = replace(self._setting, is_classifier=self._setting.is_classifier and width > 1)
         return self._setting
 
-    def mixed(self, points: int) -> list[Strategy]:
+    def mixed(self, points: int, floats: FloatOutputs) -> list[Strategy]:
         """The strategies of a mixed front. Raises InputError."""
         setting = self._setting
         assert setting.calibration is not None
@@ -312,7 +313,9 @@ class _Runner:
         if content is None:
             self._tell("choosing widths of layers by noise and exact cycles", None)
             data = as_given(setting.calibration)
-            found = mixed_front(setting.network.mod, data, setting.places, points)
+            judge = partial(held_out_db, setting, floats=floats, tell=lambda text: self._tell(text, None))
+            judged = judge if setting.held_out is not None else None
+            found = mixed_front(setting.network.mod, data, setting.places, points, judged)
             content = {"strategies": [strategy_values(one) for one in found]}
             self._store.write("mixed front", key, content)
         return [strategy_from(values, "mixed front", str(values["name"])) for values in content["strategies"]]

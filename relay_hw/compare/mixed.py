@@ -1,13 +1,13 @@
 """Choices of 4- and 8-bit layers that nothing beats in predicted noise and exact cycles, for each accelerator.
 
-In: a network with calibration data, a place. Out: strategies, from the fewest cycles to the least noise. Noise is that
+In: a network with calibration data, places. Out: strategies, from the fewest cycles to the least noise. Noise is that
 of each layer alone, so what all of them do together is measured like that of any other strategy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -19,18 +19,19 @@ from relay_hw.compare.work import NIBBLE
 from relay_hw.errors import InputError
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import Strategy, find_strategy
-from relay_hw.quantize.layers import plan_layers
 from relay_hw.quantize.main import reference_of
 from relay_hw.quantize.methods.knapsack import Option, Options, front, widest
-from relay_hw.quantize.methods.mixed import LayerCost, measure, with_widths
+from relay_hw.quantize.methods.mixed import LayerCost, measure_all, with_widths
 from relay_hw.runtime.compile import timed_layers
 from relay_hw.runtime.prices import layer_prices
-from relay_hw.transform.pieces import is_graph
 
 Array = NDArray[Any]
-# What the choices have in common, and the least and most of them.
+Judge = Callable[[Strategy], float]  # decibels of signal-to-noise
+# Widths to choose from, methods for choices with narrow layers, whose candidates are those for choices without.
 BASE: Final = "mixed-cycles"
-LEAST, MOST = 2, 32
+NARROW: Final = ("w4a8-gptq", "w4a8-twins", "w4a8-mixed")
+WIDE: Final = "int8-best"
+LEAST, MOST = 2, 32  # of points
 
 
 def check_points(points: int) -> None:
@@ -39,23 +40,94 @@ def check_points(points: int) -> None:
         raise InputError(f"points of a mixed front must be from {LEAST} to {MOST}, not {points}")
 
 
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What chooses integers once widths are chosen: where a layer is narrow, and where none is. `decibels` are what was
+    judged, with all layers narrow and with all wide."""
+
+    narrow: Strategy
+    wide: Strategy
+    decibels: tuple[float, float]
+
+    def of(self, chosen: Sequence[Option]) -> Strategy:
+        """The one for a choice."""
+        return self.narrow if any(one.bits <= NIBBLE for one in chosen) else self.wide
+
+
+@dataclass(frozen=True, slots=True)
+class _Priced:
+    """A way at a place: what layers take there, and all of them together at their narrowest and widest."""
+
+    way: _Way
+    options: Options
+    cycles: tuple[float, float]
+
+    def beats(self, other: _Priced) -> bool:
+        """Whether this one is at both ends better in one and no worse in the other of noise and cycles."""
+        pairs = list(zip(self.way.decibels, other.way.decibels, strict=True))
+        pairs += [(-own, -others) for own, others in zip(self.cycles, other.cycles, strict=True)]
+        return all(own >= others for own, others in pairs) and any(own > others for own, others in pairs)
+
+
 def mixed_front(
-    mod: IRModule, calibration: Mapping[str, Array], places: Sequence[Place], points: int
+    mod: IRModule,
+    calibration: Mapping[str, Array],
+    places: Sequence[Place],
+    points: int,
+    judge: Judge | None = None,
 ) -> list[Strategy]:
-    """Up to `points` strategies for each place. Raises InputError for another number, or for control flow."""
+    """Up to `points` strategies for each place and way that pays there. Raises InputError for another number.
+
+    `judge` says how good a strategy is on samples that none saw: the methods are those that it finds best, at the
+    narrowest widths and at the widest; without it the first ones. With twins layers may take longer, so that with and
+    without them are two ways, of which one is left out where the other beats it.
+    """
     check_points(points)
-    base, reference = find_strategy(BASE), reference_of(mod)
-    if not is_graph(reference):
-        raise InputError("a mixed front must be of a network without control flow: its layers have no fixed order")
-    layers = plan_layers(reference["main"].body, replace(base, budget=None))
-    noise = measure(reference, layers, calibration, lambda _layer, _bits: 0.0)
+    reference, base = reference_of(mod), replace(find_strategy(BASE), budget=None)
+    noise = measure_all(reference, base, calibration)
+    ways = _ways(noise, judge)
     found: list[Strategy] = []
     for place in places:
-        cost = prices_at(mod, base, calibration, place)
-        options = {name: [replace(one, cost=cost(name, one.bits)) for one in some] for name, some in noise.items()}
-        choices = front(options, points)
-        found += [_strategy(base, place, number, one, options) for number, one in enumerate(choices, 1)]
+        priced = [_priced(mod, way, noise, calibration, place) for way in ways]
+        kept = [one for one in priced if not any(other.beats(one) for other in priced)]
+        choices = [(one, chosen) for one in kept for chosen in _choices(one.options, points)]
+        found += [_strategy(one, place, number, chosen) for number, (one, chosen) in enumerate(choices, 1)]
     return found
+
+
+def _choices(options: Options, points: int) -> list[list[Option]]:
+    """The front, and every layer at its widest, whatever that takes."""
+    choices = front(options, points)
+    return choices if widest(options) in choices else [*choices, widest(options)]
+
+
+def _priced(mod: IRModule, way: _Way, noise: Options, calibration: Mapping[str, Array], place: Place) -> _Priced:
+    cost = prices_at(mod, way.narrow, calibration, place)
+    options = {name: [replace(one, cost=cost(name, one.bits)) for one in some] for name, some in noise.items()}
+    ends = (_narrowest(options), widest(options))
+    return _Priced(way, options, (sum(one.cost for one in ends[0]), sum(one.cost for one in ends[1])))
+
+
+def _narrowest(options: Options) -> list[Option]:
+    return [min(some, key=lambda one: one.bits) for some in options.values()]
+
+
+def _ways(options: Options, judge: Judge | None) -> list[_Way]:
+    """Without twins and with them."""
+    narrow, wide = NARROW, find_strategy(WIDE).candidates
+    found: list[_Way] = []
+    for twins in (False, True):
+        first, low = _best(narrow, twins, _narrowest(options), judge)
+        second, high = _best(wide, twins, widest(options), judge)
+        found.append(_Way(first, second, (low, high)))
+    return found
+
+
+def _best(names: Sequence[str], twins: bool, chosen: Sequence[Option], judge: Judge | None) -> tuple[Strategy, float]:
+    """That of the named strategies which does best with the widths of a choice, and how good it is."""
+    bases = [replace(found, budget=None) for found in map(find_strategy, names) if found.twins == twins]
+    rated = [(one, judge(with_widths(one, chosen)) if judge is not None else 0.0) for one in bases]
+    return max(rated, key=lambda pair: pair[1])
 
 
 def prices_at(mod: IRModule, strategy: Strategy, calibration: Mapping[str, Array] | None, place: Place) -> LayerCost:
@@ -64,10 +136,13 @@ def prices_at(mod: IRModule, strategy: Strategy, calibration: Mapping[str, Array
     return layer_prices(mod, with_strategy_bits(strategy, [place]), calibration, build)
 
 
-def _strategy(base: Strategy, place: Place, number: int, chosen: Sequence[Option], options: Options) -> Strategy:
+def _strategy(priced: _Priced, place: Place, number: int, chosen: Sequence[Option]) -> Strategy:
     """A choice; its summary says what share of the cycles of 8-bit layers it takes."""
-    share = sum(one.cost for one in chosen) / max(sum(one.cost for one in widest(options)), 1)
+    share = sum(one.cost for one in chosen) / max(priced.cycles[1], 1)
     narrow = sum(one.bits <= NIBBLE for one in chosen)
     where = f"{place.config.name} on {place.board or place.memory}"
-    text = f"{narrow} of {len(chosen)} layers with 4-bit weights: {share:.0%} of the cycles of 8-bit layers on {where}"
-    return replace(with_widths(base, chosen), name=f"mixed-{place.config.name}-{number}", summary=text)
+    base = priced.way.of(chosen)
+    text = f"{narrow} of {len(chosen)} layers with 4-bit weights, as {base.name}: {share:.0%} of the cycles of 8-bit "
+    return replace(
+        with_widths(base, chosen), name=f"mixed-{place.config.name}-{number}", summary=f"{text}layers on {where}"
+    )

@@ -75,7 +75,8 @@ class Strategy:
     requantization multipliers; `bias_bits`: 32 as the accumulator, or fewer with one power-of-two scale.
     Ranges: `calibration` of activations with `percentile` (percent of the values that are held), `momentum` (moving
     average over samples), `global_scale`; `weight_range` of weights.
-    Weights: `weight_rounding` with `seed`; `equalize`, `twins`, `bias_correction`; `steps` of AdaRound.
+    Weights: `weight_rounding` with `seed`; `equalize`, `twins`, `bias_correction`; `steps` of AdaRound;
+    `augment`: methods that fit weights to data meet so many more samples, made of each that is given.
     Exceptions: `first_layer`, `last_layer`, `dense_layers`, `depthwise_layers`, `layers`.
     Search: `budget` and `budget_share` of what int8 takes, `mixed_bits` to choose from; `candidates`: names of
     strategies, of which the one with the least noise on held-out calibration data is taken.
@@ -103,6 +104,7 @@ class Strategy:
     steps: int = 400
     equalize: bool = False
     twins: bool = False
+    augment: int = 0
     bias_correction: bool = False
     number_format: NumberFormat = NumberFormat.INTEGER
     first_layer: Edge = Edge.SAME
@@ -125,6 +127,7 @@ class Strategy:
         _check_int(where, "bias_bits", self.bias_bits, 8, 32)
         _check_int(where, "seed", self.seed, 0, 2**63 - 1)
         _check_int(where, "steps", self.steps, 1, 100_000)
+        _check_int(where, "augment", self.augment, 0, 100)
         _check_int(where, "epochs", self.epochs, 0, 10_000)
         _check_number(where, "percentile", self.percentile, 50, 100, "more than 50 and at most 100")
         _check_number(where, "momentum", self.momentum, 0, 1, "more than 0 and at most 1")

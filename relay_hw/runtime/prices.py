@@ -6,6 +6,7 @@ whole network is compiled once a width: a layer's price is what its instructions
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -56,4 +57,8 @@ def layer_prices(
 
 def cycles_by_layer(layers: Sequence[LayerInfo], calls: Sequence[str]) -> dict[str, int]:
     """Of an inference, layers with products under the names that strategies have for them."""
-    return {row.name.replace(" #", "#"): row.cycles * calls.count(row.function) for row in layers if row.macs}
+    found: Counter[str] = Counter()
+    for row in layers:
+        if row.macs:
+            found[row.name.replace(" #", "#")] += row.cycles * calls.count(row.function)
+    return found

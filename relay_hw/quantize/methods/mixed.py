@@ -24,10 +24,13 @@ from relay_hw.quantize.methods.gptq import second_order
 from relay_hw.quantize.methods.knapsack import Option, Options, least, quietest, widest
 from relay_hw.quantize.methods.rehearsal import make_shots
 from relay_hw.quantize.number import spread, weight_scales
+from relay_hw.quantize.pieces import own_layers, piece_modules, record
 from relay_hw.quantize.plan import LinearStep
 from relay_hw.quantize.realize import float_weights
 from relay_hw.quantize.strategy import LayerChoice, Strategy
+from relay_hw.quantize.sums import merge_sums
 from relay_hw.transform.graph import dataflow_order, is_op
+from relay_hw.transform.pieces import is_graph
 
 Array = NDArray[Any]
 LayerCost = Callable[[str, int], float]  # name of a layer, bits of its weights: bytes or cycles
@@ -97,6 +100,26 @@ def measure(mod: IRModule, layers: Layers, data: Mapping[str, Array], cost: Laye
             for bits in bits_of
         ]
     return found
+
+
+def measure_all(reference: IRModule, strategy: Strategy, data: Mapping[str, Array]) -> Options:
+    """The options of every layer, without costs. Of a network in pieces, noise is a share of each piece's result."""
+    if is_graph(reference):
+        return measure(reference, plan_layers(reference["main"].body, strategy), data, _free)
+    modules = piece_modules(reference)
+    found: dict[str, list[Option]] = {}
+    for name, given in record(reference, list(modules), strategy, data).items():
+        own = own_layers(modules[name], strategy)
+        piece = merge_sums(modules[name], own, given)
+        for layer, some in measure(piece, plan_layers(piece["main"].body, own), given, _free).items():
+            # Layers of one name in several pieces are one choice.
+            both = zip(some, found.get(layer, some), strict=True)
+            found[layer] = [replace(a, noise=a.noise + b.noise) for a, b in both] if layer in found else some
+    return found
+
+
+def _free(_layer: str, _bits: int) -> float:
+    return 0.0
 
 
 def _fixed(strategy: Strategy, name: str) -> int | None:

@@ -17,6 +17,7 @@ from relay_hw.ir.expr import Expr
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize.batch import BATCH, Values, batched
 from relay_hw.quantize.layers import Layers, plan_layers
+from relay_hw.quantize.methods.augment import augmented, image_axes
 from relay_hw.quantize.methods.columns import columns, has_columns, to_rows
 from relay_hw.quantize.number import LayerWeights, QParams
 from relay_hw.quantize.plan import FloatStep, LinearStep, Step
@@ -107,9 +108,11 @@ def rehearse(
     limits = dict(zip(own.plan.group, (ranges[tensor] for tensor in layers.plan.group), strict=True))
     params = group_params(own, limits)
     realizer = Realizer(own, params)
-    floats: list[dict[Expr, Any]] = [dict(given) for given in shots.inputs]
-    integers: list[dict[Expr, Any]] = [dict(given) for given in shots.inputs]
+    inputs = _with_others(shots.inputs, own)
+    floats: list[dict[Expr, Any]] = [dict(given) for given in inputs]
+    integers: list[dict[Expr, Any]] = [dict(given) for given in inputs]
     found: dict[Step, LayerWeights] = {}
+    done = _done_after(own.plan.steps, frozenset(inputs[0]))
     for step, original in zip(own.plan.steps, layers.plan.steps, strict=True):
         weights = None
         if isinstance(step, LinearStep):
@@ -125,7 +128,32 @@ def rehearse(
             _learn(known, result)
         for known in floats:
             _learn(known, step.output)
+        for tensor in done.get(step, ()):
+            _forget(floats, tensor)
+            _forget(integers, realizer.as_int(tensor))
     return found
+
+
+def _with_others(inputs: Sequence[dict[Expr, Array]], layers: Layers) -> list[dict[Expr, Array]]:
+    """The samples, and as many others like them as the strategy asks for."""
+    rng, axes = np.random.default_rng(layers.strategy.seed), image_axes(layers.plan)
+    others = [augmented(given, axes, rng) for _ in range(layers.strategy.augment) for given in inputs]
+    return [*inputs, *others]
+
+
+def _done_after(steps: Sequence[Step], inputs: frozenset[Expr]) -> dict[Step, list[Expr]]:
+    """By step the tensors that no later one reads. What floats still read is computed again."""
+    last = {tensor: step for step in steps if not isinstance(step, FloatStep) for tensor in step.inputs}
+    found: dict[Step, list[Expr]] = {}
+    for tensor, step in last.items():
+        if tensor not in inputs:
+            found.setdefault(step, []).append(tensor)
+    return found
+
+
+def _forget(known: Sequence[dict[Expr, Any]], node: Expr) -> None:
+    for values in known:
+        values.pop(node, None)
 
 
 def _learn(known: dict[Expr, Any], node: Expr) -> Any:
@@ -149,7 +177,7 @@ def _choose(
     weight, bias = float_weights(step)
     source = params[step.inputs[0]]
     real = [((part.astype(np.float32) - source.zero_point) * np.float32(source.scale)) for part in given]
-    many, few = _sample(step, wanted, real)
+    many, few = _sample(step, wanted, real, COLUMNS * min(1 + layers.strategy.augment, 2))
     meeting = Meeting(
         step, layers.names[step], layers.own[step], source, weight, bias, to_rows(step, weight),
         wanted=many[0], given=few[0], wanted_mean=many[1], given_mean=few[1],
@@ -158,11 +186,11 @@ def _choose(
 
 
 def _sample(
-    step: LinearStep, wanted: Sequence[Array], given: Sequence[Array]
+    step: LinearStep, wanted: Sequence[Array], given: Sequence[Array], most: int
 ) -> tuple[tuple[Float64, Float64], tuple[Float64, Float64]]:
-    """Columns of both networks at the same random positions, and means over all positions."""
+    """About `most` columns of both networks at the same random positions, and means over all positions."""
     rng = np.random.default_rng(0)
-    share = max(1, COLUMNS // len(wanted))
+    share = max(1, most // len(wanted))
     parts: tuple[list[Float64], list[Float64]] = ([], [])
     means: tuple[list[Float64], list[Float64]] = ([], [])
     for pair in zip(wanted, given, strict=True):

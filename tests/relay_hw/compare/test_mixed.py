@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,17 @@ import pytest
 
 from relay_hw.compare import compare
 from relay_hw.compare import main as steps
+from relay_hw.compare import mixed as fronts
 from relay_hw.compare.mixed import mixed_front
 from relay_hw.compare.places import places
 from relay_hw.errors import InputError
 from relay_hw.ir.module import IRModule
-from relay_hw.quantize import Calibration, Strategy
+from relay_hw.quantize import Calibration, Strategy, find_strategy
+from relay_hw.quantize.main import reference_of
+from relay_hw.quantize.methods.mixed import measure_all
 from relay_hw.runtime.compile import bind_params
 from relay_hw.runtime.models import load_model
-from relay_hw.text import parse
+from tests.relay_hw import recurrent
 from tests.relay_hw.small_models import CLASSES, images, save_plain
 
 CALIBRATION = {"image": images(8, 99)}
@@ -59,9 +63,36 @@ def test_what_is_no_front(plain: IRModule) -> None:
             mixed_front(plain, CALIBRATION, places(["tiny"], None), points)
         with pytest.raises(InputError, match=f"points of a mixed front must be from 2 to 32, not {points}"):
             compare(plain, TEST, ["int8-gptq"], CALIBRATION, mixed=points)
-    text = "def @main(%x: Tensor[(4), float32]) { if (sum(%x) > 0f) { nn.relu(%x) } else { %x } }"
-    branches = parse(f'#[version = "0.0.5"]\n{text}')
-    with pytest.raises(InputError, match="a mixed front must be of a network without control flow"):
-        mixed_front(branches, CALIBRATION, places(["tiny"], None), 4)
     with pytest.raises(InputError, match="strategy mixed-cycles needs calibration data"):
         compare(plain, TEST, [Strategy("plain", calibration=Calibration.GLOBAL)], None, mixed=4)
+
+
+def test_methods_are_those_that_are_judged_best(plain: IRModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fronts, "prices_at", lambda *_: lambda _layer, bits: bits)
+    liked = {"w4a8-gptq": 3.0, "w4a8-twins": 1.0, "w4a8-mixed": 2.0, "int8-kl": 5.0, "int8-twins": 4.0}
+    found = mixed_front(plain, CALIBRATION, places(["ecp5w4"], None), 2, lambda one: liked.get(one.name, 0.0))
+    narrow, wide = found[0], found[-1]
+    assert "as w4a8-gptq: " in narrow.summary and narrow.equalize == find_strategy("w4a8-gptq").equalize
+    # Twins take as long and are judged worse at both ends: that way is left out.
+    assert not any(one.twins for one in found)
+    assert "0 of" in wide.summary and "as int8-kl: 100% of" in wide.summary
+    assert wide.calibration is Calibration.KL and all(one.weight_bits == 8 for one in wide.layers)
+
+
+def test_a_way_that_is_better_somewhere_stays(plain: IRModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fronts, "prices_at", lambda *_: lambda _layer, bits: bits)
+    liked = {"w4a8-mixed": 9.0, "int8-twins": -1.0}
+    found = mixed_front(plain, CALIBRATION, places(["ecp5w4"], None), 2, lambda one: liked.get(one.name, 0.0))
+    assert {one.twins for one in found} == {False, True}
+    assert len({one.name for one in found}) == len(found)
+
+
+def test_layers_in_loops_have_widths_too() -> None:
+    mod, weights = recurrent.lstm(16, 8, 3)
+    data = {"x": recurrent.sequences(4, 3, 16).reshape(-1, 1, 16)}
+    program = bind_params(mod, weights)
+    options = measure_all(reference_of(program), replace(find_strategy("mixed-cycles"), budget=None), data)
+    assert options and all([one.bits for one in some] == [4, 8] for some in options.values())
+    assert all(some[0].noise > some[1].noise > 0 for some in options.values())
+    found = mixed_front(program, data, places(["w4"], None), 2)
+    assert {one.layer for one in found[-1].layers} == set(options)

@@ -18,6 +18,7 @@ from relay_hw.ir.types import TensorType
 from relay_hw.ir.visit import post_order
 from relay_hw.quantize import Budget, Calibration, Strategy, WeightRange, WeightRounding, quantize, realize_module
 from relay_hw.quantize.layers import plan_layers
+from relay_hw.quantize.methods import rehearsal
 from relay_hw.quantize.methods.adaround import learned_rounding
 from relay_hw.quantize.methods.columns import columns, from_rows, to_rows
 from relay_hw.quantize.methods.gptq import adapt, second_order
@@ -258,3 +259,21 @@ def test_no_weight_leaves_its_width(rounding):
     weights = [n.args[1].data for n in post_order(found["main"].body)
                if isinstance(n, Call) and n.op.name in ("nn.conv2d", "nn.dense")]  # fmt: skip
     assert len(weights) == 4 and all(np.abs(weight).max() <= 3 for weight in weights)
+
+
+def test_more_samples_are_made_of_few():
+    mod, test = _network(), _data(seed=2)
+    gptq = replace(W4, weight_bits=3, weight_rounding=WeightRounding.GPTQ, bias_correction=True)
+    few, more = (_noise(mod, quantize(mod, replace(gptq, augment=n), _data(16)), test) for n in (0, 15))
+    assert more < few
+    with pytest.raises(QuantizeError, match="augment must be an integer from 0 to 100, not 101"):
+        replace(gptq, augment=101)
+
+
+def test_what_no_later_layer_reads_is_dropped_and_changes_nothing(monkeypatch):
+    mod, gptq = _network(), replace(W4, weight_rounding=WeightRounding.GPTQ, bias_correction=True)
+    found = quantize(mod, gptq, _data(16))
+    dropped = []
+    monkeypatch.setattr(rehearsal, "_forget", lambda known, node: dropped.append(sum(node in one for one in known)))
+    assert _noise(found, quantize(mod, gptq, _data(16)), _data(seed=2)) == 0.0
+    assert len(dropped) >= 6 and all(dropped)

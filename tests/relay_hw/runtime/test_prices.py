@@ -10,8 +10,9 @@ from relay_hw.errors import QuantizeError
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import Strategy, find_strategy, quantize
 from relay_hw.runtime.compile import bind_params, compile_model
+from relay_hw.runtime.manifest import LayerInfo
 from relay_hw.runtime.models import load_model
-from relay_hw.runtime.prices import Compiled, layer_prices, needs_prices
+from relay_hw.runtime.prices import Compiled, cycles_by_layer, layer_prices, needs_prices
 from tests.relay_hw.small_models import images, save_plain
 
 DATA = {"image": images(8, 99)}
@@ -53,6 +54,11 @@ def test_the_budget_is_kept_by_the_cycles_of_the_build(plain: IRModule) -> None:
 def test_a_network_without_layers_on_the_accelerator_has_no_prices(plain: IRModule) -> None:
     with pytest.raises(QuantizeError, match="strategy mixed-cycles: a budget of cycles must have a layer on the acc"):
         layer_prices(plain, MIXED, DATA, lambda _quantized: ((), ()))
+
+
+def test_layers_of_one_name_are_one_price() -> None:
+    rows = [LayerInfo("y", "nn.dense", "accel", name, macs=8, cycles=cycles) for name, cycles in (("a", 5), ("b", 7))]
+    assert cycles_by_layer(rows, ("a", "b", "b")) == {"y": 5 + 2 * 7}
 
 
 def test_who_needs_prices() -> None:
