@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from accel.fpga.carries import without_ends
 from accel.fpga.floorplan import FLOORPLAN, floorplanned
 from accel.fpga.parts import FlowError, Part
 from accel.fpga.registers import with_registers
@@ -52,7 +53,8 @@ class Design:
         for name, text in sorted(self.files.items()):
             digest.update(f"{name}\0{text}\0".encode())
         versions = [tool_version(tool) for tool in TOOLS]
-        steps = (SYNTHESIS, "signs", "registers", FLOORPLAN, recipe(self.part, self.mhz))
+        last = () if is_large(self.part) else ("carries",)
+        steps = (SYNTHESIS, "signs", "registers", FLOORPLAN, *last, recipe(self.part, self.mhz))
         asked = (self.top, self.part, self.constraints, self.mhz, steps, versions)
         digest.update(repr(asked).encode())
         return digest.hexdigest()[:24]
@@ -134,6 +136,8 @@ def _lay_out(design: Design, stage: Path, seed: int, tell: Listener) -> None:
         tell(f"floorplan: block RAMs and multipliers, seed {seed}")
         netlist = json.loads((stage / "synthesised.json").read_text())
         module = floorplanned(netlist["modules"][design.top], design.part, seed) | {"settings": settings(design.part)}
+        # Where LUTs are short; a large part is short of wires.
+        module = module if is_large(design.part) else without_ends(module)
         netlist = {**netlist, "modules": {**netlist["modules"], design.top: module}}
         target.write_text(json.dumps(netlist))
 

@@ -27,6 +27,8 @@ _REGISTERS_BYTES = 4096
 _MAC_ADDRESS = 0x02_00_52_45_4C_59
 # Words of a packet that the board holds.
 _PACKET_WORDS = 256
+# Words of a memory of LUTs.
+_LUT_WORDS = 16
 # Beats that the memory controller's AXI port holds each way.
 BUFFER_BEATS = 16
 # Cycles after which an access to an address without a slave ends.
@@ -334,8 +336,18 @@ def _add_etherbone(soc: Any, request: Request, platform: Any) -> None:
     phy = _module("liteeth.phy.ecp5rgmii").LiteEthPHYRGMII
     soc.ethphy = phy(clock_pads=clocks, pads=pads, tx_delay=0, with_hw_init_reset=False)
     # Words of 32 bits let all but the pads and two queues run with the System's clock, not with Ethernet's.
+    # Nothing but Etherbone is answered, not even a ping, and queues between the clocks are as deep as a LUT's memory: it
+    # takes 1,000 LUT4 less, which the board's part does not have.
     soc.ethcore = _module("liteeth.core").LiteEthUDPIPCore(
-        soc.ethphy, _MAC_ADDRESS, request.address, request.clock_hz, dw=32, with_sys_datapath=True
+        soc.ethphy,
+        _MAC_ADDRESS,
+        request.address,
+        request.clock_hz,
+        dw=32,
+        with_sys_datapath=True,
+        with_icmp=False,
+        tx_cdc_depth=_LUT_WORDS,
+        rx_cdc_depth=_LUT_WORDS,
     )
     # A domain of its own puts queues between the two: the way from sender to receiver is too long without.
     migen = _module("migen")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.fpga.boards import find_board
+from accel.fpga.boards import HostLink, find_board
 from accel.fpga.sim.board import build_board, running_board
 from accel.fpga.sim.soc import simulated_board
 from accel.fpga.systems import board_system
@@ -22,9 +22,12 @@ MNIST = Path(__file__).parents[3] / "examples" / "mnist_cnn.onnx"
 DIVISOR = 4
 
 
-@pytest.mark.parametrize("config", ["tiny", pytest.param("ecp5", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [("ulx3s-85f", "tiny"), pytest.param("ulx3s-85f", "ecp5", marks=pytest.mark.long), ("colorlight-i5", "tiny")],
+)
 def test_the_mnist_network_on_the_whole_system(
-    config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(3)
@@ -32,17 +35,18 @@ def test_the_mnist_network_on_the_whole_system(
     assert main(["compile", str(MNIST), "-o", "build", "--config", config, "--calibration", "data.npz"]) == 0
     run = ["run", "build", "--input", "data.npz", "--samples", "2"]
     assert main([*run, "--output", "expected.npz"]) == 0
-    board = find_board("ulx3s-85f")
-    system = board_system(load_config(config), board, baud=round(board.mhz * 1e6) // DIVISOR)
+    board = find_board(name)
+    serial = board.link is HostLink.SERIAL
+    system = board_system(load_config(config), board, baud=round(board.mhz * 1e6) // DIVISOR if serial else None)
     Path("soc.json").write_text(system.map.to_json())
-    with running_board(build_board(simulated_board(board, system)), DIVISOR) as port:
+    with running_board(build_board(simulated_board(board, system)), DIVISOR if serial else 0) as port:
         device = ["--device", "fpga", "--port", port, "--soc", "."]
         assert main([*run, "--output", "found.npz", *device]) == 0
     capsys.readouterr()
     with np.load("found.npz") as found, np.load("expected.npz") as expected:
         assert sorted(found) == sorted(expected)
-        for name in found:
-            np.testing.assert_array_equal(found[name], expected[name])
+        for output in found:
+            np.testing.assert_array_equal(found[output], expected[output])
 
 
 @pytest.mark.parametrize(
