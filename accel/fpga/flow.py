@@ -1,4 +1,4 @@
-"""From Verilog to a bitstream: yosys, operands of multipliers, floorplan, nextpnr-ecp5, ecppack; every step is kept.
+"""From Verilog to a bitstream: yosys, passes over the netlist, floorplan, nextpnr, packer; every step is kept.
 
 In: a `Design`. Out: a bitstream and what is known of it. A build that was interrupted goes on where it stopped;
 the same design and tools give the same bytes.
@@ -14,22 +14,21 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
+from accel.fpga import gowin
 from accel.fpga.carries import without_ends
+from accel.fpga.families import toolchain
 from accel.fpga.floorplan import FLOORPLAN, floorplanned
-from accel.fpga.parts import FlowError, Part
+from accel.fpga.parts import Family, FlowError, Part
 from accel.fpga.registers import with_registers
 from accel.fpga.report import Timing, read_timing, worst
 from accel.fpga.route import ITERATIONS, asked_mhz, is_large, place_and_route, promise, recipe, settings
 from accel.fpga.signs import without_copies
-from accel.fpga.synth import SYNTHESIS, resources
 from accel.fpga.tools import Listener, run_tool, run_yosys, tool_version
 from accel.sim.kept import is_sealed, seal, sealed
 
 Result = TypeVar("Result")
-
-TOOLS: Final = ("yosys", "nextpnr-ecp5", "ecppack")
 
 
 class _Unrouted(Exception):
@@ -52,12 +51,22 @@ class Design:
         digest = hashlib.sha256()
         for name, text in sorted(self.files.items()):
             digest.update(f"{name}\0{text}\0".encode())
-        versions = [tool_version(tool) for tool in TOOLS]
-        last = () if is_large(self.part) else ("carries",)
-        steps = (SYNTHESIS, "signs", "registers", FLOORPLAN, *last, recipe(self.part, self.mhz))
+        tools = toolchain(self.part)
+        versions = [tool_version(tool) for tool in tools.tools]
+        steps = (tools.synthesis, *_recipe(self.part, self.mhz))
         asked = (self.top, self.part, self.constraints, self.mhz, steps, versions)
         digest.update(repr(asked).encode())
         return digest.hexdigest()[:24]
+
+
+def _recipe(part: Part, mhz: float) -> tuple[object, ...]:
+    """What is done to a netlist on its way to a bitstream."""
+    match part.family:
+        case Family.ECP5:
+            last = () if is_large(part) else ("carries",)
+            return ("signs", "registers", FLOORPLAN, *last, recipe(part, mhz))
+        case Family.GOWIN:
+            return (gowin.OPTIONS, toolchain(part).derate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +97,7 @@ def build_bitstream(design: Design, seeds: Sequence[int], folder: Path, listen: 
             "ask for more seeds or a smaller accelerator"
         )
     best = max(routed, key=lambda seed: worst(routed[seed]))
-    data = _pack(stage, best, tell)
+    data = _pack(design.part, stage, best, tell)
     return Bitstream(data, _report(design, stage, promised, tried, best, routed[best], data))
 
 
@@ -109,7 +118,12 @@ def synthesised(design: Design, folder: Path, listen: Listener | None = None) ->
     """The folder in `folder` that holds a design's synthesised.json, made now unless it is there. Raises FlowError."""
     stage = folder / design.key()
     stage.mkdir(parents=True, exist_ok=True)
-    sealed(stage, "synthesised", ["synthesised.json", "design.lpf"], lambda: _synthesise(design, stage, listen))
+    sealed(
+        stage,
+        "synthesised",
+        ["synthesised.json", toolchain(design.part).constraints],
+        lambda: _synthesise(design, stage, listen),
+    )
     return stage
 
 
@@ -118,13 +132,14 @@ def _synthesise(design: Design, stage: Path, listen: Listener | None) -> None:
         listen("synthesis: yosys")
     for name, text in design.files.items():
         (stage / name).write_text(text)
-    (stage / "design.lpf").write_text(design.constraints)
+    (stage / toolchain(design.part).constraints).write_text(design.constraints)
     sources = " ".join(name for name in design.files if name.endswith(".v"))
-    synthesis = SYNTHESIS.format(top=design.top)
+    synthesis = toolchain(design.part).synthesis.format(top=design.top)
     written = ["check -noinit", "blackbox =A:whitebox", "write_json mapped.json"]
     run_yosys(stage, [f"read_verilog {sources}", synthesis, *written])
     netlist = json.loads((stage / "mapped.json").read_text())
-    netlist["modules"][design.top] = with_registers(without_copies(netlist["modules"][design.top]))
+    if design.part.family is Family.ECP5:
+        netlist["modules"][design.top] = with_registers(without_copies(netlist["modules"][design.top]))
     (stage / "synthesised.json").write_text(json.dumps(netlist))
 
 
@@ -133,12 +148,14 @@ def _lay_out(design: Design, stage: Path, seed: int, tell: Listener) -> None:
     target = stage / f"netlist-{seed}.json"
 
     def make() -> None:
-        tell(f"floorplan: block RAMs and multipliers, seed {seed}")
         netlist = json.loads((stage / "synthesised.json").read_text())
-        module = floorplanned(netlist["modules"][design.top], design.part, seed) | {"settings": settings(design.part)}
-        # Where LUTs are short; a large part is short of wires.
-        module = module if is_large(design.part) else without_ends(module)
-        netlist = {**netlist, "modules": {**netlist["modules"], design.top: module}}
+        if design.part.family is Family.ECP5:
+            tell(f"floorplan: block RAMs and multipliers, seed {seed}")
+            module = floorplanned(netlist["modules"][design.top], design.part, seed)
+            module |= {"settings": settings(design.part)}
+            # Where LUTs are short; a large part is short of wires.
+            module = module if is_large(design.part) else without_ends(module)
+            netlist = {**netlist, "modules": {**netlist["modules"], design.top: module}}
         target.write_text(json.dumps(netlist))
 
     sealed(stage, f"laid_out-{seed}", [target.name], make)
@@ -186,32 +203,43 @@ def _for_each(seeds: Sequence[int], work: Callable[[int], Result]) -> dict[int, 
 
 def _route(design: Design, stage: Path, seed: int, tell: Listener) -> Timing | None:
     """Floorplan, place and route with a seed; the time of what is there already. None: wires are too few."""
-    report = stage / f"report-{seed}.json"
+    report, tools = stage / f"report-{seed}.json", toolchain(design.part)
     if is_sealed(stage, f"unrouted-{seed}"):
         return None
 
     def make() -> None:
         _lay_out(design, stage, seed, tell)
         tell(f"{'route' if is_large(design.part) else 'place and route'}: nextpnr, seed {seed}")
-        if not place_and_route(stage, design.part, design.mhz, seed, tell):
-            raise _Unrouted
+        match design.part.family:
+            case Family.ECP5:
+                if not place_and_route(stage, design.part, design.mhz, seed, tell):
+                    raise _Unrouted
+            case Family.GOWIN:
+                gowin.place_and_route(stage, design.part, design.mhz / tools.derate, seed, tell)
 
     try:
-        sealed(stage, f"routed-{seed}", [report.name, f"design-{seed}.config"], make)
+        sealed(stage, f"routed-{seed}", [report.name, tools.placed.format(seed=seed)], make)
     except _Unrouted:
         tell(f"seed {seed}: wires are too few")
         # It says so of this netlist.
         seal(stage, f"unrouted-{seed}", [f"netlist-{seed}.json"])
         return None
-    return read_timing(json.loads(report.read_text()), lambda told: asked_mhz(design.part, design.mhz, told))
+    return read_timing(
+        json.loads(report.read_text()), lambda told: asked_mhz(design.part, design.mhz, told), tools.derate
+    )
 
 
-def _pack(stage: Path, seed: int, tell: Listener) -> bytes:
-    target = stage / f"design-{seed}.bit"
+def _pack(part: Part, stage: Path, seed: int, tell: Listener) -> bytes:
+    tools = toolchain(part)
+    placed, target = tools.placed.format(seed=seed), stage / f"design-{seed}{tools.suffix}"
 
     def make() -> None:
-        tell("packing: ecppack")
-        run_tool(stage, "ecppack", ["--compress", f"design-{seed}.config", target.name])
+        tell(f"packing: {tools.tools[-1]}")
+        match part.family:
+            case Family.ECP5:
+                run_tool(stage, "ecppack", ["--compress", placed, target.name])
+            case Family.GOWIN:
+                gowin.pack(stage, part, placed, target.name)
 
     sealed(stage, f"packed-{seed}", [target.name], make)
     return target.read_bytes()
@@ -227,7 +255,8 @@ def _report(
     data: bytes,
 ) -> dict[str, Any]:
     module = json.loads((stage / "synthesised.json").read_text())["modules"][design.top]
-    used = resources(Counter(cell["type"] for cell in module["cells"].values()))
+    tools = toolchain(design.part)
+    used = tools.cells.resources(Counter(cell["type"] for cell in module["cells"].values()))
     return {
         "design": design.name,
         "part": design.part.name,
@@ -247,7 +276,9 @@ def _report(
         "seed": best,
         "promised_ns": {str(seed): ns for seed, ns in promised.items()},
         "seeds": {str(seed): None if timing is None else worst(timing) for seed, timing in tried.items()},
-        "tools": {tool: tool_version(tool) for tool in TOOLS},
+        "derate": tools.derate,
+        "untimed": list(tools.untimed),
+        "tools": {tool: tool_version(tool) for tool in tools.tools},
         "key": stage.name,
         "sha256": hashlib.sha256(data).hexdigest(),
     }

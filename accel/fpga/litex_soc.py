@@ -336,8 +336,8 @@ def _add_etherbone(soc: Any, request: Request, platform: Any) -> None:
     phy = _module("liteeth.phy.ecp5rgmii").LiteEthPHYRGMII
     soc.ethphy = phy(clock_pads=clocks, pads=pads, tx_delay=0, with_hw_init_reset=False)
     # Words of 32 bits let all but the pads and two queues run with the System's clock, not with Ethernet's.
-    # Nothing but Etherbone is answered, not even a ping, and queues between the clocks are as deep as a LUT's memory: it
-    # takes 1,000 LUT4 less, which the board's part does not have.
+    # Nothing but Etherbone is answered, not even a ping, and queues between the clocks are as deep as a memory of LUTs:
+    # that takes 1,000 LUT4 less, which the board's part does not have.
     soc.ethcore = _module("liteeth.core").LiteEthUDPIPCore(
         soc.ethphy,
         _MAC_ADDRESS,

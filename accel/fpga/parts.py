@@ -1,8 +1,9 @@
-"""FPGA parts that the open tools place and route: Lattice ECP5, with what each holds."""
+"""FPGA parts that the open tools place and route, Lattice ECP5 and Gowin, with what each holds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final
 
 from accel.isa.errors import AccelError
@@ -12,7 +13,14 @@ class FlowError(AccelError):
     """A part, board or tool of the way to a bitstream that is missing, or refused its input."""
 
 
-# Cells that fill a tile of their own and so have few sites.
+class Family(Enum):
+    """Makes of parts that tools of their own place and route; `families.py` says which."""
+
+    ECP5 = "ecp5"
+    GOWIN = "gowin"
+
+
+# Cells of ECP5 that fill a tile of their own and so have few sites.
 BLOCK_RAM: Final = "DP16KD"
 MULTIPLIER: Final = "MULT18X18D"
 MACROS: Final = (BLOCK_RAM, MULTIPLIER)
@@ -33,10 +41,11 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`flag` names the part to nextpnr; `luts` counts LUT4, `block_rams` DP16KD, `multipliers` MULT18X18D.
+    """`flag` names the part to nextpnr, on Gowin the family that `package`, the part's full name, is of; `luts` counts
+    LUT4, `block_rams` those of 18 kbit, `multipliers` those of 18 by 18 bits.
 
     `clock_pin`: a pin of the package with a way to the clock network of its own. `groups`: columns where four block
-    RAMs or multipliers begin, in each of `ram_rows` and `multiplier_rows`.
+    RAMs or multipliers begin, in each of `ram_rows` and `multiplier_rows`, on parts whose floorplan is chosen here.
     """
 
     name: str
@@ -50,6 +59,10 @@ class Part:
     groups: tuple[int, ...]
     ram_rows: tuple[int, ...]
     multiplier_rows: tuple[int, ...]
+    # Not in the text that keys of bitstreams are made of: `flag` says the same there.
+    family: Family = field(default=Family.ECP5, repr=False)
+    # Pins of the System for a part by port, where the tools choose none themselves.
+    pins: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def sites(self) -> tuple[Site, ...]:
         """All sites of block RAMs, then those of multipliers."""
@@ -68,7 +81,7 @@ class Part:
 
 
 # Family data sheet FPGA-DS-02012 (Lattice), table 1.1; columns and rows as nextpnr 0.11 lists them. The smallest first.
-PARTS: Final = (
+ECP5_PARTS: Final = (
     Part(
         *("lfe5u-25f", "25k", "CABGA381", 6, 24288, 56, 28, "G2"),
         groups=(4, 13, 22, 33, 42, 51, 60),
@@ -88,6 +101,17 @@ PARTS: Final = (
         multiplier_rows=(10, 34, 58),
     ),
 )
+# Data sheet DS226 (Gowin), table 1-1. The part of the Tang Nano 20K: clock, serial line and light are where that
+# board has them, reset is on its header.
+_GW2A_18C: Final = Part(
+    *("gw2a-18c", "GW2A-18C", "GW2AR-LV18QN88C8/I7", 8, 20736, 46, 48, "4"),
+    groups=(),
+    ram_rows=(),
+    multiplier_rows=(),
+    family=Family.GOWIN,
+    pins=(("clk_i", "4"), ("rst_ni", "86"), ("rx_i", "70"), ("tx_o", "69"), ("done_o", "15")),
+)
+PARTS: Final = (*ECP5_PARTS, _GW2A_18C)
 
 
 def find_part(name: str) -> Part:

@@ -28,10 +28,14 @@ class Timing:
     used: Mapping[str, int]
 
 
-def read_timing(report: Mapping[str, Any], asked: Callable[[float], float] = lambda told: told) -> Timing:
-    """Read nextpnr's report. Clocks are named as in the design; `asked`: their MHz by those that nextpnr was told."""
+def read_timing(
+    report: Mapping[str, Any], asked: Callable[[float], float] = lambda told: told, derate: float = 1.0
+) -> Timing:
+    """Read nextpnr's report. Clocks are named as in the design; `asked`: their MHz by those that nextpnr was told;
+    `derate`: what is believed of those that it says and was told."""
     clocks = {
-        name: (round(row["achieved"], 2), round(asked(row["constraint"]), 2)) for name, row in report["fmax"].items()
+        name: (round(derate * row["achieved"], 2), round(asked(derate * row["constraint"]), 2))
+        for name, row in report["fmax"].items()
     }
     slowest = min(clocks, key=lambda name: clocks[name][0] / clocks[name][1], default="")
     steps = _slowest_path(report, slowest)

@@ -66,7 +66,7 @@ def settings(part: Part) -> dict[str, str]:
 
 
 def is_large(part: Part) -> bool:
-    """Whether a part is placed, refined and then routed, instead of both at once by nextpnr."""
+    """Whether an ECP5 part is placed, refined and then routed, instead of both at once by nextpnr."""
     return part.luts > _LARGE_LUTS
 
 

@@ -10,29 +10,25 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from accel import durable
+from accel.fpga.families import toolchain
 from accel.fpga.multipliers import core_parameters
-from accel.fpga.parts import BLOCK_RAM, MULTIPLIER, PARTS
+from accel.fpga.parts import ECP5_PARTS
 from accel.fpga.tools import run_yosys, tool_version
 from accel.isa.config import AccelConfig
 from accel.sim.kept import is_sealed, sealed
 from accel.sim.verilator import Form, rtl_files, user_cache_folder
 
 RTL: Final = Path(__file__).resolve().parents[1] / "rtl"
-# Reads and writes of one memory word at one edge never matter here: users are kept apart by tokens or forwarding.
-# Multiplexers of several LUTs must lie side by side: without them the logic is smaller by 4 % and free to move.
-# Its last part, which names cells, takes longer than all before it and is left out.
-SYNTHESIS: Final = "synth_ecp5 -nowidelut -no-rw-check -top {top} -run :check"
-# Multiplier blocks that a count has room for: those of the largest part.
-_MULTIPLIERS: Final = PARTS[-1].multipliers
+# What a count is for: the largest part, whose multiplier blocks it has room for.
+_PART: Final = ECP5_PARTS[-1]
+_MULTIPLIERS: Final = _PART.multipliers
+SYNTHESIS: Final = toolchain(_PART).synthesis
 # The file of counts, and the seal on it.
 CELLS, COUNTED = "cells.json", "counted"
-# LUT4 that a cell takes beside those counted as LUT4.
-LUTS: Final = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 4}
 
 
 def cache_folder() -> Path:
@@ -77,7 +73,7 @@ def synthesise(config: AccelConfig, folder: Path) -> dict[str, Any]:
 
 def _with_part(config: AccelConfig, counts: dict[str, Any]) -> dict[str, Any]:
     need = (counts["luts"], counts["block_rams"], counts["multipliers"])
-    fits = (part.name for part in PARTS if part.holds(*need))
+    fits = (part.name for part in ECP5_PARTS if part.holds(*need))
     return {**counts, "part": next(fits, None), "macs": config.macs_per_cycle}
 
 
@@ -116,18 +112,7 @@ def cells(stat: str) -> dict[str, int]:
     counts = {
         cell: int(number) for number, cell in re.findall(r"^\s+(\d+)\s+([A-Z][A-Z0-9_]+)\s*$", whole, re.MULTILINE)
     }
-    return resources(counts)
-
-
-def resources(counts: Mapping[str, int]) -> dict[str, int]:
-    """What numbers of cells, by type, take of a part."""
-    return {
-        "luts": sum(counts.get(cell, 0) * weight for cell, weight in LUTS.items()),
-        "luts_as_memory": counts.get("TRELLIS_DPR16X4", 0) * LUTS["TRELLIS_DPR16X4"],
-        "flip_flops": counts.get("TRELLIS_FF", 0),
-        "block_rams": counts.get(BLOCK_RAM, 0),
-        "multipliers": counts.get(MULTIPLIER, 0),
-    }
+    return toolchain(_PART).cells.resources(counts)
 
 
 def rtl_sources() -> list[Path]:

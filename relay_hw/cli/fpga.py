@@ -45,6 +45,7 @@ _LATE_GROUPS = 5
 
 def bitstream_command(args: Namespace, console: Console) -> int:
     """Synthesise, place, route and pack; the fastest of the seeds is kept. Status 1: its netlist is wrong."""
+    from accel.fpga.families import toolchain
     from accel.fpga.flow import build_bitstream
     from accel.fpga.soc_map import SOC_FILE
     from accel.fpga.synth import bitstreams_folder
@@ -59,7 +60,7 @@ def bitstream_command(args: Namespace, console: Console) -> int:
         console.result({"netlist": netlist}, _netlist_text(netlist))
         return 1
     built = build_bitstream(system.design, seeds_of(args), kept, lambda line: console.step(line))
-    bitstream = output / f"{system.design.name}.bit"
+    bitstream = output / f"{system.design.name}{toolchain(system.design.part).suffix}"
     report = built.report | {"macs_per_cycle": config.macs_per_cycle, "netlist": netlist}
     text = json.dumps(report, indent=2, sort_keys=True) + "\n"
     texts = {SOC_FILE: system.map.to_json().encode(), REPORT: text.encode()}

@@ -380,10 +380,10 @@ def _add_compare_command(commands: Any) -> None:
 
 
 def _add_fpga_commands(commands: Any) -> None:
-    text = "make an FPGA bitstream of the accelerator with yosys, nextpnr and ecppack"
+    text = "make an FPGA bitstream of the accelerator with yosys, nextpnr and the packer of its family"
     parser = _add(commands, "bitstream", "fpga:bitstream_command", text)
     target = parser.add_mutually_exclusive_group(required=True)
-    text = "a bare part with block RAM as memory: lfe5u-25f, lfe5u-45f or lfe5u-85f"
+    text = "a bare part with block RAM as memory: lfe5u-25f, lfe5u-45f, lfe5u-85f or gw2a-18c"
     target.add_argument("--part", type=arg.part, metavar="NAME", help=text)
     text = "a board with its own memory and host link: ulx3s-85f or colorlight-i5"
     target.add_argument("--board", type=arg.board, metavar="NAME", help=text)

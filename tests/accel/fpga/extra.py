@@ -6,9 +6,9 @@ import importlib.util
 
 import pytest
 
-from accel.fpga import flow
 from accel.fpga.board_top import missing_modules
-from accel.fpga.parts import FlowError
+from accel.fpga.families import toolchain
+from accel.fpga.parts import FlowError, find_part
 from accel.fpga.tools import find_tool
 
 
@@ -32,4 +32,5 @@ _SERIAL = [] if importlib.util.find_spec("serial") else ["pyserial"]
 needs_litex = _needs(missing_modules())
 needs_boards = _needs([*missing_modules(), *_SERIAL])
 needs_yosys = _needs(missing_tools("yosys"))
-needs_tools = _needs(missing_tools(*flow.TOOLS))
+needs_tools = _needs(missing_tools(*toolchain(find_part("lfe5u-25f")).tools))
+needs_gowin = _needs(missing_tools(*toolchain(find_part("gw2a-18c")).tools))

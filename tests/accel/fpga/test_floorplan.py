@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from accel.fpga.floorplan import POWER, TRIES, annealed, floorplanned
-from accel.fpga.parts import MACROS, PARTS, FlowError, Part, Site, find_part
+from accel.fpga.parts import ECP5_PARTS, MACROS, FlowError, Part, Site, find_part
 
 pytest.importorskip("scipy", reason="scipy comes with pip install 'relay-hw[fpga]'")
 
 
-@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
+@pytest.mark.parametrize("part", ECP5_PARTS, ids=lambda part: part.name)
 def test_a_part_has_a_site_for_each_that_it_counts(part: Part) -> None:
     sites = part.sites()
     assert len({site.bel for site in sites}) == len(sites)
@@ -89,7 +89,7 @@ def test_a_seed_gives_one_floorplan() -> None:
 
 
 def test_nothing_to_place_leaves_all_as_it_is() -> None:
-    cells = floorplanned({"cells": {"a": {**module(1)["cells"]["$lut0"]}}, "netnames": {}}, PARTS[0], 1)["cells"]
+    cells = floorplanned({"cells": {"a": {**module(1)["cells"]["$lut0"]}}, "netnames": {}}, ECP5_PARTS[0], 1)["cells"]
     assert list(cells) == ["a"]
 
 

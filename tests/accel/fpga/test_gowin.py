@@ -1,0 +1,73 @@
+"""Gowin's parts: the same flow with other tools, clocks that are believed in part, what a part has."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from accel.fpga import gowin
+from accel.fpga.families import toolchain
+from accel.fpga.flow import build_bitstream
+from accel.fpga.parts import PARTS, Family, find_part
+from accel.fpga.report import read_timing
+from accel.fpga.systems import part_system
+from accel.isa.config import load_config
+from tests.accel.fpga.extra import needs_gowin
+from tests.accel.fpga.test_flow import design
+
+PART = find_part("gw2a-18c")
+
+
+@needs_gowin
+def test_a_small_design_becomes_a_bitstream_and_a_second_run_nothing_new(tmp_path: Path) -> None:
+    given = replace(design(), part=PART, constraints=gowin.constraints(PART))
+    built = build_bitstream(given, [1], tmp_path)
+    report = built.report
+    # A text of bits, one frame a line.
+    assert set(built.data) == set(b"01\n") and built.data.count(b"\n") > 1000
+    stage = next(tmp_path.iterdir())
+    netlist = json.loads((stage / "netlist-1.json").read_text())["modules"]["echo"]
+    kinds = Counter(cell["type"] for cell in netlist["cells"].values())
+    assert report["used"]["luts"] == sum(kinds[f"LUT{size}"] for size in range(1, 5)) + kinds["ALU"] > 20
+    assert report["used"]["flip_flops"] == sum(n for kind, n in kinds.items() if kind.startswith("DFF")) > 20
+    # What nextpnr was asked for and what it promises count four fifths.
+    (told,) = json.loads((stage / "report-1.json").read_text())["fmax"].values()
+    (clock,) = report["clocks"].values()
+    assert report["derate"] == 0.8 and report["untimed"] == ["block RAMs", "multipliers"]
+    assert clock["asked_mhz"] == 25 and abs(told["constraint"] - 25 / 0.8) < 0.01
+    assert abs(clock["mhz"] - 0.8 * told["achieved"]) < 0.01 and report["timing_met"]
+    said: list[str] = []
+    assert build_bitstream(given, [1], tmp_path, said.append) == built and said == []
+
+
+def test_each_port_of_the_system_has_a_pin_of_its_own() -> None:
+    made = part_system(load_config("tiny"), PART, memory_bytes=4096).design
+    ports = set(re.findall(r"^    (?:in|out)put wire (\w+)", made.files[f"{made.top}.v"], re.M))
+    rows = re.findall(r'^IO_LOC "(\w+)" (\d+);$', made.constraints, re.M)
+    assert {port for port, _ in rows} == ports and len({pin for _, pin in rows}) == len(ports) == 5
+    assert not PART.sites()
+
+
+def test_clocks_are_believed_in_part() -> None:
+    row = {"achieved": 100.0, "constraint": 50.0}
+    report = {"fmax": {"clk": row}, "critical_paths": [], "utilization": {}}
+    assert read_timing(report, derate=0.8).clocks == {"clk": (80.0, 40.0)}
+
+
+def test_cells_are_counted_by_what_they_take() -> None:
+    counts = {"LUT1": 1, "LUT4": 2, "ALU": 3, "RAM16SDP4": 4, "DFFRE": 5, "DFF": 1, "SDPX9B": 6, "pROM": 1}
+    found = toolchain(PART).cells.resources(counts | {"MULT9X9": 3, "MULT18X18": 2, "MULT36X36": 1})
+    assert found == {
+        **{"luts": 1 + 2 + 3 + 8 * 4, "luts_as_memory": 32, "flip_flops": 6, "block_rams": 7},
+        # Halves of blocks: 3, 4 and 8.
+        "multipliers": 8,
+    }
+
+
+def test_each_part_has_tools() -> None:
+    assert {part.family for part in PARTS} == set(Family)
+    for part in PARTS:
+        assert len(toolchain(part).tools) == 3
