@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from accel.fpga.flow import Design, synthesised
-from accel.fpga.parts import Part
+from accel.fpga.parts import Family, Part
 from accel.fpga.sim.board import BoardModel
 from accel.fpga.systems import System, core_files
 from accel.fpga.tools import Listener, run_yosys
@@ -23,12 +23,18 @@ from accel.sim.kept import sealed
 from accel.sim.rtl_device import RtlDevice
 from accel.sim.selftest import Finding, self_test
 
-CELLS: Final = tuple(
-    Path(__file__).parent / "ecp5" / f"{name}.v"
-    for name in ("CCU2C", "DP16KD", "L6MUX21", "LUT4", "MULT18X18D", "PFUMX", "TRELLIS_DPR16X4", "TRELLIS_FF")
-    + ("ecp5_stage",)
-)
+_MODELS: Final = {
+    Family.ECP5: ("CCU2C", "DP16KD", "L6MUX21", "LUT4", "MULT18X18D", "PFUMX", "TRELLIS_DPR16X4", "TRELLIS_FF")
+    + ("ecp5_stage",),
+    Family.GOWIN: ("ALU", "DFF", "DFFE", "DFFR", "DFFRE", "DFFS", "DFFSE", "DPX9B", "GND", "IBUF", "LUT1", "LUT2")
+    + ("LUT3", "LUT4", "MULT18X18", "MULT36X36", "MULT9X9", "OBUF", "RAM16SDP4", "SDPX9B", "VCC"),
+}
 NETLIST: Final = "netlist.v"
+
+
+def cell_models(family: Family) -> tuple[Path, ...]:
+    """Models of a family's cells, those that netlists of logic hold."""
+    return tuple(Path(__file__).parent / family.value / f"{name}.v" for name in _MODELS[family])
 
 
 def netlist_verilog(design: Design, folder: Path, listen: Listener | None = None) -> str:
@@ -42,7 +48,7 @@ def netlist_verilog(design: Design, folder: Path, listen: Listener | None = None
 
 def netlist_board(system: System, folder: Path, listen: Listener | None = None) -> BoardModel:
     """A System for a part, as its netlist. Raises FlowError."""
-    cells = {path.name: path.read_text() for path in CELLS}
+    cells = {path.name: path.read_text() for path in cell_models(system.design.part.family)}
     files = {NETLIST: netlist_verilog(system.design, folder, listen), **cells}
     # Megabytes of C++, run for seconds.
     return BoardModel(system.design.top, files, level="-O1")
@@ -60,9 +66,10 @@ def netlist_rtl(config: AccelConfig, part: Part, folder: Path, target: Path, lis
     target.mkdir(parents=True, exist_ok=True)
     (target / NETLIST).write_text(text)
     (target / "vta_top.v").write_text(_top(config))
-    for path in CELLS:
+    models = cell_models(part.family)
+    for path in models:
         shutil.copyfile(path, target / path.name)
-    names = [path.name for path in CELLS] + [NETLIST, "vta_top.v"]
+    names = [path.name for path in models] + [NETLIST, "vta_top.v"]
     (target / "filelist.f").write_text("".join(f"{name}\n" for name in names))
     return target
 

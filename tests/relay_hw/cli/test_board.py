@@ -8,13 +8,20 @@ import numpy as np
 import pytest
 
 from accel.fpga.boards import HostLink, find_board
+from accel.fpga.parts import find_part
 from accel.fpga.sim.board import build_board, running_board
+from accel.fpga.sim.netlist import netlist_rtl
 from accel.fpga.sim.soc import simulated_board
+from accel.fpga.synth import bitstreams_folder
 from accel.fpga.systems import board_system
 from accel.isa.config import load_config
+from accel.sim.functional import FunctionalDevice
+from accel.sim.rtl_device import RtlDevice
 from relay_hw.cli.fpga import seeds_of
 from relay_hw.cli.main import _parser, main
-from tests.accel.fpga.extra import needs_boards
+from relay_hw.runtime.artifact import load_artifact
+from relay_hw.runtime.execute import Executor
+from tests.accel.fpga.extra import needs_boards, needs_yosys
 
 pytestmark = needs_boards
 
@@ -47,6 +54,30 @@ def test_the_mnist_network_on_the_whole_system(
         assert sorted(found) == sorted(expected)
         for output in found:
             np.testing.assert_array_equal(found[output], expected[output])
+
+
+@pytest.mark.long
+@needs_yosys
+@pytest.mark.parametrize("part", ["lfe5u-25f", "gw2a-18c"])
+def test_the_mnist_network_on_the_netlist(part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What placement gets for either family, with models of its cells, leaves the bytes of the functional simulator."""
+    config = load_config("tiny")
+    data = {"input": np.random.default_rng(3).random((8, 1, 28, 28), np.float32)}
+    np.savez(tmp_path / "data.npz", **data)
+    build = tmp_path / "build"
+    assert main(["compile", str(MNIST), "-o", str(build), "--calibration", str(tmp_path / "data.npz")]) == 0
+    artifact, sample = load_artifact(build), {"input": data["input"][:2]}
+    assert artifact.config == config
+    expected = Executor(artifact, FunctionalDevice(config)).run(sample).outputs
+    rtl = netlist_rtl(config, find_part(part), bitstreams_folder(), tmp_path / "rtl")
+    device = RtlDevice(config, rtl=rtl)
+    try:
+        found = Executor(artifact, device).run(sample).outputs
+    finally:
+        device.close()
+    assert found.keys() == expected.keys()
+    for output in found:
+        np.testing.assert_array_equal(found[output], expected[output])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Models of the ECP5's cells against the forms that synthesis takes them from, and what they refuse."""
+"""Models of cells against the forms that synthesis takes them from, and what they refuse."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from pathlib import Path
 
 import pytest
 
-from accel.fpga.sim.netlist import CELLS
+from accel.fpga.parts import Family
+from accel.fpga.sim.netlist import cell_models
 from accel.sim.bench.runner import environment
 from accel.sim.verilator import find_toolchain
-from tests.accel.fpga.sim.cells import cells_top
+from tests.accel.fpga.sim.bench_cells import FAMILY, TOPS
 
 ROOT = Path(__file__).parents[4]
 
 
-def run_cells(folder: Path, text: str) -> tuple[int, int, str]:
+def run_cells(folder: Path, family: Family) -> tuple[int, int, str]:
     """Tests that ran and failed, and what they said."""
     from cocotb_tools.check_results import get_results
     from cocotb_tools.runner import get_runner
 
     os.environ.update(environment())
-    (folder / "cells_top.v").write_text(text)
+    (folder / "cells_top.v").write_text(TOPS[family]().text())
     runner = get_runner("verilator")
     arguments = ["--x-assign", "unique", "-Wno-fatal", "-Wno-lint", "--output-split", "0", "-CFLAGS", "-O0"]
-    sources = [folder / "cells_top.v", *CELLS]
+    sources = [folder / "cells_top.v", *cell_models(family)]
     runner.build(
         sources=sources, hdl_toplevel="cells_top", build_args=arguments, build_dir=folder, log_file=folder / "l"
     )
@@ -40,13 +41,14 @@ def run_cells(folder: Path, text: str) -> tuple[int, int, str]:
             results_xml=str(folder / "results.xml"),
             log_file=folder / "log",
             seed=1,
-            extra_env={"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
+            extra_env={"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), FAMILY: family.value},
         )
     return *get_results(folder / "results.xml"), (folder / "log").read_text()
 
 
-def test_models_are_as_the_forms_beside_them(tmp_path: Path) -> None:
-    ran, failed, log = run_cells(tmp_path, cells_top().text())
+@pytest.mark.parametrize("family", Family)
+def test_models_are_as_the_forms_beside_them(family: Family, tmp_path: Path) -> None:
+    ran, failed, log = run_cells(tmp_path, family)
     assert (ran, failed) == (1, 0), log[-3000:]
 
 
@@ -58,14 +60,20 @@ def test_models_are_as_the_forms_beside_them(tmp_path: Path) -> None:
         ("DP16KD", '.CLKBMUX("INV")', "ERROR_CLKAMUX_and_CLKBMUX_must_not_be_INV"),
         ("MULT18X18D", '.RESETMODE("ASYNC")', "ERROR_RESETMODE_must_be_SYNC"),
         ("TRELLIS_FF", '.LSRMODE("PRLD")', "ERROR_LSRMODE_must_be_LSR"),
+        ("ALU", ".ALU_MODE(0)", "ERROR_ALU_MODE_must_be_2"),
+        ("SDPX9B", ".READ_MODE(1'b1)", "ERROR_READ_MODE_must_be_0"),
+        ("SDPX9B", ".BIT_WIDTH_1(18)", "ERROR_BIT_WIDTH_must_be_36"),
+        ("DPX9B", ".READ_MODE1(1'b1)", "ERROR_READ_MODE_must_be_0"),
+        ("DPX9B", ".BIT_WIDTH_0(9)", "ERROR_BIT_WIDTH_must_be_18"),
     ],
 )
 def test_what_the_models_do_not_know_is_refused(cell: str, sizes: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "top.v").write_text(f"module top; {cell} #({sizes}) u_cell (); endmodule\n")
+    (models,) = (found for found in map(cell_models, Family) if cell in {path.stem for path in found})
     tools = find_toolchain()
     command = [str(tools.verilator), "--lint-only", "-Wno-fatal", "-Wno-lint", "--top-module", "top", "top.v"]
     environment = {**os.environ, "VERILATOR_ROOT": str(tools.root)}
     done = subprocess.run(
-        [*command, *map(str, CELLS)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        [*command, *map(str, models)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode != 0 and message in done.stdout + done.stderr
