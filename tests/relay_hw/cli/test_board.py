@@ -64,8 +64,8 @@ def test_the_mnist_network_on_the_netlist(part: str, tmp_path: Path, capsys: pyt
     config = load_config("tiny")
     data = {"input": np.random.default_rng(3).random((8, 1, 28, 28), np.float32)}
     np.savez(tmp_path / "data.npz", **data)
-    build = tmp_path / "build"
-    assert main(["compile", str(MNIST), "-o", str(build), "--calibration", str(tmp_path / "data.npz")]) == 0
+    build, words = tmp_path / "build", ["--config", "tiny", "--calibration", str(tmp_path / "data.npz")]
+    assert main(["compile", str(MNIST), "-o", str(build), *words]) == 0
     artifact, sample = load_artifact(build), {"input": data["input"][:2]}
     assert artifact.config == config
     expected = Executor(artifact, FunctionalDevice(config)).run(sample).outputs
