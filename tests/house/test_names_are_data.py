@@ -54,7 +54,12 @@ WRITERS: dict[str, dict[str, str]] = {
         "program": "a number",
         "step.kernel": "host_k and a number, as backend/tvm/c_kernels.py names kernels",
     },
-    "relay_hw/report/html.py": {"cause": "one of Cause", "title": "HTML", "text": "fixed text"},
+    "relay_hw/report/html.py": {
+        "cause": "one of Cause",
+        "report.multipliers": "a number",
+        "title": "HTML",
+        "text": "fixed text",
+    },
     "relay_hw/report/style.py": {"title": "HTML", "body": "HTML", "style": "a style sheet of the writers"},
     "relay_hw/report/timeline.py": {"cause": "one of Cause"},
     "relay_hw/compare/page.py": {"title": "HTML", "text": "a number's", "small": "a number's"},
@@ -78,6 +83,7 @@ WRITERS: dict[str, dict[str, str]] = {
     "relay_hw/cli/doctor.py": {"', '.join(missing)": "words of find_tools", "version": "a cell of a table"},
     "relay_hw/cli/fpga.py": {
         "system.design.name": "a part or board, and the checked name of a configuration",
+        "toolchain(system.design.part).suffix": "one of two",
         "json.dumps(report, indent=2, sort_keys=True)": "JSON",
         "json.dumps(row, indent=2)": "JSON",
         "json.dumps(estimated, indent=2, sort_keys=True)": "JSON",
