@@ -145,6 +145,14 @@ class AccelConfig:
         return self.block_in * self.block_out * self.wgt_bits // 8
 
     @property
+    def factor_granules(self) -> int:
+        """Granules of weights behind each granule of factors: a factor for each INP_LANES of them, two to a byte.
+
+        0 where entries of WGT are so small that LOAD takes no factors.
+        """
+        return self.inp_lanes * self.wgt_bits // 8 if self.wgt_bytes >= 2 * self.granule_bytes else 0
+
+    @property
     def acc_bytes(self) -> int:
         return self.block_out * self.acc_bits // 8
 

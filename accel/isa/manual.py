@@ -59,7 +59,17 @@ beat (with `expand`, on as many beats' worth of bytes as a beat becomes). `mem` 
 with `acc` and `wgt`, each byte becomes an int32 lane of `acc`, sign-extended (four times the bytes), or each half of
 WGT_BITS bits a weight, sign-extended, those in the low bits of a byte first (twice the bytes).
 
-With `pitch`, which goes with `inp` only, a run is cut into lines, and each line of it goes to a plane of its own:
+With `pitch` of 1, which `expand` of `wgt` may have beside it, weights are multiplied while they become wider:
+```
+granules of DRAM = one of factors, K of weights, one of factors, K of weights, ...   # z of weights in all
+K = INP_LANES * WGT_BITS / 8
+weight w of a block of K granules becomes the low WGT_BITS bits of w * (1 + factor w / INP_LANES of the block)
+```
+Factors are numbers from 0 to 15, the one in the low half of a byte first. So each lane has a factor for each INP_LANES
+of its weights. Such a LOAD is one run (`y` and `x` are 1) without padding, of a configuration whose entries of `wgt`
+are at least two granules long.
+
+With `pitch` and `inp` a run is cut into lines, and each line of it goes to a plane of its own:
 ```
 line k of run n (n counts all runs of the image, padding included) goes to line sram / E + 4 * pitch * k + n
 ```

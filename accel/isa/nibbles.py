@@ -1,7 +1,7 @@
-"""Weights of 4 bits, two to a byte, and of 2 bits, four to a byte: the earlier ones in lower bits.
+"""Weights of 4 bits, two to a byte, and of 2 bits, four to a byte: the earlier ones in lower bits; and their factors.
 
 In: int8 or uint8 arrays. Out: the same with a shorter or longer last axis. Exact for every byte. An 8-bit weight is
-16 * high + low.
+16 * high + low. A factor is a number from 1 to 16, stored as one less in 4 bits, of weights that follow one another.
 """
 
 from __future__ import annotations
@@ -51,6 +51,19 @@ def widen_weights(data: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
     """uint8 [..., 2 n] of uint8 [..., n]: weights of half as many bits as weights of `bits` bits, 4 or 8."""
     numbers = unpack_nibbles(data).view(np.uint8)
     return numbers if bits == 8 else _QUARTERS[np.bitwise_and(numbers, _LOW)]
+
+
+def pack_factors(factors: NDArray[np.int8]) -> NDArray[np.uint8]:
+    """uint8 [n / 2] of int8 [n] from 1 to 16."""
+    return _joined((factors - np.int8(1)).view(np.uint8))
+
+
+def scale_weights(data: NDArray[np.uint8], factors: NDArray[np.uint8], count: int, bits: int) -> NDArray[np.uint8]:
+    """`data` [n], weights of `bits` bits, times stored factors, one for each `count` of them; their low bits stay."""
+    numbers = data if bits == 8 else unpack_nibbles(data).view(np.uint8)
+    whole = np.repeat(np.bitwise_and(unpack_nibbles(factors).view(np.uint8), _LOW) + np.uint8(1), count)
+    products: Bytes = np.multiply(numbers, whole[: numbers.size])
+    return products if bits == 8 else _joined(products)
 
 
 def split_nibbles(values: NDArray[np.int8]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

@@ -12,6 +12,7 @@ from accel.isa.config import TAPS, AccelConfig
 from accel.isa.ordering import Access
 from accel.isa.program import Program, Section, align
 from accel.isa.randframe import DRAM, UOP_DST, ProgramFrame
+from accel.isa.rules import dram_extent
 from accel.isa.spec import AluOp, Dst, Form, GemmMode, Mem, Nibble, Op
 from accel.isa.state import element_bytes
 
@@ -60,6 +61,9 @@ class _Generator(ProgramFrame):
         mem = rng.choice([Mem.INP, Mem.INP, Mem.WGT, Mem.ACC, Mem.ACC, Mem.UOP, Mem.PRM]) if mem is None else mem
         if mem is Mem.INP and rng.randrange(2):
             self._load_planes()
+            return
+        if mem is Mem.WGT and c.factor_granules and rng.randrange(2):
+            self._load_factored()
             return
         widening = {Mem.ACC: 4, Mem.WGT: 2}
         expand = rng.randrange(2) if mem in widening else 0
@@ -110,6 +114,22 @@ class _Generator(ProgramFrame):
         values |= dict(zip(_PADS, pads, strict=True))
         target = Access(Mem.INP, line * c.line_entries, (line + taken) * c.line_entries, True)
         self.builder.add(Op.LOAD, values, [source, target])
+
+    def _load_factored(self) -> None:
+        """LOAD of weights behind factors: blocks that are whole or not."""
+        c, rng = self.config, self.rng
+        section, entries = self.find(rng.choice(["weights", "input"])), self.entries[Mem.WGT]
+        block, granules = c.factor_granules, section.size // c.granule_bytes
+        most = min(granules - -(-granules // (block + 1)), entries * c.wgt_bytes // (2 * c.granule_bytes))
+        if most < 1:
+            return
+        z = rng.choice([most, min(most, block), min(most, block + 1), rng.randrange(1, most + 1)])
+        taken = -(-2 * z * c.granule_bytes // c.wgt_bytes)
+        sram = rng.randrange(entries - taken + 1)
+        values, _ = self._dram(section, z + -(-z // block), 1, 1, False)
+        values |= {"z": z, "mem": Mem.WGT, "expand": 1, "pitch": 1, "sram": sram, "pad_value": rng.randrange(-128, 128)}
+        source = Access(DRAM, values["dram"], values["dram"] + dram_extent(c, Op.LOAD, values), False)
+        self.builder.add(Op.LOAD, values, [source, self.scratch(Mem.WGT, sram, taken)])
 
     def _gather(self) -> None:
         """Windows of some rows of a section into a few vectors; now and then all of them lie beside the row."""

@@ -52,8 +52,19 @@ def load_widening(v: Values) -> int:
     return 2 if v["mem"] == Mem.WGT else 4
 
 
+def has_factors(v: Values) -> bool:
+    """True for a LOAD of weights whose rows are multiplied while they become wider."""
+    return bool(v.get("pitch")) and v["mem"] == Mem.WGT
+
+
+def dram_granules(config: AccelConfig, v: Values) -> int:
+    """Granules of a run of LOAD or STORE in DRAM, those of factors included. Of what is illegal any number does."""
+    block = config.factor_granules if has_factors(v) else 0
+    return v["z"] + (-(-v["z"] // block) if block else 0)
+
+
 def transfer_shape(config: AccelConfig, v: Values) -> tuple[int, int, int]:
-    """Rows and runs of the scratchpad image, padding included, and DRAM bytes of one run."""
+    """Rows and runs of the scratchpad image, padding included, and DRAM bytes of one run, without factors."""
     rows = v.get("y_pad_0", 0) + v["y"] + v.get("y_pad_1", 0)
     runs = v.get("x_pad_0", 0) + v["x"] + v.get("x_pad_1", 0)
     return rows, runs, v["z"] * config.granule_bytes
@@ -63,7 +74,7 @@ def dram_extent(config: AccelConfig, op: Op, v: Values) -> int:
     """Bytes of the window from the first to the last one that a transfer touches, what lies between included."""
     match op:
         case Op.LOAD | Op.STORE:
-            run = (v["x"] - 1) * v["x_stride"] + v["z"] * config.granule_bytes
+            run = (v["x"] - 1) * v["x_stride"] + dram_granules(config, v) * config.granule_bytes
         case Op.GATHER:
             run = gather_fetch_bytes(config, v)
         case Op.GEMM | Op.ALU | Op.REQUANT | Op.FINISH:
@@ -115,6 +126,9 @@ def _check_load_target(config: AccelConfig, v: Values, index: int) -> None:
         raise Fault(FaultCode.ILLEGAL_FIELD, index, f"load.expand must be 0 for {mem.name.lower()}")
     if not v["pitch"]:
         return
+    if has_factors(v):
+        _check_factors(config, v, index)
+        return
     if mem is not Mem.INP:
         raise Fault(FaultCode.ILLEGAL_FIELD, index, f"load.pitch must be 0 for {mem.name.lower()}")
     run, line = v["z"] * config.granule_bytes, config.line_bytes
@@ -123,6 +137,14 @@ def _check_load_target(config: AccelConfig, v: Values, index: int) -> None:
     if v["sram"] % config.line_entries:
         what = f"sram must start a line of {config.line_entries} entries with pitch, not at entry {v['sram']}"
         raise Fault(FaultCode.ILLEGAL_FIELD, index, what)
+
+
+def _check_factors(config: AccelConfig, v: Values, index: int) -> None:
+    if not v["expand"] or v["pitch"] != 1 or not config.factor_granules:
+        raise Fault(FaultCode.ILLEGAL_FIELD, index, f"load.pitch must be 0 for these weights, not {v['pitch']}")
+    pads = sum(v[key] for key in ("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1"))
+    if (v["y"], v["x"], pads) != (1, 1, 0):
+        raise Fault(FaultCode.ILLEGAL_FIELD, index, "weights with factors must be one run without padding")
 
 
 def _check_transfer(config: AccelConfig, v: Values, index: int) -> None:
@@ -135,7 +157,7 @@ def _check_transfer(config: AccelConfig, v: Values, index: int) -> None:
         raise Fault(FaultCode.ILLEGAL_FIELD, index, f"sram must start on a bus beat, not at entry {v['sram']}")
     rows, runs, run = transfer_shape(config, v)
     end, mem = begin + rows * runs * run * widen, Mem(v["mem"])
-    if v.get("pitch"):
+    if v.get("pitch") and not has_factors(v):
         lines, planes = plane_lines(config, v)
         end = begin + (TAPS * v["pitch"] * (planes - 1) + lines) * config.line_bytes
     if end > scratch_bytes(config, mem):

@@ -167,7 +167,12 @@ LOAD = Instruction(
                 "acc: each byte of DRAM becomes an int32 lane; wgt: from half the bits",
             ),
             Field("pad_value", _w(0, 13), 8, "byte that padding stands for, before expand", signed=True),
-            Field("pitch", _w(0, 21), 11, "inp only: four-line steps from one line of a run to the next; 0: packed"),
+            Field(
+                "pitch",
+                _w(0, 21),
+                11,
+                "inp: four-line steps from one line of a run to the next; 0: packed; expanded wgt: 1: factors lead",
+            ),
         )
         + _TRANSFER
         + (

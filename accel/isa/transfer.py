@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from accel.isa.config import TAPS
 from accel.isa.errors import Fault, FaultCode
 from accel.isa.loops import Values
-from accel.isa.nibbles import widen_weights
+from accel.isa.nibbles import scale_weights, widen_weights
 from accel.isa.rules import (
     check_instruction,
+    dram_granules,
     gather_fetch_bytes,
     gather_rows,
+    has_factors,
     load_widening,
     plane_lines,
     transfer_begin,
@@ -34,6 +36,9 @@ def load(state: AccelState, v: Values, index: int) -> None:
     """DRAM to scratchpad, padding around the rows and runs, wider numbers with `expand`, planes with `pitch`."""
     check_instruction(state.config, Op.LOAD, v, index)
     rows, runs, run = transfer_shape(state.config, v)
+    if has_factors(v):
+        _multiplied(state, v, index)
+        return
     source = _dram(state, v, index, run).view(np.int8)
     target = _scratch(state, v, 0 if v["pitch"] else rows * runs * run * load_widening(v))
     if v["pitch"] or (v["expand"] and v["mem"] == Mem.WGT):
@@ -77,6 +82,18 @@ def gather(state: AccelState, v: Values, index: int) -> None:
     )
     vectors = state.inp[v["sram"] : v["sram"] + rows * v["x"] * v["pitch"]].view(np.uint8)
     vectors.reshape(rows, v["x"], -1)[:, :, v["lane"] : v["lane"] + v["run"]] = windows
+
+
+def _multiplied(state: AccelState, v: Values, index: int) -> None:
+    """One run of weights, a granule of factors in front of each `factor_granules` of them."""
+    config = state.config
+    count = dram_granules(config, v)
+    source = _dram(state, v, index, count * config.granule_bytes).reshape(count, config.granule_bytes)
+    leads = np.arange(count) % (config.factor_granules + 1) == 0
+    weights = widen_weights(source[~leads].reshape(-1), config.wgt_bits)
+    factors = source[leads].reshape(-1)
+    target = _scratch(state, v, weights.size)
+    target[...] = scale_weights(weights, factors, config.inp_lanes, config.wgt_bits)
 
 
 def _to_planes(state: AccelState, v: Values, image: NDArray[np.int8]) -> None:

@@ -41,3 +41,4 @@ vta_store.v
 vta_top.v
 vta_uop_walk.v
 vta_update.v
+vta_widen.v

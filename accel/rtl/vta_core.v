@@ -111,6 +111,12 @@ module vta_core #(
   localparam LINE_2 = (BUS > 16) ? BUS : 16;
   localparam LINE = (LINE_1 > LINE_2) ? LINE_1 : LINE_2;
 
+  // weights that are multiplied while LOAD widens them: bits of those that share a factor, factors of a beat, granules
+  // behind each granule of factors; 0 where entries are too small
+  localparam SHARE_W = INP_LANES * WGT_BITS / 2;
+  localparam FACTORS = (AXI_DATA_BITS > SHARE_W) ? AXI_DATA_BITS / SHARE_W : 1;
+  localparam FACTOR_GRANULES = (INP_LANES * BLOCK_OUT >= 2 * LINE_2) ? INP_LANES * WGT_BITS / 8 : 0;
+
   // queues and semaphores: bit 0 LOAD, 1 COMPUTE, 2 OUTPUT, 3 STORE.  able: has an instruction and could start it
   wire [3:0] head;
   wire [3:0] able;
@@ -274,6 +280,7 @@ module vta_core #(
   wire [15:0] load_we;
   wire [PLACE_W-1:0] load_waddr;
   wire [AXI_DATA_BITS-1:0] load_wdata;
+  wire [4*FACTORS-1:0] load_factor;
   wire [BUS-1:0] load_be;
   wire [1:0] inp_soon;
 
@@ -283,6 +290,8 @@ module vta_core #(
       .READ_OUTSTANDING(READ_OUTSTANDING),
       .INP_LANES       (INP_LANES),
       .LINE            (LINE),
+      .FACTORS         (FACTORS),
+      .FACTOR_GRANULES (FACTOR_GRANULES),
       .BEATS_W         (PLACE_W),
       .LENGTH_W        (LENGTH_W)
   ) u_load (
@@ -312,6 +321,7 @@ module vta_core #(
       .expand_o      (load_expand),
       .waddr_o       (load_waddr),
       .wdata_o       (load_wdata),
+      .factor_o      (load_factor),
       .give_o        (give[0]),
       .set_o         (set[0*16+:16]),
       .done_index_o  (done_index[0*32+:32]),
@@ -371,6 +381,7 @@ module vta_core #(
       .OUT_LANES      (OUT_LANES),
       .MULTIPLIER_BITS(MULTIPLIER_BITS),
       .AXI_DATA_BITS  (AXI_DATA_BITS),
+      .FACTORS        (FACTORS),
       .LINE           (LINE),
       .BEATS_W        (BEATS_W),
       .DSP_PRODUCTS   (DSP_PRODUCTS)
@@ -392,6 +403,7 @@ module vta_core #(
       .load_expand_i        (load_expand),
       .load_waddr_i         ({{(BEATS_W - PLACE_W) {1'b0}}, load_waddr}),
       .load_wdata_i         (load_wdata),
+      .load_factor_i        (load_factor),
       .inp_soon_o           (inp_soon),
       .out_re_i             (out_re),
       .out_raddr_i          ({{(BEATS_W - PLACE_W) {1'b0}}, out_raddr}),

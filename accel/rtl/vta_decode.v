@@ -157,8 +157,12 @@ module vta_decode #(
     if (wide && mem != `VTA_MEM_ACC && mem != `VTA_MEM_WGT) mem_bad = 1'b1;
   end
 
-  // with pitch in lines, else in beats
-  wire planes = is_load && |insn_i[`VTA_LOAD_PITCH];
+  // with pitch in lines, else in beats; with pitch weights have factors
+  wire factored = is_load && |insn_i[`VTA_LOAD_PITCH] && mem == `VTA_MEM_WGT;
+  wire factors_bad = factored && (WGT_B < 2 * GRANULE || !wide || |insn_i[`VTA_LOAD_X_PAD_0] || |insn_i[`VTA_LOAD_X_PAD_1]
+      || |insn_i[`VTA_LOAD_Y_PAD_0] || |insn_i[`VTA_LOAD_Y_PAD_1] || insn_i[`VTA_LOAD_PITCH] != 11'd1
+      || insn_i[`VTA_LOAD_Y] != 16'd1 || insn_i[`VTA_LOAD_X] != 16'd1);
+  wire planes = is_load && |insn_i[`VTA_LOAD_PITCH] && !factored;
   wire [31:0] begins = planes ? {16'd0, sram} >> LINE_LOG : first;
   wire [31:0] room = planes ? LINES : capacity;
   assign transfer_o = is_transfer;
@@ -197,7 +201,7 @@ module vta_decode #(
       || {16'd0, insn_i[`VTA_GEMM_UOP_END]} > UOP_DEPTH;
 
   wire field_bad = (is_transfer && (mem_bad || no_run || unaligned))
-      || planes_bad || (is_gather && window_bad) || ((is_gemm || is_alu || is_requant) && no_trip)
+      || planes_bad || factors_bad || (is_gather && window_bad) || ((is_gemm || is_alu || is_requant) && no_trip)
       || (is_gemm && gemm_bad) || (is_alu && alu_bad) || (is_requant && form_bad);
   wire range_bad = (is_gemm || is_alu) && uops_bad;
 

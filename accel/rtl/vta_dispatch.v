@@ -65,6 +65,8 @@ module vta_dispatch #(
   localparam PITCH_MUL = (INP_LANES > BUS) ? $clog2(INP_LANES / BUS) : 0;
   localparam PITCH_DIV = (INP_LANES > BUS) ? 0 : $clog2(BUS / INP_LANES);
   localparam [7:0] OP_LOAD = `VTA_OP_LOAD, OP_GATHER = `VTA_OP_GATHER;
+  // granules of weights behind each granule of factors
+  localparam BLOCK_LOG = $clog2(INP_LANES * WGT_BITS / 8);
   localparam LINE_LOG = $clog2(LINE >> GRANULE_BYTES_LOG);  // granules of a line
 
   // first register: the instruction, and what of it needs a sum
@@ -84,6 +86,7 @@ module vta_dispatch #(
   reg                second_transfer_q;
   reg                second_gather_q;
   reg                second_planes_q;
+  reg                second_factored_q;
   reg  [       35:0] padded_row_q;
   reg  [       16:0] padded_rows_q;
   reg  [       26:0] plane_q;
@@ -108,6 +111,7 @@ module vta_dispatch #(
   reg  [        1:0] one_q;
   reg  [        3:0] once_q;
   reg  [LENGTH_W-1:0] length_q;
+  reg  [LENGTH_W-1:0] more_q;  // beats of factors, less one
 
   // the second and the third register hold an instruction, and all three
   reg                two_q;
@@ -213,6 +217,10 @@ module vta_dispatch #(
       .length_o   (length)
   );
 
+  wire [15:0] last_block = (second_q[`VTA_LOAD_Z] - 16'd1) >> BLOCK_LOG;
+  wire [LENGTH_W+15:0] last_factor = {{LENGTH_W{1'b0}}, last_block} << GRANULE_LOG;
+  localparam [31:0] LEADS = 1 << GRANULE_LOG;
+
   wire [3:0] once;
   vta_once u_once (
       .insn_i(second_q),
@@ -238,7 +246,7 @@ module vta_dispatch #(
   assign first_beat_o = first_beat_q;
   assign one_o        = one_q;
   assign once_o       = once_q;
-  assign length_o     = length_q - 1'b1;
+  assign length_o     = length_q + more_q;
 
   wire [27:0] after = next_q + 28'd1;
   always @(posedge clk_i) begin
@@ -277,7 +285,7 @@ module vta_dispatch #(
       x_pads_q       <= load ? x_pads : 9'd0;
       y_pads_q       <= (load || gather) ? y_pads : 9'd0;
       first_gather_q <= gather;
-      first_planes_q <= load && |insn_i[`VTA_LOAD_PITCH];
+      first_planes_q <= load && |insn_i[`VTA_LOAD_PITCH] && !insn_i[`VTA_LOAD_EXPAND];
     end
     if (advance_2) begin
       second_q            <= first_q;
@@ -287,6 +295,7 @@ module vta_dispatch #(
       second_transfer_q   <= transfer;
       second_gather_q     <= first_gather_q;
       second_planes_q     <= planes;
+      second_factored_q   <= unit[0] && !first_gather_q && first_q[`VTA_LOAD_EXPAND] && |first_q[`VTA_LOAD_PITCH];
       padded_row_q        <= padded_row;
       padded_rows_q       <= {1'b0, first_q[`VTA_LOAD_Y]} + {8'd0, y_pads_q};
       plane_q             <= plane;
@@ -310,10 +319,11 @@ module vta_dispatch #(
       one_q        <= one;
       once_q       <= once;
       length_q     <= length;
+      more_q       <= second_factored_q ? last_factor[LENGTH_W-1:0] | (LEADS[LENGTH_W-1:0] - 1'b1) : {LENGTH_W{1'b1}};
     end
   end
 
-  wire unused = &{1'b0, row_beats, all_beats, run_2};
+  wire unused = &{1'b0, row_beats, all_beats, run_2, last_factor};
 endmodule
 
 `resetall

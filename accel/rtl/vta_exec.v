@@ -22,6 +22,8 @@ module vta_exec #(
     parameter OUT_LANES       = 2,
     parameter MULTIPLIER_BITS = 31,
     parameter AXI_DATA_BITS   = 64,
+    // Factors of a beat of weights
+    parameter FACTORS         = 1,
     // Bytes of a line of INP
     parameter LINE            = 16,
     // Width of beat addresses
@@ -48,6 +50,7 @@ module vta_exec #(
     input  wire                       load_expand_i,
     input  wire [        BEATS_W-1:0] load_waddr_i,
     input  wire [  AXI_DATA_BITS-1:0] load_wdata_i,
+    input  wire [      4*FACTORS-1:0] load_factor_i,
     output wire [                1:0] inp_soon_o,
     // STORE: beat read
     input  wire                       out_re_i,
@@ -191,6 +194,7 @@ module vta_exec #(
       .PRM_DEPTH    (PRM_DEPTH),
       .OUT_LANES    (OUT_LANES),
       .AXI_DATA_BITS(AXI_DATA_BITS),
+      .FACTORS      (FACTORS),
       .LINE         (LINE),
       .BEATS_W      (BEATS_W)
   ) u_scratchpads (
@@ -200,6 +204,7 @@ module vta_exec #(
       .load_expand_i(load_expand_i),
       .load_waddr_i (load_waddr_i),
       .load_wdata_i (load_wdata_i),
+      .load_factor_i(load_factor_i),
       .uop_re_i     (uop_re),
       .uop_raddr_i  (uop_raddr),
       .uop_o        (uop),

@@ -17,6 +17,9 @@ module vta_load #(
     // Bytes of an INP entry, of a line of INP
     parameter INP_LANES        = 4,
     parameter LINE             = 16,
+    // Factors of a beat of weights; granules of weights behind each granule of factors, a power of two, 0: no factors
+    parameter FACTORS          = 1,
+    parameter FACTOR_GRANULES  = 0,
     // Width of beat counts and addresses of the scratchpads, at least 10; of the beats of a run in DRAM
     parameter BEATS_W          = 20,
     parameter LENGTH_W         = 20
@@ -53,6 +56,7 @@ module vta_load #(
     output wire                     expand_o,
     output wire [      BEATS_W-1:0] waddr_o,
     output wire [AXI_DATA_BITS-1:0] wdata_o,
+    output wire [    4*FACTORS-1:0] factor_o,
     // tokens of a finished instruction; done_index_o also names the instruction that writes
     output wire                     give_o,
     output wire [             15:0] set_o,
@@ -145,6 +149,8 @@ module vta_load #(
       .AXI_DATA_BITS(AXI_DATA_BITS),
       .INP_LANES    (INP_LANES),
       .LINE_BEATS   (LINE_BEATS),
+      .FACTORS      (FACTORS),
+      .FACTOR_GRANULES(FACTOR_GRANULES),
       .BEATS_W      (BEATS_W)
   ) u_data (
       .clk_i        (clk_i),
@@ -166,6 +172,7 @@ module vta_load #(
       .expand_o     (expand_o),
       .waddr_o      (waddr_o),
       .wdata_o      (wdata_o),
+      .factor_o     (factor_o),
       .give_o       (give_o),
       .set_o        (set_o),
       .done_index_o (done_index_o),

@@ -1,5 +1,6 @@
 // Data side of LOAD and GATHER: turns the beats of each instruction, in order, into scratchpad writes.
-// LOAD: one beat a cycle, padding included; the bus waits (beat_want_o low) while padding is written.
+// LOAD: one beat a cycle, padding included; the bus waits (beat_want_o low) while padding is written.  Beats of factors
+// stay here: each weight that comes behind them goes on with its factor.
 // GATHER: keeps rows of an image in two buffers and writes windows of them as parts of INP vectors.  Rows are filled from
 // the bus in order, each completely before its first window is read; a buffer is filled again after the last read of its
 // row.  One beat of scratchpad bytes a cycle, rows of padding included.
@@ -18,6 +19,9 @@ module vta_load_data #(
     parameter INP_LANES     = 4,
     // Beats of a line of INP, a power of two
     parameter LINE_BEATS    = 2,
+    // Factors of a beat of weights; granules of weights behind each granule of factors, a power of two, 0: no factors
+    parameter FACTORS       = 1,
+    parameter FACTOR_GRANULES = 0,
     // Width of beat counts and addresses, at least 10
     parameter BEATS_W       = 20
 ) (
@@ -44,6 +48,7 @@ module vta_load_data #(
     output wire                       expand_o,
     output wire [        BEATS_W-1:0] waddr_o,
     output wire [  AXI_DATA_BITS-1:0] wdata_o,
+    output wire [      4*FACTORS-1:0] factor_o,
     // tokens; done_index_o also names the instruction that writes
     output wire                       give_o,
     output wire [               15:0] set_o,
@@ -56,6 +61,8 @@ module vta_load_data #(
   localparam BUS = AXI_DATA_BITS / 8;
   localparam BUS_LOG = $clog2(BUS);
   localparam GRANULE_LOG = (BUS >= 16) ? 0 : $clog2(16 / BUS);
+  // beats of a granule of factors
+  localparam [1:0] LEADS = 2'd1 << GRANULE_LOG;
   localparam WORDS = `VTA_ROW_BUFFER_BYTES / BUS;
   localparam WORD_W = $clog2(WORDS);
   localparam COUNT_W = (BEATS_W < 16) ? BEATS_W : 16;
@@ -95,9 +102,13 @@ module vta_load_data #(
   wire               row_last;
   wire               last;
 
+  // beats of factors are to come
+  wire [        1:0] lead;
+  wire [4*FACTORS-1:0] factor;
+
   // steps of LOAD, reads and fills of GATHER
   wire               load_want = more_q && !gather_q && !(inp_q && inp_soon_i[0]);
-  wire               step = load_want && (pad ? !stop_i : beat_i);
+  wire               step = load_want && ~|lead && (pad ? !stop_i : beat_i);
   wire               read = more_q && gather_q && (pad || |held_q) && !inp_soon_i[1] && !stop_i;
   wire               fill_want = filling_q && !held_q[1];
   wire               fill = fill_want && beat_i;
@@ -142,6 +153,46 @@ module vta_load_data #(
       expand_q    <= !gather_i && insn_i[`VTA_LOAD_EXPAND];
       pad_value_q <= gather_i ? insn_i[`VTA_GATHER_PAD_VALUE] : insn_i[`VTA_LOAD_PAD_VALUE];
     end
+
+  // LOAD: factors, in front of each block of beats
+  generate
+    if (FACTOR_GRANULES > 0) begin : g_factors
+      localparam BLOCK_W = $clog2(FACTOR_GRANULES) + GRANULE_LOG;
+      localparam GRANULE = BUS << GRANULE_LOG;
+      // beats that share a factor
+      localparam SHARE_LOG = $clog2((FACTOR_GRANULES << GRANULE_LOG) * FACTORS / (2 * GRANULE));
+      reg                 factored_q;
+      reg [          1:0] lead_q;
+      reg [  BLOCK_W-1:0] block_q;  // beats of the block before the one at hand
+      reg [8*GRANULE-1:0] factors_q;
+      wire factored = valid_i && !gather_i && insn_i[`VTA_LOAD_EXPAND] && |insn_i[`VTA_LOAD_PITCH];
+      wire [  BLOCK_W-1:0] share = block_q >> SHARE_LOG;
+
+      always @(posedge clk_i) begin
+        if (next) begin
+          factored_q <= factored;
+          lead_q     <= factored ? LEADS : 2'd0;
+          block_q    <= {BLOCK_W{1'b0}};
+        end else begin
+          if (step) block_q <= block_q + 1'b1;
+          if (|lead_q) lead_q <= lead_q - {1'b0, beat_i};
+          else if (step && &block_q && factored_q) lead_q <= LEADS;
+        end
+      end
+
+      // what data_i shows is taken until it is a beat
+      integer k;
+      always @(posedge clk_i)
+        for (k = 0; k < GRANULE / BUS; k = k + 1)
+          if (lead_q == LEADS - k[1:0]) factors_q[k*AXI_DATA_BITS+:AXI_DATA_BITS] <= data_i;
+
+      assign lead   = lead_q;
+      assign factor = factored_q ? factors_q[share*4*FACTORS+:4*FACTORS] : {4 * FACTORS{1'b0}};
+    end else begin : g_no_factors
+      assign lead   = 2'd0;
+      assign factor = {4 * FACTORS{1'b0}};
+    end
+  endgenerate
 
   // GATHER: the bytes of its windows and rows
   reg  [        7:0] x_step_q;
@@ -303,6 +354,7 @@ module vta_load_data #(
   reg                      expanding_q;
   reg  [      BEATS_W-1:0] waddr_q;
   reg  [AXI_DATA_BITS-1:0] wdata_q;
+  reg  [    4*FACTORS-1:0] factor_q;
   reg                      give_q;
   reg  [             15:0] give_set_q;
   reg  [             31:0] give_index_q;
@@ -313,6 +365,7 @@ module vta_load_data #(
   assign expand_o     = expanding_q;
   assign waddr_o      = waddr_q;
   assign wdata_o      = wdata_q;
+  assign factor_o     = factor_q;
   assign give_o       = give_q;
   assign set_o        = give_set_q;
   assign done_index_o = give_index_q;
@@ -332,6 +385,7 @@ module vta_load_data #(
   always @(posedge clk_i) begin
     be_q        <= gather_q ? s1_be_q : ALL;
     expanding_q <= expand_q;
+    factor_q    <= factor;
     waddr_q     <= gather_q ? s1_addr_q : addr;
     for (i = 0; i < BUS; i = i + 1)
       wdata_q[8*i+:8] <= s1_inside_q[i] ? aligned[8*i+:8] : (gather_q || pad) ? pad_value_q : data_i[8*i+:8];

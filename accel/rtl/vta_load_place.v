@@ -68,7 +68,8 @@ module vta_load_place #(
   wire [       15:0] vector = ({8'd0, insn_i[`VTA_GATHER_PITCH]} << PITCH_MUL) >> PITCH_DIV;
   wire [       17:0] first_offset = {2'b00, lane >> BUS_LOG};
   wire [BEATS_W-1:0] first = first_beat_i + {{(BEATS_W - RUN_W) {1'b0}}, first_offset[RUN_W-1:0]};
-  wire               planes = !gather_i && |insn_i[`VTA_LOAD_PITCH];
+  // with expand it stands for factors
+  wire               planes = !gather_i && |insn_i[`VTA_LOAD_PITCH] && !insn_i[`VTA_LOAD_EXPAND];
 
   reg                planes_q;
   reg                apart_q;  // runs do not follow one another

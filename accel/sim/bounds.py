@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
 from accel.isa.errors import EncodeError
-from accel.isa.rules import gather_fetch_bytes, gather_rows
+from accel.isa.rules import dram_granules, gather_fetch_bytes, gather_rows
 from accel.isa.slots import instruction_slots
 from accel.isa.spec import AluOp, Op, decode
 from accel.sim.memory import MemoryModel
@@ -51,7 +51,7 @@ def _moved(config: AccelConfig, memory: MemoryModel, bursts: int, beats: int) ->
 def _work(config: AccelConfig, memory: MemoryModel, op: Op, v: dict[str, int]) -> int:
     match op:
         case Op.LOAD | Op.STORE:
-            beats = v["z"] * config.granule_bytes // config.bus_bytes
+            beats = dram_granules(config, v) * config.granule_bytes // config.bus_bytes
             # A run of b beats needs one burst for every burst_beats of it, and two more for its ragged ends.
             bursts = v["y"] * v["x"] * (beats // config.burst_beats + 2)
             moved = _moved(config, memory, bursts, v["y"] * v["x"] * beats)

@@ -15,7 +15,7 @@ from functools import lru_cache
 from accel.isa.config import INSTRUCTION_BYTES, SEMAPHORE_MAX, SEMAPHORES, AccelConfig
 from accel.isa.errors import AccelError, DeadlockError, EncodeError, Fault, FaultCode
 from accel.isa.program import Instr, Program, SectionKind, decode_instructions
-from accel.isa.rules import check_instruction, gather_fetch_bytes
+from accel.isa.rules import check_instruction, dram_granules, gather_fetch_bytes
 from accel.isa.semantics import SEMANTICS
 from accel.isa.spec import BY_OP, Op, Unit, decode
 from accel.isa.state import AccelState
@@ -220,7 +220,7 @@ def _count_work(run: _Run, config: AccelConfig, op: Op, v: dict[str, int]) -> No
     """Counters that do not depend on time."""
     match op:
         case Op.LOAD | Op.STORE:
-            moved = v["z"] * v["y"] * v["x"] * config.granule_bytes
+            moved = dram_granules(config, v) * v["y"] * v["x"] * config.granule_bytes
             run.count("READ_BYTES" if op is Op.LOAD else "WRITE_BYTES", moved)
         case Op.GATHER:
             run.count("READ_BYTES", v["y"] * gather_fetch_bytes(config, v))

@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from accel.isa.config import AccelConfig
 from accel.isa.program import Instr, Program, Section, decode_instructions
-from accel.isa.rules import transfer_shape
+from accel.isa.rules import load_widening, transfer_shape
 from accel.isa.spec import Mem, Op
 from accel.isa.state import element_bytes
 from tensorize.resident import depths
@@ -34,7 +34,7 @@ def loaded_by(config: AccelConfig, instructions: Iterable[Instr]) -> Entries:
         if op is Op.LOAD and values["mem"] in bases:
             mem = Mem(values["mem"])
             rows, runs, run = transfer_shape(config, values)
-            entries = -(-rows * runs * run // element_bytes(config, mem))
+            entries = -(-rows * runs * run * load_widening(values) // element_bytes(config, mem))
             found |= ((1 << entries) - 1) << (bases[mem] + values["sram"])
     return found
 

@@ -2,8 +2,8 @@
 // Contract: each has the users that its ports name; LOAD writes all but OUT in bus beats.
 // Latency: read data are valid after the edge that samples the read, for OUTPUT of the accumulator after the edge behind
 // that one; all but those for COMPUTE of the accumulator hold until the next ones.  What LOAD writes is in a scratchpad
-// after the edge behind the one that samples it: beats come from afar, and wait in registers here or in vta_wgt_mem and
-// vta_acc_mem.
+// after the edge behind the one that samples it, in that of weights an edge later: beats come from afar, and wait in
+// registers here or in vta_wgt_mem and vta_acc_mem.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -24,6 +24,8 @@ module vta_scratchpads #(
     parameter PRM_DEPTH     = 64,
     parameter OUT_LANES     = 2,
     parameter AXI_DATA_BITS = 64,
+    // Factors of a beat of weights
+    parameter FACTORS       = 1,
     // Bytes of a line of INP
     parameter LINE          = 16,
     // Width of beat addresses
@@ -36,6 +38,7 @@ module vta_scratchpads #(
     input  wire                            load_expand_i,
     input  wire              [BEATS_W-1:0] load_waddr_i,
     input  wire        [AXI_DATA_BITS-1:0] load_wdata_i,
+    input  wire            [4*FACTORS-1:0] load_factor_i,
     // COMPUTE
     input  wire                            uop_re_i,
     input  wire                     [15:0] uop_raddr_i,
@@ -119,6 +122,7 @@ module vta_scratchpads #(
   vta_wgt_mem #(
       .BEAT_W     (AXI_DATA_BITS),
       .WGT_BITS   (WGT_BITS),
+      .FACTORS    (FACTORS),
       .ELEM_W     (BLOCK_IN * BLOCK_OUT * WGT_BITS),
       .DEPTH      (WGT_DEPTH),
       .BEAT_ADDR_W(BEATS_W)
@@ -128,6 +132,7 @@ module vta_scratchpads #(
       .expand_i(load_expand_i),
       .waddr_i (load_waddr_i),
       .wdata_i (load_wdata_i),
+      .factor_i(load_factor_i),
       .re_i    (wgt_re_i),
       .raddr_i (wgt_raddr_i),
       .elem_o  (wgt_o)

@@ -1,8 +1,8 @@
 // The WGT scratchpad: written one bus beat at a time, read one entry at a time.
-// Contract: with expand_i a beat holds weights of half the bits, those in its low bits first, and becomes two beats;
-// waddr_i counts such pairs then.  A beat is written at the edge behind the one that samples it; a read at either of these edges returns
-// the old row.  elem_o holds while re_i is low.
-// Latency: elem_o is valid after the edge that samples re_i, and has a beat from the second edge behind its own on.
+// Contract: with expand_i a beat holds weights of half the bits, those in its low bits first, and becomes two beats, as
+// vta_widen does it; waddr_i counts such pairs then.  A beat is written at the second edge behind the one that samples
+// it; a read at any of these edges returns the old row.  elem_o holds while re_i is low.
+// Latency: elem_o is valid after the edge that samples re_i, and has a beat from the third edge behind its own on.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -12,6 +12,8 @@ module vta_wgt_mem #(
     parameter BEAT_W      = 64,
     // Width of a weight in bits, 4 or 8
     parameter WGT_BITS    = 8,
+    // Factors of a beat of weights that expand_i widens, a power of two
+    parameter FACTORS     = 1,
     // Width of an entry in bits, a power of two
     parameter ELEM_W      = 128,
     // Entries, a power of two; at least one row
@@ -25,13 +27,13 @@ module vta_wgt_mem #(
     input  wire                   expand_i,
     input  wire [BEAT_ADDR_W-1:0] waddr_i,
     input  wire [     BEAT_W-1:0] wdata_i,
+    input  wire [  4*FACTORS-1:0] factor_i,
     // read port: entries
     input  wire                   re_i,
     input  wire [           15:0] raddr_i,
     output wire [     ELEM_W-1:0] elem_o
 );
   localparam ROW_W = (ELEM_W > 2 * BEAT_W) ? ELEM_W : 2 * BEAT_W;
-  localparam HALF = WGT_BITS / 2;
   localparam ROWS = DEPTH / (ROW_W / ELEM_W);
   localparam ADDR_W = (ROWS > 1) ? $clog2(ROWS) : 1;
   localparam BEATS = ROW_W / BEAT_W;
@@ -40,39 +42,53 @@ module vta_wgt_mem #(
   localparam ELEMS_LOG = $clog2(ELEMS);
   localparam [BEAT_ADDR_W-1:0] BEAT_MASK = BEATS[BEAT_ADDR_W-1:0] - 1'b1;
 
+  // the second beat of a pair is behind the first
+  wire [   2*BEAT_W-1:0] wide;
+  vta_widen #(
+      .BEAT_W  (BEAT_W),
+      .WGT_BITS(WGT_BITS),
+      .FACTORS (FACTORS)
+  ) u_widen (
+      .beat_i  (wdata_i),
+      .factor_i(factor_i),
+      .wide_o  (wide)
+  );
+
+  // products wait for the way to the block RAMs
+  reg                    arrived_q;
+  reg                    expand_q;
+  reg  [BEAT_ADDR_W-1:0] waddr_q;
+  reg  [   2*BEAT_W-1:0] made_q;
+  always @(posedge clk_i) begin
+    arrived_q <= we_i;
+    expand_q  <= expand_i;
+    waddr_q   <= waddr_i;
+    made_q    <= expand_i ? wide : {wdata_i, wdata_i};
+  end
+
   // the first beat that is written; a pair of beats starts at an even one
-  wire [BEAT_ADDR_W-1:0] beat = expand_i ? {waddr_i[BEAT_ADDR_W-2:0], 1'b0} : waddr_i;
+  wire [BEAT_ADDR_W-1:0] beat = expand_q ? {waddr_q[BEAT_ADDR_W-2:0], 1'b0} : waddr_q;
   wire [BEAT_ADDR_W-1:0] write_row = beat >> BEATS_LOG;
   wire [BEAT_ADDR_W-1:0] write_col = beat & BEAT_MASK;
   wire [           15:0] read_row = raddr_i >> ELEMS_LOG;
 
-  // the second beat of a pair is behind the first
-  wire [   2*BEAT_W-1:0] wide;
-  genvar i;
-  generate
-    for (i = 0; i < BEAT_W / HALF; i = i + 1) begin : g_widen
-      assign wide[i*WGT_BITS+:WGT_BITS] = {{HALF{wdata_i[(i+1)*HALF-1]}}, wdata_i[i*HALF+:HALF]};
-    end
-  endgenerate
-  wire [2*BEAT_W-1:0] pair = expand_i ? wide : {wdata_i, wdata_i};
-
   wire [ROW_W-1:0] row;
-  genvar col;
+  genvar i, col;
   generate
     // The block RAMs of a row lie all over a chip: what a beat brings waits in registers of a pair of columns, and whether
     // and where it is written in those of each column.
     for (i = 0; i < BEATS; i = i + 2) begin : g_pair
       reg [2*BEAT_W-1:0] pair_q;
-      (* keep *) always @(posedge clk_i) pair_q <= pair;
+      (* keep *) always @(posedge clk_i) pair_q <= made_q;
       for (col = i; col < i + 2; col = col + 1) begin : g_col
         localparam [31:0] COL = col;
         localparam [BEAT_ADDR_W-1:0] ODD = col % 2;
-        wire [BEAT_ADDR_W-1:0] ours = write_col | (expand_i ? ODD : {BEAT_ADDR_W{1'b0}});
+        wire [BEAT_ADDR_W-1:0] ours = write_col | (expand_q ? ODD : {BEAT_ADDR_W{1'b0}});
         reg we_q;
         reg [ADDR_W-1:0] write_row_q;
         (* keep *)
         always @(posedge clk_i) begin
-          we_q        <= we_i && ours == COL[BEAT_ADDR_W-1:0];
+          we_q        <= arrived_q && ours == COL[BEAT_ADDR_W-1:0];
           write_row_q <= write_row[ADDR_W-1:0];
         end
 
@@ -95,7 +111,7 @@ module vta_wgt_mem #(
     end
   endgenerate
 
-  wire unused = &{1'b0, write_row, read_row, waddr_i};
+  wire unused = &{1'b0, write_row, read_row, waddr_q};
 endmodule
 
 `resetall

@@ -7,7 +7,16 @@ import cocotb
 from accel.isa.errors import FaultCode
 from accel.isa.spec import BY_OP, Op
 from accel.sim.bench.common import Dut, get, rng, settle
-from accel.sim.bench.instructions import first_beat, flawed, last_plane, legal, sizes_of, transfer_beats, word_of
+from accel.sim.bench.instructions import (
+    first_beat,
+    flawed,
+    has_factors,
+    last_plane,
+    legal,
+    sizes_of,
+    transfer_beats,
+    word_of,
+)
 
 TRANSFERS = (Op.LOAD, Op.STORE, Op.GATHER)
 # by the bits of flaws_o; the lowest one counts
@@ -23,7 +32,7 @@ def fits(dut: Dut, values: dict[str, int]) -> bool:
     """Whether the transfer is in the room that the module gives it."""
     sizes = sizes_of(dut)
     row, rows = transfer_beats(sizes, values)
-    planes = "z" in values and bool(values.get("pitch"))
+    planes = "z" in values and bool(values.get("pitch")) and not has_factors(values)
     assert get(dut.planes_o) == planes
     steps = 4 * max(0, last_plane(sizes, values)) if planes else 0
     return get(dut.begin_o) + steps + row * rows <= get(dut.room_o)

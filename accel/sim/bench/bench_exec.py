@@ -25,7 +25,16 @@ INPUTS = (
     "output_index_i",
     "start_i",
 )
-INPUTS += ("load_we_i", "load_be_i", "load_expand_i", "load_waddr_i", "load_wdata_i", "out_re_i", "out_raddr_i")
+INPUTS += (
+    "load_we_i",
+    "load_be_i",
+    "load_expand_i",
+    "load_waddr_i",
+    "load_wdata_i",
+    "load_factor_i",
+    "out_re_i",
+    "out_raddr_i",
+)
 LOADED = (Mem.UOP, Mem.INP, Mem.WGT, Mem.ACC, Mem.PRM)
 
 

@@ -7,16 +7,26 @@ from random import Random
 
 import cocotb
 import numpy as np
+from numpy.typing import NDArray
 
 from accel.isa.config import AccelConfig
 from accel.isa.errors import Fault, FaultCode
-from accel.isa.nibbles import widen_weights
+from accel.isa.nibbles import scale_weights, widen_weights
 from accel.isa.program import complete
 from accel.isa.semantics import SEMANTICS
 from accel.isa.spec import Mem, Op, encode
 from accel.sim.bench.bench_dma_walk import merged
-from accel.sim.bench.common import Dut, get, rng, settle, start, step
-from accel.sim.bench.instructions import Sizes, block_of, first_beat, legal_gather, legal_planes, legal_transfer
+from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
+from accel.sim.bench.instructions import (
+    Sizes,
+    block_of,
+    factor_granules,
+    first_beat,
+    legal_factored,
+    legal_gather,
+    legal_planes,
+    legal_transfer,
+)
 from accel.sim.bench.unit import config_of, random_state
 
 WINDOW = 1 << 17
@@ -37,7 +47,16 @@ def random_load(random: Random, shape: Sizes) -> dict[str, int]:
         return legal_gather(random, shape)
     if random.random() < 0.3:
         return legal_planes(random, shape)
+    if factor_granules(shape) and random.random() < 0.4:
+        return legal_factored(random, shape)
     return legal_transfer(random, shape, Op.LOAD)
+
+
+def wide_weights(dut: Dut, data: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
+    """A beat of weights, widened and times the factors that go with it."""
+    count = parameter(dut, "FACTORS")
+    factors = np.frombuffer(get(dut.factor_o).to_bytes((count + 1) // 2, "little"), np.uint8)
+    return scale_weights(widen_weights(data, bits), factors, 16 * data.size // bits // count, bits)
 
 
 def drive_head(dut: Dut, insn: tuple[int, dict[str, int]], shape: Sizes, op: Op) -> None:
@@ -86,8 +105,8 @@ async def fills_scratchpads_like_the_semantics(dut: Dut) -> None:
             assert not (forbidden and mem is Mem.INP)
             data = np.frombuffer(get(dut.wdata_o).to_bytes(config.bus_bytes, "little"), np.int8)
             if get(dut.expand_o):
-                widen = mem is Mem.WGT
-                data = widen_weights(data.view(np.uint8), config.wgt_bits) if widen else data.astype(np.int32)
+                weights = mem is Mem.WGT
+                data = wide_weights(dut, data.view(np.uint8), config.wgt_bits) if weights else data.astype(np.int32)
             begin = get(dut.waddr_o) * data.nbytes
             enable = (
                 np.repeat([get(dut.be_o) >> n & 1 for n in range(config.bus_bytes)], data.nbytes // config.bus_bytes)

@@ -10,7 +10,7 @@ from random import Random
 
 import cocotb
 
-from accel.isa.spec import Op, encode
+from accel.isa.spec import Mem, Op, encode
 from accel.sim.bench.bench_gather import INPUTS, keeps_its_time, writes_windows_in_order  # noqa: F401
 from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 
@@ -38,7 +38,7 @@ class Block:
 
     def address(self, n: int, line: int) -> int:
         """Beat address of the n-th word; a line has `line` beats."""
-        if not self.pitch:
+        if not self.pitch or self.expand:
             return self.first + n
         run, beat = divmod(n, self.run)
         return self.first + (4 * self.pitch * (beat // line) + run) * line + beat % line
@@ -61,9 +61,35 @@ def random_block(random: Random, index: int, line: int, granule: int) -> Block:
     pads = (pick(), pick(), pick(), pick())
     pitch = random.choice((0, 0, 1, 3))
     unit = max(line, granule) if pitch else granule
-    return Block(index, random.getrandbits(16), random.choice((0, 1, 2, 4, 5)), random.getrandbits(1),
+    return Block(index, random.getrandbits(16), random.choice((0, 1, 2, 4, 5)), 0 if pitch else random.getrandbits(1),
                  random.getrandbits(8), unit * random.randrange(1000), unit * random.choice((1, 2, 4)),
                  random.choice((1, 3)), random.choice((1, 2)), pads, pitch)  # fmt: skip
+
+
+def factored_block(random: Random, index: int, granule: int) -> Block:
+    """Weights with factors in front of them."""
+    run = granule * random.randrange(1, 80)
+    first = granule * random.randrange(1000)
+    return Block(index, random.getrandbits(16), Mem.WGT, 1, 0, first, run, 1, 1, (0, 0, 0, 0), 1)
+
+
+def factors_of(
+    random: Random, beats: int, lead: int, sizes: tuple[int, int], count: int
+) -> tuple[list[int], dict[int, list[int]]]:
+    """Of each beat of weights its `count` factors as one number; beats of factors by the beat that is behind them.
+
+    `lead`: beats of weights behind each granule of factors; `sizes`: bytes of a granule and of a beat.
+    """
+    granule, bus = sizes
+    share = lead * count // (2 * granule)
+    found: list[int] = []
+    leads: dict[int, list[int]] = {}
+    for begin in range(0, beats, lead):
+        factors = random.randbytes(granule)
+        number = int.from_bytes(factors, "little")
+        found += [number >> 4 * count * (n // share) & ((1 << 4 * count) - 1) for n in range(min(lead, beats - begin))]
+        leads[begin] = [int.from_bytes(factors[at : at + bus], "little") for at in range(0, granule, bus)]
+    return found, leads
 
 
 @cocotb.test()
@@ -71,14 +97,23 @@ async def writes_blocks_in_order(dut: Dut) -> None:
     random, bus = rng(), parameter(dut, "AXI_DATA_BITS") // 8
     await start(dut, **dict.fromkeys(INPUTS, 0))
     line, granule = parameter(dut, "LINE_BEATS"), max(1, 16 // bus)
+    lead = parameter(dut, "FACTOR_GRANULES") * granule
     blocks = [random_block(random, index, line, granule) for index in range(40)]
+    blocks += [factored_block(random, index, granule) for index in range(40, 60)] if lead else []
+    random.shuffle(blocks)
     waiting, data, expected = list(blocks), [], []
     for block in blocks:
         arriving = [random.getrandbits(8 * bus) for _ in range(block.run * block.x * block.y)]
-        data += arriving
+        factors = [0] * len(arriving)
+        if block.expand and block.pitch:
+            factors, leads = factors_of(random, len(arriving), lead, (granule * bus, bus), parameter(dut, "FACTORS"))
+            data += [word for n, beat in enumerate(arriving) for word in (*leads.get(n, ()), beat)]
+        else:
+            data += arriving
         words = block.writes(arriving, bus)
         for n, word in enumerate(words):
-            expected.append((block, block.address(n, line), word, n == len(words) - 1))
+            factor = factors[n] if block.expand and block.pitch else 0
+            expected.append((block, block.address(n, line), word, n == len(words) - 1, factor))
     for _ in range(20 * len(expected)):
         if not expected:
             break
@@ -101,7 +136,8 @@ async def writes_blocks_in_order(dut: Dut) -> None:
             data.pop(0)
         await step(dut)
         if get(dut.we_o):
-            block, address, word, last = expected.pop(0)
+            block, address, word, last, factor = expected.pop(0)
+            assert get(dut.factor_o) == factor
             assert get(dut.we_o) == 1 << block.mem and not (hold and block.mem == 0)
             assert (get(dut.waddr_o), get(dut.wdata_o), get(dut.expand_o)) == (address, word, block.expand)
             assert get(dut.give_o) == last

@@ -15,6 +15,7 @@ INPUTS = (
     "load_expand",
     "load_waddr",
     "load_wdata",
+    "load_factor",
     "uop_re",
     "uop_raddr",
     "inp_re",
@@ -67,6 +68,7 @@ async def every_port_reaches_its_memory(dut: Dut) -> None:
     model = {mem: bytearray(random.randbytes(sizes.depths[mem] * sizes.elements[mem])) for mem in Mem}
     for mem in LOADED:
         await fill(dut, mem, bytes(model[mem]), bus)
+    await step(dut)
     for index in range(sizes.depths[Mem.OUT]):
         dut.out_we_i.value, dut.o_waddr_i.value = 1, index
         dut.o_wdata_i.value = element(model[Mem.OUT], sizes.elements[Mem.OUT], index)
@@ -124,19 +126,22 @@ async def every_port_reaches_its_memory(dut: Dut) -> None:
 
 @cocotb.test()
 async def beats_wait_an_edge(dut: Dut) -> None:
-    """What LOAD writes at an edge is read at the second edge behind it; where it meets another user is told then."""
+    """What LOAD writes at an edge is read at the second edge behind it, weights at the third; where it meets another
+    user is told then."""
     sizes = sizes_of(dut)
     await start(dut, **{f"{name}_i": 0 for name in INPUTS})
-    size = sizes.elements[Mem.UOP]
     beats = [bytes([value]) * sizes.bus for value in (1, 2)]
-    for beat in beats:
-        await fill(dut, Mem.UOP, beat, sizes.bus)
-        await step(dut)
-    await fill(dut, Mem.UOP, beats[0], sizes.bus)
-    dut.uop_re_i.value = 1
-    for beat in (beats[1], beats[0]):
-        await step(dut)
-        assert get(dut.uop_o) == element(beat, size, 0)
+    for mem, port, waits in ((Mem.UOP, dut.uop_o, 1), (Mem.WGT, dut.wgt_o, 2)):
+        size = min(sizes.elements[mem], sizes.bus)
+        for beat in beats:
+            await fill(dut, mem, beat, sizes.bus)
+            await step(dut)
+            await step(dut)
+        await fill(dut, mem, beats[0], sizes.bus)
+        dut.uop_re_i.value = dut.wgt_re_i.value = 1
+        for beat in (*[beats[1]] * waits, beats[0]):
+            await step(dut)
+            assert get(port) & ((1 << 8 * size) - 1) == element(beat, size, 0)
     dut.c_we_i.value = 1
     await fill(dut, Mem.ACC, beats[0], sizes.bus)
     dut.c_we_i.value = 0

@@ -38,6 +38,17 @@ def sizes_of(dut: Dut) -> Sizes:
     return Sizes(parameter(dut, "AXI_DATA_BITS") // 8, elements, depths, bits)
 
 
+def has_factors(values: dict[str, int]) -> bool:
+    """True for a LOAD of weights behind factors."""
+    return bool(values.get("pitch")) and values.get("mem") == Mem.WGT
+
+
+def factor_granules(sizes: Sizes) -> int:
+    """Granules of weights behind each granule of factors; 0 where entries are too small."""
+    large = sizes.elements[Mem.WGT] >= 2 * sizes.granule
+    return sizes.elements[Mem.INP] * sizes.wgt_bits // 8 if large else 0
+
+
 def widening(mem: Mem, expand: int) -> int:
     """Scratchpad bytes for each byte of DRAM."""
     return (2 if mem is Mem.WGT else 4) if expand else 1
@@ -60,7 +71,7 @@ def transfer_beats(sizes: Sizes, values: dict[str, int]) -> tuple[int, int]:
         row = values["x"] * values["pitch"] * sizes.elements[Mem.INP] // sizes.bus
         return row, values["y_pad_0"] + values["y"] + values["y_pad_1"]
     pads = [values.get(key, 0) for key in ("x_pad_0", "x_pad_1", "y_pad_0", "y_pad_1")]
-    if values.get("pitch"):
+    if values.get("pitch") and not has_factors(values):
         return values["x"] + pads[0] + pads[1], values["y"] + pads[2] + pads[3]
     row = (values["x"] + pads[0] + pads[1]) * values["z"] * sizes.granule // sizes.bus
     return row, values["y"] + pads[2] + pads[3]
@@ -105,6 +116,20 @@ def legal_transfer(random: Random, sizes: Sizes, op: Op) -> dict[str, int]:
             return values
 
 
+def legal_factored(random: Random, sizes: Sizes) -> dict[str, int]:
+    """A LOAD of weights behind factors, one run, that is inside WGT."""
+    lead, step = factor_granules(sizes), max(1, 2 * sizes.bus // sizes.elements[Mem.WGT])
+    while True:
+        values = {"mem": Mem.WGT, "expand": 1, "pitch": 1, "dram": random.randrange(1 << 12) * sizes.granule}
+        values |= {"z": random.choice((1, 2, lead - 1, lead, lead + 1, 2 * lead + 1)), "x": 1, "y": 1}
+        values |= {"y_stride": random.randrange(64) * sizes.granule, "x_stride": random.randrange(64) * sizes.granule}
+        values |= dict.fromkeys(("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1"), 0)
+        values |= {"sram": random.randrange(0, sizes.depths[Mem.WGT], step), "pad_value": random.randrange(-128, 128)}
+        row, rows = transfer_beats(sizes, values)
+        if first_beat(sizes, values) + row * rows <= capacity_beats(sizes, Mem.WGT, 1):
+            return values
+
+
 def source_beats(sizes: Sizes, values: dict[str, int]) -> int:
     """Beats of one row that a transfer reads or writes in DRAM."""
     if "row_bytes" in values:
@@ -117,6 +142,9 @@ def block_of(sizes: Sizes, values: dict[str, int]) -> dict[str, int]:
     block = {"dram": values["dram"], "y": values["y"], "ys": values["y_stride"]}
     if "row_bytes" in values:
         return block | {"x": 1, "xs": 0, "run": source_beats(sizes, values) * sizes.bus}
+    if has_factors(values):
+        granules = values["z"] + -(-values["z"] // factor_granules(sizes))
+        return block | {"x": 1, "xs": values["x_stride"], "run": granules * sizes.granule}
     return block | {"x": values["x"], "xs": values["x_stride"], "run": values["z"] * sizes.granule}
 
 
@@ -146,6 +174,8 @@ def legal(random: Random, sizes: Sizes, op: Op) -> dict[str, int]:
     values = {f.name: random.randint(max(f.low_value, -(1 << 31)), f.high_value) for f in layout.fields}
     if op is Op.LOAD and random.random() < 0.3:
         return values | legal_planes(random, sizes)
+    if op is Op.LOAD and factor_granules(sizes) and random.random() < 0.2:
+        return values | legal_factored(random, sizes)
     if op in (Op.LOAD, Op.STORE):
         return values | legal_transfer(random, sizes, op)
     if op is Op.GEMM:
@@ -197,12 +227,20 @@ def flawed(random: Random, sizes: Sizes, op: Op) -> tuple[int, dict[str, int], F
         flaws += [(illegal, {key: values[key] + sizes.granule // 2}) for key in ("dram", "x_stride", "y_stride")]
         flaws += [(illegal, {"mem": 6 + random.randrange(10)})]
         flaws += [(illegal, {"mem": Mem.OUT if op is Op.LOAD else random.choice((0, 1, 2, 4, 5))})]
-        flaws += [(FaultCode.SRAM_RANGE, {"y": 65535, "x": 65535}), (FaultCode.SRAM_RANGE, {"sram": 1 << 15})]
+        flaws += [(FaultCode.SRAM_RANGE, {"sram": 1 << 15})]
+        factored = has_factors(values)
+        flaws += [] if factored else [(FaultCode.SRAM_RANGE, {"y": 65535, "x": 65535})]
         if op is Op.LOAD and values["mem"] not in (Mem.ACC, Mem.WGT):
             flaws += [(illegal, {"expand": 1})]
         if op is Op.LOAD and values["mem"] != Mem.INP:
-            flaws += [(illegal, {"pitch": 1 + random.randrange(2047)})]
-        if op is Op.LOAD and values["pitch"]:
+            flaws += [(illegal, {"pitch": 2 + random.randrange(2046)})]
+            flaws += [] if values["mem"] == Mem.WGT else [(illegal, {"pitch": 1})]
+        if factored:
+            flaws += [(illegal, {"expand": 0})] + [(illegal, {key: 2 + random.randrange(254)}) for key in ("y", "x")]
+            flaws += [(illegal, {f"{axis}_pad_{n}": 1 << random.randrange(8)}) for axis in "yx" for n in (0, 1)]
+        elif op is Op.LOAD and values["mem"] == Mem.WGT and not factor_granules(sizes):
+            flaws += [(illegal, {"expand": 1, "pitch": 1})]
+        elif op is Op.LOAD and values["pitch"]:
             granules, entries = sizes.line // sizes.granule, sizes.line // sizes.elements[Mem.INP]
             flaws += [(FaultCode.SRAM_RANGE, {"pitch": 2047, "z": 3 * granules})]
             flaws += [(FaultCode.SRAM_RANGE, {"sram": sizes.depths[Mem.INP]})]

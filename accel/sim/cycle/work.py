@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from accel.isa.config import SEMAPHORES, TAPS, AccelConfig
-from accel.isa.rules import gather_fetch_bytes
+from accel.isa.rules import dram_granules, gather_fetch_bytes
 from accel.isa.slots import instruction_slots
 from accel.isa.spec import BY_OP, AluOp, Form, GemmMode, Mem, Op, Unit
 
@@ -68,8 +68,10 @@ def work_of(config: AccelConfig, op: Op, v: dict[str, int]) -> Work:
     unit = BY_OP[op].unit
     match op:
         case Op.LOAD:
-            bursts, places = _bursts(config, v)
-            runs, tail = _runs(config, v)
+            # The data side takes a beat of factors in a step, as one of weights.
+            read = {**v, "z": dram_granules(config, v)}
+            bursts, places = _bursts(config, read)
+            runs, tail = _runs(config, read)
             beats = sum(bursts)
             return Work(op, unit, waits, gives, bursts, runs, tail, mem=Mem(v["mem"]), beats=beats, places=places)
         case Op.GATHER:

@@ -154,6 +154,9 @@ class Oracle:
             raise OracleFault("ILLEGAL_FIELD", index)
         if dram % self.granule or y_stride % self.granule or x_stride % self.granule:
             raise OracleFault("ILLEGAL_FIELD", index)
+        if pitch and mem == WGT:
+            self.multiplied(index, w, expand == 1 and pitch == 1 and (y, x, y0, y1, x0, x1) == (1, 1, 0, 0, 0, 0))
+            return
         widen = (2 if mem == WGT else 4) if is_load and expand else 1
         run = z * self.granule
         begin = sram * self.size[mem]
@@ -190,6 +193,34 @@ class Oracle:
                     data = b"".join(signed(b, 8).to_bytes(4, "little", signed=True) for b in data)
                 self.mem[mem][begin : begin + len(data)] = data
                 begin += len(data)
+
+    def multiplied(self, index: int, w: Word, legal: bool) -> None:
+        """A run of weights of half the bits, each times a factor; a granule of factors is for so many lanes."""
+        bits, lanes = self.config.wgt_bits, self.config.block_in * self.config.wgt_bits // 8
+        weights, each = 2 * 8 * self.granule // bits * w.at(3, 16), 2 * self.granule * lanes
+        begin = w.at(3) * self.size[WGT]
+        if not legal or self.size[WGT] < 2 * self.granule or begin % (2 * self.bus):
+            raise OracleFault("ILLEGAL_FIELD", index)
+        if begin + weights * bits // 8 > len(self.mem[WGT]):
+            raise OracleFault("SRAM_RANGE", index)
+        at, factors, number = w.at(2, 0, 32), [], 0
+        for weight in range(weights):
+            if weight % each == 0:
+                factors = self.fields(index, at, self.granule, 4)
+                at += self.granule
+            if weight % (8 * self.granule * 2 // bits) == 0:
+                values = self.fields(index, at, self.granule, bits // 2)
+                at += self.granule
+            product = signed(values.pop(0), bits // 2) * (1 + factors[weight % each // lanes])
+            number |= (product & ((1 << bits) - 1)) << weight * bits
+        self.mem[WGT][begin : begin + weights * bits // 8] = number.to_bytes(weights * bits // 8, "little")
+
+    def fields(self, index: int, at: int, count: int, bits: int) -> list[int]:
+        """Fields of `bits` bits of bytes of the window, the lowest first."""
+        if at + count > len(self.window):
+            raise OracleFault("DRAM_RANGE", index)
+        number = int.from_bytes(self.window[at : at + count], "little")
+        return [number >> place & ((1 << bits) - 1) for place in range(0, 8 * count, bits)]
 
     def widened(self, data: bytes | bytearray) -> bytes:
         """Weights of half the bits of those in WGT, with their signs."""

@@ -9,7 +9,15 @@ import pytest
 
 from accel.isa.config import load_config
 from accel.isa.errors import EncodeError
-from accel.isa.nibbles import fits_bits, pack_weights, split_nibbles, unpack_nibbles, widen_weights
+from accel.isa.nibbles import (
+    fits_bits,
+    pack_factors,
+    pack_weights,
+    scale_weights,
+    split_nibbles,
+    unpack_nibbles,
+    widen_weights,
+)
 from accel.isa.program import complete
 from accel.isa.semantics import SEMANTICS
 from accel.isa.spec import GemmMode, Nibble, Op
@@ -56,6 +64,20 @@ def test_all_bytes_of_quarters_come_back() -> None:
     assert packed[np.flatnonzero((quarters == (1, -2, 0, -1)).all(axis=1))[0], 0] == 0b11_00_10_01
     assert (unpack_nibbles(widen_weights(packed, 4)) == quarters).all()
     assert (widen_weights(pack_weights(NARROW, 4), 8).view(np.int8) == NARROW).all()
+
+
+def test_every_weight_meets_every_factor() -> None:
+    factors = pack_factors(np.arange(1, 17, dtype=np.int8))
+    assert factors.tolist() == [16 * high + high - 1 for high in range(1, 16, 2)]
+    for bits, count in ((8, 16), (4, 4)):
+        narrow = np.arange(-count // 2, count // 2, dtype=np.int8)
+        wide = widen_weights(pack_weights(np.tile(narrow, 16), bits // 2), bits)
+        products = scale_weights(wide, factors, count, bits)
+        found = products.view(np.int8) if bits == 8 else unpack_nibbles(products)
+        wanted = (narrow * np.arange(1, 17)[:, None]).reshape(-1)
+        low = wanted % (1 << bits)
+        assert (found == np.where(low < 1 << (bits - 1), low, low - (1 << bits))).all()
+        assert bits == 4 or (found == wanted).all()
 
 
 @pytest.mark.parametrize("mode", [GemmMode.MATMUL, GemmMode.ENTRY, GemmMode.TAPS])

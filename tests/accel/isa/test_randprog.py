@@ -59,6 +59,11 @@ def test_programs_use_everything() -> None:
     halves = [row for seed in range(5) for row in random_program(load_config("w4"), seed, 60).instructions]
     assert len({values["nibble"] for op, values in halves if op is Op.GEMM}) == 3
     assert any(values["pitch"] and values["x_pad_0"] for op, values in seen if op is Op.LOAD)
+    for name in ("ecp5", "w4"):
+        config = load_config(name)
+        loads = [v for seed in range(10) for op, v in random_program(config, seed, 60).instructions if op is Op.LOAD]
+        factored = {v["z"] > config.factor_granules for v in loads if v["mem"] == Mem.WGT and v["pitch"]}
+        assert factored == {False, True}, name
 
 
 def test_results_depend_on_every_unit() -> None:

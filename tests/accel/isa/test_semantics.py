@@ -123,11 +123,15 @@ def random_state(config: AccelConfig, seed: int) -> AccelState:
 
 
 def mostly_legal(config: AccelConfig, op: Op, values: dict[str, int]) -> dict[str, int]:
-    """Maxima take no weight index, halves of weights are of 4 bits, planes lie in INP."""
+    """Maxima take no weight index, halves of weights are of 4 bits, planes lie in INP, weights with factors in WGT."""
     if op is Op.GEMM and values["wgt_base"] != 5 and (config.wgt_bits == 8 or values["mode"] == 2):
         values = {**values, "nibble": 0}
     if op is Op.GEMM and values["mode"] == 2 and values["wgt_base"] != 5:
         return {**values, "wgt_base": 0, "wgt_out": 0, "wgt_in": 0}
+    if op is Op.LOAD and values["pitch"] and values["mem"] == Mem.WGT and values["pad_value"] % 4:
+        run = dict.fromkeys(("y", "x"), 1) | dict.fromkeys(("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1"), 0)
+        wide = config.wgt_bytes // config.granule_bytes
+        return {**values, **run, "expand": 1, "pitch": 1, "z": 1 + abs(values["pad_value"]) % (5 * max(1, wide))}
     if op is Op.LOAD and values["pitch"] and values["mem"] != Mem.WGT:
         return {**values, "mem": int(Mem.INP), "expand": 0, "sram": values["sram"] // 4 * 4}
     return values
@@ -237,7 +241,10 @@ def test_planes_hold_neighbours_of_one_channel_block() -> None:
         (Op.GEMM, {"mode": 2, "uop_begin": 1, "uop_end": 2}, "mask of taps must be from 1 to 15, not 0"),
         (Op.GEMM, {"mode": 1, "uop_end": 1, "inp_base": 1}, "inp entry must be a multiple of 2, not 1"),
         (Op.GEMM, {"mode": 1, "uop_end": 1, "inp_base": 4090}, "inp line 2048 is outside 2048"),
-        (Op.LOAD, {"mem": 1, "pitch": 1}, "load.pitch must be 0 for wgt"),
+        (Op.LOAD, {"mem": 1, "pitch": 1}, "load.pitch must be 0 for these weights, not 1"),
+        (Op.LOAD, {"mem": 1, "pitch": 2, "expand": 1}, "load.pitch must be 0 for these weights, not 2"),
+        (Op.LOAD, {"mem": 1, "pitch": 1, "expand": 1, "y": 2}, "weights with factors must be one run without padding"),
+        (Op.LOAD, {"mem": 2, "pitch": 1}, "load.pitch must be 0 for acc"),
         (Op.LOAD, {"sram": 1, "pitch": 1, "z": 1}, "sram must start on a bus beat|sram must start a line of 2 entries"),
         (Op.LOAD, {"sram": 4094, "pitch": 1, "z": 2}, "inp byte 32831 is outside 32768"),
         (Op.REQUANT, {"form": 2, "dst": 2, "dst_base": 3}, "inp entry must be a multiple of 2, not 3"),

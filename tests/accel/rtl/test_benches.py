@@ -67,7 +67,17 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
             {"BEAT_W": 64, "ELEM_W": 128, "DEPTH": 16},
             {"BEAT_W": 128, "ELEM_W": 128, "DEPTH": 16},
             {"BEAT_W": 64, "ELEM_W": 512, "DEPTH": 8},
-            {"BEAT_W": 64, "ELEM_W": 512, "DEPTH": 8, "WGT_BITS": 4},
+            {"BEAT_W": 64, "ELEM_W": 512, "DEPTH": 8, "WGT_BITS": 4, "FACTORS": 2},
+            {"BEAT_W": 64, "ELEM_W": 1024, "DEPTH": 8, "FACTORS": 2},
+        ),
+    ),
+    "vta_widen": (
+        "bench_widen",
+        (
+            {"BEAT_W": 64, "WGT_BITS": 8, "FACTORS": 1},
+            {"BEAT_W": 64, "WGT_BITS": 8, "FACTORS": 2},
+            {"BEAT_W": 64, "WGT_BITS": 4, "FACTORS": 2},
+            {"BEAT_W": 128, "WGT_BITS": 8, "FACTORS": 4},
         ),
     ),
     "vta_inp_mem": (
@@ -125,7 +135,7 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     ),
     "vta_sems": ("bench_sems", ({},)),
     "vta_decode": ("bench_decode", (TINY, WIDE, W4)),
-    "vta_dispatch": ("bench_dispatch", (TINY | {"BEATS_W": 18, "LENGTH_W": 19},)),
+    "vta_dispatch": ("bench_dispatch", (TINY | {"BEATS_W": 18, "LENGTH_W": 19}, W4 | {"BEATS_W": 18, "LENGTH_W": 24})),
     "vta_front": ("bench_front", (TINY | {"QUEUE_DEPTH": 2},)),
     "vta_load_place": (
         "bench_load_place",
@@ -139,8 +149,16 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
         "bench_load_data",
         (
             {"AXI_DATA_BITS": 64, "INP_LANES": 4, "LINE_BEATS": 2, "BEATS_W": 20},
-            {"AXI_DATA_BITS": 256, "INP_LANES": 32, "LINE_BEATS": 1, "BEATS_W": 18},
-            {"AXI_DATA_BITS": 64, "INP_LANES": 16, "LINE_BEATS": 8, "BEATS_W": 14},
+            {
+                "AXI_DATA_BITS": 256,
+                "INP_LANES": 32,
+                "BEATS_W": 18,
+                "LINE_BEATS": 1,
+                "FACTORS": 2,
+                "FACTOR_GRANULES": 32,
+            },
+            {"INP_LANES": 16, "LINE_BEATS": 8, "BEATS_W": 14, "FACTORS": 1, "FACTOR_GRANULES": 16},
+            {"INP_LANES": 64, "LINE_BEATS": 8, "BEATS_W": 14, "FACTORS": 1, "FACTOR_GRANULES": 64},
         ),
     ),
     "vta_alu_lane": ("bench_alu_lane", ({},)),
@@ -193,6 +211,7 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
         (
             {"AXI_DATA_BITS": 64, "BURST_BEATS": 64, "READ_OUTSTANDING": 16, "BEATS_W": 18},
             {"AXI_DATA_BITS": 64, "BURST_BEATS": 4, "READ_OUTSTANDING": 2, "BEATS_W": 18},
+            {"READ_OUTSTANDING": 4, "BEATS_W": 18, "INP_LANES": 8, "FACTORS": 2, "FACTOR_GRANULES": 8},
         ),
     ),
     "vta_store": (

@@ -52,7 +52,7 @@ class Proof:
 SMALL = {
     "vta_dot": Proof({"BLOCK_IN": 8, "DSP_PRODUCTS": 8}, 6, any_past=True),
     "vta_requant_lane": Proof({"MULTIPLIER_BITS": 16}, 9, any_past=True),
-    "vta_wgt_mem": Proof({"BEAT_W": 8, "ELEM_W": 16, "DEPTH": 4, "BEAT_ADDR_W": 4}, 6, any_past=False),
+    "vta_wgt_mem": Proof({"BEAT_W": 8, "ELEM_W": 16, "DEPTH": 4, "BEAT_ADDR_W": 4}, 7, any_past=False),
     "vta_acc_mem": Proof(
         {"BLOCK_OUT": 4, "ACC_DEPTH": 8, "ACC_BANKS": 2, "OUT_LANES": 2, "BEAT_W": 64, "BEAT_ADDR_W": 6},
         4,
@@ -100,7 +100,7 @@ def test_equal(module: str, tmp_path: Path) -> None:
 
 def test_weights_of_two_bits_are_widened_alike(tmp_path: Path) -> None:
     proof = SMALL["vta_wgt_mem"]
-    prove("vta_wgt_mem", replace(proof, sizes=proof.sizes | {"WGT_BITS": 4}), tmp_path)
+    prove("vta_wgt_mem", replace(proof, sizes=proof.sizes | {"WGT_BITS": 4, "FACTORS": 2}), tmp_path)
 
 
 @pytest.mark.long
@@ -112,7 +112,7 @@ def test_all_equal(module: str, tmp_path: Path) -> None:
 def test_a_difference_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     text = FAST["vta_wgt_mem"].read_text()
-    wrong = text.replace("if (expand_i) pair_q <= wide;", "if (expand_i) pair_q <= {wdata_i, wdata_i};")
+    wrong = text.replace("if (expand_q) pair_q <= wide;", "if (expand_q) pair_q <= {wdata_q, wdata_q};")
     assert wrong != text
     changed = tmp_path / "vta_wgt_mem.v"
     changed.write_text(wrong)

@@ -112,6 +112,8 @@ class ProgramMaker:
             mem = Mem.WGT
         if mem is Mem.INP and self._chance(0.3):
             return self._planes()
+        if mem is Mem.WGT and c.factor_granules and self._chance(0.3):
+            return self._factored()
         expand = int(mem is Mem.ACC and self._chance(0.5))
         sizes = {
             Mem.INP: c.inp_depth * c.inp_bytes,
@@ -125,6 +127,15 @@ class ProgramMaker:
             values |= {"dram": values["dram"] + UOPS}
         sram = c.acc_depth // 4 * 3 if mem is Mem.ACC else 0
         return Op.LOAD, {**values, "mem": mem, "expand": expand, "sram": sram}
+
+    def _factored(self) -> Instr:
+        """A LOAD of weights behind factors."""
+        c = self._config
+        most = min(c.wgt_depth * c.wgt_bytes // (2 * c.granule_bytes), REGION // c.granule_bytes * 3 // 4)
+        z = self._number(1, min(most, self._one_of(1, 4, 40, 300)))
+        size = (z + -(-z // c.factor_granules)) * c.granule_bytes
+        values = {"z": z, "y": 1, "x": 1, "dram": c.granule_bytes * self._number(0, (REGION - size) // c.granule_bytes)}
+        return Op.LOAD, {**values, "mem": Mem.WGT, "expand": 1, "pitch": 1}
 
     def _planes(self) -> Instr:
         """A LOAD with pitch: whole lines, planes that may overlap."""

@@ -37,6 +37,14 @@ def test_entries_that_streams_load() -> None:
     assert loaded(TINY, A.code) == loaded(TINY, None) == 0
 
 
+def test_weights_that_become_wider_take_more_entries() -> None:
+    packed = Program.build(TINY, [(Op.LOAD, {"mem": Mem.WGT, "z": 2, "expand": 1}), FINISH])
+    assert loaded(TINY, packed.code) == 0b1111
+    config = load_config("default")
+    factored = [(Op.LOAD, {"mem": Mem.WGT, "z": 24, "expand": 1, "pitch": 1}), FINISH]
+    assert loaded(config, Program.build(config, factored).code) == 0b111
+
+
 def test_programs_apart_keep_what_they_loaded() -> None:
     holding = Holding(Footprints(TINY))
     assert [run(holding, one) for one in (A, B, A, B, B)] == [True, True, False, False, False]
