@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from accel.isa.config import TAPS, AccelConfig
-from accel.isa.rules import dram_extent, gather_rows
+from accel.isa.rules import dram_extent, gather_rows, has_factors
 from accel.isa.spec import Dst, Form, GemmMode, Mem, Op
 from accel.isa.state import element_bytes
 from tensorize.nest import Command, Uop
@@ -47,7 +47,7 @@ def touches(command: Command, config: AccelConfig) -> tuple[Touch, ...]:
             space = Space(v["mem"])
             widened = (2 if space is Space.WGT else 4) if v.get("expand") else 1
             entries = _image_bytes(config, v) * widened // element_bytes(config, Mem(v["mem"]))
-            if v.get("pitch"):
+            if v.get("pitch") and not has_factors(v):
                 entries = _plane_entries(config, v)
             return (
                 Touch("dram", Space.DRAM, 0, dram_extent(config, command.op, v), False),

@@ -13,6 +13,7 @@ from itertools import groupby
 from accel.isa.config import AccelConfig
 from accel.isa.program import Program, TensorSlot
 from accel.isa.program import Region as ProgramRegion
+from accel.isa.rules import dram_granules
 from accel.isa.spec import Op
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Function
@@ -235,4 +236,4 @@ def _layer(draft: Draft, number: int, config: Target, choose: Chooser) -> Layer:
 def _bytes(v: dict[str, int], config: AccelConfig) -> int:
     if "row_bytes" in v:
         return v["y"] * gather_beats(config, v)[0] * config.bus_bytes
-    return v["z"] * v["y"] * v["x"] * config.granule_bytes
+    return dram_granules(config, v) * v["y"] * v["x"] * config.granule_bytes

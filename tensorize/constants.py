@@ -14,7 +14,7 @@ from accel.isa.spec import Mem, Op
 from accel.isa.state import element_bytes
 from tensorize.access import Space, touches
 from tensorize.lower import transfer
-from tensorize.nest import Buffer, Command, Key, Ref, Step
+from tensorize.nest import Buffer, Command, Key, Packing, Ref, Step, image_beats
 
 # Bus cycles of one load of constants: long enough for full bursts, short enough to go between loads of activations.
 # Large buffers are cut into PIECES, so that programs stay short.
@@ -89,7 +89,18 @@ def data_key(key: Key) -> Key:
 
 def widening(buffer: Buffer) -> dict[str, int]:
     """Fields of a LOAD of packed weights."""
-    return {"expand": 1} if buffer.packed else {}
+    match buffer.packing:
+        case Packing.NONE:
+            return {}
+        case Packing.HALF:
+            return {"expand": 1}
+        case Packing.FACTORS:
+            return {"expand": 1, "pitch": 1}
+
+
+def dram_entry(buffer: Buffer, config: AccelConfig) -> int:
+    """Bytes of DRAM of an entry, without factors."""
+    return element_bytes(config, buffer.mem) // (1 if buffer.packing is Packing.NONE else 2)
 
 
 def _uses(step: Step, config: AccelConfig) -> list[tuple[Key, int, int]]:
@@ -106,8 +117,11 @@ def _pieces(
     buffer: Buffer, layer: int, begin_at: int, needs: Sequence[tuple[int, int, int]], config: AccelConfig
 ) -> list[ConstantLoad]:
     """Loads of one buffer, each as long as what is needed at the same time but short."""
-    entry = element_bytes(config, buffer.mem) // (2 if buffer.packed else 1)
+    entry = dram_entry(buffer, config)
     step = max(1, config.granule_bytes // entry)
+    # Granules of factors, and of weights behind each.
+    behind = config.factor_granules * config.granule_bytes if buffer.packing is Packing.FACTORS else 0
+    step = max(step, behind // entry)
     cycles = max(PIECE_CYCLES, buffer.entries * entry // config.bus_bytes // PIECES)
     length = max(step, align(cycles * config.bus_bytes // entry, step))
     pieces: list[ConstantLoad] = []
@@ -116,7 +130,9 @@ def _pieces(
         deadline = min((at for low, high, at in needs if low < end and begin < high), default=begin_at)
         size = (end - begin) * entry
         values = {"mem": buffer.mem, **widening(buffer), **transfer(config, 1, 1, size, 0, 0)}
-        refs = {"dram": Ref(data_key(buffer.key), begin * entry), "sram": Ref(buffer.key, begin)}
+        place = begin * entry + (begin * entry // behind * config.granule_bytes if behind else 0)
+        refs = {"dram": Ref(data_key(buffer.key), place), "sram": Ref(buffer.key, begin)}
         command = Command(Op.LOAD, values, refs)
-        pieces.append(ConstantLoad(buffer.key, buffer.mem, layer, deadline, size // config.bus_bytes, command))
+        cycles = image_beats(config, values)
+        pieces.append(ConstantLoad(buffer.key, buffer.mem, layer, deadline, cycles, command))
     return pieces

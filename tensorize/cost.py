@@ -97,7 +97,7 @@ def conv_cost(shape: ConvShape, tile: ConvTile, use: ConvUse, config: Target) ->
     """
     entries, trips, kept = use.entries, use.trips, use.kept
     patch, stored = _conv_patch_cycles(shape, tile, config), _conv_stored(shape, tile, config)
-    piece = run_cycles(config, entries.wgt * config.wgt_bytes // shape.form.ratio, config.reads)
+    piece = run_cycles(config, shape.form.stored_bytes(entries.wgt, config), config.reads)
     inputs, weights = trips.chunks * patch, trips.chunks * trips.steps * piece // trips.sets
     again_inp = 0 if kept.inp or (trips.chunks == 1 and (trips.pixels == 1 or not tile.weights_outer)) else inputs
     alone = trips.chunks * trips.steps == trips.sets and (tile.weights_outer or trips.sets == 1)

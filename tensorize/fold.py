@@ -18,6 +18,7 @@ from relay_hw.errors import TensorizeError
 from tensorize.geometry import ConvShape, Fold, Source, conv_shape
 from tensorize.kernel import ConvKernel, Int8, Window
 from tensorize.layout import pixel_bytes, row_bytes
+from tensorize.operands import weight_form
 from tensorize.target import Target
 
 # Widths of the fields of GATHER that a kernel can exceed.
@@ -90,7 +91,9 @@ def _folded(kernel: ConvKernel, fold: Fold, config: Target) -> ConvShape:
     target = kernel.target
     rows = target.height + window.extent[0] - 1
     source = Source(rows, target.width, vector, target.width * vector, vector)
-    return replace(conv_shape(kernel, config), source=source, window=window, in_blocks=blocks, fold=fold)
+    # A vector's lanes are no entry's channels: weights may have no factors.
+    form = weight_form(kernel.weights, config)
+    return replace(conv_shape(kernel, config), source=source, window=window, in_blocks=blocks, fold=fold, form=form)
 
 
 def vector_entries(shape: ConvShape, config: AccelConfig) -> int:

@@ -100,8 +100,18 @@ def _dram(index: int, v: Values, write: bool, config: AccelConfig) -> Access:
             raise TensorizeError(f"instruction {index}: {field} must be a multiple of {granule}, not {v[field]}")
     rows = np.arange(v["y"], dtype=np.int64)[:, None, None] * (v["y_stride"] // granule)
     runs = np.arange(v["x"], dtype=np.int64)[None, :, None] * (v["x_stride"] // granule)
-    cells = v["dram"] // granule + rows + runs + np.arange(v["z"], dtype=np.int64)
+    cells = v["dram"] // granule + rows + runs + np.arange(_run_granules(index, v, config), dtype=np.int64)
     return Access(DRAM, np.unique(cells), write)
+
+
+def _run_granules(index: int, v: Values, config: AccelConfig) -> int:
+    """Granules of a run in DRAM: of weights with factors more than in the scratchpad."""
+    if v.get("mem") != Mem.WGT or not v.get("pitch"):
+        return v["z"]
+    block = config.block_in * config.wgt_bits // 8 * config.wgt_bits // 8
+    if v["pitch"] != 1 or not v["expand"] or (v["y"], v["x"]) != (1, 1):
+        raise TensorizeError(f"instruction {index}: weights with factors must be one run that becomes wider")
+    return v["z"] + -(-v["z"] // block)
 
 
 def _image(index: int, v: Values, mem: Mem, write: bool, config: AccelConfig) -> Access:
@@ -115,7 +125,7 @@ def _image(index: int, v: Values, mem: Mem, write: bool, config: AccelConfig) ->
         size, beat = widened * size, widened * beat
     if v["sram"] * entry % beat:
         raise TensorizeError(f"instruction {index}: sram must start on a beat of {beat} bytes, not at {v['sram']}")
-    if v.get("pitch"):
+    if v.get("pitch") and mem is not Mem.WGT:
         return Access(mem, _planes(index, v, rows * runs, mem, config), write)
     return Access(mem, v["sram"] + np.arange(-(-size // entry), dtype=np.int64), write)
 

@@ -159,7 +159,7 @@ def conv_shape(kernel: ConvKernel, config: Target) -> ConvShape:
         out_pixel_bytes=out_pixel,
         out_grid=grid_of(kernel.target, kernel.place, config),
         residual=kernel.residual is not None,
-        form=weight_form(kernel.weights, config),
+        form=weight_form(kernel.weights, config, rows=True),
         operand=config.operand_entries,
     )
 

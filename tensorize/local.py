@@ -266,7 +266,7 @@ def local_cost(shape: LocalShape, tile: LocalTile, config: Target) -> Cost:
     stored = store_cycles(config, tile.rows, tile.cols, tile.blocks * config.out_bytes, shape.out_grid)
     outputs = shape.out_height * shape.out_width * shape.out_blocks
     compute, output = outputs * shape.depth, outputs * output_interval(config)
-    weights = groups * use.wgt * config.wgt_bytes // shape.form.ratio // config.bus_bytes
+    weights = groups * shape.form.stored_bytes(use.wgt, config) // config.bus_bytes
     load, store = tiles * patch + weights, tiles * stored
     cycles = overlapped(compute + STEP_CYCLES * tiles, load, output, store)
     cycles += 2 * config.memory.latency + patch + output // tiles + stored

@@ -170,10 +170,10 @@ def _weights(layer: _Layer, at: _Position, key: Key) -> Buffer:
         runs = layer.shape.runs(at.inp[1])
         tiles = operand_tiles(blocks.reshape(blocks.shape[0], *runs, *blocks.shape[-2:]), layer.config)
         shape = (blocks.shape[0], -1, layer.config.block_out, layer.config.block_in)
-        stored = stored_tiles(tiles.reshape(shape), form).tobytes() if blocks.size else b""
+        stored = stored_tiles(tiles.reshape(shape), form, layer.config).tobytes() if blocks.size else b""
         # Blocks of padding only have no weights; they add up zeros.
-        layer.weights[where] = stored + bytes(entries * layer.config.wgt_bytes // form.ratio - len(stored))
-    return Buffer(key, Mem.WGT, entries, data=layer.weights[where], packed=form.packed)
+        layer.weights[where] = stored + bytes(form.stored_bytes(entries, layer.config) - len(stored))
+    return Buffer(key, Mem.WGT, entries, data=layer.weights[where], packing=form.packing)
 
 
 def _gemms(layer: _Layer, at: _Position, inp: Key, wgt: Key, acc: Key) -> tuple[Command, ...]:

@@ -198,8 +198,8 @@ def _weight_buffer(layer: _Layer, at: _At, key: Key) -> Buffer:
         groups = np.zeros((tiles * config.tap_groups, config.block_out, TAPS), np.int8)
         groups[: own.shape[0] * own.shape[1]] = own.reshape(-1, config.block_out, TAPS)
         own = groups.reshape(tiles, config.tap_groups, config.block_out, TAPS).swapaxes(1, 2)
-    stored = stored_tiles(own.reshape(1, -1, config.block_out, config.block_in), shape.form)
-    return Buffer(key, Mem.WGT, entries, data=stored.tobytes(), packed=shape.form.packed)
+    stored = stored_tiles(own.reshape(1, -1, config.block_out, config.block_in), shape.form, config)
+    return Buffer(key, Mem.WGT, entries, data=stored.tobytes(), packing=shape.form.packing)
 
 
 def _gemms(layer: _Layer, at: _At, inp: Key, wgt: Key, acc: Key) -> tuple[Command, ...]:

@@ -85,7 +85,7 @@ def lower_select(
     """Steps of layer `number`; `tensors`: operands, result."""
     blocks = _blocks(kernel, config)
     form = WeightForm.NARROW if config.wgt_bits == 4 else WeightForm.BYTES
-    weights = stored_tiles(_weights(kernel, blocks, config)[None], form)
+    weights = stored_tiles(_weights(kernel, blocks, config)[None], form, config)
     step = max(1, config.granule_bytes // config.wgt_bytes)
     data = weights.tobytes() + bytes((align(len(blocks), step) - len(blocks)) * config.wgt_bytes)
     wgt = Buffer(("wgt", number), Mem.WGT, align(len(blocks), step), data=data)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from accel.isa.config import AccelConfig
+from accel.isa.rules import dram_granules
 from accel.isa.spec import Mem, Op
 
 Key = tuple[str | int, ...]
@@ -42,12 +44,20 @@ class Command:
     uops: tuple[Uop, ...] = ()
 
 
+class Packing(Enum):
+    """How constant weights lie in DRAM: as in the scratchpad; in half the bits; so behind factors."""
+
+    NONE = "none"
+    HALF = "half"
+    FACTORS = "factors"
+
+
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """`entries` of scratchpad `mem` that live from the first to the last step that names `key`.
 
     Filled by `loads` (commands whose `sram` refers to the key) or with constant `data`, or by the step's own commands.
-    `packed`: data are 4-bit weights that LOAD widens to bytes.
+    `packing`: how LOAD widens the data.
     """
 
     key: Key
@@ -55,7 +65,7 @@ class Buffer:
     entries: int
     loads: tuple[Command, ...] = ()
     data: bytes | None = None
-    packed: bool = False
+    packing: Packing = Packing.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,4 +172,4 @@ def image_beats(config: AccelConfig, values: Mapping[str, int]) -> int:
     """Beats that a LOAD or STORE moves through its scratchpad's port, padding included: one cycle each."""
     rows = values.get("y_pad_0", 0) + values["y"] + values.get("y_pad_1", 0)
     runs = values.get("x_pad_0", 0) + values["x"] + values.get("x_pad_1", 0)
-    return rows * runs * values["z"] * (config.granule_bytes // config.bus_bytes)
+    return rows * runs * dram_granules(config, values) * (config.granule_bytes // config.bus_bytes)

@@ -23,6 +23,7 @@ from tensorize.lower_conv import lower_conv
 from tensorize.match import plan_tile
 from tensorize.memory import burst_bytes
 from tensorize.nest import Key, Step, tensor_key
+from tensorize.operands import WeightForm, weight_form
 from tensorize.space import Choice
 from tensorize.target import Target
 from tensorize.tiles import ConvTile, Tile
@@ -87,7 +88,7 @@ def explain(found: Sequence[tuple[Choice, int]]) -> str:
 
 
 def _timed(kernel: ConvKernel, config: Target) -> Iterator[Timed]:
-    blank, left = without_weights(kernel), STEP_LIMIT
+    blank, left = without_weights(kernel, config), STEP_LIMIT
     for number, choice in enumerate(short_list(shapes_of(kernel, config), config)):
         if number and choice.cost.steps > left:
             continue
@@ -119,10 +120,12 @@ def layer_program(kernel: ConvKernel, tile: ConvTile, config: Target) -> list[tu
     return [*((line.op, {**line.values, "wait": m.wait, "set": m.set}) for line, m in lines), (Op.FINISH, {})]
 
 
-def without_weights(kernel: ConvKernel) -> ConvKernel:
-    """The kernel with equal weights of as many bits: times depend on sizes only."""
+def without_weights(kernel: ConvKernel, config: Target) -> ConvKernel:
+    """The kernel with equal weights that are stored alike: times depend on sizes only."""
     bits = next((bits for bits in (2, 4) if fits_bits(kernel.weights, bits)), 8)
     value = np.int8((1 << (bits - 1)) - 1)
+    if weight_form(kernel.weights, config, rows=True) is WeightForm.FACTORED:
+        value = np.int8(2 * ((1 << (config.wgt_bits // 2 - 1)) - 1))
     return replace(kernel, weights=np.broadcast_to(value, kernel.weights.shape))
 
 

@@ -13,9 +13,9 @@ from itertools import accumulate
 from accel.isa.config import AccelConfig
 from accel.isa.spec import Mem, Op
 from accel.isa.state import element_bytes
-from tensorize.constants import data_key, widening
+from tensorize.constants import data_key, dram_entry, widening
 from tensorize.lower import transfer
-from tensorize.nest import Buffer, Command, Key, Ref, Step
+from tensorize.nest import Buffer, Command, Key, Packing, Ref, Step
 
 # Quarters of the weight memory that the first layers may take where not all weights fit; the others stream through the
 # rest.
@@ -50,10 +50,10 @@ def constant_buffers(steps: Sequence[Step]) -> dict[Key, Buffer]:
 
 def share_constants(steps: Sequence[Step]) -> tuple[Step, ...]:
     """Steps in which equal constants are one buffer: time steps of a recurrent network use the same weights."""
-    first: dict[tuple[Mem, bool, bytes], Key] = {}
+    first: dict[tuple[Mem, Packing, bytes], Key] = {}
     same: dict[Key, Key] = {}
     for key, buffer in constant_buffers(steps).items():
-        same[key] = first.setdefault((buffer.mem, buffer.packed, buffer.data or b""), key)
+        same[key] = first.setdefault((buffer.mem, buffer.packing, buffer.data or b""), key)
     if all(key == other for key, other in same.items()):
         return tuple(steps)
     return tuple(_renamed(step, same) for step in steps)
@@ -128,7 +128,7 @@ def resident_loads(steps: Sequence[Step], resident: frozenset[Key], config: Acce
     loads: list[Command] = []
     for key, buffer in constant_buffers(steps).items():
         if key in resident:
-            size = buffer.entries * element_bytes(config, buffer.mem) // (2 if buffer.packed else 1)
+            size = buffer.entries * dram_entry(buffer, config)
             refs = {"dram": Ref(data_key(key)), "sram": Ref(key)}
             values = {"mem": buffer.mem, **widening(buffer), **transfer(config, 1, 1, size, 0, 0)}
             loads.append(Command(Op.LOAD, values, refs))

@@ -105,7 +105,7 @@ def _variants(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> Iterator
 
 def _weight_pieces(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> list[int]:
     """Out blocks a step: all of a group, and the fewest that take the bus long enough to hide a step's overhead."""
-    block = shape.depth(tile.in_blocks) * config.wgt_bytes // shape.form.ratio // config.bus_bytes
+    block = shape.form.stored_bytes(shape.depth(tile.in_blocks), config) // config.bus_bytes
     sizes = [size for size in piece_sizes(tile.out_blocks)[1:] if size * block >= PIECE_LIMIT]
     return [0, *sizes[-2:]]
 

@@ -117,7 +117,7 @@ class Tuner:
 
     def _read(self, key: str, kernel: ConvKernel) -> _Search:
         search = _Search(
-            without_weights(kernel),
+            without_weights(kernel, self._config),
             self._folder / f"{key}.json",
             all_ranked(shapes_of(kernel, self._config), self._config),
         )

@@ -32,8 +32,10 @@ class Regions:
     def __init__(self, seed: int, config: Target, bits: int = 8) -> None:
         self.rng = np.random.default_rng(seed)
         self.config = config
-        # Whether weights fit 4 bits; it may change from layer to layer.
+        # Bits that weights fit, and whether they are numbers of half the array's bits times factors instead; both may
+        # change from layer to layer.
         self.bits = bits
+        self.factored = False
         self.params: list[Var] = []
         self._shapes: dict[Expr, tuple[int, ...]] = {}
 
@@ -102,7 +104,7 @@ class Regions:
     ) -> Expr:
         """accel.conv2d_transpose, requantize."""
         inner = self._inner(x)
-        weight = Constant(self._int8(self._shapes[x][1], channels, *kernel))
+        weight = Constant(self._int8(channels, self._shapes[x][1], *kernel).swapaxes(0, 1).copy())
         core = op.accel.conv2d_transpose(
             inner,
             weight,
@@ -122,7 +124,9 @@ class Regions:
         data: Expr = inner
         if len(self._shapes[x]) == 4:
             data = op.nn.batch_flatten(inner) if flatten else op.reshape(inner, (1, size))
-        core = op.nn.dense(data, Constant(self._int8(units, size)), out_dtype="int32")
+        # Inputs of a pixel are neighbours in memory, not in the weight.
+        weight = self._int8(units, self._shapes[x][1], size // self._shapes[x][1])
+        core = op.nn.dense(data, Constant(weight.reshape(units, size)), out_dtype="int32")
         return self._call("accel.dense", [inner], self._requantize(core, units, size), [x])
 
     def dense_image(self, x: Expr, channels: int, height: int, width: int) -> Expr:
@@ -203,9 +207,23 @@ class Regions:
         return Var(name, TensorType(self._shapes[value], "int8"))
 
     def _int8(self, *shape: int) -> np.ndarray:
+        """Weights [O, I, ...]."""
+        if self.factored:
+            return self._times_factors(shape)
         high = 1 << (self.bits - 1)
         low = -high
         return self.rng.integers(low, high, shape).astype(np.int8)
+
+    def _times_factors(self, shape: Sequence[int]) -> np.ndarray:
+        """Numbers of half the array's bits times a factor for each output channel, tap and entry of inputs."""
+        bits, lanes = self.config.wgt_bits, self.config.inp_lanes
+        high = 1 << (bits // 2 - 1)
+        factors = self.rng.integers(1, 17 if bits == 8 else 5, (shape[0], -(-shape[1] // lanes), *shape[2:]))
+        # One that no fewer bits would hold.
+        factors.flat[0] = 2
+        weights = self.rng.integers(-high, high, shape)
+        weights.flat[0] = -high
+        return (weights * np.repeat(factors, lanes, axis=1)[:, : shape[1]]).astype(np.int8)
 
     def _requantize(self, core: Expr, channels: int, depth: int, axis: int = 1) -> Call:
         bits = self.config.multiplier_bits

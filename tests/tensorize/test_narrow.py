@@ -10,11 +10,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from accel.isa.program import decode_instructions
+from accel.isa.rules import dram_granules
 from accel.isa.spec import GemmMode, Mem, Nibble, Op
 from tensorize import Segment, why_not
 from tensorize.kernel import ConvKernel
 from tensorize.match import match
-from tensorize.operands import WeightForm, operand_starts, operand_tiles, weight_form
+from tensorize.operands import WeightForm, operand_starts, operand_tiles, row_factors, weight_form
 from tensorize.refine import without_weights
 from tensorize.target import Target
 from tests.targets import target_for
@@ -31,9 +32,9 @@ def products(segment: Segment) -> int:
     return sum(v["iter_out"] * v["iter_in"] * (v["uop_end"] - v["uop_begin"]) for v in gemms(segment))
 
 
-def weight_bytes(segment: Segment) -> int:
-    """Bytes of DRAM that weights are loaded from."""
-    return sum(v["z"] * v["y"] * v["x"] for v in weight_loads(segment)) * 16
+def weight_bytes(segment: Segment, config: Target) -> int:
+    """Bytes of DRAM that weights and their factors are loaded from."""
+    return sum(dram_granules(config, v) * v["y"] * v["x"] for v in weight_loads(segment)) * config.granule_bytes
 
 
 def weight_loads(segment: Segment) -> list[dict[str, int]]:
@@ -79,6 +80,63 @@ def test_layers_of_both_kinds_follow_one_another(kit: SimpleNamespace, config: T
     kit.compare(build.function(build.dense(build.sum_pool(z, (3, 3)), 10)), config, order=4)
 
 
+@pytest.mark.parametrize("groups", [1, 3, 48])
+@pytest.mark.parametrize("kernel", [(1, 1), (3, 3), (2, 5)])
+def test_convolutions_with_factors(kit: SimpleNamespace, config: Target, kernel: tuple[int, int], groups: int) -> None:
+    """A factor for each output channel and entry of inputs, where no groups cut the entries."""
+    build = kit.Regions(groups + kernel[1], config)
+    build.factored = True
+    segment = kit.compare(build.function(build.conv(build.input(48, 7, 9), 48, kernel, groups=groups)), config)
+    assert {v["pitch"] for v in weight_loads(segment)} == {int(groups == 1 and config.factor_granules > 0)}
+
+
+@pytest.mark.parametrize("inputs", [(300,), (512,), (20, 3, 3), (32, 5, 2)])
+def test_dense_layers_with_factors(kit: SimpleNamespace, config: Target, inputs: tuple[int, ...]) -> None:
+    build = kit.Regions(len(inputs), config)
+    build.factored = True
+    segment = kit.compare(build.function(build.dense(build.input(*inputs), 33)), config)
+    assert {v["pitch"] for v in weight_loads(segment)} == {int(config.factor_granules > 0)}
+
+
+def test_layers_with_factors_follow_others(kit: SimpleNamespace, config: Target) -> None:
+    """Images of few channels, transposed and depthwise layers among them, whose weights have none in memory."""
+    build = kit.Regions(11, config)
+    build.factored = True
+    x = build.conv(build.input(3, 12, 12), 16, padding=(1, 1, 1, 1))
+    y = build.conv(x, 24, padding=(1, 1, 1, 1), residual=None)
+    y = build.conv(y, 40, strides=(2, 2))
+    build.factored, build.bits = False, 8
+    z = build.conv(y, 40, (1, 1))
+    build.factored = True
+    z = build.conv(z, 40, padding=(1, 1, 1, 1), residual=y)
+    z = build.conv(z, 40, groups=40, padding=(1, 1, 1, 1))
+    z = build.conv_transpose(z, 16)
+    kit.compare(build.function(build.dense(z, 10)), config, order=4)
+
+
+@pytest.mark.parametrize("name, share", [("default", 17 / 16), ("ecp5", 9 / 8), ("wide", 33 / 32), ("w4", 9 / 8)])
+def test_factors_take_so_many_bytes(kit: SimpleNamespace, name: str, share: float) -> None:
+    config, found = target_for(name), []
+    for factored in (False, True):
+        build = kit.Regions(3, config, config.wgt_bits // 2)
+        build.factored = factored
+        segment = kit.compare(build.function(build.conv(build.input(64, 6, 6), 64)), config)
+        found.append((weight_bytes(segment, config), products(segment)))
+    assert found[1] == (share * found[0][0], found[0][1])
+
+
+def test_factors_are_the_smallest_of_each_row() -> None:
+    rows = np.array([[0, 0, 0, 0], [7, -8, 1, 0], [14, -2, 0, 8], [-128, 112, 0, 16], [105, 15, -120, 0]], np.int8)
+    factors = row_factors(rows, 8)
+    assert factors is not None and factors.tolist() == [1, 1, 2, 16, 15]
+    for row in ([8, 1, 0, 0], [17, 0, 0, 0], [-16, 14, 3, 0], [127, 0, 0, 0]):
+        assert row_factors(np.array([row], np.int8), 8) is None
+    last = np.concatenate([np.tile(rows, (100, 1)), [[127, 1, 0, 0]]]).astype(np.int8)
+    assert row_factors(last, 8) is None and row_factors(last[:-1], 8) is not None
+    narrow = row_factors(np.array([[4, -8, 0], [1, -2, 0], [7, -7, 0]], np.int8), 4)
+    assert narrow is not None and narrow.tolist() == [4, 1, 7]
+
+
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_convolution(kit: SimpleNamespace, data: st.DataObject) -> None:
@@ -91,6 +149,7 @@ def test_any_convolution(kit: SimpleNamespace, data: st.DataObject) -> None:
     assume(height + pads[0] + pads[2] >= extent[0] and width + pads[1] + pads[3] >= extent[1])
     seed = data.draw(st.integers(0, 1 << 20))
     build = kit.Regions(seed, config, data.draw(st.sampled_from((2, 4, 8))))
+    build.factored = data.draw(st.booleans())
     inputs = data.draw(st.integers(1, 90))
     groups = data.draw(st.sampled_from([1, 1, 1, inputs, *(n for n in (2, 3) if inputs % n == 0)]))
     x = build.input(inputs, height, width)
@@ -103,7 +162,7 @@ def test_default_loads_half_the_bytes(kit: SimpleNamespace) -> None:
     for bits in (4, 8):
         build = kit.Regions(3, config, bits)
         found.append(kit.compare(build.function(build.conv(build.input(64, 6, 6), 64)), config))
-    assert 2 * weight_bytes(found[0]) == weight_bytes(found[1])
+    assert 2 * weight_bytes(found[0], config) == weight_bytes(found[1], config)
     assert products(found[0]) == products(found[1])
     assert all(v["expand"] for v in weight_loads(found[0])) and not any(v["expand"] for v in weight_loads(found[1]))
 
@@ -114,7 +173,7 @@ def test_arrays_of_4_bits_load_half_the_bytes_of_2_bit_weights(kit: SimpleNamesp
     for bits in (2, 4, 8):
         build = kit.Regions(3, config, bits)
         found.append(kit.compare(build.function(build.conv(build.input(64, 6, 6), 64)), config))
-    assert 4 * weight_bytes(found[0]) == 2 * weight_bytes(found[1]) == weight_bytes(found[2])
+    assert 4 * weight_bytes(found[0], config) == 2 * weight_bytes(found[1], config) == weight_bytes(found[2], config)
     assert 2 * products(found[0]) == 2 * products(found[1]) == products(found[2])
     assert [{v["expand"] for v in weight_loads(segment)} for segment in found] == [{1}, {0}, {0}]
 
@@ -149,7 +208,19 @@ def test_tiles_are_timed_with_weights_of_as_many_bits(kit: SimpleNamespace) -> N
         build = kit.Regions(5, W4, bits)
         kernel = match(build.conv(build.input(16, 5, 5), 16).op, W4).kernel
         assert isinstance(kernel, ConvKernel)
-        assert form is weight_form(without_weights(kernel).weights, W4) is weight_form(kernel.weights, W4)
+        assert form is weight_form(without_weights(kernel, W4).weights, W4) is weight_form(kernel.weights, W4)
+
+
+@pytest.mark.parametrize("name", ["default", "w4", "wide"])
+def test_tiles_are_timed_with_factors(kit: SimpleNamespace, name: str) -> None:
+    config = target_for(name)
+    build = kit.Regions(5, config)
+    build.factored = True
+    kernel = match(build.conv(build.input(64, 5, 5), 16).op, config).kernel
+    assert isinstance(kernel, ConvKernel)
+    for weights in (kernel.weights, without_weights(kernel, config).weights):
+        assert weight_form(weights, config, rows=True) is WeightForm.FACTORED
+        assert weight_form(weights, config) is not WeightForm.FACTORED
 
 
 def test_products_of_activations_are_refused_where_weights_have_4_bits(kit: SimpleNamespace) -> None:

@@ -115,7 +115,7 @@ def test_another_memory_is_another_search(tmp_path: Path) -> None:
         assert isinstance(kernel, ConvKernel)
         tile = tuner(kernel, target)
         assert isinstance(tile, ConvTile)
-        cycles = layer_cycles(without_weights(kernel), tile, target)
+        cycles = layer_cycles(without_weights(kernel, target), tile, target)
         tuned.append(tuner.reason(kernel, tile, target))
         assert f"of {cycles:,} cycles alone" in tuned[-1]
     assert tuned[0] != tuned[1]
