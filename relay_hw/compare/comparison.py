@@ -28,9 +28,11 @@ CSV_COLUMNS: Final = (
 )  # fmt: skip
 BEST_BY: Final = (
     "least noise of the outputs (signal-to-noise ratio against float) on calibration samples that were held out, which "
-    "no strategy saw, of those that the accelerator runs and none beats in quality and time on the test data"
+    "no strategy saw, of those that the accelerator runs, whose widths it has, and none beats in quality and time on "
+    "the test data"
 )
 NO_BEST: Final = "too few calibration data to hold some out, so none was chosen"
+NO_GAIN: Final = "every strategy has widths that its accelerator holds in wider numbers, so none was chosen"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +75,13 @@ class Comparison:
             raise InputError(f"layer must be one of {', '.join(self.layer_names)}, not {name}")
         return {row.name: layer for row in self.rows for layer in row.layers if layer.name == name}
 
+    @property
+    def best_by(self) -> str:
+        """How the best strategy was chosen, or why none was."""
+        if self.best is not None:
+            return BEST_BY
+        return NO_BEST if all(row.held_out is None for row in self.rows) else NO_GAIN
+
     def to_json(self) -> dict[str, Any]:
         """The object of `report.json`."""
         floats, unbeaten = self.float_row, front(self.rows)
@@ -87,7 +96,7 @@ class Comparison:
             "notes": list(self.notes),
             "warnings": list(self.warnings),
             "best": self.best,
-            "best_by": BEST_BY if self.best is not None else NO_BEST,
+            "best_by": self.best_by,
             "front": [row.name for row in self.rows if row.name in unbeaten],
             "float": {
                 "top1": floats.test.top1,
@@ -152,10 +161,10 @@ class Comparison:
 def choose_best(rows: Sequence[Row]) -> str | None:
     """The strategy with the least noise on held-out data; of equal ones that with fewest cycles, then the first.
 
-    Only those that nobody beats in quality and time count; where all leave layers to the host, those of which the
-    accelerator runs some, if there is one: what stays in float has no noise at all.
+    Only those count whose widths the accelerator has, and that nobody beats in quality and time; where all leave layers
+    to the host, those of which the accelerator runs some, if there is one: what stays in float has no noise at all.
     """
-    known = [(row, row.held_out) for row in rows if row.held_out is not None]
+    known = [(row, row.held_out) for row in rows if row.held_out is not None and row.gains]
     known = [(row, held) for row, held in known if row.cost is not None and row.host_share < 1] or known
     unbeaten = front(rows)
     known = [(row, held) for row, held in known if row.name in unbeaten] or known

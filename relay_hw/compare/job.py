@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.compare.cost import costs, with_strategy_bits
+from accel.isa.config import AccelConfig
+from relay_hw.compare.cost import Cost, costs, with_strategy_bits
 from relay_hw.compare.data import Samples
 from relay_hw.compare.evaluate import Evaluator
 from relay_hw.compare.measures import Quality, measure
@@ -23,6 +24,7 @@ from relay_hw.compare.network import Network
 from relay_hw.compare.places import Place
 from relay_hw.compare.probes import layer_rows
 from relay_hw.compare.rows import Row
+from relay_hw.compare.stored import stored_bytes
 from relay_hw.compare.work import FLOAT, network_work
 from relay_hw.errors import QuantizeError, RelayHwError
 from relay_hw.ir.module import IRModule
@@ -30,6 +32,7 @@ from relay_hw.quantize import NumberFormat, Strategy
 from relay_hw.quantize.held_back import Checked, realize_checked
 from relay_hw.quantize.main import realize_module
 from relay_hw.runtime.prices import needs_prices
+from relay_hw.runtime.widths import no_gain
 
 Array = NDArray[Any]
 Tell = Callable[[str], object]
@@ -118,14 +121,17 @@ def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, tel
     (sample,) = setting.test.take(0, 1)
     found_costs, reason = costs(network.mod, realized.mod, realized.strategy, setting.places, sample, tell)
     seconds["compile"] = time.perf_counter() - begin
+    config = _best_config(setting, found_costs)
+    wider = no_gain(strategy, config) if found_costs else ""
     return Row(
         name=strategy.name,
         summary=strategy.summary,
         test=test,
         held_out=held_out,
         costs=found_costs,
-        reason="; ".join(filter(None, [reason or (strategy.stored_wider if found_costs else ""), *_kept(checked)])),
-        weight_bytes=weight_bytes(network.mod, realized.mod, strategy),
+        reason="; ".join(filter(None, [reason or wider, *_kept(checked)])),
+        gains=not wider,
+        weight_bytes=weight_bytes(network.mod, realized.mod, strategy, config),
         layers=layers,
         engine=evaluation.engine,
         note=evaluation.note,
@@ -160,11 +166,17 @@ def _kept(checked: Checked) -> list[str]:
     return [*floats, *checked.realized.notes, *checked.warnings]
 
 
-def weight_bytes(mod: IRModule, quantized: IRModule, strategy: Strategy) -> int:
-    """Bytes of the weights of all layers as they are stored; of simulated formats, as they would be."""
+def _best_config(setting: Setting, found: Sequence[Cost]) -> AccelConfig:
+    """That of the first of the costs, or of all places where there is none."""
+    configs = {place.config.name: place.config for place in setting.places}
+    return configs[found[0].config] if found else setting.places[0].config
+
+
+def weight_bytes(mod: IRModule, quantized: IRModule, strategy: Strategy, config: AccelConfig) -> int:
+    """Bytes of the weights of all layers as `config` stores them; of simulated formats, as they would be."""
     bits = _FORMAT_BITS.get(strategy.number_format)
     if bits is None:
-        return network_work(quantized).weight_bytes
+        return stored_bytes(quantized, config)
     return round(sum(layer.weights for layer in network_work(mod).layers) * bits / 8)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from accel.quote import html
-from relay_hw.compare.comparison import BEST_BY, Comparison
+from relay_hw.compare.comparison import Comparison
 from relay_hw.compare.energy import CAVEAT, FIGURES, SOURCE, SRAM
 from relay_hw.compare.front import Amount, is_by_agreement, points_of, run_time
 from relay_hw.compare.histogram import Histogram
@@ -86,9 +86,9 @@ def _head(found: Comparison, title: str) -> str:
         numbers.insert(0, f"top-1 {share(floats.test.top1)} ({interval(floats.test.top1_interval)} %)")
     if found.best is not None:
         held, given = found.held_out_images, found.calibration_images + found.held_out_images
-        best = f"<b>{html(found.best)}</b> is the best strategy by {BEST_BY} ({held:,} of {given:,})."
+        best = f"<b>{html(found.best)}</b> is the best strategy by {html(found.best_by)} ({held:,} of {given:,})."
     else:
-        best = "No strategy is called best: there are too few calibration data to choose it on."
+        best = f"No strategy is called best: {html(found.best_by)}."
     more = "".join(f"<p>{html(note)}</p>" for note in (*found.warnings, *found.notes))
     return f"<h1>{title}</h1><p>{what}. Float: {', '.join(numbers)}.</p><p>{best}</p>{more}"
 

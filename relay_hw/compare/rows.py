@@ -23,9 +23,9 @@ WORST: Final = 3
 class Row:
     """One strategy. `test` and `held_out`: measured on those data, `held_out` None where there is none.
 
-    `costs`: on every configuration that suits it, fewest cycles first; empty with the `reason`. `stored`: bytes of
-    weights. `engine` evaluated it, `note` says why no other. `seconds`: by step. `area`: of the first cost's
-    configuration, from synthesis.
+    `costs`: on every configuration that suits it, fewest cycles first; empty with the `reason`. On the first of them no
+    width is held in wider numbers (`gains`), and weights take `weight_bytes`. `engine` evaluated it, `note` says why no
+    other. `seconds`: by step. `area`: of the first cost's configuration, from synthesis.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Row:
     held_out: Quality | None
     costs: tuple[Cost, ...]
     reason: str
+    gains: bool
     weight_bytes: int
     layers: tuple[LayerRow, ...]
     engine: str
@@ -168,6 +169,7 @@ def row_json(row: Row) -> dict[str, Any]:
         **quality_json(row.test),
         **cost_json(row.cost),
         "hardware_note": row.reason,
+        "gains": row.gains,
         "weight_bytes": row.weight_bytes,
         "lut": area.get("luts"),
         "multipliers": area.get("multipliers"),

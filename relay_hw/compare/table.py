@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from accel.quote import line
-from relay_hw.compare.comparison import BEST_BY, Comparison
+from relay_hw.compare.comparison import Comparison
 from relay_hw.compare.cost import Cost
 from relay_hw.compare.measures import Interval, Quality
 from relay_hw.compare.rows import Row, short_names
@@ -52,9 +52,9 @@ def comparison_text(found: Comparison, width: int | None = None) -> str:
         "",
     ]
     if found.best is not None:
-        lines.append(f"* best: {line(found.best)}, by {BEST_BY}")
+        lines.append(f"* best: {line(found.best)}, by {line(found.best_by)}")
     else:
-        lines.append("no best strategy: there are too few calibration data to choose it on")
+        lines.append(f"no best strategy: {line(found.best_by)}")
     names = short_names(found.layer_names)
     lines += [f"{line(row.name)}: most noise in {_worst(row, names)}" for row in found.rows if row.worst_layers]
     lines += [f"{line(row.name)}: {line(note)}" for row in found.rows for note in notes(row)]

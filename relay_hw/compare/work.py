@@ -5,6 +5,7 @@ In: a typed module, float or quantized. Out: `Work`: multiply-accumulates and we
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Final
@@ -24,7 +25,7 @@ NIBBLE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class LayerWork:
-    """One layer: `bits` of its weights as they are stored; `weights` is 0 for products of two activations."""
+    """One layer: `bits` of its weights as they are multiplied; `weights` is 0 for products of two activations."""
 
     name: str
     operator: str
@@ -44,11 +45,6 @@ class Work:
         """Multiply-accumulates of a run."""
         return sum(layer.macs for layer in self.layers)
 
-    @property
-    def weight_bytes(self) -> int:
-        """Weights of all layers as they are stored, biases and scales left out."""
-        return sum(-(-layer.weights * layer.bits // 8) for layer in self.layers)
-
     def macs_of(self, bits: int) -> int:
         """Multiply-accumulates of layers with weights of that width."""
         return sum(layer.macs for layer in self.layers if layer.bits == bits)
@@ -56,27 +52,28 @@ class Work:
 
 def network_work(mod: IRModule) -> Work:
     """Layers of `main`. Those of branches and of functions that it calls count once."""
-    found: list[LayerWork] = []
+    return Work(tuple(map(layer_work, product_calls(mod))))
+
+
+def product_calls(mod: IRModule) -> Iterator[Call]:
+    """The calls that make products, in order of evaluation."""
     for function in mod.functions.values():
         for node in post_order(function.body):
-            layer = _layer(node) if isinstance(node, Call) else None
-            if layer is not None:
-                found.append(layer)
-    return Work(tuple(found))
+            if isinstance(node, Call) and op_name(node) in PRODUCT_OPERATORS and call_macs(node):
+                yield node
 
 
 def weight_bits(weight: np.ndarray) -> int:
-    """Width that the accelerator stores a weight in: 4 where every number lies in -8 to 7, else that of its type."""
+    """Width that a weight is multiplied in: 4 where every number lies in -8 to 7, else that of its type."""
     if weight.dtype.kind == "f":
         return FLOAT
     fits = weight.size == 0 or (int(weight.min()) >= -8 and int(weight.max()) <= 7)
     return NIBBLE if fits and weight.dtype == np.int8 else 8 * weight.dtype.itemsize
 
 
-def _layer(call: Call) -> LayerWork | None:
+def layer_work(call: Call) -> LayerWork:
+    """The layer that a call which makes products is."""
     operator, macs = op_name(call), call_macs(call)
-    if operator not in PRODUCT_OPERATORS or not macs:
-        return None
     name = str(call.span) if call.span is not None else operator
     shape = weight_shape(call)
     if not shape:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 from zlib import crc32
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from relay_hw.errors import QuantizeError
 from relay_hw.quantize.choices import Calibration, WeightRange, WeightRounding
+from relay_hw.quantize.factors import factored_scales
 from relay_hw.quantize.strategy import Strategy
 
 MAX_SHIFT: Final = 62
@@ -109,13 +110,13 @@ def _steps(strategy: Strategy) -> int:
 
 
 def quantize_weight(
-    weight: Array, scales: NDArray[np.float64], strategy: Strategy, seeds: Sequence[int] = ()
+    weight: Array, steps: NDArray[np.float64], strategy: Strategy, seeds: Sequence[int] = ()
 ) -> NDArray[np.int8]:
-    """Integers by the strategy's rule, saturated to the symmetric range. Axis 0 is the output channel.
+    """Integers by the strategy's rule, saturated to the symmetric range. `steps` have the weight's rank.
 
     Rounding that learns from data starts from the nearest integers. `seeds` join the strategy's in random rounding.
     """
-    scaled = weight.astype(np.float64) / spread(scales, 0, weight.ndim)
+    scaled = weight.astype(np.float64) / steps
     match strategy.weight_rounding:
         case WeightRounding.FLOOR:
             rounded = np.floor(scaled)
@@ -188,13 +189,14 @@ def _round_scale(scale: float, power_of_two: bool) -> float:
 class LayerWeights:
     """A layer in integers: weight int8 [O, ...], bias int32 [O] with the input's zero point folded in, scales [O].
 
-    `unfolded`: the bias alone.
+    `unfolded`: the bias alone. `factors`: a divisor of each weight, from 1 on; None where all are 1.
     """
 
     weight: NDArray[np.int8]
     bias: NDArray[np.int32]
     unfolded: NDArray[np.int32]
     scales: NDArray[np.float64]
+    factors: NDArray[np.int8] | None = None
 
 
 def layer_weights(
@@ -204,8 +206,11 @@ def layer_weights(
     strategy: Strategy,
     where: str,
     importance: NDArray[np.float64] | None = None,
+    groups: NDArray[np.int64] | None = None,
 ) -> LayerWeights:
     """Quantize a layer's weight (axis 0: output channels) and bias for an input of `given`.
+
+    Of `groups`, the numbers of a channel's weights, each has a factor.
 
     A channel whose bias or worst-case sum passes int32 gets a larger scale, so that no accumulator can overflow.
     Raises QuantizeError, naming the layer `where`, for numbers that are not finite.
@@ -213,14 +218,38 @@ def layer_weights(
     check_weights(weight, bias, where)
     bias = _coarse(bias, strategy.bias_bits)
     at_least = np.abs(bias) / (given.scale * _INT32_MAX / 2)
+    seeds = [crc32(where.encode())]
     while True:
-        scales = weight_scales(weight, strategy, at_least, importance)
-        integers = quantize_weight(weight, scales, strategy, [crc32(where.encode())])
+        scales, factors = _scales_and_factors(weight, strategy, at_least, importance, groups)
+        steps = spread(scales, 0, weight.ndim)
+        if factors is None:
+            integers = quantize_weight(weight, steps, strategy, seeds)
+        else:
+            integers = quantize_weight(weight, steps * factors, strategy, seeds) * factors
         need = _reach(integers, bias, given, scales)
         if need.max(initial=0.0) <= _INT32_MAX:
             break
         at_least = np.where(need > _INT32_MAX, scales * need / (_INT32_MAX / 1.25), scales)
-    return assemble(integers, bias, given, scales)
+    return replace(assemble(integers, bias, given, scales), factors=factors)
+
+
+def _scales_and_factors(
+    weight: Array,
+    strategy: Strategy,
+    at_least: NDArray[np.float64],
+    importance: NDArray[np.float64] | None,
+    groups: NDArray[np.int64] | None,
+) -> tuple[NDArray[np.float64], NDArray[np.int8] | None]:
+    """Scales as `weight_scales` rounds them, and a factor for each weight, where it is in a group."""
+    if groups is None or not weight.size:
+        return weight_scales(weight, strategy, at_least, importance), None
+    rows = weight.reshape(weight.shape[0], -1).astype(np.float64)
+    scales, factors = factored_scales(rows, groups, strategy, importance)
+    scales = np.maximum(scales, at_least)
+    if not strategy.per_channel:
+        scales = np.full_like(scales, scales.max())
+    rounded = np.array([_round_scale(float(one), _weights_two(strategy)) for one in scales])
+    return rounded, factors.reshape(weight.shape)
 
 
 def check_weights(weight: Array, bias: NDArray[np.float64], where: str) -> None:

@@ -18,6 +18,7 @@ from relay_hw.ir.expr import Call, Constant, Expr, Tuple, TupleGetItem
 from relay_hw.ir.types import TupleType
 from relay_hw.ir.visit import copy_with
 from relay_hw.op.base import split_padding
+from relay_hw.quantize.factors import factor_groups
 from relay_hw.quantize.layers import Layers
 from relay_hw.quantize.number import (
     LayerWeights,
@@ -169,7 +170,9 @@ class Realizer:
     def weights(self, step: LinearStep) -> LayerWeights:
         """The integers of a layer as its strategy rounds them. Raises QuantizeError."""
         weight, bias = float_weights(step)
-        return layer_weights(weight, bias, self._params[step.inputs[0]], self._own[step], self._names[step])
+        own = self._own[step]
+        groups = factor_groups(step, own)
+        return layer_weights(weight, bias, self._params[step.inputs[0]], own, self._names[step], groups=groups)
 
     def _linear(self, step: LinearStep, weights: LayerWeights | None) -> Expr:
         linear, source = step.linear, step.inputs[0]

@@ -15,11 +15,13 @@ from relay_hw.errors import QuantizeError
 from relay_hw.quantize.choices import Budget, Calibration, Edge, NumberFormat, WeightRange, WeightRounding
 
 MIN_BITS: Final = 2
+MOST_GROUP: Final = 4096
 MAX_BITS: Final = 8
 MIN_MULTIPLIER_BITS: Final = 8
 MAX_MULTIPLIER_BITS: Final = 31
 ROUNDINGS: Final = ("half_up", "half_even", "half_away", "floor")
-HARDWARE_BITS: Final = (4, 8)  # widths of weights that the accelerator has multipliers or a packed form for
+# The largest factor of weights by their bits: 7 times 1 fits 4 bits, 16 times 7 fits 8.
+MOST_FACTOR: Final = {2: 7, 3: 16, 4: 16}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class LayerChoice:
     calibration: Calibration | None = None
     weight_range: WeightRange | None = None
     weight_rounding: WeightRounding | None = None
+    weight_group: int | None = None
     quantized: bool = True
 
     def __post_init__(self) -> None:
@@ -43,6 +46,8 @@ class LayerChoice:
         for key in ("weight_bits", "activation_bits"):
             if getattr(self, key) is not None:
                 _check_int(where, key, getattr(self, key), MIN_BITS, MAX_BITS)
+        if self.weight_group is not None:
+            _check_int(where, "weight_group", self.weight_group, 0, MOST_GROUP)
 
     def matches(self, layer: str) -> bool:
         """Whether this choice is for the layer of that name."""
@@ -75,7 +80,8 @@ class Strategy:
     requantization multipliers; `bias_bits`: 32 as the accumulator, or fewer with one power-of-two scale.
     Ranges: `calibration` of activations with `percentile` (percent of the values that are held), `momentum` (moving
     average over samples), `global_scale`; `weight_range` of weights.
-    Weights: `weight_rounding` with `seed`; `equalize`, `twins`, `bias_correction`; `steps` of AdaRound;
+    Weights: `weight_group`: so many neighbouring inputs share a factor, by which weights of at most 4 bits are
+    multiplied (0: none do); `weight_rounding` with `seed`; `equalize`, `twins`, `bias_correction`; `steps` of AdaRound;
     `augment`: methods that fit weights to data meet so many more samples, made of each that is given.
     Exceptions: `first_layer`, `last_layer`, `dense_layers`, `depthwise_layers`, `layers`.
     Search: `budget` and `budget_share` of what int8 takes, `mixed_bits` to choose from; `candidates`: names of
@@ -100,6 +106,7 @@ class Strategy:
     global_scale: float = 8.0
     weight_range: WeightRange = WeightRange.MAX
     weight_rounding: WeightRounding = WeightRounding.HALF_EVEN
+    weight_group: int = 0
     seed: int = 0
     steps: int = 400
     equalize: bool = False
@@ -129,6 +136,10 @@ class Strategy:
         _check_int(where, "steps", self.steps, 1, 100_000)
         _check_int(where, "augment", self.augment, 0, 100)
         _check_int(where, "epochs", self.epochs, 0, 10_000)
+        _check_int(where, "weight_group", self.weight_group, 0, MOST_GROUP)
+        if self.weight_group and (self.epochs or self.budget is not None):
+            what = "epochs" if self.epochs else "budget"
+            raise QuantizeError(f"{where}: weight_group must be 0 with {what}, not {self.weight_group}")
         _check_number(where, "percentile", self.percentile, 50, 100, "more than 50 and at most 100")
         _check_number(where, "momentum", self.momentum, 0, 1, "more than 0 and at most 1")
         _check_number(where, "budget_share", self.budget_share, 0, 1, "more than 0 and at most 1")
@@ -157,6 +168,11 @@ class Strategy:
         return (1 << (self.weight_bits - 1)) - 1
 
     @property
+    def most_factor(self) -> int:
+        """The largest number that weights of a group are multiplied by; 1 where there are no groups."""
+        return MOST_FACTOR.get(self.weight_bits, 1) if self.weight_group else 1
+
+    @property
     def needs_data(self) -> bool:
         """Whether calibration data is read."""
         if self.number_format is not NumberFormat.INTEGER:
@@ -179,17 +195,9 @@ class Strategy:
             return f"{self.number_format.value} has no hardware here: simulated in float32"
         return ""
 
-    @property
-    def stored_wider(self) -> str:
-        """Which widths the accelerator holds in wider numbers, exactly but without gain; empty for none."""
-        widths = {self.weight_bits} | {one.weight_bits for one in self.layers if one.weight_bits is not None}
-        if self.budget is not None:
-            widths |= set(self.mixed_bits)
-        notes = [f"{bits}-bit weights as {4 if bits < 4 else 8}-bit ones" for bits in sorted(widths)
-                 if bits not in HARDWARE_BITS]  # fmt: skip
-        if self.activation_bits < MAX_BITS:
-            notes.append(f"{self.activation_bits}-bit activations as 8-bit ones")
-        return ", ".join(notes)
+    def largest(self, bits: int) -> int:
+        """Largest magnitude of the integers that weights of `bits` bits become, factors of groups included."""
+        return ((1 << (bits - 1)) - 1) * (MOST_FACTOR.get(bits, 1) if self.weight_group else 1)
 
     def for_layer(self, layer: str, place: Place | None = None) -> Strategy:
         """This strategy with the exceptions that hold for one layer; later entries of `layers` win."""

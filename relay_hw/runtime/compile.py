@@ -51,6 +51,7 @@ from relay_hw.runtime.static_report import HOST_MEMORY, static_report
 from relay_hw.runtime.steady import steady
 from relay_hw.runtime.tune import Tuner
 from relay_hw.runtime.watch import watched
+from relay_hw.runtime.widths import no_gain
 from relay_hw.text import print_module
 from relay_hw.transform.graph import shape_of
 from relay_hw.transform.infer_type import InferType
@@ -78,7 +79,7 @@ class CompiledModel:
     """A model after the walk, in memory. `stages`: the module after each step; `segments`: one program a region.
 
     `kept`: layers that stayed float because their integers lost the signal; `warnings`: what looks like a mistake;
-    `notes`: what the strategy's training brought.
+    `notes`: what the strategy's training brought, and which of its widths bring nothing here.
     """
 
     name: str
@@ -230,7 +231,8 @@ def compile_model(
             cost = layer_prices(simplified, plan, calibration, build)
         checked = realize_checked(simplified, plan, calibration, progress=_samples_of("calibrating", tell), cost=cost)
         quantized, kept, warnings = checked.realized.mod, checked.kept, checked.warnings
-        notes = checked.realized.notes
+        wider = no_gain(plan, accel) if accelerate else ""
+        notes = (*checked.realized.notes, *([wider] if wider else []))
         plan = replace(plan, layers=checked.realized.strategy.layers)
     tell("partitioning")
     legal = (

@@ -41,12 +41,12 @@ SIZES = {
     sizes=st.fixed_dictionaries(SIZES),
     seed=st.integers(0, 1 << 16),
     half=st.booleans(),
-    bits=st.sampled_from((2, 4, 8)),
+    bits=st.sampled_from((0, 2, 4, 8)),
 )
 def test_any_configuration(kit: SimpleNamespace, sizes: dict[str, int], seed: int, half: bool, bits: int) -> None:
     """All kinds of layers on 7 x 6 pixels; a layer may be refused, but never compiled wrong.
 
-    `half`: 4-bit multipliers, whose operands are two lines.
+    `half`: 4-bit multipliers, whose operands are two lines; `bits` 0: weights with factors.
     """
     if half:
         line = max(16, sizes["block_out"], sizes["axi_data_bits"] // 8)
@@ -56,6 +56,7 @@ def test_any_configuration(kit: SimpleNamespace, sizes: dict[str, int], seed: in
     except ConfigError:
         return
     build = kit.Regions(seed, config, bits)
+    build.factored = not bits
     x = build.input(21, 7, 6)
     values = [x]
     for layer in (

@@ -23,21 +23,21 @@ _WEIGHT = 0.01  # of the term that drives every choice to 0 or 1
 
 def learned_rounding(
     rows: Float64,
-    scales: Float64,
+    steps: Float64,
     given: Float64,
     target: Float64,
     offset: Float64,
     bounds: tuple[float, float],
     limit: int,
-    steps: int,
+    turns: int,
     seed: int,
 ) -> NDArray[np.int8]:
-    """Integers [groups, channels, depth] for `rows` with `scales` [groups, channels].
+    """Integers [groups, channels, depth] for `rows` with `steps`, one for each row or weight.
 
     The products of the rounded rows with the columns `given`, plus `offset` [groups, channels], clipped to `bounds`,
-    shall come near to `target` [groups, channels, columns], clipped too. `steps` of the optimizer.
+    shall come near to `target` [groups, channels, columns], clipped too. `turns` of the optimizer.
     """
-    scaled = rows / scales[:, :, None]
+    scaled = rows / steps
     floor = np.clip(np.floor(scaled), -limit, limit)
     choice = _inverse(np.clip(scaled - floor, 0.0, 1.0))
     rng = np.random.default_rng(seed)
@@ -47,19 +47,19 @@ def learned_rounding(
     wanted = np.clip(target, low, high)
     power = float(np.square(wanted - wanted.mean(axis=2, keepdims=True)).mean()) or 1.0
     first, second = np.zeros_like(choice), np.zeros_like(choice)
-    for number in range(1, steps + 1):
+    for number in range(1, turns + 1):
         picked = rng.integers(0, given.shape[2], min(_COLUMNS, given.shape[2]))
         share, slope = _rectified(choice)
         whole = np.clip(floor + share, -limit, limit)
         x = given[:, :, picked]
-        output = np.matmul(whole * scales[:, :, None], x) + offset[:, :, None]
+        output = np.matmul(whole * steps, x) + offset[:, :, None]
         error = np.clip(output, low, high) - wanted[:, :, picked]
         error *= (output >= low) & (output <= high)
         gradient = np.matmul(error, x.swapaxes(1, 2)) / x.shape[2]
-        gradient += ridge[:, None, None] * (whole * scales[:, :, None] - rows)
-        gradient *= scales[:, :, None] * (2.0 / (power * error[:, :, 0].size))
+        gradient += ridge[:, None, None] * (whole * steps - rows)
+        gradient *= steps * (2.0 / (power * error[:, :, 0].size))
         gradient *= rows.size / rows.shape[2]  # of a channel's mean, so that the rate does not depend on channels
-        gradient += _WEIGHT * _roundness_slope(share, number / steps)
+        gradient += _WEIGHT * _roundness_slope(share, number / turns)
         gradient *= slope
         first = 0.9 * first + 0.1 * gradient
         second = 0.999 * second + 0.001 * np.square(gradient)

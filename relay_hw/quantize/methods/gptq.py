@@ -42,8 +42,8 @@ def adapt(rows: Float64, wanted: Float64, given: Float64) -> Float64:
     return rows + np.matmul(change, np.linalg.inv(damped(moments, given.shape[2])))
 
 
-def second_order(rows: Float64, scales: Float64, given: Float64, limit: int) -> NDArray[np.int8]:
-    """Integers [groups, channels, depth] for `rows` with `scales` [groups, channels], at most `limit` in magnitude.
+def second_order(rows: Float64, steps: Float64, given: Float64, limit: int) -> NDArray[np.int8]:
+    """Integers [groups, channels, depth] for `rows` with `steps`, one for each, at most `limit` in magnitude.
 
     `given`: columns that the rows meet. Weights with the largest inputs are rounded first.
     """
@@ -55,10 +55,12 @@ def second_order(rows: Float64, scales: Float64, given: Float64, limit: int) -> 
     # Upper factor of the inverse: row k says how weights after k make up for the error of k.
     factor = np.linalg.cholesky(np.linalg.inv(sorted_hessian)).swapaxes(1, 2)
     left = np.take_along_axis(rows, order[:, None, :], axis=2).copy()
+    steps = np.take_along_axis(np.broadcast_to(steps, rows.shape), order[:, None, :], axis=2)
     result = np.zeros(rows.shape, np.int8)
     for k in range(depth):
-        whole = np.clip(np.rint(left[:, :, k] / scales), -limit, limit)
-        error = (left[:, :, k] - whole * scales) / factor[:, None, k, k]
+        step = steps[:, :, k]
+        whole = np.clip(np.rint(left[:, :, k] / step), -limit, limit)
+        error = (left[:, :, k] - whole * step) / factor[:, None, k, k]
         left[:, :, k + 1 :] -= error[:, :, None] * factor[:, None, k, k + 1 :]
         result[number, :, order[:, k : k + 1]] = whole.astype(np.int8)[:, None, :]
     return result

@@ -197,9 +197,8 @@ def _narrow(step: LinearStep, strategy: Strategy, inputs: list[Array]) -> tuple[
     means = np.mean([part.mean(axis=2, dtype=np.float64) for part in parts], axis=0)
     few = [part[:, :, rng.choice(part.shape[2], min(share, part.shape[2]), replace=False)] for part in parts]
     seen = np.concatenate(few, axis=2).astype(np.float64)
-    by_row = scales.reshape(rows.shape[:2])
-    integers = second_order(rows, by_row, seen, strategy.weight_limit)
-    rounded = integers * by_row[:, :, None]
+    steps = scales.reshape(*rows.shape[:2], 1)
+    rounded = second_order(rows, steps, seen, strategy.weight_limit) * steps
     shift = np.einsum("gok,gk->go", rows - rounded, means).reshape(-1)
     return _placed(step, from_rows(step, rounded, weight)), shift
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.quantize.choices import WeightRounding
+from relay_hw.quantize.factors import factor_groups
 from relay_hw.quantize.layers import Layers
 from relay_hw.quantize.methods.adaround import learned_rounding
 from relay_hw.quantize.methods.columns import from_rows, to_rows
@@ -38,16 +39,19 @@ def choose_weights(meeting: Meeting) -> LayerWeights:
         rows = adapt(rows, meeting.wanted, meeting.given)
     weight = from_rows(meeting.step, rows, meeting.weight)
     moments = covariance(meeting.given, meeting.given)
-    start = layer_weights(weight, meeting.bias, meeting.params, strategy, name, _importance(meeting, moments))
-    scales = start.scales.reshape(rows.shape[:2])
+    groups = factor_groups(meeting.step, strategy)
+    importance = _importance(meeting, moments)
+    start = layer_weights(weight, meeting.bias, meeting.params, strategy, name, importance, groups)
+    scales = start.scales.reshape(*rows.shape[:2], 1)
+    factors = np.ones(1) if start.factors is None else to_rows(meeting.step, start.factors)
     integers = to_rows(meeting.step, start.weight)
     if strategy.weight_rounding is WeightRounding.GPTQ:
-        integers = second_order(rows, scales, meeting.given, strategy.weight_limit)
+        integers = second_order(rows, scales * factors, meeting.given, strategy.weight_limit) * factors
     elif strategy.weight_rounding is WeightRounding.ADAROUND:
-        integers = _learned(meeting, rows, scales)
+        integers = _learned(meeting, rows, scales * factors) * factors
     bias = meeting.bias
     if strategy.bias_correction:
-        bias = bias + mean_error(meeting, integers * scales[:, :, None])
+        bias = bias + mean_error(meeting, integers * scales)
     chosen = from_rows(meeting.step, integers, meeting.weight).astype(np.int8)
     if not fits(chosen, bias, meeting.params, start.scales):
         return start
@@ -60,13 +64,13 @@ def mean_error(meeting: Meeting, rows: Float64) -> Float64:
     return (wanted - np.einsum("gok,gk->go", rows, meeting.given_mean)).reshape(-1)
 
 
-def _learned(meeting: Meeting, rows: Float64, scales: Float64) -> NDArray[np.int8]:
+def _learned(meeting: Meeting, rows: Float64, steps: Float64) -> NDArray[np.int8]:
     strategy, step = meeting.strategy, meeting.step
     bias = meeting.bias.reshape(rows.shape[:2])
     target = np.matmul(meeting.rows, meeting.wanted) + bias[:, :, None]
     offset = bias + mean_error(meeting, rows).reshape(bias.shape) if strategy.bias_correction else bias
     return learned_rounding(
-        rows, scales, meeting.given, target, offset, (step.low, step.high),
+        rows, steps, meeting.given, target, offset, (step.low, step.high),
         strategy.weight_limit, strategy.steps, strategy.seed,
     )  # fmt: skip
 

@@ -126,7 +126,38 @@ def test_weights_are_counted_as_they_are_stored(found: Comparison) -> None:
     count = 8 * 3 * 9 + 6 * 8 * 9 + 5 * 24
     assert found.float_row.weight_bytes == 4 * count
     assert found["int8-minmax"].weight_bytes == count
-    assert found["w4a8"].weight_bytes == count - 6 * 8 * 9 // 2, "first and last layer have 8 bits"
+    assert found["w4a8"].weight_bytes == count, "entries of tiny are too small for LOAD to widen"
+
+
+def test_weights_take_what_their_accelerator_stores(plain: IRModule) -> None:
+    """Layer conv_b has 6 x 8 x 9 weights and, in groups of 16 channels, a factor for each of 6 x 9 rows of 8."""
+    count, narrow, rows = 8 * 3 * 9 + 6 * 8 * 9 + 5 * 24, 6 * 8 * 9, 6 * 9
+    names = ["w4a8", "w4g16a8-gptq", "w2a8-gptq", "w2g16a8-gptq"]
+    for config, saved in {
+        "default": [narrow // 2, narrow // 2 - rows // 2, narrow // 2, narrow // 2],
+        "w4": [narrow // 2, 0, 3 * narrow // 4, 3 * narrow // 4 - rows // 2],
+    }.items():
+        found = compare(plain, data(), names, calibration(), configs=[config])
+        assert [count - row.weight_bytes for row in found.rows] == saved
+        gains = {"default": [True, True, False, False], "w4": [True, False, True, True]}
+        assert [row.gains for row in found.rows] == gains[config]
+        held = [f"no gain on {config}" in row.reason for row in found.rows]
+        assert held == [not gain for gain in gains[config]]
+        for row in found.rows:
+            assert (f"no gain on {config}" in found.to_text()) and (row.gains or row.reason in found.to_html())
+        assert found[found.best or ""].gains
+
+
+def test_what_has_no_gain_is_never_the_best(found: Comparison) -> None:
+    first, second, third = found.rows
+    assert (first.gains, second.gains, third.gains) == (True, True, False), "tiny stores 4-bit weights in 8 bits"
+    quiet = replace(third, held_out=replace(third.held_out, sqnr_db=99.0), test=replace(third.test, sqnr_db=99.0))
+    assert choose_best([first, second, quiet]) in (first.name, second.name)
+    assert choose_best([replace(quiet, gains=True), first, second]) == quiet.name
+    alone = replace(found, rows=(quiet,), best=choose_best([quiet]))
+    assert alone.best is None and "holds in wider numbers" in alone.to_json()["best_by"]
+    assert "no best strategy: every strategy has widths" in alone.to_text()
+    assert "No strategy is called best: every strategy has widths" in alone.to_html()
 
 
 def test_layers_are_measured(found: Comparison) -> None:
@@ -157,7 +188,7 @@ def test_a_strategy_that_another_one_beats_is_not_the_best(found: Comparison) ->
 
 
 def test_what_stays_on_the_host_is_best_only_among_its_like(found: Comparison) -> None:
-    first, second, third = found.rows
+    first, second, third = (replace(row, gains=True) for row in found.rows)
     at_host = replace(first, held_out=replace(first.held_out, sqnr_db=None), costs=_at_host(first))
     simulated = replace(second, held_out=replace(second.held_out, sqnr_db=99.0), costs=())
     assert choose_best([at_host, simulated, third]) == third.name

@@ -20,8 +20,11 @@ from relay_hw.compare.histogram import BINS, Counter, Histogram
 from relay_hw.compare.plots import histogram_svg, nice_ticks, pareto_svg
 from relay_hw.compare.rows import short_names
 from relay_hw.compare.store import Store, key_of
+from relay_hw.compare.stored import stored_bytes
 from relay_hw.compare.work import network_work, weight_bits
 from relay_hw.errors import InputError
+from relay_hw.quantize import LayerChoice, Strategy, find_strategy
+from relay_hw.runtime.widths import no_gain
 from relay_hw.text import parse
 from relay_hw.transform.infer_type import InferType
 
@@ -118,7 +121,7 @@ def test_work_counts_macs_and_weights() -> None:
     work = network_work(module())
     assert [layer.macs for layer in work.layers] == [8 * 36 * 2 * 9, 40]
     assert [layer.weights for layer in work.layers] == [144, 40]
-    assert work.weight_bytes == 4 * 184
+    assert stored_bytes(module(), load_config("default")) == 4 * 184
 
 
 def test_widths_of_weights() -> None:
@@ -126,6 +129,32 @@ def test_widths_of_weights() -> None:
     assert weight_bits(np.array([-8, 8], np.int8)) == 8
     assert weight_bits(np.array([0], np.int16)) == 16
     assert weight_bits(np.zeros(3, np.float32)) == 32
+
+
+@pytest.mark.parametrize(
+    ("strategy", "on", "sentence"),
+    [
+        ("int8", "default tiny w4 ecp5w4 wide", ""),
+        ("w4a8", "default ecp5 w4 ecp5w4 wide", ""),
+        ("w4a8", "tiny", "4-bit weights as 8-bit ones"),
+        ("w4a4", "default w4", "4-bit activations as 8-bit ones"),
+        ("w4a4", "tiny", "4-bit weights as 8-bit ones, 4-bit activations as 8-bit ones"),
+        ("w2a8-gptq", "w4 ecp5w4", ""),
+        ("w2a8-gptq", "default ecp5", "2-bit weights as 4-bit ones"),
+        ("w4g16a8-gptq", "default ecp5 ecp5x2", ""),
+        ("w4g16a8-gptq", "w4 ecp5w4 wide tiny", "4-bit weights in groups of 16 as 8-bit ones"),
+        ("w2g16a8-gptq", "w4 ecp5w4", ""),
+        ("w2g16a8-gptq", "default ecp5 wide", "2-bit weights in groups of 16 as 4-bit ones"),
+        ("mixed", "default w4", ""),
+        ("mixed", "tiny", "4-bit weights as 8-bit ones"),
+        (Strategy("w3", weight_bits=3), "default w4", "3-bit weights as 4-bit ones"),
+        (Strategy("w6", weight_bits=6), "default w4", "6-bit weights as 8-bit ones"),
+        (Strategy("l", layers=(LayerChoice("x", weight_bits=5),)), "default", "5-bit weights as 8-bit ones"),
+    ],
+)
+def test_widths_that_are_held_in_wider_numbers_say_so(strategy: str | Strategy, on: str, sentence: str) -> None:
+    found = {name: no_gain(find_strategy(strategy), load_config(name)) for name in on.split()}
+    assert found == {name: f"no gain on {name}: {sentence}" if sentence else "" for name in on.split()}
 
 
 POINTS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12)

@@ -51,7 +51,7 @@ def test_second_order_beats_the_nearest_and_is_near_the_best():
         def error(whole: np.ndarray, rows: np.ndarray = rows, x: np.ndarray = x) -> float:
             return float(np.square((whole * 0.5 - rows) @ x).sum())
 
-        found = error(second_order(rows, scale, x, 7))
+        found = error(second_order(rows, scale[..., None], x, 7))
         nearest = error(np.rint(rows / 0.5))
         best = min(error(np.floor(rows / 0.5) + np.array(up)) for up in product((0, 1), repeat=6))
         worse += found > nearest
@@ -63,7 +63,7 @@ def test_second_order_without_correlation_is_the_nearest():
     rows = np.random.default_rng(0).normal(size=(2, 3, 5))
     # Orthogonal inputs of equal power: no weight can make up for another.
     x = np.tile(np.concatenate([np.eye(5), -np.eye(5)], axis=1), (2, 1, 1))
-    found = second_order(rows, np.full((2, 3), 0.25), x, 127)
+    found = second_order(rows, np.full((2, 3, 1), 0.25), x, 127)
     np.testing.assert_array_equal(found, np.rint(rows / 0.25))
 
 
@@ -81,14 +81,14 @@ def test_learned_rounding_beats_the_nearest():
     rows, x = rng.normal(size=(1, 8, 12)), _correlated(rng, 12, 600)
     scales = np.full((1, 8), 0.6)
     target = rows @ x
-    found = learned_rounding(rows, scales, x, target, np.zeros((1, 8)), (0.0, np.inf), 7, 400, 0)
+    found = learned_rounding(rows, scales[..., None], x, target, np.zeros((1, 8)), (0.0, np.inf), 7, 400, 0)
     assert np.isin(found - np.clip(np.floor(rows / 0.6), -7, 7), (0, 1)).all()
 
     def error(whole: np.ndarray) -> float:
         return float(np.square(np.maximum((whole * 0.6) @ x, 0) - np.maximum(target, 0)).sum())
 
     assert error(found) < 0.5 * error(np.rint(rows / 0.6))
-    again = learned_rounding(rows, scales, x, target, np.zeros((1, 8)), (0.0, np.inf), 7, 400, 0)
+    again = learned_rounding(rows, scales[..., None], x, target, np.zeros((1, 8)), (0.0, np.inf), 7, 400, 0)
     np.testing.assert_array_equal(found, again)
 
 
@@ -146,7 +146,9 @@ def test_weight_ranges_of_least_error_err_less():
     for kind in WeightRange:
         strategy = Strategy("s", weight_bits=4, weight_range=kind)
         scales = weight_scales(weight, strategy)
-        errors[kind] = np.square(quantize_weight(weight, scales, strategy) * scales[:, None] - weight).sum(axis=1)
+        errors[kind] = np.square(quantize_weight(weight, scales[:, None], strategy) * scales[:, None] - weight).sum(
+            axis=1
+        )
     assert (errors[WeightRange.MSE] <= errors[WeightRange.MAX]).all()
     assert errors[WeightRange.MSE].sum() < 0.8 * errors[WeightRange.MAX].sum()
 

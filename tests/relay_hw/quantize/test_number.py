@@ -123,7 +123,7 @@ def test_weights_are_the_nearest_integers(rows, width, per_channel):
     strategy = Strategy("t", weight_bits=width, per_channel=per_channel)
     weight = np.array(rows, np.float32)
     scales = weight_scales(weight, strategy)
-    integers = quantize_weight(weight, scales, strategy).astype(np.float64)
+    integers = quantize_weight(weight, scales[:, None], strategy).astype(np.float64)
     assert np.abs(integers).max() <= 2 ** (width - 1) - 1
     error = np.abs(integers * scales[:, None] - weight)
     assert (error <= scales[:, None] * (0.5 + 1e-4)).all()

@@ -97,6 +97,18 @@ def test_strategies_by_name(name: str) -> None:
     assert compiled.strategy.name == name == find_strategy(name).name
 
 
+@pytest.mark.parametrize(
+    ("name", "config", "notes"),
+    [
+        ("w4g16a8-gptq", "default", ()),
+        ("w4g16a8-gptq", "w4", ("no gain on w4: 4-bit weights in groups of 16 as 8-bit ones",)),
+        ("w4a4", "ecp5", ("no gain on ecp5: 4-bit activations as 8-bit ones",)),
+    ],
+)
+def test_widths_without_gain_are_said(name: str, config: str, notes: tuple[str, ...]) -> None:
+    assert compile_model(dense_net(), config=config, strategy=name, calibration=CALIBRATION).notes == notes
+
+
 def test_missing_calibration_is_refused() -> None:
     with pytest.raises(QuantizeError, match="calibration"):
         compile_model(dense_net(), config="tiny")
