@@ -90,13 +90,13 @@ test-prequantized: $(READY) ## int8 models of ../shared/models on functional sim
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/quantize/test_prequantized.py $(FLAGS)
 
 test-exact: $(READY) ## random programs, counterfactuals and bounds, cycle simulator against Verilog, proofs of its two forms (minutes)
-	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_exact.py tests/accel/rtl/test_forms.py tests/relay_hw/runtime/test_why.py tests/relay_hw/runtime/test_bounds.py $(FLAGS)
+	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_exact.py tests/accel/rtl/test_forms.py tests/relay_hw/runtime/test_why.py tests/relay_hw/target/accel/test_bounds.py $(FLAGS)
 
 test-axi: $(READY) ## random programs on memories that order, delay, refuse or never end what AXI lets them (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_axi.py $(FLAGS)
 
 test-steady: $(READY) ## 31 networks of three regions or more: one figure whoever shows it, what stays on the device gains by it (minutes)
-	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/runtime/test_steady.py tests/relay_hw/runtime/test_regions.py $(FLAGS)
+	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/target/accel/test_steady.py tests/relay_hw/target/accel/test_regions.py $(FLAGS)
 
 test-schedules: $(READY) ## choices of tiles against the best of all legal ones, write build/schedules.json (minutes)
 	$(BIN)/python scripts/check_schedules.py $(FLAGS)
@@ -134,7 +134,7 @@ test-board: $(READY) ## networks on the whole System of a board with `ecp5`, its
 
 test-netlist: $(READY) ## `tiny` placed and routed, programs and the self-test on netlists, estimates for other parts (half an hour)
 	$(BIN)/python -m pytest -q -s -m long tests/accel/fpga/test_tiny.py tests/accel/fpga/sim/test_netlist.py \
-	  tests/accel/fpga/sim/test_activity.py tests/accel/fpga/vendor $(FLAGS)
+	  tests/accel/fpga/vendor $(FLAGS)
 
 bitstreams: $(READY) ## bitstreams of all boards with their hashes, to be given away: dist/bitstreams (hours; FLAGS="--only NAME")
 	$(BIN)/python scripts/release_bitstreams.py $(FLAGS)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from relay_hw.ir.module import IRModule
     from relay_hw.runtime.module import Module
     from relay_hw.runtime.vm import VmExecutor
+    from relay_hw.target.base import Target
 
 
 def bind_params_by_name(func: Function, params: Mapping[str, Any]) -> Function:
@@ -38,27 +39,33 @@ def bind_params_by_name(func: Function, params: Mapping[str, Any]) -> Function:
 
 def build(
     mod: IRModule,
-    target: HostTarget | str = "llvm",
+    target: HostTarget | Target | str = "llvm",
     params: Mapping[str, Any] | None = None,
-    device: str = "functional",
+    device: str | None = None,
     **options: Any,
 ) -> Module:
     """`mod` compiled, ready to `run`, and to `save`.
 
     `target`: `llvm`, or another target of the host (see `relay_hw.backend.tvm.target`), or `numpy`; all of it then
     runs on the host, in float as it is. `accel`, or `accel:NAME` for another configuration, quantizes `mod` and puts
-    onto the accelerator what fits; `device` is functional, cycle or rtl, and `options` are those of
+    onto the accelerator what fits, and so does another machine (`relay_hw.target`), by its name or as an object.
+    `device`: one of the target's, its usual one by default, such as functional, cycle or rtl; `options` are those of
     `relay_hw.runtime.compile_model`, of which `calibration` is needed. Without TVM installed numpy takes the place of
     `llvm`. Raises RelayHwError, AccelError.
     """
     from relay_hw.backend.tvm import is_installed
+    from relay_hw.backend.tvm.target import HostTarget
     from relay_hw.runtime.compile import compile_model
     from relay_hw.runtime.module import Module
+    from relay_hw.target.registry import target_names
 
     text = str(target)
-    if text == "accel" or text.startswith("accel:"):
-        config = text.partition(":")[2]
-        return Module(compile_model(mod, params, **({"config": config} if config else {}), **options), device)
+    name, _, variant = text.partition(":")
+    if not isinstance(target, (str, HostTarget)):
+        return Module(compile_model(mod, params, target=target, **options), device)
+    if name in target_names():
+        named = {"config": variant} if variant else {}
+        return Module(compile_model(mod, params, target=name, **named, **options), device)
     host = "numpy" if text == "llvm" and not is_installed() else target
     model = compile_model(mod, params, host_target=host, strategy="float", accelerate=False, **options)
     return Module(model, device)

@@ -40,10 +40,10 @@ from relay_hw.ir.expr import Call, Constant, Function, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.report import number, percent, table, traffic_json
-from relay_hw.runtime.clock import target_of
 from relay_hw.runtime.compile import CompiledModel, compile_model
-from relay_hw.runtime.cost import LayerNeeds, launch_bounds, layer_needs
-from relay_hw.runtime.devices import DeviceOptions, close_device, open_device
+from relay_hw.target.accel.clock import target_of
+from relay_hw.target.accel.devices import DeviceOptions, close_device, open_device
+from relay_hw.target.accel.roofline import LayerNeeds, launch_bounds, layer_needs
 from tensorize import Layer, Segment, compile_function
 
 OUTPUT = Path(__file__).resolve().parents[1] / "build" / "bench_layers.json"

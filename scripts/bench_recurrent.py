@@ -13,7 +13,7 @@ import numpy as np
 from bench_rows import Row
 
 from relay_hw.runtime import Executor, compile_model, open_device
-from relay_hw.runtime.devices import close_device
+from relay_hw.target.accel.devices import close_device
 from relay_hw.text import parse
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "relay" / "lstm.relay"

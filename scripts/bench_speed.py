@@ -22,8 +22,8 @@ from bench_yardstick import steps_per_second
 from examples.models import find
 from examples.models.builder import INPUT, images
 from relay_hw.runtime.artifact import Artifact, load_artifact
-from relay_hw.runtime.devices import DeviceOptions, close_device, open_device
 from relay_hw.runtime.execute import Executor
+from relay_hw.target.accel.devices import DeviceOptions, close_device, open_device
 
 Speed = tuple[float, int]
 

@@ -29,7 +29,7 @@ from relay_hw.ir.expr import Call, Constant, Expr, Function, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.report import number, table
-from relay_hw.runtime.clock import target_of
+from relay_hw.target.accel.clock import target_of
 from tensorize import compile_function
 from tensorize.fold import shapes_of
 from tensorize.inputs import fold_inputs

@@ -28,13 +28,13 @@ from relay_hw.report import Report, layer_table, report_files
 from relay_hw.runtime.archive import Archive
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel, compile_model
-from relay_hw.runtime.devices import close_device, open_device
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.folder import replace_files
 from relay_hw.runtime.models import load_model
 from relay_hw.runtime.profile import profile
 from relay_hw.runtime.result import Result
 from relay_hw.runtime.static_report import static_report
+from relay_hw.target.accel.devices import close_device, open_device
 
 ROOT = Path(__file__).resolve().parent.parent
 MODEL = ROOT / "examples" / "mnist_cnn.onnx"
@@ -134,7 +134,7 @@ def run_device(artifact: Artifact, data: Mapping[str, Array], console: Console) 
 
 
 def _options(console: Console) -> Any:
-    from relay_hw.runtime.devices import DeviceOptions
+    from relay_hw.target.accel.devices import DeviceOptions
 
     return DeviceOptions(progress=console.note)
 

@@ -23,8 +23,8 @@ from accel.sim.memory import memory_model
 from examples.models import find
 from examples.models.builder import INPUT, images
 from relay_hw.frontend import from_onnx
-from relay_hw.runtime.board import on_board
 from relay_hw.runtime.compile import CompiledModel, compile_model
+from relay_hw.target.accel.board import on_board
 
 OUTPUT = Path(__file__).resolve().parents[1] / "docs" / "results" / "memory.json"
 NETWORK = "resnet8"

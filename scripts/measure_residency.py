@@ -15,10 +15,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import tensorize
 from accel.sim.memory import memory_model
-from relay_hw.runtime.clock import STANDARD, target_of
-from relay_hw.runtime.compile import CompiledModel, accel_functions, compile_model
-from relay_hw.runtime.holding import Footprints
-from relay_hw.runtime.steady import steady
+from relay_hw.runtime.compile import CompiledModel, compile_model, device_functions
+from relay_hw.target.accel.clock import STANDARD, target_of
+from relay_hw.target.accel.residency import Footprints
+from relay_hw.target.accel.steady import steady
 from scripts.figures import replaced
 from tests.relay_hw.steady_networks import NETWORKS, network
 
@@ -46,7 +46,7 @@ def inference(model: CompiledModel, segments: Segments) -> int:
 
 def alone(model: CompiledModel, plain: Segments, name: str) -> Segments:
     """The segments of `plain`, but for one region that may keep constants on the device."""
-    function = accel_functions(model.stages["partitioned"])[name]
+    function = device_functions(model.stages["partitioned"], "accel")[name]
     target = target_of(model.config, memory_model(STANDARD))
     return {**plain, name: tensorize.compile_function(function, target, name, True)}
 

@@ -77,3 +77,7 @@ class Segment:
     def cycles(self) -> int:
         """Of a launch."""
         return self.launch.cycles
+
+    def to_bytes(self) -> bytes:
+        """The program as a file."""
+        return self.program.to_bytes()

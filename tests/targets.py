@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from accel.isa.config import AccelConfig, load_config
 from accel.sim.memory import memory_model
-from relay_hw.runtime.clock import target_of
+from relay_hw.target.accel.clock import target_of
 from tensorize.target import Target
 
 

@@ -26,6 +26,15 @@ def config(text: str) -> str:
     return text
 
 
+def target(text: str) -> str:
+    """The name of a machine to compile for. Raises InputError."""
+    from relay_hw.target.registry import target_names
+
+    if text not in target_names():
+        raise InputError(f"target must be one of {', '.join(target_names())}, not {text}")
+    return text
+
+
 def configs(text: str) -> list[str]:
     """Names or files of accelerators, separated by commas. Raises ConfigError."""
     return [config(name) for name in text.split(",")]

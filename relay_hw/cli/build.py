@@ -25,6 +25,7 @@ from relay_hw.runtime.archive import Archive
 if TYPE_CHECKING:
     from relay_hw.report import Report
     from relay_hw.runtime.artifact import Artifact
+    from relay_hw.target.base import Session
 
 
 def compile_command(args: Namespace, console: Console) -> int:
@@ -57,6 +58,7 @@ def compile_command(args: Namespace, console: Console) -> int:
         memory=args.memory,
         board=args.board,
         limits=options["limits"],
+        target=args.target,
     )
     console.step("writing the build")
     artifact = compiled.save(args.output)
@@ -75,7 +77,7 @@ def compile_command(args: Namespace, console: Console) -> int:
         "accel_mac_share": report.accel_share,
         "bytes": traffic_json(report.traffic),
         "roofline_cycles": report.roofline_cycles,
-        "regions": len(artifact.manifest.accel),
+        "regions": len(artifact.manifest.regions),
         "launches": artifact.launches,
         "cycles": report.cycles,
         "memory": report.memory_model,
@@ -118,20 +120,19 @@ def _cycles(report: Report) -> str:
 def _launches(artifact: Artifact) -> str:
     if artifact.launches is not None:
         return f"{artifact.launches} launch(es) a sample"
-    return (
-        f"{len(artifact.manifest.accel)} region(s) on the accelerator, launched as often as control flow asks for them"
-    )
+    count = len(artifact.manifest.regions)
+    return f"{count} region(s) on the accelerator, launched as often as control flow asks for them"
 
 
 def run_command(args: Namespace, console: Console) -> int:
     """Run a build on samples."""
     from relay_hw.quantize.finite import nan_outputs
     from relay_hw.report import speed_json
-    from relay_hw.runtime.devices import close_device, find_device, open_device
     from relay_hw.runtime.execute import Executor
     from relay_hw.runtime.feed import check_feeds, read_steps
     from relay_hw.runtime.labels import LABELS
     from relay_hw.runtime.machine import machine_name
+    from relay_hw.runtime.opened import usual_chunk, usual_device
     from relay_hw.runtime.ports import input_complaints
 
     console.step("reading the build")
@@ -142,13 +143,14 @@ def run_command(args: Namespace, console: Console) -> int:
     inputs = artifact.manifest.inputs
     given, _ = read_steps(artifact.manifest, data, feeds, args.samples)
     warnings = input_complaints([row for row in inputs if row.name not in feeds], data, args.samples)
+    args.device = args.device or usual_device(artifact)
     console.step(f"opening the {args.device} device")
-    device = open_device(args.device, _config(args, artifact), _options(args, artifact, console))
+    session = _opened(args, artifact, console)
     try:
-        chunk = args.chunk or (1 if feeds else find_device(args.device).chunk)
-        result = Executor(artifact, device).run(data, args.samples, console.step, chunk=chunk, feeds=feeds)
+        chunk = args.chunk or (1 if feeds else usual_chunk(artifact, args.device))
+        result = Executor(artifact, session).run(data, args.samples, console.step, chunk=chunk, feeds=feeds)
     finally:
-        close_device(device)
+        session.close()
     if args.output:
         save_npz(args.output, _arrays(result.outputs))
     labels = data.get(LABELS) if LABELS not in [row.name for row in inputs] else None
@@ -248,9 +250,26 @@ def _config(args: Namespace, artifact: Any) -> Any:
     return config
 
 
+def _opened(args: Namespace, artifact: Artifact, console: Console) -> Session:
+    """The device that was asked for, with the build's programs."""
+    from relay_hw.runtime.opened import open_session
+    from relay_hw.target.accel.devices import DeviceOptions
+
+    asked = getattr(args, "config", None)
+    if artifact.manifest.config is not None:
+        _config(args, artifact) if asked else None
+        return open_session(artifact, args.device, _options(args, artifact, console))
+    if asked or args.board:
+        what = "config" if asked else "board"
+        raise InputError(f"--{what} must be left out for a build for target {artifact.manifest.target}")
+    memory = args.memory or DeviceOptions().memory
+    options = DeviceOptions(memory, getattr(args, "waves", None), console.note, False, args.port, args.soc)
+    return open_session(artifact, args.device, options)
+
+
 def _options(args: Namespace, artifact: Artifact, console: Console, timing_only: bool = False) -> Any:
-    from relay_hw.runtime.clock import told_memory
-    from relay_hw.runtime.devices import DeviceOptions
+    from relay_hw.runtime.told import told_memory
+    from relay_hw.target.accel.devices import DeviceOptions
 
     waves = getattr(args, "waves", None)
     memory, warning = told_memory(artifact.manifest, args.memory, args.board)
@@ -289,12 +308,12 @@ def export_command(args: Namespace, console: Console) -> int:
 def profile_command(args: Namespace, console: Console) -> int:
     """Cycles, utilisation and bytes by layer; the folder's report is written anew."""
     from relay_hw.report import layer_table, placement, profile_json, report_files, segment_table, summary
-    from relay_hw.runtime.devices import close_device, open_device
     from relay_hw.runtime.execute import Executor
     from relay_hw.runtime.folder import replace_files
     from relay_hw.runtime.host_time import measure_host
     from relay_hw.runtime.profile import profile
     from relay_hw.runtime.trace import timeline
+    from relay_hw.target.accel.devices import close_device, open_device
 
     artifact = runnable_build(args)
     console.step(f"opening the {args.device} device")
@@ -330,8 +349,8 @@ def profile_command(args: Namespace, console: Console) -> int:
 
 def verify_command(args: Namespace, console: Console) -> int:
     """Check every hash, then compare a device with the reference meaning on random samples, byte by byte."""
-    from relay_hw.runtime.devices import close_device, open_device
     from relay_hw.runtime.execute import Executor
+    from relay_hw.runtime.opened import usual_device
     from relay_hw.runtime.ports import random_samples
 
     artifact = runnable_build(args)
@@ -339,11 +358,12 @@ def verify_command(args: Namespace, console: Console) -> int:
     inputs = random_samples(rows, args.samples, args.seed, artifact.has_control_flow)
     console.step("computing the reference")
     want = Executor(artifact, None).run(inputs, progress=console.step, keep_regions=True)
-    device = open_device(args.device, artifact.config, _options(args, artifact, console))
+    args.device = args.device or usual_device(artifact)
+    session = _opened(args, artifact, console)
     try:
-        got = Executor(artifact, device).run(inputs, progress=console.step, keep_regions=True)
+        got = Executor(artifact, session).run(inputs, progress=console.step, keep_regions=True)
     finally:
-        close_device(device)
+        session.close()
     problem = _first_difference(got.regions, want.regions)
     row = {
         "build": str(args.build),

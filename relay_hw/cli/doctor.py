@@ -14,8 +14,10 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from accel.quote import line
 from relay_hw.backend.tvm import REQUIREMENT
 from relay_hw.cli.console import Console
+from relay_hw.target.registry import target_names
 
 FPGA = "pip install 'relay-hw[fpga]'"
 
@@ -50,12 +52,13 @@ def doctor_command(args: Namespace, console: Console) -> int:
         "ok": not broken,
         "tools": [asdict(tool) for tool in tools],
         "abilities": [asdict(ability) for ability in abilities],
+        "targets": list(target_names()),
     }
     cells = [(t.name, t.version or "missing", t.needed_for, "" if t.version else t.get) for t in tools]
     marks = [("yes" if a.works else "no", a.name, a.problem) for a in abilities]
     tables = [(("tool", "version", "for", "how to get it"), cells), (("works", "what", "why not"), marks)]
-    text = "\n\n".join(table(header, rows, width=console.width) for header, rows in tables)
-    console.result(row, text)
+    shown = [table(header, rows, width=console.width) for header, rows in tables]
+    console.result(row, "\n\n".join([*shown, f"targets: {', '.join(map(line, target_names()))}"]))
     return 1 if broken else 0
 
 

@@ -86,8 +86,8 @@ def selftest_command(args: Namespace, console: Console) -> int:
     from accel.sim.selftest import passed, self_test
     from relay_hw.cli.data import save_text
     from relay_hw.report import table
-    from relay_hw.runtime.clock import STANDARD
-    from relay_hw.runtime.devices import DeviceOptions, close_device, open_device
+    from relay_hw.target.accel.clock import STANDARD
+    from relay_hw.target.accel.devices import DeviceOptions, close_device, open_device
 
     config = load_config(args.config or _config_of(args))
     options = DeviceOptions(memory=args.memory or STANDARD, progress=console.step, port=args.port, soc=args.soc)

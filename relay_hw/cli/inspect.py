@@ -85,7 +85,9 @@ def disasm_command(args: Namespace, console: Console) -> int:
     else:
         from relay_hw.runtime.artifact import load_artifact
 
-        programs = dict(load_artifact(path).programs)
+        artifact = load_artifact(path)
+        artifact.manifest.check_accel()
+        programs = dict(artifact.programs)
     if args.function is not None:
         if args.function not in programs:
             raise InputError(f"function must be one of {', '.join(programs) or '(none)'}, not {args.function}")

@@ -22,7 +22,6 @@ from accel.isa.errors import AccelError
 from relay_hw.cli import arguments as arg
 from relay_hw.cli.console import Console
 from relay_hw.errors import RelayHwError
-from relay_hw.runtime.devices import DEVICES, DeviceKind
 from relay_hw.runtime.given import (
     check_build,
     check_build_or_model,
@@ -31,6 +30,7 @@ from relay_hw.runtime.given import (
     check_npz_of,
     check_text,
 )
+from relay_hw.target.accel.devices import DEVICES, DeviceKind
 
 FOUND, BAD_INPUT, INTERRUPTED = 1, 2, 130
 _MEMORY = "NAME[,KEY=VALUE]"
@@ -161,9 +161,21 @@ def _add(commands: Any, name: str, run: str, text: str) -> ArgumentParser:
     return parser
 
 
+def _add_target_device(parser: ArgumentParser) -> None:
+    """Any device of the build's target."""
+    names = ", ".join(kind.name for kind in DEVICES)
+    text = f"where to run: {names} for builds for accel (default: the target's usual one, of accel {DEVICES[0].name})"
+    parser.add_argument("--device", metavar="NAME", help=text)
+    _add_device_options(parser)
+
+
 def _add_device(parser: ArgumentParser, kinds: Sequence[DeviceKind], default: str) -> None:
     names = [kind.name for kind in kinds]
     parser.add_argument("--device", choices=names, default=default, help=f"where to run (default {default})")
+    _add_device_options(parser)
+
+
+def _add_device_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--memory", type=arg.memory, metavar=_MEMORY, help="memory model of cycle and rtl (default: the build's)"
     )
@@ -194,6 +206,8 @@ def _add_build_commands(commands: Any) -> None:
         metavar="NAME|FILE",
         help="accelerator (default: default, or the board's usual one)",
     )
+    text = "machine to compile for (default accel, this package's own accelerator); doctor lists those that there are"
+    build.add_argument("--target", type=arg.target, metavar="NAME", help=text)
     _add_board(build)
     text = "strategy (default int8; float with --no-accel where there is no calibration data)"
     build.add_argument("--quantize", type=arg.strategy, metavar="STRATEGY", help=text)
@@ -227,7 +241,7 @@ def _add_build_commands(commands: Any) -> None:
     )
     run.add_argument("--waves", type=arg.output_file, metavar="FILE.fst", help="record every signal (rtl)")
     run.set_defaults(files={"build": check_build, "input": check_npz_of("input data")})
-    _add_device(run, DEVICES, "functional")
+    _add_target_device(run)
     _add_board(run, "the build's")
 
     profile = _add(commands, "profile", "build:profile_command", "measure cycles, utilisation and bytes by layer")
@@ -264,7 +278,7 @@ def _add_build_commands(commands: Any) -> None:
     verify.add_argument("--samples", type=arg.count, default=3, metavar="N", help="random samples (default 3)")
     verify.add_argument("--seed", type=int, default=0, help="of the random samples (default 0)")
     verify.set_defaults(files={"build": check_build})
-    _add_device(verify, DEVICES, "functional")
+    _add_target_device(verify)
     _add_board(verify, "the build's")
 
 

@@ -24,9 +24,9 @@ def speed_of(
     host: HostTime | None = None,
 ) -> Speed | None:
     """How fast an inference is on the board asked for, or the build's own; None without one. Raises InputError."""
-    from relay_hw.runtime.clock import told_board
     from relay_hw.runtime.host_time import measure_host
     from relay_hw.runtime.speed import speed_on
+    from relay_hw.runtime.told import told_board
 
     place = told_board(artifact.manifest, args.board)
     if place is None:

@@ -19,9 +19,9 @@ def why_command(args: Namespace, console: Console) -> int:
     """Causes of lost cycles with counterfactuals, and every operator that stays on the host with the reason."""
     from accel.sim.memory import memory_model
     from relay_hw.runtime.artifact import load_artifact
-    from relay_hw.runtime.changes import read_change
-    from relay_hw.runtime.clock import told_memory
+    from relay_hw.runtime.told import told_memory
     from relay_hw.runtime.why import explain
+    from relay_hw.target.accel.changes import read_change
 
     artifact = load_artifact(args.build)
     name, warning = told_memory(artifact.manifest, args.memory, args.board)

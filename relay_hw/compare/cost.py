@@ -25,11 +25,11 @@ from relay_hw.compare.work import NIBBLE, Work, network_work
 from relay_hw.errors import RelayHwError
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import Strategy
-from relay_hw.runtime.clock import STANDARD
 from relay_hw.runtime.compile import CompiledModel, compile_model
-from relay_hw.runtime.holding import Footprints
 from relay_hw.runtime.machine import machine_name
-from relay_hw.runtime.steady import steady
+from relay_hw.target.accel.clock import STANDARD
+from relay_hw.target.accel.residency import Footprints
+from relay_hw.target.accel.steady import steady
 
 Array = NDArray[Any]
 Tell = Callable[[str], object]
@@ -121,7 +121,7 @@ def _cost(compiled: CompiledModel, work: Work, sample: Mapping[str, Array], seco
     rows = [row for row in compiled.layers if row.where == "accel"]
     once = sum(row.macs for row in rows)
     accel_macs = sum(row.macs * calls.count(row.function) for row in rows)
-    accel, host = shares(work, once, accel_macs)
+    accel, host = _shares(work, once, accel_macs)
     return Cost(
         config=compiled.config.name,
         cycles=counters["CYCLES"],
@@ -172,7 +172,7 @@ def _moved(counters: Counter[str]) -> int:
     return counters["READ_BYTES"] + counters["WRITE_BYTES"] + counters["FETCH_BYTES"]
 
 
-def shares(work: Work, once: int, called: int) -> tuple[dict[int, float], dict[int, float]]:
+def _shares(work: Work, once: int, called: int) -> tuple[dict[int, float], dict[int, float]]:
     """Multiply-accumulates by width on the accelerator and on the host, narrow layers first on the accelerator.
 
     `once`: those on the accelerator, each layer counted once; `called`: as often as it is called.

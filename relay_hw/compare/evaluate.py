@@ -25,8 +25,9 @@ from relay_hw.errors import InputError, RelayHwError
 from relay_hw.interp import Interpreter
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize.batch import Values, batched
+from relay_hw.target.accel.rules import NAME, AccelRules
+from relay_hw.target.pipeline import partition_pipeline
 from relay_hw.transform.pieces import is_graph
-from relay_hw.transform.pipelines import partition_pipeline
 
 Array = NDArray[Any]
 Run = Callable[[Mapping[str, Array]], Any]
@@ -154,10 +155,10 @@ class Evaluator:
 
 def compiled(mod: IRModule) -> Run:
     """`mod` with everything integer compiled by TVM into one library, the rest by numpy. Raises RelayHwError."""
-    partitioned = partition_pipeline(lambda _composite: None)(mod)
+    partitioned = partition_pipeline(AccelRules())(mod)
     main = flatten(partitioned["main"], "main")
     functions = {name: flatten(f, name) for name, f in partitioned.functions.items() if name != "main"}
-    integer = [f for name, f in functions.items() if partitioned[name].attrs.get("Compiler") == "accel"]
+    integer = [f for name, f in functions.items() if partitioned[name].attrs.get("Compiler") == NAME]
     rest = Machine({name: f for name, f in functions.items() if f not in integer})
     names = [param.name for param in main.params]
     with tempfile.TemporaryDirectory(prefix="relay-hw-") as folder:

@@ -24,6 +24,7 @@ from relay_hw.quantize.methods.knapsack import Option, Options, front, widest
 from relay_hw.quantize.methods.mixed import LayerCost, measure_all, with_widths
 from relay_hw.runtime.compile import timed_layers
 from relay_hw.runtime.prices import layer_prices
+from relay_hw.target.accel.target import AccelTarget
 
 Array = NDArray[Any]
 Judge = Callable[[Strategy], float]  # decibels of signal-to-noise
@@ -132,7 +133,7 @@ def _best(names: Sequence[str], twins: bool, chosen: Sequence[Option], judge: Ju
 
 def prices_at(mod: IRModule, strategy: Strategy, calibration: Mapping[str, Array] | None, place: Place) -> LayerCost:
     """Cycles of layers at a place."""
-    build = partial(timed_layers, mod=mod, config=place.config, memory=place.memory)
+    build = partial(timed_layers, mod=mod, target=AccelTarget(place.config, place.memory))
     return layer_prices(mod, with_strategy_bits(strategy, [place]), calibration, build)
 
 

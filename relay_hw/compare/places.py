@@ -12,8 +12,8 @@ from typing import Final
 from accel.fpga.boards import find_board
 from accel.isa.config import AccelConfig, config_names, load_config
 from relay_hw.errors import InputError
-from relay_hw.runtime.board import on_board
-from relay_hw.runtime.clock import STANDARD
+from relay_hw.target.accel.board import on_board
+from relay_hw.target.accel.clock import STANDARD
 
 # Configurations that are tried where none is named: those of them that there are.
 USUAL_CONFIGS: Final = ("default", "w4")

@@ -46,7 +46,8 @@ def render_html(report: Report) -> str:
 def _head(report: Report, title: str) -> str:
     measured = f"measured on the {html(report.device)} device" if report.device else "not run yet"
     memory = f", {html(report.memory_model)} memory model" if report.device and report.memory_model else ""
-    text = f"Configuration {html(report.config)} ({report.macs_per_cycle} multiply-accumulates a cycle)"
+    array = f" ({report.macs_per_cycle} multiply-accumulates a cycle)" if report.macs_per_cycle else ""
+    text = f"Configuration {html(report.config)}{array}"
     return f"<h1>{title}</h1><p>{text}, strategy {html(report.strategy)}, {measured}{memory}.</p>" + (
         f'<p class="warn">{html(poor)}.</p>' if (poor := placement(report)) else ""
     )

@@ -67,7 +67,7 @@ class LayerRow:
 
     @property
     def on_accelerator(self) -> bool:
-        return self.where == "accel"
+        return self.where != "host"
 
     @property
     def is_layer(self) -> bool:
@@ -144,6 +144,7 @@ class Report:
     `cycles`: of all its `launches`, those that load resident constants again included. `multipliers` are those of every
     unit together; `resident_cycles` come once, before the first inference. `facts` are further lines for people, such
     as accuracy: name to text. `segments`: a run of samples, where there was one. `speed`: that of a board.
+    `macs_per_cycle` and `bus_bytes` are 0 of a machine whose sizes are not known.
     """
 
     model: str
@@ -198,7 +199,9 @@ class Report:
 
     @property
     def bounds(self) -> tuple[Bounds, ...]:
-        """Of each region; regions follow one another."""
+        """Of each region; regions follow one another. None of a machine whose sizes are not known."""
+        if not self.bus_bytes:
+            return ()
         functions = dict.fromkeys(row.function for row in self.layers if row.on_accelerator)
         return tuple(self._bounds(name) for name in functions)
 
@@ -224,8 +227,8 @@ class Report:
 
 
 def utilisation(macs: int, cycles: int | None, macs_per_cycle: int) -> float | None:
-    """Share of the array's multiply-accumulates that were useful, or None without cycles."""
-    return macs / (cycles * macs_per_cycle) if cycles else None
+    """Share of the array's multiply-accumulates that were useful, or None without cycles or a known array."""
+    return macs / (cycles * macs_per_cycle) if cycles and macs_per_cycle else None
 
 
 def layer_utilisation_all(report: Report, row: LayerRow) -> float | None:

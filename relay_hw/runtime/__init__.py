@@ -10,23 +10,23 @@ from importlib import import_module
 from typing import Any
 
 _HOME = {
-    "Artifact": "artifact",
-    "CompiledModel": "compile",
-    "Executor": "execute",
-    "Module": "module",
-    "Result": "execute",
-    "compile_model": "compile",
-    "create_executor": "vm",
-    "load_artifact": "artifact",
-    "load_model": "models",
-    "open_device": "devices",
+    "Artifact": "relay_hw.runtime.artifact",
+    "CompiledModel": "relay_hw.runtime.compile",
+    "Executor": "relay_hw.runtime.execute",
+    "Module": "relay_hw.runtime.module",
+    "Result": "relay_hw.runtime.execute",
+    "compile_model": "relay_hw.runtime.compile",
+    "create_executor": "relay_hw.runtime.vm",
+    "load_artifact": "relay_hw.runtime.artifact",
+    "load_model": "relay_hw.runtime.models",
+    "open_device": "relay_hw.target.accel.devices",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__} has no attribute {name}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return getattr(import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:

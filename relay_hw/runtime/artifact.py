@@ -17,8 +17,7 @@ from pathlib import Path
 from accel.documents import DocumentError, parse_json
 from accel.durable import file_hash, is_plain, read_own
 from accel.isa.config import AccelConfig
-from accel.isa.errors import AccelError
-from accel.isa.program import Program, decode_instructions
+from accel.isa.program import Program
 from relay_hw.backend.check import check_functions
 from relay_hw.backend.nodes import FlatFunction
 from relay_hw.backend.store import ConstantPool, flat_from_json
@@ -27,10 +26,14 @@ from relay_hw.runtime.calls import Caller
 from relay_hw.runtime.fit import check_inputs, check_outputs, check_region
 from relay_hw.runtime.folder import MANIFEST, new_folder
 from relay_hw.runtime.given import check_build
-from relay_hw.runtime.holding import Footprints
-from relay_hw.runtime.manifest import AccelFunction, Manifest, manifest_from_json, manifest_to_json
-from relay_hw.runtime.steady import Steady, steady
+from relay_hw.runtime.manifest import Manifest, manifest_from_json, manifest_to_json
 from relay_hw.runtime.trust import SEAL, is_seal, new_seal
+from relay_hw.target.accel.residency import Footprints
+from relay_hw.target.accel.steady import Steady, steady
+from relay_hw.target.accel.target import AccelTarget, check_ports, read_program
+from relay_hw.target.base import Target
+from relay_hw.target.records import RegionInfo
+from relay_hw.target.registry import find_target
 
 WEIGHTS = "weights.bin"
 # Written again by every profile, so they carry no hash.
@@ -43,6 +46,8 @@ _HOST_CODE = "host."
 class Artifact:
     """A build folder in memory. `functions` holds the numpy meaning of every function, those of the device too.
 
+    `programs`: those of our own accelerator, by region; `images`: the bytes of whatever target's programs.
+
     `is_sealed`: it was built here, by this user; `trust`: whoever loaded it says that its code may run all the same.
     """
 
@@ -51,6 +56,7 @@ class Artifact:
     main: FlatFunction
     functions: Mapping[str, FlatFunction]
     programs: Mapping[str, Program]
+    images: Mapping[str, bytes]
     is_sealed: bool = False
     trust: bool = False
 
@@ -78,8 +84,13 @@ class Artifact:
 
     @property
     def config(self) -> AccelConfig:
-        """Sizes of the accelerator that the build was made for."""
-        return self.manifest.config
+        """Sizes of our own accelerator. Raises InputError for a build for another target."""
+        return self.manifest.sizes
+
+    @property
+    def target(self) -> Target:
+        """What runs the regions. Raises InputError where it is not installed."""
+        return rows_target(self.manifest)
 
     @property
     def has_control_flow(self) -> bool:
@@ -90,21 +101,24 @@ class Artifact:
     def caller(self) -> Caller:
         """The host's part: what decides which regions an inference launches."""
         segments = frozenset(row.function for row in self.manifest.layers)
-        regions = tuple(row.name for row in self.manifest.accel)
+        regions = tuple(row.name for row in self.manifest.regions)
         return Caller(self.main, self.functions, segments, regions, self.manifest.batch)
 
     @property
     def launches(self) -> int | None:
         """Launches of one inference in steady state; None where control flow decides."""
-        return None if self.has_control_flow else self.steady(self.manifest.calls).launches
+        if self.has_control_flow:
+            return None
+        calls = self.manifest.calls
+        return self.steady(calls).launches if self.manifest.config is not None else len(calls)
 
     def steady(self, calls: Sequence[str]) -> Steady:
         """The steady state of inferences that call these regions in this order."""
         return steady(Footprints(self.config), self.programs, calls)
 
-    def accel(self, name: str) -> AccelFunction | None:
-        """The accelerator function of that name, or None for a host function."""
-        return next((row for row in self.manifest.accel if row.name == name), None)
+    def region(self, name: str) -> RegionInfo | None:
+        """The region of that name, or None for a host function."""
+        return next((row for row in self.manifest.regions if row.name == name), None)
 
     def stage_text(self, stage: str) -> str:
         """Relay text of a stage. Raises InputError for an unknown stage."""
@@ -168,11 +182,12 @@ def load_artifact(path: str | Path, trust: bool = False) -> Artifact:
     manifest, digest = _read_manifest(folder / MANIFEST)
     contents = _read_files(folder, manifest)
     pool = ConstantPool(contents[WEIGHTS])
+    images = {row.name: contents[row.program] for row in manifest.regions}
     programs: dict[str, Program] = {}
-    for row in manifest.accel:
+    for row in manifest.regions if manifest.config is not None else ():
         try:
-            programs[row.name] = _program(contents[row.program], manifest.config)
-        except AccelError as error:
+            programs[row.name] = read_program(images[row.name], manifest.sizes)
+        except ArtifactError as error:
             raise ArtifactError(f"{folder / row.program}: {error}") from None
     try:
         functions = {name: flat_from_json(entry, pool) for name, entry in manifest.functions.items()}
@@ -180,20 +195,20 @@ def load_artifact(path: str | Path, trust: bool = False) -> Artifact:
         results = check_functions(main, functions)
         check_inputs(manifest.inputs, main)
         check_outputs(manifest.outputs, results["main"])
-        for row in manifest.accel:
-            check_region(row, programs[row.name], functions, results)
+        for row in manifest.regions:
+            check_region(row, functions, results)
+            if row.name in programs:
+                check_ports(row, programs[row.name])
     except RelayHwError as error:
         raise ArtifactError(f"{folder / MANIFEST}: {error}") from None
-    return Artifact(folder, manifest, main, functions, programs, _is_sealed(folder, digest), trust)
+    return Artifact(folder, manifest, main, functions, programs, images, _is_sealed(folder, digest), trust)
 
 
-def _program(data: bytes, config: AccelConfig) -> Program:
-    """A program whose instructions are all legal. Raises AccelError."""
-    program = Program.from_bytes(data, config)
-    for stream in (program.code, program.resident):
-        if stream is not None:
-            decode_instructions(stream.data or b"")
-    return program
+def rows_target(manifest: Manifest) -> Target:
+    """The target that a manifest names."""
+    if manifest.config is not None:
+        return AccelTarget(manifest.config, manifest.memory_model, manifest.board)
+    return find_target(manifest.target, manifest.variant)
 
 
 def _is_sealed(folder: Path, digest: str) -> bool:
@@ -221,7 +236,7 @@ def _read_manifest(file: Path) -> tuple[Manifest, str]:
 
 def _read_files(folder: Path, manifest: Manifest) -> dict[str, bytes]:
     """Contents of the files that are needed at once, by name; the others are there too, as they were written."""
-    needed = [WEIGHTS, *(row.program for row in manifest.accel)]
+    needed = [WEIGHTS, *(row.program for row in manifest.regions)]
     listed = [*needed, *manifest.stages, *([manifest.library.file] if manifest.library else [])]
     for name in listed:
         if name not in manifest.files:

@@ -5,7 +5,7 @@ In: a Relay module, a configuration, a strategy, calibration data. Out: `Compile
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 import tensorize
 from accel import durable
-from accel.isa.config import AccelConfig, load_config
-from accel.sim.memory import memory_model
+from accel.isa.config import AccelConfig
 from relay_hw.analysis.products import count_products
 from relay_hw.backend.buffers import plan_buffers
 from relay_hw.backend.flat import FlatFunction, nested
@@ -37,30 +36,28 @@ from relay_hw.quantize.prequantized import is_prequantized, realize_prequantized
 from relay_hw.quantize.recipes import FLOAT
 from relay_hw.report import report_files
 from relay_hw.runtime.artifact import WEIGHTS, Artifact, load_artifact, write_artifact
-from relay_hw.runtime.board import on_board
 from relay_hw.runtime.calls import Caller, Calls, outside
-from relay_hw.runtime.clock import STANDARD, target_of
-from relay_hw.runtime.holding import Footprints
 from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
-from relay_hw.runtime.layers import layer_rows, with_kept
-from relay_hw.runtime.manifest import AccelFunction, HostLibrary, LayerInfo, Manifest, PortInfo, TensorInfo
+from relay_hw.runtime.kept import with_kept
+from relay_hw.runtime.manifest import HostLibrary, Manifest, TensorInfo
 from relay_hw.runtime.ports import constant_inputs, inputs_of, outputs_of, single_samples, with_batch
 from relay_hw.runtime.prices import Compiled, layer_prices, needs_prices
-from relay_hw.runtime.regions import Builder
 from relay_hw.runtime.static_report import HOST_MEMORY, static_report
-from relay_hw.runtime.steady import steady
-from relay_hw.runtime.tune import Tuner
 from relay_hw.runtime.watch import watched
 from relay_hw.runtime.widths import no_gain
+from relay_hw.target.accel.rules import NAME as ACCEL
+from relay_hw.target.accel.target import AccelTarget, accel_target, segments_of
+from relay_hw.target.base import PartitionRules, Port, Region, Request, Target
+from relay_hw.target.batch import BatchRules
+from relay_hw.target.host_only import HostOnly
+from relay_hw.target.partition import HOST, partition_records
+from relay_hw.target.pipeline import partition_pipeline
+from relay_hw.target.records import LayerInfo, PortInfo, RegionInfo
+from relay_hw.target.registry import find_target
 from relay_hw.text import print_module
-from relay_hw.transform.graph import shape_of
 from relay_hw.transform.infer_type import InferType
-from relay_hw.transform.one_sample import IMAGE_AXES, OneSample, one_sample
-from relay_hw.transform.partition import partition_records
-from relay_hw.transform.pipelines import partition_pipeline, simplify_pipeline
-from tensorize.refine import Refiner
-from tensorize.schedule import Chooser
-from tensorize.target import Target
+from relay_hw.transform.one_sample import OneSample, one_sample
+from relay_hw.transform.pipelines import simplify_pipeline
 
 Progress = Callable[[str], None]
 Calibration = Mapping[str, NDArray[Any]]
@@ -76,30 +73,43 @@ HOST_ONLY = "the build was asked to leave the accelerator out: compile without -
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledModel:
-    """A model after the walk, in memory. `stages`: the module after each step; `segments`: one program a region.
+    """A model after the walk, in memory. `stages`: the module after each step; `regions`: a program each.
 
     `kept`: layers that stayed float because their integers lost the signal; `warnings`: what looks like a mistake;
     `notes`: what the strategy's training brought, and which of its widths bring nothing here.
     """
 
     name: str
-    config: AccelConfig
+    target: Target
     strategy: Strategy
     host_target: HostTarget | None
     stages: Mapping[str, IRModule]
-    segments: Mapping[str, tensorize.Segment]
+    regions: Mapping[str, Region]
     functions: Mapping[str, FlatFunction]
     main: FlatFunction
     layers: tuple[LayerInfo, ...]
-    memory_model: str
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     caller: Caller
     calls: Calls
-    board: str | None = None
     kept: tuple[Kept, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def config(self) -> AccelConfig:
+        """Sizes of our own accelerator. Raises InputError for another target."""
+        return accel_of(self.target).config
+
+    @property
+    def memory_model(self) -> str:
+        """The name of the memory model that programs of our own accelerator are made for."""
+        return accel_of(self.target).memory
+
+    @property
+    def segments(self) -> Mapping[str, tensorize.Segment]:
+        """Regions of our own accelerator."""
+        return segments_of(self.regions)
 
     @property
     def host_functions(self) -> tuple[FlatFunction, ...]:
@@ -116,39 +126,35 @@ class CompiledModel:
                  for name, function in whole.items() for k, inner in enumerate(nested(function))]  # fmt: skip
         return {name: {"bytes": plan.size, "unshared": plan.unshared} for name, plan in plans if plan.size}
 
-    def _reload_cycles(self) -> int:
-        """Cycles of the launches of an inference that load resident constants again."""
-        programs = {name: segment.program for name, segment in self.segments.items()}
-        state = steady(Footprints(self.config), programs, self.calls.order)
-        return state.reload_cycles(self.config, programs, memory_model(self.memory_model))
-
     def save(self, path: str | Path) -> Artifact:
         """Write the build folder `path`, whole or not at all, and read it back. Raises InputError, UnsupportedError."""
         pool = ConstantPool()
         functions = {name: flat_to_json(function, pool) for name, function in self.functions.items()}
         main = flat_to_json(self.main, pool)
-        programs = _program_names(tuple(self.segments))
+        programs = _program_names(tuple(self.regions))
+        facts = self.target.facts(self.regions, self.calls.order)
         stages = {f"{k}_{name}.relay": print_module(mod) for k, (name, mod) in enumerate(self.stages.items())}
         manifest = Manifest(
             model=self.name,
-            config=self.config,
+            target=self.target.name,
+            variant=facts.variant,
+            config=facts.config,
             strategy=strategy_values(self.strategy),
             inputs=self.inputs,
             outputs=self.outputs,
-            accel=tuple(_accel_function(name, programs[name], segment) for name, segment in self.segments.items()),
+            regions=tuple(_region_info(name, programs[name], region) for name, region in self.regions.items()),
             layers=self.layers,
             main=main,
             functions=functions,
-            memory_model=self.memory_model,
-            board=self.board,
+            memory_model=facts.memory_model,
+            board=facts.board,
             calls=self.calls.order,
             calls_from=self.calls.source.value,
-            reload_cycles=self._reload_cycles(),
+            reload_cycles=facts.reload_cycles,
             stages=tuple(stages),
-            memory={name: _memory_map(segment) for name, segment in self.segments.items()}
-            | {HOST_MEMORY: self._buffers()},
+            memory={**facts.memory, HOST_MEMORY: self._buffers()},
         )
-        files = {programs[name]: segment.program.to_bytes() for name, segment in self.segments.items()}
+        files = {programs[name]: region.to_bytes() for name, region in self.regions.items()}
         files |= {WEIGHTS: bytes(pool)} | {name: text.encode() for name, text in stages.items()}
         files |= report_files(static_report(manifest))
         host, target = self.host_functions, self.host_target
@@ -174,6 +180,7 @@ def compile_model(
     memory: str | None = None,
     board: str | None = None,
     limits: Limits = USUAL_LIMITS,
+    target: Target | str | None = None,
 ) -> CompiledModel:
     """Walk a float module to programs. `params` are bound as constants; `calibration`: inputs by name, samples first.
 
@@ -186,19 +193,20 @@ def compile_model(
     `accelerate`: False keeps every operator on the host, and the build needs no device.
     `config`: the accelerator, `default` unless another is named; `memory`: name of the memory model that programs are
     made for, `standard` by default. `board`: takes both from a board, and another configuration if it is named.
+    `target`: another machine than our own accelerator, or its name (`relay_hw.target.registry`); `config` is then which
+    of its kind is meant, and it has no memory model and no board.
     `quantized`: what `quantize` made of `mod` by this strategy, where it is there already. `limits`: of its layers.
 
     Raises RelayHwError, AccelError: each with one sentence.
     """
     tell = progress or (lambda _message: None)
-    accel, memory = _made_for(config, memory, board)
+    machine = _target(target, config, memory, board)
     is_float = strategy == FLOAT
     plan = Strategy(FLOAT) if is_float else find_strategy(strategy)
     host = None if host_target == NUMPY else read_host(host_target)
     if resident not in RESIDENT:
         raise InputError(f"resident must be one of {', '.join(RESIDENT)}, not {resident}")
-    target = target_of(accel, memory_model(memory))
-    plan = replace(plan, multiplier_bits=min(plan.multiplier_bits, accel.multiplier_bits))
+    plan = replace(plan, multiplier_bits=min(plan.multiplier_bits, machine.multiplier_bits))
     _check_entry(mod)
 
     imported = InferType()(bind_params(mod, params or {}))
@@ -227,43 +235,39 @@ def compile_model(
         cost = None
         if accelerate and needs_prices(plan):
             tell("timing layers at each width")
-            build = partial(timed_layers, mod=simplified, config=accel, memory=memory, resident=resident)
+            build = partial(timed_layers, mod=simplified, target=machine, resident=resident)
             cost = layer_prices(simplified, plan, calibration, build)
         checked = realize_checked(simplified, plan, calibration, progress=_samples_of("calibrating", tell), cost=cost)
         quantized, kept, warnings = checked.realized.mod, checked.kept, checked.warnings
-        wider = no_gain(plan, accel) if accelerate else ""
+        wider = no_gain(plan, machine.config) if accelerate and isinstance(machine, AccelTarget) else ""
         notes = (*checked.realized.notes, *([wider] if wider else []))
         plan = replace(plan, layers=checked.realized.strategy.layers)
     tell("partitioning")
-    legal = (
-        partial(_why_not, config=target, mixes=found if isinstance(found, str) else "") if accelerate else _host_only
-    )
-    partitioned = partition_pipeline(legal, None if is_float else RULES)(quantized)
-    if not accelerate:
-        partitioned = _reasoned(partitioned, HOST_ONLY)
+    takes: PartitionRules = machine if accelerate else HostOnly(HOST_ONLY)
+    if isinstance(found, str):
+        takes = BatchRules(takes, found)
+    partitioned = partition_pipeline(takes, None if is_float else RULES)(quantized)
     functions = flat_functions(partitioned)
     others = {n: f for n, f in functions.items() if n != "main"}
-    on_device = accel_functions(partitioned)
+    on_device = device_functions(partitioned, machine.name)
     caller = Caller(functions["main"], others, _in_segments(partitioned), tuple(on_device), split.batch if split else 1)
     inputs, outputs = inputs_of(quantized, calibration), outputs_of(mod, quantized["main"])
     calls = caller.calls(inputs, calibration)
-    builder = Builder(target, memory_model(memory), _choosers(on_device, target, tune, cache, tell), tell)
-    segments = builder.segments(on_device, resident == "auto", calls.order)
+    request = Request(calls.order, tell, resident == "auto", tune, cache)
+    regions = machine.compile(on_device, request) if on_device else {}
 
     stages: dict[str, IRModule] = dict(zip(STAGES, (imported, simplified, quantized, partitioned), strict=True))
-    layers = with_kept(layer_rows(partitioned, segments, accel), kept)
+    layers = with_kept(machine.layers(partition_records(partitioned), regions), kept)
     return CompiledModel(
         name=name,
-        config=accel,
+        target=machine,
         strategy=plan,
         host_target=host,
         stages=stages,
-        segments=segments,
+        regions=regions,
         functions=others,
         main=functions["main"],
         layers=layers,
-        memory_model=memory,
-        board=board,
         inputs=with_batch(inputs, split.inputs, split.batch) if split else inputs,
         outputs=with_batch(outputs, split.outputs, split.batch) if split else outputs,
         caller=caller,
@@ -274,38 +278,38 @@ def compile_model(
     )
 
 
-def timed_layers(
-    quantized: IRModule, mod: IRModule, config: AccelConfig, memory: str, resident: str = "auto"
-) -> Compiled:
+def timed_layers(quantized: IRModule, mod: IRModule, target: Target, resident: str = "auto") -> Compiled:
     """Layers of `quantized`, which was made of `mod`, with their cycles, and the calls of an inference."""
-    built = compile_model(mod, config=config, host_target=NUMPY, resident=resident, memory=memory, quantized=quantized)
+    built = compile_model(mod, target=target, host_target=NUMPY, resident=resident, quantized=quantized)
     return built.layers, built.calls.order
 
 
-def _made_for(config: AccelConfig | str | None, memory: str | None, board: str | None) -> tuple[AccelConfig, str]:
-    """The accelerator, and the name of the memory model behind it."""
-    if board is None:
-        return load_config(config or DEFAULT) if not isinstance(config, AccelConfig) else config, memory or STANDARD
-    if memory is not None:
-        raise InputError(f"memory must be what board {board} has, not {memory}: leave one of them out")
-    place = on_board(board, config.name if isinstance(config, AccelConfig) else config)
-    return config if isinstance(config, AccelConfig) else load_config(place.config), place.memory
+def _target(
+    target: Target | str | None, config: AccelConfig | str | None, memory: str | None, board: str | None
+) -> Target:
+    """What the network is compiled for. Raises InputError for what only our own accelerator has."""
+    if target is None or target == ACCEL:
+        return accel_target(config, memory, board)
+    for what, given in {"memory": memory, "board": board}.items():
+        if given is not None:
+            raise InputError(f"{what} must be left out for target {target}, not be {given}: only accel has one")
+    if isinstance(target, str):
+        return find_target(target, config if isinstance(config, str) else "")
+    if config is not None:
+        raise InputError(f"config must be left out where the target is given as an object, not be {config}")
+    return target
+
+
+def accel_of(target: Target) -> AccelTarget:
+    """Our own accelerator. Raises InputError for another target."""
+    if not isinstance(target, AccelTarget):
+        raise InputError(f"the target must be {ACCEL}, not {target.name}: this is about its programs")
+    return target
 
 
 def _in_segments(partitioned: IRModule) -> frozenset[str]:
     """Functions that `main` of a partitioned module calls for its layers, on the device or on the host."""
     return frozenset(record.function for record in partition_records(partitioned))
-
-
-def _choosers(
-    functions: Mapping[str, Function], target: Target, tune: float, cache: Path | None, tell: Progress
-) -> list[Chooser]:
-    """Who chooses tiles: the closer look, and a search of `tune` seconds."""
-    if not tune:
-        return [Refiner()]
-    tuner = Tuner(target, cache)
-    tuner.search(functions.values(), tune, tell)
-    return [Refiner(), tuner]
 
 
 def bind_params(mod: IRModule, params: Mapping[str, NDArray[Any]]) -> IRModule:
@@ -322,31 +326,14 @@ def bind_params(mod: IRModule, params: Mapping[str, NDArray[Any]]) -> IRModule:
     return mod.with_functions({"main": Function(rest, substitute(main.body, values), attrs=main.attrs, span=main.span)})
 
 
-def _reasoned(mod: IRModule, reason: str) -> IRModule:
-    """A partitioned module whose operators all stay on the host for one reason."""
-    records = tuple(replace(row, reason=reason) for row in partition_records(mod))
-    return replace(mod, attrs={**mod.attrs, "partition": records})
-
-
-def _host_only(_composite: Function) -> str:
-    return HOST_ONLY
-
-
-def _why_not(composite: Function, config: Target, mixes: str) -> str | None:
-    """Why the accelerator cannot run a composite. `mixes`: why samples of a batch cannot run one by one."""
-    reason = tensorize.why_not(composite, config)
-    is_batch = any(len(shape := shape_of(var) or ()) == IMAGE_AXES and shape[0] > 1 for var in composite.params)
-    return f"{reason}; {mixes}" if reason and mixes and is_batch else reason
-
-
 def _check_entry(mod: IRModule) -> None:
     if "main" not in mod.functions:
         raise InputError(f"the module must have a function @main, not only {', '.join(mod.functions) or 'nothing'}")
 
 
-def accel_functions(mod: IRModule) -> dict[str, Function]:
-    """Functions of a partitioned module that run on the accelerator, in order."""
-    return {name: f for name, f in mod.functions.items() if f.attrs.get("Compiler") == "accel"}
+def device_functions(mod: IRModule, target: str) -> dict[str, Function]:
+    """Functions of a partitioned module that run on the target of this name, in order."""
+    return {name: f for name, f in mod.functions.items() if f.attrs.get("Compiler") == target}
 
 
 def _samples_of(message: str, tell: Progress) -> Callable[[int, int], None]:
@@ -359,17 +346,11 @@ def _program_names(functions: tuple[str, ...]) -> dict[str, str]:
     return {name: f"program_{k}.bin" for k, name in enumerate(functions)}
 
 
-def _accel_function(name: str, program: str, segment: tensorize.Segment) -> AccelFunction:
-    def ports(slots: Any) -> tuple[PortInfo, ...]:
-        return tuple(PortInfo(slot.name, tuple(slot.shape)) for slot in slots)
+def _region_info(name: str, program: str, region: Region) -> RegionInfo:
+    def ports(given: Sequence[Port]) -> tuple[PortInfo, ...]:
+        return tuple(PortInfo(port.name, tuple(port.shape)) for port in given)
 
-    return AccelFunction(name, program, ports(segment.inputs), ports(segment.outputs))
-
-
-def _memory_map(segment: tensorize.Segment) -> dict[str, Any]:
-    program = segment.program
-    sections = [{"name": s.name, "kind": s.kind.value, "offset": s.offset, "bytes": s.size} for s in program.sections]
-    return {"window_bytes": program.window_bytes, "sections": sections}
+    return RegionInfo(name, program, ports(region.inputs), ports(region.outputs))
 
 
 def _with_library(manifest: Manifest, host: tuple[FlatFunction, ...], target: HostTarget, folder: Path) -> Manifest:
@@ -389,6 +370,6 @@ def _with_library(manifest: Manifest, host: tuple[FlatFunction, ...], target: Ho
 
 def _note_numpy(row: LayerInfo, left: tuple[str, ...]) -> LayerInfo:
     """Say so where TVM could not take an operator of a host function."""
-    if row.where == "accel" or row.operator not in left:
+    if row.where != HOST or row.operator not in left:
         return row
     return replace(row, reason=f"{row.reason}; by numpy, as Relax has no such {row.operator}")

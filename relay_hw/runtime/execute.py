@@ -8,7 +8,7 @@ device are loaded by a launch of their own, before the first one and whenever an
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.isa.program import Program, SectionKind
-from accel.sim.device import Device, Job, LaunchStats, run_jobs
+from accel.isa.program import SectionKind
+from accel.sim.device import Device
 from relay_hw.backend.flat import Machine, Value, as_array
 from relay_hw.backend.meaning import Request, Thread
 from relay_hw.backend.store import ConstantPool, flat_from_json
@@ -26,13 +26,11 @@ from relay_hw.report import SegmentRow
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.calls import outside
 from relay_hw.runtime.feed import Feeds, feed_back, read_steps
-from relay_hw.runtime.holding import Footprints, Holding
-from relay_hw.runtime.manifest import AccelFunction
 from relay_hw.runtime.ports import Samples, joined
-from relay_hw.runtime.result import ACCEL, Launch, Result
-from relay_hw.runtime.steady import Steady, steady
+from relay_hw.runtime.result import Launch, Result
 from relay_hw.runtime.watch import watched
-from tensorize.layout import image_bytes, image_of, pack_activation, unpack_activation
+from relay_hw.target.accel.session import AccelSession
+from relay_hw.target.base import Answer, Session, Stats
 
 Array = NDArray[Any]
 Progress = Callable[[str, float], None]
@@ -60,27 +58,18 @@ class _Clock:
 class Executor:
     """A build on a device. `device` None computes the regions by their numpy meaning: the reference."""
 
-    def __init__(self, artifact: Artifact, device: Device | None) -> None:
+    def __init__(self, artifact: Artifact, device: Device | Session | None) -> None:
         """Raises ProgramError for a device of another configuration, ArtifactError for code that nobody trusts."""
         artifact.check_trust()
         self._artifact = artifact
-        self._device = device
-        self._loaded: Program | None = None
-        self._footprints = Footprints(artifact.config)
-        self._holding = Holding(self._footprints)
-        # Regions whose resident constants were loaded before, and the steady states of orders of calls.
-        self._settled: set[str] = set()
-        self._steady: dict[tuple[str, ...], Steady] = {}
+        self._session = device if device is None or isinstance(device, Session) else _session(artifact, device)
         self._library: Any = None
         self._in_library = frozenset(artifact.manifest.library.functions if artifact.manifest.library else ())
         segments = frozenset(row.function for row in artifact.manifest.layers)
-        self._on_device = frozenset(row.name for row in artifact.manifest.accel)
+        self._on_device = frozenset(row.name for row in artifact.manifest.regions)
         hosts = {n: f for n, f in artifact.functions.items() if n in segments - self._on_device}
         self._watched = watched(hosts, artifact.manifest.layers)
         self._machine = Machine(outside(artifact.main, artifact.functions, segments), segments)
-        if device is not None:
-            for program in artifact.programs.values():
-                program.check_config(device.config)
 
     def run(
         self,
@@ -134,10 +123,14 @@ class Executor:
         return self._machine
 
     def where(self, name: str) -> str:
-        """What a segment runs on: accel, tvm or numpy."""
+        """What a segment runs on: the target, tvm or numpy."""
         if name in self._on_device:
-            return ACCEL
+            return self._artifact.manifest.target
         return "tvm" if name in self._in_library else "numpy"
+
+    def is_region(self, name: str) -> bool:
+        """Whether a segment runs on the target."""
+        return name in self._on_device
 
     def host(self, name: str, args: Sequence[Value], sample: int = 0) -> Value:
         """One host function on one sample. Raises InputError where it would quantize NaN or infinity."""
@@ -150,65 +143,17 @@ class Executor:
             value = self._machine.call(found.function if found else self._artifact.functions[name], args)
         return found.checked(args, value, sample) if found else value
 
-    def repeats(self, calls: Sequence[str], loads: Mapping[int, str]) -> frozenset[int]:
-        """Which of the loads of resident constants before these calls, by number of the call, come again.
+    @property
+    def session(self) -> Session | None:
+        """The device with the build's regions; None where they are computed by their numpy meaning."""
+        return self._session
 
-        Once come those that the same calls, repeated, would not need, where nothing was loaded for the region before.
-        """
-        if not loads:
-            return frozenset()
-        order = tuple(calls)
-        if order not in self._steady:
-            self._steady[order] = steady(self._footprints, self._artifact.programs, order)
-        again = self._steady[order].reloads
-        found = frozenset(at for at, name in loads.items() if again[at] or name in self._settled)
-        self._settled.update(loads.values())
-        return found
-
-    def settle(self, row: AccelFunction) -> LaunchStats | None:
-        """Load the region's program where another one is loaded; the launch that made its weights stay, if it took one.
-
-        The device must be used by this executor alone.
-        """
-        program = self._artifact.programs[row.name]
-        if self._device is None or self._loaded is program:
-            return None
-        self._device.load(program)
-        self._loaded = None
-        needed = self._holding.needs(program)
-        self._holding.take(program)
-        stats = self._device.launch(SectionKind.RESIDENT) if needed else None
-        self._holding.hold(program)
-        self._loaded = program
-        return stats
-
-    def accelerate(
-        self, row: AccelFunction, samples: Iterable[Sequence[Value]]
-    ) -> Generator[tuple[Value, LaunchStats | None], None, None]:
+    def region(self, name: str, samples: Iterable[Sequence[Value]]) -> Generator[Answer, None, None]:
         """One region, settled before, on samples: the value of each and what its launch measured."""
-        if self._device is None:
-            function = self._artifact.functions[row.name]
-            yield from ((self._machine.call(function, args), None) for args in samples)
-            return
-        config = self._device.config
-        program = self._artifact.programs[row.name]
-        assert self._loaded is program, "settle comes first"
-        slots = [program.tensor(port.tensor) for port in row.inputs]
-        begins = [program.tensor_offset(slot.name) for slot in slots]
-        reads = tuple(
-            (program.tensor_offset(port.tensor), image_bytes(image_of(port.shape), config)) for port in row.outputs
-        )
-
-        def jobs() -> Iterator[Job]:
-            for args in samples:
-                packed = [pack_activation(v, config, s.layout) for v, s in zip(args, slots, strict=True)]
-                writes = ((begin, data.view(np.uint8)) for begin, data in zip(begins, packed, strict=True))
-                yield Job(tuple(writes), reads)
-
-        for done in run_jobs(self._device, jobs()):
-            parts = zip(done.found, row.outputs, strict=True)
-            outputs = tuple(unpack_activation(data, port.shape, config) for data, port in parts)
-            yield (outputs[0] if len(outputs) == 1 else outputs), done.stats
+        if self._session is not None:
+            return self._session.run(name, samples)
+        function = self._artifact.functions[name]
+        return ((self._machine.call(function, args), None) for args in samples)
 
     def _tvm(self) -> Any:
         if self._library is None:
@@ -273,7 +218,8 @@ class _Run:
     def account(self) -> None:
         """Loads that come again in each turn belong to it, others to no sample: to be called at the end of each."""
         names = {at: load.function for at, load in self._loads.items()}
-        again = self._executor.repeats([launch.function for launch in self._calls], names)
+        session = self._executor.session
+        again = session.repeats([launch.function for launch in self._calls], names) if session else frozenset[int]()
         for at, launch in enumerate(self._calls):
             load = self._loads.get(at)
             if load is not None and at in again:
@@ -298,7 +244,7 @@ class _Run:
         """Let a sample go on until it waits for a region, or is done."""
         while (request := thread.advance(answer)) is not None:
             name = request.function
-            if self._executor.where(name) == ACCEL:
+            if self._executor.is_region(name):
                 waiting.setdefault(name, []).append((sample, request))
                 return
             begin = time.perf_counter()
@@ -311,20 +257,19 @@ class _Run:
     def _serve(self, name: str, threads: Mapping[int, Thread], waiting: Waiting) -> None:
         """Let a region answer all parts of samples that wait for it, in turn; each goes on with its answer."""
         group = waiting.pop(name)
-        row = self._executor.artifact.accel(name)
-        assert row is not None
         begin = time.perf_counter()
-        settled = self._executor.settle(row)
+        session = self._executor.session
+        settled = session.settle(name) if session is not None else None
         if settled is not None:
             self._loads[len(self._calls)] = Launch(group[0][0] // self._batch, name, settled, SectionKind.RESIDENT)
-        with closing(self._executor.accelerate(row, (request.args for _, request in group))) as answers:
+        with closing(self._executor.region(name, (request.args for _, request in group))) as answers:
             for (part, _), (value, stats) in zip(group, answers, strict=True):
                 self._time(name).add(time.perf_counter() - begin, None if stats is None else stats.cycles)
                 self._note(name, part // self._batch, value, stats)
                 self._advance(part, threads[part], value, waiting)
                 begin = time.perf_counter()
 
-    def _note(self, name: str, sample: int, value: Value, stats: LaunchStats | None) -> None:
+    def _note(self, name: str, sample: int, value: Value, stats: Stats | None) -> None:
         """A region's answer for a sample, and its launch."""
         if stats is not None:
             self._calls.append(Launch(sample, name, stats))
@@ -332,6 +277,11 @@ class _Run:
             self.kept.setdefault(name, []).append(tuple(_leaves(value)))
         if self._progress is not None:
             self._progress(f"sample {sample + 1} of {self._count}", (sample + 1) / self._count)
+
+
+def _session(artifact: Artifact, device: Device) -> Session:
+    """Our own accelerator with the build's programs."""
+    return AccelSession(artifact.manifest.regions, artifact.programs, device)
 
 
 def _leaves(value: Value) -> list[Array]:

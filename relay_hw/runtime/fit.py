@@ -1,23 +1,21 @@
-"""Whether the parts of a build fit one another: its inputs `main`, its regions their programs and their meaning.
+"""Whether the parts of a build fit one another: its inputs `main`, its regions their functions.
 
-In: records of a manifest, programs and functions, each sound by itself. Out: nothing, or ArtifactError.
+In: records of a manifest and functions, each sound by itself. Out: nothing, or ArtifactError.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
 
 import numpy as np
 
-from accel.isa.errors import ProgramError
-from accel.isa.program import Program
 from relay_hw.backend.nodes import FlatFunction
 from relay_hw.backend.store import type_from_json
 from relay_hw.errors import ArtifactError
 from relay_hw.ir.types import TensorType, TupleType, Type
 from relay_hw.op.base import static
-from relay_hw.runtime.manifest import AccelFunction, PortInfo, TensorInfo
+from relay_hw.runtime.manifest import TensorInfo
+from relay_hw.target.records import PortInfo, RegionInfo
 
 
 def check_inputs(rows: Sequence[TensorInfo], main: FlatFunction) -> None:
@@ -54,27 +52,17 @@ def _check_tensor(what: str, row: TensorInfo, ty: Type) -> None:
         raise ArtifactError(f"{what} {row.name} must be {ty}, as main has it, not {TensorType(shape, row.dtype)}")
 
 
-def check_region(
-    row: AccelFunction, program: Program, functions: Mapping[str, FlatFunction], results: Mapping[str, Type]
-) -> None:
-    """Raise ArtifactError where a region's ports are not those of its program and of its function."""
+def check_region(row: RegionInfo, functions: Mapping[str, FlatFunction], results: Mapping[str, Type]) -> None:
+    """Raise ArtifactError where a region's ports are not those of its function."""
     if row.name not in functions:
         raise ArtifactError(f"region {row.name} must have a function, not only a program")
     result = results[row.name]
     outputs = result.fields if isinstance(result, TupleType) else (result,)
     _check_ports(row, "inputs", row.inputs, [param.type for param in functions[row.name].params])
     _check_ports(row, "outputs", row.outputs, outputs)
-    for port in (*row.inputs, *row.outputs):
-        try:
-            slot = program.tensor(port.tensor)
-        except ProgramError as error:
-            raise ArtifactError(f"region {row.name}: {error}") from None
-        if prod(slot.shape) != prod(port.shape):
-            told = f"{prod(port.shape):,} elements of {list(port.shape)}, not {list(slot.shape)}"
-            raise ArtifactError(f"tensor {port.tensor} of region {row.name} must hold the {told}")
 
 
-def _check_ports(row: AccelFunction, what: str, ports: Sequence[PortInfo], types: Sequence[Type]) -> None:
+def _check_ports(row: RegionInfo, what: str, ports: Sequence[PortInfo], types: Sequence[Type]) -> None:
     shapes = [ty.shape if isinstance(ty, TensorType) else None for ty in types]
     if [port.shape for port in ports] != shapes:
         told = [port.shape for port in ports]

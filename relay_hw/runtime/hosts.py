@@ -13,8 +13,8 @@ from relay_hw.backend.flat import FlatFunction, FlatGlobal, FlatInvoke, flatten,
 from relay_hw.backend.nodes import FlatCall, FlatConstant, FlatInput
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import NARROW_DTYPES, TensorType, TupleType, Type
+from relay_hw.target.partition import BORDER_OPERATORS, MOVING_OPERATORS
 from relay_hw.transform.pieces import PIECE
-from relay_hw.transform.reasons import BORDER_OPERATORS, MOVING_OPERATORS
 
 # A function between branches that computes fewer elements is done by numpy before TVM has been called.
 WORTH_A_CALL: Final = 1024

@@ -12,12 +12,13 @@ from typing import Any
 from accel.documents import DocumentError, read_record
 from accel.isa.config import AccelConfig, config_from_dict
 from accel.isa.errors import ConfigError
-from accel.sim.cycle.traffic import NO_TRAFFIC, Traffic
-from relay_hw.errors import ArtifactError
+from relay_hw.errors import ArtifactError, InputError
 from relay_hw.quantize.inputs import Seen
 from relay_hw.quantize.recipes import FLOAT
+from relay_hw.target.accel.rules import NAME as ACCEL
+from relay_hw.target.records import LayerInfo, RegionInfo
 
-FORMAT = 6
+FORMAT = 7
 KIND = "relay-hw build"
 Json = Any
 
@@ -42,24 +43,6 @@ class TensorInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class PortInfo:
-    """A tensor at the border of an accelerator region: its name in the program and its shape in Relay."""
-
-    tensor: str
-    shape: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AccelFunction:
-    """A region that runs on the accelerator: one program, one launch."""
-
-    name: str
-    program: str
-    inputs: tuple[PortInfo, ...]
-    outputs: tuple[PortInfo, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class HostLibrary:
     """Host functions compiled by TVM: file, target, CPU level, and what each packed function computes (JSON)."""
 
@@ -71,45 +54,24 @@ class HostLibrary:
 
 
 @dataclass(frozen=True, slots=True)
-class LayerInfo:
-    """One operator of the partitioned model.
-
-    `ranges`: its instructions [begin, end) in the function's program (none on the host). `traffic`: bytes that they
-    move in a launch; `output_slots`: cycles for which they occupy the output stage; `roofline_cycles`: the least that
-    the array needs for the MACs; `cycles`: those of a launch that are this layer's, by the build's own memory.
-    """
-
-    name: str
-    operator: str
-    where: str
-    function: str
-    reason: str = ""
-    shape: str = ""
-    tile: str = ""
-    ranges: tuple[tuple[int, int], ...] = ()
-    macs: int = 0
-    traffic: Traffic = NO_TRAFFIC
-    output_slots: int = 0
-    roofline_cycles: int = 0
-    cycles: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Manifest:
     """Everything about a build but its bytes.
 
-    `memory_model`: what its programs are made for; `board`: the name of the board with that memory, if one was asked
-    for; `files`: SHA-256 by file name; `main` and `host`: flat functions; `calls`: accelerator functions in the order
+    `target` and `variant`: what runs its regions, as `relay_hw.target.registry` finds it; `config`: sizes of our own
+    accelerator. `memory_model`: what its programs are made for; `board`: the name of the board with that memory, if one
+    was asked for; `files`: SHA-256 by file name; `main` and `functions`: flat functions; `calls`: regions in the order
     in which one inference launches them, and `calls_from`: how that is known; `reload_cycles`: of loads that come again
     in each.
     """
 
     model: str
-    config: AccelConfig
+    target: str
+    variant: str
+    config: AccelConfig | None
     strategy: Mapping[str, Json]
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
-    accel: tuple[AccelFunction, ...]
+    regions: tuple[RegionInfo, ...]
     layers: tuple[LayerInfo, ...]
     main: Json
     functions: Mapping[str, Json]
@@ -122,6 +84,18 @@ class Manifest:
     stages: tuple[str, ...] = ()
     memory: Mapping[str, Json] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
+
+    def check_accel(self) -> None:
+        """Raise InputError for a build for another target than our own accelerator."""
+        if self.target != ACCEL:
+            raise InputError(f"the build must be for target accel, not {self.target}: this is about its programs")
+
+    @property
+    def sizes(self) -> AccelConfig:
+        """Sizes of our own accelerator. Raises InputError for a build for another target."""
+        self.check_accel()
+        assert self.config is not None
+        return self.config
 
     @property
     def batch(self) -> int:
@@ -141,12 +115,14 @@ def manifest_to_json(manifest: Manifest) -> Json:
         "kind": KIND,
         "format": FORMAT,
         "model": manifest.model,
-        "config": asdict(manifest.config),
-        "config_hash": f"{manifest.config.hash32:#010x}",
+        "target": manifest.target,
+        "variant": manifest.variant,
+        "config": None if manifest.config is None else asdict(manifest.config),
+        "config_hash": None if manifest.config is None else f"{manifest.config.hash32:#010x}",
         "strategy": dict(manifest.strategy),
         "inputs": [_tensor_json(row) for row in manifest.inputs],
         "outputs": [asdict(row) for row in manifest.outputs],
-        "accel": [asdict(row) for row in manifest.accel],
+        "regions": [asdict(row) for row in manifest.regions],
         "layers": [asdict(row) for row in manifest.layers],
         "main": manifest.main,
         "functions": dict(manifest.functions),
@@ -173,8 +149,9 @@ def manifest_from_json(row: Json) -> Manifest:
     rest = {key: value for key, value in row.items() if key not in ("kind", "format", "config_hash", "sha256")}
     try:
         config = rest.get("config")
-        name = config.get("name") if isinstance(config, dict) else None
-        rest["config"] = config_from_dict(config, name if isinstance(name, str) else "")
+        if config is not None:
+            name = config.get("name") if isinstance(config, dict) else None
+            rest["config"] = config_from_dict(config, name if isinstance(name, str) else "")
         manifest = read_record(Manifest, rest, "manifest")
     except (DocumentError, ConfigError) as error:
         raise ArtifactError(f"manifest must describe a build; it is damaged ({error})") from None
@@ -186,11 +163,11 @@ def _check(manifest: Manifest) -> None:
     """What records of the right types can still have wrong."""
     if not isinstance(manifest.strategy.get("name"), str):
         raise ArtifactError("manifest.strategy must have a name")
-    known = {row.name for row in manifest.accel}
+    if (manifest.target == ACCEL) != (manifest.config is not None):
+        raise ArtifactError("manifest.config must be there for target accel, and for no other")
+    known = {row.name for row in manifest.regions}
     if not known.issuperset(manifest.calls):
-        raise ArtifactError(
-            f"manifest.calls must name accelerator functions, not {sorted({*manifest.calls} - known)[0]}"
-        )
+        raise ArtifactError(f"manifest.calls must name regions, not {sorted({*manifest.calls} - known)[0]}")
     for row in (*manifest.inputs, *manifest.outputs):
         if min(row.shape, default=0) < 0:
             raise ArtifactError(f"{row.name} must have sizes of at least 0, not {list(row.shape)}")

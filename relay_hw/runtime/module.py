@@ -17,25 +17,30 @@ from relay_hw.interp.values import to_value
 from relay_hw.ir.types import TensorType
 from relay_hw.runtime.artifact import Artifact, load_artifact
 from relay_hw.runtime.compile import CompiledModel
-from relay_hw.runtime.devices import close_device, find_device, open_device
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.folder import new_folder
 from relay_hw.runtime.manifest import TensorInfo
+from relay_hw.runtime.opened import open_session
 from relay_hw.runtime.result import Result
+from relay_hw.target.base import Session
 
 
 class Module:
     """One model with its inputs; a device is opened at the first run of a build that has something for it."""
 
-    def __init__(self, model: CompiledModel | Artifact, device: str = "functional") -> None:
-        """`device`: functional, cycle or rtl. Raises InputError for another one."""
-        find_device(device)
+    def __init__(self, model: CompiledModel | Artifact, device: str | None = None) -> None:
+        """`device`: one of the target's, its usual one by default; of our own accelerator functional, cycle or rtl.
+
+        Raises InputError for another one.
+        """
+        if device is not None and device not in model.target.devices:
+            raise InputError(f"device must be one of {', '.join(model.target.devices)}, not {device}")
         self._model = model
         self._device_name = device
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._artifact: Artifact | None = model if isinstance(model, Artifact) else None
         self._executor: Executor | None = None
-        self._device: Any = None
+        self._session: Session | None = None
         self._inputs: dict[str, Any] = {}
         self._result: Result | None = None
 
@@ -120,22 +125,22 @@ class Module:
         return copy_build(self._model, Path(path))
 
     @staticmethod
-    def load(path: str | Path, device: str = "functional", trust: bool = False) -> Module:
+    def load(path: str | Path, device: str | None = None, trust: bool = False) -> Module:
         """The module of a build folder; `trust` it where it was not built here. Raises ArtifactError."""
         return Module(load_artifact(path, trust), device)
 
     def close(self) -> None:
         """Free the device; the next run opens it again."""
-        if self._device is not None:
-            close_device(self._device)
-        self._device, self._executor = None, None
+        if self._session is not None:
+            self._session.close()
+        self._session, self._executor = None, None
 
     def _ready(self) -> Executor:
         if self._executor is None:
             artifact = self.artifact
-            if artifact.programs:
-                self._device = open_device(self._device_name, artifact.config)
-            self._executor = Executor(artifact, self._device)
+            if artifact.images:
+                self._session = open_session(artifact, self._device_name)
+            self._executor = Executor(artifact, self._session)
         return self._executor
 
     def _row(self, key: str | int) -> TensorInfo:

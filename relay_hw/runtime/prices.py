@@ -18,7 +18,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.quantize import Budget, Strategy, WeightRounding, find_strategy
 from relay_hw.quantize.main import realize_module
 from relay_hw.quantize.methods.mixed import LayerCost
-from relay_hw.runtime.manifest import LayerInfo
+from relay_hw.target.records import LayerInfo
 
 # Layers of a quantized module when it is compiled, and the regions that one inference launches, in order.
 Compiled = tuple[Sequence[LayerInfo], Sequence[str]]

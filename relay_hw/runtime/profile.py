@@ -23,11 +23,13 @@ from accel.sim.memory import memory_model
 from relay_hw.errors import InputError
 from relay_hw.report import LayerRow, Report, Timeline
 from relay_hw.runtime.artifact import Artifact
-from relay_hw.runtime.holding import Footprints
-from relay_hw.runtime.manifest import AccelFunction, LayerInfo, Manifest
+from relay_hw.runtime.manifest import Manifest
 from relay_hw.runtime.picture import draw_timeline
 from relay_hw.runtime.static_report import layer_row, static_report
-from relay_hw.runtime.steady import Turns, steady
+from relay_hw.target.accel.residency import Footprints
+from relay_hw.target.accel.rules import NAME as ACCEL
+from relay_hw.target.accel.steady import Turns, steady
+from relay_hw.target.records import LayerInfo, RegionInfo
 
 Progress = Callable[[str, float], None]
 
@@ -67,7 +69,7 @@ def profile(
     simulator = device if isinstance(device, CycleDevice) else _simulator(artifact, memory)
     runs: list[RegionRun] = []
     stats: list[LaunchStats] = []
-    functions = artifact.manifest.accel
+    functions = artifact.manifest.regions
     turns = _turns(artifact, calls)
     for number, function in enumerate(functions):
         runs.append(time_region(artifact, function, simulator, turns[function.name]))
@@ -89,7 +91,7 @@ def time_regions(artifact: Artifact, memory: str) -> list[RegionRun]:
     """One launch of every region on the cycle simulator. `memory`: name of a memory model."""
     simulator = _simulator(artifact, memory)
     turns = _turns(artifact)
-    return [time_region(artifact, function, simulator, turns[function.name]) for function in artifact.manifest.accel]
+    return [time_region(artifact, function, simulator, turns[function.name]) for function in artifact.manifest.regions]
 
 
 def _turns(artifact: Artifact, calls: Sequence[str] | None = None) -> defaultdict[str, Turns]:
@@ -98,7 +100,7 @@ def _turns(artifact: Artifact, calls: Sequence[str] | None = None) -> defaultdic
     return defaultdict(Turns, steady(Footprints(artifact.config), artifact.programs, order).turns)
 
 
-def time_region(artifact: Artifact, function: AccelFunction, simulator: CycleDevice, turns: Turns) -> RegionRun:
+def time_region(artifact: Artifact, function: RegionInfo, simulator: CycleDevice, turns: Turns) -> RegionRun:
     """One launch of a region, behind that of its resident stream."""
     program = artifact.programs[function.name]
     simulator.load(program)
@@ -131,7 +133,7 @@ def measured_report(manifest: Manifest, runs: Sequence[RegionRun]) -> Report:
     rows: dict[int, LayerRow] = {}
     for run in runs:
         rows |= {number: row.times(run.turns.launches) for number, row in _rows(manifest, run).items()}
-    report, config = static_report(manifest), manifest.config
+    report, config = static_report(manifest), manifest.sizes
     resident = [run.turns.once * run.resident.cycles for run in runs if run.resident is not None]
     layers = [rows.get(i, row) for i, row in enumerate(report.layers) if row.is_layer]
     counters = Counter[str]()
@@ -154,7 +156,7 @@ def _reload_row(run: RegionRun) -> LayerRow:
     row = LayerRow(
         name=f"constants of @{run.function}",
         operator=Cause.RELOAD,
-        where="accel",
+        where=ACCEL,
         reason=Cause.RELOAD.meaning,
         function=run.function,
         traffic=total_traffic(traffic_by_owner(timing.works, [0] * len(timing.works), timing.config).values()),
@@ -191,7 +193,7 @@ def _rows(manifest: Manifest, run: RegionRun) -> dict[int, LayerRow]:
     numbers = [i for i, row in enumerate(manifest.layers) if row.function == run.function]
     sums = accounts(run.stretches)
     products = _other_products(run)
-    peak = manifest.config.macs_per_cycle
+    peak = manifest.sizes.macs_per_cycle
     return {i: _row(manifest.layers[i], sums.get(i, Account()), products[i], peak) for i in numbers}
 
 

@@ -13,12 +13,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from accel.isa.program import SectionKind
-from accel.sim.device import LaunchStats
 from relay_hw.report import SegmentRow
+from relay_hw.target.base import Stats
 
 Array = NDArray[Any]
-# Where a segment runs, if not on the host.
-ACCEL = "accel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +25,7 @@ class Launch:
 
     sample: int
     function: str
-    stats: LaunchStats
+    stats: Stats
     stream: SectionKind = SectionKind.PROGRAM
 
 
@@ -75,7 +73,8 @@ class Result:
     @property
     def host_seconds(self) -> float:
         """Wall-clock seconds of a sample outside the accelerator: host functions, and what lies between segments."""
-        return sum(row.seconds for row in self.segments if row.where != ACCEL) / max(self.samples, 1)
+        on_device = {launch.function for launch in self.launches}
+        return sum(row.seconds for row in self.segments if row.name not in on_device) / max(self.samples, 1)
 
     @property
     def chunk_launches(self) -> list[int]:

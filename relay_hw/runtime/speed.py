@@ -22,11 +22,11 @@ from accel.sim.memory import memory_model
 from relay_hw.errors import RelayHwError
 from relay_hw.report import Figure, HostTime, Speed
 from relay_hw.runtime.artifact import Artifact
-from relay_hw.runtime.board import OnBoard
 from relay_hw.runtime.execute import Executor
-from relay_hw.runtime.holding import Footprints
 from relay_hw.runtime.ports import random_samples
-from relay_hw.runtime.steady import steady
+from relay_hw.target.accel.board import OnBoard
+from relay_hw.target.accel.residency import Footprints
+from relay_hw.target.accel.steady import steady
 
 # The last of so many samples is one among many: programs have windows of their own by the third.
 _SAMPLES = 4

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 
 from accel.sim.causes import Cause
 from relay_hw.report import LayerRow, Report
-from relay_hw.runtime.manifest import LayerInfo, Manifest
+from relay_hw.runtime.manifest import Manifest
+from relay_hw.target.partition import HOST
+from relay_hw.target.records import LayerInfo
 
 # In the manifest's memory maps: what lies between segments.
 HOST_MEMORY = "host"
@@ -17,16 +19,17 @@ HOST_MEMORY = "host"
 
 def static_report(manifest: Manifest) -> Report:
     """What is known before any launch."""
-    counts = {row.name: manifest.calls.count(row.name) for row in manifest.accel}
+    config = manifest.config
+    counts = {row.name: manifest.calls.count(row.name) for row in manifest.regions}
     layers = [layer_row(row).times(counts.get(row.function, 1)) for row in manifest.layers]
     return Report(
         model=manifest.model,
-        config=manifest.config.name,
+        config=manifest.target if config is None else config.name,
         strategy=str(manifest.strategy["name"]),
-        macs_per_cycle=manifest.config.macs_per_cycle,
-        bus_bytes=manifest.config.bus_bytes,
+        macs_per_cycle=0 if config is None else config.macs_per_cycle,
+        bus_bytes=0 if config is None else config.bus_bytes,
         layers=(*layers, *_reload_rows(manifest)),
-        cycles=sum(row.cycles or 0 for row in layers) + manifest.reload_cycles if manifest.accel else None,
+        cycles=sum(row.cycles or 0 for row in layers) + manifest.reload_cycles if manifest.regions else None,
         memory_model=manifest.memory_model,
         facts=_buffer_facts(manifest.memory.get(HOST_MEMORY, {})),
     )
@@ -35,7 +38,7 @@ def static_report(manifest: Manifest) -> Report:
 def _reload_rows(manifest: Manifest) -> list[LayerRow]:
     """What an inference loads again, in one row."""
     cycles, why = manifest.reload_cycles, Cause.RELOAD.meaning
-    return [LayerRow("resident constants", Cause.RELOAD, "accel", why, cycles=cycles)] if cycles else []
+    return [LayerRow("resident constants", Cause.RELOAD, manifest.target, why, cycles=cycles)] if cycles else []
 
 
 def _buffer_facts(buffers: Mapping[str, Mapping[str, int]]) -> dict[str, str]:
@@ -57,6 +60,6 @@ def layer_row(row: LayerInfo) -> LayerRow:
         macs=row.macs,
         traffic=row.traffic,
         output_slots=row.output_slots,
-        roofline_cycles=row.roofline_cycles if row.where == "accel" else None,
+        roofline_cycles=None if row.where == HOST else row.roofline_cycles,
         cycles=row.cycles,
     )

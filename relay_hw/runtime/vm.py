@@ -23,9 +23,11 @@ from relay_hw.ir.expr import Expr, Function, GlobalVar, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.runtime.compile import HOST_ONLY
 from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
+from relay_hw.target.host_only import HostOnly
+from relay_hw.target.pipeline import partition_pipeline
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.pieces import is_graph
-from relay_hw.transform.pipelines import partition_pipeline, simplify_pipeline
+from relay_hw.transform.pipelines import simplify_pipeline
 
 KINDS = ("debug", "vm", "graph")
 
@@ -81,7 +83,7 @@ class VmExecutor:
 
     def _compile(self, target: HostTarget) -> Callable[[list[Value]], Value] | None:
         """`main` with its straight pieces in a library of TVM's; None where no piece is worth it."""
-        mod = partition_pipeline(lambda _unit: HOST_ONLY)(simplify_pipeline()(self._mod))
+        mod = partition_pipeline(HostOnly(HOST_ONLY))(simplify_pipeline()(self._mod))
         flat = flat_functions(mod)
         hosts = compiled_by_tvm(mod, flat)
         if not hosts:

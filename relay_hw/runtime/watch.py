@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from relay_hw.backend.flat import FlatCall, FlatFunction, FlatTuple, Value, as_array
 from relay_hw.quantize.finite import check_value
-from relay_hw.runtime.manifest import LayerInfo
+from relay_hw.target.records import LayerInfo
 
 QUANTIZE = "qnn.quantize"
 

@@ -24,13 +24,14 @@ from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Function
 from relay_hw.report import Report, percent
 from relay_hw.runtime.artifact import Artifact
-from relay_hw.runtime.changes import Change, distinct, usual_changes
-from relay_hw.runtime.clock import target_of
-from relay_hw.runtime.compile import accel_functions
+from relay_hw.runtime.compile import device_functions
 from relay_hw.runtime.effects import Spent, cause_changes, reloads_in, spent_in, total_spent, why_it_differs
-from relay_hw.runtime.holding import Footprints
 from relay_hw.runtime.profile import RegionRun, measured_report, time_regions
-from relay_hw.runtime.steady import steady
+from relay_hw.target.accel.changes import Change, distinct, usual_changes
+from relay_hw.target.accel.clock import target_of
+from relay_hw.target.accel.residency import Footprints
+from relay_hw.target.accel.rules import NAME as ACCEL
+from relay_hw.target.accel.steady import steady
 from relay_hw.text import parse
 from relay_hw.transform.infer_type import InferType
 
@@ -159,7 +160,8 @@ class _Compiler:
         target, make = target_of(config, memory), tensorize.compile_function
         if self._functions is None:
             text = self._artifact.stage_text("partitioned")
-            self._functions = accel_functions(InferType()(parse(text, str(self._artifact.path))))
+            module = InferType()(parse(text, str(self._artifact.path)))
+            self._functions = device_functions(module, ACCEL)
         resident = any(program.resident is not None for program in self._artifact.programs.values())
         return {name: make(function, target, name, resident).program for name, function in self._functions.items()}
 

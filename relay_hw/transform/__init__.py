@@ -22,7 +22,6 @@ from relay_hw.transform.fold_batch_norm import FoldBatchNorm
 from relay_hw.transform.fold_constant import FoldConstant
 from relay_hw.transform.fold_explicit_padding import FoldExplicitPadding
 from relay_hw.transform.fold_scale_axis import BackwardFoldScaleAxis, FoldScaleAxis, ForwardFoldScaleAxis
-from relay_hw.transform.fuse import MergeDeviceComposites
 from relay_hw.transform.fuse_ops import FuseOps
 from relay_hw.transform.gradient import gradient, gradient_module
 from relay_hw.transform.infer_type import InferType
@@ -42,10 +41,9 @@ from relay_hw.transform.legalize import Legalize
 from relay_hw.transform.merge_compiler_regions import MergeCompilerRegions
 from relay_hw.transform.merge_composite import MergeComposite
 from relay_hw.transform.partial_evaluate import PartialEvaluate
-from relay_hw.transform.partition import PartitionDevice, PartitionRecord
 from relay_hw.transform.partition_graph import PartitionGraph
 from relay_hw.transform.pieces import OutlinePieces
-from relay_hw.transform.pipelines import partition_pipeline, simplify_pipeline
+from relay_hw.transform.pipelines import simplify_pipeline
 from relay_hw.transform.plan_devices import PlanDevices
 from relay_hw.transform.qnn_canonicalize import QnnCanonicalizeOps
 from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
@@ -95,8 +93,6 @@ PASSES: tuple[type[Pass], ...] = (
     CombineParallelConv2D,
     CombineParallelDense,
     OutlinePieces,
-    MergeDeviceComposites,
-    PartitionDevice,
 )
 
 
@@ -139,12 +135,9 @@ __all__ = [
     "Legalize",
     "MergeCompilerRegions",
     "MergeComposite",
-    "MergeDeviceComposites",
     "OutlinePieces",
     "PartialEvaluate",
-    "PartitionDevice",
     "PartitionGraph",
-    "PartitionRecord",
     "Pass",
     "PassContext",
     "PassInfo",
@@ -170,7 +163,6 @@ __all__ = [
     "gradient",
     "gradient_module",
     "module_pass",
-    "partition_pipeline",
     "pass_instrument",
     "pin_effects",
     "simplify_pipeline",

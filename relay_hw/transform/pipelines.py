@@ -1,9 +1,6 @@
-"""The passes in the order in which a network goes through them."""
+"""The passes that a network goes through before anything is quantized, in their order."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from types import MappingProxyType
 
 from relay_hw.transform.base import Pass, Pipeline
 from relay_hw.transform.common_subexpr import EliminateCommonSubexpr
@@ -11,10 +8,7 @@ from relay_hw.transform.constant_arguments import ConstantArguments
 from relay_hw.transform.dead_code import DeadCodeElimination
 from relay_hw.transform.fold_batch_norm import FoldBatchNorm
 from relay_hw.transform.fold_constant import FoldConstant
-from relay_hw.transform.fuse import Legal, MergeDeviceComposites
 from relay_hw.transform.inline_let import InlineLet
-from relay_hw.transform.partition import PartitionDevice
-from relay_hw.transform.pieces import OutlinePieces
 from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
 from relay_hw.transform.simplify import SimplifyExpr
 
@@ -38,20 +32,5 @@ def simplify_pipeline() -> Pass:
             SimplifyExpr(),
             FoldConstant(fold_qnn=True),
             EliminateCommonSubexpr(),
-        ]
-    )
-
-
-def partition_pipeline(legal: Legal | None = None, rules: Mapping[str, str] | None = MappingProxyType({})) -> Pass:
-    """A quantized network becomes device functions, host functions and a `main` that calls them.
-
-    `rules`: what operators need to be quantized, for the reasons of those that stay; None where nothing is quantized.
-    """
-    return Pipeline(
-        [
-            EliminateCommonSubexpr(),
-            OutlinePieces(),
-            MergeDeviceComposites(legal),
-            PartitionDevice(legal, rules),
         ]
     )

@@ -18,9 +18,9 @@ from relay_hw.build_module import bind_params_by_name
 from relay_hw.interp import evaluate
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import compile_model
-from relay_hw.runtime.devices import close_device, open_device
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.models import load_model
+from relay_hw.target.accel.devices import close_device, open_device
 
 FILTERS, TRAINED, CALIBRATED, RTL_IMAGES = 12, 1400, 64, 25
 Array = NDArray[Any]

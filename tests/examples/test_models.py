@@ -23,8 +23,10 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import post_order
 from relay_hw.quantize import quantize
 from relay_hw.runtime.compile import bind_params
+from relay_hw.target.accel.rules import AccelRules
+from relay_hw.target.pipeline import partition_pipeline
 from relay_hw.transform.infer_type import InferType
-from relay_hw.transform.pipelines import partition_pipeline, simplify_pipeline
+from relay_hw.transform.pipelines import simplify_pipeline
 from tensorize import why_not
 from tests.targets import target_for
 
@@ -173,7 +175,7 @@ def test_a_whole_network_is_one_program(name: str) -> None:
     mod, params = from_onnx(model)
     shape = [axis.dim_value for axis in model.graph.input[0].type.tensor_type.shape.dim]
     legal = partial(why_not, config=target_for("default"))
-    partitioned = partition_pipeline(legal)(
+    partitioned = partition_pipeline(AccelRules(legal))(
         quantize(simplify_pipeline()(InferType()(bind_params(mod, params))), calibration={INPUT: images(shape[1:], 2)})
     )
     records = partitioned.attrs["partition"]

@@ -25,9 +25,9 @@ from relay_hw.quantize.recipes import find_strategy, strategy_names
 from relay_hw.quantize.strategy_file import load_strategy, strategy_from, strategy_values
 from relay_hw.runtime.artifact import load_artifact
 from relay_hw.runtime.compile import compile_model
-from relay_hw.runtime.devices import open_device
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.models import load_model
+from relay_hw.target.accel.devices import open_device
 from tests.fuzz import mutate
 from tests.fuzz.judge import Entry, Outcome, Wrong
 from tests.relay_hw.small_models import images, save_plain

@@ -14,9 +14,9 @@ from examples.models.builder import INPUT, images
 from relay_hw.frontend import from_onnx
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import compile_model
-from relay_hw.runtime.devices import close_device, open_device
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.result import Result
+from relay_hw.target.accel.devices import close_device, open_device
 
 pytestmark = pytest.mark.long
 

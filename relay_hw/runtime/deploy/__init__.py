@@ -33,7 +33,7 @@ def export_c(artifact: Artifact, folder: Path) -> tuple[str, ...]:
     plan = plan_steps(artifact)
     weights = bytes(plan.pool)
     contents = {name: (files("relay_hw.runtime.deploy") / "c" / name).read_bytes() for name in RUNTIME}
-    contents |= {row.program: (artifact.path / row.program).read_bytes() for row in artifact.manifest.accel}
+    contents |= {row.program: (artifact.path / row.program).read_bytes() for row in artifact.manifest.regions}
     contents["host_weights.bin"] = weights
     contents["config.json"] = (json.dumps(asdict(artifact.config), indent=1) + "\n").encode()
     if plan.host is not None:

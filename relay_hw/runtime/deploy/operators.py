@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from accel.quote import c_string
 from relay_hw.backend.flat import FlatCall
 from relay_hw.ir.types import TensorType
-from relay_hw.transform.reasons import MOVING_OPERATORS
+from relay_hw.target.partition import MOVING_OPERATORS
 
 Array = NDArray[Any]
 # What an operator's constant operands are, None where they are computed.

@@ -17,8 +17,9 @@ from relay_hw.ir.types import TensorType
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.deploy.operators import finite_check
 from relay_hw.runtime.deploy.steps import DeployPlan, Statement, bytes_of
-from relay_hw.runtime.holding import loaded
-from relay_hw.runtime.manifest import Manifest, PortInfo, TensorInfo
+from relay_hw.runtime.manifest import Manifest, TensorInfo
+from relay_hw.target.accel.residency import loaded
+from relay_hw.target.records import PortInfo
 from tensorize.layout import image_bytes, image_of, pixel_bytes, row_bytes
 
 MOST_RESIDENT = 64
@@ -52,7 +53,7 @@ int model_run(rhw_context *c, const void *const *inputs, void *const *outputs);
 def model_source(artifact: Artifact, plan: DeployPlan, weights_hash: bytes) -> str:
     """model.c. Raises UnsupportedError for programs that do not fit into 4 GiB together."""
     rows = artifact.manifest
-    programs = [(row, artifact.programs[row.name]) for row in rows.accel]
+    programs = [(row, artifact.programs[row.name]) for row in rows.regions]
     parts = ['#include "model.h"', "", "#include <string.h>"]
     if plan.host is not None:
         parts += ["", "/* host.c */", "#include <stdbool.h>", *plan.host.prototypes.values()]

@@ -30,8 +30,8 @@ from relay_hw.errors import UnsupportedError
 from relay_hw.ir.types import TensorType, TupleType, Type
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.deploy.operators import STATEMENTS, VIEWS, finite_check
-from relay_hw.runtime.manifest import AccelFunction
 from relay_hw.runtime.watch import Watched, watched
+from relay_hw.target.records import RegionInfo
 
 if TYPE_CHECKING:
     from relay_hw.backend.tvm.c_kernels import CKernels
@@ -89,7 +89,7 @@ def plan_steps(artifact: Artifact) -> DeployPlan:
 class _Walk:
     def __init__(self, artifact: Artifact) -> None:
         self.artifact = artifact
-        self.programs = {row.name: k for k, row in enumerate(artifact.manifest.accel)}
+        self.programs = {row.name: k for k, row in enumerate(artifact.manifest.regions)}
         self.pool = ConstantPool()
         self.tensors: list[DeployTensor] = []
         self.statements: list[Statement] = []
@@ -169,7 +169,7 @@ class _Walk:
         return out
 
     def _invoke(self, node: FlatInvoke, args: Sequence[Tree]) -> Tree:
-        row = self.artifact.accel(node.function)
+        row = self.artifact.region(node.function)
         if row is not None:
             return self._launch(row, node.type, args)
         shown = self.watched.get(node.function)
@@ -189,7 +189,7 @@ class _Walk:
             self.statements.append(Statement(check, (tensor,)))
         return own
 
-    def _launch(self, row: AccelFunction, ty: Type, args: Sequence[Tree]) -> Tree:
+    def _launch(self, row: RegionInfo, ty: Type, args: Sequence[Tree]) -> Tree:
         program = self.programs[row.name]
         out = self.new(ty)
         tensors = [*(leaf for arg in args for leaf in _leaves(arg)), *_leaves(out)]

@@ -14,7 +14,7 @@ from accel.isa.config import load_config
 from accel.isa.errors import AccelError
 from accel.sim.functional import FunctionalDevice
 from relay_hw.cli.main import main
-from relay_hw.runtime import devices
+from relay_hw.target.accel import devices
 
 Captured = pytest.CaptureFixture[str]
 

@@ -511,7 +511,7 @@ def test_the_executor_agrees(plain: IRModule, tmp_path: Path) -> None:
         quantized = quantize(network.mod, name, calibration())
         wanted = Evaluator(quantized, 0, "numpy").run(samples).outputs
         artifact = compile_model(network.mod, config="tiny", strategy=name, quantized=quantized).save(tmp_path / name)
-        from relay_hw.runtime.devices import open_device
+        from relay_hw.target.accel.devices import open_device
 
         result = Executor(artifact, open_device("functional", artifact.config)).run({"image": data(5)["image"]})
         np.testing.assert_array_equal(next(iter(result.outputs.values())), wanted)

@@ -23,9 +23,9 @@ from relay_hw.interp import Interpreter
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import STRATEGIES, Strategy, realize_module
 from relay_hw.runtime.compile import bind_params, compile_model
-from relay_hw.runtime.devices import close_device, open_device
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.models import load_model
+from relay_hw.target.accel.devices import close_device, open_device
 
 pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[3]

@@ -364,7 +364,7 @@ def test_resnet8_agrees_with_onnxruntime(model: str, data: str) -> None:
 @pytest.mark.parametrize(("model", "data"), FILES)
 def test_resnet8_on_the_devices(model: str, data: str) -> None:
     """All images on the functional device, one on the Verilog."""
-    from relay_hw.runtime.devices import open_device
+    from relay_hw.target.accel.devices import open_device
 
     (module, params), inputs, want = _samples(model, data)
     compiled = compile_model(module, params)

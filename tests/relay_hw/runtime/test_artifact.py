@@ -136,12 +136,12 @@ def test_an_edited_manifest_is_found(plain: Build, tmp_path: Path) -> None:
         ({"config": {"name": "tiny"}}, "manifest must describe a build; it is damaged"),
         ({"config": 3}, "it is damaged .configuration  must be an object, not int"),
         (
-            {"accel": [{"name": "a", "program": [], "inputs": [], "outputs": []}]},
-            r"accel\[0\]\.program must be a string",
+            {"regions": [{"name": "a", "program": [], "inputs": [], "outputs": []}]},
+            r"regions\[0\]\.program must be a string",
         ),
         ({"layers": [{"name": "a"}]}, r"manifest\.layers\[0\] must have the field operator"),
         ({"calls": "abc"}, "manifest.calls must be a list, not"),
-        ({"calls": ["accel_0", "accel_9"]}, "manifest.calls must name accelerator functions, not accel_9"),
+        ({"calls": ["accel_0", "accel_9"]}, "manifest.calls must name regions, not accel_9"),
         ({"strategy": {}}, "manifest.strategy must have a name"),
         ({"inputs": [{"name": "a", "shape": [-1], "dtype": "int8"}]}, "a must have sizes of at least 0, not"),
         (

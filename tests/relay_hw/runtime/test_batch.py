@@ -17,12 +17,12 @@ from relay_hw.op import const, nn
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.deploy import export_c
-from relay_hw.runtime.devices import close_device, open_device
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.models import load_model
 from relay_hw.runtime.profile import profile
 from relay_hw.runtime.result import Result
 from relay_hw.runtime.static_report import static_report
+from relay_hw.target.accel.devices import close_device, open_device
 from tests.relay_hw.runtime.test_deploy import CC
 from tests.relay_hw.runtime.test_deploy import build as compile_c
 from tests.relay_hw.runtime.test_deploy import run as run_c

@@ -15,13 +15,14 @@ from relay_hw.ir.expr import Constant, Function, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.runtime.artifact import Artifact
-from relay_hw.runtime.clock import target_of, told_memory
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.manifest import manifest_from_json, manifest_to_json
 from relay_hw.runtime.profile import profile, time_regions
 from relay_hw.runtime.static_report import static_report
+from relay_hw.runtime.told import told_memory
 from relay_hw.runtime.trace import timeline
 from relay_hw.runtime.why import explain
+from relay_hw.target.accel.clock import target_of
 from tests.targets import target_for
 
 RNG = np.random.default_rng(3)

@@ -17,9 +17,9 @@ from relay_hw.quantize import quantize
 from relay_hw.runtime import calls, compile_model
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel
-from relay_hw.runtime.devices import close_device, open_device
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.result import Result
+from relay_hw.target.accel.devices import close_device, open_device
 from tests.relay_hw import recurrent
 from tests.relay_hw.transform.meaning import plain
 
@@ -97,7 +97,7 @@ def test_a_layer_before_a_local_loop_is_launched_once(tmp_path: Path) -> None:
     weights = {name: (rng.normal(size=(16, 16)) / 4).astype("float32") for name in ("w", "u")}
     data = {"x": rng.normal(size=(3, 12, 16)).astype("float32")}
     model, artifact = compiled((relay.fromtext(ROWS), weights), data, tmp_path)
-    assert artifact.launches is None and len(artifact.manifest.accel) == 2
+    assert artifact.launches is None and len(artifact.manifest.regions) == 2
     result = check(model, artifact, data, (None, "functional"))
     assert len(result.launches) == 3 * (1 + 12)
 

@@ -28,8 +28,8 @@ from relay_hw.quantize.finite import check_value
 from relay_hw.runtime.artifact import load_artifact
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.deploy import export_c
-from relay_hw.runtime.devices import open_device
 from relay_hw.runtime.execute import Executor
+from relay_hw.target.accel.devices import open_device
 
 ROOT = Path(__file__).parents[3]
 CC = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")

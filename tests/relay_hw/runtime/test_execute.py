@@ -21,11 +21,11 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel, compile_model
-from relay_hw.runtime.devices import DeviceOptions, open_device
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.manifest import TensorInfo
 from relay_hw.runtime.ports import read_samples
 from relay_hw.runtime.result import Launch, Result
+from relay_hw.target.accel.devices import DeviceOptions, open_device
 from tests.relay_hw.small_models import images
 
 Build = tuple[CompiledModel, Artifact]
@@ -54,7 +54,7 @@ def test_a_network_on_the_accelerator_equals_the_interpreter(plain: Build) -> No
 def test_host_operators_of_tvm_mix_with_regions(mixed: Build) -> None:
     """The sigmoid may differ in its last bits, so scores are close and integers rarely differ, by one at most."""
     compiled, artifact = mixed
-    assert len(artifact.manifest.accel) == 2 and artifact.manifest.library is not None
+    assert len(artifact.manifest.regions) == 2 and artifact.manifest.library is not None
     assert {row.operator for row in artifact.manifest.layers if row.where == "host"} >= {"sigmoid", "nn.conv2d"}
     data = images(4, seed=5)
     result = functional(artifact).run({"image": data}, keep_regions=True)

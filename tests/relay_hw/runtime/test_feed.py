@@ -22,10 +22,10 @@ from relay_hw.op import const, nn
 from relay_hw.runtime.artifact import Artifact, load_artifact
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.deploy import export_c
-from relay_hw.runtime.devices import close_device, open_device
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.feed import check_feeds, read_steps
 from relay_hw.runtime.manifest import Manifest, TensorInfo
+from relay_hw.target.accel.devices import close_device, open_device
 from tests.relay_hw.runtime.test_deploy import CC, STRICT, device_command
 
 STEPS = 6

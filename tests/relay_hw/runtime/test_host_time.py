@@ -11,8 +11,8 @@ from relay_hw.runtime.compile import CompiledModel
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.host_time import measure_host
 from relay_hw.runtime.machine import machine_name
-from relay_hw.runtime.result import ACCEL
 from relay_hw.runtime.static_report import static_report
+from relay_hw.target.accel.rules import NAME as ACCEL
 from tests.relay_hw.small_models import images
 
 Build = tuple[CompiledModel, Artifact]

@@ -16,11 +16,11 @@ from relay_hw.errors import InputError
 from relay_hw.report import profile_json
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel
-from relay_hw.runtime.devices import DeviceOptions, open_device
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.picture import PARTS
 from relay_hw.runtime.profile import layer_owners, profile, time_regions
 from relay_hw.runtime.static_report import static_report
+from relay_hw.target.accel.devices import DeviceOptions, open_device
 from tests.relay_hw.small_models import images
 
 Build = tuple[CompiledModel, Artifact]

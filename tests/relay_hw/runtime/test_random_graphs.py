@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from relay_hw.runtime import compile_model
-from relay_hw.runtime.devices import open_device
 from relay_hw.runtime.execute import Executor
+from relay_hw.target.accel.devices import open_device
 from tests.relay_hw.random_graph import RandomGraph
 
 CONFIGS = ("default", "tiny", "ecp5", "wide")

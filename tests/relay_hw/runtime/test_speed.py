@@ -28,12 +28,12 @@ from relay_hw.errors import InputError
 from relay_hw.frontend import from_onnx
 from relay_hw.report import HostTime, speed_json, speed_table
 from relay_hw.runtime.artifact import Artifact
-from relay_hw.runtime.board import OnBoard, on_board
-from relay_hw.runtime.clock import told_board, told_memory
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.profile import time_regions
 from relay_hw.runtime.speed import MemoryCycles, line_seconds, speed_on
+from relay_hw.runtime.told import told_board, told_memory
+from relay_hw.target.accel.board import OnBoard, on_board
 from tests.accel.fpga.extra import needs_boards
 from tests.relay_hw.small_models import images
 

@@ -13,8 +13,8 @@ from relay_hw.ir.expr import Expr, Function, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.runtime import compile_model
-from relay_hw.runtime.devices import open_device
 from relay_hw.runtime.execute import Executor
+from relay_hw.target.accel.devices import open_device
 
 TOKENS, WIDTH, HEADS = 32, 64, 4
 

@@ -22,7 +22,7 @@ def test_the_walk(seed: int, config: str, tmp_path: Path) -> None:
     data = random_input(mod, seed + 1000, 2)
     got = Executor(artifact, open_device("cycle", artifact.config)).run(data, keep_regions=True)
     want = Executor(artifact, None).run(data, keep_regions=True)
-    assert got.regions.keys() == want.regions.keys() and len(got.regions) == len(artifact.manifest.accel) > 0
+    assert got.regions.keys() == want.regions.keys() and len(got.regions) == len(artifact.manifest.regions) > 0
     for name, arrays in want.regions.items():
         for left, right in zip(got.regions[name], arrays, strict=True):
             np.testing.assert_array_equal(left, right)

@@ -18,9 +18,9 @@ from examples.models.builder import images as draw_images
 from relay_hw.errors import InputError
 from relay_hw.frontend import from_onnx
 from relay_hw.runtime.artifact import Artifact
-from relay_hw.runtime.changes import Change, read_change, usual_changes
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.why import LEAST, Explanation, Outcome, explain
+from relay_hw.target.accel.changes import Change, read_change, usual_changes
 
 Build = tuple[CompiledModel, Artifact]
 STANDARD = MEMORY_MODELS["standard"]

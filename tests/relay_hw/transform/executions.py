@@ -17,8 +17,8 @@ from relay_hw.ir.expr import Call, Expr, Function, Op
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import Rewriter, copy_with, post_order
 from relay_hw.span import Span
+from relay_hw.target.accel.composites import is_front
 from relay_hw.transform import Pass
-from relay_hw.transform.fuse import is_front
 
 # Operators that are layers of a network. No rule may make two of one.
 LAYERS: Final = ("nn.dense", "nn.conv2d", "nn.matmul", "nn.batch_matmul")

@@ -15,20 +15,21 @@ from relay_hw.frontend.python import relay as python_relay
 from relay_hw.ir.expr import Call, Expr, Function, GlobalVar, Let, Var
 from relay_hw.ir.visit import post_order
 from relay_hw.quantize import quantize
+from relay_hw.target.accel.composites import MergeDeviceComposites
+from relay_hw.target.accel.rules import AccelRules
+from relay_hw.target.partition import PartitionDevice
+from relay_hw.target.pipeline import partition_pipeline
 from relay_hw.transform import (
     DeadCodeElimination,
     InferType,
     Inline,
     InlineLet,
-    MergeDeviceComposites,
     OutlinePieces,
-    PartitionDevice,
     Pass,
     Pipeline,
     ToANormalForm,
     ToBasicBlockNormalForm,
     ToGraphNormalForm,
-    partition_pipeline,
     simplify_pipeline,
 )
 from relay_hw.transform.pieces import is_graph
@@ -38,14 +39,14 @@ from tests.relay_hw.transform.executions import LAYERS, assert_no_more, executio
 from tests.relay_hw.transform.test_meaning import ORDERED
 
 SIMPLIFY = simplify_pipeline()
-WHOLE = Pipeline([SIMPLIFY, partition_pipeline()])
+WHOLE = Pipeline([SIMPLIFY, partition_pipeline(AccelRules())])
 assert isinstance(SIMPLIFY, Pipeline)
 STEPS: tuple[Pass, ...] = (
     # A pipeline runs some passes twice.
     *{repr(step): step for step in SIMPLIFY.passes}.values(),
     OutlinePieces(),
     Pipeline([OutlinePieces(), MergeDeviceComposites()]),
-    Pipeline([OutlinePieces(), MergeDeviceComposites(), PartitionDevice()]),
+    Pipeline([OutlinePieces(), MergeDeviceComposites(), PartitionDevice(AccelRules())]),
     DeadCodeElimination(inline_once=True),
     ToGraphNormalForm(),
     ToBasicBlockNormalForm(),
@@ -254,7 +255,7 @@ def test_layers_behind_one_flatten(legal: Callable[[Function], str | None] | Non
     body = relay.Tuple([relay.nn.dense(flat, weight(units, 256), units=units) for units in (32, 16)])
     data = {"x": rng.normal(size=(4, 16, 4, 4)).astype("float32")}
     mod = mark(quantize(InferType()(relay.IRModule.from_expr(Function([x], body))), calibration=data))
-    assert_no_more(partition_pipeline(legal), mod, [{"x": data["x"][:1]}], "two layers behind one flatten")
+    assert_no_more(partition_pipeline(AccelRules(legal)), mod, [{"x": data["x"][:1]}], "two layers behind one flatten")
 
 
 def _no_dense(unit: Function) -> str | None:

@@ -16,12 +16,10 @@ from relay_hw.transform.infer_type import InferType
 from tests.relay_hw.programs import modules, random_module
 from tests.relay_hw.transform.meaning import assert_keeps_meaning
 
-# What is only for networks of the accelerator, and refuses control flow.
-FOR_DEVICES = (transform.MergeDeviceComposites, transform.PartitionDevice)
 SUPPORTED = {"npu": dict.fromkeys(("add", "maximum", "stack", "reshape"), True), "dsp": {"sum": True, "add": True}}
 SQUARE = wildcard() * wildcard()
 STEPS: list[Pass] = [
-    *(step() for step in PASSES if step not in FOR_DEVICES),
+    *(step() for step in PASSES),
     transform.DeadCodeElimination(inline_once=True),
     transform.EtaExpand(expand_global_var=True),
     transform.FuseOps(0),

@@ -15,14 +15,16 @@ from relay_hw import op
 from relay_hw.interp import evaluate
 from relay_hw.ir.expr import TupleGetItem
 from relay_hw.quantize import quantize
-from relay_hw.transform import PASSES, Pass, Sequential, partition_pipeline, simplify_pipeline
+from relay_hw.target.accel.composites import MergeDeviceComposites
+from relay_hw.target.accel.rules import AccelRules
+from relay_hw.target.pipeline import partition_pipeline
+from relay_hw.transform import PASSES, Pass, Sequential, simplify_pipeline
 from relay_hw.transform.base import FunctionPass, Pipeline
 from tests.relay_hw.random_cnn import random_cnn, random_input
 from tests.relay_hw.transform.checks import assert_keeps_result, module, operators, var
 
-SIMPLE = [step for step in PASSES if step.__name__ not in ("MergeDeviceComposites", "PartitionDevice")]
 # Results of these may differ by a rounding step, or by an approximation.
-EXACT = [step for step in SIMPLE if step.__name__ not in ("FakeQuantizationToInteger", "FastMath")]
+EXACT = [step for step in PASSES if step.__name__ not in ("FakeQuantizationToInteger", "FastMath")]
 
 
 @settings(max_examples=25, deadline=None)
@@ -47,12 +49,10 @@ def test_passes_keep_every_bit_of_integer_networks(step, seed):
     np.testing.assert_array_equal(evaluate(step()(quantized), inputs), evaluate(quantized, inputs))
 
 
-@pytest.mark.parametrize("step", PASSES)
+@pytest.mark.parametrize("step", [*PASSES, MergeDeviceComposites])
 def test_passes_leave_partitioned_functions_alone(step):
     mod = random_cnn(1)
-    done = partition_pipeline()(quantize(mod, calibration=random_input(mod, 1, 2)))
-    if step.__name__ == "PartitionDevice":
-        return  # partitions main, which calls functions now
+    done = partition_pipeline(AccelRules())(quantize(mod, calibration=random_input(mod, 1, 2)))
     new = step()(done)
     for name in new.functions:
         if name != "main":

@@ -1,0 +1,45 @@
+"""The compiler's clock: the exact engine of the cycle simulator, with the memory that programs are made for.
+
+In: a configuration and a memory model. Out: the target that tensorize compiles for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accel.isa.config import AccelConfig
+from accel.sim.cycle.timing import Launch, launch_of
+from accel.sim.memory import MemoryModel
+from tensorize.target import Instruction, Memory, Target
+
+# The memory that a build is made for where none is named.
+STANDARD = "standard"
+# Bursts of an SDRAM controller: one that it works at, one that waits in its registers.
+_SDRAM_BURSTS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class EngineClock:
+    """Launches by the exact engine; see `tensorize.target.Clock`."""
+
+    memory: MemoryModel
+
+    def __call__(self, instructions: Sequence[Instruction], config: AccelConfig, place: int) -> Launch:
+        """The launch. Raises Fault, DeadlockError."""
+        return launch_of(config, self.memory, place, instructions)
+
+
+def target_of(config: AccelConfig, memory: MemoryModel) -> Target:
+    """The target of programs for that accelerator with that memory."""
+    return Target.of(config, _numbers(config, memory), EngineClock(memory))
+
+
+def _numbers(config: AccelConfig, memory: MemoryModel) -> Memory:
+    """What closed forms know of the model."""
+    chip = memory.sdram
+    if chip is None:
+        return Memory(memory.latency, memory.read_outstanding, memory.write_outstanding)
+    # Of a row that is opened for it.
+    latency = chip.rp + 1 + chip.rcd + chip.beat_cycles(config) + memory.latency
+    return Memory(latency, _SDRAM_BURSTS, _SDRAM_BURSTS)

@@ -1,0 +1,315 @@
+"""MergeDeviceComposites: groups of integer operators that the accelerator executes as one become composite functions.
+
+In: the integer graph that quantization makes. Out: the same graph with calls of inner functions whose attributes
+`Primitive` and `Composite` say what they are; weights and biases lie inside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, Var
+from relay_hw.ir.module import IRModule
+from relay_hw.ir.types import FuncType
+from relay_hw.ir.visit import Rewriter, copy_with
+from relay_hw.target.accel.move_groups import MoveGroup, move_groups
+from relay_hw.transform.base import FunctionPass
+from relay_hw.transform.graph import count_uses, dtype_of, is_external, is_op, op_name, outer_order, shape_of
+
+# Says why a composite cannot run on the device; None where it can.
+Legal = Callable[[Function], "str | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Composite:
+    """A chain of operators, from the one that computes to the last one; `before` may stand in front of the anchor."""
+
+    name: str
+    anchor: str
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    constants: tuple[tuple[str, int], ...] = ()  # (operator, argument) that must be constant
+
+
+COMPOSITES: Final[tuple[Composite, ...]] = (
+    Composite(
+        "accel.conv2d",
+        "nn.conv2d",
+        before=("nn.pad",),
+        after=("accel.requantize", "accel.add"),
+        constants=(("nn.pad", 1), ("nn.conv2d", 1), ("accel.requantize", 1)),
+    ),
+    Composite(
+        "accel.conv2d",
+        "nn.conv2d",
+        before=("nn.pad",),
+        after=("accel.requantize",),
+        constants=(("nn.pad", 1), ("nn.conv2d", 1), ("accel.requantize", 1)),
+    ),
+    Composite(
+        "accel.conv2d_transpose",
+        "accel.conv2d_transpose",
+        after=("accel.requantize",),
+        constants=(("accel.conv2d_transpose", 1), ("accel.requantize", 1)),
+    ),
+    Composite(
+        "accel.dense",
+        "nn.dense",
+        before=("nn.batch_flatten", "reshape"),
+        after=("accel.requantize", "reshape"),
+        constants=(("nn.dense", 1), ("accel.requantize", 1)),
+    ),
+    Composite(
+        "accel.dense",
+        "nn.dense",
+        before=("nn.batch_flatten", "reshape"),
+        after=("accel.requantize",),
+        constants=(("nn.dense", 1), ("accel.requantize", 1)),
+    ),
+    Composite(
+        "accel.batch_matmul",
+        "nn.batch_matmul",
+        after=("accel.requantize",),
+        constants=(("accel.requantize", 1),),
+    ),
+    Composite(
+        "accel.sum_pool2d",
+        "accel.sum_pool2d",
+        before=("nn.pad",),
+        after=("accel.requantize",),
+        constants=(("nn.pad", 1), ("accel.requantize", 1)),
+    ),
+    Composite("accel.max_pool2d", "nn.max_pool2d", before=("nn.pad",), constants=(("nn.pad", 1),)),
+    Composite("accel.add", "accel.add"),
+    Composite("accel.clip", "clip"),
+)
+
+# A residual add is a composite of its own unless the layer before it takes it in.
+_RESIDUAL: Final = "accel.add"
+# Operators of floats too, of which the accelerator knows the integer form only.
+_INTEGER: Final = ("nn.conv2d", "nn.dense", "nn.batch_matmul", "nn.max_pool2d", "clip")
+
+
+class MergeDeviceComposites(FunctionPass):
+    """Where several composites match, the largest that `legal` accepts is taken; without `legal` the largest.
+
+    Where `legal` accepts none, the group is made all the same: the partition asks again and keeps the reason.
+    """
+
+    name = "merge-device-composites"
+
+    def __init__(self, legal: Legal | None = None) -> None:
+        self.legal = legal
+
+    def transform_function(self, function: Function, mod: IRModule) -> Function:
+        if is_external(function):
+            return function
+        groups = _choose(function, self.legal)
+        if not groups:
+            return function
+        new = _Merger(groups).rewrite(function)
+        assert isinstance(new, Function)
+        return new
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A match: `root` is its last call; `chain` its calls, first one first, the last one with its layer on the left.
+
+    `inputs` are what the calls read from outside but constants, one for each place, in order.
+    """
+
+    name: str
+    root: Call
+    chain: tuple[Call, ...]
+    inputs: tuple[Expr, ...]
+
+    @property
+    def members(self) -> frozenset[Call]:
+        return frozenset((*self.chain[:-1], self.root))
+
+    def function(self) -> Function:
+        """The composite function, typed: parameters `x` and, for a residual add, `r`."""
+        params: list[Var] = []
+        previous: Call | None = None
+        for call in self.chain:
+            args = [self._local(arg, index, call, previous, params) for index, arg in enumerate(call.args)]
+            previous = copy_with(call, args=tuple(args))
+        assert previous is not None
+        ty = FuncType(tuple(param.type for param in params), self.root.type)
+        attrs = {"Primitive": 1, "Composite": self.name}
+        return Function(params, previous, self.root.type, attrs=attrs, span=self.root.span, checked_type=ty)
+
+    def _local(self, arg: Expr, index: int, call: Call, previous: Call | None, params: list[Var]) -> Expr:
+        if isinstance(arg, Constant):
+            return arg
+        if index == 0 and previous is not None:
+            return previous
+        param = Var("xr"[len(params)], arg.checked_type, checked_type=arg.checked_type)
+        params.append(param)
+        return param
+
+
+AnyGroup = Group | MoveGroup
+
+
+def _readers(function: Function) -> dict[Expr, list[Expr]]:
+    """The calls that read each node, by way of tuples too."""
+    found: dict[Expr, list[Expr]] = {}
+    for node in outer_order(function.body):
+        if isinstance(node, Call):
+            for arg in node.args:
+                for part in arg.fields if isinstance(arg, Tuple) else (arg,):
+                    found.setdefault(part, []).append(node)
+    return found
+
+
+def _choose(function: Function, legal: Legal | None) -> dict[Call, AnyGroup]:
+    """Groups by their root, consumers first, so that a residual add is offered to the layer before it."""
+    uses = count_uses(function)
+    order = [node for node in outer_order(function.body) if isinstance(node, Call)]
+    position = {node: index for index, node in enumerate(order)}
+    readers = _readers(function)
+    taken: set[Expr] = set()
+    groups: dict[Call, AnyGroup] = {}
+    for root in reversed(order):
+        if root in taken:
+            continue
+        candidates: list[AnyGroup] = list(_candidates(root, uses, taken, position))
+        candidates += move_groups(root, uses, readers, taken)
+        chosen = _first_legal(candidates, legal)
+        if chosen is not None:
+            groups[root] = chosen
+            taken |= chosen.members
+    return groups
+
+
+def _first_legal(candidates: Sequence[AnyGroup], legal: Legal | None) -> AnyGroup | None:
+    if legal is None:
+        return candidates[0] if candidates else None
+    for group in candidates:
+        if legal(group.function()) is None:
+            return group
+    alone = [group for group in candidates if not _takes_more(group)]
+    return alone[0] if alone else None
+
+
+def _takes_more(group: AnyGroup) -> bool:
+    """Whether the group is a layer with something behind it that can do without."""
+    return op_name(group.root) in (_RESIDUAL, "reshape") and len(group.chain) > 1
+
+
+def _candidates(root: Call, uses: dict[Expr, int], taken: set[Expr], position: dict[Call, int]) -> Iterator[Group]:
+    """Every match that ends in `root`, largest first."""
+    for composite in COMPOSITES:
+        last = composite.after[-1] if composite.after else composite.anchor
+        if op_name(root) != last:
+            continue
+        # The host clips while it converts.
+        if composite.anchor == "clip" and is_op(root.args[0], "qnn.quantize"):
+            continue
+        for oriented in _orientations(root, composite, position):
+            chain = _chain(oriented, composite, uses, taken)
+            if chain is None:
+                continue
+            front = _front(chain[-1], composite)
+            if front is not None:
+                yield _group(composite, root, [*chain, front])
+            # A pad left to the host costs more than a residual add on its own.
+            if front is None or composite.after[-1:] != (_RESIDUAL,):
+                yield _group(composite, root, chain)
+
+
+def _orientations(root: Call, composite: Composite, position: dict[Call, int]) -> Iterator[Call]:
+    """A residual add may take in the layer of either argument: the later one first, its other argument being ready."""
+    if composite.after[-1:] != (_RESIDUAL,):
+        yield root
+        return
+    swapped = swap_add(root)
+    left, right = (position.get(arg, -1) if isinstance(arg, Call) else -1 for arg in root.args)
+    yield from (root, swapped) if left >= right else (swapped, root)
+
+
+def swap_add(call: Call) -> Call:
+    """accel.add with its arguments exchanged: the same value."""
+    a = call.attrs
+    attrs = replace(
+        a,
+        y_multiplier=a.r_multiplier,
+        r_multiplier=a.y_multiplier,
+        y_zero_point=a.r_zero_point,
+        r_zero_point=a.y_zero_point,
+    )
+    return copy_with(call, args=tuple(reversed(call.args)), attrs=attrs)
+
+
+def _chain(root: Call, composite: Composite, uses: dict[Expr, int], taken: set[Expr]) -> list[Call] | None:
+    """The calls from `root` back to the anchor along first arguments; None where the pattern does not hold."""
+    names = [composite.anchor, *composite.after]
+    chain = [root]
+    for name in reversed(names[:-1]):
+        part = chain[-1].args[0]
+        if not isinstance(part, Call) or op_name(part) != name or uses[part] != 1 or part in taken:
+            return None
+        chain.append(part)
+    if any(op_name(call) in _INTEGER and not _is_int8(call) for call in chain):
+        return None
+    return chain if _constants_hold(chain, composite) else None
+
+
+def _front(anchor: Call, composite: Composite) -> Call | None:
+    """What stands in front of the anchor. It only moves elements: each of its readers may have a copy."""
+    part = anchor.args[0]
+    if not isinstance(part, Call) or op_name(part) not in composite.before:
+        return None
+    if is_op(part, "reshape") and not _is_flatten(part):
+        return None
+    return part if _constants_hold([part], composite) else None
+
+
+def is_front(call: Call, composite: str) -> bool:
+    """Whether `call` may stand in front of the anchor of the composite of this name."""
+    return any(known.name == composite and op_name(call) in known.before for known in COMPOSITES)
+
+
+def _is_int8(call: Call) -> bool:
+    return dtype_of(call.args[0]) == "int8"
+
+
+def _is_flatten(call: Call) -> bool:
+    shape, source = shape_of(call), shape_of(call.args[0])
+    return shape is not None and source is not None and len(shape) == 2 and shape[0] == source[0]
+
+
+def _constants_hold(chain: Sequence[Call], composite: Composite) -> bool:
+    return all(
+        isinstance(call.args[index], Constant)
+        for call in chain
+        for name, index in composite.constants
+        if op_name(call) == name
+    )
+
+
+def _group(composite: Composite, root: Call, backwards: Sequence[Call]) -> Group:
+    chain = tuple(reversed(backwards))
+    inputs = tuple(
+        arg
+        for position, call in enumerate(chain)
+        for index, arg in enumerate(call.args)
+        if not isinstance(arg, Constant) and not (index == 0 and position > 0)
+    )
+    return Group(composite.name, root, chain, inputs)
+
+
+class _Merger(Rewriter):
+    def __init__(self, groups: dict[Call, AnyGroup]) -> None:
+        super().__init__()
+        self._groups = groups
+
+    def rewrite_call(self, old: Call, new: Call) -> Expr:
+        group = self._groups.get(old)
+        if group is None:
+            return new
+        return Call(group.function(), [self._memo[arg] for arg in group.inputs], span=old.span)

@@ -1,0 +1,121 @@
+"""Programs for all regions of a network: the fastest tiles of each, and what stays on the device for all together.
+
+In: `@accel_k` functions, a target, the order in which an inference calls them. Out: a segment for each.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import tensorize
+from accel.isa.program import SectionKind
+from accel.sim.cycle.timing import time_stream
+from accel.sim.memory import MemoryModel
+from relay_hw.ir.expr import Function
+from relay_hw.target.accel.residency import Footprints
+from relay_hw.target.accel.steady import steady
+from tensorize.packing import packings
+from tensorize.schedule import Chooser
+from tensorize.target import Target
+
+Segments = dict[str, tensorize.Segment]
+
+
+@dataclass(frozen=True, slots=True)
+class Builder:
+    """Builds one region after the other. `choosers`: each chooses tiles, and the fastest program is taken: what is best
+    for each layer alone need not be best for all together."""
+
+    target: Target
+    memory: MemoryModel
+    choosers: Sequence[Chooser]
+    tell: Callable[[str], object]
+
+    def segments(self, functions: Mapping[str, Function], resident: bool, calls: Sequence[str]) -> Segments:
+        """A segment for each function. `resident`: constants may stay on the device where an inference gains by it.
+
+        `calls`: regions in the order in which an inference launches them. Raises TensorizeError.
+        """
+        plans = {name: self._plan(name, function, resident) for name, function in functions.items()}
+        if not resident:
+            return {name: plan.segment(plan.plain) for name, plan in plans.items()}
+        chosen = self._chosen(plans, calls)
+        return {name: plan.checked(chosen[name]) for name, plan in plans.items()}
+
+    def _chosen(self, plans: Mapping[str, tensorize.Plan], calls: Sequence[str]) -> Segments:
+        """The candidates whose inference is the shortest."""
+        alone = {name: plan.candidate(plan.alone) for name, plan in plans.items()}
+        inference = _Inference(self, calls)
+        if not inference.loads(alone):
+            return alone
+        plain = {
+            name: alone[name] if plan.plain is plan.alone else plan.candidate(plan.plain)
+            for name, plan in plans.items()
+        }
+        self.tell("choosing what stays on the device")
+        packed = [
+            {name: plans[name].candidate(draft) for name, draft in drafts.items()}
+            for drafts in packings(plans, Counter(calls), self.target)
+        ]
+        return _settled(plain, [alone, *packed], inference.cycles)
+
+    def _plan(self, name: str, function: Function, resident: bool) -> tensorize.Plan:
+        """The plan whose launch is the fastest."""
+        self.tell(f"tensorizing {name}")
+        plans = [tensorize.Plan(function, self.target, name, choose=choose) for choose in self.choosers]
+        return min(plans, key=lambda plan: (plan.alone if resident else plan.plain).cycles)
+
+
+class _Inference:
+    """What one inference of the steady state takes by the exact engine. Each stream is timed once."""
+
+    def __init__(self, builder: Builder, calls: Sequence[str]) -> None:
+        self._builder, self._calls = builder, calls
+        self._footprints = Footprints(builder.target)
+        self._known: dict[int, tuple[tensorize.Segment, int]] = {}
+
+    def loads(self, segments: Segments) -> bool:
+        """True where an inference loads constants, by launches of a region or before them."""
+        programs = {name: segment.program for name, segment in segments.items()}
+        streams = any(self._footprints.of(program).code for program in programs.values())
+        return streams or any(steady(self._footprints, programs, self._calls).reloads)
+
+    def cycles(self, segments: Segments) -> int:
+        """Cycles of all launches, loads that repeat included."""
+        programs = {name: segment.program for name, segment in segments.items()}
+
+        def clock(name: str, kind: SectionKind) -> int:
+            segment = segments[name]
+            return segment.cycles if kind is SectionKind.PROGRAM else self._loading(segment)
+
+        return steady(self._footprints, programs, self._calls).total(clock)
+
+    def _loading(self, segment: tensorize.Segment) -> int:
+        """Cycles of the launch that loads a segment's resident constants."""
+        if id(segment) not in self._known:
+            stream = segment.program.resident
+            assert stream is not None
+            timing = time_stream(self._builder.target, self._builder.memory, stream)
+            self._known[id(segment)] = (segment, timing.cycles)
+        return self._known[id(segment)][1]
+
+
+def _settled(plain: Segments, others: Sequence[Segments], cycles: Callable[[Segments], int]) -> Segments:
+    """The fastest mixture of forms: of each form for all regions and for each alone the best, then region by region.
+
+    `plain`: programs that keep nothing on the device. `others`: forms that keep something. Never slower than any of
+    these starts.
+    """
+    singles = [{**plain, name: form[name]} for form in others for name in plain if form[name] is not plain[name]]
+    best, least = min(((start, cycles(start)) for start in [plain, *others, *singles]), key=lambda found: found[1])
+    improved = True
+    while improved:
+        improved = False
+        for name in plain:
+            for form in (plain, *others):
+                tried = {**best, name: form[name]}
+                if form[name] is not best[name] and (found := cycles(tried)) < least:
+                    best, least, improved = tried, found, True
+    return best

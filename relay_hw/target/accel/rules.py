@@ -1,0 +1,49 @@
+"""What the accelerator takes: its composites, and why the rest stays on the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from relay_hw.ir.expr import Call, Function
+from relay_hw.target.accel.composites import COMPOSITES, Legal, MergeDeviceComposites, is_front
+from relay_hw.target.accel.reasons import reason_for
+from relay_hw.target.base import QuantizerRules
+from relay_hw.transform.base import Pass
+
+NAME: Final = "accel"
+# A clip alone has no name worth keeping: it goes by its composite's.
+ANCHORS: Final = frozenset(composite.anchor for composite in COMPOSITES) - {"clip"}
+
+
+@dataclass(frozen=True, slots=True)
+class AccelRules:
+    """See `PartitionRules`. `legal`: why a composite cannot run on the accelerator at hand; all can without it."""
+
+    legal: Legal | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the target."""
+        return NAME
+
+    @property
+    def anchors(self) -> frozenset[str]:
+        """Operators that a layer has its name from."""
+        return ANCHORS
+
+    def composites(self) -> Pass:
+        """The pass that groups integer operators."""
+        return MergeDeviceComposites(self.legal)
+
+    def why_not(self, composite: Function) -> str | None:
+        """Why the accelerator cannot run a composite."""
+        return None if self.legal is None else self.legal(composite)
+
+    def why_on_host(self, call: Call, rules: QuantizerRules) -> str:
+        """Why an operator is part of no composite."""
+        return reason_for(call, rules)
+
+    def takes_in(self, call: Call, composite: str) -> bool:
+        """Pads and reshapes go with the layer behind them."""
+        return is_front(call, composite)

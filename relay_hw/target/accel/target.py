@@ -1,0 +1,183 @@
+"""The accelerator of this package as a target: sizes, the memory behind its bus, maybe a board.
+
+In: names of a configuration, a memory and a board. Out: `AccelTarget`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import tensorize
+from accel.isa.config import AccelConfig, load_config
+from accel.isa.errors import AccelError, ProgramError
+from accel.isa.program import Program, decode_instructions
+from accel.sim.memory import MemoryModel, memory_model
+from relay_hw.errors import ArtifactError, InputError
+from relay_hw.ir.expr import Call, Function
+from relay_hw.target.accel.board import on_board
+from relay_hw.target.accel.clock import STANDARD, target_of
+from relay_hw.target.accel.devices import DEVICES, open_device
+from relay_hw.target.accel.layers import layer_rows
+from relay_hw.target.accel.regions import Builder, Segments
+from relay_hw.target.accel.residency import Footprints
+from relay_hw.target.accel.rules import AccelRules
+from relay_hw.target.accel.session import AccelSession
+from relay_hw.target.accel.steady import steady
+from relay_hw.target.accel.tune import Tuner
+from relay_hw.target.base import QuantizerRules, Region, Request
+from relay_hw.target.partition import PartitionRecord
+from relay_hw.target.records import Facts, LayerInfo, RegionInfo
+from relay_hw.transform.base import Pass
+from tensorize.refine import Refiner
+from tensorize.schedule import Chooser
+
+# The accelerator of programs that are made for none by name.
+DEFAULT = "default"
+
+
+@dataclass(frozen=True)
+class AccelTarget:
+    """See `Target`. `memory`: the name of the memory model that programs are made for; `board`: whose it is."""
+
+    config: AccelConfig
+    memory: str = STANDARD
+    board: str | None = None
+
+    @cached_property
+    def timed(self) -> tensorize.Target:
+        """Sizes, memory and clock as tensorize knows them."""
+        return target_of(self.config, self.memory_model)
+
+    @cached_property
+    def memory_model(self) -> MemoryModel:
+        """What stands behind the bus."""
+        return memory_model(self.memory)
+
+    @cached_property
+    def _rules(self) -> AccelRules:
+        return AccelRules(self.why_not)
+
+    @property
+    def name(self) -> str:
+        """Of the target."""
+        return self._rules.name
+
+    @property
+    def anchors(self) -> frozenset[str]:
+        """Operators that a layer has its name from."""
+        return self._rules.anchors
+
+    @property
+    def multiplier_bits(self) -> int:
+        """Of the output stage's multipliers."""
+        return self.config.multiplier_bits
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Simulators, the Verilog, a board."""
+        return tuple(kind.name for kind in DEVICES)
+
+    def composites(self) -> Pass:
+        """The pass that groups integer operators."""
+        return self._rules.composites()
+
+    def why_not(self, composite: Function) -> str | None:
+        """Why a configuration cannot run a composite."""
+        return tensorize.why_not(composite, self.timed)
+
+    def why_on_host(self, call: Call, rules: QuantizerRules) -> str:
+        """Why an operator is part of no composite."""
+        return self._rules.why_on_host(call, rules)
+
+    def takes_in(self, call: Call, composite: str) -> bool:
+        """Pads and reshapes go with the layer behind them."""
+        return self._rules.takes_in(call, composite)
+
+    def compile(self, functions: Mapping[str, Function], request: Request) -> Segments:
+        """The fastest programs for all regions together. Raises TensorizeError."""
+        choosers: list[Chooser] = [Refiner()]
+        if request.tune:
+            tuner = Tuner(self.timed, request.cache)
+            tuner.search(functions.values(), request.tune, request.progress)
+            choosers.append(tuner)
+        builder = Builder(self.timed, self.memory_model, choosers, request.progress)
+        return builder.segments(functions, request.resident, request.calls)
+
+    def layers(self, records: Sequence[PartitionRecord], regions: Mapping[str, Region]) -> tuple[LayerInfo, ...]:
+        """Rows with the cycles and bytes of each layer."""
+        return layer_rows(records, segments_of(regions), self.config)
+
+    def facts(self, regions: Mapping[str, Region], calls: Sequence[str]) -> Facts:
+        """Sizes, memory, board, and what is loaded again in each inference."""
+        segments = segments_of(regions)
+        programs = {name: segment.program for name, segment in segments.items()}
+        reloads = steady(Footprints(self.config), programs, calls)
+        return Facts(
+            variant=self.config.name,
+            config=self.config,
+            memory_model=self.memory,
+            board=self.board,
+            reload_cycles=reloads.reload_cycles(self.config, programs, self.memory_model),
+            memory={name: _memory_map(program) for name, program in programs.items()},
+        )
+
+    def check(self, row: RegionInfo, program: bytes) -> None:
+        """Raise ArtifactError where a build's program is none for this configuration, or has other ports."""
+        check_ports(row, read_program(program, self.config))
+
+    def open(self, device: str, regions: Sequence[RegionInfo], programs: Mapping[str, bytes]) -> AccelSession:
+        """A device with its usual options. Raises InputError, UnsupportedError, AccelError."""
+        read = {name: read_program(data, self.config) for name, data in programs.items()}
+        return AccelSession(regions, read, open_device(device, self.config))
+
+
+def accel_target(
+    config: AccelConfig | str | None = None, memory: str | None = None, board: str | None = None
+) -> AccelTarget:
+    """The target of these names. Raises InputError for a board with another memory, ConfigError."""
+    if board is None:
+        sizes = config if isinstance(config, AccelConfig) else load_config(config or DEFAULT)
+        return AccelTarget(sizes, memory or STANDARD)
+    if memory is not None:
+        raise InputError(f"memory must be what board {board} has, not {memory}: leave one of them out")
+    place = on_board(board, config.name if isinstance(config, AccelConfig) else config)
+    sizes = config if isinstance(config, AccelConfig) else load_config(place.config)
+    return AccelTarget(sizes, place.memory, board)
+
+
+def segments_of(regions: Mapping[str, Region]) -> Segments:
+    """Regions that tensorize made."""
+    return {name: region for name, region in regions.items() if isinstance(region, tensorize.Segment)}
+
+
+def read_program(data: bytes, config: AccelConfig) -> Program:
+    """A program whose instructions are all legal. Raises ArtifactError."""
+    try:
+        program = Program.from_bytes(data, config)
+        for stream in (program.code, program.resident):
+            if stream is not None:
+                decode_instructions(stream.data or b"")
+    except AccelError as error:
+        raise ArtifactError(str(error)) from None
+    return program
+
+
+def check_ports(row: RegionInfo, program: Program) -> None:
+    """Raise ArtifactError where a region's ports are not those of its program."""
+    for port in (*row.inputs, *row.outputs):
+        try:
+            slot = program.tensor(port.tensor)
+        except ProgramError as error:
+            raise ArtifactError(f"region {row.name}: {error}") from None
+        if prod(slot.shape) != prod(port.shape):
+            told = f"{prod(port.shape):,} elements of {list(port.shape)}, not {list(slot.shape)}"
+            raise ArtifactError(f"tensor {port.tensor} of region {row.name} must hold the {told}")
+
+
+def _memory_map(program: Program) -> dict[str, Any]:
+    sections = [{"name": s.name, "kind": s.kind.value, "offset": s.offset, "bytes": s.size} for s in program.sections]
+    return {"window_bytes": program.window_bytes, "sections": sections}

@@ -1,0 +1,288 @@
+"""PartitionDevice: graphs become calls of device functions and host functions, with a reason for every host operator.
+
+In: a typed module with a target's composites, `main` one graph or outlined into pieces. Out: functions `@NAME_k` for
+the target and `@host_k`, graphs that call them, and `mod.attrs["partition"]`, a tuple of PartitionRecord.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from relay_hw.analysis.products import call_macs, total_macs
+from relay_hw.ir.expr import Call, Expr, Function, Op, Tuple, TupleGetItem, Var
+from relay_hw.ir.module import IRModule
+from relay_hw.ir.types import FuncType
+from relay_hw.ir.visit import copy_with, post_order
+from relay_hw.target.base import NO_RULES, PartitionRules, QuantizerRules
+from relay_hw.target.records import LayerInfo
+from relay_hw.transform.base import Pass
+from relay_hw.transform.graph import dataflow_order, is_op, op_name
+from relay_hw.transform.outline import outline, values_of
+from relay_hw.transform.pieces import pieces_of
+from relay_hw.transform.regions import find_regions
+
+HOST: Final = "host"
+# Kinds of units, but for those of the host: what the target runs, and what the host does to get there and back.
+_DEVICE: Final = "device"
+_BORDER: Final = "border"
+# One meaning in numpy, exact wherever it runs: what stands between float and integer, and what ends a classifier.
+BORDER_OPERATORS: Final = frozenset(
+    {
+        "qnn.quantize",
+        "qnn.dequantize",
+        "qnn.requantize",
+        "nn.softmax",
+        "nn.log_softmax",
+        "argmax",
+        "argmin",
+    }
+)
+# These only move elements: they go with whatever they stand next to on the host.
+MOVING_OPERATORS: Final = frozenset(
+    {"reshape", "nn.batch_flatten", "squeeze", "expand_dims", "transpose", "copy", "layout_transform"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRecord:
+    """Where one operator went: `where` is the target's name or `host`, `function` the global function that holds it.
+
+    `reason`: why it is on the host. `macs`: multiply-accumulates of one run of it.
+    """
+
+    name: str
+    operator: str
+    where: str
+    function: str
+    reason: str = ""
+    macs: int = 0
+
+
+def host_row(record: PartitionRecord) -> LayerInfo:
+    """The row of a layer that the host computes."""
+    return LayerInfo(record.name, record.operator, record.where, record.function, record.reason, macs=record.macs)
+
+
+def partition_records(mod: IRModule) -> tuple[PartitionRecord, ...]:
+    """Where each operator of a partitioned module went, in order."""
+    records = mod.attrs["partition"]
+    assert isinstance(records, tuple)
+    return records
+
+
+# An operator, its attributes and its operands.
+_Same = tuple[str, object, Sequence[Expr]]
+
+
+class PartitionDevice(Pass):
+    """Splits `main`, or every piece, between `target` and the host.
+
+    Operators that only convert between float and integer or move elements form host functions of their own: they have
+    one exact meaning in numpy wherever they run.
+    """
+
+    name = "partition-device"
+
+    def __init__(self, target: PartitionRules, rules: QuantizerRules = NO_RULES) -> None:
+        """`rules`: what operators need to be quantized, for the reasons; None where nothing is."""
+        self.target = target
+        self.rules = rules
+
+    def transform(self, mod: IRModule) -> IRModule:
+        taken = _Taken({self.target.name: 0, HOST: 0})
+        new: dict[str, Function] = {}
+        records: list[PartitionRecord] = []
+        for name in pieces_of(mod):
+            function, refusals = _inline_refused(mod[name], name, self.target)
+            refusals.update(_refused_fronts(function, name, self.target))
+            split = _Split(self.target, self.rules, refusals, taken).graph(function, name)
+            new |= split[0]
+            records += split[1]
+        before = mod.attrs.get("partition", ()) if not new else ()
+        return replace(mod.with_functions(new), attrs={**mod.attrs, "partition": tuple(records) or before})
+
+
+@dataclass(slots=True)
+class _Taken:
+    """Names given so far: functions of each side, and layers."""
+
+    counts: dict[str, int]
+    layers: set[str] = field(default_factory=set[str])
+
+    def function(self, where: str) -> str:
+        """`NAME_k` or `host_k`, each counted by itself."""
+        self.counts[where] += 1
+        return f"{where}_{self.counts[where] - 1}"
+
+
+def _inline_refused(main: Function, what: str, target: PartitionRules) -> tuple[Function, dict[Call, str]]:
+    """A graph with composites that stay on the host replaced by their operators, and the reason of each of those."""
+    opened = _Opened(target)
+    return copy_with(main, body=opened.graph(main.body, what, {})), opened.refusals
+
+
+class _Opened:
+    """Copies of graphs in which functions that the target does not take are written out."""
+
+    def __init__(self, target: PartitionRules) -> None:
+        self.refusals: dict[Call, str] = {}
+        self._target = target
+        # Each composite has a copy of what stands in front of it.
+        self._once: dict[_Same, Expr] = {}
+
+    def graph(self, root: Expr, what: str, memo: MutableMapping[Expr, Expr], reason: str | None = None) -> Expr:
+        """The copy of `root`; `memo` has what its variables stand for, `reason` why it is written out."""
+        for node in dataflow_order(root, what):
+            if node in memo:
+                continue
+            refusal = _refusal(node, self._target)
+            if refusal is not None and isinstance(node, Call) and isinstance(node.op, Function):
+                given: dict[Expr, Expr] = dict(zip(node.op.params, (memo[arg] for arg in node.args), strict=True))
+                memo[node] = self.graph(node.op.body, "a composite", ChainMap(given, memo), refusal)
+                continue
+            memo[node] = new = _once(_copy(node, memo), self._once)
+            if reason is not None and isinstance(new, Call):
+                self.refusals[new] = reason
+        return memo[root]
+
+
+def _once(node: Expr, known: dict[_Same, Expr]) -> Expr:
+    """`node`, or the equal call of an operator that is there already."""
+    if not isinstance(node, Call) or not isinstance(node.op, Op) or node.op.has_effect:
+        return node
+    return known.setdefault((node.op.name, node.attrs, node.args), node)
+
+
+def _refusal(node: Expr, target: PartitionRules) -> str | None:
+    if not isinstance(node, Call) or not isinstance(node.op, Function):
+        return None
+    if "Composite" not in node.op.attrs:
+        return "it is called through a function that is no composite of the accelerator: Inline puts it in its place"
+    return target.why_not(node.op)
+
+
+def _refused_fronts(main: Function, what: str, target: PartitionRules) -> dict[Call, str]:
+    """Pads and reshapes that a composite behind them could take in, were it legal then: why it is not."""
+    found: dict[Call, str] = {}
+    for reader in dataflow_order(main.body, what):
+        if not isinstance(reader, Call) or not isinstance(reader.op, Function):
+            continue
+        name = str(reader.op.attrs["Composite"])
+        if any(isinstance(n, Call) and target.takes_in(n, name) for n in dataflow_order(reader.op.body, "a composite")):
+            continue
+        for param, front in zip(reader.op.params, reader.args, strict=True):
+            if isinstance(front, Call) and target.takes_in(front, name):
+                reason = target.why_not(_with_front(reader.op, param, front))
+                if reason is not None:
+                    found[front] = reason
+    return found
+
+
+def _with_front(composite: Function, param: Var, front: Call) -> Function:
+    """`composite` with `front` inside, in the place of `param`."""
+    outer = Var(param.name_hint, front.args[0].type, checked_type=front.args[0].type)
+    memo: dict[Expr, Expr] = {param: copy_with(front, args=(outer, *front.args[1:]))}
+    for node in dataflow_order(composite.body, "a composite"):
+        if node not in memo:
+            memo[node] = _copy(node, memo)
+    params = [outer if old is param else old for old in composite.params]
+    ty = FuncType(tuple(new.type for new in params), composite.body.type)
+    return copy_with(composite, params=tuple(params), body=memo[composite.body], checked_type=ty)
+
+
+def _copy(node: Expr, memo: Mapping[Expr, Expr]) -> Expr:
+    """`node` on the operands that `memo` holds, with its type."""
+    match node:
+        case Call():
+            return copy_with(node, args=tuple(memo[arg] for arg in node.args))
+        case Tuple():
+            return copy_with(node, fields=tuple(memo[part] for part in node.fields))
+        case TupleGetItem():
+            return copy_with(node, tuple_value=memo[node.tuple_value])
+        case _:
+            return node
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """Divides graphs between the target and the host. `refusals`: why operators of refused composites stay."""
+
+    target: PartitionRules
+    rules: QuantizerRules
+    refusals: Mapping[Call, str]
+    taken: _Taken
+
+    def graph(self, main: Function, what: str) -> tuple[dict[str, Function], Sequence[PartitionRecord]]:
+        """One graph as functions of each side, and the graph, by its name, that calls them."""
+        units = [node for node in dataflow_order(main.body, what) if isinstance(node, Call)]
+        if not units:
+            return {}, ()
+        index = {unit: position for position, unit in enumerate(units)}
+        reads = [[index[v[0]] for arg in unit.args for v in values_of(arg) if isinstance(v, tuple)] for unit in units]
+        kinds = _kinds(units, reads)
+        numbers = find_regions(kinds, reads)
+        kind_of = dict(zip(numbers, kinds, strict=True))
+        wheres = [self.target.name if kind_of[number] == _DEVICE else HOST for number in sorted(kind_of)]
+        names = [self.taken.function(where) for where in wheres]
+        group = dict(zip(units, numbers, strict=True))
+        functions, new_main = outline(main, units, group, names, dict(zip(names, wheres, strict=True)))
+        on_host = [unit for unit, kind in zip(units, kinds, strict=True) if kind != _DEVICE]
+        reasons = {unit: self.refusals.get(unit) or self.target.why_on_host(unit, self.rules) for unit in on_host}
+        return {**functions, what: new_main}, self._records(units, [names[number] for number in numbers], reasons)
+
+    def _records(
+        self, units: Sequence[Call], functions: Sequence[str], reasons: Mapping[Call, str]
+    ) -> tuple[PartitionRecord, ...]:
+        records: list[PartitionRecord] = []
+        for unit, function in zip(units, functions, strict=True):
+            operator = str(unit.op.attrs["Composite"]) if isinstance(unit.op, Function) else op_name(unit) or "call"
+            name = _unique(_layer_name(unit, operator, self.target.anchors), self.taken.layers)
+            reason = reasons.get(unit, "")
+            where = HOST if unit in reasons else self.target.name
+            records.append(PartitionRecord(name, operator, where, function, reason, _unit_macs(unit)))
+        return tuple(records)
+
+
+def _kinds(units: Sequence[Call], reads: Sequence[Sequence[int]]) -> list[str]:
+    kinds: list[str] = []
+    for unit, sources in zip(units, reads, strict=True):
+        if isinstance(unit.op, Function):
+            kinds.append(_DEVICE)
+        elif op_name(unit) in BORDER_OPERATORS:
+            kinds.append(_BORDER)
+        elif op_name(unit) in MOVING_OPERATORS:
+            before = kinds[sources[0]] if sources else _BORDER
+            kinds.append(_BORDER if before == _DEVICE else before)
+        else:
+            kinds.append(HOST)
+    return kinds
+
+
+def _unit_macs(unit: Call) -> int:
+    return total_macs(post_order(unit.op.body)) if isinstance(unit.op, Function) else call_macs(unit)
+
+
+def _layer_name(unit: Call, operator: str, anchors: frozenset[str]) -> str:
+    """The name in the source of the operator that does the work, else the operator's own."""
+    if isinstance(unit.op, Function):
+        spans = [n.span for n in dataflow_order(unit.op.body, "a composite") if isinstance(n, Call) and n.span]
+        named = [n.span for n in dataflow_order(unit.op.body, "a composite") if is_op(n, *anchors) and n.span]
+        span = (named or spans or [unit.span])[0]
+    else:
+        span = unit.span
+    if span is None:
+        return operator
+    # A conversion stands beside the layer that it converts for: the plain name is that layer's.
+    return f"{operator.removeprefix('qnn.')} {span}" if operator in ("qnn.quantize", "qnn.dequantize") else str(span)
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    new, count = name, 1
+    while new in taken:
+        count += 1
+        new = f"{name} #{count}"
+    taken.add(new)
+    return new

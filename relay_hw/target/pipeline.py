@@ -1,0 +1,17 @@
+"""The passes that divide a quantized network between a target and the host."""
+
+from __future__ import annotations
+
+from relay_hw.target.base import NO_RULES, PartitionRules, QuantizerRules
+from relay_hw.target.partition import PartitionDevice
+from relay_hw.transform.base import Pass, Pipeline
+from relay_hw.transform.common_subexpr import EliminateCommonSubexpr
+from relay_hw.transform.pieces import OutlinePieces
+
+
+def partition_pipeline(target: PartitionRules, rules: QuantizerRules = NO_RULES) -> Pass:
+    """A quantized network becomes functions of the target, host functions and a `main` that calls them.
+
+    `rules`: what operators need to be quantized, for the reasons of those that stay; None where nothing is quantized.
+    """
+    return Pipeline([EliminateCommonSubexpr(), OutlinePieces(), target.composites(), PartitionDevice(target, rules)])
