@@ -108,11 +108,11 @@ def test_the_names_of_programs_are_quoted(plain: Build, tmp_path: Path) -> None:
     _, artifact = plain
     rows = artifact.manifest
     name = 'a"; int b; "$0'
-    files = {rows.accel[0].program: name}
+    files = {rows.regions[0].program: name}
     folder = tmp_path / "build"
     folder.mkdir()
-    (folder / name).write_bytes((artifact.path / rows.accel[0].program).read_bytes())
-    accel = tuple(replace(row, program=files.get(row.program, row.program)) for row in rows.accel)
-    export_c(replace(artifact, path=folder, manifest=replace(rows, accel=accel)), tmp_path / "export")
+    (folder / name).write_bytes((artifact.path / rows.regions[0].program).read_bytes())
+    accel = tuple(replace(row, program=files.get(row.program, row.program)) for row in rows.regions)
+    export_c(replace(artifact, path=folder, manifest=replace(rows, regions=accel)), tmp_path / "export")
     build(tmp_path / "export")
     assert (tmp_path / "export" / name).is_file()
