@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from accel.sim.causes import Cause
 from accel.sim.cycle.traffic import NO_TRAFFIC, Traffic, total_traffic
@@ -111,9 +111,13 @@ def bounds_of(function: str, array: int, output: int, traffic: Traffic, bus_byte
     return Bounds(function, array, output, reads, -(-traffic.written // bus_bytes))
 
 
+# What runs segments on the host; `machine` runs what lies between them.
+HOST_PARTS: Final = ("tvm", "numpy", "machine")
+
+
 @dataclass(frozen=True, slots=True)
 class SegmentRow:
-    """What one function cost over a run of some samples. `where`: accel, tvm, numpy, or machine for what lies between.
+    """What one function cost over a run of some samples. `where`: the name of a target, or one of HOST_PARTS.
 
     `seconds`: wall-clock time, which for a simulated accelerator is that of the simulator; `cycles`: of its launches.
     """
@@ -123,6 +127,11 @@ class SegmentRow:
     calls: int
     seconds: float
     cycles: int | None = None
+
+    @property
+    def on_host(self) -> bool:
+        """Whether it ran outside of the target."""
+        return self.where in HOST_PARTS
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,8 +73,7 @@ class Result:
     @property
     def host_seconds(self) -> float:
         """Wall-clock seconds of a sample outside the accelerator: host functions, and what lies between segments."""
-        on_device = {launch.function for launch in self.launches}
-        return sum(row.seconds for row in self.segments if row.name not in on_device) / max(self.samples, 1)
+        return sum(row.seconds for row in self.segments if row.on_host) / max(self.samples, 1)
 
     @property
     def chunk_launches(self) -> list[int]:

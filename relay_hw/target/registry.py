@@ -17,7 +17,7 @@ from relay_hw.target.base import Target
 # From a variant, empty for the usual one, to the target. Raises InputError for a variant that there is not.
 Make = Callable[[str], Target]
 GROUP: Final = "relay_hw.targets"
-HOST_NAMES: Final = ("host", "numpy", "llvm", "cuda", "opencl", "none")
+HOST_NAMES: Final = ("host", "numpy", "llvm", "cuda", "opencl", "none", "tvm", "machine")
 
 _registered: Final[dict[str, Make]] = {}
 

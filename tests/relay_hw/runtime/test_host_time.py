@@ -25,6 +25,13 @@ def test_a_run_tells_the_host_from_the_accelerator(plain: Build) -> None:
     assert 0 < result.host_seconds * 2 + on_accel <= 1.01 * result.seconds
 
 
+def test_the_reference_computes_regions_that_are_not_the_hosts(plain: Build) -> None:
+    _, artifact = plain
+    result = Executor(artifact, None).run({"image": images(2)})
+    host = sum(row.seconds for row in result.segments if row.where != ACCEL)
+    assert host < sum(row.seconds for row in result.segments) and result.host_seconds * 2 == host
+
+
 def test_profiles_measure_it_on_any_data(plain: Build) -> None:
     _, artifact = plain
     for data, what in ((None, "a random sample"), ({"image": images(2)}, "the first sample")):
