@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -120,6 +121,8 @@ def test_a_program_of_another_size_is_refused(tmp_path: Path) -> None:
         make().check(row, to_bytes(layers[1:]))
     with pytest.raises(ArtifactError, match="must be an archive of layers"):
         make().check(row, b"nothing")
+    with pytest.raises(ArtifactError, match="must have the sizes of its program"):
+        open_session(replace(artifact, images={row.name: to_bytes(layers[1:])}))
 
 
 def test_names_and_options(tmp_path: Path) -> None:

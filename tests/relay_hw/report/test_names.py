@@ -96,7 +96,20 @@ def comparison(name: str) -> Comparison:
         Probe(f"{name}{k}", name, 3.0 + k, (-1.0, 1.0), Histogram(-2.0, 2.0, (1, 5, 1))) for k in range(COUNT)
     )
     rows = tuple(
-        Row(f"{name}{k}", name, quality, quality, (cost,) if k else (), "" if k else name, 9, layers, name, name, {})
+        Row(
+            f"{name}{k}",
+            name,
+            quality,
+            quality,
+            (cost,) if k else (),
+            "" if k else name,
+            True,
+            9,
+            layers,
+            name,
+            name,
+            {},
+        )
         for k in range(COUNT)
     )
     return Comparison(

@@ -12,7 +12,7 @@
 .section out output 0x2c0 128
 
 load mem=uop dram=0x0 z=2
-load mem=wgt dram=0x40 sram=3 z=16
+load mem=wgt dram=0x40 sram=2 z=32
 load mem=wgt expand=1 pitch=1 dram=0x40 z=20
 load mem=inp dram=0x240 z=8 set=s0
 gemm overwrite=1 uop_end=4 iter_in=4 acc_in=2 inp_in=1 wait=s0
