@@ -57,13 +57,13 @@ def build(
     from relay_hw.backend.tvm.target import HostTarget
     from relay_hw.runtime.compile import compile_model
     from relay_hw.runtime.module import Module
-    from relay_hw.target.registry import target_names
+    from relay_hw.target.registry import HOST_NAMES, target_names
 
     text = str(target)
     name, _, variant = text.partition(":")
     if not isinstance(target, (str, HostTarget)):
         return Module(compile_model(mod, params, target=target, **options), device)
-    if name in target_names():
+    if name not in HOST_NAMES and name in target_names():
         named = {"config": variant} if variant else {}
         return Module(compile_model(mod, params, target=name, **named, **options), device)
     host = "numpy" if text == "llvm" and not is_installed() else target

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from relay_hw.compare.main import HELD_OUT
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import copy_with
 from relay_hw.quantize import realize_module
@@ -26,6 +26,7 @@ from relay_hw.quantize.batch import run_samples
 from relay_hw.quantize.main import Realized, reference_of
 from relay_hw.quantize.methods.mixed import logits
 from relay_hw.quantize.methods.train import Gain
+from relay_hw.quantize.report import decibel
 from relay_hw.runtime.compile import bind_params
 from relay_hw.runtime.models import load_model
 from scripts.figures import replaced
@@ -38,7 +39,7 @@ RESULTS = ROOT / "docs" / "results" / "methods.json"
 FIRST, SECOND = "mobilenet_v1_0.25_128", "mobilenet_cifar"
 STRATEGIES = ("int8", "int8-gptq", "int8-twins", "w4a8-gptq", "w4a8-twins", "w4a8-mixed")
 TRAINED = "qat-w4a8"
-IMAGES, HELD_OUT = 250, 4
+IMAGES = 250
 
 
 def main() -> int:
@@ -116,7 +117,7 @@ def results(mod: IRModule, samples: Mapping[str, Array]) -> Array:
 
 def decibels(wanted: Array, given: Array) -> float:
     """Signal-to-noise ratio."""
-    return 10 * math.log10(np.square(wanted).sum() / np.square(wanted - given).sum())
+    return decibel(float(np.square(wanted).sum()), float(np.square(wanted - given).sum()))
 
 
 def agreement(wanted: Array, given: Array) -> float:

@@ -14,16 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from relay_hw.cli.console import Console
-from relay_hw.compare import compare
 from relay_hw.compare.rows import Row
-from relay_hw.runtime.models import load_model
 from scripts.figures import replaced
-from scripts.quantization_tables import NETWORKS, PAGE
+from scripts.quantization_tables import NETWORKS, PAGE, compared
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results" / "mixed.json"
@@ -91,24 +86,9 @@ def main() -> int:
 def measure(name: str, folder: Path, target: str, images: int) -> dict[str, Any]:
     """The points of one network at one target."""
     configs, board = TARGETS[target]
-    model = load_model(folder / "model.onnx")
-    arrays = [dict(np.load(folder / f"{file}.npz")) for file in (NETWORKS[name][0], "calibration")]
-    console = Console(as_json=False)
-    with console.progress():
-        report = compare(
-            model.mod,
-            arrays[0],
-            UNIFORM,
-            arrays[1],
-            params=model.params,
-            images=images,
-            configs=configs,
-            board=board,
-            mixed=POINTS,
-            work=FOLDER / name / target.replace(", ", "-"),
-            name=name,
-            progress=lambda text, share: console.step(f"{name} on {target}: {text}", share),
-        )
+    work = FOLDER / name / target.replace(", ", "-")
+    options: dict[str, Any] = {"images": images, "configs": configs, "board": board, "mixed": POINTS, "work": work}
+    report = compared(name, folder, UNIFORM, f"{name} on {target}", **options)
     uniform = [point for row in report.rows if row.name in UNIFORM for point in points(row)]
     mixed = [point for row in report.rows if row.name not in UNIFORM for point in points(row)]
     summaries = {row.name: row.summary for row in report.rows if row.name not in UNIFORM}

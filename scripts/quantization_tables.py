@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from relay_hw.cli.console import Console
-from relay_hw.compare import compare
+from relay_hw.compare import Comparison, compare
 from relay_hw.compare.main import default_processes
 from relay_hw.compare.table import decibels, share
 from relay_hw.report import number, percent
@@ -72,25 +73,28 @@ def main() -> int:
 
 def measure(name: str, folder: Path, strategies: list[str], images: int | None) -> None:
     """Compare, and keep the report."""
-    model = load_model(folder / "model.onnx")
-    arrays = [dict(np.load(folder / f"{file}.npz")) for file in (NETWORKS[name][0], "calibration")]
-    console = Console(as_json=False)
-    with console.progress():
-        found = compare(
-            model.mod,
-            arrays[0],
-            strategies,
-            arrays[1],
-            params=model.params,
-            images=images,
-            processes=default_processes(),
-            work=FOLDER / name / "work",
-            name=name,
-            area=True,
-            progress=lambda text, share: console.step(f"{name}: {text}", share),
-        )
+    work = FOLDER / name / "work"
+    found = compared(name, folder, strategies, name, images=images, processes=default_processes(), work=work, area=True)
     found.save(FOLDER / name)
     print(found.to_text())
+
+
+def compared(name: str, folder: Path, strategies: Sequence[str], what: str, **options: Any) -> Comparison:
+    """Strategies on the network in `folder`, on its own test data. `what`: in front of lines of progress."""
+    model = load_model(folder / "model.onnx")
+    test, calibration = (dict(np.load(folder / f"{file}.npz")) for file in (NETWORKS[name][0], "calibration"))
+    console = Console(as_json=False)
+    with console.progress():
+        return compare(
+            model.mod,
+            test,
+            strategies,
+            calibration,
+            params=model.params,
+            name=name,
+            progress=lambda text, share: console.step(f"{what}: {text}", share),
+            **options,
+        )
 
 
 def kept(report: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from examples.models.builder import Network, Value
+from examples.models.builder import Network
+from examples.models.mobilenet import inverted
 from relay_hw.analysis import infer_type
 from relay_hw.ir.expr import Function, Var
 from relay_hw.ir.module import IRModule
@@ -58,19 +59,10 @@ def network() -> onnx.ModelProto:
     net = Network("mobilenet_cifar", (3, SIZE, SIZE), SEED)
     x = net.norm_relu6(net.conv(net.input, "conv1", FIRST, 3, 1, 1), "conv1")
     for number, (expansion, channels, stride) in enumerate(BLOCKS, 1):
-        x = _block(net, x, f"block{number}", expansion, channels, stride)
+        x = inverted(net, x, f"block{number}", expansion, channels, stride)
     x = net.norm_relu6(net.conv(x, "conv2", LAST, 1), "conv2")
     x = net.flatten(net.global_average_pool(x, "pool"), "flatten")
     return net.model(net.dense(x, "fc", CLASSES), "logits")
-
-
-def _block(net: Network, x: Value, name: str, expansion: int, channels: int, stride: int) -> Value:
-    y, width = x, x.channels * expansion
-    if expansion > 1:
-        y = net.norm_relu6(net.conv(y, f"{name}.conv1", width, 1), f"{name}.conv1")
-    y = net.norm_relu6(net.conv(y, f"{name}.conv2", width, 3, stride, 1, width), f"{name}.conv2")
-    y = net.batch_norm(net.conv(y, f"{name}.conv3", channels, 1), f"{name}.conv3.norm")
-    return net.add(y, x, f"{name}.add") if x.shape == y.shape else y
 
 
 def untrained() -> IRModule:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.isa.config import AccelConfig
-from accel.isa.nibbles import fits_bits, pack_factors, pack_weights, split_nibbles
+from accel.isa.nibbles import MOST_FACTOR, fits_bits, pack_factors, pack_weights, split_nibbles
 from accel.isa.spec import GemmMode, Nibble
 from tensorize.kernel import Int8
 from tensorize.nest import Packing
@@ -24,8 +24,6 @@ from tensorize.nest import Packing
 Bytes = NDArray[np.uint8]
 
 
-# The largest factor.
-MOST = 16
 # Rows that are looked at first: few weights that have no factors have them here.
 FEW_ROWS = 64
 
@@ -103,7 +101,7 @@ def row_factors(rows: Int8, bits: int) -> NDArray[np.int8] | None:
 def _row_factors(rows: Int8, bits: int) -> NDArray[np.int8] | None:
     low, high = -(1 << (bits // 2 - 1)), (1 << (bits // 2 - 1)) - 1
     found = np.zeros(len(rows), np.int8)
-    for factor in range(1, MOST + 1):
+    for factor in range(1, MOST_FACTOR + 1):
         left = np.flatnonzero(found == 0)
         if not left.size:
             break

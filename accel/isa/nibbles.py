@@ -6,7 +6,7 @@ In: int8 or uint8 arrays. Out: the same with a shorter or longer last axis. Exac
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from accel.isa.spec import Nibble
 Bytes = NDArray[np.uint8]
 
 _LOW = np.uint8(0xF)
+# Bits of a stored factor, and the largest one.
+FACTOR_BITS: Final = 4
+MOST_FACTOR: Final = 1 << FACTOR_BITS
 _FOUR = np.uint8(4)
 _TWO, _TWICE = np.uint8(3), np.uint8(2)
 # Two 4-bit numbers for two of 2 bits.

@@ -53,7 +53,7 @@ def mobilenet_v2(size: int, seed: int) -> onnx.ModelProto:
     for expansion, channels, blocks, first in V2_STAGES:
         for block in range(blocks):
             number += 1
-            x = _inverted(net, x, f"block{number}", expansion, channels, first if block == 0 else 1)
+            x = inverted(net, x, f"block{number}", expansion, channels, first if block == 0 else 1)
     x = net.norm_relu6(net.conv(x, "conv2", 1280, 1), "conv2")
     x = net.flatten(net.global_average_pool(x, "pool"), "flatten")
     return net.model(net.dense(x, "fc", CLASSES), "logits")
@@ -70,8 +70,8 @@ def _v1(name: str, group: int, size: int, seed: int) -> onnx.ModelProto:
     return net.model(net.dense(x, "fc", CLASSES), "logits")
 
 
-def _inverted(net: Network, x: Value, name: str, expansion: int, channels: int, stride: int) -> Value:
-    """Widen, filter each channel, narrow without an activation."""
+def inverted(net: Network, x: Value, name: str, expansion: int, channels: int, stride: int) -> Value:
+    """Add a block that widens, filters each channel, and narrows without an activation; around it where sizes allow."""
     y, width = x, x.channels * expansion
     if expansion > 1:
         y = net.norm_relu6(net.conv(y, f"{name}.conv1", width, 1), f"{name}.conv1")

@@ -255,13 +255,14 @@ def _opened(args: Namespace, artifact: Artifact, console: Console) -> Session:
     from relay_hw.runtime.opened import open_session
     from relay_hw.target.accel.devices import DeviceOptions
 
-    asked = getattr(args, "config", None)
+    asked = {"config": getattr(args, "config", None), "board": args.board}
     if artifact.manifest.config is not None:
-        _config(args, artifact) if asked else None
+        if asked["config"]:
+            _config(args, artifact)
         return open_session(artifact, args.device, _options(args, artifact, console))
-    if asked or args.board:
-        what = "config" if asked else "board"
-        raise InputError(f"--{what} must be left out for a build for target {artifact.manifest.target}")
+    for what, given in asked.items():
+        if given:
+            raise InputError(f"--{what} must be left out for a build for target {artifact.manifest.target}")
     memory = args.memory or DeviceOptions().memory
     options = DeviceOptions(memory, getattr(args, "waves", None), console.note, False, args.port, args.soc)
     return open_session(artifact, args.device, options)

@@ -47,18 +47,19 @@ def doctor_command(args: Namespace, console: Console) -> int:
 
     tools = find_tools()
     abilities = find_abilities(tools)
+    targets = list(target_names())
     broken = [ability for ability in abilities if not ability.works]
     row = {
         "ok": not broken,
         "tools": [asdict(tool) for tool in tools],
         "abilities": [asdict(ability) for ability in abilities],
-        "targets": list(target_names()),
+        "targets": targets,
     }
     cells = [(t.name, t.version or "missing", t.needed_for, "" if t.version else t.get) for t in tools]
     marks = [("yes" if a.works else "no", a.name, a.problem) for a in abilities]
     tables = [(("tool", "version", "for", "how to get it"), cells), (("works", "what", "why not"), marks)]
     shown = [table(header, rows, width=console.width) for header, rows in tables]
-    console.result(row, "\n\n".join([*shown, f"targets: {', '.join(map(line, target_names()))}"]))
+    console.result(row, "\n\n".join([*shown, f"targets: {', '.join(map(line, targets))}"]))
     return 1 if broken else 0
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.isa.config import AccelConfig
+from accel.isa.nibbles import FACTOR_BITS
 from relay_hw.compare.work import layer_work, product_calls
 from relay_hw.ir.expr import Call, Constant
 from relay_hw.ir.module import IRModule
@@ -19,7 +20,6 @@ from relay_hw.transform.graph import is_op
 from tensorize.operands import WeightForm, input_rows, weight_form
 
 Array = NDArray[Any]
-FACTOR_BITS = 4
 
 
 def stored_bytes(mod: IRModule, config: AccelConfig) -> int:

@@ -90,7 +90,10 @@ class Artifact:
     @property
     def target(self) -> Target:
         """What runs the regions. Raises InputError where it is not installed."""
-        return rows_target(self.manifest)
+        rows = self.manifest
+        if rows.config is not None:
+            return AccelTarget(rows.config, rows.memory_model, rows.board)
+        return find_target(rows.target, rows.variant)
 
     @property
     def has_control_flow(self) -> bool:
@@ -202,13 +205,6 @@ def load_artifact(path: str | Path, trust: bool = False) -> Artifact:
     except RelayHwError as error:
         raise ArtifactError(f"{folder / MANIFEST}: {error}") from None
     return Artifact(folder, manifest, main, functions, programs, images, _is_sealed(folder, digest), trust)
-
-
-def rows_target(manifest: Manifest) -> Target:
-    """The target that a manifest names."""
-    if manifest.config is not None:
-        return AccelTarget(manifest.config, manifest.memory_model, manifest.board)
-    return find_target(manifest.target, manifest.variant)
 
 
 def _is_sealed(folder: Path, digest: str) -> bool:

@@ -28,7 +28,9 @@ def usual_chunk(artifact: Artifact, device: str) -> int:
 
 
 def open_session(artifact: Artifact, device: str | None = None, options: DeviceOptions | None = None) -> Session:
-    """The device with the build's programs. Raises InputError, UnsupportedError, AccelError."""
+    """The device with the build's programs. Raises InputError, UnsupportedError, AccelError; ArtifactError for a
+    program that the target does not take.
+    """
     name = device or usual_device(artifact)
     rows = artifact.manifest
     if rows.config is not None:
@@ -37,4 +39,6 @@ def open_session(artifact: Artifact, device: str | None = None, options: DeviceO
     for field in fields(DeviceOptions):
         if field.name not in _HARMLESS and getattr(options or usual, field.name) != getattr(usual, field.name):
             raise InputError(f"--{field.name} must be left out for a build for target {rows.target}: only accel has it")
+    for row in rows.regions:
+        artifact.target.check(row, artifact.images[row.name])
     return artifact.target.open(name, rows.regions, artifact.images)

@@ -239,7 +239,7 @@ class _Split:
         records: list[PartitionRecord] = []
         for unit, function in zip(units, functions, strict=True):
             operator = str(unit.op.attrs["Composite"]) if isinstance(unit.op, Function) else op_name(unit) or "call"
-            name = _unique(_layer_name(unit, operator, self.target.anchors), self.taken.layers)
+            name = unique_name(_layer_name(unit, operator, self.target.anchors), self.taken.layers)
             reason = reasons.get(unit, "")
             where = HOST if unit in reasons else self.target.name
             records.append(PartitionRecord(name, operator, where, function, reason, _unit_macs(unit)))
@@ -279,7 +279,8 @@ def _layer_name(unit: Call, operator: str, anchors: frozenset[str]) -> str:
     return f"{operator.removeprefix('qnn.')} {span}" if operator in ("qnn.quantize", "qnn.dequantize") else str(span)
 
 
-def _unique(name: str, taken: set[str]) -> str:
+def unique_name(name: str, taken: set[str]) -> str:
+    """`name`, numbered where it is taken; it is taken then."""
     new, count = name, 1
     while new in taken:
         count += 1

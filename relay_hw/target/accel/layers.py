@@ -17,7 +17,7 @@ from relay_hw.ir.expr import Call, Function, Op
 from relay_hw.ir.visit import post_order
 from relay_hw.target.accel.roofline import LayerNeeds, layer_needs
 from relay_hw.target.accel.rules import ANCHORS
-from relay_hw.target.partition import HOST, PartitionRecord, host_row
+from relay_hw.target.partition import HOST, PartitionRecord, host_row, unique_name
 from relay_hw.target.records import LayerInfo
 
 
@@ -36,19 +36,10 @@ def layer_rows(
         else:
             row = _accel_row(record, waiting[record.function].pop(0), needs[record.function].pop(0), config)
             row = replace(row, cycles=cycles[record.function].pop(0))
-        rows.append(replace(row, name=_unique(row.name, taken)))
+        rows.append(replace(row, name=unique_name(row.name, taken)))
     if any(waiting.values()):
         raise TensorizeError("every layer of a program must have its partition record, not be without one")
     return tuple(rows)
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    new, count = name, 1
-    while new in taken:
-        count += 1
-        new = f"{name} #{count}"
-    taken.add(new)
-    return new
 
 
 def _cycles_by_layer(segment: tensorize.Segment) -> list[int]:

@@ -16,11 +16,8 @@ NAME: Final = "accel"
 ANCHORS: Final = frozenset(composite.anchor for composite in COMPOSITES) - {"clip"}
 
 
-@dataclass(frozen=True, slots=True)
-class AccelRules:
-    """See `PartitionRules`. `legal`: why a composite cannot run on the accelerator at hand; all can without it."""
-
-    legal: Legal | None = None
+class AccelOperators:
+    """The part of `PartitionRules` that every configuration of the accelerator shares: all but `why_not`."""
 
     @property
     def name(self) -> str:
@@ -34,11 +31,11 @@ class AccelRules:
 
     def composites(self) -> Pass:
         """The pass that groups integer operators."""
-        return MergeDeviceComposites(self.legal)
+        return MergeDeviceComposites(self.why_not)
 
     def why_not(self, composite: Function) -> str | None:
-        """Why the accelerator cannot run a composite."""
-        return None if self.legal is None else self.legal(composite)
+        """Why a configuration cannot run a composite."""
+        raise NotImplementedError
 
     def why_on_host(self, call: Call, rules: QuantizerRules) -> str:
         """Why an operator is part of no composite."""
@@ -47,3 +44,14 @@ class AccelRules:
     def takes_in(self, call: Call, composite: str) -> bool:
         """Pads and reshapes go with the layer behind them."""
         return is_front(call, composite)
+
+
+@dataclass(frozen=True)
+class AccelRules(AccelOperators):
+    """Composites of an accelerator that is not at hand. `legal`: why it cannot run one; without it it runs all."""
+
+    legal: Legal | None = None
+
+    def why_not(self, composite: Function) -> str | None:
+        """What `legal` says."""
+        return None if self.legal is None else self.legal(composite)

@@ -17,21 +17,20 @@ from accel.isa.errors import AccelError, ProgramError
 from accel.isa.program import Program, decode_instructions
 from accel.sim.memory import MemoryModel, memory_model
 from relay_hw.errors import ArtifactError, InputError
-from relay_hw.ir.expr import Call, Function
+from relay_hw.ir.expr import Function
 from relay_hw.target.accel.board import on_board
 from relay_hw.target.accel.clock import STANDARD, target_of
 from relay_hw.target.accel.devices import DEVICES, open_device
 from relay_hw.target.accel.layers import layer_rows
 from relay_hw.target.accel.regions import Builder, Segments
 from relay_hw.target.accel.residency import Footprints
-from relay_hw.target.accel.rules import AccelRules
+from relay_hw.target.accel.rules import AccelOperators
 from relay_hw.target.accel.session import AccelSession
 from relay_hw.target.accel.steady import steady
 from relay_hw.target.accel.tune import Tuner
-from relay_hw.target.base import QuantizerRules, Region, Request
+from relay_hw.target.base import Region, Request
 from relay_hw.target.partition import PartitionRecord
 from relay_hw.target.records import Facts, LayerInfo, RegionInfo
-from relay_hw.transform.base import Pass
 from tensorize.refine import Refiner
 from tensorize.schedule import Chooser
 
@@ -40,7 +39,7 @@ DEFAULT = "default"
 
 
 @dataclass(frozen=True)
-class AccelTarget:
+class AccelTarget(AccelOperators):
     """See `Target`. `memory`: the name of the memory model that programs are made for; `board`: whose it is."""
 
     config: AccelConfig
@@ -57,20 +56,6 @@ class AccelTarget:
         """What stands behind the bus."""
         return memory_model(self.memory)
 
-    @cached_property
-    def _rules(self) -> AccelRules:
-        return AccelRules(self.why_not)
-
-    @property
-    def name(self) -> str:
-        """Of the target."""
-        return self._rules.name
-
-    @property
-    def anchors(self) -> frozenset[str]:
-        """Operators that a layer has its name from."""
-        return self._rules.anchors
-
     @property
     def multiplier_bits(self) -> int:
         """Of the output stage's multipliers."""
@@ -81,21 +66,9 @@ class AccelTarget:
         """Simulators, the Verilog, a board."""
         return tuple(kind.name for kind in DEVICES)
 
-    def composites(self) -> Pass:
-        """The pass that groups integer operators."""
-        return self._rules.composites()
-
     def why_not(self, composite: Function) -> str | None:
         """Why a configuration cannot run a composite."""
         return tensorize.why_not(composite, self.timed)
-
-    def why_on_host(self, call: Call, rules: QuantizerRules) -> str:
-        """Why an operator is part of no composite."""
-        return self._rules.why_on_host(call, rules)
-
-    def takes_in(self, call: Call, composite: str) -> bool:
-        """Pads and reshapes go with the layer behind them."""
-        return self._rules.takes_in(call, composite)
 
     def compile(self, functions: Mapping[str, Function], request: Request) -> Segments:
         """The fastest programs for all regions together. Raises TensorizeError."""
