@@ -34,6 +34,7 @@ from relay_hw.runtime.profile import time_regions
 from relay_hw.runtime.speed import MemoryCycles, line_seconds, speed_on
 from relay_hw.runtime.told import told_board, told_memory
 from relay_hw.target.accel.board import OnBoard, on_board
+from relay_hw.target.accel.target import AccelTarget
 from tests.accel.fpga.extra import needs_boards
 from tests.relay_hw.small_models import images
 
@@ -69,7 +70,8 @@ def test_a_board_without_that_clock_is_refused() -> None:
 
 def test_a_build_remembers_its_board(plain: tuple[CompiledModel, Artifact], tmp_path: Path) -> None:
     compiled, _ = plain
-    artifact = replace(compiled, board="colorlight-i5", memory_model="colorlight").save(tmp_path / "build")
+    target = AccelTarget(compiled.config, "colorlight", "colorlight-i5")
+    artifact = replace(compiled, target=target).save(tmp_path / "build")
     place = told_board(artifact.manifest, None)
     assert place is not None and (place.board, place.memory) == ("colorlight-i5", "colorlight")
     assert told_memory(artifact.manifest, None, place.board) == ("colorlight", "")
