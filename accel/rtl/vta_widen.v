@@ -25,7 +25,8 @@ module vta_widen #(
   localparam [159:0] ONE = multiples(10'd1), THREE = multiples(10'd3);
   localparam [159:0] TOP_TWO = multiples(-10'd2), TOP_THREE = multiples(-10'd1);
 
-  function [159:0] multiples(input [9:0] times);
+  function [159:0] multiples;
+    input [9:0] times;
     integer i;
     for (i = 0; i < 16; i = i + 1) multiples[10*i+:10] = times * (i[9:0] + 10'd1);
   endfunction
