@@ -134,7 +134,7 @@ test-board: $(READY) ## networks on the whole System of a board with `ecp5`, its
 
 test-netlist: $(READY) ## `tiny` placed and routed, programs and the self-test on netlists, estimates for other parts (half an hour)
 	$(BIN)/python -m pytest -q -s -m long tests/accel/fpga/test_tiny.py tests/accel/fpga/sim/test_netlist.py \
-	  tests/accel/fpga/vendor $(FLAGS)
+	  tests/accel/fpga/sim/test_activity.py tests/accel/fpga/vendor $(FLAGS)
 
 bitstreams: $(READY) ## bitstreams of all boards with their hashes, to be given away: dist/bitstreams (hours; FLAGS="--only NAME")
 	$(BIN)/python scripts/release_bitstreams.py $(FLAGS)

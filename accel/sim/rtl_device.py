@@ -29,8 +29,8 @@ class RtlDevice:
 
     `waves`: file ending in .fst or .vcd that receives every signal. `stall_seed`: at least 1, delays every AXI channel
     at random, so that cycles mean nothing. `watchdog`: cycles after which a launch is a fault; None takes a bound on
-    what the program can need. `settle`: see `RtlModel`. `form`: see `Form`; bytes and cycles are the same. Raises
-    ToolError, ConfigError.
+    what the program can need. `settle`: see `RtlModel`. `form`: see `Form`; bytes and cycles are the same. `library`:
+    a model that was built already, in the place of `rtl`. Raises ToolError, ConfigError.
     """
 
     def __init__(
@@ -44,14 +44,15 @@ class RtlDevice:
         rtl: Path = RTL_DIR,
         settle: bool = False,
         form: Form = Form.FAST,
+        library: Path | None = None,
     ) -> None:
         self._config = config
         self._memory = memory or MemoryModel()
         self._stalls = stall_seed is not None
         self._watchdog = watchdog
         kind = _waves_kind(waves)
-        library = build_library(Build.of(config, kind, rtl, form), progress=progress)
-        self._model = RtlModel(library, config, self._memory, stall_seed, settle)
+        built = library or build_library(Build.of(config, kind, rtl, form), progress=progress)
+        self._model = RtlModel(built, config, self._memory, stall_seed, settle)
         self.core = Core(self._model.write_registers, self._model.read_registers)
         if waves is not None:
             self._model.open_waves(Path(waves))

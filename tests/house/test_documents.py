@@ -14,6 +14,7 @@ OWN = {
     "accel/fpga/flow.py",
     "accel/fpga/synth.py",
     "accel/fpga/route.py",
+    "accel/fpga/sim/activity.py",
     "accel/fpga/board_top.py",
     "accel/fpga/litex_soc.py",
     # Copied to the board, where nothing else of the package is.

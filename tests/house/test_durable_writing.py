@@ -23,6 +23,7 @@ WRITERS = {
     "accel/fpga/synth.py": "in a stage, which is marked when it is done",
     "accel/fpga/tools.py": "in a stage, which is marked when it is done",
     "accel/fpga/vendor/estimate.py": "in a stage, which is marked when it is done",
+    "accel/fpga/sim/activity.py": "in a new folder",
     "accel/fpga/sim/board.py": "in a new folder",
     "accel/fpga/sim/netlist.py": "in a temporary folder",
     "accel/isa/gen_verilog.py": "a source, renewed by hand",

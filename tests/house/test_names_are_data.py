@@ -123,6 +123,7 @@ WRITERS: dict[str, dict[str, str]] = {
 NOT_FOREIGN = {
     "accel/fpga/flow.py": "names of files and cells of accel/rtl",
     "accel/fpga/synth.py": "names of files and cells of accel/rtl",
+    "accel/fpga/sim/activity.py": "names of ports of accel/rtl",
     "accel/fpga/sim/board.py": "names of files that Verilator writes",
     "accel/fpga/sim/netlist.py": "names of cells of accel/rtl",
     "accel/fpga/sim/soc.py": "numbers",
