@@ -125,6 +125,10 @@ aarch64: $(READY) ## fetch what runs aarch64 host libraries in the tests: qemu-u
 test-deploy: $(READY) ## exported C for aarch64 under qemu-user, after `make aarch64` (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/runtime/test_deploy.py $(FLAGS)
 
+energy: $(READY) ## what switches on netlists beside the energy table: docs/results/energy.json (an hour; FLAGS=--keep goes on)
+	$(BIN)/python scripts/measure_energy.py $(FLAGS)
+	$(BIN)/python scripts/energy_fit.py --write
+
 bench: $(READY) ## measure cycles, speeds and the language, write docs/results/performance.json and docs/performance.md (minutes)
 	$(BIN)/python scripts/bench.py
 

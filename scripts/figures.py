@@ -11,13 +11,14 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from accel.sim.memory import MEMORY_MODELS, memory_model
+from relay_hw.compare.energy import REGISTERS, SHARES
 from tensorize.space import PIECE_LIMIT
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,6 +41,7 @@ WRITERS = {
     "strategies": "python scripts/quantization_tables.py",
     "mixed": "make measure-mixed",
     "methods": "make measure-methods",
+    "energy": "make energy",
     "prequantized": "python scripts/measure_prequantized.py",
     "performance": "make bench",
 }
@@ -72,6 +74,7 @@ def constants() -> dict[str, Any]:
     return {
         "memory": {name: {"latency": memory_model(name).latency} for name in MEMORY_MODELS},
         "piece_cycles": PIECE_LIMIT,
+        "energy": {**asdict(SHARES), "first_registers": REGISTERS[0], "bit_registers": REGISTERS[1]},
     }
 
 

@@ -1,7 +1,7 @@
 """The measured tables of docs/quantization.md: every strategy on the networks of ../shared/models.
 
 In: models with calibration and test data. Out: reports in build/compare (a killed run goes on there), what the tables
-show of them in docs/results/strategies.json, and the tables.
+show of them in docs/results/strategies.json, and the tables. After a change of the energy table `--energy` is enough.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,8 @@ STRATEGIES = (
     "int8-pow2", "int8-equalized", "int8-twins", "w4a8", "w4a8-adaround", "w4a8-gptq", "w4a8-twins", "mixed",
     "tvm", "fp8-e4m3", "mxint8", "mxfp4",
 )  # fmt: skip
+# Test images where only counts are asked for.
+FEW = 4
 # What the tables show of a report and of each of its strategies.
 KEPT = ("best", "images", "calibration_images", "held_out_images")
 KEPT_FLOAT = ("top1", "macs", "weight_bytes")
@@ -59,13 +61,19 @@ def main() -> int:
     parser.add_argument("--models", type=Path, default=ROOT.parent / "shared" / "models", help="folder of the networks")
     parser.add_argument("--images", type=int, help="the first so many test images only")
     parser.add_argument("--strategies", default=",".join(STRATEGIES))
+    parser.add_argument("--energy", action="store_true", help="only the energy anew, of what was measured before")
     parser.add_argument("networks", nargs="*", default=list(NETWORKS))
     options = parser.parse_args()
-    for name in options.networks:
-        measure(name, options.models / name, options.strategies.split(","), options.images)
     found: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for name in options.networks:
-        found[name] = kept(json.loads((FOLDER / name / "report.json").read_text()))
+        if options.energy:
+            rows = found[name]["strategies"]
+            few = {"images": FEW, "processes": default_processes()}
+            report = compared(name, options.models / name, representatives(rows), name, **few)
+            found[name]["strategies"] = with_energy(rows, report.to_json()["strategies"])
+        else:
+            measure(name, options.models / name, options.strategies.split(","), options.images)
+            found[name] = kept(json.loads((FOLDER / name / "report.json").read_text()))
     RESULTS.write_text(json.dumps({name: found[name] for name in NETWORKS if name in found}, indent=1) + "\n")
     PAGE.write_text(page(PAGE.read_text(), found))
     return 0
@@ -77,6 +85,27 @@ def measure(name: str, folder: Path, strategies: list[str], images: int | None) 
     found = compared(name, folder, strategies, name, images=images, processes=default_processes(), work=work, area=True)
     found.save(FOLDER / name)
     print(found.to_text())
+
+
+def representatives(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One strategy of each set of rows with the same counts, by name."""
+    return list({_counts(row): row["name"] for row in reversed(rows) if row["config"]}.values())
+
+
+def with_energy(rows: Sequence[Mapping[str, Any]], fresh: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with the energy of their representatives; None where programs do not count what they did."""
+    known = {_counts(row): row["energy_uj"] for row in fresh}
+    for row in rows:
+        if row["config"] and _counts(row) not in known:
+            print(
+                f"{row['name']} on {row['config']} does not count as when it was measured: no energy", file=sys.stderr
+            )
+    return [{**row, "energy_uj": known.get(_counts(row)) if row["config"] else None} for row in rows]
+
+
+def _counts(row: Mapping[str, Any]) -> tuple[object, ...]:
+    """Rows that agree in these agree in what the energy is made of."""
+    return tuple(row[key] for key in ("config", "cycles", "dram_bytes", "accel_mac_share"))
 
 
 def compared(name: str, folder: Path, strategies: Sequence[str], what: str, **options: Any) -> Comparison:

@@ -1,7 +1,8 @@
-"""Energy of one run, estimated: counts of the cycle simulator times published picojoules.
+"""Energy of one run, estimated: counts of the cycle simulator times published picojoules, shares as in netlists.
 
 In: a configuration, counters of launches, multiply-accumulates by width. Out: `Energy` in microjoules, by part.
-Source of every figure but the derived ones: M. Horowitz, Computing's energy problem, ISSCC 2014: 45 nm, 0.9 V.
+Source of every figure but the derived ones: M. Horowitz, Computing's energy problem, ISSCC 2014: 45 nm, 0.9 V. What
+the parts on the chip weigh against one another is fitted to what switches in netlists (scripts/energy_fit.py).
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from accel.isa.config import UOP_BYTES, AccelConfig
 
 SOURCE: Final = "M. Horowitz, Computing's energy problem (and what we can do about it), ISSCC 2014, 45 nm at 0.9 V"
 CAVEAT: Final = (
-    "An estimate for a chip of that process, not of an FPGA and not measured: it ranks strategies, it predicts no "
-    "battery. Clock tree, control, leakage, the DRAM's own refresh and the host's processor are left out."
+    "An estimate, not measured: it ranks strategies, it predicts no battery. Operations have the figures of a chip of "
+    "that process; parts on the chip are weighed against one another as in netlists for FPGAs, their sum left as it "
+    "was. Leakage, hazards, the DRAM's own refresh and the host's processor are left out."
 )
 
 
@@ -37,6 +39,23 @@ MULTIPLY_32: Final = Figure("multiply_32", "32-bit multiplication (requantizatio
 FLOAT_MAC: Final = Figure("mac_float32", "float32 multiplication and addition (host)", 4.6, "3.7 and 0.9")
 DRAM: Final = Figure("dram_byte", "byte moved to or from DRAM", 162.5, "lower end of 1.3 to 2.6 nJ for 64 bits")
 FIGURES: Final = (MULTIPLY_8, MULTIPLY_4, ADD_32, MULTIPLY_32, FLOAT_MAC, DRAM)
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What parts on the chip weigh: times the figures above, `registers` in picojoules for a register and cycle."""
+
+    products: float
+    scratchpads: float
+    output: float
+    registers: float
+
+
+# Fitted to docs/results/energy.json, as registers are: `python scripts/energy_fit.py` says what they must be.
+SHARES: Final = Shares(products=5.13, scratchpads=0.234, output=2.44, registers=0.00285)
+# Registers of an accelerator: a number, and so many for each bit of a weight that the array takes in a cycle.
+REGISTERS: Final = (8700, 12.1)
+_WORKING: Final = ("LOAD_BUSY", "COMPUTE_BUSY", "OUTPUT_BUSY", "STORE_BUSY")
 # 64-bit access of a cache: size in bytes and picojoules.
 SRAM: Final = ((8 << 10, 10.0), (32 << 10, 20.0), (1 << 20, 100.0))
 _WORD: Final = 8
@@ -44,11 +63,13 @@ _WORD: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Energy:
-    """Microjoules of one run: `products` of the array, `scratchpads`, `output` stage, `dram`, `host` layers."""
+    """Microjoules of one run: `products` of the array, `scratchpads`, `output` stage, `registers` of units while they
+    work, `dram`, `host` layers."""
 
     products: float
     scratchpads: float
     output: float
+    registers: float
     dram: float
     host: float
 
@@ -57,12 +78,18 @@ class Energy:
         """Of all parts."""
         return sum(asdict(self).values())
 
+    @property
+    def on_chip(self) -> float:
+        """Of the parts that are in the accelerator's netlist."""
+        return self.products + self.scratchpads + self.output + self.registers
+
 
 def estimate(
     config: AccelConfig,
     counters: Mapping[str, int],
     macs: Mapping[int, float],
     host_macs: Mapping[int, float],
+    shares: Shares = SHARES,
 ) -> Energy:
     """Energy of launches with these `counters`, summed. `macs` on the accelerator, `host_macs`: by bits of weights."""
     products = sum(count * _mac(bits, config.wgt_bits) for bits, count in macs.items())
@@ -70,8 +97,22 @@ def estimate(
     vectors = counters["OUTPUT_VECTORS"]
     output = vectors * config.block_out * (MULTIPLY_32.picojoules + ADD_32.picojoules)
     moved = counters["READ_BYTES"] + counters["WRITE_BYTES"] + counters["FETCH_BYTES"]
-    parts = (products, _scratchpads(config, counters), output, moved * DRAM.picojoules, host)
+    clocked = registers(config) * sum(counters[unit] for unit in _WORKING)
+    parts = (
+        products * shares.products,
+        _scratchpads(config, counters) * shares.scratchpads,
+        output * shares.output,
+        clocked * shares.registers,
+        moved * DRAM.picojoules,
+        host,
+    )
     return Energy(*(part * 1e-6 for part in parts))
+
+
+def registers(config: AccelConfig) -> float:
+    """Pins of the clock in an accelerator's netlist, about."""
+    begin, bit = REGISTERS
+    return begin + bit * config.macs_per_cycle * config.wgt_bits
 
 
 def access(size: int, width: int) -> float:
@@ -111,11 +152,26 @@ def _mac(bits: int, lane_bits: int) -> float:
     return MULTIPLY_8.picojoules + ADD_32.picojoules
 
 
+def share_rows() -> tuple[tuple[str, str], ...]:
+    """What `SHARES` does to the figures, in words."""
+    begin, bit = REGISTERS
+    return (
+        ("operations of a multiply-accumulate", f"times {SHARES.products:g}"),
+        ("accesses on chip", f"times {SHARES.scratchpads:g}"),
+        ("operations of the output stage", f"times {SHARES.output:g}"),
+        (
+            f"register, a cycle of each unit that works: {begin:,} and {bit:g} for each bit of a weight in the array",
+            f"{SHARES.registers:g} pJ",
+        ),
+    )
+
+
 def table() -> dict[str, object]:
-    """The figures with source and caveat, as they stand in reports."""
+    """The figures with source, shares and caveat, as they stand in reports."""
     rows = [{"operation": f.text, "picojoules": f.picojoules, "note": f.note} for f in FIGURES]
     rows += [
         {"operation": f"64-bit access of {size >> 10} KiB on chip", "picojoules": pj, "note": "a cache's"}
         for size, pj in SRAM
     ]
-    return {"source": SOURCE, "caveat": CAVEAT, "rows": rows}
+    shares = [{"of": what, "share": share} for what, share in share_rows()]
+    return {"source": SOURCE, "caveat": CAVEAT, "rows": rows, "shares": shares}

@@ -10,7 +10,7 @@ from typing import Final
 
 from accel.quote import html
 from relay_hw.compare.comparison import Comparison
-from relay_hw.compare.energy import CAVEAT, FIGURES, SOURCE, SRAM
+from relay_hw.compare.energy import CAVEAT, FIGURES, SOURCE, SRAM, share_rows
 from relay_hw.compare.front import Amount, is_by_agreement, points_of, run_time
 from relay_hw.compare.histogram import Histogram
 from relay_hw.compare.plots import histogram_svg, pareto_svg
@@ -53,7 +53,7 @@ tr.best td.name::after { content: " ★ best"; color: var(--products); font-size
 _ENERGY_PARTS: Final = (
     "Counts of the cycle simulator times these figures: multiply-accumulates of the array; each access to a scratchpad "
     "as memories of 64 bits side by side; the output stage's 32-bit multiplications; every byte on the bus; layers on "
-    "the host as float32 (or int8) multiply-accumulates alone."
+    "the host as float32 (or int8) multiply-accumulates alone. Parts on the chip are weighed as netlists switch."
 )
 
 
@@ -298,6 +298,10 @@ def _sources() -> str:
         f'<tr><td>64-bit access on chip, {size >> 10} KiB</td><td class="n">{pj:g}</td><td class="why">a cache\'s; '
         "straight lines through logarithms between sizes</td></tr>"
         for size, pj in SRAM
+    )
+    rows += "".join(
+        f'<tr><td>{html(what)}</td><td class="n">{html(share)}</td><td class="why">fitted to netlists</td></tr>'
+        for what, share in share_rows()
     )
     return (
         f'<h2>Energy</h2><p class="legend">{html(_ENERGY_PARTS)} Source: {html(SOURCE)}. {html(CAVEAT)}</p>'

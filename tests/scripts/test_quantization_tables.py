@@ -26,6 +26,20 @@ def report() -> dict[str, Any]:
     return {**values, "strategies": [row_json(row)]}
 
 
+def test_energy_anew_goes_to_all_rows_that_count_the_same() -> None:
+    counts = {"config": "w4", "cycles": 9, "dram_bytes": 8, "accel_mac_share": 1.0}
+    rows = [
+        {**counts, "name": "w4a8", "energy_uj": 5.0},
+        {**counts, "name": "w4a8-gptq", "energy_uj": 5.0},
+        {**counts, "name": "mixed", "cycles": 10, "energy_uj": 6.0},
+        {**dict.fromkeys(counts), "name": "mxfp4", "energy_uj": None},
+    ]
+    assert sorted(tables.representatives(rows)) == ["mixed", "w4a8"]
+    fresh = [{**rows[0], "energy_uj": 4.0}, {**rows[2], "energy_uj": 3.0}]
+    assert [row["energy_uj"] for row in tables.with_energy(rows, fresh)] == [4.0, 4.0, 3.0, None]
+    assert [row["energy_uj"] for row in tables.with_energy(rows, fresh[:1])] == [4.0, 4.0, None, None]
+
+
 def test_a_table_in_markdown() -> None:
     lines = tables.table("resnet8_cifar10", report()).splitlines()
     rows = [line for line in lines if line.startswith("|")]

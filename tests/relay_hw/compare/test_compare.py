@@ -115,6 +115,16 @@ def test_a_board_is_compared_at_its_clock(plain: IRModule, tmp_path: Path) -> No
     text = found.to_text()
     assert f"{cost.samples_per_second:,.1f}" in text and "ecp5 at 80 MHz, ulx3s memory" in text
     assert f"{cost.samples_per_second:,.1f}" in found.to_html()
+    # Joules on that board, with its memory's cycles, in every form.
+    joules = cost.energy.total
+    assert all(each.energy.total > each.energy.on_chip > 0 for row in found.rows for each in row.costs)
+    assert f"{joules:.1f}" in text and "uJ" in text.splitlines()[2]
+    assert f"{joules:,.1f}" in found.to_html() and "µJ, estimated" in found.to_html()
+    line = next(csv.DictReader(io.StringIO(found.to_csv())))
+    assert (line["board"], float(line["energy_uj"])) == ("ulx3s-85f", pytest.approx(joules, rel=1e-3))
+    row = found.to_json()["strategies"][0]
+    assert row["board"] == "ulx3s-85f" and row["energy_uj"] == pytest.approx(joules, abs=1e-4)
+    assert sum(row["energy_parts_uj"].values()) == pytest.approx(joules, abs=1e-3)
 
 
 def test_a_board_without_that_clock_is_refused(plain: IRModule) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from accel.isa.config import load_config
 from relay_hw.compare.data import read_samples
-from relay_hw.compare.energy import FIGURES, SRAM, access, estimate
+from relay_hw.compare.energy import FIGURES, SHARES, SRAM, access, estimate, registers
 from relay_hw.compare.front import Point, staircase, unbeaten
 from relay_hw.compare.histogram import BINS, Counter, Histogram
 from relay_hw.compare.plots import histogram_svg, nice_ticks, pareto_svg
@@ -35,7 +35,18 @@ def @main(%x: Tensor[(1, 4, 6, 6), float32], %w: Tensor[(8, 2, 3, 3), float32], 
   nn.dense(nn.batch_flatten(%1), %d, units=5)
 }
 """
-COUNTERS = ("GEMM_UOPS", "ALU_UOPS", "OUTPUT_VECTORS", "READ_BYTES", "WRITE_BYTES", "FETCH_BYTES")
+COUNTERS = (
+    "GEMM_UOPS",
+    "ALU_UOPS",
+    "OUTPUT_VECTORS",
+    "READ_BYTES",
+    "WRITE_BYTES",
+    "FETCH_BYTES",
+    "LOAD_BUSY",
+    "COMPUTE_BUSY",
+    "OUTPUT_BUSY",
+    "STORE_BUSY",
+)
 
 
 def module():
@@ -101,7 +112,7 @@ def test_energy_of_the_sources_own_memories() -> None:
     assert all(figure.picojoules > 0 for figure in FIGURES)
 
 
-@given(counts=st.lists(st.integers(0, 10**6), min_size=6, max_size=6), factor=st.integers(1, 9))
+@given(counts=st.lists(st.integers(0, 10**6), min_size=10, max_size=10), factor=st.integers(1, 9))
 def test_energy_is_linear_in_counts(counts: list[int], factor: int) -> None:
     config = load_config("default")
     one = estimate(config, dict(zip(COUNTERS, counts, strict=True)), {8: 5}, {32: 7})
@@ -113,8 +124,15 @@ def test_energy_is_linear_in_counts(counts: list[int], factor: int) -> None:
 
 def test_energy_of_products_by_width() -> None:
     config, none = load_config("default"), dict.fromkeys(COUNTERS, 0)
-    assert estimate(config, none, {8: 10**6}, {}).products == pytest.approx(0.3)
+    assert estimate(config, none, {8: 10**6}, {}).products == pytest.approx(0.3 * SHARES.products)
     assert estimate(config, none, {}, {32: 10**6}).host == pytest.approx(4.6)
+
+
+def test_energy_of_registers_by_size_and_working_units() -> None:
+    tiny, large, none = load_config("tiny"), load_config("default"), dict.fromkeys(COUNTERS, 0)
+    assert registers(large) > 2 * registers(tiny)
+    busy = estimate(tiny, {**none, "CYCLES": 5, "LOAD_BUSY": 10**6, "COMPUTE_BUSY": 10**6}, {}, {})
+    assert busy.registers == busy.on_chip == busy.total == pytest.approx(2 * registers(tiny) * SHARES.registers)
 
 
 def test_work_counts_macs_and_weights() -> None:
