@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from accel import quote
 from relay_hw.span import Span
+from relay_hw.support import quote
 
 
 class RelayHwError(Exception):

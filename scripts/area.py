@@ -17,9 +17,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from accel.fpga.parts import FlowError
-from accel.fpga.synth import cache_folder, synthesise
-from accel.isa.config import AccelConfig, config_names, load_config
+from relay_hw.accel.fpga.parts import FlowError
+from relay_hw.accel.fpga.synth import cache_folder, synthesise
+from relay_hw.accel.isa.config import AccelConfig, config_names, load_config
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = cache_folder()

@@ -23,9 +23,9 @@ import bench_speed
 import bench_text
 from bench_rows import HEADER, Row, layer_rows, network_rows, text_rows
 
-from accel.isa.config import load_config
-from accel.isa.errors import AccelError
 from examples.models import NETWORKS
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.errors import AccelError
 from relay_hw.errors import RelayHwError
 from relay_hw.report import table
 

@@ -22,17 +22,17 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from accel.isa.config import AccelConfig, load_config
-from accel.isa.errors import AccelError
-from accel.isa.spec import Op
-from accel.sim.causes import Cause
-from accel.sim.cycle import CycleDevice
-from accel.sim.cycle.losses import Account, accounts, stretches, together
-from accel.sim.cycle.traffic import total_traffic
-from accel.sim.memory import MEMORY_MODELS, memory_model
 from examples.models import NETWORKS, find
 from examples.models.builder import INPUT, images
 from relay_hw import op
+from relay_hw.accel.isa.config import AccelConfig, load_config
+from relay_hw.accel.isa.errors import AccelError
+from relay_hw.accel.isa.spec import Op
+from relay_hw.accel.sim.causes import Cause
+from relay_hw.accel.sim.cycle import CycleDevice
+from relay_hw.accel.sim.cycle.losses import Account, accounts, stretches, together
+from relay_hw.accel.sim.cycle.traffic import total_traffic
+from relay_hw.accel.sim.memory import MEMORY_MODELS, memory_model
 from relay_hw.analysis import infer_type
 from relay_hw.errors import RelayHwError
 from relay_hw.frontend import from_onnx
@@ -44,7 +44,7 @@ from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.target.accel.clock import target_of
 from relay_hw.target.accel.devices import DeviceOptions, close_device, open_device
 from relay_hw.target.accel.roofline import LayerNeeds, launch_bounds, layer_needs
-from tensorize import Layer, Segment, compile_function
+from relay_hw.tensorize import Layer, Segment, compile_function
 
 OUTPUT = Path(__file__).resolve().parents[1] / "build" / "bench_layers.json"
 DEFAULT_NETWORKS = ("resnet18", "resnet8", "ds_cnn", "wake_words", "mobilenet_v1", "mobilenet_v2")

@@ -10,7 +10,7 @@ from typing import Any
 
 from bench_rows import HEADER, Row, markdown
 
-from accel.sim.causes import Cause
+from relay_hw.accel.sim.causes import Cause
 from relay_hw.report import number, percent
 
 HEAD = """# Performance

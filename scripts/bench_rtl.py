@@ -21,7 +21,7 @@ from pathlib import Path
 import bench_layers  # noqa: F401  # first: it puts examples on the path
 import bench_speed
 
-from accel.isa.disasm import disassemble
+from relay_hw.accel.isa.disasm import disassemble
 
 ROOT = Path(__file__).resolve().parents[1]
 NETWORK = "resnet8"
@@ -30,10 +30,10 @@ ROUNDS = 9
 WORKER = """
 import sys, time
 import numpy as np
-from accel.isa.config import load_config
-from accel.isa.asm import assemble_file
-from accel.isa.program import SectionKind
-from accel.sim.rtl_device import RtlDevice
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.asm import assemble_file
+from relay_hw.accel.isa.program import SectionKind
+from relay_hw.accel.sim.rtl_device import RtlDevice
 device = RtlDevice(load_config("default"))
 program = assemble_file(sys.argv[1])
 device.load(program)

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from accel.sim.verilator import find_toolchain
+from relay_hw.accel.sim.verilator import find_toolchain
 
 STEPS = 500_000
 REPEATS = 3

@@ -18,15 +18,15 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from accel.fpga.boards import find_board
-from accel.fpga.flow import build_bitstream, is_built
-from accel.fpga.parts import FlowError, find_part
-from accel.fpga.report import slowest_clock
-from accel.fpga.synth import bitstreams_folder, cache_folder, cached, synthesise
-from accel.fpga.systems import System, board_system, part_system
-from accel.fpga.vendor.estimate import estimate, is_estimated
-from accel.fpga.vendor.targets import Form, find_target
-from accel.isa.config import AccelConfig, load_config
+from relay_hw.accel.fpga.boards import find_board
+from relay_hw.accel.fpga.flow import build_bitstream, is_built
+from relay_hw.accel.fpga.parts import FlowError, find_part
+from relay_hw.accel.fpga.report import slowest_clock
+from relay_hw.accel.fpga.synth import bitstreams_folder, cache_folder, cached, synthesise
+from relay_hw.accel.fpga.systems import System, board_system, part_system
+from relay_hw.accel.fpga.vendor.estimate import estimate, is_estimated
+from relay_hw.accel.fpga.vendor.targets import Form, find_target
+from relay_hw.accel.isa.config import AccelConfig, load_config
 from relay_hw.cli.fpga import seeds_of
 from relay_hw.cli.main import _parser
 from scripts import area

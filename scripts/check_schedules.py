@@ -19,10 +19,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from accel.isa.config import load_config
-from accel.sim.cycle import CycleDevice
-from accel.sim.memory import memory_model
 from relay_hw import op
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.sim.cycle import CycleDevice
+from relay_hw.accel.sim.memory import memory_model
 from relay_hw.analysis import infer_type
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Call, Constant, Expr, Function, Var
@@ -30,14 +30,14 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.report import number, table
 from relay_hw.target.accel.clock import target_of
-from tensorize import compile_function
-from tensorize.fold import shapes_of
-from tensorize.inputs import fold_inputs
-from tensorize.kernel import ConvKernel, KernelSpec
-from tensorize.region import read_region
-from tensorize.space import conv_tiles
-from tensorize.target import Target
-from tensorize.tiles import ConvTile, Tile
+from relay_hw.tensorize import compile_function
+from relay_hw.tensorize.kernel import ConvKernel, KernelSpec
+from relay_hw.tensorize.match.region import read_region
+from relay_hw.tensorize.target import Target
+from relay_hw.tensorize.tiles.fold import shapes_of
+from relay_hw.tensorize.tiles.inputs import fold_inputs
+from relay_hw.tensorize.tiles.sizes import ConvTile, Tile
+from relay_hw.tensorize.tiles.space import conv_tiles
 
 OUTPUT = Path(__file__).resolve().parents[1] / "build" / "schedules.json"
 MEMORY = memory_model("standard")

@@ -11,11 +11,11 @@ import resource
 import sys
 from typing import Any
 
-from accel.isa.program import encode_instructions
-from accel.sim.cycle.timing import time_code
-from accel.sim.memory import memory_model
 from examples.models import find
 from examples.models.builder import INPUT, images
+from relay_hw.accel.isa.program import encode_instructions
+from relay_hw.accel.sim.cycle.timing import time_code
+from relay_hw.accel.sim.memory import memory_model
 from relay_hw.frontend import from_onnx
 from relay_hw.runtime.compile import compile_model
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from accel.fpga.multipliers import dsp_products
-from accel.fpga.parts import find_part
-from accel.isa.config import load_config
+from relay_hw.accel.fpga.multipliers import dsp_products
+from relay_hw.accel.fpga.parts import find_part
+from relay_hw.accel.isa.config import load_config
 from relay_hw.compare.energy import SHARES, Energy, Shares, estimate
 from scripts.figures import replaced
 

@@ -17,9 +17,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from accel.sim.memory import MEMORY_MODELS, memory_model
+from relay_hw.accel.sim.memory import MEMORY_MODELS, memory_model
 from relay_hw.compare.energy import REGISTERS, SHARES
-from tensorize.space import PIECE_LIMIT
+from relay_hw.tensorize.tiles.space import PIECE_LIMIT
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"

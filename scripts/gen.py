@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import file_map
 
-from accel.isa import gen_docs, gen_timing, gen_verilog
+from relay_hw.accel.isa import gen_docs, gen_timing, gen_verilog
 
 GENERATORS: tuple[tuple[str, Callable[[Sequence[str]], int]], ...] = (
     ("accel/rtl/gen/vta_isa.vh", gen_verilog.main),

@@ -12,9 +12,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from accel.isa.config import config_names, load_config
-from accel.isa.gen_verilog import verilator_flags
-from accel.sim.verilator import Form, find_toolchain, rtl_files
+from relay_hw.accel.isa.config import config_names, load_config
+from relay_hw.accel.isa.gen_verilog import verilator_flags
+from relay_hw.accel.sim.verilator import Form, find_toolchain, rtl_files
 
 RTL = Path(__file__).resolve().parents[1] / "accel" / "rtl"
 FLAGS = ("--lint-only", "-Wall", "--default-language", "1364-2005", "--top-module", "vta_top")

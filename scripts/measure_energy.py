@@ -21,16 +21,16 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from accel.fpga.parts import find_part
-from accel.fpga.sim.activity import Activity, ActivityDevice
-from accel.fpga.synth import bitstreams_folder
-from accel.fpga.tools import tool_version
-from accel.isa.config import AccelConfig, load_config
-from accel.isa.program import Program, SectionKind
-from accel.sim.device import Bytes, LaunchStats
-from accel.sim.memory import memory_model
 from examples.models import find
 from examples.models.builder import INPUT, images
+from relay_hw.accel.fpga.parts import find_part
+from relay_hw.accel.fpga.sim.activity import Activity, ActivityDevice
+from relay_hw.accel.fpga.synth import bitstreams_folder
+from relay_hw.accel.fpga.tools import tool_version
+from relay_hw.accel.isa.config import AccelConfig, load_config
+from relay_hw.accel.isa.program import Program, SectionKind
+from relay_hw.accel.sim.device import Bytes, LaunchStats
+from relay_hw.accel.sim.memory import memory_model
 from relay_hw.compare.cost import shares
 from relay_hw.compare.work import network_work
 from relay_hw.frontend import from_onnx

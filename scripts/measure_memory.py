@@ -15,13 +15,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from accel.isa.config import AccelConfig, load_config
-from accel.isa.program import Program, SectionKind
-from accel.isa.spec import Op
-from accel.sim.cycle import CycleDevice
-from accel.sim.memory import memory_model
 from examples.models import find
 from examples.models.builder import INPUT, images
+from relay_hw.accel.isa.config import AccelConfig, load_config
+from relay_hw.accel.isa.program import Program, SectionKind
+from relay_hw.accel.isa.spec import Op
+from relay_hw.accel.sim.cycle import CycleDevice
+from relay_hw.accel.sim.memory import memory_model
 from relay_hw.frontend import from_onnx
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.target.accel.board import on_board

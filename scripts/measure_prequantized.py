@@ -17,7 +17,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from accel.sim.functional import FunctionalDevice
+from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.frontend import from_onnx
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.execute import Executor

@@ -13,8 +13,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import tensorize
-from accel.sim.memory import memory_model
+from relay_hw import tensorize
+from relay_hw.accel.sim.memory import memory_model
 from relay_hw.runtime.compile import CompiledModel, compile_model, device_functions
 from relay_hw.target.accel.clock import STANDARD, target_of
 from relay_hw.target.accel.residency import Footprints

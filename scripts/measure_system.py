@@ -17,17 +17,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from measure_memory import BOARD, compiled
 
-from accel.fpga.boards import find_board
-from accel.fpga.device import FpgaDevice
-from accel.fpga.link import open_link
-from accel.fpga.sim.board import build_board, running_board
-from accel.fpga.sim.soc import simulated_board
-from accel.fpga.systems import board_system
-from accel.isa.config import AccelConfig, load_config
-from accel.isa.errors import DeadlockError
-from accel.isa.program import SectionKind
-from accel.sim.cycle import CycleDevice
-from accel.sim.memory import memory_model
+from relay_hw.accel.fpga.boards import find_board
+from relay_hw.accel.fpga.device import FpgaDevice
+from relay_hw.accel.fpga.link import open_link
+from relay_hw.accel.fpga.sim.board import build_board, running_board
+from relay_hw.accel.fpga.sim.soc import simulated_board
+from relay_hw.accel.fpga.systems import board_system
+from relay_hw.accel.isa.config import AccelConfig, load_config
+from relay_hw.accel.isa.errors import DeadlockError
+from relay_hw.accel.isa.program import SectionKind
+from relay_hw.accel.sim.cycle import CycleDevice
+from relay_hw.accel.sim.memory import memory_model
 from tests.accel.sim.timed_programs import timed_program
 
 OUTPUT = Path(__file__).resolve().parents[1] / "docs" / "results" / "system.json"

@@ -19,10 +19,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from accel import durable
-from accel.fpga.boards import BOARDS, Board, Fit, HostLink
-from accel.fpga.report import slowest_clock
+from relay_hw.accel.fpga.boards import BOARDS, Board, Fit, HostLink
+from relay_hw.accel.fpga.report import slowest_clock
 from relay_hw.cli.main import main as relay_hw
+from relay_hw.support import durable
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "dist" / "bitstreams"

@@ -15,19 +15,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from accel.documents import parse_json
-from accel.fpga.soc_map import MemorySetup, SetupStep, SocMap, load_map
-from accel.isa.asm import assemble
-from accel.isa.config import load_config
-from accel.isa.errors import AccelError
-from accel.isa.program import Program, Section, SectionKind, TensorSlot
-from accel.isa.spec import Op
+from relay_hw.accel.fpga.soc_map import MemorySetup, SetupStep, SocMap, load_map
+from relay_hw.accel.isa.asm import assemble
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.errors import AccelError
+from relay_hw.accel.isa.program import Program, Section, SectionKind, TensorSlot
+from relay_hw.accel.isa.spec import Op
 from relay_hw.errors import RelayHwError
 from relay_hw.quantize.strategy_file import load_strategy
 from relay_hw.runtime.archive import Archive
 from relay_hw.runtime.artifact import load_artifact
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.models import load_model
+from relay_hw.support.documents import parse_json
 from relay_hw.text import (
     load_json,
     load_param_dict,
@@ -37,7 +37,7 @@ from relay_hw.text import (
     save_json,
     save_param_dict,
 )
-from relay_hw.text.tvm_writer import save_tvm_json
+from relay_hw.text.tvm.writer import save_tvm_json
 from scripts import scaling_onnx
 from tests.relay_hw.small_models import images, save_plain
 

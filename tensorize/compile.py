@@ -10,25 +10,25 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
 
-from accel.isa.config import AccelConfig
-from accel.isa.program import Program, TensorSlot
-from accel.isa.program import Region as ProgramRegion
-from accel.isa.rules import dram_granules
-from accel.isa.spec import Op
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.program import Program, TensorSlot
+from relay_hw.accel.isa.program import Region as ProgramRegion
+from relay_hw.accel.isa.rules import dram_granules
+from relay_hw.accel.isa.spec import Op
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Function
-from tensorize.check import check_program
-from tensorize.chip import ChipGroup, chip_groups
-from tensorize.draft import Draft, Manner, write_draft
-from tensorize.inputs import fold_inputs
-from tensorize.join import join_in_place, read_in_place
-from tensorize.nest import gather_beats, tensor_key
-from tensorize.refine import Refiner
-from tensorize.region import Region, read_region
-from tensorize.resident import ALONE, WORTH, Stay, resident_sets, share_constants
-from tensorize.schedule import Chooser, Schedule, schedules
-from tensorize.segment import Layer, Port, Segment
-from tensorize.target import Target
+from relay_hw.tensorize.emit.check import check_program
+from relay_hw.tensorize.emit.draft import Draft, Manner, write_draft
+from relay_hw.tensorize.match.join import join_in_place, read_in_place
+from relay_hw.tensorize.match.region import Region, read_region
+from relay_hw.tensorize.nest import gather_beats, tensor_key
+from relay_hw.tensorize.refine import Refiner
+from relay_hw.tensorize.schedule.chip import ChipGroup, chip_groups
+from relay_hw.tensorize.schedule.plan import Chooser, Schedule, schedules
+from relay_hw.tensorize.schedule.resident import ALONE, WORTH, Stay, resident_sets, share_constants
+from relay_hw.tensorize.segment import Layer, Port, Segment
+from relay_hw.tensorize.target import Target
+from relay_hw.tensorize.tiles.inputs import fold_inputs
 
 # Cycles between the load of a constant and its use that are tried; only the first for regions of many steps.
 MARGINS = (1500, 500, 1000, 4000, 200, 100)

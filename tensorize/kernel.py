@@ -11,7 +11,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.isa.spec import Rounding
+from relay_hw.accel.isa.spec import Rounding
 
 Int8 = NDArray[np.int8]
 Int64 = NDArray[np.int64]

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.isa.config import AccelConfig
-from accel.isa.program import TensorLayout, TensorSlot, align
-from accel.isa.records import encode_prm
-from accel.isa.tensors import pack_tensor, slot_bytes, unpack_tensor
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.program import TensorLayout, TensorSlot, align
+from relay_hw.accel.isa.records import encode_prm
+from relay_hw.accel.isa.tensors import pack_tensor, slot_bytes, unpack_tensor
 from relay_hw.errors import TensorizeError
-from tensorize.kernel import AddStage, ConvKernel, Image, Int8, Requantize
+from relay_hw.tensorize.kernel import AddStage, ConvKernel, Image, Int8, Requantize
 
 
 def image_of(shape: Sequence[int]) -> Image:

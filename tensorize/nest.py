@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from accel.isa.config import AccelConfig
-from accel.isa.rules import dram_granules
-from accel.isa.spec import Mem, Op
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.rules import dram_granules
+from relay_hw.accel.isa.spec import Mem, Op
 
 Key = tuple[str | int, ...]
 

@@ -9,13 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from accel.isa.spec import Mem
-from accel.isa.state import element_bytes
-from tensorize.compile import Plan
-from tensorize.draft import Draft
-from tensorize.nest import Buffer
-from tensorize.resident import WORTH, Stay, constant_buffers, depths, entries_of, share_constants, total_entries
-from tensorize.target import Target
+from relay_hw.accel.isa.spec import Mem
+from relay_hw.accel.isa.state import element_bytes
+from relay_hw.tensorize.compile import Plan
+from relay_hw.tensorize.emit.draft import Draft
+from relay_hw.tensorize.nest import Buffer
+from relay_hw.tensorize.schedule.resident import (
+    WORTH,
+    Stay,
+    constant_buffers,
+    depths,
+    entries_of,
+    share_constants,
+    total_entries,
+)
+from relay_hw.tensorize.target import Target
 
 # Room for constants that are loaded in every launch, where not all fit: times the largest of them.
 STREAMED = (1, 2, 3)

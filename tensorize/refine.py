@@ -10,26 +10,26 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from accel.isa.config import AccelConfig
-from accel.isa.nibbles import fits_bits
-from accel.isa.program import TensorLayout, align
-from accel.isa.spec import BY_OP, Op
-from tensorize.constants import constant_data, constant_loads, data_key, merge_parameters
-from tensorize.emit import NoRoomError, emit
-from tensorize.fold import shapes_of
-from tensorize.kernel import ConvKernel, KernelSpec
-from tensorize.layout import image_bytes
-from tensorize.lower_conv import lower_conv
-from tensorize.match import plan_tile
-from tensorize.memory import burst_bytes
-from tensorize.nest import Key, Step, tensor_key
-from tensorize.operands import WeightForm, weight_form
-from tensorize.space import Choice
-from tensorize.target import Target
-from tensorize.tiles import ConvTile, Tile
-from tensorize.tiling import short_list
-from tensorize.tokens import assign_tokens
-from tensorize.uops import place_uops
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.nibbles import fits_bits
+from relay_hw.accel.isa.program import TensorLayout, align
+from relay_hw.accel.isa.spec import BY_OP, Op
+from relay_hw.tensorize.emit.emit import NoRoomError, emit
+from relay_hw.tensorize.emit.memory import burst_bytes
+from relay_hw.tensorize.emit.tokens import assign_tokens
+from relay_hw.tensorize.kernel import ConvKernel, KernelSpec
+from relay_hw.tensorize.layout import image_bytes
+from relay_hw.tensorize.lower.conv import lower_conv
+from relay_hw.tensorize.lower.tile import plan_tile
+from relay_hw.tensorize.nest import Key, Step, tensor_key
+from relay_hw.tensorize.schedule.constants import constant_data, constant_loads, data_key, merge_parameters
+from relay_hw.tensorize.schedule.uops import place_uops
+from relay_hw.tensorize.target import Target
+from relay_hw.tensorize.tiles.choose import short_list
+from relay_hw.tensorize.tiles.fold import shapes_of
+from relay_hw.tensorize.tiles.operands import WeightForm, weight_form
+from relay_hw.tensorize.tiles.sizes import ConvTile, Tile
+from relay_hw.tensorize.tiles.space import Choice
 
 # Steps that are written for one layer in all, beside those of its cheapest tile.
 STEP_LIMIT = 200

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from accel.isa.program import Program, TensorLayout
+from relay_hw.accel.isa.program import Program, TensorLayout
 from relay_hw.ir.expr import Function
-from tensorize.target import Launch
+from relay_hw.tensorize.target import Launch
 
 
 @dataclass(frozen=True, slots=True)

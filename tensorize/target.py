@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Protocol
 
-from accel.isa.config import AccelConfig
-from accel.isa.spec import Op
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.spec import Op
 
 Instruction = tuple[Op, Mapping[str, int]]
 

@@ -1,7 +1,7 @@
 """Runs an action with a fault at its n-th step of the file system, in a process of its own, for every n.
 
-A step is a call by which `accel.durable` changes anything: names, bytes, or what is on the disk for sure. The fault is
-an error (EIO), or the end of the process; a write that faults has written half of its bytes.
+A step is a call by which `relay_hw.support.durable` changes anything: names, bytes, or what is on the disk for sure.
+The fault is an error (EIO), or the end of the process; a write that faults has written half of its bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from accel import durable
+from relay_hw.support import durable
 
 STEPS = ("open", "write", "fsync", "rename", "replace", "mkdir", "link", "unlink")
 DONE, FAILED, KILLED = 0, 3, 9
@@ -30,7 +30,7 @@ class Fault(Enum):
 
 
 class _Faulty:
-    """`os` and more for `accel.durable`, with a fault at one step."""
+    """`os` and more for `relay_hw.support.durable`, with a fault at one step."""
 
     def __init__(self, number: int, fault: Fault) -> None:
         self.left = number
@@ -57,7 +57,7 @@ class _Faulty:
 
 
 class _FaultyShutil:
-    """`shutil` for `accel.durable`: removing a tree is a step that may end half-way."""
+    """`shutil` for `relay_hw.support.durable`: removing a tree is a step that may end half-way."""
 
     def __init__(self, faulty: _Faulty) -> None:
         self._faulty = faulty

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from accel.isa.config import AccelConfig, load_config
-from accel.sim.memory import memory_model
+from relay_hw.accel.isa.config import AccelConfig, load_config
+from relay_hw.accel.sim.memory import memory_model
 from relay_hw.target.accel.clock import target_of
-from tensorize.target import Target
+from relay_hw.tensorize.target import Target
 
 
 def target_for(config: AccelConfig | str, memory: str = "standard") -> Target:

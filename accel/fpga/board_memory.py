@@ -11,10 +11,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.fpga.link import Line
-from accel.fpga.soc_map import SocMap
-from accel.isa.errors import AccelError, ProgramError
-from accel.sim.device import Bytes
+from relay_hw.accel.fpga.link import Line
+from relay_hw.accel.fpga.soc_map import SocMap
+from relay_hw.accel.isa.errors import AccelError, ProgramError
+from relay_hw.accel.sim.device import Bytes
 
 _CHUNK_BYTES: Final = 4096
 # Every data pin high and low, alone among the others and beside them.

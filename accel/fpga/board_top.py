@@ -15,15 +15,15 @@ from math import ceil
 from pathlib import Path
 from typing import Any, Final
 
-from accel.child import run_child
-from accel.fpga.boards import Board, HostLink, SdramChip
-from accel.fpga.etherbone import PREFIX
-from accel.fpga.litex_soc import Request
-from accel.fpga.multipliers import core_parameters
-from accel.fpga.part_top import COMMAND_SECONDS
-from accel.fpga.parts import FlowError
-from accel.fpga.soc_map import MemorySetup, SetupStep, SocMap
-from accel.isa.config import AccelConfig
+from relay_hw.accel.fpga.boards import Board, HostLink, SdramChip
+from relay_hw.accel.fpga.etherbone import PREFIX
+from relay_hw.accel.fpga.litex_soc import Request
+from relay_hw.accel.fpga.multipliers import core_parameters
+from relay_hw.accel.fpga.part_top import COMMAND_SECONDS
+from relay_hw.accel.fpga.parts import FlowError
+from relay_hw.accel.fpga.soc_map import MemorySetup, SetupStep, SocMap
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.support.child import run_child
 
 MODULES: Final = ("litex", "litedram", "liteeth", "litex_boards", "migen")
 # Below, the chip could not be refreshed in time; above, data come later than its latency says.
@@ -135,10 +135,10 @@ def _request(system: BoardSystem) -> Request:
 def _ask_litex(request: Request) -> dict[str, Any]:
     if missing := missing_modules():
         raise FlowError(f"{', '.join(missing)} must be installed: pip install 'relay-hw[fpga]'")
-    root = str(Path(__file__).resolve().parents[2])
+    root = str(Path(__file__).parents[3])
     paths = os.pathsep.join(path for path in (root, *sys.path) if path)
     done = run_child(
-        [sys.executable, "-m", "accel.fpga.litex_soc"],
+        [sys.executable, "-m", "relay_hw.accel.fpga.litex_soc"],
         environment={**os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": "0"},
         given=json.dumps(asdict(request)),
     )

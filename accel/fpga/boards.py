@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from accel.fpga.parts import FlowError, Part, find_part
+from relay_hw.accel.fpga.parts import FlowError, Part, find_part
 
 
 class HostLink(Enum):

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from accel.isa.config import AccelConfig
-from accel.isa.errors import EncodeError
-from accel.isa.program import (
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.errors import EncodeError
+from relay_hw.accel.isa.program import (
     SECTION_ALIGN,
     Program,
     Section,
@@ -20,7 +20,7 @@ from accel.isa.program import (
     decode_instructions,
     encode_instructions,
 )
-from accel.isa.rules import dram_extent
+from relay_hw.accel.isa.rules import dram_extent
 
 _EXCHANGED = (SectionKind.INPUT, SectionKind.OUTPUT)
 

@@ -13,19 +13,19 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from accel.fpga.board_memory import BoardMemory
-from accel.fpga.buffers import Buffers, end_of_buffers, second_buffers
-from accel.fpga.link import BITS_A_BYTE, Line, LinkError
-from accel.fpga.soc_map import SocMap
-from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
-from accel.isa.errors import AccelError, EncodeError, ProgramError
-from accel.isa.program import WINDOW_ALIGN, Program, SectionKind, align
-from accel.isa.rules import dram_extent
-from accel.isa.spec import Op, decode
-from accel.sim.bounds import cycle_bound
-from accel.sim.device import Bytes, Done, Job, LaunchStats, Window
-from accel.sim.memory import MemoryModel
-from accel.sim.registers import Core
+from relay_hw.accel.fpga.board_memory import BoardMemory
+from relay_hw.accel.fpga.buffers import Buffers, end_of_buffers, second_buffers
+from relay_hw.accel.fpga.link import BITS_A_BYTE, Line, LinkError
+from relay_hw.accel.fpga.soc_map import SocMap
+from relay_hw.accel.isa.config import INSTRUCTION_BYTES, AccelConfig
+from relay_hw.accel.isa.errors import AccelError, EncodeError, ProgramError
+from relay_hw.accel.isa.program import WINDOW_ALIGN, Program, SectionKind, align
+from relay_hw.accel.isa.rules import dram_extent
+from relay_hw.accel.isa.spec import Op, decode
+from relay_hw.accel.sim.bounds import cycle_bound
+from relay_hw.accel.sim.device import Bytes, Done, Job, LaunchStats, Window
+from relay_hw.accel.sim.memory import MemoryModel
+from relay_hw.accel.sim.registers import Core
 
 # Memory of a board is slower than any model that bounds are made for: SDRAM with refresh, shared with the host.
 MEMORY: Final = MemoryModel(latency=400, read_outstanding=1, write_outstanding=1)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from accel.fpga.parts import BLOCK_RAM, MULTIPLIER, Family, Part
+from relay_hw.accel.fpga.parts import BLOCK_RAM, MULTIPLIER, Family, Part
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,17 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from accel.fpga import gowin
-from accel.fpga.carries import without_ends
-from accel.fpga.families import toolchain
-from accel.fpga.floorplan import FLOORPLAN, floorplanned
-from accel.fpga.parts import Family, FlowError, Part
-from accel.fpga.registers import with_registers
-from accel.fpga.report import Timing, read_timing, worst
-from accel.fpga.route import ITERATIONS, asked_mhz, is_large, place_and_route, promise, recipe, settings
-from accel.fpga.signs import without_copies
-from accel.fpga.tools import Listener, run_tool, run_yosys, tool_version
-from accel.sim.kept import is_sealed, seal, sealed
+from relay_hw.accel.fpga import gowin
+from relay_hw.accel.fpga.families import toolchain
+from relay_hw.accel.fpga.parts import Family, FlowError, Part
+from relay_hw.accel.fpga.place.carries import without_ends
+from relay_hw.accel.fpga.place.floorplan import FLOORPLAN, floorplanned
+from relay_hw.accel.fpga.place.registers import with_registers
+from relay_hw.accel.fpga.place.signs import without_copies
+from relay_hw.accel.fpga.report import Timing, read_timing, worst
+from relay_hw.accel.fpga.route import ITERATIONS, asked_mhz, is_large, place_and_route, promise, recipe, settings
+from relay_hw.accel.fpga.tools import Listener, run_tool, run_yosys, tool_version
+from relay_hw.accel.sim.kept import is_sealed, seal, sealed
 
 Result = TypeVar("Result")
 

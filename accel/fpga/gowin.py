@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from accel.fpga.parts import Part
-from accel.fpga.tools import Listener, run_tool
+from relay_hw.accel.fpga.parts import Part
+from relay_hw.accel.fpga.tools import Listener, run_tool
 
 # Both as nextpnr's defaults are.
 OPTIONS: Final = ("--placer", "heap", "--router", "router1")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from accel.isa.errors import AccelError
+from relay_hw.accel.isa.errors import AccelError
 
 # On the line: a start bit, eight of data, a stop bit.
 BITS_A_BYTE: Final = 10
@@ -106,7 +106,7 @@ def open_link(port: str, baud: int, seconds: float) -> Line:
 
     Raises LinkError.
     """
-    from accel.fpga.etherbone import PREFIX, open_etherbone
+    from relay_hw.accel.fpga.etherbone import PREFIX, open_etherbone
 
     if port.startswith(PREFIX):
         return open_etherbone(port, seconds)

@@ -1,7 +1,8 @@
 """A board's System in LiteX: clocks, SDRAM controller, bus, host link and the accelerator, without a CPU.
 
 In: a JSON object on standard input. Out: one on standard output with Verilog, constraints and register addresses.
-A program of its own (`python -m accel.fpga.litex_soc`): LiteX counts in global state; fresh, it always says the same.
+A program of its own (`python -m relay_hw.accel.fpga.litex_soc`): LiteX counts in global state; fresh,
+it always says the same.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from accel.fpga.boards import Board, HostLink, find_board
-from accel.fpga.etherbone import PORT as ETHERBONE_PORT
-from accel.fpga.row_hits import know_row_hits
-from accel.fpga.soc_map import MEMORY_BASE, REGISTERS_BASE
+from relay_hw.accel.fpga.boards import Board, HostLink, find_board
+from relay_hw.accel.fpga.etherbone import PORT as ETHERBONE_PORT
+from relay_hw.accel.fpga.row_hits import know_row_hits
+from relay_hw.accel.fpga.soc_map import MEMORY_BASE, REGISTERS_BASE
 
 TOP = "fpga_board"
 # Registers of the memory controller.

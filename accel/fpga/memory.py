@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from accel.fpga.board_top import cycles
-from accel.fpga.boards import Board
-from accel.fpga.litex_soc import BUFFER_BEATS
-from accel.sim.memory import MemoryModel, Sdram
+from relay_hw.accel.fpga.board_top import cycles
+from relay_hw.accel.fpga.boards import Board
+from relay_hw.accel.fpga.litex_soc import BUFFER_BEATS
+from relay_hw.accel.sim.memory import MemoryModel, Sdram
 
 # LiteDRAM's description of every SDR chip: cycles from a write's last column to READ, of one column.
 _WRITE_TO_READ: Final = 2

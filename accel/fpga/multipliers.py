@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from accel.isa.config import AccelConfig
-from accel.isa.gen_verilog import verilog_parameters
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.gen_verilog import verilog_parameters
 
 # Bits of both operands of a block (MULT18X18D, FPGA-TN-02205).
 _BLOCK_BITS: Final = 18

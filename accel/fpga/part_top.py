@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from accel.fpga.multipliers import core_parameters
-from accel.fpga.parts import FlowError, Part
-from accel.fpga.soc_map import MEMORY_BASE, REGISTERS_BASE, SocMap
-from accel.isa.config import AccelConfig
+from relay_hw.accel.fpga.multipliers import core_parameters
+from relay_hw.accel.fpga.parts import FlowError, Part
+from relay_hw.accel.fpga.soc_map import MEMORY_BASE, REGISTERS_BASE, SocMap
+from relay_hw.accel.isa.config import AccelConfig
 
 TOP = "fpga_part"
 FPGA_RTL = Path(__file__).parent / "rtl"

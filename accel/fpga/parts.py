@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from accel.isa.errors import AccelError
+from relay_hw.accel.isa.errors import AccelError
 
 
 class FlowError(AccelError):

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from accel.fpga.parts import Part
-from accel.fpga.refine import REFINEMENT, refined
-from accel.fpga.tools import Listener, run_tool
-from accel.sim.kept import sealed
+from relay_hw.accel.fpga.parts import Part
+from relay_hw.accel.fpga.place.refine import REFINEMENT, refined
+from relay_hw.accel.fpga.tools import Listener, run_tool
+from relay_hw.accel.sim.kept import sealed
 
 # Routes that are too slow for the clock that is asked for are given up like those that share a wire: without that, a
 # detour for the sake of a wire that is free again stays. With a clock out of reach router2 never comes to an end so:

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from accel import durable
-from accel.documents import MOST_SETTINGS, DocumentError, parse_json, read_record, reason
-from accel.fpga.parts import FlowError
+from relay_hw.accel.fpga.parts import FlowError
+from relay_hw.support import durable
+from relay_hw.support.documents import MOST_SETTINGS, DocumentError, parse_json, read_record, reason
 
 # Bus addresses that every System of this room uses.
 MEMORY_BASE: Final = 0x4000_0000
@@ -42,8 +42,8 @@ class MemorySetup:
 class SocMap:
     """One System. `clock_hz`: the accelerator's clock; `baud`: bits a second of its serial line, 0 without one.
 
-    `address`: where the board is found unless somebody says otherwise, as `accel.fpga.link` takes it. `setup`: what the
-    memory must be told before its first use; None where it is ready by itself.
+    `address`: where the board is found unless somebody says otherwise, as `relay_hw.accel.fpga.link` takes it. `setup`:
+    what the memory must be told before its first use; None where it is ready by itself.
     """
 
     board: str

@@ -13,14 +13,14 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from accel import durable
-from accel.fpga.families import toolchain
-from accel.fpga.multipliers import core_parameters
-from accel.fpga.parts import ECP5_PARTS
-from accel.fpga.tools import run_yosys, tool_version
-from accel.isa.config import AccelConfig
-from accel.sim.kept import is_sealed, sealed
-from accel.sim.verilator import Form, rtl_files, user_cache_folder
+from relay_hw.accel.fpga.families import toolchain
+from relay_hw.accel.fpga.multipliers import core_parameters
+from relay_hw.accel.fpga.parts import ECP5_PARTS
+from relay_hw.accel.fpga.tools import run_yosys, tool_version
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.sim.kept import is_sealed, sealed
+from relay_hw.accel.sim.verilator import Form, rtl_files, user_cache_folder
+from relay_hw.support import durable
 
 RTL: Final = Path(__file__).resolve().parents[1] / "rtl"
 # What a count is for: the largest part, whose multiplier blocks it has room for.

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from accel.fpga import gowin
-from accel.fpga.board_top import BoardSystem, board_parts
-from accel.fpga.boards import Board
-from accel.fpga.flow import Design
-from accel.fpga.litex_soc import TOP as BOARD_TOP
-from accel.fpga.part_top import SOURCES, TOP, PartSystem, part_verilog
-from accel.fpga.parts import Family, FlowError, Part
-from accel.fpga.soc_map import SocMap
-from accel.fpga.synth import core_sources
-from accel.isa.config import AccelConfig
+from relay_hw.accel.fpga import gowin
+from relay_hw.accel.fpga.board_top import BoardSystem, board_parts
+from relay_hw.accel.fpga.boards import Board
+from relay_hw.accel.fpga.flow import Design
+from relay_hw.accel.fpga.litex_soc import TOP as BOARD_TOP
+from relay_hw.accel.fpga.part_top import SOURCES, TOP, PartSystem, part_verilog
+from relay_hw.accel.fpga.parts import Family, FlowError, Part
+from relay_hw.accel.fpga.soc_map import SocMap
+from relay_hw.accel.fpga.synth import core_sources
+from relay_hw.accel.isa.config import AccelConfig
 
 PART_MHZ: Final = 25.0
 PART_BAUD: Final = 1_000_000

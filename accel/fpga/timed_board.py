@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
-from accel.fpga.device import FpgaDevice
-from accel.fpga.link import Link
-from accel.fpga.soc_map import SocMap
-from accel.fpga.timed_line import TimedLine
-from accel.isa.config import AccelConfig
-from accel.isa.errors import AccelError
-from accel.isa.program import Program, SectionKind
-from accel.sim.device import Bytes, Done, Job, LaunchStats, run_jobs
-from accel.sim.functional import FunctionalDevice
+from relay_hw.accel.fpga.device import FpgaDevice
+from relay_hw.accel.fpga.link import Link
+from relay_hw.accel.fpga.soc_map import SocMap
+from relay_hw.accel.fpga.timed_line import TimedLine
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.errors import AccelError
+from relay_hw.accel.isa.program import Program, SectionKind
+from relay_hw.accel.sim.device import Bytes, Done, Job, LaunchStats, run_jobs
+from relay_hw.accel.sim.functional import FunctionalDevice
 
 # Cycles of a launch of a program's stream.
 LaunchCycles = Callable[[Program, SectionKind], int]

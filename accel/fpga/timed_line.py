@@ -10,11 +10,11 @@ import struct
 from collections import deque
 from dataclasses import dataclass
 
-from accel.fpga.link import BITS_A_BYTE, HEAD, READ, WRITE
-from accel.fpga.soc_map import SocMap
-from accel.isa.config import AccelConfig
-from accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER
-from accel.sim.registers import BUSY_BIT, DONE_BIT
+from relay_hw.accel.fpga.link import BITS_A_BYTE, HEAD, READ, WRITE
+from relay_hw.accel.fpga.soc_map import SocMap
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER
+from relay_hw.accel.sim.registers import BUSY_BIT, DONE_BIT
 
 
 @dataclass(frozen=True, slots=True)

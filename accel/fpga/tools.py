@@ -13,8 +13,8 @@ from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from accel.child import end_child, start_child
-from accel.fpga.parts import FlowError
+from relay_hw.accel.fpga.parts import FlowError
+from relay_hw.support.child import end_child, start_child
 
 Listener = Callable[[str], None]
 # Wheels that bring a tool under another name than their own.

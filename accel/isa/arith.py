@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.isa.spec import AluOp, Rounding
+from relay_hw.accel.isa.spec import AluOp, Rounding
 
 Int64: TypeAlias = NDArray[np.int64]
 

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from accel import durable
-from accel.isa.config import SEMAPHORES, SIZES, AccelConfig, config_from_dict, config_names, load_config
-from accel.isa.errors import AccelError, AsmError, ConfigError, EncodeError
-from accel.isa.fields import Field, check_value
-from accel.isa.program import (
+from relay_hw.accel.isa.config import SEMAPHORES, SIZES, AccelConfig, config_from_dict, config_names, load_config
+from relay_hw.accel.isa.errors import AccelError, AsmError, ConfigError, EncodeError
+from relay_hw.accel.isa.fields import Field, check_value
+from relay_hw.accel.isa.program import (
     SECTION_ALIGN,
     WINDOW_ALIGN,
     Program,
@@ -27,8 +26,9 @@ from accel.isa.program import (
     align,
     encode_instructions,
 )
-from accel.isa.records import encode_prm, encode_uops
-from accel.isa.spec import BY_NAME, INSTRUCTION_BYTES, Instruction
+from relay_hw.accel.isa.records import encode_prm, encode_uops
+from relay_hw.accel.isa.spec import BY_NAME, INSTRUCTION_BYTES, Instruction
+from relay_hw.support import durable
 
 # Widths that `.data` takes lists of integers in.
 DATA_BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8}

@@ -12,13 +12,13 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.isa import arith
-from accel.isa.loops import INDEX_MASK, Index, Values, all_distinct, check_range, independent, indices, pieces
-from accel.isa.nibbles import unpack_nibbles
-from accel.isa.rules import check_instruction
-from accel.isa.spec import AluOp, GemmMode, Mem, Nibble, Op, Rounding
-from accel.isa.state import AccelState
-from accel.isa.taps import taps_piece
+from relay_hw.accel.isa import arith
+from relay_hw.accel.isa.loops import INDEX_MASK, Index, Values, all_distinct, check_range, independent, indices, pieces
+from relay_hw.accel.isa.nibbles import unpack_nibbles
+from relay_hw.accel.isa.rules import check_instruction
+from relay_hw.accel.isa.spec import AluOp, GemmMode, Mem, Nibble, Op, Rounding
+from relay_hw.accel.isa.state import AccelState
+from relay_hw.accel.isa.taps import taps_piece
 
 _GEMM_STEPS = (
     ("acc_base", "acc_out", "acc_in"),

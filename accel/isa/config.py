@@ -14,9 +14,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final, cast
 
-from accel import durable
-from accel.documents import DocumentError, parse_json, reason
-from accel.isa.errors import ConfigError
+from relay_hw.accel.isa.errors import ConfigError
+from relay_hw.support import durable
+from relay_hw.support.documents import DocumentError, parse_json, reason
 
 # Of a file of some twenty numbers.
 _MOST_BYTES: Final = 1 << 16

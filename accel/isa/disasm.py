@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from accel.isa.config import INSTRUCTION_BYTES, SEMAPHORES, UOP_BYTES, load_config
-from accel.isa.errors import ConfigError, EncodeError
-from accel.isa.fields import Field
-from accel.isa.program import Program, Section, SectionKind
-from accel.isa.records import decode_uops
-from accel.isa.spec import BY_OP, UOP, Op, decode
+from relay_hw.accel.isa.config import INSTRUCTION_BYTES, SEMAPHORES, UOP_BYTES, load_config
+from relay_hw.accel.isa.errors import ConfigError, EncodeError
+from relay_hw.accel.isa.fields import Field
+from relay_hw.accel.isa.program import Program, Section, SectionKind
+from relay_hw.accel.isa.records import decode_uops
+from relay_hw.accel.isa.spec import BY_OP, UOP, Op, decode
 
 _HEX_FIELDS = frozenset(("dram", "y_stride", "x_stride"))
 _LINE_BYTES = 32

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from accel import quote
+from relay_hw.support import quote
 
 
 class AccelError(Exception):

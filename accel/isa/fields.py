@@ -9,7 +9,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.isa.errors import EncodeError, FaultCode
+from relay_hw.accel.isa.errors import EncodeError, FaultCode
 
 
 @dataclass(frozen=True, slots=True)

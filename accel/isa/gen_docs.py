@@ -1,7 +1,7 @@
 """The instruction-set manual: the tables of `spec.py` and the configurations, with the prose of `manual.py`.
 
-Out: `accel/isa/ISA.md`, which is committed; `python -m accel.isa.gen_docs --check` fails when it is stale, `--write`
-renews it.
+Out: `accel/isa/ISA.md`, which is committed; `python -m relay_hw.accel.isa.gen_docs --check` fails when it is stale,
+`--write` renews it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from accel.isa import manual
-from accel.isa.config import INSTRUCTION_BYTES, SEMAPHORE_MAX, SEMAPHORES, config_names, load_config
-from accel.isa.errors import FaultCode
-from accel.isa.fields import Field, Layout
-from accel.isa.program import CONTAINER_VERSION, PREFIX_BYTES, SECTION_ALIGN, SectionKind
-from accel.isa.spec import INSTRUCTIONS, ISA_VERSION, PRM, REGISTERS, UOP, Instruction, Mem
-from accel.isa.state import depth, element_bytes
+from relay_hw.accel.isa import manual
+from relay_hw.accel.isa.config import INSTRUCTION_BYTES, SEMAPHORE_MAX, SEMAPHORES, config_names, load_config
+from relay_hw.accel.isa.errors import FaultCode
+from relay_hw.accel.isa.fields import Field, Layout
+from relay_hw.accel.isa.program import CONTAINER_VERSION, PREFIX_BYTES, SECTION_ALIGN, SectionKind
+from relay_hw.accel.isa.spec import INSTRUCTIONS, ISA_VERSION, PRM, REGISTERS, UOP, Instruction, Mem
+from relay_hw.accel.isa.state import depth, element_bytes
 
 MANUAL_PATH = Path(__file__).parent / "ISA.md"
 
@@ -75,7 +75,7 @@ def manual_text() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line; returns 1 when `--check` finds a stale manual."""
-    parser = argparse.ArgumentParser(prog="python -m accel.isa.gen_docs", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m relay_hw.accel.isa.gen_docs", description=__doc__)
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--check", action="store_true", help="fail when the committed manual is stale")
     action.add_argument("--write", action="store_true", help="write the manual")
@@ -86,7 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if MANUAL_PATH.is_file() and MANUAL_PATH.read_text(encoding="utf-8") == text:
         return 0
-    print(f"{MANUAL_PATH.name} must match spec.py, configs/ and manual.py: run python -m accel.isa.gen_docs --write")
+    renew = "run python -m relay_hw.accel.isa.gen_docs --write"
+    print(f"{MANUAL_PATH.name} must match spec.py, configs/ and manual.py: {renew}")
     return 1
 
 

@@ -1,6 +1,6 @@
 """The table of slots in accel/rtl/TIMING.md, from slots.py: the rest of that page is written by hand.
 
-`python -m accel.isa.gen_timing --check` fails when the table is stale, `--write` renews it.
+`python -m relay_hw.accel.isa.gen_timing --check` fails when the table is stale, `--write` renews it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from accel.isa.slots import slots_table
+from relay_hw.accel.isa.slots import slots_table
 
 TIMING_PATH = Path(__file__).parents[1] / "rtl" / "TIMING.md"
 MARK = re.compile(r"(<!-- slots: .* -->\n\n)(.*?)(\n\n)", re.DOTALL)
@@ -28,7 +28,7 @@ def timing_text(text: str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line; returns 1 when `--check` finds a stale table."""
-    parser = argparse.ArgumentParser(prog="python -m accel.isa.gen_timing", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m relay_hw.accel.isa.gen_timing", description=__doc__)
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--check", action="store_true", help="fail when the table is stale")
     action.add_argument("--write", action="store_true", help="write the table")
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.write:
         TIMING_PATH.write_text(fresh, encoding="utf-8")
     elif fresh != text:
-        print(f"{TIMING_PATH.name} must match slots.py: run python -m accel.isa.gen_timing --write")
+        print(f"{TIMING_PATH.name} must match slots.py: run python -m relay_hw.accel.isa.gen_timing --write")
         return 1
     return 0
 

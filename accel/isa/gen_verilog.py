@@ -1,7 +1,7 @@
 """The Verilog view of the tables: macros for the decoder and parameters for the top module.
 
 In: `spec.py`, `config.py`, `errors.py`. Out: `accel/rtl/gen/vta_isa.vh`, which is committed;
-`python -m accel.isa.gen_verilog --check` fails when it is stale, `--write` renews it.
+`python -m relay_hw.accel.isa.gen_verilog --check` fails when it is stale, `--write` renews it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import asdict
 from enum import IntEnum
 from pathlib import Path
 
-from accel.isa.config import (
+from relay_hw.accel.isa.config import (
     INSTRUCTION_BYTES,
     PRM_LANE_BYTES,
     ROW_BUFFER_BYTES,
@@ -23,9 +23,9 @@ from accel.isa.config import (
     UOP_BYTES,
     AccelConfig,
 )
-from accel.isa.errors import FaultCode
-from accel.isa.fields import Layout
-from accel.isa.spec import (
+from relay_hw.accel.isa.errors import FaultCode
+from relay_hw.accel.isa.fields import Layout
+from relay_hw.accel.isa.spec import (
     DEVICE_MAGIC,
     INSTRUCTIONS,
     ISA_VERSION,
@@ -92,7 +92,7 @@ def verilator_flags(config: AccelConfig) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line; returns 1 when `--check` finds a stale header."""
-    parser = argparse.ArgumentParser(prog="python -m accel.isa.gen_verilog", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m relay_hw.accel.isa.gen_verilog", description=__doc__)
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--check", action="store_true", help="fail when the committed header is stale")
     action.add_argument("--write", action="store_true", help="write the header")
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if HEADER_PATH.is_file() and HEADER_PATH.read_text() == text:
         return 0
-    print(f"{HEADER_PATH.name} must match accel/isa/spec.py: run python -m accel.isa.gen_verilog --write")
+    print(f"{HEADER_PATH.name} must match accel/isa/spec.py: run python -m relay_hw.accel.isa.gen_verilog --write")
     return 1
 
 

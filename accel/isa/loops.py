@@ -11,9 +11,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.isa.config import AccelConfig
-from accel.isa.errors import Fault, FaultCode
-from accel.isa.spec import Mem
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.errors import Fault, FaultCode
+from relay_hw.accel.isa.spec import Mem
 
 Values: TypeAlias = Mapping[str, int]
 Index: TypeAlias = NDArray[np.int64]

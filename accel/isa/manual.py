@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from accel.isa.errors import FaultCode
-from accel.isa.spec import Op
+from relay_hw.accel.isa.errors import FaultCode
+from relay_hw.accel.isa.spec import Op
 
 OVERVIEW = """\
 The accelerator reads a program of 256-bit instructions from DRAM and sends each to the queue of its unit: LOAD

@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.isa.errors import EncodeError
-from accel.isa.spec import Nibble
+from relay_hw.accel.isa.errors import EncodeError
+from relay_hw.accel.isa.spec import Nibble
 
 Bytes = NDArray[np.uint8]
 

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accel import durable
-from accel.documents import parse_json
-from accel.isa.config import CONFIG_NAME, INSTRUCTION_BYTES, SIZES, AccelConfig, hash_of_sizes
-from accel.isa.errors import AccelError, EncodeError, ProgramError
-from accel.isa.spec import BY_OP, INSTRUCTIONS, ISA_VERSION, Op, decode
+from relay_hw.accel.isa.config import CONFIG_NAME, INSTRUCTION_BYTES, SIZES, AccelConfig, hash_of_sizes
+from relay_hw.accel.isa.errors import AccelError, EncodeError, ProgramError
+from relay_hw.accel.isa.spec import BY_OP, INSTRUCTIONS, ISA_VERSION, Op, decode
+from relay_hw.support import durable
+from relay_hw.support.documents import parse_json
 
 MAGIC = b"RLHWPROG"
 CONTAINER_VERSION = 2
@@ -62,7 +62,7 @@ STREAMS = (SectionKind.PROGRAM, SectionKind.RESIDENT)
 
 
 class TensorLayout(Enum):
-    """Order of a tensor's elements in its section; see `accel.isa.tensors`."""
+    """Order of a tensor's elements in its section; see `relay_hw.accel.isa.tensors`."""
 
     FLAT = "flat"
     NHWC = "nhwc"

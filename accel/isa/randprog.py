@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import random
 
-from accel.isa.config import TAPS, AccelConfig
-from accel.isa.ordering import Access
-from accel.isa.program import Program, Section, align
-from accel.isa.randframe import DRAM, UOP_DST, ProgramFrame
-from accel.isa.rules import dram_extent
-from accel.isa.spec import AluOp, Dst, Form, GemmMode, Mem, Nibble, Op
-from accel.isa.state import element_bytes
+from relay_hw.accel.isa.config import TAPS, AccelConfig
+from relay_hw.accel.isa.ordering import Access
+from relay_hw.accel.isa.program import Program, Section, align
+from relay_hw.accel.isa.randframe import DRAM, UOP_DST, ProgramFrame
+from relay_hw.accel.isa.rules import dram_extent
+from relay_hw.accel.isa.spec import AluOp, Dst, Form, GemmMode, Mem, Nibble, Op
+from relay_hw.accel.isa.state import element_bytes
 
 Pads = tuple[int, int, int, int]
 _PADS = ("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1")

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from accel.isa.errors import EncodeError
-from accel.isa.fields import Field, Layout
-from accel.isa.spec import PRM, UOP
+from relay_hw.accel.isa.errors import EncodeError
+from relay_hw.accel.isa.fields import Field, Layout
+from relay_hw.accel.isa.spec import PRM, UOP
 
 Bytes = NDArray[np.uint8]
 

@@ -6,11 +6,11 @@ loops, and the DRAM window, are found while an instruction runs.
 
 from __future__ import annotations
 
-from accel.isa.config import ROW_BUFFER_BYTES, TAPS, AccelConfig
-from accel.isa.errors import Fault, FaultCode
-from accel.isa.loops import Values
-from accel.isa.spec import AluOp, GemmMode, Mem, Nibble, Op
-from accel.isa.state import element_bytes, scratch_bytes
+from relay_hw.accel.isa.config import ROW_BUFFER_BYTES, TAPS, AccelConfig
+from relay_hw.accel.isa.errors import Fault, FaultCode
+from relay_hw.accel.isa.loops import Values
+from relay_hw.accel.isa.spec import AluOp, GemmMode, Mem, Nibble, Op
+from relay_hw.accel.isa.state import element_bytes, scratch_bytes
 
 
 def check_instruction(config: AccelConfig, op: Op, v: Values, index: int) -> None:

@@ -11,14 +11,23 @@ from types import MappingProxyType
 
 import numpy as np
 
-from accel.isa import arith
-from accel.isa.compute import alu, gemm
-from accel.isa.loops import Index, Values, check_inp_parts, check_parts, check_range, independent, indices, pieces
-from accel.isa.records import MAX_SHIFT
-from accel.isa.rules import check_instruction
-from accel.isa.spec import Dst, Form, Mem, Op, Rounding
-from accel.isa.state import AccelState
-from accel.isa.transfer import gather, load, store
+from relay_hw.accel.isa import arith
+from relay_hw.accel.isa.compute import alu, gemm
+from relay_hw.accel.isa.loops import (
+    Index,
+    Values,
+    check_inp_parts,
+    check_parts,
+    check_range,
+    independent,
+    indices,
+    pieces,
+)
+from relay_hw.accel.isa.records import MAX_SHIFT
+from relay_hw.accel.isa.rules import check_instruction
+from relay_hw.accel.isa.spec import Dst, Form, Mem, Op, Rounding
+from relay_hw.accel.isa.state import AccelState
+from relay_hw.accel.isa.transfer import gather, load, store
 
 # The parameter entry steps in the outer loop only.
 _REQUANT_STEPS = (

@@ -11,8 +11,8 @@ from types import MappingProxyType
 
 from typing_extensions import assert_never
 
-from accel.isa.config import AccelConfig
-from accel.isa.spec import AluOp, Form, Op
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.spec import AluOp, Form, Op
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from accel.isa.config import INSTRUCTION_BYTES, SEMAPHORES
-from accel.isa.errors import EncodeError, FaultCode
-from accel.isa.fields import Field, Layout
+from relay_hw.accel.isa.config import INSTRUCTION_BYTES, SEMAPHORES
+from relay_hw.accel.isa.errors import EncodeError, FaultCode
+from relay_hw.accel.isa.fields import Field, Layout
 
 ISA_VERSION = 4
 DEVICE_MAGIC = 0x57484C52  # "RLHW" in memory order

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.isa.config import SEMAPHORES, UOP_BYTES, AccelConfig
-from accel.isa.spec import Mem
+from relay_hw.accel.isa.config import SEMAPHORES, UOP_BYTES, AccelConfig
+from relay_hw.accel.isa.spec import Mem
 
 
 @dataclass(slots=True)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.isa.config import TAPS, AccelConfig
-from accel.isa.errors import Fault, FaultCode
-from accel.isa.loops import INDEX_MASK, Index, Values, check_parts, check_range, indices
-from accel.isa.nibbles import unpack_nibbles
-from accel.isa.spec import GemmMode, Mem, Nibble
-from accel.isa.state import AccelState
+from relay_hw.accel.isa.config import TAPS, AccelConfig
+from relay_hw.accel.isa.errors import Fault, FaultCode
+from relay_hw.accel.isa.loops import INDEX_MASK, Index, Values, check_parts, check_range, indices
+from relay_hw.accel.isa.nibbles import unpack_nibbles
+from relay_hw.accel.isa.spec import GemmMode, Mem, Nibble
+from relay_hw.accel.isa.state import AccelState
 
 Int32 = NDArray[np.int32]
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.isa.config import AccelConfig
-from accel.isa.errors import ProgramError
-from accel.isa.program import TensorLayout, TensorSlot, align
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.errors import ProgramError
+from relay_hw.accel.isa.program import TensorLayout, TensorSlot, align
 
 
 def stored_shape(config: AccelConfig, slot: TensorSlot) -> tuple[int, ...]:

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from accel.isa.config import TAPS
-from accel.isa.errors import Fault, FaultCode
-from accel.isa.loops import Values
-from accel.isa.nibbles import scale_weights, widen_weights
-from accel.isa.rules import (
+from relay_hw.accel.isa.config import TAPS
+from relay_hw.accel.isa.errors import Fault, FaultCode
+from relay_hw.accel.isa.loops import Values
+from relay_hw.accel.isa.nibbles import scale_weights, widen_weights
+from relay_hw.accel.isa.rules import (
     check_instruction,
     dram_granules,
     gather_fetch_bytes,
@@ -26,8 +26,8 @@ from accel.isa.rules import (
     transfer_begin,
     transfer_shape,
 )
-from accel.isa.spec import Mem, Op
-from accel.isa.state import AccelState
+from relay_hw.accel.isa.spec import Mem, Op
+from relay_hw.accel.isa.state import AccelState
 
 Bytes: TypeAlias = NDArray[np.uint8]
 

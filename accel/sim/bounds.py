@@ -5,12 +5,12 @@ In: instruction bytes, configuration, memory model. Out: cycles, generously roun
 
 from __future__ import annotations
 
-from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
-from accel.isa.errors import EncodeError
-from accel.isa.rules import dram_granules, gather_fetch_bytes, gather_rows
-from accel.isa.slots import instruction_slots
-from accel.isa.spec import AluOp, Op, decode
-from accel.sim.memory import MemoryModel
+from relay_hw.accel.isa.config import INSTRUCTION_BYTES, AccelConfig
+from relay_hw.accel.isa.errors import EncodeError
+from relay_hw.accel.isa.rules import dram_granules, gather_fetch_bytes, gather_rows
+from relay_hw.accel.isa.slots import instruction_slots
+from relay_hw.accel.isa.spec import AluOp, Op, decode
+from relay_hw.accel.sim.memory import MemoryModel
 
 # Cycles an instruction may spend outside its loops and bursts: decode, tokens, pipeline drain.
 _OVERHEAD = 64

@@ -13,10 +13,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.isa.config import AccelConfig
-from accel.isa.errors import ProgramError
-from accel.isa.program import Program, SectionKind
-from accel.isa.tensors import pack_tensor, slot_bytes, unpack_tensor
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.errors import ProgramError
+from relay_hw.accel.isa.program import Program, SectionKind
+from relay_hw.accel.isa.tensors import pack_tensor, slot_bytes, unpack_tensor
 
 Bytes = NDArray[np.uint8]
 

@@ -1,7 +1,7 @@
 """The functional simulator: what a program computes, exactly and fast, without time.
 
 In: a program. Out: the window after its launch. Four units with queues of the configuration's depth take tokens and
-run the semantics of `accel.isa`; any order of units that the tokens allow can be chosen by a seed.
+run the semantics of `relay_hw.accel.isa`; any order of units that the tokens allow can be chosen by a seed.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections import deque
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from accel.isa.config import INSTRUCTION_BYTES, SEMAPHORE_MAX, SEMAPHORES, AccelConfig
-from accel.isa.errors import AccelError, DeadlockError, EncodeError, Fault, FaultCode
-from accel.isa.program import Instr, Program, SectionKind, decode_instructions
-from accel.isa.rules import check_instruction, dram_granules, gather_fetch_bytes
-from accel.isa.semantics import SEMANTICS
-from accel.isa.spec import BY_OP, Op, Unit, decode
-from accel.isa.state import AccelState
-from accel.sim.device import Bytes, LaunchStats, Window
+from relay_hw.accel.isa.config import INSTRUCTION_BYTES, SEMAPHORE_MAX, SEMAPHORES, AccelConfig
+from relay_hw.accel.isa.errors import AccelError, DeadlockError, EncodeError, Fault, FaultCode
+from relay_hw.accel.isa.program import Instr, Program, SectionKind, decode_instructions
+from relay_hw.accel.isa.rules import check_instruction, dram_granules, gather_fetch_bytes
+from relay_hw.accel.isa.semantics import SEMANTICS
+from relay_hw.accel.isa.spec import BY_OP, Op, Unit, decode
+from relay_hw.accel.isa.state import AccelState
+from relay_hw.accel.sim.device import Bytes, LaunchStats, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class _Run:
 
 
 class FunctionalDevice:
-    """Executes programs with `accel.isa.semantics`.
+    """Executes programs with `relay_hw.accel.isa.semantics`.
 
     `order_seed` None runs units round robin; a number picks among the units that could run at random: a program with
     all the tokens it needs gives the same bytes for every seed.

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from accel import durable
-from accel.documents import parse_json
+from relay_hw.support import durable
+from relay_hw.support.documents import parse_json
 
 SEAL: Final = "sealed.json"
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from types import MappingProxyType
 
-from accel.isa.config import AccelConfig
-from accel.isa.errors import ConfigError
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)

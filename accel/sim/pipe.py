@@ -1,4 +1,4 @@
-"""A device behind a pipe, as a bus sees it: memory and registers. `python -m accel.sim.pipe CONFIG [DEVICE]`.
+"""A device behind a pipe, as a bus sees it: memory and registers. `python -m relay_hw.accel.sim.pipe CONFIG [DEVICE]`.
 
 In: requests on standard input, each a letter and two 32-bit numbers, little-endian: `w` address size and then bytes,
 `r` address size, `p` register value, `g` register 0. Out: bytes for `r`, four bytes for `g`. Ends with its input.
@@ -15,14 +15,14 @@ from typing import BinaryIO
 
 import numpy as np
 
-from accel import durable
-from accel.documents import MOST_SETTINGS, DocumentError, parse_json, reason
-from accel.isa.config import INSTRUCTION_BYTES, AccelConfig, config_from_dict, load_config
-from accel.isa.errors import AccelError, ConfigError, DeadlockError, Fault, FaultCode
-from accel.isa.program import WINDOW_ALIGN, Program, Section, SectionKind
-from accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER, REGISTERS
-from accel.quote import line
-from accel.sim.device import Device
+from relay_hw.accel.isa.config import INSTRUCTION_BYTES, AccelConfig, config_from_dict, load_config
+from relay_hw.accel.isa.errors import AccelError, ConfigError, DeadlockError, Fault, FaultCode
+from relay_hw.accel.isa.program import WINDOW_ALIGN, Program, Section, SectionKind
+from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER, REGISTERS
+from relay_hw.accel.sim.device import Device
+from relay_hw.support import durable
+from relay_hw.support.documents import MOST_SETTINGS, DocumentError, parse_json, reason
+from relay_hw.support.quote import line
 
 REQUEST = struct.Struct("<cII")
 NUMBER = struct.Struct("<I")
@@ -129,14 +129,14 @@ def serve(bus: Bus, requests: BinaryIO, replies: BinaryIO) -> None:
 
 
 def _functional(config: AccelConfig) -> Device:
-    from accel.sim.functional import FunctionalDevice
+    from relay_hw.accel.sim.functional import FunctionalDevice
 
     return FunctionalDevice(config)
 
 
 def _cycle(config: AccelConfig) -> Device:
-    from accel.sim.cycle import CycleDevice
-    from accel.sim.memory import memory_model
+    from relay_hw.accel.sim.cycle import CycleDevice
+    from relay_hw.accel.sim.memory import memory_model
 
     return CycleDevice(config, memory_model("standard"))
 
@@ -159,7 +159,9 @@ def read_config(name: str) -> AccelConfig:
 
 def main() -> int:
     """The command: 2 with one line on standard error for what cannot be served."""
-    parser = argparse.ArgumentParser(prog="python -m accel.sim.pipe", description="An accelerator behind a pipe.")
+    parser = argparse.ArgumentParser(
+        prog="python -m relay_hw.accel.sim.pipe", description="An accelerator behind a pipe."
+    )
     parser.add_argument("config", help="name or file of a configuration")
     parser.add_argument("device", nargs="?", choices=sorted(DEVICES), default="functional")
     args = parser.parse_args()

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
-from accel.isa.errors import AccelError, Fault, FaultCode, ProgramError
-from accel.isa.program import Section
-from accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER, REGISTERS
+from relay_hw.accel.isa.config import INSTRUCTION_BYTES, AccelConfig
+from relay_hw.accel.isa.errors import AccelError, Fault, FaultCode, ProgramError
+from relay_hw.accel.isa.program import Section
+from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER, REGISTERS
 
 _FIRST_COUNTER = REGISTER["CYCLES"].offset
 COUNTERS = tuple(register.name for register in REGISTERS if register.offset >= _FIRST_COUNTER)

@@ -8,15 +8,15 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from accel.isa.config import AccelConfig
-from accel.isa.errors import AccelError, ProgramError
-from accel.isa.program import Program, Section, SectionKind
-from accel.sim.bounds import cycle_bound
-from accel.sim.device import Bytes, LaunchStats, Window
-from accel.sim.memory import MemoryModel
-from accel.sim.registers import Core, ProtocolError
-from accel.sim.rtl_model import Answer, RtlModel
-from accel.sim.verilator import RTL_DIR, Build, Form, Progress, Waves, build_library
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.errors import AccelError, ProgramError
+from relay_hw.accel.isa.program import Program, Section, SectionKind
+from relay_hw.accel.sim.bounds import cycle_bound
+from relay_hw.accel.sim.device import Bytes, LaunchStats, Window
+from relay_hw.accel.sim.memory import MemoryModel
+from relay_hw.accel.sim.registers import Core, ProtocolError
+from relay_hw.accel.sim.rtl_model import Answer, RtlModel
+from relay_hw.accel.sim.verilator import RTL_DIR, Build, Form, Progress, Waves, build_library
 
 # Not zero, so that hardware which forgets to add the base is found out.
 WINDOW_BASE = 0x4000_0000

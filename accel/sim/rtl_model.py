@@ -1,6 +1,7 @@
 """The harness library from Python: one verilated vta_top with its clock, registers and AXI memory.
 
-In: a library made by `accel.sim.verilator`, a window, a memory model. Out: register values, cycles, protocol errors.
+In: a library made by `relay_hw.accel.sim.verilator`, a window, a memory model. Out: register values, cycles,
+protocol errors.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.isa.config import AccelConfig
-from accel.isa.errors import AccelError
-from accel.sim.memory import MemoryModel
-from accel.sim.registers import ProtocolError
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.errors import AccelError
+from relay_hw.accel.sim.memory import MemoryModel
+from relay_hw.accel.sim.registers import ProtocolError
 
 _U8, _U32, _U64, _HANDLE = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
 _RUNNING, _DONE = 0, 1

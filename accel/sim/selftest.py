@@ -12,14 +12,14 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 
-from accel.isa.config import INSTRUCTION_BYTES
-from accel.isa.errors import AccelError, DeadlockError, Fault, FaultCode
-from accel.isa.program import Program, Section, SectionKind
-from accel.isa.randprog import random_program
-from accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, Op
-from accel.sim.device import Bytes, Device
-from accel.sim.functional import FunctionalDevice
-from accel.sim.registers import Core
+from relay_hw.accel.isa.config import INSTRUCTION_BYTES
+from relay_hw.accel.isa.errors import AccelError, DeadlockError, Fault, FaultCode
+from relay_hw.accel.isa.program import Program, Section, SectionKind
+from relay_hw.accel.isa.randprog import random_program
+from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, Op
+from relay_hw.accel.sim.device import Bytes, Device
+from relay_hw.accel.sim.functional import FunctionalDevice
+from relay_hw.accel.sim.registers import Core
 
 # Bytes of a block of the memory test; of the window where the memory itself is out of reach.
 _BLOCK: Final = 4096

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from accel.child import run_child, run_children
-from accel.isa.config import AccelConfig
-from accel.isa.errors import AccelError
-from accel.isa.gen_verilog import verilog_parameters
-from accel.sim.kept import kept
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.errors import AccelError
+from relay_hw.accel.isa.gen_verilog import verilog_parameters
+from relay_hw.accel.sim.kept import kept
+from relay_hw.support.child import run_child, run_children
 
 RTL_DIR = Path(__file__).parent.parent / "rtl"
 HARNESS_DIR = Path(__file__).parent / "harness"

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from accel.quote import identifier
 from relay_hw.analysis.scope import Scopes, find_scopes
 from relay_hw.errors import EvalError, InputError
 from relay_hw.interp.evaluate import arguments
@@ -43,6 +42,7 @@ from relay_hw.ir.expr import (
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.trampoline import Step, run
 from relay_hw.ir.types import TensorType
+from relay_hw.support.quote import identifier
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,7 +20,7 @@ _DIGITS: Final = 18
 
 def config(text: str) -> str:
     """The name or file of an accelerator. Raises ConfigError."""
-    from accel.isa.config import load_config
+    from relay_hw.accel.isa.config import load_config
 
     load_config(text)
     return text
@@ -61,7 +61,7 @@ def strategies(text: str) -> list[str]:
 
 def memory(text: str) -> str:
     """The name of a memory model, with changes. Raises ConfigError."""
-    from accel.sim.memory import memory_model
+    from relay_hw.accel.sim.memory import memory_model
 
     memory_model(text)
     return text
@@ -69,7 +69,7 @@ def memory(text: str) -> str:
 
 def board(text: str) -> str:
     """The name of a board whose bitstream is made here. Raises FlowError."""
-    from accel.fpga.boards import find_board
+    from relay_hw.accel.fpga.boards import find_board
 
     find_board(text)
     return text
@@ -77,7 +77,7 @@ def board(text: str) -> str:
 
 def part(text: str) -> str:
     """The name of a bare part. Raises FlowError."""
-    from accel.fpga.parts import find_part
+    from relay_hw.accel.fpga.parts import find_part
 
     find_part(text)
     return text

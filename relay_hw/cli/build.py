@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from accel.quote import line, shell_word
 from relay_hw.cli.arguments import model_options, runnable_build
 from relay_hw.cli.console import Console
 from relay_hw.cli.data import accuracy, save_npz, save_text
 from relay_hw.cli.speed import speed_lines, speed_of
 from relay_hw.errors import InputError
 from relay_hw.runtime.archive import Archive
+from relay_hw.support.quote import line, shell_word
 
 if TYPE_CHECKING:
     from relay_hw.report import Report
@@ -242,7 +242,7 @@ def _arrays(outputs: Mapping[str, Any]) -> dict[str, Any]:
 
 def _config(args: Namespace, artifact: Any) -> Any:
     """The configuration asked for. Another one than the build's is refused before its device is built."""
-    from accel.isa.config import load_config
+    from relay_hw.accel.isa.config import load_config
 
     config = load_config(args.config) if args.config else artifact.config
     for program in artifact.programs.values():

@@ -8,10 +8,10 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Final
 
-from accel.quote import line
 from relay_hw.cli.arguments import model_options
 from relay_hw.cli.console import Console
 from relay_hw.runtime.archive import Archive
+from relay_hw.support.quote import line
 
 _CELLS: Final = 24
 

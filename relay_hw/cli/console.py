@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from accel.quote import line, screen
+from relay_hw.support.quote import line, screen
 
 PATIENCE_SECONDS = 2.0
 # Of tables where standard output is no terminal and COLUMNS is not set.

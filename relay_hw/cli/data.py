@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from accel import durable
 from relay_hw.errors import InputError
+from relay_hw.support import durable
 
 Arrays = Mapping[str, NDArray[Any]]
 

@@ -14,9 +14,9 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from accel.quote import line
 from relay_hw.backend.tvm import REQUIREMENT
 from relay_hw.cli.console import Console
+from relay_hw.support.quote import line
 from relay_hw.target.registry import target_names
 
 FPGA = "pip install 'relay-hw[fpga]'"
@@ -117,7 +117,7 @@ def _package(name: str) -> str | None:
 
 
 def _fpga_tool(name: str) -> str | None:
-    from accel.fpga.tools import tool_version
+    from relay_hw.accel.fpga.tools import tool_version
 
     found = tool_version(name)
     return None if found == "none" else found
@@ -125,7 +125,7 @@ def _fpga_tool(name: str) -> str | None:
 
 def _verilator() -> str | None:
     """The one that the RTL device would take; without a C++ compiler, any that is there."""
-    from accel.sim.verilator import ToolError, find_toolchain
+    from relay_hw.accel.sim.verilator import ToolError, find_toolchain
 
     try:
         return find_toolchain().version

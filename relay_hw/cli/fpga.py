@@ -12,16 +12,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accel import durable
-from accel.documents import parse_json
-from accel.quote import line
 from relay_hw.cli.console import Console
 from relay_hw.errors import InputError
+from relay_hw.support import durable
+from relay_hw.support.documents import parse_json
+from relay_hw.support.quote import line
 
 if TYPE_CHECKING:
-    from accel.fpga.parts import Part
-    from accel.fpga.systems import System
-    from accel.isa.config import AccelConfig
+    from relay_hw.accel.fpga.parts import Part
+    from relay_hw.accel.fpga.systems import System
+    from relay_hw.accel.isa.config import AccelConfig
 
 REPORT = "report.json"
 FINDINGS_VERSION = 1
@@ -45,11 +45,11 @@ _LATE_GROUPS = 5
 
 def bitstream_command(args: Namespace, console: Console) -> int:
     """Synthesise, place, route and pack; the fastest of the seeds is kept. Status 1: its netlist is wrong."""
-    from accel.fpga.families import toolchain
-    from accel.fpga.flow import build_bitstream
-    from accel.fpga.soc_map import SOC_FILE
-    from accel.fpga.synth import bitstreams_folder
-    from accel.isa.config import load_config
+    from relay_hw.accel.fpga.families import toolchain
+    from relay_hw.accel.fpga.flow import build_bitstream
+    from relay_hw.accel.fpga.soc_map import SOC_FILE
+    from relay_hw.accel.fpga.synth import bitstreams_folder
+    from relay_hw.accel.isa.config import load_config
     from relay_hw.runtime.folder import replace_files
 
     config = load_config(args.config)
@@ -71,8 +71,8 @@ def bitstream_command(args: Namespace, console: Console) -> int:
 
 def _netlist(programs: int, config: AccelConfig, part: Part, kept: Path, console: Console) -> dict[str, Any]:
     """What the self-test finds on the netlist of the accelerator for a part; times aside, so that reports are equal."""
-    from accel.fpga.sim.netlist import netlist_findings
-    from accel.sim.selftest import passed
+    from relay_hw.accel.fpga.sim.netlist import netlist_findings
+    from relay_hw.accel.sim.selftest import passed
 
     findings = netlist_findings(config, part, programs, kept, console.step)
     tests = [{"name": found.name, "ok": found.ok, "detail": found.detail} for found in findings]
@@ -82,8 +82,8 @@ def _netlist(programs: int, config: AccelConfig, part: Part, kept: Path, console
 
 def selftest_command(args: Namespace, console: Console) -> int:
     """Run every test on a device; status 1 where one of them failed."""
-    from accel.isa.config import load_config
-    from accel.sim.selftest import passed, self_test
+    from relay_hw.accel.isa.config import load_config
+    from relay_hw.accel.sim.selftest import passed, self_test
     from relay_hw.cli.data import save_text
     from relay_hw.report import table
     from relay_hw.target.accel.clock import STANDARD
@@ -115,11 +115,11 @@ def selftest_command(args: Namespace, console: Console) -> int:
 
 def export_project(args: Namespace, console: Console) -> int:
     """Write a project for Vivado or Quartus."""
-    from accel.fpga.synth import cache_folder
-    from accel.fpga.vendor.estimate import estimate
-    from accel.fpga.vendor.project import MARK, project_files
-    from accel.fpga.vendor.targets import Form, find_target
-    from accel.isa.config import load_config
+    from relay_hw.accel.fpga.synth import cache_folder
+    from relay_hw.accel.fpga.vendor.estimate import estimate
+    from relay_hw.accel.fpga.vendor.project import MARK, project_files
+    from relay_hw.accel.fpga.vendor.targets import Form, find_target
+    from relay_hw.accel.isa.config import load_config
     from relay_hw.runtime.artifact import load_artifact
 
     form = Form(args.form)
@@ -159,15 +159,15 @@ def _shares(estimated: dict[str, Any]) -> list[str]:
 
 def _config_of(args: Namespace) -> str:
     """The bitstream's configuration, or the default one of this command."""
-    from accel.fpga.soc_map import load_map
+    from relay_hw.accel.fpga.soc_map import load_map
 
     return load_map(args.soc).config if args.device == "fpga" and args.soc is not None else "tiny"
 
 
 def _circumstances(args: Namespace, config: AccelConfig) -> dict[str, Any]:
     """What was tested, with what: everything that somebody needs who was not there."""
-    from accel.fpga.soc_map import load_map
     from relay_hw import __version__
+    from relay_hw.accel.fpga.soc_map import load_map
 
     soc = load_map(args.soc) if args.device == "fpga" and args.soc is not None else None
     row: dict[str, Any] = {
@@ -201,9 +201,9 @@ def _made(report: Path) -> dict[str, Any] | None:
 
 
 def _system(args: Namespace, config: AccelConfig) -> System:
-    from accel.fpga.boards import find_board
-    from accel.fpga.parts import find_part
-    from accel.fpga.systems import PART_BAUD, PART_MEMORY_BYTES, PART_MHZ, board_system, part_system
+    from relay_hw.accel.fpga.boards import find_board
+    from relay_hw.accel.fpga.parts import find_part
+    from relay_hw.accel.fpga.systems import PART_BAUD, PART_MEMORY_BYTES, PART_MHZ, board_system, part_system
 
     if args.board is None:
         memory_bytes = args.memory_kib * 1024 if args.memory_kib else PART_MEMORY_BYTES

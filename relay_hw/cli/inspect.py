@@ -9,11 +9,11 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from accel.quote import line
 from relay_hw.cli.arguments import model_options
 from relay_hw.cli.console import Console
 from relay_hw.errors import InputError, ParseError, TypeCheckError, UnsupportedError, WellFormedError
 from relay_hw.ir.module import IRModule
+from relay_hw.support.quote import line
 
 
 def check_command(args: Namespace, console: Console) -> int:
@@ -76,8 +76,8 @@ def show_command(args: Namespace, console: Console) -> int:
 
 def disasm_command(args: Namespace, console: Console) -> int:
     """Assembly text of a build's programs, or of a program file."""
-    from accel.isa.disasm import disassemble
-    from accel.isa.program import Program
+    from relay_hw.accel.isa.disasm import disassemble
+    from relay_hw.accel.isa.program import Program
 
     path = Path(args.what)
     if path.is_file():
@@ -99,7 +99,7 @@ def disasm_command(args: Namespace, console: Console) -> int:
 
 def isa_command(args: Namespace, console: Console) -> int:
     """The instruction set: fields of every instruction, micro-op, parameter record; registers."""
-    from accel.isa import spec
+    from relay_hw.accel.isa import spec
 
     layouts = {row.name: row.layout for row in spec.INSTRUCTIONS} | {"uop": spec.UOP, "prm": spec.PRM}
     if args.name is not None and args.name not in layouts:

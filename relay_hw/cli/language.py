@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from accel.quote import line
 from relay_hw.cli.arguments import model_options
 from relay_hw.cli.console import Console
 from relay_hw.cli.data import save_npz, save_text
@@ -24,6 +23,7 @@ from relay_hw.interp.values import Value, show
 from relay_hw.ir.expr import Function
 from relay_hw.ir.module import IRModule
 from relay_hw.runtime.archive import Archive
+from relay_hw.support.quote import line
 
 _OUTPUTS = (".relay", ".txt", ".json")
 

@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from accel.isa.errors import AccelError
+from relay_hw.accel.isa.errors import AccelError
 from relay_hw.cli import arguments as arg
 from relay_hw.cli.console import Console
 from relay_hw.errors import RelayHwError

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from accel.quote import line
 from relay_hw.errors import InputError
 from relay_hw.interp.evaluate import Interpreter
 from relay_hw.interp.values import ConstructorValue, RefValue, Value, to_value
 from relay_hw.ir.expr import Let, Var
 from relay_hw.ir.types import TensorType, TupleType, Type, TypeVar, type_leaves
+from relay_hw.support.quote import line
 
 # What a text that is no Python literal makes ast.literal_eval raise.
 _NO_LITERAL = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-from accel.quote import line
 from relay_hw.cli.console import Console
+from relay_hw.support.quote import line
 
 # A change that costs more than this share of the cycles is explained in a line.
 COSTLY = 0.01
@@ -17,7 +17,7 @@ COSTLY = 0.01
 
 def why_command(args: Namespace, console: Console) -> int:
     """Causes of lost cycles with counterfactuals, and every operator that stays on the host with the reason."""
-    from accel.sim.memory import memory_model
+    from relay_hw.accel.sim.memory import memory_model
     from relay_hw.runtime.artifact import load_artifact
     from relay_hw.runtime.told import told_memory
     from relay_hw.runtime.why import explain

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from accel.quote import csv_cell
 from relay_hw.compare.energy import table as energy_table
 from relay_hw.compare.front import front
 from relay_hw.compare.measures import Quality
 from relay_hw.compare.rows import FORMAT, FloatRow, LayerRow, Row, row_json
 from relay_hw.errors import InputError
+from relay_hw.support.quote import csv_cell
 
 CSV_COLUMNS: Final = (
     "name", "config", "top1", "top5", "mse", "agreement", "agreement_low", "agreement_high", "logit_sqnr_db", "gained",

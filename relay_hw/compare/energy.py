@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from accel.isa.config import UOP_BYTES, AccelConfig
+from relay_hw.accel.isa.config import UOP_BYTES, AccelConfig
 
 SOURCE: Final = "M. Horowitz, Computing's energy problem (and what we can do about it), ISSCC 2014, 45 nm at 0.9 V"
 CAVEAT: Final = (

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.isa.config import AccelConfig
+from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.compare.cost import Cost, costs, with_strategy_bits
 from relay_hw.compare.data import Samples
 from relay_hw.compare.evaluate import Evaluator

@@ -17,8 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accel import durable
-from accel.isa.config import AccelConfig
+from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.compare.comparison import Comparison, choose_best
 from relay_hw.compare.data import TARGETS, Samples, read_samples, single_samples
 from relay_hw.compare.evaluate import ENGINES
@@ -46,6 +45,7 @@ from relay_hw.quantize import Strategy, find_strategy, strategy_values
 from relay_hw.quantize.inputs import complaint, look
 from relay_hw.quantize.strategy_file import strategy_from
 from relay_hw.runtime.labels import LABELS, check_labels, doubt
+from relay_hw.support import durable
 
 Array = NDArray[Any]
 Data = Mapping[str, Array]
@@ -189,7 +189,7 @@ def _strategies(given: Sequence[str | Strategy]) -> list[Strategy]:
 
 def _with_areas(rows: Sequence[Row], configs: Sequence[AccelConfig]) -> tuple[list[Row], tuple[str, ...]]:
     """Rows with the cells of their configurations, and a note on those that were never synthesised."""
-    from accel.fpga.synth import cache_folder, cached
+    from relay_hw.accel.fpga.synth import cache_folder, cached
 
     used = {row.cost.config for row in rows if row.cost is not None}
     known = {config.name: cached(config, cache_folder()) for config in configs if config.name in used}

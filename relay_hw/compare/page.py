@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from accel.quote import html
 from relay_hw.compare.comparison import Comparison
 from relay_hw.compare.energy import CAVEAT, FIGURES, SOURCE, SRAM, share_rows
 from relay_hw.compare.front import Amount, is_by_agreement, points_of, run_time
@@ -18,6 +17,7 @@ from relay_hw.compare.rows import Row, short_names
 from relay_hw.compare.table import clocks, decibels, interval, notes, pairs, rate, share, short
 from relay_hw.errors import InputError
 from relay_hw.report import number, page, percent
+from relay_hw.support.quote import html
 
 _STYLE: Final = """
 svg .front { fill: var(--products); } svg .behind { fill: var(--fill); } svg .step { stroke: var(--products);

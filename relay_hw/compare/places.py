@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from accel.fpga.boards import find_board
-from accel.isa.config import AccelConfig, config_names, load_config
+from relay_hw.accel.fpga.boards import find_board
+from relay_hw.accel.isa.config import AccelConfig, config_names, load_config
 from relay_hw.errors import InputError
 from relay_hw.target.accel.board import on_board
 from relay_hw.target.accel.clock import STANDARD

@@ -9,9 +9,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from accel.quote import html
 from relay_hw.compare.front import Point, staircase, unbeaten
 from relay_hw.compare.histogram import Histogram
+from relay_hw.support.quote import html
 
 _WIDTH, _HEIGHT = 580, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 18, 30, 46

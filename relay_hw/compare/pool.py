@@ -19,7 +19,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Final
 
-from accel.isa.errors import AccelError
+from relay_hw.accel.isa.errors import AccelError
 from relay_hw.errors import InputError, QuantizeError, RelayHwError, UnsupportedError
 
 Tell = Callable[[str], object]

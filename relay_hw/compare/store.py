@@ -17,13 +17,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-import accel
 import relay_hw
-import tensorize
-from accel import durable
-from accel.quote import file_name
-from accel.sim.kept import read_bytes, read_row, write_bytes, write_row
+from relay_hw import accel, tensorize
+from relay_hw.accel.sim.kept import read_bytes, read_row, write_bytes, write_row
 from relay_hw.errors import InputError
+from relay_hw.support import durable
+from relay_hw.support.quote import file_name
 
 Array = NDArray[Any]
 

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.isa.config import AccelConfig
-from accel.isa.nibbles import FACTOR_BITS
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.nibbles import FACTOR_BITS
 from relay_hw.compare.work import layer_work, product_calls
 from relay_hw.ir.expr import Call, Constant
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize.factors import image_pixels
+from relay_hw.tensorize.tiles.operands import WeightForm, input_rows, weight_form
 from relay_hw.transform.graph import is_op
-from tensorize.operands import WeightForm, input_rows, weight_form
 
 Array = NDArray[Any]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from accel.quote import line
 from relay_hw.compare.comparison import Comparison
 from relay_hw.compare.cost import Cost
 from relay_hw.compare.measures import Interval, Quality
 from relay_hw.compare.rows import Row, short_names
 from relay_hw.report import number, percent, table
+from relay_hw.support.quote import line
 
 _RIGHT = frozenset(
     {"top-1", "top-5", "MSE", "agrees", "95 % interval", "SQNR dB", "+/-", "cycles", "a second", "DRAM", "weights",

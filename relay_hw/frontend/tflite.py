@@ -11,9 +11,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from accel import durable
 from relay_hw.errors import InputError
 from relay_hw.ir.module import IRModule
+from relay_hw.support import durable
 
 
 def from_tflite(

@@ -11,11 +11,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
-from accel import durable
-from accel.documents import MOST_SETTINGS, DocumentError, parse_toml, reason
 from relay_hw.errors import QuantizeError
 from relay_hw.quantize.recipes import find_strategy
 from relay_hw.quantize.strategy import ENUMS, LayerChoice, Strategy
+from relay_hw.support import durable
+from relay_hw.support.documents import MOST_SETTINGS, DocumentError, parse_toml, reason
 
 _TUPLES: Final = ("mixed_bits", "candidates")
 _FLOATS: Final = ("percentile", "momentum", "global_scale", "budget_share", "learning_rate")

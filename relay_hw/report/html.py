@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accel.quote import html
-from accel.sim.causes import LOST, Cause
+from relay_hw.accel.sim.causes import LOST, Cause
 from relay_hw.report.model import (
     LayerRow,
     Report,
@@ -28,6 +27,7 @@ from relay_hw.report.text import (
     traffic_cells,
 )
 from relay_hw.report.timeline import timeline_svg
+from relay_hw.support.quote import html
 
 # Pictures keep letters that can be read, and scroll where a page is narrow.
 _STYLE = "svg { min-width: 640px; }\n" + "".join(f"svg .c-{cause} {{ fill: var(--{cause}); }}\n" for cause in Cause)

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
-from accel.sim.causes import Cause
-from accel.sim.cycle.traffic import NO_TRAFFIC, Traffic, total_traffic
+from relay_hw.accel.sim.causes import Cause
+from relay_hw.accel.sim.cycle.traffic import NO_TRAFFIC, Traffic, total_traffic
 from relay_hw.report.speed import Speed, speed_json
 
 FORMAT = 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from accel.quote import line
 from relay_hw.report.table import table
+from relay_hw.support.quote import line
 
 SPEED_HEADER = ("an inference", "cycles", "ms", "samples a second")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import wrap
 
-from accel.quote import line
+from relay_hw.support.quote import line
 
 # Between two columns, and the fewest characters that a column of text is squeezed to.
 _GAP, _NARROWEST = 2, 12

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 
-from accel.quote import line
-from accel.sim.causes import Cause
-from accel.sim.cycle.traffic import Traffic
+from relay_hw.accel.sim.causes import Cause
+from relay_hw.accel.sim.cycle.traffic import Traffic
 from relay_hw.report.model import LayerRow, Report, SegmentRow, layer_utilisation_all, utilisation
 from relay_hw.report.table import some, table
+from relay_hw.support.quote import line
 
 # Columns of the layer table; bytes by what they are, in the order of `Traffic`.
 TRAFFIC_HEADER = ("weights", "records", "micro-ops", "act. read", "act. written", "instr.")

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accel.quote import html
-from accel.sim.causes import Cause
+from relay_hw.accel.sim.causes import Cause
 from relay_hw.report.model import Band, Timeline
+from relay_hw.support.quote import html
 
 WIDTH = 1000
 _LEFT, _RIGHT = 84, 10

@@ -14,10 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from accel.documents import DocumentError, parse_json
-from accel.durable import file_hash, is_plain, read_own
-from accel.isa.config import AccelConfig
-from accel.isa.program import Program
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.program import Program
 from relay_hw.backend.check import check_functions
 from relay_hw.backend.nodes import FlatFunction
 from relay_hw.backend.store import ConstantPool, flat_from_json
@@ -28,6 +26,8 @@ from relay_hw.runtime.folder import MANIFEST, new_folder
 from relay_hw.runtime.given import check_build
 from relay_hw.runtime.manifest import Manifest, manifest_from_json, manifest_to_json
 from relay_hw.runtime.trust import SEAL, is_seal, new_seal
+from relay_hw.support.documents import DocumentError, parse_json
+from relay_hw.support.durable import file_hash, is_plain, read_own
 from relay_hw.target.accel.residency import Footprints
 from relay_hw.target.accel.steady import Steady, steady
 from relay_hw.target.accel.target import AccelTarget, check_ports, read_program

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import tensorize
-from accel import durable
-from accel.isa.config import AccelConfig
+from relay_hw import tensorize
+from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.analysis.products import count_products
 from relay_hw.backend.buffers import plan_buffers
 from relay_hw.backend.flat import FlatFunction, nested
@@ -45,6 +44,7 @@ from relay_hw.runtime.prices import Compiled, layer_prices, needs_prices
 from relay_hw.runtime.static_report import HOST_MEMORY, static_report
 from relay_hw.runtime.watch import watched
 from relay_hw.runtime.widths import no_gain
+from relay_hw.support import durable
 from relay_hw.target.accel.rules import NAME as ACCEL
 from relay_hw.target.accel.target import AccelTarget, accel_target, segments_of
 from relay_hw.target.base import PartitionRules, Port, Region, Request, Target

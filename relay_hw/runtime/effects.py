@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
-from accel.isa.config import AccelConfig
-from accel.sim.causes import Cause
-from accel.sim.cycle import Timing
-from accel.sim.cycle.losses import accounts, stretches, together
-from accel.sim.cycle.traffic import NO_TRAFFIC, Traffic, total_traffic, traffic_by_owner
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.sim.causes import Cause
+from relay_hw.accel.sim.cycle import Timing
+from relay_hw.accel.sim.cycle.losses import accounts, stretches, together
+from relay_hw.accel.sim.cycle.traffic import NO_TRAFFIC, Traffic, total_traffic, traffic_by_owner
 
 # Causes that a sentence names, and the least share of the change of cycles that each must have.
 _CAUSES, _LEAST = 3, 0.05

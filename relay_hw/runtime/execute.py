@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.isa.program import SectionKind
-from accel.sim.device import Device
+from relay_hw.accel.isa.program import SectionKind
+from relay_hw.accel.sim.device import Device
 from relay_hw.backend.flat import Machine, Value, as_array
 from relay_hw.backend.meaning import Request, Thread
 from relay_hw.backend.store import ConstantPool, flat_from_json

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from accel import durable
 from relay_hw.errors import InputError
+from relay_hw.support import durable
 
 MANIFEST = "manifest.json"
 

@@ -10,9 +10,9 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from accel import durable
 from relay_hw.errors import ArtifactError, InputError
 from relay_hw.runtime.folder import MANIFEST
+from relay_hw.support import durable
 
 RELAY_SUFFIXES = (".relay", ".txt", ".json")
 # Read by TVM's importers.

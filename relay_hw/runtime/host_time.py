@@ -9,8 +9,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from accel.isa.errors import AccelError
-from accel.sim.functional import FunctionalDevice
+from relay_hw.accel.isa.errors import AccelError
+from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.errors import RelayHwError
 from relay_hw.report import HostTime
 from relay_hw.runtime.artifact import Artifact

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from accel.documents import DocumentError, read_record
-from accel.isa.config import AccelConfig, config_from_dict
-from accel.isa.errors import ConfigError
+from relay_hw.accel.isa.config import AccelConfig, config_from_dict
+from relay_hw.accel.isa.errors import ConfigError
 from relay_hw.errors import ArtifactError, InputError
 from relay_hw.quantize.inputs import Seen
 from relay_hw.quantize.recipes import FLOAT
+from relay_hw.support.documents import DocumentError, read_record
 from relay_hw.target.accel.rules import NAME as ACCEL
 from relay_hw.target.records import LayerInfo, RegionInfo
 

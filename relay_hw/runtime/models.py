@@ -13,12 +13,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from accel import durable
-from accel.documents import reason
 from relay_hw.errors import InputError
 from relay_hw.ir.module import IRModule
 from relay_hw.limits import DEFAULT, Limits
 from relay_hw.runtime.given import TVM_SUFFIXES, check_model
+from relay_hw.support import durable
+from relay_hw.support.documents import reason
 
 
 @dataclass(frozen=True, slots=True, eq=False)

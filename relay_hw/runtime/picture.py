@@ -11,10 +11,10 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.isa.spec import Unit
-from accel.sim.causes import Cause
-from accel.sim.cycle import Timing
-from accel.sim.cycle.losses import Stretch
+from relay_hw.accel.isa.spec import Unit
+from relay_hw.accel.sim.causes import Cause
+from relay_hw.accel.sim.cycle import Timing
+from relay_hw.accel.sim.cycle.losses import Stretch
 from relay_hw.report import Band, Timeline
 
 PARTS = 500

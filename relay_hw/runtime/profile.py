@@ -11,15 +11,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from accel.isa.errors import AccelError
-from accel.isa.program import Program, SectionKind
-from accel.isa.spec import Op
-from accel.sim.causes import LOST, Cause
-from accel.sim.cycle import CycleDevice, Timing
-from accel.sim.cycle.losses import Account, Stretch, accounts, stretches
-from accel.sim.cycle.traffic import total_traffic, traffic_by_owner
-from accel.sim.device import Device, LaunchStats
-from accel.sim.memory import memory_model
+from relay_hw.accel.isa.errors import AccelError
+from relay_hw.accel.isa.program import Program, SectionKind
+from relay_hw.accel.isa.spec import Op
+from relay_hw.accel.sim.causes import LOST, Cause
+from relay_hw.accel.sim.cycle import CycleDevice, Timing
+from relay_hw.accel.sim.cycle.losses import Account, Stretch, accounts, stretches
+from relay_hw.accel.sim.cycle.traffic import total_traffic, traffic_by_owner
+from relay_hw.accel.sim.device import Device, LaunchStats
+from relay_hw.accel.sim.memory import memory_model
 from relay_hw.errors import InputError
 from relay_hw.report import LayerRow, Report, Timeline
 from relay_hw.runtime.artifact import Artifact

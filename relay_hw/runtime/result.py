@@ -12,7 +12,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from accel.isa.program import SectionKind
+from relay_hw.accel.isa.program import SectionKind
 from relay_hw.report import SegmentRow
 from relay_hw.target.base import Stats
 

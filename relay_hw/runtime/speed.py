@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from accel.fpga.boards import HostLink, find_board
-from accel.fpga.soc_map import SocMap
-from accel.fpga.timed_board import LaunchCycles, TimedBoard
-from accel.isa.config import AccelConfig
-from accel.isa.errors import AccelError
-from accel.isa.program import Program, SectionKind
-from accel.sim.cycle.timing import time_stream
-from accel.sim.memory import memory_model
+from relay_hw.accel.fpga.boards import HostLink, find_board
+from relay_hw.accel.fpga.soc_map import SocMap
+from relay_hw.accel.fpga.timed_board import LaunchCycles, TimedBoard
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.errors import AccelError
+from relay_hw.accel.isa.program import Program, SectionKind
+from relay_hw.accel.sim.cycle.timing import time_stream
+from relay_hw.accel.sim.memory import memory_model
 from relay_hw.errors import RelayHwError
 from relay_hw.report import Figure, HostTime, Speed
 from relay_hw.runtime.artifact import Artifact

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from accel.sim.causes import Cause
+from relay_hw.accel.sim.causes import Cause
 from relay_hw.report import LayerRow, Report
 from relay_hw.runtime.manifest import Manifest
 from relay_hw.target.partition import HOST

@@ -9,10 +9,10 @@ import heapq
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from accel.isa.disasm import disassemble_instruction
-from accel.isa.program import Instr, decode_instructions
-from accel.isa.spec import Unit
-from accel.sim.cycle import Span, Timing
+from relay_hw.accel.isa.disasm import disassemble_instruction
+from relay_hw.accel.isa.program import Instr, decode_instructions
+from relay_hw.accel.isa.spec import Unit
+from relay_hw.accel.sim.cycle import Span, Timing
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.profile import RegionRun, time_regions
 

@@ -13,8 +13,8 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from accel import durable
-from accel.sim.kept import locked
+from relay_hw.accel.sim.kept import locked
+from relay_hw.support import durable
 
 SEAL: Final = "seal.txt"
 _KEY, _KEY_BYTES = "build.key", 32

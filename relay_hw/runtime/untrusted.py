@@ -18,13 +18,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from accel.child import bound, bound_memory, end_child, start_child
-from accel.documents import DocumentError, parse_json
 from relay_hw import errors
 from relay_hw.errors import InputError, RelayHwError
 from relay_hw.ir.module import IRModule
 from relay_hw.limits import Limits, changed
 from relay_hw.span import Span
+from relay_hw.support.child import bound, bound_memory, end_child, start_child
+from relay_hw.support.documents import DocumentError, parse_json
 
 _MODULE, _PARAMS, _FAILURE = "module.json", "weights.params", "failure.json"
 _KINDS: Final = {

@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import tensorize
-from accel.isa.config import AccelConfig
-from accel.isa.errors import AccelError
-from accel.isa.program import Program, SectionKind
-from accel.isa.spec import Op, Unit
-from accel.sim.causes import LOADS, Cause
-from accel.sim.cycle import CycleDevice
-from accel.sim.cycle.losses import Account, accounts, together
-from accel.sim.memory import MemoryModel, memory_model
+from relay_hw import tensorize
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.errors import AccelError
+from relay_hw.accel.isa.program import Program, SectionKind
+from relay_hw.accel.isa.spec import Op, Unit
+from relay_hw.accel.sim.causes import LOADS, Cause
+from relay_hw.accel.sim.cycle import CycleDevice
+from relay_hw.accel.sim.cycle.losses import Account, accounts, together
+from relay_hw.accel.sim.memory import MemoryModel, memory_model
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Function
 from relay_hw.report import Report, percent

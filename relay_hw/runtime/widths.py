@@ -5,7 +5,7 @@ In: a strategy, a configuration. Out: a sentence for whoever compiles or compare
 
 from __future__ import annotations
 
-from accel.isa.config import AccelConfig
+from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.quantize.strategy import MAX_BITS, Strategy
 
 

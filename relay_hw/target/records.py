@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from accel.isa.config import AccelConfig
-from accel.sim.cycle.traffic import NO_TRAFFIC, Traffic
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.sim.cycle.traffic import NO_TRAFFIC, Traffic
 
 Json = Any
 

@@ -1,7 +1,7 @@
 """Relay's text format, `#[version = "0.0.5"]`, and modules as JSON."""
 
-from relay_hw.text.json_reader import load_json
-from relay_hw.text.json_writer import save_json
+from relay_hw.text.json.reader import load_json
+from relay_hw.text.json.writer import save_json
 from relay_hw.text.params import load_param_dict, save_param_dict
 from relay_hw.text.parser import parse, parse_expr
 from relay_hw.text.printer import print_expr, print_module

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from accel.documents import parse_json
 from relay_hw.ir.expr import Constant
 from relay_hw.ir.types import know_narrow_dtypes
 from relay_hw.limits import is_countable
+from relay_hw.support.documents import parse_json
 
 CONSTANT: Final = "relay.Constant"
 STRING: Final = "runtime.String"

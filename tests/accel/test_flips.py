@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from accel.fpga import flow, route, synth, tools
-from accel.fpga.flow import build_bitstream
-from accel.fpga.sim import board
-from accel.fpga.tools import Listener
-from accel.fpga.vendor import estimate
-from accel.fpga.vendor.targets import TARGETS
-from accel.isa.config import load_config
-from accel.sim import verilator
-from accel.sim.kept import read_bytes, read_row, write_bytes, write_row
-from accel.sim.verilator import Build, build_library
+from relay_hw.accel.fpga import flow, route, synth, tools
+from relay_hw.accel.fpga.flow import build_bitstream
+from relay_hw.accel.fpga.sim import board
+from relay_hw.accel.fpga.tools import Listener
+from relay_hw.accel.fpga.vendor import estimate
+from relay_hw.accel.fpga.vendor.targets import TARGETS
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.sim import verilator
+from relay_hw.accel.sim.kept import read_bytes, read_row, write_bytes, write_row
+from relay_hw.accel.sim.verilator import Build, build_library
 from tests.accel.fpga.test_flow import design
 from tests.flips import COUNTS, spoiled
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from accel.isa.config import load_config
+from relay_hw.accel.isa.config import load_config
 from relay_hw.compare.energy import REGISTERS, SHARES, registers
 from scripts import energy_fit as fit
 

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from accel.isa.config import load_config
+from relay_hw.accel.isa.config import load_config
 from scripts import figures
 from tests.relay_hw import steady_networks
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from sklearn.datasets import load_digits
 
-from accel.isa.config import config_names, load_config
+from relay_hw.accel.isa.config import config_names, load_config
 from relay_hw.build_module import bind_params_by_name
 from relay_hw.interp import evaluate
 from relay_hw.runtime.artifact import Artifact

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from accel.isa.config import AccelConfig, load_config
+from relay_hw.accel.isa.config import AccelConfig, load_config
 from relay_hw.target.accel.roofline import layer_cost
 
 # Multiply-accumulates and cycles at 256 products a cycle, from VTA's table; C1 with its 3 channels.

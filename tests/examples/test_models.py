@@ -25,9 +25,9 @@ from relay_hw.quantize import quantize
 from relay_hw.runtime.compile import bind_params
 from relay_hw.target.accel.rules import AccelRules
 from relay_hw.target.pipeline import partition_pipeline
+from relay_hw.tensorize import why_not
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.pipelines import simplify_pipeline
-from tensorize import why_not
 from tests.targets import target_for
 
 # Millions of multiply-accumulates and parameters as published (papers, torchvision; MLPerf Tiny, whose counts hold the

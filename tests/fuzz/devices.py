@@ -15,12 +15,12 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from accel.fpga.soc_map import MemorySetup, SetupStep, SocMap, load_map
-from accel.isa.asm import assemble_file
-from accel.isa.config import CONFIG_DIR, load_config
-from accel.isa.disasm import disassemble
-from accel.isa.program import PREFIX_BYTES, Program
-from accel.isa.randprog import random_program
+from relay_hw.accel.fpga.soc_map import MemorySetup, SetupStep, SocMap, load_map
+from relay_hw.accel.isa.asm import assemble_file
+from relay_hw.accel.isa.config import CONFIG_DIR, load_config
+from relay_hw.accel.isa.disasm import disassemble
+from relay_hw.accel.isa.program import PREFIX_BYTES, Program
+from relay_hw.accel.isa.randprog import random_program
 from relay_hw.quantize.recipes import find_strategy, strategy_names
 from relay_hw.quantize.strategy_file import load_strategy, strategy_from, strategy_values
 from relay_hw.runtime.artifact import load_artifact

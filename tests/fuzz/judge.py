@@ -11,9 +11,9 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from accel import quote
-from accel.isa.errors import AccelError
+from relay_hw.accel.isa.errors import AccelError
 from relay_hw.errors import RelayHwError
+from relay_hw.support import quote
 
 # What readers may raise: the families of both rooms, as the command line catches them.
 REFUSALS: Final = (RelayHwError, AccelError)

@@ -18,7 +18,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.op import OPS
 from relay_hw.runtime.models import load_model
 from relay_hw.text import load_json, load_param_dict, parse, print_module, save_json, save_param_dict
-from relay_hw.text.tvm_writer import save_tvm_json
+from relay_hw.text.tvm.writer import save_tvm_json
 from tests.fuzz import mutate
 from tests.fuzz.grammar import program
 from tests.fuzz.judge import Entry, Outcome, Wrong

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NoReturn
 
-from accel.child import bound, bound_memory
+from relay_hw.support.child import bound, bound_memory
 from tests.fuzz.judge import Entry, Finding, Outcome, judge, made
 
 MOST_BYTES: Final = 1 << 30

@@ -1,4 +1,4 @@
-"""What outlives a process is put in its place by accel/durable.py alone; what others write is in no place yet."""
+"""What outlives a process is put in its place by support/durable.py alone; what others write is in no place yet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.house.test_names_are_data import TREES
 
-OWN = "accel/durable.py"
+OWN = "relay_hw/support/durable.py"
 MOVES = {"os.rename", "os.replace", "os.renames", "os.link", "os.symlink", "shutil.move", "tempfile.mkstemp",
          "tempfile.mkdtemp", "tempfile.NamedTemporaryFile"}  # fmt: skip
 # Files that write with their own hands, with the reason why nobody meets a half.
@@ -70,9 +70,9 @@ def writes(tree: ast.AST) -> bool:
     return False
 
 
-# Who starts programs without accel/child.py, with the reason why none of them outlives this process for long.
+# Who starts programs without support/child.py, with the reason why none of them outlives this process for long.
 STARTERS = {
-    "accel/child.py": "the rule itself",
+    "relay_hw/support/child.py": "the rule itself",
     "accel/sim/verilator.py": "--version",
     "accel/fpga/tools.py": "--version",
     "accel/fpga/sim/board.py": "a board, which ends with its standard input",

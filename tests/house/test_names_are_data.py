@@ -1,4 +1,4 @@
-"""Names from strangers reach other languages through accel/quote.py alone, terminals through one function alone."""
+"""Names from strangers reach other languages through support/quote.py alone, terminals through one function alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOURCES = {
 }
 TREES = {path: ast.parse(text) for path, text in SOURCES.items()}
 FIXED = number_names(list(TREES.values()))
-QUOTES = {node.name for node in TREES["accel/quote.py"].body if isinstance(node, ast.FunctionDef)}
+QUOTES = {node.name for node in TREES["relay_hw/support/quote.py"].body if isinstance(node, ast.FunctionDef)}
 # By language: what writes it, and functions of others whose results are text of it. What is called a number gives the
 # text of one in every language.
 NUMBERS = {"number", "percent", "interval", "share", "decibels"}
@@ -182,7 +182,7 @@ def called_by(tree: ast.AST) -> set[str]:
 
 def test_rules_of_languages_are_in_one_file() -> None:
     rules = {"escape", "html.escape", "_html.escape", "shlex.quote", "quoteattr", "saxutils.escape"}
-    assert [path for path, tree in TREES.items() if called_by(tree) & rules] == ["accel/quote.py"]
+    assert [path for path, tree in TREES.items() if called_by(tree) & rules] == ["relay_hw/support/quote.py"]
 
 
 def test_text_is_printed_in_few_places() -> None:

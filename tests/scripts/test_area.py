@@ -10,10 +10,10 @@ from types import ModuleType
 
 import pytest
 
-from accel.fpga import synth
-from accel.fpga.tools import run_yosys
-from accel.isa.config import load_config
-from accel.sim.kept import seal
+from relay_hw.accel.fpga import synth
+from relay_hw.accel.fpga.tools import run_yosys
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.sim.kept import seal
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))

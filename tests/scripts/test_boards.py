@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from accel.fpga.boards import BOARDS, find_board
-from accel.fpga.parts import find_part
-from accel.fpga.vendor.targets import Form, find_target
-from accel.isa.config import load_config
+from relay_hw.accel.fpga.boards import BOARDS, find_board
+from relay_hw.accel.fpga.parts import find_part
+from relay_hw.accel.fpga.vendor.targets import Form, find_target
+from relay_hw.accel.isa.config import load_config
 from scripts import boards
 
 ROOT = Path(__file__).parents[2]

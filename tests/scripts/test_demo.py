@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.sim.functional import FunctionalDevice
+from relay_hw.accel.sim.functional import FunctionalDevice
 
 ROOT = Path(__file__).parents[2]
 IMAGES = 12

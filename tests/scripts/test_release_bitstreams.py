@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from accel.fpga.sim import netlist
-from accel.sim.selftest import Finding
+from relay_hw.accel.fpga.sim import netlist
+from relay_hw.accel.sim.selftest import Finding
 from scripts import release_bitstreams as release
 from tests.accel.fpga.extra import needs_litex
 from tests.accel.fpga.stubs import stubbed_flow

@@ -8,18 +8,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from accel.isa.config import AccelConfig
-from accel.isa.program import SectionKind
-from accel.sim.functional import FunctionalDevice
 from relay_hw import op
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.program import SectionKind
+from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.analysis import infer_type
 from relay_hw.interp import evaluate
 from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
-from tensorize import Segment, compile_function
-from tensorize.layout import pack_activation, unpack_activation
-from tensorize.target import Target
+from relay_hw.tensorize import Segment, compile_function
+from relay_hw.tensorize.layout import pack_activation, unpack_activation
+from relay_hw.tensorize.target import Target
 from tests.targets import target_for
 
 ROUNDINGS = ("half_up", "half_even", "half_away", "floor")

@@ -7,15 +7,15 @@ from types import SimpleNamespace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.isa.spec import Mem, Op
-from tensorize.clocks import Clocks
-from tensorize.constants import ConstantLoad, constant_loads
-from tensorize.nest import Command
-from tensorize.order import interleaved_order, layer_groups
-from tensorize.prefetch import load_windows
-from tensorize.region import read_region
-from tensorize.schedule import plan_steps
-from tensorize.work import Span, Work, work_of
+from relay_hw.accel.isa.spec import Mem, Op
+from relay_hw.tensorize.match.region import read_region
+from relay_hw.tensorize.nest import Command
+from relay_hw.tensorize.schedule.clocks import Clocks
+from relay_hw.tensorize.schedule.constants import ConstantLoad, constant_loads
+from relay_hw.tensorize.schedule.order import interleaved_order, layer_groups
+from relay_hw.tensorize.schedule.plan import plan_steps
+from relay_hw.tensorize.schedule.prefetch import load_windows
+from relay_hw.tensorize.schedule.work import Span, Work, work_of
 from tests.targets import target_for
 
 WORK = st.builds(lambda compute, load: Work(compute, 5, load, 5, (), ()), st.integers(0, 800), st.integers(0, 600))

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from accel.isa.config import SEMAPHORES
-from accel.isa.program import Instr, Program, Section, SectionKind, encode_instructions
-from accel.isa.spec import BY_OP, Dst, Mem, Op, Unit
+from relay_hw.accel.isa.config import SEMAPHORES
+from relay_hw.accel.isa.program import Instr, Program, Section, SectionKind, encode_instructions
+from relay_hw.accel.isa.spec import BY_OP, Dst, Mem, Op, Unit
 from relay_hw.errors import TensorizeError
-from tensorize import compile_function
-from tensorize.check import check_program
-from tensorize.target import Target
+from relay_hw.tensorize import compile_function
+from relay_hw.tensorize.emit.check import check_program
+from relay_hw.tensorize.target import Target
 from tests.targets import target_for
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from accel.isa.errors import ConfigError
+from relay_hw.accel.isa.errors import ConfigError
 from relay_hw.errors import TensorizeError
-from tensorize import why_not
-from tensorize.target import Target
+from relay_hw.tensorize import why_not
+from relay_hw.tensorize.target import Target
 from tests.targets import target_for
 
 

@@ -10,24 +10,24 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-import tensorize.compile
-import tensorize.fold
-import tensorize.inputs
-import tensorize.match
-from accel.isa.program import TensorLayout
-from accel.isa.spec import Mem, Op
-from accel.sim.cycle import CycleDevice
-from accel.sim.functional import FunctionalDevice
+import relay_hw.tensorize.compile
+import relay_hw.tensorize.match.composite
+import relay_hw.tensorize.tiles.fold
+import relay_hw.tensorize.tiles.inputs
+from relay_hw.accel.isa.program import TensorLayout
+from relay_hw.accel.isa.spec import Mem, Op
+from relay_hw.accel.sim.cycle import CycleDevice
+from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.errors import TensorizeError
 from relay_hw.interp import evaluate
 from relay_hw.ir.module import IRModule
-from tensorize import Segment, compile_function
-from tensorize.fold import folded_shapes, folded_weights
-from tensorize.inputs import fold_inputs
-from tensorize.kernel import ConvKernel
-from tensorize.region import Region, read_region
-from tensorize.target import Target
-from tensorize.tiling import best_conv
+from relay_hw.tensorize import Segment, compile_function
+from relay_hw.tensorize.kernel import ConvKernel
+from relay_hw.tensorize.match.region import Region, read_region
+from relay_hw.tensorize.target import Target
+from relay_hw.tensorize.tiles.choose import best_conv
+from relay_hw.tensorize.tiles.fold import folded_shapes, folded_weights
+from relay_hw.tensorize.tiles.inputs import fold_inputs
 from tests.targets import target_for
 
 CASES = {
@@ -68,12 +68,12 @@ def test_every_fold_computes_the_layer(
     function = build(kit, config, name)
     kernel = kernel_of(read_region(function, config, "accel_0"))
     shapes = folded_shapes(kernel, config)
-    monkeypatch.setattr(tensorize.inputs, "_gains", lambda *_: True)
+    monkeypatch.setattr(relay_hw.tensorize.tiles.inputs, "_gains", lambda *_: True)
     tried = 0
     for shape in shapes:
         if best_conv((shape,), config) is None:
             continue
-        monkeypatch.setattr(tensorize.fold, "folded_shapes", lambda *_, shape=shape: (shape,))
+        monkeypatch.setattr(relay_hw.tensorize.tiles.fold, "folded_shapes", lambda *_, shape=shape: (shape,))
         segment = kit.compare(function, config, seed=tried)
         assert gathers(segment) and segment.inputs[0].layout is TensorLayout.ROWS
         tried += 1

@@ -10,21 +10,21 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from accel.isa.spec import Dst, GemmMode, Mem, Op
+from relay_hw.accel.isa.spec import Dst, GemmMode, Mem, Op
 from relay_hw.ir.expr import Function
-from tensorize import Segment, compile_function
-from tensorize.chip import depth_order, forwardable
-from tensorize.clocks import Clocks
-from tensorize.compile import _segment  # pyright: ignore[reportPrivateUsage]
-from tensorize.draft import Manner, write_draft
-from tensorize.forward import cut, forward, loops
-from tensorize.nest import Command, Key, Ref, tensor_key
-from tensorize.refine import Refiner
-from tensorize.region import read_region
-from tensorize.schedule import Schedule, lower_layers, plan_steps
-from tensorize.target import Target
-from tensorize.uops import place_uops
-from tensorize.work import Work
+from relay_hw.tensorize import Segment, compile_function
+from relay_hw.tensorize.compile import _segment  # pyright: ignore[reportPrivateUsage]
+from relay_hw.tensorize.emit.draft import Manner, write_draft
+from relay_hw.tensorize.match.region import read_region
+from relay_hw.tensorize.nest import Command, Key, Ref, tensor_key
+from relay_hw.tensorize.refine import Refiner
+from relay_hw.tensorize.schedule.chip import depth_order, forwardable
+from relay_hw.tensorize.schedule.clocks import Clocks
+from relay_hw.tensorize.schedule.forward import cut, forward, loops
+from relay_hw.tensorize.schedule.plan import Schedule, lower_layers, plan_steps
+from relay_hw.tensorize.schedule.uops import place_uops
+from relay_hw.tensorize.schedule.work import Work
+from relay_hw.tensorize.target import Target
 from tests.targets import target_for
 
 
@@ -53,7 +53,7 @@ def forced(
 def check_equal(kit: SimpleNamespace, function: Function, segment: Segment, config: Target, seed: int) -> None:
     from relay_hw.interp import evaluate
     from relay_hw.ir.module import IRModule
-    from tensorize.check import check_program
+    from relay_hw.tensorize.emit.check import check_program
 
     check_program(segment.program, config)
     rng = np.random.default_rng(seed)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.isa.config import load_config
-from accel.isa.spec import BY_OP, Op, Unit
-from tensorize.access import Space
-from tensorize.emit import Line
-from tensorize.hoist import hoist
-from tensorize.tokens import Range
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.spec import BY_OP, Op, Unit
+from relay_hw.tensorize.access import Space
+from relay_hw.tensorize.emit.emit import Line
+from relay_hw.tensorize.emit.hoist import hoist
+from relay_hw.tensorize.emit.tokens import Range
 
 DEFAULT = load_config("default")
 BANK = DEFAULT.acc_bank_depth

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from tensorize.target import Target
+from relay_hw.tensorize.target import Target
 from tests.targets import target_for
 
 CONVS = {

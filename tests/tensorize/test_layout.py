@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.isa.config import load_config
-from accel.isa.program import TensorLayout, TensorSlot
-from accel.isa.records import decode_prm
-from accel.isa.spec import Rounding
-from accel.isa.tensors import pack_tensor, slot_bytes, unpack_tensor
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.program import TensorLayout, TensorSlot
+from relay_hw.accel.isa.records import decode_prm
+from relay_hw.accel.isa.spec import Rounding
+from relay_hw.accel.isa.tensors import pack_tensor, slot_bytes, unpack_tensor
 from relay_hw.errors import TensorizeError
-from tensorize.kernel import AddStage, Requantize
-from tensorize.layout import (
+from relay_hw.tensorize.kernel import AddStage, Requantize
+from relay_hw.tensorize.layout import (
     add_record,
     image_bytes,
     image_of,
@@ -24,7 +24,7 @@ from tensorize.layout import (
     unpack_activation,
     unpack_weights,
 )
-from tensorize.target import Target
+from relay_hw.tensorize.target import Target
 
 NAMES = st.sampled_from(("default", "tiny", "ecp5", "wide"))
 SHAPES = st.one_of(

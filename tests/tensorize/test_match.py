@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.isa.spec import Rounding
 from relay_hw import op
+from relay_hw.accel.isa.spec import Rounding
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, Var
 from relay_hw.ir.types import ANY, TensorType
 from relay_hw.span import Span
-from tensorize import compile_function, why_not
-from tensorize.kernel import AddKernel, ConvKernel, Image, PoolKernel, PoolKind
-from tensorize.match import match
+from relay_hw.tensorize import compile_function, why_not
+from relay_hw.tensorize.kernel import AddKernel, ConvKernel, Image, PoolKernel, PoolKind
+from relay_hw.tensorize.match.composite import match
 from tests.targets import target_for
 
 DEFAULT = target_for("default")

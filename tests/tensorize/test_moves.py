@@ -10,9 +10,9 @@ import pytest
 
 from relay_hw import op
 from relay_hw.ir.expr import Expr, Function, Tuple
-from tensorize import why_not
-from tensorize.match import match
-from tensorize.target import Target
+from relay_hw.tensorize import why_not
+from relay_hw.tensorize.match.composite import match
+from relay_hw.tensorize.target import Target
 from tests.targets import target_for
 
 

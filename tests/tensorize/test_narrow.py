@@ -9,15 +9,15 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from accel.isa.program import decode_instructions
-from accel.isa.rules import dram_granules
-from accel.isa.spec import GemmMode, Mem, Nibble, Op
-from tensorize import Segment, why_not
-from tensorize.kernel import ConvKernel
-from tensorize.match import match
-from tensorize.operands import WeightForm, operand_starts, operand_tiles, row_factors, weight_form
-from tensorize.refine import without_weights
-from tensorize.target import Target
+from relay_hw.accel.isa.program import decode_instructions
+from relay_hw.accel.isa.rules import dram_granules
+from relay_hw.accel.isa.spec import GemmMode, Mem, Nibble, Op
+from relay_hw.tensorize import Segment, why_not
+from relay_hw.tensorize.kernel import ConvKernel
+from relay_hw.tensorize.match.composite import match
+from relay_hw.tensorize.refine import without_weights
+from relay_hw.tensorize.target import Target
+from relay_hw.tensorize.tiles.operands import WeightForm, operand_starts, operand_tiles, row_factors, weight_form
 from tests.targets import target_for
 
 W4 = target_for("w4")

@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensorize.nest import Axis, fit_loops
+from relay_hw.tensorize.nest import Axis, fit_loops
 
 AXES = st.lists(
     st.builds(

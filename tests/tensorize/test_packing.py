@@ -7,14 +7,14 @@ from types import SimpleNamespace
 import hypothesis.strategies as st
 from hypothesis import given
 
-from accel.isa.program import decode_instructions
-from accel.isa.spec import Mem, Op
-from accel.isa.state import element_bytes
-from tensorize import Plan
-from tensorize.draft import Draft
-from tensorize.nest import Buffer
-from tensorize.packing import _filled, _Part, packings  # pyright: ignore[reportPrivateUsage]
-from tensorize.resident import depths, entries_of, total_entries
+from relay_hw.accel.isa.program import decode_instructions
+from relay_hw.accel.isa.spec import Mem, Op
+from relay_hw.accel.isa.state import element_bytes
+from relay_hw.tensorize import Plan
+from relay_hw.tensorize.emit.draft import Draft
+from relay_hw.tensorize.nest import Buffer
+from relay_hw.tensorize.packing import _filled, _Part, packings  # pyright: ignore[reportPrivateUsage]
+from relay_hw.tensorize.schedule.resident import depths, entries_of, total_entries
 from tests.targets import target_for
 
 DEFAULT = target_for("default")

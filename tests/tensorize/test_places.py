@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.isa.config import load_config
-from accel.isa.spec import Mem
-from tensorize.memory import ConstantPool, Life, burst_bytes, place_shared, plan_window
-from tensorize.scratchpad import Scratchpad, Slots
-from tensorize.uops import make_pool
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.spec import Mem
+from relay_hw.tensorize.emit.memory import ConstantPool, Life, burst_bytes, place_shared, plan_window
+from relay_hw.tensorize.emit.scratchpad import Scratchpad, Slots
+from relay_hw.tensorize.schedule.uops import make_pool
 
 
 @given(

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from relay_hw import op
 from relay_hw.ir.expr import Expr
-from tensorize import why_not
-from tensorize.target import Target
+from relay_hw.tensorize import why_not
+from relay_hw.tensorize.target import Target
 from tests.targets import target_for
 
 # Configurations whose weight rows are a granule long.

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from accel.sim.functional import FunctionalDevice
+from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.interp import evaluate
 from relay_hw.ir.expr import Call, Expr, Function
 from relay_hw.ir.module import IRModule
 from relay_hw.span import Span
-from tensorize import compile_function
-from tensorize.target import Target
+from relay_hw.tensorize import compile_function
+from relay_hw.tensorize.target import Target
 from tests.targets import target_for
 
 

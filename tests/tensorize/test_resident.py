@@ -8,18 +8,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from accel.isa.program import Program, SectionKind, decode_instructions, encode_instructions
-from accel.isa.spec import Mem, Op
-from accel.sim.cycle import CycleDevice
-from accel.sim.functional import FunctionalDevice
+from relay_hw.accel.isa.program import Program, SectionKind, decode_instructions, encode_instructions
+from relay_hw.accel.isa.spec import Mem, Op
+from relay_hw.accel.sim.cycle import CycleDevice
+from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.errors import TensorizeError
 from relay_hw.interp import evaluate
 from relay_hw.ir.expr import Call, Function
 from relay_hw.ir.module import IRModule
-from tensorize import Segment, compile_function
-from tensorize.check import check_program
-from tensorize.compile import TOPS
-from tensorize.target import Target
+from relay_hw.tensorize import Segment, compile_function
+from relay_hw.tensorize.compile import TOPS
+from relay_hw.tensorize.emit.check import check_program
+from relay_hw.tensorize.target import Target
 from tests.targets import target_for
 
 CONSTANT = (Mem.WGT, Mem.PRM, Mem.UOP)
@@ -162,6 +162,6 @@ def test_the_fastest_with_resident_constants_need_not_be_among_the_fastest_witho
     function = build.function(x)
     found: dict[int, int] = {}
     for tops in (2, TOPS, 99):
-        monkeypatch.setattr("tensorize.compile.TOPS", tops)
+        monkeypatch.setattr("relay_hw.tensorize.compile.TOPS", tops)
         found[tops] = compile_function(function, config, "a").cycles
     assert found[TOPS] == found[99] < found[2]

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from accel.isa.spec import Mem
-from tensorize import compile_function
-from tensorize.geometry import conv_shape, parts
-from tensorize.match import match
-from tensorize.nest import Step
-from tensorize.region import read_region
-from tensorize.schedule import schedules
-from tensorize.space import conv_fits
-from tensorize.target import Target
-from tensorize.tiles import conv_use
-from tensorize.tiling import choose_conv
+from relay_hw.accel.isa.spec import Mem
+from relay_hw.tensorize import compile_function
+from relay_hw.tensorize.match.composite import match
+from relay_hw.tensorize.match.region import read_region
+from relay_hw.tensorize.nest import Step
+from relay_hw.tensorize.schedule.plan import schedules
+from relay_hw.tensorize.target import Target
+from relay_hw.tensorize.tiles.choose import choose_conv
+from relay_hw.tensorize.tiles.geometry import conv_shape, parts
+from relay_hw.tensorize.tiles.sizes import conv_use
+from relay_hw.tensorize.tiles.space import conv_fits
 from tests.targets import target_for
 
 GOLDEN = Path(__file__).parent / "golden"

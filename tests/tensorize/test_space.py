@@ -13,17 +13,18 @@ from hypothesis import strategies as st
 from relay_hw.errors import TensorizeError
 from relay_hw.interp import evaluate
 from relay_hw.ir.module import IRModule
-from tensorize import compile_function
-from tensorize.fold import shapes_of
-from tensorize.geometry import conv_shape
-from tensorize.inputs import fold_inputs
-from tensorize.kernel import ConvKernel, KernelSpec
-from tensorize.match import match, plan_tile
-from tensorize.refine import Refiner, layer_cycles
-from tensorize.region import read_region
-from tensorize.space import SHORT_LIST, all_ranked, conv_tiles, ranked
-from tensorize.target import Target
-from tensorize.tiles import ConvTile, Tile, conv_trips
+from relay_hw.tensorize import compile_function
+from relay_hw.tensorize.kernel import ConvKernel, KernelSpec
+from relay_hw.tensorize.lower.tile import plan_tile
+from relay_hw.tensorize.match.composite import match
+from relay_hw.tensorize.match.region import read_region
+from relay_hw.tensorize.refine import Refiner, layer_cycles
+from relay_hw.tensorize.target import Target
+from relay_hw.tensorize.tiles.fold import shapes_of
+from relay_hw.tensorize.tiles.geometry import conv_shape
+from relay_hw.tensorize.tiles.inputs import fold_inputs
+from relay_hw.tensorize.tiles.sizes import ConvTile, Tile, conv_trips
+from relay_hw.tensorize.tiles.space import SHORT_LIST, all_ranked, conv_tiles, ranked
 from tests.targets import target_for
 
 

@@ -7,10 +7,10 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel.isa.config import SEMAPHORES
-from accel.isa.spec import Unit
-from tensorize.access import Space
-from tensorize.tokens import Masks, Range, assign_tokens
+from relay_hw.accel.isa.config import SEMAPHORES
+from relay_hw.accel.isa.spec import Unit
+from relay_hw.tensorize.access import Space
+from relay_hw.tensorize.emit.tokens import Masks, Range, assign_tokens
 from tests.targets import target_for
 
 CONFIG = target_for("tiny")

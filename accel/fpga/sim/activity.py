@@ -18,21 +18,21 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.child import run_child
-from accel.fpga.flow import synthesised
-from accel.fpga.parts import BLOCK_RAM, MULTIPLIER, FlowError, Part
-from accel.fpga.sim.netlist import core_design
-from accel.fpga.sim.tables import CARRY, FLIP_FLOP, LUT, LUT_MEMORY, PORTS, Tables, clock_pins, tables
-from accel.fpga.tools import Listener
-from accel.fpga.vendor.ip import IP
-from accel.isa.config import AccelConfig
-from accel.isa.program import Program, SectionKind
-from accel.isa.spec import REGISTER
-from accel.sim.device import Bytes, LaunchStats
-from accel.sim.kept import kept
-from accel.sim.memory import MemoryModel
-from accel.sim.rtl_device import RtlDevice
-from accel.sim.verilator import HARNESS_DIR, LIBRARY, find_compiler, user_cache_folder
+from relay_hw.accel.fpga.flow import synthesised
+from relay_hw.accel.fpga.parts import BLOCK_RAM, MULTIPLIER, FlowError, Part
+from relay_hw.accel.fpga.sim.netlist import core_design
+from relay_hw.accel.fpga.sim.tables import CARRY, FLIP_FLOP, LUT, LUT_MEMORY, PORTS, Tables, clock_pins, tables
+from relay_hw.accel.fpga.tools import Listener
+from relay_hw.accel.fpga.vendor.ip import IP
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.program import Program, SectionKind
+from relay_hw.accel.isa.spec import REGISTER
+from relay_hw.accel.sim.device import Bytes, LaunchStats
+from relay_hw.accel.sim.kept import kept
+from relay_hw.accel.sim.memory import MemoryModel
+from relay_hw.accel.sim.rtl_device import RtlDevice
+from relay_hw.accel.sim.verilator import HARNESS_DIR, LIBRARY, find_compiler, user_cache_folder
+from relay_hw.support.child import run_child
 
 MODEL: Final = Path(__file__).parent / "switching"
 _FLAGS: Final = ("-std=c++20", "-O2", "-march=native", "-fPIC", "-shared", "-fvisibility=hidden", "-w")

@@ -1,6 +1,6 @@
 """A System's Verilog as a running board: built with Verilator, started as a process, reached by TCP or UDP.
 
-In: Verilog sources and the names of the pins. Out: an address that `accel.fpga.link.open_link` takes.
+In: Verilog sources and the names of the pins. Out: an address that `relay_hw.accel.fpga.link.open_link` takes.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from accel.child import run_child, run_children
-from accel.sim.kept import kept
-from accel.sim.verilator import (
+from relay_hw.accel.sim.kept import kept
+from relay_hw.accel.sim.verilator import (
     COMPILE_JOBS,
     Progress,
     Toolchain,
@@ -24,6 +23,7 @@ from accel.sim.verilator import (
     run_verilator,
     user_cache_folder,
 )
+from relay_hw.support.child import run_child, run_children
 
 SERIAL = Path(__file__).with_name("board.cpp")
 ETHERNET = Path(__file__).with_name("ethernet.cpp")

@@ -1,7 +1,7 @@
 """Netlists in simulation: what yosys gives to place and route, with models of the part's cells.
 
-In: a design. Out: what `accel.fpga.sim.board` builds, or a folder in the place of accel/rtl for `RtlDevice`. That the
-models are as silicon is not proven; tests hold them to the forms that synthesis takes them from.
+In: a design. Out: what `relay_hw.accel.fpga.sim.board` builds, or a folder in the place of accel/rtl for `RtlDevice`.
+That the models are as silicon is not proven; tests hold them to the forms that synthesis takes them from.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from accel.fpga.flow import Design, synthesised
-from accel.fpga.parts import Family, Part
-from accel.fpga.sim.board import BoardModel
-from accel.fpga.systems import System, core_files
-from accel.fpga.tools import Listener, run_yosys
-from accel.fpga.vendor.ip import IP, ip_verilog, ports
-from accel.isa.config import AccelConfig
-from accel.isa.gen_verilog import verilog_parameters
-from accel.sim.kept import sealed
-from accel.sim.rtl_device import RtlDevice
-from accel.sim.selftest import Finding, self_test
+from relay_hw.accel.fpga.flow import Design, synthesised
+from relay_hw.accel.fpga.parts import Family, Part
+from relay_hw.accel.fpga.sim.board import BoardModel
+from relay_hw.accel.fpga.systems import System, core_files
+from relay_hw.accel.fpga.tools import Listener, run_yosys
+from relay_hw.accel.fpga.vendor.ip import IP, ip_verilog, ports
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.gen_verilog import verilog_parameters
+from relay_hw.accel.sim.kept import sealed
+from relay_hw.accel.sim.rtl_device import RtlDevice
+from relay_hw.accel.sim.selftest import Finding, self_test
 
 _MODELS: Final = {
     Family.ECP5: ("CCU2C", "DP16KD", "L6MUX21", "LUT4", "MULT18X18D", "PFUMX", "TRELLIS_DPR16X4", "TRELLIS_FF")

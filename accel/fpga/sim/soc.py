@@ -1,6 +1,6 @@
 """The System of a board in simulation: the Verilog that is placed and routed, with models of pads, PLL and memory chip.
 
-In: a board's System. Out: what `accel.fpga.sim.board` builds; time is counted in cycles of the System's clock.
+In: a board's System. Out: what `relay_hw.accel.fpga.sim.board` builds; time is counted in cycles of the System's clock.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from accel.fpga.board_top import cycles
-from accel.fpga.boards import Board, HostLink, SdramChip
-from accel.fpga.sim.board import ETHERNET, SERIAL, BoardModel
-from accel.fpga.systems import System
+from relay_hw.accel.fpga.board_top import cycles
+from relay_hw.accel.fpga.boards import Board, HostLink, SdramChip
+from relay_hw.accel.fpga.sim.board import ETHERNET, SERIAL, BoardModel
+from relay_hw.accel.fpga.systems import System
 
 TOP: Final = "fpga_board_sim"
 _HERE: Final = Path(__file__).parent

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
-from accel.fpga.parts import BLOCK_RAM, MULTIPLIER, FlowError
+from relay_hw.accel.fpga.parts import BLOCK_RAM, MULTIPLIER, FlowError
 
 Cell = Mapping[str, Any]
 Bit = int | str

@@ -10,12 +10,12 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from accel.fpga.synth import rtl_sources, staged
-from accel.fpga.tools import Listener, run_yosys, tool_version
-from accel.fpga.vendor.ip import IP, ip_verilog
-from accel.fpga.vendor.targets import Form, Target
-from accel.isa.config import AccelConfig
-from accel.sim.kept import is_sealed, sealed
+from relay_hw.accel.fpga.synth import rtl_sources, staged
+from relay_hw.accel.fpga.tools import Listener, run_yosys, tool_version
+from relay_hw.accel.fpga.vendor.ip import IP, ip_verilog
+from relay_hw.accel.fpga.vendor.targets import Form, Target
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.sim.kept import is_sealed, sealed
 
 _DONE, _ESTIMATED = "stat.txt", "estimated"
 _RECIPES: Final = {

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 
-from accel.fpga.multipliers import core_parameters
-from accel.fpga.synth import RTL
-from accel.isa.config import AccelConfig
-from accel.quote import comment
+from relay_hw.accel.fpga.multipliers import core_parameters
+from relay_hw.accel.fpga.synth import RTL
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.support.quote import comment
 
 IP = "relay_hw_ip"
 _CLOCK = """\

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from accel.fpga.parts import FlowError
-from accel.fpga.soc_map import MEMORY_BASE, REGISTERS_BASE, SOC_FILE, SocMap
-from accel.fpga.synth import core_sources
-from accel.fpga.vendor.ip import IP, ip_verilog, ports
-from accel.fpga.vendor.targets import Form, Target
-from accel.isa.config import AccelConfig
-from accel.quote import comment, markdown, tcl_word
+from relay_hw.accel.fpga.parts import FlowError
+from relay_hw.accel.fpga.soc_map import MEMORY_BASE, REGISTERS_BASE, SOC_FILE, SocMap
+from relay_hw.accel.fpga.synth import core_sources
+from relay_hw.accel.fpga.vendor.ip import IP, ip_verilog, ports
+from relay_hw.accel.fpga.vendor.targets import Form, Target
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.support.quote import comment, markdown, tcl_word
 
 FOLDER: Final = Path(__file__).parent
 MARK: Final = "board.json"

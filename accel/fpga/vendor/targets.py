@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from accel.fpga.parts import FlowError
+from relay_hw.accel.fpga.parts import FlowError
 
 
 class Form(Enum):

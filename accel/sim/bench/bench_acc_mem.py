@@ -6,7 +6,7 @@ from random import Random
 
 import cocotb
 
-from accel.sim.bench.common import Dut, field, get, parameter, rng, settle, signed, start, step
+from relay_hw.accel.sim.bench.common import Dut, field, get, parameter, rng, settle, signed, start, step
 
 IDLE = dict.fromkeys(
     ("c_re_i", "c_raddr_i", "c_we_i", "c_waddr_i", "c_wdata_i", "o_re_i", "o_raddr_i", "o_rgroup_i", "o_we_i")

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import cocotb
 import numpy as np
 
-from accel.isa import arith
-from accel.isa.spec import AluOp, Rounding
-from accel.sim.bench.common import Dut, get, rng, settle, signed, start, step
+from relay_hw.accel.isa import arith
+from relay_hw.accel.isa.spec import AluOp, Rounding
+from relay_hw.accel.sim.bench.common import Dut, get, rng, settle, signed, start, step
 
 CORNERS = (0, 1, 2, 3, 5, 127, 128, 0x7FFF, 0x8000, 0x7FFFFFFF, 0x80000000, 0x80000001, 0xFFFFFFFF, 0xFFFFFFFE)
 OPS = [op for op in AluOp if op is not AluOp.CLIP]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cocotb
 
-from accel.sim.bench.common import Dut, get, rng, start, step
+from relay_hw.accel.sim.bench.common import Dut, get, rng, start, step
 
 CORNERS = (0, 1, 0x3FFFF, 0x40000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
 

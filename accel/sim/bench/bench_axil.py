@@ -10,8 +10,8 @@ import cocotb
 from cocotb.triggers import FallingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 
-from accel.isa.spec import REGISTER
-from accel.sim.bench.common import Dut, get, rng, settle, start
+from relay_hw.accel.isa.spec import REGISTER
+from relay_hw.accel.sim.bench.common import Dut, get, rng, settle, start
 
 KNOWN = range(0, 0x100, 4)
 CONTROL = REGISTER["CONTROL"].offset

@@ -7,13 +7,13 @@ from collections import deque
 import cocotb
 import numpy as np
 
-from accel.isa.asm import assemble
-from accel.isa.config import SEMAPHORE_MAX, load_config
-from accel.isa.program import Program
-from accel.isa.randprog import random_program
-from accel.isa.spec import FaultCode
-from accel.sim.bench.common import Dut, get, rng, settle, start, step
-from accel.sim.functional import FunctionalDevice
+from relay_hw.accel.isa.asm import assemble
+from relay_hw.accel.isa.config import SEMAPHORE_MAX, load_config
+from relay_hw.accel.isa.program import Program
+from relay_hw.accel.isa.randprog import random_program
+from relay_hw.accel.isa.spec import FaultCode
+from relay_hw.accel.sim.bench.common import Dut, get, rng, settle, start, step
+from relay_hw.accel.sim.functional import FunctionalDevice
 
 BASE = 0x00400000
 

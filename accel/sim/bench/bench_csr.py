@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import cocotb
 
-from accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER, REGISTERS
-from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
+from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER, REGISTERS
+from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 
 INPUTS = ("write_i", "write_control_i", "write_addr_i", "write_data_i", "read_addr_i", "done_i", "drained_i",
           "fault_stop_i", "fault_i", "cycles_i", "instructions_i", "counter_ready_i", "counter_i")  # fmt: skip

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import cocotb
 
-from accel.isa.errors import FaultCode
-from accel.isa.spec import BY_OP, Op
-from accel.sim.bench.common import Dut, get, rng, settle
-from accel.sim.bench.instructions import (
+from relay_hw.accel.isa.errors import FaultCode
+from relay_hw.accel.isa.spec import BY_OP, Op
+from relay_hw.accel.sim.bench.common import Dut, get, rng, settle
+from relay_hw.accel.sim.bench.instructions import (
     first_beat,
     flawed,
     has_factors,

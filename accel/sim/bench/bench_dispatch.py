@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import cocotb
 
-from accel.isa.errors import FaultCode
-from accel.isa.spec import BY_OP, Mem, Op, Unit
-from accel.sim.bench.bench_dma_walk import merged
-from accel.sim.bench.bench_once import once_of
-from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
-from accel.sim.bench.instructions import Sizes, block_of, first_beat, flawed, legal, sizes_of, word_of
+from relay_hw.accel.isa.errors import FaultCode
+from relay_hw.accel.isa.spec import BY_OP, Mem, Op, Unit
+from relay_hw.accel.sim.bench.bench_dma_walk import merged
+from relay_hw.accel.sim.bench.bench_once import once_of
+from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
+from relay_hw.accel.sim.bench.instructions import Sizes, block_of, first_beat, flawed, legal, sizes_of, word_of
 
 # Index, unit, instruction, the beats of its transfer: one piece, its length, the first; its loops of one step.
 Pushed = tuple[int, int, int, tuple[int, int, int], int]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import cocotb
 from cocotb.triggers import Timer
 
-from accel.sim.bench.bench_dma_walk import merged, random_block
-from accel.sim.bench.common import Dut, get, parameter, rng
+from relay_hw.accel.sim.bench.bench_dma_walk import merged, random_block
+from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng
 
 
 @cocotb.test()

@@ -7,7 +7,7 @@ from random import Random
 
 import cocotb
 
-from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
+from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 
 
 def bursts(dram: int, y: int, x: int, ys: int, xs: int, run: int, bus: int, longest: int) -> Iterator[tuple[int, int]]:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import cocotb
 
-from accel.isa.program import complete
-from accel.isa.records import encode_uops
-from accel.isa.semantics import SEMANTICS
-from accel.isa.spec import Form, GemmMode, Mem, Op, encode
-from accel.isa.state import AccelState
-from accel.sim.bench.bench_once import once_of
-from accel.sim.bench.common import Dut, get, rng, settle, start, step
-from accel.sim.bench.unit import config_of, random_compute, random_prm, random_requant, random_state, random_uops
+from relay_hw.accel.isa.program import complete
+from relay_hw.accel.isa.records import encode_uops
+from relay_hw.accel.isa.semantics import SEMANTICS
+from relay_hw.accel.isa.spec import Form, GemmMode, Mem, Op, encode
+from relay_hw.accel.isa.state import AccelState
+from relay_hw.accel.sim.bench.bench_once import once_of
+from relay_hw.accel.sim.bench.common import Dut, get, rng, settle, start, step
+from relay_hw.accel.sim.bench.unit import (
+    config_of,
+    random_compute,
+    random_prm,
+    random_requant,
+    random_state,
+    random_uops,
+)
 
 UOPS, LIMIT = 24, 20
 INPUTS = (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import cocotb
 
-from accel.isa.spec import BY_OP, Op, Unit, encode
-from accel.sim.bench.bench_dma_walk import merged
-from accel.sim.bench.bench_once import once_of
-from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
-from accel.sim.bench.instructions import block_of, first_beat, legal, sizes_of, word_of
+from relay_hw.accel.isa.spec import BY_OP, Op, Unit, encode
+from relay_hw.accel.sim.bench.bench_dma_walk import merged
+from relay_hw.accel.sim.bench.bench_once import once_of
+from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
+from relay_hw.accel.sim.bench.instructions import block_of, first_beat, legal, sizes_of, word_of
 
 UNITS = {unit: unit.name.lower() for unit in Unit}
 OFFSET = 0x1240 & ~31

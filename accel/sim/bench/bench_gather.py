@@ -7,8 +7,8 @@ from random import Random
 
 import cocotb
 
-from accel.isa.spec import Op, encode
-from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
+from relay_hw.accel.isa.spec import Op, encode
+from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 
 INPUTS = (
     "valid_i",

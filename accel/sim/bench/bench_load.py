@@ -9,15 +9,15 @@ import cocotb
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.isa.config import AccelConfig
-from accel.isa.errors import Fault, FaultCode
-from accel.isa.nibbles import scale_weights, widen_weights
-from accel.isa.program import complete
-from accel.isa.semantics import SEMANTICS
-from accel.isa.spec import Mem, Op, encode
-from accel.sim.bench.bench_dma_walk import merged
-from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
-from accel.sim.bench.instructions import (
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.errors import Fault, FaultCode
+from relay_hw.accel.isa.nibbles import scale_weights, widen_weights
+from relay_hw.accel.isa.program import complete
+from relay_hw.accel.isa.semantics import SEMANTICS
+from relay_hw.accel.isa.spec import Mem, Op, encode
+from relay_hw.accel.sim.bench.bench_dma_walk import merged
+from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
+from relay_hw.accel.sim.bench.instructions import (
     Sizes,
     block_of,
     factor_granules,
@@ -27,7 +27,7 @@ from accel.sim.bench.instructions import (
     legal_planes,
     legal_transfer,
 )
-from accel.sim.bench.unit import config_of, random_state
+from relay_hw.accel.sim.bench.unit import config_of, random_state
 
 WINDOW = 1 << 17
 

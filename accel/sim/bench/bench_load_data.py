@@ -10,9 +10,9 @@ from random import Random
 
 import cocotb
 
-from accel.isa.spec import Mem, Op, encode
-from accel.sim.bench.bench_gather import INPUTS, keeps_its_time, writes_windows_in_order  # noqa: F401
-from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
+from relay_hw.accel.isa.spec import Mem, Op, encode
+from relay_hw.accel.sim.bench.bench_gather import INPUTS, keeps_its_time, writes_windows_in_order  # noqa: F401
+from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from random import Random
 
 import cocotb
 
-from accel.sim.bench.bench_gather import Gather, random_gather
-from accel.sim.bench.bench_load_data import Block, random_block
-from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
+from relay_hw.accel.sim.bench.bench_gather import Gather, random_gather
+from relay_hw.accel.sim.bench.bench_load_data import Block, random_block
+from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 
 # address, padding, last of its run, of its row, of all
 Position = tuple[int, bool, bool, bool, bool]

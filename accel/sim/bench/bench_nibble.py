@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cocotb
 
-from accel.sim.bench.common import Dut, get, settle, signed
+from relay_hw.accel.sim.bench.common import Dut, get, settle, signed
 
 
 @cocotb.test()

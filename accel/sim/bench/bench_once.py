@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import cocotb
 
-from accel.isa.spec import AluOp, Op, encode
-from accel.sim.bench.common import Dut, get, rng, settle
+from relay_hw.accel.isa.spec import AluOp, Op, encode
+from relay_hw.accel.sim.bench.common import Dut, get, rng, settle
 
 TWO_SLOTS = (AluOp.MUL, AluOp.SHR, AluOp.CLIP)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import cocotb
 import numpy as np
 
-from accel.isa.semantics import SEMANTICS
-from accel.isa.spec import Op, encode
-from accel.sim.bench.bench_once import once_of
-from accel.sim.bench.common import Dut, get, rng, settle, start, step
-from accel.sim.bench.unit import config_of, random_prm, random_requant, random_state
+from relay_hw.accel.isa.semantics import SEMANTICS
+from relay_hw.accel.isa.spec import Op, encode
+from relay_hw.accel.sim.bench.bench_once import once_of
+from relay_hw.accel.sim.bench.common import Dut, get, rng, settle, start, step
+from relay_hw.accel.sim.bench.unit import config_of, random_prm, random_requant, random_state
 
 
 @cocotb.test()

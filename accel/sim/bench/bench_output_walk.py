@@ -7,10 +7,10 @@ from random import Random
 
 import cocotb
 
-from accel.isa.slots import VECTOR_SLOTS
-from accel.isa.spec import Dst, Form, Op, encode
-from accel.sim.bench.bench_once import once_of
-from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
+from relay_hw.accel.isa.slots import VECTOR_SLOTS
+from relay_hw.accel.isa.spec import Dst, Form, Op, encode
+from relay_hw.accel.sim.bench.bench_once import once_of
+from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 
 IDLE = {"stop_i": 0, "hold_i": 0, "hold_start_i": 0}
 

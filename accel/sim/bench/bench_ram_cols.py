@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cocotb
 
-from accel.sim.bench.common import Dut, field, get, parameter, rng, start, step
+from relay_hw.accel.sim.bench.common import Dut, field, get, parameter, rng, start, step
 
 
 @cocotb.test()

@@ -6,7 +6,7 @@ from collections import deque
 
 import cocotb
 
-from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
+from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 
 BASE = 0x40000000
 

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import cocotb
 
-from accel.isa.spec import PRM, Form, Rounding
-from accel.sim.bench.common import Dut, get, parameter, rng, signed, start, step
+from relay_hw.accel.isa.spec import PRM, Form, Rounding
+from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, signed, start, step
 
 
 @dataclass(frozen=True)

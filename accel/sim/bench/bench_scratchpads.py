@@ -5,9 +5,9 @@ from __future__ import annotations
 import cocotb
 import numpy as np
 
-from accel.isa.spec import Mem
-from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
-from accel.sim.bench.instructions import sizes_of
+from relay_hw.accel.isa.spec import Mem
+from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
+from relay_hw.accel.sim.bench.instructions import sizes_of
 
 INPUTS = (
     "load_we",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import cocotb
 
-from accel.isa.config import SEMAPHORE_MAX, SEMAPHORES
-from accel.sim.bench.common import Dut, get, rng, settle, start, step
+from relay_hw.accel.isa.config import SEMAPHORE_MAX, SEMAPHORES
+from relay_hw.accel.sim.bench.common import Dut, get, rng, settle, start, step
 
 IDLE = dict.fromkeys(("want_i", "wait_i", "give_i", "set_i"), 0)
 

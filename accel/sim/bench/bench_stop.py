@@ -7,8 +7,8 @@ from random import Random
 
 import cocotb
 
-from accel.isa.spec import FaultCode
-from accel.sim.bench.common import Dut, get, rng, settle, start, step
+from relay_hw.accel.isa.spec import FaultCode
+from relay_hw.accel.sim.bench.common import Dut, get, rng, settle, start, step
 
 # Edges from a fault's stop to its code and index.
 FOUND = 14

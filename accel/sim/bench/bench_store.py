@@ -11,12 +11,12 @@ from collections import deque
 import cocotb
 import numpy as np
 
-from accel.isa.semantics import SEMANTICS
-from accel.isa.spec import Op
-from accel.sim.bench.bench_load import drive_head, sizes
-from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
-from accel.sim.bench.instructions import legal_transfer
-from accel.sim.bench.unit import config_of, random_state
+from relay_hw.accel.isa.semantics import SEMANTICS
+from relay_hw.accel.isa.spec import Op
+from relay_hw.accel.sim.bench.bench_load import drive_head, sizes
+from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
+from relay_hw.accel.sim.bench.instructions import legal_transfer
+from relay_hw.accel.sim.bench.unit import config_of, random_state
 
 WINDOW, BASE = 1 << 17, 0x10000000
 

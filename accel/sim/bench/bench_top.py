@@ -10,14 +10,14 @@ import cocotb
 from cocotb.triggers import RisingEdge, with_timeout
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam
 
-from accel.isa.config import load_config
-from accel.isa.errors import FaultCode
-from accel.isa.program import Program
-from accel.isa.randprog import random_program
-from accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER
-from accel.sim.bench.bench_core import BASE, expected_window
-from accel.sim.bench.common import Dut, rng, start, step
-from accel.sim.functional import FunctionalDevice
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.errors import FaultCode
+from relay_hw.accel.isa.program import Program
+from relay_hw.accel.isa.randprog import random_program
+from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER
+from relay_hw.accel.sim.bench.bench_core import BASE, expected_window
+from relay_hw.accel.sim.bench.common import Dut, rng, start, step
+from relay_hw.accel.sim.functional import FunctionalDevice
 
 REGIMES = (0.0, 0.1, 0.5, 0.9)
 

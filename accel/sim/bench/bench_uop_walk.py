@@ -7,10 +7,10 @@ from random import Random
 
 import cocotb
 
-from accel.isa.slots import GEMM_SLOTS, alu_slots
-from accel.isa.spec import AluOp, GemmMode, Op, encode
-from accel.sim.bench.bench_once import once_of
-from accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
+from relay_hw.accel.isa.slots import GEMM_SLOTS, alu_slots
+from relay_hw.accel.isa.spec import AluOp, GemmMode, Op, encode
+from relay_hw.accel.sim.bench.bench_once import once_of
+from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 
 Slot = dict[str, int]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import cocotb
 import numpy as np
 
-from accel.isa import arith
-from accel.isa.slots import alu_slots
-from accel.isa.spec import AluOp, Rounding
-from accel.sim.bench.common import Dut, field, get, parameter, rng, settle, signed, start, step
+from relay_hw.accel.isa import arith
+from relay_hw.accel.isa.slots import alu_slots
+from relay_hw.accel.isa.spec import AluOp, Rounding
+from relay_hw.accel.sim.bench.common import Dut, field, get, parameter, rng, settle, signed, start, step
 
 
 def lanes_of(word: int, lanes: int) -> np.ndarray:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import cocotb
 
-from accel.sim.bench.bench_wgt_mem import widened
-from accel.sim.bench.common import Dut, get, parameter, rng, settle
+from relay_hw.accel.sim.bench.bench_wgt_mem import widened
+from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle
 
 
 @cocotb.test()

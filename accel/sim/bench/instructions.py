@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from accel.isa.errors import FaultCode
-from accel.isa.spec import BY_OP, AluOp, Dst, Form, GemmMode, Mem, Nibble, Op, encode
-from accel.sim.bench.common import Dut, parameter
+from relay_hw.accel.isa.errors import FaultCode
+from relay_hw.accel.isa.spec import BY_OP, AluOp, Dst, Form, GemmMode, Mem, Nibble, Op, encode
+from relay_hw.accel.sim.bench.common import Dut, parameter
 
 
 @dataclass(frozen=True)

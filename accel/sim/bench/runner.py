@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from accel.sim.verilator import RTL_DIR as RTL
-from accel.sim.verilator import Form, find_toolchain, rtl_files
+from relay_hw.accel.sim.verilator import RTL_DIR as RTL
+from relay_hw.accel.sim.verilator import Form, find_toolchain, rtl_files
 
 
 class BenchError(Exception):
@@ -30,7 +30,7 @@ def run_bench(
     form: Form = Form.FABRIC,
     seed: int = 1,
 ) -> None:
-    """Build `module` with `parameters` (once for each content) and run the cocotb module `accel.sim.bench.<bench>`.
+    """Build `module` with `parameters` (once for each content) and run the cocotb module `<bench>` of this package.
 
     Raises BenchError naming the parameters and the seed when a test fails.
     """
@@ -69,7 +69,7 @@ def run_bench(
     with suppress(SystemExit):
         runner.test(
             hdl_toplevel=module,
-            test_module=f"accel.sim.bench.{bench}",
+            test_module=f"relay_hw.accel.sim.bench.{bench}",
             build_dir=build_dir,
             test_dir=build_dir,
             results_xml=str(results),

@@ -6,10 +6,10 @@ from random import Random
 
 import numpy as np
 
-from accel.isa.config import AccelConfig
-from accel.isa.spec import PRM, UOP, AluOp, Dst, Form, GemmMode, Nibble, Op, Rounding
-from accel.isa.state import AccelState
-from accel.sim.bench.common import Dut, parameter
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.spec import PRM, UOP, AluOp, Dst, Form, GemmMode, Nibble, Op, Rounding
+from relay_hw.accel.isa.state import AccelState
+from relay_hw.accel.sim.bench.common import Dut, parameter
 
 # What a unit's module may lack as a parameter; any legal value serves.
 _DEFAULTS = {"BLOCK_IN": 4, "INP_DEPTH": 256, "WGT_DEPTH": 64, "ACC_DEPTH": 64, "OUT_DEPTH": 64, "UOP_DEPTH": 64,

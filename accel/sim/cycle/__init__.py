@@ -4,8 +4,8 @@ In: a program and a memory model. Out: the cycles and counters that the Verilog 
 simulator. The rules are those of accel/rtl/TIMING.md.
 """
 
-from accel.sim.cycle.device import CycleDevice
-from accel.sim.cycle.engine import Span
-from accel.sim.cycle.timing import Timing
+from relay_hw.accel.sim.cycle.device import CycleDevice
+from relay_hw.accel.sim.cycle.engine import Span
+from relay_hw.accel.sim.cycle.timing import Timing
 
 __all__ = ["CycleDevice", "Span", "Timing"]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import time
 
-from accel.isa.config import AccelConfig
-from accel.isa.errors import AccelError
-from accel.isa.program import Program, SectionKind
-from accel.sim.cycle.timing import Timing, time_code
-from accel.sim.device import Bytes, LaunchStats
-from accel.sim.functional import FunctionalDevice
-from accel.sim.memory import MemoryModel
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.errors import AccelError
+from relay_hw.accel.isa.program import Program, SectionKind
+from relay_hw.accel.sim.cycle.timing import Timing, time_code
+from relay_hw.accel.sim.device import Bytes, LaunchStats
+from relay_hw.accel.sim.functional import FunctionalDevice
+from relay_hw.accel.sim.memory import MemoryModel
 
 
 class CycleDevice:

@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from accel.isa.config import INSTRUCTION_BYTES, SEMAPHORES, AccelConfig
-from accel.isa.errors import DeadlockError, Fault, FaultCode
-from accel.isa.spec import Dst, Op, Unit
-from accel.sim.cycle.channels import NEVER, ReadChannel, WriteChannel
-from accel.sim.cycle.front import Front, Queue
-from accel.sim.cycle.hazards import OutputHazards
-from accel.sim.cycle.load import LoadData
-from accel.sim.cycle.sdram import Chip
-from accel.sim.cycle.work import Work
-from accel.sim.cycle.writes import DEPTH, InpWrites
-from accel.sim.memory import MemoryModel
+from relay_hw.accel.isa.config import INSTRUCTION_BYTES, SEMAPHORES, AccelConfig
+from relay_hw.accel.isa.errors import DeadlockError, Fault, FaultCode
+from relay_hw.accel.isa.spec import Dst, Op, Unit
+from relay_hw.accel.sim.cycle.channels import NEVER, ReadChannel, WriteChannel
+from relay_hw.accel.sim.cycle.front import Front, Queue
+from relay_hw.accel.sim.cycle.hazards import OutputHazards
+from relay_hw.accel.sim.cycle.load import LoadData
+from relay_hw.accel.sim.cycle.sdram import Chip
+from relay_hw.accel.sim.cycle.work import Work
+from relay_hw.accel.sim.cycle.writes import DEPTH, InpWrites
+from relay_hw.accel.sim.memory import MemoryModel
 
 # A slot of COMPUTE in cycle t has its last effect in cycle t + this.
 COMPUTE_DEPTH = 10

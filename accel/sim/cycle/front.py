@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
-from accel.sim.cycle.channels import NEVER
-from accel.sim.cycle.work import Work
+from relay_hw.accel.isa.config import INSTRUCTION_BYTES, AccelConfig
+from relay_hw.accel.sim.cycle.channels import NEVER
+from relay_hw.accel.sim.cycle.work import Work
 
 # Sizes of the fetch unit: instructions in its buffer, instructions of one burst at most.
 FETCH_BUFFER = 32

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.isa.config import AccelConfig
-from accel.isa.slots import vector_slots
-from accel.isa.spec import Dst, Form
-from accel.sim.cycle.writes import DEPTH, InpWrites
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.slots import vector_slots
+from relay_hw.accel.isa.spec import Dst, Form
+from relay_hw.accel.sim.cycle.writes import DEPTH, InpWrites
 
 
 @dataclass(slots=True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from accel.isa.spec import Mem
-from accel.sim.cycle.channels import NEVER, ReadChannel
-from accel.sim.cycle.sdram import SdramReads
-from accel.sim.cycle.work import Windows, Work
-from accel.sim.cycle.writes import DEPTH, InpWrites
+from relay_hw.accel.isa.spec import Mem
+from relay_hw.accel.sim.cycle.channels import NEVER, ReadChannel
+from relay_hw.accel.sim.cycle.sdram import SdramReads
+from relay_hw.accel.sim.cycle.work import Windows, Work
+from relay_hw.accel.sim.cycle.writes import DEPTH, InpWrites
 
 # A step of LOAD writes INP this many cycles later, a read of GATHER's row buffer this many.
 STEP_AHEAD, READ_AHEAD = 2, 3

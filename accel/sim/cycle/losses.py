@@ -14,13 +14,13 @@ from typing import TypeVar
 
 import numpy as np
 
-from accel.isa.config import SEMAPHORES
-from accel.isa.spec import Mem, Op, Unit
-from accel.sim.causes import LOADS, Cause
-from accel.sim.cycle.engine import Span
-from accel.sim.cycle.load import READ_AHEAD, STEP_AHEAD
-from accel.sim.cycle.timing import Timing
-from accel.sim.cycle.work import Work
+from relay_hw.accel.isa.config import SEMAPHORES
+from relay_hw.accel.isa.spec import Mem, Op, Unit
+from relay_hw.accel.sim.causes import LOADS, Cause
+from relay_hw.accel.sim.cycle.engine import Span
+from relay_hw.accel.sim.cycle.load import READ_AHEAD, STEP_AHEAD
+from relay_hw.accel.sim.cycle.timing import Timing
+from relay_hw.accel.sim.cycle.work import Work
 
 Key = TypeVar("Key", Cause, str)
 

@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from accel.isa.config import AccelConfig
-from accel.sim.cycle.channels import FIRST_BEAT, NEVER, Chunk
-from accel.sim.memory import MemoryModel, Sdram
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.sim.cycle.channels import FIRST_BEAT, NEVER, Chunk
+from relay_hw.accel.sim.memory import MemoryModel, Sdram
 
 _READ, _WRITE = 0, 1
 _CLOSED = -1

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from accel.isa.config import AccelConfig
-from accel.isa.program import SMALLEST, Section, decode_instructions
-from accel.isa.spec import Op, Unit
-from accel.sim.cycle.engine import Engine, Span
-from accel.sim.cycle.work import Work, work_of
-from accel.sim.cycle.writes import InpWrites
-from accel.sim.memory import MemoryModel
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.program import SMALLEST, Section, decode_instructions
+from relay_hw.accel.isa.spec import Op, Unit
+from relay_hw.accel.sim.cycle.engine import Engine, Span
+from relay_hw.accel.sim.cycle.work import Work, work_of
+from relay_hw.accel.sim.cycle.writes import InpWrites
+from relay_hw.accel.sim.memory import MemoryModel
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from operator import add
 
 from typing_extensions import assert_never
 
-from accel.isa.config import INSTRUCTION_BYTES, AccelConfig
-from accel.isa.program import Instr
-from accel.isa.spec import Mem, Unit
-from accel.sim.cycle.work import Work, work_of
+from relay_hw.accel.isa.config import INSTRUCTION_BYTES, AccelConfig
+from relay_hw.accel.isa.program import Instr
+from relay_hw.accel.isa.spec import Mem, Unit
+from relay_hw.accel.sim.cycle.work import Work, work_of
 
 
 @dataclass(frozen=True, slots=True)

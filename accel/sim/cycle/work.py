@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from accel.isa.config import SEMAPHORES, TAPS, AccelConfig
-from accel.isa.rules import dram_granules, gather_fetch_bytes
-from accel.isa.slots import instruction_slots
-from accel.isa.spec import BY_OP, AluOp, Form, GemmMode, Mem, Op, Unit
+from relay_hw.accel.isa.config import SEMAPHORES, TAPS, AccelConfig
+from relay_hw.accel.isa.rules import dram_granules, gather_fetch_bytes
+from relay_hw.accel.isa.slots import instruction_slots
+from relay_hw.accel.isa.spec import BY_OP, AluOp, Form, GemmMode, Mem, Op, Unit
 
 PAGE_BYTES = 4096
 # Multiplications that the output stage makes for a lane of its result.

@@ -14,10 +14,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from accel.child import run_child
 from relay_hw.backend.gpu.plan import KernelLaunch, Plan
 from relay_hw.backend.tvm.target import HostTarget
 from relay_hw.errors import UnsupportedError
+from relay_hw.support.child import run_child
 
 DRIVER = "libcuda.so.1"
 # What a GPU of today gives a block without asking; more must be asked for by an attribute of the kernel.

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from accel import durable
-from accel.documents import parse_json
 from relay_hw.backend.tvm.target import HostTarget, read_host
 from relay_hw.errors import ArtifactError, InputError
+from relay_hw.support import durable
+from relay_hw.support.documents import parse_json
 
 KIND = "relay-hw gpu plan"
 Json = Any

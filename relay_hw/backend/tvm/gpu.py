@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from accel.quote import identifier
 from relay_hw.backend.flat import FlatCall, FlatFunction, FlatInput
 from relay_hw.backend.gpu import cuda
 from relay_hw.backend.gpu.plan import Plan, plan_bytes
@@ -22,6 +21,7 @@ from relay_hw.backend.tvm.gpu_schedule import ShortSum
 from relay_hw.backend.tvm.isolated import leaves
 from relay_hw.backend.tvm.lower import lower, refusal
 from relay_hw.backend.tvm.target import HostTarget
+from relay_hw.support.quote import identifier
 
 # Output channels that threads of one warp compute side by side.
 LANES = 32

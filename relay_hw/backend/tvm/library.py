@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.child import run_child
 from relay_hw.backend.flat import FlatFunction, Value, evaluate
 from relay_hw.backend.tvm.api import relax, tvm
 from relay_hw.backend.tvm.lower import Lowered
@@ -26,6 +25,7 @@ from relay_hw.backend.tvm.machine import GENERIC, X86_LEVELS, Machine, machine
 from relay_hw.backend.tvm.schedule import pipeline
 from relay_hw.backend.tvm.target import HostTarget
 from relay_hw.errors import ArtifactError, InputError, UnsupportedError
+from relay_hw.support.child import run_child
 
 
 def build_cpu(target: HostTarget) -> str:

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from accel import durable
-from accel.documents import parse_json
 from relay_hw import build_module
 from relay_hw.build_module import bind_params_by_name
 from relay_hw.compat.tvm.device import Device
@@ -24,6 +22,8 @@ from relay_hw.compat.tvm.target import Target
 from relay_hw.errors import InputError
 from relay_hw.ir.module import IRModule as RelayModule
 from relay_hw.runtime.module import Module
+from relay_hw.support import durable
+from relay_hw.support.documents import parse_json
 from relay_hw.text import load_json, save_json
 from relay_hw.transform import (
     CanonicalizeOps,

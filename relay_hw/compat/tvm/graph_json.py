@@ -7,9 +7,9 @@ from typing import Any
 from relay_hw.compat.tvm.module import as_module
 from relay_hw.ir.module import IRModule
 from relay_hw.text import load_json as load_typed
-from relay_hw.text.json_reader import read_document
-from relay_hw.text.tvm_json import is_tvm_json, read_graph
-from relay_hw.text.tvm_writer import save_tvm_json as save_json
+from relay_hw.text.json.reader import read_document
+from relay_hw.text.tvm.reader import is_tvm_json, read_graph
+from relay_hw.text.tvm.writer import save_tvm_json as save_json
 
 __all__ = ["load_json", "save_json"]
 

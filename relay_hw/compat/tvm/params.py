@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from accel import durable
 from relay_hw.compat.tvm.nd import NDArray
 from relay_hw.errors import InputError
+from relay_hw.support import durable
 from relay_hw.text import load_param_dict as load_arrays
 from relay_hw.text import save_param_dict
 

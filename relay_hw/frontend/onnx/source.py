@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from accel.durable import read_given
 from relay_hw.errors import InputError
 from relay_hw.frontend.onnx import CONVERTERS, FOREIGN, find_converter
 from relay_hw.frontend.onnx.budget import check_budget
@@ -22,6 +21,7 @@ from relay_hw.frontend.onnx.valid import check_form
 from relay_hw.ir.types import ANY, Dim, GlobalTypeVar, TensorType, Type, TypeCall
 from relay_hw.ir.types import Any as AnyDim
 from relay_hw.limits import DEFAULT, Limits
+from relay_hw.support.durable import read_given
 
 OLDEST_OPSET = 7
 Shape = Sequence[int | AnyDim | None]

@@ -12,11 +12,11 @@ from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 
-from accel import durable
 from relay_hw.errors import InputError
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.deploy.source import model_header, model_source
 from relay_hw.runtime.deploy.steps import plan_steps
+from relay_hw.support import durable
 
 RUNTIME = ("relay_hw.h", "relay_hw.c", "main.c", "Makefile")
 MODEL = "model.c"

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.quote import c_string
 from relay_hw.backend.flat import FlatCall
 from relay_hw.ir.types import TensorType
+from relay_hw.support.quote import c_string
 from relay_hw.target.partition import MOVING_OPERATORS
 
 Array = NDArray[Any]

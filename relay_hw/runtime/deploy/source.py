@@ -8,19 +8,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from accel.isa.config import INSTRUCTION_BYTES
-from accel.isa.program import PREFIX_BYTES, WINDOW_ALIGN, Program, Section, TensorLayout, align
-from accel.isa.spec import ISA_VERSION
-from accel.quote import c_string, comment
+from relay_hw.accel.isa.config import INSTRUCTION_BYTES
+from relay_hw.accel.isa.program import PREFIX_BYTES, WINDOW_ALIGN, Program, Section, TensorLayout, align
+from relay_hw.accel.isa.spec import ISA_VERSION
 from relay_hw.errors import UnsupportedError
 from relay_hw.ir.types import TensorType
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.deploy.operators import finite_check
 from relay_hw.runtime.deploy.steps import DeployPlan, Statement, bytes_of
 from relay_hw.runtime.manifest import Manifest, TensorInfo
+from relay_hw.support.quote import c_string, comment
 from relay_hw.target.accel.residency import loaded
 from relay_hw.target.records import PortInfo
-from tensorize.layout import image_bytes, image_of, pixel_bytes, row_bytes
+from relay_hw.tensorize.layout import image_bytes, image_of, pixel_bytes, row_bytes
 
 MOST_RESIDENT = 64
 _ARGUMENTS = "(rhw_context *c, const void *const *inputs, void *const *outputs)"

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, fields, replace
 
-from accel.isa.config import AccelConfig
-from accel.isa.errors import ConfigError
-from accel.sim.causes import LOST, Cause
-from accel.sim.memory import MemoryModel
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.errors import ConfigError
+from relay_hw.accel.sim.causes import LOST, Cause
+from relay_hw.accel.sim.memory import MemoryModel
 from relay_hw.errors import InputError
 
 # Sizes that a program does not depend on: it runs as it is.

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accel.isa.config import AccelConfig
-from accel.sim.cycle.timing import Launch, launch_of
-from accel.sim.memory import MemoryModel
-from tensorize.target import Instruction, Memory, Target
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.sim.cycle.timing import Launch, launch_of
+from relay_hw.accel.sim.memory import MemoryModel
+from relay_hw.tensorize.target import Instruction, Memory, Target
 
 # The memory that a build is made for where none is named.
 STANDARD = "standard"
@@ -21,7 +21,7 @@ _SDRAM_BURSTS = 2
 
 @dataclass(frozen=True, slots=True)
 class EngineClock:
-    """Launches by the exact engine; see `tensorize.target.Clock`."""
+    """Launches by the exact engine; see `relay_hw.tensorize.target.Clock`."""
 
     memory: MemoryModel
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from accel.isa.config import AccelConfig
-from accel.isa.errors import AccelError
-from accel.sim.memory import memory_model
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.errors import AccelError
+from relay_hw.accel.sim.memory import memory_model
 from relay_hw.errors import InputError, UnsupportedError
 
 if TYPE_CHECKING:
-    from accel.sim.device import Device
+    from relay_hw.accel.sim.device import Device
 
 # Seconds that a board may take for an answer.
 _PATIENCE = 10.0
@@ -73,20 +73,20 @@ def open_device(name: str, config: AccelConfig, options: DeviceOptions | None = 
 
 
 def _open_functional(config: AccelConfig, options: DeviceOptions) -> Device:
-    from accel.sim.functional import FunctionalDevice
+    from relay_hw.accel.sim.functional import FunctionalDevice
 
     return FunctionalDevice(config)
 
 
 def _open_cycle(config: AccelConfig, options: DeviceOptions) -> Device:
-    from accel.sim.cycle import CycleDevice
+    from relay_hw.accel.sim.cycle import CycleDevice
 
     return CycleDevice(config, memory_model(options.memory), data=not options.timing_only)
 
 
 def _open_rtl(config: AccelConfig, options: DeviceOptions) -> Device:
-    from accel.sim.rtl_device import RtlDevice
-    from accel.sim.verilator import ToolError
+    from relay_hw.accel.sim.rtl_device import RtlDevice
+    from relay_hw.accel.sim.verilator import ToolError
 
     try:
         return RtlDevice(config, memory_model(options.memory), waves=options.waves, progress=options.progress)
@@ -95,9 +95,9 @@ def _open_rtl(config: AccelConfig, options: DeviceOptions) -> Device:
 
 
 def _open_fpga(config: AccelConfig, options: DeviceOptions) -> Device:
-    from accel.fpga.device import FpgaDevice
-    from accel.fpga.link import open_link
-    from accel.fpga.soc_map import load_map
+    from relay_hw.accel.fpga.device import FpgaDevice
+    from relay_hw.accel.fpga.link import open_link
+    from relay_hw.accel.fpga.soc_map import load_map
 
     missing = InputError("device fpga must have a port and the folder of its bitstream: --port PORT --soc FOLDER")
     if options.soc is None:

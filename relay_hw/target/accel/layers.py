@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import tensorize
-from accel.isa.config import AccelConfig
-from accel.sim.cycle.losses import accounts, stretches
-from accel.sim.cycle.timing import Launch
+from relay_hw import tensorize
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.sim.cycle.losses import accounts, stretches
+from relay_hw.accel.sim.cycle.timing import Launch
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Call, Function, Op
 from relay_hw.ir.visit import post_order

@@ -9,16 +9,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import tensorize
-from accel.isa.program import SectionKind
-from accel.sim.cycle.timing import time_stream
-from accel.sim.memory import MemoryModel
+from relay_hw import tensorize
+from relay_hw.accel.isa.program import SectionKind
+from relay_hw.accel.sim.cycle.timing import time_stream
+from relay_hw.accel.sim.memory import MemoryModel
 from relay_hw.ir.expr import Function
 from relay_hw.target.accel.residency import Footprints
 from relay_hw.target.accel.steady import steady
-from tensorize.packing import packings
-from tensorize.schedule import Chooser
-from tensorize.target import Target
+from relay_hw.tensorize.packing import packings
+from relay_hw.tensorize.schedule.plan import Chooser
+from relay_hw.tensorize.target import Target
 
 Segments = dict[str, tensorize.Segment]
 

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 
-from accel.isa.config import AccelConfig
-from accel.isa.program import Instr, Program, Section, decode_instructions
-from accel.isa.rules import load_widening, transfer_shape
-from accel.isa.spec import Mem, Op
-from accel.isa.state import element_bytes
-from tensorize.resident import depths
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.program import Instr, Program, Section, decode_instructions
+from relay_hw.accel.isa.rules import load_widening, transfer_shape
+from relay_hw.accel.isa.spec import Mem, Op
+from relay_hw.accel.isa.state import element_bytes
+from relay_hw.tensorize.schedule.resident import depths
 
 # Entries of the memories of constants: a bit for each, one memory behind the other.
 Entries = int

@@ -9,15 +9,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accel.isa.config import AccelConfig
-from accel.isa.nibbles import fits_bits
-from accel.isa.spec import Unit
-from accel.sim.cycle.traffic import NO_TRAFFIC, Traffic, program_works, total_traffic, traffic_by_owner
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.nibbles import fits_bits
+from relay_hw.accel.isa.spec import Unit
+from relay_hw.accel.sim.cycle.traffic import NO_TRAFFIC, Traffic, program_works, total_traffic, traffic_by_owner
 from relay_hw.analysis.products import call_macs, total_macs
 from relay_hw.ir.expr import Call, Constant, Expr, Function
 from relay_hw.ir.visit import post_order
 from relay_hw.report import Bounds, bounds_of
-from tensorize import Segment
+from relay_hw.tensorize import Segment
 
 
 @dataclass(frozen=True, slots=True)

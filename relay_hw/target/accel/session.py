@@ -9,14 +9,14 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from accel.isa.program import Program, SectionKind
-from accel.sim.device import Device, Job, LaunchStats, run_jobs
+from relay_hw.accel.isa.program import Program, SectionKind
+from relay_hw.accel.sim.device import Device, Job, LaunchStats, run_jobs
 from relay_hw.target.accel.devices import close_device
 from relay_hw.target.accel.residency import Footprints, Holding
 from relay_hw.target.accel.steady import Steady, steady
 from relay_hw.target.base import Answer
 from relay_hw.target.records import RegionInfo
-from tensorize.layout import image_bytes, image_of, pack_activation, unpack_activation
+from relay_hw.tensorize.layout import image_bytes, image_of, pack_activation, unpack_activation
 
 
 class AccelSession:

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from accel.isa.config import AccelConfig
-from accel.isa.program import Program, SectionKind
-from accel.sim.cycle.timing import time_stream
-from accel.sim.memory import MemoryModel
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.program import Program, SectionKind
+from relay_hw.accel.sim.cycle.timing import time_stream
+from relay_hw.accel.sim.memory import MemoryModel
 from relay_hw.target.accel.residency import Footprints, Holding
 
 # Cycles, or another count, of one launch of a region's stream.

@@ -11,11 +11,11 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
-import tensorize
-from accel.isa.config import AccelConfig, load_config
-from accel.isa.errors import AccelError, ProgramError
-from accel.isa.program import Program, decode_instructions
-from accel.sim.memory import MemoryModel, memory_model
+from relay_hw import tensorize
+from relay_hw.accel.isa.config import AccelConfig, load_config
+from relay_hw.accel.isa.errors import AccelError, ProgramError
+from relay_hw.accel.isa.program import Program, decode_instructions
+from relay_hw.accel.sim.memory import MemoryModel, memory_model
 from relay_hw.errors import ArtifactError, InputError
 from relay_hw.ir.expr import Function
 from relay_hw.target.accel.board import on_board
@@ -31,8 +31,8 @@ from relay_hw.target.accel.tune import Tuner
 from relay_hw.target.base import Region, Request
 from relay_hw.target.partition import PartitionRecord
 from relay_hw.target.records import Facts, LayerInfo, RegionInfo
-from tensorize.refine import Refiner
-from tensorize.schedule import Chooser
+from relay_hw.tensorize.refine import Refiner
+from relay_hw.tensorize.schedule.plan import Chooser
 
 # The accelerator of programs that are made for none by name.
 DEFAULT = "default"

@@ -13,19 +13,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import tensorize
-from accel.isa.errors import AccelError
-from accel.sim.kept import locked, read_row, write_row
-from accel.sim.verilator import user_cache_folder
+from relay_hw import tensorize
+from relay_hw.accel.isa.errors import AccelError
+from relay_hw.accel.sim.kept import locked, read_row, write_row
+from relay_hw.accel.sim.verilator import user_cache_folder
 from relay_hw.errors import InputError
 from relay_hw.ir.expr import Function
-from tensorize.compile import plan_region
-from tensorize.fold import shapes_of
-from tensorize.kernel import ConvKernel, KernelSpec
-from tensorize.refine import Refiner, explain, layer_cycles, without_weights
-from tensorize.space import Choice, all_ranked
-from tensorize.target import Target
-from tensorize.tiles import ConvTile, Tile
+from relay_hw.tensorize.compile import plan_region
+from relay_hw.tensorize.kernel import ConvKernel, KernelSpec
+from relay_hw.tensorize.refine import Refiner, explain, layer_cycles, without_weights
+from relay_hw.tensorize.target import Target
+from relay_hw.tensorize.tiles.fold import shapes_of
+from relay_hw.tensorize.tiles.sizes import ConvTile, Tile
+from relay_hw.tensorize.tiles.space import Choice, all_ranked
 
 # Files are written anew when their form changes.
 _FORM = 1

@@ -6,10 +6,10 @@ import importlib.util
 
 import pytest
 
-from accel.fpga.board_top import missing_modules
-from accel.fpga.families import toolchain
-from accel.fpga.parts import FlowError, find_part
-from accel.fpga.tools import find_tool
+from relay_hw.accel.fpga.board_top import missing_modules
+from relay_hw.accel.fpga.families import toolchain
+from relay_hw.accel.fpga.parts import FlowError, find_part
+from relay_hw.accel.fpga.tools import find_tool
 
 
 def missing_tools(*names: str) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from accel.fpga.tools import tool_version
+from relay_hw.accel.fpga.tools import tool_version
 
 # Cells: none. A tool that is killed has written the first half.
 _YOSYS = """

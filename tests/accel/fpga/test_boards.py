@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from accel.fpga import board_top
-from accel.fpga.board_top import BoardSystem, cycles, memory_setup
-from accel.fpga.boards import BOARDS, Board, find_board
-from accel.fpga.parts import FlowError
-from accel.fpga.sim.soc import chip_parameters
-from accel.fpga.soc_map import SocMap, load_map
-from accel.fpga.systems import System, board_system
-from accel.isa.config import load_config
+from relay_hw.accel.fpga import board_top
+from relay_hw.accel.fpga.board_top import BoardSystem, cycles, memory_setup
+from relay_hw.accel.fpga.boards import BOARDS, Board, find_board
+from relay_hw.accel.fpga.parts import FlowError
+from relay_hw.accel.fpga.sim.soc import chip_parameters
+from relay_hw.accel.fpga.soc_map import SocMap, load_map
+from relay_hw.accel.fpga.systems import System, board_system
+from relay_hw.accel.isa.config import load_config
 from tests.accel.fpga.extra import needs_litex
 
 TINY = load_config("tiny")

@@ -9,18 +9,18 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from accel.fpga.buffers import Buffers, end_of_buffers, second_buffers
-from accel.fpga.device import FpgaDevice
-from accel.fpga.link import Link
-from accel.fpga.soc_map import SocMap
-from accel.fpga.timed_board import TimedBoard
-from accel.fpga.timed_line import TimedLine
-from accel.isa.config import config_names, load_config
-from accel.isa.errors import AccelError
-from accel.isa.program import Program, SectionKind
-from accel.isa.randprog import random_program
-from accel.sim.device import Bytes, Device, Job, run_jobs
-from accel.sim.functional import FunctionalDevice
+from relay_hw.accel.fpga.buffers import Buffers, end_of_buffers, second_buffers
+from relay_hw.accel.fpga.device import FpgaDevice
+from relay_hw.accel.fpga.link import Link
+from relay_hw.accel.fpga.soc_map import SocMap
+from relay_hw.accel.fpga.timed_board import TimedBoard
+from relay_hw.accel.fpga.timed_line import TimedLine
+from relay_hw.accel.isa.config import config_names, load_config
+from relay_hw.accel.isa.errors import AccelError
+from relay_hw.accel.isa.program import Program, SectionKind
+from relay_hw.accel.isa.randprog import random_program
+from relay_hw.accel.sim.device import Bytes, Device, Job, run_jobs
+from relay_hw.accel.sim.functional import FunctionalDevice
 
 TINY = load_config("tiny")
 SOC = SocMap("board", "tiny", TINY.hash32, clock_hz=80_000_000, memory_bytes=1 << 16, baud=3_000_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accel.fpga.carries import CARRIES, without_ends
+from relay_hw.accel.fpga.place.carries import CARRIES, without_ends
 
 
 def cell(kind: str, **pins: int) -> dict[str, Any]:

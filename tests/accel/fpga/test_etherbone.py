@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel.fpga.etherbone import EtherboneLink, open_etherbone
-from accel.fpga.link import LinkError, open_link
+from relay_hw.accel.fpga.etherbone import EtherboneLink, open_etherbone
+from relay_hw.accel.fpga.link import LinkError, open_link
 
 
 class Board:

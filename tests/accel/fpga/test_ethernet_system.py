@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from accel.fpga.boards import find_board
-from accel.fpga.device import FpgaDevice
-from accel.fpga.link import Line, LinkError, open_link
-from accel.fpga.sim.board import build_board, running_board
-from accel.fpga.sim.soc import simulated_board
-from accel.fpga.systems import System, board_system
-from accel.isa.asm import assemble_file
-from accel.isa.config import load_config
-from accel.isa.program import Program
-from accel.isa.randprog import random_program
-from accel.isa.spec import DEVICE_MAGIC
-from accel.sim.functional import FunctionalDevice
-from accel.sim.selftest import self_test
+from relay_hw.accel.fpga.boards import find_board
+from relay_hw.accel.fpga.device import FpgaDevice
+from relay_hw.accel.fpga.link import Line, LinkError, open_link
+from relay_hw.accel.fpga.sim.board import build_board, running_board
+from relay_hw.accel.fpga.sim.soc import simulated_board
+from relay_hw.accel.fpga.systems import System, board_system
+from relay_hw.accel.isa.asm import assemble_file
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.program import Program
+from relay_hw.accel.isa.randprog import random_program
+from relay_hw.accel.isa.spec import DEVICE_MAGIC
+from relay_hw.accel.sim.functional import FunctionalDevice
+from relay_hw.accel.sim.selftest import self_test
 from tests.accel.fpga.extra import needs_litex
 from tests.accel.isa.runner import PROGRAMS
 

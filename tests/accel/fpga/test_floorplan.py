@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.fpga.floorplan import POWER, TRIES, annealed, floorplanned
-from accel.fpga.parts import ECP5_PARTS, MACROS, FlowError, Part, Site, find_part
+from relay_hw.accel.fpga.parts import ECP5_PARTS, MACROS, FlowError, Part, Site, find_part
+from relay_hw.accel.fpga.place.floorplan import POWER, TRIES, annealed, floorplanned
 
 pytest.importorskip("scipy", reason="scipy comes with pip install 'relay-hw[fpga]'")
 

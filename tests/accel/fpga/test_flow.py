@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from accel.fpga import tools
-from accel.fpga.flow import Design, build_bitstream, is_built
-from accel.fpga.part_top import FPGA_RTL
-from accel.fpga.parts import FlowError, find_part
-from accel.fpga.tools import find_tool, run_tool
-from accel.sim.kept import seal
+from relay_hw.accel.fpga import tools
+from relay_hw.accel.fpga.flow import Design, build_bitstream, is_built
+from relay_hw.accel.fpga.part_top import FPGA_RTL
+from relay_hw.accel.fpga.parts import FlowError, find_part
+from relay_hw.accel.fpga.tools import find_tool, run_tool
+from relay_hw.accel.sim.kept import seal
 from tests.accel.fpga.extra import needs_tools
 
 ECHO = """
@@ -193,7 +193,7 @@ def test_a_tool_ends_with_what_started_it(tmp_path: Path) -> None:
     tool.parent.mkdir()
     tool.write_text("#!/bin/sh\necho $$\nexec sleep 600\n")
     tool.chmod(0o755)
-    script = "from pathlib import Path; from accel.fpga.tools import run_tool\n"
+    script = "from pathlib import Path; from relay_hw.accel.fpga.tools import run_tool\n"
     script += "run_tool(Path('.'), 'yosys', [], lambda line: print(line, flush=True))"
     environment = os.environ | {"PATH": f"{tool.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", script]

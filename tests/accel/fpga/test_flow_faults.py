@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from accel import durable
-from accel.fpga import flow, route, tools
-from accel.fpga.flow import build_bitstream
+from relay_hw.accel.fpga import flow, route, tools
+from relay_hw.accel.fpga.flow import build_bitstream
+from relay_hw.support import durable
 from tests.accel.fpga.test_flow import design
 from tests.accel.test_flips import stub_tool
 from tests.faults import Fault, every_fault

@@ -8,13 +8,13 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from accel.fpga import gowin
-from accel.fpga.families import toolchain
-from accel.fpga.flow import build_bitstream
-from accel.fpga.parts import PARTS, Family, find_part
-from accel.fpga.report import read_timing
-from accel.fpga.systems import part_system
-from accel.isa.config import load_config
+from relay_hw.accel.fpga import gowin
+from relay_hw.accel.fpga.families import toolchain
+from relay_hw.accel.fpga.flow import build_bitstream
+from relay_hw.accel.fpga.parts import PARTS, Family, find_part
+from relay_hw.accel.fpga.report import read_timing
+from relay_hw.accel.fpga.systems import part_system
+from relay_hw.accel.isa.config import load_config
 from tests.accel.fpga.extra import needs_gowin
 from tests.accel.fpga.test_flow import design
 

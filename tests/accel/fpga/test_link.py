@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.fpga.link import Link, LinkError, hurry, open_link
+from relay_hw.accel.fpga.link import Link, LinkError, hurry, open_link
 
 
 class Bus:
@@ -85,7 +85,7 @@ class Trickle(Bus):
 
 def test_a_line_that_goes_on_and_on_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 10_000, 2))
-    monkeypatch.setattr("accel.fpga.link.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("relay_hw.accel.fpga.link.time.monotonic", lambda: next(clock))
     board = Trickle()
     with pytest.raises(LinkError, match="line ttyX must give 8 bytes in time, not 1"):
         Link(board, "ttyX").read(0, 2)

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from accel.fpga.boards import BOARDS, find_board
-from accel.fpga.device import FpgaDevice
-from accel.fpga.link import open_link
-from accel.fpga.memory import board_memory
-from accel.fpga.sim.board import build_board, running_board
-from accel.fpga.sim.soc import simulated_board
-from accel.fpga.systems import board_system
-from accel.isa.config import load_config
-from accel.isa.errors import ConfigError, DeadlockError
-from accel.sim.cycle import CycleDevice
-from accel.sim.memory import memory_model
+from relay_hw.accel.fpga.boards import BOARDS, find_board
+from relay_hw.accel.fpga.device import FpgaDevice
+from relay_hw.accel.fpga.link import open_link
+from relay_hw.accel.fpga.memory import board_memory
+from relay_hw.accel.fpga.sim.board import build_board, running_board
+from relay_hw.accel.fpga.sim.soc import simulated_board
+from relay_hw.accel.fpga.systems import board_system
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.errors import ConfigError, DeadlockError
+from relay_hw.accel.sim.cycle import CycleDevice
+from relay_hw.accel.sim.memory import memory_model
 from tests.accel.fpga.extra import needs_boards
 from tests.accel.sim.timed_programs import timed_program
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from accel.fpga.netlist import read_netlist, with_names
-from accel.fpga.report import module_of
+from relay_hw.accel.fpga.place.netlist import read_netlist, with_names
+from relay_hw.accel.fpga.report import module_of
 
 
 def cell(kind: str, **pins: int | str) -> dict[str, Any]:

@@ -11,21 +11,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.fpga.device import FpgaDevice
-from accel.fpga.link import Line, Link, LinkError, open_link
-from accel.fpga.part_top import TOP, PartSystem, part_verilog
-from accel.fpga.parts import FlowError, find_part
-from accel.fpga.sim.board import BoardModel, build_board, running_board
-from accel.fpga.systems import part_system
-from accel.isa.asm import assemble_file
-from accel.isa.config import AccelConfig, config_names, load_config
-from accel.isa.errors import AccelError, Fault, ProgramError
-from accel.isa.program import Program
-from accel.isa.randprog import random_program
-from accel.isa.spec import DEVICE_MAGIC
-from accel.sim.functional import FunctionalDevice
-from accel.sim.selftest import self_test
-from accel.sim.verilator import find_toolchain
+from relay_hw.accel.fpga.device import FpgaDevice
+from relay_hw.accel.fpga.link import Line, Link, LinkError, open_link
+from relay_hw.accel.fpga.part_top import TOP, PartSystem, part_verilog
+from relay_hw.accel.fpga.parts import FlowError, find_part
+from relay_hw.accel.fpga.sim.board import BoardModel, build_board, running_board
+from relay_hw.accel.fpga.systems import part_system
+from relay_hw.accel.isa.asm import assemble_file
+from relay_hw.accel.isa.config import AccelConfig, config_names, load_config
+from relay_hw.accel.isa.errors import AccelError, Fault, ProgramError
+from relay_hw.accel.isa.program import Program
+from relay_hw.accel.isa.randprog import random_program
+from relay_hw.accel.isa.spec import DEVICE_MAGIC
+from relay_hw.accel.sim.functional import FunctionalDevice
+from relay_hw.accel.sim.selftest import self_test
+from relay_hw.accel.sim.verilator import find_toolchain
 from tests.accel.isa.runner import PROGRAMS
 from tests.accel.sim.timed_programs import timed_program
 

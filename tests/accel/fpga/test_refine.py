@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from accel.fpga import refine
-from accel.fpga.parts import FlowError
-from accel.fpga.placed import LOGIC, Placed, read_placed, with_sites
-from accel.fpga.refine import MARGIN, TILE_PRICE, Mover, refined
-from accel.fpga.slices import LANES, Tiles, read_groups
-from accel.fpga.timing import SETUP, analysed, read_arcs, wire_delay
-from accel.fpga.tools import run_tool, run_yosys
+from relay_hw.accel.fpga.parts import FlowError
+from relay_hw.accel.fpga.place import refine
+from relay_hw.accel.fpga.place.placed import LOGIC, Placed, read_placed, with_sites
+from relay_hw.accel.fpga.place.refine import MARGIN, TILE_PRICE, Mover, refined
+from relay_hw.accel.fpga.place.slices import LANES, Tiles, read_groups
+from relay_hw.accel.fpga.place.timing import SETUP, analysed, read_arcs, wire_delay
+from relay_hw.accel.fpga.tools import run_tool, run_yosys
 from tests.accel.fpga.extra import needs_tools
 
 # Chains of adders, a memory in LUTs, enables, resets, wide choices and registers without a gate before them.

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from accel.fpga.parts import MULTIPLIER
-from accel.fpga.registers import FLIP_FLOP, with_registers
+from relay_hw.accel.fpga.parts import MULTIPLIER
+from relay_hw.accel.fpga.place.registers import FLIP_FLOP, with_registers
 
 CLOCK, ENABLE, RESET, OTHER = 1, 2, 3, 4
 SETTINGS = {

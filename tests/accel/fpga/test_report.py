@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accel.fpga.report import module_of, read_timing, worst
+from relay_hw.accel.fpga.report import module_of, read_timing, worst
 
 
 def _end(cell: str, port: str, delay: float, event: str = "posedge $glbnet$eth") -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from accel.fpga.row_hits import know_row_hits
+from relay_hw.accel.fpga.row_hits import know_row_hits
 
 migen = pytest.importorskip("migen")
 bankmachine = pytest.importorskip("litedram.core.bankmachine")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from accel.fpga.sim import soc
-from accel.sim.verilator import find_toolchain, run_verilator
+from relay_hw.accel.fpga.sim import soc
+from relay_hw.accel.sim.verilator import find_toolchain, run_verilator
 
 MODEL = Path(soc.__file__).with_name("sdram_chip.v")
 BENCH = Path(__file__).with_name("sdram_bench.cpp")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.fpga.parts import MULTIPLIER
-from accel.fpga.signs import OPERAND_BITS, PRODUCT_BITS, without_copies
+from relay_hw.accel.fpga.parts import MULTIPLIER
+from relay_hw.accel.fpga.place.signs import OPERAND_BITS, PRODUCT_BITS, without_copies
 
 Cell = dict[str, Any]
 # Nets: operand A from 100 on, B from 200 on, the product from 300 on.

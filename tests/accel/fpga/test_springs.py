@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from accel.fpga.netlist import Netlist
-from accel.fpga.springs import FANOUT, GROUND, Settling, Springs, springs, wire_length
+from relay_hw.accel.fpga.place.netlist import Netlist
+from relay_hw.accel.fpga.place.springs import FANOUT, GROUND, Settling, Springs, springs, wire_length
 
 pytest.importorskip("scipy", reason="scipy comes with pip install 'relay-hw[fpga]'")
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from accel.fpga.link import Link
-from accel.fpga.soc_map import SocMap
-from accel.fpga.timed_board import TimedBoard
-from accel.fpga.timed_line import TimedLine
-from accel.isa.asm import assemble_file
-from accel.isa.config import load_config
-from accel.isa.program import Program, SectionKind
-from accel.isa.spec import REGISTER
-from accel.sim.cycle.timing import time_code
-from accel.sim.functional import FunctionalDevice
-from accel.sim.memory import memory_model
+from relay_hw.accel.fpga.link import Link
+from relay_hw.accel.fpga.soc_map import SocMap
+from relay_hw.accel.fpga.timed_board import TimedBoard
+from relay_hw.accel.fpga.timed_line import TimedLine
+from relay_hw.accel.isa.asm import assemble_file
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.program import Program, SectionKind
+from relay_hw.accel.isa.spec import REGISTER
+from relay_hw.accel.sim.cycle.timing import time_code
+from relay_hw.accel.sim.functional import FunctionalDevice
+from relay_hw.accel.sim.memory import memory_model
 from tests.accel.isa.runner import PROGRAMS
 
 TINY = load_config("tiny")

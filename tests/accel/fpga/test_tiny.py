@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from accel.fpga.part_top import TOP
-from accel.fpga.parts import MACROS, find_part
+from relay_hw.accel.fpga.part_top import TOP
+from relay_hw.accel.fpga.parts import MACROS, find_part
 from relay_hw.cli.main import main
 from tests.accel.fpga.extra import needs_tools
 

@@ -1,14 +1,15 @@
 """A second, naive meaning of programs: pure Python integers, one lane at a time, bit positions written out by hand.
 
 In: a configuration, instruction words and the window's bytes. Out: the window's bytes after the run, or a fault's name
-and index. It shares nothing with `accel.isa.semantics` or the field table, so that each can catch the other's mistakes.
+and index. It shares nothing with `relay_hw.accel.isa.semantics` or the field table, so that each can catch the
+other's mistakes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from accel.isa.config import AccelConfig
+from relay_hw.accel.isa.config import AccelConfig
 
 LOAD, STORE, GEMM, ALU, REQUANT, FINISH, GATHER = 1, 2, 3, 4, 5, 6, 7
 UNIT = {LOAD: "load", GATHER: "load", STORE: "store", GEMM: "compute", ALU: "compute", REQUANT: "output"}

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from accel.isa.asm import assemble_file
-from accel.isa.config import AccelConfig, load_config
-from accel.isa.errors import DeadlockError, Fault, FaultCode
-from accel.isa.program import Program, SectionKind
-from accel.sim.device import Device, LaunchStats
+from relay_hw.accel.isa.asm import assemble_file
+from relay_hw.accel.isa.config import AccelConfig, load_config
+from relay_hw.accel.isa.errors import DeadlockError, Fault, FaultCode
+from relay_hw.accel.isa.program import Program, SectionKind
+from relay_hw.accel.sim.device import Device, LaunchStats
 from tests.accel.isa.oracle import Oracle, OracleDeadlock, OracleFault
 
 PROGRAM_DIR = Path(__file__).parent / "programs"

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from accel.isa import arith
-from accel.isa.spec import AluOp, Rounding
+from relay_hw.accel.isa import arith
+from relay_hw.accel.isa.spec import AluOp, Rounding
 
 EXTREME = np.array(
     [0, 1, -1, 2, -2, 127, -128, 1 << 15, -(1 << 15), (1 << 31) - 1, -(1 << 31), (1 << 61) + 1, 1 << 62, -(1 << 62)]

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel.isa.asm import MOST_DATA, assemble, assemble_file, random_bytes
-from accel.isa.config import load_config
-from accel.isa.disasm import disassemble, disassemble_instruction, disassemble_word
-from accel.isa.errors import AsmError
-from accel.isa.program import Program, Region, Section, SectionKind, TensorLayout, TensorSlot, complete
-from accel.isa.randprog import random_program
-from accel.isa.records import decode_prm
-from accel.isa.spec import Op, encode
+from relay_hw.accel.isa.asm import MOST_DATA, assemble, assemble_file, random_bytes
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.disasm import disassemble, disassemble_instruction, disassemble_word
+from relay_hw.accel.isa.errors import AsmError
+from relay_hw.accel.isa.program import Program, Region, Section, SectionKind, TensorLayout, TensorSlot, complete
+from relay_hw.accel.isa.randprog import random_program
+from relay_hw.accel.isa.records import decode_prm
+from relay_hw.accel.isa.spec import Op, encode
 
 HEAD = ".config tiny\n.section data weights 0x0 64\n"
 TAIL = "\nfinish\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from accel.isa.config import AccelConfig, config_from_dict, config_names, load_config
-from accel.isa.errors import ConfigError
+from relay_hw.accel.isa.config import AccelConfig, config_from_dict, config_names, load_config
+from relay_hw.accel.isa.errors import ConfigError
 
 TINY = load_config("tiny")
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel.isa.errors import EncodeError, FaultCode
-from accel.isa.fields import Field, Layout
-from accel.isa.program import complete, decode_instructions, encode_instructions
-from accel.isa.spec import BY_OP, INSTRUCTIONS, PRM, REGISTERS, UOP, Op, decode, encode
+from relay_hw.accel.isa.errors import EncodeError, FaultCode
+from relay_hw.accel.isa.fields import Field, Layout
+from relay_hw.accel.isa.program import complete, decode_instructions, encode_instructions
+from relay_hw.accel.isa.spec import BY_OP, INSTRUCTIONS, PRM, REGISTERS, UOP, Op, decode, encode
 
 ROWS = pytest.mark.parametrize("op", list(Op), ids=lambda op: op.name.lower())
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from accel.isa import gen_docs, gen_verilog
-from accel.isa.errors import FaultCode
-from accel.isa.spec import INSTRUCTIONS, PRM, REGISTERS, UOP
+from relay_hw.accel.isa import gen_docs, gen_verilog
+from relay_hw.accel.isa.errors import FaultCode
+from relay_hw.accel.isa.spec import INSTRUCTIONS, PRM, REGISTERS, UOP
 
 
 def test_the_manual_is_fresh() -> None:

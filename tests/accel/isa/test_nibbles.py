@@ -7,9 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from accel.isa.config import load_config
-from accel.isa.errors import EncodeError
-from accel.isa.nibbles import (
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.errors import EncodeError
+from relay_hw.accel.isa.nibbles import (
     fits_bits,
     pack_factors,
     pack_weights,
@@ -18,10 +18,10 @@ from accel.isa.nibbles import (
     unpack_nibbles,
     widen_weights,
 )
-from accel.isa.program import complete
-from accel.isa.semantics import SEMANTICS
-from accel.isa.spec import GemmMode, Nibble, Op
-from accel.isa.state import AccelState
+from relay_hw.accel.isa.program import complete
+from relay_hw.accel.isa.semantics import SEMANTICS
+from relay_hw.accel.isa.spec import GemmMode, Nibble, Op
+from relay_hw.accel.isa.state import AccelState
 
 BYTES = np.arange(-128, 128, dtype=np.int16).astype(np.int8)
 NARROW = np.array([(a, b) for a in range(-8, 8) for b in range(-8, 8)], np.int8)

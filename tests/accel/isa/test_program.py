@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel.isa.asm import assemble, assemble_file
-from accel.isa.config import load_config
-from accel.isa.disasm import disassemble
-from accel.isa.errors import EncodeError, ProgramError
-from accel.isa.program import (
+from relay_hw.accel.isa.asm import assemble, assemble_file
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.disasm import disassemble
+from relay_hw.accel.isa.errors import EncodeError, ProgramError
+from relay_hw.accel.isa.program import (
     PREFIX_BYTES,
     Program,
     Region,
@@ -26,9 +26,9 @@ from accel.isa.program import (
     TensorSlot,
     encode_instructions,
 )
-from accel.isa.records import decode_prm, decode_uops, encode_prm, encode_uops
-from accel.isa.spec import Op
-from accel.isa.tensors import pack_tensor, slot_bytes, unpack_tensor
+from relay_hw.accel.isa.records import decode_prm, decode_uops, encode_prm, encode_uops
+from relay_hw.accel.isa.spec import Op
+from relay_hw.accel.isa.tensors import pack_tensor, slot_bytes, unpack_tensor
 from tests.accel.isa.runner import PROGRAMS
 
 TINY = load_config("tiny")

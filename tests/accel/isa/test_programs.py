@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.isa.asm import assemble, assemble_file
-from accel.isa.config import AccelConfig, load_config
-from accel.isa.disasm import disassemble
-from accel.sim.functional import FunctionalDevice
+from relay_hw.accel.isa.asm import assemble, assemble_file
+from relay_hw.accel.isa.config import AccelConfig, load_config
+from relay_hw.accel.isa.disasm import disassemble
+from relay_hw.accel.sim.functional import FunctionalDevice
 from tests.accel.isa.runner import PROGRAM_DIR, PROGRAMS, exp_text, oracle_run, run_asm
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from accel.isa.config import config_names, load_config
-from accel.isa.randprog import random_program
-from accel.isa.spec import Mem, Op
-from accel.sim.functional import FunctionalDevice
+from relay_hw.accel.isa.config import config_names, load_config
+from relay_hw.accel.isa.randprog import random_program
+from relay_hw.accel.isa.spec import Mem, Op
+from relay_hw.accel.sim.functional import FunctionalDevice
 from tests.accel.isa.runner import check_run, oracle_run
 
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import accel.isa.loops
-from accel.isa.config import AccelConfig, load_config
-from accel.isa.errors import Fault
-from accel.isa.program import complete, encode_instructions
-from accel.isa.semantics import SEMANTICS
-from accel.isa.spec import BY_OP, AluOp, Mem, Op
-from accel.isa.state import AccelState
+import relay_hw.accel.isa.loops
+from relay_hw.accel.isa.config import AccelConfig, load_config
+from relay_hw.accel.isa.errors import Fault
+from relay_hw.accel.isa.program import complete, encode_instructions
+from relay_hw.accel.isa.semantics import SEMANTICS
+from relay_hw.accel.isa.spec import BY_OP, AluOp, Mem, Op
+from relay_hw.accel.isa.state import AccelState
 from tests.accel.isa.oracle import Oracle, OracleFault, Word
 
 DEPTHS = dict(inp_depth=32, wgt_depth=8, acc_depth=16, acc_banks=2, out_depth=16, uop_depth=8, prm_depth=8)
@@ -159,13 +159,13 @@ def compare(config: AccelConfig, op: Op, values: dict[str, int], seed: int) -> N
     assert state.dram.tobytes() == bytes(oracle.window)
 
 
-@pytest.mark.parametrize("piece", [accel.isa.loops.PIECE_ISSUES, 5])
+@pytest.mark.parametrize("piece", [relay_hw.accel.isa.loops.PIECE_ISSUES, 5])
 @pytest.mark.parametrize("config", CONFIGS)
 @pytest.mark.parametrize("op", STRATEGIES, ids=lambda op: op.name.lower())
 def test_random_instruction_matches_the_oracle(
     op: Op, config: str, piece: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(accel.isa.loops, "PIECE_ISSUES", piece)
+    monkeypatch.setattr(relay_hw.accel.isa.loops, "PIECE_ISSUES", piece)
 
     @settings(max_examples=250, deadline=None, derandomize=True)
     @given(st.fixed_dictionaries(STRATEGIES[op]), st.integers(0, 1 << 16))

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from accel.isa import gen_timing
-from accel.isa.config import AccelConfig, config_names, load_config
-from accel.isa.slots import Slots, alu_slots, instruction_slots, slots_table
-from accel.isa.spec import AluOp, Form, GemmMode, Op
-from accel.sim.cycle.work import work_of
-from tensorize.nest import Command
-from tensorize.work import command_cycles
+from relay_hw.accel.isa import gen_timing
+from relay_hw.accel.isa.config import AccelConfig, config_names, load_config
+from relay_hw.accel.isa.slots import Slots, alu_slots, instruction_slots, slots_table
+from relay_hw.accel.isa.spec import AluOp, Form, GemmMode, Op
+from relay_hw.accel.sim.cycle.work import work_of
+from relay_hw.tensorize.nest import Command
+from relay_hw.tensorize.schedule.work import command_cycles
 
 CONFIGS = [load_config(name) for name in config_names()]
 TURNS = {"iter_out": 3, "iter_in": 5}

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from accel.isa.config import load_config
-from accel.isa.gen_verilog import verilog_parameters
-from accel.isa.spec import Mem
-from accel.sim.bench.runner import environment, run_bench
-from accel.sim.verilator import Form, find_toolchain, rtl_files
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.gen_verilog import verilog_parameters
+from relay_hw.accel.isa.spec import Mem
+from relay_hw.accel.sim.bench.runner import environment, run_bench
+from relay_hw.accel.sim.verilator import Form, find_toolchain, rtl_files
 
 
 def sizes_of(name: str) -> dict[str, int]:

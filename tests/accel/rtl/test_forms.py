@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from accel.fpga.parts import FlowError
-from accel.fpga.tools import run_yosys
-from accel.sim.verilator import RTL_DIR, Form, rtl_files
+from relay_hw.accel.fpga.parts import FlowError
+from relay_hw.accel.fpga.tools import run_yosys
+from relay_hw.accel.sim.verilator import RTL_DIR, Form, rtl_files
 
 PROOFS = Path(__file__).parent / "proofs"
 FAST = {path.stem: path for path in rtl_files(form=Form.FAST) if path.parent.name == "fast"}

@@ -10,9 +10,9 @@ from types import ModuleType
 
 import pytest
 
-from accel.isa.config import config_names, load_config
-from accel.isa.gen_verilog import verilator_flags
-from accel.sim.verilator import RTL_DIR, find_toolchain
+from relay_hw.accel.isa.config import config_names, load_config
+from relay_hw.accel.isa.gen_verilog import verilator_flags
+from relay_hw.accel.sim.verilator import RTL_DIR, find_toolchain
 
 SCRIPT = Path(__file__).parents[3] / "scripts" / "lint_rtl.py"
 

@@ -12,10 +12,10 @@ import pytest
 from pyverilog.vparser import ast
 from pyverilog.vparser.parser import VerilogParser
 
-from accel.isa.config import load_config
-from accel.isa.gen_verilog import verilog_parameters
-from accel.sim.verilator import RTL_DIR as RTL
-from accel.sim.verilator import Form, find_toolchain, rtl_files
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.gen_verilog import verilog_parameters
+from relay_hw.accel.sim.verilator import RTL_DIR as RTL
+from relay_hw.accel.sim.verilator import Form, find_toolchain, rtl_files
 
 SOURCES = rtl_files(RTL, Form.FABRIC)
 FAST = sorted((RTL / "fast").glob("*.v"))

@@ -16,20 +16,20 @@ import numpy as np
 import pytest
 from typing_extensions import assert_never
 
-from accel.isa.config import INSTRUCTION_BYTES, load_config
-from accel.isa.errors import ConfigError, Fault, FaultCode
-from accel.isa.loops import Values
-from accel.isa.program import Program
-from accel.isa.randprog import random_program
-from accel.isa.rules import gather_fetch_bytes, transfer_shape
-from accel.isa.spec import Mem, Op
-from accel.sim.cycle import CycleDevice
-from accel.sim.functional import FunctionalDevice
-from accel.sim.memory import MemoryModel, WriteOrder, memory_model
-from accel.sim.registers import ProtocolError
-from accel.sim.rtl_device import RtlDevice
-from accel.sim.rtl_model import Answer, Channel
-from accel.sim.verilator import RTL_DIR
+from relay_hw.accel.isa.config import INSTRUCTION_BYTES, load_config
+from relay_hw.accel.isa.errors import ConfigError, Fault, FaultCode
+from relay_hw.accel.isa.loops import Values
+from relay_hw.accel.isa.program import Program
+from relay_hw.accel.isa.randprog import random_program
+from relay_hw.accel.isa.rules import gather_fetch_bytes, transfer_shape
+from relay_hw.accel.isa.spec import Mem, Op
+from relay_hw.accel.sim.cycle import CycleDevice
+from relay_hw.accel.sim.functional import FunctionalDevice
+from relay_hw.accel.sim.memory import MemoryModel, WriteOrder, memory_model
+from relay_hw.accel.sim.registers import ProtocolError
+from relay_hw.accel.sim.rtl_device import RtlDevice
+from relay_hw.accel.sim.rtl_model import Answer, Channel
+from relay_hw.accel.sim.verilator import RTL_DIR
 from tests.accel.sim.timed_programs import timed_program
 
 TINY = load_config("tiny")
@@ -224,7 +224,7 @@ def test_a_channel_that_never_answers_holds_the_core_until_the_chips_reset(chann
 
 
 def test_a_driver_says_that_the_bus_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("accel.sim.registers._IDLE_POLLS", 10)
+    monkeypatch.setattr("relay_hw.accel.sim.registers._IDLE_POLLS", 10)
     device = RtlDevice(TINY, BUSY, watchdog=5000)
     device.load(expected(1)[0])
     device.model.silence(Channel.B)

@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.isa.asm import assemble_file
-from accel.isa.config import AccelConfig, load_config
-from accel.isa.errors import AccelError, DeadlockError, Fault, FaultCode
-from accel.isa.program import Program
-from accel.isa.spec import AluOp, Form, Mem, Op, Unit
-from accel.sim.bounds import cycle_bound
-from accel.sim.cycle import CycleDevice
-from accel.sim.functional import FunctionalDevice
-from accel.sim.memory import MEMORY_MODELS, MemoryModel
-from accel.sim.rtl_device import RtlDevice
+from relay_hw.accel.isa.asm import assemble_file
+from relay_hw.accel.isa.config import AccelConfig, load_config
+from relay_hw.accel.isa.errors import AccelError, DeadlockError, Fault, FaultCode
+from relay_hw.accel.isa.program import Program
+from relay_hw.accel.isa.spec import AluOp, Form, Mem, Op, Unit
+from relay_hw.accel.sim.bounds import cycle_bound
+from relay_hw.accel.sim.cycle import CycleDevice
+from relay_hw.accel.sim.functional import FunctionalDevice
+from relay_hw.accel.sim.memory import MEMORY_MODELS, MemoryModel
+from relay_hw.accel.sim.rtl_device import RtlDevice
 from tests.accel.isa.runner import PROGRAMS
 from tests.accel.sim.timed_programs import REGION, timed_program
 

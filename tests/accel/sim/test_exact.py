@@ -11,15 +11,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from accel.isa.config import AccelConfig, config_names, load_config
-from accel.isa.errors import DeadlockError, Fault, FaultCode
-from accel.isa.program import Program
-from accel.isa.randprog import random_program
-from accel.sim.cycle import CycleDevice
-from accel.sim.functional import FunctionalDevice
-from accel.sim.memory import MEMORY_MODELS, MemoryModel, memory_model
-from accel.sim.rtl_device import RtlDevice
-from accel.sim.verilator import Form
+from relay_hw.accel.isa.config import AccelConfig, config_names, load_config
+from relay_hw.accel.isa.errors import DeadlockError, Fault, FaultCode
+from relay_hw.accel.isa.program import Program
+from relay_hw.accel.isa.randprog import random_program
+from relay_hw.accel.sim.cycle import CycleDevice
+from relay_hw.accel.sim.functional import FunctionalDevice
+from relay_hw.accel.sim.memory import MEMORY_MODELS, MemoryModel, memory_model
+from relay_hw.accel.sim.rtl_device import RtlDevice
+from relay_hw.accel.sim.verilator import Form
 from tests.accel.sim.timed_programs import timed_program
 
 TINY = load_config("tiny")

@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from accel.isa.asm import assemble
-from accel.isa.config import load_config
-from accel.isa.errors import AccelError, ConfigError, DeadlockError, Fault, FaultCode, ProgramError
-from accel.isa.program import Program, Section, SectionKind
-from accel.isa.records import encode_uops
-from accel.isa.spec import REGISTER, Op
-from accel.sim.device import LaunchStats, read_tensor, write_tensor
-from accel.sim.functional import FunctionalDevice
-from accel.sim.memory import MEMORY_MODELS, MemoryModel, Sdram, memory_model
+from relay_hw.accel.isa.asm import assemble
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.errors import AccelError, ConfigError, DeadlockError, Fault, FaultCode, ProgramError
+from relay_hw.accel.isa.program import Program, Section, SectionKind
+from relay_hw.accel.isa.records import encode_uops
+from relay_hw.accel.isa.spec import REGISTER, Op
+from relay_hw.accel.sim.device import LaunchStats, read_tensor, write_tensor
+from relay_hw.accel.sim.functional import FunctionalDevice
+from relay_hw.accel.sim.memory import MEMORY_MODELS, MemoryModel, Sdram, memory_model
 from tests.work import work
 
 TINY = load_config("tiny")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from accel import durable
-from accel.sim.kept import is_sealed, kept, read_row, seal, sealed, write_row
+from relay_hw.accel.sim.kept import is_sealed, kept, read_row, seal, sealed, write_row
+from relay_hw.support import durable
 
 FLIPS = 300
 
@@ -105,7 +105,7 @@ def test_rows_come_back_or_not_at_all(tmp_path: Path) -> None:
 SLOW = """
 import sys, time
 from pathlib import Path
-from accel.sim.kept import kept
+from relay_hw.accel.sim.kept import kept
 def make(work):
     print("made", flush=True)
     time.sleep(0.2)

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from accel.isa.config import AccelConfig, load_config
-from accel.isa.errors import DeadlockError
-from accel.isa.program import Instr, Program
-from accel.isa.spec import Dst, GemmMode, Mem, Op
-from accel.sim.cycle import CycleDevice
-from accel.sim.cycle.engine import COMPUTE_DEPTH
-from accel.sim.cycle.losses import accounts, stretches, together
-from accel.sim.memory import MemoryModel
+from relay_hw.accel.isa.config import AccelConfig, load_config
+from relay_hw.accel.isa.errors import DeadlockError
+from relay_hw.accel.isa.program import Instr, Program
+from relay_hw.accel.isa.spec import Dst, GemmMode, Mem, Op
+from relay_hw.accel.sim.cycle import CycleDevice
+from relay_hw.accel.sim.cycle.engine import COMPUTE_DEPTH
+from relay_hw.accel.sim.cycle.losses import accounts, stretches, together
+from relay_hw.accel.sim.memory import MemoryModel
 from tests.accel.sim.timed_programs import timed_program
 
 

@@ -8,18 +8,18 @@ from dataclasses import fields, replace
 
 import pytest
 
-from accel.fpga.device import FpgaDevice
-from accel.fpga.soc_map import SocMap
-from accel.isa.config import SIZES, AccelConfig, config_names, load_config
-from accel.isa.errors import ConfigError, ProgramError
-from accel.isa.program import Program
-from accel.isa.spec import Op
-from accel.sim.cycle import CycleDevice
-from accel.sim.device import Device
-from accel.sim.functional import FunctionalDevice
-from accel.sim.memory import memory_model
-from accel.sim.pipe import Bus
-from accel.sim.rtl_device import RtlDevice
+from relay_hw.accel.fpga.device import FpgaDevice
+from relay_hw.accel.fpga.soc_map import SocMap
+from relay_hw.accel.isa.config import SIZES, AccelConfig, config_names, load_config
+from relay_hw.accel.isa.errors import ConfigError, ProgramError
+from relay_hw.accel.isa.program import Program
+from relay_hw.accel.isa.spec import Op
+from relay_hw.accel.sim.cycle import CycleDevice
+from relay_hw.accel.sim.device import Device
+from relay_hw.accel.sim.functional import FunctionalDevice
+from relay_hw.accel.sim.memory import memory_model
+from relay_hw.accel.sim.pipe import Bus
+from relay_hw.accel.sim.rtl_device import RtlDevice
 
 # Configurations whose library of the Verilog other tests of the suite need too.
 BUILT = ("tiny", "default")

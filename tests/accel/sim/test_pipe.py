@@ -10,12 +10,12 @@ import sys
 import numpy as np
 import pytest
 
-from accel.isa.asm import assemble
-from accel.isa.config import load_config
-from accel.isa.errors import AccelError, FaultCode
-from accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER
-from accel.sim.functional import FunctionalDevice
-from accel.sim.pipe import REQUEST, Bus, serve
+from relay_hw.accel.isa.asm import assemble
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.errors import AccelError, FaultCode
+from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER
+from relay_hw.accel.sim.functional import FunctionalDevice
+from relay_hw.accel.sim.pipe import REQUEST, Bus, serve
 
 TINY = load_config("tiny")
 
@@ -85,7 +85,7 @@ def test_what_is_no_request() -> None:
 
 
 def test_the_command() -> None:
-    command = [sys.executable, "-m", "accel.sim.pipe", "tiny"]
+    command = [sys.executable, "-m", "relay_hw.accel.sim.pipe", "tiny"]
     done = subprocess.run(command, input=ask(b"g", register("MAGIC")), capture_output=True, check=True)
     assert np.frombuffer(done.stdout, "<u4").tolist() == [DEVICE_MAGIC]
     done = subprocess.run([*command[:-1], "none"], input=b"", capture_output=True)

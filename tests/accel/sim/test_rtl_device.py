@@ -9,19 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.isa.asm import assemble_file
-from accel.isa.config import ROW_BUFFER_BYTES, AccelConfig, load_config
-from accel.isa.errors import AccelError, Fault, FaultCode, ProgramError
-from accel.isa.program import Program, Section, SectionKind
-from accel.isa.randprog import random_program
-from accel.isa.records import encode_uops
-from accel.isa.spec import AluOp, Mem, Op
-from accel.sim.bounds import cycle_bound
-from accel.sim.device import Device
-from accel.sim.functional import FunctionalDevice
-from accel.sim.memory import MemoryModel, memory_model
-from accel.sim.registers import COUNTERS
-from accel.sim.rtl_device import RtlDevice
+from relay_hw.accel.isa.asm import assemble_file
+from relay_hw.accel.isa.config import ROW_BUFFER_BYTES, AccelConfig, load_config
+from relay_hw.accel.isa.errors import AccelError, Fault, FaultCode, ProgramError
+from relay_hw.accel.isa.program import Program, Section, SectionKind
+from relay_hw.accel.isa.randprog import random_program
+from relay_hw.accel.isa.records import encode_uops
+from relay_hw.accel.isa.spec import AluOp, Mem, Op
+from relay_hw.accel.sim.bounds import cycle_bound
+from relay_hw.accel.sim.device import Device
+from relay_hw.accel.sim.functional import FunctionalDevice
+from relay_hw.accel.sim.memory import MemoryModel, memory_model
+from relay_hw.accel.sim.registers import COUNTERS
+from relay_hw.accel.sim.rtl_device import RtlDevice
 from tests.accel.isa.runner import PROGRAMS, run_asm
 from tests.accel.sim.timed_programs import REGION, timed_program
 
@@ -263,7 +263,7 @@ def test_wrong_configuration_and_broken_windows_are_refused() -> None:
 def test_core_of_another_configuration_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     other = replace(TINY, name="other", queue_depth=16)
     built = rtl(TINY)
-    monkeypatch.setattr("accel.sim.rtl_device.build_library", lambda *_, **__: _library_of(built))
+    monkeypatch.setattr("relay_hw.accel.sim.rtl_device.build_library", lambda *_, **__: _library_of(built))
     device = RtlDevice(other)
     with pytest.raises(ProgramError, match=f"core register CONFIG_HASH must be {other.hash32:#010x}"):
         device.load(copy_program(other))

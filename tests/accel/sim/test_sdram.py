@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel.isa.config import AccelConfig, load_config
-from accel.isa.program import Program
-from accel.isa.spec import Op
-from accel.sim.cycle import CycleDevice
-from accel.sim.cycle.channels import NEVER
-from accel.sim.cycle.sdram import Chip
-from accel.sim.memory import MemoryModel, Sdram
+from relay_hw.accel.isa.config import AccelConfig, load_config
+from relay_hw.accel.isa.program import Program
+from relay_hw.accel.isa.spec import Op
+from relay_hw.accel.sim.cycle import CycleDevice
+from relay_hw.accel.sim.cycle.channels import NEVER
+from relay_hw.accel.sim.cycle.sdram import Chip
+from relay_hw.accel.sim.memory import MemoryModel, Sdram
 
 TINY = load_config("tiny")
 # From the cycle in which a beat gets the chip to that on the bus: four columns, nine cycles of latency, a register.

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.isa.config import config_names, load_config
-from accel.isa.errors import AccelError, Fault, FaultCode, ProgramError
-from accel.isa.program import Program, SectionKind
-from accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER
-from accel.sim.cycle import CycleDevice
-from accel.sim.device import Bytes, LaunchStats
-from accel.sim.functional import FunctionalDevice
-from accel.sim.registers import Core
-from accel.sim.rtl_device import RtlDevice
-from accel.sim.selftest import Finding, HasCore, HasMemory, self_test
+from relay_hw.accel.isa.config import config_names, load_config
+from relay_hw.accel.isa.errors import AccelError, Fault, FaultCode, ProgramError
+from relay_hw.accel.isa.program import Program, SectionKind
+from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER
+from relay_hw.accel.sim.cycle import CycleDevice
+from relay_hw.accel.sim.device import Bytes, LaunchStats
+from relay_hw.accel.sim.functional import FunctionalDevice
+from relay_hw.accel.sim.registers import Core
+from relay_hw.accel.sim.rtl_device import RtlDevice
+from relay_hw.accel.sim.selftest import Finding, HasCore, HasMemory, self_test
 
 TINY = load_config("tiny")
 NAMES = ["identity", "registers", "memory", "programs", "counters", "faults"]

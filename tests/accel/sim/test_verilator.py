@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.isa.config import load_config
-from accel.isa.errors import AccelError
-from accel.sim import verilator
-from accel.sim.memory import MemoryModel
-from accel.sim.registers import ProtocolError
-from accel.sim.rtl_model import RtlModel
-from accel.sim.verilator import Build, Form, ToolError, Waves, build_library, cache_key, find_toolchain
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.errors import AccelError
+from relay_hw.accel.sim import verilator
+from relay_hw.accel.sim.memory import MemoryModel
+from relay_hw.accel.sim.registers import ProtocolError
+from relay_hw.accel.sim.rtl_model import RtlModel
+from relay_hw.accel.sim.verilator import Build, Form, ToolError, Waves, build_library, cache_key, find_toolchain
 
 PROBE = Path(__file__).parent / "probe"
 BASE = 0x1000_0000
@@ -272,7 +272,7 @@ def test_a_library_that_is_not_what_was_built_is_built_again(
 
 
 def test_cache_folder_follows_the_environment(tmp_path: Path) -> None:
-    code = "from accel.sim.verilator import user_cache_folder as f; print(f())"
+    code = "from relay_hw.accel.sim.verilator import user_cache_folder as f; print(f())"
     for name, value, expected in (
         ("XDG_CACHE_HOME", str(tmp_path), tmp_path / "relay-hw"),
         ("XDG_CACHE_HOME", "relative", tmp_path / ".cache" / "relay-hw"),

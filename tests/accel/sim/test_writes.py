@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.sim.cycle.writes import InpWrites
+from relay_hw.accel.sim.cycle.writes import InpWrites
 
 # Gap before a progression, its step and count.
 PROGRESSIONS = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 4), st.integers(1, 6)), max_size=5)

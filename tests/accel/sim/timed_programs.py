@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from accel.isa.config import SEMAPHORES, TAPS, UOP_BYTES, AccelConfig
-from accel.isa.program import Instr, Program, Section, SectionKind
-from accel.isa.records import encode_uops
-from accel.isa.spec import Dst, GemmMode, Mem, Op, Unit
+from relay_hw.accel.isa.config import SEMAPHORES, TAPS, UOP_BYTES, AccelConfig
+from relay_hw.accel.isa.program import Instr, Program, Section, SectionKind
+from relay_hw.accel.isa.records import encode_uops
+from relay_hw.accel.isa.spec import Dst, GemmMode, Mem, Op, Unit
 
 # Windows regions: what LOAD reads, what STORE writes, micro-ops, program.
 REGION = 1 << 16

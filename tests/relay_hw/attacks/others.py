@@ -140,7 +140,7 @@ def _map_of(make: Callable[[Path], object]) -> Callable[[Path], Deed]:
     """The memory map of a board."""
 
     def deed(folder: Path) -> Deed:
-        from accel.fpga.soc_map import load_map
+        from relay_hw.accel.fpga.soc_map import load_map
 
         make(folder / "soc.json")
         return lambda: load_map(folder)
@@ -175,7 +175,7 @@ def _program(name: str, data: bytes) -> Attack:
 
 def _assembly(name: str, body: str, config: str = "tiny") -> Attack:
     def make(folder: Path) -> Deed:
-        from accel.isa.asm import assemble_file
+        from relay_hw.accel.isa.asm import assemble_file
 
         (folder / "given.asm").write_text(f".config {config}\n{body}\n")
         return lambda: assemble_file(folder / "given.asm")

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from accel.child import bound, bound_memory
+from relay_hw.support.child import bound, bound_memory
 from tests.relay_hw.attacks import bombs, builds, external, graphs, others
 from tests.relay_hw.attacks.table import Attack, Deed
 
@@ -53,9 +53,9 @@ def _do(deed: Deed) -> int:
 
 
 def _called(deed: Callable[[], object]) -> int:
-    from accel.documents import DocumentError
-    from accel.isa.errors import AccelError
+    from relay_hw.accel.isa.errors import AccelError
     from relay_hw.errors import RelayHwError
+    from relay_hw.support.documents import DocumentError
 
     try:
         deed()

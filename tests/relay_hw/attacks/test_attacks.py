@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from accel.child import run_child
+from relay_hw.support.child import run_child
 
 ROOT = Path(__file__).parents[3]
 FLOOR = 80

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from accel.fpga.sim import netlist
-from accel.isa.config import load_config
-from accel.sim.selftest import Finding
+from relay_hw.accel.fpga.sim import netlist
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.sim.selftest import Finding
 from relay_hw.cli.main import main
 from tests.accel.fpga.stubs import stubbed_flow
 

@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.fpga.boards import HostLink, find_board
-from accel.fpga.parts import find_part
-from accel.fpga.sim.board import build_board, running_board
-from accel.fpga.sim.netlist import netlist_rtl
-from accel.fpga.sim.soc import simulated_board
-from accel.fpga.synth import bitstreams_folder
-from accel.fpga.systems import board_system
-from accel.isa.config import load_config
-from accel.sim.functional import FunctionalDevice
-from accel.sim.rtl_device import RtlDevice
+from relay_hw.accel.fpga.boards import HostLink, find_board
+from relay_hw.accel.fpga.parts import find_part
+from relay_hw.accel.fpga.sim.board import build_board, running_board
+from relay_hw.accel.fpga.sim.netlist import netlist_rtl
+from relay_hw.accel.fpga.sim.soc import simulated_board
+from relay_hw.accel.fpga.synth import bitstreams_folder
+from relay_hw.accel.fpga.systems import board_system
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.sim.functional import FunctionalDevice
+from relay_hw.accel.sim.rtl_device import RtlDevice
 from relay_hw.cli.fpga import seeds_of
 from relay_hw.cli.main import _parser, main
 from relay_hw.runtime.artifact import load_artifact

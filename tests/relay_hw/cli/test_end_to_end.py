@@ -71,7 +71,7 @@ def test_a_build_for_the_host_alone_needs_no_calibration(folder: Path, capsys: C
 
 def rtl_if_there_is_one() -> list[str]:
     """The RTL device, or a printed line that says why it is left out."""
-    from accel.sim.verilator import ToolError, find_toolchain
+    from relay_hw.accel.sim.verilator import ToolError, find_toolchain
 
     try:
         find_toolchain()
@@ -206,7 +206,7 @@ def test_verify_finds_a_wrong_program(folder: Path, capsys: Captured) -> None:
     import shutil
     from dataclasses import replace
 
-    from accel.isa.program import Program, SectionKind
+    from relay_hw.accel.isa.program import Program, SectionKind
 
     wrong = Path(shutil.copytree(folder / "build", folder / "wrong"))
     program = Program.load(wrong / "program.bin")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from accel.fpga.vendor import estimate as room
-from accel.isa.config import load_config
+from relay_hw.accel.fpga.vendor import estimate as room
+from relay_hw.accel.isa.config import load_config
 from relay_hw.cli.main import main
 from tests.relay_hw.small_models import save_data, save_plain
 

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel import durable
-from accel.sim.kept import is_sealed
+from relay_hw.accel.sim.kept import is_sealed
 from relay_hw.cli.data import save_npz
 from relay_hw.runtime.artifact import load_artifact
 from relay_hw.runtime.module import copy_build
+from relay_hw.support import durable
 from tests.accel.fpga.stubs import stub_tools
 from tests.processes import left_with
 from tests.relay_hw.small_models import images, save_mixed, save_plain
@@ -31,15 +31,15 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason=
 LIBRARY = """
 import sys
 from pathlib import Path
-from accel.isa.config import load_config
-from accel.sim.verilator import Build, build_library
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.sim.verilator import Build, build_library
 build_library(Build.of(load_config("tiny"), rtl=Path(sys.argv[1])), cache=Path(sys.argv[2]))
 """
 BITSTREAM = """
 import sys
 from pathlib import Path
-from accel.fpga.flow import Design, build_bitstream
-from accel.fpga.parts import find_part
+from relay_hw.accel.fpga.flow import Design, build_bitstream
+from relay_hw.accel.fpga.parts import find_part
 design = Design("echo", "echo", {"echo.v": "module echo; endmodule"}, find_part("lfe5u-25f"), "", 25)
 made = build_bitstream(design, [1, 2], Path(sys.argv[1]))
 assert made.data.startswith(b"bits of seed 2") and made.data.endswith(b"}"), made.data

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from accel.fpga.soc_map import SocMap
-from accel.isa.config import load_config
-from accel.isa.errors import AccelError
-from accel.sim.functional import FunctionalDevice
+from relay_hw.accel.fpga.soc_map import SocMap
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.errors import AccelError
+from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.cli.main import main
 from relay_hw.target.accel import devices
 

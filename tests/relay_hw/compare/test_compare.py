@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.isa.config import load_config
-from accel.sim.cycle import CycleDevice
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.backend.tvm import is_installed
 from relay_hw.compare import Comparison, compare
 from relay_hw.compare import main as steps
@@ -557,8 +557,8 @@ def test_loops_cost_what_they_launch() -> None:
 
 
 def test_area_comes_from_kept_results(plain: IRModule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from accel.fpga.synth import CELLS, COUNTED, cache_folder, content_key
-    from accel.sim.kept import seal
+    from relay_hw.accel.fpga.synth import CELLS, COUNTED, cache_folder, content_key
+    from relay_hw.accel.sim.kept import seal
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     arguments: dict[str, Any] = {"configs": ["tiny"], "area": True, "work": tmp_path / "work"}

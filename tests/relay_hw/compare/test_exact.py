@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.isa.config import config_names
-from accel.sim.verilator import ToolError, find_toolchain
+from relay_hw.accel.isa.config import config_names
+from relay_hw.accel.sim.verilator import ToolError, find_toolchain
 from relay_hw.backend.tvm import is_installed
 from relay_hw.compare.data import read_samples
 from relay_hw.compare.evaluate import Evaluator

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.isa.config import load_config
+from relay_hw.accel.isa.config import load_config
 from relay_hw.compare.data import read_samples
 from relay_hw.compare.energy import FIGURES, SHARES, SRAM, access, estimate, registers
 from relay_hw.compare.front import Point, staircase, unbeaten

@@ -235,8 +235,8 @@ def test_add_and_pool_type_errors(refuse: Callable[..., str]) -> None:
 @given(BIG, st.integers(0, 62), st.sampled_from(ROUNDINGS))
 def test_the_lanes_round_the_same_way(value: int, shift: int, rounding: str) -> None:
     """The instruction set states the same arithmetic on its own."""
-    from accel.isa import arith
-    from accel.isa.spec import Rounding
+    from relay_hw.accel.isa import arith
+    from relay_hw.accel.isa.spec import Rounding
 
     lanes = arith.round_shift(np.array([value]), np.array([shift]), Rounding[rounding.upper()])
     assert lanes.tolist() == [int(round_shift(np.int64(value), shift, rounding))]

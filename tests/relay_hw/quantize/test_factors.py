@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from accel.isa.config import load_config
+from relay_hw.accel.isa.config import load_config
 from relay_hw.errors import QuantizeError
 from relay_hw.ir.expr import Constant, Function, Var
 from relay_hw.ir.module import IRModule
@@ -18,7 +18,7 @@ from relay_hw.quantize import LayerChoice, Strategy, find_strategy, realize_modu
 from relay_hw.quantize.choices import WeightRange, WeightRounding
 from relay_hw.quantize.factors import factored_scales
 from relay_hw.quantize.number import weight_scales
-from tensorize.operands import WeightForm, input_rows, row_factors, weight_form
+from relay_hw.tensorize.tiles.operands import WeightForm, input_rows, row_factors, weight_form
 
 GROUPED = Strategy("s", weight_bits=4, weight_group=16, weight_range=WeightRange.MSE)
 

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import relay_hw as relay
-from accel.sim.functional import FunctionalDevice
+from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.frontend import from_onnx
 from relay_hw.interp import evaluate
 from relay_hw.ir.expr import Call

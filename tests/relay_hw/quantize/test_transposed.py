@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel.isa.config import load_config
 from relay_hw import op
+from relay_hw.accel.isa.config import load_config
 from relay_hw.analysis import infer_type
 from relay_hw.interp import evaluate
 from relay_hw.ir.expr import Call, Expr, Function, Op, Var

@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from accel.sim.causes import LOADS, LOST, Cause
-from accel.sim.cycle.traffic import Traffic
+from relay_hw.accel.sim.causes import LOADS, LOST, Cause
+from relay_hw.accel.sim.cycle.traffic import Traffic
 from relay_hw.report import (
     Band,
     Bounds,

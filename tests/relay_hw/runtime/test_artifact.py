@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from accel.isa.program import Program
-from accel.quote import line
+from relay_hw.accel.isa.program import Program
 from relay_hw.errors import ArtifactError, InputError
 from relay_hw.runtime.artifact import Artifact, load_artifact
 from relay_hw.runtime.compile import CompiledModel
 from relay_hw.runtime.folder import new_folder
 from relay_hw.runtime.manifest import FORMAT, manifest_from_json, manifest_to_json
+from relay_hw.support.quote import line
 
 Build = tuple[CompiledModel, Artifact]
 

@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from accel.isa.config import load_config
-from accel.sim.memory import memory_model
 from relay_hw import op
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.sim.memory import memory_model
 from relay_hw.errors import ArtifactError
 from relay_hw.ir.expr import Constant, Function, Var
 from relay_hw.ir.module import IRModule
@@ -53,7 +53,7 @@ def test_the_cycles_of_a_build_are_those_of_its_launches(build: Artifact) -> Non
 
 
 def test_views_use_the_memory_that_a_build_was_made_for(build: Artifact) -> None:
-    from accel.sim.cycle import CycleDevice
+    from relay_hw.accel.sim.cycle import CycleDevice
 
     cycles = static_report(build.manifest).cycles
     assert explain(build, changes=[]).cycles == cycles != explain(build, "standard", changes=[]).cycles

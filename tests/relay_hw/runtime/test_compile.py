@@ -124,7 +124,7 @@ def test_missing_calibration_is_refused() -> None:
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, object], sentence: str) -> None:
-    from accel.isa.errors import AccelError
+    from relay_hw.accel.isa.errors import AccelError
 
     with pytest.raises((RelayHwError, AccelError), match=sentence):
         compile_model(dense_net(), **{"config": "tiny", "calibration": CALIBRATION} | options)  # type: ignore[arg-type]

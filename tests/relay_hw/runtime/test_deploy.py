@@ -51,7 +51,7 @@ def build(folder: Path) -> Path:
 
 
 def device_command(folder: Path, device: str = "functional") -> str:
-    return f"PYTHONPATH={ROOT} {sys.executable} -m accel.sim.pipe {folder / 'config.json'} {device}"
+    return f"PYTHONPATH={ROOT} {sys.executable} -m relay_hw.accel.sim.pipe {folder / 'config.json'} {device}"
 
 
 def run(folder: Path, inputs: Path, output: Path, command: str | None = None) -> subprocess.CompletedProcess[str]:

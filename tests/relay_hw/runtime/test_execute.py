@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.isa.config import load_config
-from accel.isa.errors import ProgramError
-from accel.isa.program import SectionKind
-from accel.isa.spec import Mem, Op
-from accel.sim.device import LaunchStats
 from relay_hw import op
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.errors import ProgramError
+from relay_hw.accel.isa.program import SectionKind
+from relay_hw.accel.isa.spec import Mem, Op
+from relay_hw.accel.sim.device import LaunchStats
 from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.interp import Interpreter
 from relay_hw.ir.expr import Constant, Function, Var

@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel import durable
-from accel.isa.config import load_config
-from accel.sim import verilator
-from accel.sim.verilator import Build as Library
-from accel.sim.verilator import build_library
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.sim import verilator
+from relay_hw.accel.sim.verilator import Build as Library
+from relay_hw.accel.sim.verilator import build_library
 from relay_hw.cli.data import save_npz
 from relay_hw.compare.store import Store
 from relay_hw.errors import ArtifactError
 from relay_hw.runtime.archive import Archive
 from relay_hw.runtime.artifact import load_artifact
 from relay_hw.runtime.deploy import export_c
+from relay_hw.support import durable
 from tests.faults import Fault, every_fault
 from tests.relay_hw.runtime.conftest import Build
 

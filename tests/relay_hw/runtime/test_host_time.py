@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from accel.sim.functional import FunctionalDevice
+from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.report import HostTime, profile_json, render_html, summary
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel

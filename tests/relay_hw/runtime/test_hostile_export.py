@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.quote import line
 from relay_hw import op
 from relay_hw.ir.expr import Function, Tuple, Var
 from relay_hw.ir.module import IRModule
@@ -18,6 +17,7 @@ from relay_hw.ir.types import TensorType
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.deploy import export_c
+from relay_hw.support.quote import line
 from tests.hostile import MARK, NAMES, SAMPLE
 from tests.relay_hw.runtime.conftest import Build
 from tests.relay_hw.runtime.test_deploy import CC, build, device_command

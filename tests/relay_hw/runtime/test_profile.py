@@ -8,10 +8,10 @@ from typing import cast
 
 import pytest
 
-from accel.isa.errors import AccelError
-from accel.isa.program import Program, SectionKind
-from accel.sim.causes import LOST, Cause
-from accel.sim.device import Device, LaunchStats
+from relay_hw.accel.isa.errors import AccelError
+from relay_hw.accel.isa.program import Program, SectionKind
+from relay_hw.accel.sim.causes import LOST, Cause
+from relay_hw.accel.sim.device import Device, LaunchStats
 from relay_hw.errors import InputError
 from relay_hw.report import profile_json
 from relay_hw.runtime.artifact import Artifact

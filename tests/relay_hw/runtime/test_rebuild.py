@@ -19,12 +19,12 @@ OTHER = os.environ.get("OTHER_PYTHON", "")
 SCRIPT = """
 import sys
 from pathlib import Path
-from accel.fpga.flow import build_bitstream
-from accel.fpga.systems import part_system
-from accel.fpga.parts import find_part
-from accel.isa.config import load_config
-from accel.isa.gen_verilog import verilog_parameters
-from accel.sim.verilator import Build
+from relay_hw.accel.fpga.flow import build_bitstream
+from relay_hw.accel.fpga.systems import part_system
+from relay_hw.accel.fpga.parts import find_part
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.gen_verilog import verilog_parameters
+from relay_hw.accel.sim.verilator import Build
 from relay_hw.cli.main import main
 from tests.accel.fpga.test_flow import design
 

@@ -11,19 +11,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.fpga.boards import BOARDS, find_board
-from accel.fpga.device import FpgaDevice
-from accel.fpga.link import open_link
-from accel.fpga.sim.board import RunningBoard, build_board, started_board
-from accel.fpga.sim.soc import simulated_board
-from accel.fpga.soc_map import SocMap
-from accel.fpga.systems import System, board_system
-from accel.isa.config import AccelConfig, load_config
-from accel.sim.functional import FunctionalDevice
-from accel.sim.memory import memory_model
 from examples.models import find
 from examples.models.builder import INPUT
 from examples.models.builder import images as pictures
+from relay_hw.accel.fpga.boards import BOARDS, find_board
+from relay_hw.accel.fpga.device import FpgaDevice
+from relay_hw.accel.fpga.link import open_link
+from relay_hw.accel.fpga.sim.board import RunningBoard, build_board, started_board
+from relay_hw.accel.fpga.sim.soc import simulated_board
+from relay_hw.accel.fpga.soc_map import SocMap
+from relay_hw.accel.fpga.systems import System, board_system
+from relay_hw.accel.isa.config import AccelConfig, load_config
+from relay_hw.accel.sim.functional import FunctionalDevice
+from relay_hw.accel.sim.memory import memory_model
 from relay_hw.errors import InputError
 from relay_hw.frontend import from_onnx
 from relay_hw.report import HostTime, speed_json, speed_table

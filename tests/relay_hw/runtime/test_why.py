@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from accel.isa.config import load_config
-from accel.isa.errors import ConfigError
-from accel.isa.program import SectionKind
-from accel.sim.memory import MEMORY_MODELS
-from accel.sim.rtl_device import RtlDevice
 from examples.models import find
 from examples.models.builder import INPUT
 from examples.models.builder import images as draw_images
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.errors import ConfigError
+from relay_hw.accel.isa.program import SectionKind
+from relay_hw.accel.sim.memory import MEMORY_MODELS
+from relay_hw.accel.sim.rtl_device import RtlDevice
 from relay_hw.errors import InputError
 from relay_hw.frontend import from_onnx
 from relay_hw.runtime.artifact import Artifact

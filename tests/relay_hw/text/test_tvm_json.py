@@ -19,8 +19,8 @@ from relay_hw.ir.visit import pattern_vars
 from relay_hw.op.contraction import ScanAttrs
 from relay_hw.text import load_json, parse
 from relay_hw.text.metadata import encode_array
-from relay_hw.text.tvm_json import read_graph
-from relay_hw.text.tvm_writer import save_tvm_json
+from relay_hw.text.tvm.reader import read_graph
+from relay_hw.text.tvm.writer import save_tvm_json
 from tests.relay_hw.programs import random_module
 
 # Integers that TVM's records declare as objects.

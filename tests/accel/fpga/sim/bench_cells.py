@@ -10,7 +10,7 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, Timer
 
-from accel.fpga.parts import Family
+from relay_hw.accel.fpga.parts import Family
 from tests.accel.fpga.sim.cells import RANDOM_BITS, cells_top
 from tests.accel.fpga.sim.gowin_cells import gowin_top
 

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.fpga.parts import FlowError, find_part
-from accel.fpga.sim.activity import MODEL, ActivityDevice, Kind, header, weigh
-from accel.fpga.sim.tables import tables
-from accel.fpga.synth import bitstreams_folder
-from accel.isa.config import load_config
-from accel.isa.randprog import random_program
-from accel.sim.cycle import CycleDevice
-from accel.sim.functional import FunctionalDevice
-from accel.sim.verilator import find_compiler
+from relay_hw.accel.fpga.parts import FlowError, find_part
+from relay_hw.accel.fpga.sim.activity import MODEL, ActivityDevice, Kind, header, weigh
+from relay_hw.accel.fpga.sim.tables import tables
+from relay_hw.accel.fpga.synth import bitstreams_folder
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.randprog import random_program
+from relay_hw.accel.sim.cycle import CycleDevice
+from relay_hw.accel.sim.functional import FunctionalDevice
+from relay_hw.accel.sim.verilator import find_compiler
 from tests.accel.fpga.extra import needs_yosys
 
 CYCLES = 64

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from accel.fpga.parts import Family
-from accel.fpga.sim.netlist import cell_models
-from accel.sim.bench.runner import environment
-from accel.sim.verilator import find_toolchain
+from relay_hw.accel.fpga.parts import Family
+from relay_hw.accel.fpga.sim.netlist import cell_models
+from relay_hw.accel.sim.bench.runner import environment
+from relay_hw.accel.sim.verilator import find_toolchain
 from tests.accel.fpga.sim.bench_cells import FAMILY, TOPS
 
 ROOT = Path(__file__).parents[4]

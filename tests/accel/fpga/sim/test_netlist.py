@@ -8,25 +8,32 @@ from pathlib import Path
 
 import pytest
 
-from accel.fpga.device import FpgaDevice
-from accel.fpga.flow import Design
-from accel.fpga.link import open_link
-from accel.fpga.part_top import FPGA_RTL
-from accel.fpga.parts import find_part
-from accel.fpga.sim.board import BoardModel, build_board, running_board
-from accel.fpga.sim.netlist import NETLIST, cell_models, core_design, netlist_board, netlist_rtl, netlist_verilog
-from accel.fpga.synth import bitstreams_folder
-from accel.fpga.systems import part_system
-from accel.fpga.vendor.ip import IP
-from accel.isa.asm import assemble_file
-from accel.isa.config import load_config
-from accel.isa.errors import Fault
-from accel.isa.program import Program
-from accel.isa.randprog import random_program
-from accel.sim.device import Device
-from accel.sim.functional import FunctionalDevice
-from accel.sim.rtl_device import RtlDevice
-from accel.sim.selftest import self_test
+from relay_hw.accel.fpga.device import FpgaDevice
+from relay_hw.accel.fpga.flow import Design
+from relay_hw.accel.fpga.link import open_link
+from relay_hw.accel.fpga.part_top import FPGA_RTL
+from relay_hw.accel.fpga.parts import find_part
+from relay_hw.accel.fpga.sim.board import BoardModel, build_board, running_board
+from relay_hw.accel.fpga.sim.netlist import (
+    NETLIST,
+    cell_models,
+    core_design,
+    netlist_board,
+    netlist_rtl,
+    netlist_verilog,
+)
+from relay_hw.accel.fpga.synth import bitstreams_folder
+from relay_hw.accel.fpga.systems import part_system
+from relay_hw.accel.fpga.vendor.ip import IP
+from relay_hw.accel.isa.asm import assemble_file
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.errors import Fault
+from relay_hw.accel.isa.program import Program
+from relay_hw.accel.isa.randprog import random_program
+from relay_hw.accel.sim.device import Device
+from relay_hw.accel.sim.functional import FunctionalDevice
+from relay_hw.accel.sim.rtl_device import RtlDevice
+from relay_hw.accel.sim.selftest import self_test
 from tests.accel.fpga.extra import needs_yosys
 from tests.accel.isa.runner import PROGRAMS
 

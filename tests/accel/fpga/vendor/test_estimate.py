@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from accel.fpga.vendor import estimate as room
-from accel.fpga.vendor.targets import TARGETS, Form, Target
-from accel.isa.config import load_config
+from relay_hw.accel.fpga.vendor import estimate as room
+from relay_hw.accel.fpga.vendor.targets import TARGETS, Form, Target
+from relay_hw.accel.isa.config import load_config
 from tests.accel.fpga.extra import needs_yosys
 
 TINY = load_config("tiny")

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from accel.fpga.parts import FlowError
-from accel.fpga.soc_map import load_map
-from accel.fpga.vendor.ip import IP, ip_verilog, ports
-from accel.fpga.vendor.project import project_files
-from accel.fpga.vendor.targets import TARGETS, Form, Target, find_target
-from accel.isa.config import config_names, load_config
-from accel.sim.verilator import find_toolchain
+from relay_hw.accel.fpga.parts import FlowError
+from relay_hw.accel.fpga.soc_map import load_map
+from relay_hw.accel.fpga.vendor.ip import IP, ip_verilog, ports
+from relay_hw.accel.fpga.vendor.project import project_files
+from relay_hw.accel.fpga.vendor.targets import TARGETS, Form, Target, find_target
+from relay_hw.accel.isa.config import config_names, load_config
+from relay_hw.accel.sim.verilator import find_toolchain
 
 TINY = load_config("tiny")
 by_target = pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)

@@ -17,15 +17,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.fpga.device import FpgaDevice
-from accel.fpga.link import open_link
-from accel.fpga.soc_map import MEMORY_BASE, REGISTERS_BASE, load_map
-from accel.fpga.vendor.project import project_files
-from accel.fpga.vendor.serve import WINDOW_BASE, Bus
-from accel.fpga.vendor.targets import TARGETS
-from accel.isa.config import load_config
-from accel.isa.spec import DEVICE_MAGIC, REGISTER
-from accel.sim.selftest import self_test
+from relay_hw.accel.fpga.device import FpgaDevice
+from relay_hw.accel.fpga.link import open_link
+from relay_hw.accel.fpga.soc_map import MEMORY_BASE, REGISTERS_BASE, load_map
+from relay_hw.accel.fpga.vendor.project import project_files
+from relay_hw.accel.fpga.vendor.serve import WINDOW_BASE, Bus
+from relay_hw.accel.fpga.vendor.targets import TARGETS
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.spec import DEVICE_MAGIC, REGISTER
+from relay_hw.accel.sim.selftest import self_test
 
 pytest.importorskip("serial", reason="pyserial (extra fpga) is not installed")
 
@@ -36,11 +36,11 @@ PATIENCE = 30
 # Stands in for the package of that name: registers and memory of a simulated accelerator.
 FAKE_PYNQ = """
 import numpy as np
-from accel.isa.config import load_config
-from accel.isa.spec import REGISTER
-from accel.sim.memory import MemoryModel
-from accel.sim.rtl_model import RtlModel
-from accel.sim.verilator import Build, build_library
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.spec import REGISTER
+from relay_hw.accel.sim.memory import MemoryModel
+from relay_hw.accel.sim.rtl_model import RtlModel
+from relay_hw.accel.sim.verilator import Build, build_library
 
 CONFIG = load_config("tiny")
 MODEL = RtlModel(build_library(Build.of(CONFIG)), CONFIG, MemoryModel(), None)

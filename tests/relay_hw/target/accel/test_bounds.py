@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from accel.isa.config import AccelConfig
-from accel.isa.spec import Unit
-from accel.sim.cycle.losses import Account, accounts, stretches
-from accel.sim.cycle.timing import time_code
-from accel.sim.memory import memory_model
 from examples.models import find
 from examples.models.builder import INPUT
 from examples.models.builder import images as draw_images
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.spec import Unit
+from relay_hw.accel.sim.cycle.losses import Account, accounts, stretches
+from relay_hw.accel.sim.cycle.timing import time_code
+from relay_hw.accel.sim.memory import memory_model
 from relay_hw.frontend import from_onnx
 from relay_hw.ir.module import IRModule
 from relay_hw.runtime.compile import RESIDENT, CompiledModel, compile_model
 from relay_hw.target.accel.roofline import launch_bounds, layer_needs
-from tensorize import Segment
+from relay_hw.tensorize import Segment
 from tests.relay_hw.random_graph import RandomGraph
 
 CONFIGS = ("default", "tiny", "w4")

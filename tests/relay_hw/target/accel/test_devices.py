@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from accel.isa.config import AccelConfig, load_config
-from accel.sim.device import Device
-from accel.sim.functional import FunctionalDevice
+from relay_hw.accel.isa.config import AccelConfig, load_config
+from relay_hw.accel.sim.device import Device
+from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.cli.main import main
 from relay_hw.errors import InputError
 from relay_hw.target.accel import devices

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from accel.isa.config import load_config
-from accel.isa.program import Program
-from accel.isa.spec import Mem, Op
+from relay_hw.accel.isa.config import load_config
+from relay_hw.accel.isa.program import Program
+from relay_hw.accel.isa.spec import Mem, Op
 from relay_hw.target.accel.residency import Footprints, Holding, loaded
 
 TINY = load_config("tiny")

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import relay_hw.op as op
-from accel.isa.config import load_config
+from relay_hw.accel.isa.config import load_config
 from relay_hw.analysis import infer_type
 from relay_hw.ir.expr import Constant, Expr, Function, Var
 from relay_hw.ir.module import IRModule

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from accel.isa.program import SectionKind
+from relay_hw.accel.isa.program import SectionKind
 from relay_hw.compare.cost import costs
 from relay_hw.compare.places import Place
 from relay_hw.runtime.artifact import Artifact

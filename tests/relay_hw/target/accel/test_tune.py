@@ -9,21 +9,21 @@ import numpy as np
 import pytest
 
 import relay_hw.op as op
-from accel.isa.config import AccelConfig, load_config
-from accel.isa.errors import ConfigError
-from accel.isa.program import Program
-from accel.sim.cycle import CycleDevice
-from accel.sim.memory import MemoryModel, memory_model
+from relay_hw.accel.isa.config import AccelConfig, load_config
+from relay_hw.accel.isa.errors import ConfigError
+from relay_hw.accel.isa.program import Program
+from relay_hw.accel.sim.cycle import CycleDevice
+from relay_hw.accel.sim.memory import MemoryModel, memory_model
 from relay_hw.errors import InputError
 from relay_hw.ir.expr import Constant, Expr, Function, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.runtime.compile import CompiledModel, compile_model, device_functions
 from relay_hw.target.accel.tune import Tuner
-from tensorize.compile import plan_region
-from tensorize.kernel import ConvKernel
-from tensorize.refine import layer_cycles, without_weights
-from tensorize.tiles import ConvTile
+from relay_hw.tensorize.compile import plan_region
+from relay_hw.tensorize.kernel import ConvKernel
+from relay_hw.tensorize.refine import layer_cycles, without_weights
+from relay_hw.tensorize.tiles.sizes import ConvTile
 from tests.targets import target_for
 
 RNG = np.random.default_rng(0)

@@ -1,0 +1,1 @@
+"""What knows nothing of networks or hardware: durable files, documents from anyone, child processes, quoting."""

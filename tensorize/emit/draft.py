@@ -1,0 +1,105 @@
+"""One schedule written as instructions, with places in the window and in the scratchpads, and the cycles of a launch.
+
+In: a schedule, a target, what stays on the device and where. Out: `Draft`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.program import code_place
+from relay_hw.accel.isa.spec import BY_OP, Op
+from relay_hw.tensorize.emit.emit import Line, NoRoomError, emit
+from relay_hw.tensorize.emit.hoist import hoist
+from relay_hw.tensorize.emit.memory import Life, Window, plan_window
+from relay_hw.tensorize.emit.tokens import assign_tokens
+from relay_hw.tensorize.layout import image_bytes, pack_activation
+from relay_hw.tensorize.nest import Key, Step, tensor_key
+from relay_hw.tensorize.schedule.chip import MOST_STEPS
+from relay_hw.tensorize.schedule.constants import constant_data, constant_loads, data_key
+from relay_hw.tensorize.schedule.plan import Schedule
+from relay_hw.tensorize.schedule.resident import ALONE, Stay
+from relay_hw.tensorize.schedule.work import work_of
+from relay_hw.tensorize.target import Launch, Target
+
+Instruction = tuple[Op, dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a schedule is written: `margin` and `dense` as `emit` takes them."""
+
+    margin: int | None
+    dense: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One schedule turned into instructions. `resident`: those of the stream that loads what stays."""
+
+    schedule: Schedule
+    manner: Manner
+    stay: Stay
+    window: Window
+    instructions: tuple[Instruction, ...]
+    resident: tuple[Instruction, ...]
+    owners: tuple[int, ...]
+    launch: Launch
+
+    @property
+    def cycles(self) -> int:
+        """Of a launch."""
+        return self.launch.cycles
+
+
+def write_draft(schedule: Schedule, config: Target, manner: Manner, stay: Stay = ALONE) -> Draft | None:
+    """Instructions of a schedule with tokens, or None when its live buffers do not fit."""
+    steps = schedule.steps
+    few = len(steps) <= MOST_STEPS
+    window = _window(schedule, config)
+    addresses = window.tensors | window.constants
+    try:
+        found = emit(steps, constant_loads(steps, config), addresses, config, manner.margin, stay, manner.dense)
+    except NoRoomError:
+        return None
+    lines = hoist(found.lines, config) if few else found.lines
+    instructions = _with_tokens(lines, config, window.end)
+    stays = _with_tokens(found.resident, config, window.end) if found.resident else ()
+    owners = tuple(line.layer for line in lines) + (lines[-1].layer,)
+    place = code_place(window.sections, len(stays))
+    return Draft(schedule, manner, stay, window, instructions, stays, owners, config.launch(instructions, place))
+
+
+def _with_tokens(lines: Sequence[Line], config: AccelConfig, window_bytes: int) -> tuple[Instruction, ...]:
+    work = [(unit, line.ranges) for line in lines if (unit := BY_OP[line.op].unit) is not None]
+    masks = assign_tokens(work, config, window_bytes)
+    body = tuple(
+        (line.op, {**line.values, "wait": mask.wait, "set": mask.set}) for line, mask in zip(lines, masks, strict=True)
+    )
+    return (*body, (Op.FINISH, {}))
+
+
+def _window(schedule: Schedule, config: AccelConfig) -> Window:
+    region, steps = schedule.region, schedule.steps
+    sizes = {tensor_key(n): image_bytes(a.image, config, a.layout) for n, a in enumerate(region.activations)}
+    fixed = {tensor_key(n): a.value for n, a in enumerate(region.activations) if a.value is not None}
+    inputs = {tensor_key(number): sizes[tensor_key(number)] for _, number in region.inputs}
+    outputs = {tensor_key(number): sizes[tensor_key(number)] for number in region.outputs}
+    constants = [(data_key(key), mem, data) for key, mem, data in constant_data(steps)]
+    values = {key: pack_activation(value, config).tobytes() for key, value in fixed.items()}
+    outside = inputs.keys() | outputs.keys() | fixed.keys()
+    lives = {key: life for key, life in _lives(steps, sizes, config).items() if key not in outside}
+    return plan_window(constants, values, inputs, outputs, lives, config)
+
+
+def _lives(steps: Sequence[Step], sizes: dict[Key, int], config: AccelConfig) -> dict[Key, Life]:
+    """First and last step that touches each activation."""
+    found: dict[Key, tuple[int, int]] = {}
+    for at, step in enumerate(steps):
+        work = work_of(step, config)
+        for span in work.reads + work.writes:
+            begin, _ = found.get(span.key, (at, at))
+            found[span.key] = (begin, at)
+    return {key: Life(sizes[key], begin, end) for key, (begin, end) in found.items()}

@@ -1,0 +1,1 @@
+"""Kernels under their tiles become steps of commands, whose addresses are still symbols."""

@@ -1,0 +1,57 @@
+"""Residual adds of two activations to steps: both are loaded widened into accumulators and summed by the output stage.
+
+In: a kernel and its tile. Out: steps. Both tensors have the same layout, so they are taken as flat bytes.
+"""
+
+from __future__ import annotations
+
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.spec import Mem, Op
+from relay_hw.tensorize.kernel import AddKernel
+from relay_hw.tensorize.layout import add_record, image_bytes
+from relay_hw.tensorize.lower.common import add_commands, transfer
+from relay_hw.tensorize.nest import Buffer, Command, Key, Ref, Step
+from relay_hw.tensorize.tiles.geometry import bank_round, parts
+from relay_hw.tensorize.tiles.sizes import AddTile
+
+
+def add_total(kernel: AddKernel, config: AccelConfig) -> int:
+    """Accumulator entries of one operand."""
+    return image_bytes(kernel.source, config) // config.out_bytes
+
+
+def lower_add(
+    number: int, name: str, kernel: AddKernel, tile: AddTile, tensors: tuple[Key, ...], config: AccelConfig
+) -> tuple[Step, ...]:
+    """Steps of layer `number`; `tensors`: y, r, output."""
+    pieces = parts(add_total(kernel, config), tile.entries)
+    return tuple(_step(number, name, kernel, piece, tensors, config) for piece in pieces)
+
+
+def _step(
+    number: int, name: str, kernel: AddKernel, piece: tuple[int, int], tensors: tuple[Key, ...], config: AccelConfig
+) -> Step:
+    begin, count = piece
+    first, size = begin * config.out_bytes, count * config.out_bytes
+    values = transfer(config, 1, 1, size, 0, 0)
+    acc, res, out = (role_key(role, number, begin) for role in ("acc", "res", "out"))
+    prm: Key = ("prm", number, 0)
+    buffers = [
+        _operand(config, key, count, values, Ref(tensor, first))
+        for key, tensor in ((acc, tensors[0]), (res, tensors[1]))
+    ]
+    buffers.append(Buffer(prm, Mem.PRM, 1, data=add_record(kernel.stage, config)))
+    buffers.append(Buffer(out, Mem.OUT, count))
+    commands = add_commands(kernel.stage, Ref(acc), Ref(res), Ref(out), Ref(prm), count)
+    store = Command(Op.STORE, {"mem": Mem.OUT, **values}, {"dram": Ref(tensors[2], first), "sram": Ref(out)})
+    return Step(number, f"{name} entries {begin}", tuple(buffers), (*commands, store))
+
+
+def role_key(role: str, number: int, begin: int) -> Key:
+    """Key of one operand's buffer."""
+    return (role, number, begin)
+
+
+def _operand(config: AccelConfig, key: Key, count: int, values: dict[str, int], dram: Ref) -> Buffer:
+    load = Command(Op.LOAD, {"mem": Mem.ACC, "expand": 1, **values}, {"dram": dram, "sram": Ref(key)})
+    return Buffer(key, Mem.ACC, bank_round(config, count), loads=(load,))

@@ -1,0 +1,96 @@
+"""Copies of channel blocks to steps: LOAD into accumulators, output stage, STORE.
+
+In: a kernel and its tiles. Out: steps. A copy that a layer before it makes in its stead is left out, see `join`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.spec import Dst, Form, Mem, Op
+from relay_hw.errors import TensorizeError
+from relay_hw.tensorize.kernel import Move, MoveKernel
+from relay_hw.tensorize.layout import pixel_bytes
+from relay_hw.tensorize.lower.common import looped, tile_transfer
+from relay_hw.tensorize.nest import Axis, Buffer, Command, Key, Ref, Step
+from relay_hw.tensorize.tiles.choose import EXTENT_LIMIT, piece_sizes
+from relay_hw.tensorize.tiles.geometry import Grid, bank_round, parts
+from relay_hw.tensorize.tiles.sizes import LocalTile, MoveTile
+
+Part = tuple[int, int]
+
+
+def choose_move(kernel: MoveKernel, config: AccelConfig) -> MoveTile:
+    """The largest pieces of which several fit at a time."""
+    return MoveTile(tuple(_choose(move, config) for move in kernel.moves))
+
+
+def _choose(move: Move, config: AccelConfig) -> LocalTile:
+    per_block = config.channel_align // config.out_bytes
+    most = min(config.acc_depth // 4, config.out_depth // 2)
+    height, width, blocks = move.size
+    for count in piece_sizes(blocks):
+        for cols in piece_sizes(width):
+            for rows in piece_sizes(height):
+                if rows * cols * count * per_block <= most and max(rows, cols) <= EXTENT_LIMIT:
+                    return LocalTile(rows, cols, count)
+    raise TensorizeError(f"a channel block must fit configuration {config.name}, not need {per_block} entries")
+
+
+def lower_move(
+    number: int, name: str, kernel: MoveKernel, tile: MoveTile, tensors: tuple[Key, ...], config: AccelConfig
+) -> tuple[Step, ...]:
+    """Steps of layer `number`; `tensors`: inputs, output."""
+    steps = enumerate(zip(kernel.moves, tile.moves, strict=True))
+    return tuple(
+        _step((number, part, *where), name, kernel, move, pieces, tensors, config)
+        for part, (move, own) in steps
+        for where, pieces in _pieces(move, own)
+    )
+
+
+def _pieces(move: Move, tile: LocalTile) -> Iterator[tuple[tuple[int, int, int], tuple[Part, Part, Part]]]:
+    height, width, blocks = move.size
+    for pieces in product(parts(blocks, tile.blocks), parts(height, tile.rows), parts(width, tile.cols)):
+        yield (pieces[0][0], pieces[1][0], pieces[2][0]), pieces
+
+
+def _step(
+    key: tuple[int, ...],
+    name: str,
+    kernel: MoveKernel,
+    move: Move,
+    pieces: tuple[Part, Part, Part],
+    tensors: tuple[Key, ...],
+    config: AccelConfig,
+) -> Step:
+    blocks, rows, cols = pieces
+    scale = config.channel_align // config.out_bytes
+    own = (blocks[0] * scale, blocks[1] * scale)
+    entries = rows[1] * cols[1] * own[1]
+    acc: Key = ("acc", *key)
+    out: Key = ("out", *key)
+    source = Grid(move.begin, move.row_stride, move.col_stride)
+    values, begin = tile_transfer(config, rows, cols, own, source)
+    refs = {"dram": Ref(tensors[move.source], begin), "sram": Ref(acc)}
+    load = Command(Op.LOAD, {"mem": Mem.ACC, "expand": 1, **values}, refs)
+    fields = {"form": Form.PASS, "dst": Dst.OUT, "clip_lo": kernel.bounds[0], "clip_hi": kernel.bounds[1]}
+    passed = looped(
+        Op.REQUANT, fields, {"acc_base": Ref(acc), "dst_base": Ref(out)}, [Axis(entries, {"acc": 1, "dst": 1})]
+    )
+    values, begin = tile_transfer(config, rows, cols, own, _target(kernel, move, config))
+    store = Command(Op.STORE, {"mem": Mem.OUT, **values}, {"dram": Ref(tensors[-1], begin), "sram": Ref(out)})
+    buffers = (
+        Buffer(acc, Mem.ACC, bank_round(config, entries), loads=(load,)),
+        Buffer(out, Mem.OUT, entries),
+    )
+    return Step(key[0], f"{name} copy {key[1]} rows {rows[0]} cols {cols[0]}", buffers, (*passed, store))
+
+
+def _target(kernel: MoveKernel, move: Move, config: AccelConfig) -> Grid:
+    pixel = pixel_bytes(kernel.target, config)
+    row = kernel.target.width * pixel
+    begin = move.first[0] * row + move.first[1] * pixel + move.block * config.channel_align
+    return Grid(begin, move.step[0] * row, move.step[1] * pixel)

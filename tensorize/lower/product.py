@@ -1,0 +1,202 @@
+"""Products of two activations, and transposed matrices, to steps: one operand is loaded as the weights of GEMM.
+
+In: a kernel and its tile. Out: steps. A row of a weight tile is as long as a granule, so that LOAD brings it alone.
+Transposing multiplies the identity by the matrix: row n of the result is what lane n of each weight row holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.spec import Dst, Form, Mem, Op
+from relay_hw.errors import TensorizeError
+from relay_hw.tensorize.kernel import ProductKernel, SwapKernel
+from relay_hw.tensorize.layout import pixel_bytes, requantize_records
+from relay_hw.tensorize.lower.common import looped, scale_fields, transfer
+from relay_hw.tensorize.nest import Axis, Buffer, Command, Key, Ref, Step, Uop
+from relay_hw.tensorize.tiles.choose import PAD_LIMIT, piece_sizes
+from relay_hw.tensorize.tiles.geometry import bank_round, parts
+from relay_hw.tensorize.tiles.sizes import LocalTile
+
+INT8 = (-128, 127)
+Part = tuple[int, int]
+
+
+def choose_product(kernel: ProductKernel | SwapKernel, config: AccelConfig) -> LocalTile:
+    """`rows` (or columns before they are swapped) and blocks of weights at a time. Raises TensorizeError."""
+    height, width = _extents(kernel, config)
+    for blocks in piece_sizes(width):
+        for rows in piece_sizes(height):
+            if _fits(kernel, rows, blocks, config):
+                return LocalTile(rows, 1, blocks)
+    raise TensorizeError(f"product must have a tile that fits configuration {config.name}, not {kernel.target}")
+
+
+def _extents(kernel: ProductKernel | SwapKernel, config: AccelConfig) -> tuple[int, int]:
+    """Rows and blocks that tiles cut: of the left operand and the result; blocks of the result's rows and columns."""
+    blocks = -(-kernel.target.channels // config.block_out)
+    if isinstance(kernel, ProductKernel):
+        return kernel.target.width, blocks
+    return -(-kernel.target.width // config.block_in), blocks
+
+
+def _fits(kernel: ProductKernel | SwapKernel, rows: int, blocks: int, config: AccelConfig) -> bool:
+    swap = isinstance(kernel, SwapKernel)
+    depth = 1 if swap else kernel.left.channels // config.block_in
+    weights = blocks * (rows if swap else depth)
+    results = blocks * (rows * config.block_in if swap else rows)
+    return (
+        2 * weights <= config.wgt_depth
+        and 2 * rows * depth <= config.inp_depth
+        and 2 * results <= config.acc_depth
+        and 2 * results <= config.out_depth
+        and 2 * blocks <= min(config.prm_depth, PAD_LIMIT)
+        and depth <= config.uop_depth // 2
+    )
+
+
+def lower_product(
+    number: int, name: str, kernel: ProductKernel, tile: LocalTile, tensors: tuple[Key, ...], config: AccelConfig
+) -> tuple[Step, ...]:
+    """Steps of layer `number`; `tensors`: left operand, right operand, result."""
+    height, width = _extents(kernel, config)
+    records = requantize_records(kernel.requantize, width, config)
+    places = product(range(kernel.target.height), parts(width, tile.blocks), parts(height, tile.rows))
+    return tuple(_product(number, name, kernel, records, place, tensors, config) for place in places)
+
+
+def _product(
+    number: int,
+    name: str,
+    kernel: ProductKernel,
+    records: bytes,
+    place: tuple[int, Part, Part],
+    tensors: tuple[Key, ...],
+    config: AccelConfig,
+) -> Step:
+    head, blocks, rows = place
+    depth = kernel.left.channels // config.block_in
+    count = rows[1] * blocks[1]
+    inp, wgt, acc, out, prm = (
+        ("inp", number, head, rows[0], blocks[0]),
+        ("wgt", number, head, blocks[0]),
+        ("acc", number, head, rows[0], blocks[0]),
+        ("out", number, head, rows[0], blocks[0]),
+        ("prm", number, blocks[0]),
+    )
+    left, result = (pixel_bytes(image, config) for image in (kernel.left, kernel.target))
+    first = (head * kernel.left.width + rows[0]) * left
+    values = transfer(config, 1, 1, rows[1] * left, 0, 0)
+    load = Command(Op.LOAD, {"mem": Mem.INP, **values}, {"dram": Ref(tensors[0], first), "sram": Ref(inp)})
+    weights = tuple(_rows_of_tiles(kernel, head, blocks, wgt, tensors[1], config))
+    step = config.prm_bytes
+    buffers = (
+        Buffer(inp, Mem.INP, rows[1] * depth, loads=(load,)),
+        Buffer(wgt, Mem.WGT, blocks[1] * depth, loads=weights),
+        Buffer(acc, Mem.ACC, bank_round(config, count)),
+        Buffer(prm, Mem.PRM, blocks[1], data=records[blocks[0] * step : (blocks[0] + blocks[1]) * step]),
+        Buffer(out, Mem.OUT, count),
+    )
+    axes = [Axis(blocks[1], {"acc": 1, "wgt": depth}), Axis(rows[1], {"acc": blocks[1], "inp": depth})]
+    uops: tuple[Uop, ...] = tuple((0, k, k, int(k == 0)) for k in range(depth))
+    refs = {"acc_base": Ref(acc), "inp_base": Ref(inp), "wgt_base": Ref(wgt)}
+    commands = list(looped(Op.GEMM, {"overwrite": 1}, refs, axes, uops=uops))
+    lead = Axis(blocks[1], {"acc": 1, "dst": 1, "prm": 1})
+    pixels = Axis(rows[1], {"acc": blocks[1], "dst": blocks[1]})
+    refs = {"acc_base": Ref(acc), "dst_base": Ref(out), "prm_base": Ref(prm)}
+    commands += looped(Op.REQUANT, scale_fields(kernel.requantize, Dst.OUT), refs, [pixels], lead)
+    begin = (head * kernel.target.width + rows[0]) * result + blocks[0] * config.out_bytes
+    values = transfer(config, rows[1], 1, blocks[1] * config.out_bytes, result, 0)
+    commands.append(Command(Op.STORE, {"mem": Mem.OUT, **values}, {"dram": Ref(tensors[-1], begin), "sram": Ref(out)}))
+    return Step(number, f"{name} head {head} rows {rows[0]} blocks {blocks[0]}", buffers, tuple(commands))
+
+
+def _rows_of_tiles(
+    kernel: ProductKernel, head: int, blocks: Part, wgt: Key, tensor: Key, config: AccelConfig
+) -> Iterator[Command]:
+    """Rows of the right operand as weight tiles: for each block of them all blocks of channels."""
+    pixel, lanes = pixel_bytes(kernel.right, config), config.block_out
+    depth = kernel.right.channels // config.block_in
+    for number in range(blocks[1]):
+        row = (blocks[0] + number) * lanes
+        real = min(lanes, kernel.right.width - row)
+        begin = (head * kernel.right.width + row) * pixel
+        yield _tiles(depth, config.inp_bytes, real, pixel, Ref(tensor, begin), Ref(wgt, number * depth), config)
+
+
+def _tiles(
+    count: int, tile_stride: int, rows: int, row_stride: int, dram: Ref, sram: Ref, config: AccelConfig
+) -> Command:
+    """LOAD of `count` weight tiles; lanes beyond `rows` are 0."""
+    values = {
+        "z": 1,
+        "y": count,
+        "x": rows,
+        "y_stride": tile_stride if count > 1 else 0,
+        "x_stride": row_stride if rows > 1 else 0,
+        "x_pad_1": config.block_out - rows,
+        "pad_value": 0,
+    }
+    return Command(Op.LOAD, {"mem": Mem.WGT, **values}, {"dram": dram, "sram": sram})
+
+
+def lower_swap(
+    number: int, name: str, kernel: SwapKernel, tile: LocalTile, tensors: tuple[Key, ...], config: AccelConfig
+) -> tuple[Step, ...]:
+    """Steps of layer `number`; `tensors`: matrix, identity, result."""
+    height, width = _extents(kernel, config)
+    places = product(range(kernel.target.height), parts(width, tile.blocks), parts(height, tile.rows))
+    return tuple(_swap(number, name, kernel, place, tensors, config) for place in places)
+
+
+def _swap(
+    number: int,
+    name: str,
+    kernel: SwapKernel,
+    place: tuple[int, Part, Part],
+    tensors: tuple[Key, ...],
+    config: AccelConfig,
+) -> Step:
+    """`rows`: blocks of BLOCK_IN rows of the result; `blocks`: of its columns."""
+    head, blocks, rows = place
+    lanes, block = config.block_out, config.block_in
+    inp: Key = ("inp", number)
+    wgt, acc, out = ((role, number, head, rows[0], blocks[0]) for role in ("wgt", "acc", "out"))
+    first = rows[0] * block
+    real = min(rows[1] * block, kernel.target.width - first)
+    loads: list[Command] = []
+    for k in range(blocks[1]):
+        row = (blocks[0] + k) * lanes
+        count = min(lanes, kernel.target.channels - row)
+        begin = kernel.begin + head * kernel.head_stride + row * kernel.row_stride + first
+        dram, sram = Ref(tensors[0], begin), Ref(wgt, k * rows[1])
+        loads.append(_tiles(rows[1], config.inp_bytes, count, kernel.row_stride, dram, sram, config))
+    identity = Command(
+        Op.LOAD,
+        {"mem": Mem.INP, **transfer(config, 1, 1, block * config.inp_bytes, 0, 0)},
+        {"dram": Ref(tensors[1]), "sram": Ref(inp)},
+    )
+    entries = rows[1] * block * blocks[1]
+    buffers = (
+        Buffer(inp, Mem.INP, block, loads=(identity,)),
+        Buffer(wgt, Mem.WGT, blocks[1] * rows[1], loads=tuple(loads)),
+        Buffer(acc, Mem.ACC, bank_round(config, entries)),
+        Buffer(out, Mem.OUT, real * blocks[1]),
+    )
+    uops: tuple[Uop, ...] = tuple((j * blocks[1], j, 0, 1) for j in range(block))
+    axes = [
+        Axis(blocks[1], {"acc": 1, "wgt": rows[1]}),
+        Axis(rows[1], {"acc": block * blocks[1], "wgt": 1}),
+    ]
+    refs = {"acc_base": Ref(acc), "inp_base": Ref(inp), "wgt_base": Ref(wgt)}
+    commands = list(looped(Op.GEMM, {"overwrite": 1}, refs, axes, uops=uops))
+    fields = {"form": Form.PASS, "dst": Dst.OUT, "clip_lo": INT8[0], "clip_hi": INT8[1]}
+    refs = {"acc_base": Ref(acc), "dst_base": Ref(out)}
+    commands += looped(Op.REQUANT, fields, refs, [Axis(real * blocks[1], {"acc": 1, "dst": 1})])
+    pixel = pixel_bytes(kernel.target, config)
+    begin = (head * kernel.target.width + first) * pixel + blocks[0] * config.out_bytes
+    values = transfer(config, real, 1, blocks[1] * config.out_bytes, pixel, 0)
+    commands.append(Command(Op.STORE, {"mem": Mem.OUT, **values}, {"dram": Ref(tensors[-1], begin), "sram": Ref(out)}))
+    return Step(number, f"{name} head {head} rows {first} blocks {blocks[0]}", buffers, tuple(commands))

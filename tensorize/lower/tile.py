@@ -1,0 +1,66 @@
+"""The tile that each kind of kernel is lowered with, and why a composite cannot run: it has no kernel or no tile."""
+
+from __future__ import annotations
+
+from relay_hw.errors import TensorizeError
+from relay_hw.ir.expr import Function
+from relay_hw.tensorize.kernel import (
+    AddKernel,
+    ConvKernel,
+    KernelSpec,
+    MoveKernel,
+    PoolKernel,
+    ProductKernel,
+    SelectKernel,
+    SwapKernel,
+    TransposeKernel,
+)
+from relay_hw.tensorize.lower.add import add_total
+from relay_hw.tensorize.lower.move import choose_move
+from relay_hw.tensorize.lower.product import choose_product
+from relay_hw.tensorize.lower.select import choose_select
+from relay_hw.tensorize.match.composite import match
+from relay_hw.tensorize.target import Target
+from relay_hw.tensorize.tiles.choose import choose_add, choose_conv, choose_pool
+from relay_hw.tensorize.tiles.fold import shapes_of
+from relay_hw.tensorize.tiles.geometry import pool_shape
+from relay_hw.tensorize.tiles.local import choose_local, local_shape
+from relay_hw.tensorize.tiles.sizes import Tile, TransposeTile
+
+
+def why_not(composite: Function, config: Target) -> str | None:
+    """The reason why `config` cannot run the composite function, one sentence; None when it can."""
+    try:
+        plan_tile(match(composite, config).kernel, config)
+    except TensorizeError as error:
+        return error.message
+    return None
+
+
+def plan_tile(kernel: KernelSpec, config: Target) -> Tile:
+    """The tile that the kernel is lowered with. Raises TensorizeError when none fits."""
+    match kernel:
+        case ConvKernel() if kernel.groups > 1:
+            return choose_local(local_shape(kernel, config), config)
+        case TransposeKernel():
+            return TransposeTile(tuple(choose_conv(shapes_of(phase, config), config) for phase in kernel.phases))
+        case ConvKernel():
+            return choose_conv(shapes_of(kernel, config), config)
+        case MoveKernel():
+            return choose_move(kernel, config)
+        case SelectKernel():
+            return choose_select(kernel, config)
+        case ProductKernel() | SwapKernel():
+            return choose_product(kernel, config)
+        case PoolKernel():
+            return _pool_tile(kernel, config)
+        case AddKernel():
+            return choose_add(add_total(kernel, config), config)
+
+
+def _pool_tile(kernel: PoolKernel, config: Target) -> Tile:
+    """Through GEMM's lines, or through the ALU where no tile of lines fits."""
+    try:
+        return choose_local(local_shape(kernel, config), config)
+    except TensorizeError:
+        return choose_pool(pool_shape(kernel, config), config)

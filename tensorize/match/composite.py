@@ -1,0 +1,288 @@
+"""From one composite function to a kernel, or the reason why this configuration cannot run it.
+
+In: Relay functions whose `Composite` attribute names the pattern; parameters carry tensor types. Out: `Matched`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, floor
+
+import numpy as np
+
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.errors import TensorizeError
+from relay_hw.ir.expr import Array, Call, Expr, Function, Var
+from relay_hw.tensorize.kernel import (
+    AddKernel,
+    AddStage,
+    ConvKernel,
+    Image,
+    KernelSpec,
+    Move,
+    MoveKernel,
+    PoolKernel,
+    PoolKind,
+    ProductKernel,
+    SwapKernel,
+    Window,
+)
+from relay_hw.tensorize.layout import image_of, pixel_bytes, units_as_image
+from relay_hw.tensorize.match.moves import read_moves
+from relay_hw.tensorize.match.reader import Reader
+from relay_hw.tensorize.match.reading import (
+    INT8_MAX,
+    INT8_MIN,
+    Stage,
+    check_products,
+    cover,
+    dilation_of,
+    four,
+    need,
+    pair,
+    reshaped_image,
+    target_of,
+    var_type,
+    with_padding,
+)
+from relay_hw.tensorize.match.transpose import Spread, transpose_kernel
+
+PREFIX = "accel."
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A kernel, the composite's parameters that it reads (by number, in kernel order) and its result's shape.
+
+    `constants`: activations that the kernel reads behind those.
+    """
+
+    kernel: KernelSpec
+    params: tuple[int, ...]
+    shape: tuple[int, ...]
+    constants: tuple[Array, ...] = ()
+
+
+def match(composite: Function, config: AccelConfig) -> Matched:
+    """Read a composite function. Raises TensorizeError with the reason when `config` cannot run it."""
+    name = str(composite.attrs.get("Composite", ""))
+    reader = _Reader(composite, config)
+    match name.removeprefix(PREFIX):
+        case "conv2d" | "dense":
+            return reader.conv_or_dense()
+        case "conv2d_transpose":
+            return reader.conv_transpose()
+        case "move":
+            return reader.move()
+        case "clip":
+            return reader.clip()
+        case "batch_matmul":
+            return reader.product()
+        case "max_pool2d":
+            return reader.max_pool()
+        case "sum_pool2d":
+            return reader.sum_pool()
+        case "add":
+            return reader.add()
+        case _:
+            raise TensorizeError(f"composite must be one of accel's patterns, not {name!r}", composite.span)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader(Reader):
+    """One method for each pattern."""
+
+    def conv_or_dense(self) -> Matched:
+        """[pad] conv2d or [flatten] dense, requantize, [add]."""
+        call = self._call(self.composite.body)
+        if self._name(call) == "reshape":
+            return self._dense_to_image(call)
+        if self._name(call) != "accel.add":
+            stage, core = self._requantize(call)
+            return self._core(core, stage, None, None)
+        sides = [side for side in call.args if isinstance(side, Call)]
+        others = [side for side in call.args if isinstance(side, Var)]
+        need(len(sides) == 1 and len(others) == 1, "accel.add must add one parameter to the requantized sum", call)
+        stage, core = self._requantize(sides[0])
+        return self._core(core, stage, self._add_stage(call, swapped=call.args[0] is others[0]), others[0])
+
+    def _dense_to_image(self, call: Call) -> Matched:
+        """A dense layer whose vector becomes an image [1, C, H, W]: its units in the order of the image's bytes."""
+        stage, core = self._requantize(call.args[0])
+        found = self._core(core, stage, None, None)
+        shape = reshaped_image(call, found.shape[1])
+        kernel = found.kernel
+        assert isinstance(kernel, ConvKernel)
+        return Matched(units_as_image(kernel, image_of(shape), self.config), found.params, shape)
+
+    def conv_transpose(self) -> Matched:
+        """conv2d_transpose, requantize."""
+        stage, core = self._requantize(self._call(self.composite.body))
+        call = self._call(core, "accel.conv2d_transpose")
+        attrs = call.attrs
+        need(attrs.groups == 1, f"groups must be 1, not {attrs.groups}", call)
+        need(attrs.data_layout == "NCHW", f"data_layout must be NCHW, not {attrs.data_layout}", call)
+        need(attrs.kernel_layout == "IOHW", f"kernel_layout must be IOHW, not {attrs.kernel_layout}", call)
+        param = self._param(call.args[0], call)
+        source = self._image(self.composite.params[param])
+        weights = self._constant(call.args[1], "weight", "int8", 4)
+        inputs, outputs = weights.shape[:2]
+        need(inputs == source.channels, f"weight must have {source.channels} input channels, not {inputs}", call)
+        spread = Spread(
+            pair(attrs.strides, call), pair(attrs.dilation, call), four(attrs.padding, call), attrs.input_zero_point
+        )
+        extra = pair(attrs.output_padding, call)
+        sizes = [
+            (size - 1) * spread.strides[axis] + (weights.shape[2 + axis] - 1) * spread.dilation[axis] + 1
+            + extra[axis] - spread.padding[axis] - spread.padding[axis + 2]
+            for axis, size in enumerate((source.height, source.width))
+        ]  # fmt: skip
+        need(min(sizes) >= 1, f"result must be at least one pixel, not {sizes[0]}x{sizes[1]}", call)
+        target = Image(sizes[0], sizes[1], outputs)
+        kernel = transpose_kernel(source, target, weights, spread, self._scale(stage, outputs, call))
+        return Matched(kernel, (param,), (1, outputs, *sizes))
+
+    def move(self) -> Matched:
+        """Operators that move elements."""
+        kernel, shape = read_moves(self.composite, self.config)
+        identity = (np.eye(self.config.block_in, dtype=np.int8),) if isinstance(kernel, SwapKernel) else ()
+        return Matched(kernel, tuple(range(len(self.composite.params))), shape, identity)
+
+    def clip(self) -> Matched:
+        """clip on int8: a copy between bounds."""
+        call = self._call(self.composite.body, "clip")
+        param = self._param(call.args[0], call)
+        image = self._image(self.composite.params[param])
+        bounds = (max(ceil(call.attrs.a_min), INT8_MIN), min(floor(call.attrs.a_max), INT8_MAX))
+        need(bounds[0] <= bounds[1], f"clip must leave an int8 value, not {bounds[0]} to {bounds[1]}", call)
+        pixel = pixel_bytes(image, self.config)
+        size = (image.height, image.width, pixel // self.config.channel_align)
+        move = Move(0, 0, image.width * pixel, pixel, size, (0, 0), (1, 1), 0)
+        shape = var_type(self.composite.params[param]).static_shape
+        return Matched(MoveKernel((image,), image, (move,), bounds), (param,), shape)
+
+    def product(self) -> Matched:
+        """batch_matmul of two parameters, requantize."""
+        stage, core = self._requantize(self._call(self.composite.body))
+        call = self._call(core, "nn.batch_matmul")
+        attrs = call.attrs
+        need(attrs.out_dtype == "int32", f"out_dtype must be int32, not {attrs.out_dtype}", call)
+        need(not attrs.transpose_a and attrs.transpose_b, "batch_matmul must transpose its second operand alone", call)
+        check_products(self.config)
+        params = tuple(self._param(arg, call) for arg in call.args)
+        left, right = (self._image(self.composite.params[number]) for number in params)
+        heads = (left.height, right.height)
+        need(heads[0] == heads[1], f"operands must have one number of matrices, not {heads[0]} and {heads[1]}", call)
+        step = self.config.channel_align
+        need(left.channels % step == 0, f"inner size must be a multiple of {step}, not {left.channels}", call)
+        shape = (left.height, left.width, right.width)
+        kernel = ProductKernel(left, right, Image(*shape), self._scale(stage, right.width, call, axis=2))
+        return Matched(kernel, params, shape)
+
+    def max_pool(self) -> Matched:
+        """[pad] max_pool2d on int8."""
+        call = self._call(self.composite.body, "nn.max_pool2d")
+        return self._pool(call, PoolKind.MAX, None)
+
+    def sum_pool(self) -> Matched:
+        """sum_pool2d, requantize."""
+        stage, core = self._requantize(self._call(self.composite.body))
+        return self._pool(self._call(core, "accel.sum_pool2d"), PoolKind.SUM, stage)
+
+    def add(self) -> Matched:
+        """accel.add of two parameters."""
+        call = self._call(self.composite.body, "accel.add")
+        first, second = (self._param(arg, call) for arg in call.args)
+        left, right = (var_type(self.composite.params[number]).static_shape for number in (first, second))
+        need(left == right, f"operands of accel.add must have one shape, not {left} and {right}", call)
+        kernel = AddKernel(self._image(self.composite.params[first]), self._add_stage(call, swapped=False))
+        return Matched(kernel, (first, second), left)
+
+    def _core(self, call: Expr, stage: Stage, added: AddStage | None, residual: Var | None) -> Matched:
+        core = self._call(call)
+        match self._name(core):
+            case "nn.conv2d":
+                kernel, param = self._conv(core, stage, added)
+                target = kernel.target
+                shape = (1, target.channels, target.height, target.width)
+            case "nn.dense":
+                kernel, param = self._dense(core, stage, added)
+                given = var_type(self.composite.params[param]).static_shape
+                shape = (*(given[:-1] if len(given) < 4 else (1,)), kernel.target.channels)
+            case other:
+                raise TensorizeError(f"operator must be nn.conv2d or nn.dense, not {other}", core.span)
+        if residual is None:
+            return Matched(kernel, (param,), shape)
+        second = self._param(residual, core)
+        given = var_type(residual).static_shape
+        self._image(residual)
+        need(given == shape, f"operands of accel.add must have one shape, not {shape} and {given}", core)
+        return Matched(kernel, (param, second), shape)
+
+    def _conv(self, call: Call, stage: Stage, added: AddStage | None) -> tuple[ConvKernel, int]:
+        attrs = call.attrs
+        need(added is None or attrs.groups == 1, "a convolution of groups must not add a second operand", call)
+        need(attrs.data_layout == "NCHW", f"data_layout must be NCHW, not {attrs.data_layout}", call)
+        need(attrs.kernel_layout == "OIHW", f"kernel_layout must be OIHW, not {attrs.kernel_layout}", call)
+        need(attrs.out_dtype == "int32", f"out_dtype must be int32, not {attrs.out_dtype}", call)
+        param, source, padding, value = self._padded(call.args[0])
+        weights = self._constant(call.args[1], "weight", "int8", 4)
+        channels = weights.shape[1] * attrs.groups
+        need(channels == source.channels, f"weight must have {source.channels} input channels, not {channels}", call)
+        kernel = (weights.shape[2], weights.shape[3])
+        own = four(attrs.padding, call)
+        window = Window(kernel, pair(attrs.strides, call), pair(attrs.dilation, call))
+        window = with_padding(window, padding, value, own, 0, call)
+        target = target_of(source, window, weights.shape[0], call)
+        ohwi = np.ascontiguousarray(weights.transpose(0, 2, 3, 1))
+        scale = self._scale(stage, weights.shape[0], call)
+        return ConvKernel(source, target, window, ohwi, scale, added, groups=attrs.groups), param
+
+    def _dense(self, call: Call, stage: Stage, added: AddStage | None) -> tuple[ConvKernel, int]:
+        need(call.attrs.out_dtype == "int32", f"out_dtype must be int32, not {call.attrs.out_dtype}", call)
+        data = call.args[0]
+        weights = self._constant(call.args[1], "weight", "int8", 2)
+        units, inputs = weights.shape
+        flattened = isinstance(data, Call) and self._name(data) in ("nn.batch_flatten", "reshape")
+        if isinstance(data, Call) and flattened:
+            self._check_flatten(data)
+            data = data.args[0]
+        param = self._param(data, call)
+        source = self._image(self.composite.params[param])
+        rank = len(var_type(self.composite.params[param]).static_shape)
+        if not flattened and rank < 4:
+            # One product for each row, of which a vector has one.
+            need(inputs == source.channels, f"weight must have {source.channels} inputs, not {inputs}", call)
+            target, ohwi = Image(source.height, source.width, units), weights.reshape(units, 1, 1, inputs)
+            return ConvKernel(
+                source, target, Window((1, 1)), ohwi, self._scale(stage, units, call, rank - 1), added
+            ), param
+        size = source.pixels * source.channels
+        need(inputs == size, f"weight must have {size} inputs, not {inputs}", call)
+        chw = weights.reshape(units, source.channels, source.height, source.width)
+        ohwi = np.ascontiguousarray(chw.transpose(0, 2, 3, 1))
+        window = Window((source.height, source.width))
+        return ConvKernel(source, Image(1, 1, units), window, ohwi, self._scale(stage, units, call), added), param
+
+    def _check_flatten(self, call: Call) -> None:
+        if self._name(call) == "nn.batch_flatten":
+            return
+        image = self._image(self.composite.params[self._param(call.args[0], call)])
+        size = image.pixels * image.channels
+        shape = tuple(call.attrs.newshape)
+        need(shape in ((1, size), (1, -1), (-1, size)), f"reshape must be to (1, {size}), not {shape}", call)
+
+    def _pool(self, call: Call, kind: PoolKind, stage: Stage | None) -> Matched:
+        attrs = call.attrs
+        need(attrs.layout == "NCHW", f"layout must be NCHW, not {attrs.layout}", call)
+        param, source, padding, value = self._padded(call.args[0])
+        window = Window(pair(attrs.pool_size, call), pair(attrs.strides, call), pair(dilation_of(attrs), call))
+        fill = INT8_MIN if kind is PoolKind.MAX else 0
+        window = with_padding(window, padding, value, four(attrs.padding, call), fill, call)
+        up = bool(getattr(attrs, "ceil_mode", False))
+        target = target_of(source, window, source.channels, call, up)
+        if up:
+            window = cover(window, source, target, fill, call)
+        scale = None if stage is None else self._scale(stage, source.channels, call)
+        kernel = PoolKernel(source, target, window, kind, scale)
+        return Matched(kernel, (param,), (1, target.channels, target.height, target.width))

@@ -1,0 +1,143 @@
+"""Copies that no layer needs: results are stored in the larger tensor at once, parts are read where they lie.
+
+In: a region. Out: the same region with places and origins in the kernels beside the copies, and fewer copies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.tensorize.kernel import (
+    ConvKernel,
+    Image,
+    KernelSpec,
+    Move,
+    MoveKernel,
+    Origin,
+    Place,
+    PoolKernel,
+    TransposeKernel,
+)
+from relay_hw.tensorize.layout import pixel_bytes
+from relay_hw.tensorize.match.region import LayerSpec, Region
+
+INT8 = (-128, 127)
+
+
+def join_in_place(region: Region, config: AccelConfig) -> Region:
+    """Leave out every copy of a whole activation that one layer computes and nothing else reads."""
+    for number, layer in enumerate(region.layers):
+        if isinstance(layer.kernel, MoveKernel) and layer.kernel.bounds == INT8:
+            region = _join(region, number, config)
+    return region
+
+
+def read_in_place(region: Region, config: AccelConfig) -> Region:
+    """Leave out every copy that makes an activation of one part of another, where only windows read it."""
+    for number, layer in enumerate(region.layers):
+        if isinstance(layer.kernel, MoveKernel) and layer.kernel.bounds == INT8:
+            region = _read(region, number, config)
+    return region
+
+
+def _read(region: Region, number: int, config: AccelConfig) -> Region:
+    copied = region.layers[number]
+    kernel = copied.kernel
+    assert isinstance(kernel, MoveKernel)
+    writers = sum(layer.output == copied.output for layer in region.layers)
+    if len(kernel.moves) != 1 or writers != 1 or copied.output in region.outputs:
+        return region
+    move, pixel = kernel.moves[0], pixel_bytes(kernel.target, config)
+    row = move.row_stride if move.size[0] > 1 else kernel.target.width * pixel
+    col = move.col_stride if move.size[1] > 1 else pixel
+    origin = Origin(move.begin, row, col)
+    source = copied.inputs[move.source]
+    layers = list(region.layers)
+    for at, layer in enumerate(layers):
+        if copied.output in layer.inputs:
+            placed = _reading(layer.kernel, origin)
+            if placed is None or layer.inputs.count(copied.output) > 1 or layer.inputs[0] != copied.output:
+                return region
+            layers[at] = replace(layer, kernel=placed, inputs=(source, *layer.inputs[1:]))
+    layers[number] = replace(copied, kernel=replace(kernel, sources=(), moves=()), inputs=())
+    return replace(region, layers=tuple(layers))
+
+
+def _reading(kernel: KernelSpec, origin: Origin) -> KernelSpec | None:
+    """The kernel with its first input at `origin`; None where it reads flat bytes."""
+    match kernel:
+        case ConvKernel(origin=None, rows=False) | PoolKernel(origin=None):
+            return replace(kernel, origin=origin)
+        case TransposeKernel():
+            return replace(kernel, phases=tuple(replace(phase, origin=origin) for phase in kernel.phases))
+        case _:
+            return None
+
+
+def _join(region: Region, number: int, config: AccelConfig) -> Region:
+    joined = region.layers[number]
+    kernel = joined.kernel
+    assert isinstance(kernel, MoveKernel)
+    layers = list(region.layers)
+    kept: list[Move] = []
+    for move in kernel.moves:
+        source = joined.inputs[move.source]
+        producer = _producer(region, joined, source)
+        alone = sum(other.source == move.source for other in kernel.moves) == 1
+        placed = None
+        if producer is not None and alone and _is_whole(move, kernel.sources[move.source], config):
+            place = Place(kernel.target, move.first, move.step, move.block * config.channel_align)
+            placed = _placed(layers[producer].kernel, place)
+        if producer is None or placed is None:
+            kept.append(move)
+        else:
+            layers[producer] = replace(layers[producer], kernel=placed, output=joined.output)
+    used = sorted({move.source for move in kept})
+    layers[number] = replace(
+        joined,
+        kernel=replace(
+            kernel,
+            sources=tuple(kernel.sources[source] for source in used),
+            moves=tuple(replace(move, source=used.index(move.source)) for move in kept),
+        ),
+        inputs=tuple(joined.inputs[source] for source in used),
+    )
+    return replace(region, layers=tuple(layers))
+
+
+def _producer(region: Region, reader: LayerSpec, number: int) -> int | None:
+    """The layer that alone computes an activation which `reader` alone reads, once."""
+    reads = sum(layer.inputs.count(number) for layer in region.layers)
+    writers = [at for at, layer in enumerate(region.layers) if layer.output == number]
+    if reads != 1 or number in region.outputs or number not in reader.inputs or len(writers) != 1:
+        return None
+    return writers[0]
+
+
+def _is_whole(move: Move, image: Image, config: AccelConfig) -> bool:
+    pixel = pixel_bytes(image, config)
+    rows, cols, blocks = move.size
+    even = (rows == 1 or move.row_stride == image.width * pixel) and (cols == 1 or move.col_stride == pixel)
+    whole = (rows, cols, blocks * config.channel_align) == (image.height, image.width, pixel)
+    return whole and even and move.begin == 0
+
+
+def _placed(kernel: KernelSpec, place: Place) -> KernelSpec | None:
+    """The kernel with its results at `place`; None where it stores flat bytes."""
+    match kernel:
+        case ConvKernel(place=None) | PoolKernel(place=None):
+            return replace(kernel, place=place)
+        case TransposeKernel():
+            return replace(kernel, phases=tuple(_phase(phase, place) for phase in kernel.phases))
+        case _:
+            return None
+
+
+def _phase(phase: ConvKernel, outer: Place) -> ConvKernel:
+    inner = phase.place
+    assert inner is not None
+    first = [a + b * step for a, b, step in zip(outer.first, inner.first, outer.step, strict=True)]
+    step = [a * b for a, b in zip(outer.step, inner.step, strict=True)]
+    place = Place(outer.image, (first[0], first[1]), (step[0], step[1]), outer.channel)
+    return replace(phase, place=place)

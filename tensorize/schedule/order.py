@@ -1,0 +1,80 @@
+"""The order in which the steps of all layers are written into the program.
+
+In: steps layer by layer. Out: step numbers. Steps of neighbouring layers alternate where their weights fit together,
+so that a layer starts on the rows that are ready while the one before it still computes the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.spec import Mem
+from relay_hw.tensorize.nest import Key, Step
+from relay_hw.tensorize.schedule.clocks import Clocks, works_of
+from relay_hw.tensorize.target import Target
+
+
+def sequential_order(steps: Sequence[Step]) -> tuple[int, ...]:
+    """Layer after layer."""
+    return tuple(range(len(steps)))
+
+
+def interleaved_order(steps: Sequence[Step], config: Target) -> tuple[int, ...]:
+    """List scheduling on estimated times.
+
+    First choice: the deepest layer whose next step finds its input stored one step before it runs, so that the load
+    ahead of it holds up no other load. Otherwise the step that can start first.
+    """
+    clocks = Clocks(works_of(steps, config), config.memory.latency)
+    result: list[int] = []
+    for group in layer_groups(steps, config):
+        waiting = {layer: [n for n, step in enumerate(steps) if step.layer == layer] for layer in group}
+        while any(waiting.values()):
+            heads = {layer: numbers[0] for layer, numbers in waiting.items() if numbers}
+            layer = min(heads, key=lambda layer: _rank(clocks, heads[layer], layer))
+            number = waiting[layer].pop(0)
+            clocks.run_step(number)
+            result.append(number)
+    return tuple(result)
+
+
+def _rank(clocks: Clocks, number: int, layer: int) -> tuple[int, int, int]:
+    """Smaller is better; the first number is 2 for steps whose producers are not placed."""
+    stored, arrival = clocks.stored(number), clocks.arrival(number)
+    if stored is None or arrival is None:
+        return (2, 0, layer)
+    return (1, max(clocks.compute, arrival), layer)
+
+
+def layer_groups(steps: Sequence[Step], config: AccelConfig) -> tuple[tuple[int, ...], ...]:
+    """Neighbouring layers whose constants fit the memories at the same time, leaving half for those that follow."""
+    layers = sorted({step.layer for step in steps})
+    constants = {layer: _constants(steps, layer) for layer in layers}
+    if _fits(constants, layers, config, share=1):
+        return (tuple(layers),)
+    groups: list[list[int]] = []
+    for layer in layers:
+        if groups and _fits(constants, [*groups[-1], layer], config, share=2):
+            groups[-1].append(layer)
+        else:
+            groups.append([layer])
+    return tuple(tuple(group) for group in groups)
+
+
+Constants = dict[Key, tuple[Mem, int]]
+
+
+def _constants(steps: Sequence[Step], layer: int) -> Constants:
+    """Memory and entries of the layer's own constant buffers; those of the whole program are there in any order."""
+    own = [buffer for step in steps if step.layer == layer for buffer in step.buffers if len(buffer.key) > 1]
+    return {buffer.key: (buffer.mem, buffer.entries) for buffer in own if buffer.data is not None}
+
+
+def _fits(constants: dict[int, Constants], layers: Sequence[int], config: AccelConfig, share: int) -> bool:
+    """True where all buffers of the layers fit 1/share of each memory."""
+    together: Constants = {}
+    for layer in layers:
+        together |= constants[layer]
+    depths = {Mem.WGT: config.wgt_depth, Mem.PRM: config.prm_depth, Mem.UOP: config.uop_depth}
+    return all(sum(size for m, size in together.values() if m is mem) <= depths[mem] // share for mem in depths)

@@ -1,0 +1,98 @@
+"""Estimated cycles of commands and steps, and the tensor bytes that a step reads and writes.
+
+In: steps before addresses. Out: `Work`, for ordering steps and loading ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.slots import instruction_slots
+from relay_hw.accel.isa.spec import Dst, Mem, Op
+from relay_hw.tensorize.access import Space, touches
+from relay_hw.tensorize.nest import Command, Key, Step, gather_cycles, image_beats
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes [begin, end) of a tensor."""
+
+    key: Key
+    begin: int
+    end: int
+
+    def meets(self, other: Span) -> bool:
+        """True where both have a byte in common."""
+        return self.key == other.key and self.begin < other.end and other.begin < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Estimated cycles of one step on each unit, and the tensor bytes that it reads and writes.
+
+    `takes` and `gives`: patches of INP that other steps' results fill, and those that this step's results go to.
+    """
+
+    compute: int
+    output: int
+    load: int
+    store: int
+    reads: tuple[Span, ...]
+    writes: tuple[Span, ...]
+    takes: tuple[Key, ...] = ()
+    gives: tuple[Key, ...] = ()
+
+
+def work_of(step: Step, config: AccelConfig) -> Work:
+    """Cycles and tensor ranges of a step; loads of constants are left out."""
+    loads = [load for buffer in step.buffers for load in buffer.loads]
+    cycles = {op: sum(command_cycles(c, config) for c in step.commands if c.op is op) for op in Op}
+    gives = _chip_results(step)
+    filled = [b.key for b in step.buffers if b.mem is Mem.INP and not b.loads and b.key not in gives]
+    return Work(
+        compute=cycles[Op.GEMM] + cycles[Op.ALU],
+        output=cycles[Op.REQUANT],
+        load=sum(command_cycles(load, config) for load in loads),
+        store=cycles[Op.STORE],
+        reads=_spans(loads, config),
+        writes=_spans([c for c in step.commands if c.op is Op.STORE], config),
+        takes=tuple(filled),
+        gives=gives,
+    )
+
+
+def _chip_results(step: Step) -> tuple[Key, ...]:
+    into = [c.refs["dst_base"].key for c in step.commands if c.op is Op.REQUANT and c.values["dst"] == Dst.INP]
+    return tuple(dict.fromkeys(into))
+
+
+def command_cycles(command: Command, config: AccelConfig) -> int:
+    """Cycles of a command whose unit never waits."""
+    v = command.values
+    match command.op:
+        case Op.LOAD | Op.STORE:
+            return image_beats(config, v)
+        case Op.GATHER:
+            return gather_cycles(config, v)
+        case Op.GEMM | Op.ALU:
+            return instruction_slots(config, command.op, v, _uops(command))
+        case Op.REQUANT | Op.FINISH:
+            return instruction_slots(config, command.op, v)
+
+
+def _uops(command: Command) -> int:
+    if command.uops:
+        return len(command.uops)
+    return command.refs["uop_end"].offset - command.refs["uop_begin"].offset
+
+
+def _spans(commands: Sequence[Command], config: AccelConfig) -> tuple[Span, ...]:
+    spans: list[Span] = []
+    for command in commands:
+        ref = command.refs["dram"]
+        for touch in touches(command, config):
+            if touch.space is Space.DRAM:
+                spans.append(Span(ref.key, ref.offset + touch.begin, ref.offset + touch.end))
+    return tuple(spans)
