@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.house.sources import ROOT, tree_of
+
 # Files that open-source tools just wrote into a folder of their own, and our own processes' answers.
 OWN = {
     "relay_hw/support/documents.py",
@@ -36,7 +36,7 @@ def readers(tree: ast.AST) -> list[int]:
 @pytest.mark.parametrize("folder", ["relay_hw", "tensorize", "accel"])
 def test_json_is_read_by_one_function(folder: str) -> None:
     files = {str(path.relative_to(ROOT)): path for path in sorted((ROOT / folder).rglob("*.py"))}
-    found = {name: lines for name, path in files.items() if (lines := readers(ast.parse(path.read_text())))}
+    found = {name: lines for name, path in files.items() if (lines := readers(tree_of(path)))}
     assert found.keys() <= OWN, "call relay_hw.support.documents.parse_json"
 
 

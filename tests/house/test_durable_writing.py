@@ -6,6 +6,7 @@ import ast
 
 import pytest
 
+from tests.house.sources import calls_of
 from tests.house.test_names_are_data import TREES
 
 OWN = "relay_hw/support/durable.py"
@@ -42,10 +43,9 @@ WRITERS = {
 def moves(tree: ast.AST) -> list[str]:
     """Calls that put something into its place, or make a temporary file that stays."""
     found: list[str] = []
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+    for name, node in calls_of(tree):
+        if not isinstance(node.func, ast.Attribute):
             continue
-        name = ast.unparse(node.func)
         # Strings replace one text by another: two arguments.
         is_path = node.func.attr in ("rename", "replace", "hardlink_to", "symlink_to") and len(node.args) == 1
         if name in MOVES or (is_path and not node.keywords and not name.startswith(("durable.", "dataclasses."))):
@@ -55,10 +55,7 @@ def moves(tree: ast.AST) -> list[str]:
 
 def writes(tree: ast.AST) -> bool:
     """Whether a module writes files with its own hands."""
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
-            continue
-        name = ast.unparse(node.func)
+    for name, node in calls_of(tree):
         modes = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "mode")]
         given = {mode.value for mode in modes if isinstance(mode, ast.Constant) and isinstance(mode.value, str)}
         is_open = name.split(".")[-1] == "open" and given & {"w", "wb", "a", "ab", "x", "xb", "r+", "r+b", "w+b"}
@@ -82,7 +79,7 @@ STARTERS = {
 
 def starts(tree: ast.AST) -> bool:
     """Whether a module starts programs with its own hands."""
-    names = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    names = {name for name, _ in calls_of(tree)}
     modules = ("subprocess.", "os.spawn", "os.exec", "os.system", "os.popen", "os.posix_spawn")
     return any(name.startswith(modules) and name != "subprocess.CompletedProcess" for name in names)
 

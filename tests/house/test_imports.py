@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.house.sources import ROOT, nodes_of
 
 # Lowest first. A room may import itself, the rooms before it in its line of the table, and nothing else of ours.
 BASE = {"relay_hw.errors", "relay_hw.limits", "relay_hw.span"}
@@ -76,10 +77,11 @@ def room_of(module: str) -> str:
     return max(rooms, key=len, default=".".join(module.split(".")[:2]))
 
 
+@cache
 def imports_of(path: Path) -> set[str]:
     """Absolute names of our modules that the file imports, wherever in the file."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -114,7 +116,7 @@ def test_tvm_is_imported_by_its_backend_alone() -> None:
     for path in SOURCES:
         if "backend" in path.parts:
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not any(name.split(".")[0] in ("tvm", "tvm_ffi") for name in names), f"{path} imports tvm"

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
 from tests.house.foreign import House, foreign_text, number_names
+from tests.house.sources import ROOT, calls_of, tree_of
 
-ROOT = Path(__file__).parents[2]
 SOURCES = {
     str(path.relative_to(ROOT)): path.read_text()
     for top in ("relay_hw", "tensorize", "accel")
     for path in sorted((ROOT / top).rglob("*.py"))
 }
-TREES = {path: ast.parse(text) for path, text in SOURCES.items()}
+TREES = {path: tree_of(ROOT / path) for path in SOURCES}
 FIXED = number_names(list(TREES.values()))
 QUOTES = {node.name for node in TREES["relay_hw/support/quote.py"].body if isinstance(node, ast.FunctionDef)}
 # By language: what writes it, and functions of others whose results are text of it. What is called a number gives the
@@ -177,7 +176,7 @@ def test_every_writer_is_known() -> None:
 
 
 def called_by(tree: ast.AST) -> set[str]:
-    return {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    return {name for name, _ in calls_of(tree)}
 
 
 def test_rules_of_languages_are_in_one_file() -> None:

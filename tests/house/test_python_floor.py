@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.house.sources import ROOT, tree_of
+
 FOLDERS = ("relay_hw", "tensorize", "accel", "scripts", "tests", "examples")
 # What came with 3.11, 3.12 and 3.13, as far as a package like this would want it.
 LATER = {
@@ -49,7 +49,7 @@ def later_names(tree: ast.AST) -> list[str]:
 def test_names_that_the_oldest_python_has(folder: str) -> None:
     files = sorted((ROOT / folder).rglob("*.py"))
     assert files
-    wrong = {str(path.relative_to(ROOT)): later_names(ast.parse(path.read_text())) for path in files}
+    wrong = {str(path.relative_to(ROOT)): later_names(tree_of(path)) for path in files}
     assert {path: names for path, names in wrong.items() if names} == {}
 
 
