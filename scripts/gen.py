@@ -10,15 +10,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import file_map
-
 from relay_hw.accel.isa import gen_docs, gen_timing, gen_verilog
 
 GENERATORS: tuple[tuple[str, Callable[[Sequence[str]], int]], ...] = (
     ("accel/rtl/gen/vta_isa.vh", gen_verilog.main),
     ("accel/isa/ISA.md", gen_docs.main),
     ("accel/rtl/TIMING.md", gen_timing.main),
-    ("ARCHITECTURE.md", file_map.main),
 )
 
 

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = (
     "README.md",
     "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
     "SECURITY.md",
     *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
 )

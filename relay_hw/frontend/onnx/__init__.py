@@ -1,4 +1,8 @@
-"""The ONNX frontend: one file for each family of operators."""
+"""The ONNX frontend: one file for each family of operators.
+
+What onnx defines by other operators is written out by that definition unless it has a converter. Sizes that a model
+leaves open have names while a graph is converted (`sizes.py`), so what does not depend on them stays known.
+"""
 
 from __future__ import annotations
 

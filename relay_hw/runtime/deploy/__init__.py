@@ -1,6 +1,6 @@
 """Builds as C source: a model that runs without Python, on a device that a few functions reach.
 
-In: an `Artifact`. Out: a folder with generated C, the C runtime, programs, constants and a Makefile.
+In: an `Artifact`. Out: a folder with generated C, the C runtime (`c/`), programs, constants and a Makefile.
 """
 
 from __future__ import annotations

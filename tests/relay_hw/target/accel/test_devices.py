@@ -29,7 +29,7 @@ def test_waves_are_asked_of_a_device_that_has_them() -> None:
 def test_a_new_row_of_the_table_can_be_chosen(
     is_exact: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The recipe of ARCHITECTURE.md: a class with the Device protocol, and a row."""
+    """The recipe of CONTRIBUTING.md: a class with the Device protocol, and a row."""
 
     def open_mine(config: AccelConfig, options: DeviceOptions) -> Device:
         return FunctionalDevice(config)
