@@ -74,7 +74,7 @@ class Workload:
         sums = op.nn.conv2d(
             x, Constant(weight), strides=(self.stride,) * 2, padding=(self.padding,) * 4, out_dtype="int32"
         )
-        scaled = op.accel.requantize(
+        scaled = op.fixed.requantize(
             sums,
             Constant(rng.integers(-5000, 5000, self.outputs).astype(np.int32)),
             tuple(rng.integers(1 << bits - 1, 1 << bits, self.outputs).tolist()),

@@ -86,7 +86,7 @@ class Small:
         bias = Constant(rng.integers(-5000, 5000, self.outputs).astype(np.int32))
         multipliers = tuple(rng.integers(1 << bits - 1, 1 << bits, self.outputs).tolist())
         shifts = (bits + 8,) * self.outputs
-        return op.accel.requantize(sums, bias, multipliers, shifts, a_min=0, multiplier_bits=bits)
+        return op.fixed.requantize(sums, bias, multipliers, shifts, a_min=0, multiplier_bits=bits)
 
 
 def conv(inputs: int, outputs: int, size: int, kernel: int, stride: int = 1) -> Small:

@@ -30,7 +30,7 @@ from relay_hw.transform import InferType, MergeComposite, Pass, Pipeline
 
 NAME, COMPOSITE, DEVICE = "toy", "toy.dense", "simulator"
 MOST_INPUTS = 4096
-DENSE = is_op("accel.requantize")(is_op("nn.dense")(wildcard(), is_constant()), is_constant())
+DENSE = is_op("fixed.requantize")(is_op("nn.dense")(wildcard(), is_constant()), is_constant())
 
 
 @dataclass(frozen=True, slots=True)

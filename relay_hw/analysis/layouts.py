@@ -25,8 +25,8 @@ _KEEPING: Final = frozenset(
 # Operators on channels: `axis` is the one called C.
 _ON_CHANNELS: Final = frozenset(("nn.bias_add", "nn.batch_norm", "nn.prelu", "nn.instance_norm", "nn.group_norm"))
 _MERGING: Final = frozenset(("concatenate", "qnn.concatenate"))
-_PAIRS: Final = frozenset(("qnn.add", "qnn.subtract", "qnn.mul", "accel.add", "where"))
-_FIRST: Final = frozenset(("qnn.quantize", "qnn.dequantize", "qnn.requantize", "accel.requantize"))
+_PAIRS: Final = frozenset(("qnn.add", "qnn.subtract", "qnn.mul", "fixed.add", "where"))
+_FIRST: Final = frozenset(("qnn.quantize", "qnn.dequantize", "qnn.requantize", "fixed.requantize"))
 
 
 def is_laid_out(types: Sequence[Type]) -> bool:

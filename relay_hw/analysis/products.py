@@ -21,7 +21,7 @@ _TRANSPOSED: Final = (
     "nn.conv2d_transpose",
     "nn.conv3d_transpose",
     "qnn.conv2d_transpose",
-    "accel.conv2d_transpose",
+    "fixed.conv2d_transpose",
 )
 _EINSUM: Final = "einsum"
 PRODUCT_OPERATORS: Final = (*_DENSE, *_MATMUL, *_CONV, *_TRANSPOSED, _EINSUM)

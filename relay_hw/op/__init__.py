@@ -9,7 +9,6 @@ from typing import Final
 from relay_hw.errors import UnsupportedError
 from relay_hw.ir.expr import Op
 from relay_hw.op import (
-    accel,
     annotation,
     blocks,
     broadcast,
@@ -22,6 +21,7 @@ from relay_hw.op import (
     dynamic,
     elementwise,
     expand,
+    fixed,
     image,
     layout,
     loss,
@@ -179,7 +179,7 @@ FAMILIES: Final = (
     loss,
     qnn_scale,
     qnn_arith,
-    accel,
+    fixed,
     annotation,
     blocks,
     sort_family,
@@ -212,7 +212,6 @@ __all__ = [
     "FAMILIES",
     "OPS",
     "abs",
-    "accel",
     "acos",
     "acosh",
     "add",
@@ -261,6 +260,7 @@ __all__ = [
     "fast_erf",
     "fast_exp",
     "fast_tanh",
+    "fixed",
     "fixed_point_multiply",
     "floor",
     "floor_divide",

@@ -88,9 +88,9 @@ SIMULATED_QUANTIZE = make_op(
 )
 
 
-@rule("accel.simulated_format", 1)
+@rule("simulated.format", 1)
 def _format_type(attrs: SimulatedFormatAttrs, x: TensorType) -> Type:
-    name = "accel.simulated_format"
+    name = "simulated.format"
     if not x.dtype.startswith("float"):
         raise TypeCheckError(f"the data of {name} must be of floats, not {x.dtype}")
     if attrs.format not in FORMATS:
@@ -108,14 +108,14 @@ def _format(attrs: SimulatedFormatAttrs, values: Sequence[Array], result: Type) 
 
 
 SIMULATED_FORMAT = make_op(
-    "accel.simulated_format",
+    "simulated.format",
     1,
     _format_type,
     _format,
     attrs=SimulatedFormatAttrs,
     gradient=gradients.same,
     pattern=FusionPattern.OPAQUE,
-    doc="data as numbers of a small floating-point format, which no accelerator here has",
+    doc="data as numbers of a small floating-point format",
 )
 
 

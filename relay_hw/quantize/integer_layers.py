@@ -1,6 +1,6 @@
-"""The accelerator's integer operators from exact scale factors: multiplier and shift are nearest to each factor.
+"""Fixed-point operators from exact scale factors: multiplier and shift are nearest to each factor.
 
-In: int8 or int32 expressions and fractions. Out: typed calls of `accel.*`, and paddings that stand for 0.
+In: int8 or int32 expressions and fractions. Out: typed calls of `fixed.*`, and paddings that stand for 0.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def requantize(acc: Expr, bias: Array, pairs: Sequence[tuple[int, int]], axis: i
     if len(set(pairs)) == 1:
         pairs = pairs[:1]
     return make(
-        "accel.requantize",
+        "fixed.requantize",
         (acc, constant(wrap32(bias))),
         multiplier=tuple(m for m, _ in pairs),
         shift=tuple(s for _, s in pairs),
@@ -81,7 +81,7 @@ def _add(
     sides: Sequence[Expr], grids: Sequence[Grid], multipliers: tuple[int, int], shift: int, target: Target
 ) -> Call:
     return make(
-        "accel.add",
+        "fixed.add",
         tuple(sides),
         y_multiplier=multipliers[0],
         r_multiplier=multipliers[1],
@@ -105,7 +105,7 @@ def average(pool: Call, data: Expr, grid: Grid, target: Target) -> Call:
     if any(padding) and grid.zero:
         data, padding = pad(data, padding, layout, grid.zero, pool.span), (0, 0, 0, 0)
     acc = make(
-        "accel.sum_pool2d", (data,), pool_size=size, strides=strides, padding=padding, layout=layout, span=pool.span
+        "fixed.sum_pool2d", (data,), pool_size=size, strides=strides, padding=padding, layout=layout, span=pool.span
     )
     count, axis = size[0] * size[1], layout.index("C")
     bias = np.full(shape[axis], -grid.zero * count, np.int64)
@@ -139,7 +139,7 @@ def transposed(anchor: Call, data: Expr, weight: Array, zero: int) -> Expr:
     names = ("strides", "padding", "dilation", "groups", "data_layout", "kernel_layout", "output_padding")
     attrs = {name: getattr(anchor.attrs, name) for name in names}
     args = (data, constant(weight))
-    return make("accel.conv2d_transpose", args, **attrs, input_zero_point=zero, span=anchor.span)
+    return make("fixed.conv2d_transpose", args, **attrs, input_zero_point=zero, span=anchor.span)
 
 
 def pad(data: Expr, padding: Sequence[int], layout: str, value: int, span: Span | None) -> Call:
@@ -154,7 +154,7 @@ def bounded(data: Expr, low: int, high: int, may_change: bool, span: Span | None
     """`data` within [low, high]: by the layer that makes it, where `may_change` says that nobody else reads it."""
     if (low, high) == (-128, 127):
         return data
-    if may_change and isinstance(data, Call) and op_name(data) in ("accel.requantize", "accel.add"):
+    if may_change and isinstance(data, Call) and op_name(data) in ("fixed.requantize", "fixed.add"):
         a = data.attrs
         limits = (min(max(bound, low), high) for bound in (a.a_min, a.a_max))
         a_min, a_max = limits

@@ -1,6 +1,6 @@
-"""Pre-quantized networks: QDQ, QOperator, QONNX and QNN graphs become the accelerator's integer operators.
+"""Pre-quantized networks: QDQ, QOperator, QONNX and QNN graphs become fixed-point operators.
 
-In: a typed dataflow module whose quantization is in the graph. Out: the same with `accel.*` in the place of every
+In: a typed dataflow module whose quantization is in the graph. Out: the same with `fixed.*` in the place of every
 layer whose scales are constants. Scales and zero points stay; uint8 becomes int8; the rest stays as it is.
 """
 
@@ -39,7 +39,7 @@ def is_prequantized(mod: IRModule) -> bool:
 
 
 def realize_prequantized(mod: IRModule, multiplier_bits: int = 31) -> IRModule:
-    """`mod`, parameters bound, with its quantized layers as `accel.*`; see docs/prequantized.md for the rounding.
+    """`mod`, parameters bound, with its quantized layers as `fixed.*`; see docs/prequantized.md for the rounding.
 
     In a program with control flow each straight-line piece is realized by itself.
     """

@@ -226,7 +226,7 @@ class Realizer:
         if any(padding) and given.zero_point != 0:
             x = _pad(x, padding, layout, given.zero_point, pool.span)
             padding = (0, 0, 0, 0)
-        acc = make("accel.sum_pool2d", (x,), pool_size=size, strides=strides, padding=padding, layout=layout,
+        acc = make("fixed.sum_pool2d", (x,), pool_size=size, strides=strides, padding=padding, layout=layout,
                    span=pool.span)  # fmt: skip
         count = math.prod(size)
         channels = shape[layout.index("C")]
@@ -239,7 +239,7 @@ class Realizer:
         pairs = [normalise(factor, bits) for factor in factors]
         a_min, a_max = _limits(step, result)
         return make(
-            "accel.requantize",
+            "fixed.requantize",
             (acc, constant(bias)),
             multiplier=tuple(m for m, _ in pairs),
             shift=tuple(s for _, s in pairs),
@@ -260,7 +260,7 @@ class Realizer:
         (left_multiplier, right_multiplier), shift = normalise_together(factors, bits)
         a_min, a_max = _limits(step, result)
         return make(
-            "accel.add",
+            "fixed.add",
             [self.as_int(tensor) for tensor in step.inputs],
             y_multiplier=left_multiplier,
             r_multiplier=right_multiplier,
@@ -323,7 +323,7 @@ def _transposed(args: Sequence[Expr], anchor: Call, zero_point: int) -> Expr:
     """The named operation subtracts the zero point: what lies between the data is 0, and no bias could say so."""
     names = ("strides", "padding", "dilation", "groups", "data_layout", "kernel_layout", "output_padding")
     attrs = {name: getattr(anchor.attrs, name) for name in names}
-    return make("accel.conv2d_transpose", args, **attrs, input_zero_point=zero_point, span=anchor.span)
+    return make("fixed.conv2d_transpose", args, **attrs, input_zero_point=zero_point, span=anchor.span)
 
 
 def _pad(x: Expr, padding: Sequence[int], layout: str, value: int, span: Span | None) -> Expr:

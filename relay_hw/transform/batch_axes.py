@@ -247,7 +247,7 @@ _SPECIAL: Final = frozenset(
 ELEMENTWISE: Final = frozenset(
     name
     for name in _names(FusionPattern.ELEMWISE, FusionPattern.BROADCAST)
-    if name not in _SPECIAL and not name.startswith(("qnn.", "accel."))
+    if name not in _SPECIAL and not name.startswith(("qnn.", "fixed."))
 )
 _POOLS: Final = [name for name in _names(FusionPattern.OUT_ELEMWISE_FUSABLE) if "pool" in name]
 _CONVOLUTIONS: Final = [name for name in _names(FusionPattern.OUT_ELEMWISE_FUSABLE) if "conv" in name]
@@ -260,7 +260,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         **dict.fromkeys(
             ["nn.lrn", "cumsum", "cumprod", "sort", "argsort", "topk", "reverse", "split", "repeat"], _axis
         ),
-        **dict.fromkeys(["nn.batch_norm", "nn.prelu", "nn.bias_add", "accel.simulated_format"], _channel),
+        **dict.fromkeys(["nn.batch_norm", "nn.prelu", "nn.bias_add", "simulated.format"], _channel),
         **dict.fromkeys(["qnn.quantize", "qnn.dequantize", "qnn.requantize"], _channel),
         **dict.fromkeys(["sum", "mean", "max", "min", "prod", "all", "any", "argmax", "argmin", "variance"], _reduce),
         **dict.fromkeys(["nn.instance_norm", "nn.group_norm", "nn.batch_flatten"], _first_axis),

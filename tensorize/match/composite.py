@@ -97,12 +97,12 @@ class _Reader(Reader):
         call = self._call(self.composite.body)
         if self._name(call) == "reshape":
             return self._dense_to_image(call)
-        if self._name(call) != "accel.add":
+        if self._name(call) != "fixed.add":
             stage, core = self._requantize(call)
             return self._core(core, stage, None, None)
         sides = [side for side in call.args if isinstance(side, Call)]
         others = [side for side in call.args if isinstance(side, Var)]
-        need(len(sides) == 1 and len(others) == 1, "accel.add must add one parameter to the requantized sum", call)
+        need(len(sides) == 1 and len(others) == 1, "fixed.add must add one parameter to the requantized sum", call)
         stage, core = self._requantize(sides[0])
         return self._core(core, stage, self._add_stage(call, swapped=call.args[0] is others[0]), others[0])
 
@@ -118,7 +118,7 @@ class _Reader(Reader):
     def conv_transpose(self) -> Matched:
         """conv2d_transpose, requantize."""
         stage, core = self._requantize(self._call(self.composite.body))
-        call = self._call(core, "accel.conv2d_transpose")
+        call = self._call(core, "fixed.conv2d_transpose")
         attrs = call.attrs
         need(attrs.groups == 1, f"groups must be 1, not {attrs.groups}", call)
         need(attrs.data_layout == "NCHW", f"data_layout must be NCHW, not {attrs.data_layout}", call)
@@ -187,14 +187,14 @@ class _Reader(Reader):
     def sum_pool(self) -> Matched:
         """sum_pool2d, requantize."""
         stage, core = self._requantize(self._call(self.composite.body))
-        return self._pool(self._call(core, "accel.sum_pool2d"), PoolKind.SUM, stage)
+        return self._pool(self._call(core, "fixed.sum_pool2d"), PoolKind.SUM, stage)
 
     def add(self) -> Matched:
-        """accel.add of two parameters."""
-        call = self._call(self.composite.body, "accel.add")
+        """fixed.add of two parameters."""
+        call = self._call(self.composite.body, "fixed.add")
         first, second = (self._param(arg, call) for arg in call.args)
         left, right = (var_type(self.composite.params[number]).static_shape for number in (first, second))
-        need(left == right, f"operands of accel.add must have one shape, not {left} and {right}", call)
+        need(left == right, f"operands of fixed.add must have one shape, not {left} and {right}", call)
         kernel = AddKernel(self._image(self.composite.params[first]), self._add_stage(call, swapped=False))
         return Matched(kernel, (first, second), left)
 
@@ -216,7 +216,7 @@ class _Reader(Reader):
         second = self._param(residual, core)
         given = var_type(residual).static_shape
         self._image(residual)
-        need(given == shape, f"operands of accel.add must have one shape, not {shape} and {given}", core)
+        need(given == shape, f"operands of fixed.add must have one shape, not {shape} and {given}", core)
         return Matched(kernel, (param, second), shape)
 
     def _conv(self, call: Call, stage: Stage, added: AddStage | None) -> tuple[ConvKernel, int]:

@@ -30,7 +30,7 @@ class Reader:
     config: AccelConfig
 
     def _requantize(self, expr: Expr) -> tuple[Stage, Expr]:
-        call = self._call(expr, "accel.requantize")
+        call = self._call(expr, "fixed.requantize")
         return Stage(call.attrs, call), call.args[0]
 
     def _scale(self, stage: Stage, channels: int, at: Expr, axis: int = 1) -> Requantize:

@@ -25,9 +25,9 @@ _CORES = (
     "nn.dense",
     "nn.batch_matmul",
     "nn.max_pool2d",
-    "accel.sum_pool2d",
-    "accel.conv2d_transpose",
-    "accel.add",
+    "fixed.sum_pool2d",
+    "fixed.conv2d_transpose",
+    "fixed.add",
     "concatenate",
 )
 

@@ -70,7 +70,7 @@ class Regions:
         swapped: bool = False,
         groups: int = 1,
     ) -> Expr:
-        """nn.conv2d, requantize; nn.pad in front where `pad_value` is given; accel.add with `residual` behind."""
+        """nn.conv2d, requantize; nn.pad in front where `pad_value` is given; fixed.add with `residual` behind."""
         inner = self._inner(x)
         data: Expr = inner
         own = tuple(padding)
@@ -102,10 +102,10 @@ class Regions:
         output_padding: Sequence[int] = (0, 0),
         zero_point: int = 0,
     ) -> Expr:
-        """accel.conv2d_transpose, requantize."""
+        """fixed.conv2d_transpose, requantize."""
         inner = self._inner(x)
         weight = Constant(self._int8(channels, self._shapes[x][1], *kernel).swapaxes(0, 1).copy())
-        core = op.accel.conv2d_transpose(
+        core = op.fixed.conv2d_transpose(
             inner,
             weight,
             strides,
@@ -159,13 +159,13 @@ class Regions:
         padding: Sequence[int] = (0, 0, 0, 0),
         pad_value: int | None = None,
     ) -> Expr:
-        """accel.sum_pool2d, requantize; nn.pad in front where `pad_value` is given."""
+        """fixed.sum_pool2d, requantize; nn.pad in front where `pad_value` is given."""
         inner = self._inner(x)
         data: Expr = inner
         if pad_value is not None:
             widths = ((0, 0), (0, 0), (padding[0], padding[2]), (padding[1], padding[3]))
             data, padding = op.nn.pad(data, widths, Constant(np.array(pad_value, np.int8))), (0, 0, 0, 0)
-        core = op.accel.sum_pool2d(data, size, strides, padding)
+        core = op.fixed.sum_pool2d(data, size, strides, padding)
         body = self._requantize(core, self._shapes[x][1], size[0] * size[1] // 64 + 1)
         return self._call("accel.sum_pool2d", [inner], body, [x])
 
@@ -193,7 +193,7 @@ class Regions:
         return self._call("accel.clip", [inner], op.clip(inner, low, high), [x])
 
     def add(self, y: Expr, r: Expr) -> Expr:
-        """accel.add."""
+        """fixed.add."""
         left, right = self._inner(y, "y"), self._inner(r, "r")
         return self._call("accel.add", [left, right], self._sum(left, right), [y, r])
 
@@ -238,7 +238,7 @@ class Regions:
         if self.rng.random() < 0.3:
             biases[: 1 + channels // 4] = (1 << 31) - 1  # the sum with any positive accumulator wraps
         bias = Constant(biases.astype(np.int32))
-        return op.accel.requantize(
+        return op.fixed.requantize(
             core,
             bias,
             tuple(multiplier.tolist()),
@@ -254,7 +254,7 @@ class Regions:
     def _sum(self, y: Expr, r: Expr) -> Call:
         bits = self.config.multiplier_bits
         y_multiplier, r_multiplier = self.rng.integers(0, 1 << bits, 2).tolist()
-        return op.accel.add(
+        return op.fixed.add(
             y,
             r,
             y_multiplier,

@@ -32,7 +32,7 @@ def ones(*shape: int, dtype: str = "int8") -> Constant:
 
 def requantize(core: Expr, channels: int, **changes: Any) -> Call:
     numbers = {"multiplier": (1 << 20,), "shift": (24,), **changes}
-    return op.accel.requantize(core, ones(channels, dtype="int32"), **numbers)
+    return op.fixed.requantize(core, ones(channels, dtype="int32"), **numbers)
 
 
 def conv2d(data: Expr, weight: Expr, **changes: Any) -> Call:
@@ -71,13 +71,13 @@ X = var(1, 3, 8, 8)
 def with_residual(shape: tuple[int, ...], groups: int = 1) -> Function:
     r, channels = var(*shape, name="r"), 4 if groups == 1 else 2 * groups
     core = conv2d(X, ones(channels, 3 // groups, 3, 3), groups=groups)
-    body = op.accel.add(requantize(core, channels), r, 1, 1, 1)
+    body = op.fixed.add(requantize(core, channels), r, 1, 1, 1)
     return composite("conv2d", [X, r], body)
 
 
 def add_function(shape: tuple[int, ...] = (1, 3, 8, 8), **changes: Any) -> Function:
     y, r = var(1, 3, 8, 8, name="y"), var(*shape, name="r")
-    return composite("add", [y, r], op.accel.add(y, r, **{"y_multiplier": 1, "r_multiplier": 1, "shift": 1, **changes}))
+    return composite("add", [y, r], op.fixed.add(y, r, **{"y_multiplier": 1, "r_multiplier": 1, "shift": 1, **changes}))
 
 
 def max_pool(x: Var = X, wrap: Callable[[Expr], Expr] = lambda x: x, **changes: Any) -> Function:
@@ -132,10 +132,10 @@ REFUSED: dict[str, tuple[Function, str]] = {
         composite("conv2d", [X], requantize(op.nn.relu(X), 3)),
         "operator must be nn.conv2d or nn.dense, not nn.relu",
     ),
-    "no requantize": (composite("conv2d", [X], conv2d(X, ones(4, 3, 3, 3))), "operator must be accel.requantize, not"),
+    "no requantize": (composite("conv2d", [X], conv2d(X, ones(4, 3, 3, 3))), "operator must be fixed.requantize, not"),
     "pattern": (composite("softmax", [X], op.nn.softmax(X)), "composite must be one of accel's patterns, not"),
     "bias": (
-        composite("conv2d", [X], op.accel.requantize(conv2d(X, ones(4, 3, 3, 3)), var(4, dtype="int32"), (1,), (1,))),
+        composite("conv2d", [X], op.fixed.requantize(conv2d(X, ones(4, 3, 3, 3)), var(4, dtype="int32"), (1,), (1,))),
         "bias must be a constant, not Var",
     ),
     "dense inputs": (dense_function(var(1, 9), ones(4, 8)), "weight must have 9 inputs, not 8"),
@@ -145,9 +145,9 @@ REFUSED: dict[str, tuple[Function, str]] = {
     ),
     "residual shape": (
         with_residual((1, 4, 6, 5)),
-        r"operands of accel.add must have one shape, not \(1, 4, 6, 6\) and \(1, 4, 6, 5\)",
+        r"operands of fixed.add must have one shape, not \(1, 4, 6, 6\) and \(1, 4, 6, 5\)",
     ),
-    "add shape": (add_function((1, 3, 8, 1)), "operands of accel.add must have one shape, not"),
+    "add shape": (add_function((1, 3, 8, 1)), "operands of fixed.add must have one shape, not"),
     "add zero point": (add_function(r_zero_point=-129), "zero point must fit int8, not -129"),
     "pool layout": (max_pool(layout="NHWC"), "layout must be NCHW, not NHWC"),
     "pool padding": (max_pool(padding=(2, 2, 2, 2)), "padding must be below the window's 2, not 2"),
@@ -208,7 +208,7 @@ def test_dense_kernel_permutes_to_channels_last() -> None:
 
 def test_residual_on_the_left_swaps_the_operands() -> None:
     r = var(1, 4, 6, 6, name="r")
-    body = op.accel.add(r, requantize(conv2d(X, ones(4, 3, 3, 3)), 4), 7, 9, 3, 1, 2)
+    body = op.fixed.add(r, requantize(conv2d(X, ones(4, 3, 3, 3)), 4), 7, 9, 3, 1, 2)
     found = match(composite("conv2d", [r, X], body), DEFAULT)
     assert isinstance(found.kernel, ConvKernel) and found.kernel.residual is not None
     stage = found.kernel.residual

@@ -74,7 +74,7 @@ def in_format(body: Expr, layers: Layers, ranges: Ranges) -> tuple[Expr, tuple[P
         rank = len(shape_of(value) or ())
         axis = _channel_axis(layers, tensor, rank)
         attrs = {"format": name, "scale": scale if scale > 0 else 1.0, "axis": axis}
-        return make("accel.simulated_format", (value,), **attrs, span=value.span)
+        return make("simulated.format", (value,), **attrs, span=value.span)
 
     weights: dict[Expr, dict[int, Expr]] = {}
     for step in layers.linear:

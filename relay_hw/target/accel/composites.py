@@ -38,56 +38,56 @@ COMPOSITES: Final[tuple[Composite, ...]] = (
         "accel.conv2d",
         "nn.conv2d",
         before=("nn.pad",),
-        after=("accel.requantize", "accel.add"),
-        constants=(("nn.pad", 1), ("nn.conv2d", 1), ("accel.requantize", 1)),
+        after=("fixed.requantize", "fixed.add"),
+        constants=(("nn.pad", 1), ("nn.conv2d", 1), ("fixed.requantize", 1)),
     ),
     Composite(
         "accel.conv2d",
         "nn.conv2d",
         before=("nn.pad",),
-        after=("accel.requantize",),
-        constants=(("nn.pad", 1), ("nn.conv2d", 1), ("accel.requantize", 1)),
+        after=("fixed.requantize",),
+        constants=(("nn.pad", 1), ("nn.conv2d", 1), ("fixed.requantize", 1)),
     ),
     Composite(
         "accel.conv2d_transpose",
-        "accel.conv2d_transpose",
-        after=("accel.requantize",),
-        constants=(("accel.conv2d_transpose", 1), ("accel.requantize", 1)),
+        "fixed.conv2d_transpose",
+        after=("fixed.requantize",),
+        constants=(("fixed.conv2d_transpose", 1), ("fixed.requantize", 1)),
     ),
     Composite(
         "accel.dense",
         "nn.dense",
         before=("nn.batch_flatten", "reshape"),
-        after=("accel.requantize", "reshape"),
-        constants=(("nn.dense", 1), ("accel.requantize", 1)),
+        after=("fixed.requantize", "reshape"),
+        constants=(("nn.dense", 1), ("fixed.requantize", 1)),
     ),
     Composite(
         "accel.dense",
         "nn.dense",
         before=("nn.batch_flatten", "reshape"),
-        after=("accel.requantize",),
-        constants=(("nn.dense", 1), ("accel.requantize", 1)),
+        after=("fixed.requantize",),
+        constants=(("nn.dense", 1), ("fixed.requantize", 1)),
     ),
     Composite(
         "accel.batch_matmul",
         "nn.batch_matmul",
-        after=("accel.requantize",),
-        constants=(("accel.requantize", 1),),
+        after=("fixed.requantize",),
+        constants=(("fixed.requantize", 1),),
     ),
     Composite(
         "accel.sum_pool2d",
-        "accel.sum_pool2d",
+        "fixed.sum_pool2d",
         before=("nn.pad",),
-        after=("accel.requantize",),
-        constants=(("nn.pad", 1), ("accel.requantize", 1)),
+        after=("fixed.requantize",),
+        constants=(("nn.pad", 1), ("fixed.requantize", 1)),
     ),
     Composite("accel.max_pool2d", "nn.max_pool2d", before=("nn.pad",), constants=(("nn.pad", 1),)),
-    Composite("accel.add", "accel.add"),
+    Composite("accel.add", "fixed.add"),
     Composite("accel.clip", "clip"),
 )
 
 # A residual add is a composite of its own unless the layer before it takes it in.
-_RESIDUAL: Final = "accel.add"
+_RESIDUAL: Final = "fixed.add"
 # Operators of floats too, of which the accelerator knows the integer form only.
 _INTEGER: Final = ("nn.conv2d", "nn.dense", "nn.batch_matmul", "nn.max_pool2d", "clip")
 
@@ -233,7 +233,7 @@ def _orientations(root: Call, composite: Composite, position: dict[Call, int]) -
 
 
 def swap_add(call: Call) -> Call:
-    """accel.add with its arguments exchanged: the same value."""
+    """fixed.add with its arguments exchanged: the same value."""
     a = call.attrs
     attrs = replace(
         a,

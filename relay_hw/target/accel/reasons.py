@@ -11,12 +11,12 @@ from relay_hw.target.accel.move_groups import MOVES
 from relay_hw.transform.graph import dtype_of, leaves, op_name
 
 _NEEDS: Final = {
-    "nn.conv2d": "its weight must be constant and its result must be read by one accel.requantize only",
-    "nn.dense": "its weight must be constant and its result must be read by one accel.requantize only",
-    "nn.batch_matmul": "its second operand must be transposed and its result read by one accel.requantize only",
-    "accel.conv2d_transpose": "its weight must be constant and its result must be read by one accel.requantize only",
-    "accel.sum_pool2d": "its result must be read by one accel.requantize only",
-    "accel.requantize": "it must follow a convolution, dense layer or sum pooling that nothing else reads, "
+    "nn.conv2d": "its weight must be constant and its result must be read by one fixed.requantize only",
+    "nn.dense": "its weight must be constant and its result must be read by one fixed.requantize only",
+    "nn.batch_matmul": "its second operand must be transposed and its result read by one fixed.requantize only",
+    "fixed.conv2d_transpose": "its weight must be constant and its result must be read by one fixed.requantize only",
+    "fixed.sum_pool2d": "its result must be read by one fixed.requantize only",
+    "fixed.requantize": "it must follow a convolution, dense layer or sum pooling that nothing else reads, "
     "with a constant bias",
     "qnn.conv2d": "its weight must be constant, without zero point where it has groups, and its result must be read by "
     "one qnn.requantize of constant scales",

@@ -53,7 +53,7 @@ def network() -> FlatFunction:
         y = op.nn.conv2d(data, weight, padding=(1, 1), **extra)
         bias = Constant(rng.integers(-1000, 1000, out).astype(np.int32))
         numbers = {"multiplier": tuple(range(70, 70 + out)), "shift": (18,) * out}
-        return op.accel.requantize(y, bias, **numbers, zero_point=3, rounding="half_up", a_min=-128, a_max=127, axis=1)
+        return op.fixed.requantize(y, bias, **numbers, zero_point=3, rounding="half_up", a_min=-128, a_max=127, axis=1)
 
     x = Var("x", TensorType((1, 3, 10, 9), "int8"))
     y = op.nn.max_pool2d(stage(x, 8, 3, 1), (2, 2), (2, 2))

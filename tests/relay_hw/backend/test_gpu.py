@@ -65,7 +65,7 @@ def integers() -> IRModule:
         "multiplier": tuple(rng.integers(1, 2**20, 7).tolist()),
         "shift": tuple(rng.integers(18, 32, 7).tolist()),
     }
-    y = op.accel.requantize(y, bias, **numbers, zero_point=-3, rounding="half_away", a_min=-128, a_max=127, axis=1)
+    y = op.fixed.requantize(y, bias, **numbers, zero_point=-3, rounding="half_away", a_min=-128, a_max=127, axis=1)
     return infer_type(IRModule({"main": Function([x], op.nn.max_pool2d(y, (2, 2), (2, 2)))}))
 
 

@@ -55,7 +55,7 @@ FUNCTIONS = {
     ),
     "int8_layer": typed(
         "int8_layer",
-        lambda x: op.accel.requantize(
+        lambda x: op.fixed.requantize(
             op.nn.conv2d(x, weight("int8", 7, 5, 3, 3), channels=7, kernel_size=(3, 3), out_dtype="int32"),
             weight("int32", 7),
             1 << 30,

@@ -336,10 +336,10 @@ def quantized() -> Iterator[Case]:
     yield Case("qnn_conv2d", build, ((2, 4, 7, 6), "int8"))
     matrix = Constant(tame("int8", (9, 17), 5))
     yield Case("qnn_dense", lambda x: op.qnn.dense(x, matrix, *points, 9), ((5, 17), "int8"))
-    yield Case("sum_pool", lambda x: op.accel.sum_pool2d(x, (3, 2), (2, 1), (1, 0, 0, 1)), ((2, 3, 7, 6), "int8"))
+    yield Case("sum_pool", lambda x: op.fixed.sum_pool2d(x, (3, 2), (2, 1), (1, 0, 0, 1)), ((2, 3, 7, 6), "int8"))
     wide = Constant(tame("int8", (4, 3, 3, 2), 6))
-    build = lambda x: op.accel.conv2d_transpose(x, wide, (2, 1), (1, 0), groups=2, input_zero_point=-9)  # noqa: E731
-    yield Case("accel_transpose", build, ((2, 4, 5, 6), "int8"))
+    build = lambda x: op.fixed.conv2d_transpose(x, wide, (2, 1), (1, 0), groups=2, input_zero_point=-9)  # noqa: E731
+    yield Case("fixed_transpose", build, ((2, 4, 5, 6), "int8"))
 
 
 GENERATORS = (

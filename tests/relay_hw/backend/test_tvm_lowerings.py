@@ -133,21 +133,21 @@ def networks() -> Iterator[Case]:
                 yield Case(f"global_{kind}_{dtype}_{layout}", whole, (shape, dtype), values=values)
 
 
-def accelerator() -> Iterator[Case]:
+def fixed_point() -> Iterator[Case]:
     """Its integers, at the limits of multipliers and shifts."""
     multipliers, shifts = (2**31 - 1, 1, 5, 3 << 20, 1 << 30, 77), (31, 0, 1, 43, 62, 30)
     for rounding in ("half_up", "half_even", "half_away", "floor"):
         for y, r, shift in ((1 << 29, 3 << 28, 30), (1, 1, 1), (2**31 - 1, 2**31 - 1, 39), (1, 2**30, 62)):
-            add = lambda a, b, y=y, r=r, at=shift, how=rounding: op.accel.add(  # noqa: E731
+            add = lambda a, b, y=y, r=r, at=shift, how=rounding: op.fixed.add(  # noqa: E731
                 a, b, y, r, at, 4, -3, 2, how, -100, 99
             )
-            yield Case(f"accel_add_{rounding}_{shift}", add, ((4, 6, 5), "int8"), ((4, 6, 5), "int8"))
+            yield Case(f"fixed_add_{rounding}_{shift}", add, ((4, 6, 5), "int8"), ((4, 6, 5), "int8"))
         for axis, shape in ((1, (2, 6, 40)), (-1, (9, 6))):
             bias = Constant(corners("int32", (6,), 5))
-            scaled = lambda x, axis=axis, bias=bias, how=rounding: op.accel.requantize(  # noqa: E731
+            scaled = lambda x, axis=axis, bias=bias, how=rounding: op.fixed.requantize(  # noqa: E731
                 x, bias, multipliers, shifts, -5, how, -120, 99, axis
             )
-            yield Case(f"accel_requantize_{rounding}_{axis % 3}", scaled, (shape, "int32"))
+            yield Case(f"fixed_requantize_{rounding}_{axis % 3}", scaled, (shape, "int32"))
 
 
 def simplified() -> Iterator[Case]:
@@ -193,7 +193,7 @@ def reductions() -> Iterator[Case]:
                         yield Case(f"{name}_{len(axes)}_{last}_nan", place, ((4, 5, 6), dtype))
 
 
-GENERATORS = (simplified, reductions, likes, shapes, constants, bits, networks, accelerator)
+GENERATORS = (simplified, reductions, likes, shapes, constants, bits, networks, fixed_point)
 CASES = {generator.__name__: list(generator()) for generator in GENERATORS} if is_installed() else {}
 
 

@@ -138,15 +138,15 @@ CASES: dict[str, tuple[Types, Build]] = {
     "mean": ([IMAGE], lambda x: op.mean(x, axis=(2, 3))),
     "max": ([IMAGE], lambda x: op.max(x, axis=1)),
     "min_exclude": ([IMAGE], lambda x: op.min(x, axis=1, exclude=True)),
-    "accel_add": (
+    "fixed_add": (
         [BYTES, BYTES],
-        lambda a, b: op.accel.add(a, b, 1 << 29, 3 << 28, 30, 4, -3, 2, rounding="half_even", a_min=-100),
+        lambda a, b: op.fixed.add(a, b, 1 << 29, 3 << 28, 30, 4, -3, 2, rounding="half_even", a_min=-100),
     ),
 }
 for _rounding in ("half_up", "half_even", "half_away", "floor"):
     CASES[f"requantize_{_rounding}"] = (
         [((1, 6, 40, 11), "int32")],
-        lambda x, rounding=_rounding: op.accel.requantize(
+        lambda x, rounding=_rounding: op.fixed.requantize(
             x,
             const((6,), "int32", -(2**31), 2**31 - 1),
             (2**31 - 1, 1, 5, 3 << 20, 1 << 30, 77),

@@ -229,7 +229,7 @@ def test_verify_finds_a_wrong_program(folder: Path, capsys: Captured) -> None:
 
 
 def test_show_stages_and_files(folder: Path, capsys: Captured) -> None:
-    stages = {"imported": "nn.conv2d", "simplified": "nn.bias_add", "quantized": "accel.requantize"}
+    stages = {"imported": "nn.conv2d", "simplified": "nn.bias_add", "quantized": "fixed.requantize"}
     for stage, word in (stages | {"partitioned": 'Composite="accel.conv2d"'}).items():
         row = ask(capsys, "show", folder / "build", "--stage", stage)
         assert row["stage"] == stage and word in row["text"]

@@ -122,8 +122,8 @@ def test_a_scale_moves_the_range():
 @pytest.mark.parametrize(
     ("build", "sentence"),
     [
-        (lambda x: simulated_format(x, "fp7"), "format of accel.simulated_format must be one of fp8_e4m3, .*, not fp7"),
-        (lambda x: simulated_format(x, "mxfp4", -1.0), "scale of accel.simulated_format must be positive, not -1"),
+        (lambda x: simulated_format(x, "fp7"), "format of simulated.format must be one of fp8_e4m3, .*, not fp7"),
+        (lambda x: simulated_format(x, "mxfp4", -1.0), "scale of simulated.format must be positive, not -1"),
         (lambda x: simulated_quantize(x, _scalar(1), _scalar(0), _scalar(1), 7), "kind and .* not 7 and round"),
         (lambda x: simulated_quantize(x, _scalar(1), op.const(np.zeros(2, "float32")), _scalar(1), 1),
          "its limits be scalars"),

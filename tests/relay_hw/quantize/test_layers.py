@@ -39,7 +39,7 @@ def _data(count: int = 8) -> dict[str, np.ndarray]:
 def _limits(mod: IRModule) -> list[tuple[int, int] | None]:
     """Largest magnitude of each convolution's weight and largest output; None for float ones."""
     calls = [n for n in post_order(mod["main"].body) if isinstance(n, Call) and isinstance(n.op, Op)]
-    tops = [call.attrs.a_max for call in calls if call.op.name == "accel.requantize"]
+    tops = [call.attrs.a_max for call in calls if call.op.name == "fixed.requantize"]
     found: list[tuple[int, int] | None] = []
     for call in calls:
         if call.op.name == "nn.conv2d":
@@ -81,7 +81,7 @@ def test_formats_are_simulated_in_floats(name):
     mod, data = _mod(), _data()
     realized = realize_module(mod, name, data if find_strategy(name).needs_data else None)
     names = {n.op.name for n in post_order(realized.mod["main"].body) if isinstance(n, Call) and isinstance(n.op, Op)}
-    assert "accel.simulated_format" in names and not any(one.startswith("qnn.") for one in names)
+    assert "simulated.format" in names and not any(one.startswith("qnn.") for one in names)
     noise = layer_noise(realized, data)
     assert [one.name for one in noise] == ["one", "two", "three"]
     least = {"mxfp4": 7, "fp8-e5m2": 11, "fp8-e4m3": 18, "mxfp8": 13, "mxfp6": 16, "mxint8": 30}[name]

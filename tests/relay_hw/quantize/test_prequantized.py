@@ -68,7 +68,7 @@ def test_qdq_convolution(dtype: str, attrs: dict[str, Any]) -> None:
     shift = 0 if dtype == "int8" else 128
     x = net.on_grid("x", 0.05, 7 + shift)
     y = net.on_grid(net.add("Relu", [net.conv(RNG, x, (4, 8), **attrs)]), 0.04, -100 + shift)
-    assert "accel.requantize" in operators(compare(net.model(y), net.shape, 0.04))
+    assert "fixed.requantize" in operators(compare(net.model(y), net.shape, 0.04))
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
@@ -85,7 +85,7 @@ def test_qdq_block(dtype: str) -> None:
     w = net.constant(RNG.integers(-127, 128, (4, 5)).astype(np.int8), 0.01, 0)
     y = net.on_grid(net.add("Add", [net.add("MatMul", [flat, w]), net.weight(RNG.normal(size=5))]), 0.03, shift)
     mod = compare(net.model(y), net.shape, 0.03, share=0.4)
-    assert {"accel.add", "accel.sum_pool2d", "nn.dense"} <= operators(mod)
+    assert {"fixed.add", "fixed.sum_pool2d", "nn.dense"} <= operators(mod)
     assert all(var.dtype == "int8" for var in (n.type for n in post_order(mod["main"].body) if op_name(n) == "clip"))
 
 
@@ -108,9 +108,9 @@ def test_a_weight_zero_point_is_taken_off(low: int, groups: int) -> None:
     y = net.on_grid(net.add("Conv", [x, net.constant(weight, 0.004, 150)], pads=[1, 1, 1, 1], group=groups), 0.04, 128)
     if groups == 1 or low == 60:
         found = operators(compare(net.model(y), net.shape, 0.04))
-        assert "accel.requantize" in found and ("concatenate" in found) == (low == 0)
+        assert "fixed.requantize" in found and ("concatenate" in found) == (low == 0)
     else:
-        assert "accel.requantize" not in operators(realized(net.model(y)))
+        assert "fixed.requantize" not in operators(realized(net.model(y)))
 
 
 @pytest.mark.parametrize("zero", [0, 200, 255])
@@ -132,7 +132,7 @@ def test_transposed_convolution_and_product() -> None:
         "ConvTranspose", [x, net.constant(weight, scales, np.zeros(3), axis=1)], strides=[2, 2], pads=[1, 0, 0, 1]
     )
     found = operators(compare(net.model(net.on_grid(up, 0.0437, 3)), net.shape, 0.0437))
-    assert "accel.conv2d_transpose" in found
+    assert "fixed.conv2d_transpose" in found
     net = Net((2, 4, 5), "int8")
     x = net.on_grid("x", 0.05, 0)
     product = net.add("MatMul", [x, net.add("Transpose", [x], perm=[0, 2, 1])])
@@ -160,7 +160,7 @@ def qnn_layer(rounding: str, data: str, zeros: tuple[int, int]) -> IRModule:
 def test_relay_layers_keep_every_bit(rounding: str, data: str, zeros: tuple[int, int]) -> None:
     mod = qnn_layer(rounding, data, zeros)
     new = realize_prequantized(mod)
-    assert "accel.requantize" in operators(new) and "qnn.conv2d" not in operators(new)
+    assert "fixed.requantize" in operators(new) and "qnn.conv2d" not in operators(new)
     info = np.iinfo(data)
     for _ in range(3):
         x = RNG.integers(info.min, info.max + 1, (1, 3, 7, 6)).astype(data)
@@ -253,7 +253,7 @@ def test_qonnx_weights_of_four_bits() -> None:
     new = realize_prequantized(module)
     x = RNG.normal(size=(1, 4, 5, 5)).astype(np.float32)
     want, got = np.asarray(evaluate(module, {"x": x})), np.asarray(evaluate(new, {"x": x}))
-    assert "accel.requantize" in operators(new) and len(np.unique(got)) > 4
+    assert "fixed.requantize" in operators(new) and len(np.unique(got)) > 4
     assert np.abs(got - want).max() < 0.51 and (got != want).mean() < 0.03
 
 
@@ -284,7 +284,7 @@ def test_qdq_of_four_bits() -> None:
     open_module, params = from_onnx(model)
     assert np.array_equal(np.asarray(evaluate(open_module, {"x": x, **params})), want)
     new = realize_prequantized(module)
-    assert "accel.requantize" in operators(new) and len(np.unique(want)) > 8
+    assert "fixed.requantize" in operators(new) and len(np.unique(want)) > 8
     got = np.asarray(evaluate(new, {"x": x}))
     assert np.abs(got - want).max() < 0.41 and (got != want).mean() < 0.05
 

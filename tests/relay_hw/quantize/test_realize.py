@@ -118,7 +118,7 @@ W = op.const(np.random.default_rng(1).normal(size=(4, 4, 3, 3)).astype("float32"
 
 def test_a_padded_convolution_pads_with_the_zero_point():
     mod, _ = _quantize(op.nn.conv2d(X, W, padding=(1, 2, 0, 1)), X)
-    assert _operators(mod) == ["qnn.quantize", "nn.pad", "nn.conv2d", "accel.requantize", "qnn.dequantize"]
+    assert _operators(mod) == ["qnn.quantize", "nn.pad", "nn.conv2d", "fixed.requantize", "qnn.dequantize"]
     (pad,), (conv,), (first,) = _named(mod, "nn.pad"), _named(mod, "nn.conv2d"), _named(mod, "qnn.quantize")
     assert pad.attrs.pad_width == ((0, 0), (0, 0), (1, 0), (2, 1))
     assert pad.args[1].data == first.args[2].data != 0
@@ -127,16 +127,16 @@ def test_a_padded_convolution_pads_with_the_zero_point():
 
 def test_a_symmetric_convolution_keeps_its_padding():
     mod, _ = _quantize(op.nn.conv2d(X, W, padding=(1, 2, 0, 1)), X, strategy="int8-symmetric")
-    assert _operators(mod) == ["qnn.quantize", "nn.conv2d", "accel.requantize", "qnn.dequantize"]
+    assert _operators(mod) == ["qnn.quantize", "nn.conv2d", "fixed.requantize", "qnn.dequantize"]
     assert _named(mod, "nn.conv2d")[0].attrs.padding == (1, 2, 0, 1)
 
 
 def test_activations_are_bounds_of_the_requantization():
     mod, _ = _quantize(op.nn.relu(op.nn.conv2d(X, W)), X)
-    (call,) = _named(mod, "accel.requantize")
+    (call,) = _named(mod, "fixed.requantize")
     assert (call.attrs.zero_point, call.attrs.a_min, call.attrs.a_max) == (-128, -128, 127)
     mod, _ = _quantize(op.nn.relu(op.nn.conv2d(X, W)), X, strategy="int8-symmetric")
-    (call,) = _named(mod, "accel.requantize")
+    (call,) = _named(mod, "fixed.requantize")
     assert (call.attrs.zero_point, call.attrs.a_min, call.attrs.a_max) == (0, 0, 127)
 
 
@@ -144,7 +144,7 @@ def test_multiplier_bits_and_rounding_reach_every_requantization():
     body = op.nn.relu(op.add(op.nn.conv2d(X, W, padding=(1, 1)), X))
     strategy = Strategy("mine", rounding="half_even", per_channel=False)
     mod, _ = _quantize(body, X, strategy=strategy, multiplier_bits=12)
-    (scale,), (add,) = _named(mod, "accel.requantize"), _named(mod, "accel.add")
+    (scale,), (add,) = _named(mod, "fixed.requantize"), _named(mod, "fixed.add")
     for call in (scale, add):
         assert call.attrs.multiplier_bits == 12 and call.attrs.rounding == "half_even"
     assert len(scale.attrs.multiplier) == 1 and 2**11 <= scale.attrs.multiplier[0] < 2**12
@@ -153,7 +153,7 @@ def test_multiplier_bits_and_rounding_reach_every_requantization():
 
 def test_power_of_two_scales_make_power_of_two_multipliers():
     mod, _ = _quantize(op.nn.conv2d(X, W), X, strategy="int8-pow2")
-    (call,) = _named(mod, "accel.requantize")
+    (call,) = _named(mod, "fixed.requantize")
     assert all(m & (m - 1) == 0 for m in call.attrs.multiplier)
 
 
@@ -174,8 +174,8 @@ def test_what_has_no_integer_form_stays_float_between_conversions():
     body = op.nn.conv2d(op.sigmoid(op.nn.conv2d(X, W)), W)
     mod, _ = _quantize(body, X)
     assert _operators(mod) == [
-        "qnn.quantize", "nn.conv2d", "accel.requantize", "qnn.dequantize", "sigmoid",
-        "qnn.quantize", "nn.conv2d", "accel.requantize", "qnn.dequantize",
+        "qnn.quantize", "nn.conv2d", "fixed.requantize", "qnn.dequantize", "sigmoid",
+        "qnn.quantize", "nn.conv2d", "fixed.requantize", "qnn.dequantize",
     ]  # fmt: skip
 
 
@@ -198,7 +198,7 @@ def test_concatenated_tensors_share_their_scale():
     right = op.nn.max_pool2d(op.multiply(X, op.const(np.float32(9))), (3, 3))
     mod, _ = _quantize(op.nn.conv2d(op.concatenate([left, right], 1), op.const(np.ones((2, 8, 1, 1), "float32"))), X)
     assert _operators(mod).count("concatenate") == 1 and _operators(mod).count("qnn.dequantize") == 1
-    first = _named(mod, "accel.requantize")[0]
+    first = _named(mod, "fixed.requantize")[0]
     (scaled,) = [c for c in _named(mod, "qnn.quantize") if isinstance(c.args[0], Call)]
     assert first.attrs.zero_point == scaled.args[2].data
 
@@ -216,7 +216,7 @@ def test_averages_with_uneven_windows_stay_float():
     assert "nn.avg_pool2d" in _operators(_quantize(uneven, X)[0])
     even = op.nn.avg_pool2d(X, (3, 3), padding=(1, 1), count_include_pad=True)
     mod, data = _quantize(even, X)
-    assert _operators(mod) == ["qnn.quantize", "nn.pad", "accel.sum_pool2d", "accel.requantize", "qnn.dequantize"]
+    assert _operators(mod) == ["qnn.quantize", "nn.pad", "fixed.sum_pool2d", "fixed.requantize", "qnn.dequantize"]
     wanted = evaluate(IRModule.from_expr(Function([X], even)), [data["x"][:1]])
     np.testing.assert_allclose(evaluate(mod, [data["x"][:1]]), wanted, atol=0.03)
 
@@ -227,7 +227,7 @@ def test_channels_last_and_several_outputs():
     conv = op.nn.conv2d(x, weight, padding=(1, 1), data_layout="NHWC", kernel_layout="HWIO")
     body = Tuple([op.nn.relu(op.nn.bias_add(conv, op.const(np.arange(5, dtype="float32")), axis=3)), x])
     mod, data = _quantize(body, x)
-    (call,) = _named(mod, "accel.requantize")
+    (call,) = _named(mod, "fixed.requantize")
     assert call.attrs.axis == 3 and len(call.attrs.multiplier) == 5
     sample = data["x"][:1]
     wanted = evaluate(IRModule.from_expr(Function([x], body)), [sample])
@@ -240,7 +240,7 @@ def test_named_values_are_read_through():
     a, b = Var("a"), Var("b")
     body = Let(a, op.nn.conv2d(X, W), Let(b, op.nn.relu(a), b))
     mod, _ = _quantize(body, X)
-    assert _operators(mod) == ["qnn.quantize", "nn.conv2d", "accel.requantize", "qnn.dequantize"]
+    assert _operators(mod) == ["qnn.quantize", "nn.conv2d", "fixed.requantize", "qnn.dequantize"]
 
 
 def test_control_flow_is_refused():

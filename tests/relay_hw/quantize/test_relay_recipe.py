@@ -111,7 +111,7 @@ def test_calibration_from_a_dataset(mode, weight_scale):
             quantize(mod, params)
     assert _dtypes(found) == ["int8", "int8", "int8", "float32"]
     assert 'half_away' in {n.attrs.rounding for n in post_order(found["main"].body)
-                           if isinstance(n, Call) and n.op.name == "accel.requantize"}  # fmt: skip
+                           if isinstance(n, Call) and n.op.name == "fixed.requantize"}  # fmt: skip
 
 
 def test_simulation_stays_float_and_is_near_the_integers():
@@ -119,7 +119,7 @@ def test_simulation_stays_float_and_is_near_the_integers():
     with qconfig(do_simulation=True):
         simulated = quantize(mod, params)
     names = {n.op.name for n in post_order(simulated["main"].body) if isinstance(n, Call) and isinstance(n.op, Op)}
-    assert "relay.op.annotation.simulated_quantize" in names and "accel.requantize" not in names
+    assert "relay.op.annotation.simulated_quantize" in names and "fixed.requantize" not in names
     sample = _dataset()[0]
     have, want = evaluate(simulated, sample), evaluate(quantize(mod, params), sample)
     assert np.abs(want - have).max() < 0.05 * np.abs(want).max()

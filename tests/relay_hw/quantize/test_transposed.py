@@ -48,7 +48,7 @@ def test_close_to_floats(strategy: str) -> None:
     mod = _network(rng, strides=(2, 2), padding=(1, 1))
     data = {"x": _values(rng, 8, 3, 5, 6)}
     found = quantize(mod, strategy, data)
-    assert _operators(found).count("accel.conv2d_transpose") == 1
+    assert _operators(found).count("fixed.conv2d_transpose") == 1
     assert "nn.conv2d_transpose" not in _operators(found)
     inputs = {"x": data["x"][:1]}
     want, have = evaluate(mod, inputs), evaluate(found, inputs)
@@ -63,7 +63,7 @@ def test_integers_are_those_of_the_sum(seed: int, strides: tuple[int, int], padd
     x, w = rng.integers(-128, 128, (1, 2, 4, 3)).astype(np.int8), rng.integers(-128, 128, (2, 3, 3, 4)).astype(np.int8)
     zero = int(rng.integers(-128, 128))
     data = Var("x", TensorType(x.shape, "int8"))
-    call = op.accel.conv2d_transpose(data, op.const(w), strides, (padding, 1), input_zero_point=zero)
+    call = op.fixed.conv2d_transpose(data, op.const(w), strides, (padding, 1), input_zero_point=zero)
     full = np.zeros((1, 3, 3 * strides[0] + 3, 2 * strides[1] + 4), np.int64)
     for i, r, c in np.ndindex(2, 4, 3):
         y, z = r * strides[0], c * strides[1]

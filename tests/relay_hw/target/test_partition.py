@@ -119,7 +119,7 @@ def test_the_reason_of_a_refused_composite_goes_to_each_of_its_operators():
     mod = quantize(module(conv, x), calibration={"x": rng.normal(size=(2, 3, 8, 8)).astype("float32")})
     new = partition_pipeline(AccelRules(lambda f: f"{f.attrs['Composite']} is too large"))(mod)
     refused = [r.operator for r in new.attrs["partition"] if r.reason == "accel.conv2d is too large"]
-    assert refused == ["nn.pad", "nn.conv2d", "accel.requantize"]
+    assert refused == ["nn.pad", "nn.conv2d", "fixed.requantize"]
     assert not any(name.startswith("accel") for name in new.functions)
 
 

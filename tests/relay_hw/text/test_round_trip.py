@@ -144,7 +144,7 @@ CALLS: list[Expr] = [
     relay.sum(X),
     relay.cast(X, "int8"),
     relay.qnn.op.quantize(X, relay.const(0.1), relay.const(3), out_dtype="uint8"),
-    relay.op.accel.requantize(X, relay.var("b"), (2**30, 5), (3, 4), rounding="half_even"),
+    relay.op.fixed.requantize(X, relay.var("b"), (2**30, 5), (3, 4), rounding="half_even"),
 ]  # fmt: skip
 
 

@@ -142,5 +142,5 @@ LOWERINGS: Mapping[str, Lowering] = MappingProxyType(
     {f"nn.{kind}_pool{rank}d": _windowed(rank, kind) for kind in ("max", "avg") for rank in SPATIAL}
     | {f"nn.adaptive_{kind}_pool{rank}d": _regions(rank, kind) for kind in ("max", "avg") for rank in SPATIAL}
     | {f"nn.global_{kind}_pool2d": _regions(2, kind) for kind in ("max", "avg")}
-    | {"accel.sum_pool2d": _sum_pool2d}
+    | {"fixed.sum_pool2d": _sum_pool2d}
 )

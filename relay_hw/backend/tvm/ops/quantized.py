@@ -1,4 +1,4 @@
-"""Quantized operators: the accelerator's integer operations and `qnn.*`, exact in 64 bits and in sums that are exact.
+"""Quantized operators: `fixed.*` and `qnn.*`, exact in 64 bits and in sums that are exact.
 
 Scales and zero points must be constants; else the call keeps its numpy meaning.
 """
@@ -44,7 +44,7 @@ def _requantize(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None
     return ctx.te(compute, args[0], args[1], literal(table, "int64"))
 
 
-def _accel_add(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
+def _fixed_add(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
     a = call.attrs
 
     def compute(y: Any, r: Any) -> Any:
@@ -54,12 +54,12 @@ def _accel_add(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
             total = s.rounded_shift(left + right, s.number(a.shift, "int64"), a.rounding)
             return s.saturated(total, a.zero_point, a.a_min, a.a_max, "int8")
 
-        return te.compute(y.shape, element, name="accel_add")
+        return te.compute(y.shape, element, name="fixed_add")
 
     return ctx.te(compute, *args)
 
 
-def _accel_transpose(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
+def _fixed_transpose(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
     weight = ctx.constant(call.args[1])
     if weight is None or not ctx.machine.is_cpu:
         return None
@@ -210,9 +210,9 @@ def _qnn_requantize(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | 
 
 LOWERINGS: Mapping[str, Lowering] = MappingProxyType(
     {
-        "accel.requantize": _requantize,
-        "accel.add": _accel_add,
-        "accel.conv2d_transpose": _accel_transpose,
+        "fixed.requantize": _requantize,
+        "fixed.add": _fixed_add,
+        "fixed.conv2d_transpose": _fixed_transpose,
         "qnn.conv2d": _qnn_conv2d,
         "qnn.dense": _qnn_dense,
         "qnn.quantize": _quantize,

@@ -31,7 +31,7 @@ def _conv(x, out=4, kernel=3, **attrs):
 
 
 def _requantize(acc, channels=4):
-    return op.accel.requantize(acc, _ints(channels, dtype="int32"), 3, 10)
+    return op.fixed.requantize(acc, _ints(channels, dtype="int32"), 3, 10)
 
 
 def _pad(x, value=5, width=((0, 0), (0, 0), (1, 1), (1, 1))):
@@ -65,15 +65,15 @@ def inner(function: Function) -> list[str]:
 
 def test_each_composite():
     (conv,) = _merge(_requantize(_conv(_pad(X))), "accel.conv2d")
-    assert inner(conv) == ["nn.pad", "nn.conv2d", "accel.requantize"] and len(conv.params) == 1
+    assert inner(conv) == ["nn.pad", "nn.conv2d", "fixed.requantize"] and len(conv.params) == 1
     (pool,) = _merge(op.nn.max_pool2d(_pad(X), (2, 2)), "accel.max_pool2d")
     assert inner(pool) == ["nn.pad", "nn.max_pool2d"]
-    (average,) = _merge(_requantize(op.accel.sum_pool2d(X, (2, 2))), "accel.sum_pool2d")
-    assert inner(average) == ["accel.sum_pool2d", "accel.requantize"]
+    (average,) = _merge(_requantize(op.fixed.sum_pool2d(X, (2, 2))), "accel.sum_pool2d")
+    assert inner(average) == ["fixed.sum_pool2d", "fixed.requantize"]
     (dense,) = _merge(_requantize(op.nn.dense(op.reshape(X, (1, -1)), _ints(4, 144), out_dtype="int32")), "accel.dense")
-    assert inner(dense) == ["reshape", "nn.dense", "accel.requantize"]
-    (add,) = _merge(op.accel.add(X, X, **ONES), "accel.add")
-    assert inner(add) == ["accel.add"] and len(add.params) == 2
+    assert inner(dense) == ["reshape", "nn.dense", "fixed.requantize"]
+    (add,) = _merge(op.fixed.add(X, X, **ONES), "accel.add")
+    assert inner(add) == ["fixed.add"] and len(add.params) == 2
 
 
 def test_weights_lie_inside_and_the_rest_outside():
@@ -86,26 +86,26 @@ def test_weights_lie_inside_and_the_rest_outside():
 
 def test_a_residual_add_joins_the_layer_before_it():
     y = _requantize(_conv(X, padding=(1, 1)))
-    for body in (op.accel.add(y, X, **ONES), op.accel.add(X, y, **ONES)):
+    for body in (op.fixed.add(y, X, **ONES), op.fixed.add(X, y, **ONES)):
         (conv,) = _merge(body, "accel.conv2d")
-        assert inner(conv) == ["nn.conv2d", "accel.requantize", "accel.add"]
+        assert inner(conv) == ["nn.conv2d", "fixed.requantize", "fixed.add"]
         assert [p.name_hint for p in conv.params] == ["x", "r"]
 
 
 def test_of_two_layers_the_later_one_takes_the_add():
     left, right = _requantize(_conv(X, padding=(1, 1))), _requantize(_conv(X, kernel=1))
-    first, second = _merge(op.accel.add(left, right, **ONES), "accel.conv2d", "accel.conv2d")
-    assert inner(first) == ["nn.conv2d", "accel.requantize"] and "accel.add" in inner(second)
-    assert second.body.args[0].op.name == "accel.requantize"
+    first, second = _merge(op.fixed.add(left, right, **ONES), "accel.conv2d", "accel.conv2d")
+    assert inner(first) == ["nn.conv2d", "fixed.requantize"] and "fixed.add" in inner(second)
+    assert second.body.args[0].op.name == "fixed.requantize"
 
 
 def test_what_others_read_is_not_taken_in():
     y = _requantize(_conv(X, padding=(1, 1)))
-    _merge(op.accel.add(y, op.accel.add(y, X, **ONES), **ONES), "accel.conv2d", "accel.add", "accel.add")
+    _merge(op.fixed.add(y, op.fixed.add(y, X, **ONES), **ONES), "accel.conv2d", "accel.add", "accel.add")
     padded = _pad(X)
     both = op.concatenate([_requantize(_conv(padded)), _requantize(_conv(padded))], 1)
     for conv in _merge(both, "accel.conv2d", "accel.conv2d"):
-        assert inner(conv) == ["nn.pad", "nn.conv2d", "accel.requantize"], "each reader pads for itself"
+        assert inner(conv) == ["nn.pad", "nn.conv2d", "fixed.requantize"], "each reader pads for itself"
     _merge(Tuple([_requantize(_conv(padded)), op.nn.relu(padded)]), "accel.conv2d")
     acc = _conv(X)
     _merge(op.concatenate([_requantize(acc), _requantize(acc)], 1))
@@ -118,7 +118,7 @@ def test_what_no_composite_matches_stays():
     _merge(_requantize(op.cast(X, "int32")))
     three = op.reshape(X, (2, 72))
     (dense,) = _merge(_requantize(op.nn.dense(three, _ints(4, 72), out_dtype="int32")), "accel.dense")
-    assert inner(dense) == ["nn.dense", "accel.requantize"]
+    assert inner(dense) == ["nn.dense", "fixed.requantize"]
 
 
 def test_legal_chooses_the_size():
@@ -127,13 +127,13 @@ def test_legal_chooses_the_size():
     def no(*names):
         return lambda f: "no" if any(name in inner(f) for name in names) else None
 
-    body = op.accel.add(y, X, **ONES)
+    body = op.fixed.add(y, X, **ONES)
     both = _merge(body, "accel.conv2d", "accel.add", legal=lambda f: "no" if len(inner(f)) > 3 else None)
     assert [len(inner(f)) for f in both] == [3, 1]
     conv, _add = _merge(body, "accel.conv2d", "accel.add", legal=lambda f: "no" if len(inner(f)) in (3, 4) else None)
-    assert inner(conv) == ["nn.conv2d", "accel.requantize"]
+    assert inner(conv) == ["nn.conv2d", "fixed.requantize"]
     small, _ = _merge(body, "accel.conv2d", "accel.add", legal=no("nn.pad"))
-    assert inner(small) == ["nn.conv2d", "accel.requantize"]
+    assert inner(small) == ["nn.conv2d", "fixed.requantize"]
     refused = _merge(body, "accel.conv2d", "accel.add", legal=lambda f: "no")
     assert [len(inner(f)) for f in refused] == [3, 1]
 
@@ -146,7 +146,7 @@ def test_legal_sees_typed_functions():
         assert function.func_type.ret_type == function.body.checked_type
         assert all(node.checked_type is not None for node in post_order(function) if isinstance(node, Call))
 
-    _merge(op.accel.add(_requantize(_conv(X, padding=(1, 1))), X, **ONES), "accel.conv2d", legal=legal)
+    _merge(op.fixed.add(_requantize(_conv(X, padding=(1, 1))), X, **ONES), "accel.conv2d", legal=legal)
     assert seen
 
 
@@ -159,7 +159,7 @@ def test_merging_twice_changes_nothing():
 @given(*[st.integers(-128, 127)] * 5, *[st.integers(0, 2**31 - 1)] * 2, st.integers(0, 62))
 def test_swapped_add_is_the_same(y, r, yz, rz, z, my, mr, shift):
     a, b = var("a", 1, dtype="int8"), var("b", 1, dtype="int8")
-    call = op.accel.add(a, b, my, mr, shift, yz, rz, z)
+    call = op.fixed.add(a, b, my, mr, shift, yz, rz, z)
     values = {"a": np.array([y], "int8"), "b": np.array([r], "int8")}
     swapped = swap_add(call)
     assert swapped.args == (b, a)

@@ -26,7 +26,7 @@ def composite(build: object, shape: tuple[int, ...]) -> Function:
 
 
 def requantize(acc: Expr, channels: int) -> Expr:
-    return op.accel.requantize(acc, Constant(np.zeros(channels, np.int32)), 1, 0)
+    return op.fixed.requantize(acc, Constant(np.zeros(channels, np.int32)), 1, 0)
 
 
 @given(
@@ -68,11 +68,11 @@ def test_dense_pool_and_add() -> None:
     assert dense == LayerCost(120, "6x2x2 -> 5")
     pool = layer_cost(composite(lambda x: op.nn.max_pool2d(x, (2, 2), strides=(2, 2)), (1, 3, 5, 5)))
     assert pool == LayerCost(0, "3x5x5 -> 3x2x2")
-    sums = layer_cost(composite(lambda x: requantize(op.accel.sum_pool2d(x, (4, 4)), 2), (1, 2, 4, 4)))
+    sums = layer_cost(composite(lambda x: requantize(op.fixed.sum_pool2d(x, (4, 4)), 2), (1, 2, 4, 4)))
     assert sums == LayerCost(0, "2x4x4 -> 2x1x1")
     r = Var("r", TensorType((1, 2, 3, 3), "int8"))
     y = Var("y", TensorType((1, 2, 3, 3), "int8"))
-    both = infer_type(IRModule({"main": Function([y, r], op.accel.add(y, r, 1, 1, 1))}))["main"]
+    both = infer_type(IRModule({"main": Function([y, r], op.fixed.add(y, r, 1, 1, 1))}))["main"]
     assert layer_cost(both) == LayerCost(0, "2x3x3 + 2x3x3 -> 2x3x3")
 
 

@@ -1,4 +1,4 @@
-"""The named integer operations that quantization realizes to and the accelerator executes: the numbers contract.
+"""Exact fixed-point arithmetic of layers: what quantization makes of them, and any integer accelerator can take.
 
 Every number is explicit and integer: multipliers, shifts, zero points, one rounding.
 """
@@ -87,7 +87,7 @@ class RequantizeAttrs(Attrs):
 
 
 def _requantize_type(types: Sequence[Type], attrs: RequantizeAttrs, solver: Solver) -> Type | None:
-    name = "accel.requantize"
+    name = "fixed.requantize"
     acc = tensor(name, types, 0)
     if acc is None:
         return None
@@ -119,7 +119,7 @@ def _requantize(attrs: RequantizeAttrs, values: Sequence[Array], result: Type) -
 
 
 REQUANTIZE = make_op(
-    "accel.requantize",
+    "fixed.requantize",
     2,
     _requantize_type,
     _requantize,
@@ -162,9 +162,9 @@ class AddAttrs(Attrs):
     multiplier_bits: int = 31
 
 
-@rule("accel.add", 2)
+@rule("fixed.add", 2)
 def _add_type(attrs: AddAttrs, y: TensorType, r: TensorType) -> Type:
-    name = "accel.add"
+    name = "fixed.add"
     for ty in (y, r):
         if ty.dtype != "int8":
             raise TypeCheckError(f"the arguments of {name} must be int8, not {ty.dtype}")
@@ -187,7 +187,7 @@ def _add(attrs: AddAttrs, values: Sequence[Array], result: Type) -> Array:
 
 
 ADD = make_op(
-    "accel.add",
+    "fixed.add",
     2,
     _add_type,
     _add,
@@ -229,12 +229,12 @@ class SumPool2DAttrs(Attrs):
 
 def _windows(attrs: SumPool2DAttrs) -> Windows:
     record = MaxPool2DAttrs(attrs.pool_size, attrs.strides, (1, 1), attrs.padding)
-    return Windows.of("accel.sum_pool2d", record, 2)
+    return Windows.of("fixed.sum_pool2d", record, 2)
 
 
-@rule("accel.sum_pool2d", 1)
+@rule("fixed.sum_pool2d", 1)
 def _sum_pool_type(attrs: SumPool2DAttrs, x: TensorType) -> Type:
-    name = "accel.sum_pool2d"
+    name = "fixed.sum_pool2d"
     if x.dtype != "int8":
         raise TypeCheckError(f"the data of {name} must be int8, not {x.dtype}")
     if x.rank != 4:
@@ -248,7 +248,7 @@ def _sum_pool_type(attrs: SumPool2DAttrs, x: TensorType) -> Type:
 
 
 def _sum_pool(attrs: SumPool2DAttrs, values: Sequence[Array], result: Type) -> Array:
-    name = "accel.sum_pool2d"
+    name = "fixed.sum_pool2d"
     x = np.asarray(values[0]).transpose(permutation(name, attrs.layout, "NCHW"))
     windows = _windows(attrs)
     out = [int(size) for size in windows.sizes(x.shape[2:], False)]  # type: ignore[arg-type]
@@ -256,7 +256,7 @@ def _sum_pool(attrs: SumPool2DAttrs, values: Sequence[Array], result: Type) -> A
 
 
 SUM_POOL2D = make_op(
-    "accel.sum_pool2d",
+    "fixed.sum_pool2d",
     1,
     _sum_pool_type,
     _sum_pool,
@@ -275,13 +275,13 @@ def sum_pool2d(
 
 
 @dataclass(frozen=True, slots=True)
-class AccelConv2DTransposeAttrs(Conv2DTransposeAttrs):
+class FixedConv2DTransposeAttrs(Conv2DTransposeAttrs):
     out_dtype: str | None = "int32"
     input_zero_point: int = 0
 
 
-def _conv2d_transpose_type(types: Sequence[Type], attrs: AccelConv2DTransposeAttrs, solver: Solver) -> Type | None:
-    name = "accel.conv2d_transpose"
+def _conv2d_transpose_type(types: Sequence[Type], attrs: FixedConv2DTransposeAttrs, solver: Solver) -> Type | None:
+    name = "fixed.conv2d_transpose"
     x = tensor(name, types, 0)
     if x is not None and x.dtype != "int8":
         raise TypeCheckError(f"the data of {name} must be int8, not {x.dtype}")
@@ -291,17 +291,17 @@ def _conv2d_transpose_type(types: Sequence[Type], attrs: AccelConv2DTransposeAtt
     return transpose_relation(name, 2)(types, attrs, solver)
 
 
-def _conv2d_transpose(attrs: AccelConv2DTransposeAttrs, values: Sequence[Array], result: Type) -> Array:
+def _conv2d_transpose(attrs: FixedConv2DTransposeAttrs, values: Sequence[Array], result: Type) -> Array:
     x = np.asarray(values[0]).astype(np.int16) - attrs.input_zero_point
-    return transpose_sums("accel.conv2d_transpose", 2, attrs, (x, values[1]), "int32")
+    return transpose_sums("fixed.conv2d_transpose", 2, attrs, (x, values[1]), "int32")
 
 
 CONV2D_TRANSPOSE = make_op(
-    "accel.conv2d_transpose",
+    "fixed.conv2d_transpose",
     2,
     _conv2d_transpose_type,
     _conv2d_transpose,
-    attrs=AccelConv2DTransposeAttrs,
+    attrs=FixedConv2DTransposeAttrs,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
     doc="int32 transposed convolution of (data - input_zero_point); what lies between and around the data adds 0",
 )
@@ -320,7 +320,7 @@ def conv2d_transpose(
     input_zero_point: int = 0,
 ) -> Call:
     """int32 transposed convolution of int8 `data` less its zero point; the weight is [in, out / groups, kh, kw]."""
-    attrs = AccelConv2DTransposeAttrs(
+    attrs = FixedConv2DTransposeAttrs(
         None, None, spread(strides, 2), spread(output_padding, 2), full_padding(padding, 2), spread(dilation, 2),
         groups, data_layout, kernel_layout, "", "int32", input_zero_point,
     )  # fmt: skip

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from relay_hw import op
 from relay_hw.ir.types import ANY, TensorType
-from relay_hw.op.accel import ROUNDINGS, AddAttrs, RequantizeAttrs, round_shift
+from relay_hw.op.fixed import ROUNDINGS, AddAttrs, RequantizeAttrs, round_shift
 
 
 def rounded(value: int, shift: int, rounding: str) -> int:
@@ -64,7 +64,7 @@ def test_ties(half: int, shift: int, rounding: str) -> None:
 
 
 def requantize(acc: Any, bias: Any, **attributes: Any) -> np.ndarray:
-    one = op.get("accel.requantize")
+    one = op.get("fixed.requantize")
     attrs = RequantizeAttrs(**attributes)
     values = [np.array(acc, np.int32), np.array(bias, np.int32)]
     ty = one.relation([TensorType(value.shape, "int32") for value in values], attrs, Same())
@@ -132,7 +132,7 @@ def test_requantize_per_channel(axis: int) -> None:
 
 @pytest.mark.parametrize("rounding", ROUNDINGS)
 def test_add_over_all_pairs_of_int8(rounding: str) -> None:
-    one = op.get("accel.add")
+    one = op.get("fixed.add")
     y, r = (side.ravel().astype(np.int8) for side in np.meshgrid(np.arange(-128, 128, 3), np.arange(-128, 128, 5)))
     for attrs in (
         AddAttrs(1, 1, 0, 0, 0, 0, rounding),
@@ -160,14 +160,14 @@ def test_add_over_all_pairs_of_int8(rounding: str) -> None:
 
 def test_sum_pool2d(apply: Callable[..., np.ndarray]) -> None:
     x = np.random.default_rng(1).integers(-128, 128, (1, 3, 5, 6)).astype(np.int8)
-    got = apply(op.accel.sum_pool2d, x, pool_size=(3, 2), strides=(2, 3), padding=(1, 0, 2, 1))
+    got = apply(op.fixed.sum_pool2d, x, pool_size=(3, 2), strides=(2, 3), padding=(1, 0, 2, 1))
     assert got.dtype == np.int32 and got.shape == (1, 3, 3, 2)
     for _, c, h, w in np.ndindex(*got.shape):
         rows, columns = range(h * 2 - 1, h * 2 + 2), range(w * 3, w * 3 + 2)
         inside = [int(x[0, c, i, j]) for i in rows for j in columns if 0 <= i < 5 and 0 <= j < 6]
         assert got[0, c, h, w] == sum(inside)
     nhwc = apply(
-        op.accel.sum_pool2d,
+        op.fixed.sum_pool2d,
         x.transpose(0, 2, 3, 1),
         pool_size=(3, 2),
         strides=(2, 3),
@@ -180,27 +180,27 @@ def test_sum_pool2d(apply: Callable[..., np.ndarray]) -> None:
 def test_requantize_type_errors(refuse: Callable[..., str], infer: Callable) -> None:
     acc, bias = TensorType((1, 4, 2, 2), "int32"), TensorType((4,), "int32")
     good: dict[str, Any] = {"multiplier": 3, "shift": 2}
-    build = op.accel.requantize
+    build = op.fixed.requantize
     assert infer(build, acc, None, **good) == (TensorType((1, 4, 2, 2), "int8"), [acc, bias])
     assert infer(build, TensorType((1, ANY), "int32"), TensorType((ANY,), "int32"), **good)[0] is not None
-    assert refuse(build, TensorType((1, 4)), bias, **good) == "the data of accel.requantize must be int32, not float32"
+    assert refuse(build, TensorType((1, 4)), bias, **good) == "the data of fixed.requantize must be int32, not float32"
     assert refuse(build, acc, TensorType((3,), "int32"), **good) == (
-        "the bias of accel.requantize must be Tensor[(4,), int32], not Tensor[(3,), int32]"
+        "the bias of fixed.requantize must be Tensor[(4,), int32], not Tensor[(3,), int32]"
     )
     for change, sentence in (
-        ({"multiplier": (1, 2)}, "multiplier and shift of accel.requantize must both have 1 or 4 numbers, not 2 and 1"),
-        ({"multiplier": -1}, "multiplier of accel.requantize must be in [0, 2147483647], not -1"),
-        ({"multiplier": 16, "multiplier_bits": 4}, "multiplier of accel.requantize must be in [0, 15], not 16"),
-        ({"multiplier_bits": 32}, "multiplier_bits of accel.requantize must be in [1, 31], not 32"),
-        ({"shift": 63}, "shift of accel.requantize must be in [0, 62], not 63"),
+        ({"multiplier": (1, 2)}, "multiplier and shift of fixed.requantize must both have 1 or 4 numbers, not 2 and 1"),
+        ({"multiplier": -1}, "multiplier of fixed.requantize must be in [0, 2147483647], not -1"),
+        ({"multiplier": 16, "multiplier_bits": 4}, "multiplier of fixed.requantize must be in [0, 15], not 16"),
+        ({"multiplier_bits": 32}, "multiplier_bits of fixed.requantize must be in [1, 31], not 32"),
+        ({"shift": 63}, "shift of fixed.requantize must be in [0, 62], not 63"),
         (
             {"rounding": "up"},
-            "rounding of accel.requantize must be one of half_up, half_even, half_away, floor, not up",
+            "rounding of fixed.requantize must be one of half_up, half_even, half_away, floor, not up",
         ),
-        ({"a_min": -129}, "a_min of accel.requantize must be in [-128, 127], not -129"),
-        ({"a_min": 5, "a_max": 4}, "a_max of accel.requantize must be in [5, 127], not 4"),
-        ({"zero_point": 200}, "zero_point of accel.requantize must be in [-128, 127], not 200"),
-        ({"axis": 4}, "the axis of accel.requantize must be in [-4, 4), not 4"),
+        ({"a_min": -129}, "a_min of fixed.requantize must be in [-128, 127], not -129"),
+        ({"a_min": 5, "a_max": 4}, "a_max of fixed.requantize must be in [5, 127], not 4"),
+        ({"zero_point": 200}, "zero_point of fixed.requantize must be in [-128, 127], not 200"),
+        ({"axis": 4}, "the axis of fixed.requantize must be in [-4, 4), not 4"),
     ):
         assert refuse(build, acc, bias, **{**good, **change}) == sentence
 
@@ -208,26 +208,26 @@ def test_requantize_type_errors(refuse: Callable[..., str], infer: Callable) -> 
 def test_add_and_pool_type_errors(refuse: Callable[..., str]) -> None:
     y = TensorType((1, 4), "int8")
     good: dict[str, Any] = {"y_multiplier": 1, "r_multiplier": 1, "shift": 0}
-    assert refuse(op.accel.add, y, TensorType((1, 4)), **good) == (
-        "the arguments of accel.add must be int8, not float32"
+    assert refuse(op.fixed.add, y, TensorType((1, 4)), **good) == (
+        "the arguments of fixed.add must be int8, not float32"
     )
-    assert refuse(op.accel.add, y, TensorType((1, 1), "int8"), **good) == (
-        "the arguments of accel.add must have one shape, not Tensor[(1, 4), int8] and Tensor[(1, 1), int8]"
+    assert refuse(op.fixed.add, y, TensorType((1, 1), "int8"), **good) == (
+        "the arguments of fixed.add must have one shape, not Tensor[(1, 4), int8] and Tensor[(1, 1), int8]"
     )
-    assert refuse(op.accel.add, y, y, **{**good, "r_multiplier": 2**31}) == (
-        "r_multiplier of accel.add must be in [0, 2147483647], not 2147483648"
+    assert refuse(op.fixed.add, y, y, **{**good, "r_multiplier": 2**31}) == (
+        "r_multiplier of fixed.add must be in [0, 2147483647], not 2147483648"
     )
-    assert refuse(op.accel.add, y, y, **good, y_zero_point=128) == (
-        "y_zero_point of accel.add must be in [-128, 127], not 128"
+    assert refuse(op.fixed.add, y, y, **good, y_zero_point=128) == (
+        "y_zero_point of fixed.add must be in [-128, 127], not 128"
     )
-    assert refuse(op.accel.sum_pool2d, TensorType((1, 2, 3, 3)), pool_size=2) == (
-        "the data of accel.sum_pool2d must be int8, not float32"
+    assert refuse(op.fixed.sum_pool2d, TensorType((1, 2, 3, 3)), pool_size=2) == (
+        "the data of fixed.sum_pool2d must be int8, not float32"
     )
-    assert refuse(op.accel.sum_pool2d, TensorType((1, 2, 3), "int8"), pool_size=2) == (
-        "the data of accel.sum_pool2d must have 4 axes, not (1, 2, 3)"
+    assert refuse(op.fixed.sum_pool2d, TensorType((1, 2, 3), "int8"), pool_size=2) == (
+        "the data of fixed.sum_pool2d must have 4 axes, not (1, 2, 3)"
     )
-    assert refuse(op.accel.sum_pool2d, TensorType((1, 2, 3, 3), "int8"), pool_size=4) == (
-        "the window of accel.sum_pool2d must fit into the padded data, not into (3, 3)"
+    assert refuse(op.fixed.sum_pool2d, TensorType((1, 2, 3, 3), "int8"), pool_size=4) == (
+        "the window of fixed.sum_pool2d must fit into the padded data, not into (3, 3)"
     )
 
 
