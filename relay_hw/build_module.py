@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from relay_hw.interp import InterpreterExecutor
     from relay_hw.ir.module import IRModule
     from relay_hw.runtime.module import Module
+    from relay_hw.runtime.options import CompileOptions
     from relay_hw.runtime.vm import VmExecutor
     from relay_hw.target.base import Target
 
@@ -42,33 +44,36 @@ def build(
     target: HostTarget | Target | str = "llvm",
     params: Mapping[str, Any] | None = None,
     device: str | None = None,
-    **options: Any,
+    calibration: Mapping[str, Any] | None = None,
+    options: CompileOptions | None = None,
 ) -> Module:
     """`mod` compiled, ready to `run`, and to `save`.
 
     `target`: `llvm`, or another target of the host (see `relay_hw.backend.tvm.target`), or `numpy`; all of it then
     runs on the host, in float as it is. `accel`, or `accel:NAME` for another configuration, quantizes `mod` and puts
     onto the accelerator what fits, and so does another machine (`relay_hw.target`), by its name or as an object.
-    `device`: one of the target's, its usual one by default, such as functional, cycle or rtl; `options` are those of
-    `relay_hw.runtime.compile_model`, of which `calibration` is needed. Without TVM installed numpy takes the place of
-    `llvm`. Raises RelayHwError, AccelError.
+    `device`: one of the target's, its usual one by default, such as functional, cycle or rtl; `calibration`, inputs by
+    name, samples first, is needed where the network is quantized; `options`: everything else that can be chosen.
+    Without TVM installed numpy takes the place of `llvm`. Raises RelayHwError, AccelError.
     """
     from relay_hw.backend.tvm import is_installed
     from relay_hw.backend.tvm.target import HostTarget
+    from relay_hw.quantize.recipes import FLOAT
     from relay_hw.runtime.compile import compile_model
     from relay_hw.runtime.module import Module
+    from relay_hw.runtime.options import NUMPY, USUAL
     from relay_hw.target.registry import HOST_NAMES, target_names
 
-    text = str(target)
+    chosen, text = options or USUAL, str(target)
     name, _, variant = text.partition(":")
     if not isinstance(target, (str, HostTarget)):
-        return Module(compile_model(mod, params, target=target, **options), device)
-    if name not in HOST_NAMES and name in target_names():
-        named = {"config": variant} if variant else {}
-        return Module(compile_model(mod, params, target=name, **named, **options), device)
-    host = "numpy" if text == "llvm" and not is_installed() else target
-    model = compile_model(mod, params, host_target=host, strategy="float", accelerate=False, **options)
-    return Module(model, device)
+        chosen = replace(chosen, target=target)
+    elif name not in HOST_NAMES and name in target_names():
+        chosen = replace(chosen, target=name, config=variant or chosen.config)
+    else:
+        host = NUMPY if text == "llvm" and not is_installed() else target
+        chosen = replace(chosen, host_target=host, strategy=FLOAT, accelerate=False)
+    return Module(compile_model(mod, chosen, params=params, calibration=calibration), device)
 
 
 def create_executor(

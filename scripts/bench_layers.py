@@ -41,6 +41,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.report import number, percent, table, traffic_json
 from relay_hw.runtime.compile import CompiledModel, compile_model
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.target.accel.clock import target_of
 from relay_hw.target.accel.devices import DeviceOptions, close_device, open_device
 from relay_hw.target.accel.roofline import LayerNeeds, launch_bounds, layer_needs
@@ -239,7 +240,9 @@ def measure_network(
     watch("importing")
     mod, params = from_onnx(model)
     data = {INPUT: images(shape, count, seed=1)}
-    compiled = compile_model(mod, params, config, calibration=data, name=name, progress=watch, resident="off")
+    compiled = compile_model(
+        mod, CompileOptions(config=config, name=name, resident="off"), params=params, calibration=data, progress=watch
+    )
     watch("simulating")
     timed = {key: launch(segment, config, memory) for key, segment in compiled.segments.items()}
     watch("confirming")

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from bench_rows import Row
 
-from relay_hw.runtime import Executor, compile_model, open_device
+from relay_hw.runtime import CompileOptions, Executor, compile_model, open_device
 from relay_hw.target.accel.devices import close_device
 from relay_hw.text import parse
 
@@ -30,7 +30,9 @@ def lstm_rows() -> list[Row]:
         for name, shape in sizes.items()
         if name != "x"
     }
-    model = compile_model(mod, weights, calibration={"x": data}, host_target="numpy", name="lstm")
+    model = compile_model(
+        mod, CompileOptions(host_target="numpy", name="lstm"), params=weights, calibration={"x": data}
+    )
     with tempfile.TemporaryDirectory() as folder:
         artifact = model.save(Path(folder) / "build")
         device = open_device("rtl", artifact.config)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import resource
 import sys
-from typing import Any
 
 from examples.models import find
 from examples.models.builder import INPUT, images
@@ -18,6 +17,7 @@ from relay_hw.accel.sim.cycle.timing import time_code
 from relay_hw.accel.sim.memory import memory_model
 from relay_hw.frontend import from_onnx
 from relay_hw.runtime.compile import compile_model
+from relay_hw.runtime.options import CompileOptions
 
 CALIBRATION = 8
 STANDARD = "standard"
@@ -31,8 +31,9 @@ def compile_row(name: str, memory: str, resident: str = "auto") -> dict[str, flo
     begin = resource.getrusage(resource.RUSAGE_SELF).ru_utime
     module, params = from_onnx(model)
     # The standard memory is what is meant where none is named.
-    named: dict[str, Any] = {"resident": resident} if memory == STANDARD else {"resident": resident, "memory": memory}
-    build = compile_model(module, params, calibration=data, host_target="numpy", name=name, **named)
+    named = None if memory == STANDARD else memory
+    options = CompileOptions(host_target="numpy", name=name, resident=resident, memory=named)
+    build = compile_model(module, options, params=params, calibration=data)
     seconds = resource.getrusage(resource.RUSAGE_SELF).ru_utime - begin
     cycles = 0
     for segment in build.segments.values():

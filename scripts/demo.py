@@ -31,6 +31,7 @@ from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.folder import replace_files
 from relay_hw.runtime.models import load_model
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.runtime.profile import profile
 from relay_hw.runtime.result import Result
 from relay_hw.runtime.static_report import static_report
@@ -177,7 +178,11 @@ def demo(fast: bool, config: str, console: Console) -> int:
     begin = time.perf_counter()
     model = load_model(MODEL)
     compiled = compile_model(
-        model.mod, model.params, config, calibration=calibration, name=model.name, progress=console.step
+        model.mod,
+        CompileOptions(config=config, name=model.name),
+        params=model.params,
+        calibration=calibration,
+        progress=console.step,
     )
     artifact = compiled.save(BUILD)
     seconds = time.perf_counter() - begin

@@ -37,6 +37,7 @@ from relay_hw.frontend import from_onnx
 from relay_hw.ir.module import IRModule
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.execute import Executor
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.target.accel.clock import STANDARD
 from scripts.energy_fit import PARTS
 from scripts.make_data import CALIBRATION_IMAGES, INPUT_NAME, load_split
@@ -149,7 +150,10 @@ def measure(config_name: str, networks: Sequence[str], done: Mapping[str, Row]) 
                 if key in done:
                     continue
                 compiled = compile_model(
-                    mod, params, config, strategy, calibration=data, name=name, host_target="numpy"
+                    mod,
+                    CompileOptions(config=config, strategy=strategy, name=name, host_target="numpy"),
+                    params=params,
+                    calibration=data,
                 )
                 if compiled.segments:
                     row = {"network": name, "strategy": strategy, "config": config_name}

@@ -24,6 +24,7 @@ from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.accel.sim.memory import memory_model
 from relay_hw.frontend import from_onnx
 from relay_hw.runtime.compile import CompiledModel, compile_model
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.target.accel.board import on_board
 
 OUTPUT = Path(__file__).resolve().parents[1] / "docs" / "results" / "memory.json"
@@ -54,7 +55,10 @@ def compiled(config: AccelConfig, memory: str) -> CompiledModel:
     mod, params = from_onnx(model)
     strategy = "int8" if config.wgt_bits > 4 else "w4a8"
     return compile_model(
-        mod, params, config, strategy, calibration={INPUT: images(shape, 1, seed=1)}, name=NETWORK, memory=memory
+        mod,
+        CompileOptions(config=config, strategy=strategy, name=NETWORK, memory=memory),
+        params=params,
+        calibration={INPUT: images(shape, 1, seed=1)},
     )
 
 

@@ -65,7 +65,8 @@ def _onnxruntime(model: Path, arrays: dict[str, Any]) -> Any:
 
 def _functional(model: Path, arrays: dict[str, Any]) -> Any:
     """The class of each image, on the functional simulator."""
-    compiled = compile_model(*from_onnx(model))
+    mod, params = from_onnx(model)
+    compiled = compile_model(mod, params=params)
     with tempfile.TemporaryDirectory() as folder:
         artifact = compiled.save(Path(folder) / "build")
         found = Executor(artifact, FunctionalDevice(compiled.config)).run(arrays).outputs

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from relay_hw import tensorize
 from relay_hw.accel.sim.memory import memory_model
 from relay_hw.runtime.compile import CompiledModel, compile_model, device_functions
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.target.accel.clock import STANDARD, target_of
 from relay_hw.target.accel.residency import Footprints
 from relay_hw.target.accel.steady import steady
@@ -33,7 +34,9 @@ def compiled(number: int, resident: str) -> CompiledModel:
     """A network for `default` and its standard memory."""
     mod, data = network(number)
     params = {name: value for name, value in data.items() if name != "x"}
-    return compile_model(mod, params, calibration={"x": data["x"]}, host_target="numpy", resident=resident)
+    return compile_model(
+        mod, CompileOptions(host_target="numpy", resident=resident), params=params, calibration={"x": data["x"]}
+    )
 
 
 def inference(model: CompiledModel, segments: Segments) -> int:

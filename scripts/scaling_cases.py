@@ -27,6 +27,7 @@ from relay_hw.runtime.archive import Archive
 from relay_hw.runtime.artifact import load_artifact
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.models import load_model
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.support.documents import parse_json
 from relay_hw.text import (
     load_json,
@@ -321,7 +322,10 @@ def _build_files() -> dict[str, bytes]:
             model = load_model(save_plain(Path(place) / "plain.onnx"))
             data = {"image": images(8, 99)}
             compiled = compile_model(
-                model.mod, model.params, "tiny", calibration=data, host_target="numpy", name="plain"
+                model.mod,
+                CompileOptions(config="tiny", host_target="numpy", name="plain"),
+                params=model.params,
+                calibration=data,
             )
             compiled.save(Path(place) / "build")
             _BUILD.update({path.name: path.read_bytes() for path in (Path(place) / "build").iterdir()})

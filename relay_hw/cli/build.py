@@ -36,30 +36,28 @@ def compile_command(args: Namespace, console: Console) -> int:
     from relay_hw.report import layer_table, mac_text, placement, speed_json, traffic_json
     from relay_hw.runtime.compile import compile_model
     from relay_hw.runtime.models import load_model
+    from relay_hw.runtime.options import CompileOptions
     from relay_hw.runtime.static_report import static_report
 
     begin = time.perf_counter()
     console.step("importing")
     calibration = Archive(args.calibration, "calibration data") if args.calibration else None
-    options = model_options(args)
-    model = load_model(args.model, samples=calibration, **options)
-    compiled = compile_model(
-        model.mod,
-        model.params,
+    reading = model_options(args)
+    model = load_model(args.model, samples=calibration, **reading)
+    options = CompileOptions(
+        target=args.target,
         config=args.config,
-        strategy=args.quantize or _usual_strategy(args),
-        calibration=calibration,
-        host_target=host,
-        name=model.name,
-        progress=console.step,
-        resident=args.resident,
-        tune=args.tune,
-        accelerate=not args.no_accel,
         memory=args.memory,
         board=args.board,
-        limits=options["limits"],
-        target=args.target,
+        accelerate=not args.no_accel,
+        host_target=host,
+        strategy=args.quantize or _usual_strategy(args),
+        resident=args.resident,
+        tune=args.tune,
+        limits=reading["limits"],
+        name=model.name,
     )
+    compiled = compile_model(model.mod, options, params=model.params, calibration=calibration, progress=console.step)
     console.step("writing the build")
     artifact = compiled.save(args.output)
     report = replace(static_report(artifact.manifest), speed=speed_of(args, artifact, console))

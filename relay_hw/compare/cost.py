@@ -27,6 +27,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.quantize import Strategy
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.machine import machine_name
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.target.accel.clock import STANDARD
 from relay_hw.target.accel.residency import Footprints
 from relay_hw.target.accel.steady import steady
@@ -94,7 +95,9 @@ def costs(
         tell(f"compiling for {config.name}")
         try:
             begin = time.perf_counter()
-            compiled = compile_model(mod, config=config, strategy=strategy, quantized=quantized, memory=place.memory)
+            compiled = compile_model(
+                mod, CompileOptions(config=config, strategy=strategy, memory=place.memory), quantized=quantized
+            )
             cost = _cost(compiled, work, sample, time.perf_counter() - begin)
             found.append(replace(cost, board=place.board, clock_hz=place.clock_hz))
         except (RelayHwError, AccelError) as error:

@@ -1,7 +1,7 @@
 """Compiling a model into a build folder, and running and profiling it on a device.
 
-`compile_model`, `CompiledModel`, `load_artifact`, `Executor`, `Module`, `create_executor` and `open_device` are loaded
-when first used.
+`compile_model`, `CompileOptions`, `CompiledModel`, `load_artifact`, `Executor`, `Module`, `create_executor` and
+`open_device` are loaded when first used.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 _HOME = {
     "Artifact": "relay_hw.runtime.artifact",
+    "CompileOptions": "relay_hw.runtime.options",
     "CompiledModel": "relay_hw.runtime.compile",
     "Executor": "relay_hw.runtime.execute",
     "Module": "relay_hw.runtime.module",

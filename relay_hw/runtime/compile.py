@@ -20,25 +20,23 @@ from relay_hw.analysis.products import count_products
 from relay_hw.backend.buffers import plan_buffers
 from relay_hw.backend.flat import FlatFunction, nested
 from relay_hw.backend.store import ConstantPool, flat_to_json
-from relay_hw.backend.tvm.target import HostTarget, read_host
+from relay_hw.backend.tvm.target import HostTarget
 from relay_hw.errors import InputError
 from relay_hw.ir.expr import Constant, Function
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import substitute
-from relay_hw.limits import DEFAULT as USUAL_LIMITS
-from relay_hw.limits import Limits
-from relay_hw.quantize import Strategy, find_strategy, strategy_values
+from relay_hw.quantize import Strategy, strategy_values
 from relay_hw.quantize.finite import check_constants
 from relay_hw.quantize.held_back import Kept, realize_checked
 from relay_hw.quantize.plan import RULES
 from relay_hw.quantize.prequantized import is_prequantized, realize_prequantized
-from relay_hw.quantize.recipes import FLOAT
 from relay_hw.report import report_files
 from relay_hw.runtime.artifact import WEIGHTS, Artifact, load_artifact, write_artifact
 from relay_hw.runtime.calls import Caller, Calls, outside
 from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
 from relay_hw.runtime.kept import with_kept
 from relay_hw.runtime.manifest import HostLibrary, Manifest, TensorInfo
+from relay_hw.runtime.options import NUMPY, USUAL, CompileOptions
 from relay_hw.runtime.ports import constant_inputs, inputs_of, outputs_of, single_samples, with_batch
 from relay_hw.runtime.prices import Compiled, layer_prices, needs_prices
 from relay_hw.runtime.static_report import HOST_MEMORY, static_report
@@ -46,14 +44,13 @@ from relay_hw.runtime.watch import watched
 from relay_hw.runtime.widths import no_gain
 from relay_hw.support import durable
 from relay_hw.target.accel.rules import NAME as ACCEL
-from relay_hw.target.accel.target import AccelTarget, accel_target, segments_of
+from relay_hw.target.accel.target import AccelTarget, segments_of
 from relay_hw.target.base import PartitionRules, Port, Region, Request, Target
 from relay_hw.target.batch import BatchRules
 from relay_hw.target.host_only import HostOnly
 from relay_hw.target.partition import HOST, partition_records
 from relay_hw.target.pipeline import partition_pipeline
 from relay_hw.target.records import LayerInfo, PortInfo, RegionInfo
-from relay_hw.target.registry import find_target
 from relay_hw.text import print_module
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.one_sample import OneSample, one_sample
@@ -62,12 +59,8 @@ from relay_hw.transform.pipelines import simplify_pipeline
 Progress = Callable[[str], None]
 Calibration = Mapping[str, NDArray[Any]]
 STAGES = ("imported", "simplified", "quantized", "partitioned")
-RESIDENT = ("auto", "off")
-# The accelerator of programs that are made for none by name.
-DEFAULT = "default"
 # The name of the strategy of a model that came with its own integers.
 PREQUANTIZED = "prequantized"
-NUMPY = "numpy"
 HOST_ONLY = "the build was asked to leave the accelerator out: compile without --no-accel"
 
 
@@ -165,47 +158,24 @@ class CompiledModel:
 
 def compile_model(
     mod: IRModule,
+    options: CompileOptions = USUAL,
+    *,
     params: Mapping[str, NDArray[Any]] | None = None,
-    config: AccelConfig | str | None = None,
-    strategy: Strategy | str = "int8",
     calibration: Calibration | None = None,
-    host_target: HostTarget | str = "llvm",
-    name: str = "model",
-    progress: Progress | None = None,
-    resident: str = "auto",
-    tune: float = 0,
-    cache: Path | None = None,
     quantized: IRModule | None = None,
-    accelerate: bool = True,
-    memory: str | None = None,
-    board: str | None = None,
-    limits: Limits = USUAL_LIMITS,
-    target: Target | str | None = None,
+    progress: Progress | None = None,
 ) -> CompiledModel:
-    """Walk a float module to programs. `params` are bound as constants; `calibration`: inputs by name, samples first.
+    """Walk a float module to programs, as `options` say.
 
-    A module with operators of the QNN dialect brings its own integers: no strategy applies, no data is needed.
-
-    `host_target`: what host functions are compiled for, as `relay_hw.backend.tvm.target` reads it; `numpy`: nothing.
-    `strategy`: `float` leaves the module as it is, so that all of it runs on the host.
-    `resident`: "auto" lets weights stay on the device between launches where that makes them faster, "off" never.
-    `tune`: seconds to search for faster tiles by the cycle simulator; what was found before is in `cache` (the user's).
-    `accelerate`: False keeps every operator on the host, and the build needs no device.
-    `config`: the accelerator, `default` unless another is named; `memory`: name of the memory model that programs are
-    made for, `standard` by default. `board`: takes both from a board, and another configuration if it is named.
-    `target`: another machine than our own accelerator, or its name (`relay_hw.target.registry`); `config` is then which
-    of its kind is meant, and it has no memory model and no board.
-    `quantized`: what `quantize` made of `mod` by this strategy, where it is there already. `limits`: of its layers.
+    `params` are bound as constants; `calibration`: inputs by name, samples first. A module with operators of the QNN
+    dialect brings its own integers: no strategy applies, no data is needed.
+    `quantized`: what `quantize` made of `mod` by the strategy, where it is there already.
 
     Raises RelayHwError, AccelError: each with one sentence.
     """
     tell = progress or (lambda _message: None)
-    machine = _target(target, config, memory, board)
-    is_float = strategy == FLOAT
-    plan = Strategy(FLOAT) if is_float else find_strategy(strategy)
-    host = None if host_target == NUMPY else read_host(host_target)
-    if resident not in RESIDENT:
-        raise InputError(f"resident must be one of {', '.join(RESIDENT)}, not {resident}")
+    machine, host = options.find_target(), options.find_host()
+    plan, is_float, accelerate = options.find_strategy(), options.is_float, options.accelerate
     plan = replace(plan, multiplier_bits=min(plan.multiplier_bits, machine.multiplier_bits))
     _check_entry(mod)
 
@@ -219,7 +189,7 @@ def compile_model(
     simplified = simplify_pipeline()(single)
     if accelerate and not is_float:
         layers = sum(count_products(function.body) for function in simplified.functions.values())
-        limits.check("layers", f"the layers of {name}", layers)
+        options.limits.check("layers", f"the layers of {options.name}", layers)
     if is_float:
         quantized = simplified
     else:
@@ -235,7 +205,7 @@ def compile_model(
         cost = None
         if accelerate and needs_prices(plan):
             tell("timing layers at each width")
-            build = partial(timed_layers, mod=simplified, target=machine, resident=resident)
+            build = partial(timed_layers, mod=simplified, target=machine, resident=options.resident)
             cost = layer_prices(simplified, plan, calibration, build)
         checked = realize_checked(simplified, plan, calibration, progress=_samples_of("calibrating", tell), cost=cost)
         quantized, kept, warnings = checked.realized.mod, checked.kept, checked.warnings
@@ -253,13 +223,13 @@ def compile_model(
     caller = Caller(functions["main"], others, _in_segments(partitioned), tuple(on_device), split.batch if split else 1)
     inputs, outputs = inputs_of(quantized, calibration), outputs_of(mod, quantized["main"])
     calls = caller.calls(inputs, calibration)
-    request = Request(calls.order, tell, resident == "auto", tune, cache)
+    request = Request(calls.order, tell, options.resident == "auto", options.tune, options.cache)
     regions = machine.compile(on_device, request) if on_device else {}
 
     stages: dict[str, IRModule] = dict(zip(STAGES, (imported, simplified, quantized, partitioned), strict=True))
     layers = with_kept(machine.layers(partition_records(partitioned), regions), kept)
     return CompiledModel(
-        name=name,
+        name=options.name,
         target=machine,
         strategy=plan,
         host_target=host,
@@ -280,24 +250,9 @@ def compile_model(
 
 def timed_layers(quantized: IRModule, mod: IRModule, target: Target, resident: str = "auto") -> Compiled:
     """Layers of `quantized`, which was made of `mod`, with their cycles, and the calls of an inference."""
-    built = compile_model(mod, target=target, host_target=NUMPY, resident=resident, quantized=quantized)
+    options = CompileOptions(target=target, host_target=NUMPY, resident=resident)
+    built = compile_model(mod, options, quantized=quantized)
     return built.layers, built.calls.order
-
-
-def _target(
-    target: Target | str | None, config: AccelConfig | str | None, memory: str | None, board: str | None
-) -> Target:
-    """What the network is compiled for. Raises InputError for what only our own accelerator has."""
-    if target is None or target == ACCEL:
-        return accel_target(config, memory, board)
-    for what, given in {"memory": memory, "board": board}.items():
-        if given is not None:
-            raise InputError(f"{what} must be left out for target {target}, not be {given}: only accel has one")
-    if isinstance(target, str):
-        return find_target(target, config if isinstance(config, str) else "")
-    if config is not None:
-        raise InputError(f"config must be left out where the target is given as an object, not be {config}")
-    return target
 
 
 def accel_of(target: Target) -> AccelTarget:

@@ -20,6 +20,7 @@ from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.models import load_model
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.target.accel.devices import close_device, open_device
 
 FILTERS, TRAINED, CALIBRATED, RTL_IMAGES = 12, 1400, 64, 25
@@ -83,7 +84,12 @@ def build(request: pytest.FixtureRequest, model_path: Path, digits: Digits, tmp_
     """The network compiled for each configuration in turn."""
     model = load_model(model_path)
     calibration = {"x": digits.images[:CALIBRATED]}
-    compiled = compile_model(model.mod, model.params, load_config(request.param), "int8", calibration, name="digits")
+    compiled = compile_model(
+        model.mod,
+        CompileOptions(config=load_config(request.param), strategy="int8", name="digits"),
+        params=model.params,
+        calibration=calibration,
+    )
     return compiled.save(tmp_path_factory.mktemp(request.param) / "build")
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from relay_hw.errors import ArtifactError, InputError
 from relay_hw.interp import evaluate
 from relay_hw.ir.expr import Function
 from relay_hw.ir.module import IRModule
-from relay_hw.runtime import Executor, Module, compile_model, load_artifact
+from relay_hw.runtime import CompileOptions, Executor, Module, compile_model, load_artifact
 from relay_hw.runtime.compile import CompiledModel
 from relay_hw.runtime.opened import open_session
 from relay_hw.target import find_target, register, target_names, unregister
@@ -50,8 +51,9 @@ def samples(count: int, seed: int = 5) -> dict[str, np.ndarray]:
     return {"x": np.random.default_rng(seed).normal(size=(count, 1, 12)).astype("float32")}
 
 
-def built(**options: object) -> CompiledModel:
-    return compile_model(network(), target="toy", calibration=samples(16), host_target="numpy", **options)  # type: ignore[arg-type]
+def built(**choices: Any) -> CompiledModel:
+    options = CompileOptions(target="toy", host_target="numpy", **choices)
+    return compile_model(network(), options, calibration=samples(16))
 
 
 def test_the_example_is_short() -> None:
@@ -76,7 +78,7 @@ def test_what_it_cannot_do_stays_on_the_host_with_a_reason() -> None:
     reasons = {row.operator: row.reason for row in model.layers if row.where == "host"}
     assert reasons["nn.softmax"] == "the toy NPU runs dense layers of int8 with constant weights, and nothing else"
     assert [row.operator for row in model.layers if row.where == "toy"] == ["toy.dense"] * 2
-    wide = compile_model(network(5000), target=make(), calibration=samples(4), host_target="numpy")
+    wide = compile_model(network(5000), CompileOptions(target=make(), host_target="numpy"), calibration=samples(4))
     assert "the toy NPU counts to 4096 inputs, not to 5000" in {row.reason for row in wide.layers}
 
 
@@ -102,7 +104,7 @@ def test_a_build_goes_through_the_command_line(tmp_path: Path, capsys: Captured)
 
 
 def test_a_module_of_python(tmp_path: Path) -> None:
-    module = relay.build(network(), "toy", calibration=samples(16), host_target="numpy")
+    module = relay.build(network(), "toy", calibration=samples(16), options=CompileOptions(host_target="numpy"))
     value = samples(1)["x"][0]
     found = module.run(x=value)
     module.save(tmp_path / "build")

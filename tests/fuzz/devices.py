@@ -27,6 +27,7 @@ from relay_hw.runtime.artifact import load_artifact
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.models import load_model
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.target.accel.devices import open_device
 from tests.fuzz import mutate
 from tests.fuzz.judge import Entry, Outcome, Wrong
@@ -140,7 +141,12 @@ def _build() -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as place:
         model = load_model(save_plain(Path(place) / "plain.onnx"))
         data = {"image": images(8, 99)}
-        compiled = compile_model(model.mod, model.params, "tiny", calibration=data, host_target="numpy", name="plain")
+        compiled = compile_model(
+            model.mod,
+            CompileOptions(config="tiny", host_target="numpy", name="plain"),
+            params=model.params,
+            calibration=data,
+        )
         compiled.save(Path(place) / "build")
         return {path.name: path.read_bytes() for path in sorted((Path(place) / "build").iterdir())}
 

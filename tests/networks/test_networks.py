@@ -15,6 +15,7 @@ from relay_hw.frontend import from_onnx
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.execute import Executor
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.runtime.result import Result
 from relay_hw.target.accel.devices import close_device, open_device
 
@@ -34,7 +35,12 @@ def build(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """A network compiled for `default`."""
     example = find(request.param)
     mod, params = from_onnx(example.model())
-    compiled = compile_model(mod, params, "default", calibration=_data(example, CALIBRATION, seed=1), name=example.name)
+    compiled = compile_model(
+        mod,
+        CompileOptions(config="default", name=example.name),
+        params=params,
+        calibration=_data(example, CALIBRATION, seed=1),
+    )
     folder: Path = tmp_path_factory.mktemp(example.name)
     yield compiled.save(folder / "build")
 

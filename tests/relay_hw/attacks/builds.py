@@ -26,12 +26,16 @@ def _build() -> Path:
     """A small build without code."""
     from relay_hw.runtime.compile import compile_model
     from relay_hw.runtime.models import load_model
+    from relay_hw.runtime.options import CompileOptions
     from tests.relay_hw.small_models import images, save_plain
 
     folder = Path(mkdtemp(prefix="attacks-"))
     model = load_model(save_plain(folder / "net.onnx"))
     compiled = compile_model(
-        model.mod, model.params, "tiny", calibration={"image": images(2, 1)}, host_target="numpy", name="plain"
+        model.mod,
+        CompileOptions(config="tiny", host_target="numpy", name="plain"),
+        params=model.params,
+        calibration={"image": images(2, 1)},
     )
     compiled.save(folder / "build")
     return folder / "build"

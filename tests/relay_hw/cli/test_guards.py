@@ -21,6 +21,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.models import load_model
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.text import save_json
 from tests.relay_hw.quantize.test_inputs import DRAWS
 from tests.relay_hw.small_models import images, save_data, save_plain
@@ -209,7 +210,10 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Digits:
     data = saved(folder / "data.npz", input=train.images[:64])
     model = load_model(DIGITS)
     build = compile_model(
-        model.mod, model.params, calibration=dict(np.load(data)), host_target="numpy", accelerate=False
+        model.mod,
+        CompileOptions(host_target="numpy", accelerate=False),
+        params=model.params,
+        calibration=dict(np.load(data)),
     )
     build.save(folder / "build")
     return Digits(folder, held_out.images[:60], held_out.labels[:60])

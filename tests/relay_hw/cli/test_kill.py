@@ -126,12 +126,15 @@ def test_compile_onto_a_build(save: Callable[[Path], Path], kills: int, tmp_path
 def test_outputs_of_a_run(kills: int, tmp_path: Path) -> None:
     from relay_hw.runtime.compile import compile_model
     from relay_hw.runtime.models import load_model
+    from relay_hw.runtime.options import CompileOptions
 
     root, model = tmp_path / "root", load_model(save_plain(tmp_path / "net.onnx"))
     root.mkdir()
     data = {"image": images(64, 1)}
     save_npz(tmp_path / "data.npz", data)
-    compile_model(model.mod, model.params, "tiny", calibration=data).save(tmp_path / "build")
+    compile_model(model.mod, CompileOptions(config="tiny"), params=model.params, calibration=data).save(
+        tmp_path / "build"
+    )
     words = ["-m", "relay_hw.cli", "run", tmp_path / "build", "--input", tmp_path / "data.npz",
              "--output", root / "out.npz"]  # fmt: skip
     killer = Killer(words, root)

@@ -39,6 +39,7 @@ from relay_hw.runtime.compile import bind_params, compile_model
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.machine import machine_name
 from relay_hw.runtime.models import load_model
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.runtime.profile import profile, time_regions
 from relay_hw.text import parse
 from tests.relay_hw.small_models import CLASSES, images, save_batch, save_mixed, save_plain
@@ -85,7 +86,7 @@ def test_outputs_are_those_of_the_quantized_network(plain: IRModule, found: Comp
 
 
 def test_cycles_are_those_of_the_profile(plain: IRModule, found: Comparison, tmp_path: Path) -> None:
-    compiled = compile_model(plain, config="tiny", strategy="int8-minmax", calibration=seen())
+    compiled = compile_model(plain, CompileOptions(config="tiny", strategy="int8-minmax"), calibration=seen())
     artifact = compiled.save(tmp_path / "build")
     report = profile(artifact, CycleDevice(artifact.config, data=False), "cycle")
     cost = found["int8-minmax"].cost
@@ -104,7 +105,7 @@ def test_a_board_is_compared_at_its_clock(plain: IRModule, tmp_path: Path) -> No
         "ecp5": ("ulx3s-85f", 80_000_000),
         "ecp5w4": ("ulx3s-85f", 60_000_000),
     }
-    compiled = compile_model(plain, strategy="int8-minmax", calibration=seen(), board="ulx3s-85f")
+    compiled = compile_model(plain, CompileOptions(strategy="int8-minmax", board="ulx3s-85f"), calibration=seen())
     artifact = compiled.save(tmp_path / "build")
     cost = found["int8-minmax"].cost
     assert cost is not None and cost.config == "ecp5" and cost.memory == "ulx3s"
@@ -520,7 +521,9 @@ def test_the_executor_agrees(plain: IRModule, tmp_path: Path) -> None:
     for name in NAMES:
         quantized = quantize(network.mod, name, calibration())
         wanted = Evaluator(quantized, 0, "numpy").run(samples).outputs
-        artifact = compile_model(network.mod, config="tiny", strategy=name, quantized=quantized).save(tmp_path / name)
+        artifact = compile_model(network.mod, CompileOptions(config="tiny", strategy=name), quantized=quantized).save(
+            tmp_path / name
+        )
         from relay_hw.target.accel.devices import open_device
 
         result = Executor(artifact, open_device("functional", artifact.config)).run({"image": data(5)["image"]})

@@ -25,6 +25,7 @@ from relay_hw.quantize import STRATEGIES, Strategy, realize_module
 from relay_hw.runtime.compile import bind_params, compile_model
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.models import load_model
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.target.accel.devices import close_device, open_device
 
 pytestmark = pytest.mark.long
@@ -80,7 +81,7 @@ def test_twenty_images_are_equal_everywhere(name: str, strategy: Strategy, tmp_p
         print(f"{strategy.name}: TVM is not installed, so nothing is compiled")
     devices = ["functional"] + (["rtl"] if _has_verilator() else [])
     for config in configs_of(strategy):
-        built = compile_model(prepared.mod, config=config, strategy=strategy, quantized=quantized)
+        built = compile_model(prepared.mod, CompileOptions(config=config, strategy=strategy), quantized=quantized)
         artifact = built.save(tmp_path / config)
         for device_name in devices:
             device = open_device(device_name, artifact.config)

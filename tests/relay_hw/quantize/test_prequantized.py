@@ -18,7 +18,7 @@ from relay_hw.ir.expr import Call
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import post_order
 from relay_hw.quantize.prequantized import is_prequantized, realize_prequantized
-from relay_hw.runtime import compile_model
+from relay_hw.runtime import CompileOptions, compile_model
 from relay_hw.runtime.execute import Executor
 from relay_hw.transform.graph import op_name
 from tests.relay_hw.qdq_networks import Net, RandomNet
@@ -170,7 +170,7 @@ def test_relay_layers_keep_every_bit(rounding: str, data: str, zeros: tuple[int,
 
 def test_relay_text_runs_on_the_device() -> None:
     mod = qnn_layer("UPWARD", "uint8", (140, 90))
-    compiled = compile_model(mod, config="tiny")
+    compiled = compile_model(mod, CompileOptions(config="tiny"))
     assert compiled.strategy.name == "prequantized"
     assert [row.operator for row in compiled.layers if row.where == "accel"] == ["accel.conv2d"]
     x = RNG.integers(0, 256, (4, 3, 7, 6)).astype(np.uint8)
@@ -193,7 +193,7 @@ def test_reasons_of_what_stays_on_the_host() -> None:
     weight = relay.var("w", shape=(3, 4), dtype="int8")
     acc = relay.qnn.op.dense(x, weight, zero, zero, one, one, units=3)
     out = relay.qnn.op.dequantize(acc, scale, zero, axis=1)
-    compiled = compile_model(IRModule.from_expr(relay.Function([x, weight], out)), config="tiny")
+    compiled = compile_model(IRModule.from_expr(relay.Function([x, weight], out)), CompileOptions(config="tiny"))
     reasons = {row.operator: row.reason for row in compiled.layers}
     assert reasons["qnn.dense"].startswith(
         "qnn.dense is part of no composite: its weight must be constant, and its result must be read by one"
@@ -207,7 +207,7 @@ def test_qdq_network_on_the_device() -> None:
     b = net.on_grid(net.conv(RNG, a, (8, 8), scale=0.04, pads=[1, 1, 1, 1]), 0.06, 131)
     y = net.on_grid(net.add("Add", [a, b]), 0.07, 100)
     module, params = from_onnx(net.model(y))
-    compiled = compile_model(module, params, config="tiny")
+    compiled = compile_model(module, CompileOptions(config="tiny"), params=params)
     assert {row.operator for row in compiled.layers if row.where == "host"} == {"qnn.quantize", "qnn.dequantize"}
     x = RNG.normal(0, 1.5, (3, 4, 6, 6)).astype(np.float32)
     integers = compiled.stages["quantized"]
@@ -227,7 +227,7 @@ def test_random_networks(seed: int) -> None:
     steps = np.abs(got - want) / made.step
     assert steps.max() < 3.01 and steps.mean() < 0.05
     if seed in (5, 10, 15):
-        compiled = compile_model(module, config="tiny")
+        compiled = compile_model(module, CompileOptions(config="tiny"))
         reference = np.asarray(evaluate(compiled.stages["quantized"], {"x": x}))
         assert np.array_equal(run(compiled, {"x": x}), reference)
 
@@ -310,7 +310,7 @@ def test_layers_inside_loops() -> None:
     )  # fmt: skip
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     module, params = from_onnx(model)
-    compiled = compile_model(module, params, config="tiny")
+    compiled = compile_model(module, CompileOptions(config="tiny"), params=params)
     assert "accel.dense" in [row.operator for row in compiled.layers if row.where == "accel"]
     data = {"x": RNG.normal(0, 1.5, (2, 1, 6)).astype(np.float32), "n": np.array([3, 1])}
     got = run(compiled, data)
@@ -367,7 +367,7 @@ def test_resnet8_on_the_devices(model: str, data: str) -> None:
     from relay_hw.target.accel.devices import open_device
 
     (module, params), inputs, want = _samples(model, data)
-    compiled = compile_model(module, params)
+    compiled = compile_model(module, params=params)
     got = run(compiled, inputs).reshape(len(want), -1)
     assert (got.argmax(axis=1) == want.argmax(axis=1)).mean() >= 0.995
     ((name, x),) = inputs.items()

@@ -16,7 +16,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.ir.visit import post_order
 from relay_hw.quantize import quantize, strategy_names
-from relay_hw.runtime import compile_model
+from relay_hw.runtime import CompileOptions, compile_model
 
 # These leave out a good part of the values where samples are few.
 CLIPPING = ("int8-kl", "int8-average")
@@ -76,7 +76,9 @@ def test_integers_are_those_of_the_sum(seed: int, strides: tuple[int, int], padd
 def test_runs_on_the_device() -> None:
     rng = np.random.default_rng(1)
     mod = _network(rng, strides=(2, 2), padding=(1, 0, 2, 1), output_padding=(1, 0))
-    compiled = compile_model(mod, config=load_config("tiny"), calibration={"x": _values(rng, 4, 3, 5, 6)})
+    compiled = compile_model(
+        mod, CompileOptions(config=load_config("tiny")), calibration={"x": _values(rng, 4, 3, 5, 6)}
+    )
     host = {row.operator for row in compiled.layers if row.where == "host"}
     assert host == {"qnn.quantize", "qnn.dequantize"}
     # Of four taps on either axis two stand on an input for each of 10 x 13 outputs.

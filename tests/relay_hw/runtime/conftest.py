@@ -10,6 +10,7 @@ import pytest
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.models import load_model
+from relay_hw.runtime.options import CompileOptions
 from tests.relay_hw.small_models import images, save_mixed, save_plain
 
 Build = tuple[CompiledModel, Artifact]
@@ -18,7 +19,12 @@ Build = tuple[CompiledModel, Artifact]
 def build(folder: Path, save: Callable[[Path], Path], config: str) -> Build:
     """Compile a small model and save it."""
     model = load_model(save(folder / f"{save.__name__}.onnx"))
-    compiled = compile_model(model.mod, model.params, config, calibration={"image": images(8, 99)}, name=model.name)
+    compiled = compile_model(
+        model.mod,
+        CompileOptions(config=config, name=model.name),
+        params=model.params,
+        calibration={"image": images(8, 99)},
+    )
     return compiled, compiled.save(folder / "build")
 
 

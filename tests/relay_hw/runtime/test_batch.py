@@ -19,6 +19,7 @@ from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.deploy import export_c
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.models import load_model
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.runtime.profile import profile
 from relay_hw.runtime.result import Result
 from relay_hw.runtime.static_report import static_report
@@ -56,7 +57,9 @@ def build(path: Path, kind: str, batch: int, config: str = "tiny") -> Artifact:
         model = load_model(file)
         mod, params = model.mod, model.params
     data = {"image": images(COUNT, seed=8).reshape(-1, batch, 3, 8, 8)}
-    return compile_model(mod, params, config=config, calibration=data).save(path / f"{kind}_{batch}")
+    return compile_model(mod, CompileOptions(config=config), params=params, calibration=data).save(
+        path / f"{kind}_{batch}"
+    )
 
 
 def run(artifact: Artifact, device_name: str, data: np.ndarray) -> Result:
@@ -143,7 +146,7 @@ def test_a_network_that_mixes_samples_stays_on_the_host_and_says_why(tmp_path: P
     weight = const(np.random.default_rng(0).normal(size=(3, 3, 3, 3)).astype(np.float32))
     y = nn.conv2d(op.subtract(x, op.mean(x, (0,), keepdims=True)), weight)
     mod, data = IRModule({"main": Function([x], y)}), {"image": images(4).reshape(2, 2, 3, 8, 8)}
-    compiled = compile_model(mod, config="tiny", calibration=data)
+    compiled = compile_model(mod, CompileOptions(config="tiny"), calibration=data)
     (reason,) = (row.reason for row in compiled.layers if row.operator == "nn.conv2d")
     assert reason == (
         "batch must be 1, not (2,); the 2 samples of a batch cannot run one by one: mean joins what lies along axis 0, "

@@ -17,6 +17,7 @@ from relay_hw.ir.types import TensorType
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.manifest import manifest_from_json, manifest_to_json
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.runtime.profile import profile, time_regions
 from relay_hw.runtime.static_report import static_report
 from relay_hw.runtime.told import told_memory
@@ -38,7 +39,9 @@ def two_layers() -> IRModule:
 @pytest.fixture(scope="module")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
     """Made for SDRAM, whose times are unlike the standard memory's."""
-    compiled = compile_model(two_layers(), config="tiny", calibration=DATA, host_target="numpy", memory="ulx3s")
+    compiled = compile_model(
+        two_layers(), CompileOptions(config="tiny", host_target="numpy", memory="ulx3s"), calibration=DATA
+    )
     return compiled.save(tmp_path_factory.mktemp("clock") / "build")
 
 

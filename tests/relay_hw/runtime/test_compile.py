@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.limits import Limits
 from relay_hw.quantize import find_strategy
-from relay_hw.runtime import Executor, compile_model, load_model, open_device
+from relay_hw.runtime import CompileOptions, Executor, compile_model, load_model, open_device
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import STAGES, CompiledModel, bind_params
 from tests.relay_hw.small_models import images, save_plain
@@ -51,10 +53,17 @@ def test_more_layers_than_are_allowed() -> None:
     """Before anything is calibrated; on the host and in floats there may be any number."""
     sentence = r"^the layers of net must be at most 0, not 1: --limit layers=NUMBER, or limits=Limits\(layers=NUMBER\)"
     with pytest.raises(InputError, match=sentence):
-        compile_model(dense_net(), config="tiny", calibration=CALIBRATION, name="net", limits=Limits(layers=0))
-    for options in ({"strategy": "float"}, {"accelerate": False, "calibration": CALIBRATION}):
-        compile_model(dense_net(), config="tiny", host_target="numpy", limits=Limits(layers=0), **options)
-    compile_model(dense_net(), config="tiny", calibration=CALIBRATION, host_target="numpy", limits=Limits(layers=1))
+        compile_model(
+            dense_net(), CompileOptions(config="tiny", name="net", limits=Limits(layers=0)), calibration=CALIBRATION
+        )
+    none = CompileOptions(config="tiny", host_target="numpy", limits=Limits(layers=0))
+    for options in (replace(none, strategy="float"), replace(none, accelerate=False)):
+        compile_model(dense_net(), options, calibration=CALIBRATION)
+    compile_model(
+        dense_net(),
+        CompileOptions(config="tiny", host_target="numpy", limits=Limits(layers=1)),
+        calibration=CALIBRATION,
+    )
 
 
 def test_inputs_and_outputs_are_described(plain: Build) -> None:
@@ -67,7 +76,7 @@ def test_inputs_and_outputs_are_described(plain: Build) -> None:
 
 
 def test_a_module_made_in_python(tmp_path: Path) -> None:
-    compiled = compile_model(dense_net(), config="tiny", calibration=CALIBRATION)
+    compiled = compile_model(dense_net(), CompileOptions(config="tiny"), calibration=CALIBRATION)
     artifact = compiled.save(tmp_path / "build")
     result = Executor(artifact, open_device("functional", artifact.config)).run(CALIBRATION)
     assert list(result.outputs) == ["output_0", "output_1"]
@@ -80,20 +89,23 @@ def test_parameters_are_bound() -> None:
     mod = IRModule({"main": Function([x, w], op.nn.dense(x, w))})
     value = np.random.default_rng(0).normal(size=(7, 12)).astype(np.float32)
     assert [var.name_hint for var in bind_params(mod, {"w": value})["main"].params] == ["x"]
-    assert compile_model(mod, {"w": value}, "tiny", calibration=CALIBRATION).segments
+    assert compile_model(mod, CompileOptions(config="tiny"), params={"w": value}, calibration=CALIBRATION).segments
     with pytest.raises(InputError, match="parameter v must be one of x, w"):
         bind_params(mod, {"v": value})
 
 
 def test_multipliers_fit_the_configuration() -> None:
-    compiled = compile_model(dense_net(), config="ecp5", calibration=CALIBRATION)
+    compiled = compile_model(dense_net(), CompileOptions(config="ecp5"), calibration=CALIBRATION)
     assert compiled.strategy.multiplier_bits == compiled.config.multiplier_bits == 16
-    assert compile_model(dense_net(), config="tiny", calibration=CALIBRATION).strategy.multiplier_bits == 31
+    assert (
+        compile_model(dense_net(), CompileOptions(config="tiny"), calibration=CALIBRATION).strategy.multiplier_bits
+        == 31
+    )
 
 
 @pytest.mark.parametrize("name", ["int8", "int8-symmetric", "int8-percentile", "int8-pow2"])
 def test_strategies_by_name(name: str) -> None:
-    compiled = compile_model(dense_net(), config="tiny", strategy=name, calibration=CALIBRATION)
+    compiled = compile_model(dense_net(), CompileOptions(config="tiny", strategy=name), calibration=CALIBRATION)
     assert compiled.strategy.name == name == find_strategy(name).name
 
 
@@ -106,12 +118,14 @@ def test_strategies_by_name(name: str) -> None:
     ],
 )
 def test_widths_without_gain_are_said(name: str, config: str, notes: tuple[str, ...]) -> None:
-    assert compile_model(dense_net(), config=config, strategy=name, calibration=CALIBRATION).notes == notes
+    assert (
+        compile_model(dense_net(), CompileOptions(config=config, strategy=name), calibration=CALIBRATION).notes == notes
+    )
 
 
 def test_missing_calibration_is_refused() -> None:
     with pytest.raises(QuantizeError, match="calibration"):
-        compile_model(dense_net(), config="tiny")
+        compile_model(dense_net(), CompileOptions(config="tiny"))
 
 
 @pytest.mark.parametrize(
@@ -119,15 +133,27 @@ def test_missing_calibration_is_refused() -> None:
     [
         ({"strategy": "int3"}, "strategy must be one of int8, .* not int3"),
         ({"config": "huge"}, "configuration must be one of .* not huge"),
-        ({"calibration": {"y": np.zeros((2, 12))}}, "calibration"),
-        ({"calibration": {"x": np.zeros((2, 11), np.float32)}}, "calibration"),
+        ({"target": "asic"}, "target must be one of accel.* not asic"),
+        ({"resident": "on"}, "resident must be one of auto, off, not on"),
+        ({"tune": -1}, "tune must be at least 0 seconds, not -1"),
+        ({"target": "toy", "memory": "narrow"}, "memory must be left out for target toy, not be narrow: only accel"),
+        (
+            {"target": "toy", "board": "ulx3s-85f"},
+            "board must be left out for target toy, not be ulx3s-85f",
+        ),
     ],
 )
-def test_wrong_options_are_refused(options: dict[str, object], sentence: str) -> None:
+def test_wrong_options_are_refused(options: dict[str, Any], sentence: str) -> None:
     from relay_hw.accel.isa.errors import AccelError
 
     with pytest.raises((RelayHwError, AccelError), match=sentence):
-        compile_model(dense_net(), **{"config": "tiny", "calibration": CALIBRATION} | options)  # type: ignore[arg-type]
+        compile_model(dense_net(), CompileOptions(**{"config": "tiny"} | options), calibration=CALIBRATION)
+
+
+@pytest.mark.parametrize("data", [{"y": np.zeros((2, 12))}, {"x": np.zeros((2, 11), np.float32)}])
+def test_wrong_calibration_data_are_refused(data: dict[str, Any]) -> None:
+    with pytest.raises(RelayHwError, match="calibration"):
+        compile_model(dense_net(), CompileOptions(config="tiny"), calibration=data)
 
 
 def test_a_module_without_main_is_refused() -> None:
@@ -140,7 +166,7 @@ def test_a_model_without_accelerated_operators_runs_on_the_host(tmp_path: Path) 
     pytest.importorskip("tvm")
     x = Var("x", TensorType((1, 12), "float32"))
     mod = IRModule({"main": Function([x], op.tanh(op.sigmoid(x)))})
-    compiled = compile_model(mod, config="tiny", calibration=CALIBRATION)
+    compiled = compile_model(mod, CompileOptions(config="tiny"), calibration=CALIBRATION)
     assert not compiled.segments and compiled.layers
     assert all(row.where == "host" and row.reason for row in compiled.layers)
     artifact = compiled.save(tmp_path / "build")
@@ -154,7 +180,7 @@ def test_what_tvm_leaves_to_numpy_is_said(tmp_path: Path) -> None:
     pytest.importorskip("tvm")
     x = Var("x", TensorType((1, 12), "float32"))
     mod = IRModule({"main": Function([x], op.cumsum(op.sigmoid(x), axis=1))})
-    artifact = compile_model(mod, config="tiny", calibration=CALIBRATION).save(tmp_path / "build")
+    artifact = compile_model(mod, CompileOptions(config="tiny"), calibration=CALIBRATION).save(tmp_path / "build")
     reasons = {row.operator: row.reason for row in artifact.manifest.layers}
     assert reasons["cumsum"].endswith("; by numpy, as Relax has no such cumsum")
     assert "numpy" not in reasons["sigmoid"]
@@ -168,18 +194,24 @@ def test_without_tvm_host_operators_are_refused(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(backend, "is_installed", lambda: False)
     x = Var("x", TensorType((1, 12), "float32"))
-    compiled = compile_model(IRModule({"main": Function([x], op.sigmoid(x))}), config="tiny", calibration=CALIBRATION)
+    compiled = compile_model(
+        IRModule({"main": Function([x], op.sigmoid(x))}), CompileOptions(config="tiny"), calibration=CALIBRATION
+    )
     with pytest.raises(RelayHwError, match="TVM must be installed to compile host operators sigmoid: pip install"):
         compiled.save(tmp_path / "build")
     assert list(tmp_path.iterdir()) == []
-    compile_model(dense_net(), config="tiny", calibration=CALIBRATION).save(tmp_path / "build")
+    compile_model(dense_net(), CompileOptions(config="tiny"), calibration=CALIBRATION).save(tmp_path / "build")
 
 
 def test_progress_tells_each_step(tmp_path: Path) -> None:
     told: list[str] = []
     model = load_model(save_plain(tmp_path / "net.onnx"))
     compile_model(
-        model.mod, model.params, "tiny", calibration={"image": images(2)}, name=model.name, progress=told.append
+        model.mod,
+        CompileOptions(config="tiny", name=model.name),
+        params=model.params,
+        calibration={"image": images(2)},
+        progress=told.append,
     )
     text = " ".join(told)
     for word in ("simplifying", "quantizing", "calibrating: sample 2 of 2", "partitioning", "tensorizing accel_0"):

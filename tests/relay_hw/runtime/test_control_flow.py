@@ -14,7 +14,7 @@ import relay_hw as relay
 from relay_hw.backend.tvm import is_installed
 from relay_hw.errors import QuantizeError
 from relay_hw.quantize import quantize
-from relay_hw.runtime import calls, compile_model
+from relay_hw.runtime import CompileOptions, calls, compile_model
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel
 from relay_hw.runtime.execute import Executor
@@ -30,7 +30,8 @@ def compiled(
     program: Any, calibration: Mapping[str, Any], folder: Path, **options: Any
 ) -> tuple[CompiledModel, Artifact]:
     mod, weights = program
-    model = compile_model(mod, weights, calibration=calibration, **{"host_target": "numpy", **options})
+    chosen = CompileOptions(**{"host_target": "numpy", **options})
+    model = compile_model(mod, chosen, params=weights, calibration=calibration)
     return model, model.save(folder / "build")
 
 
@@ -180,7 +181,7 @@ def test_what_calibration_does_not_reach_stays_float(tmp_path: Path) -> None:
 def test_calibration_of_trees_must_be_given() -> None:
     mod, weights = recurrent.treelstm()
     with pytest.raises(QuantizeError, match="calibration data must hold input tree, not only x"):
-        compile_model(mod, weights, calibration={"x": []})
+        compile_model(mod, params=weights, calibration={"x": []})
     with pytest.raises(QuantizeError, match="needs calibration data"):
         quantize(mod)
 

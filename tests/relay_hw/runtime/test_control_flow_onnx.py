@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 import relay_hw as relay
 from relay_hw.backend.tvm import is_installed
 from relay_hw.frontend import from_onnx
-from relay_hw.runtime import Executor, compile_model, open_device
+from relay_hw.runtime import CompileOptions, Executor, compile_model, open_device
 from tests.relay_hw.transform.meaning import plain
 
 F, INT, B = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
@@ -144,7 +144,7 @@ def test_onnx_control_flow_on_the_accelerator(name: str, tmp_path: Path) -> None
     found, data = CASES[name]()
     mod, params = from_onnx(found)
     host = "llvm" if is_installed() and name in ("loop", "lstm") else "numpy"
-    built = compile_model(mod, params, calibration=data, host_target=host, name=name)
+    built = compile_model(mod, CompileOptions(host_target=host, name=name), params=params, calibration=data)
     artifact = built.save(tmp_path / "build")
     assert built.segments, [row.reason for row in built.layers]
     samples = {row.name: data[row.name].reshape(-1, *row.shape)[:6] for row in built.inputs}
@@ -173,7 +173,7 @@ def test_layers_of_both_directions_stay_in_place(tmp_path: Path) -> None:
     """Weights of a loop are loaded by launches of their own, not at each step."""
     found, data = CASES["lstm"]()
     mod, params = from_onnx(found)
-    built = compile_model(mod, params, calibration=data, host_target="numpy")
+    built = compile_model(mod, CompileOptions(host_target="numpy"), params=params, calibration=data)
     artifact = built.save(tmp_path / "build")
     result = Executor(artifact, open_device("cycle", artifact.config)).run({"x": data["x"].reshape(-1, 6, 1, 24)})
     assert len(result.residents) < len(result.launches) / 4

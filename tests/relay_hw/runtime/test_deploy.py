@@ -29,6 +29,7 @@ from relay_hw.runtime.artifact import load_artifact
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.deploy import export_c
 from relay_hw.runtime.execute import Executor
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.target.accel.devices import open_device
 
 ROOT = Path(__file__).parents[3]
@@ -151,7 +152,7 @@ def two_programs(tmp_path: Path) -> Path:
     body = op.nn.softmax(op.nn.batch_flatten(conv(middle, 4, 8)), axis=1)
     mod = infer_type(IRModule({"main": Function([x], body)}))
     calibration = {"x": rng.normal(size=(4, 3, 8, 8)).astype(np.float32)}
-    compile_model(mod, config="tiny", calibration=calibration).save(tmp_path / "two")
+    compile_model(mod, CompileOptions(config="tiny"), calibration=calibration).save(tmp_path / "two")
     return tmp_path / "two"
 
 
@@ -240,7 +241,7 @@ def host_build(folder: Path, body: Any, *params: Var) -> Any:
     for param in mod["main"].params:
         batch, *rest = param.tensor_type.static_shape
         calibration[param.name_hint] = np.ones((2 * batch, *rest), np.float32)
-    compile_model(mod, config="tiny", calibration=calibration, accelerate=False).save(folder)
+    compile_model(mod, CompileOptions(config="tiny", accelerate=False), calibration=calibration).save(folder)
     return load_artifact(folder)
 
 
@@ -337,7 +338,7 @@ def test_floats_in_the_middle_are_checked_where_they_become_integers(tmp_path: P
     body = op.nn.dense(op.log(op.nn.dense(x, weight)), weight)
     mod = infer_type(IRModule({"main": Function([x], body)}))
     ones = np.full((4, 16), 2, np.float32)
-    compile_model(mod, config="tiny", calibration={"x": ones}, host_target=host).save(tmp_path / "b")
+    compile_model(mod, CompileOptions(config="tiny", host_target=host), calibration={"x": ones}).save(tmp_path / "b")
     artifact = load_artifact(tmp_path / "b")
     executor = Executor(artifact, open_device("functional", artifact.config))
     assert np.isfinite(executor.run({"x": ones}).outputs["output"]).all()

@@ -23,6 +23,7 @@ from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.manifest import TensorInfo
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.runtime.ports import read_samples
 from relay_hw.runtime.result import Launch, Result
 from relay_hw.target.accel.devices import DeviceOptions, open_device
@@ -87,7 +88,7 @@ def test_another_library_at_the_same_path_is_loaded_anew(tmp_path: Path) -> None
     data = {"x": np.full((1, 4), 0.5, np.float32)}
     for operator, want in ((op.sigmoid, 0.62246), (op.tanh, 0.46212), (op.exp, 1.64872)):
         mod = IRModule({"main": Function([x], operator(x))})
-        artifact = compile_model(mod, config="tiny", calibration=data).save(tmp_path / "build")
+        artifact = compile_model(mod, CompileOptions(config="tiny"), calibration=data).save(tmp_path / "build")
         np.testing.assert_allclose(functional(artifact).run(data).outputs["output"], want, rtol=1e-4)
 
 
@@ -254,7 +255,9 @@ def test_time_steps_of_a_recurrent_network_keep_their_weights(tmp_path: Path) ->
         now = op.nn.dense(op.strided_slice(x, begin=(0, t * inputs), end=(1, (t + 1) * inputs)), wx)
         state = op.tanh(now if state is None else op.add(now, op.nn.dense(state, wh)))
     data = {"x": rng.normal(size=(5, steps * inputs)).astype(np.float32)}
-    compiled = compile_model(IRModule({"main": Function([x], state)}), config="default", calibration=data)
+    compiled = compile_model(
+        IRModule({"main": Function([x], state)}), CompileOptions(config="default"), calibration=data
+    )
     artifact = compiled.save(tmp_path / "build")
     assert len(artifact.programs) == steps
     executor = Executor(artifact, Recorder(artifact))
@@ -283,7 +286,7 @@ def test_resident_weights_can_be_turned_off(plain: Build) -> None:
     compiled, _ = plain
     mod = compiled.stages["imported"]
     data = {"image": images(2)}
-    off = compile_model(mod, config="tiny", calibration=data, resident="off")
+    off = compile_model(mod, CompileOptions(config="tiny", resident="off"), calibration=data)
     assert all(segment.program.resident is None for segment in off.segments.values())
     with pytest.raises(InputError, match="resident must be one of auto, off, not on"):
-        compile_model(mod, config="tiny", calibration=data, resident="on")
+        compile_model(mod, CompileOptions(config="tiny", resident="on"), calibration=data)

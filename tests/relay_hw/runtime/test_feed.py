@@ -25,6 +25,7 @@ from relay_hw.runtime.deploy import export_c
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.feed import check_feeds, read_steps
 from relay_hw.runtime.manifest import Manifest, TensorInfo
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.target.accel.devices import close_device, open_device
 from tests.relay_hw.runtime.test_deploy import CC, STRICT, device_command
 
@@ -54,7 +55,7 @@ def compiled(folder: Path, batch: int = 1) -> Artifact:
     rng = np.random.default_rng(1)
     states = {name: np.abs(rng.normal(size=(STEPS, batch, 16))).astype(np.float32) for name in "hc"}
     data = {"x": steps(batch, 2), **states}
-    return compile_model(cell(batch), config="tiny", calibration=data, host_target="numpy").save(folder)
+    return compile_model(cell(batch), CompileOptions(config="tiny", host_target="numpy"), calibration=data).save(folder)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +115,7 @@ def test_each_part_of_a_batch_has_a_state_of_its_own(tmp_path: Path) -> None:
 def test_states_alone_take_as_many_steps_as_asked(tmp_path: Path) -> None:
     h = Var("h", TensorType((1, 2)))
     mod = IRModule({"main": Function([h], op.add(h, const(np.float32(1))))})
-    artifact = compile_model(mod, strategy="float", host_target="numpy").save(tmp_path / "build")
+    artifact = compile_model(mod, CompileOptions(strategy="float", host_target="numpy")).save(tmp_path / "build")
     found = Executor(artifact, None).run({}, 4, feeds={"h": "output"})
     np.testing.assert_array_equal(found.outputs["output"], np.repeat([[1], [2], [3], [4]], 2, axis=1))
     with pytest.raises(InputError, match="the number of samples must be given where every input is fed back"):

@@ -17,6 +17,7 @@ from relay_hw.ir.types import TensorType
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.deploy import export_c
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.support.quote import line
 from tests.hostile import MARK, NAMES, SAMPLE
 from tests.relay_hw.runtime.conftest import Build
@@ -32,7 +33,9 @@ def transposes(folder: Path, count: int) -> Artifact:
     """A build without a program: as many tensors go in and come out turned, in integers and in floats."""
     inputs = [Var(f"x{k}", TensorType(SHAPE, "int8" if k % 2 else "float32")) for k in range(count)]
     body = Tuple([op.transpose(x) for x in inputs])
-    compiled = compile_model(IRModule({"main": Function(inputs, body)}), strategy="float", accelerate=False)
+    compiled = compile_model(
+        IRModule({"main": Function(inputs, body)}), CompileOptions(strategy="float", accelerate=False)
+    )
     return compiled.save(folder)
 
 

@@ -14,6 +14,7 @@ from relay_hw.ir.types import TensorType
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.manifest import TensorInfo
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.runtime.ports import joined, read_samples
 
 
@@ -33,7 +34,7 @@ def test_a_state_is_fed_back(tmp_path: Path) -> None:
     x, state = Var("x", TensorType((1, 4), "float32")), Var("state", TensorType((2, 1, 4), "float32"))
     new = op.tanh(op.add(state, op.reshape(x, (1, 1, 4))))
     module = IRModule({"main": Function([x, state], Tuple([op.mean(new, axis=(0,)), new]))})
-    artifact = compile_model(module, strategy="float", host_target="numpy").save(tmp_path / "build")
+    artifact = compile_model(module, CompileOptions(strategy="float", host_target="numpy")).save(tmp_path / "build")
     executor = Executor(artifact, None)
     data = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
     want, given = np.zeros((2, 1, 4), np.float32), np.zeros((1, 2, 1, 4), np.float32)

@@ -12,6 +12,7 @@ from relay_hw.quantize import Strategy, find_strategy, quantize
 from relay_hw.runtime.compile import bind_params, compile_model
 from relay_hw.runtime.manifest import LayerInfo
 from relay_hw.runtime.models import load_model
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.runtime.prices import Compiled, cycles_by_layer, layer_prices, needs_prices
 from tests.relay_hw.small_models import images, save_plain
 
@@ -27,13 +28,13 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> IRModule:
 
 def test_a_price_is_what_the_layer_takes_in_the_whole_network(plain: IRModule) -> None:
     def build(quantized: IRModule) -> Compiled:
-        built = compile_model(plain, config="ecp5w4", host_target="numpy", quantized=quantized)
+        built = compile_model(plain, CompileOptions(config="ecp5w4", host_target="numpy"), quantized=quantized)
         return built.layers, built.calls.order
 
     price = layer_prices(plain, MIXED, DATA, build)
     for bits in (4, 8):
         quantized = quantize(plain, replace(find_strategy("int8"), weight_bits=bits, multiplier_bits=16), DATA)
-        built = compile_model(plain, config="ecp5w4", host_target="numpy", quantized=quantized)
+        built = compile_model(plain, CompileOptions(config="ecp5w4", host_target="numpy"), quantized=quantized)
         rows = {row.name: row.cycles for row in built.layers if row.where == "accel" and row.macs}
         assert rows and {name: price(name, bits) for name in rows} == rows
     assert price("nothing", 4) == 0
@@ -43,7 +44,9 @@ def test_the_budget_is_kept_by_the_cycles_of_the_build(plain: IRModule) -> None:
     """8-bit weights pass through 4-bit multipliers twice, so that widths decide."""
 
     def built(strategy: Strategy | str) -> tuple[int, set[int | None]]:
-        made = compile_model(plain, config="ecp5w4", strategy=strategy, calibration=DATA, host_target="numpy")
+        made = compile_model(
+            plain, CompileOptions(config="ecp5w4", strategy=strategy, host_target="numpy"), calibration=DATA
+        )
         return sum(row.cycles for row in made.layers if row.macs), {one.weight_bits for one in made.strategy.layers}
 
     (wide, _), (narrow, _) = built("int8-gptq"), built("w4a8-gptq")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import relay_hw as relay
-from relay_hw.runtime import Executor, compile_model, open_device
+from relay_hw.runtime import CompileOptions, Executor, compile_model, open_device
 from relay_hw.transform import InferType
 from tests.relay_hw.random_control import inputs, random_program
 from tests.relay_hw.transform.meaning import plain
@@ -17,7 +17,7 @@ from tests.relay_hw.transform.meaning import plain
 @pytest.mark.parametrize("seed", range(14))
 def test_random_programs_have_the_interpreters_value(seed: int, tmp_path: Path) -> None:
     mod = InferType()(random_program(seed))
-    model = compile_model(mod, calibration=inputs(6, seed), host_target="numpy")
+    model = compile_model(mod, CompileOptions(host_target="numpy"), calibration=inputs(6, seed))
     artifact = model.save(tmp_path / "build")
     data = inputs(4, seed + 1000)
     samples = {"x": data["x"].reshape(-1, *model.inputs[0].shape), "k": data["k"]}
@@ -36,7 +36,7 @@ def test_the_programs_use_the_accelerator() -> None:
     """Else the tests above would show little."""
     launches = 0
     for seed in range(6):
-        model = compile_model(random_program(seed), calibration=inputs(6, seed), host_target="numpy")
+        model = compile_model(random_program(seed), CompileOptions(host_target="numpy"), calibration=inputs(6, seed))
         launches += len(model.segments)
     assert launches > 12
 

@@ -30,6 +30,7 @@ from relay_hw.report import HostTime, speed_json, speed_table
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.execute import Executor
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.runtime.profile import time_regions
 from relay_hw.runtime.speed import MemoryCycles, line_seconds, speed_on
 from relay_hw.runtime.told import told_board, told_memory
@@ -82,9 +83,9 @@ def test_a_build_remembers_its_board(plain: tuple[CompiledModel, Artifact], tmp_
 
 
 def test_a_board_has_one_memory() -> None:
-    model = from_onnx(find("ds_cnn").model())
+    mod, params = from_onnx(find("ds_cnn").model())
     with pytest.raises(InputError, match="memory must be what board ulx3s-85f has, not narrow: leave one of them out"):
-        compile_model(*model, memory="narrow", board="ulx3s-85f")
+        compile_model(mod, CompileOptions(memory="narrow", board="ulx3s-85f"), params=params)
 
 
 def test_each_figure_has_what_the_one_before_leaves_out(plain: tuple[CompiledModel, Artifact]) -> None:
@@ -207,5 +208,7 @@ def test_networks_take_as_long_as_in_simulation(tmp_path: Path) -> None:
             shape = [axis.dim_value for axis in model.graph.input[0].type.tensor_type.shape.dim][1:]
             data = {INPUT: pictures(shape, 8, seed=1)}
             mod, params = from_onnx(model)
-            compiled = compile_model(mod, params, calibration=data, host_target="numpy", name=name, board="ulx3s-85f")
+            compiled = compile_model(
+                mod, CompileOptions(host_target="numpy", name=name, board="ulx3s-85f"), params=params, calibration=data
+            )
             check(compiled.save(tmp_path / name), data, running, system)

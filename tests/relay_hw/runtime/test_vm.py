@@ -13,7 +13,7 @@ from relay_hw.backend.tvm import is_installed
 from relay_hw.errors import EvalError, InputError, UnsupportedError
 from relay_hw.ir.expr import Function, Var
 from relay_hw.ir.types import ANY, TensorType
-from relay_hw.runtime import Module, compile_model
+from relay_hw.runtime import CompileOptions, Module, compile_model
 from relay_hw.transform import InferType
 from tests.relay_hw.programs import INPUTS, random_module
 from tests.relay_hw.transform.meaning import plain
@@ -159,6 +159,8 @@ def test_sizes_that_are_not_known_and_values_that_are_no_tensors() -> None:
 def test_float_keeps_the_module_on_the_host() -> None:
     x = Var("x", TensorType((1, 8), "float32"))
     dense = relay.nn.dense(x, relay.const(np.eye(8, dtype="float32")))
-    model = compile_model(relay.IRModule({"main": Function([x], dense)}), strategy="float", host_target="numpy")
+    model = compile_model(
+        relay.IRModule({"main": Function([x], dense)}), CompileOptions(strategy="float", host_target="numpy")
+    )
     assert not model.segments and model.strategy.name == "float" and {row.where for row in model.layers} == {"host"}
     assert ANY not in model.inputs[0].shape

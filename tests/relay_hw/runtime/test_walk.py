@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from relay_hw.interp import Interpreter
-from relay_hw.runtime import Executor, compile_model, open_device
+from relay_hw.runtime import CompileOptions, Executor, compile_model, open_device
 from tests.relay_hw.random_cnn import random_cnn, random_input
 
 
 @pytest.mark.parametrize(("seed", "config"), [(1, "tiny"), (4, "tiny"), (8, "ecp5"), (15, "default"), (28, "wide")])
 def test_the_walk(seed: int, config: str, tmp_path: Path) -> None:
     mod = random_cnn(seed)
-    compiled = compile_model(mod, config=config, calibration=random_input(mod, seed, 4))
+    compiled = compile_model(mod, CompileOptions(config=config), calibration=random_input(mod, seed, 4))
     if compiled.host_functions:
         pytest.importorskip("tvm")
     artifact = compiled.save(tmp_path / "build")

@@ -19,6 +19,7 @@ from relay_hw.errors import InputError
 from relay_hw.frontend import from_onnx
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel, compile_model
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.runtime.why import LEAST, Explanation, Outcome, explain
 from relay_hw.target.accel.changes import Change, read_change, usual_changes
 
@@ -61,7 +62,9 @@ def test_every_usual_change_is_what_the_verilog_built_that_way_takes(tmp_path: P
     """On a network that is larger than the scratchpads of `tiny`, so that most changes matter."""
     mod, params = from_onnx(find("resnet8").model())
     data = {INPUT: draw_images((3, 32, 32), 1, seed=1)}
-    artifact = compile_model(mod, params, "tiny", calibration=data, name="resnet8").save(tmp_path / "build")
+    artifact = compile_model(mod, CompileOptions(config="tiny", name="resnet8"), params=params, calibration=data).save(
+        tmp_path / "build"
+    )
     found = explain(artifact, "narrow", usual_changes(artifact.config, MEMORY_MODELS["narrow"]))
     assert len(found.outcomes) >= 10
     for outcome in found.outcomes:

@@ -15,7 +15,8 @@ from relay_hw.accel.sim.cycle.timing import time_code
 from relay_hw.accel.sim.memory import memory_model
 from relay_hw.frontend import from_onnx
 from relay_hw.ir.module import IRModule
-from relay_hw.runtime.compile import RESIDENT, CompiledModel, compile_model
+from relay_hw.runtime.compile import CompiledModel, compile_model
+from relay_hw.runtime.options import RESIDENT, CompileOptions
 from relay_hw.target.accel.roofline import launch_bounds, layer_needs
 from relay_hw.tensorize import Segment
 from tests.relay_hw.random_graph import RandomGraph
@@ -58,7 +59,7 @@ def random_build(seed: int, config: str, resident: str) -> CompiledModel:
     mod: IRModule = graph.module()
     data = {"x": np.random.default_rng(seed).normal(size=(2, *graph.shape)).astype("float32")}
     strategy = "w4a8" if config == "w4" and seed % 2 else "int8"
-    return compile_model(mod, config=config, calibration=data, strategy=strategy, resident=resident)
+    return compile_model(mod, CompileOptions(config=config, strategy=strategy, resident=resident), calibration=data)
 
 
 def example_build(name: str, size: int | None, config: str, resident: str) -> CompiledModel:
@@ -66,7 +67,9 @@ def example_build(name: str, size: int | None, config: str, resident: str) -> Co
     shape = [axis.dim_value for axis in model.graph.input[0].type.tensor_type.shape.dim][1:]
     mod, params = from_onnx(model)
     data = {INPUT: draw_images(shape, 1, seed=1)}
-    return compile_model(mod, params, config, calibration=data, name=name, resident=resident)
+    return compile_model(
+        mod, CompileOptions(config=config, name=name, resident=resident), params=params, calibration=data
+    )
 
 
 @pytest.mark.parametrize("resident", RESIDENT)

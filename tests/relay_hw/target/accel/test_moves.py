@@ -13,7 +13,7 @@ from relay_hw.interp import evaluate
 from relay_hw.ir.expr import Expr, Function, Tuple, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
-from relay_hw.runtime import compile_model
+from relay_hw.runtime import CompileOptions, compile_model
 from relay_hw.runtime.execute import Executor
 from relay_hw.target.accel.devices import open_device
 
@@ -44,7 +44,7 @@ def test_nothing_between_layers_on_the_host(config: str, tmp_path: Path) -> None
     rng = np.random.default_rng(0)
     mod = _network(rng)
     data = {"x": rng.uniform(-1, 1, (4, 3, 12, 12)).astype("float32")}
-    compiled = compile_model(mod, config=config, calibration=data)
+    compiled = compile_model(mod, CompileOptions(config=config), calibration=data)
     host = [row.operator for row in compiled.layers if row.where == "host"]
     assert host == ["qnn.quantize", "qnn.dequantize"] and len(compiled.segments) == 1
     artifact = compiled.save(tmp_path / "build")

@@ -12,6 +12,7 @@ from relay_hw.compare.places import Place
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.execute import Executor
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.runtime.profile import profile
 from relay_hw.runtime.result import Result
 from relay_hw.runtime.static_report import static_report
@@ -50,7 +51,9 @@ def build(net: Network, folder: Path, resident: str = "auto") -> tuple[CompiledM
     mod, data = net
     params = {name: value for name, value in data.items() if name != "x"}
     calibration = {"x": data["x"]}
-    compiled = compile_model(mod, params, calibration=calibration, host_target="numpy", resident=resident)
+    compiled = compile_model(
+        mod, CompileOptions(host_target="numpy", resident=resident), params=params, calibration=calibration
+    )
     return compiled, compiled.save(folder / resident)
 
 

@@ -19,6 +19,7 @@ from relay_hw.ir.expr import Constant, Expr, Function, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.runtime.compile import CompiledModel, compile_model, device_functions
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.target.accel.tune import Tuner
 from relay_hw.tensorize.compile import plan_region
 from relay_hw.tensorize.kernel import ConvKernel
@@ -44,7 +45,9 @@ CALIBRATION = {"x": RNG.normal(size=(2, 16, 9, 9)).astype(np.float32)}
 
 
 def build(cache: Path, seconds: float) -> CompiledModel:
-    return compile_model(MODULE, config="tiny", calibration=CALIBRATION, resident="off", tune=seconds, cache=cache)
+    return compile_model(
+        MODULE, CompileOptions(config="tiny", resident="off", tune=seconds, cache=cache), calibration=CALIBRATION
+    )
 
 
 def test_tuned_is_not_slower_and_the_same_again(tmp_path: Path) -> None:
@@ -133,10 +136,10 @@ def test_programs_for_a_slow_memory_move_less_and_are_not_slower_there() -> None
     x = Var("x", TensorType((1, 16, 9, 9), "float32"))
     module = IRModule({"main": Function([x], conv(conv(x, 16, 16), 16, 16))})
     first, made = (
-        compile_model(module, config=config, calibration=CALIBRATION, memory=name).segments["accel_0"]
+        compile_model(module, CompileOptions(config=config, memory=name), calibration=CALIBRATION).segments["accel_0"]
         for name in ("standard", "ulx3s")
     )
     cycles = [launched(config, memory, segment.program) for segment in (first, made)]
     assert made.cycles == cycles[1] <= cycles[0]
     with pytest.raises(ConfigError, match="memory model must be one of colorlight, narrow, standard, ulx3s, not mud"):
-        compile_model(module, config=config, calibration=CALIBRATION, memory="mud")
+        compile_model(module, CompileOptions(config=config, memory="mud"), calibration=CALIBRATION)

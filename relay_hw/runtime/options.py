@@ -1,0 +1,105 @@
+"""What a build is asked for, besides its data. In: one record of choices. Out: the target, the host, the strategy.
+
+Every choice has a default; what cannot go together is refused when the record is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.backend.tvm.target import HostTarget, read_host
+from relay_hw.errors import InputError
+from relay_hw.limits import DEFAULT as USUAL_LIMITS
+from relay_hw.limits import Limits
+from relay_hw.quantize import Strategy, find_strategy
+from relay_hw.quantize.recipes import FLOAT
+from relay_hw.target.accel.rules import NAME as ACCEL
+from relay_hw.target.accel.target import accel_target
+from relay_hw.target.base import Target
+from relay_hw.target.registry import find_target
+
+RESIDENT: Final = ("auto", "off")
+NUMPY: Final = "numpy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileOptions:
+    """Choices of `compile_model`. Raises InputError for values that are none, or that do not go together.
+
+    What the network is compiled for:
+
+    `target`: another machine than our own accelerator, or its name (`relay_hw.target.registry`).
+    `config`: the accelerator, `default` unless another is named; of another target by name, which of its kind is meant.
+    `memory`: name of the memory model that programs are made for, `standard` by default; only our own target has one.
+    `board`: takes both from a board, and another configuration if it is named; only for our own target.
+    `accelerate`: False keeps every operator on the host, and the build needs no device.
+    `host_target`: what host functions are compiled for, as `relay_hw.backend.tvm.target` reads it; `numpy`: nothing.
+
+    How:
+
+    `strategy`: how the network becomes integers; `float` leaves it as it is, so that all of it runs on the host.
+    `resident`: "auto" lets weights stay on the device between launches where that makes them faster, "off" never.
+    `tune`: seconds to search for faster tiles by the cycle simulator.
+    `cache`: folder of what was found by such searches before; the user's by default.
+    `limits`: the most that the network may take.
+    `name`: of the model, in the build and its reports.
+    """
+
+    target: Target | str | None = None
+    config: AccelConfig | str | None = None
+    memory: str | None = None
+    board: str | None = None
+    accelerate: bool = True
+    host_target: HostTarget | str = "llvm"
+    strategy: Strategy | str = "int8"
+    resident: str = "auto"
+    tune: float = 0
+    cache: Path | None = None
+    limits: Limits = field(default=USUAL_LIMITS)
+    name: str = "model"
+
+    def __post_init__(self) -> None:
+        if self.resident not in RESIDENT:
+            raise InputError(f"resident must be one of {', '.join(RESIDENT)}, not {self.resident}")
+        if not self.tune >= 0:
+            raise InputError(f"tune must be at least 0 seconds, not {self.tune:g}")
+        if self._is_ours:
+            return
+        for what, given in {"memory": self.memory, "board": self.board}.items():
+            if given is not None:
+                raise InputError(
+                    f"{what} must be left out for target {self.target}, not be {given}: only accel has one"
+                )
+        if not isinstance(self.target, str) and self.config is not None:
+            raise InputError(f"config must be left out where the target is given as an object, not be {self.config}")
+
+    @property
+    def _is_ours(self) -> bool:
+        return self.target is None or self.target == ACCEL
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the network stays as it is."""
+        return self.strategy == FLOAT
+
+    def find_target(self) -> Target:
+        """What the network is compiled for. Raises InputError for a name that nothing has."""
+        if self.target is None or self.target == ACCEL:
+            return accel_target(self.config, self.memory, self.board)
+        if isinstance(self.target, str):
+            return find_target(self.target, self.config if isinstance(self.config, str) else "")
+        return self.target
+
+    def find_strategy(self) -> Strategy:
+        """How the network becomes integers. Raises InputError for a name that nothing has."""
+        return Strategy(FLOAT) if self.is_float else find_strategy(self.strategy)
+
+    def find_host(self) -> HostTarget | None:
+        """What host functions are compiled for; None: nothing. Raises InputError."""
+        return None if self.host_target == NUMPY else read_host(self.host_target)
+
+
+USUAL: Final = CompileOptions()
