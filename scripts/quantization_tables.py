@@ -18,7 +18,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from relay_hw.cli.console import Console
-from relay_hw.compare import Comparison, compare
+from relay_hw.compare import CompareOptions, Comparison, compare
 from relay_hw.compare.main import default_processes
 from relay_hw.compare.table import decibels, share
 from relay_hw.report import number, percent
@@ -117,12 +117,10 @@ def compared(name: str, folder: Path, strategies: Sequence[str], what: str, **op
         return compare(
             model.mod,
             test,
-            strategies,
-            calibration,
+            CompareOptions(strategies=strategies, name=name, **options),
+            calibration=calibration,
             params=model.params,
-            name=name,
             progress=lambda text, share: console.step(f"{what}: {text}", share),
-            **options,
         )
 
 

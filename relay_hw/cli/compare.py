@@ -18,35 +18,37 @@ _CELLS: Final = 24
 
 def compare_command(args: Namespace, console: Console) -> int:
     """Quantize a model by each strategy, measure it against float and on simulated hardware, write the report."""
-    from relay_hw.compare import compare
+    from relay_hw.compare import CompareOptions, compare
     from relay_hw.compare.main import default_processes
     from relay_hw.compare.store import Store
     from relay_hw.runtime.models import load_model
 
     console.step("importing")
-    strategies = [name for names in args.strategies for name in names]
     data = Archive(args.data, "test data")
     calibration = Archive(args.calibration, "calibration data") if args.calibration else None
     layers = [name for text in args.layers for name in text.split(",")] or None
     report = Store(args.output)
     model = load_model(args.model, samples={**data, **(calibration or {})}, **model_options(args))
-    found = compare(
-        model.mod,
-        data,
-        strategies,
-        calibration,
-        params=model.params,
+    options = CompareOptions(
+        strategies=[name for names in args.strategies for name in names],
+        mixed=args.mixed,
         images=args.images,
-        configs=args.config,
-        output=args.name,
         unlabelled=args.unlabelled,
+        output=args.name,
+        configs=args.config,
+        board=args.board,
+        area=args.area,
         engine=args.engine,
         processes=args.processes or default_processes(),
         work=args.output / "work",
         name=model.name,
-        area=args.area,
-        board=args.board,
-        mixed=args.mixed,
+    )
+    found = compare(
+        model.mod,
+        data,
+        options,
+        calibration=calibration,
+        params=model.params,
         progress=lambda text, share: console.step(_bar(text, share)),
     )
     for name, content in found.files(layers).items():

@@ -7,5 +7,6 @@ with float pair by pair.
 
 from relay_hw.compare.comparison import Comparison
 from relay_hw.compare.main import compare
+from relay_hw.compare.options import CompareOptions
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["CompareOptions", "Comparison", "compare"]

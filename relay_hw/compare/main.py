@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.compare.comparison import Comparison, choose_best
 from relay_hw.compare.data import TARGETS, Samples, read_samples, single_samples
-from relay_hw.compare.evaluate import ENGINES
 from relay_hw.compare.job import (
     FloatOutputs,
     Setting,
@@ -32,16 +31,16 @@ from relay_hw.compare.job import (
     strategy_row,
 )
 from relay_hw.compare.measures import measure
-from relay_hw.compare.mixed import BASE, check_points, mixed_front
+from relay_hw.compare.mixed import BASE, mixed_front
 from relay_hw.compare.network import Network, prepare, read_network
-from relay_hw.compare.places import Place, places
+from relay_hw.compare.options import CompareOptions
 from relay_hw.compare.pool import run_tasks
 from relay_hw.compare.rows import FloatRow, Row, read_row, row_content
 from relay_hw.compare.store import Store, key_of
 from relay_hw.compare.work import network_work
 from relay_hw.errors import InputError, RelayHwError
 from relay_hw.ir.module import IRModule
-from relay_hw.quantize import Strategy, find_strategy, strategy_values
+from relay_hw.quantize import Strategy, strategy_values
 from relay_hw.quantize.inputs import complaint, look
 from relay_hw.quantize.strategy_file import strategy_from
 from relay_hw.runtime.labels import LABELS, check_labels, doubt
@@ -75,71 +74,47 @@ class _Shared:
 def compare(
     mod: IRModule,
     data: Data,
-    strategies: Sequence[str | Strategy],
-    calibration: Data | None = None,
+    options: CompareOptions,
     *,
+    calibration: Data | None = None,
     params: Data | None = None,
-    images: int | None = None,
-    configs: Sequence[str | AccelConfig] | None = None,
-    output: str | None = None,
-    unlabelled: bool = False,
-    engine: str = "auto",
-    processes: int = 1,
-    work: str | Path | None = None,
-    name: str = "model",
-    area: bool = False,
-    board: str | None = None,
-    mixed: int = 0,
     progress: Progress | None = None,
 ) -> Comparison:
     """Quantize `mod` by each strategy and measure it on `data` against float, and on simulated hardware.
 
     `data` has an array for each input, samples on the first axis, and `labels` (int [N], for classifiers) or `targets`
-    (float [N, ...]); `unlabelled` does without them. `calibration` has inputs alone: every fourth sample is held out,
-    and the best strategy is chosen there.
-    `params` are bound as constants; `images`: the first so many samples; `configs`: of the accelerator (default:
-    `default`, and `w4` for 4-bit weights); `output`: name of the output to compare (default: the first); `engine`:
-    auto, tvm or numpy; `processes` share the strategies; `work`: a folder where finished strategies stay and are found
-    again; `area`: add what synthesis said of each configuration; `board`: compile for it, by default for every
-    configuration that has a clock there; `mixed`: for each configuration so many choices of 4- and 8-bit layers, from
-    the fewest cycles to the least noise.
+    (float [N, ...]). `calibration` has inputs alone: every fourth sample is held out, and the best strategy is chosen
+    there. `params` are bound as constants.
 
     Raises RelayHwError, AccelError: each with one sentence.
     """
     tell = progress or (lambda _text, _share: None)
-    chosen = _strategies(strategies)
-    if engine not in ENGINES:
-        raise InputError(f"engine must be one of {', '.join(ENGINES)}, not {engine}")
-    if processes < 1:
-        raise InputError(f"processes must be at least 1, not {processes}")
-    missing = [s.name for s in chosen if s.needs_data and calibration is None]
-    if mixed:
-        check_points(mixed)
-        missing += [BASE] if calibration is None else []
+    chosen = options.find_strategies()
+    missing = [s.name for s in chosen if s.needs_data] + [BASE] * bool(options.mixed) if calibration is None else []
     if missing:
         raise InputError(f"strategy {missing[0]} needs calibration data: give an array for each input")
     tell("simplifying", None)
-    network = prepare(_bound(mod, params or {}), output)
+    network = prepare(_bound(mod, params or {}), options.output)
     if network.batch > 1:
         inputs = network.mod["main"].params
         data = single_samples(inputs, data, network.batch)
         calibration = single_samples(inputs, calibration, network.batch) if calibration is not None else None
-    setting = _setting(network, data, calibration, images, places(configs, board), engine, unlabelled)
-    with _folder(work) as folder, _shared_folder(folder, processes) as shared:
-        runner = _Runner(Store(folder), shared, setting, processes, tell)
+    setting = _setting(network, data, calibration, options)
+    with _folder(options.work) as folder, _shared_folder(folder, options.processes) as shared:
+        runner = _Runner(Store(folder), shared, setting, options.processes, tell)
         floats = runner.floats()
         setting = runner.check_floats(floats)
-        chosen += runner.mixed(mixed, floats) if mixed else []
+        chosen += runner.mixed(options.mixed, floats) if options.mixed else []
         rows = runner.rows(chosen, floats)
     notes: tuple[str, ...] = ()
-    if area:
+    if options.area:
         rows, notes = _with_areas(rows, [place.config for place in setting.places])
     if network.batch > 1:
         notes += (f"The model takes {network.batch} samples at once; figures are for one of them.",)
     test = setting.test
     quality = measure(floats.test, floats.test, test.labels, test.targets, setting.is_classifier)
     return Comparison(
-        model=name,
+        model=options.name,
         output=network.name,
         is_logits=network.is_logits,
         images=test.count,
@@ -153,7 +128,7 @@ def compare(
         rows=tuple(rows),
         best=choose_best(rows),
         notes=notes,
-        warnings=tuple(_doubts(setting, quality.top1, floats.test.shape[1], images)),
+        warnings=tuple(_doubts(setting, quality.top1, floats.test.shape[1], options.images)),
     )
 
 
@@ -174,17 +149,6 @@ def _doubts(setting: Setting, top1: float | None, classes: int, images: int | No
 def _samples(launches: Array) -> Array:
     """Launches without a batch axis of 1."""
     return launches[:, 0] if launches.ndim > 1 and launches.shape[1] == 1 else launches
-
-
-def _strategies(given: Sequence[str | Strategy]) -> list[Strategy]:
-    found = [find_strategy(strategy) for strategy in given]
-    if not found:
-        raise InputError("strategies must be at least one, not none")
-    names = [strategy.name for strategy in found]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"strategies must have different names, not {twice[0]} twice")
-    return found
 
 
 def _with_areas(rows: Sequence[Row], configs: Sequence[AccelConfig]) -> tuple[list[Row], tuple[str, ...]]:
@@ -209,18 +173,10 @@ def _bound(mod: IRModule, params: Data) -> IRModule:
     return bind_params(mod, params)
 
 
-def _setting(
-    network: Network,
-    data: Data,
-    calibration: Data | None,
-    images: int | None,
-    where: tuple[Place, ...],
-    engine: str,
-    unlabelled: bool,
-) -> Setting:
+def _setting(network: Network, data: Data, calibration: Data | None, options: CompareOptions) -> Setting:
     inputs = network.mod["main"].params
-    test = read_samples(inputs, data, "test data", images)
-    if unlabelled:
+    test = read_samples(inputs, data, "test data", options.images)
+    if options.unlabelled:
         test = replace(test, labels=None, targets=None)
     elif test.labels is None and test.targets is None:
         raise InputError(f"test data must hold {LABELS} or {TARGETS}, or be compared unlabelled with float alone")
@@ -229,7 +185,8 @@ def _setting(
     held_out = None
     if calib is not None and calib.launches >= HELD_OUT:
         calib, held_out = calib.split(HELD_OUT)
-    return Setting(network, test, calib, held_out, where, engine, test.labels is not None or test.targets is None)
+    is_classifier = test.labels is not None or test.targets is None
+    return Setting(network, test, calib, held_out, options.find_places(), options.engine, is_classifier)
 
 
 @contextmanager

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from relay_hw.quantize.strategy import LayerChoice, Strategy
     from relay_hw.quantize.strategy_file import load_strategy, strategy_values
 
-# Where each name is; `compare` and `Comparison` are of the room above, which runs what this one makes.
+# Where each name is.
 _HOME: Final[Mapping[str, str]] = MappingProxyType(
     {
-        **dict.fromkeys(("Comparison", "compare"), "relay_hw.compare"),
         **dict.fromkeys(
             ("Budget", "Calibration", "Edge", "NumberFormat", "WeightRange", "WeightRounding"),
             "relay_hw.quantize.choices",

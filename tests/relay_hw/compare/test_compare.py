@@ -23,7 +23,7 @@ import pytest
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.backend.tvm import is_installed
-from relay_hw.compare import Comparison, compare
+from relay_hw.compare import CompareOptions, Comparison, compare
 from relay_hw.compare import main as steps
 from relay_hw.compare.comparison import CSV_COLUMNS, choose_best
 from relay_hw.compare.cost import Cost
@@ -69,7 +69,9 @@ def seen() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def found(plain: IRModule) -> Comparison:
-    return compare(plain, data(), NAMES, calibration(), configs=["tiny"], name="plain")
+    return compare(
+        plain, data(), CompareOptions(strategies=NAMES, configs=["tiny"], name="plain"), calibration=calibration()
+    )
 
 
 def test_outputs_are_those_of_the_quantized_network(plain: IRModule, found: Comparison) -> None:
@@ -99,7 +101,12 @@ def test_cycles_are_those_of_the_profile(plain: IRModule, found: Comparison, tmp
 
 
 def test_a_board_is_compared_at_its_clock(plain: IRModule, tmp_path: Path) -> None:
-    found = compare(plain, data(), ("int8-minmax", "w4a8"), calibration(), board="ulx3s-85f", name="plain")
+    found = compare(
+        plain,
+        data(),
+        CompareOptions(strategies=("int8-minmax", "w4a8"), board="ulx3s-85f", name="plain"),
+        calibration=calibration(),
+    )
     costs = {cost.config: cost for row in found.rows for cost in row.costs}
     assert {name: (c.board, c.clock_hz) for name, c in costs.items()} == {
         "ecp5": ("ulx3s-85f", 80_000_000),
@@ -130,7 +137,12 @@ def test_a_board_is_compared_at_its_clock(plain: IRModule, tmp_path: Path) -> No
 
 def test_a_board_without_that_clock_is_refused(plain: IRModule) -> None:
     with pytest.raises(InputError, match="configuration must be ecp5 or ecp5w4 on board ulx3s-85f, not tiny"):
-        compare(plain, data(), NAMES, calibration(), configs=["tiny"], board="ulx3s-85f")
+        compare(
+            plain,
+            data(),
+            CompareOptions(strategies=NAMES, configs=["tiny"], board="ulx3s-85f"),
+            calibration=calibration(),
+        )
 
 
 def test_weights_are_counted_as_they_are_stored(found: Comparison) -> None:
@@ -148,7 +160,7 @@ def test_weights_take_what_their_accelerator_stores(plain: IRModule) -> None:
         "default": [narrow // 2, narrow // 2 - rows // 2, narrow // 2, narrow // 2],
         "w4": [narrow // 2, 0, 3 * narrow // 4, 3 * narrow // 4 - rows // 2],
     }.items():
-        found = compare(plain, data(), names, calibration(), configs=[config])
+        found = compare(plain, data(), CompareOptions(strategies=names, configs=[config]), calibration=calibration())
         assert [count - row.weight_bytes for row in found.rows] == saved
         gains = {"default": [True, True, False, False], "w4": [True, False, True, True]}
         assert [row.gains for row in found.rows] == gains[config]
@@ -215,20 +227,22 @@ def test_strategies_do_not_see_what_is_held_out(plain: IRModule, found: Comparis
     """Outliers in held-out samples change what is measured there, and nothing else."""
     loud = {"image": calibration()["image"].copy()}
     loud["image"][3::4] *= 10
-    other = compare(plain, data(), NAMES[:1], loud, configs=["tiny"], name="plain")
+    other = compare(
+        plain, data(), CompareOptions(strategies=NAMES[:1], configs=["tiny"], name="plain"), calibration=loud
+    )
     assert other.rows[0].test == found.rows[0].test
     assert other.rows[0].held_out != found.rows[0].held_out
 
 
 def test_without_calibration_nothing_is_called_best(plain: IRModule) -> None:
-    found = compare(plain, data(), ["tvm"], configs=["tiny"])
+    found = compare(plain, data(), CompareOptions(strategies=["tvm"], configs=["tiny"]))
     assert found.best is None and found.rows[0].held_out is None
     assert "too few calibration data" in found.to_text() and found.to_json()["best"] is None
     found.to_html()
 
 
 def test_simulated_formats_have_no_cost(plain: IRModule) -> None:
-    found = compare(plain, data(), ["fp8-e4m3"], calibration(), configs=["tiny"])
+    found = compare(plain, data(), CompareOptions(strategies=["fp8-e4m3"], configs=["tiny"]), calibration=calibration())
     row = found.rows[0]
     assert row.cost is None and "no hardware" in row.reason and row.engine == "numpy"
     assert row.weight_bytes * 4 == found.float_row.weight_bytes
@@ -278,22 +292,27 @@ def test_finished_strategies_are_not_repeated(plain: IRModule, tmp_path: Path, m
 
     monkeypatch.setattr(steps, "strategy_row", counted)
     with pytest.raises(KeyboardInterrupt):
-        compare(plain, data(), NAMES[:2], calibration(), **arguments)
-    first = compare(plain, data(), NAMES, calibration(), **arguments)
+        compare(plain, data(), CompareOptions(strategies=NAMES[:2], **arguments), calibration=calibration())
+    first = compare(plain, data(), CompareOptions(strategies=NAMES, **arguments), calibration=calibration())
     assert done == ["int8-minmax", "int8-pow2", "int8-pow2", "w4a8"]
-    again = compare(plain, data(), reversed(NAMES), calibration(), **arguments)
+    again = compare(plain, data(), CompareOptions(strategies=NAMES[::-1], **arguments), calibration=calibration())
     assert len(done) == 4 and [row.name for row in again.rows] == list(reversed(NAMES))
     assert {row.name: row for row in again.rows} == {row.name: row for row in first.rows}
-    compare(plain, data(20), NAMES[:1], calibration(), **arguments)
+    compare(plain, data(20), CompareOptions(strategies=NAMES[:1], **arguments), calibration=calibration())
     assert done[4:] == ["int8-minmax"], "other data are another comparison"
     (path,) = [p for p in (tmp_path / "work").glob("w4a8.*.json")]
     path.write_text(path.read_text()[:-9])
-    compare(plain, data(), NAMES, calibration(), **arguments)
+    compare(plain, data(), CompareOptions(strategies=NAMES, **arguments), calibration=calibration())
     assert done[5:] == ["w4a8"], "a damaged file is made again"
 
 
 def test_two_processes_give_what_one_gives(plain: IRModule, found: Comparison, tmp_path: Path) -> None:
-    other = compare(plain, data(), NAMES, calibration(), configs=["tiny"], processes=2, work=tmp_path, name="plain")
+    other = compare(
+        plain,
+        data(),
+        CompareOptions(strategies=NAMES, configs=["tiny"], processes=2, work=tmp_path, name="plain"),
+        calibration=calibration(),
+    )
     mine, theirs = found.to_json(), other.to_json()
     for row in [*mine["strategies"], *theirs["strategies"]]:
         row["seconds"] = row["compile_seconds"] = row["host_seconds"] = None
@@ -307,11 +326,13 @@ def test_two_processes_give_what_one_gives(plain: IRModule, found: Comparison, t
 def test_a_model_of_batch_two_is_compared_sample_by_sample(tmp_path: Path, plain: IRModule, flat: bool) -> None:
     model = load_model(save_batch(tmp_path / "batch.onnx", save_plain(tmp_path / "plain.onnx"), 2))
     test, calib = data(8), calibration()
-    one = compare(plain, test, NAMES[:1], calib, configs=["tiny"])
+    one = compare(plain, test, CompareOptions(strategies=NAMES[:1], configs=["tiny"]), calibration=calib)
     if not flat:
         test = {name: array.reshape(-1, 2, *array.shape[1:]) for name, array in test.items()}
         calib = {name: array.reshape(-1, 2, *array.shape[1:]) for name, array in calib.items()}
-    two = compare(model.mod, test, NAMES[:1], calib, params=model.params, configs=["tiny"])
+    two = compare(
+        model.mod, test, CompareOptions(strategies=NAMES[:1], configs=["tiny"]), calibration=calib, params=model.params
+    )
     assert two.notes == ("The model takes 2 samples at once; figures are for one of them.",)
     (mine,), (theirs,) = two.rows, one.rows
     assert mine.cost is not None and theirs.cost is not None
@@ -322,13 +343,14 @@ def test_a_model_of_batch_two_is_compared_sample_by_sample(tmp_path: Path, plain
 SCRIPT = """
 import sys
 import numpy as np
-from relay_hw.compare import compare
+from relay_hw.compare import CompareOptions, compare
 from relay_hw.runtime.models import load_model
 from tests.relay_hw.compare.test_compare import NAMES, calibration, data
 if __name__ == "__main__":
     model = load_model(sys.argv[1])
-    rest = dict(params=model.params, configs=["tiny"], processes=2, work=sys.argv[2])
-    compare(model.mod, data(), NAMES, calibration(), progress=lambda text, _share: print(text, flush=True), **rest)
+    options = CompareOptions(strategies=NAMES, configs=["tiny"], processes=2, work=sys.argv[2])
+    rest = dict(calibration=calibration(), params=model.params)
+    compare(model.mod, data(), options, progress=lambda text, _share: print(text, flush=True), **rest)
 """
 
 
@@ -358,7 +380,13 @@ def test_a_killed_comparison_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
     real = steps.strategy_row
     monkeypatch.setattr(steps, "strategy_row", lambda s, x, *rest: done.append(x.name) or real(s, x, *rest))
     model = load_model(tmp_path / "model.onnx")
-    compare(model.mod, data(), NAMES, calibration(), params=model.params, configs=["tiny"], work=tmp_path / "work")
+    compare(
+        model.mod,
+        data(),
+        CompareOptions(strategies=NAMES, configs=["tiny"], work=tmp_path / "work"),
+        calibration=calibration(),
+        params=model.params,
+    )
     finished_later = {p.name.split(".")[0] for p in (tmp_path / "work").glob("*.json")} - finished
     assert set(done) == set(NAMES) - finished == finished_later
 
@@ -438,7 +466,6 @@ def test_notebooks_show_the_page(found: Comparison) -> None:
 def test_the_names_that_users_know() -> None:
     from relay_hw.compat.tvm import relay
 
-    assert relay.quantize.compare is compare and relay.quantize.Comparison is Comparison
     assert relay.quantize.Strategy is Strategy
     with pytest.raises(AttributeError, match=r"module relay_hw.quantize has no attribute contrast"):
         relay.quantize.contrast  # noqa: B018
@@ -462,19 +489,29 @@ def test_regressors_and_unlabelled_data(plain: IRModule) -> None:
     values = data()
     targets = np.random.default_rng(0).normal(size=(21, CLASSES))
     found = compare(
-        plain, {"image": values["image"], "targets": targets}, ["int8-minmax"], calibration(), configs=["tiny"]
+        plain,
+        {"image": values["image"], "targets": targets},
+        CompareOptions(strategies=["int8-minmax"], configs=["tiny"]),
+        calibration=calibration(),
     )
     row = found.rows[0]
     assert row.test.mse is not None and row.test.top1 is None and row.test.agreement is None
     assert "MSE" in found.to_text() and "SQNR of the outputs" in found.to_html()
     bare = {"image": values["image"]}
-    found = compare(plain, bare, ["int8-minmax"], calibration(), configs=["tiny"], unlabelled=True)
+    found = compare(
+        plain,
+        bare,
+        CompareOptions(strategies=["int8-minmax"], configs=["tiny"], unlabelled=True),
+        calibration=calibration(),
+    )
     assert found.rows[0].test.agreement is not None and found.rows[0].test.top1 is None
     found.to_html()
 
 
 def test_the_fewest_cycles_are_shown(plain: IRModule) -> None:
-    found = compare(plain, data(), ["int8-minmax"], calibration(), configs=["tiny", "wide"])
+    found = compare(
+        plain, data(), CompareOptions(strategies=["int8-minmax"], configs=["tiny", "wide"]), calibration=calibration()
+    )
     row = found.rows[0]
     assert {cost.config for cost in row.costs} == {"tiny", "wide"}
     assert row.cost is not None and row.cost.cycles == min(cost.cycles for cost in row.costs)
@@ -503,7 +540,12 @@ def test_bad_input_is_one_sentence(plain: IRModule, change: dict[str, Any], sent
     values: dict[str, Any] = {"data": data(3), "strategies": ["int8-minmax"], "calibration": calibration()} | change
     rest = {key: values.pop(key) for key in tuple(values) if key not in ("data", "strategies", "calibration")}
     with pytest.raises(Exception, match=sentence) as caught:
-        compare(plain, values["data"], values["strategies"], values["calibration"], **{"configs": ["tiny"]} | rest)
+        compare(
+            plain,
+            values["data"],
+            CompareOptions(strategies=values["strategies"], **{"configs": ["tiny"]} | rest),
+            calibration=values["calibration"],
+        )
     assert "\n" not in str(caught.value)
 
 
@@ -511,7 +553,12 @@ def test_bad_input_is_one_sentence(plain: IRModule, change: dict[str, Any], sent
 def test_a_layer_that_does_not_exist(plain: IRModule, processes: int) -> None:
     own = Strategy("own", layers=(LayerChoice("conv_x", weight_bits=4),))
     with pytest.raises(QuantizeError, match=r"strategy own: .*conv_x"):
-        compare(plain, data(3), [own, "int8-pow2"], calibration(), configs=["tiny"], processes=processes)
+        compare(
+            plain,
+            data(3),
+            CompareOptions(strategies=[own, "int8-pow2"], configs=["tiny"], processes=processes),
+            calibration=calibration(),
+        )
 
 
 def test_the_executor_agrees(plain: IRModule, tmp_path: Path) -> None:
@@ -546,7 +593,13 @@ def looped(times: int) -> Comparison:
     weight = np.abs(rng.normal(size=(16, 16)) / 4).astype(np.float32)
     values = {"x": rng.normal(size=(6, 16)).astype(np.float32), "labels": np.arange(6)}
     seen = {"x": rng.normal(size=(8, 16)).astype(np.float32)}
-    return compare(mod, values, ["int8-minmax"], seen, params={"w": weight}, configs=["tiny"])
+    return compare(
+        mod,
+        values,
+        CompareOptions(strategies=["int8-minmax"], configs=["tiny"]),
+        calibration=seen,
+        params={"w": weight},
+    )
 
 
 def test_loops_cost_what_they_launch() -> None:
@@ -565,7 +618,7 @@ def test_area_comes_from_kept_results(plain: IRModule, tmp_path: Path, monkeypat
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     arguments: dict[str, Any] = {"configs": ["tiny"], "area": True, "work": tmp_path / "work"}
-    missing = compare(plain, data(3), NAMES[:1], calibration(), **arguments)
+    missing = compare(plain, data(3), CompareOptions(strategies=NAMES[:1], **arguments), calibration=calibration())
     assert not missing.rows[0].area and "No synthesis result yet for tiny" in missing.notes[0]
     assert missing.notes[0] in missing.to_text() and "scripts/area.py tiny" in missing.to_html()
     stage = cache_folder() / f"{content_key(load_config('tiny'))}-0"
@@ -573,7 +626,7 @@ def test_area_comes_from_kept_results(plain: IRModule, tmp_path: Path, monkeypat
     counts = {"luts": 9876, "multipliers": 54, "block_rams": 3, "flip_flops": 2, "luts_as_memory": 1, "seconds": 0}
     (stage / CELLS).write_text(json.dumps(counts))
     seal(stage, COUNTED, [CELLS])
-    found = compare(plain, data(3), NAMES[:1], calibration(), **arguments)
+    found = compare(plain, data(3), CompareOptions(strategies=NAMES[:1], **arguments), calibration=calibration())
     assert found.notes == () and found.to_json()["strategies"][0]["lut"] == 9876
     for text in (found.to_text(), found.to_html(), found.to_csv()):
         assert "54" in text and ("9,876" in text or "9876" in text)

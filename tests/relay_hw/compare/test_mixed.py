@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relay_hw.compare import compare
+from relay_hw.compare import CompareOptions, compare
 from relay_hw.compare import main as steps
 from relay_hw.compare import mixed as fronts
 from relay_hw.compare.mixed import mixed_front
@@ -36,10 +36,9 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> IRModule:
 
 def test_no_uniform_strategy_beats_the_front(plain: IRModule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask() -> Any:
-        return compare(
-            plain, TEST, ["int8-gptq", "w4a8-gptq"], CALIBRATION, configs=["ecp5w4"], mixed=4, work=tmp_path,
-            engine="numpy",
-        )  # fmt: skip
+        names = ["int8-gptq", "w4a8-gptq"]
+        options = CompareOptions(strategies=names, configs=["ecp5w4"], mixed=4, work=tmp_path, engine="numpy")
+        return compare(plain, TEST, options, calibration=CALIBRATION)
 
     rows = {row.name: row for row in ask().rows}
     mixed = [row for name, row in rows.items() if name.startswith("mixed-ecp5w4-")]
@@ -62,9 +61,9 @@ def test_what_is_no_front(plain: IRModule) -> None:
         with pytest.raises(InputError, match=f"points of a mixed front must be from 2 to 32, not {points}"):
             mixed_front(plain, CALIBRATION, places(["tiny"], None), points)
         with pytest.raises(InputError, match=f"points of a mixed front must be from 2 to 32, not {points}"):
-            compare(plain, TEST, ["int8-gptq"], CALIBRATION, mixed=points)
+            compare(plain, TEST, CompareOptions(strategies=["int8-gptq"], mixed=points), calibration=CALIBRATION)
     with pytest.raises(InputError, match="strategy mixed-cycles needs calibration data"):
-        compare(plain, TEST, [Strategy("plain", calibration=Calibration.GLOBAL)], None, mixed=4)
+        compare(plain, TEST, CompareOptions(strategies=[Strategy("plain", calibration=Calibration.GLOBAL)], mixed=4))
 
 
 def test_methods_are_those_that_are_judged_best(plain: IRModule, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,70 @@
+"""What a comparison is asked for, besides its data. In: one record of choices. Out: strategies and places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.compare.evaluate import ENGINES
+from relay_hw.compare.mixed import check_points
+from relay_hw.compare.places import Place, places
+from relay_hw.errors import InputError
+from relay_hw.quantize import Strategy, find_strategy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareOptions:
+    """Choices of `compare`. Raises InputError for values that are none, or that do not go together.
+
+    `strategies`: to compare, of different names, in the order of the rows.
+    `mixed`: for each configuration so many choices of 4- and 8-bit layers besides, from the fewest cycles to the least
+    noise; 0: none.
+    `images`: the first so many samples of the data.
+    `unlabelled`: compare with float alone, whatever labels or targets the data have.
+    `output`: name of the output to compare; the first by default.
+    `configs`: of the accelerator; by default `default`, and `w4` for 4-bit weights.
+    `board`: compile for it, by default for every configuration that has a clock there.
+    `area`: add what synthesis said of each configuration.
+    `engine`: how integers are evaluated: auto, tvm or numpy.
+    `processes`: that share the strategies.
+    `work`: a folder where finished strategies stay and are found again.
+    `name`: of the model, in the report.
+    """
+
+    strategies: Sequence[str | Strategy]
+    mixed: int = 0
+    images: int | None = None
+    unlabelled: bool = False
+    output: str | None = None
+    configs: Sequence[str | AccelConfig] | None = None
+    board: str | None = None
+    area: bool = False
+    engine: str = "auto"
+    processes: int = 1
+    work: str | Path | None = None
+    name: str = "model"
+
+    def __post_init__(self) -> None:
+        if not self.strategies:
+            raise InputError("strategies must be at least one, not none")
+        if self.engine not in ENGINES:
+            raise InputError(f"engine must be one of {', '.join(ENGINES)}, not {self.engine}")
+        if self.processes < 1:
+            raise InputError(f"processes must be at least 1, not {self.processes}")
+        if self.mixed:
+            check_points(self.mixed)
+
+    def find_strategies(self) -> list[Strategy]:
+        """The strategies that are named. Raises InputError for a name that nothing has, or that two have."""
+        found = [find_strategy(strategy) for strategy in self.strategies]
+        names = [strategy.name for strategy in found]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InputError(f"strategies must have different names, not {twice[0]} twice")
+        return found
+
+    def find_places(self) -> tuple[Place, ...]:
+        """What strategies are compiled for. Raises InputError."""
+        return places(self.configs, self.board)
