@@ -42,6 +42,7 @@ from relay_hw.ir.types import TensorType
 from relay_hw.report import number, percent, table, traffic_json
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.options import CompileOptions
+from relay_hw.support.progress import Steps
 from relay_hw.target.accel.clock import target_of
 from relay_hw.target.accel.devices import DeviceOptions, close_device, open_device
 from relay_hw.target.accel.roofline import LayerNeeds, launch_bounds, layer_needs
@@ -241,7 +242,11 @@ def measure_network(
     mod, params = from_onnx(model)
     data = {INPUT: images(shape, count, seed=1)}
     compiled = compile_model(
-        mod, CompileOptions(config=config, name=name, resident="off"), params=params, calibration=data, progress=watch
+        mod,
+        CompileOptions(config=config, name=name, resident="off"),
+        params=params,
+        calibration=data,
+        progress=Steps(lambda step: watch(step.name)),
     )
     watch("simulating")
     timed = {key: launch(segment, config, memory) for key, segment in compiled.segments.items()}

@@ -29,6 +29,7 @@ from relay_hw.accel.fpga.vendor.targets import Form, find_target
 from relay_hw.accel.isa.config import AccelConfig, load_config
 from relay_hw.cli.fpga import seeds_of
 from relay_hw.cli.main import _parser
+from relay_hw.support.progress import Step, Steps
 from scripts import area
 from scripts.figures import replaced
 
@@ -114,9 +115,14 @@ def bitstream(command: str, build: bool) -> Found | None:
     seeds = seeds_of(args)
     if not build and not is_built(design, seeds, folder):
         return None
-    report = build_bitstream(design, seeds, folder, lambda line: print(f"  {line}", flush=True)).report
+    report = build_bitstream(design, seeds, folder, Steps(_print)).report
     keys = ("used", "available", "clocks", "timing_met", "key", "tools")
     return {"macs": load_config(args.config).macs_per_cycle} | {key: report[key] for key in keys}
+
+
+def _print(step: Step) -> None:
+    """A line of progress."""
+    print(f"  {step.text}", flush=True)
 
 
 def array(command: str, build: bool) -> Found | None:
@@ -132,7 +138,7 @@ def project(command: str, build: bool) -> Found | None:
     target, config = find_target(args.board, Form(args.form)), load_config(args.config)
     if not build and not is_estimated(target, config, cache_folder()):
         return None
-    found = estimate(target, config, cache_folder(), lambda line: print(f"  {line}", flush=True))
+    found = estimate(target, config, cache_folder(), Steps(_print))
     return {key: found[key] for key in ("macs", "used", "available", "yosys")}
 
 

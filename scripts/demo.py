@@ -81,8 +81,9 @@ def evaluate_all(mod: IRModule, data: Mapping[str, Array], console: Console, wha
     names = [var.name_hint for var in mod["main"].params]
     count = len(data["labels"])
     values: list[Any] = []
+    console.started(f"{what}, images", count)
     for k in range(count):
-        console.step(f"{what}, image {k + 1} of {count}", (k + 1) / count)
+        console.advanced(f"{what}, images", k)
         values.append(interpreter.call_global("main", [data[name][k : k + 1] for name in names]))
     return values
 
@@ -126,9 +127,9 @@ def run_device(artifact: Artifact, data: Mapping[str, Array], console: Console) 
         console.note(f"the Verilog cannot be simulated here, so the functional simulator runs instead: {error}")
         device, name = open_device("functional", artifact.config), "functional"
     try:
-        result = Executor(artifact, device).run(data, progress=console.step, keep_regions=True)
+        result = Executor(artifact, device).run(data, progress=console, keep_regions=True)
         timed = name == "rtl"
-        report = profile(artifact, device, name, progress=console.step) if timed else static_report(artifact.manifest)
+        report = profile(artifact, device, name, progress=console) if timed else static_report(artifact.manifest)
     finally:
         close_device(device)
     return result, report, name
@@ -137,7 +138,7 @@ def run_device(artifact: Artifact, data: Mapping[str, Array], console: Console) 
 def _options(console: Console) -> Any:
     from relay_hw.target.accel.devices import DeviceOptions
 
-    return DeviceOptions(progress=console.note)
+    return DeviceOptions(progress=console)
 
 
 def problems(scores: Scores, cycles: list[int] | None, whole: bool) -> list[str]:
@@ -172,7 +173,7 @@ def facts_of(scores: Scores, result: Result, device: str, seconds: float) -> dic
 
 def demo(fast: bool, config: str, console: Console) -> int:
     """The whole walk. Returns the exit status."""
-    console.step("reading data")
+    console.started("reading data")
     calibration, test = load_data()
     data = subset(test, min(FAST_IMAGES, len(test["labels"]))) if fast else test
     begin = time.perf_counter()
@@ -182,7 +183,7 @@ def demo(fast: bool, config: str, console: Console) -> int:
         CompileOptions(config=config, name=model.name),
         params=model.params,
         calibration=calibration,
-        progress=console.step,
+        progress=console,
     )
     artifact = compiled.save(BUILD)
     seconds = time.perf_counter() - begin

@@ -23,6 +23,7 @@ from relay_hw.compare.main import default_processes
 from relay_hw.compare.table import decibels, share
 from relay_hw.report import number, percent
 from relay_hw.runtime.models import load_model
+from relay_hw.support.progress import Labelled
 from scripts.figures import replaced
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -120,7 +121,7 @@ def compared(name: str, folder: Path, strategies: Sequence[str], what: str, **op
             CompareOptions(strategies=strategies, name=name, **options),
             calibration=calibration,
             params=model.params,
-            progress=lambda text, share: console.step(f"{what}: {text}", share),
+            progress=Labelled(console, what),
         )
 
 

@@ -15,8 +15,10 @@ from relay_hw.accel.fpga.link import Line
 from relay_hw.accel.fpga.soc_map import SocMap
 from relay_hw.accel.isa.errors import AccelError, ProgramError
 from relay_hw.accel.sim.device import Bytes
+from relay_hw.support.progress import SILENT, Progress
 
 _CHUNK_BYTES: Final = 4096
+_SENDING: Final = "sending bytes"
 # Every data pin high and low, alone among the others and beside them.
 _PATTERN: Final = (0x0000FFFF, 0xFFFF0000, 0x55AA33CC, 0xAA55CC33, *(1 << bit for bit in range(32)))
 
@@ -24,7 +26,7 @@ _PATTERN: Final = (0x0000FFFF, 0xFFFF0000, 0x55AA33CC, 0xAA55CC33, *(1 << bit fo
 class BoardMemory:
     """Bytes of a board's memory, by their offsets from its first one. Raises LinkError when the line is gone.
 
-    `sleep` lets seconds pass, `confirm` reads any register, `progress` gets lines on long steps.
+    `sleep` lets seconds pass, `confirm` reads any register, `progress` hears of long transfers.
     """
 
     def __init__(
@@ -33,7 +35,7 @@ class BoardMemory:
         soc: SocMap,
         sleep: Callable[[float], None],
         confirm: Callable[[], object],
-        progress: Callable[[str], None] | None = None,
+        progress: Progress = SILENT,
     ) -> None:
         self._link = link
         self._soc = soc
@@ -79,6 +81,8 @@ class BoardMemory:
         begin, end = _word_bounds(offset, data.size)
         whole = self._whole_words(begin, end, offset, data)
         is_sent = False
+        if whole.size > _CHUNK_BYTES:
+            self._progress.started(_SENDING, whole.size)
         for at in range(0, whole.size, _CHUNK_BYTES):
             part = whole[at : at + _CHUNK_BYTES]
             known = self._known[begin + at : begin + at + part.size]
@@ -86,8 +90,7 @@ class BoardMemory:
                 continue
             if is_sent:
                 self._confirm()
-                if self._progress is not None:
-                    self._progress(f"sending {begin + at + part.size} of {end} bytes")
+                self._progress.advanced(_SENDING, at)
             self._link.write(self._soc.memory_base + begin + at, part.view("<u4").tolist())
             known[:] = part
             is_sent = True

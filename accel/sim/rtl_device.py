@@ -16,7 +16,8 @@ from relay_hw.accel.sim.device import Bytes, LaunchStats, Window
 from relay_hw.accel.sim.memory import MemoryModel
 from relay_hw.accel.sim.registers import Core, ProtocolError
 from relay_hw.accel.sim.rtl_model import Answer, RtlModel
-from relay_hw.accel.sim.verilator import RTL_DIR, Build, Form, Progress, Waves, build_library
+from relay_hw.accel.sim.verilator import RTL_DIR, Build, Form, Waves, build_library
+from relay_hw.support.progress import SILENT, Progress
 
 # Not zero, so that hardware which forgets to add the base is found out.
 WINDOW_BASE = 0x4000_0000
@@ -40,7 +41,7 @@ class RtlDevice:
         waves: str | Path | None = None,
         stall_seed: int | None = None,
         watchdog: int | None = None,
-        progress: Progress | None = None,
+        progress: Progress = SILENT,
         rtl: Path = RTL_DIR,
         settle: bool = False,
         form: Form = Form.FAST,

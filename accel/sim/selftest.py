@@ -20,6 +20,7 @@ from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, Op
 from relay_hw.accel.sim.device import Bytes, Device
 from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.accel.sim.registers import Core
+from relay_hw.support.progress import SILENT, Progress
 
 # Bytes of a block of the memory test; of the window where the memory itself is out of reach.
 _BLOCK: Final = 4096
@@ -76,9 +77,7 @@ class _Unable(Exception):
 Figures = dict[str, Any]
 
 
-def self_test(
-    device: Device, programs: int = 20, seed: int = 0, progress: Callable[[str], None] | None = None
-) -> list[Finding]:
+def self_test(device: Device, programs: int = 20, seed: int = 0, progress: Progress = SILENT) -> list[Finding]:
     """Run every test, in order; a device that stops answering ends it, and what is left could not run."""
     tests: tuple[tuple[str, Callable[[], tuple[str, Figures]]], ...] = (
         ("identity", lambda: _identity(device)),
@@ -94,8 +93,7 @@ def self_test(
         if silent:
             findings.append(Finding(name, None, silent))
             continue
-        if progress is not None:
-            progress(f"self-test: {name}")
+        progress.started(f"self-test: {name}")
         begin = time.perf_counter()
         figures: Figures = {}
         try:
@@ -189,13 +187,13 @@ def _same(found: Bytes, expected: Bytes, offset: int) -> None:
         raise _Failed(f"byte {offset + at:#x} must be {value} ({wrong.size} of {expected.size} bytes differ)")
 
 
-def _programs(device: Device, count: int, seed: int, progress: Callable[[str], None] | None) -> tuple[str, Figures]:
+def _programs(device: Device, count: int, seed: int, progress: Progress) -> tuple[str, Figures]:
     """Random programs, each launched twice: every byte of the window as the functional simulator leaves it."""
     cycles: list[int] = []
     instructions = 0
+    progress.started("self-test: programs", count)
     for number, program in enumerate(_random_programs(device, count, seed)):
-        if progress is not None:
-            progress(f"self-test: program {number + 1} of {count}")
+        progress.advanced("self-test: programs", number)
         expected = FunctionalDevice(device.config)
         for _ in range(2):
             expected.load(program)

@@ -16,7 +16,7 @@ import shlex
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -26,6 +26,7 @@ from relay_hw.accel.isa.errors import AccelError
 from relay_hw.accel.isa.gen_verilog import verilog_parameters
 from relay_hw.accel.sim.kept import kept
 from relay_hw.support.child import run_child, run_children
+from relay_hw.support.progress import SILENT, Progress
 
 RTL_DIR = Path(__file__).parent.parent / "rtl"
 HARNESS_DIR = Path(__file__).parent / "harness"
@@ -34,7 +35,6 @@ LIBRARY = "libvta_top.so"
 MINIMUM = (5, 36)
 COMPILE_JOBS = 2
 
-Progress = Callable[[str], None]
 
 _MODEL_FLAGS = ("-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert", "--no-timing", "--no-MMD")
 _SILENT = ("-Wno-fatal", "-Wno-lint", "-Wno-style")
@@ -122,16 +122,17 @@ def build_library(
     build: Build,
     toolchain: Toolchain | None = None,
     cache: Path | None = None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Path:
     """Path of the library for `build`, made now unless the cache has it. Raises ToolError with the tool's message."""
     tools = toolchain or find_toolchain()
     folder = (cache or user_cache_folder()) / "rtl"
 
     def make(work: Path) -> None:
-        if progress is not None:
-            progress(f"building RTL model for {build.name} (once)…")
+        step = f"building RTL model for {build.name} (once)"
+        progress.started(step)
         _build_into(build, tools, work)
+        progress.done(step)
 
     try:
         return kept(folder, cache_key(build, tools), make) / LIBRARY

@@ -40,7 +40,7 @@ def compile_command(args: Namespace, console: Console) -> int:
     from relay_hw.runtime.static_report import static_report
 
     begin = time.perf_counter()
-    console.step("importing")
+    console.started("importing")
     calibration = Archive(args.calibration, "calibration data") if args.calibration else None
     reading = model_options(args)
     model = load_model(args.model, samples=calibration, **reading)
@@ -57,8 +57,8 @@ def compile_command(args: Namespace, console: Console) -> int:
         limits=reading["limits"],
         name=model.name,
     )
-    compiled = compile_model(model.mod, options, params=model.params, calibration=calibration, progress=console.step)
-    console.step("writing the build")
+    compiled = compile_model(model.mod, options, params=model.params, calibration=calibration, progress=console)
+    console.started("writing the build")
     artifact = compiled.save(args.output)
     report = replace(static_report(artifact.manifest), speed=speed_of(args, artifact, console))
     warnings = [*compiled.warnings, *filter(None, [placement(report)])]
@@ -133,7 +133,7 @@ def run_command(args: Namespace, console: Console) -> int:
     from relay_hw.runtime.opened import usual_chunk, usual_device
     from relay_hw.runtime.ports import input_complaints
 
-    console.step("reading the build")
+    console.started("reading the build")
     artifact = runnable_build(args)
     feeds = check_feeds(args.feed, artifact.manifest)
     # A batch's samples may be given as its parts: how many are needed is known when they are read.
@@ -142,11 +142,11 @@ def run_command(args: Namespace, console: Console) -> int:
     given, _ = read_steps(artifact.manifest, data, feeds, args.samples)
     warnings = input_complaints([row for row in inputs if row.name not in feeds], data, args.samples)
     args.device = args.device or usual_device(artifact)
-    console.step(f"opening the {args.device} device")
+    console.started(f"opening the {args.device} device")
     session = _opened(args, artifact, console)
     try:
         chunk = args.chunk or (1 if feeds else usual_chunk(artifact, args.device))
-        result = Executor(artifact, session).run(data, args.samples, console.step, chunk=chunk, feeds=feeds)
+        result = Executor(artifact, session).run(data, args.samples, console, chunk=chunk, feeds=feeds)
     finally:
         session.close()
     if args.output:
@@ -262,7 +262,7 @@ def _opened(args: Namespace, artifact: Artifact, console: Console) -> Session:
         if given:
             raise InputError(f"--{what} must be left out for a build for target {artifact.manifest.target}")
     memory = args.memory or DeviceOptions().memory
-    options = DeviceOptions(memory, getattr(args, "waves", None), console.note, False, args.port, args.soc)
+    options = DeviceOptions(memory, getattr(args, "waves", None), console, False, args.port, args.soc)
     return open_session(artifact, args.device, options)
 
 
@@ -274,7 +274,7 @@ def _options(args: Namespace, artifact: Artifact, console: Console, timing_only:
     memory, warning = told_memory(artifact.manifest, args.memory, args.board)
     if warning:
         console.warning(warning)
-    return DeviceOptions(memory, waves, console.note, timing_only, args.port, args.soc)
+    return DeviceOptions(memory, waves, console, timing_only, args.port, args.soc)
 
 
 def export_command(args: Namespace, console: Console) -> int:
@@ -294,9 +294,9 @@ def export_command(args: Namespace, console: Console) -> int:
     if args.build is None:
         raise InputError("export to C must be given a BUILD")
 
-    console.step("reading the build")
+    console.started("reading the build")
     artifact = load_artifact(args.build)
-    console.step("writing C")
+    console.started("writing C")
     files = export_c(artifact, args.output)
     output = line(args.output)
     text = f"{output}: {', '.join(map(line, files))}; `make -C {shell_word(args.output)}` builds {output}/model"
@@ -315,17 +315,17 @@ def profile_command(args: Namespace, console: Console) -> int:
     from relay_hw.target.accel.devices import close_device, open_device
 
     artifact = runnable_build(args)
-    console.step(f"opening the {args.device} device")
+    console.started(f"opening the {args.device} device")
     data = Archive(args.input, "input data") if args.input else None
     options = _options(args, artifact, console, timing_only=data is None)
     device = open_device(args.device, _config(args, artifact), options)
     try:
-        result = Executor(artifact, device).run(data, 1, console.step) if data is not None else None
-        report = profile(artifact, device, args.device, options.memory, console.step, result and result.calls)
+        result = Executor(artifact, device).run(data, 1, console) if data is not None else None
+        report = profile(artifact, device, args.device, options.memory, console, result and result.calls)
         report = replace(report, segments=result.segments if result else ())
     finally:
         close_device(device)
-    console.step("timing the host")
+    console.started("timing the host")
     host = measure_host(artifact, data)
     report = replace(report, host=host, speed=speed_of(args, artifact, console, data, host))
     try:
@@ -339,7 +339,7 @@ def profile_command(args: Namespace, console: Console) -> int:
     lines += [] if report.host else ["the host's time is not known: no random sample could be run, --input gives one"]
     lines += speed_lines(report.speed, console)
     if args.trace:
-        console.step("timing every instruction")
+        console.started("timing every instruction")
         save_text(args.trace, json.dumps(timeline(artifact, options.memory)))
         lines.append(f"timeline: {line(args.trace)}")
     console.result(profile_json(report), "\n".join(lines))
@@ -355,12 +355,12 @@ def verify_command(args: Namespace, console: Console) -> int:
     artifact = runnable_build(args)
     rows = artifact.manifest.inputs
     inputs = random_samples(rows, args.samples, args.seed, artifact.has_control_flow)
-    console.step("computing the reference")
-    want = Executor(artifact, None).run(inputs, progress=console.step, keep_regions=True)
+    console.started("computing the reference")
+    want = Executor(artifact, None).run(inputs, progress=console, keep_regions=True)
     args.device = args.device or usual_device(artifact)
     session = _opened(args, artifact, console)
     try:
-        got = Executor(artifact, session).run(inputs, progress=console.step, keep_regions=True)
+        got = Executor(artifact, session).run(inputs, progress=console, keep_regions=True)
     finally:
         session.close()
     problem = _first_difference(got.regions, want.regions)

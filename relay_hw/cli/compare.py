@@ -6,14 +6,11 @@ In: parsed arguments. Out: exit status; a table, and `report.html`, `report.csv`
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Final
 
 from relay_hw.cli.arguments import model_options
 from relay_hw.cli.console import Console
 from relay_hw.runtime.archive import Archive
 from relay_hw.support.quote import line
-
-_CELLS: Final = 24
 
 
 def compare_command(args: Namespace, console: Console) -> int:
@@ -23,7 +20,7 @@ def compare_command(args: Namespace, console: Console) -> int:
     from relay_hw.compare.store import Store
     from relay_hw.runtime.models import load_model
 
-    console.step("importing")
+    console.started("importing")
     data = Archive(args.data, "test data")
     calibration = Archive(args.calibration, "calibration data") if args.calibration else None
     layers = [name for text in args.layers for name in text.split(",")] or None
@@ -49,7 +46,7 @@ def compare_command(args: Namespace, console: Console) -> int:
         options,
         calibration=calibration,
         params=model.params,
-        progress=lambda text, share: console.step(_bar(text, share)),
+        progress=console,
     )
     for name, content in found.files(layers).items():
         report.put(report.folder / name, content)
@@ -58,11 +55,3 @@ def compare_command(args: Namespace, console: Console) -> int:
     row = found.to_json() | {"report": str(args.output / "report.html")}
     console.result(row, f"{found.to_text(console.width)}\nreport: {line(args.output / 'report.html')}")
     return 0
-
-
-def _bar(text: str, share: float | None) -> str:
-    """What is done as a bar, and what is being done."""
-    if share is None:
-        return f"comparing: {text}"
-    full = int(share * _CELLS)
-    return f"comparing [{'#' * full}{'.' * (_CELLS - full)}] {text}"

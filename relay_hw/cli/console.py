@@ -11,10 +11,11 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from relay_hw.support.progress import IDLE, Step, Steps
 from relay_hw.support.quote import line, screen
 
 PATIENCE_SECONDS = 2.0
@@ -36,6 +37,7 @@ class Console:
         self._out = out or sys.stdout
         self._err = err or sys.stderr
         self._progress: _Progress | None = None
+        self._steps = Steps(self._show)
 
     def result(self, row: dict[str, Any], text: str) -> None:
         """The command's result in the form that was asked for."""
@@ -73,14 +75,21 @@ class Console:
             self.result({"error": " ".join(message.split())}, "")
         self.error(message)
 
-    def step(self, message: str, fraction: float | None = None) -> None:
-        """What the command is doing now; shown if it takes long."""
-        if self._progress is not None:
-            self._progress.step(message, fraction)
+    def started(self, step: str, total: int | None = None) -> None:
+        """See `Progress.started`: steps are shown if the command takes long."""
+        self._steps.started(step, total)
 
-    def steps_of(self, message: str) -> Callable[[int, int], None]:
-        """A callback (done, in all) that shows `message` with a share."""
-        return lambda done, total: self.step(f"{message} {done} of {total}", done / max(total, 1))
+    def advanced(self, step: str, done: int, detail: str = "") -> None:
+        """See `Progress.advanced`."""
+        self._steps.advanced(step, done, detail)
+
+    def done(self, step: str) -> None:
+        """See `Progress.done`."""
+        self._steps.done(step)
+
+    def _show(self, step: Step) -> None:
+        if self._progress is not None:
+            self._progress.show(step)
 
     @contextmanager
     def progress(self) -> Iterator[None]:
@@ -101,7 +110,9 @@ class _Progress:
         self._stream = stream
         self._terminal = stream.isatty()
         self._begin = time.monotonic()
-        self._message = ""
+        self._step = IDLE
+        # When steps of known length began, by their names.
+        self._begun: dict[str, float] = {}
         self._shown = ""
         self._shown_at = -QUIET_SECONDS
         self._stop = threading.Event()
@@ -116,9 +127,11 @@ class _Progress:
         self._thread.join()
         self.clear()
 
-    def step(self, message: str, fraction: float | None) -> None:
-        share = "" if fraction is None else f" ({100 * fraction:.0f}%)"
-        self._message = f"{message}{share}"
+    def show(self, step: Step) -> None:
+        """Take what work does now."""
+        if not step.done:
+            self._begun[step.name] = time.monotonic()
+        self._step = step
 
     def clear(self) -> None:
         """Remove a line that stands on a terminal."""
@@ -130,19 +143,30 @@ class _Progress:
     def _run(self) -> None:
         while not self._stop.wait(_TICK_SECONDS):
             elapsed = time.monotonic() - self._begin
-            if elapsed >= PATIENCE_SECONDS and self._message:
-                self._show(elapsed)
+            if elapsed >= PATIENCE_SECONDS and self._step is not IDLE:
+                self._show(self._step, elapsed)
 
-    def _show(self, elapsed: float) -> None:
+    def _show(self, step: Step, elapsed: float) -> None:
+        message = f"{line(_with_share(step))}{self._left(step, elapsed)} … {elapsed:.0f} s"
         with self._lock:
             if self._stop.is_set():
                 return
             if self._terminal:
-                self._shown = self._message
-                _print(self._stream, f"{line(self._message)} … {elapsed:.0f} s", _CLEAR, "")
-            elif self._message != self._shown and elapsed - self._shown_at >= QUIET_SECONDS:
-                self._shown, self._shown_at = self._message, elapsed
-                _print(self._stream, f"relay-hw: {line(self._message)} … {elapsed:.0f} s")
+                self._shown = step.text
+                _print(self._stream, message, _CLEAR, "")
+            elif step.text != self._shown and elapsed - self._shown_at >= QUIET_SECONDS:
+                self._shown, self._shown_at = step.text, elapsed
+                _print(self._stream, f"relay-hw: {message}")
+
+    def _left(self, step: Step, elapsed: float) -> str:
+        """How long a step takes still, where that can be said."""
+        now = self._begin + elapsed
+        left = step.seconds_left(now - self._begun.get(step.name, now))
+        return f", {left:.0f} s left" if left else ""
+
+
+def _with_share(step: Step) -> str:
+    return step.text if step.share is None else f"{step.text} ({100 * step.share:.0f}%)"
 
 
 def _print(stream: TextIO, text: str, before: str = "", end: str = "\n") -> None:

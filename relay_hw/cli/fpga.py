@@ -59,7 +59,7 @@ def bitstream_command(args: Namespace, console: Console) -> int:
     if netlist is not None and not netlist["ok"]:
         console.result({"netlist": netlist}, _netlist_text(netlist))
         return 1
-    built = build_bitstream(system.design, seeds_of(args), kept, lambda line: console.step(line))
+    built = build_bitstream(system.design, seeds_of(args), kept, console)
     bitstream = output / f"{system.design.name}{toolchain(system.design.part).suffix}"
     report = built.report | {"macs_per_cycle": config.macs_per_cycle, "netlist": netlist}
     text = json.dumps(report, indent=2, sort_keys=True) + "\n"
@@ -74,7 +74,7 @@ def _netlist(programs: int, config: AccelConfig, part: Part, kept: Path, console
     from relay_hw.accel.fpga.sim.netlist import netlist_findings
     from relay_hw.accel.sim.selftest import passed
 
-    findings = netlist_findings(config, part, programs, kept, console.step)
+    findings = netlist_findings(config, part, programs, kept, console)
     tests = [{"name": found.name, "ok": found.ok, "detail": found.detail} for found in findings]
     what = {"of": "the accelerator alone", "part": part.name, "programs": programs}
     return what | {"ok": passed(findings), "tests": tests}
@@ -90,11 +90,11 @@ def selftest_command(args: Namespace, console: Console) -> int:
     from relay_hw.target.accel.devices import DeviceOptions, close_device, open_device
 
     config = load_config(args.config or _config_of(args))
-    options = DeviceOptions(memory=args.memory or STANDARD, progress=console.step, port=args.port, soc=args.soc)
+    options = DeviceOptions(memory=args.memory or STANDARD, progress=console, port=args.port, soc=args.soc)
     row = _circumstances(args, config)
     device = open_device(args.device, config, options)
     try:
-        findings = self_test(device, args.programs, args.seed, console.step)
+        findings = self_test(device, args.programs, args.seed, console)
     finally:
         close_device(device)
     row |= {
@@ -136,8 +136,8 @@ def export_project(args: Namespace, console: Console) -> int:
         raise InputError(f"{folder} must be a new folder or an older export, not something else")
     estimated: dict[str, Any] | None = None
     if args.estimate:
-        console.step("synthesis: yosys")
-        estimated = estimate(target, config, cache_folder(), console.step)
+        console.started("synthesis: yosys")
+        estimated = estimate(target, config, cache_folder(), console)
         files["estimate.json"] = (json.dumps(estimated, indent=2, sort_keys=True) + "\n").encode()
     ours = {Path(name).parts[0] for name in files} | {"estimate.json"}
     with durable.new_folder(folder, ours.__contains__) as work:

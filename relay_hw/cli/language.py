@@ -42,7 +42,7 @@ def eval_command(args: Namespace, console: Console) -> int:
     if args.input is not None:
         given |= Archive(args.input, "input")
     given |= _positional(function, args.arguments, given, interpreter)
-    console.step("evaluating")
+    console.started("evaluating")
     value = interpreter.call_global(args.entry, _checked(function, given, args.entry))
     if args.output is not None:
         save_npz(args.output, _outputs(value))

@@ -31,7 +31,7 @@ def speed_of(
     place = told_board(artifact.manifest, args.board)
     if place is None:
         return None
-    console.step(f"timing {place.board}")
+    console.started(f"timing {place.board}")
     return speed_on(place, artifact, host or measure_host(artifact, data), data)
 
 

@@ -29,7 +29,7 @@ def why_command(args: Namespace, console: Console) -> int:
         console.warning(warning)
     memory = memory_model(name)
     changes = [read_change(text, artifact.config, memory) for text in args.change] or None
-    found = explain(artifact, name, changes, console.step)
+    found = explain(artifact, name, changes, console)
     layers = artifact.manifest.layers
     host = [row for row in layers if row.where == "host"]
     rows = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,12 +28,12 @@ from relay_hw.quantize import Strategy
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.machine import machine_name
 from relay_hw.runtime.options import CompileOptions
+from relay_hw.support.progress import Progress
 from relay_hw.target.accel.clock import STANDARD
 from relay_hw.target.accel.residency import Footprints
 from relay_hw.target.accel.steady import steady
 
 Array = NDArray[Any]
-Tell = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def costs(
     strategy: Strategy,
     where: Sequence[Place],
     sample: Mapping[str, Array],
-    tell: Tell,
+    progress: Progress,
 ) -> tuple[tuple[Cost, ...], str]:
     """Cost in every place that suits the network, the fastest first; the reason where there is none.
 
@@ -92,7 +92,7 @@ def costs(
     reasons: list[str] = []
     for place in suiting(work, where):
         config = place.config
-        tell(f"compiling for {config.name}")
+        progress.started(f"compiling for {config.name}")
         try:
             begin = time.perf_counter()
             compiled = compile_model(

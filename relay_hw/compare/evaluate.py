@@ -25,14 +25,15 @@ from relay_hw.errors import InputError, RelayHwError
 from relay_hw.interp import Interpreter
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize.batch import Values, batched
+from relay_hw.support.progress import SILENT, Progress
 from relay_hw.target.accel.rules import NAME, AccelRules
 from relay_hw.target.pipeline import partition_pipeline
 from relay_hw.transform.pieces import is_graph
 
 Array = NDArray[Any]
 Run = Callable[[Mapping[str, Array]], Any]
-Progress = Callable[[int, int], object]  # samples done, samples in all
 
+EVALUATING: Final = "evaluating"
 ENGINES: Final = ("auto", "tvm", "numpy")
 # Launches that run together: enough to fill vectors, few enough for caches.
 GROUP: Final = 8
@@ -70,9 +71,10 @@ class Evaluator:
         self._compiled: Run | None = None
         self._note = "" if is_integer else "simulated in float32, so nothing is compiled"
 
-    def run(self, samples: Samples, progress: Progress | None = None) -> Evaluation:
+    def run(self, samples: Samples, progress: Progress = SILENT) -> Evaluation:
         """Outputs of all samples. Raises what evaluation raises."""
         begin = time.perf_counter()
+        progress.started(EVALUATING, samples.count)
         if self._compiled is None and self._wants_compiled(samples):
             self._compile(samples)
         if self._compiled is not None:
@@ -119,22 +121,20 @@ class Evaluator:
         main = self._group["main"]
         return Values({param: inputs[param.name_hint] for param in main.params}).of(main.body)
 
-    def _singly(self, samples: Samples, progress: Progress | None) -> Array:
+    def _singly(self, samples: Samples, progress: Progress) -> Array:
         found: list[Array] = []
         for number, inputs in enumerate(samples.take(0, samples.launches), 1):
             found.append(self._rows(self._single(inputs), samples.batch))
-            if progress is not None:
-                progress(number * samples.batch, samples.count)
+            progress.advanced(EVALUATING, number * samples.batch)
         return np.concatenate(found)
 
-    def _grouped(self, samples: Samples, run: Run, progress: Progress | None) -> Array:
+    def _grouped(self, samples: Samples, run: Run, progress: Progress) -> Array:
         found: list[Array] = []
         step = GROUP if self._group is not None else 1
         for start in range(0, samples.launches, step):
             stop = min(start + step, samples.launches)
             found.append(self._grouped_rows(samples, run, start, stop))
-            if progress is not None:
-                progress(stop * samples.batch, samples.count)
+            progress.advanced(EVALUATING, stop * samples.batch)
         return np.concatenate(found)
 
     def _grouped_rows(self, samples: Samples, run: Run, start: int, stop: int) -> Array:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,9 +33,9 @@ from relay_hw.quantize.held_back import Checked, realize_checked
 from relay_hw.quantize.main import realize_module
 from relay_hw.runtime.prices import needs_prices
 from relay_hw.runtime.widths import no_gain
+from relay_hw.support.progress import Labelled, Progress
 
 Array = NDArray[Any]
-Tell = Callable[[str], object]
 
 # Launches that noise and histograms of layers are taken from.
 PROBED: Final = 32
@@ -72,19 +72,19 @@ class FloatOutputs:
     held_out: Array | None
 
 
-def float_outputs(setting: Setting, which: str, start: int, stop: int, tell: Tell) -> Array:
+def float_outputs(setting: Setting, which: str, start: int, stop: int, progress: Progress) -> Array:
     """The float network on launches `start` to `stop` of the data called `which` (test or held_out)."""
     samples = setting.test if which == "test" else setting.held_out
     assert samples is not None
     evaluator = Evaluator(setting.network.mod, setting.network.output, "numpy", is_integer=False)
-    return evaluator.run(samples.part(start, stop), _counting(tell, "evaluating")).outputs
+    return evaluator.run(samples.part(start, stop), progress).outputs
 
 
-def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, tell: Tell) -> Row:
+def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, progress: Progress) -> Row:
     """Everything about one strategy but its area. Raises RelayHwError where it cannot be applied to the network."""
     seconds: dict[str, float] = {}
     network = setting.network
-    tell("quantizing")
+    progress.started("quantizing")
     begin = time.perf_counter()
     data = as_given(setting.calibration) if setting.calibration is not None else None
     strategy = with_strategy_bits(strategy, setting.places)
@@ -93,7 +93,7 @@ def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, tel
         network.mod,
         strategy,
         data,
-        progress=_counting(tell, "calibrating"),
+        progress=progress,
         cost=prices_at(network.mod, strategy, data, setting.places[0]) if priced else None,
         held_out=as_given(setting.held_out) if setting.held_out is not None else None,
     )
@@ -101,17 +101,17 @@ def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, tel
     seconds["quantize"] = time.perf_counter() - begin
 
     evaluator = Evaluator(realized.mod, network.output, setting.engine, is_integer=not strategy.simulated)
-    evaluation = evaluator.run(setting.test, _counting(tell, "evaluating on test data"))
+    evaluation = evaluator.run(setting.test, Labelled(progress, "test data"))
     seconds["evaluate"] = evaluation.seconds
     _check_finite(evaluation.outputs)
     test = _quality(setting, setting.test, evaluation.outputs, floats.test)
     held_out = None
     if setting.held_out is not None and floats.held_out is not None:
-        found = evaluator.run(setting.held_out, _counting(tell, "evaluating on held-out data"))
+        found = evaluator.run(setting.held_out, Labelled(progress, "held-out data"))
         held_out = _quality(setting, setting.held_out, found.outputs, floats.held_out)
         seconds["evaluate"] += found.seconds
 
-    tell("measuring layers")
+    progress.started("measuring layers")
     begin = time.perf_counter()
     probed = setting.held_out or setting.calibration or setting.test
     layers = layer_rows(realized, probed.part(0, PROBED))
@@ -119,7 +119,7 @@ def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, tel
 
     begin = time.perf_counter()
     (sample,) = setting.test.take(0, 1)
-    found_costs, reason = costs(network.mod, realized.mod, realized.strategy, setting.places, sample, tell)
+    found_costs, reason = costs(network.mod, realized.mod, realized.strategy, setting.places, sample, progress)
     seconds["compile"] = time.perf_counter() - begin
     config = _best_config(setting, found_costs)
     wider = no_gain(strategy, config) if found_costs else ""
@@ -139,14 +139,14 @@ def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, tel
     )
 
 
-def held_out_db(setting: Setting, strategy: Strategy, floats: FloatOutputs, tell: Tell) -> float:
+def held_out_db(setting: Setting, strategy: Strategy, floats: FloatOutputs, progress: Progress) -> float:
     """Signal-to-noise ratio of a strategy on the samples that are held out."""
     assert setting.held_out is not None and floats.held_out is not None
-    tell(f"trying {strategy.name}")
+    progress.started(f"trying {strategy.name}")
     data = as_given(setting.calibration) if setting.calibration is not None else None
     found = realize_module(setting.network.mod, with_strategy_bits(strategy, setting.places), data)
     evaluator = Evaluator(found.mod, setting.network.output, setting.engine, is_integer=not strategy.simulated)
-    outputs = evaluator.run(setting.held_out, _counting(tell, "evaluating on held-out data")).outputs
+    outputs = evaluator.run(setting.held_out, Labelled(progress, "held-out data")).outputs
     quality = _quality(setting, setting.held_out, outputs, floats.held_out)
     return math.inf if quality.sqnr_db is None else quality.sqnr_db
 
@@ -195,10 +195,6 @@ def as_given(samples: Samples) -> dict[str, Array]:
     for name, array in samples.inputs.items():
         found[name] = array.reshape(samples.count, *array.shape[2:])
     return found
-
-
-def _counting(tell: Tell, text: str) -> Callable[[int, int], object]:
-    return lambda done, total: tell(f"{text}: {done} of {total}")
 
 
 def labelled(strategy: Strategy, error: RelayHwError) -> RelayHwError:

@@ -45,10 +45,10 @@ from relay_hw.quantize.inputs import complaint, look
 from relay_hw.quantize.strategy_file import strategy_from
 from relay_hw.runtime.labels import LABELS, check_labels, doubt
 from relay_hw.support import durable
+from relay_hw.support.progress import IDLE, SILENT, Progress, Step
 
 Array = NDArray[Any]
 Data = Mapping[str, Array]
-Progress = Callable[[str, float | None], object]
 
 # Of so many launches of calibration data, one is kept from the strategies.
 HELD_OUT: Final = 4
@@ -78,7 +78,7 @@ def compare(
     *,
     calibration: Data | None = None,
     params: Data | None = None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Comparison:
     """Quantize `mod` by each strategy and measure it on `data` against float, and on simulated hardware.
 
@@ -88,12 +88,11 @@ def compare(
 
     Raises RelayHwError, AccelError: each with one sentence.
     """
-    tell = progress or (lambda _text, _share: None)
     chosen = options.find_strategies()
     missing = [s.name for s in chosen if s.needs_data] + [BASE] * bool(options.mixed) if calibration is None else []
     if missing:
         raise InputError(f"strategy {missing[0]} needs calibration data: give an array for each input")
-    tell("simplifying", None)
+    progress.started("simplifying")
     network = prepare(_bound(mod, params or {}), options.output)
     if network.batch > 1:
         inputs = network.mod["main"].params
@@ -101,7 +100,7 @@ def compare(
         calibration = single_samples(inputs, calibration, network.batch) if calibration is not None else None
     setting = _setting(network, data, calibration, options)
     with _folder(options.work) as folder, _shared_folder(folder, options.processes) as shared:
-        runner = _Runner(Store(folder), shared, setting, options.processes, tell)
+        runner = _Runner(Store(folder), shared, setting, options.processes, progress)
         floats = runner.floats()
         setting = runner.check_floats(floats)
         chosen += runner.mixed(options.mixed, floats) if options.mixed else []
@@ -211,12 +210,14 @@ def _shared_folder(folder: Path, processes: int) -> Iterator[Store | None]:
 class _Runner:
     """The steps of one comparison, with what was found before."""
 
-    def __init__(self, store: Store, shared: Store | None, setting: Setting, processes: int, tell: Progress) -> None:
+    def __init__(
+        self, store: Store, shared: Store | None, setting: Setting, processes: int, progress: Progress
+    ) -> None:
         self._store = store
         self._shared = shared
         self._setting = setting
         self._processes = processes
-        self._tell = tell
+        self._progress = progress
         self._text = setting.network.to_json()
         network = setting.network
         self._common = (
@@ -243,10 +244,10 @@ class _Runner:
             step = -(-samples.launches // (self._processes if samples.launches > 64 else 1))
             tasks += [(name, start, min(start + step, samples.launches)) for start in range(0, samples.launches, step)]
         parts: dict[int, Array] = {}
-        listen = _Listener(self._tell, ["float" for _ in tasks], "parts")
+        listen = _SideBySide(self._progress, ["float" for _ in tasks], "parts of the float network")
         for number, outputs in run_tasks(self._start(None), _float_task, tasks, self._processes, listen):
             parts[number] = outputs
-            listen.done(number)
+            listen.done()
         return {name: np.concatenate([parts[i] for i, task in enumerate(tasks) if task[0] == name]) for name in names}
 
     def check_floats(self, floats: FloatOutputs) -> Setting:
@@ -268,9 +269,9 @@ class _Runner:
         key = key_of("mixed", *self._common, [asdict(place) for place in setting.places], points)
         content = self._store.read("mixed front", key)
         if content is None:
-            self._tell("choosing widths of layers by noise and exact cycles", None)
+            self._progress.started("choosing widths of layers by noise and exact cycles")
             data = as_given(setting.calibration)
-            judge = partial(held_out_db, setting, floats=floats, tell=lambda text: self._tell(text, None))
+            judge = partial(held_out_db, setting, floats=floats, progress=self._progress)
             judged = judge if setting.held_out is not None else None
             found = mixed_front(setting.network.mod, data, setting.places, points, judged)
             content = {"strategies": [strategy_values(one) for one in found]}
@@ -289,12 +290,12 @@ class _Runner:
         # What takes long goes first, so that processes end together.
         missing = sorted((n for n in range(len(strategies)) if n not in found), key=lambda n: -_weight(strategies[n]))
         tasks = [strategies[number] for number in missing]
-        listen = _Listener(self._tell, [task.name for task in tasks], "strategies", len(found))
+        listen = _SideBySide(self._progress, [task.name for task in tasks], "strategies", len(found))
         start = self._start(floats) if tasks else _nothing
         for number, row in run_tasks(start, _row_task, tasks, self._processes, listen):
             found[missing[number]] = row
             self._store.write(row.name, keys[missing[number]], row_content(row))
-            listen.done(number)
+            listen.done()
         return [found[number] for number in range(len(strategies))]
 
     def _start(self, floats: FloatOutputs | None) -> Callable[[], _Shared]:
@@ -354,14 +355,14 @@ def _load_samples(path: Path, batch: int) -> Samples:
     return Samples(inputs, batch, arrays.get(LABELS), arrays.get(TARGETS))
 
 
-def _float_task(shared: _Shared, task: tuple[str, int, int], tell: Callable[[str], object]) -> Array:
-    return float_outputs(shared.setting, *task, tell)
+def _float_task(shared: _Shared, task: tuple[str, int, int], progress: Progress) -> Array:
+    return float_outputs(shared.setting, *task, progress)
 
 
-def _row_task(shared: _Shared, strategy: Strategy, tell: Callable[[str], object]) -> Row:
+def _row_task(shared: _Shared, strategy: Strategy, progress: Progress) -> Row:
     assert shared.floats is not None
     try:
-        return strategy_row(shared.setting, strategy, shared.floats, tell)
+        return strategy_row(shared.setting, strategy, shared.floats, progress)
     except RelayHwError as error:
         raise labelled(strategy, error) from None
 
@@ -372,28 +373,24 @@ def _weight(strategy: Strategy) -> int:
     return 8 * strategy.epochs + 4 * bool(strategy.budget) + 2 * len(strategy.candidates) + 2 * learned
 
 
-class _Listener:
-    """Turns what workers say into one line with a share."""
+class _SideBySide:
+    """Shows tasks that run side by side as the parts of one step."""
 
-    def __init__(self, tell: Progress, names: Sequence[str], what: str, before: int = 0) -> None:
-        self._tell = tell
+    def __init__(self, progress: Progress, names: Sequence[str], what: str, before: int = 0) -> None:
+        self._progress = progress
         self._names = names
-        self._what = what
-        self._before = before
-        self._done: set[int] = set()
+        self._step = f"comparing, {what}"
+        self._ready = before
+        progress.started(self._step, len(names) + before)
 
-    def __call__(self, number: int, text: str) -> None:
-        self._show(f"{self._names[number]}: {text}")
+    def __call__(self, number: int, step: Step) -> None:
+        if step is not IDLE:
+            self._progress.advanced(self._step, self._ready, f"{self._names[number]}: {step.text}")
 
-    def done(self, number: int) -> None:
+    def done(self) -> None:
         """One more task is finished."""
-        self._done.add(number)
-        self._show("")
-
-    def _show(self, text: str) -> None:
-        total = len(self._names) + self._before
-        ready = len(self._done) + self._before
-        self._tell(f"{ready} of {total} {self._what}" + (f", {text}" if text else ""), ready / max(total, 1))
+        self._ready += 1
+        self._progress.advanced(self._step, self._ready)
 
 
 def default_processes() -> int:

@@ -15,16 +15,17 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Final
 
 from relay_hw.accel.isa.errors import AccelError
 from relay_hw.errors import InputError, QuantizeError, RelayHwError, UnsupportedError
+from relay_hw.support.progress import Progress, Step, Steps
 
-Tell = Callable[[str], object]
-Work = Callable[[Any, Any, Tell], Any]  # (shared, task, tell) -> result
-Listen = Callable[[int, str], object]  # number of the task, what it does now
+Work = Callable[[Any, Any, Progress], Any]  # (shared, task, progress) -> result
+Listen = Callable[[int, Step], object]  # number of the task, what it does now
 
 _FAMILY: Final = {kind.__name__: kind for kind in (InputError, QuantizeError, UnsupportedError)}
 _QUIET_SECONDS: Final = 0.2
@@ -53,7 +54,7 @@ def run_tasks(
     if count <= 1:
         shared = start() if tasks else None
         for number, task in enumerate(tasks):
-            yield number, work(shared, task, lambda text, number=number: listen(number, text))
+            yield number, work(shared, task, Steps(partial(listen, number)))
         return
     workers: list[_Worker] = []
     try:
@@ -122,18 +123,18 @@ class _Worker:
         self._process.join()
 
 
-class _Teller:
+class _Sender:
     """Sends what a task does now, but not more often than anybody can read."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
         self._next = 0.0
 
-    def __call__(self, text: str) -> None:
+    def __call__(self, step: Step) -> None:
         now = time.monotonic()
         if now >= self._next:
             self._next = now + _QUIET_SECONDS
-            self._pipe.send(_Message("step", text))
+            self._pipe.send(_Message("step", step))
 
 
 def _serve(pipe: Connection, start: Callable[[], Any], work: Work) -> None:
@@ -145,7 +146,7 @@ def _serve(pipe: Connection, start: Callable[[], Any], work: Work) -> None:
             try:
                 if shared is None:
                     shared = start()
-                result = work(shared, task, _Teller(pipe))
+                result = work(shared, task, Steps(_Sender(pipe)))
             except (RelayHwError, AccelError) as error:
                 name = type(error).__name__
                 pipe.send(_Message("failed", str(error), name if name in _FAMILY else "InputError"))

@@ -5,8 +5,8 @@ In: a typed module, the tensors to watch, arrays by input name. Out: the range o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,12 @@ from relay_hw.quantize.finite import check_samples
 from relay_hw.quantize.inputs import shape_hint
 from relay_hw.quantize.observe import make_observer
 from relay_hw.quantize.strategy import Strategy
+from relay_hw.support.progress import SILENT, Progress
 from relay_hw.transform.graph import op_name
 
 Array = NDArray[Any]
-Progress = Callable[[int, int], object]  # samples done, samples in all
 Ranges = dict[Expr, tuple[float, float]]
+CALIBRATING: Final = "calibrating"
 
 
 def calibrate(
@@ -33,7 +34,7 @@ def calibrate(
     tensors: Sequence[Expr] | Mapping[Expr, Strategy],
     strategy: Strategy,
     data: Mapping[str, Array] | None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Ranges:
     """The range of each of `tensors` (nodes of `mod`) over `data`: one array for each input, samples on the first axis.
 
@@ -57,10 +58,10 @@ def calibrate(
             observers[tensor].update(found)
 
     interpreter = Interpreter(mod, observe)
+    progress.started(CALIBRATING, len(batches))
     for number, batch in enumerate(batches, 1):
         interpreter.call_global("main", batch)
-        if progress is not None:
-            progress(number, len(batches))
+        progress.advanced(CALIBRATING, number)
     return {tensor: observer.limits() for tensor, observer in observers.items()}
 
 

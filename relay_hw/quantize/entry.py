@@ -9,17 +9,16 @@ from numpy.typing import NDArray
 
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import main, relay_recipe
-from relay_hw.quantize.calibrate import Progress
 from relay_hw.quantize.methods.mixed import LayerCost
 from relay_hw.quantize.strategy import Strategy
+from relay_hw.support.progress import SILENT, Progress
 
 
 def quantize(
     mod: IRModule,
     strategy: str | Strategy | Mapping[str, Any] | None = "int8",
     calibration: Mapping[str, NDArray[Any]] | relay_recipe.Dataset | None = None,
-    multiplier_bits: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
     cost: LayerCost | None = None,
     *,
     params: Mapping[str, Any] | None = None,
@@ -27,9 +26,8 @@ def quantize(
 ) -> IRModule:
     """`mod` with its convolutions, dense layers, poolings and residual adds in integers.
 
-    `calibration` has an array for each input of `main`, samples on the first axis. `multiplier_bits` is the width of
-    requantization multipliers (by default the strategy's, 31). Inputs and outputs stay float. `progress` is called
-    with samples done and samples in all. `cost` (layer's name, bits of its weights) is what mixed precision saves.
+    `calibration` has an array for each input of `main`, samples on the first axis. Inputs and outputs stay float.
+    `cost` (layer's name, bits of its weights) is what mixed precision saves.
 
     Relay's call, `quantize(mod, params, dataset)`, follows `qconfig`: where parameters or a dataset are given, or a
     `with qconfig(...)` is open. Raises QuantizeError for a strategy that is unknown or cannot be applied.
@@ -40,4 +38,4 @@ def quantize(
         samples = dataset if dataset is not None else calibration
         return relay_recipe.quantize(mod, given, samples)
     assert isinstance(strategy, (str, Strategy))
-    return main.quantize(mod, strategy, calibration, multiplier_bits, progress, cost)  # type: ignore[arg-type]
+    return main.quantize(mod, strategy, calibration, progress, cost)  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from relay_hw.interp import Interpreter
 from relay_hw.ir.expr import Call, Expr, Function, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
-from relay_hw.quantize.calibrate import Progress, check_data, flat_data
+from relay_hw.quantize.calibrate import check_data, flat_data
 from relay_hw.quantize.choices import NumberFormat
 from relay_hw.quantize.main import Realized, realize_module
 from relay_hw.quantize.methods.mixed import LayerCost
@@ -28,6 +28,7 @@ from relay_hw.quantize.pieces import record
 from relay_hw.quantize.recipes import find_strategy
 from relay_hw.quantize.report import decibel
 from relay_hw.quantize.strategy import LayerChoice, Strategy
+from relay_hw.support.progress import SILENT, Progress
 from relay_hw.transform.graph import dataflow_order, op_name
 
 Array = NDArray[Any]
@@ -121,8 +122,7 @@ def realize_checked(
     mod: IRModule,
     strategy: str | Strategy = "int8",
     calibration: Mapping[str, Array] | None = None,
-    multiplier_bits: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
     cost: LayerCost | None = None,
     held_out: Mapping[str, Array] | None = None,
 ) -> Checked:
@@ -136,7 +136,7 @@ def realize_checked(
         shown, held, samples = _split(mod["main"].params, chosen, calibration)
     else:
         shown, held, samples = calibration, *_first(mod["main"].params, chosen, held_out)
-    first = realized = realize_module(mod, chosen, shown, multiplier_bits, progress, cost)
+    first = realized = realize_module(mod, chosen, shown, progress, cost)
     if held is None or realized.strategy.number_format is not NumberFormat.INTEGER:
         return Checked(realized)
     kept: dict[str, str] = {}
@@ -153,7 +153,7 @@ def realize_checked(
         kept |= blamed
         floats = tuple(LayerChoice(layer, quantized=False) for layer in kept)
         again = replace(realized.strategy, layers=first.strategy.layers + floats)
-        realized = realize_module(mod, again, shown, multiplier_bits, cost=cost)
+        realized = realize_module(mod, again, shown, cost=cost)
         before, found = found, list(_measured(realized, held))
         stalled = 0 if was_broken or _is_nearer(before, found) else stalled + 1
     _refuse_broken(realized, found, samples)

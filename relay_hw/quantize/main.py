@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import copy_with
-from relay_hw.quantize.calibrate import Progress, calibrate, check_data, flat_data
+from relay_hw.quantize.calibrate import calibrate, check_data, flat_data
 from relay_hw.quantize.choices import NumberFormat
 from relay_hw.quantize.layers import plan_layers
 from relay_hw.quantize.methods.candidates import best_candidate
@@ -27,6 +27,7 @@ from relay_hw.quantize.realize import FloatOperator, Probe, float_weights, reali
 from relay_hw.quantize.recipes import find_strategy
 from relay_hw.quantize.strategy import Strategy
 from relay_hw.quantize.sums import merge_sums
+from relay_hw.support.progress import SILENT, Progress
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.pieces import OutlinePieces, is_graph
 from relay_hw.transform.pipelines import simplify_pipeline
@@ -70,33 +71,27 @@ def quantize(
     mod: IRModule,
     strategy: str | Strategy = "int8",
     calibration: Mapping[str, Array] | None = None,
-    multiplier_bits: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
     cost: LayerCost | None = None,
 ) -> IRModule:
     """`mod` with its convolutions, dense layers, poolings and residual adds in integers.
 
-    `calibration` has an array for each input of `main`, samples on the first axis. `multiplier_bits` is the width of
-    requantization multipliers (by default the strategy's, 31). Inputs and outputs stay float. `progress` is called
-    with samples done and samples in all.
+    `calibration` has an array for each input of `main`, samples on the first axis. Inputs and outputs stay float.
     `cost` (layer's name, bits of its weights) is what mixed precision saves: for a budget of cycles it must be given.
     Raises QuantizeError for a strategy that is unknown or cannot be applied.
     """
-    return realize_module(mod, strategy, calibration, multiplier_bits, progress, cost).mod
+    return realize_module(mod, strategy, calibration, progress, cost).mod
 
 
 def realize_module(
     mod: IRModule,
     strategy: str | Strategy = "int8",
     calibration: Mapping[str, Array] | None = None,
-    multiplier_bits: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
     cost: LayerCost | None = None,
 ) -> Realized:
     """As `quantize`, with what a report on accuracy needs besides the module: `strategy` says what each layer got."""
     chosen = find_strategy(strategy)
-    if multiplier_bits is not None:
-        chosen = replace(chosen, multiplier_bits=multiplier_bits)
     reference = reference_of(mod)
     calibration = flat_data(reference["main"].params, calibration)
     if not is_graph(reference):
@@ -135,7 +130,7 @@ def realize_module(
         return Realized(InferType()(new), reference, probes, chosen)
     weights = gain = None
     if needs_rehearsal(layers):
-        weights = rehearse(reference, layers, ranges, calibration or {}, choose_weights)
+        weights = rehearse(reference, layers, ranges, calibration or {}, choose_weights, progress)
     if chosen.epochs and any(layers.linear):
         weights, gain = train(reference, layers, ranges, (calibration or {}, held), weights, progress)
     body, probes, operators = realize(main.body, layers, ranges, weights)
@@ -166,7 +161,7 @@ def _realize_pieces(
     reference: IRModule,
     strategy: Strategy,
     data: Mapping[str, Any] | None,
-    progress: Progress | None,
+    progress: Progress,
     cost: LayerCost | None,
 ) -> Realized:
     """Each piece by what reaches it. One that no sample reaches stays float."""

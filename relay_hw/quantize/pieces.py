@@ -19,10 +19,11 @@ from relay_hw.ir.expr import Expr, Function, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.ir.visit import copy_with
-from relay_hw.quantize.calibrate import Progress, check_data
+from relay_hw.quantize.calibrate import CALIBRATING, check_data
 from relay_hw.quantize.layers import layer_names
 from relay_hw.quantize.plan import make_plan
 from relay_hw.quantize.strategy import Strategy
+from relay_hw.support.progress import SILENT, Progress
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.pieces import pieces_of
 
@@ -67,7 +68,7 @@ def record(
     names: Sequence[str],
     strategy: Strategy,
     data: Mapping[str, Any] | None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> dict[str, dict[str, Array]]:
     """What the parameters of each function of `names` are over `data`: arrays with all calls on the first axis.
 
@@ -86,10 +87,10 @@ def record(
             found[0].take(found[1], value)
 
     interpreter = Interpreter(mod, observe)
+    progress.started(CALIBRATING, len(samples))
     for number, sample in enumerate(samples, 1):
         interpreter.call_global("main", sample)
-        if progress is not None:
-            progress(number, len(samples))
+        progress.advanced(CALIBRATING, number)
     return {name: one.arrays() for name, one in calls.items() if one.count}
 
 

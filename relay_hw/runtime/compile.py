@@ -5,7 +5,7 @@ In: a Relay module, a configuration, a strategy, calibration data. Out: `Compile
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -43,6 +43,7 @@ from relay_hw.runtime.static_report import HOST_MEMORY, static_report
 from relay_hw.runtime.watch import watched
 from relay_hw.runtime.widths import no_gain
 from relay_hw.support import durable
+from relay_hw.support.progress import SILENT, Progress
 from relay_hw.target.accel.rules import NAME as ACCEL
 from relay_hw.target.accel.target import AccelTarget, segments_of
 from relay_hw.target.base import PartitionRules, Port, Region, Request, Target
@@ -56,7 +57,6 @@ from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.one_sample import OneSample, one_sample
 from relay_hw.transform.pipelines import simplify_pipeline
 
-Progress = Callable[[str], None]
 Calibration = Mapping[str, NDArray[Any]]
 STAGES = ("imported", "simplified", "quantized", "partitioned")
 # The name of the strategy of a model that came with its own integers.
@@ -163,7 +163,7 @@ def compile_model(
     params: Mapping[str, NDArray[Any]] | None = None,
     calibration: Calibration | None = None,
     quantized: IRModule | None = None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> CompiledModel:
     """Walk a float module to programs, as `options` say.
 
@@ -173,14 +173,13 @@ def compile_model(
 
     Raises RelayHwError, AccelError: each with one sentence.
     """
-    tell = progress or (lambda _message: None)
     machine, host = options.find_target(), options.find_host()
     plan, is_float, accelerate = options.find_strategy(), options.is_float, options.accelerate
     plan = replace(plan, multiplier_bits=min(plan.multiplier_bits, machine.multiplier_bits))
     _check_entry(mod)
 
     imported = InferType()(bind_params(mod, params or {}))
-    tell("simplifying")
+    progress.started("simplifying")
     found = one_sample(imported) if accelerate and not is_float and quantized is None else None
     split = found if isinstance(found, OneSample) else None
     single = imported if split is None else split.mod
@@ -198,21 +197,21 @@ def compile_model(
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     if quantized is None and is_prequantized(single):
-        tell("reading the integers of the model")
+        progress.started("reading the integers of the model")
         plan, quantized = replace(plan, name=PREQUANTIZED), realize_prequantized(single, plan.multiplier_bits)
     if quantized is None:
-        tell("quantizing")
+        progress.started("quantizing")
         cost = None
         if accelerate and needs_prices(plan):
-            tell("timing layers at each width")
+            progress.started("timing layers at each width")
             build = partial(timed_layers, mod=simplified, target=machine, resident=options.resident)
             cost = layer_prices(simplified, plan, calibration, build)
-        checked = realize_checked(simplified, plan, calibration, progress=_samples_of("calibrating", tell), cost=cost)
+        checked = realize_checked(simplified, plan, calibration, progress=progress, cost=cost)
         quantized, kept, warnings = checked.realized.mod, checked.kept, checked.warnings
         wider = no_gain(plan, machine.config) if accelerate and isinstance(machine, AccelTarget) else ""
         notes = (*checked.realized.notes, *([wider] if wider else []))
         plan = replace(plan, layers=checked.realized.strategy.layers)
-    tell("partitioning")
+    progress.started("partitioning")
     takes: PartitionRules = machine if accelerate else HostOnly(HOST_ONLY)
     if isinstance(found, str):
         takes = BatchRules(takes, found)
@@ -223,7 +222,7 @@ def compile_model(
     caller = Caller(functions["main"], others, _in_segments(partitioned), tuple(on_device), split.batch if split else 1)
     inputs, outputs = inputs_of(quantized, calibration), outputs_of(mod, quantized["main"])
     calls = caller.calls(inputs, calibration)
-    request = Request(calls.order, tell, options.resident == "auto", options.tune, options.cache)
+    request = Request(calls.order, progress, options.resident == "auto", options.tune, options.cache)
     regions = machine.compile(on_device, request) if on_device else {}
 
     stages: dict[str, IRModule] = dict(zip(STAGES, (imported, simplified, quantized, partitioned), strict=True))
@@ -289,10 +288,6 @@ def _check_entry(mod: IRModule) -> None:
 def device_functions(mod: IRModule, target: str) -> dict[str, Function]:
     """Functions of a partitioned module that run on the target of this name, in order."""
     return {name: f for name, f in mod.functions.items() if f.attrs.get("Compiler") == target}
-
-
-def _samples_of(message: str, tell: Progress) -> Callable[[int, int], None]:
-    return lambda done, total: tell(f"{message}: sample {done} of {total}")
 
 
 def _program_names(functions: tuple[str, ...]) -> dict[str, str]:

@@ -8,10 +8,10 @@ device are loaded by a launch of their own, before the first one and whenever an
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +29,12 @@ from relay_hw.runtime.feed import Feeds, feed_back, read_steps
 from relay_hw.runtime.ports import Samples, joined
 from relay_hw.runtime.result import Launch, Result
 from relay_hw.runtime.watch import watched
+from relay_hw.support.progress import SILENT, Progress
 from relay_hw.target.accel.session import AccelSession
 from relay_hw.target.base import Answer, Session, Stats
 
 Array = NDArray[Any]
-Progress = Callable[[str, float], None]
+_RUNNING: Final = "running samples"
 
 
 @dataclass(slots=True)
@@ -75,7 +76,7 @@ class Executor:
         self,
         inputs: Mapping[str, Any],
         limit: int | None = None,
-        progress: Progress | None = None,
+        progress: Progress = SILENT,
         keep_regions: bool = False,
         chunk: int = 1,
         feeds: Feeds | None = None,
@@ -100,6 +101,7 @@ class Executor:
             # Loading TVM is no part of the first function's time.
             self._tvm()
         begin = time.perf_counter()
+        progress.started(_RUNNING, count)
         run = _Run(self, arrays, count, keep_regions, progress)
         results: list[Value] = []
         parts, turn = count * rows.batch, chunk * rows.batch
@@ -184,7 +186,7 @@ class _Run:
     """
 
     def __init__(
-        self, executor: Executor, inputs: Mapping[str, Samples], count: int, keeps: bool, progress: Progress | None
+        self, executor: Executor, inputs: Mapping[str, Samples], count: int, keeps: bool, progress: Progress
     ) -> None:
         self.launches: list[Launch] = []
         self.residents: list[Launch] = []
@@ -275,8 +277,7 @@ class _Run:
             self._calls.append(Launch(sample, name, stats))
         if self._keeps:
             self.kept.setdefault(name, []).append(tuple(_leaves(value)))
-        if self._progress is not None:
-            self._progress(f"sample {sample + 1} of {self._count}", (sample + 1) / self._count)
+        self._progress.advanced(_RUNNING, sample + 1)
 
 
 def _session(artifact: Artifact, device: Device) -> Session:

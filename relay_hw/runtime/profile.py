@@ -8,8 +8,9 @@ whole.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from relay_hw.accel.isa.errors import AccelError
 from relay_hw.accel.isa.program import Program, SectionKind
@@ -26,12 +27,13 @@ from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.manifest import Manifest
 from relay_hw.runtime.picture import draw_timeline
 from relay_hw.runtime.static_report import layer_row, static_report
+from relay_hw.support.progress import SILENT, Progress
 from relay_hw.target.accel.residency import Footprints
 from relay_hw.target.accel.rules import NAME as ACCEL
 from relay_hw.target.accel.steady import Turns, steady
 from relay_hw.target.records import LayerInfo, RegionInfo
 
-Progress = Callable[[str, float], None]
+_TIMING: Final = "timing regions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def profile(
     device: Device,
     device_name: str,
     memory: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
     calls: Sequence[str] | None = None,
 ) -> Report:
     """Launch every region once, and report by layer what one inference takes; timing does not depend on data.
@@ -71,11 +73,11 @@ def profile(
     stats: list[LaunchStats] = []
     functions = artifact.manifest.regions
     turns = _turns(artifact, calls)
+    progress.started(_TIMING, len(functions))
     for number, function in enumerate(functions):
+        progress.advanced(_TIMING, number, f"@{function.name}")
         runs.append(time_region(artifact, function, simulator, turns[function.name]))
         stats.append(_launch(device, device_name, runs[-1]))
-        if progress is not None:
-            progress(f"@{function.name}", (number + 1) / len(functions))
     report = measured_report(artifact.manifest, runs)
     seconds = sum(s.seconds for s in stats)
     return replace(

@@ -8,8 +8,9 @@ say so.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from relay_hw import tensorize
 from relay_hw.accel.isa.config import AccelConfig
@@ -27,6 +28,7 @@ from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import device_functions
 from relay_hw.runtime.effects import Spent, cause_changes, reloads_in, spent_in, total_spent, why_it_differs
 from relay_hw.runtime.profile import RegionRun, measured_report, time_regions
+from relay_hw.support.progress import SILENT, Progress
 from relay_hw.target.accel.changes import Change, distinct, usual_changes
 from relay_hw.target.accel.clock import target_of
 from relay_hw.target.accel.residency import Footprints
@@ -35,10 +37,10 @@ from relay_hw.target.accel.steady import steady
 from relay_hw.text import parse
 from relay_hw.transform.infer_type import InferType
 
-Progress = Callable[[str, float | None], None]
 # Causes below this share of the cycles ask for no counterfactual of their own.
 LEAST = 0.002
 LAYERS = 3
+_TRYING: Final = "trying changes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +117,14 @@ def explain(
     artifact: Artifact,
     memory: str | None = None,
     changes: Sequence[Change] | None = None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Explanation:
     """Losses, counterfactuals and bounds. `changes`: those to try; None for the usual ones that fit the losses.
 
     `memory`: name of a memory model; the build's own where none is given.
     """
     memory = memory or artifact.manifest.memory_model
-    tell = progress or (lambda _text, _share: None)
-    tell("timing the build", None)
+    progress.started("timing the build")
     runs = time_regions(artifact, memory)
     report = replace(measured_report(artifact.manifest, runs), device="cycle", memory_model=memory)
     losses = _losses(report, runs)
@@ -136,8 +137,9 @@ def explain(
     compiler = _Compiler(artifact)
     changes = distinct(changes)
     outcomes: list[Outcome] = []
+    progress.started(_TRYING, len(changes))
     for number, change in enumerate(changes):
-        tell(f"trying {change.text}", number / len(changes))
+        progress.advanced(_TRYING, number, change.text)
         outcomes.append(try_change(artifact, change, base, compiler))
     spent = _spent_before(artifact, runs)
     return Explanation(report, artifact.config, spent, losses, tuple(outcomes), _bounds(artifact, report, runs, base))

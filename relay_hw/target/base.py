@@ -6,13 +6,14 @@ In: composites, functions that were put together for it, samples. Out: reasons, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from relay_hw.ir.expr import Call, Function
+from relay_hw.support.progress import SILENT, Progress
 from relay_hw.target.records import Facts, LayerInfo, RegionInfo
 from relay_hw.transform.base import Pass
 
@@ -99,11 +100,11 @@ class Request:
     """What a build wants of its regions. `calls`: regions in the order in which one inference launches them.
 
     `resident`: constants may stay on the device between launches; `tune`: seconds to search for faster schedules, whose
-    results are kept in the folder `cache`; `progress` gets lines on long steps. A target may have no use for these.
+    results are kept in the folder `cache`; `progress` hears of long steps. A target may have no use for these.
     """
 
     calls: tuple[str, ...]
-    progress: Callable[[str], None]
+    progress: Progress = SILENT
     resident: bool = True
     tune: float = 0
     cache: Path | None = None

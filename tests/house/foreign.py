@@ -16,8 +16,8 @@ from dataclasses import dataclass
 NUMERIC_FORMAT = re.compile(r"[<>=^+#0-9]*[,.0-9]*[,dfgexXo%]")
 # What gives a number, or the text of one, whatever it is given.
 NUMBER_CALLS = {"len", "int", "float", "round", "sum", "max", "min", "abs", "hex", "prod"}
-# Methods of `Console` and progress callbacks, which show one line, whatever it holds.
-SENTENCES = {"note", "warning", "error", "step"}
+# Methods of `Console` and of `Progress`, which show one line, whatever it holds.
+SENTENCES = {"note", "warning", "error", "started", "advanced"}
 # Annotations of what holds no text of a stranger.
 PLAIN_TYPES = {"int", "float", "bool", "None", "Sequence[int]", "Sequence[float]", "tuple[int, ...]", "list[int]"}
 

@@ -78,7 +78,7 @@ WRITERS: dict[str, dict[str, str]] = {
         "right[where]": "a number",
         "right.size": "a number",
     },
-    "relay_hw/cli/compare.py": {"found.to_text(console.width)": "lines of compare/table.py", "text": "progress"},
+    "relay_hw/cli/compare.py": {"found.to_text(console.width)": "lines of compare/table.py"},
     "relay_hw/cli/doctor.py": {"', '.join(missing)": "words of find_tools", "version": "a cell of a table"},
     "relay_hw/cli/fpga.py": {
         "system.design.name": "a part or board, and the checked name of a configuration",

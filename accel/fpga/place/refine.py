@@ -12,7 +12,7 @@ machine decides alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy as np
 from relay_hw.accel.fpga.place.placed import Placed, read_placed, with_sites
 from relay_hw.accel.fpga.place.slices import LANES, Tiles, read_groups
 from relay_hw.accel.fpga.place.timing import WIRE_DELAYS, Analysis, Arcs, Floats, Places, analysed, read_arcs
+from relay_hw.support.progress import Progress
 
 # Nanoseconds before the period at which a path begins to cost something; those at which its groups are looked at.
 MARGIN: Final = 5.0
@@ -68,13 +69,15 @@ _RINGS: Final = sorted(
 )
 
 
-def refined(document: Mapping[str, Any], period_ns: float, tell: Callable[[str], None]) -> tuple[dict[str, Any], float]:
+def refined(document: Mapping[str, Any], period_ns: float, progress: Progress) -> tuple[dict[str, Any], float]:
     """The document with sites by which paths longer than `period_ns` are shorter, or fewer; when the latest signal then
     comes, in ns. Raises FlowError."""
     placed = read_placed(document)
     mover = Mover(placed, period_ns)
     best, before, sites = mover.price(), mover.late(), mover.sites()
-    for _ in range(PASSES):
+    progress.started("refinement", PASSES)
+    for done in range(PASSES):
+        progress.advanced("refinement", done)
         moved = mover.sweep()
         if (price := mover.price()) < best:
             best, sites = price, mover.sites()
@@ -82,10 +85,8 @@ def refined(document: Mapping[str, Any], period_ns: float, tell: Callable[[str],
             break
     mover.restore(sites)
     after = mover.late()
-    tell(
-        f"refinement: {after[0]} of {before[0]} late signals stay later than {period_ns:.1f} ns, "
-        f"the latest {after[1]:.1f} ns instead of {before[1]:.1f}"
-    )
+    kept = f"{after[0]} of {before[0]} late signals stay later than {period_ns:.1f} ns"
+    progress.advanced("refinement", PASSES, f"{kept}, the latest {after[1]:.1f} ns instead of {before[1]:.1f}")
     return with_sites(document, placed), after[1]
 
 

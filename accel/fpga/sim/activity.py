@@ -22,7 +22,6 @@ from relay_hw.accel.fpga.flow import synthesised
 from relay_hw.accel.fpga.parts import BLOCK_RAM, MULTIPLIER, FlowError, Part
 from relay_hw.accel.fpga.sim.netlist import core_design
 from relay_hw.accel.fpga.sim.tables import CARRY, FLIP_FLOP, LUT, LUT_MEMORY, PORTS, Tables, clock_pins, tables
-from relay_hw.accel.fpga.tools import Listener
 from relay_hw.accel.fpga.vendor.ip import IP
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.program import Program, SectionKind
@@ -33,6 +32,7 @@ from relay_hw.accel.sim.memory import MemoryModel
 from relay_hw.accel.sim.rtl_device import RtlDevice
 from relay_hw.accel.sim.verilator import HARNESS_DIR, LIBRARY, find_compiler, user_cache_folder
 from relay_hw.support.child import run_child
+from relay_hw.support.progress import SILENT, Progress
 
 MODEL: Final = Path(__file__).parent / "switching"
 _FLAGS: Final = ("-std=c++20", "-O2", "-march=native", "-fPIC", "-shared", "-fvisibility=hidden", "-w")
@@ -94,9 +94,9 @@ class ActivityDevice:
         part: Part,
         folder: Path,
         memory: MemoryModel | None = None,
-        listen: Listener | None = None,
+        progress: Progress = SILENT,
     ) -> None:
-        stage = synthesised(core_design(config, part), folder, listen)
+        stage = synthesised(core_design(config, part), folder, progress)
         module = json.loads((stage / "synthesised.json").read_text())["modules"][IP]
         found = tables(module)
         self._weigh = weigh(module, found)

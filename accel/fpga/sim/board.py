@@ -16,7 +16,6 @@ from pathlib import Path
 from relay_hw.accel.sim.kept import kept
 from relay_hw.accel.sim.verilator import (
     COMPILE_JOBS,
-    Progress,
     Toolchain,
     ToolError,
     find_toolchain,
@@ -24,6 +23,7 @@ from relay_hw.accel.sim.verilator import (
     user_cache_folder,
 )
 from relay_hw.support.child import run_child, run_children
+from relay_hw.support.progress import SILENT, Progress
 
 SERIAL = Path(__file__).with_name("board.cpp")
 ETHERNET = Path(__file__).with_name("ethernet.cpp")
@@ -58,15 +58,16 @@ class BoardModel:
         return [*named, *model, f"-DBOARD_RESET_LEVEL={self.reset_level}"]
 
 
-def build_board(model: BoardModel, progress: Progress | None = None, cache: Path | None = None) -> Path:
+def build_board(model: BoardModel, progress: Progress = SILENT, cache: Path | None = None) -> Path:
     """Path of the program, made now unless the cache has it. Raises ToolError."""
     tools = find_toolchain()
     folder = (cache or user_cache_folder()) / "boards"
 
     def make(work: Path) -> None:
-        if progress is not None:
-            progress("building the board's model (once)…")
+        step = "building the board's model (once)"
+        progress.started(step)
         _build_into(model, tools, work)
+        progress.done(step)
 
     return kept(folder, _key(model, tools), make) / "board"
 

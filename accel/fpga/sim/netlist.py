@@ -15,13 +15,14 @@ from relay_hw.accel.fpga.flow import Design, synthesised
 from relay_hw.accel.fpga.parts import Family, Part
 from relay_hw.accel.fpga.sim.board import BoardModel
 from relay_hw.accel.fpga.systems import System, core_files
-from relay_hw.accel.fpga.tools import Listener, run_yosys
+from relay_hw.accel.fpga.tools import run_yosys
 from relay_hw.accel.fpga.vendor.ip import IP, ip_verilog, ports
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.gen_verilog import verilog_parameters
 from relay_hw.accel.sim.kept import sealed
 from relay_hw.accel.sim.rtl_device import RtlDevice
 from relay_hw.accel.sim.selftest import Finding, self_test
+from relay_hw.support.progress import SILENT, Progress
 
 _MODELS: Final = {
     Family.ECP5: ("CCU2C", "DP16KD", "L6MUX21", "LUT4", "MULT18X18D", "PFUMX", "TRELLIS_DPR16X4", "TRELLIS_FF")
@@ -37,19 +38,19 @@ def cell_models(family: Family) -> tuple[Path, ...]:
     return tuple(Path(__file__).parent / family.value / f"{name}.v" for name in _MODELS[family])
 
 
-def netlist_verilog(design: Design, folder: Path, listen: Listener | None = None) -> str:
+def netlist_verilog(design: Design, folder: Path, progress: Progress = SILENT) -> str:
     """The netlist of a design as Verilog; `folder` keeps what was made. Raises FlowError."""
-    stage = synthesised(design, folder, listen)
+    stage = synthesised(design, folder, progress)
     file = stage / NETLIST
     words = ["read_json synthesised.json", f"write_verilog -noattr -simple-lhs {NETLIST}"]
-    sealed(stage, "written", [NETLIST], lambda: run_yosys(stage, words, listen))
+    sealed(stage, "written", [NETLIST], lambda: run_yosys(stage, words, progress.started))
     return file.read_text()
 
 
-def netlist_board(system: System, folder: Path, listen: Listener | None = None) -> BoardModel:
+def netlist_board(system: System, folder: Path, progress: Progress = SILENT) -> BoardModel:
     """A System for a part, as its netlist. Raises FlowError."""
     cells = {path.name: path.read_text() for path in cell_models(system.design.part.family)}
-    files = {NETLIST: netlist_verilog(system.design, folder, listen), **cells}
+    files = {NETLIST: netlist_verilog(system.design, folder, progress), **cells}
     # Megabytes of C++, run for seconds.
     return BoardModel(system.design.top, files, level="-O1")
 
@@ -60,9 +61,9 @@ def core_design(config: AccelConfig, part: Part) -> Design:
     return Design(f"core-{config.name}", IP, files, part, "", 25.0)
 
 
-def netlist_rtl(config: AccelConfig, part: Part, folder: Path, target: Path, listen: Listener | None = None) -> Path:
+def netlist_rtl(config: AccelConfig, part: Part, folder: Path, target: Path, progress: Progress = SILENT) -> Path:
     """`target`, made into a folder that stands for accel/rtl: vta_top around the core's netlist. Raises FlowError."""
-    text = netlist_verilog(core_design(config, part), folder, listen)
+    text = netlist_verilog(core_design(config, part), folder, progress)
     target.mkdir(parents=True, exist_ok=True)
     (target / NETLIST).write_text(text)
     (target / "vta_top.v").write_text(_top(config))
@@ -75,16 +76,15 @@ def netlist_rtl(config: AccelConfig, part: Part, folder: Path, target: Path, lis
 
 
 def netlist_findings(
-    config: AccelConfig, part: Part, programs: int, folder: Path, listen: Listener | None = None
+    config: AccelConfig, part: Part, programs: int, folder: Path, progress: Progress = SILENT
 ) -> list[Finding]:
     """The self-test on the netlist of the accelerator, with so many random programs. Raises FlowError."""
     with TemporaryDirectory() as place:
-        rtl = netlist_rtl(config, part, folder, Path(place) / "rtl", listen)
-        if listen is not None:
-            listen("netlist: built for simulation")
+        rtl = netlist_rtl(config, part, folder, Path(place) / "rtl", progress)
+        progress.started("netlist: built for simulation")
         device = RtlDevice(config, rtl=rtl)
         try:
-            return self_test(device, programs, progress=listen)
+            return self_test(device, programs, progress=progress)
         finally:
             device.close()
 

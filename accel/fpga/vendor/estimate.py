@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from relay_hw.accel.fpga.synth import rtl_sources, staged
-from relay_hw.accel.fpga.tools import Listener, run_yosys, tool_version
+from relay_hw.accel.fpga.tools import run_yosys, tool_version
 from relay_hw.accel.fpga.vendor.ip import IP, ip_verilog
 from relay_hw.accel.fpga.vendor.targets import Form, Target
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.sim.kept import is_sealed, sealed
+from relay_hw.support.progress import SILENT, Progress
 
 _DONE, _ESTIMATED = "stat.txt", "estimated"
 _RECIPES: Final = {
@@ -44,7 +45,7 @@ def is_estimated(target: Target, config: AccelConfig, folder: Path) -> bool:
     return is_sealed(_stage(target, config, folder), _ESTIMATED)
 
 
-def estimate(target: Target, config: AccelConfig, folder: Path, listen: Listener | None = None) -> dict[str, Any]:
+def estimate(target: Target, config: AccelConfig, folder: Path, progress: Progress = SILENT) -> dict[str, Any]:
     """Cells that the accelerator takes of the target's part. Minutes, where `folder` has no result yet.
 
     Raises FlowError.
@@ -54,7 +55,7 @@ def estimate(target: Target, config: AccelConfig, folder: Path, listen: Listener
     def make() -> None:
         (stage / f"{IP}.v").write_text(ip_verilog(config, target.available["multipliers"]))
         sources = " ".join([*(path.name for path in rtl_sources()), f"{IP}.v"])
-        run_yosys(stage, [f"read_verilog {sources}", _recipe(target), f"tee -o {_DONE} stat"], listen)
+        run_yosys(stage, [f"read_verilog {sources}", _recipe(target), f"tee -o {_DONE} stat"], progress.started)
 
     sealed(stage, _ESTIMATED, [_DONE], make)
     used = _used((stage / _DONE).read_text())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,13 @@ from relay_hw.quantize.number import LayerWeights, QParams
 from relay_hw.quantize.plan import FloatStep, LinearStep, Step
 from relay_hw.quantize.realize import Ranges, Realizer, float_weights, group_params
 from relay_hw.quantize.strategy import Strategy
+from relay_hw.support.progress import SILENT, Progress
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
 SAMPLES = 128
 COLUMNS = 8192
+_CHOOSING: Final = "choosing integers of layers"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +101,7 @@ def rehearse(
     ranges: Ranges,
     data: Mapping[str, Array],
     choose: Chooser,
-    progress: Callable[[str], object] | None = None,
+    progress: Progress = SILENT,
 ) -> dict[Step, LayerWeights]:
     """The integers that `choose` makes for each linear layer of `layers`, which is the plan of `mod`."""
     shots = make_shots(mod, data)
@@ -113,6 +115,7 @@ def rehearse(
     integers: list[dict[Expr, Any]] = [dict(given) for given in inputs]
     found: dict[Step, LayerWeights] = {}
     done = _done_after(own.plan.steps, frozenset(inputs[0]))
+    progress.started(_CHOOSING, len(list(own.linear)))
     for step, original in zip(own.plan.steps, layers.plan.steps, strict=True):
         weights = None
         if isinstance(step, LinearStep):
@@ -120,8 +123,7 @@ def rehearse(
             given = [_learn(known, source) for known in integers]
             weights = _choose(step, own, params, realizer, [_learn(k, step.inputs[0]) for k in floats], given, choose)
             found[original] = weights
-            if progress is not None:
-                progress(own.names[step])
+            progress.advanced(_CHOOSING, len(found), own.names[step])
         realizer.take(step, weights)
         result = realizer.as_float(step.output) if isinstance(step, FloatStep) else realizer.as_int(step.output)
         for known in integers:

@@ -7,7 +7,7 @@ Labels are not needed: the float network is the teacher, and the loss is the squ
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final, cast
@@ -30,6 +30,7 @@ from relay_hw.quantize.number import LayerWeights, QParams, assemble, fits, laye
 from relay_hw.quantize.plan import LinearStep, Step, bias_calls
 from relay_hw.quantize.realize import Ranges, float_weights, group_params
 from relay_hw.quantize.strategy import Strategy
+from relay_hw.support.progress import SILENT, Progress
 from relay_hw.transform.gradient import gradient
 from relay_hw.transform.graph import constant, dataflow_order, make
 
@@ -44,6 +45,7 @@ _DECAY_FIRST, _DECAY_SECOND = 0.9, 0.999
 _WEIGHT_STEP: Final = 20.0
 _BIAS_STEP: Final = 0.25
 _Sample = tuple[Mapping[Expr, Array], Sequence[Array]]
+_TRAINING: Final = "training"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ def train(
     ranges: Ranges,
     data: tuple[Mapping[str, Array], Mapping[str, Array]],
     start: Mapping[Step, LayerWeights] | None = None,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Progress = SILENT,
 ) -> tuple[dict[Step, LayerWeights], Gain]:
     """Integers of every linear layer of `layers`, the plan of `mod`, after the epochs, and what they brought.
 
@@ -181,19 +183,19 @@ class _Run:
         self._held = [self._asked(one) for one in held]
         self._power = float(np.mean([sum(map(_power, wanted)) for _, wanted in self._held]))
 
-    def run(self, progress: Callable[[int, int], object] | None) -> Gain:
+    def run(self, progress: Progress) -> Gain:
         """Train; the numbers that did best on held-back samples, those of the start among them, stay."""
         strategy, rng = self._strategy, np.random.default_rng(self._strategy.seed)
         total, number = strategy.epochs * len(self._shown), 0
         first = best = self._noise()
         kept = self._loss.state()
+        progress.started(_TRAINING, total)
         for _ in range(strategy.epochs):
             for batch in self._mixed(rng):
                 rate = strategy.learning_rate * 0.5 * (1 + math.cos(math.pi * number / total))
                 number += 1
                 self._loss.step(self._asked(augmented(batch, self._images, rng)), rate, number)
-                if progress is not None:
-                    progress(number, total)
+                progress.advanced(_TRAINING, number)
             noise = self._noise()
             if noise < best:
                 best, kept = noise, self._loss.state()

@@ -15,6 +15,7 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.errors import AccelError
 from relay_hw.accel.sim.memory import memory_model
 from relay_hw.errors import InputError, UnsupportedError
+from relay_hw.support.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from relay_hw.accel.sim.device import Device
@@ -25,7 +26,7 @@ _PATIENCE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class DeviceOptions:
-    """`waves`: file for signals (rtl only); `memory`: name of a memory model; `progress` gets lines on long steps.
+    """`waves`: file for signals (rtl only); `memory`: name of a memory model; `progress` hears of long steps.
 
     `timing_only`: the cycle device need not compute data. `port`: a board's serial port, `socket://host:port` or
     `etherbone://host`, its own address by default; `soc`: the folder of its bitstream, or the `soc.json` in it (fpga
@@ -34,7 +35,7 @@ class DeviceOptions:
 
     memory: str = "standard"
     waves: Path | None = None
-    progress: Callable[[str], None] | None = None
+    progress: Progress = SILENT
     timing_only: bool = False
     port: str | None = None
     soc: Path | None = None

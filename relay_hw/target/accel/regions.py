@@ -14,6 +14,7 @@ from relay_hw.accel.isa.program import SectionKind
 from relay_hw.accel.sim.cycle.timing import time_stream
 from relay_hw.accel.sim.memory import MemoryModel
 from relay_hw.ir.expr import Function
+from relay_hw.support.progress import Progress
 from relay_hw.target.accel.residency import Footprints
 from relay_hw.target.accel.steady import steady
 from relay_hw.tensorize.packing import packings
@@ -31,7 +32,7 @@ class Builder:
     target: Target
     memory: MemoryModel
     choosers: Sequence[Chooser]
-    tell: Callable[[str], object]
+    progress: Progress
 
     def segments(self, functions: Mapping[str, Function], resident: bool, calls: Sequence[str]) -> Segments:
         """A segment for each function. `resident`: constants may stay on the device where an inference gains by it.
@@ -54,7 +55,7 @@ class Builder:
             name: alone[name] if plan.plain is plan.alone else plan.candidate(plan.plain)
             for name, plan in plans.items()
         }
-        self.tell("choosing what stays on the device")
+        self.progress.started("choosing what stays on the device")
         packed = [
             {name: plans[name].candidate(draft) for name, draft in drafts.items()}
             for drafts in packings(plans, Counter(calls), self.target)
@@ -63,7 +64,7 @@ class Builder:
 
     def _plan(self, name: str, function: Function, resident: bool) -> tensorize.Plan:
         """The plan whose launch is the fastest."""
-        self.tell(f"tensorizing {name}")
+        self.progress.started(f"tensorizing {name}")
         plans = [tensorize.Plan(function, self.target, name, choose=choose) for choose in self.choosers]
         return min(plans, key=lambda plan: (plan.alone if resident else plan.plain).cycles)
 

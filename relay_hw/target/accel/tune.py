@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from relay_hw.accel.sim.kept import locked, read_row, write_row
 from relay_hw.accel.sim.verilator import user_cache_folder
 from relay_hw.errors import InputError
 from relay_hw.ir.expr import Function
+from relay_hw.support.progress import SILENT, Progress
 from relay_hw.tensorize.compile import plan_region
 from relay_hw.tensorize.kernel import ConvKernel, KernelSpec
 from relay_hw.tensorize.refine import Refiner, explain, layer_cycles, without_weights
@@ -76,7 +77,7 @@ class Tuner:
             return self._refiner.reason(kernel, tile, config)
         return f"{explain(found)} (tuned)"
 
-    def search(self, functions: Iterable[Function], seconds: float, tell: Callable[[str], None] | None = None) -> None:
+    def search(self, functions: Iterable[Function], seconds: float, progress: Progress = SILENT) -> None:
         """Time tiles of all convolutions in turn, the cheapest by closed form first, until the time is over.
 
         What an earlier search of as many seconds found is taken as it is. Raises InputError.
@@ -89,11 +90,11 @@ class Tuner:
                 self._searches[key] = self._read(key, kernel)
         open_ones = [s for s in self._searches.values() if not s.done and s.seconds < seconds]
         end = time.monotonic() + seconds
+        step = f"tuning {len(self._searches)} layers, schedules tried"
+        progress.started(step)
         for search in _in_turn(open_ones, end):
             _time_next(search, self._config)
-            if tell is not None:
-                done = sum(s.tried for s in self._searches.values())
-                tell(f"tuning: {done} schedules of {len(self._searches)} layers")
+            progress.advanced(step, sum(one.tried for one in self._searches.values()))
         for search in open_ones:
             search.seconds = seconds
             self._write(search)

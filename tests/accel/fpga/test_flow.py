@@ -20,6 +20,7 @@ from relay_hw.accel.fpga.parts import FlowError, find_part
 from relay_hw.accel.fpga.tools import find_tool, run_tool
 from relay_hw.accel.sim.kept import seal
 from tests.accel.fpga.extra import needs_tools
+from tests.told import told
 
 ECHO = """
 module echo (input wire clk_i, input wire rst_ni, input wire rx_i, output wire tx_o);
@@ -58,12 +59,12 @@ def test_two_folders_give_one_bitstream_and_a_third_run_nothing_new(tmp_path: Pa
     assert report["used"]["luts"] == kinds["LUT4"] + 2 * kinds["CCU2C"]
     assert report["seeds"][str(report["seed"])] == max(report["seeds"].values())
     said: list[str] = []
-    assert build_bitstream(design(), [1, 2], tmp_path / "a", said.append) == first
+    assert build_bitstream(design(), [1, 2], tmp_path / "a", told(said)) == first
     assert said == []
     # A step that was interrupted is made again, those before it are not.
     stage = next((tmp_path / "a").iterdir())
     (stage / "routed-2").unlink()
-    assert build_bitstream(design(), [1, 2], tmp_path / "a", said.append) == first
+    assert build_bitstream(design(), [1, 2], tmp_path / "a", told(said)) == first
     assert said[0] == "place and route: nextpnr, seed 2"
 
 
@@ -71,7 +72,7 @@ def test_two_folders_give_one_bitstream_and_a_third_run_nothing_new(tmp_path: Pa
 def test_on_a_large_part_the_seed_that_promises_most_is_routed(tmp_path: Path) -> None:
     large = replace(design(), part=find_part("lfe5u-85f"))
     said: list[str] = []
-    built = build_bitstream(large, [1, 2], tmp_path, said.append)
+    built = build_bitstream(large, [1, 2], tmp_path, told(said))
     promised = {int(seed): ns for seed, ns in built.report["promised_ns"].items()}
     best = min(promised, key=lambda seed: (promised[seed], seed))
     assert list(promised) == [1, 2] and all(0 < ns < 40 for ns in promised.values())
@@ -79,15 +80,15 @@ def test_on_a_large_part_the_seed_that_promises_most_is_routed(tmp_path: Path) -
     assert [line for line in said if line.startswith("route: ")] == [f"route: nextpnr, seed {best}"]
     # The router is asked for more than the design asks for, and the design is judged by what it asks for.
     stage = next(tmp_path.iterdir())
-    told = json.loads((stage / f"report-{best}.json").read_text())["fmax"]
-    assert all(25 < row["constraint"] < 30 for row in told.values())
+    report = json.loads((stage / f"report-{best}.json").read_text())["fmax"]
+    assert all(25 < row["constraint"] < 30 for row in report.values())
     assert built.report["clocks"]["clk_i"]["asked_mhz"] == 25 and built.report["timing_met"]
     assert is_built(large, [1, 2], tmp_path) and not is_built(large, [1, 2, 3], tmp_path)
     # What failed to route makes room for what promises less.
     (stage / f"routed-{best}").unlink()
     seal(stage, f"unrouted-{best}", [f"netlist-{best}.json"])
     assert not is_built(large, [1, 2], tmp_path)
-    second = build_bitstream(large, [1, 2], tmp_path, said.append).report
+    second = build_bitstream(large, [1, 2], tmp_path, told(said)).report
     assert second["seeds"][str(best)] is None and second["seed"] != best
 
 
@@ -108,7 +109,7 @@ def test_a_clock_out_of_reach_is_missed_and_not_waited_for(tmp_path: Path) -> No
     fast = CONSTRAINTS.replace("25 MHZ", "2000 MHZ")
     asked = replace(design(), part=find_part("lfe5u-85f"), constraints=fast, mhz=2000)
     said: list[str] = []
-    report = build_bitstream(asked, [1], tmp_path, said.append).report
+    report = build_bitstream(asked, [1], tmp_path, told(said)).report
     tried = [line for line in said if "out of reach" in line or "once more" in line]
     assert tried == [
         "seed 1: 2060 MHz are out of reach",
@@ -143,7 +144,7 @@ def test_a_seed_whose_wires_stay_shared_is_given_up(monkeypatch: pytest.MonkeyPa
     for _ in range(2):
         said: list[str] = []
         with pytest.raises(FlowError, match=match):
-            build_bitstream(design(), [1], tmp_path, said.append)
+            build_bitstream(design(), [1], tmp_path, told(said))
     # What was given up is known the second time.
     assert said == [] and is_built(design(), [1], tmp_path)
     report = build_bitstream(design(), [1, 2], tmp_path).report
@@ -160,11 +161,11 @@ def test_what_fails_without_regard_to_time_is_made_with_it(monkeypatch: pytest.M
     monkeypatch.setenv("PATH", f"{stuck.parent}:{os.environ['PATH']}")
     tools.tool_version.cache_clear()
     said: list[str] = []
-    report = build_bitstream(design(), [1], tmp_path, said.append).report
+    report = build_bitstream(design(), [1], tmp_path, told(said)).report
     assert "seed 1: once more, with regard to time" in said and report["timing_met"]
     # A clock that is not easy is asked for once.
     fast = replace(design(), mhz=40, constraints=CONSTRAINTS.replace("25 MHZ", "40 MHZ"))
-    assert build_bitstream(fast, [1], tmp_path, said.append).report["timing_met"]
+    assert build_bitstream(fast, [1], tmp_path, told(said)).report["timing_met"]
     tools.tool_version.cache_clear()
     assert said.count("seed 1: once more, with regard to time") == 1
 

@@ -40,7 +40,7 @@ def test_a_small_design_becomes_a_bitstream_and_a_second_run_nothing_new(tmp_pat
     assert clock["asked_mhz"] == 25 and abs(told["constraint"] - 25 / 0.8) < 0.01
     assert abs(clock["mhz"] - 0.8 * told["achieved"]) < 0.01 and report["timing_met"]
     said: list[str] = []
-    assert build_bitstream(given, [1], tmp_path, said.append) == built and said == []
+    assert build_bitstream(given, [1], tmp_path, told(said)) == built and said == []
 
 
 def test_each_port_of_the_system_has_a_pin_of_its_own() -> None:

@@ -12,11 +12,13 @@ import pytest
 from relay_hw.accel.fpga.parts import FlowError
 from relay_hw.accel.fpga.place import refine
 from relay_hw.accel.fpga.place.placed import LOGIC, Placed, read_placed, with_sites
-from relay_hw.accel.fpga.place.refine import MARGIN, TILE_PRICE, Mover, refined
+from relay_hw.accel.fpga.place.refine import MARGIN, PASSES, TILE_PRICE, Mover, refined
 from relay_hw.accel.fpga.place.slices import LANES, Tiles, read_groups
 from relay_hw.accel.fpga.place.timing import SETUP, analysed, read_arcs, wire_delay
 from relay_hw.accel.fpga.tools import run_tool, run_yosys
+from relay_hw.support.progress import SILENT
 from tests.accel.fpga.extra import needs_tools
+from tests.told import told
 
 # Chains of adders, a memory in LUTs, enables, resets, wide choices and registers without a gate before them.
 MIXED = """
@@ -93,11 +95,11 @@ def test_refinement_shortens_what_is_late_and_changes_sites_alone(document: dict
     assert Tiles(placed).is_valid()
     period = Mover(placed, 1.0).late()[1] * 0.6
     said: list[str] = []
-    better, latest = refined(spoiled, period, said.append)
+    better, latest = refined(spoiled, period, told(said))
     after = read_placed(better)
     assert Tiles(after).is_valid()
     assert latest == Mover(after, period).late()[1] < 0.8 * Mover(placed, period).late()[1]
-    assert len(said) == 1 and said[0].startswith("refinement: ")
+    assert said[0] == f"refinement: 0 of {PASSES}" and "late signals stay later than" in said[-1]
     assert with_sites(better, read_placed(spoiled)) == spoiled
     for cell, fixed in enumerate(placed.fixed):
         if fixed:
@@ -105,12 +107,12 @@ def test_refinement_shortens_what_is_late_and_changes_sites_alone(document: dict
     for cells in read_groups(placed):
         ways = [(after.x[cell] - placed.x[cell], after.y[cell] - placed.y[cell]) for cell in cells]
         assert len(set(ways)) == 1
-    assert refined(spoiled, period, said.append) == (better, latest)
+    assert refined(spoiled, period, told(said)) == (better, latest)
 
 
 @needs_tools
 def test_what_is_early_stays(document: dict[str, Any]) -> None:
-    assert refined(document, 100.0, lambda _line: None)[0] == document
+    assert refined(document, 100.0, SILENT)[0] == document
 
 
 @needs_tools

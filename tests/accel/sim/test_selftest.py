@@ -20,6 +20,7 @@ from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.accel.sim.registers import Core
 from relay_hw.accel.sim.rtl_device import RtlDevice
 from relay_hw.accel.sim.selftest import Finding, HasCore, HasMemory, self_test
+from tests.told import told
 
 TINY = load_config("tiny")
 NAMES = ["identity", "registers", "memory", "programs", "counters", "faults"]
@@ -83,10 +84,10 @@ def test_what_the_sound_device_is() -> None:
 def test_simulators_pass(name: str) -> None:
     said: list[str] = []
     for device in (FunctionalDevice(load_config(name)), CycleDevice(load_config(name))):
-        found = by_name(self_test(device, 2, progress=said.append))
+        found = by_name(self_test(device, 2, progress=told(said)))
         assert [finding.name for finding in found.values() if finding.ok is not True] == ["registers"]
         assert found["registers"].detail == "this device has no registers"
-    assert "self-test: program 2 of 2" in said
+    assert "self-test: programs: 1 of 2" in said
     assert len(found["programs"].figures["cycles"]) == 4
 
 

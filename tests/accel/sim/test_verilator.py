@@ -20,6 +20,7 @@ from relay_hw.accel.sim.memory import MemoryModel
 from relay_hw.accel.sim.registers import ProtocolError
 from relay_hw.accel.sim.rtl_model import RtlModel
 from relay_hw.accel.sim.verilator import Build, Form, ToolError, Waves, build_library, cache_key, find_toolchain
+from tests.told import told
 
 PROBE = Path(__file__).parent / "probe"
 BASE = 0x1000_0000
@@ -236,11 +237,11 @@ def test_interrupted_build_is_cleaned_up_and_repeated(tmp_path: Path, monkeypatc
     (tmp_path / "rtl" / ".tiny.relay-hw-4194304000-1-00.tmp").mkdir()
     messages: list[str] = []
     monkeypatch.setattr(verilator, "_compile", lambda b, t, o, library: library.write_bytes(b"library"))
-    library = build_library(build, cache=tmp_path, progress=messages.append)
-    assert messages == ["building RTL model for tiny (once)…"]
+    library = build_library(build, cache=tmp_path, progress=told(messages))
+    assert messages == ["building RTL model for tiny (once)"]
     assert library.read_bytes() == b"library"
     assert not list((tmp_path / "rtl").glob(".*"))
-    assert build_library(build, cache=tmp_path, progress=messages.append) == library and len(messages) == 1
+    assert build_library(build, cache=tmp_path, progress=told(messages)) == library and len(messages) == 1
 
 
 @pytest.mark.parametrize("place", [0, 3, -1])

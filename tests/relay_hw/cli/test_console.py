@@ -22,10 +22,11 @@ class Clock:
         self._seconds = seconds
 
     def monotonic(self) -> float:
+        """The command begins at 0, its step after one second."""
         self.asked += 1
         if self.asked > TICKS:
             self.is_enough.set()
-        return 0.0 if self.asked == 1 else self._seconds
+        return float(self.asked - 1) if self.asked <= 2 else self._seconds
 
 
 class Terminal(io.StringIO):
@@ -40,7 +41,8 @@ def work(err: io.StringIO, seconds: float, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(module, "_TICK_SECONDS", 0.01)
     console = Console(False, io.StringIO(), err)
     with console.progress():
-        console.step("counting", 0.25)
+        console.started("counting", 4)
+        console.advanced("counting", 1)
         assert clock.is_enough.wait(600)
 
 
@@ -60,7 +62,7 @@ def test_short_commands_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_long_commands_say_each_step_once(monkeypatch: pytest.MonkeyPatch) -> None:
     err = io.StringIO()
     work(err, 2.0, monkeypatch)
-    assert err.getvalue() == "relay-hw: counting (25%) … 2 s\n"
+    assert err.getvalue() == "relay-hw: counting: 1 of 4 (25%), 3 s left … 2 s\n"
 
 
 @pytest.mark.usefixtures("impatient")
@@ -68,8 +70,21 @@ def test_a_terminal_gets_one_line_that_vanishes(monkeypatch: pytest.MonkeyPatch)
     err = Terminal()
     work(err, 3.0, monkeypatch)
     text = err.getvalue()
-    assert text.count("counting (25%) … 3 s") > 1 and "\n" not in text
+    assert text.count("counting: 1 of 4 (25%), 6 s left … 3 s") > 1 and "\n" not in text
     assert text.endswith("\r\x1b[K")
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_step_that_is_over_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    err, clock = io.StringIO(), Clock(9.0)
+    monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(module, "_TICK_SECONDS", 0.01)
+    console = Console(False, io.StringIO(), err)
+    with console.progress():
+        console.started("building")
+        console.done("building")
+        assert clock.is_enough.wait(600)
+    assert err.getvalue() == ""
 
 
 def test_results_go_to_standard_output_only() -> None:

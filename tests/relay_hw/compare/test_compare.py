@@ -345,12 +345,13 @@ import sys
 import numpy as np
 from relay_hw.compare import CompareOptions, compare
 from relay_hw.runtime.models import load_model
+from relay_hw.support.progress import Steps
 from tests.relay_hw.compare.test_compare import NAMES, calibration, data
 if __name__ == "__main__":
     model = load_model(sys.argv[1])
     options = CompareOptions(strategies=NAMES, configs=["tiny"], processes=2, work=sys.argv[2])
     rest = dict(calibration=calibration(), params=model.params)
-    compare(model.mod, data(), options, progress=lambda text, _share: print(text, flush=True), **rest)
+    compare(model.mod, data(), options, progress=Steps(lambda step: print(step.text, flush=True)), **rest)
 """
 
 
@@ -365,7 +366,7 @@ def test_a_killed_comparison_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert process.stdout is not None
     for line in process.stdout:
-        if re.match(r"[1-9] of 3 strategies", line):
+        if re.match(r"comparing, strategies: [1-9] of 3", line):
             break
     process.kill()
     process.wait()

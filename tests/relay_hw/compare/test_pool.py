@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 
 from relay_hw.compare.pool import run_tasks
 from relay_hw.errors import InputError, QuantizeError
+from relay_hw.support.progress import Progress
 from tests.relay_hw.small_models import save_data, save_plain
 
 ROOT = Path(__file__).parents[3]
@@ -23,8 +23,8 @@ def start() -> int:
     return os.getpid()
 
 
-def work(shared: int, task: Any, tell: Callable[[str], object]) -> Any:
-    tell(f"doing {task}")
+def work(shared: int, task: Any, progress: Progress) -> Any:
+    progress.started(f"doing {task}")
     if task == "refuse":
         raise QuantizeError("strategy x: bits must be few, not many")
     if task == "break":
@@ -38,7 +38,7 @@ def work(shared: int, task: Any, tell: Callable[[str], object]) -> Any:
 
 def test_here_with_one_process() -> None:
     heard: list[tuple[int, str]] = []
-    found = list(run_tasks(start, work, ["a", "b"], 1, lambda n, text: heard.append((n, text))))
+    found = list(run_tasks(start, work, ["a", "b"], 1, lambda n, step: heard.append((n, step.text))))
     assert [(n, result[:2]) for n, result in found] == [(0, (os.getpid(), "a")), (1, (os.getpid(), "b"))]
     assert heard == [(0, "doing a"), (1, "doing b")]
     assert list(run_tasks(start, work, [], 3, lambda _n, _t: None)) == []

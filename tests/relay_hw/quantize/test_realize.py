@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -143,7 +144,7 @@ def test_activations_are_bounds_of_the_requantization():
 def test_multiplier_bits_and_rounding_reach_every_requantization():
     body = op.nn.relu(op.add(op.nn.conv2d(X, W, padding=(1, 1)), X))
     strategy = Strategy("mine", rounding="half_even", per_channel=False)
-    mod, _ = _quantize(body, X, strategy=strategy, multiplier_bits=12)
+    mod, _ = _quantize(body, X, strategy=replace(strategy, multiplier_bits=12))
     (scale,), (add,) = _named(mod, "fixed.requantize"), _named(mod, "fixed.add")
     for call in (scale, add):
         assert call.attrs.multiplier_bits == 12 and call.attrs.rounding == "half_even"

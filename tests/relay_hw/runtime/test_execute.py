@@ -26,6 +26,7 @@ from relay_hw.runtime.manifest import TensorInfo
 from relay_hw.runtime.options import CompileOptions
 from relay_hw.runtime.ports import read_samples
 from relay_hw.runtime.result import Launch, Result
+from relay_hw.support.progress import Step, Steps
 from relay_hw.target.accel.devices import DeviceOptions, open_device
 from tests.relay_hw.small_models import images
 
@@ -96,13 +97,14 @@ def test_samples_run_in_chunks(plain: Build) -> None:
     _, artifact = plain
     chunk, count = 6, 15
     data = images(count, seed=1)
-    seen: list[float] = []
-    result = functional(artifact).run({"image": data}, None, lambda _text, share: seen.append(share), chunk=chunk)
+    seen: list[Step] = []
+    result = functional(artifact).run({"image": data}, None, Steps(seen.append), chunk=chunk)
     assert result.outputs["scores"].shape == (count, 5)
     one = functional(artifact).run({"image": data[-1:]})
     np.testing.assert_array_equal(result.outputs["scores"][-1:], one.outputs["scores"])
     assert [launch.sample for launch in result.launches] == list(range(count))
-    assert seen == sorted(seen) and seen[-1] == 1.0
+    shares = [step.share or 0.0 for step in seen]
+    assert shares == sorted(shares) and shares[-1] == 1.0
 
 
 def test_a_limit_takes_the_first_samples(plain: Build) -> None:

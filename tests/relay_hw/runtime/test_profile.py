@@ -20,6 +20,7 @@ from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.picture import PARTS
 from relay_hw.runtime.profile import layer_owners, profile, time_regions
 from relay_hw.runtime.static_report import static_report
+from relay_hw.support.progress import Step, Steps
 from relay_hw.target.accel.devices import DeviceOptions, open_device
 from tests.relay_hw.small_models import images
 
@@ -30,8 +31,8 @@ Build = tuple[CompiledModel, Artifact]
 def test_layers_add_up_to_the_run(which: str, request: pytest.FixtureRequest) -> None:
     _, artifact = request.getfixturevalue(which)
     timing = open_device("cycle", artifact.config, DeviceOptions(timing_only=True))
-    seen: list[float] = []
-    report = profile(artifact, timing, "cycle", progress=lambda _text, share: seen.append(share))
+    seen: list[Step] = []
+    report = profile(artifact, timing, "cycle", progress=Steps(seen.append))
     layers = [row for row in report.layers if row.on_accelerator]
     assert report.cycles == sum(row.cycles or 0 for row in layers)
     counters = [run.timing.counters for run in time_regions(artifact, "standard")]
@@ -44,7 +45,7 @@ def test_layers_add_up_to_the_run(which: str, request: pytest.FixtureRequest) ->
     # What compiling says of bytes and bounds is what a run finds.
     before = static_report(artifact.manifest)
     assert (before.traffic, before.bounds) == (report.traffic, report.bounds)
-    assert seen == sorted(seen) and seen[-1] == 1.0
+    assert [step.done for step in seen] == [0, *range(len(artifact.manifest.regions))]
 
     result = Executor(artifact, open_device("cycle", artifact.config)).run({"image": images(2)})
     assert result.cycles == [report.cycles] * 2

@@ -17,6 +17,7 @@ from relay_hw.runtime.profile import profile
 from relay_hw.runtime.result import Result
 from relay_hw.runtime.static_report import static_report
 from relay_hw.runtime.why import explain
+from relay_hw.support.progress import SILENT
 from relay_hw.target.accel.devices import DeviceOptions, close_device, open_device
 from relay_hw.target.accel.residency import Footprints
 from relay_hw.target.accel.steady import Turns, steady
@@ -78,7 +79,7 @@ def check_figures(net: Network, folder: Path, regions: int = 3) -> None:
     assert (found.cycles, found.report.launches) == wanted
     imported, quantized = compiled.stages["imported"], compiled.stages["quantized"]
     sample = {"x": net[1]["x"][0].reshape(compiled.inputs[0].shape)}
-    ((cost,), _) = costs(imported, quantized, compiled.strategy, [Place(artifact.config)], sample, lambda _text: None)
+    ((cost,), _) = costs(imported, quantized, compiled.strategy, [Place(artifact.config)], sample, SILENT)
     assert (cost.cycles, cost.launches, cost.dram_bytes) == (*wanted, report.traffic.total)
     for device in ("cycle", "rtl"):
         result = run(artifact, net, device, 1)
