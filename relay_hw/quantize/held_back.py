@@ -26,7 +26,7 @@ from relay_hw.quantize.methods.mixed import LayerCost
 from relay_hw.quantize.number import QParams
 from relay_hw.quantize.pieces import record
 from relay_hw.quantize.recipes import find_strategy
-from relay_hw.quantize.report import decibel
+from relay_hw.quantize.report import LayerNoise, decibel
 from relay_hw.quantize.strategy import LayerChoice, Strategy
 from relay_hw.support.progress import SILENT, Progress
 from relay_hw.transform.graph import dataflow_order, op_name
@@ -57,21 +57,29 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """`warnings`: what is still wrong, a sentence each."""
+    """`warnings`: what is still wrong, a sentence each. `noise`: of each layer's tensor on the samples that checked."""
 
     realized: Realized
     kept: tuple[Kept, ...] = ()
     warnings: tuple[str, ...] = ()
+    noise: tuple[LayerNoise, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pair:
-    """A tensor of the float graph and what stands for it; `params` where that is integers."""
+    """A tensor of the float graph and what stands for it; `params`, `layer` and `operator` where that is integers."""
 
     name: str
     reference: Expr
     realized: Expr
     params: QParams | None = None
+    layer: str = ""
+    operator: str = ""
+
+    @property
+    def is_layer(self) -> bool:
+        """Whether it is the tensor of a quantized layer."""
+        return self.params is not None
 
 
 @dataclass(slots=True)
@@ -103,6 +111,14 @@ class _Noise:
     def sqnr_db(self) -> float:
         """Power of what varies in the float tensor over that of the difference."""
         return decibel(max(self.squares - self.total**2 / max(self.count, 1), 0.0), self.noise)
+
+    @property
+    def row(self) -> LayerNoise:
+        """What is known of a layer's tensor: its whole power over that of the difference, as reports have it."""
+        pair = self.pair
+        assert pair.params is not None
+        ratio = decibel(self.squares, self.noise)
+        return LayerNoise(pair.layer, pair.operator, ratio, pair.params.scale, pair.params.zero_point)
 
     @property
     def is_lost(self) -> bool:
@@ -144,6 +160,7 @@ def realize_checked(
     if not found:
         # Nothing was quantized: a program of control flow alone, for instance.
         return Checked(realized)
+    at_first = found
     was_broken = any(noise.broken for noise in found)
     stalled = 0
     for _ in range(ROUNDS):
@@ -159,8 +176,13 @@ def realize_checked(
     _refuse_broken(realized, found, samples)
     wrong = [f"{one.pair.name}: {text}" for one in found if (text := one.sentence(samples))]
     if wrong and not was_broken:
-        return Checked(first, (), (f"{wrong[0]}, however many layers stay float",))
-    return Checked(realized, tuple(Kept(layer, reason) for layer, reason in kept.items()), tuple(wrong[:1]))
+        return Checked(first, (), (f"{wrong[0]}, however many layers stay float",), _rows(at_first))
+    stays = tuple(Kept(layer, reason) for layer, reason in kept.items())
+    return Checked(realized, stays, tuple(wrong[:1]), _rows(found))
+
+
+def _rows(found: Sequence[_Noise]) -> tuple[LayerNoise, ...]:
+    return tuple(one.row for one in found if one.pair.is_layer)
 
 
 def _is_nearer(before: Sequence[_Noise], after: Sequence[_Noise]) -> bool:
@@ -299,7 +321,10 @@ def _measured(realized: Realized, held: Mapping[str, Array]) -> Iterator[_Noise]
 
 def _noises(realized: Realized, batches: Sequence[Mapping[str, Array]]) -> list[_Noise]:
     main = realized.reference["main"]
-    pairs = [_Pair(f"layer {one.name}", one.reference, one.integer, one.params) for one in realized.probes]
+    pairs = [
+        _Pair(f"layer {one.name}", one.reference, one.integer, one.params, one.name, one.operator)
+        for one in realized.probes
+    ]
     pairs += [_Pair(_operator_name(one.reference), one.reference, one.realized) for one in realized.operators
               if isinstance(one.reference.type, TensorType)]  # fmt: skip
     if not pairs:

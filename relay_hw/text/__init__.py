@@ -4,7 +4,7 @@ from relay_hw.text.json.reader import load_json
 from relay_hw.text.json.writer import save_json
 from relay_hw.text.params import load_param_dict, save_param_dict
 from relay_hw.text.parser import parse, parse_expr
-from relay_hw.text.printer import print_expr, print_module
+from relay_hw.text.printer import print_expr, print_module, print_with_lines
 from relay_hw.text.tolerant import Note, Repaired, parse_tolerant
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "parse_tolerant",
     "print_expr",
     "print_module",
+    "print_with_lines",
     "save_json",
     "save_param_dict",
 ]

@@ -52,12 +52,24 @@ def print_module(mod: IRModule, show_types: bool = False, show_meta_data: bool =
 
     Without `show_meta_data` a comment stands in the place of the metadata section.
     """
+    return f"{VERSION}\n{_printed(mod, show_types).text(show_meta_data)}"
+
+
+def print_with_lines(mod: IRModule) -> tuple[str, dict[Expr, tuple[int, str]]]:
+    """`mod` as text, and for each expression that has a line of its own its number, from 1 on, and the line."""
+    printer = _printed(mod, show_types=False)
+    # The version stands above.
+    lines = {node: (number + 1, text.strip()) for node, (number, text) in printer.lines.items()}
+    return f"{VERSION}\n{printer.text(True)}", lines
+
+
+def _printed(mod: IRModule, show_types: bool) -> Printer:
     printer = Printer(mod, show_types)
     for data in mod.types.values():
         printer.type_data(data)
     for name, function in mod.functions.items():
         printer.definition(name, function)
-    return f"{VERSION}\n{printer.text(show_meta_data)}"
+    return printer
 
 
 def print_expr(expr: Expr, show_types: bool = False, show_meta_data: bool = True) -> str:
@@ -78,9 +90,10 @@ class _Target:
 
 
 class Printer:
-    """Collects the lines of one text."""
+    """Collects the lines of one text. `lines`: the number, from 1 on, and text of the line of an expression."""
 
     def __init__(self, mod: IRModule, show_types: bool) -> None:
+        self.lines: dict[Expr, tuple[int, str]] = {}
         self._show_types = show_types
         self._names = Names(frozenset(mod.types))
         self._literals = Literals()
@@ -151,6 +164,7 @@ class Printer:
             case _:
                 text = yield self._inline(node)
                 self._line(f"{self._open(target)}{text}{self._comment(node)}{target.after}")
+                self.lines[node] = len(self._lines), self._lines[-1]
 
     def _operand(self, node: Expr) -> Step[str]:
         """A name or literal for `node`, which is written to a line of its own first if it is neither."""

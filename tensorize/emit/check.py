@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.accel.isa.config import SEMAPHORE_MAX, SEMAPHORES, UOP_BYTES, AccelConfig
+from relay_hw.accel.isa.config import SEMAPHORE_MAX, SEMAPHORES, AccelConfig
 from relay_hw.accel.isa.program import Instr, Program, SectionKind, decode_instructions
 from relay_hw.accel.isa.spec import BY_OP, Dst, Mem, Op, Unit
 from relay_hw.accel.isa.tensors import slot_bytes
 from relay_hw.errors import TensorizeError
-from relay_hw.tensorize.emit.footprint import DRAM, Access, accesses, depths
+from relay_hw.tensorize.emit.footprint import DRAM, Access, UopMemory, accesses, depths
 
 WRITABLE = (SectionKind.OUTPUT, SectionKind.SCRATCH)
 Last = NDArray[np.int32]
@@ -151,24 +151,20 @@ class _Hazards:
         self._written: dict[Mem | str, Last] = {m: np.full((len(Unit), n), -1, np.int32) for m, n in cells.items()}
         self._filled = {memory: np.zeros(count, bool) for memory, count in cells.items()}
         self._writable = np.zeros(cells[DRAM], bool)
-        self._uops = np.full(config.uop_depth, -1, np.int64)
-        self._dram = np.zeros(program.window_bytes, np.uint8)
+        self._uops = UopMemory(program, config, None if kept is None else kept.uops)
         self._ports: dict[tuple[Unit, int, bool], int] = {}
         self._kept = kept.entries if kept is not None else {}
         if kept is not None:
             self._filled |= {memory: entries.copy() for memory, entries in kept.entries.items()}
-            self._uops = kept.uops.copy()
         self._map_sections()
 
     def kept(self) -> _Kept:
         """The scratchpads after the last instruction."""
-        return _Kept({mem: filled for mem, filled in self._filled.items() if isinstance(mem, Mem)}, self._uops)
+        return _Kept({mem: filled for mem, filled in self._filled.items() if isinstance(mem, Mem)}, self._uops.words)
 
     def _map_sections(self) -> None:
         for section in self._program.sections:
             cells = slice(section.offset // self._granule, -(-section.end // self._granule))
-            if section.data is not None:
-                self._dram[section.offset : section.end] = np.frombuffer(section.data, np.uint8)
             if section.data is not None or section.kind is SectionKind.INPUT:
                 self._filled[DRAM][cells] = True
             if section.kind in WRITABLE:
@@ -177,7 +173,7 @@ class _Hazards:
     def visit(self, index: int) -> None:
         """Check one instruction against all before it."""
         op, values = self._body[index]
-        found = accesses(index, op, values, self._uops, self._config)
+        found = accesses(index, op, values, self._uops.words, self._config)
         for access in found:
             self._check_dram(index, access)
             self._check_kept(index, access)
@@ -189,8 +185,7 @@ class _Hazards:
         self._check_ports(index, _bank_use(op, values, found, self._config))
         for access in found:
             self._note(index, access)
-        if op is Op.LOAD and values["mem"] == Mem.UOP:
-            self._load_uops(values)
+        self._uops.run(op, values)
 
     def finish(self) -> None:
         """Every byte of the outputs must be written at the end."""
@@ -252,18 +247,6 @@ class _Hazards:
         table[access.memory][unit, access.cells] = index
         if access.write:
             self._filled[access.memory][access.cells] = True
-
-    def _load_uops(self, v: dict[str, int]) -> None:
-        size = v["z"] * self._granule
-        rows = [
-            self._dram[begin : begin + size]
-            for y in range(v["y"])
-            for x in range(v["x"])
-            for begin in (v["dram"] + y * v["y_stride"] + x * v["x_stride"],)
-        ]
-        words = np.concatenate(rows).view("<u8").astype(np.int64)
-        self._uops[v["sram"] : v["sram"] + words.size] = words
-        assert words.size * UOP_BYTES == size * v["y"] * v["x"]
 
     def _name(self, index: int) -> str:
         return f"instruction {index} ({self._body[index][0].name.lower()})"

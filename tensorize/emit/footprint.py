@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.accel.isa.config import UOP_BYTES, AccelConfig
+from relay_hw.accel.isa.program import Program
 from relay_hw.accel.isa.spec import Dst, Form, GemmMode, Mem, Op
 from relay_hw.errors import TensorizeError
 
@@ -33,6 +35,34 @@ class Access:
     def name(self) -> str:
         """Name of the memory in messages."""
         return self.memory.name.lower() if isinstance(self.memory, Mem) else self.memory
+
+
+class UopMemory:
+    """The micro-op memory while a program runs: its `words` change with each LOAD that fills it."""
+
+    def __init__(self, program: Program, config: AccelConfig, words: Cells | None = None) -> None:
+        """`words`: as they are before the first instruction, -1 where nothing was loaded."""
+        self.words = np.full(config.uop_depth, -1, np.int64) if words is None else words.copy()
+        self._granule = config.granule_bytes
+        self._dram = np.zeros(program.window_bytes, np.uint8)
+        for section in program.sections:
+            if section.data is not None:
+                self._dram[section.offset : section.end] = np.frombuffer(section.data, np.uint8)
+
+    def run(self, op: Op, v: Values) -> None:
+        """The next instruction."""
+        if op is not Op.LOAD or v["mem"] != Mem.UOP:
+            return
+        size = v["z"] * self._granule
+        rows = [
+            self._dram[begin : begin + size]
+            for y in range(v["y"])
+            for x in range(v["x"])
+            for begin in (v["dram"] + y * v["y_stride"] + x * v["x_stride"],)
+        ]
+        words = np.concatenate(rows).view("<u8").astype(np.int64)
+        self.words[v["sram"] : v["sram"] + words.size] = words
+        assert words.size * UOP_BYTES == size * v["y"] * v["x"]
 
 
 def depths(config: AccelConfig) -> dict[Mem, int]:
@@ -166,9 +196,20 @@ def _gather_vectors(index: int, v: Values, config: AccelConfig) -> Access:
 
 
 def _sum(v: Values, name: str, base: str, uop: Cells) -> Cells:
-    outer = np.arange(v["iter_out"], dtype=np.int64)[:, None, None] * v.get(f"{name}_out", 0)
-    inner = np.arange(v["iter_in"], dtype=np.int64)[None, :, None] * v.get(f"{name}_in", 0)
-    return np.unique(v[base] + outer + inner + np.unique(uop))
+    outer = (v["iter_out"], v.get(f"{name}_out", 0))
+    inner = (v["iter_in"], v.get(f"{name}_in", 0))
+    return v[base] + _offsets(outer, inner, uop.tobytes())
+
+
+@lru_cache(maxsize=4096)
+def _offsets(outer: tuple[int, int], inner: tuple[int, int], uops: bytes) -> Cells:
+    """Cells of two loops, each so often and so far, around micro-ops: the same few patterns make up a program."""
+    (rows, row), (columns, column) = outer, inner
+    found = np.unique(np.frombuffer(uops, np.int64))
+    for count, step in ((columns, column), (rows, row)):
+        found = np.unique(np.arange(count, dtype=np.int64)[:, None] * step + found)
+    found.flags.writeable = False
+    return found
 
 
 def _part_bytes(config: AccelConfig) -> int:

@@ -74,6 +74,22 @@ def save_mixed(path: Path) -> Path:
     return net.save(path, SHAPE)
 
 
+def save_branches(path: Path) -> Path:
+    """A network with a shortcut around a convolution."""
+    net = _Graph(5)
+    net.conv("conv_a", 16, 3, pads=[1, 1, 1, 1])
+    net.add("Relu", name="relu_a")
+    net.conv("conv_b", 16, 16, pads=[1, 1, 1, 1])
+    net.add("Add", ["relu_a"], "sum")
+    net.add("Relu", name="relu_b")
+    net.add("MaxPool", name="pool", kernel_shape=[2, 2], strides=[2, 2])
+    net.conv("conv_c", 8, 16)
+    net.add("Flatten")
+    net.add("Gemm", [net.weight(CLASSES, 32), net.weight(CLASSES)], "fc", transB=1)
+    net.add("Softmax", name="scores", axis=-1)
+    return net.save(path, SHAPE)
+
+
 def save_unsupported(path: Path) -> Path:
     """A network with an operator that nothing here knows."""
     net = _Graph(3)
