@@ -348,6 +348,13 @@ def _add_inspect_commands(commands: Any) -> None:
     text = "try this instead of the usual changes, such as axi_data_bits=128,latency=50; may be repeated"
     why.add_argument("--change", action="append", default=[], metavar="KEY=VALUE,...", help=text)
 
+    text = "two builds side by side: matched layers, what changed, cycles gained and lost"
+    diff = _add(commands, "diff", "diff:diff_command", text)
+    diff.add_argument("a", type=Path, metavar="A", help="a build")
+    diff.add_argument("b", type=Path, metavar="B", help="another build of the network, or of one like it")
+    diff.add_argument("-o", "--output", type=arg.output_file, metavar="PAGE.html", help="also write a page")
+    diff.set_defaults(files={"a": check_build, "b": check_build})
+
     disasm = _add(commands, "disasm", "inspect:disasm_command", "print the programs of a build as assembly")
     disasm.add_argument("what", type=Path, metavar="BUILD|PROGRAM")
     disasm.set_defaults(files={"what": check_build_or_program})

@@ -13,10 +13,10 @@ from relay_hw.compare.energy import CAVEAT, FIGURES, SOURCE, SRAM, share_rows
 from relay_hw.compare.front import Amount, is_by_agreement, points_of, run_time
 from relay_hw.compare.histogram import Histogram
 from relay_hw.compare.plots import histogram_svg, pareto_svg
-from relay_hw.compare.rows import Row, short_names
+from relay_hw.compare.rows import Row
 from relay_hw.compare.table import clocks, decibels, interval, notes, pairs, rate, share, short
 from relay_hw.errors import InputError
-from relay_hw.report import number, page, percent
+from relay_hw.report import number, page, percent, short_names
 from relay_hw.support.quote import html
 
 _STYLE: Final = """

@@ -5,7 +5,7 @@ In: measurements. Out: frozen records, their JSON, and back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -93,21 +93,6 @@ def _layer(values: Mapping[str, Any]) -> LayerRow:
     histogram = Histogram(counts["low"], counts["high"], tuple(counts["counts"]))
     clip = values["clip"]
     return LayerRow(**{**values, "histogram": histogram, "clip": tuple(clip) if clip else None})
-
-
-def short_names(names: Sequence[str], most: int = 40) -> dict[str, str]:
-    """Names for tables and pictures: of fused names the first, without the front of long paths, all different."""
-    found: dict[str, str] = {}
-    for name in names:
-        first = name.split(";")[0]
-        if len(first) > most and "/" in first:
-            parts = first.split("/")
-            ends = ("…/" + "/".join(parts[k:]) for k in range(1, len(parts)))
-            first = next((end for end in ends if len(end) <= most), parts[-1])
-        short = first if len(first) <= most else f"{first[: most // 2 - 1]}…{first[-most // 2 :]}"
-        same = sum(1 for other in found.values() if other == short or other.startswith(f"{short} #"))
-        found[name] = f"{short} #{same + 1}" if same else short
-    return found
 
 
 def quality_json(quality: Quality | None) -> dict[str, Any]:

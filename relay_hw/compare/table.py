@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from relay_hw.compare.comparison import Comparison
 from relay_hw.compare.cost import Cost
 from relay_hw.compare.measures import Interval, Quality
-from relay_hw.compare.rows import Row, short_names
-from relay_hw.report import number, percent, table
+from relay_hw.compare.rows import Row
+from relay_hw.report import number, percent, short_names, table
 from relay_hw.support.quote import line
 
 _RIGHT = frozenset(

@@ -6,13 +6,11 @@ import json
 
 from relay_hw.report.html import render_html
 from relay_hw.report.model import (
-    Band,
     Bounds,
     HostTime,
     LayerRow,
     Report,
     SegmentRow,
-    Timeline,
     bounds_of,
     layer_json,
     profile_json,
@@ -20,21 +18,46 @@ from relay_hw.report.model import (
     traffic_json,
     utilisation,
 )
+from relay_hw.report.names import short_names
+from relay_hw.report.network import INPUT, OUTPUT, Line, Network, Node
+from relay_hw.report.picture import (
+    PARTS,
+    ROWS,
+    Instructions,
+    Kind,
+    Pad,
+    Picture,
+    Piece,
+    Section,
+    Spent,
+)
 from relay_hw.report.speed import Figure, Speed, speed_json, speed_table
 from relay_hw.report.style import page
 from relay_hw.report.table import some, table
 from relay_hw.report.text import host_table, layer_table, mac_text, number, percent, placement, segment_table, summary
 
 __all__ = [
-    "Band",
+    "INPUT",
+    "OUTPUT",
+    "PARTS",
+    "ROWS",
     "Bounds",
     "Figure",
     "HostTime",
+    "Instructions",
+    "Kind",
     "LayerRow",
+    "Line",
+    "Network",
+    "Node",
+    "Pad",
+    "Picture",
+    "Piece",
     "Report",
+    "Section",
     "SegmentRow",
     "Speed",
-    "Timeline",
+    "Spent",
     "bounds_of",
     "host_table",
     "layer_json",
@@ -49,6 +72,7 @@ __all__ = [
     "report_files",
     "report_json",
     "segment_table",
+    "short_names",
     "some",
     "speed_json",
     "speed_table",

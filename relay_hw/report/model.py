@@ -12,30 +12,11 @@ from typing import Any, Final
 
 from relay_hw.accel.sim.causes import Cause
 from relay_hw.accel.sim.cycle.traffic import NO_TRAFFIC, Traffic, total_traffic
+from relay_hw.report.network import Network
+from relay_hw.report.picture import Picture
 from relay_hw.report.speed import Speed, speed_json
 
 FORMAT = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Band:
-    """Cycles [begin, end) in which the array worked for a layer, or waited for it."""
-
-    layer: str
-    begin: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """One launch in equal parts of its cycles: share of each part in which a unit was busy, by unit; share that went to
-    each cause."""
-
-    function: str
-    cycles: int
-    bands: tuple[Band, ...]
-    units: Mapping[str, tuple[float, ...]]
-    causes: Mapping[Cause, tuple[float, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +134,8 @@ class Report:
     `cycles`: of all its `launches`, those that load resident constants again included. `multipliers` are those of every
     unit together; `resident_cycles` come once, before the first inference. `facts` are further lines for people, such
     as accuracy: name to text. `segments`: a run of samples, where there was one. `speed`: that of a board.
-    `macs_per_cycle` and `bus_bytes` are 0 of a machine whose sizes are not known.
+    `pictures`: a launch of each region; `network`: the operators with their operands. `macs_per_cycle` and
+    `bus_bytes` are 0 of a machine whose sizes are not known.
     """
 
     model: str
@@ -169,11 +151,12 @@ class Report:
     facts: Mapping[str, str] = field(default_factory=dict)
     multipliers: int | None = None
     resident_cycles: int | None = None
-    timelines: tuple[Timeline, ...] = ()
+    pictures: tuple[Picture, ...] = ()
     segments: tuple[SegmentRow, ...] = ()
     host: HostTime | None = None
     launches: int | None = None
     speed: Speed | None = None
+    network: Network | None = None
 
     @property
     def macs(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from typing import Final
 
 STYLE: Final = """
@@ -56,11 +58,22 @@ dt { color: var(--soft); } dd { margin: 0; }
 """
 
 
-def page(title: str, body: str, style: str = "") -> str:
-    """A self-contained page of `title` and `body`, which are HTML; `style` is added to the common look."""
+def page(title: str, body: str, style: str = "", script: str = "", data: str = "") -> str:
+    """A self-contained page of `title` and `body`, which are HTML; `style` is added to the common look.
+
+    `data`: elements that `script` reads. The page lets no other script run, and nothing be fetched.
+    """
+    policy = "default-src 'none'; style-src 'unsafe-inline';"
+    policy += f" script-src 'sha256-{_digest(script)}';" if script else ""
+    code = f"{data}\n<script>{script}</script>\n" if script else ""
     return (
         "<!doctype html>\n"
         f'<html lang="en"><head><meta charset="utf-8"><title>{title} · relay-hw</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<style>{STYLE}{style}</style></head>\n<body><main>\n{body}\n</main></body></html>\n"
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f"<style>{STYLE}{style}</style></head>\n<body><main>\n{body}\n</main>{code}</body></html>\n"
     )
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

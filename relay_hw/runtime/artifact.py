@@ -20,13 +20,14 @@ from relay_hw.backend.check import check_functions
 from relay_hw.backend.nodes import FlatFunction
 from relay_hw.backend.store import ConstantPool, flat_from_json
 from relay_hw.errors import ArtifactError, InputError, RelayHwError
+from relay_hw.report import Network
 from relay_hw.runtime.calls import Caller
 from relay_hw.runtime.fit import check_inputs, check_outputs, check_region
 from relay_hw.runtime.folder import MANIFEST, new_folder
 from relay_hw.runtime.given import check_build
 from relay_hw.runtime.manifest import Manifest, manifest_from_json, manifest_to_json
 from relay_hw.runtime.trust import SEAL, is_seal, new_seal
-from relay_hw.support.documents import DocumentError, parse_json
+from relay_hw.support.documents import DocumentError, parse_json, read_record
 from relay_hw.support.durable import file_hash, is_plain, read_own
 from relay_hw.target.accel.residency import Footprints
 from relay_hw.target.accel.steady import Steady, steady
@@ -36,6 +37,7 @@ from relay_hw.target.records import RegionInfo
 from relay_hw.target.registry import find_target
 
 WEIGHTS = "weights.bin"
+NETWORK = "network.json"
 # Written again by every profile, so they carry no hash.
 UNHASHED = ("report.json", "report.html")
 # Files that run on the host, or that such files read: names begin so.
@@ -122,6 +124,19 @@ class Artifact:
     def region(self, name: str) -> RegionInfo | None:
         """The region of that name, or None for a host function."""
         return next((row for row in self.manifest.regions if row.name == name), None)
+
+    @property
+    def network(self) -> Network:
+        """The operators with their operands, as reports draw them. Raises ArtifactError."""
+        where = self.path / NETWORK
+        try:
+            network = read_record(Network, parse_json(_read_file(self.path, NETWORK, self.manifest.files[NETWORK])), "")
+        except DocumentError as error:
+            raise ArtifactError(f"{where} must describe a network; it is damaged ({error})") from None
+        problem = network.problem(len(self.manifest.layers))
+        if problem:
+            raise ArtifactError(f"{where}: {problem}")
+        return network
 
     def stage_text(self, stage: str) -> str:
         """Relay text of a stage. Raises InputError for an unknown stage."""
@@ -233,7 +248,7 @@ def _read_manifest(file: Path) -> tuple[Manifest, str]:
 def _read_files(folder: Path, manifest: Manifest) -> dict[str, bytes]:
     """Contents of the files that are needed at once, by name; the others are there too, as they were written."""
     needed = [WEIGHTS, *(row.program for row in manifest.regions)]
-    listed = [*needed, *manifest.stages, *([manifest.library.file] if manifest.library else [])]
+    listed = [*needed, NETWORK, *manifest.stages, *([manifest.library.file] if manifest.library else [])]
     for name in listed:
         if name not in manifest.files:
             raise ArtifactError(f"{folder / MANIFEST} must list {name} among its files")

@@ -5,8 +5,9 @@ In: a Relay module, a configuration, a strategy, calibration data. Out: `Compile
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,16 +31,19 @@ from relay_hw.quantize.finite import check_constants
 from relay_hw.quantize.held_back import Kept, realize_checked
 from relay_hw.quantize.plan import RULES
 from relay_hw.quantize.prequantized import is_prequantized, realize_prequantized
+from relay_hw.quantize.report import LayerNoise
 from relay_hw.report import report_files
-from relay_hw.runtime.artifact import WEIGHTS, Artifact, load_artifact, write_artifact
+from relay_hw.runtime.artifact import NETWORK, WEIGHTS, Artifact, load_artifact, write_artifact
 from relay_hw.runtime.calls import Caller, Calls, outside
+from relay_hw.runtime.first_report import first_report
 from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
 from relay_hw.runtime.kept import with_kept
 from relay_hw.runtime.manifest import HostLibrary, Manifest, TensorInfo
+from relay_hw.runtime.network import lines_by_span, network_of
 from relay_hw.runtime.options import NUMPY, USUAL, CompileOptions
 from relay_hw.runtime.ports import constant_inputs, inputs_of, outputs_of, single_samples, with_batch
 from relay_hw.runtime.prices import Compiled, layer_prices, needs_prices
-from relay_hw.runtime.static_report import HOST_MEMORY, static_report
+from relay_hw.runtime.static_report import HOST_MEMORY
 from relay_hw.runtime.watch import watched
 from relay_hw.runtime.widths import no_gain
 from relay_hw.support import durable
@@ -52,7 +56,7 @@ from relay_hw.target.host_only import HostOnly
 from relay_hw.target.partition import HOST, partition_records
 from relay_hw.target.pipeline import partition_pipeline
 from relay_hw.target.records import LayerInfo, PortInfo, RegionInfo
-from relay_hw.text import print_module
+from relay_hw.text import print_module, print_with_lines
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.one_sample import OneSample, one_sample
 from relay_hw.transform.pipelines import simplify_pipeline
@@ -68,7 +72,8 @@ HOST_ONLY = "the build was asked to leave the accelerator out: compile without -
 class CompiledModel:
     """A model after the walk, in memory. `stages`: the module after each step; `regions`: a program each.
 
-    `kept`: layers that stayed float because their integers lost the signal; `warnings`: what looks like a mistake;
+    `kept`: layers that stayed float because their integers lost the signal; `noise`: how far the others are from float
+    on samples that were held back from calibration; `warnings`: what looks like a mistake;
     `notes`: what the strategy's training brought, and which of its widths bring nothing here.
     """
 
@@ -86,6 +91,7 @@ class CompiledModel:
     caller: Caller
     calls: Calls
     kept: tuple[Kept, ...] = ()
+    noise: tuple[LayerNoise, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -126,7 +132,10 @@ class CompiledModel:
         main = flat_to_json(self.main, pool)
         programs = _program_names(tuple(self.regions))
         facts = self.target.facts(self.regions, self.calls.order)
-        stages = {f"{k}_{name}.relay": print_module(mod) for k, (name, mod) in enumerate(self.stages.items())}
+        imported, lines = print_with_lines(self.stages[STAGES[0]])
+        texts = [imported, *(print_module(self.stages[name]) for name in STAGES[1:])]
+        stages = {f"{k}_{name}.relay": text for k, (name, text) in enumerate(zip(STAGES, texts, strict=True))}
+        network = network_of(lines_by_span(lines), self.stages[STAGES[-1]], self.layers, self.noise)
         manifest = Manifest(
             model=self.name,
             target=self.target.name,
@@ -149,7 +158,8 @@ class CompiledModel:
         )
         files = {programs[name]: region.to_bytes() for name, region in self.regions.items()}
         files |= {WEIGHTS: bytes(pool)} | {name: text.encode() for name, text in stages.items()}
-        files |= report_files(static_report(manifest))
+        files[NETWORK] = json.dumps(asdict(network)).encode()
+        files |= report_files(first_report(manifest, self.segments, network))
         host, target = self.host_functions, self.host_target
         build = (lambda folder: _with_library(manifest, host, target, folder)) if host and target else None
         write_artifact(Path(path), manifest, files, build)
@@ -194,6 +204,7 @@ def compile_model(
     else:
         check_constants(imported)
     kept: tuple[Kept, ...] = ()
+    noise: tuple[LayerNoise, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     if quantized is None and is_prequantized(single):
@@ -207,7 +218,7 @@ def compile_model(
             build = partial(timed_layers, mod=simplified, target=machine, resident=options.resident)
             cost = layer_prices(simplified, plan, calibration, build)
         checked = realize_checked(simplified, plan, calibration, progress=progress, cost=cost)
-        quantized, kept, warnings = checked.realized.mod, checked.kept, checked.warnings
+        quantized, kept, noise, warnings = checked.realized.mod, checked.kept, checked.noise, checked.warnings
         wider = no_gain(plan, machine.config) if accelerate and isinstance(machine, AccelTarget) else ""
         notes = (*checked.realized.notes, *([wider] if wider else []))
         plan = replace(plan, layers=checked.realized.strategy.layers)
@@ -242,6 +253,7 @@ def compile_model(
         caller=caller,
         calls=calls,
         kept=kept,
+        noise=noise,
         warnings=(*warnings, *constant_inputs(inputs)),
         notes=notes,
     )

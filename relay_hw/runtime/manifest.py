@@ -18,7 +18,7 @@ from relay_hw.support.documents import DocumentError, read_record
 from relay_hw.target.accel.rules import NAME as ACCEL
 from relay_hw.target.records import LayerInfo, RegionInfo
 
-FORMAT = 7
+FORMAT = 8
 KIND = "relay-hw build"
 Json = Any
 

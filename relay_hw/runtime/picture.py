@@ -1,70 +1,187 @@
-"""A launch as a picture: how busy each unit was, and why the array was idle, over equal parts of the time.
+"""A launch as its page shows it: instructions, causes, and what scratchpads and DRAM hold, over its cycles.
 
-In: a timing and its stretches. Out: a `Timeline` for the report.
+In: a program, its timing, its stretches, the layer of each instruction. Out: a `Picture`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.accel.isa.spec import Unit
-from relay_hw.accel.sim.causes import Cause
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.program import Program
+from relay_hw.accel.isa.spec import INSTRUCTIONS, Mem, Unit
+from relay_hw.accel.isa.state import depth, element_bytes
 from relay_hw.accel.sim.cycle import Timing
 from relay_hw.accel.sim.cycle.losses import Stretch
-from relay_hw.report import Band, Timeline
+from relay_hw.report import PARTS, ROWS, Instructions, Kind, Pad, Picture, Piece, Section, Spent
+from relay_hw.tensorize.emit.occupancy import RESIDENT, Lives, occupancy
 
-PARTS = 500
+THOUSANDTHS: Final = 1000
+_OPS: Final = {row.op: number for number, row in enumerate(INSTRUCTIONS)}
+_EMPTY: Final = -2
+# A layer's bytes of one section are drawn as so many pieces at the most; nearer ones become one.
+_MOST_PIECES: Final = 24
 
-# Cycles [begin, end) and the share of them that counts; begins and ends ascend.
-Pieces = Iterable[tuple[int, int, float]]
-
-
-def draw_timeline(
-    name: str, timing: Timing, found: Sequence[Stretch], layers: Sequence[str], useful: Mapping[int, float]
-) -> Timeline:
-    """The picture of one launch. `layers`: names by the owners of the stretches; `useful`: by owner, the share of its
-    array's cycles that products of the model need."""
-    cycles = timing.cycles
-    edges = np.linspace(0, cycles, min(PARTS, cycles) + 1)
-    units = {
-        unit.name: _shares(((span.start + 1, span.end + 1, 1.0) for span in timing.of(unit)), edges)
-        for unit in Unit
-        if unit is not Unit.COMPUTE
-    }
-    causes = {cause: _shares(_pieces(found, cause, useful), edges) for cause in Cause}
-    return Timeline(name, cycles, tuple(_bands(found, layers)), units, causes)
+Ints = NDArray[np.int64]
 
 
-def _pieces(found: Sequence[Stretch], cause: Cause, useful: Mapping[int, float]) -> Pieces:
-    """The stretches of a cause; those of the array are shared between products and idle lanes."""
-    for stretch in found:
-        charged = Cause.FILL if stretch.fill else stretch.cause
-        if charged is Cause.PRODUCTS and cause in (Cause.PRODUCTS, Cause.LANES):
-            share = useful.get(stretch.owner, 1.0)
-            yield stretch.begin, stretch.end, share if cause is Cause.PRODUCTS else 1 - share
-        elif charged is cause:
-            yield stretch.begin, stretch.end, 1.0
+def picture_of(
+    function: str,
+    program: Program,
+    timing: Timing,
+    owners: Sequence[int],
+    stretches: Sequence[Stretch],
+    launches: int,
+    useful: Sequence[int],
+    resident: Timing | None,
+) -> Picture:
+    """The picture of one launch; `launches`, `useful`: as `Picture` has them; `resident`: the launch before it."""
+    parts = min(PARTS, timing.cycles)
+    return Picture(
+        function=function,
+        cycles=timing.cycles,
+        launches=launches,
+        parts=parts,
+        instructions=_instructions(timing, owners),
+        spent=_spent(stretches),
+        useful=tuple(useful),
+        pads=tuple(_pads(program, timing, owners, parts)),
+        window_bytes=program.window_bytes,
+        sections=tuple(Section(s.name, s.kind.value, s.offset, s.size) for s in program.sections),
+        pieces=(*_pieces(program, timing, owners), *(_pieces(program, resident, ()) if resident else ())),
+    )
 
 
-def _shares(pieces: Pieces, edges: NDArray[np.float64]) -> tuple[float, ...]:
-    """For each part of the time the share that the union of the pieces covers."""
-    places, sums, total, last = [0.0], [0.0], 0.0, 0
-    for begin, end, share in pieces:
-        begin = max(begin, last)
-        if end > begin:
-            places += [begin, end]
-            sums += [total, total + share * (end - begin)]
-            total = sums[-1]
-            last = end
-    covered = np.diff(np.interp(edges, places, sums))
-    return tuple(np.round(covered / np.diff(edges), 4).tolist())
+def _instructions(timing: Timing, owners: Sequence[int]) -> Instructions:
+    spans, works = timing.spans, timing.works
+    return Instructions(
+        ops=tuple(_OPS[works[span.index].op] for span in spans),
+        asked=tuple(span.asked for span in spans),
+        starts=tuple(span.start for span in spans),
+        ends=tuple(span.end for span in spans),
+        layers=tuple(owners[span.index] for span in spans),
+        takes=tuple(works[span.index].wait_mask for span in spans),
+        gives=tuple(works[span.index].give_mask for span in spans),
+    )
 
 
-def _bands(found: Sequence[Stretch], layers: Sequence[str]) -> Iterable[Band]:
-    for owner, members in groupby(found, key=lambda stretch: stretch.owner):
-        run = list(members)
-        yield Band(layers[owner] if owner >= 0 else "", run[0].begin, run[-1].end)
+def _spent(stretches: Sequence[Stretch]) -> Spent:
+    kinds: dict[Kind, int] = {}
+    which = [kinds.setdefault(Kind(one.cause, one.what, one.fill), len(kinds)) for one in stretches]
+    lengths = tuple(one.cycles for one in stretches)
+    return Spent(tuple(kinds), lengths, tuple(one.owner for one in stretches), tuple(which))
+
+
+def _pads(program: Program, timing: Timing, owners: Sequence[int], parts: int) -> Iterator[Pad]:
+    """Every scratchpad. A value lives from the start of what wrote it to the end of what used it last.
+
+    What was loaded before the launch stays through it, and counts for the layer that uses it last.
+    """
+    config, cycles = timing.config, timing.cycles
+    # What stands behind the last instructions is found for RESIDENT and NOBODY, which are below 0.
+    layer = np.asarray([*owners[: len(timing.spans)], -1, -1], np.int64)
+    starts = np.asarray([span.start for span in timing.spans], np.int64)
+    ends = np.asarray([*(span.end for span in timing.spans), 0, 0], np.int64)
+    for mem, lives in occupancy(program, config).items():
+        writer, last = lives[:, 2], lives[:, 3]
+        stays = writer == RESIDENT
+        begin = np.where(stays, 0, starts[writer])
+        end = np.where(stays, cycles, ends[last] + 1)
+        times = np.stack([begin, np.minimum(end, cycles)], axis=1)
+        yield _pad(mem, config, lives, times, np.where(stays, layer[last], layer[writer]), cycles, parts)
+
+
+def _pad(mem: Mem, config: AccelConfig, lives: Lives, times: Ints, layer: Ints, cycles: int, parts: int) -> Pad:
+    entries = depth(config, mem)
+    used = _used(lives[:, 1] - lives[:, 0], times, cycles, parts) / entries
+    rows, begins, lengths, layers = _runs(_raster(lives, times, layer, entries, cycles, parts))
+    return Pad(
+        name=mem.name.lower(),
+        entries=entries,
+        entry_bytes=element_bytes(config, mem),
+        used=tuple(np.round(THOUSANDTHS * used).astype(int).tolist()),
+        rows=rows,
+        begins=begins,
+        lengths=lengths,
+        layers=layers,
+    )
+
+
+def _used(counts: Ints, times: Ints, cycles: int, parts: int) -> NDArray[np.float64]:
+    """The mean number of entries that are held in each part of the time."""
+    when = np.concatenate([[0], times[:, 0], times[:, 1], [cycles]])
+    change = np.concatenate([[0], counts, -counts, [0]])
+    order = np.argsort(when, kind="stable")
+    when, held = when[order], np.cumsum(change[order])
+    total = np.concatenate([[0], np.cumsum(held[:-1] * np.diff(when))])
+    edges = np.linspace(0, cycles, parts + 1)
+    return np.diff(np.interp(edges, when, total)) / np.diff(edges)
+
+
+def _raster(lives: Lives, times: Ints, layer: Ints, entries: int, cycles: int, parts: int) -> NDArray[np.int32]:
+    """int32 [rows, parts]: the layer that holds a part of the entries in a part of the time; later ones over others."""
+    rows = min(ROWS, entries)
+    image = np.full((rows, parts), _EMPTY, np.int32)
+    boxes = np.stack(
+        [
+            lives[:, 0] * rows // entries,
+            -(-lives[:, 1] * rows // entries),
+            times[:, 0] * parts // cycles,
+            np.maximum(-(-times[:, 1] * parts // cycles), times[:, 0] * parts // cycles + 1),
+            layer,
+        ],
+        axis=1,
+    )
+    if len(boxes):
+        keep = np.unique(boxes, axis=0)
+        for top, bottom, left, right, owner in keep[np.argsort(keep[:, 2], kind="stable")].tolist():
+            image[top:bottom, left:right] = owner
+    return image
+
+
+def _runs(image: NDArray[np.int32]) -> tuple[tuple[int, ...], ...]:
+    """Equal neighbours of each row that hold something: rows, first parts, parts, layers."""
+    found: list[tuple[int, int, int, int]] = []
+    for number, row in enumerate(image):
+        cuts = [0, *(np.flatnonzero(np.diff(row)) + 1).tolist(), len(row)]
+        for begin, end in pairwise(cuts):
+            if end > begin and row[begin] != _EMPTY:
+                found.append((number, begin, end - begin, int(row[begin])))
+    columns = tuple(zip(*found, strict=True)) or ((), (), (), ())
+    return tuple(tuple(column) for column in columns)
+
+
+def _pieces(program: Program, timing: Timing, owners: Sequence[int]) -> Iterator[Piece]:
+    """What each layer loads and stores, section by section; without `owners` none does."""
+    offsets = np.asarray([section.offset for section in program.sections])
+    order = np.argsort(offsets)
+    found: defaultdict[tuple[int, int, bool], list[tuple[int, int, int, int]]] = defaultdict(list)
+    bus = timing.config.bus_bytes
+    for span in timing.spans:
+        work = timing.works[span.index]
+        for place, beats in zip(work.places, work.bursts, strict=True):
+            section = int(order[np.searchsorted(offsets[order], place, side="right") - 1])
+            key = (section, owners[span.index] if owners else -1, span.unit is Unit.STORE)
+            found[key].append((place, place + beats * bus, span.start, span.end))
+    for (section, layer, is_written), parts in sorted(found.items()):
+        for begin, end, first, last in _joined(parts):
+            yield Piece(section, layer, begin, end, is_written, first, last)
+
+
+def _joined(parts: Sequence[tuple[int, int, int, int]]) -> Iterator[tuple[int, int, int, int]]:
+    """Pieces that touch as one; of too many, those with the smallest gaps between them too."""
+    rows = np.asarray(sorted(parts), np.int64)
+    reach = np.maximum.accumulate(rows[:, 1])
+    gaps = rows[1:, 0] - reach[:-1]
+    widest = np.sort(gaps[gaps > 0])[::-1][: _MOST_PIECES - 1]
+    least = int(widest[-1]) if len(widest) else 1
+    cuts = [0, *(np.flatnonzero(gaps >= max(least, 1)) + 1).tolist()[: _MOST_PIECES - 1], len(rows)]
+    for begin, end in pairwise(cuts):
+        part = rows[begin:end]
+        yield int(part[0, 0]), int(part[:, 1].max()), int(part[:, 2].min()), int(part[:, 3].max())

@@ -22,10 +22,10 @@ from relay_hw.accel.sim.cycle.traffic import total_traffic, traffic_by_owner
 from relay_hw.accel.sim.device import Device, LaunchStats
 from relay_hw.accel.sim.memory import memory_model
 from relay_hw.errors import InputError
-from relay_hw.report import LayerRow, Report, Timeline
+from relay_hw.report import LayerRow, Picture, Report
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.manifest import Manifest
-from relay_hw.runtime.picture import draw_timeline
+from relay_hw.runtime.picture import THOUSANDTHS, picture_of
 from relay_hw.runtime.static_report import layer_row, static_report
 from relay_hw.support.progress import SILENT, Progress
 from relay_hw.target.accel.residency import Footprints
@@ -85,7 +85,8 @@ def profile(
         device=device_name,
         memory_model=memory,
         simulated_cycles_per_second=(report.cycles or 0) / seconds if seconds else None,
-        timelines=tuple(_timeline(run, artifact.manifest) for run in runs),
+        pictures=pictures_of(artifact.manifest, runs),
+        network=artifact.network,
     )
 
 
@@ -94,6 +95,13 @@ def time_regions(artifact: Artifact, memory: str) -> list[RegionRun]:
     simulator = _simulator(artifact, memory)
     turns = _turns(artifact)
     return [time_region(artifact, function, simulator, turns[function.name]) for function in artifact.manifest.regions]
+
+
+def timed_report(artifact: Artifact) -> Report:
+    """One inference by the exact engine, with the memory that the build is made for, without pictures."""
+    memory = artifact.manifest.memory_model
+    report = measured_report(artifact.manifest, time_regions(artifact, memory))
+    return replace(report, device="cycle", memory_model=memory, network=artifact.network)
 
 
 def _turns(artifact: Artifact, calls: Sequence[str] | None = None) -> defaultdict[str, Turns]:
@@ -219,11 +227,16 @@ def _row(row: LayerInfo, account: Account, other_products: int, peak: int) -> La
     )
 
 
-def _timeline(run: RegionRun, manifest: Manifest) -> Timeline:
-    layers = _rows(manifest, run)
-    names = [row.name for row in manifest.layers]
-    useful: dict[int, float] = {}
-    for owner, account in accounts(run.stretches).items():
-        array = account.cycles[Cause.PRODUCTS]
-        useful[owner] = 1 - layers[owner].stalls[Cause.LANES] / array if array else 1.0
-    return draw_timeline(run.function, run.timing, run.stretches, names, useful)
+def pictures_of(manifest: Manifest, runs: Sequence[RegionRun]) -> tuple[Picture, ...]:
+    """A launch of each region as pages show it."""
+    return tuple(_picture(run, manifest) for run in runs)
+
+
+def _picture(run: RegionRun, manifest: Manifest) -> Picture:
+    useful = [THOUSANDTHS] * len(manifest.layers)
+    for number, row in _rows(manifest, run).items():
+        array = (row.cycles or 0) - sum(cycles for cause, cycles in row.stalls.items() if cause is not Cause.LANES)
+        if array:
+            useful[number] = THOUSANDTHS - THOUSANDTHS * row.stalls[Cause.LANES] // array
+    launches, stays = run.turns.launches, run.resident
+    return picture_of(run.function, run.program, run.timing, run.owners, run.stretches, launches, useful, stays)

@@ -1,14 +1,16 @@
 """Foreign text in the languages that are written here: a function for each, no other place knows their rules.
 
 In: text from a stranger, such as a tensor's name or a file's. Out: text that its language reads as a name and nothing
-else. Makefiles are written here with fixed text alone, JSON by `json.dumps` alone.
+else. Makefiles are written here with fixed text alone, JSON by `json.dumps` alone but for that inside of HTML.
 """
 
 from __future__ import annotations
 
 import html as _html
+import json
 import re
 import shlex
+from collections.abc import Mapping
 from typing import Final
 
 # What terminals obey or readers do not see: control characters, marks of direction and of no width, tags, surrogates.
@@ -46,6 +48,24 @@ def screen(text: object) -> str:
 def html(text: object) -> str:
     """Text or a quoted attribute of HTML and SVG."""
     return _html.escape(screen(text))
+
+
+def json_in_html(value: object) -> str:
+    """JSON of plain values as the content of a script element: nothing in it can end that, or begin a comment.
+
+    Texts in it are lines as `line` writes them, keys too, since a script shows them.
+    """
+    text = json.dumps(_lines(value), separators=(",", ":"))
+    return re.sub("[<>&]", lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _lines(value: object) -> object:
+    """Plain values whose texts are lines."""
+    if isinstance(value, str):
+        return line(value)
+    if isinstance(value, Mapping):
+        return {line(key): _lines(part) for key, part in value.items()}
+    return list(map(_lines, value)) if isinstance(value, list | tuple) else value
 
 
 def c_string(text: str) -> str:

@@ -10,6 +10,7 @@ from relay_hw.accel.isa.program import Program, decode_instructions
 from relay_hw.accel.isa.spec import Mem, Op
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.models import load_model
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.tensorize.emit.footprint import UopMemory, accesses
 from relay_hw.tensorize.emit.occupancy import NOBODY, RESIDENT, occupancy
 from tests.relay_hw.small_models import images, save_branches
@@ -21,7 +22,10 @@ Life = tuple[int, int, int]
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Program, AccelConfig]:
     model = load_model(save_branches(tmp_path_factory.mktemp("net") / "net.onnx"))
     built = compile_model(
-        model.mod, model.params, request.param, calibration={"image": images(4, 2)}, host_target="numpy"
+        model.mod,
+        CompileOptions(config=request.param, host_target="numpy"),
+        params=model.params,
+        calibration={"image": images(4, 2)},
     )
     (segment,) = built.segments.values()
     return segment.program, load_config(request.param)

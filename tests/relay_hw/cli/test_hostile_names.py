@@ -87,6 +87,7 @@ def use(names: Sequence[str], folder: Path, terminal: Terminal) -> None:
     terminal("profile", build, "--input", data)
     terminal("profile", build, "--wide", "--trace", folder / "trace.json")
     terminal("why", build)
+    terminal("diff", build, build, "-o", folder / "diff.html")
     terminal("verify", build, "--samples", "1")
     terminal("disasm", build)
     for stage in ("imported", "quantized", "partitioned"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import unicodedata
 from collections import Counter
 from dataclasses import fields, replace
@@ -22,6 +23,8 @@ from relay_hw.compare.probes import LayerRow as Probe
 from relay_hw.compare.rows import FloatRow, Row
 from relay_hw.report import (
     HostTime,
+    Line,
+    Network,
     Report,
     SegmentRow,
     layer_table,
@@ -30,8 +33,9 @@ from relay_hw.report import (
     segment_table,
     summary,
 )
+from relay_hw.support.quote import line
 from tests.hostile import NAMES
-from tests.relay_hw.report.test_report import REPORT
+from tests.relay_hw.report.test_report import REPORT, data_of
 
 PLAIN = "a name"
 VOID = {"meta", "img", "br", "rect", "circle", "line", "path"}
@@ -69,9 +73,19 @@ def renamed(report: Report, name: str) -> Report:
         replace(row, name=name, operator=name, reason=name if row.reason else "", shape=name if row.shape else "")
         for row in report.layers
     )
-    timelines = tuple(
-        replace(one, function=name, bands=tuple(replace(band, layer=name) for band in one.bands))
-        for one in (*report.timelines, *report.timelines)
+    pictures = tuple(
+        replace(
+            one,
+            function=name,
+            pads=tuple(replace(pad, name=name) for pad in one.pads),
+            sections=tuple(replace(section, name=name) for section in one.sections),
+        )
+        for one in (*report.pictures, *report.pictures)
+    )
+    assert report.network is not None
+    nodes = tuple(
+        replace(node, name=name, operator=name, shape=name, names=(name,), relay=(Line(1, name),))
+        for node in report.network.nodes
     )
     return replace(
         report,
@@ -82,7 +96,8 @@ def renamed(report: Report, name: str) -> Report:
         memory_model=name,
         facts={name: name},
         layers=layers,
-        timelines=timelines,
+        pictures=pictures,
+        network=Network(nodes),
         segments=(SegmentRow(name, name, 1, 0.5, 9),),
         host=HostTime(0.5, name, name),
     )
@@ -162,6 +177,15 @@ def test_pages_have_the_same_elements_whatever_the_names(plain_pages: tuple[list
 def test_pages_say_every_name() -> None:
     page = render_html(renamed(REPORT, "<b>&"))
     assert "&lt;b&gt;&amp;" in page and "<b>&" not in page
+    assert "\\u003cb\\u003e\\u0026" in page
+
+
+def test_data_hold_every_name_as_a_line() -> None:
+    """What a script shows is what a terminal would show; nothing ends the element that holds it."""
+    for name in NAMES:
+        data = data_of(render_html(renamed(REPORT, name or "x")))
+        assert {node["name"] for node in data["graph"]["nodes"]} == {line(name or "x")}, name
+        assert not unseen(json.dumps(data, ensure_ascii=False)), name
 
 
 def unseen(text: str) -> set[str]:

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 
 from relay_hw.accel.sim.causes import LOADS, LOST, Cause
 from relay_hw.accel.sim.cycle.traffic import Traffic
 from relay_hw.report import (
-    Band,
     Bounds,
+    Instructions,
+    Kind,
     LayerRow,
+    Line,
+    Network,
+    Node,
+    Pad,
+    Picture,
+    Piece,
     Report,
-    Timeline,
+    Section,
+    Spent,
     layer_table,
     number,
     percent,
@@ -29,6 +40,7 @@ from relay_hw.report import (
     table,
     utilisation,
 )
+from relay_hw.report.script import BUILD, script
 
 CONV = LayerRow(
     "conv <1>", "accel.conv2d", "accel", function="accel_0", shape="3x8x8 -> 8x8x8", macs=13_824, cycles=1_728,
@@ -48,17 +60,36 @@ POOL = replace(
     other_products=0,
 )
 HOST = LayerRow("scores", "nn.softmax", "host", "nn.softmax computes in float32 & <so> on", "host_1", cycles=0)
-TIMELINE = Timeline(
-    "accel_0", 1_824, (Band("conv <1>", 0, 1_728), Band("pool", 1_728, 1_824)),
-    {"LOAD": (1.0, 0.5, 0.0, 0.0), "OUTPUT": (0.0, 0.25, 0.25, 1.0), "STORE": (0.0,) * 4},
-    {Cause.PRODUCTS: (0.2, 0.5, 0.5, 0.9), Cause.LANES: (0.0,) * 4, Cause.BUS: (0.8, 0.5, 0.5, 0.0),
-     Cause.DRAIN: (0, 0, 0, 0.1)},
+NETWORK = Network(
+    (
+        Node("image", "input", "input", (), -1, "1x3x8x8", "float32"),
+        Node("conv <1>", "accel.conv2d", "accel", (0,), 0, "1x8x8x8", "int8", ("conv <1>",), (Line(3, "%0 = <conv>"),),
+             0.5, -3, 31.25),
+        Node("pool", "accel.max_pool2d", "accel", (1,), 1, "1x8x4x4", "int8"),
+        Node("scores", "nn.softmax", "host", (2, 1), 2, "1x8", "float32"),
+        Node("output", "output", "output", (3,), -1, "1x8", "float32"),
+    )
+)  # fmt: skip
+PICTURE = Picture(
+    function="accel_0",
+    cycles=1_824,
+    launches=1,
+    parts=4,
+    instructions=Instructions(
+        (0, 2, 4), (0, 40, 1_700), (10, 60, 1_720), (50, 1_690, 1_800), (0, 0, 1), (0, 1, 2), (1, 2, 0)
+    ),
+    spent=Spent((Kind(Cause.BUS, "inp", True), Kind(Cause.PRODUCTS, "", False)), (864, 864, 96), (0, 0, 1), (0, 1, 0)),
+    useful=(1000, 1000, 1000),
+    pads=(Pad("inp", 64, 16, (0, 500, 1000, 0), (0, 1), (1, 2), (2, 1), (0, -1)),),
+    window_bytes=8_192,
+    sections=(Section("weights", "weights", 0, 4_096), Section("scratch", "scratch", 4_096, 512)),
+    pieces=(Piece(0, 0, 0, 600, False, 10, 50), Piece(1, 1, 4_096, 4_200, True, 1_720, 1_800)),
 )  # fmt: skip
 REPORT = Report(
     "net & more", "tiny", "int8", 16, 8, (CONV, POOL, HOST), "rtl", 1_824, 1.5e6, "standard",
-    {"bit-exact": "100/100 <all>"}, 24, None, (TIMELINE,),
+    {"bit-exact": "100/100 <all>"}, 24, None, (PICTURE,), network=NETWORK,
 )  # fmt: skip
-BEFORE = replace(REPORT, device=None, cycles=None, simulated_cycles_per_second=None, facts={}, timelines=(),
+BEFORE = replace(REPORT, device=None, cycles=None, simulated_cycles_per_second=None, facts={}, pictures=(),
                  layers=tuple(replace(r, cycles=None, stalls={}) for r in (CONV, POOL)) + (HOST,))  # fmt: skip
 
 
@@ -93,14 +124,29 @@ class Page(HTMLParser):
         self.words.append(data)
 
 
-@pytest.mark.parametrize("report", [REPORT, BEFORE, replace(REPORT, layers=()), replace(REPORT, layers=(HOST,))])
+@pytest.mark.parametrize("report", [REPORT, BEFORE, replace(REPORT, layers=(), pictures=(), network=None)])
 def test_the_page_is_whole_and_needs_nothing(report: Report) -> None:
     text = render_html(report)
     page = Page(text)
     assert page.open == [] and page.links == []
-    assert not {"script", "link", "img", "iframe"} & set(page.tags)
-    assert "http" not in text and "url(" not in text and "@import" not in text
+    assert not {"link", "img", "iframe"} & set(page.tags)
+    assert "url(" not in text and "@import" not in text
     assert "prefers-color-scheme: dark" in text
+
+
+def test_the_page_lets_its_own_script_run_and_no_other() -> None:
+    text = render_html(REPORT)
+    body = text[text.rindex("<script>") + len("<script>") : text.rindex("</script>")]
+    digest = base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}';"
+    assert f'<meta http-equiv="Content-Security-Policy" content="{policy}">' in text
+    assert text.index(policy) < text.index("<style>") and body == script(BUILD)
+
+
+def data_of(text: str) -> Any:
+    """The data of a page's script."""
+    begin = text.index('<script type="application/json" id="data">')
+    return json.loads(text[text.index(">", begin) + 1 : text.index("</script>", begin)])
 
 
 def test_the_page_shows_every_layer_and_escapes_names() -> None:
@@ -121,43 +167,39 @@ def test_the_page_shows_every_layer_and_escapes_names() -> None:
         "net & more",
     ):
         assert shown in words
-    assert "<1>" not in text and "<so>" not in text and "<all>" not in text
+    assert "<1>" not in text and "<so>" not in text and "<all>" not in text and "<conv>" not in text
 
 
-def rects(text: str, kind: str) -> list[tuple[float, float]]:
-    """x and width of the rectangles of a class."""
-    found = re.findall(rf'class="{kind}" x="([\d.]+)" y="\d+" width="([\d.]+)"', text)
-    return [(float(x), float(width)) for x, width in found]
+def test_the_data_of_the_views_have_the_figures_of_the_profile() -> None:
+    data = data_of(render_html(REPORT))
+    rows = json.loads(json.dumps(profile_json(REPORT)["layers"]))
+    assert [{key: value for key, value in row.items() if key != "short"} for row in data["layers"]] == rows
+    assert data["causes"] == {str(cause): cause.meaning for cause in Cause}
+    node = data["graph"]["nodes"][1]
+    assert (node["name"], node["layer"], node["scale"], node["zero_point"], node["noise_db"]) == (
+        "conv <1>",
+        0,
+        0.5,
+        -3,
+        31.25,
+    )
+    assert node["relay"] == [{"number": 3, "text": "%0 = <conv>"}] and node["names"] == ["conv <1>"]
+    assert {(wire["begin"], wire["end"]) for wire in data["graph"]["wires"]} == {(0, 1), (1, 2), (2, 3), (1, 3), (3, 4)}
+    (launch,) = data["launches"]
+    assert (launch["function"], launch["cycles"], launch["window_bytes"]) == ("accel_0", 1_824, 8_192)
+    assert (
+        data_of(render_html(BEFORE))["launches"] == []
+        and data_of(render_html(replace(REPORT, network=None)))["graph"] is None
+    )
 
 
-def test_bars_are_to_scale_and_inside_the_picture() -> None:
+def test_bars_are_to_scale() -> None:
     text = render_html(REPORT)
-    scale = (1000 - 230 - 120) / 1_728
-    # 864 of 1,728 cycles make products, 800 wait for reads, 64 drain; the pool has none of them.
-    (products,), (bus,), (drain,) = (rects(text, f"c-{name}") for name in ("products", "bus", "drain"))
-    assert products == (230.0, pytest.approx(864 * scale, abs=0.1))
-    assert bus == (pytest.approx(230 + 864 * scale, abs=0.1), pytest.approx(800 * scale, abs=0.1))
-    assert sum(drain) == pytest.approx(230 + 1_728 * scale, abs=0.2)
-    assert rects(text, "c-alu") == [(230.0, pytest.approx(96 * scale, abs=0.1))]
-    marks = [x for x, _ in rects(text, "mark")]
-    assert marks == [pytest.approx(229 + cycles * scale, abs=0.1) for cycles in (864, 0)]
-
-
-def test_the_timeline_is_drawn_to_scale() -> None:
-    text = render_html(REPORT)
-    (first,), (second,) = rects(text, "band0"), rects(text, "band1")
-    assert first[1] / second[1] == pytest.approx(1_728 / 96, rel=0.02)
-    assert sum(second) == pytest.approx(1000 - 10, abs=0.2)
-    # Of the array's row, 100 high from 22 on, the parts stack up to its top; nothing is drawn of causes without cycles.
-    (products,) = re.findall(r'class="c-products" d="([^"]+)"', text)
-    assert products == "M84 122H84.0V102H310.5V72H763.5V32H990V122Z"
-    (drain,) = re.findall(r'class="c-drain" d="([^"]+)"', text)
-    assert drain == "M84 122H84.0V22H990V122Z"
-    assert text.index('class="c-drain" d') < text.index('class="c-bus" d') < text.index('class="c-products" d')
-    assert 'class="c-lanes" d' not in text
-    for words in ("LOAD", "OUTPUT", "STORE", "1,500", "bus"):
-        assert f">{words}<" in text
-    assert "Timeline" not in render_html(BEFORE)
+    conv, pool = re.findall(r'<div class="bar">(.*?)</div>', text)
+    # 864 of 1,728 cycles make products, 800 wait for reads, 64 drain; the roofline is at 864.
+    pieces = re.findall(r'<i class="c-(\w+)" style="width:([\d.]+)%"></i>', conv)
+    assert pieces == [("products", "50.00"), ("bus", "46.30"), ("drain", "3.70")] and '<b style="left:50.00%">' in conv
+    assert re.findall(r'<i class="c-(\w+)" style="width:([\d.]+)%"></i>', pool) == [("alu", "5.56")]
 
 
 def test_every_reader_speaks_of_lost_cycles_with_the_words_of_one_list() -> None:
@@ -169,14 +211,13 @@ def test_every_reader_speaks_of_lost_cycles_with_the_words_of_one_list() -> None
     text = render_html(REPORT)
     for cause in Cause:
         # Each has a colour of its own in both looks; only those that occur are explained.
-        assert text.count(f"--{cause}: #") == 2 and f"svg .c-{cause} {{ fill: var(--{cause}); }}" in text
+        assert text.count(f"--{cause}: #") == 2 and f".c-{cause} {{ background: var(--{cause}); }}" in text
         assert (f"<b>{cause}</b> {cause.meaning}" in text) == bool(REPORT.stalls.get(cause))
 
 
 def test_before_a_run_only_the_roofline_is_drawn() -> None:
     text = render_html(BEFORE)
-    assert "Roofline cycles by layer" in text and "not run yet" in text
-    assert 'class="mark"' not in text and 'class="roof"' in text and 'rect class="c-' not in text
+    assert "not run yet" in text and '<b style="left:99.00%">' in text and '<i class="c-' not in text
 
 
 def test_utilisation() -> None:
@@ -278,7 +319,10 @@ def test_the_page_has_every_number_of_a_layer_before_its_text() -> None:
     text = render_html(REPORT)
     head = text[text.index('<table class="layers">') :]
     titles = [re.sub("<[^>]+>", "", cell) for cell in re.findall(r"<th[^>]*>.*?</th>", head[: head.index("</thead>")])]
-    assert titles[:4] == ["layer", "where", "cycles", "roofline"] and titles[-1] == "operator, and why so"
+    assert (
+        titles[:5] == ["layer", "where", "what its cycles went to", "cycles", "roofline"]
+        and titles[-1] == "operator, and why so"
+    )
     body = head[head.index("<tbody>") : head.index("</tbody>")]
     for row in body.split("</tr>")[:-1]:
         spans = [int(span) for span in re.findall(r'colspan="(\d+)"', row)]

@@ -48,7 +48,7 @@ def test_compiling_twice_gives_the_same_bytes(plain: Build, tmp_path: Path) -> N
 
 def test_the_folder_holds_what_the_design_names(plain: Build, mixed: Build) -> None:
     stages = {f"{k}_{s}.relay" for k, s in enumerate(("imported", "simplified", "quantized", "partitioned"))}
-    common = {"manifest.json", "weights.bin", "report.json", "report.html", *stages}
+    common = {"manifest.json", "network.json", "weights.bin", "report.json", "report.html", *stages}
     assert contents(plain[1].path).keys() == common | {"program.bin"}
     (library,) = mixed[1].path.glob("host.*")
     digest = hashlib.sha256(library.read_bytes()).hexdigest()
@@ -66,7 +66,7 @@ def test_nothing_is_pickled_and_no_path_of_this_machine_is_inside(mixed: Build) 
 def test_a_changed_byte_is_found_in_every_file(mixed: Build, tmp_path: Path) -> None:
     folder = copy(mixed, tmp_path)
     hashed = [n for n in contents(folder) if n not in ("manifest.json", "report.json", "report.html", "seal.txt")]
-    assert len(hashed) == 8
+    assert len(hashed) == 9
     for name in hashed:
         file = folder / name
         data = bytearray(file.read_bytes())

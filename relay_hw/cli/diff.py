@@ -1,0 +1,38 @@
+"""`relay-hw diff`: two builds side by side.
+
+In: parsed arguments. Out: exit status; a table of the layers of both, perhaps a page.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from relay_hw.cli.console import Console
+from relay_hw.cli.data import save_text
+from relay_hw.report import Report
+from relay_hw.support.quote import line
+
+
+def diff_command(args: Namespace, console: Console) -> int:
+    """Pair the layers of two builds, and say what changed and which cycles were gained and lost."""
+    from relay_hw.report.difference import difference, difference_json
+    from relay_hw.report.difference_page import render_difference
+    from relay_hw.report.difference_text import difference_text
+
+    found = difference(_timed(args.a, console), _timed(args.b, console))
+    text = difference_text(found, console.width)
+    if args.output:
+        save_text(args.output, render_difference(found))
+        text += f"\npage: {line(args.output)}"
+    console.result(difference_json(found), text)
+    return 0
+
+
+def _timed(path: Path, console: Console) -> Report:
+    """The report of an inference by the exact engine, with the memory that the build is made for."""
+    from relay_hw.runtime.artifact import load_artifact
+    from relay_hw.runtime.profile import timed_report
+
+    console.started(f"timing {path}")
+    return timed_report(load_artifact(path))
