@@ -350,6 +350,7 @@ def _add_inspect_commands(commands: Any) -> None:
 
     text = "two builds side by side: matched layers, what changed, cycles gained and lost"
     diff = _add(commands, "diff", "diff:diff_command", text)
+    diff.epilog = "example: relay-hw diff build/int8 build/w4a8 -o build/diff.html"
     diff.add_argument("a", type=Path, metavar="A", help="a build")
     diff.add_argument("b", type=Path, metavar="B", help="another build of the network, or of one like it")
     diff.add_argument("-o", "--output", type=arg.output_file, metavar="PAGE.html", help="also write a page")

@@ -24,6 +24,7 @@ export function svg(tag, attributes = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), attributes, children);
 }
 
+// `label` begins with the text, where that is a word: who speaks it means the button.
 export function button(text, label, run) {
   return el("button", { type: "button", "aria-label": label, title: label, on: { click: run } }, text);
 }

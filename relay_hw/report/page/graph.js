@@ -44,7 +44,7 @@ export class Graph {
     if (!this.known(selection.values.colour)) selection.values.colour = Object.keys(this.colourings).find((key) => this.known(key));
     colours.value = selection.values.colour;
     selection.watch(({ colour }) => { colours.value = colour; });
-    return el("div", { class: "tools" }, colours, button("−", "Smaller", zoom(-1)), button("+", "Larger", zoom(1)), button("Fit", "As wide as there is room", fit));
+    return el("div", { class: "tools" }, colours, button("−", "Smaller", zoom(-1)), button("+", "Larger", zoom(1)), button("Fit", "Fit: as wide as there is room", fit));
   }
 
   known(key) {
@@ -55,9 +55,10 @@ export class Graph {
     const isEdge = node.where === "input" || node.where === "output";
     const kind = isEdge ? "edge" : node.where === "host" ? "host" : "device";
     return svg("g", {
-      class: `node ${kind}`, id: `node${this.name}-${k}`, role: "option", "aria-selected": "false", "aria-label": `${node.name}, ${second(node)}`,
+      class: `node ${kind}`, id: `node${this.name}-${k}`, role: "option", "aria-selected": "false",
       transform: `translate(${node.x} ${node.y})`, on: { click: () => this.choose(k) },
     },
+      svg("title", {}, `${node.name}, ${second(node)}`),
       svg("rect", { width: node.width, height: this.graph.box, rx: isEdge ? 20 : 6 }),
       svg("text", { x: INSIDE, y: 18, class: "name" }, fitted(node.short, node.width - 2 * INSIDE, NAME)),
       svg("text", { x: INSIDE, y: 36, class: "soft" }),

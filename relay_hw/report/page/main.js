@@ -58,8 +58,8 @@ function timeTools(data) {
   return el("div", { class: "tools" }, choose,
     button("◀", "Earlier", () => pan(launch(), -0.5)), button("▶", "Later", () => pan(launch(), 0.5)),
     button("−", "Less close", () => zoom(launch(), 2)), button("+", "Closer", () => zoom(launch(), 0.5)),
-    button("All", "The whole launch", () => show(launch(), 0, launch().cycles)),
-    button("Layer", "The cycles of the selected layer", () => showLayer(launch())));
+    button("All", "All: the whole launch", () => show(launch(), 0, launch().cycles)),
+    button("Layer", "Layer: the cycles of the selected layer", () => showLayer(launch())));
 }
 
 function timeViews(data) {

@@ -196,7 +196,7 @@ def test_the_timeline_zooms_and_moves(opened: Open, build: Path) -> None:
     assert span(page) == (0, cycles)
     page.get_by_role("button", name="Closer").click()
     assert span(page) == (cycles / 4, 3 * cycles / 4)
-    page.get_by_role("button", name="The whole launch").click()
+    page.get_by_role("button", name="All: the whole launch").click()
     assert span(page) == (0, cycles)
 
 
@@ -303,7 +303,7 @@ def test_nothing_lies_beyond_its_box_and_letters_can_be_read(opened: Open, build
     page.locator(".node.device").first.click()
     assert page.evaluate(BEYOND) == []
     assert page.evaluate(SMALL) == []
-    for name in ("Smaller", "Smaller", "As wide as there is room", "Larger"):
+    for name in ("Smaller", "Smaller", "Fit: as wide as there is room", "Larger"):
         page.get_by_role("button", name=name, exact=True).click()
         assert page.evaluate(SMALL) == [], name
     assert page.evaluate("document.documentElement.scrollWidth") <= width
