@@ -76,6 +76,9 @@ test-rebuild: $(READY) ## builds, C, inputs of tools in two folders, with two ha
 test-compare: $(READY) ## 20 images of every strategy on interpreter, TVM, functional simulator and Verilog (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/compare $(FLAGS)
 
+test-explore: $(READY) ## explorations of ResNet-8: ten points against the Verilog, fronts, a point to synthesis; kills (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/explore $(FLAGS)
+
 measure-mixed: $(READY) ## mixed fronts against uniform strategies on ../shared/models: docs/results/mixed.json (an hour)
 	$(BIN)/python scripts/measure_mixed.py $(FLAGS)
 
@@ -146,9 +149,13 @@ bitstreams: $(READY) ## bitstreams of all boards with their hashes, to be given 
 area: $(READY) ## count LUTs, flip-flops, multipliers and block RAMs of each configuration on ECP5 (long)
 	$(BIN)/python scripts/area.py $(FLAGS)
 
+area-points: $(READY) ## synthesise what the area model is fitted to, and fit it: docs/results/area_points.json (hours)
+	$(BIN)/python scripts/area_points.py $(FLAGS)
+
 lock: ## renew requirements.lock and scripts/aarch64.lock, versions and hashes, by uv (pip install uv)
 	printf 'setuptools>=77\nwheel\n' | uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-header \
-	  --generate-hashes --no-annotate --extra test --extra lint --extra fpga -o requirements.lock pyproject.toml -
+	  --generate-hashes --no-annotate --extra test --extra lint --extra fpga \
+	  --extra explore -o requirements.lock pyproject.toml -
 	echo ziglang | uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-header --generate-hashes \
 	  --no-annotate -o scripts/aarch64.lock -
 

@@ -27,6 +27,7 @@ RESULTS = ROOT / "docs" / "results"
 PAGES = (
     "README.md",
     "docs/boards.md",
+    "docs/explore.md",
     "docs/memory.md",
     "docs/prequantized.md",
     "docs/quantization.md",
@@ -42,6 +43,7 @@ WRITERS = {
     "mixed": "make measure-mixed",
     "methods": "make measure-methods",
     "energy": "make energy",
+    "area_points": "python scripts/area_points.py",
     "prequantized": "python scripts/measure_prequantized.py",
     "performance": "make bench",
 }

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from relay_hw.errors import InputError
 
 if TYPE_CHECKING:
+    from relay_hw.explore.front import Objective
+    from relay_hw.explore.search import Search
+    from relay_hw.explore.space import Axis
     from relay_hw.runtime.artifact import Artifact
 
 # More than any limit needs; the time that Python takes for an integer grows with their square.
@@ -184,6 +187,34 @@ def feed(text: str) -> tuple[str, str]:
     if not output or not name:
         raise InputError(f"a feed must be an output and the input that takes it, such as h_n=h, not {text}")
     return output, name
+
+
+def axis(text: str) -> Axis:
+    """An axis of a space, as in `block_in=8,16`. Raises InputError."""
+    from relay_hw.explore.space import read_axis
+
+    return read_axis(text)
+
+
+def objectives(text: str) -> tuple[Objective, ...]:
+    """Names of objectives, separated by commas. Raises InputError."""
+    from relay_hw.explore.front import read_objectives
+
+    return read_objectives(text)
+
+
+def search(text: str) -> Search:
+    """How a space is looked at. Raises InputError."""
+    from relay_hw.explore.search import read_search
+
+    return read_search(text)
+
+
+def natural(text: str) -> int:
+    """A number of a thing, counted from 0. Raises InputError."""
+    if not text.isdecimal() or len(text) > _DIGITS:
+        raise InputError(f"a number must be an integer of at least 0, not {text}")
+    return int(text)
 
 
 def count(text: str) -> int:

@@ -148,6 +148,7 @@ def _parser() -> ArgumentParser:
     _add_language_commands(commands)
     _add_inspect_commands(commands)
     _add_compare_command(commands)
+    _add_explore_command(commands)
     _add_fpga_commands(commands)
     return parser
 
@@ -399,6 +400,55 @@ def _add_compare_command(commands: Any) -> None:
     text = "how integers are evaluated (default auto: TVM for many samples, where it is installed)"
     compare.add_argument("--engine", choices=("auto", "tvm", "numpy"), default="auto", help=text)
     compare.add_argument("--processes", type=arg.count, metavar="N", help="processes (default: one for each core)")
+
+
+def _add_explore_command(commands: Any) -> None:
+    text = "compile a model for many accelerators: exact cycles beside area and energy, and who beats whom"
+    explore = _add(commands, "explore", "explore:explore_command", text)
+    explore.add_argument("model", type=Path, nargs="?", metavar="MODEL")
+    text = "folder for explore.html, explore.csv and explore.json; what was measured is kept in its folder work"
+    explore.add_argument("-o", "--output", type=arg.output_folder, required=True, metavar="REPORT", help=text)
+    text = (
+        "what differs: a size of the configuration, latency, memory_reads, memory_writes, memory, strategy, resident "
+        "or clock (MHz); a range of sizes doubles, such as wgt_depth=256..2048; may be repeated (default: blocks, "
+        "output lanes, large scratchpads, bus)"
+    )
+    explore.add_argument("--axis", action="append", type=arg.axis, default=[], metavar="NAME=VALUE,...", help=text)
+    text = "where sizes begin (default: default, or the board's usual one)"
+    explore.add_argument("--config", type=arg.config, metavar="NAME|FILE", help=text)
+    text = "strategy where it is no axis (default int8)"
+    explore.add_argument("--quantize", type=arg.strategy, default="int8", metavar="STRATEGY", help=text)
+    explore.add_argument("--calibration", type=Path, metavar="DATA.npz", help="inputs by name, samples first")
+    text = "inputs by name with labels: adds how accurate each strategy is"
+    explore.add_argument("--data", type=Path, metavar="TEST.npz", help=text)
+    explore.add_argument("--images", type=arg.count, metavar="N", help="the first N samples of the test data only")
+    explore.add_argument("--name", metavar="OUTPUT", help="output whose accuracy counts (default: the first)")
+    text = "memory model (default standard)"
+    explore.add_argument("--memory", type=arg.memory, metavar=_MEMORY, help=text)
+    text = "memory of this board at the clock, and its part"
+    explore.add_argument("--board", type=arg.board, metavar="NAME", help=text)
+    text = "part that points must have room on (default: the board's, else lfe5u-85f)"
+    explore.add_argument("--part", type=arg.part, metavar="NAME", help=text)
+    text = "clock that milliseconds are counted with: nobody says that it is met"
+    explore.add_argument("--clock", type=arg.megahertz, metavar="MHZ", help=text)
+    text = "of cycles, ms, area, luts, block_rams, multipliers, energy, dram, accuracy (default: time, area, energy)"
+    explore.add_argument("--objectives", type=arg.objectives, metavar="NAME,...", help=text)
+    text = "grid: all points; random; smart: beside the front (default: grid, or smart for more points than --points)"
+    explore.add_argument("--search", type=arg.search, metavar="HOW", help=text)
+    text = "points of a search that is no grid (default 500)"
+    explore.add_argument("--points", type=arg.count, default=500, metavar="N", help=text)
+    explore.add_argument("--seed", type=int, default=0, help="of the search (default 0)")
+    text = "measure points too that cannot be on the front by what their arrays take at least"
+    explore.add_argument("--all", action="store_true", help=text)
+    text = "processes of this machine (default: one for each core, with the extra explore; else 1)"
+    explore.add_argument("--processes", type=arg.count, metavar="N", help=text)
+    text = "a Dask scheduler, tls://HOST:PORT or tcp://HOST:PORT, instead: it runs what it is sent"
+    explore.add_argument("--scheduler", metavar="ADDRESS", help=text)
+    text = "write the configuration file of point N into REPORT; without MODEL, of an exploration that is there"
+    explore.add_argument("--apply", type=arg.natural, metavar="N", help=text)
+    data = {"data": check_npz_of("test data"), "calibration": check_npz_of("calibration data")}
+    explore.set_defaults(files={"model": check_model, **data})
+    _add_shapes(explore)
 
 
 def _add_fpga_commands(commands: Any) -> None:

@@ -120,7 +120,7 @@ def suiting(work: Work, where: Sequence[Place]) -> list[Place]:
 def _cost(compiled: CompiledModel, work: Work, sample: Mapping[str, Array], seconds: float) -> Cost:
     data = {name: np.asarray(value)[None] for name, value in sample.items()}
     calls = compiled.caller.calls(compiled.inputs, data).order
-    counters, launches, resident_bytes = _counters(compiled, calls)
+    counters, launches, resident_bytes = counters_of(compiled, calls)
     rows = [row for row in compiled.layers if row.where == "accel"]
     once = sum(row.macs for row in rows)
     accel_macs = sum(row.macs * calls.count(row.function) for row in rows)
@@ -129,7 +129,7 @@ def _cost(compiled: CompiledModel, work: Work, sample: Mapping[str, Array], seco
         config=compiled.config.name,
         cycles=counters["CYCLES"],
         launches=launches,
-        dram_bytes=_moved(counters),
+        dram_bytes=moved_bytes(counters),
         resident_bytes=resident_bytes,
         macs=accel_macs + max(0, work.macs - once),
         accel_macs=accel_macs,
@@ -152,7 +152,7 @@ def _zeros(compiled: CompiledModel) -> dict[str, Any]:
     return found
 
 
-def _counters(compiled: CompiledModel, calls: Sequence[str]) -> tuple[Counter[str], int, int]:
+def counters_of(compiled: CompiledModel, calls: Sequence[str]) -> tuple[Counter[str], int, int]:
     """Counters of all launches of an inference in steady state, and their number; bytes of the loads that come once."""
     programs = {name: segment.program for name, segment in compiled.segments.items()}
     device = CycleDevice(compiled.config, memory_model(compiled.memory_model), data=False)
@@ -167,11 +167,12 @@ def _counters(compiled: CompiledModel, calls: Sequence[str]) -> tuple[Counter[st
         stays = programs[name].resident is not None
         reload = launched(name, SectionKind.RESIDENT) if stays else {}
         total.update(turns.counters(launched(name, SectionKind.PROGRAM), reload))
-        once += turns.once * _moved(Counter(reload))
+        once += turns.once * moved_bytes(Counter(reload))
     return total, state.launches, once
 
 
-def _moved(counters: Counter[str]) -> int:
+def moved_bytes(counters: Mapping[str, int]) -> int:
+    """Bytes between DRAM and the accelerator, instructions included."""
     return counters["READ_BYTES"] + counters["WRITE_BYTES"] + counters["FETCH_BYTES"]
 
 

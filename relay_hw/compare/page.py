@@ -12,7 +12,7 @@ from relay_hw.compare.comparison import Comparison
 from relay_hw.compare.energy import CAVEAT, FIGURES, SOURCE, SRAM, share_rows
 from relay_hw.compare.front import Amount, is_by_agreement, points_of, run_time
 from relay_hw.compare.histogram import Histogram
-from relay_hw.compare.plots import histogram_svg, pareto_svg
+from relay_hw.compare.plots import amount_text, histogram_svg, pareto_svg
 from relay_hw.compare.rows import Row
 from relay_hw.compare.table import clocks, decibels, interval, notes, pairs, rate, share, short
 from relay_hw.errors import InputError
@@ -193,7 +193,7 @@ def _plots(found: Comparison) -> str:
         points = points_of(found.rows, cost, lambda row, leaves_out=leaves_out: leaves_out and row.host_share > 0)
         if points:
             y_text = (lambda v: f"{100 * v:.4g}%") if by_agreement else (lambda v: f"{v:.4g}")
-            svg = pareto_svg(points, title, y_title, _amount, y_text, found.best)
+            svg = pareto_svg(points, title, y_title, amount_text, y_text, found.best)
             cards.append(f'<div class="card">{svg}</div>')
     if not cards:
         return ""
@@ -206,14 +206,6 @@ def _plots(found: Comparison) -> str:
         "Hollow: layers on the host are not in the cycles and hardly in the energy, so these join no front.</p>"
     )
     return f'<h2>Accuracy against cost</h2><div class="plots">{"".join(cards)}<div class="note">{text}</div></div>'
-
-
-def _amount(value: float) -> str:
-    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if abs(value) >= limit:
-            scale = limit if unit != "k" else 1e3
-            return f"{value / scale:.4g}{unit}"
-    return f"{value:.4g}"
 
 
 def _noise(found: Comparison) -> str:

@@ -13,8 +13,9 @@ from relay_hw.compare.front import Point, staircase, unbeaten
 from relay_hw.compare.histogram import Histogram
 from relay_hw.support.quote import html
 
-_WIDTH, _HEIGHT = 580, 360
-_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 18, 30, 46
+# Of plots, and of the margins around what is plotted.
+WIDTH, HEIGHT = 580, 360
+LEFT, RIGHT, TOP, BOTTOM = 62, 18, 30, 46
 _TICKS: Final = 5
 _STEP: Final = 15  # between lines of labels
 _LETTER: Final = 6.6  # width of a letter, roughly
@@ -29,17 +30,17 @@ def pareto_svg(
     best: str | None,
 ) -> str:
     """A plot of `points` with their intervals; a line joins the best for each cost, `best` is drawn larger."""
-    xs = _span([p.x for p in points])
-    ys = _span([y for p in points for y in (p.y, *(p.within or ()))])
+    xs = plot_span([p.x for p in points])
+    ys = plot_span([y for p in points for y in (p.y, *(p.within or ()))])
 
     def height(value: float) -> float:
-        return _HEIGHT - _BOTTOM - (value - ys[0]) / (ys[1] - ys[0]) * (_HEIGHT - _TOP - _BOTTOM)
+        return HEIGHT - BOTTOM - (value - ys[0]) / (ys[1] - ys[0]) * (HEIGHT - TOP - BOTTOM)
 
     def place(point: Point) -> tuple[float, float]:
-        return _LEFT + (point.x - xs[0]) / (xs[1] - xs[0]) * (_WIDTH - _LEFT - _RIGHT), height(point.y)
+        return LEFT + (point.x - xs[0]) / (xs[1] - xs[0]) * (WIDTH - LEFT - RIGHT), height(point.y)
 
     steps = [place(p) for p in staircase(points)]
-    parts = [*_axes(xs, ys, x_text, y_text), _titles(x_title, y_title), _front_line(steps)]
+    parts = [*axes(xs, ys, x_text, y_text), titles(x_title, y_title), front_line(steps)]
     front = unbeaten(points)
     for point in sorted(points, key=lambda p: p in front):
         x, y = place(point)
@@ -50,12 +51,13 @@ def pareto_svg(
         radius = 6.5 if point.name == best else 4.5
         tip = f"{html(point.name)}: {html(x_text(point.x))} {html(x_title)}, {html(y_text(point.y))} {html(y_title)}"
         parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"><title>{tip}</title></circle>')
-    parts += _labels([(p.name + (" ★" if p.name == best else ""), *place(p)) for p in points])
+    parts += labels([(p.name + (" ★" if p.name == best else ""), *place(p)) for p in points])
     label = f"{html(y_title)} over {html(x_title)}"
-    return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
 
 
-def _span(values: Sequence[float]) -> tuple[float, float]:
+def plot_span(values: Sequence[float]) -> tuple[float, float]:
+    """The least and the largest value, with some room beside them."""
     low, high = min(values), max(values)
     margin = 0.08 * (high - low) or 0.05 * abs(high) or 1.0
     return low - margin, high + margin
@@ -70,35 +72,35 @@ def nice_ticks(low: float, high: float) -> list[float]:
     return [number * step for number in range(first, math.floor(high / step) + 1)]
 
 
-def _axes(
+def axes(
     xs: tuple[float, float], ys: tuple[float, float], x_text: Callable[[float], str], y_text: Callable[[float], str]
 ) -> list[str]:
+    """Lines and numbers of both axes."""
     parts: list[str] = []
-    bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
+    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
     for tick in nice_ticks(*ys):
-        y = bottom - (tick - ys[0]) / (ys[1] - ys[0]) * (bottom - _TOP)
-        parts.append(f'<line class="rule" x1="{_LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(
-            f'<text class="soft" x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{html(y_text(tick))}</text>'
-        )
+        y = bottom - (tick - ys[0]) / (ys[1] - ys[0]) * (bottom - TOP)
+        parts.append(f'<line class="rule" x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(f'<text class="soft" x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{html(y_text(tick))}</text>')
     for tick in nice_ticks(*xs):
-        x = _LEFT + (tick - xs[0]) / (xs[1] - xs[0]) * (right - _LEFT)
-        parts.append(f'<line class="rule" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{bottom}"/>')
+        x = LEFT + (tick - xs[0]) / (xs[1] - xs[0]) * (right - LEFT)
+        parts.append(f'<line class="rule" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{bottom}"/>')
         parts.append(
             f'<text class="soft" x="{x:.1f}" y="{bottom + 17}" text-anchor="middle">{html(x_text(tick))}</text>'
         )
     return parts
 
 
-def _titles(x_title: str, y_title: str) -> str:
-    middle = (_LEFT + _WIDTH - _RIGHT) / 2
+def titles(x_title: str, y_title: str) -> str:
+    """What the axes are."""
+    middle = (LEFT + WIDTH - RIGHT) / 2
     return (
-        f'<text class="soft" x="{middle}" y="{_HEIGHT - 8}" text-anchor="middle">{html(x_title)}</text>'
-        f'<text class="soft" x="{_LEFT}" y="17">{html(y_title)}</text>'
+        f'<text class="soft" x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">{html(x_title)}</text>'
+        f'<text class="soft" x="{LEFT}" y="17">{html(y_title)}</text>'
     )
 
 
-def _front_line(places: Sequence[tuple[float, float]]) -> str:
+def front_line(places: Sequence[tuple[float, float]]) -> str:
     """Steps: between two points the cheaper one is the best to be had."""
     if len(places) < 2:
         return ""
@@ -108,14 +110,23 @@ def _front_line(places: Sequence[tuple[float, float]]) -> str:
     return f'<path class="step" d="{path}"/>'
 
 
-def _labels(marks: Sequence[tuple[str, float, float]]) -> list[str]:
+def amount_text(value: float) -> str:
+    """A number of an axis, in few letters."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= limit:
+            scale = limit if unit != "k" else 1e3
+            return f"{value / scale:.4g}{unit}"
+    return f"{value:.4g}"
+
+
+def labels(marks: Sequence[tuple[str, float, float]]) -> list[str]:
     """Names beside their points, moved apart where they would lie on one another."""
     parts: list[str] = []
     # Left, right and line of the labels that stand, and of the points.
     taken: list[tuple[float, float, float]] = [(x - 6, x + 6, y + 4) for _, x, y in marks]
     for name, x, y in sorted(marks, key=lambda mark: (mark[2], mark[1])):
         width = _LETTER * len(name)
-        to_left = x + 14 + width > _WIDTH - 2
+        to_left = x + 14 + width > WIDTH - 2
         left = x - 12 - width if to_left else x + 12
         line = _free_line(left, left + width, y + 4, taken)
         taken.append((left, left + width, line))
@@ -129,7 +140,7 @@ def _labels(marks: Sequence[tuple[str, float, float]]) -> list[str]:
 
 def _free_line(left: float, right: float, wanted: float, taken: Sequence[tuple[float, float, float]]) -> float:
     """The place nearest to `wanted` where a label from `left` to `right` meets no other one, inside of the plot."""
-    low, high = _TOP + 4.0, _HEIGHT - _BOTTOM - 3.0
+    low, high = TOP + 4.0, HEIGHT - BOTTOM - 3.0
     for number in range(200):
         offset = (number + 1) // 2 * 3.0 * (1 if number % 2 else -1)
         line = wanted + offset

@@ -1,0 +1,11 @@
+"""Exploring accelerators: one network on many of them, exact cycles beside area and energy, and who beats whom.
+
+In: a float module, axes. Out: an `Exploration`. Above `compare`, whose measures it takes.
+"""
+
+from relay_hw.explore.exploration import Exploration
+from relay_hw.explore.main import explore
+from relay_hw.explore.options import ExploreOptions
+from relay_hw.explore.space import Axis, Point, Space
+
+__all__ = ["Axis", "Exploration", "ExploreOptions", "Point", "Space", "explore"]

@@ -1,0 +1,110 @@
+"""One process' copy of what all points share, and the measurement of one point.
+
+In: a `Setting`, designs. Out: `Measured`: cycles of the steady state by the exact engine, energy of its counters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from numpy.typing import NDArray
+
+from relay_hw.accel.isa.errors import AccelError
+from relay_hw.compare.cost import counters_of, moved_bytes, shares
+from relay_hw.compare.energy import estimate
+from relay_hw.compare.network import Network, read_network
+from relay_hw.compare.work import Work, network_work
+from relay_hw.errors import RelayHwError
+from relay_hw.explore.design import Design
+from relay_hw.explore.results import Measured
+from relay_hw.ir.module import IRModule
+from relay_hw.quantize import Strategy
+from relay_hw.runtime.compile import CompiledModel, compile_model
+from relay_hw.runtime.options import NUMPY, CompileOptions
+from relay_hw.target.partition import HOST
+from relay_hw.text import load_json
+from relay_hw.transform.infer_type import InferType
+
+Array = NDArray[Any]
+# A strategy's name and the bits of the output stage's multipliers: all that integers of a network depend on.
+Form = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setting:
+    """What processes get: texts of the network and of its integers in each form, and a sample where control flow asks
+    for one."""
+
+    network: str
+    output: int
+    strategies: Mapping[str, Strategy]
+    quantized: Mapping[Form, str]
+    sample: Mapping[str, Array] | None = None
+
+
+def form_of(design: Design, strategies: Mapping[str, Strategy]) -> Form:
+    """The integers that a design takes."""
+    return design.strategy, min(design.config.multiplier_bits, strategies[design.strategy].multiplier_bits)
+
+
+class Bench:
+    """Measures points, one after the other; what they share is read once."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._network: Network = read_network(setting.network, setting.output, "", False)
+        self._integers: dict[Form, tuple[IRModule, Work]] = {}
+
+    def measure(self, design: Design) -> Measured:
+        """One inference of the design. What it refuses is in the result."""
+        strategy = self._setting.strategies[design.strategy]
+        if strategy.simulated:
+            return Measured(refused=strategy.simulated)
+        form = form_of(design, self._setting.strategies)
+        quantized, work = self._form(form)
+        try:
+            options = CompileOptions(
+                config=design.config,
+                strategy=replace(strategy, multiplier_bits=form[1]),
+                memory=design.memory,
+                resident=design.resident,
+                host_target=NUMPY,
+            )
+            found = compile_model(self._network.mod, options, quantized=quantized, calibration=self._setting.sample)
+            return _measured(found, work)
+        except (RelayHwError, AccelError) as error:
+            # The name of a configuration is the point's number: the same design has another one in another space.
+            return Measured(refused=str(error).replace(design.config.name, "the point"))
+
+    def _form(self, form: Form) -> tuple[IRModule, Work]:
+        if form not in self._integers:
+            mod = InferType()(load_json(self._setting.quantized[form], "network"))
+            self._integers[form] = mod, network_work(mod)
+        return self._integers[form]
+
+
+def _measured(compiled: CompiledModel, work: Work) -> Measured:
+    calls = compiled.calls.order
+    counters, launches, resident_bytes = counters_of(compiled, calls)
+    rows = [row for row in compiled.layers if row.where != HOST]
+    once = sum(row.macs for row in rows)
+    accel_macs = sum(row.macs * calls.count(row.function) for row in rows)
+    accel, host = shares(work, once, accel_macs)
+    return Measured(
+        cycles=counters["CYCLES"],
+        launches=launches,
+        dram_bytes=moved_bytes(counters),
+        resident_bytes=resident_bytes,
+        macs=accel_macs + max(0, work.macs - once),
+        accel_macs=accel_macs,
+        energy=estimate(compiled.config, counters, accel, host),
+        host=_first_on_host(compiled),
+    )
+
+
+def _first_on_host(compiled: CompiledModel) -> str:
+    """The first layer with products on the host, and why it is there."""
+    rows = (f"{row.name}: {row.reason}" for row in compiled.layers if row.where == HOST and row.macs)
+    return next(rows, "")

@@ -1,0 +1,65 @@
+"""What was measured, a row each under the key of all that it depends on: a database that a killed process leaves whole.
+
+In: keys, contents. Out: contents. SQLite writes ahead (WAL), and each row is a transaction of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from relay_hw.errors import InputError
+from relay_hw.support.documents import DocumentError, parse_json
+
+_TABLE: Final = "CREATE TABLE IF NOT EXISTS rows (key TEXT PRIMARY KEY, content TEXT NOT NULL, seconds REAL NOT NULL)"
+# Keys in one question, and seconds that a writer waits for another.
+_MANY: Final = 500
+_PATIENCE: Final = 60.0
+
+
+class Journal:
+    """One file. Several processes may read and write it."""
+
+    def __init__(self, path: Path) -> None:
+        """Makes the file. Raises InputError where it cannot be, or is none of ours."""
+        self.path = path
+        with self._open() as database:
+            database.execute("PRAGMA journal_mode=WAL")
+            database.execute(_TABLE)
+
+    def read(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Contents of those of `keys` that there are. Raises InputError."""
+        found: dict[str, dict[str, Any]] = {}
+        with self._open() as database:
+            for begin in range(0, len(keys), _MANY):
+                some = tuple(keys[begin : begin + _MANY])
+                marks = ",".join("?" * len(some))
+                for key, content in database.execute(f"SELECT key, content FROM rows WHERE key IN ({marks})", some):
+                    try:
+                        found[key] = parse_json(content)
+                    except DocumentError:  # a row of somebody else's making is no row
+                        continue
+        return found
+
+    def write(self, key: str, content: Mapping[str, Any], seconds: float) -> None:
+        """Keep a row; one that is there stays. `seconds`: what it took to make. Raises InputError."""
+        row = (key, json.dumps(content, sort_keys=True), seconds)
+        with self._open() as database:
+            database.execute("INSERT OR IGNORE INTO rows VALUES (?, ?, ?)", row)
+
+    def count(self) -> int:
+        """Rows in all. Raises InputError."""
+        with self._open() as database:
+            return database.execute("SELECT COUNT(*) FROM rows").fetchone()[0]
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with closing(sqlite3.connect(self.path, timeout=_PATIENCE)) as database, database:
+                yield database
+        except sqlite3.Error as error:
+            raise InputError(f"journal {self.path} must be a database that can be written: {error}") from None

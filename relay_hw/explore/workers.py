@@ -1,0 +1,89 @@
+"""Who measures points: this process, or the workers of a Dask cluster.
+
+In: a `Setting`, designs under their keys. Out: measurements as they come. A scheduler runs what it is sent: a cluster
+of our own listens on this machine's loopback alone, one elsewhere is reached by its address.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Final, Protocol
+
+from relay_hw.errors import InputError
+from relay_hw.explore.bench import Bench, Setting
+from relay_hw.explore.design import Design
+from relay_hw.explore.results import Measured
+from relay_hw.support.progress import Progress
+
+MISSING: Final = "dask and distributed must be installed: pip install 'relay-hw[explore]'"
+_SCHEMES: Final = ("tls://", "tcp://")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A measurement with the seconds that it took."""
+
+    key: str
+    measured: Measured
+    seconds: float
+
+
+class Workers(Protocol):
+    """Measures designs under the keys of their contents."""
+
+    def measure(self, designs: Mapping[str, Design]) -> Iterator[Answer]:
+        """Each of them once, in the order in which they are done."""
+        ...
+
+
+class Here:
+    """This process alone."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._bench = Bench(setting)
+
+    def measure(self, designs: Mapping[str, Design]) -> Iterator[Answer]:
+        """Each of them, one after the other."""
+        for key, design in designs.items():
+            yield answer(self._bench, key, design)
+
+
+def answer(bench: Bench, key: str, design: Design) -> Answer:
+    """One measurement, with its time."""
+    begin = time.perf_counter()
+    measured = bench.measure(design)
+    return Answer(key, measured, time.perf_counter() - begin)
+
+
+def has_dask() -> bool:
+    """Whether a cluster can be made here."""
+    return find_spec("distributed") is not None
+
+
+def check_scheduler(address: str) -> None:
+    """Raise InputError for what is no address of a scheduler, or where no client is installed."""
+    if not address.startswith(_SCHEMES):
+        raise InputError(f"scheduler must be tls://HOST:PORT or tcp://HOST:PORT, not {address}")
+    if not has_dask():
+        raise InputError(MISSING)
+
+
+@contextmanager
+def workers(processes: int, scheduler: str | None, progress: Progress) -> Iterator[Callable[[Setting], Workers]]:
+    """How to make workers of a setting: `processes` of this machine, those of a `scheduler`, or this process.
+
+    Raises InputError where a scheduler cannot be reached.
+    """
+    if scheduler is None and (processes == 1 or not has_dask()):
+        yield Here
+        return
+    from relay_hw.explore.cluster import Cluster, local_client, remote_client
+
+    if scheduler is None:
+        progress.started(f"starting {processes} processes")
+    with local_client(processes) if scheduler is None else remote_client(scheduler) as client:
+        yield lambda setting: Cluster(client, setting)
