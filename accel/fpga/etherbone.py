@@ -1,4 +1,4 @@
-"""The line to a board on Ethernet: words of its bus, read and written by Etherbone over UDP as LiteEth speaks it.
+"""The line to a board on Ethernet: words of its bus, read and written by Etherbone over UDP as the board speaks it.
 
 In: `etherbone://host:port`. Out: `EtherboneLink`, which answers to what `relay_hw.accel.fpga.link.Line` asks.
 """
@@ -15,8 +15,8 @@ from relay_hw.accel.fpga.link import LinkError
 
 PREFIX: Final = "etherbone://"
 PORT: Final = 1234
-# One packet is under way at a time, and its words must fit the board's buffer.
-_MOST_WORDS: Final = 128
+# One packet is under way at a time, and it must fit the board's memory for a frame: 255 words with heads and check.
+_MOST_WORDS: Final = 224
 _ATTEMPTS: Final = 3
 # Magic word, version 1, addresses and data of four bytes.
 _HEAD: Final = struct.pack(">HBB4x", 0x4E6F, 0x10, 0x44)

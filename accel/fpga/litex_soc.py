@@ -13,6 +13,7 @@ import logging
 import re
 import sys
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any
 
 from relay_hw.accel.fpga.boards import Board, HostLink, find_board
@@ -26,10 +27,6 @@ CONTROL_BASE = 0xF000_0000
 _REGISTERS_BYTES = 4096
 # A locally administered address on Ethernet.
 _MAC_ADDRESS = 0x02_00_52_45_4C_59
-# Words of a packet that the board holds.
-_PACKET_WORDS = 256
-# Words of a memory of LUTs.
-_LUT_WORDS = 16
 # Beats that the memory controller's AXI port holds each way.
 BUFFER_BEATS = 16
 # Cycles after which an access to an address without a slave ends.
@@ -324,45 +321,40 @@ def _add_serial(soc: Any, request: Request, platform: Any) -> None:
     access, address = migen.Signal(), migen.Signal(32)
     words = _words()
     pins = _clock_pins() | {"p_DIVISOR": request.divisor, "p_TIMEOUT": request.timeout}
-    pins |= {"i_rx_i": serial.rx, "o_tx_o": serial.tx, "o_req_o": access, "o_we_o": words.we, "o_addr_o": address}
-    pins |= {"o_wdata_o": words.dat_w, "i_ack_i": words.ack | words.err, "i_rdata_i": words.dat_r}
+    pins |= {"i_rx_i": serial.rx, "o_tx_o": serial.tx} | _access_pins(words, access, address)
     soc.specials += migen.Instance("fpga_serial", **pins)
-    soc.comb += [words.cyc.eq(access), words.stb.eq(access), words.adr.eq(address[2:]), words.sel.eq(15)]
-    soc.bus.add_master("serial", words)
+    _add_master(soc, "serial", words, access, address)
 
 
 def _add_etherbone(soc: Any, request: Request, platform: Any) -> None:
-    """LiteEth's Etherbone on the board's first Ethernet port."""
+    """Etherbone on the board's first Ethernet port, as a master of the bus; the port's pins are LiteEth's.
+
+    LiteEth's own Etherbone takes thousands of LUT4 more, and the board's part has too few wires for them.
+    """
+    migen = _module("migen")
     clocks, pads = platform.request("eth_clocks", 0), platform.request("eth", 0)
     phy = _module("liteeth.phy.ecp5rgmii").LiteEthPHYRGMII
-    soc.ethphy = phy(clock_pads=clocks, pads=pads, tx_delay=0, with_hw_init_reset=False)
-    # Words of 32 bits let all but the pads and two queues run with the System's clock, not with Ethernet's.
-    # Nothing but Etherbone is answered, not even a ping, and queues between the clocks are as deep as a memory of LUTs:
-    # that takes 1,000 LUT4 less, which the board's part does not have.
-    soc.ethcore = _module("liteeth.core").LiteEthUDPIPCore(
-        soc.ethphy,
-        _MAC_ADDRESS,
-        request.address,
-        request.clock_hz,
-        dw=32,
-        with_sys_datapath=True,
-        with_icmp=False,
-        tx_cdc_depth=_LUT_WORDS,
-        rx_cdc_depth=_LUT_WORDS,
-    )
-    # A domain of its own puts queues between the two: the way from sender to receiver is too long without.
-    migen = _module("migen")
-    soc.cd_etherbone = migen.ClockDomain("etherbone")
-    soc.comb += [
-        soc.cd_etherbone.clk.eq(migen.ClockSignal("sys")),
-        soc.cd_etherbone.rst.eq(migen.ResetSignal("sys")),
-    ]
-    etherbone = _module("liteeth.frontend.etherbone").LiteEthEtherbone
-    soc.etherbone = etherbone(soc.ethcore.udp, ETHERBONE_PORT, buffer_depth=_PACKET_WORDS, cd="etherbone")
-    soc.bus.add_master("etherbone", soc.etherbone.wishbone.bus)
-    # LiteEth leaves the address of the answer before the addresses to read, where a packet has both writes and reads.
-    receiver = soc.etherbone.record.receiver
-    receiver.fsm.act("RECEIVE_BASE_RET_ADDR", receiver.fifo.source.ready.eq(1))
+    soc.ethphy = phy(clocks, pads, tx_delay=0, with_hw_init_reset=False, with_inband_status=False)
+    access, address = migen.Signal(), migen.Signal(32)
+    words = _words()
+    board = {"MAC": (_MAC_ADDRESS, 48), "ADDRESS": (int(ip_address(request.address)), 32), "PORT": (ETHERBONE_PORT, 16)}
+    pins = _clock_pins() | {f"p_{name}": migen.Constant(value, bits) for name, (value, bits) in board.items()}
+    pins |= {"i_eth_clk_i": migen.ClockSignal("eth_rx")} | _access_pins(words, access, address)
+    pins |= {"i_rx_valid_i": soc.ethphy.source.valid, "i_rx_data_i": soc.ethphy.source.data}
+    pins |= {"o_tx_valid_o": soc.ethphy.sink.valid, "o_tx_data_o": soc.ethphy.sink.data}
+    soc.specials += migen.Instance("fpga_etherbone", **pins)
+    _add_master(soc, "etherbone", words, access, address)
+
+
+def _access_pins(words: Any, access: Any, address: Any) -> dict[str, Any]:
+    """Pins of a module that makes accesses."""
+    pins = {"o_req_o": access, "o_we_o": words.we, "o_addr_o": address}
+    return pins | {"o_wdata_o": words.dat_w, "i_ack_i": words.ack | words.err, "i_rdata_i": words.dat_r}
+
+
+def _add_master(soc: Any, name: str, words: Any, access: Any, address: Any) -> None:
+    soc.comb += [words.cyc.eq(access), words.stb.eq(access), words.adr.eq(address[2:]), words.sel.eq(15)]
+    soc.bus.add_master(name, words)
 
 
 class _Pads:

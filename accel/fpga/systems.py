@@ -12,10 +12,10 @@ from typing import Final
 
 from relay_hw.accel.fpga import gowin
 from relay_hw.accel.fpga.board_top import BoardSystem, board_parts
-from relay_hw.accel.fpga.boards import Board
+from relay_hw.accel.fpga.boards import Board, HostLink
 from relay_hw.accel.fpga.flow import Design
 from relay_hw.accel.fpga.litex_soc import TOP as BOARD_TOP
-from relay_hw.accel.fpga.part_top import SOURCES, TOP, PartSystem, part_verilog
+from relay_hw.accel.fpga.part_top import FPGA_RTL, SOURCES, TOP, PartSystem, part_verilog
 from relay_hw.accel.fpga.parts import Family, FlowError, Part
 from relay_hw.accel.fpga.soc_map import SocMap
 from relay_hw.accel.fpga.synth import core_sources
@@ -24,6 +24,8 @@ from relay_hw.accel.isa.config import AccelConfig
 PART_MHZ: Final = 25.0
 PART_BAUD: Final = 1_000_000
 PART_MEMORY_BYTES: Final = 8192
+# Of boards whose host is on Ethernet.
+_ETHERNET: Final = ("fpga_crc32", "fpga_eth_rx", "fpga_eth_tx", "fpga_etherbone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +68,14 @@ def board_system(config: AccelConfig, board: Board, mhz: float | None = None, ba
     usual = board.mhz if fit is None else fit.mhz
     sizes = BoardSystem(config, board, round((mhz or usual) * 1e6), baud or board.baud)
     parts = board_parts(sizes)
-    files = {**core_files(), **_texts(SOURCES), f"{BOARD_TOP}.v": parts.verilog}
+    files = {**core_files(), **_texts(_sources(board)), f"{BOARD_TOP}.v": parts.verilog}
     name = f"{board.name}-{config.name}"
     return System(Design(name, BOARD_TOP, files, board.part, parts.constraints, sizes.clock_hz / 1e6), parts.map)
+
+
+def _sources(board: Board) -> tuple[Path, ...]:
+    """Verilog of a board's System beside the accelerator's."""
+    return (*SOURCES, *(FPGA_RTL / f"{name}.v" for name in _ETHERNET)) if board.link is HostLink.ETHERBONE else SOURCES
 
 
 def _clock_constraints(part: Part, mhz: float) -> str:

@@ -1,12 +1,14 @@
 // A board on Ethernet in simulation: the verilated System with a clock, its RGMII pins behind a UDP socket.
 // Usage: board; prints the address it listens on, ends with its standard input.
-// Datagrams of the host travel as frames of a peer at 192.168.1.100, which answers what the board asks of ARP.
+// Datagrams of the host travel as frames of a peer at 192.168.1.100, which asks by ARP where the board is, and before each
+// of them others that the board must leave alone.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -21,10 +23,12 @@
 namespace {
 
 using Bytes = std::vector<uint8_t>;
+using Mac = std::array<uint8_t, 6>;
+using Ip = std::array<uint8_t, 4>;
 
-constexpr std::array<uint8_t, 6> kBoardMac{0x10, 0xe2, 0xd5, 0, 0, 0}, kHostMac{0x02, 0, 0, 0, 0, 0x64};
-constexpr std::array<uint8_t, 4> kBoardIp{192, 168, 1, 50}, kHostIp{192, 168, 1, 100};
-constexpr unsigned kPort = 1234, kArp = 0x0806, kIp = 0x0800, kUdp = 17;
+constexpr Mac kEveryone{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, kHostMac{0x02, 0, 0, 0, 0, 0x64};
+constexpr Ip kBoardIp{192, 168, 1, 50}, kOtherIp{192, 168, 1, 51}, kHostIp{192, 168, 1, 100};
+constexpr unsigned kPort = 1234, kArp = 0x0806, kIp = 0x0800, kUdp = 17, kAsks = 1, kTells = 2;
 // Bytes between two frames, and the least of a frame without its check.
 constexpr unsigned kGap = 16, kLeast = 60;
 // Cycles that the System gets after the line fell silent, and between two looks at the socket.
@@ -53,9 +57,9 @@ uint32_t check(const Bytes& bytes) {
 }
 
 // What goes over the wire for a frame: preamble, padding and check around it.
-Bytes on_wire(unsigned type, const Bytes& payload) {
+Bytes on_wire(const Mac& to, unsigned type, const Bytes& payload) {
     Bytes frame;
-    append(frame, kBoardMac);
+    append(frame, to);
     append(frame, kHostMac);
     append16(frame, type);
     append(frame, payload);
@@ -68,12 +72,13 @@ Bytes on_wire(unsigned type, const Bytes& payload) {
     return wire;
 }
 
-Bytes udp_packet(const uint8_t* data, size_t size) {
+Bytes udp_packet(const Ip& to, const Bytes& data) {
+    const size_t size = data.size();
     Bytes packet{0x45, 0};
     append16(packet, unsigned(28 + size));
     append(packet, std::array<uint8_t, 8>{0, 0, 0x40, 0, 64, kUdp, 0, 0});
     append(packet, kHostIp);
-    append(packet, kBoardIp);
+    append(packet, to);
     uint32_t sum = 0;
     for (size_t i = 0; i < 20; i += 2) sum += read16(packet, i);
     sum = ~((sum & 0xffff) + (sum >> 16));
@@ -83,17 +88,16 @@ Bytes udp_packet(const uint8_t* data, size_t size) {
     append16(packet, kPort);
     append16(packet, unsigned(8 + size));
     append16(packet, 0);
-    packet.insert(packet.end(), data, data + size);
+    append(packet, data);
     return packet;
 }
 
-Bytes arp_answer(const Bytes& request) {
-    Bytes packet(request.begin(), request.begin() + 6);
-    append16(packet, 2);
+Bytes arp_request(const Ip& whom) {
+    Bytes packet{0, 1, kIp >> 8, kIp & 0xff, 6, 4, 0, kAsks};
     append(packet, kHostMac);
     append(packet, kHostIp);
-    append(packet, kBoardMac);
-    append(packet, kBoardIp);
+    append(packet, Mac{});
+    append(packet, whom);
     return packet;
 }
 
@@ -119,7 +123,7 @@ public:
                 socklen_t size = sizeof host_;
                 const ssize_t count = recvfrom(line_, data, sizeof data, 0, reinterpret_cast<sockaddr*>(&host_), &size);
                 // A host that left is told by an error of the socket.
-                if (count >= 0) waiting_.push_back(on_wire(kIp, udp_packet(data, size_t(count))));
+                if (count >= 0) ask(Bytes(data, data + count));
                 tail = kTail;
             }
             for (unsigned i = 0; i < kLookEvery; ++i) step();
@@ -128,6 +132,28 @@ public:
     }
 
 private:
+    // A datagram waits until the board has said where it is.
+    void ask(const Bytes& data) {
+        asked_.push_back(data);
+        if (known_) return send();
+        if (asked_.size() > 1) return;
+        for (const Ip& whom : {kOtherIp, kBoardIp}) waiting_.push_back(on_wire(kEveryone, kArp, arp_request(whom)));
+    }
+
+    // What was asked, behind the same with a wrong check, for another board, and without its last word.
+    void send() {
+        for (; !asked_.empty(); asked_.pop_front(), ++expected_) {
+            const Bytes data = asked_.front(), less(data.begin(), data.end() - 4);
+            const Bytes right = on_wire(mac_, kIp, udp_packet(kBoardIp, data));
+            Bytes wrong = right;
+            wrong.back() ^= 1;
+            waiting_.push_back(wrong);
+            waiting_.push_back(on_wire(mac_, kIp, udp_packet(kOtherIp, data)));
+            waiting_.push_back(on_wire(mac_, kIp, udp_packet(kBoardIp, less)));
+            waiting_.push_back(right);
+        }
+    }
+
     // One byte each way: its low half around the rising edge, its high half around the falling one.
     void step() {
         const int byte = next();
@@ -172,9 +198,26 @@ private:
         for (size_t i = 4; i--;) crc = crc << 8 | frame[frame.size() - 4 + i];
         if (crc != check(body)) return refuse("a frame must have the check of its bytes");
         const Bytes payload(body.begin() + 14, body.end());
-        if (read16(body, 12) == kArp && read16(payload, 6) == 1) waiting_.push_back(on_wire(kArp, arp_answer(payload)));
-        if (read16(body, 12) == kIp && payload[9] == kUdp)
-            sendto(line_, &payload[28], read16(payload, 24) - 8u, 0, reinterpret_cast<sockaddr*>(&host_), sizeof host_);
+        if (read16(body, 12) == kArp) return located(payload);
+        if (read16(body, 12) != kIp || payload[9] != kUdp) return refuse("a frame must be of ARP or UDP");
+        if (!std::equal(kHostMac.begin(), kHostMac.end(), body.begin())) return refuse("a frame must be for the host");
+        uint32_t sum = 0;
+        for (size_t i = 0; i < 20; i += 2) sum += read16(payload, i);
+        if ((sum & 0xffff) + (sum >> 16) != 0xffff) return refuse("a packet must have the sum of its header");
+        if (!expected_--) return refuse("a packet must be asked for");
+        sendto(line_, &payload[28], read16(payload, 24) - 8u, 0, reinterpret_cast<sockaddr*>(&host_), sizeof host_);
+    }
+
+    // ARP: the board says where it is, when it was asked.
+    void located(const Bytes& payload) {
+        if (known_) return refuse("ARP must be answered once, not for another address");
+        const Bytes right{0, 1, kIp >> 8, kIp & 0xff, 6, 4, 0, kTells};
+        if (!std::equal(right.begin(), right.end(), payload.begin())) return refuse("ARP must be answered");
+        if (!std::equal(kBoardIp.begin(), kBoardIp.end(), &payload[14])) return refuse("ARP must tell the board's address");
+        if (!std::equal(kHostIp.begin(), kHostIp.end(), &payload[24])) return refuse("ARP must be told to who asked");
+        std::copy_n(&payload[8], mac_.size(), mac_.begin());
+        known_ = true;
+        send();
     }
 
     void refuse(const char* what) {
@@ -193,6 +236,12 @@ private:
     BOARD_MODEL top_{&context_, "board"};
     const int line_;
     sockaddr_in host_{};
+    // Where the board is; datagrams of the host that wait for that, and answers that are to come.
+    Mac mac_{};
+    bool known_ = false;
+    std::deque<Bytes> asked_;
+    unsigned expected_ = 0;
+    // Frames on their way to the board.
     std::deque<Bytes> waiting_;
     size_t sent_ = 0;
     unsigned gap_ = 0;

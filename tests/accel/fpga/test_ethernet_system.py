@@ -20,7 +20,7 @@ from relay_hw.accel.isa.randprog import random_program
 from relay_hw.accel.isa.spec import DEVICE_MAGIC
 from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.accel.sim.selftest import self_test
-from tests.accel.fpga.extra import needs_litex
+from tests.accel.fpga.extra import lint_messages, needs_litex
 from tests.accel.isa.runner import PROGRAMS
 
 pytestmark = needs_litex
@@ -89,3 +89,9 @@ def test_an_unplugged_line_is_told(program: Path, system: System) -> None:
 
 def test_the_map_says_where_the_board_is(system: System) -> None:
     assert system.map.address == "etherbone://192.168.1.50" and system.map.baud == 0
+
+
+def test_the_verilog_has_no_warnings(system: System, tmp_path: Path) -> None:
+    files = {name: text for name, text in system.design.files.items() if name.startswith("fpga_e") or "crc" in name}
+    assert len(files) == 4
+    assert not lint_messages("fpga_etherbone", files, tmp_path)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +23,7 @@ from relay_hw.accel.isa.randprog import random_program
 from relay_hw.accel.isa.spec import DEVICE_MAGIC
 from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.accel.sim.selftest import self_test
-from relay_hw.accel.sim.verilator import find_toolchain
+from tests.accel.fpga.extra import lint_messages
 from tests.accel.isa.runner import PROGRAMS
 from tests.accel.sim.timed_programs import timed_program
 
@@ -230,16 +228,7 @@ def test_commands_that_stop_half_way_are_forgotten(board: str) -> None:
 def test_the_verilog_has_no_warnings(name: str, tmp_path: Path) -> None:
     config: AccelConfig = load_config(name)
     system = part_system(config, find_part("lfe5u-85f"))
-    for file, text in system.design.files.items():
-        (tmp_path / file).write_text(text)
-    tools = find_toolchain()
-    sources = [file for file in system.design.files if file.endswith(".v")]
-    command = [str(tools.verilator), "--lint-only", "-Wall", "-Wno-PINCONNECTEMPTY", "--default-language", "1364-2005"]
-    command += ["--top-module", TOP, "+incdir+.", *sources]
-    environment = {**os.environ, "VERILATOR_ROOT": str(tools.root)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    messages = done.stdout + done.stderr
-    assert done.returncode == 0 and "%" not in messages, messages
+    assert not lint_messages(TOP, system.design.files, tmp_path)
 
 
 @pytest.mark.parametrize(
