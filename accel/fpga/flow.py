@@ -150,6 +150,8 @@ def _lay_out(design: Design, stage: Path, seed: int, progress: Progress) -> None
 
     def make() -> None:
         netlist = json.loads((stage / "synthesised.json").read_text())
+        if design.part.family is Family.GOWIN:
+            gowin.check_room(netlist["modules"][design.top], design.part)
         if design.part.family is Family.ECP5:
             progress.started(f"floorplan: block RAMs and multipliers, seed {seed}")
             module = floorplanned(netlist["modules"][design.top], design.part, seed)

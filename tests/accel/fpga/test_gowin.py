@@ -7,11 +7,14 @@ import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from relay_hw.accel.fpga import gowin
 from relay_hw.accel.fpga.families import toolchain
 from relay_hw.accel.fpga.flow import build_bitstream
-from relay_hw.accel.fpga.parts import PARTS, Family, find_part
+from relay_hw.accel.fpga.parts import PARTS, Family, FlowError, find_part
 from relay_hw.accel.fpga.report import read_timing
 from relay_hw.accel.fpga.systems import part_system
 from relay_hw.accel.isa.config import load_config
@@ -41,6 +44,37 @@ def test_a_small_design_becomes_a_bitstream_and_a_second_run_nothing_new(tmp_pat
     assert abs(clock["mhz"] - 0.8 * told["achieved"]) < 0.01 and report["timing_met"]
     said: list[str] = []
     assert build_bitstream(given, [1], tmp_path, told(said)) == built and said == []
+
+
+def cell(kind: str, **pins: int | str) -> dict[str, Any]:
+    return {"type": kind, "connections": {pin: [bit] for pin, bit in pins.items()}}
+
+
+# A value that two flip-flops hold, one of a carry, one of a memory, a constant, and what no flip-flop holds.
+HELD = (
+    *(cell("LUT4", F=2), cell("DFFE", D=2), cell("DFF", D=2), cell("ALU", SUM=3, COUT=4), cell("DFFR", D=3)),
+    *(cell("RAM16SDP4", DO=5), cell("DFFE", D=5), cell("DFFS", D="1"), cell("LUT2", F=6), cell("ALU", COUT=7)),
+)
+
+
+def test_a_flip_flop_shares_a_place_with_what_it_holds() -> None:
+    module = {"cells": {str(k): cell for k, cell in enumerate(HELD)}}
+    takes = gowin.places(module, PART)
+    assert takes == gowin.Places(logic=2, carries=2, flip_flops=3, left=20736 - 8)
+    gowin.check_room(module, PART)
+    message = (
+        "a netlist for gw2a-18c must take at most 6 LUT4 beside its memories of LUTs, not 7: 2 of logic, 2 of carries, "
+        "3 in front of flip-flops"
+    )
+    with pytest.raises(FlowError, match=f"^{re.escape(message)}$"):
+        gowin.check_room(module, replace(PART, luts=14))
+
+
+@needs_gowin
+def test_what_has_no_room_is_not_placed(tmp_path: Path) -> None:
+    given = replace(design(), part=replace(PART, luts=24), constraints=gowin.constraints(PART))
+    with pytest.raises(FlowError, match=r"a netlist for gw2a-18c must take at most 24 LUT4 beside .*, not \d+: "):
+        build_bitstream(given, [1], tmp_path)
 
 
 def test_each_port_of_the_system_has_a_pin_of_its_own() -> None:
