@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from relay_hw.analysis.products import PRODUCT_OPERATORS, operator_macs
-from relay_hw.ir.expr import FusionPattern, Op
+from relay_hw.analysis.products import operator_macs
+from relay_hw.ir.expr import FusionPattern, Op, Trait
 from relay_hw.ir.types import TensorType, TupleType, Type
 from relay_hw.limits import DEFAULT, product
 
@@ -153,8 +153,8 @@ def _padded(attrs: Any) -> int:
 
 def _steps(op: Op, attrs: Any, values: Sequence[Any], ty: Type, elements: tuple[int, int]) -> int:
     given, made = elements
-    if op.name in PRODUCT_OPERATORS:
-        return operator_macs(op.name, attrs, [_type(value) for value in values], ty)
+    if op.has(Trait.ANCHOR):
+        return operator_macs(op, attrs, [_type(value) for value in values], ty)
     if op.pattern <= FusionPattern.COMM_REDUCE or op.name in _LINEAR:
         return given + made
     if op.name == "onnx.det":

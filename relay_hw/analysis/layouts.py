@@ -12,21 +12,10 @@ from typing import Final
 
 from relay_hw.analysis.describe import describe
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern, Op, Tuple
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op, Trait, Tuple
 from relay_hw.ir.types import TensorType, TupleType, Type
 
-# Operators whose result lies as their first argument does.
-_KEEPING: Final = frozenset(
-    ("nn.pad", "nn.mirror_pad", "reverse", "nn.dropout", "nn.lrn", "nn.l2_normalize", "nn.softmax", "nn.log_softmax")
-    + ("nn.fast_softmax", "strided_slice", "split", "nn.batch_norm", "nn.instance_norm", "nn.group_norm", "nn.bias_add")
-    + ("nn.layer_norm", "nn.prelu", "cumsum", "cumprod", "annotation.stop_fusion", "annotation.checkpoint")
-    + ("annotation.compiler_begin", "annotation.compiler_end", "on_device", "device_copy", "debug")
-)
-# Operators on channels: `axis` is the one called C.
-_ON_CHANNELS: Final = frozenset(("nn.bias_add", "nn.batch_norm", "nn.prelu", "nn.instance_norm", "nn.group_norm"))
 _MERGING: Final = frozenset(("concatenate", "qnn.concatenate"))
-_PAIRS: Final = frozenset(("qnn.add", "qnn.subtract", "qnn.mul", "fixed.add", "where"))
-_FIRST: Final = frozenset(("qnn.quantize", "qnn.dequantize", "qnn.requantize", "fixed.requantize"))
 
 
 def is_laid_out(types: Sequence[Type]) -> bool:
@@ -48,7 +37,7 @@ def check_arguments(call: Call, op: Op, types: Sequence[Type]) -> None:
         _expect(call, 1, types, attrs.kernel_layout)
     elif hasattr(attrs, "layout"):
         _expect(call, 0, types, attrs.layout)
-    elif op.name in _ON_CHANNELS:
+    elif op.has(Trait.ON_CHANNELS):
         _check_channels(call, op, types)
 
 
@@ -70,10 +59,9 @@ def _found(call: Call, op: Op, types: Sequence[Type], result: Type) -> str:
         return _reduced(types[0], result, attrs)
     if name in _MERGING:
         return _common(call, types[0], call.args[0])
-    if name in _PAIRS or (op.pattern is FusionPattern.BROADCAST and attrs is None):
+    if hasattr(attrs, "lhs_axis") or (op.has(Trait.ELEMENTWISE) and len(types) > 1):
         return _broadcast(call, types, result)
-    is_kept = name in _KEEPING or name in _FIRST or op.pattern is FusionPattern.ELEMWISE
-    return first if is_kept else ""
+    return first if op.has(Trait.KEEPS_AXES) else ""
 
 
 def _expect(call: Call, index: int, types: Sequence[Type], wanted: str) -> None:

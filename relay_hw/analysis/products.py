@@ -9,35 +9,32 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any, Final
 
-from relay_hw.ir.expr import Call, Expr, Op
+from relay_hw.ir.expr import Call, Expr, Op, Trait
 from relay_hw.ir.types import TensorType, TupleType, Type
 from relay_hw.ir.visit import post_order
 
 _DENSE: Final = ("nn.dense", "qnn.dense")
-_MATMUL: Final = ("nn.matmul", "nn.batch_matmul", "qnn.batch_matmul")
+_MATMUL: Final = ("nn.matmul", "nn.batch_matmul")
 _CONV: Final = ("nn.conv1d", "nn.conv2d", "nn.conv3d", "qnn.conv2d")
 _TRANSPOSED: Final = (
     "nn.conv1d_transpose",
     "nn.conv2d_transpose",
     "nn.conv3d_transpose",
-    "qnn.conv2d_transpose",
     "fixed.conv2d_transpose",
 )
 _EINSUM: Final = "einsum"
-PRODUCT_OPERATORS: Final = (*_DENSE, *_MATMUL, *_CONV, *_TRANSPOSED, _EINSUM)
-_ALL: Final = frozenset(PRODUCT_OPERATORS)
 
 
 def call_macs(call: Call) -> int:
     """Multiply-accumulates without padding of channels; taps on padding count, those on inserted zeros do not."""
-    name = call.op.name if isinstance(call.op, Op) else ""
-    return operator_macs(name, call.attrs, [arg.type for arg in call.args], call.type) if name in _ALL else 0
-
-
-def operator_macs(name: str, attrs: Any, types: Sequence[Type], result: Type) -> int:
-    """`call_macs` of a call of operator `name` on arguments of these types."""
-    if name not in _ALL:
+    if not isinstance(call.op, Op) or not call.op.has(Trait.ANCHOR):
         return 0
+    return operator_macs(call.op, call.attrs, [arg.type for arg in call.args], call.type)
+
+
+def operator_macs(op: Op, attrs: Any, types: Sequence[Type], result: Type) -> int:
+    """`call_macs` of a call of `op`, which makes sums of products, on arguments of these types."""
+    name = op.name
     if name == _EINSUM:
         return _einsum(attrs.equation, types[0])
     out, data, kernel = _static(result), _static(types[0]), _static(types[1])
@@ -69,7 +66,7 @@ def total_macs(exprs: Iterable[Expr]) -> int:
 def count_products(body: Expr) -> int:
     """How many calls make products, whatever their number."""
     calls = (expr for expr in post_order(body) if isinstance(expr, Call))
-    return sum(isinstance(call.op, Op) and call.op.name in _ALL for call in calls)
+    return sum(isinstance(call.op, Op) and call.op.has(Trait.ANCHOR) for call in calls)
 
 
 def _transposed(attrs: Any, out: Sequence[int], data: Sequence[int], kernel: Sequence[int]) -> int:

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from relay_hw.analysis.products import PRODUCT_OPERATORS, call_macs, weight_shape
+from relay_hw.analysis.products import call_macs, weight_shape
 from relay_hw.ir.expr import Call, Constant, Expr
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
@@ -59,7 +59,7 @@ def product_calls(mod: IRModule) -> Iterator[Call]:
     """The calls that make products, in order of evaluation."""
     for function in mod.functions.values():
         for node in post_order(function.body):
-            if isinstance(node, Call) and op_name(node) in PRODUCT_OPERATORS and call_macs(node):
+            if isinstance(node, Call) and call_macs(node):
                 yield node
 
 

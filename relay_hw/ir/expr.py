@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import Enum, IntEnum, auto
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -244,6 +244,24 @@ class FusionPattern(IntEnum):
     OPAQUE = 8
 
 
+class Trait(Enum):
+    """A kind of operators, for whoever would else list names. Each is a statement that holds for all attributes."""
+
+    EFFECT = auto()  # a call does more than make its result
+    MARK = auto()  # gives back its argument, and says where or by whom that is computed
+    MOVES = auto()  # of one tensor: elements of the first argument, whatever their values; others say which
+    PERMUTES = auto()  # MOVES each of them to one place
+    RESHAPES = auto()  # PERMUTES, keeps their order, and gives them another shape
+    KEEPS_SCALE = auto()  # of one tensor: elements of the first argument, chosen by place or by how large they are
+    ELEMENTWISE = auto()  # each element from those at its own place, arguments broadcast, counted from the last axis
+    KEEPS_AXES = auto()  # every axis of the result is that axis of the first argument, if of another size
+    ALONG_AXIS = auto()  # KEEPS_AXES, and all but the attribute `axis` are alike
+    ON_CHANNELS = auto()  # has a vector of one number a channel, which `axis` counts
+    REDUCES = auto()  # each element from all along some axes, whatever their order
+    POOLS = auto()  # windows over the spatial axes of `layout`, each of one channel
+    ANCHOR = auto()  # sums of products: what layers are built around
+
+
 class Solver(Protocol):
     """What a type relation may ask of inference."""
 
@@ -275,5 +293,9 @@ class Op(Expr):
     attrs_type: type | None = None
     pattern: FusionPattern = FusionPattern.OPAQUE
     gradient: Gradient | None = None
-    has_effect: bool = False
+    traits: frozenset[Trait] = frozenset()
     doc: str = ""
+
+    def has(self, trait: Trait) -> bool:
+        """Whether it is of a kind."""
+        return trait in self.traits

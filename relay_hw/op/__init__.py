@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from relay_hw.errors import UnsupportedError
-from relay_hw.ir.expr import Op
+from relay_hw.ir.expr import Op, Trait
 from relay_hw.op import (
     annotation,
     blocks,
@@ -196,6 +196,11 @@ OPS: Final[tuple[Op, ...]] = tuple(op for family in FAMILIES for op in family.OP
 _BY_NAME: Final = MappingProxyType({op.name: op for op in OPS})
 
 
+def with_trait(*traits: Trait) -> tuple[str, ...]:
+    """Names of the operators that have all of these traits."""
+    return tuple(op.name for op in OPS if op.traits.issuperset(traits))
+
+
 def get(name: str) -> Op:
     """The operator called `name`. Raises UnsupportedError if there is none."""
     found = _BY_NAME.get(name)
@@ -350,6 +355,7 @@ __all__ = [
     "trunc_mod",
     "variance",
     "where",
+    "with_trait",
     "zeros",
     "zeros_like",
 ]

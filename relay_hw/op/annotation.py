@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any as AnyValue
 
-from relay_hw.ir.expr import Call, Expr, Op
+from relay_hw.ir.expr import Call, Expr
 from relay_hw.ir.types import IncompleteType, Type, TypeVar
-from relay_hw.op.base import Attrs, call, make_op
+from relay_hw.op.base import (
+    EFFECT,
+    KEEPS_AXES,
+    MARK,
+    Attrs,
+    call,
+    make_op,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +55,46 @@ def _adjoint(node: Call, adjoint: Expr) -> list[Expr]:
 
 
 COMPILER_BEGIN = make_op(
-    "annotation.compiler_begin", 1, _identity, _same, attrs=CompilerAttrs, gradient=_adjoint, doc="x, entering a region"
+    "annotation.compiler_begin",
+    1,
+    _identity,
+    _same,
+    attrs=CompilerAttrs,
+    gradient=_adjoint,
+    traits=MARK,
+    doc="x, entering a region",
 )
 COMPILER_END = make_op(
-    "annotation.compiler_end", 1, _identity, _same, attrs=CompilerAttrs, gradient=_adjoint, doc="x, leaving a region"
+    "annotation.compiler_end",
+    1,
+    _identity,
+    _same,
+    attrs=CompilerAttrs,
+    gradient=_adjoint,
+    traits=MARK,
+    doc="x, leaving a region",
 )
 ON_DEVICE = make_op(
-    "on_device", 1, _identity, _same, attrs=OnDeviceAttrs, gradient=_adjoint, doc="x, computed on a device"
+    "on_device", 1, _identity, _same, attrs=OnDeviceAttrs, gradient=_adjoint, traits=MARK, doc="x, computed on a device"
 )
 DEVICE_COPY = make_op(
-    "device_copy", 1, _identity, _same, attrs=DeviceCopyAttrs, gradient=_adjoint, doc="x, copied to another device"
+    "device_copy",
+    1,
+    _identity,
+    _same,
+    attrs=DeviceCopyAttrs,
+    gradient=_adjoint,
+    traits=MARK,
+    doc="x, copied to another device",
 )
-DEBUG: Op = replace(
-    make_op("debug", 1, _identity, _print, gradient=_adjoint, doc="x, printed each time it is computed"),
-    has_effect=True,
+DEBUG = make_op(
+    "debug",
+    1,
+    _identity,
+    _print,
+    gradient=_adjoint,
+    traits=EFFECT | KEEPS_AXES,
+    doc="x, printed each time it is computed",
 )
 
 

@@ -14,11 +14,26 @@ from numpy.typing import NDArray
 
 from relay_hw.errors import TypeCheckError
 from relay_hw.ir.dims import dim_add, dim_floordiv, dim_mul
-from relay_hw.ir.expr import Call, Constant, Expr, FusionPattern, Gradient, Meaning, Op, Solver, TypeRelation
+from relay_hw.ir.expr import Call, Constant, Expr, FusionPattern, Gradient, Meaning, Op, Solver, Trait, TypeRelation
 from relay_hw.ir.types import ANY, Any, Dim, IncompleteType, TensorType, TupleType, Type, TypeVar
 
 Array = NDArray[AnyValue]
 Ints = int | Sequence[int]
+
+# Traits with those that follow from them.
+EFFECT = frozenset({Trait.EFFECT})
+KEEPS_SCALE = frozenset({Trait.KEEPS_SCALE})
+MOVES = KEEPS_SCALE | {Trait.MOVES}
+PERMUTES = MOVES | {Trait.PERMUTES}
+RESHAPES = PERMUTES | {Trait.RESHAPES}
+KEEPS_AXES = frozenset({Trait.KEEPS_AXES})
+MARK = KEEPS_AXES | {Trait.MARK}
+ELEMENTWISE = KEEPS_AXES | {Trait.ELEMENTWISE}
+ALONG_AXIS = KEEPS_AXES | {Trait.ALONG_AXIS}
+ON_CHANNELS = KEEPS_AXES | {Trait.ON_CHANNELS}
+REDUCES = frozenset({Trait.REDUCES})
+POOLS = frozenset({Trait.POOLS})
+ANCHOR = frozenset({Trait.ANCHOR})
 
 
 def freeze(value: AnyValue) -> AnyValue:
@@ -257,10 +272,11 @@ def make_op(
     attrs: type | None = None,
     pattern: FusionPattern = FusionPattern.OPAQUE,
     gradient: Gradient | None = None,
+    traits: frozenset[Trait] = frozenset(),
     doc: str = "",
 ) -> Op:
-    """An operator without effect."""
-    return Op(name, num_inputs, relation, meaning, attrs_type=attrs, pattern=pattern, gradient=gradient, doc=doc)
+    """An operator; `traits` are what the rest of the compiler knows of it without its name."""
+    return Op(name, num_inputs, relation, meaning, attrs, pattern, gradient, traits, doc)
 
 
 def round_half_away(value: Array) -> Array:

@@ -14,7 +14,18 @@ from relay_hw.errors import TypeCheckError
 from relay_hw.ir.dims import dim_floordiv
 from relay_hw.ir.expr import Call, Expr, FusionPattern
 from relay_hw.ir.types import Dim, TensorType, Type
-from relay_hw.op.base import Array, Attrs, call, make_op, out_type, permutation, product, rule, show_shape
+from relay_hw.op.base import (
+    PERMUTES,
+    Array,
+    Attrs,
+    call,
+    make_op,
+    out_type,
+    permutation,
+    product,
+    rule,
+    show_shape,
+)
 from relay_hw.op.gradients import order as gradients
 
 MODES = ("DCR", "CRD")
@@ -103,6 +114,7 @@ DEPTH_TO_SPACE = make_op(
     attrs=SubPixelAttrs,
     gradient=gradients.depth_to_space,
     pattern=FusionPattern.INJECTIVE,
+    traits=PERMUTES,
     doc="channels spread over blocks of pixels",
 )
 SPACE_TO_DEPTH = make_op(
@@ -113,6 +125,7 @@ SPACE_TO_DEPTH = make_op(
     attrs=SubPixelAttrs,
     gradient=gradients.space_to_depth,
     pattern=FusionPattern.INJECTIVE,
+    traits=PERMUTES,
     doc="blocks of pixels stacked as channels",
 )
 

@@ -12,6 +12,9 @@ from relay_hw.errors import EvalError
 from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import (
+    ALONG_AXIS,
+    ELEMENTWISE,
+    ON_CHANNELS,
     Array,
     Attrs,
     broadcast_shapes,
@@ -42,7 +45,9 @@ def _binary(name: str, function: Function, doc: str, dtype: str | None = None) -
         return np.asarray(value).astype(out_type(result).dtype, copy=False)
 
     slopes = gradients.binary(name)
-    return make_op(name, 2, relation, meaning, pattern=FusionPattern.BROADCAST, gradient=slopes, doc=doc)
+    return make_op(
+        name, 2, relation, meaning, pattern=FusionPattern.BROADCAST, gradient=slopes, traits=ELEMENTWISE, doc=doc
+    )
 
 
 def _builder(op: Op) -> Callable[[Expr, Expr], Call]:
@@ -155,6 +160,7 @@ WHERE = make_op(
     lambda attrs, values, result: np.where(np.asarray(values[0]) != 0, values[1], values[2]),
     gradient=gradients.where,
     pattern=FusionPattern.BROADCAST,
+    traits=ELEMENTWISE,
     doc="x where the condition is true, else y",
 )
 
@@ -193,6 +199,7 @@ PRELU = make_op(
     attrs=PReluAttrs,
     gradient=gradients.prelu,
     pattern=FusionPattern.BROADCAST,
+    traits=ALONG_AXIS | ON_CHANNELS,
     doc="x where positive, else alpha[channel] * x",
 )
 

@@ -16,6 +16,8 @@ from relay_hw.ir.expr import Call, Expr, Solver
 from relay_hw.ir.expr import Tuple as TupleExpr
 from relay_hw.ir.types import ANY, Dim, TensorType, Type
 from relay_hw.op.base import (
+    ANCHOR,
+    KEEPS_AXES,
     Array,
     Attrs,
     call,
@@ -98,7 +100,9 @@ def _einsum(attrs: EinsumAttrs, values: Sequence[AnyValue], result: Type) -> Arr
     return np.asarray(np.einsum(attrs.equation.replace(" ", ""), *parts)).astype(out_type(result).dtype)
 
 
-EINSUM = make_op("einsum", 1, _einsum_type, _einsum, attrs=EinsumAttrs, doc="products summed as the equation says")
+EINSUM = make_op(
+    "einsum", 1, _einsum_type, _einsum, attrs=EinsumAttrs, traits=ANCHOR, doc="products summed as the equation says"
+)
 
 
 def einsum(data: Expr | Sequence[Expr], equation: str) -> Call:
@@ -131,7 +135,9 @@ def _cumprod(attrs: ScanAttrs, values: Sequence[Array], result: Type) -> Array:
     return _running(x, attrs.axis or 0, "prod", attrs.exclusive, False)
 
 
-CUMPROD = make_op("cumprod", 1, _cumprod_type, _cumprod, attrs=ScanAttrs, doc="running products along an axis")
+CUMPROD = make_op(
+    "cumprod", 1, _cumprod_type, _cumprod, attrs=ScanAttrs, traits=KEEPS_AXES, doc="running products along an axis"
+)
 
 
 def cumprod(data: Expr, axis: int | None = None, dtype: str | None = None, exclusive: bool = False) -> Call:

@@ -16,6 +16,7 @@ from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Expr, FusionPattern, Op, Solver, TypeRelation
 from relay_hw.ir.types import ANY, Dim, TensorType, Type
 from relay_hw.op.base import (
+    ANCHOR,
     Array,
     Attrs,
     Ints,
@@ -267,6 +268,7 @@ def _conv(name: str, rank: int, attrs_type: type) -> Op:
         attrs=attrs_type,
         gradient=gradients.conv,
         pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
+        traits=ANCHOR,
         doc="sums of products of the weight with every window of the data",
     )
 

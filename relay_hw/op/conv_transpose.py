@@ -10,6 +10,7 @@ import numpy as np
 from relay_hw.ir.expr import Call, Expr, FusionPattern, Op, TypeRelation
 from relay_hw.ir.types import ANY, Dim, Type
 from relay_hw.op.base import (
+    ANCHOR,
     Array,
     Attrs,
     Ints,
@@ -93,6 +94,7 @@ def _conv_transpose(name: str, rank: int, attrs_type: type) -> Op:
         attrs=attrs_type,
         gradient=gradients.conv_transpose,
         pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
+        traits=ANCHOR,
         doc="the adjoint of convolution: every data element spreads the weight",
     )
 

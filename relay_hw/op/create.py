@@ -11,6 +11,7 @@ from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Expr, FusionPattern
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import (
+    ELEMENTWISE,
     Attrs,
     Ints,
     as_expr,
@@ -114,6 +115,7 @@ FULL_LIKE = make_op(
     lambda attrs, values, result: np.full_like(values[0], values[1]),
     gradient=gradients.full_like,
     pattern=FusionPattern.ELEMWISE,
+    traits=ELEMENTWISE,
     doc="one value in the shape and element type of the first argument",
 )
 

@@ -11,6 +11,9 @@ from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Expr, FusionPattern, Solver
 from relay_hw.ir.types import ANY, Dim, TensorType, Type
 from relay_hw.op.base import (
+    ALONG_AXIS,
+    ANCHOR,
+    ON_CHANNELS,
     Array,
     Attrs,
     broadcast_shapes,
@@ -64,6 +67,7 @@ DENSE = make_op(
     attrs=DenseAttrs,
     gradient=gradients.dense,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
+    traits=ANCHOR,
     doc="data times the transposed weight (units, inputs)",
 )
 
@@ -117,6 +121,7 @@ MATMUL = make_op(
     attrs=MatmulAttrs,
     gradient=gradients.matmul,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
+    traits=ANCHOR,
     doc="matrix product, each side transposed if asked",
 )
 
@@ -168,6 +173,7 @@ BATCH_MATMUL = make_op(
     attrs=BatchMatmulAttrs,
     gradient=gradients.batch_matmul,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
+    traits=ANCHOR,
     doc="matrix products along the first axis",
 )
 
@@ -218,6 +224,7 @@ BIAS_ADD = make_op(
     attrs=BiasAddAttrs,
     gradient=gradients.bias_add,
     pattern=FusionPattern.BROADCAST,
+    traits=ALONG_AXIS | ON_CHANNELS,
     doc="a vector added along one axis",
 )
 

@@ -14,7 +14,21 @@ import numpy as np
 from relay_hw.errors import EvalError, TypeCheckError
 from relay_hw.ir.expr import Call, Expr, FusionPattern
 from relay_hw.ir.types import ANY, Dim, TensorType, TupleType, Type
-from relay_hw.op.base import Array, Attrs, as_expr, call, check_axis, make_op, out_type, rule, same_dtype, show_shape
+from relay_hw.op.base import (
+    KEEPS_AXES,
+    MOVES,
+    RESHAPES,
+    Array,
+    Attrs,
+    as_expr,
+    call,
+    check_axis,
+    make_op,
+    out_type,
+    rule,
+    same_dtype,
+    show_shape,
+)
 from relay_hw.op.gather import OneHotAttrs
 from relay_hw.op.gradients import dynamic as gradients
 from relay_hw.op.shape import reshape_dims
@@ -104,6 +118,7 @@ RESHAPE = make_op(
     attrs=DynReshapeAttrs,
     gradient=gradients.reshape,
     pattern=INJECTIVE,
+    traits=RESHAPES,
     doc="reshape to sizes that are a value",
 )
 
@@ -136,6 +151,7 @@ SQUEEZE = make_op(
     _squeeze,
     gradient=gradients.reshape,
     pattern=INJECTIVE,
+    traits=RESHAPES,
     doc="axes of size 1 removed that are a value",
 )
 
@@ -168,6 +184,7 @@ EXPAND_DIMS = make_op(
     attrs=DynExpandDimsAttrs,
     gradient=gradients.reshape,
     pattern=INJECTIVE,
+    traits=RESHAPES,
     doc="new axes of size 1 before an axis that is a value",
 )
 
@@ -201,6 +218,7 @@ BROADCAST_TO = make_op(
     attrs=DynInitAttrs,
     gradient=gradients.broadcast_to,
     pattern=FusionPattern.BROADCAST,
+    traits=MOVES,
     doc="broadcast_to sizes that are a value",
 )
 
@@ -251,6 +269,7 @@ TILE = make_op(
     _tile_type,
     lambda attrs, values, result: np.tile(values[0], _sizes("dyn.tile", values[1])),
     pattern=FusionPattern.BROADCAST,
+    traits=MOVES,
     doc="the tensor repeated as often as a value says",
 )
 
@@ -295,6 +314,7 @@ STRIDED_SLICE = make_op(
     _strided_slice,
     attrs=DynStridedSliceAttrs,
     pattern=INJECTIVE,
+    traits=MOVES | KEEPS_AXES,
     doc="strided_slice whose begin, end and strides are values",
 )
 
@@ -353,7 +373,9 @@ def _pad(attrs: DynPadAttrs, values: Sequence[Array], result: Type) -> Array:
     return np.pad(x, grown, constant_values=np.asarray(values[2]).astype(x.dtype).item())
 
 
-PAD = make_op("dyn.nn.pad", 3, _pad_type, _pad, attrs=DynPadAttrs, pattern=INJECTIVE, doc="nn.pad by values")
+PAD = make_op(
+    "dyn.nn.pad", 3, _pad_type, _pad, attrs=DynPadAttrs, pattern=INJECTIVE, traits=KEEPS_AXES, doc="nn.pad by values"
+)
 
 
 def pad(data: Expr, pad_width: Expr, pad_value: AnyValue = 0, pad_mode: str = "constant") -> Call:

@@ -12,7 +12,18 @@ import numpy as np
 from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
 from relay_hw.ir.types import TensorType, Type
-from relay_hw.op.base import Array, Attrs, call, make_op, out_type, round_half_away, rule
+from relay_hw.op.base import (
+    ELEMENTWISE,
+    KEEPS_AXES,
+    PERMUTES,
+    Array,
+    Attrs,
+    call,
+    make_op,
+    out_type,
+    round_half_away,
+    rule,
+)
 from relay_hw.op.gradients import elementwise as gradients
 
 Function = Callable[[Array], AnyValue]
@@ -28,7 +39,8 @@ def _unary(name: str, function: Function, doc: str, dtype: str | None = None) ->
             return np.asarray(function(np.asarray(values[0]))).astype(out_type(result).dtype, copy=False)
 
     slope = gradients.unary(name)
-    return make_op(name, 1, relation, meaning, pattern=FusionPattern.ELEMWISE, gradient=slope, doc=doc)
+    traits = ELEMENTWISE | PERMUTES if name == "copy" else ELEMENTWISE
+    return make_op(name, 1, relation, meaning, pattern=FusionPattern.ELEMWISE, gradient=slope, traits=traits, doc=doc)
 
 
 def _builder(op: Op) -> Callable[[Expr], Call]:
@@ -167,6 +179,7 @@ CLIP = make_op(
     attrs=ClipAttrs,
     gradient=gradients.clip,
     pattern=FusionPattern.ELEMWISE,
+    traits=ELEMENTWISE,
     doc="x limited to [a_min, a_max]",
 )
 
@@ -195,6 +208,7 @@ CAST = make_op(
     attrs=CastAttrs,
     gradient=gradients.cast,
     pattern=FusionPattern.ELEMWISE,
+    traits=ELEMENTWISE,
     doc="x in another element type",
 )
 
@@ -218,6 +232,7 @@ REINTERPRET = make_op(
     lambda attrs, values, result: np.ascontiguousarray(values[0]).view(attrs.dtype).reshape(np.shape(values[0])),
     attrs=CastAttrs,
     pattern=FusionPattern.ELEMWISE,
+    traits=ELEMENTWISE,
     doc="the same bits read as another element type",
 )
 
@@ -234,6 +249,7 @@ CAST_LIKE = make_op(
     lambda attrs, values, result: cast_value(values[0], str(np.asarray(values[1]).dtype)),
     gradient=gradients.cast,
     pattern=FusionPattern.ELEMWISE,
+    traits=KEEPS_AXES,
     doc="x in the element type of the second argument",
 )
 
@@ -261,6 +277,7 @@ LEAKY_RELU = make_op(
     attrs=LeakyReluAttrs,
     gradient=gradients.leaky_relu,
     pattern=FusionPattern.ELEMWISE,
+    traits=ELEMENTWISE,
     doc="x where positive, else alpha * x",
 )
 
@@ -304,6 +321,7 @@ FIXED_POINT_MULTIPLY = make_op(
     ),
     attrs=FixedPointMultiplyAttrs,
     pattern=FusionPattern.ELEMWISE,
+    traits=ELEMENTWISE,
     doc="Q31 product, rounded to nearest with ties up, shifted",
 )
 

@@ -11,6 +11,8 @@ from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Expr, FusionPattern
 from relay_hw.ir.types import Dim, TensorType, Type
 from relay_hw.op.base import (
+    ELEMENTWISE,
+    MOVES,
     Array,
     Attrs,
     Ints,
@@ -44,12 +46,13 @@ BROADCAST_TO = make_op(
     "broadcast_to",
     1,
     rule("broadcast_to", 1)(
-        lambda attrs, x: TensorType(check_broadcast("broadcast_to", x.shape, attrs.shape), attrs.dtype or x.dtype)
+        lambda attrs, x: TensorType(check_broadcast("broadcast_to", x.shape, attrs.shape), x.dtype)
     ),
     lambda attrs, values, result: np.broadcast_to(values[0], attrs.shape),
     attrs=InitOpAttrs,
     gradient=gradients.broadcast_to,
     pattern=FusionPattern.BROADCAST,
+    traits=MOVES,
     doc="axes of size 1 repeated until the shape is the one given",
 )
 
@@ -68,6 +71,7 @@ BROADCAST_TO_LIKE = make_op(
     lambda attrs, values, result: np.broadcast_to(values[0], np.shape(values[1])),
     gradient=gradients.broadcast_to_like,
     pattern=FusionPattern.BROADCAST,
+    traits=ELEMENTWISE | MOVES,
     doc="broadcast_to the shape of the second argument",
 )
 
@@ -150,6 +154,7 @@ TILE = make_op(
     attrs=TileAttrs,
     gradient=gradients.tile,
     pattern=FusionPattern.BROADCAST,
+    traits=MOVES,
     doc="the tensor repeated as a whole along each axis",
 )
 
@@ -181,6 +186,7 @@ REPEAT = make_op(
     attrs=RepeatAttrs,
     gradient=gradients.repeat,
     pattern=FusionPattern.BROADCAST,
+    traits=MOVES,
     doc="every element repeated along an axis",
 )
 

@@ -15,6 +15,10 @@ from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Expr, FusionPattern, Solver
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import (
+    ALONG_AXIS,
+    ANCHOR,
+    ELEMENTWISE,
+    POOLS,
     Array,
     Attrs,
     Ints,
@@ -125,6 +129,7 @@ REQUANTIZE = make_op(
     _requantize,
     attrs=RequantizeAttrs,
     pattern=FusionPattern.BROADCAST,
+    traits=ALONG_AXIS,
     doc="clip(((wrap32(acc + bias) * multiplier) rounded >> shift) + zero_point, a_min, a_max) as int8",
 )
 
@@ -193,6 +198,7 @@ ADD = make_op(
     _add,
     attrs=AddAttrs,
     pattern=FusionPattern.ELEMWISE,
+    traits=ELEMENTWISE,
     doc="clip((((y - y_zero_point) * y_multiplier + (r - r_zero_point) * r_multiplier) rounded >> shift) + zero_point)",
 )
 
@@ -262,6 +268,7 @@ SUM_POOL2D = make_op(
     _sum_pool,
     attrs=SumPool2DAttrs,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
+    traits=POOLS,
     doc="int32 sums of int8 windows; padding adds 0",
 )
 
@@ -303,6 +310,7 @@ CONV2D_TRANSPOSE = make_op(
     _conv2d_transpose,
     attrs=FixedConv2DTransposeAttrs,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
+    traits=ANCHOR,
     doc="int32 transposed convolution of (data - input_zero_point); what lies between and around the data adds 0",
 )
 

@@ -11,6 +11,8 @@ from relay_hw.errors import EvalError, TypeCheckError
 from relay_hw.ir.expr import Call, Expr, FusionPattern
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import (
+    KEEPS_AXES,
+    MOVES,
     Array,
     Attrs,
     call,
@@ -127,6 +129,7 @@ GATHER = make_op(
     attrs=GatherAttrs,
     gradient=gradients.gather,
     pattern=FusionPattern.INJECTIVE,
+    traits=MOVES,
     doc="for every index the element at that place of the axis, the other places kept",
 )
 
@@ -165,6 +168,7 @@ SCATTER_ELEMENTS = make_op(
     _scatter_elements,
     attrs=ScatterElementsAttrs,
     gradient=gradients.scatter_elements,
+    traits=KEEPS_AXES,
     doc="the data with updates written, added, ... where gather would read",
 )
 
@@ -214,6 +218,7 @@ GATHER_ND = make_op(
     attrs=GatherNDAttrs,
     gradient=gradients.gather_nd,
     pattern=FusionPattern.INJECTIVE,
+    traits=MOVES,
     doc="slices of the data by indices whose first axis counts the coordinates",
 )
 

@@ -13,6 +13,7 @@ from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Expr, FusionPattern
 from relay_hw.ir.types import ANY, Dim, TensorType
 from relay_hw.op.base import (
+    PERMUTES,
     Array,
     Attrs,
     call,
@@ -127,6 +128,7 @@ LAYOUT_TRANSFORM = make_op(
     attrs=LayoutTransformAttrs,
     gradient=gradients.layout_transform,
     pattern=INJECTIVE,
+    traits=PERMUTES,
     doc="axes reordered, split and merged from one layout to another",
 )
 

@@ -9,9 +9,23 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern, Gradient, Op, Solver, TupleGetItem
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Gradient, Op, Solver, Trait, TupleGetItem
 from relay_hw.ir.types import TensorType, TupleType, Type
-from relay_hw.op.base import Array, Attrs, Ints, call, check_axis, expect, ints, make_op, rule, tensor
+from relay_hw.op.base import (
+    ALONG_AXIS,
+    KEEPS_AXES,
+    ON_CHANNELS,
+    Array,
+    Attrs,
+    Ints,
+    call,
+    check_axis,
+    expect,
+    ints,
+    make_op,
+    rule,
+    tensor,
+)
 from relay_hw.op.dense import along
 from relay_hw.op.gradients import norm as gradients
 
@@ -93,6 +107,7 @@ BATCH_NORM = make_op(
     attrs=BatchNormAttrs,
     gradient=gradients.batch_norm,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
+    traits=ALONG_AXIS | ON_CHANNELS,
     doc="(x - mean) / sqrt(variance + epsilon) * gamma + beta, and the mean and variance unchanged",
 )
 
@@ -148,21 +163,24 @@ def _group_norm_type(types: Sequence[Type], attrs: GroupNormAttrs, solver: Solve
     return data
 
 
-def _plain_norm(name: str, attrs_type: type, meaning: AnyValue, gradient: Gradient, doc: str) -> Op:
+def _plain_norm(
+    name: str, attrs_type: type, meaning: AnyValue, gradient: Gradient, traits: frozenset[Trait], doc: str
+) -> Op:
     def relation(types: Sequence[Type], attrs: AnyValue, solver: Solver) -> Type | None:
         return _channel_params(name, attrs.axis, ("gamma", "beta"), types, solver)
 
-    return make_op(name, 3, relation, meaning, attrs=attrs_type, gradient=gradient, doc=doc)
+    return make_op(name, 3, relation, meaning, attrs=attrs_type, gradient=gradient, traits=traits, doc=doc)
 
 
 LAYER_NORM = _plain_norm(
-    "nn.layer_norm", LayerNormAttrs, _layer_norm, gradients.layer_norm, "standardised along one axis"
+    "nn.layer_norm", LayerNormAttrs, _layer_norm, gradients.layer_norm, ALONG_AXIS, "standardised along one axis"
 )
 INSTANCE_NORM = _plain_norm(
     "nn.instance_norm",
     InstanceNormAttrs,
     _instance_norm,
     gradients.instance_norm,
+    ON_CHANNELS,
     "standardised per sample and channel",
 )
 GROUP_NORM = make_op(
@@ -172,6 +190,7 @@ GROUP_NORM = make_op(
     _group_norm,
     attrs=GroupNormAttrs,
     gradient=gradients.group_norm,
+    traits=ON_CHANNELS,
     doc="standardised per group of channels",
 )
 
@@ -252,9 +271,17 @@ def _softmax(name: str, function: AnyValue, gradient: Gradient, doc: str) -> Op:
     def meaning(attrs: SoftmaxAttrs, values: Sequence[Array], result: Type) -> Array:
         return function(np.asarray(values[0]), attrs.axis)
 
-    pattern = FusionPattern.OUT_ELEMWISE_FUSABLE
-    record = SoftmaxAttrs
-    return make_op(name, 1, relation, meaning, attrs=record, pattern=pattern, gradient=gradient, doc=doc)
+    return make_op(
+        name,
+        1,
+        relation,
+        meaning,
+        attrs=SoftmaxAttrs,
+        pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
+        gradient=gradient,
+        traits=ALONG_AXIS,
+        doc=doc,
+    )
 
 
 SOFTMAX = _softmax("nn.softmax", softmax_value, gradients.softmax, "exp(x) / sum(exp(x)) along an axis")
@@ -291,6 +318,7 @@ DROPOUT = make_op(
     lambda attrs, values, result: (np.asarray(values[0]), np.ones_like(values[0])),
     attrs=DropoutAttrs,
     gradient=gradients.dropout,
+    traits=KEEPS_AXES,
     doc="the data, which inference does not change, and a mask of ones",
 )
 
@@ -327,6 +355,7 @@ L2_NORMALIZE = make_op(
     _l2_normalize,
     attrs=L2NormalizeAttrs,
     gradient=gradients.l2_normalize,
+    traits=KEEPS_AXES,
     doc="x / sqrt(max(sum(x**2), eps))",
 )
 
@@ -362,6 +391,7 @@ LRN = make_op(
     _lrn,
     attrs=LRNAttrs,
     gradient=gradients.lrn,
+    traits=KEEPS_AXES,
     doc="x / (bias + alpha / size * sum of squares of the nearest channels)**beta",
 )
 

@@ -13,6 +13,8 @@ from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Expr, FusionPattern, Gradient, Op
 from relay_hw.ir.types import Dim, TensorType, Type
 from relay_hw.op.base import (
+    KEEPS_SCALE,
+    POOLS,
     Array,
     Attrs,
     Ints,
@@ -118,6 +120,8 @@ class AdaptivePool3DAttrs(AdaptivePool2DAttrs):
 Pool = MaxPool2DAttrs | AvgPool2DAttrs
 
 _PATTERN = FusionPattern.OUT_ELEMWISE_FUSABLE
+# Those whose results are elements of their data.
+_CHOOSING = POOLS | KEEPS_SCALE
 # Element type of the result where it is not the data's.
 _RESULT = {"argmax": "int64"}
 
@@ -253,8 +257,17 @@ def _pool(
         out = windows.sizes(x.shape[2:], attrs.ceil_mode)
         return function(attrs, x, windows, out).transpose(outward)
 
-    relation = _typed(name, rank, sizes, dtype)
-    return make_op(name, 1, relation, meaning, attrs=attrs_type, pattern=_PATTERN, gradient=gradient, doc=doc)
+    return make_op(
+        name,
+        1,
+        _typed(name, rank, sizes, dtype),
+        meaning,
+        attrs=attrs_type,
+        pattern=_PATTERN,
+        gradient=gradient,
+        traits=_CHOOSING if function is _max else POOLS,
+        doc=doc,
+    )
 
 
 def _reduced(x: Array, axes: tuple[int, ...], kind: str) -> Array:
@@ -275,8 +288,17 @@ def _global(name: str, kind: str, doc: str, gradient: Gradient | None = None) ->
         return _reduced(x, (2, 3), kind)[:, :, None, None].transpose(outward)
 
     relation = _typed(name, 2, lambda attrs, spatial: (1, 1), _RESULT.get(kind))
-    record = GlobalPool2DAttrs
-    return make_op(name, 1, relation, meaning, attrs=record, pattern=_PATTERN, gradient=gradient, doc=doc)
+    return make_op(
+        name,
+        1,
+        relation,
+        meaning,
+        attrs=GlobalPool2DAttrs,
+        pattern=_PATTERN,
+        gradient=gradient,
+        traits=_CHOOSING if kind == "max" else POOLS,
+        doc=doc,
+    )
 
 
 def _adaptive(name: str, rank: int, attrs_type: type, kind: str, doc: str, gradient: Gradient | None = None) -> Op:
@@ -301,8 +323,17 @@ def _adaptive(name: str, rank: int, attrs_type: type, kind: str, doc: str, gradi
             value[(slice(None), slice(None), *at)] = _outside(found, region, x.shape[2:]) if kind == "argmax" else found
         return value.transpose(outward)
 
-    relation = _typed(name, rank, sizes, _RESULT.get(kind))
-    return make_op(name, 1, relation, meaning, attrs=attrs_type, pattern=_PATTERN, gradient=gradient, doc=doc)
+    return make_op(
+        name,
+        1,
+        _typed(name, rank, sizes, _RESULT.get(kind)),
+        meaning,
+        attrs=attrs_type,
+        pattern=_PATTERN,
+        gradient=gradient,
+        traits=_CHOOSING if kind == "max" else POOLS,
+        doc=doc,
+    )
 
 
 def _outside(places: Array, region: Sequence[slice], sizes: Sequence[int]) -> Array:

@@ -13,6 +13,8 @@ from relay_hw.ir.expr import Call, Expr, FusionPattern, Op, Solver
 from relay_hw.ir.expr import Tuple as TupleExpr
 from relay_hw.ir.types import Dim, TensorType, TupleType, Type
 from relay_hw.op.base import (
+    ALONG_AXIS,
+    ANCHOR,
     Array,
     Attrs,
     Ints,
@@ -90,6 +92,7 @@ QNN_CONV2D = make_op(
     _conv2d,
     attrs=Conv2DAttrs,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
+    traits=ANCHOR,
     doc="convolution of (data - zero point) with (weight - zero point) in int32; padding stands for 0",
 )
 
@@ -142,6 +145,7 @@ QNN_DENSE = make_op(
     _dense,
     attrs=DenseAttrs,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
+    traits=ANCHOR,
     doc="(data - zero point) times the transposed (weight - zero point) in int32",
 )
 
@@ -286,6 +290,7 @@ QNN_CONCATENATE = make_op(
     _concatenate,
     attrs=ConcatenateAttrs,
     pattern=FusionPattern.INJECTIVE,
+    traits=ALONG_AXIS,
     doc="quantized tensors brought to one scale and zero point and joined",
 )
 

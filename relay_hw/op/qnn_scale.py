@@ -16,6 +16,7 @@ from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Expr, FusionPattern, Solver
 from relay_hw.ir.types import Dim, TensorType, Type
 from relay_hw.op.base import (
+    ALONG_AXIS,
     Array,
     Attrs,
     call,
@@ -125,6 +126,7 @@ QUANTIZE = make_op(
     lambda attrs, values, result: quantize_value(np.asarray(values[0]), values[1], values[2], attrs),
     attrs=QuantizeAttrs,
     pattern=FusionPattern.ELEMWISE,
+    traits=ALONG_AXIS,
     doc="clip(round(x / scale) + zero_point); ties away from zero, or to even",
 )
 
@@ -166,6 +168,7 @@ DEQUANTIZE = make_op(
     ),
     attrs=DequantizeAttrs,
     pattern=FusionPattern.ELEMWISE,
+    traits=ALONG_AXIS,
     doc="(q - zero_point) * scale",
 )
 
@@ -235,6 +238,7 @@ REQUANTIZE = make_op(
     ),
     attrs=RequantizeAttrs,
     pattern=FusionPattern.ELEMWISE,
+    traits=ALONG_AXIS,
     doc="from one scale and zero point to another by a Q31 multiplication",
 )
 

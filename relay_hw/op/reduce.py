@@ -12,7 +12,21 @@ from relay_hw.ir.expr import Call, Expr, FusionPattern, Gradient, Op
 from relay_hw.ir.expr import Tuple as TupleExpr
 from relay_hw.ir.types import Dim, TensorType, Type
 from relay_hw.op import broadcast, elementwise
-from relay_hw.op.base import Array, Attrs, Ints, call, check_axes, divide_trunc, ints, make_op, out_type, rule, tensors
+from relay_hw.op.base import (
+    KEEPS_SCALE,
+    REDUCES,
+    Array,
+    Attrs,
+    Ints,
+    call,
+    check_axes,
+    divide_trunc,
+    ints,
+    make_op,
+    out_type,
+    rule,
+    tensors,
+)
 from relay_hw.op.gradients import reduce as gradients
 
 Reducer = Callable[[Array, tuple[int, ...]], AnyValue]
@@ -81,8 +95,18 @@ def _reduce(name: str, function: Reducer, doc: str, gradient: Gradient | None = 
         shape = _shape(name, attrs, TensorType(x.shape, str(x.dtype)))
         return value.astype(out_type(result).dtype, copy=False).reshape(shape)  # type: ignore[arg-type]
 
-    pattern = FusionPattern.COMM_REDUCE
-    return make_op(name, 1, relation, meaning, attrs=ReduceAttrs, pattern=pattern, gradient=gradient, doc=doc)
+    traits = REDUCES | KEEPS_SCALE if name in ("max", "min") else REDUCES
+    return make_op(
+        name,
+        1,
+        relation,
+        meaning,
+        attrs=ReduceAttrs,
+        pattern=FusionPattern.COMM_REDUCE,
+        gradient=gradient,
+        traits=traits,
+        doc=doc,
+    )
 
 
 def _mean(x: Array, axes: tuple[int, ...]) -> AnyValue:

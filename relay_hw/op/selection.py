@@ -13,7 +13,18 @@ import numpy as np
 from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Expr, FusionPattern
 from relay_hw.ir.types import ANY, TensorType, TupleType, Type
-from relay_hw.op.base import Array, Attrs, call, check_axis, make_op, rule, same_dim, show_shape
+from relay_hw.op.base import (
+    KEEPS_AXES,
+    PERMUTES,
+    Array,
+    Attrs,
+    call,
+    check_axis,
+    make_op,
+    rule,
+    same_dim,
+    show_shape,
+)
 from relay_hw.op.gradients import selection as gradients
 
 
@@ -71,6 +82,7 @@ TRILU = make_op(
     attrs=TriluAttrs,
     gradient=gradients.trilu,
     pattern=FusionPattern.ELEMWISE,
+    traits=KEEPS_AXES,
     doc="the triangle above or below a diagonal, zeros elsewhere",
 )
 
@@ -111,6 +123,7 @@ REVERSE_SEQUENCE = make_op(
     attrs=ReverseSequenceAttrs,
     gradient=gradients.reverse_sequence,
     pattern=FusionPattern.INJECTIVE,
+    traits=PERMUTES | KEEPS_AXES,
     doc="the first elements of each sequence in reverse order, as many as its length says",
 )
 

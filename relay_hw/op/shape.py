@@ -13,6 +13,8 @@ from relay_hw.ir.dims import dim_floordiv
 from relay_hw.ir.expr import Call, Expr, FusionPattern
 from relay_hw.ir.types import ANY, Any, Dim, TensorType, Type
 from relay_hw.op.base import (
+    PERMUTES,
+    RESHAPES,
     Array,
     Attrs,
     Ints,
@@ -139,6 +141,7 @@ RESHAPE = make_op(
     attrs=ReshapeAttrs,
     gradient=gradients.reshape,
     pattern=INJECTIVE,
+    traits=RESHAPES,
     doc="the elements in another shape; see the codes of newshape",
 )
 
@@ -160,6 +163,7 @@ REVERSE_RESHAPE = make_op(
     attrs=ReshapeAttrs,
     gradient=gradients.reshape,
     pattern=INJECTIVE,
+    traits=RESHAPES,
     doc="reshape whose codes are read from the right",
 )
 
@@ -199,6 +203,7 @@ RESHAPE_LIKE = make_op(
     attrs=ReshapeLikeAttrs,
     gradient=gradients.reshape_like,
     pattern=INJECTIVE,
+    traits=RESHAPES,
     doc="the elements in (part of) the shape of the second argument",
 )
 
@@ -245,6 +250,7 @@ TRANSPOSE = make_op(
     attrs=TransposeAttrs,
     gradient=gradients.transpose,
     pattern=INJECTIVE,
+    traits=PERMUTES,
     doc="axes in another order",
 )
 
@@ -282,6 +288,7 @@ EXPAND_DIMS = make_op(
     attrs=ExpandDimsAttrs,
     gradient=gradients.reshape,
     pattern=FusionPattern.BROADCAST,
+    traits=RESHAPES,
     doc="new axes of size 1",
 )
 
@@ -317,6 +324,7 @@ SQUEEZE = make_op(
     attrs=SqueezeAttrs,
     gradient=gradients.reshape,
     pattern=INJECTIVE,
+    traits=RESHAPES,
     doc="axes of size 1 removed",
 )
 
@@ -340,6 +348,7 @@ BATCH_FLATTEN = make_op(
     lambda attrs, values, result: np.reshape(values[0], (np.shape(values[0])[0], prod(np.shape(values[0])[1:]))),
     gradient=gradients.reshape,
     pattern=INJECTIVE,
+    traits=RESHAPES,
     doc="all axes but the first merged",
 )
 

@@ -13,7 +13,16 @@ import numpy as np
 from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Expr, FusionPattern
 from relay_hw.ir.types import TensorType, Type
-from relay_hw.op.base import Array, Attrs, call, check_axis, make_op, rule
+from relay_hw.op.base import (
+    ALONG_AXIS,
+    KEEPS_AXES,
+    Array,
+    Attrs,
+    call,
+    check_axis,
+    make_op,
+    rule,
+)
 from relay_hw.op.gradients import simulated as gradients
 from relay_hw.op.number_formats import FORMATS, to_format
 
@@ -84,6 +93,7 @@ SIMULATED_QUANTIZE = make_op(
     attrs=SimulatedQuantizeAttrs,
     gradient=gradients.quantize,
     pattern=FusionPattern.OPAQUE,
+    traits=KEEPS_AXES,
     doc="round(clip(data / dom_scale, clip_min, clip_max)) * dom_scale; data itself for kind 0",
 )
 
@@ -115,6 +125,7 @@ SIMULATED_FORMAT = make_op(
     attrs=SimulatedFormatAttrs,
     gradient=gradients.same,
     pattern=FusionPattern.OPAQUE,
+    traits=ALONG_AXIS,
     doc="data as numbers of a small floating-point format",
 )
 

@@ -13,7 +13,20 @@ import numpy as np
 from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Expr
 from relay_hw.ir.types import TensorType, TupleType, Type
-from relay_hw.op.base import Array, Attrs, call, check_axis, make_op, out_type, product, rule, same_dim, same_dtype
+from relay_hw.op.base import (
+    KEEPS_AXES,
+    KEEPS_SCALE,
+    Array,
+    Attrs,
+    call,
+    check_axis,
+    make_op,
+    out_type,
+    product,
+    rule,
+    same_dim,
+    same_dtype,
+)
 from relay_hw.op.gradients import order as gradients
 
 RETURNS = ("both", "values", "indices")
@@ -68,7 +81,14 @@ def _sort(attrs: ArgsortAttrs, values: Sequence[Array], result: Type) -> Array:
 
 
 SORT = make_op(
-    "sort", 1, _sort_type, _sort, attrs=ArgsortAttrs, gradient=gradients.sort, doc="the elements of an axis in order"
+    "sort",
+    1,
+    _sort_type,
+    _sort,
+    attrs=ArgsortAttrs,
+    gradient=gradients.sort,
+    traits=KEEPS_SCALE | KEEPS_AXES,
+    doc="the elements of an axis in order",
 )
 
 
@@ -92,6 +112,7 @@ ARGSORT = make_op(
     ),
     attrs=ArgsortAttrs,
     gradient=gradients.nothing,
+    traits=KEEPS_AXES,
     doc="the places of an axis' elements in order",
 )
 
@@ -195,7 +216,14 @@ def _shifted(total: Array, axis: int) -> Array:
 
 
 CUMSUM = make_op(
-    "cumsum", 1, _cumsum_type, _cumsum, attrs=ScanAttrs, gradient=gradients.cumsum, doc="running sums along an axis"
+    "cumsum",
+    1,
+    _cumsum_type,
+    _cumsum,
+    attrs=ScanAttrs,
+    gradient=gradients.cumsum,
+    traits=KEEPS_AXES,
+    doc="running sums along an axis",
 )
 
 

@@ -15,6 +15,10 @@ from relay_hw.ir.expr import Call, Expr, FusionPattern, Solver
 from relay_hw.ir.expr import Tuple as TupleExpr
 from relay_hw.ir.types import ANY, Dim, TensorType, TupleType, Type
 from relay_hw.op.base import (
+    ALONG_AXIS,
+    KEEPS_AXES,
+    MOVES,
+    PERMUTES,
     Array,
     Attrs,
     Ints,
@@ -82,6 +86,7 @@ CONCATENATE = make_op(
     attrs=ConcatenateAttrs,
     gradient=gradients.concatenate,
     pattern=INJECTIVE,
+    traits=ALONG_AXIS,
     doc="the tensors of a tuple joined along an axis",
 )
 
@@ -172,6 +177,7 @@ SPLIT = make_op(
     attrs=SplitAttrs,
     gradient=gradients.split,
     pattern=INJECTIVE,
+    traits=ALONG_AXIS,
     doc="a tuple of parts along an axis",
 )
 
@@ -233,6 +239,7 @@ STRIDED_SLICE = make_op(
     attrs=StridedSliceAttrs,
     gradient=gradients.strided_slice,
     pattern=INJECTIVE,
+    traits=MOVES | KEEPS_AXES,
     doc="elements begin, begin + stride, ... before end, along each axis",
 )
 
@@ -293,6 +300,7 @@ TAKE = make_op(
     attrs=TakeAttrs,
     gradient=gradients.take,
     pattern=INJECTIVE,
+    traits=MOVES,
     doc="elements by index along an axis; indices outside are clipped, or wrapped",
 )
 
@@ -342,6 +350,7 @@ PAD = make_op(
     attrs=PadAttrs,
     gradient=gradients.pad,
     pattern=INJECTIVE,
+    traits=KEEPS_AXES,
     doc="elements added before and after along each axis; the second argument is the value",
 )
 
@@ -379,6 +388,7 @@ MIRROR_PAD = make_op(
     attrs=MirrorPadAttrs,
     gradient=gradients.mirror_pad,
     pattern=INJECTIVE,
+    traits=MOVES | KEEPS_AXES,
     doc="elements mirrored at the border, which SYMMETRIC repeats",
 )
 
@@ -407,6 +417,7 @@ REVERSE = make_op(
     attrs=ReverseAttrs,
     gradient=gradients.reverse,
     pattern=INJECTIVE,
+    traits=PERMUTES | KEEPS_AXES,
     doc="elements in reverse order along an axis",
 )
 

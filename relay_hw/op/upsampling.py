@@ -10,7 +10,17 @@ import numpy as np
 from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Expr, FusionPattern
 from relay_hw.ir.types import TensorType, Type
-from relay_hw.op.base import Array, Attrs, call, make_op, permutation, product, rule, show_shape
+from relay_hw.op.base import (
+    MOVES,
+    Array,
+    Attrs,
+    call,
+    make_op,
+    permutation,
+    product,
+    rule,
+    show_shape,
+)
 from relay_hw.op.gradients import shape as gradients
 
 METHOD = "nearest_neighbor"
@@ -66,6 +76,7 @@ UPSAMPLING = make_op(
     attrs=UpSamplingAttrs,
     gradient=gradients.upsampling,
     pattern=FusionPattern.INJECTIVE,
+    traits=MOVES,
     doc="rows and columns repeated",
 )
 

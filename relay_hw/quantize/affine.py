@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.ir.expr import Call, Constant, Expr, Op, Tuple, TupleGetItem
-from relay_hw.transform.graph import is_op, op_name
+from relay_hw.ir.expr import Call, Constant, Expr, Op, Trait, Tuple, TupleGetItem
+from relay_hw.transform.graph import has_trait, is_op
 
 Array = NDArray[Any]
 # What uint8 loses to become int8.
@@ -93,7 +93,7 @@ def known(expr: Expr, memo: dict[Expr, Any]) -> Any:
         case TupleGetItem(tuple_value=whole, index=index):
             found = known(whole, memo)
             value = None if found is None else found[index]
-        case Call(op=Op() as op, args=args, attrs=attrs) if not op.has_effect:
+        case Call(op=Op() as op, args=args, attrs=attrs) if not op.has(Trait.EFFECT):
             values = [known(arg, memo) for arg in args]
             if not any(item is None for item in values):
                 value = op.meaning(attrs, values, expr.type)
@@ -119,7 +119,7 @@ def grid_constant(expr: Expr, memo: dict[Expr, Any]) -> GridConstant | None:
             return None
         axes = [axis % inner.integers.ndim for axis in expr.attrs.axes or range(inner.integers.ndim)[::-1]]
         return GridConstant(inner.integers.transpose(axes), inner.scales, axes.index(inner.axis))
-    if op_name(expr) in ("reshape", "expand_dims", "squeeze", "copy", "broadcast_to"):
+    if has_trait(expr, Trait.RESHAPES) or is_op(expr, "copy", "broadcast_to"):
         assert isinstance(expr, Call)
         inner = grid_constant(expr.args[0], memo)
         if inner is None:

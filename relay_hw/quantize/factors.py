@@ -12,17 +12,16 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.ir.expr import Call, Expr
+from relay_hw.ir.expr import Call, Expr, Trait
 from relay_hw.quantize.choices import WeightRange
 from relay_hw.quantize.plan import LinearStep
 from relay_hw.quantize.strategy import Strategy
-from relay_hw.transform.graph import is_op, shape_of
+from relay_hw.transform.graph import has_trait, is_op, shape_of
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
 # Shares of the scale that just holds a channel.
 _SHARES: Final = np.arange(20, 14, -1) / 20
-_RESHAPES: Final = ("nn.batch_flatten", "reshape", "squeeze")
 
 
 def factor_groups(step: LinearStep, strategy: Strategy) -> NDArray[np.int64] | None:
@@ -104,7 +103,7 @@ def _numbers(shape: tuple[int, ...], axis: int, count: int) -> NDArray[np.int64]
 
 def image_pixels(data: Expr) -> int:
     """Pixels of the image that a dense layer's input was, each of which holds channels that lie side by side."""
-    while isinstance(data, Call) and is_op(data, *_RESHAPES):
+    while isinstance(data, Call) and has_trait(data, Trait.RESHAPES):
         shape = shape_of(data.args[0])
         if shape is not None and len(shape) == 4:
             return shape[2] * shape[3]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Constant, Expr, Tuple
+from relay_hw.ir.expr import Call, Constant, Expr, Trait, Tuple
 from relay_hw.quantize.affine import OFFSET, Grid, GridConstant, grid_constant, grid_of, integer_constant, known
 from relay_hw.quantize.given_places import (
     fits_int8,
@@ -36,13 +36,22 @@ from relay_hw.quantize.integer_layers import (
     rescale,
     transposed,
 )
-from relay_hw.quantize.plan import KEEPING
-from relay_hw.transform.graph import constant, count_uses, dtype_of, is_op, make, op_name, remake, shape_of, typed_tuple
+from relay_hw.quantize.plan import LAYERS
+from relay_hw.transform.graph import (
+    constant,
+    count_uses,
+    dtype_of,
+    has_trait,
+    is_op,
+    make,
+    op_name,
+    remake,
+    shape_of,
+    typed_tuple,
+)
 
 Array = NDArray[Any]
-_MOVING: Final = (*KEEPING, "nn.max_pool2d", "nn.global_max_pool2d")
 _AVERAGES: Final = ("nn.avg_pool2d", "nn.global_avg_pool2d", "mean")
-_ANCHORS: Final = ("nn.conv2d", "nn.dense", "nn.conv2d_transpose")
 _INT_ANCHORS: Final = ("qnn.conv2d", "qnn.dense", "nn.conv2d", "nn.dense")
 
 
@@ -119,7 +128,7 @@ class LayerReader:
             return None if grid is None else Source(self._int(data), grid, own)
         if name == "concatenate":
             return self._source_of_parts(real)
-        if name not in (*_MOVING, "nn.pad", "nn.relu"):
+        if not has_trait(real, Trait.KEEPS_SCALE) and name not in ("nn.pad", "nn.relu"):
             return None
         inner = self._source(real.args[0])
         if inner is None:
@@ -158,7 +167,7 @@ class LayerReader:
         return self._concatenated(real, done) if done else None
 
     def _linear(self, real: Call, target: Target) -> Expr | None:
-        anchor, bias = self._split_bias(real, _ANCHORS)
+        anchor, bias = self._split_bias(real, LAYERS)
         if anchor is None or anchor.attrs.out_dtype not in (None, "", "float32"):
             return None
         places = places_of(anchor)
@@ -360,7 +369,7 @@ class LayerReader:
                 return self._concatenated(node, [self._int(part) for part in node.args[0].fields])
             if not node.args or dtype_of(node.args[0]) != dtype_of(node):
                 return None
-            if name in _MOVING:
+            if has_trait(node, Trait.KEEPS_SCALE):
                 return remake(node, (self._int(node.args[0]), *node.args[1:]))
             if name in ("clip", "nn.relu"):
                 return self._limited(node, offset)

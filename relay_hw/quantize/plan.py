@@ -10,34 +10,23 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from relay_hw.ir.expr import Call, Constant, Expr, Tuple
+from relay_hw.ir.expr import Call, Constant, Expr, Trait, Tuple
+from relay_hw.op import get, with_trait
 from relay_hw.transform.graph import count_uses, dataflow_order, dtype_of, is_op, op_name, shape_of
 from relay_hw.transform.linear import Linear, find_linear
 from relay_hw.transform.rewrite_rules import Uses
 
-# These move or select elements, so integers keep the scale of what they come from.
-KEEPING: Final = (
-    "reshape",
-    "nn.batch_flatten",
-    "squeeze",
-    "expand_dims",
-    "transpose",
-    "strided_slice",
-    "layout_transform",
-    "reverse",
-    "tile",
-    "repeat",
-    "copy",
-    "nn.upsampling",
-)
-_ANCHORS: Final = ("nn.conv2d", "nn.conv2d_transpose", "nn.dense")
+# These move elements, so integers keep the scale of what they come from. Others than the first argument say how.
+_MOVES: Final = frozenset(name for name in with_trait(Trait.MOVES) if get(name).num_inputs == 1)
+# Layers that have a form in integers.
+LAYERS: Final = ("nn.conv2d", "nn.conv2d_transpose", "nn.dense")
 _AVERAGES: Final = ("nn.avg_pool2d", "nn.global_avg_pool2d")
 _ACTIVATIONS: Final = ("nn.relu", "clip")
 _WITH_LAYER: Final = "its data must come from a layer in integers"
 # Operators that have a rule here, and what each needs.
 RULES: Final = {
     **dict.fromkeys(
-        _ANCHORS,
+        LAYERS,
         "its weight and bias must be constants in float32, and neither the strategy nor the check after quantization "
         "may keep it in float",
     ),
@@ -45,7 +34,7 @@ RULES: Final = {
         _AVERAGES,
         "every window must have one divisor: no padding, or count_include_pad, without ceil_mode and dilation",
     ),
-    **dict.fromkeys((*_ACTIVATIONS, *KEEPING, "nn.pad", "concatenate"), _WITH_LAYER),
+    **dict.fromkeys((*_ACTIVATIONS, *sorted(_MOVES), "nn.pad", "concatenate"), _WITH_LAYER),
     "add": "its operands must be two tensors of one shape, one of them from a layer in integers",
     "nn.batch_matmul": "its operands must be tensors with as many matrices each, one of them from a layer in integers",
     "nn.max_pool2d": "its shape must be known",
@@ -171,7 +160,7 @@ class _Planner:
         if not _is_float32(call) or call in self._floats:
             return FloatStep(call, ())
         name = op_name(call)
-        if name in _ANCHORS:
+        if name in LAYERS:
             return self._linear_step(call)
         if name == "add" and self._is_residual(call):
             output, low, high = self._activation(call)
@@ -181,7 +170,7 @@ class _Planner:
         if name in _AVERAGES and _has_one_divisor(call):
             output, low, high = self._activation(call)
             return AverageStep(output, (call.args[0],), low, high, pool=call)
-        if name == "nn.max_pool2d" or (name in KEEPING and self._is_integer(call.args[0])):
+        if name == "nn.max_pool2d" or (name in _MOVES and self._is_integer(call.args[0])):
             return KeepStep(call, (call.args[0],))
         if name == "nn.pad" and self._is_integer(call.args[0]) and isinstance(call.args[1], Constant):
             return KeepStep(call, (call.args[0],))

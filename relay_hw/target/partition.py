@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from relay_hw.analysis.products import call_macs, total_macs
-from relay_hw.ir.expr import Call, Expr, Function, Op, Tuple, TupleGetItem, Var
+from relay_hw.ir.expr import Call, Expr, Function, Op, Trait, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import FuncType
 from relay_hw.ir.visit import copy_with, post_order
+from relay_hw.op import with_trait
 from relay_hw.target.base import NO_RULES, PartitionRules, QuantizerRules
 from relay_hw.target.records import LayerInfo
 from relay_hw.transform.base import Pass
@@ -40,10 +41,8 @@ BORDER_OPERATORS: Final = frozenset(
         "argmin",
     }
 )
-# These only move elements: they go with whatever they stand next to on the host.
-MOVING_OPERATORS: Final = frozenset(
-    {"reshape", "nn.batch_flatten", "squeeze", "expand_dims", "transpose", "copy", "layout_transform"}
-)
+# They go with whatever they stand next to on the host.
+MOVING_OPERATORS: Final = frozenset(with_trait(Trait.PERMUTES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +150,7 @@ class _Opened:
 
 def _once(node: Expr, known: dict[_Same, Expr]) -> Expr:
     """`node`, or the equal call of an operator that is there already."""
-    if not isinstance(node, Call) or not isinstance(node.op, Op) or node.op.has_effect:
+    if not isinstance(node, Call) or not isinstance(node.op, Op) or node.op.has(Trait.EFFECT):
         return node
     return known.setdefault((node.op.name, node.attrs, node.args), node)
 

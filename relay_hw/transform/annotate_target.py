@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from relay_hw.analysis.variables import free_type_vars
 from relay_hw.dataflow_pattern.grouping import outside_fused
-from relay_hw.ir.expr import Call, Expr, Function, Op, Tuple, TupleGetItem
+from relay_hw.ir.expr import Call, Expr, Function, Op, Trait, Tuple, TupleGetItem
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import rebuild
 from relay_hw.transform.base import FunctionPass
@@ -48,7 +48,7 @@ class AnnotateTarget(FunctionPass):
 
     def _target(self, old: Expr, new: Expr) -> str | None:
         match old:
-            case Call(op=Op() as op, args=args) if not op.has_effect and not any(map(_is_open, (old, *args))):
+            case Call(op=Op() as op, args=args) if not op.has(Trait.EFFECT) and not any(map(_is_open, (old, *args))):
                 return next((name for name in self.targets if self._supports(name, op, old)), None)
             case Call(op=Function(attrs=attrs)) if "Composite" in attrs and not _is_open(old):
                 name = str(attrs["Composite"]).partition(".")[0]

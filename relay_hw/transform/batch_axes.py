@@ -12,9 +12,9 @@ from math import prod
 from types import MappingProxyType
 from typing import Any, Final
 
-from relay_hw.ir.expr import Call, FusionPattern
+from relay_hw.ir.expr import Call, Trait
 from relay_hw.ir.types import TensorType
-from relay_hw.op import OPS
+from relay_hw.op import get, with_trait
 from relay_hw.op.reduce import reduced_axes
 from relay_hw.op.transform import StridedSliceAttrs, slices
 from relay_hw.transform.graph import op_name, shape_of
@@ -140,6 +140,13 @@ def _batch_matmul(call: Call, places: Sequence[Place | None], batch: int) -> Any
     return call.attrs
 
 
+def _like(call: Call, places: Sequence[Place | None], batch: int) -> Any:
+    """The second argument only lends its element type."""
+    if places[0] is None:
+        raise mixed(call, "reads samples for their element type")
+    return call.attrs
+
+
 def _squeeze(call: Call, places: Sequence[Place | None], batch: int) -> Any:
     axes = call.attrs.axis
     if axes is None:
@@ -235,38 +242,28 @@ def reshaped(call: Call, place: Place, batch: int) -> tuple[tuple[int, ...], Pla
     raise mixed(call, "spreads samples over several axes")
 
 
-def _names(*patterns: FusionPattern) -> list[str]:
-    return [op.name for op in OPS if op.pattern in patterns]
+_CONVOLUTIONS: Final = [name for name in with_trait(Trait.ANCHOR) if hasattr(get(name).attrs_type, "data_layout")]
 
-
-# Each element from the elements at its own place, counted from the last axis.
-_SPECIAL: Final = frozenset(
-    {"trilu", "full", "zeros", "ones", "reinterpret", "expand_dims", "broadcast_to", "broadcast_to_like", "tile"}
-    | {"repeat", "nn.prelu", "nn.bias_add", "dyn.broadcast_to", "dyn.tile"}
-)
-ELEMENTWISE: Final = frozenset(
-    name
-    for name in _names(FusionPattern.ELEMWISE, FusionPattern.BROADCAST)
-    if name not in _SPECIAL and not name.startswith(("qnn.", "fixed."))
-)
-_POOLS: Final = [name for name in _names(FusionPattern.OUT_ELEMWISE_FUSABLE) if "pool" in name]
-_CONVOLUTIONS: Final = [name for name in _names(FusionPattern.OUT_ELEMWISE_FUSABLE) if "conv" in name]
-
+# Beside elementwise operators, which keep samples apart wherever they lie.
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
-        **dict.fromkeys([*_POOLS, *_CONVOLUTIONS, "nn.upsampling", "nn.depth_to_space", "nn.space_to_depth"], _layout),
-        **dict.fromkeys(["expand_dims", "transpose", "reinterpret", "nn.dropout"], _any_axis),
+        **dict.fromkeys(
+            [*with_trait(Trait.POOLS), *_CONVOLUTIONS, "nn.upsampling", "nn.depth_to_space", "nn.space_to_depth"],
+            _layout,
+        ),
+        **dict.fromkeys(["expand_dims", "transpose", "nn.dropout"], _any_axis),
         **dict.fromkeys(["nn.softmax", "nn.fast_softmax", "nn.log_softmax", "nn.layer_norm", "nn.l2_normalize"], _axis),
         **dict.fromkeys(
             ["nn.lrn", "cumsum", "cumprod", "sort", "argsort", "topk", "reverse", "split", "repeat"], _axis
         ),
         **dict.fromkeys(["nn.batch_norm", "nn.prelu", "nn.bias_add", "simulated.format"], _channel),
         **dict.fromkeys(["qnn.quantize", "qnn.dequantize", "qnn.requantize"], _channel),
-        **dict.fromkeys(["sum", "mean", "max", "min", "prod", "all", "any", "argmax", "argmin", "variance"], _reduce),
+        **dict.fromkeys([*with_trait(Trait.REDUCES), "argmax", "argmin", "variance"], _reduce),
         **dict.fromkeys(["nn.instance_norm", "nn.group_norm", "nn.batch_flatten"], _first_axis),
         **dict.fromkeys(["nn.dense", "nn.matmul", "qnn.dense"], _rows),
         **dict.fromkeys(["nn.pad", "nn.mirror_pad"], _pad),
         "broadcast_to": _expanded,
+        "cast_like": _like,
         "gather": _gather,
         "layout_transform": _layout_transform,
         "nn.batch_matmul": _batch_matmul,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from relay_hw.analysis.scope import Scope, find_scopes
-from relay_hw.ir.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem
+from relay_hw.ir.expr import Call, Constant, Expr, Function, Op, Trait, Tuple, TupleGetItem
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import post_order
 from relay_hw.transform.base import FunctionPass
@@ -75,7 +75,7 @@ def _key(node: Expr, numbers: dict[Expr, int], skip: Skip | None) -> Hashable | 
     match node:
         case Constant(data=data):
             return ("constant", str(data.dtype), data.shape, data.tobytes())
-        case Call(op=Op() as op, args=args, attrs=attrs) if not op.has_effect and not (skip and skip(node)):
+        case Call(op=Op() as op, args=args, attrs=attrs) if not op.has(Trait.EFFECT) and not (skip and skip(node)):
             return ("call", op.name, attrs, tuple(map(numbers.__getitem__, args)))
         case Tuple(fields=fields):
             return ("tuple", tuple(map(numbers.__getitem__, fields)))

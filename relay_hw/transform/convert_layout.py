@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from relay_hw.dataflow_pattern.grouping import outside_fused
 from relay_hw.errors import InputError
-from relay_hw.ir.expr import Call, Expr, Function, FusionPattern, Op, Tuple, TupleGetItem
+from relay_hw.ir.expr import Call, Expr, Function, Op, Trait, Tuple, TupleGetItem
 from relay_hw.ir.module import IRModule
-from relay_hw.ir.types import TensorType
+from relay_hw.ir.types import TensorType, TupleType
 from relay_hw.ir.visit import rebuild
 from relay_hw.transform.base import FunctionPass
 from relay_hw.transform.graph import is_external, make, shape_of, typed, typed_call, typed_tuple
@@ -23,16 +23,6 @@ from relay_hw.transform.graph import is_external, make, shape_of, typed, typed_c
 KERNELS: Final[Mapping[str, str]] = MappingProxyType(
     {"NCHW": "OIHW", "NHWC": "HWIO", "HWNC": "HWOI", "NCW": "OIW", "NWC": "WIO", "NCDHW": "OIDHW", "NDHWC": "DHWIO"}
 )
-CONVOLUTIONS: Final = ("nn.conv1d", "nn.conv2d", "nn.conv3d", "nn.conv2d_transpose", "qnn.conv2d")
-_POOLS: Final = (
-    *("nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d", "nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d"),
-    *("nn.global_avg_pool2d", "nn.global_max_pool2d", "nn.adaptive_avg_pool2d", "nn.adaptive_max_pool2d"),
-)
-_AXIS: Final = (
-    *("nn.bias_add", "nn.prelu", "nn.softmax", "nn.log_softmax", "nn.batch_norm", "concatenate", "split"),
-    *("qnn.quantize", "qnn.dequantize", "qnn.requantize"),
-)
-_REDUCTIONS: Final = ("sum", "mean", "max", "min", "prod")
 
 
 class ConvertLayout(FunctionPass):
@@ -98,11 +88,11 @@ class _Converter:
         match node:
             case TupleGetItem(tuple_value=value, index=index) if value in self._tuples:
                 return self._item(node, self._tuples[value], index)
-            case Call(op=Op() as op) if op.name in CONVOLUTIONS:
+            case Call(op=Op() as op) if op.has(Trait.ANCHOR) and hasattr(node.attrs, "data_layout"):
                 return self._convolution(node, op.name)
-            case Call(op=Op() as op, args=args) if op.name in _POOLS:
+            case Call(op=Op() as op, args=args) if op.has(Trait.POOLS):
                 return self._pool(node, op.name)
-            case Call(op=Op() as op, args=args) if args and not op.has_effect:
+            case Call(op=Op() as op, args=args) if args and not op.has(Trait.EFFECT):
                 return self._follow(node, op)
             case _:
                 return None
@@ -142,25 +132,27 @@ class _Converter:
                 return None
             wanted = source.now
         _check(name, "data", before, wanted)
-        if wanted == before or (attrs.out_layout or before) != before:
+        out = getattr(attrs, "out_layout", "")
+        if wanted == before or (out or before) != before:
             return None
         data = self._to(node.args[0], before, wanted)
-        return _Laid(_call(node, (data,), replace(attrs, layout=wanted, out_layout="")), before, wanted)
+        new = replace(attrs, layout=wanted, **({"out_layout": ""} if out else {}))
+        return _Laid(_call(node, (data,), new), before, wanted)
 
     def _follow(self, node: Call, op: Op) -> _Laid | None:
         """Operators that any order suits take the order of their argument."""
         source = self._source(node)
         if source is None:
             return None
-        if op.name in _AXIS:
-            return self._with_axis(node, op.name, source)
+        if op.has(Trait.ALONG_AXIS):
+            return self._with_axis(node, source)
         if op.name == "nn.pad":
             return self._pad(node, source)
-        if op.name in _REDUCTIONS:
+        if op.has(Trait.REDUCES):
             return self._reduce(node, source)
-        if op.pattern is FusionPattern.ELEMWISE and len(node.args) == 1:
+        if op.has(Trait.ELEMENTWISE) and len(node.args) == 1:
             return replace(source, expr=_call(node, (source.expr,), node.attrs))
-        if op.pattern is FusionPattern.BROADCAST and node.attrs is None:
+        if op.has(Trait.ELEMENTWISE):
             return self._broadcast(node, source)
         return None
 
@@ -168,7 +160,7 @@ class _Converter:
         fields = node.args[0].fields if isinstance(node.args[0], Tuple) else ()
         return next((self._laid[arg] for arg in (*fields, *node.args) if arg in self._laid), None)
 
-    def _with_axis(self, node: Call, name: str, source: _Laid) -> _Laid | None:
+    def _with_axis(self, node: Call, source: _Laid) -> _Laid | None:
         first = node.args[0]
         parts = first.fields if isinstance(first, Tuple) else (first,)
         if any(part.tensor_type.rank != len(source.before) for part in parts):
@@ -177,7 +169,7 @@ class _Converter:
         moved = [self._to(part, source.before, source.now) for part in parts]
         data = typed_tuple(moved) if isinstance(first, Tuple) else moved[0]
         call = _call(node, (data, *(self._memo[arg] for arg in node.args[1:])), attrs)
-        if name in ("split", "nn.batch_norm"):
+        if isinstance(node.checked_type, TupleType):
             self._tuples[node] = replace(source, expr=call)
             self._memo[node] = self._plain(node)
             return None
@@ -216,7 +208,7 @@ class _Converter:
             if arg not in self._laid and shape is None:
                 return None
             args.append(self._aligned(arg, shape or (), rank, source))
-        return replace(source, expr=_call(node, args, None))
+        return replace(source, expr=_call(node, args, node.attrs))
 
     def _aligned(self, arg: Expr, shape: Sequence[int], rank: int, source: _Laid) -> Expr:
         """`arg` so that it broadcasts in the new order."""

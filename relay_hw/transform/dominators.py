@@ -9,11 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from relay_hw.ir.expr import Call, Constant, Expr, Function, FusionPattern, If, Let, Match, Op, Tuple, TupleGetItem, Var
+from relay_hw.ir.expr import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    FusionPattern,
+    If,
+    Let,
+    Match,
+    Op,
+    Trait,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
 from relay_hw.ir.types import TensorType
 from relay_hw.ir.visit import children
 
-_MARKS = ("annotation.compiler_begin", "annotation.compiler_end", "on_device", "device_copy")
 _SIMPLE = ("int32", "int64", "float32", "float64", "bool")
 
 
@@ -86,7 +99,7 @@ def _expose(expr: Expr, by_expr: Mapping[Expr, Node]) -> None:
 
 def is_fusable(op: Op) -> bool:
     """Whether calls of `op` become part of fused functions. Effects and annotations stay where they can be seen."""
-    return not op.has_effect and op.name not in _MARKS
+    return not op.has(Trait.EFFECT) and not op.has(Trait.MARK)
 
 
 def _operator_pattern(op: Op) -> FusionPattern:

@@ -24,6 +24,7 @@ from relay_hw.ir.expr import (
     RefCreate,
     RefRead,
     RefWrite,
+    Trait,
     Tuple,
     TupleGetItem,
     Var,
@@ -112,7 +113,7 @@ def _callee(
 ) -> Effect:
     match op:
         case Op():
-            return Effect.WRITE if op.has_effect else Effect.PURE
+            return Effect.WRITE if op.has(Trait.EFFECT) else Effect.PURE
         case Constructor():
             return Effect.PURE
         case GlobalVar(name_hint=name):

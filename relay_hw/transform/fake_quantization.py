@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from relay_hw.errors import UnsupportedError
-from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple
+from relay_hw.ir.expr import Call, Constant, Expr, Function, Trait, Tuple
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import Rewriter
+from relay_hw.op import with_trait
 from relay_hw.transform.base import FunctionPass
 from relay_hw.transform.graph import (
     constant,
@@ -323,12 +324,8 @@ def _concatenate(call: Call, done: Mapping[Expr, Quantized], target: Affine) -> 
     return Quantized(_again(call, (typed_tuple(sides),)), target)
 
 
-_MOVES = (
-    *("reshape", "squeeze", "expand_dims", "transpose", "strided_slice", "nn.batch_flatten", "broadcast_to", "copy"),
-    *("nn.max_pool2d", "nn.global_max_pool2d", "max", "min", "reverse", "repeat", "tile", "take"),
-)
 RULES: Mapping[str, Rule] = {
-    **dict.fromkeys(_MOVES, _move),
+    **dict.fromkeys(with_trait(Trait.KEEPS_SCALE), _move),
     **dict.fromkeys(("nn.avg_pool2d", "nn.global_avg_pool2d", "nn.adaptive_avg_pool2d", "mean"), _average),
     **dict.fromkeys(("nn.conv2d", "nn.dense"), _layer),
     **dict.fromkeys(("add", "subtract", "multiply"), _binary),

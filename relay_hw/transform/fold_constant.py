@@ -9,7 +9,7 @@ import numpy as np
 
 from relay_hw.analysis.folding import work_of
 from relay_hw.errors import EvalError
-from relay_hw.ir.expr import Call, Constant, Expr, Function, If, Let, Op, Tuple, TupleGetItem, Var
+from relay_hw.ir.expr import Call, Constant, Expr, Function, If, Let, Op, Trait, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TupleType, Type
 from relay_hw.ir.visit import Rewriter, post_order
@@ -68,7 +68,7 @@ class _Folder(Rewriter):
         return _fold(new.op, new.attrs, values, old.type, new.span) or new
 
     def _may_fold(self, op: Op) -> bool:
-        return not op.has_effect and (self._fold_qnn or not op.name.startswith("qnn."))
+        return not op.has(Trait.EFFECT) and (self._fold_qnn or not op.name.startswith("qnn."))
 
     def rewrite_tuple_get_item(self, old: TupleGetItem, new: TupleGetItem) -> Expr:
         return new.tuple_value.fields[new.index] if isinstance(new.tuple_value, Tuple) else new

@@ -12,7 +12,7 @@ from relay_hw.ir.expr import Call, Expr, Function
 from relay_hw.ir.module import IRModule
 from relay_hw.transform.base import FunctionPass
 from relay_hw.transform.graph import constant, constant_value, is_external, is_float, is_op, remake, shape_of
-from relay_hw.transform.linear import LINEAR, channel_vector, find_linear, scale_linear
+from relay_hw.transform.linear import channel_vector, find_linear, has_weights, scale_linear
 from relay_hw.transform.rewrite_rules import Rule, Uses, apply_rules
 
 Vector = NDArray[np.float64]
@@ -76,7 +76,7 @@ def _absorb(expr: Expr, scale: Vector, axis: int, uses: Uses, fuel: int) -> Expr
     """`expr * scale` along `axis`, with the factor in weights; None where that cannot be."""
     if not isinstance(expr, Call) or not uses.is_single(expr) or not fuel:
         return None
-    if is_op(expr, *LINEAR):
+    if has_weights(expr):
         linear = find_linear(expr, uses)
         fits = linear is not None and linear.axis == axis
         return scale_linear(linear, scale, np.zeros(linear.channels), expr.span) if linear and fits else None

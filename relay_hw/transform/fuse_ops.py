@@ -8,19 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from relay_hw.ir.expr import Call, Constant, Expr, Function, FusionPattern, Op, Tuple, TupleGetItem, Var
+from relay_hw.ir.expr import Call, Constant, Expr, Function, FusionPattern, Op, Trait, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import FuncType
 from relay_hw.ir.visit import children, copy_with, rebuild
 from relay_hw.transform.base import FunctionPass
 from relay_hw.transform.context import PassContext
 from relay_hw.transform.dominators import Dominator, Node, dataflow_graph, is_fusable, post_dominators
-from relay_hw.transform.graph import is_external, is_op
+from relay_hw.transform.graph import has_trait, is_external, is_op
 
 ELEMWISE, BROADCAST, INJECTIVE = FusionPattern.ELEMWISE, FusionPattern.BROADCAST, FusionPattern.INJECTIVE
 REDUCE, ANCHOR, TUPLE = FusionPattern.COMM_REDUCE, FusionPattern.OUT_ELEMWISE_FUSABLE, FusionPattern.TUPLE
 OPAQUE = FusionPattern.OPAQUE
-_RESHAPES = ("reshape", "nn.batch_flatten", "expand_dims", "squeeze", "reshape_like")
 
 # Whether a group of this pattern may lie on the way (False) or at its end (True).
 Accept = Callable[[FusionPattern, bool], bool]
@@ -219,7 +218,7 @@ class _Builder:
 
 
 def _only_reshapes(body: Expr) -> bool:
-    while is_op(body, *_RESHAPES) and isinstance(body, Call):
+    while isinstance(body, Call) and has_trait(body, Trait.RESHAPES):
         body = body.args[0]
         if isinstance(body, Var):
             return True

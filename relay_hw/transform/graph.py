@@ -19,6 +19,7 @@ from relay_hw.ir.expr import (
     Function,
     GlobalVar,
     Op,
+    Trait,
     Tuple,
     TupleGetItem,
     Var,
@@ -46,6 +47,11 @@ def op_name(expr: Expr) -> str:
 def is_op(expr: Expr, *names: str) -> bool:
     """Whether `expr` is a call of one of these operators."""
     return op_name(expr) in names
+
+
+def has_trait(expr: Expr, trait: Trait) -> bool:
+    """Whether `expr` is a call of an operator of this kind."""
+    return isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.has(trait)
 
 
 def is_external(function: Function) -> bool:

@@ -8,19 +8,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.ir.expr import Call, Constant, Expr
-from relay_hw.transform.graph import constant, constant_value, is_float, is_op, make, op_name, remake, shape_of
+from relay_hw.ir.expr import Call, Constant, Expr, Trait
+from relay_hw.transform.graph import (
+    constant,
+    constant_value,
+    has_trait,
+    is_float,
+    is_op,
+    make,
+    op_name,
+    remake,
+    shape_of,
+)
 from relay_hw.transform.rewrite_rules import Uses
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
 
-LINEAR = ("nn.conv1d", "nn.conv2d", "nn.conv3d", "nn.conv2d_transpose", "nn.dense")
-
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """`anchor` (one of LINEAR, constant weight) and the bias added to it, None where there is none.
+    """`anchor` (a convolution or dense layer, constant weight) and the bias added to it, None where there is none.
 
     `axis` is the output's channel axis, `weight_axis` that of the weight.
     """
@@ -33,14 +41,21 @@ class Linear:
     channels: int
 
 
+def has_weights(expr: Expr) -> bool:
+    """Whether `expr` is a convolution of any kind, or a dense layer: its weights have an axis of output channels."""
+    return isinstance(expr, Call) and (
+        is_op(expr, "nn.dense") or (has_trait(expr, Trait.ANCHOR) and hasattr(expr.attrs, "kernel_layout"))
+    )
+
+
 def find_linear(expr: Expr, uses: Uses) -> Linear | None:
     """The linear layer whose output is `expr`: an anchor, or bias_add on one; nobody else may use the anchor."""
-    if is_op(expr, *LINEAR) and isinstance(expr, Call):
+    if isinstance(expr, Call) and has_weights(expr):
         return _linear(expr, None)
     if not isinstance(expr, Call) or op_name(expr) != "nn.bias_add":
         return None
     data, bias = expr.args[0], constant_value(expr.args[1])
-    if bias is None or not isinstance(data, Call) or not uses.is_single(data) or not is_op(data, *LINEAR):
+    if bias is None or not isinstance(data, Call) or not uses.is_single(data) or not has_weights(data):
         return None
     found = _linear(data, bias)
     rank = len(shape_of(expr) or ())

@@ -14,13 +14,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from relay_hw.errors import RelayHwError
-from relay_hw.ir.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
+from relay_hw.ir.expr import Call, Constant, Expr, Function, Op, Trait, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType, TupleType, Type
 from relay_hw.op import get
-from relay_hw.transform.batch_axes import ELEMENTWISE, RULES, MixedError, Place, Where, mixed, reshaped
+from relay_hw.transform.batch_axes import RULES, MixedError, Place, Where, mixed, reshaped
 from relay_hw.transform.fold_constant import FoldConstant
-from relay_hw.transform.graph import constant, dataflow_order, op_name, remake, shape_of, typed_call, typed_tuple
+from relay_hw.transform.graph import (
+    constant,
+    dataflow_order,
+    has_trait,
+    op_name,
+    remake,
+    shape_of,
+    typed_call,
+    typed_tuple,
+)
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.inline_let import InlineLet
 
@@ -124,7 +133,7 @@ class _Split:
         if all(_is_empty(self._where[arg]) for arg in call.args):
             args = [self._new[arg] for arg in call.args]
             return call if all(map(operator.is_, args, call.args)) else remake(call, args), None
-        if name in ELEMENTWISE:
+        if has_trait(call, Trait.ELEMENTWISE):
             return self._elementwise(call)
         if name in ("concatenate", "stack"):
             return self._joined(call)

@@ -34,6 +34,7 @@ from relay_hw.ir.expr import (
     RefCreate,
     RefRead,
     RefWrite,
+    Trait,
     Tuple,
     TupleGetItem,
     Var,
@@ -400,7 +401,7 @@ class _Evaluator:
 
     def _operate(self, node: Call, op: Op, args: Sequence[PartialValue]) -> Step[PartialValue]:
         numbers = [_number(arg) for arg in args]
-        if not op.has_effect and all(number is not None for number in numbers):
+        if not op.has(Trait.EFFECT) and all(number is not None for number in numbers):
             found = _computed(node, op, numbers)
             if found is not None:
                 return found

@@ -24,6 +24,7 @@ from relay_hw.ir.expr import (
     Let,
     Match,
     Op,
+    Trait,
     Tuple,
     TupleGetItem,
     Var,
@@ -142,7 +143,7 @@ def _is_free(node: Expr) -> bool:
     """Whether a node may be computed anywhere, or not at all."""
     match node:
         case Call(op=Op() as op):
-            return not op.has_effect
+            return not op.has(Trait.EFFECT)
         case Tuple() | TupleGetItem() | Call(op=Constructor()):
             return True
         case _:
@@ -151,7 +152,7 @@ def _is_free(node: Expr) -> bool:
 
 def _is_work(node: Expr) -> bool:
     """Whether a node can be part of a piece."""
-    if not isinstance(node, Call) or not isinstance(node.op, Op) or node.op.has_effect:
+    if not isinstance(node, Call) or not isinstance(node.op, Op) or node.op.has(Trait.EFFECT):
         return False
     return is_closed(node.type) and all(is_closed(_type(arg)) for arg in node.args)
 

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.backend.flat import FlatCall
+from relay_hw.ir.expr import Trait
 from relay_hw.ir.types import TensorType
+from relay_hw.op import with_trait
 from relay_hw.support.quote import c_string
-from relay_hw.target.partition import MOVING_OPERATORS
 
 Array = NDArray[Any]
 # What an operator's constant operands are, None where they are computed.
@@ -110,4 +111,4 @@ STATEMENTS: Mapping[str, Statement] = MappingProxyType(
     }
 )
 # Results that are their operand under another shape.
-VIEWS = MOVING_OPERATORS - {"transpose", "layout_transform"}
+VIEWS = frozenset({*with_trait(Trait.RESHAPES), "copy"})

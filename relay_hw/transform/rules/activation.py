@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-from relay_hw.ir.expr import Call, Expr, Tuple
-from relay_hw.transform.graph import is_float, is_op, make, op_name, remake, scalar_value, typed
+from relay_hw.ir.expr import Call, Expr, Trait, Tuple
+from relay_hw.transform.graph import has_trait, is_float, is_op, make, op_name, remake, scalar_value, typed
 from relay_hw.transform.rewrite_rules import Rule, Uses
-from relay_hw.transform.rules.shape import RESHAPES
 
 # A bound that no float32 passes but infinity.
 FLOAT32_MAX = 3.4028234663852886e38
@@ -64,7 +63,7 @@ def _leaky_as_relu(call: Call, uses: Uses) -> Expr | None:
 
 
 def _swap(call: Call, uses: Uses) -> Expr | None:
-    """An activation after a max pooling, a reshape or a concatenation goes before it, next to the layer.
+    """An activation after a max pooling, a concatenation or another order of elements goes before, next to the layer.
 
     Max pooling commutes with every function that never falls, as long as its padding (the smallest number) is not
     what a window consists of.
@@ -75,7 +74,7 @@ def _swap(call: Call, uses: Uses) -> Expr | None:
     if is_op(inner, "concatenate") and isinstance(inner.args[0], Tuple):
         parts = [remake(call, (part,)) for part in inner.args[0].fields]
         return remake(inner, (typed(Tuple(parts), inner.args[0].checked_type),))
-    if not is_op(inner, "nn.max_pool2d", "transpose", *RESHAPES):
+    if not has_trait(inner, Trait.PERMUTES) and not is_op(inner, "nn.max_pool2d"):
         return None
     if is_op(inner, "nn.max_pool2d") and not _windows_hold_data(inner):
         return None
@@ -90,8 +89,11 @@ def _windows_hold_data(pool: Call) -> bool:
 
 def is_nonnegative(expr: Expr) -> bool:
     """Whether no element of `expr` can be below 0."""
-    while is_op(expr, "nn.max_pool2d", "nn.avg_pool2d", "nn.global_avg_pool2d", "transpose", *RESHAPES):
+    while has_trait(expr, Trait.KEEPS_SCALE) or is_op(expr, "nn.avg_pool2d", "nn.global_avg_pool2d"):
         assert isinstance(expr, Call)
+        # A window of padding alone has the smallest number.
+        if is_op(expr, "nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d") and not _windows_hold_data(expr):
+            return False
         expr = expr.args[0]
     bounds = _bounds(expr)
     return (bounds is not None and bounds[0] >= 0) or op_name(expr) in ("sigmoid", "nn.softmax", "abs", "exp")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from relay_hw.ir.expr import Call, Expr, Tuple, TupleGetItem
+from relay_hw.ir.expr import Call, Expr, Trait, Tuple, TupleGetItem
+from relay_hw.op import with_trait
 from relay_hw.transform.graph import dtype_of, is_op, op_name, scalar_value, shape_of
 from relay_hw.transform.rewrite_rules import TUPLE_ITEM, Rule, Uses
 
@@ -75,7 +76,7 @@ IDENTITY_RULES = (
     Rule("cast-to-same", ("cast",), _always),
     Rule(
         "reshape-to-same",
-        ("reshape", "nn.batch_flatten", "squeeze", "expand_dims", "broadcast_to"),
+        (*with_trait(Trait.RESHAPES), "broadcast_to"),
         _same_shape,
     ),
     Rule("transpose-nothing", ("transpose",), _transpose),

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relay_hw.ir.expr import Call, Expr
-from relay_hw.transform.graph import is_op, make, shape_of
+from relay_hw.ir.expr import Call, Expr, Trait
+from relay_hw.op import with_trait
+from relay_hw.transform.graph import has_trait, is_op, make, shape_of
 from relay_hw.transform.rewrite_rules import Rule, Uses
 
-RESHAPES = ("reshape", "nn.batch_flatten", "squeeze", "expand_dims")
+RESHAPES = with_trait(Trait.RESHAPES)
 
 
 def _reshape_twice(call: Call, uses: Uses) -> Expr | None:
     inner, shape = call.args[0], shape_of(call)
-    if not isinstance(inner, Call) or not is_op(inner, *RESHAPES) or shape is None or 0 in shape:
+    if not isinstance(inner, Call) or not has_trait(inner, Trait.RESHAPES) or shape is None or 0 in shape:
         return None
     if is_op(call, "nn.batch_flatten") and is_op(inner, "nn.batch_flatten"):
         return inner

@@ -7,6 +7,7 @@ import pytest
 
 import relay_hw as relay
 from relay_hw.interp import evaluate
+from relay_hw.ir.expr import Trait
 from relay_hw.op import annotation
 
 X = np.array([1.0, -2.0], "float32")
@@ -39,4 +40,4 @@ def test_debug_prints_once_for_a_shared_node(capsys: pytest.CaptureFixture[str])
     mod = relay.IRModule.from_expr(relay.Function([x], relay.add(shown, shown)))
     assert evaluate(mod, [3]) == 6
     assert capsys.readouterr().out == "debug: 3\n"
-    assert [op.name for op in relay.op.OPS if op.has_effect] == ["debug"]
+    assert [op.name for op in relay.op.OPS if op.has(Trait.EFFECT)] == ["debug"]

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from relay_hw import op
 from relay_hw.errors import TypeCheckError
+from relay_hw.ir.expr import Call
 from relay_hw.ir.types import ANY, TensorType
+from relay_hw.op.create import InitOpAttrs
 from relay_hw.op.layout import Layout, transform_layout
 from relay_hw.op.shape import reshape_dims
 
@@ -117,6 +119,13 @@ def test_batch_flatten(apply: Callable[..., np.ndarray], infer: Callable, refuse
     assert (
         refuse(op.nn.batch_flatten, TensorType((3,))) == "the data of nn.batch_flatten must have at least 2 axes, not 1"
     )
+
+
+def test_broadcast_to_keeps_the_element_type(apply: Callable[..., np.ndarray]) -> None:
+    """Relay's record of its attributes has an element type, which counts for operators without data only."""
+    broadcast = op.get("broadcast_to")
+    wide = apply(lambda x: Call(broadcast, (x,), InitOpAttrs((2, 3), "float32")), np.ones(3, "int8"))
+    assert wide.dtype == "int8"
 
 
 def test_broadcast_to_and_its_adjoint(apply: Callable[..., np.ndarray], refuse: Callable[..., str]) -> None:

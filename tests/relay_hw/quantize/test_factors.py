@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 from relay_hw.accel.isa.config import load_config
+from relay_hw.analysis import infer_type
 from relay_hw.errors import QuantizeError
 from relay_hw.ir.expr import Constant, Function, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.ir.visit import post_order
-from relay_hw.op import nn, reshape
+from relay_hw.op import expand_dims, nn, reshape, squeeze
 from relay_hw.quantize import LayerChoice, Strategy, find_strategy, realize_module
 from relay_hw.quantize.choices import WeightRange, WeightRounding
-from relay_hw.quantize.factors import factored_scales
+from relay_hw.quantize.factors import factored_scales, image_pixels
 from relay_hw.quantize.number import weight_scales
 from relay_hw.tensorize.tiles.operands import WeightForm, input_rows, row_factors, weight_form
 
@@ -125,3 +126,10 @@ def test_groups_that_cannot_be_are_refused() -> None:
         Strategy("s", weight_bits=4, weight_group=16, epochs=2)
     with pytest.raises(QuantizeError, match="strategy mixed: weight_group must be 0 with budget, not 16"):
         replace(find_strategy("mixed"), weight_group=16)
+
+
+def test_pixels_of_an_image_are_found_through_any_change_of_shape() -> None:
+    x = Var("x", TensorType((1, 32, 3, 2), "float32"))
+    for flat in (nn.batch_flatten(x), expand_dims(squeeze(reshape(x, (1, 192)), (0,)), 0), reshape(x, (1, -1))):
+        function = IRModule.from_expr(Function([x], flat))
+        assert image_pixels(infer_type(function)["main"].body) == 6

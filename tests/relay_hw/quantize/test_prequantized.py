@@ -89,6 +89,16 @@ def test_qdq_block(dtype: str) -> None:
     assert all(var.dtype == "int8" for var in (n.type for n in post_order(mod["main"].body) if op_name(n) == "clip"))
 
 
+def test_whatever_moves_elements_moves_integers() -> None:
+    net = Net((1, 4, 8, 9), "int8")
+    x = net.on_grid("x", 0.05, 7)
+    y = net.on_grid(net.conv(RNG, x, (4, 8), pads=[1, 1, 1, 1]), 0.04, -5)
+    z = net.on_grid(net.add("GlobalMaxPool", [net.add("DepthToSpace", [y], blocksize=2)]), 0.04, -5)
+    mod = compare(net.model(z), net.shape, 0.04)
+    order = [op_name(node) for node in post_order(mod["main"].body) if isinstance(node, Call)]
+    assert order[-3:] == ["nn.depth_to_space", "nn.global_max_pool2d", "qnn.dequantize"]
+
+
 def test_a_rescaling_and_a_concatenation() -> None:
     net = Net((1, 4, 4, 4), "int8")
     x = net.on_grid("x", 0.05, 3)

@@ -304,3 +304,22 @@ def test_noise_names_layers_by_their_source():
     data = {"x": np.random.default_rng(0).normal(size=(2, 4, 8, 8)).astype("float32")}
     (noise,) = layer_noise(realize_module(mod, calibration=data), data)
     assert (noise.name, noise.operator) == ("Conv_3", "nn.conv2d") and 25 < noise.sqnr_db < 60
+
+
+@pytest.mark.parametrize(
+    ("build", "channels"),
+    [
+        (lambda y: op.nn.depth_to_space(y, 2), 1),
+        (lambda y: op.nn.space_to_depth(y, 2), 16),
+        (lambda y: op.nn.mirror_pad(y, ((0, 0), (0, 0), (1, 1), (2, 0))), 4),
+        (lambda y: op.broadcast_to(y, (1, 4, 6, 6)), 4),
+        (lambda y: op.reverse(op.strided_slice(y, (0, 0), (1, 2)), 1), 2),
+    ],
+)
+def test_operators_that_move_elements_move_integers(build, channels):
+    """Whatever the strategy rounds, elements are those that the floats would have been."""
+    rng, x = np.random.default_rng(1), Var("x", TensorType((1, 4, 6, 6), "float32"))
+    first = op.nn.conv2d(x, op.const(rng.normal(size=(4, 4, 3, 3)).astype("float32")), padding=(1, 1))
+    last = op.nn.conv2d(build(first), op.const(rng.normal(size=(2, channels, 1, 1)).astype("float32")))
+    mod, _ = _quantize(last, x)
+    assert [_operators(mod).count(name) for name in ("qnn.quantize", "qnn.dequantize")] == [1, 1]

@@ -187,3 +187,13 @@ def test_pieces_between_branches_are_split():
     for is_true in (True, False):
         value = evaluate(mod, [np.ones(4, "float32"), np.bool_(is_true)])
         np.testing.assert_allclose(value, 1 if is_true else np.e, rtol=1e-6)
+
+
+def test_what_moves_elements_goes_with_the_border():
+    """A reverse between the last layer and its dequantize was a host function of its own, which TVM had to compile."""
+    rng, x = np.random.default_rng(0), var("x", 1, 3, 8, 8)
+    conv = op.nn.relu(op.nn.conv2d(x, op.const(rng.normal(size=(4, 3, 3, 3)).astype("float32"))))
+    body = op.nn.softmax(op.reverse(conv, 2), 1)
+    mod = quantize(module(body, x), calibration={"x": rng.normal(size=(2, 3, 8, 8)).astype("float32")})
+    new = partition_pipeline(AccelRules())(mod)
+    assert operators(new, "host_1") == ["reverse", "qnn.dequantize", "nn.softmax"]

@@ -10,7 +10,7 @@ import numpy as np
 from relay_hw.analysis import infer_type
 from relay_hw.interp import ConstructorValue, evaluate
 from relay_hw.interp.values import RefValue
-from relay_hw.ir.expr import Call, Expr, Op
+from relay_hw.ir.expr import Call, Expr, Op, Trait
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import Type
 from relay_hw.transform import Pass
@@ -36,7 +36,7 @@ def meaning(mod: IRModule, entry: str = "main", args: Sequence[Any] | None = Non
     log: list[Any] = []
 
     def observe(node: Expr, value: Any) -> None:
-        if isinstance(node, Call) and isinstance(node.op, Op) and node.op.has_effect:
+        if isinstance(node, Call) and isinstance(node.op, Op) and node.op.has(Trait.EFFECT):
             log.append(plain(value))
 
     given = [INPUTS[param.name_hint] for param in mod[entry].params] if args is None else args

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relay_hw import op
-from relay_hw.ir.expr import Call, Op, Tuple
+from relay_hw.ir.expr import Call, Op, Trait, Tuple
 from relay_hw.transform import EliminateCommonSubexpr
 from tests.relay_hw.transform.checks import assert_keeps_result, assert_same_module, module, operators, var
 
@@ -38,7 +38,8 @@ def test_attributes_and_constants_must_be_equal():
 
 
 def test_effects_are_not_shared():
-    loud = Op("test.loud", 1, lambda types, a, s: types[0], lambda a, values, t: values[0], has_effect=True)
+    traits = frozenset({Trait.EFFECT})
+    loud = Op("test.loud", 1, lambda types, a, s: types[0], lambda a, values, t: values[0], traits=traits)
     x = var("x", 2)
     new = EliminateCommonSubexpr()(module(op.add(Call(loud, [x]), Call(loud, [x])), x))
     assert operators(new) == ["test.loud", "test.loud", "add"]

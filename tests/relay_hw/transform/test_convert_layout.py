@@ -41,6 +41,9 @@ INNER = {
     "pad": lambda x: op.nn.pad(x, ((0, 0), (0, 0), (1, 0), (0, 2))),
     "batch norm": lambda x: TupleGetItem(op.nn.batch_norm(x, *(vector(4) for _ in range(4))), 0),
     "softmax": lambda x: op.nn.softmax(x, axis=1),
+    "fast softmax": lambda x: op.nn.fast_softmax(x, axis=1),
+    "layer norm": lambda x: op.nn.layer_norm(x, vector(4), vector(4), axis=1),
+    "any": lambda x: op.where(op.any(op.greater(x, op.const(np.float32(0))), axis=[1], keepdims=True), x, op.exp(x)),
     "concatenate": lambda x: op.concatenate([op.nn.relu(x), x], axis=2),
     "split": lambda x: op.add(TupleGetItem(op.split(x, 2, axis=2), 0), TupleGetItem(op.split(x, 2, axis=2), 1)),
     "mean": lambda x: op.multiply(x, op.mean(x, axis=[2, 3], keepdims=True)),
@@ -133,3 +136,14 @@ def test_legalization() -> None:
     own = Legalize({"exp": lambda call: make("nn.relu", call.args)})
     assert operators(own(module(op.exp(op.exp(X)), X))) == ["nn.relu", "nn.relu"]
     assert Legalize({})(mod) is mod
+
+
+@pytest.mark.parametrize(("layer", "layout"), [("nn.conv1d_transpose", "NWC"), ("nn.conv1d", "NWC")])
+def test_layers_of_one_axis_and_their_pools(layer: str, layout: str) -> None:
+    x, weight = var("x", 1, 4, 6), op.const(RNG.normal(size=(4, 4, 3)).astype("float32"))
+    build = getattr(op.nn, layer.removeprefix("nn."))
+    mod = InferType()(module(op.nn.adaptive_avg_pool1d(op.nn.relu(build(x, weight)), 2), x))
+    new = FoldConstant()(ConvertLayout({layer: [layout, "default"]})(mod))
+    assert operators(new) == ["layout_transform", layer, "nn.relu", "nn.adaptive_avg_pool1d", "layout_transform"]
+    values = {"x": RNG.normal(size=(1, 4, 6)).astype("float32")}
+    assert_close(evaluate(mod, values), evaluate(new, values), layer)

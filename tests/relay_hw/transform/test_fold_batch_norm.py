@@ -61,6 +61,13 @@ def test_into_a_transposed_convolution():
     _check(module(_norm(rng, body, 6), x), nn__conv2d_transpose=1, nn__bias_add=1)
 
 
+@pytest.mark.parametrize("rank", [1, 3])
+def test_into_transposed_convolutions_of_other_ranks(rank):
+    rng, x = np.random.default_rng(4), var("x", 1, 4, *(5,) * rank)
+    layer = getattr(op.nn, f"conv{rank}d_transpose")(x, _values(rng, 4, 6, *(3,) * rank))
+    _check(module(_norm(rng, layer, 6), x), **{f"nn__conv{rank}d_transpose": 1, "nn__bias_add": 1})
+
+
 def test_into_a_dense_layer():
     rng, x = np.random.default_rng(2), var("x", 3, 4)
     body = op.nn.bias_add(op.nn.dense(x, _values(rng, 6, 4)), _values(rng, 6))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from relay_hw import op
 from relay_hw.errors import EvalError
 from relay_hw.interp import evaluate
-from relay_hw.ir.expr import Call, Constant, If, Op, RefCreate, RefRead, Tuple, TupleGetItem
+from relay_hw.ir.expr import Call, Constant, If, Op, RefCreate, RefRead, Trait, Tuple, TupleGetItem
 from relay_hw.ir.types import TensorType
 from relay_hw.ir.visit import post_order
 from relay_hw.transform import FoldConstant
@@ -64,7 +64,8 @@ def test_a_reference_is_not_a_constant():
 
 
 def test_an_operator_with_effect_stays():
-    loud = Op("test.loud", 1, lambda types, a, s: types[0], lambda a, values, t: values[0], has_effect=True)
+    traits = frozenset({Trait.EFFECT})
+    loud = Op("test.loud", 1, lambda types, a, s: types[0], lambda a, values, t: values[0], traits=traits)
     body = Call(loud, [op.const(np.float32(1))])
     assert operators(FoldConstant()(module(body))) == ["test.loud"]
 

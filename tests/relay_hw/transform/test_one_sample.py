@@ -75,6 +75,8 @@ KEPT: dict[str, Make] = {
     "squeezed": lambda x: op.squeeze(op.expand_dims(op.max(x, (1,), keepdims=True), 0)),
     "upsampled": lambda x: nn.upsampling(x, 2, 2),
     "broadcast": lambda x: op.broadcast_to(op.mean(x, (1,), keepdims=True), SHAPE),
+    "broadcast like": lambda x: op.broadcast_to_like(op.mean(x, (1,), keepdims=True), op.exp(x)),
+    "cast like": lambda x: op.cast_like(op.exp(x), x),
     "attention": attention,
     "transformed": lambda x: op.layout_transform(x, "NCHW", "NHWC"),
     "tiled": lambda x: op.tile(x, (1, 1, 2, 1)),
@@ -104,6 +106,10 @@ def square(x: Expr) -> Expr:
 
 
 MIXED: dict[str, tuple[Make, str]] = {
+    "type of samples": (
+        lambda x: op.add(x, op.reshape(op.cast_like(CHANNELS, x), (4, 1, 1))),
+        "cast_like reads samples for their element type",
+    ),
     "mean": (lambda x: op.mean(x, (0,)), "mean joins what lies along axis 0, where the samples lie"),
     "sum of all": (lambda x: op.sum(x), "sum joins what lies along axis 0"),
     "softmax": (lambda x: nn.softmax(x, 0), "nn.softmax works along axis 0, where the samples lie"),

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 import relay_hw as relay
-from relay_hw.ir.expr import Call, Constant, Expr, Op
+from relay_hw.ir.expr import Call, Constant, Expr, Op, Trait
 from relay_hw.ir.visit import post_order
 from relay_hw.transform import InferType, OutlinePieces, Pipeline, ToANormalForm, simplify_pipeline
 from relay_hw.transform.graph import dataflow_order
@@ -31,7 +31,7 @@ def operators(mod: relay.IRModule) -> Counter[str]:
 
 
 def is_work(node: Expr) -> bool:
-    if not isinstance(node, Call) or not isinstance(node.op, Op) or node.op.has_effect:
+    if not isinstance(node, Call) or not isinstance(node.op, Op) or node.op.has(Trait.EFFECT):
         return False
     return all(is_closed(part.type) for part in (node, *node.args) if not isinstance(part, Constant))
 

@@ -159,6 +159,7 @@ ISLANDS = {
     "relu": lambda x: op.nn.relu(x),
     "clip": lambda x: op.clip(x, 0.0, 2.5),
     "reshape": lambda x: op.transpose(op.reshape(x, (2, 100)), axes=[1, 0]),
+    "moves": lambda x: op.nn.depth_to_space(op.layout_transform(op.nn.upsampling(x, 2, 2), "NCHW", "NHWC"), 2, "NHWC"),
     "max pool": lambda x: op.nn.max_pool2d(x, (2, 2), padding=(1, 1)),
     "average": lambda x: op.nn.global_avg_pool2d(x),
     "pad": lambda x: op.nn.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), 0.5),

@@ -177,6 +177,11 @@ def test_pads_join_poolings():
     _check(pool(_pad(X, -3.4028234663852886e38), (2, 2)), "nn.max_pool2d")
     _check(pool(_pad(op.nn.relu(X)), (2, 2)), "nn.relu", "nn.max_pool2d")
     _check(pool(_pad(X), (2, 2)), "nn.pad", "nn.max_pool2d")
+    raised = op.nn.upsampling(op.nn.relu(X), 2, 2)
+    _check(pool(_pad(raised), (2, 2)), "nn.relu", "nn.upsampling", "nn.max_pool2d")
+    # Windows of padding alone are below 0.
+    outside = pool(op.nn.relu(X), (2, 2), padding=(2, 2))
+    _check(pool(_pad(outside), (2, 2)), "nn.relu", "nn.max_pool2d", "nn.pad", "nn.max_pool2d")
     _check(
         pool(_pad(op.nn.relu(X), width=((0, 0), (0, 0), (2, 0), (0, 0))), (2, 2)), "nn.relu", "nn.pad", "nn.max_pool2d"
     )

@@ -10,12 +10,13 @@ import pytest
 from relay_hw import op
 from relay_hw.analysis import infer_type
 from relay_hw.interp import evaluate
-from relay_hw.ir.expr import Expr, Function, Tuple, Var
+from relay_hw.ir.expr import Expr, Function, Trait, Tuple, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.runtime import CompileOptions, compile_model
 from relay_hw.runtime.execute import Executor
 from relay_hw.target.accel.devices import open_device
+from relay_hw.target.accel.move_groups import MOVES
 
 
 def _conv(rng: np.random.Generator, x: Expr, inputs: int, outputs: int, kernel: int = 3, stride: int = 1) -> Expr:
@@ -84,3 +85,8 @@ def test_average_pools_with_padding() -> None:
     mod = infer_type(IRModule.from_expr(Function([x], _conv(rng, y, 8, 5, 1))))
     compiled = compile_model(mod, calibration={"x": rng.uniform(-1, 1, (4, 3, 12, 12)).astype("float32")})
     assert [row.operator for row in compiled.layers if row.where == "host"] == ["qnn.quantize", "qnn.dequantize"]
+
+
+def test_what_the_accelerator_moves_only_moves_elements() -> None:
+    """A concatenation joins several tensors; all others are of one."""
+    assert set(MOVES) - {"concatenate"} <= set(op.with_trait(Trait.MOVES))
