@@ -56,12 +56,12 @@ def build(
     name, samples first, is needed where the network is quantized; `options`: everything else that can be chosen.
     Without TVM installed numpy takes the place of `llvm`. Raises RelayHwError, AccelError.
     """
-    from relay_hw.backend.tvm import is_installed
+    from relay_hw.backend.tvm import usual_host
     from relay_hw.backend.tvm.target import HostTarget
     from relay_hw.quantize.recipes import FLOAT
     from relay_hw.runtime.compile import compile_model
     from relay_hw.runtime.module import Module
-    from relay_hw.runtime.options import NUMPY, USUAL
+    from relay_hw.runtime.options import USUAL
     from relay_hw.target.registry import HOST_NAMES, target_names
 
     chosen, text = options or USUAL, str(target)
@@ -71,7 +71,7 @@ def build(
     elif name not in HOST_NAMES and name in target_names():
         chosen = replace(chosen, target=name, config=variant or chosen.config)
     else:
-        host = NUMPY if text == "llvm" and not is_installed() else target
+        host = usual_host() if text == "llvm" else target
         chosen = replace(chosen, host_target=host, strategy=FLOAT, accelerate=False)
     return Module(compile_model(mod, chosen, params=params, calibration=calibration), device)
 

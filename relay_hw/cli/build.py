@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 
 def compile_command(args: Namespace, console: Console) -> int:
     """Walk a model file to a build folder."""
-    from relay_hw.backend.tvm.target import parse_host
+    from relay_hw.backend.tvm.target import HostTarget, parse_host
 
-    host = parse_host(args.host, args.host_target)
+    asked = args.host is not None or args.host_target is not None
+    host = parse_host(args.host or HostTarget().kind, args.host_target) if asked else None
     from relay_hw.report import layer_table, mac_text, placement, speed_json, traffic_json
     from relay_hw.runtime.compile import compile_model
     from relay_hw.runtime.models import load_model

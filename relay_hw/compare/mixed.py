@@ -20,7 +20,7 @@ from relay_hw.errors import InputError
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import Strategy, find_strategy
 from relay_hw.quantize.main import reference_of
-from relay_hw.quantize.methods.knapsack import Option, Options, front, widest
+from relay_hw.quantize.methods.knapsack import Option, Options, front, require_solver, widest
 from relay_hw.quantize.methods.mixed import LayerCost, measure_all, with_widths
 from relay_hw.runtime.compile import timed_layers
 from relay_hw.runtime.prices import layer_prices
@@ -84,6 +84,7 @@ def mixed_front(
     without them are two ways, of which one is left out where the other beats it.
     """
     check_points(points)
+    require_solver()
     reference, base = reference_of(mod), replace(find_strategy(BASE), budget=None)
     noise = measure_all(reference, base, calibration)
     ways = _ways(noise, judge)

@@ -21,7 +21,7 @@ from relay_hw.analysis.products import count_products
 from relay_hw.backend.buffers import plan_buffers
 from relay_hw.backend.flat import FlatFunction, nested
 from relay_hw.backend.store import ConstantPool, flat_to_json
-from relay_hw.backend.tvm.target import HostTarget
+from relay_hw.backend.tvm.target import NUMPY, HostTarget
 from relay_hw.errors import InputError
 from relay_hw.ir.expr import Constant, Function
 from relay_hw.ir.module import IRModule
@@ -36,11 +36,11 @@ from relay_hw.report import report_files
 from relay_hw.runtime.artifact import NETWORK, WEIGHTS, Artifact, load_artifact, write_artifact
 from relay_hw.runtime.calls import Caller, Calls, outside
 from relay_hw.runtime.first_report import first_report
-from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
+from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions, left_to_numpy
 from relay_hw.runtime.kept import with_kept
 from relay_hw.runtime.manifest import HostLibrary, Manifest, TensorInfo
 from relay_hw.runtime.network import lines_by_span, network_of
-from relay_hw.runtime.options import NUMPY, USUAL, CompileOptions
+from relay_hw.runtime.options import USUAL, CompileOptions
 from relay_hw.runtime.ports import constant_inputs, inputs_of, outputs_of, single_samples, with_batch
 from relay_hw.runtime.prices import Compiled, layer_prices, needs_prices
 from relay_hw.runtime.static_report import HOST_MEMORY
@@ -74,13 +74,13 @@ class CompiledModel:
 
     `kept`: layers that stayed float because their integers lost the signal; `noise`: how far the others are from float
     on samples that were held back from calibration; `warnings`: what looks like a mistake;
-    `notes`: what the strategy's training brought, and which of its widths bring nothing here.
+    `notes`: what the strategy's training brought, which of its widths bring nothing here, what is missing to be faster.
     """
 
     name: str
     target: Target
     strategy: Strategy
-    host_target: HostTarget | None
+    host_target: HostTarget
     stages: Mapping[str, IRModule]
     regions: Mapping[str, Region]
     functions: Mapping[str, FlatFunction]
@@ -161,7 +161,8 @@ class CompiledModel:
         files[NETWORK] = json.dumps(asdict(network)).encode()
         files |= report_files(first_report(manifest, self.segments, network))
         host, target = self.host_functions, self.host_target
-        build = (lambda folder: _with_library(manifest, host, target, folder)) if host and target else None
+        compiles = bool(host) and target.kind != NUMPY
+        build = (lambda folder: _with_library(manifest, host, target, folder)) if compiles else None
         write_artifact(Path(path), manifest, files, build)
         return load_artifact(path, trust=True)
 
@@ -237,6 +238,8 @@ def compile_model(
     regions = machine.compile(on_device, request) if on_device else {}
 
     stages: dict[str, IRModule] = dict(zip(STAGES, (imported, simplified, quantized, partitioned), strict=True))
+    if options.host_target is None and host.kind == NUMPY:
+        notes = (*notes, *filter(None, [left_to_numpy(partitioned, functions)]))
     layers = with_kept(machine.layers(partition_records(partitioned), regions), kept)
     return CompiledModel(
         name=options.name,

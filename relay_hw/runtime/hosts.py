@@ -11,6 +11,7 @@ from typing import Final
 
 from relay_hw.backend.flat import FlatFunction, FlatGlobal, FlatInvoke, flatten, nested, used_operators
 from relay_hw.backend.nodes import FlatCall, FlatConstant, FlatInput
+from relay_hw.backend.tvm import HOW_TO_GET
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import NARROW_DTYPES, TensorType, TupleType, Type
 from relay_hw.target.partition import BORDER_OPERATORS, MOVING_OPERATORS
@@ -50,6 +51,12 @@ def compiled_by_tvm(mod: IRModule, functions: Mapping[str, FlatFunction]) -> tup
     least = WORTH_A_CALL if any(PIECE in function.attrs for function in mod.functions.values()) else 0
     hosts = [f for n, f in functions.items() if n in mod.functions and mod[n].attrs.get("Compiler") == "host"]
     return tuple(f for f in hosts if not used_operators(f).keys() <= plain and _is_static(f) and _work(f) >= least)
+
+
+def left_to_numpy(mod: IRModule, functions: Mapping[str, FlatFunction]) -> str:
+    """A sentence on what TVM would compile and numpy computes, where TVM is missing; empty where there is nothing."""
+    operators = sorted({name for function in compiled_by_tvm(mod, functions) for name in used_operators(function)})
+    return f"numpy computes {', '.join(operators)} on the host; TVM is faster: {HOW_TO_GET}" if operators else ""
 
 
 def _is_static(function: FlatFunction) -> bool:

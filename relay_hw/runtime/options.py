@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.backend.tvm import usual_host
 from relay_hw.backend.tvm.target import HostTarget, read_host
 from relay_hw.errors import InputError
 from relay_hw.limits import DEFAULT as USUAL_LIMITS
@@ -22,7 +23,6 @@ from relay_hw.target.base import Target
 from relay_hw.target.registry import find_target
 
 RESIDENT: Final = ("auto", "off")
-NUMPY: Final = "numpy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +37,7 @@ class CompileOptions:
     `board`: takes both from a board, and another configuration if it is named; only for our own target.
     `accelerate`: False keeps every operator on the host, and the build needs no device.
     `host_target`: what host functions are compiled for, as `relay_hw.backend.tvm.target` reads it; `numpy`: nothing.
+    None is `llvm` where TVM is installed, else `numpy`.
 
     How:
 
@@ -53,7 +54,7 @@ class CompileOptions:
     memory: str | None = None
     board: str | None = None
     accelerate: bool = True
-    host_target: HostTarget | str = "llvm"
+    host_target: HostTarget | str | None = None
     strategy: Strategy | str = "int8"
     resident: str = "auto"
     tune: float = 0
@@ -97,9 +98,9 @@ class CompileOptions:
         """How the network becomes integers. Raises InputError for a name that nothing has."""
         return Strategy(FLOAT) if self.is_float else find_strategy(self.strategy)
 
-    def find_host(self) -> HostTarget | None:
-        """What host functions are compiled for; None: nothing. Raises InputError."""
-        return None if self.host_target == NUMPY else read_host(self.host_target)
+    def find_host(self) -> HostTarget:
+        """What host functions are compiled for. Raises InputError."""
+        return usual_host() if self.host_target is None else read_host(self.host_target)
 
 
 USUAL: Final = CompileOptions()

@@ -17,6 +17,7 @@ from relay_hw.errors import QuantizeError
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import Budget, Strategy, WeightRounding, find_strategy
 from relay_hw.quantize.main import realize_module
+from relay_hw.quantize.methods.knapsack import require_solver
 from relay_hw.quantize.methods.mixed import LayerCost
 from relay_hw.target.records import LayerInfo
 
@@ -38,6 +39,7 @@ def layer_prices(
     Cycles depend on widths alone, so weights are rounded the short way. Raises QuantizeError where no layer with
     weights runs on the accelerator at any width.
     """
+    require_solver()
     prices: dict[int, dict[str, int]] = {}
     for bits in sorted(set(strategy.mixed_bits)):
         plain = replace(

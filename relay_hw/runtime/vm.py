@@ -14,7 +14,7 @@ from relay_hw.analysis.variables import free_vars
 from relay_hw.backend.flat import Machine, Value, flatten
 from relay_hw.backend.meaning import FlatFunctionValue
 from relay_hw.backend.tvm import build_library, is_installed, load_library
-from relay_hw.backend.tvm.target import HostTarget, read_host
+from relay_hw.backend.tvm.target import NUMPY, HostTarget, read_host
 from relay_hw.errors import EvalError, InputError, UnsupportedError
 from relay_hw.interp.evaluate import arguments
 from relay_hw.interp.executor import InterpreterExecutor
@@ -35,14 +35,15 @@ KINDS = ("debug", "vm", "graph")
 class VmExecutor:
     """Runs the functions of one module in flat form, by numpy or, with a target for TVM, its straight pieces by TVM."""
 
-    def __init__(self, mod: IRModule, target: HostTarget | str = "numpy") -> None:
+    def __init__(self, mod: IRModule, target: HostTarget | str = NUMPY) -> None:
         """Raises UnsupportedError where TVM cannot compile for the target."""
         self._mod = InferType()(mod)
         self._flat = {name: flatten(function, name) for name, function in self._mod.functions.items()}
         self._machine = Machine(self._flat)
         self._compiled: Callable[[list[Value]], Value] | None = None
-        if target != "numpy" and "main" in self._mod.functions and is_installed():
-            self._compiled = self._compile(read_host(target))
+        wanted = read_host(target)
+        if wanted.kind != NUMPY and "main" in self._mod.functions and is_installed():
+            self._compiled = self._compile(wanted)
 
     @property
     def mod(self) -> IRModule:

@@ -29,7 +29,10 @@ def named() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for group, packages in {**groups, "building": file["build-system"]["requires"]}.items():
         for text in packages:
-            found.setdefault(re.split(r"[^a-z0-9-]", text)[0], []).append(group)
+            # An extra may hold others.
+            own = re.fullmatch(r"relay-hw\[([a-z,]+)\]", text)
+            for one in [text] if own is None else [one for extra in own[1].split(",") for one in groups[extra]]:
+                found.setdefault(re.split(r"[^a-z0-9-]", one)[0], []).append(group)
     return found
 
 

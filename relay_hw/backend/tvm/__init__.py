@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relay_hw.backend.flat import FlatFunction, used_operators
-from relay_hw.backend.tvm.target import HostTarget
+from relay_hw.backend.tvm.target import NUMPY, HostTarget
 from relay_hw.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from relay_hw.backend.gpu import PlanLibrary
     from relay_hw.backend.tvm.library import Library
 
-REQUIREMENT = "apache-tvm==0.27.0.post1 apache-tvm-ffi==0.1.14.post1"
+HOW_TO_GET = "pip install 'relay-hw[host]'"
 PLAN_SUFFIX = ".json"
 
 
@@ -45,7 +45,12 @@ def is_installed() -> bool:
 def require(what: str) -> None:
     """Raise UnsupportedError, with the command that helps, unless TVM is installed."""
     if not is_installed():
-        raise UnsupportedError(f"TVM must be installed to {what}: pip install {REQUIREMENT}")
+        raise UnsupportedError(f"TVM must be installed to {what}: {HOW_TO_GET}")
+
+
+def usual_host() -> HostTarget:
+    """What host functions are compiled for where nobody says: this machine by TVM where it is installed."""
+    return HostTarget() if is_installed() else HostTarget(NUMPY)
 
 
 def library_suffix(target: HostTarget) -> str:

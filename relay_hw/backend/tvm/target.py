@@ -12,7 +12,8 @@ from typing import NoReturn
 
 from relay_hw.errors import InputError
 
-KINDS = ("llvm", "cuda", "opencl")
+NUMPY = "numpy"
+KINDS = ("llvm", "cuda", "opencl", NUMPY)
 # Names of architectures that stand for a Linux of that architecture, as LLVM calls it.
 TRIPLES = {
     "aarch64": "aarch64-linux-gnu",
@@ -28,9 +29,10 @@ DEFAULT_GPU = "sm_90"
 
 @dataclass(frozen=True, slots=True)
 class HostTarget:
-    """`kind`: llvm, cuda or opencl. For llvm: `triple` (empty: this machine), `mcpu` and `mattr` as LLVM knows them.
+    """`kind`: llvm, cuda, opencl, or numpy, for which nothing is compiled.
 
-    For cuda: `gpu`, the architecture such as `sm_90`.
+    For llvm: `triple` (empty: this machine), `mcpu` and `mattr` as LLVM knows them; for cuda: `gpu`, the architecture
+    such as `sm_90`.
     """
 
     kind: str = "llvm"
@@ -63,7 +65,7 @@ def parse_host(kind: str = "llvm", detail: str | None = None) -> HostTarget:
     """The target of `--host kind --host-target detail`. Raises InputError.
 
     `detail`, separated by commas: for llvm an architecture or a triple, `mcpu=NAME`, `mattr=+FEATURE` (may be
-    repeated); for cuda an architecture such as `sm_90`; for opencl nothing.
+    repeated); for cuda an architecture such as `sm_90`; for opencl and numpy nothing.
     """
     if kind not in KINDS:
         raise InputError(f"host must be one of {', '.join(KINDS)}, not {kind}")
@@ -77,8 +79,8 @@ def parse_host(kind: str = "llvm", detail: str | None = None) -> HostTarget:
             return HostTarget("cuda", gpu=words[0] if words else DEFAULT_GPU)
         case _:
             if words:
-                raise InputError(f"host target of opencl must be left out, not be {detail}")
-            return HostTarget("opencl")
+                raise InputError(f"host target of {kind} must be left out, not be {detail}")
+            return HostTarget(kind)
 
 
 def read_host(text: str | HostTarget) -> HostTarget:

@@ -5,13 +5,14 @@ In: options by layer, a budget. Out: one option a layer. Solved as an integer pr
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from relay_hw.errors import QuantizeError
+from relay_hw.errors import QuantizeError, UnsupportedError
 
 # Of two choices with the same noise the cheaper one counts: its whole cost weighs less than any noise that is measured.
 _CHEAPER: Final = 1e-9
@@ -30,6 +31,12 @@ class Option:
 Options = Mapping[str, Sequence[Option]]
 
 
+def require_solver() -> None:
+    """Raise UnsupportedError, with the command that helps, unless scipy is installed."""
+    if importlib.util.find_spec("scipy") is None:
+        raise UnsupportedError("scipy must be installed to choose widths of layers: pip install 'relay-hw[mixed]'")
+
+
 def least(options: Options) -> float:
     """The cost below which there is no choice."""
     return sum(min(one.cost for one in some) for some in options.values())
@@ -41,7 +48,11 @@ def widest(options: Options) -> list[Option]:
 
 
 def quietest(options: Options, allowed: float) -> list[Option]:
-    """One option a layer with the least noise whose cost is at most `allowed`. Raises QuantizeError for none."""
+    """One option a layer with the least noise whose cost is at most `allowed`.
+
+    Raises QuantizeError for none, UnsupportedError without scipy.
+    """
+    require_solver()
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     rows = [one for some in options.values() for one in some]

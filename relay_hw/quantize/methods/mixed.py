@@ -21,7 +21,7 @@ from relay_hw.quantize.choices import Budget
 from relay_hw.quantize.layers import Layers, plan_layers
 from relay_hw.quantize.methods.columns import columns, from_rows, has_columns, to_rows
 from relay_hw.quantize.methods.gptq import second_order
-from relay_hw.quantize.methods.knapsack import Option, Options, least, quietest, widest
+from relay_hw.quantize.methods.knapsack import Option, Options, least, quietest, require_solver, widest
 from relay_hw.quantize.methods.rehearsal import make_shots
 from relay_hw.quantize.number import spread, weight_scales
 from relay_hw.quantize.pieces import own_layers, piece_modules, record
@@ -43,8 +43,10 @@ def assign_bits(
     """`strategy` with a width for each linear layer, so that the noise is least within its budget.
 
     `cost` says what a layer takes at a width (by default bytes); the budget is a share of what all take at the widest.
-    Raises QuantizeError for a budget below what the narrowest widths take, or one of cycles without `cost`.
+    Raises QuantizeError for a budget below what the narrowest widths take, or one of cycles without `cost`;
+    UnsupportedError without scipy.
     """
+    require_solver()
     layers = plan_layers(mod["main"].body, replace(strategy, budget=None))
     if cost is None and strategy.budget is Budget.CYCLES:
         raise QuantizeError(

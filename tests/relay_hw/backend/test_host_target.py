@@ -26,7 +26,7 @@ def test_words() -> None:
 @pytest.mark.parametrize(
     ("kind", "detail", "message"),
     [
-        ("metal", None, "host must be one of llvm, cuda, opencl, not metal"),
+        ("metal", None, "host must be one of llvm, cuda, opencl, numpy, not metal"),
         ("llvm", "z80", "host target must be aarch64, arm, riscv64, x86_64 or a triple, then mcpu=NAME and"),
         ("llvm", "aarch64,arm", "mattr=+FEATURE, not 'arm'"),
         ("llvm", "aarch64,mattr=neon", "mattr=+FEATURE, not 'mattr=neon'"),
@@ -35,6 +35,7 @@ def test_words() -> None:
         ("cuda", "turing", "host target of cuda must be an architecture such as sm_90, not turing"),
         ("cuda", "sm_80,sm_90", "host target of cuda must be an architecture such as sm_90, not sm_80,sm_90"),
         ("opencl", "pocl", "host target of opencl must be left out, not be pocl"),
+        ("numpy", "x86_64", "host target of numpy must be left out, not be x86_64"),
     ],
 )
 def test_refused(kind: str, detail: str | None, message: str) -> None:
@@ -53,7 +54,7 @@ _cpus = st.builds(
 _gpus = st.builds(HostTarget, st.just("cuda"), gpu=st.sampled_from(["sm_75", "sm_90a", "sm_100"]))
 
 
-@given(st.one_of(_cpus, _gpus, st.just(HostTarget("opencl"))))
+@given(st.one_of(_cpus, _gpus, st.just(HostTarget("opencl")), st.just(HostTarget("numpy"))))
 def test_text_reads_back(target: HostTarget) -> None:
     assert read_host(str(target)) == target
     assert read_host(target) is target

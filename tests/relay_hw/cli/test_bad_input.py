@@ -126,7 +126,7 @@ def test_unknown_host_target(tmp_path: Path, capsys: Captured) -> None:
 
     model, data = save_mixed(tmp_path / "mixed.onnx"), save_data(tmp_path / "data.npz", 2)
     refuse(
-        capsys, "host must be one of llvm, cuda, opencl, not metal",
+        capsys, "host must be one of llvm, cuda, opencl, numpy, not metal",
         "compile", model, "-o", tmp_path / "out", "--calibration", data, "--config", "tiny", "--host", "metal",
     )  # fmt: skip
     assert not (tmp_path / "out").exists()

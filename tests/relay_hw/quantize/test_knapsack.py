@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relay_hw.errors import QuantizeError
+from relay_hw.errors import QuantizeError, UnsupportedError
 from relay_hw.quantize.methods.knapsack import Option, front, least, quietest, widest
 
 WIDTHS = (2, 4, 8)
@@ -70,3 +70,10 @@ def test_less_than_the_least_is_refused() -> None:
     with pytest.raises(QuantizeError, match="a budget must allow at least 5, not 4"):
         quietest(options, 4.0)
     assert widest(options) == [Option("a", 8, 0.0, 10.0)] and quietest({}, 0.0) == []
+
+
+def test_without_scipy_the_way_to_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    sentence = r"scipy must be installed to choose widths of layers: pip install 'relay-hw\[mixed\]'"
+    with pytest.raises(UnsupportedError, match=sentence):
+        quietest({"a": [Option("a", 8, 0.0, 10.0)]}, 10.0)

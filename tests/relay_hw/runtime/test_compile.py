@@ -190,18 +190,38 @@ def test_what_tvm_leaves_to_numpy_is_said(tmp_path: Path) -> None:
     np.testing.assert_allclose(result.outputs["output"], want, rtol=1e-5)
 
 
-def test_without_tvm_host_operators_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def sigmoid_net() -> IRModule:
+    x = Var("x", TensorType((1, 12), "float32"))
+    return IRModule({"main": Function([x], op.sigmoid(x))})
+
+
+def test_without_tvm_numpy_computes_host_operators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import relay_hw.backend.tvm as backend
 
     monkeypatch.setattr(backend, "is_installed", lambda: False)
-    x = Var("x", TensorType((1, 12), "float32"))
-    compiled = compile_model(
-        IRModule({"main": Function([x], op.sigmoid(x))}), CompileOptions(config="tiny"), calibration=CALIBRATION
-    )
-    with pytest.raises(RelayHwError, match="TVM must be installed to compile host operators sigmoid: pip install"):
+    tiny = CompileOptions(config="tiny")
+    compiled = compile_model(sigmoid_net(), tiny, calibration=CALIBRATION)
+    assert compiled.notes == ("numpy computes sigmoid on the host; TVM is faster: pip install 'relay-hw[host]'",)
+    artifact = compiled.save(tmp_path / "build")
+    assert artifact.manifest.library is None
+    result = Executor(artifact, None).run(CALIBRATION)
+    np.testing.assert_allclose(result.outputs["output"], 1 / (1 + np.exp(-CALIBRATION["x"])), rtol=1e-6)
+    # Nothing is said where TVM would have nothing to do, or where numpy was asked for.
+    assert compile_model(dense_net(), tiny, calibration=CALIBRATION).notes == ()
+    assert compile_model(sigmoid_net(), replace(tiny, host_target="numpy"), calibration=CALIBRATION).notes == ()
+
+
+def test_without_tvm_its_code_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import relay_hw.backend.tvm as backend
+
+    monkeypatch.setattr(backend, "is_installed", lambda: False)
+    llvm = CompileOptions(config="tiny", host_target="llvm")
+    compiled = compile_model(sigmoid_net(), llvm, calibration=CALIBRATION)
+    sentence = r"TVM must be installed to compile host operators sigmoid: pip install 'relay-hw\[host\]'"
+    with pytest.raises(RelayHwError, match=sentence):
         compiled.save(tmp_path / "build")
     assert list(tmp_path.iterdir()) == []
-    compile_model(dense_net(), CompileOptions(config="tiny"), calibration=CALIBRATION).save(tmp_path / "build")
+    compile_model(dense_net(), llvm, calibration=CALIBRATION).save(tmp_path / "build")
 
 
 def test_progress_tells_each_step(tmp_path: Path) -> None:
