@@ -33,6 +33,7 @@ from relay_hw.accel.sim.device import Bytes, LaunchStats
 from relay_hw.accel.sim.memory import memory_model
 from relay_hw.compare.cost import shares
 from relay_hw.compare.work import network_work
+from relay_hw.demo.digits import INPUT_NAME, read_digits
 from relay_hw.frontend import from_onnx
 from relay_hw.ir.module import IRModule
 from relay_hw.runtime.compile import CompiledModel, compile_model
@@ -40,7 +41,6 @@ from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.options import CompileOptions
 from relay_hw.target.accel.clock import STANDARD
 from scripts.energy_fit import PARTS
-from scripts.make_data import CALIBRATION_IMAGES, INPUT_NAME, load_split
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 OUTPUT: Final = ROOT / "docs" / "results" / "energy.json"
@@ -95,8 +95,8 @@ def network(name: str) -> tuple[IRModule, Arrays, Arrays, Arrays]:
     """A network, its parameters, data to calibrate it with, a sample to run."""
     if name == MNIST:
         mod, params = from_onnx(ROOT / "examples" / "mnist_cnn.onnx")
-        train, held_out = load_split()
-        data, samples, key = train.images[:CALIBRATION_IMAGES], held_out.images[:1], INPUT_NAME
+        calibration, test = read_digits()
+        data, samples, key = calibration.images, test.images[:1], INPUT_NAME
     else:
         model = find(name).model(NETWORKS[name])
         mod, params = from_onnx(model)

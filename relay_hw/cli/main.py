@@ -144,6 +144,7 @@ def _parser() -> ArgumentParser:
 
     parser.add_argument("--version", action="version", version=f"relay-hw {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+    _add_demo_command(commands)
     _add_build_commands(commands)
     _add_language_commands(commands)
     _add_inspect_commands(commands)
@@ -195,6 +196,19 @@ def _add_runnable_build(parser: ArgumentParser) -> None:
     parser.add_argument("build", type=Path, metavar="BUILD")
     text = "run the code for this host in a build that was not made here, as you trust whoever made it"
     parser.add_argument("--trust", action="store_true", help=text)
+
+
+def _add_demo_command(commands: Any) -> None:
+    text = "compile a network for handwritten digits, run it on the Verilog, compare every byte; needs no other file"
+    demo = _add(commands, "demo", "demo:demo_command", text)
+    text = "folder to write: the network, its data and its build (default: relay-hw-demo)"
+    demo.add_argument("-o", "--output", type=arg.output_folder, default="relay-hw-demo", metavar="DIR", help=text)
+    demo.add_argument("--images", type=arg.count, metavar="N", help="run the first N of 1,000 images (default: all)")
+    text = "accelerator to compile for (default: default)"
+    demo.add_argument("--config", type=arg.config, default="default", metavar="NAME|FILE", help=text)
+    names = [kind.name for kind in DEVICES if kind.name != "fpga"]
+    text = "where to run (default rtl, the Verilog; without a C++ compiler the functional simulator takes its place)"
+    demo.add_argument("--device", choices=names, default="rtl", help=text)
 
 
 def _add_build_commands(commands: Any) -> None:

