@@ -27,8 +27,8 @@ $(READY): pyproject.toml requirements.lock
 	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY) ## handwritten digits from ONNX to Verilog, bit for bit (FLAGS=--fast for 100 images)
-	$(BIN)/python scripts/demo.py $(FLAGS)
+demo: $(READY) ## handwritten digits from ONNX to Verilog, bit for bit (FLAGS="--images 100" for fewer)
+	$(BIN)/relay-hw demo -o build/demo $(FLAGS)
 
 compare-demo: $(READY) ## quantization strategies on the demo's digits: build/compare/report.html (FLAGS="--images 100" for a look)
 	@test -f build/data/mnist_test.npz || $(BIN)/python scripts/make_data.py
@@ -159,8 +159,11 @@ lock: ## renew requirements.lock and scripts/aarch64.lock, versions and hashes, 
 	echo ziglang | uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-header --generate-hashes \
 	  --no-annotate -o scripts/aarch64.lock -
 
-wheel: $(READY) ## build dist/relay_hw-*.whl
-	$(BIN)/python -m build --wheel --outdir dist
+wheel: $(READY) ## build dist/relay_hw-*.tar.gz, and dist/relay_hw-*.whl from it
+	$(BIN)/python -m build --no-isolation --outdir dist
+
+test-wheel: $(READY) ## the wheel from a registry into a fresh environment: megabytes, seconds to the first results (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/packaging $(FLAGS)
 
 clean: ## remove .venv and everything built
 	rm -rf $(VENV) build dist *.egg-info
