@@ -200,9 +200,9 @@ def compile_model(
     if accelerate and not is_float:
         layers = sum(count_products(function.body) for function in simplified.functions.values())
         options.limits.check("layers", f"the layers of {options.name}", layers)
-    if is_float:
+    if is_float and quantized is None:
         quantized = simplified
-    else:
+    if not is_float:
         check_constants(imported)
     kept: tuple[Kept, ...] = ()
     noise: tuple[LayerNoise, ...] = ()

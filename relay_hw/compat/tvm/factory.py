@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Final
 
 from relay_hw import build_module
 from relay_hw.build_module import bind_params_by_name
+from relay_hw.compat.tvm.byoc.regions import compile_partitioned, compilers_of
 from relay_hw.compat.tvm.device import Device
 from relay_hw.compat.tvm.module import IRModule, as_module
 from relay_hw.compat.tvm.nd import NDArray, unwrap
@@ -78,7 +79,11 @@ class ExecutorFactory:
     def runtime(self, *devices: Device) -> Module:
         """The model, compiled at the first call."""
         if self._runtime is None:
-            self._runtime = build_module.build(self.optimized, "numpy" if self.target.kind == "numpy" else "llvm")
+            host = "numpy" if self.target.kind == "numpy" else "llvm"
+            if compilers_of(self.optimized):
+                self._runtime = Module(compile_partitioned(self.optimized, None if host == "llvm" else host))
+            else:
+                self._runtime = build_module.build(self.optimized, host)
         return self._runtime
 
     def get_params(self) -> dict[str, NDArray]:
@@ -129,7 +134,7 @@ def build(
     """`ir_mod` optimized at the level of the pass context, for the host's processor.
 
     `target` "numpy" evaluates with numpy; every other one compiles with TVM where it is installed, else numpy does the
-    work.
+    work. Functions for a compiler go to the target of its name (`relay_hw.target`, or `relay.ext.NAME`).
     """
     chosen = next(iter(target.values())) if isinstance(target, Mapping) and "kind" not in target else target
     level = PassContext.current().opt_level

@@ -2,6 +2,7 @@
 
 from relay_hw.analysis import structural_equal, structural_hash
 from relay_hw.compat.tvm import instrument, transform
+from relay_hw.compat.tvm.byoc.registry import register_op_attr
 from relay_hw.compat.tvm.graph_json import load_json, save_json
 from relay_hw.compat.tvm.module import IRModule
 from relay_hw.errors import TypeCheckError
@@ -48,6 +49,7 @@ __all__ = [
     "get_op",
     "instrument",
     "load_json",
+    "register_op_attr",
     "save_json",
     "structural_equal",
     "structural_hash",

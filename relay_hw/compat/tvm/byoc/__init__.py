@@ -1,0 +1,4 @@
+"""Bring your own code generator, by TVM's names: its registries, and what they make of a target of `relay_hw.target`.
+
+`registry` has what scripts register, `regions` reads partitioned modules, `target` runs code generators as a target.
+"""

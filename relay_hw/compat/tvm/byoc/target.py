@@ -1,0 +1,191 @@
+"""A target made of what a script registered: its table of patterns, its operators, its code generator, its loader.
+
+In: composites of a network. Out: runtime modules of the code generator, as bytes in a build; and what they compute.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from relay_hw.compat.tvm.byoc.regions import single, without_singles
+from relay_hw.compat.tvm.byoc.registry import GENERATOR, LOADER, get_global_func, get_pattern_table, supported_by
+from relay_hw.compat.tvm.nd import NDArray, unwrap
+from relay_hw.dataflow_pattern.grouping import outside_fused
+from relay_hw.errors import ArtifactError, InputError
+from relay_hw.ir.expr import Call, Expr, Function, Op
+from relay_hw.ir.module import IRModule
+from relay_hw.ir.types import TupleType, Type
+from relay_hw.ir.visit import copy_with, rebuild
+from relay_hw.target.base import Answer, Measured, QuantizerRules, Request, TensorPort
+from relay_hw.target.partition import PartitionRecord, host_row
+from relay_hw.target.records import Facts, LayerInfo, RegionInfo
+from relay_hw.transform import InferType, MergeComposite, Pass, Pipeline
+from relay_hw.transform.base import FunctionPass
+from relay_hw.transform.graph import typed
+
+DEVICE: Final = "runtime"
+_MULTIPLIER_BITS: Final = 31
+_KIND_ENDS: Final = b"\n"
+
+
+class ExternModule(Protocol):
+    """What a code generator gives for a function, and a loader for the bytes of one."""
+
+    @property
+    def type_key(self) -> str:
+        """`runtime.module.loadbinary_KEY` reads its bytes."""
+        ...
+
+    def save_to_bytes(self) -> bytes:
+        """All that the loader needs."""
+        ...
+
+    def get_function(self, name: str) -> Callable[..., Any]:
+        """From arrays, one for each input of the function of this name, to its result, a tuple of several."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ExternRegion:
+    """See `relay_hw.target.Region`."""
+
+    inputs: tuple[TensorPort, ...]
+    outputs: tuple[TensorPort, ...]
+    program: bytes
+
+    def to_bytes(self) -> bytes:
+        """The kind of module, and its bytes."""
+        return self.program
+
+
+class _Singles(FunctionPass):
+    """Operators that the compiler takes by themselves become composites."""
+
+    name = "single-operators"
+
+    def __init__(self, compiler: str) -> None:
+        self._compiler = compiler
+
+    def transform_function(self, function: Function, mod: IRModule) -> Function:
+        supported, memo = supported_by(self._compiler), dict[Expr, Expr]()
+        for node in outside_fused(function):
+            new = node if isinstance(node, Function) and node.body not in memo else rebuild(node, memo)
+            new = typed(new, node.checked_type)
+            answer = supported.get(node.op.name, False) if isinstance(node, Call) and isinstance(node.op, Op) else False
+            taken = answer(node) if callable(answer) and isinstance(node, Call) else bool(answer)
+            memo[node] = single(new, self._compiler) if taken else new
+        new = memo[function]
+        assert isinstance(new, Function)
+        return new
+
+
+@dataclass(frozen=True, slots=True)
+class ExternTarget:
+    """See `relay_hw.target.Target`."""
+
+    name: str
+    anchors: frozenset[str] = frozenset()
+    multiplier_bits: int = _MULTIPLIER_BITS
+    devices: tuple[str, ...] = (DEVICE,)
+
+    def composites(self) -> Pass:
+        """What the table describes, then operators by themselves."""
+        patterns = MergeComposite(tuple(get_pattern_table(self.name) or ()))
+        return Pipeline([patterns, InferType(), _Singles(self.name), InferType()])
+
+    def why_not(self, composite: Function) -> str | None:
+        """Patterns and attributes were asked already."""
+        return None
+
+    def why_on_host(self, call: Call, rules: QuantizerRules) -> str:
+        """Nobody registered it."""
+        operator = call.op.name if isinstance(call.op, Op) else "this call"
+        return f"no pattern and no attribute target.{self.name} takes {operator}"
+
+    def takes_in(self, call: Call, composite: str) -> bool:
+        """Patterns say all."""
+        return False
+
+    def compile(self, functions: Mapping[str, Function], request: Request) -> Mapping[str, ExternRegion]:
+        """A module of the code generator for each function. Raises InputError."""
+        return {name: self._region(name, function) for name, function in functions.items()}
+
+    def _region(self, name: str, function: Function) -> ExternRegion:
+        generate = get_global_func(f"{GENERATOR}{self.name}")
+        assert generate is not None
+        symbol = {"global_symbol": name, "Compiler": self.name, "Primitive": 1}
+        plain = without_singles(function)
+        made: ExternModule = generate(copy_with(plain, attrs={**plain.attrs, **symbol}))
+        if get_global_func(f"{LOADER}{made.type_key}", allow_missing=True) is None:
+            raise InputError(f"modules of {GENERATOR}{self.name} must have a loader: register {LOADER}{made.type_key}")
+        program = made.type_key.encode() + _KIND_ENDS + made.save_to_bytes()
+        return ExternRegion(_ports("input", [p.type for p in function.params]), _results(function.body.type), program)
+
+    def layers(self, records: Sequence[PartitionRecord], regions: Mapping[str, Any]) -> tuple[LayerInfo, ...]:
+        """Where each went; a code generator says nothing of time."""
+        return tuple(map(host_row, records))
+
+    def facts(self, regions: Mapping[str, Any], calls: Sequence[str]) -> Facts:
+        """There is one variant."""
+        return Facts()
+
+    def check(self, row: RegionInfo, program: bytes) -> None:
+        """Whether somebody reads the program."""
+        _load(row.name, program)
+
+    def open(self, device: str, regions: Sequence[RegionInfo], programs: Mapping[str, bytes]) -> ExternSession:
+        """The modules, ready to be called."""
+        if device != DEVICE:
+            raise InputError(f"device must be {DEVICE} for target {self.name}, not {device}")
+        return ExternSession({name: _load(name, data).get_function(name) for name, data in programs.items()})
+
+
+class ExternSession:
+    """A `relay_hw.target.Session`: functions of runtime modules."""
+
+    def __init__(self, functions: Mapping[str, Callable[..., Any]]) -> None:
+        self._functions = functions
+
+    def settle(self, region: str) -> None:
+        """A module was made ready by its loader."""
+
+    def run(self, region: str, samples: Iterable[Sequence[Any]]) -> Generator[Answer, None, None]:
+        """The region on samples."""
+        for arrays in samples:
+            begin = time.perf_counter()
+            value = unwrap(self._functions[region](*map(NDArray, arrays)))
+            yield value, Measured(None, time.perf_counter() - begin)
+
+    def repeats(self, calls: Sequence[str], loads: Mapping[int, str]) -> frozenset[int]:
+        """Nothing is loaded apart."""
+        return frozenset()
+
+    def close(self) -> None:
+        """Modules are freed with their last name."""
+
+
+def make_target(name: str, variant: str = "") -> ExternTarget:
+    """The target of a code generator; it has no variants. Raises InputError."""
+    if variant:
+        raise InputError(f"target {name} must have no configuration, not {variant}")
+    return ExternTarget(name)
+
+
+def _load(region: str, program: bytes) -> ExternModule:
+    """The module in a program. Raises ArtifactError where none is, or nobody reads its kind."""
+    kind, end, data = program.partition(_KIND_ENDS)
+    loader = get_global_func(f"{LOADER}{kind.decode(errors='replace')}", allow_missing=True) if end else None
+    if loader is None:
+        raise ArtifactError(f"region {region} must be a module of a kind that a registered loader reads")
+    return loader(data)
+
+
+def _results(ty: Type) -> tuple[TensorPort, ...]:
+    return _ports("output", ty.fields if isinstance(ty, TupleType) else [ty])
+
+
+def _ports(name: str, types: Sequence[Type]) -> tuple[TensorPort, ...]:
+    return tuple(TensorPort(f"{name}{k}", ty.static_shape) for k, ty in enumerate(types))  # type: ignore[attr-defined]
