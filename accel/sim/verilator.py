@@ -113,9 +113,10 @@ def find_compiler() -> tuple[Path, str]:
 
 
 def user_cache_folder() -> Path:
-    """Folder for what can be built again. The only place of this room that reads the environment."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "relay-hw"
+    """Folder for what can be built again, where the system has it: on Linux as `XDG_CACHE_HOME` says."""
+    from platformdirs import user_cache_path
+
+    return user_cache_path("relay-hw", appauthor=False)
 
 
 def build_library(

@@ -23,9 +23,10 @@ _PURPOSE: Final = b"relay-hw build\0"
 
 
 def key_folder() -> Path:
-    """Folder of the user's key. The only place of this room that reads the environment."""
-    base = os.environ.get("XDG_STATE_HOME", "")
-    return (Path(base) if Path(base).is_absolute() else Path.home() / ".local" / "state") / "relay-hw"
+    """Folder of the user's key, where the system has it: on Linux as `XDG_STATE_HOME` says."""
+    from platformdirs import user_state_path
+
+    return user_state_path("relay-hw", appauthor=False)
 
 
 def new_seal(identity: str, folder: Path | None = None) -> bytes | None:
