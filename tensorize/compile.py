@@ -18,7 +18,8 @@ from relay_hw.accel.isa.spec import Op
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Function
 from relay_hw.tensorize.emit.check import check_program
-from relay_hw.tensorize.emit.draft import Draft, Manner, write_draft
+from relay_hw.tensorize.emit.draft import Draft, write_draft
+from relay_hw.tensorize.emit.emit import Manner
 from relay_hw.tensorize.match.join import join_in_place, read_in_place
 from relay_hw.tensorize.match.region import Region, read_region
 from relay_hw.tensorize.nest import gather_beats, tensor_key

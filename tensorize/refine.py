@@ -14,11 +14,12 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.nibbles import fits_bits
 from relay_hw.accel.isa.program import TensorLayout, align
 from relay_hw.accel.isa.spec import BY_OP, Op
-from relay_hw.tensorize.emit.emit import NoRoomError, emit
+from relay_hw.tensorize.emit.emit import Manner, NoRoomError, emit
 from relay_hw.tensorize.emit.memory import burst_bytes
 from relay_hw.tensorize.emit.tokens import assign_tokens
 from relay_hw.tensorize.kernel import ConvKernel, KernelSpec
 from relay_hw.tensorize.layout import image_bytes
+from relay_hw.tensorize.lower.common import LayerId
 from relay_hw.tensorize.lower.conv import lower_conv
 from relay_hw.tensorize.lower.tile import plan_tile
 from relay_hw.tensorize.nest import Key, Step, tensor_key
@@ -108,10 +109,10 @@ def layer_program(kernel: ConvKernel, tile: ConvTile, config: Target) -> list[tu
     """Instructions of this layer alone, with addresses in an imaginary window; None where buffers find no places."""
     sizes = _sizes(kernel, config)
     tensors = tuple(tensor_key(number) for number in range(len(sizes)))
-    steps = place_uops(merge_parameters(lower_conv(0, "layer", kernel, tile, tensors, config), config), config)
+    steps = place_uops(merge_parameters(lower_conv(LayerId(0, "layer", tensors), kernel, tile, config), config), config)
     places, end = _places(sizes, steps, config)
     try:
-        found = emit(steps, constant_loads(steps, config), places, config, MARGIN)
+        found = emit(steps, constant_loads(steps, config), places, config, Manner(MARGIN))
     except NoRoomError:
         return None
     work = [(unit, line.ranges) for line in found.lines if (unit := BY_OP[line.op].unit) is not None]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.program import code_place
 from relay_hw.accel.isa.spec import BY_OP, Op
-from relay_hw.tensorize.emit.emit import Line, NoRoomError, emit
+from relay_hw.tensorize.emit.emit import Line, Manner, NoRoomError, emit
 from relay_hw.tensorize.emit.hoist import hoist
 from relay_hw.tensorize.emit.memory import Life, Window, plan_window
 from relay_hw.tensorize.emit.tokens import assign_tokens
@@ -25,14 +25,6 @@ from relay_hw.tensorize.schedule.work import work_of
 from relay_hw.tensorize.target import Launch, Target
 
 Instruction = tuple[Op, dict[str, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How a schedule is written: `margin` and `dense` as `emit` takes them."""
-
-    margin: int | None
-    dense: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +53,7 @@ def write_draft(schedule: Schedule, config: Target, manner: Manner, stay: Stay =
     window = _window(schedule, config)
     addresses = window.tensors | window.constants
     try:
-        found = emit(steps, constant_loads(steps, config), addresses, config, manner.margin, stay, manner.dense)
+        found = emit(steps, constant_loads(steps, config), addresses, config, manner, stay)
     except NoRoomError:
         return None
     lines = hoist(found.lines, config) if few else found.lines

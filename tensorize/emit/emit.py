@@ -44,6 +44,19 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Manner:
+    """How a schedule is written.
+
+    `margin`: cycles between the load of a constant and its use, where the bus allows; None writes every load right
+    before its step, which needs the least room. `dense`: buffers of INP live long, so that room matters more than its
+    age.
+    """
+
+    margin: int | None
+    dense: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Emitted:
     """The program, and the loads of constants that are there before it starts."""
 
@@ -66,18 +79,15 @@ def emit(
     constants: Sequence[ConstantLoad],
     tensors: Mapping[Key, int],
     config: Target,
-    margin: int | None,
+    manner: Manner,
     stay: Stay = ALONE,
-    dense: bool = False,
 ) -> Emitted:
     """Instructions of `steps`, which come in program order; `constants` in order of first use.
 
-    `margin`: cycles between the load of a constant and its use, where the bus allows; None writes every load right
-    before its step, which needs the least room. `stay`: constants that keep their places. `dense`: buffers of INP live
-    long, so that room matters more than its age. Raises NoRoomError.
+    `stay`: constants that keep their places. Raises NoRoomError.
     """
     streamed = [load for load in constants if load.key not in stay.keys]
-    emitter = _Emitter(steps, streamed, tensors, config, margin, dense)
+    emitter = _Emitter(steps, streamed, tensors, config, manner)
     stays = emitter.settle(stay)
     return Emitted(tuple(emitter.run()), stays)
 
@@ -89,9 +99,9 @@ class _Emitter:
         constants: Sequence[ConstantLoad],
         tensors: Mapping[Key, int],
         config: Target,
-        margin: int | None,
-        dense: bool,
+        manner: Manner,
     ) -> None:
+        margin = manner.margin
         self._steps = steps
         self._work = works_of(steps, config)
         self._latency = config.memory.latency
@@ -110,7 +120,7 @@ class _Emitter:
         self._finished: list[tuple[int, int]] = []
         self._last_use = {buffer.key: at for at, step in enumerate(steps) for buffer in step.buffers}
         self._sizes = {buffer.key: buffer.entries for step in steps for buffer in step.buffers}
-        self._state = _State({mem: _scratchpad(config, mem, dense) for mem in Mem})
+        self._state = _State({mem: _scratchpad(config, mem, manner.dense) for mem in Mem})
 
     def settle(self, stay: Stay) -> tuple[Line, ...]:
         """Place constants that nothing may take the room of, between those of other programs; their loads."""

@@ -9,7 +9,7 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Mem, Op
 from relay_hw.tensorize.kernel import AddKernel
 from relay_hw.tensorize.layout import add_record, image_bytes
-from relay_hw.tensorize.lower.common import add_commands, transfer
+from relay_hw.tensorize.lower.common import LayerId, Part, Runs, add_commands, transfer
 from relay_hw.tensorize.nest import Buffer, Command, Key, Ref, Step
 from relay_hw.tensorize.tiles.geometry import bank_round, parts
 from relay_hw.tensorize.tiles.sizes import AddTile
@@ -20,20 +20,16 @@ def add_total(kernel: AddKernel, config: AccelConfig) -> int:
     return image_bytes(kernel.source, config) // config.out_bytes
 
 
-def lower_add(
-    number: int, name: str, kernel: AddKernel, tile: AddTile, tensors: tuple[Key, ...], config: AccelConfig
-) -> tuple[Step, ...]:
-    """Steps of layer `number`; `tensors`: y, r, output."""
+def lower_add(layer: LayerId, kernel: AddKernel, tile: AddTile, config: AccelConfig) -> tuple[Step, ...]:
+    """Steps of a layer; its tensors: y, r, output."""
     pieces = parts(add_total(kernel, config), tile.entries)
-    return tuple(_step(number, name, kernel, piece, tensors, config) for piece in pieces)
+    return tuple(_step(layer, kernel, piece, config) for piece in pieces)
 
 
-def _step(
-    number: int, name: str, kernel: AddKernel, piece: tuple[int, int], tensors: tuple[Key, ...], config: AccelConfig
-) -> Step:
-    begin, count = piece
+def _step(layer: LayerId, kernel: AddKernel, piece: Part, config: AccelConfig) -> Step:
+    (begin, count), number, tensors = piece, layer.number, layer.tensors
     first, size = begin * config.out_bytes, count * config.out_bytes
-    values = transfer(config, 1, 1, size, 0, 0)
+    values = transfer(config, Runs(1, 1, size))
     acc, res, out = (role_key(role, number, begin) for role in ("acc", "res", "out"))
     prm: Key = ("prm", number, 0)
     buffers = [
@@ -44,7 +40,7 @@ def _step(
     buffers.append(Buffer(out, Mem.OUT, count))
     commands = add_commands(kernel.stage, Ref(acc), Ref(res), Ref(out), Ref(prm), count)
     store = Command(Op.STORE, {"mem": Mem.OUT, **values}, {"dram": Ref(tensors[2], first), "sram": Ref(out)})
-    return Step(number, f"{name} entries {begin}", tuple(buffers), (*commands, store))
+    return Step(number, f"{layer.name} entries {begin}", tuple(buffers), (*commands, store))
 
 
 def role_key(role: str, number: int, begin: int) -> Key:

@@ -6,13 +6,19 @@ In: sizes in pixels and bytes. Out: `Command` values.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Dst, Form, Mem, Op
 from relay_hw.tensorize.kernel import AddStage, Requantize, Window
 from relay_hw.tensorize.nest import LOOP_LIMIT, Axis, Command, Key, Piece, Ref, Uop, fit_loops
 from relay_hw.tensorize.tiles.geometry import Grid, Source, span_of
+
+Part = tuple[int, int]
+# References that no axis moves of its own accord.
+_MOVES_WITH: Final[Mapping[str, str]] = MappingProxyType({"res": "acc"})
 
 
 class Visits:
@@ -35,17 +41,59 @@ class Visits:
         return (*key, self._count[key])
 
 
-def transfer(
-    config: AccelConfig,
-    rows: int,
-    cols: int,
-    run_bytes: int,
-    row_stride: int,
-    col_stride: int,
-    pads: tuple[int, int, int, int] = (0, 0, 0, 0),
-) -> dict[str, int]:
-    """Fields of a LOAD or STORE of rows x cols runs, merged where padding (top, left, bottom, right) allows."""
-    top, left, bottom, right = pads
+@dataclass(frozen=True, slots=True)
+class LayerId:
+    """What names a layer's steps and buffers: its number and name in the region, keys of its inputs and its output.
+
+    `part`: which one of the parts of the layer, where it is lowered in several.
+    """
+
+    number: int
+    name: str
+    tensors: tuple[Key, ...]
+    part: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Rows and columns of runs of bytes, with the bytes from one row and column to the next.
+
+    `pads`: rows and columns of padding around them: top, left, bottom, right.
+    """
+
+    rows: int
+    cols: int
+    run_bytes: int
+    row_stride: int = 0
+    col_stride: int = 0
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """A tile of results: (begin, count) of rows, columns and blocks of channels."""
+
+    rows: Part
+    cols: Part
+    blocks: Part
+
+
+@dataclass(frozen=True, slots=True)
+class Under:
+    """The input under outputs `rows` x `cols` ((begin, count) each) of a window, every row `pitch` pixels long."""
+
+    source: Source
+    window: Window
+    rows: Part
+    cols: Part
+    pitch: int
+
+
+def transfer(config: AccelConfig, runs: Runs) -> dict[str, int]:
+    """Fields of a LOAD or STORE, runs merged where padding allows."""
+    rows, cols, run_bytes = runs.rows, runs.cols, runs.run_bytes
+    row_stride, col_stride = runs.row_stride, runs.col_stride
+    top, left, bottom, right = runs.pads
     limit = LOOP_LIMIT * config.granule_bytes
     if not left and not right and (cols == 1 or col_stride == run_bytes) and cols * run_bytes <= limit:
         run_bytes, cols, col_stride = cols * run_bytes, 1, 0
@@ -62,33 +110,17 @@ def transfer(
     return values | {name: count for name, count in padding.items() if count}
 
 
-def load_patch(
-    config: AccelConfig,
-    source: Source,
-    window: Window,
-    rows: tuple[int, int],
-    cols: tuple[int, int],
-    pitch: int,
-    channel_byte: int,
-    run_bytes: int,
-    tensor: Key,
-) -> tuple[dict[str, int], dict[str, Ref]]:
-    """LOAD fields of the input under outputs `rows` x `cols` ((begin, count) each), every row `pitch` pixels long."""
-    top, bottom = span_of(window, 0, *rows)
-    left, right = span_of(window, 1, *cols)
+def load_patch(config: AccelConfig, under: Under, channels: Part, tensor: Key) -> tuple[dict[str, int], dict[str, Ref]]:
+    """LOAD fields of a patch of the input; `channels`: (first, count) bytes of each of its pixels."""
+    source, window = under.source, under.window
+    top, bottom = span_of(window, 0, *under.rows)
+    left, right = span_of(window, 1, *under.cols)
     first_row, last_row = max(top, 0), min(bottom, source.height)
     first_col, last_col = max(left, 0), min(right, source.width)
-    pads = (first_row - top, first_col - left, bottom - last_row, left + pitch - last_col)
-    values = transfer(
-        config,
-        last_row - first_row,
-        last_col - first_col,
-        run_bytes,
-        source.row_stride,
-        source.col_stride,
-        pads,
-    )
-    begin = source.begin + first_row * source.row_stride + first_col * source.col_stride + channel_byte
+    rows, cols = last_row - first_row, last_col - first_col
+    pads = (first_row - top, first_col - left, bottom - last_row, left + under.pitch - last_col)
+    values = transfer(config, Runs(rows, cols, channels[1], source.row_stride, source.col_stride, pads))
+    begin = source.begin + first_row * source.row_stride + first_col * source.col_stride + channels[0]
     return values, {"dram": Ref(tensor, begin)}
 
 
@@ -99,13 +131,9 @@ def looped(
     axes: Sequence[Axis],
     lead: Axis | None = None,
     uops: tuple[Uop, ...] = (),
-    follow: Mapping[str, str] | None = None,
 ) -> tuple[Command, ...]:
-    """Instructions for a nest. Axis steps named n drive fields n_out, n_in and the reference n_base.
-
-    `follow` names references that move with another one: {"res": "acc"}.
-    """
-    return tuple(_piece(op, values, refs, piece, uops, follow or {}) for piece in fit_loops(axes, lead))
+    """Instructions for a nest. Axis steps named n drive fields n_out, n_in and the reference n_base."""
+    return tuple(_piece(op, values, refs, piece, uops) for piece in fit_loops(axes, lead))
 
 
 def _piece(
@@ -114,7 +142,6 @@ def _piece(
     refs: Mapping[str, Ref],
     piece: Piece,
     uops: tuple[Uop, ...],
-    follow: Mapping[str, str],
 ) -> Command:
     fields = dict(values) | {"iter_out": piece.outer.count, "iter_in": piece.inner.count}
     for name, step in piece.outer.steps.items():
@@ -124,7 +151,7 @@ def _piece(
     moved: dict[str, Ref] = {}
     for field, ref in refs.items():
         name = field.removesuffix("_base")
-        moved[field] = replace(ref, offset=ref.offset + piece.bases.get(follow.get(name, name), 0))
+        moved[field] = replace(ref, offset=ref.offset + piece.bases.get(_MOVES_WITH.get(name, name), 0))
     return Command(op, fields, moved, uops)
 
 
@@ -155,32 +182,18 @@ def add_fields(stage: AddStage) -> dict[str, int]:
 def add_commands(stage: AddStage, acc: Ref, res: Ref, out: Ref, prm: Ref, entries: int) -> tuple[Command, ...]:
     """REQUANT of `entries` consecutive entries of both operands."""
     refs = {"acc_base": acc, "res_base": res, "dst_base": out, "prm_base": prm}
-    return looped(Op.REQUANT, add_fields(stage), refs, [Axis(entries, {"acc": 1, "dst": 1})], follow={"res": "acc"})
+    return looped(Op.REQUANT, add_fields(stage), refs, [Axis(entries, {"acc": 1, "dst": 1})])
 
 
-def store_tile(
-    config: AccelConfig,
-    rows: tuple[int, int],
-    cols: tuple[int, int],
-    blocks: tuple[int, int],
-    grid: Grid,
-    out: Key,
-    tensor: Key,
-) -> Command:
-    """STORE of an output tile: (begin, count) of rows, columns and blocks."""
-    values, begin = tile_transfer(config, rows, cols, blocks, grid)
+def store_tile(config: AccelConfig, tile: Outputs, grid: Grid, out: Key, tensor: Key) -> Command:
+    """STORE of a tile of results."""
+    values, begin = tile_transfer(config, tile, grid)
     return Command(Op.STORE, {"mem": Mem.OUT, **values}, {"dram": Ref(tensor, begin), "sram": Ref(out)})
 
 
-def tile_transfer(
-    config: AccelConfig,
-    rows: tuple[int, int],
-    cols: tuple[int, int],
-    blocks: tuple[int, int],
-    grid: Grid,
-) -> tuple[dict[str, int], int]:
+def tile_transfer(config: AccelConfig, tile: Outputs, grid: Grid) -> tuple[dict[str, int], int]:
     """Transfer fields and first byte of an unpadded tile of an image: what STORE writes and a residual LOAD reads."""
-    run = blocks[1] * config.out_bytes
-    values = transfer(config, rows[1], cols[1], run, grid.row_stride, grid.col_stride)
-    begin = grid.begin + rows[0] * grid.row_stride + cols[0] * grid.col_stride
-    return values, begin + blocks[0] * config.out_bytes
+    run = tile.blocks[1] * config.out_bytes
+    values = transfer(config, Runs(tile.rows[1], tile.cols[1], run, grid.row_stride, grid.col_stride))
+    begin = grid.begin + tile.rows[0] * grid.row_stride + tile.cols[0] * grid.col_stride
+    return values, begin + tile.blocks[0] * config.out_bytes

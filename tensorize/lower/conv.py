@@ -15,6 +15,10 @@ from relay_hw.accel.isa.spec import Dst, Mem, Nibble, Op
 from relay_hw.tensorize.kernel import ConvKernel, Int8
 from relay_hw.tensorize.layout import add_record, pack_weights, requantize_records
 from relay_hw.tensorize.lower.common import (
+    LayerId,
+    Outputs,
+    Part,
+    Under,
     Visits,
     add_commands,
     load_patch,
@@ -29,8 +33,6 @@ from relay_hw.tensorize.tiles.fold import folded_weights, gather_fields, shape_u
 from relay_hw.tensorize.tiles.geometry import ConvShape, bank_round, conv_weights, granule_blocks, parts
 from relay_hw.tensorize.tiles.operands import operand_mode, operand_starts, operand_tiles, stored_tiles
 from relay_hw.tensorize.tiles.sizes import ConvTile, Kept, by_loop, conv_patch, conv_use
-
-Part = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +59,22 @@ class _Position:
 class _Layer:
     """What every step of the layer needs to know."""
 
-    number: int
-    name: str
+    named: LayerId
     kernel: ConvKernel
     shape: ConvShape
     tile: ConvTile
     tiles: Int8
     records: bytes
-    tensors: tuple[Key, ...]
     kept: Kept
     # Bytes of the steps' weights by first out and in block; made once, so that equal ones are one object.
     weights: dict[tuple[int, int], bytes]
     # Micro-ops by the entries between rows and columns of the patch and the step's in blocks.
     uops: dict[tuple[int, int, int], tuple[Uop, ...]]
     config: AccelConfig
-    part: tuple[int, ...] = ()
 
     def key(self, role: str, *where: int) -> Key:
         """Key of a buffer of this layer."""
-        return (role, self.number, *self.part, *where)
+        return (role, self.named.number, *self.named.part, *where)
 
     def depth(self, at: _Position) -> int:
         """Weight entries of one out block in the step."""
@@ -91,22 +90,14 @@ class _Layer:
         return conv_patch(self.shape, 1, self.tile.cols)[1]
 
 
-def lower_conv(
-    number: int,
-    name: str,
-    kernel: ConvKernel,
-    tile: ConvTile,
-    tensors: tuple[Key, ...],
-    config: Target,
-    part: tuple[int, ...] = (),
-) -> tuple[Step, ...]:
-    """Steps of layer `number`; `tensors`: input, residual if there is one, output. `part`: of several of the layer."""
+def lower_conv(named: LayerId, kernel: ConvKernel, tile: ConvTile, config: Target) -> tuple[Step, ...]:
+    """Steps of a layer; its tensors: input, residual if there is one, output."""
     shape = shape_under(kernel, tile.fold, config)
     weights = conv_weights(kernel, config) if shape.fold is None else folded_weights(kernel, shape, config)
     tiles = pack_weights(weights, config)
     records = requantize_records(kernel.requantize, shape.out_blocks, config)
     kept = conv_use(shape, tile, config).kept
-    layer = _Layer(number, name, kernel, shape, tile, tiles, records, tensors, kept, {}, {}, config, part)
+    layer = _Layer(named, kernel, shape, tile, tiles, records, kept, {}, {}, config)
     visits = Visits()
     return tuple(_step(layer, at, visits) for at in _positions(shape, tile))
 
@@ -138,8 +129,8 @@ def _step(layer: _Layer, at: _Position, visits: Visits) -> Step:
         more, output = _output(layer, at, acc, visits)
         buffers += more
         commands += output
-    label = f"{layer.name} rows {at.rows[0]} cols {at.cols[0]} out {at.out[0]} in {at.inp[0]}"
-    return Step(layer.number, label, tuple(buffers), tuple(commands))
+    label = f"{layer.named.name} rows {at.rows[0]} cols {at.cols[0]} out {at.out[0]} in {at.inp[0]}"
+    return Step(layer.named.number, label, tuple(buffers), tuple(commands))
 
 
 def _patch(layer: _Layer, at: _Position, key: Key) -> Buffer:
@@ -148,17 +139,9 @@ def _patch(layer: _Layer, at: _Position, key: Key) -> Buffer:
     size = rows * layer.pitch * entries
     if layer.shape.fold is not None:
         return Buffer(key, Mem.INP, size, loads=tuple(_gathers(layer, at, key)))
-    values, refs = load_patch(
-        config,
-        layer.shape.source,
-        layer.shape.window,
-        at.rows,
-        at.cols,
-        layer.pitch,
-        at.inp[0] * config.inp_bytes,
-        entries * config.inp_bytes,
-        layer.tensors[0],
-    )
+    under = Under(layer.shape.source, layer.shape.window, at.rows, at.cols, layer.pitch)
+    channels = (at.inp[0] * config.inp_bytes, entries * config.inp_bytes)
+    values, refs = load_patch(config, under, channels, layer.named.tensors[0])
     pad = {"pad_value": layer.shape.window.pad_value}
     load = Command(Op.LOAD, {"mem": Mem.INP, **pad, **values}, {**refs, "sram": Ref(key)})
     return Buffer(key, Mem.INP, size, loads=(load,))
@@ -167,7 +150,7 @@ def _patch(layer: _Layer, at: _Position, key: Key) -> Buffer:
 def _gathers(layer: _Layer, at: _Position, key: Key) -> Iterator[Command]:
     for values in gather_fields(layer.shape, at.rows, at.cols, layer.pitch, layer.config):
         begin = values.pop("dram")
-        yield Command(Op.GATHER, values, {"dram": Ref(layer.tensors[0], begin), "sram": Ref(key)})
+        yield Command(Op.GATHER, values, {"dram": Ref(layer.named.tensors[0], begin), "sram": Ref(key)})
 
 
 def _weights(layer: _Layer, at: _Position, key: Key) -> Buffer:
@@ -275,12 +258,14 @@ def _output(layer: _Layer, at: _Position, acc: Key, visits: Visits) -> tuple[lis
         commands += add_commands(kernel.residual, Ref(acc), Ref(res), Ref(out), Ref(prm, blocks), entries)
     buffers.append(Buffer(prm, Mem.PRM, len(data) // step, data=data))
     buffers.append(Buffer(out, Mem.OUT, at.pixels * blocks))
-    commands.append(store_tile(config, at.rows, at.cols, at.group, layer.shape.out_grid, out, layer.tensors[-1]))
+    commands.append(
+        store_tile(config, Outputs(at.rows, at.cols, at.group), layer.shape.out_grid, out, layer.named.tensors[-1])
+    )
     return buffers, commands
 
 
 def _residual(layer: _Layer, at: _Position, key: Key) -> Buffer:
-    values, begin = tile_transfer(layer.config, at.rows, at.cols, at.group, layer.shape.out_grid)
-    refs = {"dram": Ref(layer.tensors[1], begin), "sram": Ref(key)}
+    values, begin = tile_transfer(layer.config, Outputs(at.rows, at.cols, at.group), layer.shape.out_grid)
+    refs = {"dram": Ref(layer.named.tensors[1], begin), "sram": Ref(key)}
     load = Command(Op.LOAD, {"mem": Mem.ACC, "expand": 1, **values}, refs)
     return Buffer(key, Mem.ACC, bank_round(layer.config, at.pixels * at.group[1]), loads=(load,))

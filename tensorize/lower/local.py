@@ -15,7 +15,7 @@ from relay_hw.accel.isa.config import TAPS, AccelConfig
 from relay_hw.accel.isa.spec import Dst, Form, GemmMode, Mem, Nibble, Op
 from relay_hw.tensorize.kernel import ConvKernel, Int8, PoolKernel
 from relay_hw.tensorize.layout import requantize_records
-from relay_hw.tensorize.lower.common import load_patch, looped, scale_fields, store_tile
+from relay_hw.tensorize.lower.common import LayerId, Outputs, Part, Under, load_patch, looped, scale_fields, store_tile
 from relay_hw.tensorize.nest import Axis, Buffer, Command, Key, Ref, Step, Uop
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.geometry import bank_round, parts, span_of
@@ -31,7 +31,6 @@ from relay_hw.tensorize.tiles.local import (
 from relay_hw.tensorize.tiles.operands import operand_mode, operand_starts, operand_tiles, stored_tiles
 from relay_hw.tensorize.tiles.sizes import LocalTile
 
-Part = tuple[int, int]
 INT8 = (-128, 127)
 # The results of a step leave in about this many pieces, so that the first are stored while others are computed.
 PIECES = 4
@@ -74,19 +73,13 @@ class _At:
         return (self.rows[0], self.cols[0], self.blocks[0])
 
 
-def lower_local(
-    number: int,
-    name: str,
-    kernel: ConvKernel | PoolKernel,
-    tile: LocalTile,
-    tensors: tuple[Key, ...],
-    config: Target,
-) -> tuple[Step, ...]:
-    """Steps of layer `number`; `tensors`: input, output."""
+def lower_local(named: LayerId, kernel: ConvKernel | PoolKernel, tile: LocalTile, config: Target) -> tuple[Step, ...]:
+    """Steps of a layer; its tensors: input, output."""
     shape = local_shape(kernel, config)
     stage = kernel.requantize
     records = b"" if stage is None else requantize_records(stage, shape.out_blocks, config)
-    layer = _Layer(number, name, kernel, shape, tile, _weights(kernel, shape, config), records, tensors, config)
+    weights = _weights(kernel, shape, config)
+    layer = _Layer(named.number, named.name, kernel, shape, tile, weights, records, named.tensors, config)
     return tuple(
         _step(layer, _At(rows, cols, blocks))
         for blocks in parts(shape.out_blocks, tile.blocks)
@@ -161,7 +154,8 @@ def _patch(layer: _Layer, at: _At, key: Key) -> Buffer:
     first, run = channel_bytes(shape, at.blocks, config)
     height, width = local_patch(shape, at.rows[1], layer.tile.cols)
     window = shape.window
-    values, refs = load_patch(config, shape.source, window, at.rows, at.cols, layer.pitch, first, run, layer.tensors[0])
+    under = Under(shape.source, window, at.rows, at.cols, layer.pitch)
+    values, refs = load_patch(config, under, (first, run), layer.tensors[0])
     size = height * width * run // config.inp_bytes
     if layer.in_planes:
         step = plane_lines(shape, layer.tile)
@@ -306,5 +300,7 @@ def _output(layer: _Layer, at: _At, rows: Part, acc: Key, prm: Key) -> tuple[Buf
         refs["prm_base"] = Ref(prm)
         commands = list(looped(Op.REQUANT, scale_fields(stage, Dst.OUT), refs, [pixels], lead))
     place = (at.rows[0] + rows[0], rows[1])
-    commands.append(store_tile(config, place, at.cols, at.blocks, layer.shape.out_grid, out, layer.tensors[-1]))
+    commands.append(
+        store_tile(config, Outputs(place, at.cols, at.blocks), layer.shape.out_grid, out, layer.tensors[-1])
+    )
     return Buffer(out, Mem.OUT, rows[1] * row), commands

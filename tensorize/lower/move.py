@@ -6,6 +6,7 @@ In: a kernel and its tiles. Out: steps. A copy that a layer before it makes in i
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 from relay_hw.accel.isa.config import AccelConfig
@@ -13,13 +14,11 @@ from relay_hw.accel.isa.spec import Dst, Form, Mem, Op
 from relay_hw.errors import TensorizeError
 from relay_hw.tensorize.kernel import Move, MoveKernel
 from relay_hw.tensorize.layout import pixel_bytes
-from relay_hw.tensorize.lower.common import looped, tile_transfer
+from relay_hw.tensorize.lower.common import LayerId, Outputs, looped, tile_transfer
 from relay_hw.tensorize.nest import Axis, Buffer, Command, Key, Ref, Step
 from relay_hw.tensorize.tiles.choose import EXTENT_LIMIT, piece_sizes
 from relay_hw.tensorize.tiles.geometry import Grid, bank_round, parts
 from relay_hw.tensorize.tiles.sizes import LocalTile, MoveTile
-
-Part = tuple[int, int]
 
 
 def choose_move(kernel: MoveKernel, config: AccelConfig) -> MoveTile:
@@ -39,54 +38,48 @@ def _choose(move: Move, config: AccelConfig) -> LocalTile:
     raise TensorizeError(f"a channel block must fit configuration {config.name}, not need {per_block} entries")
 
 
-def lower_move(
-    number: int, name: str, kernel: MoveKernel, tile: MoveTile, tensors: tuple[Key, ...], config: AccelConfig
-) -> tuple[Step, ...]:
-    """Steps of layer `number`; `tensors`: inputs, output."""
+def lower_move(layer: LayerId, kernel: MoveKernel, tile: MoveTile, config: AccelConfig) -> tuple[Step, ...]:
+    """Steps of a layer; its tensors: inputs, output."""
     steps = enumerate(zip(kernel.moves, tile.moves, strict=True))
     return tuple(
-        _step((number, part, *where), name, kernel, move, pieces, tensors, config)
+        _step(replace(layer, part=(part,)), kernel, move, tile_of, config)
         for part, (move, own) in steps
-        for where, pieces in _pieces(move, own)
+        for tile_of in _pieces(move, own)
     )
 
 
-def _pieces(move: Move, tile: LocalTile) -> Iterator[tuple[tuple[int, int, int], tuple[Part, Part, Part]]]:
+def _pieces(move: Move, tile: LocalTile) -> Iterator[Outputs]:
+    """Tiles of a copy; `blocks` are those of channels, of which each has some of the accelerator's."""
     height, width, blocks = move.size
-    for pieces in product(parts(blocks, tile.blocks), parts(height, tile.rows), parts(width, tile.cols)):
-        yield (pieces[0][0], pieces[1][0], pieces[2][0]), pieces
+    for own, rows, cols in product(parts(blocks, tile.blocks), parts(height, tile.rows), parts(width, tile.cols)):
+        yield Outputs(rows, cols, own)
 
 
-def _step(
-    key: tuple[int, ...],
-    name: str,
-    kernel: MoveKernel,
-    move: Move,
-    pieces: tuple[Part, Part, Part],
-    tensors: tuple[Key, ...],
-    config: AccelConfig,
-) -> Step:
-    blocks, rows, cols = pieces
+def _step(layer: LayerId, kernel: MoveKernel, move: Move, tile: Outputs, config: AccelConfig) -> Step:
+    (blocks, blocks_count), rows, cols, tensors = tile.blocks, tile.rows, tile.cols, layer.tensors
     scale = config.channel_align // config.out_bytes
-    own = (blocks[0] * scale, blocks[1] * scale)
-    entries = rows[1] * cols[1] * own[1]
+    own = Outputs(rows, cols, (blocks * scale, blocks_count * scale))
+    entries = rows[1] * cols[1] * own.blocks[1]
+    key = (layer.number, *layer.part, blocks, rows[0], cols[0])
     acc: Key = ("acc", *key)
     out: Key = ("out", *key)
     source = Grid(move.begin, move.row_stride, move.col_stride)
-    values, begin = tile_transfer(config, rows, cols, own, source)
+    values, begin = tile_transfer(config, own, source)
     refs = {"dram": Ref(tensors[move.source], begin), "sram": Ref(acc)}
     load = Command(Op.LOAD, {"mem": Mem.ACC, "expand": 1, **values}, refs)
     fields = {"form": Form.PASS, "dst": Dst.OUT, "clip_lo": kernel.bounds[0], "clip_hi": kernel.bounds[1]}
     passed = looped(
         Op.REQUANT, fields, {"acc_base": Ref(acc), "dst_base": Ref(out)}, [Axis(entries, {"acc": 1, "dst": 1})]
     )
-    values, begin = tile_transfer(config, rows, cols, own, _target(kernel, move, config))
+    values, begin = tile_transfer(config, own, _target(kernel, move, config))
     store = Command(Op.STORE, {"mem": Mem.OUT, **values}, {"dram": Ref(tensors[-1], begin), "sram": Ref(out)})
     buffers = (
         Buffer(acc, Mem.ACC, bank_round(config, entries), loads=(load,)),
         Buffer(out, Mem.OUT, entries),
     )
-    return Step(key[0], f"{name} copy {key[1]} rows {rows[0]} cols {cols[0]}", buffers, (*passed, store))
+    return Step(
+        layer.number, f"{layer.name} copy {layer.part[0]} rows {rows[0]} cols {cols[0]}", buffers, (*passed, store)
+    )
 
 
 def _target(kernel: MoveKernel, move: Move, config: AccelConfig) -> Grid:

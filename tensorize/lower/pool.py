@@ -12,13 +12,12 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import AluOp, Dst, Form, Mem, Op
 from relay_hw.tensorize.kernel import PoolKernel, PoolKind, Requantize
 from relay_hw.tensorize.layout import requantize_records
-from relay_hw.tensorize.lower.common import load_patch, looped, scale_fields, store_tile
+from relay_hw.tensorize.lower.common import LayerId, Outputs, Part, Under, load_patch, looped, scale_fields, store_tile
 from relay_hw.tensorize.nest import Axis, Buffer, Command, Key, Ref, Step
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.geometry import PoolShape, bank_round, parts, pool_shape
 from relay_hw.tensorize.tiles.sizes import PoolTile, pool_by_loop, pool_patch
 
-Part = tuple[int, int]
 INT8 = (-128, 127)
 
 
@@ -41,14 +40,12 @@ class _Layer:
         return pool_patch(self.shape, 1, self.tile.cols)[1]
 
 
-def lower_pool(
-    number: int, name: str, kernel: PoolKernel, tile: PoolTile, tensors: tuple[Key, ...], config: Target
-) -> tuple[Step, ...]:
-    """Steps of layer `number`; `tensors`: input, output."""
+def lower_pool(named: LayerId, kernel: PoolKernel, tile: PoolTile, config: Target) -> tuple[Step, ...]:
+    """Steps of a layer; its tensors: input, output."""
     shape = pool_shape(kernel, config)
     stage = kernel.requantize
     records = b"" if stage is None else requantize_records(stage, shape.blocks, config)
-    layer = _Layer(number, name, kernel, shape, tile, records, tensors, config)
+    layer = _Layer(named.number, named.name, kernel, shape, tile, records, named.tensors, config)
     return tuple(
         _step(layer, rows, cols, blocks)
         for blocks in parts(shape.blocks, tile.blocks)
@@ -68,7 +65,7 @@ def _step(layer: _Layer, rows: Part, cols: Part, blocks: Part) -> Step:
         data = layer.records[blocks[0] * step : (blocks[0] + blocks[1]) * step]
         buffers.append(Buffer(_prm(layer, blocks), Mem.PRM, blocks[1], data=data))
     buffers.append(Buffer(out, Mem.OUT, rows[1] * cols[1] * blocks[1]))
-    store = store_tile(config, rows, cols, blocks, shape.out_grid, out, layer.tensors[-1])
+    store = store_tile(config, Outputs(rows, cols, blocks), shape.out_grid, out, layer.tensors[-1])
     label = f"{layer.name} rows {rows[0]} cols {cols[0]} blocks {blocks[0]}"
     return Step(layer.number, label, tuple(buffers), (*commands, store))
 
@@ -79,17 +76,9 @@ def _prm(layer: _Layer, blocks: Part) -> Key:
 
 def _patch(layer: _Layer, rows: Part, cols: Part, blocks: Part, key: Key) -> Buffer:
     config, shape = layer.config, layer.shape
-    values, refs = load_patch(
-        config,
-        shape.source,
-        shape.window,
-        rows,
-        cols,
-        layer.pitch,
-        blocks[0] * config.out_bytes,
-        blocks[1] * config.out_bytes,
-        layer.tensors[0],
-    )
+    channels = (blocks[0] * config.out_bytes, blocks[1] * config.out_bytes)
+    under = Under(shape.source, shape.window, rows, cols, layer.pitch)
+    values, refs = load_patch(config, under, channels, layer.tensors[0])
     fields = {"mem": Mem.ACC, "expand": 1, "pad_value": shape.window.pad_value, **values}
     load = Command(Op.LOAD, fields, {**refs, "sram": Ref(key)})
     entries = pool_patch(shape, rows[1], cols[1])[0] * layer.pitch * blocks[1]

@@ -14,14 +14,13 @@ from relay_hw.accel.isa.spec import Dst, Form, Mem, Op
 from relay_hw.errors import TensorizeError
 from relay_hw.tensorize.kernel import ProductKernel, SwapKernel
 from relay_hw.tensorize.layout import pixel_bytes, requantize_records
-from relay_hw.tensorize.lower.common import looped, scale_fields, transfer
+from relay_hw.tensorize.lower.common import LayerId, Part, Runs, looped, scale_fields, transfer
 from relay_hw.tensorize.nest import Axis, Buffer, Command, Key, Ref, Step, Uop
 from relay_hw.tensorize.tiles.choose import PAD_LIMIT, piece_sizes
 from relay_hw.tensorize.tiles.geometry import bank_round, parts
 from relay_hw.tensorize.tiles.sizes import LocalTile
 
 INT8 = (-128, 127)
-Part = tuple[int, int]
 
 
 def choose_product(kernel: ProductKernel | SwapKernel, config: AccelConfig) -> LocalTile:
@@ -57,26 +56,18 @@ def _fits(kernel: ProductKernel | SwapKernel, rows: int, blocks: int, config: Ac
     )
 
 
-def lower_product(
-    number: int, name: str, kernel: ProductKernel, tile: LocalTile, tensors: tuple[Key, ...], config: AccelConfig
-) -> tuple[Step, ...]:
-    """Steps of layer `number`; `tensors`: left operand, right operand, result."""
+def lower_product(layer: LayerId, kernel: ProductKernel, tile: LocalTile, config: AccelConfig) -> tuple[Step, ...]:
+    """Steps of a layer; its tensors: left operand, right operand, result."""
     height, width = _extents(kernel, config)
     records = requantize_records(kernel.requantize, width, config)
     places = product(range(kernel.target.height), parts(width, tile.blocks), parts(height, tile.rows))
-    return tuple(_product(number, name, kernel, records, place, tensors, config) for place in places)
+    return tuple(_product(layer, kernel, records, place, config) for place in places)
 
 
 def _product(
-    number: int,
-    name: str,
-    kernel: ProductKernel,
-    records: bytes,
-    place: tuple[int, Part, Part],
-    tensors: tuple[Key, ...],
-    config: AccelConfig,
+    layer: LayerId, kernel: ProductKernel, records: bytes, place: tuple[int, Part, Part], config: AccelConfig
 ) -> Step:
-    head, blocks, rows = place
+    (head, blocks, rows), number, tensors = place, layer.number, layer.tensors
     depth = kernel.left.channels // config.block_in
     count = rows[1] * blocks[1]
     inp, wgt, acc, out, prm = (
@@ -88,7 +79,7 @@ def _product(
     )
     left, result = (pixel_bytes(image, config) for image in (kernel.left, kernel.target))
     first = (head * kernel.left.width + rows[0]) * left
-    values = transfer(config, 1, 1, rows[1] * left, 0, 0)
+    values = transfer(config, Runs(1, 1, rows[1] * left))
     load = Command(Op.LOAD, {"mem": Mem.INP, **values}, {"dram": Ref(tensors[0], first), "sram": Ref(inp)})
     weights = tuple(_rows_of_tiles(kernel, head, blocks, wgt, tensors[1], config))
     step = config.prm_bytes
@@ -108,9 +99,9 @@ def _product(
     refs = {"acc_base": Ref(acc), "dst_base": Ref(out), "prm_base": Ref(prm)}
     commands += looped(Op.REQUANT, scale_fields(kernel.requantize, Dst.OUT), refs, [pixels], lead)
     begin = (head * kernel.target.width + rows[0]) * result + blocks[0] * config.out_bytes
-    values = transfer(config, rows[1], 1, blocks[1] * config.out_bytes, result, 0)
+    values = transfer(config, Runs(rows[1], 1, blocks[1] * config.out_bytes, result))
     commands.append(Command(Op.STORE, {"mem": Mem.OUT, **values}, {"dram": Ref(tensors[-1], begin), "sram": Ref(out)}))
-    return Step(number, f"{name} head {head} rows {rows[0]} blocks {blocks[0]}", buffers, tuple(commands))
+    return Step(number, f"{layer.name} head {head} rows {rows[0]} blocks {blocks[0]}", buffers, tuple(commands))
 
 
 def _rows_of_tiles(
@@ -123,44 +114,34 @@ def _rows_of_tiles(
         row = (blocks[0] + number) * lanes
         real = min(lanes, kernel.right.width - row)
         begin = (head * kernel.right.width + row) * pixel
-        yield _tiles(depth, config.inp_bytes, real, pixel, Ref(tensor, begin), Ref(wgt, number * depth), config)
+        runs = Runs(depth, real, config.granule_bytes, config.inp_bytes, pixel)
+        yield _tiles(runs, Ref(tensor, begin), Ref(wgt, number * depth), config)
 
 
-def _tiles(
-    count: int, tile_stride: int, rows: int, row_stride: int, dram: Ref, sram: Ref, config: AccelConfig
-) -> Command:
-    """LOAD of `count` weight tiles; lanes beyond `rows` are 0."""
+def _tiles(runs: Runs, dram: Ref, sram: Ref, config: AccelConfig) -> Command:
+    """LOAD of weight tiles, a row of `runs` each; lanes beyond its columns are 0."""
     values = {
-        "z": 1,
-        "y": count,
-        "x": rows,
-        "y_stride": tile_stride if count > 1 else 0,
-        "x_stride": row_stride if rows > 1 else 0,
-        "x_pad_1": config.block_out - rows,
+        "z": runs.run_bytes // config.granule_bytes,
+        "y": runs.rows,
+        "x": runs.cols,
+        "y_stride": runs.row_stride if runs.rows > 1 else 0,
+        "x_stride": runs.col_stride if runs.cols > 1 else 0,
+        "x_pad_1": config.block_out - runs.cols,
         "pad_value": 0,
     }
     return Command(Op.LOAD, {"mem": Mem.WGT, **values}, {"dram": dram, "sram": sram})
 
 
-def lower_swap(
-    number: int, name: str, kernel: SwapKernel, tile: LocalTile, tensors: tuple[Key, ...], config: AccelConfig
-) -> tuple[Step, ...]:
-    """Steps of layer `number`; `tensors`: matrix, identity, result."""
+def lower_swap(layer: LayerId, kernel: SwapKernel, tile: LocalTile, config: AccelConfig) -> tuple[Step, ...]:
+    """Steps of a layer; its tensors: matrix, identity, result."""
     height, width = _extents(kernel, config)
     places = product(range(kernel.target.height), parts(width, tile.blocks), parts(height, tile.rows))
-    return tuple(_swap(number, name, kernel, place, tensors, config) for place in places)
+    return tuple(_swap(layer, kernel, place, config) for place in places)
 
 
-def _swap(
-    number: int,
-    name: str,
-    kernel: SwapKernel,
-    place: tuple[int, Part, Part],
-    tensors: tuple[Key, ...],
-    config: AccelConfig,
-) -> Step:
+def _swap(layer: LayerId, kernel: SwapKernel, place: tuple[int, Part, Part], config: AccelConfig) -> Step:
     """`rows`: blocks of BLOCK_IN rows of the result; `blocks`: of its columns."""
-    head, blocks, rows = place
+    (head, blocks, rows), number, tensors = place, layer.number, layer.tensors
     lanes, block = config.block_out, config.block_in
     inp: Key = ("inp", number)
     wgt, acc, out = ((role, number, head, rows[0], blocks[0]) for role in ("wgt", "acc", "out"))
@@ -172,10 +153,11 @@ def _swap(
         count = min(lanes, kernel.target.channels - row)
         begin = kernel.begin + head * kernel.head_stride + row * kernel.row_stride + first
         dram, sram = Ref(tensors[0], begin), Ref(wgt, k * rows[1])
-        loads.append(_tiles(rows[1], config.inp_bytes, count, kernel.row_stride, dram, sram, config))
+        runs = Runs(rows[1], count, config.granule_bytes, config.inp_bytes, kernel.row_stride)
+        loads.append(_tiles(runs, dram, sram, config))
     identity = Command(
         Op.LOAD,
-        {"mem": Mem.INP, **transfer(config, 1, 1, block * config.inp_bytes, 0, 0)},
+        {"mem": Mem.INP, **transfer(config, Runs(1, 1, block * config.inp_bytes))},
         {"dram": Ref(tensors[1]), "sram": Ref(inp)},
     )
     entries = rows[1] * block * blocks[1]
@@ -197,6 +179,6 @@ def _swap(
     commands += looped(Op.REQUANT, fields, refs, [Axis(real * blocks[1], {"acc": 1, "dst": 1})])
     pixel = pixel_bytes(kernel.target, config)
     begin = (head * kernel.target.width + first) * pixel + blocks[0] * config.out_bytes
-    values = transfer(config, real, 1, blocks[1] * config.out_bytes, pixel, 0)
+    values = transfer(config, Runs(real, 1, blocks[1] * config.out_bytes, pixel))
     commands.append(Command(Op.STORE, {"mem": Mem.OUT, **values}, {"dram": Ref(tensors[-1], begin), "sram": Ref(out)}))
-    return Step(number, f"{name} head {head} rows {first} blocks {blocks[0]}", buffers, tuple(commands))
+    return Step(number, f"{layer.name} head {head} rows {first} blocks {blocks[0]}", buffers, tuple(commands))

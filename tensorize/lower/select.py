@@ -16,8 +16,8 @@ from relay_hw.accel.isa.spec import Dst, Form, Mem, Op
 from relay_hw.errors import TensorizeError
 from relay_hw.tensorize.kernel import Image, Int8, SelectKernel
 from relay_hw.tensorize.layout import pixel_bytes
-from relay_hw.tensorize.lower.common import looped, transfer
-from relay_hw.tensorize.nest import Axis, Buffer, Command, Key, Ref, Step, Uop
+from relay_hw.tensorize.lower.common import LayerId, Part, Runs, looped, transfer
+from relay_hw.tensorize.nest import Axis, Buffer, Command, Ref, Step, Uop
 from relay_hw.tensorize.tiles.choose import piece_sizes
 from relay_hw.tensorize.tiles.geometry import bank_round, granule_blocks, parts
 from relay_hw.tensorize.tiles.operands import WeightForm, operand_mode, stored_tiles
@@ -79,31 +79,22 @@ def _weights(kernel: SelectKernel, blocks: list[_Block], config: AccelConfig) ->
     return found
 
 
-def lower_select(
-    number: int, name: str, kernel: SelectKernel, tile: LocalTile, tensors: tuple[Key, ...], config: AccelConfig
-) -> tuple[Step, ...]:
-    """Steps of layer `number`; `tensors`: operands, result."""
+def lower_select(layer: LayerId, kernel: SelectKernel, tile: LocalTile, config: AccelConfig) -> tuple[Step, ...]:
+    """Steps of a layer; its tensors: operands, result."""
     blocks = _blocks(kernel, config)
     form = WeightForm.NARROW if config.wgt_bits == 4 else WeightForm.BYTES
     weights = stored_tiles(_weights(kernel, blocks, config)[None], form, config)
     step = max(1, config.granule_bytes // config.wgt_bytes)
     data = weights.tobytes() + bytes((align(len(blocks), step) - len(blocks)) * config.wgt_bytes)
-    wgt = Buffer(("wgt", number), Mem.WGT, align(len(blocks), step), data=data)
+    wgt = Buffer(("wgt", layer.number), Mem.WGT, align(len(blocks), step), data=data)
     pieces = parts(kernel.target.pixels, tile.cols)
-    return tuple(_step(number, name, kernel, blocks, wgt, piece, tensors, config) for piece in pieces)
+    return tuple(_step(layer, kernel, blocks, wgt, piece, config) for piece in pieces)
 
 
 def _step(
-    number: int,
-    name: str,
-    kernel: SelectKernel,
-    blocks: list[_Block],
-    wgt: Buffer,
-    piece: tuple[int, int],
-    tensors: tuple[Key, ...],
-    config: AccelConfig,
+    layer: LayerId, kernel: SelectKernel, blocks: list[_Block], wgt: Buffer, piece: Part, config: AccelConfig
 ) -> Step:
-    begin, count = piece
+    (begin, count), number, tensors = piece, layer.number, layer.tensors
     outs = _out_blocks(kernel, config)
     acc, out = ("acc", number, begin), ("out", number, begin)
     buffers = [wgt, Buffer(acc, Mem.ACC, bank_round(config, count * outs)), Buffer(out, Mem.OUT, count * outs)]
@@ -114,7 +105,7 @@ def _step(
         if not own:
             continue
         pixel, inp = pixel_bytes(image, config), ("inp", number, source, begin)
-        values = {"mem": Mem.INP, **transfer(config, 1, 1, count * pixel, 0, 0)}
+        values = {"mem": Mem.INP, **transfer(config, Runs(1, 1, count * pixel))}
         load = Command(Op.LOAD, values, {"dram": Ref(tensors[source], begin * pixel), "sram": Ref(inp)})
         entries = pixel // config.inp_bytes
         buffers.append(Buffer(inp, Mem.INP, count * entries, loads=(load,)))
@@ -130,6 +121,6 @@ def _step(
     refs = {"acc_base": Ref(acc), "dst_base": Ref(out)}
     commands += looped(Op.REQUANT, fields, refs, [Axis(count * outs, {"acc": 1, "dst": 1})])
     size = pixel_bytes(kernel.target, config)
-    values = {"mem": Mem.OUT, **transfer(config, 1, 1, count * size, 0, 0)}
+    values = {"mem": Mem.OUT, **transfer(config, Runs(1, 1, count * size))}
     commands.append(Command(Op.STORE, values, {"dram": Ref(tensors[-1], begin * size), "sram": Ref(out)}))
-    return Step(number, f"{name} pixels {begin}", tuple(buffers), tuple(commands))
+    return Step(number, f"{layer.name} pixels {begin}", tuple(buffers), tuple(commands))

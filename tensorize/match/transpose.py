@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -45,7 +46,7 @@ def transpose_kernel(source: Image, target: Image, weights: Int8, spread: Spread
         list(_phases(size, count, kernel[axis], spread, axis))
         for axis, (size, count) in enumerate(((source.height, target.height), (source.width, target.width)))
     ]
-    phases = tuple(_phase(source, target, weights, spread, stage, rows, cols) for rows in axes[0] for cols in axes[1])
+    phases = tuple(_phase(source, target, weights, spread, stage, taps) for taps in product(*axes))
     return TransposeKernel(source, target, phases, source.pixels * weights.size)
 
 
@@ -72,8 +73,9 @@ def _spaced(found: list[int], size: int, count: int) -> range:
 
 
 def _phase(
-    source: Image, target: Image, weights: Int8, spread: Spread, stage: Requantize, rows: _Taps, cols: _Taps
+    source: Image, target: Image, weights: Int8, spread: Spread, stage: Requantize, taps: tuple[_Taps, ...]
 ) -> ConvKernel:
+    rows, cols = taps
     inputs, outputs = weights.shape[:2]
     kernel = np.zeros((outputs, len(rows.offsets), len(cols.offsets), inputs), np.int8)
     for y, row in enumerate(rows.taps):

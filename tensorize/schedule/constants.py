@@ -13,7 +13,7 @@ from relay_hw.accel.isa.program import align
 from relay_hw.accel.isa.spec import Mem, Op
 from relay_hw.accel.isa.state import element_bytes
 from relay_hw.tensorize.access import Space, touches
-from relay_hw.tensorize.lower.common import transfer
+from relay_hw.tensorize.lower.common import Runs, transfer
 from relay_hw.tensorize.nest import Buffer, Command, Key, Packing, Ref, Step, image_beats
 
 # Bus cycles of one load of constants: long enough for full bursts, short enough to go between loads of activations.
@@ -129,7 +129,7 @@ def _pieces(
         end = min(begin + length, buffer.entries)
         deadline = min((at for low, high, at in needs if low < end and begin < high), default=begin_at)
         size = (end - begin) * entry
-        values = {"mem": buffer.mem, **widening(buffer), **transfer(config, 1, 1, size, 0, 0)}
+        values = {"mem": buffer.mem, **widening(buffer), **transfer(config, Runs(1, 1, size))}
         place = begin * entry + (begin * entry // behind * config.granule_bytes if behind else 0)
         refs = {"dram": Ref(data_key(buffer.key), place), "sram": Ref(buffer.key, begin)}
         command = Command(Op.LOAD, values, refs)

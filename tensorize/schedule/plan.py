@@ -6,7 +6,7 @@ In: a region and a configuration. Out: `Schedule`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from relay_hw.accel.isa.spec import Op
@@ -22,6 +22,7 @@ from relay_hw.tensorize.kernel import (
     TransposeKernel,
 )
 from relay_hw.tensorize.lower.add import lower_add
+from relay_hw.tensorize.lower.common import LayerId
 from relay_hw.tensorize.lower.conv import lower_conv
 from relay_hw.tensorize.lower.local import lower_local
 from relay_hw.tensorize.lower.move import lower_move
@@ -107,31 +108,31 @@ def schedules(
 
 
 def _lower(number: int, layer: LayerSpec, tile: Tile, config: Target) -> tuple[Step, ...]:
-    tensors = tuple(tensor_key(index) for index in (*layer.inputs, layer.output))
+    named = LayerId(number, layer.name, tuple(tensor_key(index) for index in (*layer.inputs, layer.output)))
     match layer.kernel, tile:
         case ConvKernel() as kernel, ConvTile() as chosen:
-            return lower_conv(number, layer.name, kernel, chosen, tensors, config)
+            return lower_conv(named, kernel, chosen, config)
         case TransposeKernel() as kernel, TransposeTile() as chosen:
             phases = enumerate(zip(kernel.phases, chosen.phases, strict=True))
             return tuple(
                 step
                 for part, (phase, own) in phases
-                for step in lower_conv(number, layer.name, phase, own, tensors, config, (part,))
+                for step in lower_conv(replace(named, part=(part,)), phase, own, config)
             )
         case (ConvKernel() | PoolKernel()) as kernel, LocalTile() as chosen:
-            return lower_local(number, layer.name, kernel, chosen, tensors, config)
+            return lower_local(named, kernel, chosen, config)
         case ProductKernel() as kernel, LocalTile() as chosen:
-            return lower_product(number, layer.name, kernel, chosen, tensors, config)
+            return lower_product(named, kernel, chosen, config)
         case SelectKernel() as kernel, LocalTile() as chosen:
-            return lower_select(number, layer.name, kernel, chosen, tensors, config)
+            return lower_select(named, kernel, chosen, config)
         case SwapKernel() as kernel, LocalTile() as chosen:
-            return lower_swap(number, layer.name, kernel, chosen, tensors, config)
+            return lower_swap(named, kernel, chosen, config)
         case MoveKernel() as kernel, MoveTile() as chosen:
-            return lower_move(number, layer.name, kernel, chosen, tensors, config)
+            return lower_move(named, kernel, chosen, config)
         case PoolKernel() as kernel, PoolTile() as chosen:
-            return lower_pool(number, layer.name, kernel, chosen, tensors, config)
+            return lower_pool(named, kernel, chosen, config)
         case AddKernel() as kernel, AddTile() as chosen:
-            return lower_add(number, layer.name, kernel, chosen, tensors, config)
+            return lower_add(named, kernel, chosen, config)
         case kernel, chosen:
             raise AssertionError(f"{kernel} cannot be lowered with {chosen}")
 

@@ -13,7 +13,7 @@ from itertools import accumulate
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Mem, Op
 from relay_hw.accel.isa.state import element_bytes
-from relay_hw.tensorize.lower.common import transfer
+from relay_hw.tensorize.lower.common import Runs, transfer
 from relay_hw.tensorize.nest import Buffer, Command, Key, Packing, Ref, Step
 from relay_hw.tensorize.schedule.constants import data_key, dram_entry, widening
 
@@ -130,6 +130,6 @@ def resident_loads(steps: Sequence[Step], resident: frozenset[Key], config: Acce
         if key in resident:
             size = buffer.entries * dram_entry(buffer, config)
             refs = {"dram": Ref(data_key(key)), "sram": Ref(key)}
-            values = {"mem": buffer.mem, **widening(buffer), **transfer(config, 1, 1, size, 0, 0)}
+            values = {"mem": buffer.mem, **widening(buffer), **transfer(config, Runs(1, 1, size))}
             loads.append(Command(Op.LOAD, values, refs))
     return tuple(loads)

@@ -115,7 +115,7 @@ def conv_cost(shape: ConvShape, tile: ConvTile, use: ConvUse, config: Target) ->
     outputs = shape.out_height * shape.out_width * shape.out_blocks
     compute = outputs * sum(shape.depth(count) for _, count in parts(shape.in_blocks, tile.in_blocks))
     work = compute // turns + TURN_CYCLES
-    results = _Results(shape, tile, entries, work // trips.chunks, outputs // groups, stored, config)
+    results = _Results(shape, tile, entries, work // trips.chunks, outputs // groups, config)
     fetched = INSTRUCTION_BYTES // config.bus_bytes * (2 * trips.chunks * trips.steps // trips.sets + 4)
     residual = groups * stored // turns if shape.residual else 0
     first = patch + piece
@@ -167,11 +167,10 @@ class _Results:
         entries: Entries,
         last: int,
         vectors: int,
-        stored: int,
         config: Target,
     ) -> None:
-        """`last`: cycles of the last piece of the sum, for all live groups; `vectors`, `stored`: of one group."""
-        live = tile.live
+        """`last`: cycles of the last piece of the sum, for all live groups; `vectors`: of one group."""
+        live, stored = tile.live, _conv_stored(shape, tile, config)
         output = vectors * output_interval(config) * (3 if shape.residual else 1)
         gap = last // live
         single = 2 * entries.out > config.out_depth

@@ -121,12 +121,12 @@ def gather_fields(shape: ConvShape, rows: Part, cols: Part, pitch: int, config: 
     """
     fold = shape.fold
     assert fold is not None
-    return [_gather(shape, fold, part, rows, cols, pitch, config) for part in range(fold.rows)]
+    return [_gather(shape, part, rows, cols, pitch, config) for part in range(fold.rows)]
 
 
-def _gather(
-    shape: ConvShape, fold: Fold, part: int, rows: Part, cols: Part, pitch: int, config: AccelConfig
-) -> dict[str, int]:
+def _gather(shape: ConvShape, part: int, rows: Part, cols: Part, pitch: int, config: AccelConfig) -> dict[str, int]:
+    fold = shape.fold
+    assert fold is not None
     count = rows[1] + fold.reaches(part, config.inp_bytes)
     above, inside, below, first = _image_rows(fold, rows[0] * fold.y_step + part - fold.top, count)
     begin = cols[0] * fold.x_step - fold.left

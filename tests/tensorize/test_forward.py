@@ -14,7 +14,8 @@ from relay_hw.accel.isa.spec import Dst, GemmMode, Mem, Op
 from relay_hw.ir.expr import Function
 from relay_hw.tensorize import Segment, compile_function
 from relay_hw.tensorize.compile import _segment  # pyright: ignore[reportPrivateUsage]
-from relay_hw.tensorize.emit.draft import Manner, write_draft
+from relay_hw.tensorize.emit.draft import write_draft
+from relay_hw.tensorize.emit.emit import Manner
 from relay_hw.tensorize.match.region import read_region
 from relay_hw.tensorize.nest import Command, Key, Ref, tensor_key
 from relay_hw.tensorize.refine import Refiner
