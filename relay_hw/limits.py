@@ -1,5 +1,6 @@
-"""How much a model of a stranger may take, in one place. In: what a file asks for. Out: nothing, or one sentence.
+"""How much a model of a stranger may take, in one place, and what else its reader is told.
 
+In: what a file asks for. Out: nothing, or one sentence.
 Everything that a file can make large with few bytes is compared with these numbers before memory is taken for it.
 """
 
@@ -68,6 +69,25 @@ class Limits:
 
 
 DEFAULT: Final = Limits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnnxOptions:
+    """Choices of `from_onnx`, besides the shapes of inputs.
+
+    `samples`: shapes of arrays with samples on their first axis, by input: open sizes are those.
+    `values`: inputs that always have one value, and are none any more; a branch that it does not take need not fit.
+    `limits`: how much the model may take.
+    `external_data`: whether weights in files below the model's folder are read.
+    """
+
+    samples: Mapping[str, tuple[int, ...]] | None = None
+    values: Mapping[str, float] | None = None
+    limits: Limits = DEFAULT
+    external_data: bool = False
+
+
+USUAL: Final = OnnxOptions()
 
 
 def changed(changes: Mapping[str, int]) -> Limits:

@@ -33,10 +33,10 @@ How a model is read:
 
 Models of strangers:
 
-- **Limits** (`relay_hw/limits.py`, `--limit NAME=NUMBER`, `limits=Limits(...)`) hold before memory or time is taken:
-  bytes of the file, nodes with every function written out (a node of many inputs or with graphs counts more than
-  once), nesting, names, elements of a tensor, bytes and steps of constants that are computed while the model is read,
-  layers that `compile` makes programs for. What is more is refused with the limit's name.
+- **Limits** (`relay_hw/limits.py`, `--limit NAME=NUMBER`, `OnnxOptions(limits=Limits(...))`) hold before memory or
+  time is taken: bytes of the file, nodes with every function written out (a node of many inputs or with graphs counts
+  more than once), nesting, names, elements of a tensor, bytes and steps of constants that are computed while the
+  model is read, layers that `compile` makes programs for. What is more is refused with the limit's name.
 - **Rules**: what onnx's checker refuses, with strict inference of shapes, is refused; the exceptions are listed in
   `relay_hw/frontend/onnx/valid.py`. Weights in other files are read only with `--external-data`, from regular files
   below the model's folder, with no link on the way and no second name. Constant scales of integers must be above 0

@@ -19,7 +19,7 @@ from relay_hw.accel.fpga.soc_map import MemorySetup, SetupStep, SocMap, load_map
 from relay_hw.accel.isa.asm import assemble
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.errors import AccelError
-from relay_hw.accel.isa.program import Program, Section, SectionKind, TensorSlot
+from relay_hw.accel.isa.program import Program, Section, SectionKind, TensorSlot, WindowPlan
 from relay_hw.accel.isa.spec import Op
 from relay_hw.errors import RelayHwError
 from relay_hw.quantize.strategy_file import load_strategy
@@ -286,7 +286,7 @@ def _many_params(n: int) -> bytes:
 
 def _program(n: int) -> bytes:
     section = Section("weights", SectionKind.WEIGHTS, 0, n * 1024, bytes(n * 1024))
-    return Program.build(load_config("tiny"), [(Op.FINISH, {})], [section]).to_bytes()
+    return Program.build(load_config("tiny"), [(Op.FINISH, {})], WindowPlan([section])).to_bytes()
 
 
 def _program_code(n: int) -> bytes:
@@ -296,7 +296,7 @@ def _program_code(n: int) -> bytes:
 def _program_parts(n: int) -> bytes:
     sections = [Section(f"s{k}", SectionKind.WEIGHTS, 32 * k, 32, bytes(32)) for k in range(n)]
     tensors = [TensorSlot(f"t{k}", f"s{k}", 0, (32,), "int8") for k in range(n)]
-    return Program.build(load_config("tiny"), [(Op.FINISH, {})], sections, tensors).to_bytes()
+    return Program.build(load_config("tiny"), [(Op.FINISH, {})], WindowPlan(sections, tensors)).to_bytes()
 
 
 def _npz(arrays: Mapping[str, Any]) -> bytes:

@@ -11,7 +11,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from relay_hw.frontend import from_onnx
-from relay_hw.limits import Limits
+from relay_hw.limits import Limits, OnnxOptions
 
 # More nodes than are allowed where nobody says otherwise: time is to grow with them beyond, too.
 _LIMITS: Final = Limits(nodes=1 << 24, string_bytes=1 << 30)
@@ -21,7 +21,7 @@ _ELEMENTS: Final = 1 << 17
 
 def read(path: Path) -> object:
     """Import the file."""
-    return from_onnx(path, shape={"x": (2,)}, limits=_LIMITS)
+    return from_onnx(path, shape={"x": (2,)}, options=OnnxOptions(limits=_LIMITS))
 
 
 def chain(n: int) -> bytes:

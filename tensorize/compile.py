@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import groupby
 
 from relay_hw.accel.isa.config import AccelConfig
-from relay_hw.accel.isa.program import Program, TensorSlot
+from relay_hw.accel.isa.program import Program, TensorSlot, WindowPlan
 from relay_hw.accel.isa.program import Region as ProgramRegion
 from relay_hw.accel.isa.rules import dram_granules
 from relay_hw.accel.isa.spec import Op
@@ -182,7 +182,7 @@ def _segment(draft: Draft, name: str, config: Target, choose: Chooser) -> Segmen
     outputs = tuple(_port(draft, f"output_{i}", number) for i, number in enumerate(region.outputs))
     slots = [_slot(port) for port in (*inputs, *outputs)]
     program = Program.build(
-        config, draft.instructions, draft.window.sections, slots, _regions(draft), resident=draft.resident
+        config, draft.instructions, WindowPlan(draft.window.sections, slots), _regions(draft), resident=draft.resident
     )
     layers = tuple(_layer(draft, number, config, choose) for number in range(len(region.layers)))
     return Segment(name, program, inputs, outputs, layers, draft.owners, str(draft.schedule), draft.launch)

@@ -100,7 +100,7 @@ def build_bitstream(design: Design, seeds: Sequence[int], folder: Path, progress
         )
     best = max(routed, key=lambda seed: worst(routed[seed]))
     data = _pack(design.part, stage, best, progress)
-    return Bitstream(data, _report(design, stage, promised, tried, best, routed[best], data))
+    return Bitstream(data, _report(design, stage, promised, tried, best, data))
 
 
 def is_built(design: Design, seeds: Sequence[int], folder: Path) -> bool:
@@ -254,9 +254,10 @@ def _report(
     promised: Mapping[int, float],
     tried: Mapping[int, Timing | None],
     best: int,
-    timing: Timing,
     data: bytes,
 ) -> dict[str, Any]:
+    timing = tried[best]
+    assert timing is not None
     module = json.loads((stage / "synthesised.json").read_text())["modules"][design.top]
     tools = toolchain(design.part)
     used = tools.cells.resources(Counter(cell["type"] for cell in module["cells"].values()))
@@ -278,7 +279,7 @@ def _report(
         "late": {group: {"ns": ns, "signals": count} for group, (ns, count) in timing.late.items()},
         "seed": best,
         "promised_ns": {str(seed): ns for seed, ns in promised.items()},
-        "seeds": {str(seed): None if timing is None else worst(timing) for seed, timing in tried.items()},
+        "seeds": {str(seed): None if one is None else worst(one) for seed, one in tried.items()},
         "derate": tools.derate,
         "untimed": list(tools.untimed),
         "tools": {tool: tool_version(tool) for tool in tools.tools},

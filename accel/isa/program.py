@@ -113,6 +113,17 @@ def code_place(sections: Sequence[Section], resident: int = 0) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class WindowPlan:
+    """What lies in the window besides the instructions. Sizes that are None are the smallest that fit: the program lies
+    behind `sections`, and the window ends behind all."""
+
+    sections: Sequence[Section] = ()
+    tensors: Sequence[TensorSlot] = ()
+    window_bytes: int | None = None
+    program_offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """A whole program for one configuration. Exactly one section is of kind program, at most one of kind resident.
 
@@ -135,29 +146,28 @@ class Program:
         cls,
         config: AccelConfig,
         instructions: Iterable[tuple[Op, Mapping[str, int]]],
-        sections: Iterable[Section] = (),
-        tensors: Iterable[TensorSlot] = (),
+        window: WindowPlan | None = None,
         regions: Iterable[Region] = (),
-        window_bytes: int | None = None,
-        program_offset: int | None = None,
         resident: Iterable[tuple[Op, Mapping[str, int]]] = (),
     ) -> Program:
-        """Encode `instructions` into a program section, by default behind the others, and size the window to fit.
+        """Encode `instructions` into a program section of a window.
 
         `resident`: instructions of the second stream, which comes in front of the program; none for no such stream.
         Fields that an instruction leaves out take their smallest legal count, or 0. Raises EncodeError, ProgramError.
         """
         data, stays = encode_instructions(instructions), encode_instructions(resident)
-        others = tuple(sections)
-        offset = code_place(others, len(stays) // INSTRUCTION_BYTES) if program_offset is None else program_offset
+        plan = window or WindowPlan()
+        others, offset = tuple(plan.sections), plan.program_offset
+        if offset is None:
+            offset = code_place(others, len(stays) // INSTRUCTION_BYTES)
         if stays:
             begin = code_place(others)
             others += (Section("resident", SectionKind.RESIDENT, begin, len(stays), stays),)
         end = max((section.end for section in others), default=0)
         code = Section("program", SectionKind.PROGRAM, offset, len(data), data)
-        window = align(max(end, code.end), WINDOW_ALIGN) if window_bytes is None else window_bytes
+        size = align(max(end, code.end), WINDOW_ALIGN) if plan.window_bytes is None else plan.window_bytes
         sizes = tuple(config.sizes.items())
-        return cls(config.name, config.hash32, window, others + (code,), tuple(tensors), tuple(regions), sizes)
+        return cls(config.name, config.hash32, size, others + (code,), tuple(plan.tensors), tuple(regions), sizes)
 
     @property
     def code(self) -> Section:

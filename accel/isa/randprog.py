@@ -10,7 +10,7 @@ import random
 
 from relay_hw.accel.isa.config import TAPS, AccelConfig
 from relay_hw.accel.isa.ordering import Access
-from relay_hw.accel.isa.program import Program, Section, align
+from relay_hw.accel.isa.program import Program, Section, WindowPlan, align
 from relay_hw.accel.isa.randframe import DRAM, UOP_DST, ProgramFrame
 from relay_hw.accel.isa.rules import dram_extent
 from relay_hw.accel.isa.spec import AluOp, Dst, Form, GemmMode, Mem, Nibble, Op
@@ -41,7 +41,7 @@ class _Generator(ProgramFrame):
             kind()
         self.epilogue()
         self.builder.add(Op.FINISH, {}, [])
-        return Program.build(self.config, self.builder.instructions(), self.sections)
+        return Program.build(self.config, self.builder.instructions(), WindowPlan(self.sections))
 
     def _race(self) -> None:
         """REQUANTs into one half of INP among LOADs and GATHERs into the other: nothing orders them but hardware."""

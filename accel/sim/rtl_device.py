@@ -6,7 +6,9 @@ In: a program. Out: the window after its launch, cycles and every counter regist
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.errors import AccelError, ProgramError
@@ -25,38 +27,58 @@ WINDOW_BASE = 0x4000_0000
 _STALL_FACTOR = 64
 
 
-class RtlDevice:
-    """Runs programs on the Verilog. The model is built once a configuration and kept in the user's cache folder.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulation:
+    """How the Verilog is run.
 
     `waves`: file ending in .fst or .vcd that receives every signal. `stall_seed`: at least 1, delays every AXI channel
     at random, so that cycles mean nothing. `watchdog`: cycles after which a launch is a fault; None takes a bound on
-    what the program can need. `settle`: see `RtlModel`. `form`: see `Form`; bytes and cycles are the same. `library`:
-    a model that was built already, in the place of `rtl`. Raises ToolError, ConfigError.
+    what the program can need. `settle`: see `RtlModel`.
+    """
+
+    waves: str | Path | None = None
+    stall_seed: int | None = None
+    watchdog: int | None = None
+    settle: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The Verilog that is run. `form`: see `Form`; bytes and cycles are the same."""
+
+    rtl: Path = RTL_DIR
+    form: Form = Form.FAST
+
+
+SOURCES: Final = Sources()
+PLAIN: Final = Simulation()
+
+
+class RtlDevice:
+    """Runs programs on the Verilog. The model is built once a configuration and kept in the user's cache folder.
+
+    `model`: its sources, or the library that was built of them already. Raises ToolError, ConfigError.
     """
 
     def __init__(
         self,
         config: AccelConfig,
         memory: MemoryModel | None = None,
-        waves: str | Path | None = None,
-        stall_seed: int | None = None,
-        watchdog: int | None = None,
+        run: Simulation = PLAIN,
+        model: Sources | Path = SOURCES,
         progress: Progress = SILENT,
-        rtl: Path = RTL_DIR,
-        settle: bool = False,
-        form: Form = Form.FAST,
-        library: Path | None = None,
     ) -> None:
         self._config = config
         self._memory = memory or MemoryModel()
-        self._stalls = stall_seed is not None
-        self._watchdog = watchdog
-        kind = _waves_kind(waves)
-        built = library or build_library(Build.of(config, kind, rtl, form), progress=progress)
-        self._model = RtlModel(built, config, self._memory, stall_seed, settle)
+        self._stalls = run.stall_seed is not None
+        self._watchdog = run.watchdog
+        kind = _waves_kind(run.waves)
+        if isinstance(model, Sources):
+            model = build_library(Build.of(config, kind, model.rtl, model.form), progress=progress)
+        self._model = RtlModel(model, config, self._memory, run.stall_seed, run.settle)
         self.core = Core(self._model.write_registers, self._model.read_registers)
-        if waves is not None:
-            self._model.open_waves(Path(waves))
+        if run.waves is not None:
+            self._model.open_waves(Path(run.waves))
         self._window = Window()
         self._program: Program | None = None
 

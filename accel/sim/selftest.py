@@ -14,7 +14,7 @@ import numpy as np
 
 from relay_hw.accel.isa.config import INSTRUCTION_BYTES
 from relay_hw.accel.isa.errors import AccelError, DeadlockError, Fault, FaultCode
-from relay_hw.accel.isa.program import Program, Section, SectionKind
+from relay_hw.accel.isa.program import Program, Section, SectionKind, WindowPlan
 from relay_hw.accel.isa.randprog import random_program
 from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, Op
 from relay_hw.accel.sim.device import Bytes, Device
@@ -289,4 +289,4 @@ def _random_programs(device: Device, count: int, seed: int) -> Iterator[Program]
 def _empty(device: Device, window_bytes: int = INSTRUCTION_BYTES) -> Program:
     """A program that ends at once, with a window of at least so many bytes."""
     room = Section("room", SectionKind.SCRATCH, 0, window_bytes)
-    return Program.build(device.config, [(Op.FINISH, {})], [room])
+    return Program.build(device.config, [(Op.FINISH, {})], WindowPlan([room]))

@@ -161,15 +161,11 @@ def limit(text: str) -> tuple[str, int]:
 
 def model_options(args: Namespace) -> dict[str, Any]:
     """What a command line says about reading an .onnx model, for `load_model`."""
-    from relay_hw.limits import changed
+    from relay_hw.limits import OnnxOptions, changed
 
-    return {
-        "shapes": dict(args.shape),
-        "values": dict(args.value),
-        "limits": changed(dict(args.limit)),
-        "external_data": args.external_data,
-        "untrusted": args.untrusted,
-    }
+    limits = changed(dict(args.limit))
+    options = OnnxOptions(values=dict(args.value), limits=limits, external_data=args.external_data)
+    return {"shapes": dict(args.shape), "untrusted": args.untrusted, "options": options}
 
 
 def runnable_build(args: Namespace) -> Artifact:

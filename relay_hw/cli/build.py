@@ -55,7 +55,7 @@ def compile_command(args: Namespace, console: Console) -> int:
         strategy=args.quantize or _usual_strategy(args),
         resident=args.resident,
         tune=args.tune,
-        limits=reading["limits"],
+        limits=reading["options"].limits,
         name=model.name,
     )
     compiled = compile_model(model.mod, options, params=model.params, calibration=calibration, progress=console)

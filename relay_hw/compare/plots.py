@@ -182,7 +182,7 @@ def histogram_svg(
             f'<text class="soft small" x="{place(tick):.1f}" y="{_HIGH + 13}" text-anchor="middle">{tick:.4g}</text>'
         )
     for number, (name, clip) in enumerate(rows):
-        parts.append(_range_row(name, clip, _HIGH + 26 + _ROW * number, place, low, high, name == best))
+        parts.append(_range_row(name, clip, _HIGH + 26 + _ROW * number, place, (low, high), name == best))
     head = f'<svg class="hist" viewBox="0 0 {_PLOT} {height}" role="img" aria-label="{html(label)}">'
     return f"{head}{''.join(parts)}</svg>"
 
@@ -202,8 +202,7 @@ def _range_row(
     clip: tuple[float, float],
     y: float,
     place: Callable[[float], float],
-    low: float,
-    high: float,
+    shown: tuple[float, float],
     is_best: bool,
 ) -> str:
     """A line from end to end of a range, with bars at ends that lie inside of the picture."""
@@ -213,7 +212,7 @@ def _range_row(
     ends = "".join(
         f'<line class="{kind}" x1="{place(v):.1f}" x2="{place(v):.1f}" y1="{y - 4}" y2="{y + 4}"/>'
         for v in clip
-        if low < v < high
+        if shown[0] < v < shown[1]
     )
     tip = f"{html(name)}: {clip[0]:.4g} to {clip[1]:.4g}"
     return (

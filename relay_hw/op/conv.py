@@ -287,70 +287,40 @@ def kernel_sizes(kernel_size: Ints | None, rank: int) -> tuple[int, ...] | None:
     return None if kernel_size is None else spread(kernel_size, rank)
 
 
-def conv1d(
-    data: Expr,
-    weight: Expr,
-    strides: Ints = 1,
-    padding: Ints = 0,
-    dilation: Ints = 1,
-    groups: int = 1,
-    channels: int | None = None,
-    kernel_size: Ints | None = None,
-    data_layout: str = "NCW",
-    kernel_layout: str = "OIW",
-    out_layout: str = "",
-    out_dtype: str | None = None,
-) -> Call:
-    """Convolution over one spatial axis."""
-    attrs = Conv1DAttrs(
-        spread(strides, 1), full_padding(padding, 1), spread(dilation, 1), groups, channels,
-        kernel_sizes(kernel_size, 1), data_layout, kernel_layout, out_layout, out_dtype,
-    )  # fmt: skip
-    return call(CONV1D, (data, weight), attrs)
+def _builder(op: Op, record: type, rank: int, layouts: tuple[str, str], doc: str) -> Callable[..., Call]:
+    """Relay's call of a convolution: `layouts` are those of data and kernel where none are named."""
+
+    def build(
+        data: Expr,
+        weight: Expr,
+        strides: Ints = 1,
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        groups: int = 1,
+        channels: int | None = None,
+        kernel_size: Ints | None = None,
+        data_layout: str = layouts[0],
+        kernel_layout: str = layouts[1],
+        out_layout: str = "",
+        out_dtype: str | None = None,
+    ) -> Call:
+        attrs = record(
+            spread(strides, rank), full_padding(padding, rank), spread(dilation, rank), groups, channels,
+            kernel_sizes(kernel_size, rank), data_layout, kernel_layout, out_layout, out_dtype,
+        )  # fmt: skip
+        return call(op, (data, weight), attrs)
+
+    build.__doc__ = doc
+    build.__name__ = op.name.rsplit(".", 1)[-1]
+    return build
 
 
-def conv2d(
-    data: Expr,
-    weight: Expr,
-    strides: Ints = (1, 1),
-    padding: Ints = (0, 0),
-    dilation: Ints = (1, 1),
-    groups: int = 1,
-    channels: int | None = None,
-    kernel_size: Ints | None = None,
-    data_layout: str = "NCHW",
-    kernel_layout: str = "OIHW",
-    out_layout: str = "",
-    out_dtype: str | None = None,
-) -> Call:
-    """Convolution over two spatial axes; padding is (top, left, bottom, right) or shorter."""
-    attrs = Conv2DAttrs(
-        spread(strides, 2), full_padding(padding, 2), spread(dilation, 2), groups, channels,
-        kernel_sizes(kernel_size, 2), data_layout, kernel_layout, out_layout, out_dtype,
-    )  # fmt: skip
-    return call(CONV2D, (data, weight), attrs)
-
-
-def conv3d(
-    data: Expr,
-    weight: Expr,
-    strides: Ints = (1, 1, 1),
-    padding: Ints = (0, 0, 0),
-    dilation: Ints = (1, 1, 1),
-    groups: int = 1,
-    channels: int | None = None,
-    kernel_size: Ints | None = None,
-    data_layout: str = "NCDHW",
-    kernel_layout: str = "OIDHW",
-    out_layout: str = "",
-    out_dtype: str | None = None,
-) -> Call:
-    """Convolution over three spatial axes."""
-    attrs = Conv3DAttrs(
-        spread(strides, 3), full_padding(padding, 3), spread(dilation, 3), groups, channels,
-        kernel_sizes(kernel_size, 3), data_layout, kernel_layout, out_layout, out_dtype,
-    )  # fmt: skip
-    return call(CONV3D, (data, weight), attrs)
+conv1d = _builder(CONV1D, Conv1DAttrs, 1, ("NCW", "OIW"), "Convolution over one spatial axis.")
+conv2d = _builder(
+    CONV2D, Conv2DAttrs, 2, ("NCHW", "OIHW"),
+    "Convolution over two spatial axes; padding is (top, left, bottom, right) or shorter.",
+)  # fmt: skip
+conv3d = _builder(CONV3D, Conv3DAttrs, 3, ("NCDHW", "OIDHW"), "Convolution over three spatial axes.")
 
 
 OPS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -136,73 +136,46 @@ CONV2D_TRANSPOSE = _conv_transpose("nn.conv2d_transpose", 2, Conv2DTransposeAttr
 CONV3D_TRANSPOSE = _conv_transpose("nn.conv3d_transpose", 3, Conv3DTransposeAttrs)
 
 
-def conv1d_transpose(
-    data: Expr,
-    weight: Expr,
-    strides: Ints = (1,),
-    padding: Ints = (0,),
-    dilation: Ints = (1,),
-    groups: int = 1,
-    channels: int | None = None,
-    kernel_size: Ints | None = None,
-    data_layout: str = "NCW",
-    kernel_layout: str = "IOW",
-    out_layout: str = "",
-    output_padding: Ints = (0,),
-    out_dtype: str | None = None,
-) -> Call:
-    """Transposed convolution over one spatial axis."""
-    attrs = Conv1DTransposeAttrs(
-        channels, kernel_sizes(kernel_size, 1), spread(strides, 1), spread(output_padding, 1), full_padding(padding, 1),
-        spread(dilation, 1), groups, data_layout, kernel_layout, out_layout, out_dtype,
-    )  # fmt: skip
-    return call(CONV1D_TRANSPOSE, (data, weight), attrs)
+def _builder(op: Op, record: type, rank: int, layouts: tuple[str, str], doc: str) -> Callable[..., Call]:
+    """Relay's call of a transposed convolution: `layouts` are those of data and kernel where none are named."""
+
+    def build(
+        data: Expr,
+        weight: Expr,
+        strides: Ints = 1,
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        groups: int = 1,
+        channels: int | None = None,
+        kernel_size: Ints | None = None,
+        data_layout: str = layouts[0],
+        kernel_layout: str = layouts[1],
+        out_layout: str = "",
+        output_padding: Ints = 0,
+        out_dtype: str | None = None,
+    ) -> Call:
+        attrs = record(
+            channels, kernel_sizes(kernel_size, rank), spread(strides, rank), spread(output_padding, rank),
+            full_padding(padding, rank), spread(dilation, rank), groups, data_layout, kernel_layout, out_layout,
+            out_dtype,
+        )  # fmt: skip
+        return call(op, (data, weight), attrs)
+
+    build.__doc__ = doc
+    build.__name__ = op.name.rsplit(".", 1)[-1]
+    return build
 
 
-def conv2d_transpose(
-    data: Expr,
-    weight: Expr,
-    strides: Ints = (1, 1),
-    padding: Ints = (0, 0),
-    dilation: Ints = (1, 1),
-    groups: int = 1,
-    channels: int | None = None,
-    kernel_size: Ints | None = None,
-    data_layout: str = "NCHW",
-    kernel_layout: str = "IOHW",
-    out_layout: str = "",
-    output_padding: Ints = (0, 0),
-    out_dtype: str | None = None,
-) -> Call:
-    """Transposed convolution over two spatial axes; the weight is [in, out / groups, height, width]."""
-    attrs = Conv2DTransposeAttrs(
-        channels, kernel_sizes(kernel_size, 2), spread(strides, 2), spread(output_padding, 2), full_padding(padding, 2),
-        spread(dilation, 2), groups, data_layout, kernel_layout, out_layout, out_dtype,
-    )  # fmt: skip
-    return call(CONV2D_TRANSPOSE, (data, weight), attrs)
-
-
-def conv3d_transpose(
-    data: Expr,
-    weight: Expr,
-    strides: Ints = (1, 1, 1),
-    padding: Ints = (0, 0, 0),
-    dilation: Ints = (1, 1, 1),
-    groups: int = 1,
-    channels: int | None = None,
-    kernel_size: Ints | None = None,
-    data_layout: str = "NCDHW",
-    kernel_layout: str = "IODHW",
-    out_layout: str = "",
-    output_padding: Ints = (0, 0, 0),
-    out_dtype: str | None = None,
-) -> Call:
-    """Transposed convolution over three spatial axes."""
-    attrs = Conv3DTransposeAttrs(
-        channels, kernel_sizes(kernel_size, 3), spread(strides, 3), spread(output_padding, 3), full_padding(padding, 3),
-        spread(dilation, 3), groups, data_layout, kernel_layout, out_layout, out_dtype,
-    )  # fmt: skip
-    return call(CONV3D_TRANSPOSE, (data, weight), attrs)
+conv1d_transpose = _builder(
+    CONV1D_TRANSPOSE, Conv1DTransposeAttrs, 1, ("NCW", "IOW"), "Transposed convolution over one spatial axis."
+)
+conv2d_transpose = _builder(
+    CONV2D_TRANSPOSE, Conv2DTransposeAttrs, 2, ("NCHW", "IOHW"),
+    "Transposed convolution over two spatial axes; the weight is [in, out / groups, height, width].",
+)  # fmt: skip
+conv3d_transpose = _builder(
+    CONV3D_TRANSPOSE, Conv3DTransposeAttrs, 3, ("NCDHW", "IODHW"), "Transposed convolution over three spatial axes."
+)
 
 
 OPS = (

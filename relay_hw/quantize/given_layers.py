@@ -6,7 +6,7 @@ In: expressions of the old graph and the target of their result. Out: int8 expre
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -62,6 +62,20 @@ class Source:
     data: Expr
     grid: Grid
     is_own: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Given:
+    """The numbers of a linear layer: integers of its weight and bias, the data's zero point, and what requantizes.
+
+    `pairs`: (multiplier, shift) of each output channel; `places`: the axes of output channels in result and weight.
+    """
+
+    weight: Array
+    zero: int
+    bias: Array
+    pairs: Sequence[tuple[int, int]]
+    places: tuple[int, int]
 
 
 class LayerReader:
@@ -183,7 +197,8 @@ class LayerReader:
         if offsets is None:
             return None
         pairs = target.pairs([unit / target.grid.scale for unit in units])
-        return self._layer(anchor, source.data, weight.integers, source.grid.zero, offsets, pairs, places, target)
+        given = _Given(weight.integers, source.grid.zero, offsets, pairs, places)
+        return self._layer(anchor, source.data, given, target)
 
     def _split_bias(self, real: Expr, anchors: Sequence[str]) -> tuple[Call | None, Expr | None]:
         """The anchor of a layer, and the constant that is added to it."""
@@ -228,21 +243,12 @@ class LayerReader:
         scales = given.scales * count if len(given.scales) == 1 else given.scales
         return [int(v) * scale for v, scale in zip(flat, scales, strict=True)]
 
-    def _layer(
-        self,
-        anchor: Call,
-        data: Expr,
-        weight: Array,
-        zero: int,
-        bias: Array,
-        pairs: Sequence[tuple[int, int]],
-        places: tuple[int, int],
-        target: Target,
-    ) -> Expr | None:
-        """Convolution or dense layer of int8 `data` less `zero`, whose zero point goes into the bias."""
-        axis, weight_axis = places
+    def _layer(self, anchor: Call, data: Expr, given: _Given, target: Target) -> Expr | None:
+        """Convolution or dense layer of int8 `data` less its zero point, which goes into the bias."""
+        axis, weight_axis = given.places
+        weight, zero, bias, pairs = given.weight, given.zero, given.bias, given.pairs
         if not fits_int8(weight):
-            return self._wide_layer(anchor, data, weight, zero, bias, pairs, places, target)
+            return self._wide_layer(anchor, data, given, target)
         weight = np.ascontiguousarray(weight.astype(np.int8))
         sums = weight.astype(np.int64).sum(axis=tuple(k for k in range(weight.ndim) if k != weight_axis))
         if op_name(anchor).endswith("conv2d_transpose"):
@@ -254,18 +260,9 @@ class LayerReader:
             acc = make("nn.dense", args, units=weight.shape[0], out_dtype="int32", span=anchor.span)
         return requantize(acc, bias - zero * sums, pairs, axis, target)
 
-    def _wide_layer(
-        self,
-        anchor: Call,
-        data: Expr,
-        weight: Array,
-        zero: int,
-        bias: Array,
-        pairs: Sequence[tuple[int, int]],
-        places: tuple[int, int],
-        target: Target,
-    ) -> Expr | None:
+    def _wide_layer(self, anchor: Call, data: Expr, given: _Given, target: Target) -> Expr | None:
         """A weight of nine bits is a sum of int8 ones, each of which reads the data; None where groups forbid it."""
+        weight = given.weight
         is_dense = op_name(anchor).endswith("dense")
         if op_name(anchor).endswith("conv2d_transpose") or (not is_dense and anchor.attrs.groups != 1):
             return None
@@ -276,7 +273,7 @@ class LayerReader:
         channels, inputs = (-1, 1) if is_dense else (anchor.attrs.data_layout.index("C"), input_axis(anchor))
         repeated = make("concatenate", (typed_tuple([data] * len(parts)),), axis=channels, span=anchor.span)
         wide = np.concatenate(parts, axis=inputs)
-        return self._layer(anchor, repeated, wide, zero, bias, pairs, places, target)
+        return self._layer(anchor, repeated, replace(given, weight=wide), target)
 
     def _sum(self, real: Call, target: Target) -> Expr | None:
         left, right = (self._source(arg) for arg in real.args)
@@ -342,7 +339,7 @@ class LayerReader:
             return None
         pairs = pairs_of(in_scale, out_scale, target, is_fixed)
         pairs = pairs * count if len(pairs) == 1 else pairs
-        return self._layer(anchor, self._int(anchor.args[0]), weight, zero, offsets, pairs, places, target)
+        return self._layer(anchor, self._int(anchor.args[0]), _Given(weight, zero, offsets, pairs, places), target)
 
     def _integer_weight(self, anchor: Call, axis: int) -> Array | None:
         """The weight less its zero point, int64."""

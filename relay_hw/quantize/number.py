@@ -199,18 +199,27 @@ class LayerWeights:
     factors: NDArray[np.int8] | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Attention:
+    """How a layer's weights are looked at. `importance` of each to the output; `groups`: numbers of a channel's weights
+    that share a factor."""
+
+    importance: NDArray[np.float64] | None = None
+    groups: NDArray[np.int64] | None = None
+
+
+ALIKE: Final = Attention()
+
+
 def layer_weights(
     weight: Array,
     bias: NDArray[np.float64],
     given: QParams,
     strategy: Strategy,
     where: str,
-    importance: NDArray[np.float64] | None = None,
-    groups: NDArray[np.int64] | None = None,
+    attention: Attention = ALIKE,
 ) -> LayerWeights:
     """Quantize a layer's weight (axis 0: output channels) and bias for an input of `given`.
-
-    Of `groups`, the numbers of a channel's weights, each has a factor.
 
     A channel whose bias or worst-case sum passes int32 gets a larger scale, so that no accumulator can overflow.
     Raises QuantizeError, naming the layer `where`, for numbers that are not finite.
@@ -220,7 +229,7 @@ def layer_weights(
     at_least = np.abs(bias) / (given.scale * _INT32_MAX / 2)
     seeds = [crc32(where.encode())]
     while True:
-        scales, factors = _scales_and_factors(weight, strategy, at_least, importance, groups)
+        scales, factors = _scales_and_factors(weight, strategy, at_least, attention)
         steps = spread(scales, 0, weight.ndim)
         if factors is None:
             integers = quantize_weight(weight, steps, strategy, seeds)
@@ -237,10 +246,10 @@ def _scales_and_factors(
     weight: Array,
     strategy: Strategy,
     at_least: NDArray[np.float64],
-    importance: NDArray[np.float64] | None,
-    groups: NDArray[np.int64] | None,
+    attention: Attention,
 ) -> tuple[NDArray[np.float64], NDArray[np.int8] | None]:
     """Scales as `weight_scales` rounds them, and a factor for each weight, where it is in a group."""
+    importance, groups = attention.importance, attention.groups
     if groups is None or not weight.size:
         return weight_scales(weight, strategy, at_least, importance), None
     rows = weight.reshape(weight.shape[0], -1).astype(np.float64)

@@ -21,6 +21,7 @@ from relay_hw.op.base import split_padding
 from relay_hw.quantize.factors import factor_groups
 from relay_hw.quantize.layers import Layers
 from relay_hw.quantize.number import (
+    Attention,
     LayerWeights,
     QParams,
     activation_params,
@@ -172,7 +173,8 @@ class Realizer:
         weight, bias = float_weights(step)
         own = self._own[step]
         groups = factor_groups(step, own)
-        return layer_weights(weight, bias, self._params[step.inputs[0]], own, self._names[step], groups=groups)
+        params, name = self._params[step.inputs[0]], self._names[step]
+        return layer_weights(weight, bias, params, own, name, Attention(groups=groups))
 
     def _linear(self, step: LinearStep, weights: LayerWeights | None) -> Expr:
         linear, source = step.linear, step.inputs[0]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from relay_hw.errors import InputError
 from relay_hw.ir.module import IRModule
-from relay_hw.limits import DEFAULT, Limits
+from relay_hw.limits import DEFAULT, USUAL, Limits, OnnxOptions
 from relay_hw.runtime.given import TVM_SUFFIXES, check_model
 from relay_hw.support import durable
 from relay_hw.support.documents import reason
@@ -35,37 +35,33 @@ def load_model(
     libraries: Sequence[str] = (),
     shapes: Mapping[str, Sequence[int]] | None = None,
     samples: Mapping[str, NDArray[Any]] | None = None,
-    values: Mapping[str, float] | None = None,
-    limits: Limits = DEFAULT,
-    external_data: bool = False,
     untrusted: bool = False,
+    options: OnnxOptions = USUAL,
 ) -> Model:
     """Read a model file; Relay text may use the functions and types of `libraries` (`prelude`, `nat`, ...).
 
     `shapes`: of inputs of an ONNX model by name. Open sizes of its other inputs are those of `samples`, arrays by name
-    with samples on their first axis. `values`: inputs of an ONNX model that are always the same number. `limits`: how
-    much a model may take; `external_data`: whether its weights may lie in files below its folder; `untrusted`:
-    whether a process of its own reads it, with bounds on memory and time.
+    with samples on their first axis. `untrusted`: whether a process of its own reads it, with bounds on memory and
+    time. Of `options` other models have only limits.
 
     Raises InputError, ParseError, TypeCheckError, WellFormedError, UnsupportedError.
     """
     file = Path(path)
     check_model(file)
-    if (shapes or values or untrusted) and file.suffix != ".onnx":
-        what = "shapes" if shapes else "values" if values else "untrusted"
+    limits = options.limits
+    if (shapes or options.values or untrusted) and file.suffix != ".onnx":
+        what = "shapes" if shapes else "values" if options.values else "untrusted"
         raise InputError(f"{what} must be given for an .onnx model, not for {file}")
     if file.suffix == ".onnx":
         from relay_hw.frontend import from_onnx
 
         shown = {name: tuple(array.shape) for name, array in (samples or {}).items()}
+        options = replace(options, samples=shown)
         if untrusted:
             from relay_hw.runtime.untrusted import read_apart
 
-            asked = {"shapes": shapes, "samples": shown, "values": values, "external_data": external_data}
-            return Model(model_name(file), *read_apart(file, asked, limits))
-        mod, params = from_onnx(
-            file, shape=shapes, samples=shown, values=values, limits=limits, external_data=external_data
-        )
+            return Model(model_name(file), *read_apart(file, shapes, options))
+        mod, params = from_onnx(file, shape=shapes, options=options)
         return Model(model_name(file), mod, params)
     if file.suffix in TVM_SUFFIXES:
         return Model(model_name(file), _by_tvm(file))

@@ -48,7 +48,7 @@ def _array_events(process: int, run: RegionRun, artifact: Artifact) -> Iterator[
         layer = artifact.manifest.layers[stretch.owner].name if stretch.owner >= 0 else ""
         cause = f"{stretch.cause} {stretch.what}".strip()
         details: dict[str, Any] = {"layer": layer, "fill": stretch.fill}
-        yield _box(process, thread, cause, "array", stretch.begin, stretch.end, details)
+        yield _box((process, thread), cause, "array", (stretch.begin, stretch.end), details)
 
 
 def _unit_events(process: int, timing: Timing, instructions: Sequence[Instr], layers: Sequence[str]) -> Iterator[Event]:
@@ -63,11 +63,12 @@ def _unit_events(process: int, timing: Timing, instructions: Sequence[Instr], la
             details = {"index": span.index, "layer": layers[span.index], "token_cycles": span.start - span.asked}
             details["instruction"] = disassemble_instruction(op, values)
             name = f"{layers[span.index]} {op.name.lower()}".strip()
-            yield _box(process, thread, name, op.name.lower(), span.start, span.end, details)
+            yield _box((process, thread), name, op.name.lower(), (span.start, span.end), details)
 
 
-def _box(process: int, thread: int, name: str, kind: str, begin: int, end: int, details: dict[str, Any]) -> Event:
-    place = {"pid": process, "tid": thread, "ts": begin, "dur": end - begin}
+def _box(row: tuple[int, int], name: str, kind: str, cycles: tuple[int, int], details: dict[str, Any]) -> Event:
+    """A stretch of `cycles` [begin, end) in a `row`, which is a thread of a process."""
+    place = {"pid": row[0], "tid": row[1], "ts": cycles[0], "dur": cycles[1] - cycles[0]}
     return {"name": name, "cat": kind, "ph": "X", **place, "args": details}
 
 

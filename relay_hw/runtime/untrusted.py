@@ -21,7 +21,7 @@ from typing import Any, Final
 from relay_hw import errors
 from relay_hw.errors import InputError, RelayHwError
 from relay_hw.ir.module import IRModule
-from relay_hw.limits import Limits, changed
+from relay_hw.limits import Limits, OnnxOptions, changed
 from relay_hw.span import Span
 from relay_hw.support.child import bound, bound_memory, end_child, start_child
 from relay_hw.support.documents import DocumentError, parse_json
@@ -42,13 +42,16 @@ _GRACE_SECONDS: Final = 1.0
 _START: Final = "import sys; sys.path[:] = sys.argv[1:]; from relay_hw.runtime.untrusted import main; sys.exit(main())"
 
 
-def read_apart(path: Path, options: Mapping[str, Any], limits: Limits) -> tuple[IRModule, Mapping[str, Any]]:
-    """The module of the model file `path` and its parameters; `options` are those of `load_model`, samples as shapes.
+def read_apart(
+    path: Path, shapes: Mapping[str, Sequence[int]] | None, options: OnnxOptions
+) -> tuple[IRModule, Mapping[str, Any]]:
+    """The module of the model file `path` and its parameters; `shapes` of inputs by name.
 
     Raises what `load_model` does, and InputError where the process that reads dies, hangs or grows.
     """
     with tempfile.TemporaryDirectory(prefix="relay-hw-") as folder:
-        request = {"path": str(path.absolute()), "out": folder, "options": dict(options), "limits": asdict(limits)}
+        limits = options.limits
+        request = {"path": str(path.absolute()), "out": folder, "shapes": shapes, "options": asdict(options)}
         reason = run_apart([sys.executable, "-I", "-c", _START, *sys.path], json.dumps(request), limits)
         failure = _failure(Path(folder) / _FAILURE)
         if failure is not None:
@@ -110,7 +113,8 @@ def _result(folder: Path, path: Path) -> tuple[IRModule, Mapping[str, Any]]:
 def main() -> int:
     """The process that reads: a request on standard input, files in a folder as the answer."""
     request = parse_json(sys.stdin.read())
-    folder, limits = Path(request["out"]), changed(request["limits"])
+    asked = request["options"]
+    folder, limits = Path(request["out"]), changed(asked.pop("limits"))
     from relay_hw.frontend import from_onnx
     from relay_hw.text import save_json, save_param_dict
 
@@ -119,9 +123,8 @@ def main() -> int:
         import_module(name)
     restrict(limits)
     try:
-        asked = request["options"]
-        asked["shape"] = asked.pop("shapes")
-        mod, params = from_onnx(request["path"], limits=limits, **asked)
+        options = OnnxOptions(limits=limits, **asked)
+        mod, params = from_onnx(request["path"], shape=request["shapes"], options=options)
         (folder / _MODULE).write_text(save_json(mod))
         (folder / _PARAMS).write_bytes(save_param_dict(params))
     except RelayHwError as error:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from relay_hw.accel.isa.config import SEMAPHORES
-from relay_hw.accel.isa.program import Instr, Program, Section, SectionKind, encode_instructions
+from relay_hw.accel.isa.program import Instr, Program, Section, SectionKind, WindowPlan, encode_instructions
 from relay_hw.accel.isa.spec import BY_OP, Dst, Mem, Op, Unit
 from relay_hw.errors import TensorizeError
 from relay_hw.tensorize import compile_function
@@ -242,7 +242,7 @@ def minimal(config: Target, instructions: list[Instr]) -> Program:
         Section("weights", SectionKind.WEIGHTS, 0, 4096, data),
         Section("scratch", SectionKind.SCRATCH, 4096, 4096),
     ]
-    return Program.build(config, [*instructions, (Op.FINISH, {})], sections)
+    return Program.build(config, [*instructions, (Op.FINISH, {})], WindowPlan(sections))
 
 
 def test_refuses_two_units_on_one_accumulator_bank() -> None:

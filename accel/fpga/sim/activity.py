@@ -100,7 +100,7 @@ class ActivityDevice:
         module = json.loads((stage / "synthesised.json").read_text())["modules"][IP]
         found = tables(module)
         self._weigh = weigh(module, found)
-        self._device = RtlDevice(config, memory, library=_library(config, found))
+        self._device = RtlDevice(config, memory, model=_library(config, found))
         self._place = TemporaryDirectory()
         self._file = Path(self._place.name) / "switched"
         self._device.model.open_waves(self._file)

@@ -20,7 +20,7 @@ from relay_hw.accel.fpga.vendor.ip import IP, ip_verilog, ports
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.gen_verilog import verilog_parameters
 from relay_hw.accel.sim.kept import sealed
-from relay_hw.accel.sim.rtl_device import RtlDevice
+from relay_hw.accel.sim.rtl_device import RtlDevice, Sources
 from relay_hw.accel.sim.selftest import Finding, self_test
 from relay_hw.support.progress import SILENT, Progress
 
@@ -82,7 +82,7 @@ def netlist_findings(
     with TemporaryDirectory() as place:
         rtl = netlist_rtl(config, part, folder, Path(place) / "rtl", progress)
         progress.started("netlist: built for simulation")
-        device = RtlDevice(config, rtl=rtl)
+        device = RtlDevice(config, model=Sources(rtl))
         try:
             return self_test(device, programs, progress=progress)
         finally:

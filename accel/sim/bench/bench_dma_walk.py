@@ -10,8 +10,9 @@ import cocotb
 from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 
 
-def bursts(dram: int, y: int, x: int, ys: int, xs: int, run: int, bus: int, longest: int) -> Iterator[tuple[int, int]]:
-    """(offset, beats) of each burst: contiguous runs merged, cut at 4 KiB and at the longest burst."""
+def bursts(block: dict[str, int], bus: int, longest: int) -> Iterator[tuple[int, int]]:
+    """(offset, beats) of each burst of a block: contiguous runs merged, cut at 4 KiB and at the longest burst."""
+    dram, y, x, ys, xs, run = (block[name] for name in ("dram", "y", "x", "ys", "xs", "run"))
     if x == 1 or xs == run:
         run, x = run * x, 1
         if y == 1 or ys == run:
@@ -72,7 +73,7 @@ async def cuts_blocks_into_bursts(dut: Dut) -> None:
     bus, longest = await setup(dut, 1 << 30)
     for _ in range(60):
         block = random_block(random, bus)
-        expected = list(bursts(**block, bus=bus, longest=longest))
+        expected = list(bursts(block, bus, longest))
         await launch(dut, block, bus)
         speed = random.choice((0.2, 0.7, 1.0))
         while expected:
@@ -101,7 +102,7 @@ async def never_asks_outside_the_window(dut: Dut) -> None:
         block["dram"] %= 4096
         window = random.randrange(1, 6) * 1024
         dut.window_bytes_i.value = window
-        expected = list(bursts(**block, bus=bus, longest=longest))
+        expected = list(bursts(block, bus, longest))
         legal = [end for end, (begin, beats) in enumerate(expected) if begin + beats * bus > window]
         await launch(dut, block, bus)
         dut.req_ready_i.value = 1

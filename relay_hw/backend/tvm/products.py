@@ -215,8 +215,22 @@ def windows(data: Any, weight: Any, c: Convolution, weight_axes: Sequence[int], 
     return te.compute(_result_shape(c, [plain[0], channels, *out]), place, name="unpack")
 
 
-def matmul(left: Any, packed: Any, channels: int, transposed: bool, sums: Sums, out: str, tile: Tile) -> Any:
-    """left *B M K (K M if `transposed`) times `packed` [*B] blocks K lanes; result *B M `channels`."""
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A product of matrices: columns of its result, whether the left one is `transposed`, how products are added up,
+    the element type of the result, and the tile of the loops."""
+
+    channels: int
+    transposed: bool
+    sums: Sums
+    out: str
+    tile: Tile
+
+
+def matmul(left: Any, packed: Any, given: Product) -> Any:
+    """left *B M K (K M if transposed) times `packed` [*B] blocks K lanes; result *B M channels."""
+    channels, transposed, sums = given.channels, given.transposed, given.sums
+    out, tile = given.out, given.tile
     *batch, rows, depth = (int(d) for d in left.shape)
     if transposed:
         rows, depth = depth, rows

@@ -28,7 +28,7 @@ from relay_hw.ir.dims import DimVar
 from relay_hw.ir.expr import Constant, Expr, Function, GlobalVar, Tuple, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType, TypeCall
-from relay_hw.limits import DEFAULT, Limits
+from relay_hw.limits import DEFAULT, USUAL, Limits, OnnxOptions
 from relay_hw.op.base import show_shape
 from relay_hw.prelude import Prelude, import_from_std
 from relay_hw.span import Span
@@ -66,28 +66,22 @@ def from_onnx(
     shape: Mapping[str, Shape] | None = None,
     dtype: str | Mapping[str, str] = "float32",
     freeze_params: bool = False,
-    samples: Mapping[str, tuple[int, ...]] | None = None,
-    values: Mapping[str, float] | None = None,
-    limits: Limits = DEFAULT,
-    external_data: bool = False,
+    options: OnnxOptions = USUAL,
 ) -> tuple[IRModule, dict[str, Array]]:
     """A Relay module whose `main` computes the model, and its parameters by name.
 
     `main` takes the model's inputs under their own names, then the parameters; with `freeze_params` these are
     constants and the dictionary is empty. `shape` fixes open dimensions, None or ANY keep one open. Of inputs that it
-    leaves out, they are what `samples` say, shapes of arrays with samples on their first axis; an open batch dimension
-    is otherwise 1.
-    `values`: inputs that always have one value are none any more; a branch that it does not take need not fit.
-    `dtype` serves inputs that state none. `limits`: how much the model may take. `external_data`: whether weights in
-    files below the model's folder are read. The module's attributes `input_names` and `output_names` keep the order.
+    leaves out, they are what the options' samples say; an open batch dimension is otherwise 1. `dtype` serves inputs
+    that state none. The module's attributes `input_names` and `output_names` keep the order.
 
     Raises InputError for a file, shape or graph that is wrong, UnsupportedError with every node that cannot be
     imported (operator, name, opset, reason), TypeCheckError for a graph whose types clash.
     """
-    proto, name = load(model, limits, external_data)
-    source = read(proto, name, shape, dtype, samples, values)
+    proto, name = load(model, options.limits, options.external_data)
+    source = read(proto, name, shape, dtype, options.samples, options.values)
     check_supported(source)
-    module, params = Importer(source, freeze_params, limits=limits).run()
+    module, params = Importer(source, freeze_params, limits=options.limits).run()
     check_rules(proto, name, source.inputs)
     try:
         return infer_type(module), params

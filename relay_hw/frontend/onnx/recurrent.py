@@ -221,7 +221,7 @@ def _convert(node: Node, args: Arguments) -> list[Expr]:
     functions = _activations(node, directions, args.dtype(x))
     kinds = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
     parts = [
-        _direction(node, args, x, k, is_reverse, functions[k], (steps, batch, hidden), by_batch)
+        _direction(node, args, x, Direction(k, is_reverse, functions[k]), (steps, batch, hidden))
         for k, is_reverse in enumerate(kinds[node.attr("direction", "forward")])
     ]
     outputs, *finals = ([op.expand_dims(part[k], 1 if k == 0 else 0) for part in parts] for k in range(len(parts[0])))
@@ -235,12 +235,19 @@ def _joined(parts: Sequence[Expr], axis: int) -> Expr:
     return parts[0] if len(parts) == 1 else op.concatenate(parts, axis)
 
 
-def _direction(
-    node: Node, args: Arguments, x: Expr, index: int, is_reverse: bool, functions: Sequence[Activation],
-    sizes: tuple[int, int, int], by_batch: bool,
-) -> list[Expr]:  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """One way through the sequence: which part of the weights it has, whether it begins at the end, its functions."""
+
+    index: int
+    is_reverse: bool
+    functions: Sequence[Activation]
+
+
+def _direction(node: Node, args: Arguments, x: Expr, direction: Direction, sizes: tuple[int, int, int]) -> list[Expr]:
     """Outputs [steps, batch, hidden] and final states [batch, hidden] of one direction."""
     steps, batch, hidden = sizes
+    index, is_reverse, functions = direction.index, direction.is_reverse, direction.functions
     dtype = args.dtype(x)
     inputs, recurrent_bias = _inputs(node, args, x, index, sizes)
     peepholes = _part(args[7], index) if _kind(node) == "LSTM" and node.has_input(7) else None
@@ -259,7 +266,7 @@ def _direction(
     state = TensorType((batch, hidden), dtype)
     count = 2 if _kind(node) == "LSTM" else 1
     states = [variable(args, name, state) for name in ("h", "c")[:count]]
-    starts = [_initial(args, 5 + k, index, state, by_batch) for k in range(count)]
+    starts = [_initial(args, 5 + k, index, state, bool(node.attr("layout", 0))) for k in range(count)]
     rows = Rows(state, steps, at_front=is_reverse)
     args.reserve((steps, *state.static_shape), state.dtype)
     k, collected = variable(args, "i", TensorType((), "int32")), variable(args, "y", rows.type)

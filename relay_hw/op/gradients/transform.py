@@ -103,7 +103,7 @@ def take(call: Call, adjoint: Expr) -> Sequence[Expr]:
     inner = _inside(indices, shape[axis], attrs.mode)
     if not batch:
         return add_at(x, shape, inner, adjoint, axis, len(index_shape)), zeros(indices)
-    return _take_batched(x, shape, inner, index_shape, adjoint, axis, batch), zeros(indices)
+    return _take_batched(x, (shape, index_shape), inner, adjoint, axis, batch), zeros(indices)
 
 
 def _inside(indices: Expr, size: int, mode: str) -> Expr:
@@ -115,9 +115,10 @@ def _inside(indices: Expr, size: int, mode: str) -> Expr:
 
 
 def _take_batched(
-    x: Expr, shape: Sequence[int], indices: Expr, index_shape: Sequence[int], g: Expr, axis: int, batch: int
+    x: Expr, shapes: tuple[Sequence[int], Sequence[int]], indices: Expr, g: Expr, axis: int, batch: int
 ) -> Expr:
-    """Batches and `axis` merged into one axis, whose indices count through all batches."""
+    """Batches and `axis` merged into one axis, whose indices count through all batches; `shapes`: of x and indices."""
+    shape, index_shape = shapes
     lead, middle, behind = tuple(shape[:batch]), tuple(shape[batch:axis]), tuple(shape[axis + 1 :])
     count, size, picked = prod(lead), shape[axis], prod(index_shape[batch:])
     starts = Constant(np.arange(count, dtype=np.int64)[:, None] * size)

@@ -7,6 +7,7 @@ In: a layer's rows and columns. Out: integers. Gradients of the one product are 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,27 +22,28 @@ _COLUMNS = 512
 _WEIGHT = 0.01  # of the term that drives every choice to 0 or 1
 
 
-def learned_rounding(
-    rows: Float64,
-    steps: Float64,
-    given: Float64,
-    target: Float64,
-    offset: Float64,
-    bounds: tuple[float, float],
-    limit: int,
-    turns: int,
-    seed: int,
-) -> NDArray[np.int8]:
-    """Integers [groups, channels, depth] for `rows` with `steps`, one for each row or weight.
+@dataclass(frozen=True, slots=True, eq=False)
+class Wanted:
+    """What the products of rounded rows shall be: with the columns `given`, plus `offset` [groups, channels], clipped
+    to `bounds`, near to `target` [groups, channels, columns], clipped too."""
 
-    The products of the rounded rows with the columns `given`, plus `offset` [groups, channels], clipped to `bounds`,
-    shall come near to `target` [groups, channels, columns], clipped too. `turns` of the optimizer.
+    given: Float64
+    target: Float64
+    offset: Float64
+    bounds: tuple[float, float]
+
+
+def learned_rounding(rows: Float64, steps: Float64, aim: Wanted, limit: int, turns: int, seed: int) -> NDArray[np.int8]:
+    """Integers [groups, channels, depth] for `rows` with `steps`, one for each row or weight, up to `limit`.
+
+    `turns` of the optimizer, whose columns are drawn by `seed`.
     """
+    given, target, offset = aim.given, aim.target, aim.offset
     scaled = rows / steps
     floor = np.clip(np.floor(scaled), -limit, limit)
     choice = _inverse(np.clip(scaled - floor, 0.0, 1.0))
     rng = np.random.default_rng(seed)
-    low, high = bounds
+    low, high = aim.bounds
     # Where columns are few for what is to be told from them, weights had better stay where they were.
     ridge = SHRINKAGE * rows.shape[2] / given.shape[2] * np.square(given).mean(axis=(1, 2))
     wanted = np.clip(target, low, high)

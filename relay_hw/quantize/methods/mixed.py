@@ -6,7 +6,7 @@ In: a float network, a strategy with a budget, calibration data. Out: the strate
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -87,7 +87,7 @@ def measure(mod: IRModule, layers: Layers, data: Mapping[str, Array], cost: Laye
     own = layers if shots.mod is mod else plan_layers(body, layers.strategy)
     output = logits(body)
     known = [_known(own, given) for given in shots.inputs]
-    wanted = [_flat(Values(values).of(output)) for values in known]
+    reference = _Reference(output, known, [_flat(Values(values).of(output)) for values in known])
     later = _later(body)
     widths = sorted(set(layers.strategy.mixed_bits))
     found: dict[str, list[Option]] = {}
@@ -96,9 +96,7 @@ def measure(mod: IRModule, layers: Layers, data: Mapping[str, Array], cost: Laye
         fixed = _fixed(layers.strategy, name)
         bits_of = (fixed,) if fixed is not None else widths
         found[name] = [
-            Option(
-                name, bits, _noise(step, own, bits, known, wanted, output, later[step.linear.anchor]), cost(name, bits)
-            )
+            Option(name, bits, _noise(step, own, bits, reference, later[step.linear.anchor]), cost(name, bits))
             for bits in bits_of
         ]
     return found
@@ -159,21 +157,26 @@ def _later(body: Expr) -> dict[Expr, set[Expr]]:
     return depends
 
 
-def _noise(
-    step: LinearStep,
-    layers: Layers,
-    bits: int,
-    known: list[dict[Expr, Any]],
-    wanted: list[Array],
-    output: Expr,
-    later: set[Expr],
-) -> float:
-    """Power of the output's change over its own, where this layer's weights alone have `bits` bits."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Reference:
+    """The float network on samples: values of all nodes, and what its `output` shall be."""
+
+    output: Expr
+    known: list[dict[Expr, Any]]
+    wanted: list[Array]
+
+
+def _noise(step: LinearStep, layers: Layers, bits: int, reference: _Reference, later: set[Expr]) -> float:
+    """Power of the output's change over its own, where this layer's weights alone have `bits` bits.
+
+    `later`: what depends on the layer.
+    """
+    known, output = reference.known, reference.output
     strategy = replace(layers.own[step], weight_bits=bits)
     weight, shift = _narrow(step, strategy, [values[step.inputs[0]] for values in known])
     anchor = step.linear.anchor
     power = error = 0.0
-    for values, want in zip(known, wanted, strict=True):
+    for values, want in zip(known, reference.wanted, strict=True):
         trial = Values({node: value for node, value in values.items() if node not in later})
         trial.set(anchor.args[1], weight)
         result = trial.of(anchor)

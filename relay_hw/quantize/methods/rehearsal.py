@@ -121,7 +121,11 @@ def rehearse(
         if isinstance(step, LinearStep):
             source = realizer.as_int(step.inputs[0])
             given = [_learn(known, source) for known in integers]
-            weights = _choose(step, own, params, realizer, [_learn(k, step.inputs[0]) for k in floats], given, choose)
+            wanted = [_learn(known, step.inputs[0]) for known in floats]
+            if has_columns(step):
+                weights = choose(_meeting(step, own, params[step.inputs[0]], wanted, given))
+            else:
+                weights = realizer.weights(step)
             found[original] = weights
             progress.advanced(_CHOOSING, len(found), own.names[step])
         realizer.take(step, weights)
@@ -165,26 +169,17 @@ def _learn(known: dict[Expr, Any], node: Expr) -> Any:
     return known[node]
 
 
-def _choose(
-    step: LinearStep,
-    layers: Layers,
-    params: Mapping[Expr, QParams],
-    realizer: Realizer,
-    wanted: Sequence[Array],
-    given: Sequence[Array],
-    choose: Chooser,
-) -> LayerWeights:
-    if not has_columns(step):
-        return realizer.weights(step)
+def _meeting(
+    step: LinearStep, layers: Layers, source: QParams, wanted: Sequence[Array], given: Sequence[Array]
+) -> Meeting:
+    """What a layer meets whose input has `source`: floats that are wanted, integers that are given."""
     weight, bias = float_weights(step)
-    source = params[step.inputs[0]]
     real = [((part.astype(np.float32) - source.zero_point) * np.float32(source.scale)) for part in given]
     many, few = _sample(step, wanted, real, COLUMNS * min(1 + layers.strategy.augment, 2))
-    meeting = Meeting(
+    return Meeting(
         step, layers.names[step], layers.own[step], source, weight, bias, to_rows(step, weight),
         wanted=many[0], given=few[0], wanted_mean=many[1], given_mean=few[1],
     )  # fmt: skip
-    return choose(meeting)
 
 
 def _sample(

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from relay_hw.quantize.choices import WeightRounding
 from relay_hw.quantize.factors import factor_groups
 from relay_hw.quantize.layers import Layers
-from relay_hw.quantize.methods.adaround import learned_rounding
+from relay_hw.quantize.methods.adaround import Wanted, learned_rounding
 from relay_hw.quantize.methods.columns import from_rows, to_rows
 from relay_hw.quantize.methods.gptq import adapt, covariance, second_order
 from relay_hw.quantize.methods.rehearsal import Meeting
-from relay_hw.quantize.number import LayerWeights, assemble, fits, layer_weights
+from relay_hw.quantize.number import Attention, LayerWeights, assemble, fits, layer_weights
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
@@ -41,7 +41,7 @@ def choose_weights(meeting: Meeting) -> LayerWeights:
     moments = covariance(meeting.given, meeting.given)
     groups = factor_groups(meeting.step, strategy)
     importance = _importance(meeting, moments)
-    start = layer_weights(weight, meeting.bias, meeting.params, strategy, name, importance, groups)
+    start = layer_weights(weight, meeting.bias, meeting.params, strategy, name, Attention(importance, groups))
     scales = start.scales.reshape(*rows.shape[:2], 1)
     factors = np.ones(1) if start.factors is None else to_rows(meeting.step, start.factors)
     integers = to_rows(meeting.step, start.weight)
@@ -69,10 +69,8 @@ def _learned(meeting: Meeting, rows: Float64, steps: Float64) -> NDArray[np.int8
     bias = meeting.bias.reshape(rows.shape[:2])
     target = np.matmul(meeting.rows, meeting.wanted) + bias[:, :, None]
     offset = bias + mean_error(meeting, rows).reshape(bias.shape) if strategy.bias_correction else bias
-    return learned_rounding(
-        rows, steps, meeting.given, target, offset, (step.low, step.high),
-        strategy.weight_limit, strategy.steps, strategy.seed,
-    )  # fmt: skip
+    wanted = Wanted(meeting.given, target, offset, (step.low, step.high))
+    return learned_rounding(rows, steps, wanted, strategy.weight_limit, strategy.steps, strategy.seed)
 
 
 def _importance(meeting: Meeting, moments: Float64) -> Float64 | None:

@@ -86,11 +86,12 @@ def _open_cycle(config: AccelConfig, options: DeviceOptions) -> Device:
 
 
 def _open_rtl(config: AccelConfig, options: DeviceOptions) -> Device:
-    from relay_hw.accel.sim.rtl_device import RtlDevice
+    from relay_hw.accel.sim.rtl_device import RtlDevice, Simulation
     from relay_hw.accel.sim.verilator import ToolError
 
     try:
-        return RtlDevice(config, memory_model(options.memory), waves=options.waves, progress=options.progress)
+        run = Simulation(waves=options.waves)
+        return RtlDevice(config, memory_model(options.memory), run, progress=options.progress)
     except ToolError as error:
         raise UnsupportedError(f"{error}; --device functional runs without it") from None
 

@@ -14,7 +14,16 @@ from relay_hw.accel.isa.asm import MOST_DATA, assemble, assemble_file, random_by
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.disasm import disassemble, disassemble_instruction, disassemble_word
 from relay_hw.accel.isa.errors import AsmError
-from relay_hw.accel.isa.program import Program, Region, Section, SectionKind, TensorLayout, TensorSlot, complete
+from relay_hw.accel.isa.program import (
+    Program,
+    Region,
+    Section,
+    SectionKind,
+    TensorLayout,
+    TensorSlot,
+    WindowPlan,
+    complete,
+)
 from relay_hw.accel.isa.randprog import random_program
 from relay_hw.accel.isa.records import decode_prm
 from relay_hw.accel.isa.spec import Op, encode
@@ -189,7 +198,9 @@ def test_every_part_of_a_program_round_trips() -> None:
         TensorSlot("b", "none", 0, (1, 2, 3, 4), "int8", TensorLayout.NHWC),
     ]
     regions = [Region("/conv/Conv:0", 0, 1), Region("/conv/Conv:0", 1, 1)]
-    program = Program.build(config, [(Op.FINISH, {})], sections, tensors, regions, 1 << 20, 512)
+    program = Program.build(
+        config, [(Op.FINISH, {})], WindowPlan(sections, tensors, window_bytes=1 << 20, program_offset=512), regions
+    )
     assert assemble(disassemble(program)) == program
     mine = replace(load_config("tiny"), name="mine", queue_depth=8)
     own = Program.build(mine, [(Op.FINISH, {})])

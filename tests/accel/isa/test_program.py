@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +26,7 @@ from relay_hw.accel.isa.program import (
     SectionKind,
     TensorLayout,
     TensorSlot,
+    WindowPlan,
     encode_instructions,
 )
 from relay_hw.accel.isa.records import decode_prm, decode_uops, encode_prm, encode_uops
@@ -38,9 +41,9 @@ OUT = Section("out", SectionKind.OUTPUT, 64, 32)
 SLOT = TensorSlot("y", "out", 0, (1, 1, 1, 10), "int8", TensorLayout.NHWC)
 
 
-def program(**changes: object) -> Program:
-    arguments = {"sections": [DATA, OUT], "tensors": [SLOT], "regions": [Region("conv1", 0, 1)], **changes}
-    return Program.build(TINY, FINISH, **arguments)  # pyright: ignore[reportArgumentType]
+def program(regions: Sequence[Region] = (Region("conv1", 0, 1),), resident: Any = (), **changes: Any) -> Program:
+    plan = WindowPlan(**{"sections": [DATA, OUT], "tensors": [SLOT], **changes})
+    return Program.build(TINY, FINISH, plan, regions, resident)
 
 
 def test_build_places_the_instructions_and_sizes_the_window() -> None:
@@ -178,7 +181,7 @@ def rehashed(original: bytes, header: bytes, payload: bytes) -> bytes:
 )
 def test_sections_that_do_not_fit(sections: list[Section], sentence: str) -> None:
     with pytest.raises(ProgramError) as caught:
-        Program.build(TINY, FINISH, sections)
+        Program.build(TINY, FINISH, WindowPlan(sections))
     assert sentence in str(caught.value)
 
 
@@ -328,7 +331,7 @@ def test_programs_without_a_resident_stream_say_so() -> None:
 )
 def test_resident_streams_are_checked(sections: list[Section], message: str) -> None:
     with pytest.raises(ProgramError, match=message):
-        Program.build(TINY, FINISH, sections=sections)
+        Program.build(TINY, FINISH, WindowPlan(sections))
 
 
 @pytest.mark.parametrize("name", ["", "-tiny", "tiny/..", "ti ny", "t" * 65, "tïny"])

@@ -27,7 +27,7 @@ from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.accel.sim.memory import MemoryModel, WriteOrder, memory_model
 from relay_hw.accel.sim.registers import ProtocolError
-from relay_hw.accel.sim.rtl_device import RtlDevice
+from relay_hw.accel.sim.rtl_device import RtlDevice, Simulation, Sources
 from relay_hw.accel.sim.rtl_model import Answer, Channel
 from relay_hw.accel.sim.verilator import RTL_DIR
 from tests.accel.sim.timed_programs import timed_program
@@ -43,7 +43,7 @@ STOPPED = FaultCode.WATCHDOG << 8 | 0b100
 
 @functools.lru_cache(maxsize=32)
 def rtl(memory: MemoryModel, stall_seed: int | None = None) -> RtlDevice:
-    return RtlDevice(TINY, memory, stall_seed=stall_seed)
+    return RtlDevice(TINY, memory, Simulation(stall_seed=stall_seed))
 
 
 @functools.lru_cache(maxsize=PROGRAMS)
@@ -225,7 +225,7 @@ def test_a_channel_that_never_answers_holds_the_core_until_the_chips_reset(chann
 
 def test_a_driver_says_that_the_bus_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("relay_hw.accel.sim.registers._IDLE_POLLS", 10)
-    device = RtlDevice(TINY, BUSY, watchdog=5000)
+    device = RtlDevice(TINY, BUSY, Simulation(watchdog=5000))
     device.load(expected(1)[0])
     device.model.silence(Channel.B)
     with pytest.raises(ProtocolError, match=f"not STATUS {STUCK:#x}: the bus never ended its bursts"):
@@ -234,7 +234,7 @@ def test_a_driver_says_that_the_bus_is_dead(monkeypatch: pytest.MonkeyPatch) -> 
 
 @functools.lru_cache(maxsize=8)
 def _counters_of_a_new_device(seed: int, stall_seed: int | None) -> dict[str, int]:
-    device = RtlDevice(TINY, BUSY, stall_seed=stall_seed)
+    device = RtlDevice(TINY, BUSY, Simulation(stall_seed=stall_seed))
     device.load(expected(seed)[0])
     return dict(device.launch().counters)
 
@@ -242,7 +242,7 @@ def _counters_of_a_new_device(seed: int, stall_seed: int | None) -> dict[str, in
 @pytest.mark.parametrize("stall_seed", [None, 3])
 def test_a_reset_in_mid_run_leaves_no_state(stall_seed: int | None) -> None:
     """Neither in the core nor in the memory: counters are those of a new device, stalls at random too."""
-    device, program = RtlDevice(TINY, BUSY, stall_seed=stall_seed), expected(3)[0]
+    device, program = RtlDevice(TINY, BUSY, Simulation(stall_seed=stall_seed)), expected(3)[0]
     wanted = _counters_of_a_new_device(3, stall_seed)
     for cycles in [0, 1, wanted["CYCLES"] + 500, *range(50, wanted["CYCLES"], wanted["CYCLES"] // 20)]:
         device.load(program)
@@ -262,7 +262,7 @@ def test_a_core_with_another_id_is_caught(channel: str, tmp_path: Path) -> None:
     right = f"assign m_axi_{channel}id    = 1'b0;"
     assert right in top.read_text()
     top.write_text(top.read_text().replace(right, f"assign m_axi_{channel}id    = 1'b1;"))
-    device = RtlDevice(TINY, rtl=rtl_dir)
+    device = RtlDevice(TINY, model=Sources(rtl_dir))
     device.load(expected(1)[0])
     with pytest.raises(ProtocolError, match=f"{channel.upper()}: id must be 0, not 1"):
         device.launch()

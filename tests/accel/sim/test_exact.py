@@ -18,7 +18,7 @@ from relay_hw.accel.isa.randprog import random_program
 from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.accel.sim.memory import MEMORY_MODELS, MemoryModel, memory_model
-from relay_hw.accel.sim.rtl_device import RtlDevice
+from relay_hw.accel.sim.rtl_device import RtlDevice, Sources
 from relay_hw.accel.sim.verilator import Form
 from tests.accel.sim.timed_programs import timed_program
 
@@ -59,7 +59,7 @@ def compare(
     form: Form = Form.FAST,
 ) -> Iterator[str]:
     """What differs, with its seed."""
-    rtl, cycle = RtlDevice(config, memory, form=form), CycleDevice(config, memory, data=False)
+    rtl, cycle = RtlDevice(config, memory, model=Sources(form=form)), CycleDevice(config, memory, data=False)
     try:
         for seed in seeds:
             if (config.name, seed) not in known:

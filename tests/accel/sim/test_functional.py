@@ -11,7 +11,7 @@ import pytest
 from relay_hw.accel.isa.asm import assemble
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.errors import AccelError, ConfigError, DeadlockError, Fault, FaultCode, ProgramError
-from relay_hw.accel.isa.program import Program, Section, SectionKind
+from relay_hw.accel.isa.program import Program, Section, SectionKind, WindowPlan
 from relay_hw.accel.isa.records import encode_uops
 from relay_hw.accel.isa.spec import REGISTER, Op
 from relay_hw.accel.sim.device import LaunchStats, read_tensor, write_tensor
@@ -171,14 +171,10 @@ def test_a_large_convolution_is_fast() -> None:
     config = load_config("default")
     k = np.arange(72)
     uops = encode_uops(0, k % 9 // 3 * 16 + k % 3 + k // 9 * 200, k, k == 0)
-    program = Program.build(
-        config,
-        [(Op.LOAD, {"mem": 4, "z": 36, "set": 1})]
+    program = Program.build(config, [(Op.LOAD, {"mem": 4, "z": 36, "set": 1})]
         + [(Op.GEMM, {"overwrite": 1, "uop_end": 72, "iter_out": 14, "iter_in": 14, "acc_out": 14, "acc_in": 1,
                       "inp_out": 16, "inp_in": 1, "wait": int(n == 0)}) for n in range(16)]
-        + [(Op.FINISH, {})],
-        [Section("uops", SectionKind.UOPS, 0, 576, uops.tobytes())],
-    )  # fmt: skip
+        + [(Op.FINISH, {})], WindowPlan([Section("uops", SectionKind.UOPS, 0, 576, uops.tobytes())]))  # fmt: skip
     device = FunctionalDevice(config)
     device.load(program)
     launches: list[LaunchStats] = []

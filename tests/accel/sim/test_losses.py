@@ -9,7 +9,7 @@ import pytest
 
 from relay_hw.accel.isa.config import AccelConfig, load_config
 from relay_hw.accel.isa.errors import DeadlockError
-from relay_hw.accel.isa.program import Instr, Program
+from relay_hw.accel.isa.program import Instr, Program, WindowPlan
 from relay_hw.accel.isa.spec import Dst, GemmMode, Mem, Op
 from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.accel.sim.cycle.engine import COMPUTE_DEPTH
@@ -40,7 +40,9 @@ class Run:
 
 
 def build(config: AccelConfig, *instructions: Instr) -> Program:
-    return Program.build(config, [*instructions, (Op.FINISH, {})], window_bytes=1 << 18, program_offset=1 << 17)
+    return Program.build(
+        config, [*instructions, (Op.FINISH, {})], WindowPlan(window_bytes=1 << 18, program_offset=1 << 17)
+    )
 
 
 def uops(v: dict[str, int]) -> int:

@@ -12,7 +12,7 @@ import pytest
 from relay_hw.accel.isa.asm import assemble_file
 from relay_hw.accel.isa.config import ROW_BUFFER_BYTES, AccelConfig, load_config
 from relay_hw.accel.isa.errors import AccelError, Fault, FaultCode, ProgramError
-from relay_hw.accel.isa.program import Program, Section, SectionKind
+from relay_hw.accel.isa.program import Program, Section, SectionKind, WindowPlan
 from relay_hw.accel.isa.randprog import random_program
 from relay_hw.accel.isa.records import encode_uops
 from relay_hw.accel.isa.spec import AluOp, Mem, Op
@@ -21,7 +21,7 @@ from relay_hw.accel.sim.device import Device
 from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.accel.sim.memory import MemoryModel, memory_model
 from relay_hw.accel.sim.registers import COUNTERS
-from relay_hw.accel.sim.rtl_device import RtlDevice
+from relay_hw.accel.sim.rtl_device import RtlDevice, Simulation
 from tests.accel.isa.runner import PROGRAMS, run_asm
 from tests.accel.sim.timed_programs import REGION, timed_program
 
@@ -32,7 +32,7 @@ GRANULE = TINY.granule_bytes
 
 @functools.lru_cache(maxsize=16)
 def rtl(config: AccelConfig, stall_seed: int | None = None) -> RtlDevice:
-    return RtlDevice(config, stall_seed=stall_seed)
+    return RtlDevice(config, run=Simulation(stall_seed=stall_seed))
 
 
 def window_after(device: Device, program: Program, data: np.ndarray | None = None) -> np.ndarray:
@@ -55,7 +55,7 @@ def copy_program(config: AccelConfig = TINY, at: int = 4096) -> Program:
     load = (Op.LOAD, {"mem": Mem.INP, "dram": at, "z": 4, "set": 1})
     store = (Op.STORE, {"mem": Mem.OUT, "dram": 8192, "z": 4, "wait": 0})
     code = [load, (Op.GEMM, {"wait": 1, "uop_end": 1}), store, (Op.FINISH, {})]
-    return Program.build(config, code, window_bytes=16384, program_offset=0)
+    return Program.build(config, code, WindowPlan(window_bytes=16384, program_offset=0))
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=[path.stem for path in PROGRAMS])
@@ -107,7 +107,9 @@ def test_transfers_of_every_shape(seed: int) -> None:
             (Op.STORE, {"mem": Mem.OUT, "dram": REGION, "z": entries * TINY.out_bytes // GRANULE, "wait": 2}),
             (Op.FINISH, {}),
         ]
-        assert_same_window(fresh(), Program.build(TINY, code, window_bytes=4 * REGION, program_offset=3 * REGION), data)
+        assert_same_window(
+            fresh(), Program.build(TINY, code, WindowPlan(window_bytes=4 * REGION, program_offset=3 * REGION)), data
+        )
 
 
 def test_a_tall_image_is_read_as_one_run() -> None:
@@ -116,7 +118,7 @@ def test_a_tall_image_is_read_as_one_run() -> None:
     gather = {"y": rows, "x": 1, "pitch": config.bus_bytes // config.inp_bytes, "run": 1, "row_bytes": row}
     code = [(Op.GATHER, {**gather, "y_stride": row}), (Op.FINISH, {})]
     device = rtl(config)
-    device.load(Program.build(config, code, window_bytes=rows * row + 4096, program_offset=rows * row))
+    device.load(Program.build(config, code, WindowPlan(window_bytes=rows * row + 4096, program_offset=rows * row)))
     assert device.launch().counters["READ_BYTES"] == rows * row
 
 
@@ -129,7 +131,7 @@ def test_time_does_not_depend_on_the_way_the_model_is_clocked() -> None:
     for seed in (None, 3, 5):
         stats = []
         for settle in (False, True):
-            device = RtlDevice(TINY, stall_seed=seed, settle=settle)
+            device = RtlDevice(TINY, run=Simulation(stall_seed=seed, settle=settle))
             device.load(random_program(TINY, 7, 60))
             stats.append(dict(device.launch().counters))
         assert stats[0] == stats[1]
@@ -150,10 +152,14 @@ def test_time_does_not_depend_on_data() -> None:
 
 def test_launches_repeat_and_scratchpads_survive() -> None:
     device = fresh()
-    load = Program.build(TINY, [(Op.LOAD, {"mem": Mem.ACC, "z": 4, "expand": 1}), (Op.FINISH, {})], window_bytes=4096)
+    load = Program.build(
+        TINY, [(Op.LOAD, {"mem": Mem.ACC, "z": 4, "expand": 1}), (Op.FINISH, {})], WindowPlan(window_bytes=4096)
+    )
     show = {"form": 2, "iter_in": 16, "acc_in": 1, "dst_in": 1, "clip_lo": -128, "clip_hi": 127, "set": 1}
     store = (Op.STORE, {"mem": Mem.OUT, "dram": 0, "z": 4, "wait": 1})
-    read = Program.build(TINY, [(Op.REQUANT, show), store, (Op.FINISH, {})], window_bytes=4096, program_offset=1024)
+    read = Program.build(
+        TINY, [(Op.REQUANT, show), store, (Op.FINISH, {})], WindowPlan(window_bytes=4096, program_offset=1024)
+    )
     device.load(load)
     data = load.code.data
     assert data is not None
@@ -166,7 +172,7 @@ def test_launches_repeat_and_scratchpads_survive() -> None:
 
 @pytest.mark.parametrize("seed", [None, 2, 6])
 def test_error_response_of_a_read_is_a_fault_of_its_load(seed: int | None) -> None:
-    device = RtlDevice(TINY, stall_seed=seed)
+    device = RtlDevice(TINY, run=Simulation(stall_seed=seed))
     program = copy_program()
     device.load(program)
     device.inject_error(4096 + 24)
@@ -179,7 +185,7 @@ def test_error_response_of_a_read_is_a_fault_of_its_load(seed: int | None) -> No
 
 @pytest.mark.parametrize("seed", [None, 2, 6])
 def test_error_response_of_a_write_and_of_a_fetch_are_faults(seed: int | None) -> None:
-    device = RtlDevice(TINY, stall_seed=seed)
+    device = RtlDevice(TINY, run=Simulation(stall_seed=seed))
     device.load(copy_program())
     for offset, code, index in ((8192 + 8, FaultCode.AXI_WRITE, 2), (3 * 32 + 5, FaultCode.AXI_READ, 3)):
         device.inject_error(offset)
@@ -203,7 +209,7 @@ def test_a_write_that_meets_a_load_in_a_bank_is_a_fault_of_the_load() -> None:
         ]
         code = [(Op.LOAD, {"mem": Mem.UOP, "z": 1, "set": 1}), *loads]
         code += [(Op.ALU, {**alu, "iter_in": slots, "dst_base": 3 * bank, "wait": 1}), (Op.ALU, alu), (Op.FINISH, {})]
-        device.load(Program.build(config, code, [uops], window_bytes=16384, program_offset=4096))
+        device.load(Program.build(config, code, WindowPlan([uops], window_bytes=16384, program_offset=4096)))
         try:
             device.launch()
         except Fault as fault:
@@ -230,7 +236,7 @@ def test_launch_that_hangs_is_a_watchdog_fault() -> None:
     with pytest.raises(Fault) as told:
         device.launch()
     assert told.value.code is FaultCode.WATCHDOG
-    short = RtlDevice(TINY, watchdog=50)
+    short = RtlDevice(TINY, run=Simulation(watchdog=50))
     short.load(copy_program())
     with pytest.raises(Fault, match="WATCHDOG"):
         short.launch()
@@ -250,7 +256,7 @@ def test_wrong_configuration_and_broken_windows_are_refused() -> None:
     device = rtl(TINY)
     with pytest.raises(ProgramError, match="program must be made for configuration tiny"):
         device.load(copy_program(load_config("default")))
-    huge = Program.build(TINY, [(Op.FINISH, {})], window_bytes=0xC000_1000)
+    huge = Program.build(TINY, [(Op.FINISH, {})], WindowPlan(window_bytes=0xC000_1000))
     with pytest.raises(ProgramError, match="window must be at most 3221225472 bytes for the RTL device"):
         device.load(huge)
     device.load(copy_program())
@@ -275,10 +281,10 @@ def _library_of(device: RtlDevice) -> Path:
 
 def test_waves_show_the_run(tmp_path: Path) -> None:
     with pytest.raises(AccelError, match=r"wave file must end in \.fst or \.vcd, not trace\.txt"):
-        RtlDevice(TINY, waves="trace.txt")
+        RtlDevice(TINY, run=Simulation(waves="trace.txt"))
     program = random_program(TINY, 5, 5)
     path = tmp_path / "run.fst"
-    device = RtlDevice(TINY, waves=path)
+    device = RtlDevice(TINY, run=Simulation(waves=path))
     device.load(program)
     traced = device.launch()
     device.close()
@@ -287,13 +293,13 @@ def test_waves_show_the_run(tmp_path: Path) -> None:
     # FST begins with a header block of 329 bytes.
     assert path.read_bytes()[:9] == b"\x00" + (329).to_bytes(8, "big") and path.stat().st_size > 10_000
     with pytest.raises(AccelError, match=r"wave file .*none.run\.fst must be writable"):
-        RtlDevice(TINY, waves=tmp_path / "none" / "run.fst")
+        RtlDevice(TINY, run=Simulation(waves=tmp_path / "none" / "run.fst"))
 
 
 def test_the_last_bytes_of_the_window_can_be_read_and_written() -> None:
     load = (Op.LOAD, {"mem": Mem.INP, "dram": 8192 - GRANULE, "z": 1})
     store = (Op.STORE, {"mem": Mem.OUT, "dram": 8192 - GRANULE, "z": 1})
-    program = Program.build(TINY, [load, store, (Op.FINISH, {})], window_bytes=8192, program_offset=0)
+    program = Program.build(TINY, [load, store, (Op.FINISH, {})], WindowPlan(window_bytes=8192, program_offset=0))
     rtl(TINY).load(program)
     counters = rtl(TINY).launch().counters
     assert counters["READ_BYTES"] == counters["WRITE_BYTES"] == GRANULE

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relay_hw.accel.isa.config import AccelConfig, load_config
-from relay_hw.accel.isa.program import Program
+from relay_hw.accel.isa.program import Program, WindowPlan
 from relay_hw.accel.isa.spec import Op
 from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.accel.sim.cycle.channels import NEVER
@@ -114,7 +114,7 @@ def test_reads_and_writes_take_turns() -> None:
 
 def test_a_program_by_hand() -> None:
     device = CycleDevice(TINY, PLAIN, data=False)
-    device.load(Program.build(TINY, [(Op.FINISH, {})], [], window_bytes=4096, program_offset=1024))
+    device.load(Program.build(TINY, [(Op.FINISH, {})], WindowPlan(window_bytes=4096, program_offset=1024)))
     # The first beat of four is sampled in 5 + 14, the last one 12 cycles later; see TIMING.md for the five behind it.
     assert device.launch().cycles == 5 + 14 + 12 + 5
     assert device.launch().cycles == 36

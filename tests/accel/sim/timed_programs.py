@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from relay_hw.accel.isa.config import SEMAPHORES, TAPS, UOP_BYTES, AccelConfig
-from relay_hw.accel.isa.program import Instr, Program, Section, SectionKind
+from relay_hw.accel.isa.program import Instr, Program, Section, SectionKind, WindowPlan
 from relay_hw.accel.isa.records import encode_uops
 from relay_hw.accel.isa.spec import Dst, GemmMode, Mem, Op, Unit
 
@@ -61,7 +61,7 @@ class ProgramMaker:
         offset = CODE + 32 * self._number(0, 64)
         data = encode_uops(np.zeros(REGION // UOP_BYTES, np.int64), 0, 1).tobytes()
         uops = Section("uops", SectionKind.UOPS, UOPS, REGION, data)
-        return Program.build(self._config, listed, [uops], window_bytes=WINDOW, program_offset=offset)
+        return Program.build(self._config, listed, WindowPlan([uops], window_bytes=WINDOW, program_offset=offset))
 
     def _number(self, low: int, high: int) -> int:
         return int(self._rng.integers(low, high + 1))

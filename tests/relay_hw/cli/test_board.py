@@ -16,7 +16,7 @@ from relay_hw.accel.fpga.synth import bitstreams_folder
 from relay_hw.accel.fpga.systems import board_system
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.sim.functional import FunctionalDevice
-from relay_hw.accel.sim.rtl_device import RtlDevice
+from relay_hw.accel.sim.rtl_device import RtlDevice, Sources
 from relay_hw.cli.fpga import seeds_of
 from relay_hw.cli.main import _parser, main
 from relay_hw.runtime.artifact import load_artifact
@@ -70,7 +70,7 @@ def test_the_mnist_network_on_the_netlist(part: str, tmp_path: Path, capsys: pyt
     assert artifact.config == config
     expected = Executor(artifact, FunctionalDevice(config)).run(sample).outputs
     rtl = netlist_rtl(config, find_part(part), bitstreams_folder(), tmp_path / "rtl")
-    device = RtlDevice(config, rtl=rtl)
+    device = RtlDevice(config, model=Sources(rtl))
     try:
         found = Executor(artifact, device).run(sample).outputs
     finally:

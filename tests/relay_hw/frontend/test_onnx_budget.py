@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from relay_hw.errors import InputError
 from relay_hw.frontend import from_onnx
 from relay_hw.interp import evaluate
-from relay_hw.limits import Limits
+from relay_hw.limits import Limits, OnnxOptions
 
 OPSETS = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
 
@@ -56,9 +56,9 @@ def test_functions_are_written_out_by_numbers_first() -> None:
     with pytest.raises(InputError, match=sentence):
         from_onnx(bomb)
     with pytest.raises(InputError, match="bytes of functions of function f4 of net when they are written out must be"):
-        from_onnx(doubling(5), limits=Limits(inlined_bytes=1000))
+        from_onnx(doubling(5), options=OnnxOptions(limits=Limits(inlined_bytes=1000)))
     with pytest.raises(InputError, match="functions that call functions of net must be at most 4, not 5"):
-        from_onnx(small, limits=Limits(nesting=4))
+        from_onnx(small, options=OnnxOptions(limits=Limits(nesting=4)))
 
 
 def test_what_a_call_gives_counts_wherever_it_is_used() -> None:
@@ -72,7 +72,7 @@ def test_what_a_call_gives_counts_wherever_it_is_used() -> None:
     given = model([*calls, helper.make_node("Identity", ["y4"], ["y"])],
                   functions=[function("quad", [*nodes, total], ["given"])])  # fmt: skip
     with pytest.raises(InputError, match=r"bytes of functions of net .* at most 100,000, not 1[23]\d,\d\d\d"):
-        from_onnx(given, limits=Limits(inlined_bytes=100_000))
+        from_onnx(given, options=OnnxOptions(limits=Limits(inlined_bytes=100_000)))
 
 
 def test_functions_must_not_call_themselves_or_be_there_twice() -> None:
@@ -88,15 +88,15 @@ def test_nodes_are_counted_wherever_they_lie() -> None:
     names = ["x", *(f"t{number}" for number in range(999)), "y"]
     chain = model([helper.make_node("Relu", [a], [b]) for a, b in pairwise(names)])
     with pytest.raises(InputError, match="nodes of net must be at most 999, not 1,000: --limit nodes=NUMBER"):
-        from_onnx(chain, limits=Limits(nodes=999))
+        from_onnx(chain, options=OnnxOptions(limits=Limits(nodes=999)))
     inner = helper.make_graph([helper.make_node("Neg", ["x"], ["z"])], "inner", [],
                               [helper.make_tensor_value_info("z", TensorProto.FLOAT, None)])  # fmt: skip
     condition = numpy_helper.from_array(np.array(True), "c")
     both = model([helper.make_node("If", ["c"], ["y"], then_branch=inner, else_branch=inner)], [condition])
     with pytest.raises(InputError, match="nodes of net must be at most 18, not 19"):
-        from_onnx(both, limits=Limits(nodes=18))
+        from_onnx(both, options=OnnxOptions(limits=Limits(nodes=18)))
     with pytest.raises(InputError, match="graphs inside of graphs of net must be at most 0, not 1"):
-        from_onnx(both, limits=Limits(nesting=0))
+        from_onnx(both, options=OnnxOptions(limits=Limits(nesting=0)))
 
 
 def test_types_inside_of_types_are_no_depth_of_ours() -> None:
@@ -112,10 +112,10 @@ def test_types_inside_of_types_are_no_depth_of_ours() -> None:
 def test_names_and_lists_are_counted() -> None:
     given = model([helper.make_node("Relu", ["x"], ["y"], name="n" * 5000)])
     with pytest.raises(InputError, match="bytes of names, texts and lists of net must be at most 4,000, not 5,"):
-        from_onnx(given, limits=Limits(string_bytes=4000))
+        from_onnx(given, options=OnnxOptions(limits=Limits(string_bytes=4000)))
     given = model([helper.make_node("Constant", [], ["y"], value_ints=list(range(1000)))])
     with pytest.raises(InputError, match="bytes of names, texts and lists of net must be at most 8,000, not 8,"):
-        from_onnx(given, limits=Limits(string_bytes=8000))
+        from_onnx(given, options=OnnxOptions(limits=Limits(string_bytes=8000)))
 
 
 @pytest.mark.parametrize(

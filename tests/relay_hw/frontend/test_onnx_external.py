@@ -15,7 +15,7 @@ from onnx import TensorProto, external_data_helper, helper, numpy_helper
 from relay_hw.cli.main import main
 from relay_hw.errors import InputError
 from relay_hw.frontend import from_onnx
-from relay_hw.limits import Limits
+from relay_hw.limits import Limits, OnnxOptions
 
 WEIGHT = np.arange(32, dtype=np.float32).reshape(4, 8)
 
@@ -64,7 +64,7 @@ def folder(tmp_path: Path) -> Path:
 )
 def test_a_good_file_is_read_as_onnx_reads_it(folder: Path, external: dict[str, str]) -> None:
     path = save(folder / "net.onnx", external)
-    _, params = from_onnx(path, external_data=True)
+    _, params = from_onnx(path, options=OnnxOptions(external_data=True))
     want = onnx.load(path, load_external_data=False).graph.initializer[0]
     external_data_helper.load_external_data_for_tensor(want, str(folder))
     np.testing.assert_array_equal(params["w"], numpy_helper.to_array(want))
@@ -77,7 +77,7 @@ def test_files_are_read_only_if_asked_for(folder: Path, capsys: pytest.CaptureFi
     with pytest.raises(InputError, match=sentence):
         from_onnx(path)
     with pytest.raises(InputError, match=r"weight w of outside must lie in the model, .*: give the path of the model"):
-        from_onnx(onnx.load(path, load_external_data=False), external_data=True)
+        from_onnx(onnx.load(path, load_external_data=False), options=OnnxOptions(external_data=True))
     assert main(["check", str(path)]) == 2
     assert "--external-data" in capsys.readouterr().err
     assert main(["check", "--external-data", str(path)]) == 0
@@ -96,7 +96,7 @@ def test_a_tensor_in_an_attribute_is_no_way_around(folder: Path) -> None:
     with pytest.raises(InputError, match="must lie in the model"):
         from_onnx(folder / "net.onnx")
     with pytest.raises(InputError, match=r"must lie in a file below the model's folder, not in '\.\./secret\.bin'"):
-        from_onnx(folder / "net.onnx", external_data=True)
+        from_onnx(folder / "net.onnx", options=OnnxOptions(external_data=True))
 
 
 def _linked(folder: Path) -> None:
@@ -150,7 +150,7 @@ def test_no_other_file_is_read(folder: Path, external: dict[str, str], sentence:
     _linked(folder)
     path = save(folder / "net.onnx", external)
     with pytest.raises(InputError, match=sentence):
-        from_onnx(path, external_data=True)
+        from_onnx(path, options=OnnxOptions(external_data=True))
 
 
 @pytest.mark.parametrize(
@@ -167,14 +167,14 @@ def test_sizes_that_no_file_has(folder: Path, dims: tuple[int, ...], kind: int, 
     path = save(folder / "net.onnx", {"location": "w.bin"}, dims, kind)
     limits = Limits(external_bytes=1 << 80, tensor_elements=1 << 80)
     with pytest.raises(InputError, match=sentence):
-        from_onnx(path, external_data=True, limits=limits)
+        from_onnx(path, options=OnnxOptions(external_data=True, limits=limits))
 
 
 def test_the_bytes_of_all_files_together(folder: Path) -> None:
     path = save(folder / "net.onnx", {"location": "x/w.bin"})
     sentence = r"the bytes of .*net\.onnx in other files must be at most 100, not 128: --limit external_bytes=NUMBER"
     with pytest.raises(InputError, match=sentence):
-        from_onnx(path, external_data=True, limits=Limits(external_bytes=100))
+        from_onnx(path, options=OnnxOptions(external_data=True, limits=Limits(external_bytes=100)))
 
 
 def test_a_key_given_twice(folder: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_key_given_twice(folder: Path) -> None:
     for location in ("x/w.bin", "../secret.bin"):
         weight.external_data.add(key="location", value=location)
     with pytest.raises(InputError, match="must give location once"):
-        from_onnx(save_with(folder / "net.onnx", weight), external_data=True)
+        from_onnx(save_with(folder / "net.onnx", weight), options=OnnxOptions(external_data=True))
 
 
 def test_small_elements(folder: Path, make: Callable[..., Any]) -> None:
@@ -193,5 +193,5 @@ def test_small_elements(folder: Path, make: Callable[..., Any]) -> None:
     model = make([helper.make_node("Cast", ["w"], ["y"], to=1)], {"x": np.zeros(1, np.float32)}, {}, ["y"], 21)
     model.graph.initializer.append(weight)
     (folder / "net.onnx").write_bytes(model.SerializeToString())
-    module, _ = from_onnx(folder / "net.onnx", external_data=True)
+    module, _ = from_onnx(folder / "net.onnx", options=OnnxOptions(external_data=True))
     assert "1" in str(module["main"])

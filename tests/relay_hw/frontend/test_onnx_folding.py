@@ -14,7 +14,7 @@ from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.frontend import from_onnx
 from relay_hw.interp import evaluate
 from relay_hw.ir.types import ANY, TensorType
-from relay_hw.limits import Limits
+from relay_hw.limits import Limits, OnnxOptions
 from relay_hw.op import get
 from relay_hw.text import parse
 from relay_hw.transform import FoldConstant
@@ -119,7 +119,7 @@ def test_constants_are_measured_before_they_are_made(make: Make, name: str) -> N
     nodes = [*nodes, _node("ReduceMax", [last], "m", keepdims=0), _node("Add", ["x", "m"], "y")]
     model = make(nodes, {"x": np.zeros(2, np.float32)}, known, ["y"])
     with pytest.raises((InputError, UnsupportedError), match=sentence):
-        from_onnx(model, limits=Limits(folded_bytes=1 << 26))
+        from_onnx(model, options=OnnxOptions(limits=Limits(folded_bytes=1 << 26)))
 
 
 def test_results_that_no_memory_holds(make: Make) -> None:
@@ -129,7 +129,10 @@ def test_results_that_no_memory_holds(make: Make) -> None:
     with pytest.raises(InputError, match=r"^make_y: the elements of a result must be at most 268,435,456, not 1,0"):
         from_onnx(model)
     with pytest.raises(InputError, match="the elements of tensor x of small must be at most 63, not 64"):
-        from_onnx(make([_node("Relu", ["x"], "y")], {"x": x}, {}, ["y"]), limits=Limits(tensor_elements=63))
+        from_onnx(
+            make([_node("Relu", ["x"], "y")], {"x": x}, {}, ["y"]),
+            options=OnnxOptions(limits=Limits(tensor_elements=63)),
+        )
 
 
 def test_what_comes_of_weights_is_no_bomb(make: Make) -> None:
@@ -137,11 +140,14 @@ def test_what_comes_of_weights_is_no_bomb(make: Make) -> None:
     nodes = [_node("Transpose", ["w"], "t", perm=[1, 0]), _node("MatMul", ["x", "t"], "y")]
     known = {"w": np.ones((4, 100), np.float32)}
     model = make(nodes, {"x": np.zeros((1, 100), np.float32)}, known, ["y"])
-    from_onnx(model, limits=Limits(folded_bytes=0))
+    from_onnx(model, options=OnnxOptions(limits=Limits(folded_bytes=0)))
     more = [_node("Concat", ["w"] * 5, "w5", axis=0), _node("MatMul", ["x", "t"], "y")]
     nodes = [more[0], _node("Transpose", ["w5"], "t", perm=[1, 0]), more[1]]
     with pytest.raises(InputError, match=r"bytes of constants of small beyond its weights must be at most 0, not"):
-        from_onnx(make(nodes, {"x": np.zeros((1, 100), np.float32)}, known, ["y"]), limits=Limits(folded_bytes=0))
+        from_onnx(
+            make(nodes, {"x": np.zeros((1, 100), np.float32)}, known, ["y"]),
+            options=OnnxOptions(limits=Limits(folded_bytes=0)),
+        )
 
 
 def test_trials_of_loops_are_counted(make: Make) -> None:
@@ -163,14 +169,14 @@ def test_trials_of_loops_are_counted(make: Make) -> None:
     node = helper.make_node("Loop", ["n", "", "x"], ["y"], "outer", body=loop(24))
     model = make([node], {"x": np.zeros(2, np.float32)}, {**_integers(n=3), "w": np.ones(2, np.float32)}, ["y"])
     with pytest.raises(InputError, match="nodes of small, 10 for each that a loop has converted again, must be"):
-        from_onnx(model, limits=Limits(nodes=500))
+        from_onnx(model, options=OnnxOptions(limits=Limits(nodes=500)))
 
 
 def test_pieces_of_sequences_are_counted(make: Make) -> None:
     nodes = [_node("SplitToSequence", ["x"], "s"), _node("SequenceLength", ["s"], "y")]
     model = make(nodes, {"x": np.zeros(300, np.float32)}, {}, ["y"])
     with pytest.raises(InputError, match="nodes of small and the parts of this one must be at most 200, not 301"):
-        from_onnx(model, limits=Limits(nodes=200))
+        from_onnx(model, options=OnnxOptions(limits=Limits(nodes=200)))
 
 
 def test_a_node_of_many_inputs_is_no_depth_of_ours(make: Make) -> None:

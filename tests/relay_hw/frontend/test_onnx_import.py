@@ -18,6 +18,7 @@ from relay_hw.frontend import from_onnx
 from relay_hw.interp import evaluate
 from relay_hw.ir.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem
 from relay_hw.ir.types import TensorType
+from relay_hw.limits import OnnxOptions
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(1, 3, 8, 8)).astype(np.float32)
@@ -206,14 +207,21 @@ def test_open_sizes_are_those_of_samples(
     make: Callable[..., Any], array: tuple[int, ...], want: tuple[int, ...]
 ) -> None:
     model = make([node("Relu", ["x"], ["y"])], {"x": (("N", 3, "height"), "float32")})
-    assert from_onnx(model, samples={"x": array, "z": (9,)})[0]["main"].body.type == TensorType(want)
-    assert from_onnx(model, shape={"x": (2, 3, 6)}, samples={"x": array})[0]["main"].body.type == TensorType((2, 3, 6))
+    assert from_onnx(model, options=OnnxOptions(samples={"x": array, "z": (9,)}))[0]["main"].body.type == TensorType(
+        want
+    )
+    assert from_onnx(model, shape={"x": (2, 3, 6)}, options=OnnxOptions(samples={"x": array}))[0][
+        "main"
+    ].body.type == TensorType((2, 3, 6))
 
 
 @pytest.mark.parametrize("array", [(10, 4, 5), (10, 5), (), (10, 1, 1, 3, 5)])
 def test_samples_that_do_not_fit_say_nothing(make: Callable[..., Any], array: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match="dimension 2 of input x must be a number, not height"):
-        from_onnx(make([node("Relu", ["x"], ["y"])], {"x": (("N", 3, "height"), "float32")}), samples={"x": array})
+        from_onnx(
+            make([node("Relu", ["x"], ["y"])], {"x": (("N", 3, "height"), "float32")}),
+            options=OnnxOptions(samples={"x": array}),
+        )
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 from relay_hw.cli.main import main
 from relay_hw.errors import InputError, TypeCheckError, UnsupportedError
 from relay_hw.frontend import from_onnx
+from relay_hw.limits import OnnxOptions
 
 
 def test_compile_lists_all_five_and_exits_with_2(
@@ -82,14 +83,14 @@ def test_a_branch_whose_data_has_another_rank(make: Callable[..., Any]) -> None:
     weights = {"W": np.zeros((1, 12, 4), np.float32), "R": np.zeros((1, 12, 3), np.float32), "last": np.array([3])}
     with pytest.raises(UnsupportedError, match=r"LSTM \(node lstm_b, opset 14\): the data must have 3 axes, not the"):
         from_onnx(make([node], inputs, weights, ["y"], 14))
-    module, _ = from_onnx(make([node], inputs, weights, ["y"], 14), values={"fast": 1})
+    module, _ = from_onnx(make([node], inputs, weights, ["y"], 14), options=OnnxOptions(values={"fast": 1}))
     assert [param.name_hint for param in module["main"].params][:1] == ["x"]
     for name, value, sentence in (
         ("slow", 1, r"value must name inputs of small \(fast, x\), not slow"),
         ("fast", 1.5, "value of input fast must be bool, not 1.5"),
     ):
         with pytest.raises(InputError, match=sentence):
-            from_onnx(make([node], inputs, weights, ["y"], 14), values={name: value})
+            from_onnx(make([node], inputs, weights, ["y"], 14), options=OnnxOptions(values={name: value}))
 
 
 def test_what_no_node_stands_for_names_the_file(tmp_path: Path) -> None:

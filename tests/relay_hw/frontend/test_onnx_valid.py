@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from relay_hw.errors import RelayHwError, UnsupportedError
 from relay_hw.frontend import from_onnx
 from relay_hw.ir.types import TensorType
-from relay_hw.limits import Limits
+from relay_hw.limits import Limits, OnnxOptions
 
 Change = Callable[[onnx.ModelProto], object]
 
@@ -221,7 +221,7 @@ def test_a_file_is_read_into_as_much_memory_as_it_has_bytes(tmp_path: Path) -> N
     from_onnx(path)
     tracemalloc.start()
     try:
-        from_onnx(path, limits=Limits(file_bytes=1 << 30))
+        from_onnx(path, options=OnnxOptions(limits=Limits(file_bytes=1 << 30)))
         assert tracemalloc.get_traced_memory()[1] < 100 << 20
     finally:
         tracemalloc.stop()

@@ -19,7 +19,7 @@ from relay_hw.ir.visit import post_order
 from relay_hw.quantize import Budget, Calibration, Strategy, WeightRange, WeightRounding, quantize, realize_module
 from relay_hw.quantize.layers import plan_layers
 from relay_hw.quantize.methods import rehearsal
-from relay_hw.quantize.methods.adaround import learned_rounding
+from relay_hw.quantize.methods.adaround import Wanted, learned_rounding
 from relay_hw.quantize.methods.columns import columns, from_rows, to_rows
 from relay_hw.quantize.methods.gptq import adapt, second_order
 from relay_hw.quantize.methods.knapsack import Option
@@ -81,14 +81,14 @@ def test_learned_rounding_beats_the_nearest():
     rows, x = rng.normal(size=(1, 8, 12)), _correlated(rng, 12, 600)
     scales = np.full((1, 8), 0.6)
     target = rows @ x
-    found = learned_rounding(rows, scales[..., None], x, target, np.zeros((1, 8)), (0.0, np.inf), 7, 400, 0)
+    found = learned_rounding(rows, scales[..., None], Wanted(x, target, np.zeros((1, 8)), (0.0, np.inf)), 7, 400, 0)
     assert np.isin(found - np.clip(np.floor(rows / 0.6), -7, 7), (0, 1)).all()
 
     def error(whole: np.ndarray) -> float:
         return float(np.square(np.maximum((whole * 0.6) @ x, 0) - np.maximum(target, 0)).sum())
 
     assert error(found) < 0.5 * error(np.rint(rows / 0.6))
-    again = learned_rounding(rows, scales[..., None], x, target, np.zeros((1, 8)), (0.0, np.inf), 7, 400, 0)
+    again = learned_rounding(rows, scales[..., None], Wanted(x, target, np.zeros((1, 8)), (0.0, np.inf)), 7, 400, 0)
     np.testing.assert_array_equal(found, again)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
 from typing import Any
@@ -96,20 +97,31 @@ def _convolution(rank: int, transposed: bool) -> Lowering:
         c = geometry(call, rank, transposed, shape[2:], sums)
         if transposed and weight is None:
             args, axes = _turned(ctx, args, axes, a.groups, shape), tuple(range(rank + 2))
-        return on_cpu(ctx, c, args, weight, axes, shape, out.static_shape)
+        return on_cpu(ctx, c, args, Kernel(weight, axes, shape), out.static_shape)
 
     return lower
 
 
-def on_cpu(
-    ctx: Context,
-    c: Convolution,
-    args: Sequence[Arg],
-    weight: NDArray[Any] | None,
-    axes: Sequence[int],
-    shape: Sequence[int],
-    result: Sequence[int],
-) -> Arg:
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """The weight of a convolution: its plain form where it is known; else the axes where it has O, I and the kernel.
+
+    `shape`: of the plain form.
+    """
+
+    weight: NDArray[Any] | None
+    axes: Sequence[int]
+    shape: Sequence[int]
+
+    @classmethod
+    def known(cls, weight: NDArray[Any]) -> Kernel:
+        """A weight in its plain form."""
+        return cls(weight, range(weight.ndim), weight.shape)
+
+
+def on_cpu(ctx: Context, c: Convolution, args: Sequence[Arg], kernel: Kernel, result: Sequence[int]) -> Arg:
+    """A convolution whose result is `result` in its layout."""
+    weight, axes, shape = kernel.weight, kernel.axes, kernel.shape
     columns = result[c.out_axes[-1]]
     each = shape[0] // c.groups
     if c.groups > 1 and each < FEW_CHANNELS and c.sums.chunks == 1:
@@ -186,13 +198,13 @@ def _product(ctx: Context, call: FlatCall, args: Sequence[Arg], swap_a: bool, sw
     if len(lead) > 1 or any(size not in shape_of(left)[:-2] for size in lead):
         return None
     tile = choose_tile(rows, channels, ctx.machine)
-    flags = (channels, swap_a, sums, out.dtype, tile)
+    product = products.Product(channels, swap_a, sums, out.dtype, tile)
     if weight is not None:
         packed = constant(products.pack(contiguous(weight), 1, tile.lanes))
-        value = ctx.te(lambda x, w: products.matmul(x, w, *flags), left, packed)
+        value = ctx.te(lambda x, w: products.matmul(x, w, product), left, packed)
     else:
         value = ctx.te(
-            lambda x, w: products.matmul(x, products.pack_matrix(w, swap_b, tile.lanes), *flags), left, right
+            lambda x, w: products.matmul(x, products.pack_matrix(w, swap_b, tile.lanes), product), left, right
         )
     return value if (*lead, rows, channels) == out.static_shape else reshape(ctx, ctx.emit(value), out.static_shape)
 

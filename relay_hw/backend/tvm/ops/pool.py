@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -45,17 +46,27 @@ def _padded(x: Any, axes: Sequence[int], w: Windows, tail: Sequence[int], fill: 
     return te.compute(shape, element, name=STAGE), range(len(plain))
 
 
-def windows(x: Any, axes: Sequence[int], w: Windows, out: Sequence[int], reducer: Any, fill: Any, wide: str) -> Any:
-    """TE: `reducer` over the windows of plain N C *S `out`; elements in `wide`."""
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """What is done to a window: a reducer of TE, what it takes for padding, the element type in which it works."""
+
+    reducer: Any
+    fill: Any
+    wide: str
+
+
+def windows(x: Any, axes: Sequence[int], w: Windows, out: Sequence[int], reduction: Reduction) -> Any:
+    """TE: `reduction` over the windows of plain N C *S `out`."""
+    wide = reduction.wide
     plain = [int(x.shape[axis]) for axis in axes]
     over = w.overhang(plain[2:], out)
     tail = [max(a, 0) + o if o else max(a, 0) for a, o in zip(w.after, over, strict=True)]
-    source, at_axes = _padded(x, axes, w, tail, fill)
+    source, at_axes = _padded(x, axes, w, tail, reduction.fill)
     terms = [te.reduce_axis((0, size), f"k{at}") for at, size in enumerate(w.kernel)]
 
     def element(n: Any, c: Any, *index: Any) -> Any:
         places = [at * t + k * d for at, t, k, d in zip(index, w.strides, terms, w.dilation, strict=True)]
-        return reducer(element_at(source, at_axes, [n, c, *places]).astype(wide), axis=terms)
+        return reduction.reducer(element_at(source, at_axes, [n, c, *places]).astype(wide), axis=terms)
 
     return te.compute((*plain[:2], *out), element, name="pool")
 
@@ -77,7 +88,8 @@ def _pool(ctx: Context, call: FlatCall, args: Sequence[Arg], w: Windows, rank: i
     if kind == "max":
 
         def largest(x: Any) -> Any:
-            value = windows(x, axes, w, out, s.extreme(True, not ctx.machine.is_cpu), s.lowest(dtype), dtype)
+            reduction = Reduction(s.extreme(True, not ctx.machine.is_cpu), s.lowest(dtype), dtype)
+            value = windows(x, axes, w, out, reduction)
             return _placed(value, plain, out_axes, lambda v, i: v(*i))
 
         return ctx.te(largest, args[0])
@@ -86,7 +98,7 @@ def _pool(ctx: Context, call: FlatCall, args: Sequence[Arg], w: Windows, rank: i
     counts = None if kind == "sum" else _counts(call, sizes, w, out)
 
     def mean(x: Any, table: Any = None) -> Any:
-        value = windows(x, axes, w, out, te.sum, 0, wide)
+        value = windows(x, axes, w, out, Reduction(te.sum, 0, wide))
 
         def finish(v: Any, i: Sequence[Any]) -> Any:
             total = v(*i)

@@ -69,7 +69,7 @@ def _fixed_transpose(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg |
     if sums is None:
         return None
     c = replace(linear.geometry(call, 2, True, plain.shape[2:], sums), offset=a.input_zero_point)
-    return linear.on_cpu(ctx, c, args, plain, range(4), plain.shape, tensor(call.type).static_shape)
+    return linear.on_cpu(ctx, c, args, linear.Kernel.known(plain), tensor(call.type).static_shape)
 
 
 def _constants(ctx: Context, call: FlatCall, places: Sequence[int]) -> list[Any] | None:
@@ -90,7 +90,7 @@ def _qnn_conv2d(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None
     if sums is None:
         return None
     c = replace(linear.geometry(call, 2, False, plain.shape[2:], sums), offset=offset)
-    return linear.on_cpu(ctx, c, args[:2], plain, range(4), plain.shape, tensor(call.type).static_shape)
+    return linear.on_cpu(ctx, c, args[:2], linear.Kernel.known(plain), tensor(call.type).static_shape)
 
 
 def _shortest(values: Any) -> str:
@@ -118,8 +118,8 @@ def _qnn_dense(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
     c = linear.Convolution((1,), (1,), (0,), (0,), (1,), 1, (0, 2, 1), (0, 2, 1), sums, out.dtype, offset)
     data = reshape(ctx, args[0], (1, rows, plain.shape[1]))
     result = (1, rows, plain.shape[0])
-    packed = plain.reshape(*plain.shape, 1)
-    value = linear.on_cpu(ctx, c, [data], packed, range(3), packed.shape, result)
+    packed = linear.Kernel.known(plain.reshape(*plain.shape, 1))
+    value = linear.on_cpu(ctx, c, [data], packed, result)
     return reshape(ctx, ctx.emit(value), out.static_shape)
 
 

@@ -32,7 +32,7 @@ from relay_hw.accel.isa.program import Program
 from relay_hw.accel.isa.randprog import random_program
 from relay_hw.accel.sim.device import Device
 from relay_hw.accel.sim.functional import FunctionalDevice
-from relay_hw.accel.sim.rtl_device import RtlDevice
+from relay_hw.accel.sim.rtl_device import RtlDevice, Sources
 from relay_hw.accel.sim.selftest import self_test
 from tests.accel.fpga.extra import needs_yosys
 from tests.accel.isa.runner import PROGRAMS
@@ -144,7 +144,7 @@ def test_the_netlist_of_a_system_passes_the_self_test(board: FpgaDevice) -> None
 def test_the_netlist_of_the_core_runs_programs(tmp_path: Path) -> None:
     """Cycles, too, are those of the source: the netlist is the same circuit."""
     rtl = netlist_rtl(TINY, PART, BITSTREAMS, tmp_path / "rtl")
-    netlist, source = RtlDevice(TINY, rtl=rtl), RtlDevice(TINY)
+    netlist, source = RtlDevice(TINY, model=Sources(rtl)), RtlDevice(TINY)
     chosen = programs(1 << 20) + [(f"random {seed}", random_program(TINY, seed, 60)) for seed in range(20)]
     try:
         for name, program in chosen:
