@@ -12,6 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from relay_hw.accel.isa.errors import AccelError
+from relay_hw.backend.tvm.target import NUMPY
 from relay_hw.compare.cost import counters_of, moved_bytes, shares
 from relay_hw.compare.energy import estimate
 from relay_hw.compare.network import Network, read_network
@@ -22,7 +23,7 @@ from relay_hw.explore.results import Measured
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import Strategy
 from relay_hw.runtime.compile import CompiledModel, compile_model
-from relay_hw.runtime.options import NUMPY, CompileOptions
+from relay_hw.runtime.options import CompileOptions
 from relay_hw.target.partition import HOST
 from relay_hw.text import load_json
 from relay_hw.transform.infer_type import InferType
