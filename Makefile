@@ -163,7 +163,7 @@ wheel: $(READY) ## build dist/relay_hw-*.tar.gz, and dist/relay_hw-*.whl from it
 	$(BIN)/python -m build --no-isolation --outdir dist
 
 test-wheel: $(READY) ## the wheel from a registry into a fresh environment: megabytes, seconds to the first results (minutes)
-	$(BIN)/python -m pytest -q -s -m long tests/packaging $(FLAGS)
+	$(BIN)/python -m pytest -q -s -m long tests/e2e/test_wheel.py $(FLAGS)
 
 clean: ## remove .venv and everything built
 	rm -rf $(VENV) build dist *.egg-info

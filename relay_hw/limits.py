@@ -75,13 +75,13 @@ DEFAULT: Final = Limits()
 class OnnxOptions:
     """Choices of `from_onnx`, besides the shapes of inputs.
 
-    `samples`: shapes of arrays with samples on their first axis, by input: open sizes are those.
+    `sample_shapes`: shapes of arrays with samples on their first axis, by input: open sizes are those.
     `values`: inputs that always have one value, and are none any more; a branch that it does not take need not fit.
     `limits`: how much the model may take.
     `external_data`: whether weights in files below the model's folder are read.
     """
 
-    samples: Mapping[str, tuple[int, ...]] | None = None
+    sample_shapes: Mapping[str, tuple[int, ...]] | None = None
     values: Mapping[str, float] | None = None
     limits: Limits = DEFAULT
     external_data: bool = False

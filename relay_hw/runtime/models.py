@@ -56,7 +56,7 @@ def load_model(
         from relay_hw.frontend import from_onnx
 
         shown = {name: tuple(array.shape) for name, array in (samples or {}).items()}
-        options = replace(options, samples=shown)
+        options = replace(options, sample_shapes=shown)
         if untrusted:
             from relay_hw.runtime.untrusted import read_apart
 

@@ -79,7 +79,7 @@ def from_onnx(
     imported (operator, name, opset, reason), TypeCheckError for a graph whose types clash.
     """
     proto, name = load(model, options.limits, options.external_data)
-    source = read(proto, name, shape, dtype, options.samples, options.values)
+    source = read(proto, name, shape, dtype, options.sample_shapes, options.values)
     check_supported(source)
     module, params = Importer(source, freeze_params, limits=options.limits).run()
     check_rules(proto, name, source.inputs)

@@ -24,12 +24,12 @@ _WEIGHT = 0.01  # of the term that drives every choice to 0 or 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wanted:
-    """What the products of rounded rows shall be: with the columns `given`, plus `offset` [groups, channels], clipped
+    """What the products of rounded rows shall be: with the columns `given`, plus `intercept` [groups, channels], clipped
     to `bounds`, near to `target` [groups, channels, columns], clipped too."""
 
     given: Float64
     target: Float64
-    offset: Float64
+    intercept: Float64
     bounds: tuple[float, float]
 
 
@@ -38,7 +38,7 @@ def learned_rounding(rows: Float64, steps: Float64, aim: Wanted, limit: int, tur
 
     `turns` of the optimizer, whose columns are drawn by `seed`.
     """
-    given, target, offset = aim.given, aim.target, aim.offset
+    given, target, intercept = aim.given, aim.target, aim.intercept
     scaled = rows / steps
     floor = np.clip(np.floor(scaled), -limit, limit)
     choice = _inverse(np.clip(scaled - floor, 0.0, 1.0))
@@ -54,7 +54,7 @@ def learned_rounding(rows: Float64, steps: Float64, aim: Wanted, limit: int, tur
         share, slope = _rectified(choice)
         whole = np.clip(floor + share, -limit, limit)
         x = given[:, :, picked]
-        output = np.matmul(whole * steps, x) + offset[:, :, None]
+        output = np.matmul(whole * steps, x) + intercept[:, :, None]
         error = np.clip(output, low, high) - wanted[:, :, picked]
         error *= (output >= low) & (output <= high)
         gradient = np.matmul(error, x.swapaxes(1, 2)) / x.shape[2]

@@ -207,10 +207,10 @@ def test_open_sizes_are_those_of_samples(
     make: Callable[..., Any], array: tuple[int, ...], want: tuple[int, ...]
 ) -> None:
     model = make([node("Relu", ["x"], ["y"])], {"x": (("N", 3, "height"), "float32")})
-    assert from_onnx(model, options=OnnxOptions(samples={"x": array, "z": (9,)}))[0]["main"].body.type == TensorType(
+    assert from_onnx(model, options=OnnxOptions(sample_shapes={"x": array, "z": (9,)}))[0]["main"].body.type == TensorType(
         want
     )
-    assert from_onnx(model, shape={"x": (2, 3, 6)}, options=OnnxOptions(samples={"x": array}))[0][
+    assert from_onnx(model, shape={"x": (2, 3, 6)}, options=OnnxOptions(sample_shapes={"x": array}))[0][
         "main"
     ].body.type == TensorType((2, 3, 6))
 
@@ -220,7 +220,7 @@ def test_samples_that_do_not_fit_say_nothing(make: Callable[..., Any], array: tu
     with pytest.raises(InputError, match="dimension 2 of input x must be a number, not height"):
         from_onnx(
             make([node("Relu", ["x"], ["y"])], {"x": (("N", 3, "height"), "float32")}),
-            options=OnnxOptions(samples={"x": array}),
+            options=OnnxOptions(sample_shapes={"x": array}),
         )
 
 
