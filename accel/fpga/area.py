@@ -6,7 +6,6 @@ In: a configuration, a part. Out: `Area`. docs/explore.md says how near it comes
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +16,7 @@ from relay_hw.accel.fpga.multipliers import dsp_products, other_multipliers
 from relay_hw.accel.fpga.parts import Part
 from relay_hw.accel.isa.config import PRM_LANE_BYTES, ROW_BUFFER_BYTES, TAPS, UOP_BYTES, AccelConfig
 from relay_hw.accel.isa.spec import PRM, UOP
+from relay_hw.support.documents import parse_json
 
 # Depths and widths of one block RAM (DP16KD, FPGA-TN-02204).
 _SHAPES: Final = ((512, 36), (1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1))
@@ -135,7 +135,7 @@ def _parameters(config: AccelConfig) -> Iterator[Memory]:
 @cache
 def _fitted() -> Mapping[str, Mapping[str, float]]:
     """Cells for each of `terms`, by the kind of cell."""
-    return json.loads(FITTED.read_text())
+    return parse_json(FITTED.read_bytes())
 
 
 def _predicted(cell: str, config: AccelConfig, part: Part) -> float:

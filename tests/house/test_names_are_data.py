@@ -74,6 +74,21 @@ WRITERS: dict[str, dict[str, str]] = {
     },
     "relay_hw/compare/page.py": {"title": "HTML", "text": "a number's", "small": "a number's"},
     "relay_hw/compare/plots.py": {"anchor": "a word of _labels"},
+    "relay_hw/explore/page.py": {
+        "state.value": "one of State",
+        "', '.join(map(str, axis.values))": "quoted with the names of axes",
+        "axis.name": "quoted with its values",
+        "title": "HTML",
+        "state": "HTML",
+        "row.number": "a number",
+        "number": "a number",
+        "svg": "SVG",
+    },
+    "relay_hw/explore/scatter.py": {
+        "amount_text(mark.x)": "a number's",
+        "amount_text(mark.y)": "a number's",
+        "''.join(parts)": "SVG",
+    },
     "relay_hw/report/text.py": {"cause": "one of Cause"},
     "relay_hw/report/table.py": {"', '.join(left_out)": "columns of the writers"},
     "relay_hw/compare/table.py": {

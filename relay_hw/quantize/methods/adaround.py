@@ -24,8 +24,8 @@ _WEIGHT = 0.01  # of the term that drives every choice to 0 or 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wanted:
-    """What the products of rounded rows shall be: with the columns `given`, plus `intercept` [groups, channels], clipped
-    to `bounds`, near to `target` [groups, channels, columns], clipped too."""
+    """What the products of rounded rows shall be: with the columns `given`, plus `intercept` [groups, channels],
+    clipped to `bounds`, near to `target` [groups, channels, columns], clipped too."""
 
     given: Float64
     target: Float64

@@ -207,9 +207,8 @@ def test_open_sizes_are_those_of_samples(
     make: Callable[..., Any], array: tuple[int, ...], want: tuple[int, ...]
 ) -> None:
     model = make([node("Relu", ["x"], ["y"])], {"x": (("N", 3, "height"), "float32")})
-    assert from_onnx(model, options=OnnxOptions(sample_shapes={"x": array, "z": (9,)}))[0]["main"].body.type == TensorType(
-        want
-    )
+    options = OnnxOptions(sample_shapes={"x": array, "z": (9,)})
+    assert from_onnx(model, options=options)[0]["main"].body.type == TensorType(want)
     assert from_onnx(model, shape={"x": (2, 3, 6)}, options=OnnxOptions(sample_shapes={"x": array}))[0][
         "main"
     ].body.type == TensorType((2, 3, 6))
