@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from relay_hw.accel.isa.config import config_names, load_config
+from relay_hw.accel.isa.program import WindowPlan
 from relay_hw.accel.isa.randprog import random_program
 from relay_hw.accel.isa.spec import Mem, Op
 from relay_hw.accel.sim.functional import FunctionalDevice
@@ -75,7 +76,7 @@ def test_results_depend_on_every_unit() -> None:
         bare = [(op, {**values, "wait": 0, "set": 0} if op is not Op.FINISH else values)
                 for op, values in program.instructions]  # fmt: skip
         sections = [section for section in program.sections if section is not program.code]
-        racing = type(program).build(config, bare, sections, window_bytes=program.window_bytes)
+        racing = type(program).build(config, bare, WindowPlan(sections, window_bytes=program.window_bytes))
         outputs: set[bytes] = set()
         for order in range(4):
             device = FunctionalDevice(config, order_seed=order)

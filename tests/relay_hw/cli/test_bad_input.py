@@ -288,12 +288,12 @@ import signal, sys
 from relay_hw.cli.console import Console
 from relay_hw.cli.main import main
 
-def wait(self, message, fraction=None):
-    if message.startswith(sys.argv[1]):
+def wait(self, step):
+    if step.name.startswith(sys.argv[1]):
         print("ready", flush=True)
         signal.pause()
 
-Console.step = wait
+Console.show = wait
 # It is ignored in what a shell starts in the background.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.exit(main(sys.argv[2:]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from typing import cast
 
@@ -10,14 +9,13 @@ import pytest
 
 from relay_hw.accel.isa.errors import AccelError
 from relay_hw.accel.isa.program import Program, SectionKind
-from relay_hw.accel.sim.causes import LOST, Cause
+from relay_hw.accel.sim.causes import LOST
 from relay_hw.accel.sim.device import Device, LaunchStats
 from relay_hw.errors import InputError
 from relay_hw.report import profile_json
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel
 from relay_hw.runtime.execute import Executor
-from relay_hw.runtime.picture import PARTS
 from relay_hw.runtime.profile import layer_owners, profile, time_regions
 from relay_hw.runtime.static_report import static_report
 from relay_hw.support.progress import Step, Steps
@@ -88,7 +86,7 @@ def test_other_devices_must_count_what_the_simulator_counts(plain: Build) -> Non
     simulator = open_device("cycle", artifact.config, DeviceOptions(timing_only=True))
     simulated = profile(artifact, simulator, "cycle")
     assert report.layers == simulated.layers and report.cycles == simulated.cycles
-    assert report.device == "rtl" and report.timelines == simulated.timelines
+    assert report.device == "rtl" and report.pictures == simulated.pictures
 
     class Late:
         """A device that counts one cycle too many."""
@@ -104,23 +102,6 @@ def test_other_devices_must_count_what_the_simulator_counts(plain: Build) -> Non
 
     with pytest.raises(AccelError, match=r"LOAD_BUSY of @accel_0 must be (\d+) as simulated, not \d+ on late"):
         profile(artifact, cast(Device, Late()), "late")
-
-
-def test_the_picture_shows_what_the_counters_say(plain: Build) -> None:
-    _, artifact = plain
-    report = profile(artifact, open_device("cycle", artifact.config, DeviceOptions(timing_only=True)), "cycle")
-    (run,) = time_regions(artifact, "standard")
-    (picture,) = report.timelines
-    part = picture.cycles / len(picture.causes[Cause.PRODUCTS])
-    assert picture.cycles == report.cycles and len(picture.causes[Cause.PRODUCTS]) == PARTS
-    for shares in zip(*picture.causes.values(), strict=True):
-        assert sum(shares) == pytest.approx(1, abs=1e-3) and min(shares) >= 0
-    for cause, cycles in report.stalls.items():
-        assert sum(picture.causes[cause]) * part == pytest.approx(cycles, rel=0.01, abs=1)
-    for unit, shares in picture.units.items():
-        assert sum(shares) * part == pytest.approx(run.timing.counters[f"{unit}_BUSY"], rel=0.01)
-    assert picture.bands[0].begin == 0 and picture.bands[-1].end == picture.cycles
-    assert all(a.end == b.begin for a, b in itertools.pairwise(picture.bands))
 
 
 def test_instructions_without_a_layer_go_with_those_before(plain: Build) -> None:
