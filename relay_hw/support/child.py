@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 # Linux's prctl(2): the signal that a process gets when what started it ends.
@@ -70,11 +71,16 @@ def run_children(
     Raises FileNotFoundError.
     """
     live: list[subprocess.Popen[str]] = []
+    lock, is_over = Lock(), False
 
     def run(command: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
         streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         with start_child(command, folder, **streams) as process:
-            live.append(process)
+            with lock:
+                live.append(process)
+                # One that was about to start when another failed ends as well.
+                if is_over:
+                    end_child(process)
             said, errors = process.communicate()
         return subprocess.CompletedProcess(list(command), process.returncode, said, errors)
 
@@ -87,8 +93,10 @@ def run_children(
                     break
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            for process in live:
-                end_child(process)
+            with lock:
+                is_over = True
+                for process in live:
+                    end_child(process)
     return found
 
 

@@ -6,8 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,6 +54,28 @@ def test_several_programs_one_of_which_fails(tmp_path: Path) -> None:
 @needs_proc
 def test_those_beside_one_that_fails_end(tmp_path: Path) -> None:
     mark = f"mark-{uuid.uuid4()}"
+    tools = [[sys.executable, "-c", "raise SystemExit(1)"], [sys.executable, "-c", TOOL, mark]]
+    assert [done.returncode for done in run_children(tools, tmp_path, 2)] == [1]
+    assert left_with(mark) == []
+
+
+@needs_proc
+def test_one_that_starts_late_ends_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is started when those that run have been ended already."""
+    mark, ended = f"mark-{uuid.uuid4()}", threading.Event()
+    start, end = child.start_child, child.end_child
+
+    def late(command: Sequence[str], *others: Any, **streams: Any) -> subprocess.Popen[str]:
+        if mark in command:
+            ended.wait()
+        return start(command, *others, **streams)
+
+    def ending(process: subprocess.Popen[str]) -> None:
+        end(process)
+        ended.set()
+
+    monkeypatch.setattr(child, "start_child", late)
+    monkeypatch.setattr(child, "end_child", ending)
     tools = [[sys.executable, "-c", "raise SystemExit(1)"], [sys.executable, "-c", TOOL, mark]]
     assert [done.returncode for done in run_children(tools, tmp_path, 2)] == [1]
     assert left_with(mark) == []
