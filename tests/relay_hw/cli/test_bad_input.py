@@ -293,7 +293,7 @@ def wait(self, step):
         print("ready", flush=True)
         signal.pause()
 
-Console.show = wait
+Console._show = wait
 # It is ignored in what a shell starts in the background.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.exit(main(sys.argv[2:]))
