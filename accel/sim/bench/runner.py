@@ -10,12 +10,23 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from relay_hw.accel.sim.verilator import RTL_DIR as RTL
 from relay_hw.accel.sim.verilator import Form, find_toolchain, rtl_files
+
+if TYPE_CHECKING:
+    from cocotb_tools.runner import Runner
+
+
+# One C++ file: with several, Verilator's makefile wants a precompiled header that g++ does not find.
+_BUILD_ARGS = [
+    *("--default-language", "1364-2005", "--x-assign", "unique", "-Wno-fatal"),
+    *("--output-split", "0", "-CFLAGS", "-O0"),
+]
 
 
 class BenchError(Exception):
@@ -28,43 +39,44 @@ def run_bench(
     parameters: Mapping[str, int],
     build_root: Path,
     form: Form = Form.FABRIC,
-    seed: int = 1,
+    seeds: Iterable[int] = (1,),
 ) -> None:
-    """Build `module` with `parameters` (once for each content) and run the cocotb module `<bench>` of this package.
+    """Build `module` with `parameters` and run the cocotb module `<bench>` of this package once with each seed.
 
     Raises BenchError naming the parameters and the seed when a test fails.
     """
-    from cocotb_tools.check_results import get_results
     from cocotb_tools.runner import get_runner
 
     os.environ.update(environment())
-    build_dir = build_root / f"{module}-{_key(module, parameters, form)}"
     runner = get_runner("verilator")
+    build_dir = build_root / f"{module}-{_key(module, parameters, form)}"
     runtime = build_root / "runtime"
-    if not (build_dir / module).exists():
-        _copy_runtime(runtime, build_dir)
-        runner.build(
-            sources=rtl_files(RTL, form),
-            hdl_toplevel=module,
-            includes=[RTL, RTL / "gen"],
-            parameters=dict(parameters),
-            # One C++ file: with several, Verilator's makefile wants a precompiled header that g++ does not find.
-            build_args=[
-                "--default-language",
-                "1364-2005",
-                "--x-assign",
-                "unique",
-                "-Wno-fatal",
-                "--output-split",
-                "0",
-                "-CFLAGS",
-                "-O0",
-            ],
-            build_dir=build_dir,
-            log_file=build_dir.with_suffix(".build.log"),
-        )
-        _copy_runtime(build_dir, runtime)
+    _copy_runtime(runtime, build_dir)
+    runner.build(
+        sources=rtl_files(RTL, form),
+        hdl_toplevel=module,
+        includes=[RTL, RTL / "gen"],
+        parameters=dict(parameters),
+        build_args=_BUILD_ARGS,
+        build_dir=build_dir,
+        log_file=build_dir.with_suffix(".build.log"),
+    )
+    _copy_runtime(build_dir, runtime)
+    for seed in seeds:
+        tests, failed = _run_once(runner, module, bench, build_dir, seed)
+        if failed or not tests:
+            log = (build_dir / f"{bench}.log").read_text().splitlines()
+            tail = "\n".join(line.strip() for line in log if line.startswith(" " * 40) and "**" not in line)
+            what = f"{module} {dict(parameters)} {form.value} seed {seed}"
+            raise BenchError(f"{what}: {failed} of {tests} tests failed\n{tail[-4000:]}")
+
+
+def _run_once(runner: Runner, module: str, bench: str, build_dir: Path, seed: int) -> tuple[int, int]:
+    """Run the bench on what was built; how many tests ran, how many of them failed."""
+    from cocotb_tools.check_results import get_results
+
     results = build_dir / f"{bench}.xml"
+    results.unlink(missing_ok=True)
     # The runner ends the process when a test fails; the results say which.
     with suppress(SystemExit):
         runner.test(
@@ -77,12 +89,7 @@ def run_bench(
             seed=seed,
             extra_env={"PYTHONPATH": os.pathsep.join(["", *sys.path]).lstrip(os.pathsep)},
         )
-    tests, failed = get_results(results)
-    if failed or not tests:
-        log = (build_dir / f"{bench}.log").read_text().splitlines()
-        tail = "\n".join(line.strip() for line in log if line.startswith(" " * 40) and "**" not in line)
-        what = f"{module} {dict(parameters)} {form.value} seed {seed}"
-        raise BenchError(f"{what}: {failed} of {tests} tests failed\n{tail[-4000:]}")
+    return get_results(results)
 
 
 def _copy_runtime(source: Path, target: Path) -> None:

@@ -270,3 +270,13 @@ def test_verilators_makefile_finds_a_python(flags: str, monkeypatch: pytest.Monk
 )
 def test_bench(module: str, bench: str, shape: dict[str, int], form: Form, build_root: Path) -> None:
     run_bench(module, bench, shape, build_root, form)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("module", "bench", "shape", "form"),
+    CASES,
+    ids=lambda value: value.value if isinstance(value, Form) else str(value).replace(" ", ""),
+)
+def test_bench_of_many_seeds(module: str, bench: str, shape: dict[str, int], form: Form, build_root: Path) -> None:
+    run_bench(module, bench, shape, build_root, form, range(2, 26))
