@@ -10,7 +10,6 @@ import io
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,36 +22,27 @@ from relay_hw.accel.sim.kept import read_bytes, read_row, write_bytes, write_row
 from relay_hw.errors import InputError
 from relay_hw.support import durable
 from relay_hw.support.quote import file_name
+from relay_hw.support.sources import sources_hash
 
 Array = NDArray[Any]
 
-# Rooms whose sources decide what a strategy gives.
-_ROOMS: Final = (
-    (relay_hw, ("ir", "op", "analysis", "interp", "transform", "quantize", "backend", "runtime", "compare")),
-    (accel, ("isa", "sim")),
-    (tensorize, ("",)),
+# What only shows results, or is not asked for them. Any other room's sources may change what a strategy gives.
+_WITHOUT: Final = (
+    *("accel", "tensorize", "cli", "compat", "demo", "report", "prelude", "frontend", "text"),
+    *(f"compare/{name}.py" for name in ("page", "plots", "table")),
+    *("explore/main.py", "explore/page.py"),
 )
-_NOT_ROWS: Final = ("page.py", "plots.py", "style.py", "table.py", "texts.py")
 
 
 def key_of(*parts: object) -> str:
     """Hash of what a result depends on: `parts` as JSON, and the sources of this package."""
-    text = json.dumps([sources_hash(), *parts], sort_keys=True, default=str)
+    text = json.dumps([sources(), *parts], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-@cache
-def sources_hash() -> str:
-    """Of the sources that results depend on."""
-    total = hashlib.sha256()
-    for package, rooms in _ROOMS:
-        root = Path(str(package.__path__[0]))
-        for room in rooms:
-            for path in sorted((root / room).rglob("*")):
-                if path.suffix in (".py", ".json") and path.name not in _NOT_ROWS:
-                    total.update(str(path.relative_to(root)).encode())
-                    total.update(path.read_bytes())
-    return total.hexdigest()
+def sources() -> str:
+    """Hash of the sources that results depend on."""
+    return sources_hash(relay_hw, accel, tensorize, without=(*_WITHOUT, "sim/bench"))
 
 
 class Store:

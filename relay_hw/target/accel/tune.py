@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from relay_hw import tensorize
+from relay_hw.accel import isa
 from relay_hw.accel.isa.errors import AccelError
+from relay_hw.accel.sim import cycle
 from relay_hw.accel.sim.kept import locked, read_row, write_row
 from relay_hw.accel.sim.verilator import user_cache_folder
 from relay_hw.errors import InputError
 from relay_hw.ir.expr import Function
 from relay_hw.support.progress import SILENT, Progress
+from relay_hw.support.sources import sources_hash
 from relay_hw.tensorize.compile import plan_region
 from relay_hw.tensorize.kernel import ConvKernel, KernelSpec
 from relay_hw.tensorize.refine import Refiner, explain, layer_cycles, without_weights
@@ -60,7 +63,7 @@ class Tuner:
 
     def __init__(self, config: Target, cache: Path | None = None) -> None:
         self._config = config
-        self._sources = _tensorizer_hash()
+        self._sources = sources_hash(tensorize, isa, cycle)
         self._folder = (cache or user_cache_folder()) / "schedules"
         self._refiner = Refiner()
         self._searches: dict[str, _Search] = {}
@@ -112,7 +115,7 @@ class Tuner:
         return search.best if search is not None else []
 
     def _key(self, kernel: ConvKernel) -> str:
-        """Hash of all that the times depend on: sizes, configuration, memory, and the tensorizer itself."""
+        """Hash of what times depend on: sizes, configuration, memory, the code that writes and times programs."""
         content = repr((_FORM, shapes_of(kernel, self._config), self._config, self._sources))
         return hashlib.sha256(content.encode()).hexdigest()
 
@@ -170,11 +173,3 @@ def _measure(kernel: ConvKernel, tile: ConvTile, config: Target) -> int | None:
         return layer_cycles(kernel, tile, config)
     except AccelError:
         return None
-
-
-def _tensorizer_hash() -> str:
-    """Of the sources of the tensorizer: other ones write other programs."""
-    total = hashlib.sha256()
-    for path in sorted(Path(tensorize.__file__).parent.glob("*.py")):
-        total.update(path.read_bytes())
-    return total.hexdigest()
