@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.accel.fpga.link import Line
+from relay_hw.accel.fpga.line import Line
 from relay_hw.accel.fpga.soc_map import SocMap
 from relay_hw.accel.isa.errors import AccelError, ProgramError
 from relay_hw.accel.sim.device import Bytes

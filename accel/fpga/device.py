@@ -15,7 +15,8 @@ import numpy as np
 
 from relay_hw.accel.fpga.board_memory import BoardMemory
 from relay_hw.accel.fpga.buffers import Buffers, end_of_buffers, second_buffers
-from relay_hw.accel.fpga.link import BITS_A_BYTE, Line, LinkError
+from relay_hw.accel.fpga.line import Line, LinkError
+from relay_hw.accel.fpga.link import BITS_A_BYTE
 from relay_hw.accel.fpga.soc_map import SocMap
 from relay_hw.accel.isa.config import INSTRUCTION_BYTES, AccelConfig
 from relay_hw.accel.isa.errors import AccelError, EncodeError, ProgramError

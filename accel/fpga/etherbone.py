@@ -1,6 +1,6 @@
 """The line to a board on Ethernet: words of its bus, read and written by Etherbone over UDP as the board speaks it.
 
-In: `etherbone://host:port`. Out: `EtherboneLink`, which answers to what `relay_hw.accel.fpga.link.Line` asks.
+In: `etherbone://host:port`. Out: `EtherboneLink`, which answers to what `relay_hw.accel.fpga.line.Line` asks.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from relay_hw.accel.fpga.link import LinkError
+from relay_hw.accel.fpga.line import LinkError
 
 PREFIX: Final = "etherbone://"
 PORT: Final = 1234

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from relay_hw.accel.isa.errors import AccelError
+from relay_hw.accel.fpga.etherbone import PREFIX, open_etherbone
+from relay_hw.accel.fpga.line import Line, LinkError
 
 # On the line: a start bit, eight of data, a stop bit.
 BITS_A_BYTE: Final = 10
@@ -26,23 +27,11 @@ _WINDOW = 2
 _DRAIN_SECONDS: Final = 5.0
 
 
-class LinkError(AccelError):
-    """The line to the board is missing, or went silent."""
-
-
 class Stream(Protocol):
     """Bytes to and from the board, as pyserial gives them: reads end early when their time is over."""
 
     def write(self, data: bytes, /) -> int | None: ...
     def read(self, size: int, /) -> bytes: ...
-    def close(self) -> None: ...
-
-
-class Line(Protocol):
-    """32-bit words on the bus of a board, by byte addresses that are multiples of 4. Both ways raise LinkError."""
-
-    def write(self, address: int, words: Sequence[int]) -> None: ...
-    def read(self, address: int, count: int) -> list[int]: ...
     def close(self) -> None: ...
 
 
@@ -106,8 +95,6 @@ def open_link(port: str, baud: int, seconds: float) -> Line:
 
     Raises LinkError.
     """
-    from relay_hw.accel.fpga.etherbone import PREFIX, open_etherbone
-
     if port.startswith(PREFIX):
         return open_etherbone(port, seconds)
     try:

@@ -45,7 +45,8 @@ def configs(text: str) -> list[str]:
 
 def strategy(text: str) -> str:
     """The name or file of a strategy, or `float`. Raises QuantizeError."""
-    from relay_hw.quantize.recipes import FLOAT, find_strategy
+    from relay_hw.quantize.recipes import FLOAT
+    from relay_hw.quantize.strategy_file import find_strategy
 
     if text != FLOAT:
         find_strategy(text)
@@ -54,7 +55,7 @@ def strategy(text: str) -> str:
 
 def strategies(text: str) -> list[str]:
     """Names or files of strategies, separated by commas. Raises QuantizeError."""
-    from relay_hw.quantize.recipes import find_strategy
+    from relay_hw.quantize.strategy_file import find_strategy
 
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:

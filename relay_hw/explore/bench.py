@@ -5,6 +5,7 @@ In: a `Setting`, designs. Out: `Measured`: cycles of the steady state by the exa
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -50,6 +51,15 @@ def form_of(design: Design, strategies: Mapping[str, Strategy]) -> Form:
     return design.strategy, min(design.config.multiplier_bits, strategies[design.strategy].multiplier_bits)
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A measurement with the seconds that it took."""
+
+    key: str
+    measured: Measured
+    seconds: float
+
+
 class Bench:
     """Measures points, one after the other; what they share is read once."""
 
@@ -78,6 +88,12 @@ class Bench:
         except (RelayHwError, AccelError) as error:
             # The name of a configuration is the point's number: the same design has another one in another space.
             return Measured(refused=str(error).replace(design.config.name, "the point"))
+
+    def answer(self, key: str, design: Design) -> Answer:
+        """One measurement, with its time."""
+        begin = time.perf_counter()
+        measured = self.measure(design)
+        return Answer(key, measured, time.perf_counter() - begin)
 
     def _form(self, form: Form) -> tuple[IRModule, Work]:
         if form not in self._integers:

@@ -14,9 +14,8 @@ from typing import Any, Final
 from distributed import Client, LocalCluster, WorkerPlugin, as_completed, get_worker
 
 from relay_hw.errors import InputError
-from relay_hw.explore.bench import Bench, Setting
+from relay_hw.explore.bench import Answer, Bench, Setting
 from relay_hw.explore.design import Design
-from relay_hw.explore.workers import Answer, answer
 
 _PLUGIN: Final = "relay-hw bench"
 _LOOPBACK: Final = "127.0.0.1"
@@ -53,7 +52,7 @@ class _BenchPlugin(WorkerPlugin):
 def _task(key: str, design: Design) -> Answer:
     plugin = get_worker().plugins[_PLUGIN]
     assert isinstance(plugin, _BenchPlugin) and plugin.bench is not None
-    return answer(plugin.bench, key, design)
+    return plugin.bench.answer(key, design)
 
 
 @contextmanager

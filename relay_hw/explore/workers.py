@@ -6,30 +6,18 @@ of our own listens on this machine's loopback alone, one elsewhere is reached by
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Final, Protocol
 
 from relay_hw.errors import InputError
-from relay_hw.explore.bench import Bench, Setting
+from relay_hw.explore.bench import Answer, Bench, Setting
 from relay_hw.explore.design import Design
-from relay_hw.explore.results import Measured
 from relay_hw.support.progress import Progress
 
 MISSING: Final = "dask and distributed must be installed: pip install 'relay-hw[explore]'"
 _SCHEMES: Final = ("tls://", "tcp://")
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A measurement with the seconds that it took."""
-
-    key: str
-    measured: Measured
-    seconds: float
 
 
 class Workers(Protocol):
@@ -49,14 +37,7 @@ class Here:
     def measure(self, designs: Mapping[str, Design]) -> Iterator[Answer]:
         """Each of them, one after the other."""
         for key, design in designs.items():
-            yield answer(self._bench, key, design)
-
-
-def answer(bench: Bench, key: str, design: Design) -> Answer:
-    """One measurement, with its time."""
-    begin = time.perf_counter()
-    measured = bench.measure(design)
-    return Answer(key, measured, time.perf_counter() - begin)
+            yield self._bench.answer(key, design)
 
 
 def has_dask() -> bool:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from relay_hw.quantize.choices import Budget, Calibration, Edge, NumberFormat, WeightRange, WeightRounding
     from relay_hw.quantize.entry import quantize
     from relay_hw.quantize.main import realize_module
-    from relay_hw.quantize.recipes import STRATEGIES, find_strategy, strategy_names
+    from relay_hw.quantize.recipes import STRATEGIES, strategy_names
     from relay_hw.quantize.relay_recipe import QConfig, current_qconfig, qconfig
     from relay_hw.quantize.strategy import LayerChoice, Strategy
-    from relay_hw.quantize.strategy_file import load_strategy, strategy_values
+    from relay_hw.quantize.strategy_file import find_strategy, load_strategy, strategy_values
 
 # Where each name is.
 _HOME: Final[Mapping[str, str]] = MappingProxyType(
@@ -28,8 +28,8 @@ _HOME: Final[Mapping[str, str]] = MappingProxyType(
         ),
         **dict.fromkeys(("LayerChoice", "Strategy"), "relay_hw.quantize.strategy"),
         **dict.fromkeys(("QConfig", "current_qconfig", "qconfig"), "relay_hw.quantize.relay_recipe"),
-        **dict.fromkeys(("STRATEGIES", "find_strategy", "strategy_names"), "relay_hw.quantize.recipes"),
-        **dict.fromkeys(("load_strategy", "strategy_values"), "relay_hw.quantize.strategy_file"),
+        **dict.fromkeys(("STRATEGIES", "strategy_names"), "relay_hw.quantize.recipes"),
+        **dict.fromkeys(("find_strategy", "load_strategy", "strategy_values"), "relay_hw.quantize.strategy_file"),
         "quantize": "relay_hw.quantize.entry",
         "realize_module": "relay_hw.quantize.main",
     }

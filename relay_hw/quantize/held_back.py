@@ -25,9 +25,9 @@ from relay_hw.quantize.main import Realized, realize_module
 from relay_hw.quantize.methods.mixed import LayerCost
 from relay_hw.quantize.number import QParams
 from relay_hw.quantize.pieces import record
-from relay_hw.quantize.recipes import find_strategy
 from relay_hw.quantize.report import LayerNoise, decibel
 from relay_hw.quantize.strategy import LayerChoice, Strategy
+from relay_hw.quantize.strategy_file import find_strategy
 from relay_hw.support.progress import SILENT, Progress
 from relay_hw.transform.graph import dataflow_order, op_name
 

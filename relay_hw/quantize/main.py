@@ -24,8 +24,8 @@ from relay_hw.quantize.methods.weights import choose_weights, needs_rehearsal
 from relay_hw.quantize.number import check_weights
 from relay_hw.quantize.pieces import check_layers, own_layers, piece_modules, record, replace_pieces
 from relay_hw.quantize.realize import FloatOperator, Probe, float_weights, realize
-from relay_hw.quantize.recipes import find_strategy
 from relay_hw.quantize.strategy import Strategy
+from relay_hw.quantize.strategy_file import find_strategy
 from relay_hw.quantize.sums import merge_sums
 from relay_hw.support.progress import SILENT, Progress
 from relay_hw.transform.infer_type import InferType

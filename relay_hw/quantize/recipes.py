@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
-from relay_hw.errors import QuantizeError
 from relay_hw.quantize.choices import Budget, Calibration, Edge, NumberFormat, WeightRange, WeightRounding
 from relay_hw.quantize.strategy import Strategy
 
@@ -218,20 +216,3 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
 def strategy_names() -> tuple[str, ...]:
     """Names that `find_strategy` knows, the default first."""
     return tuple(strategy.name for strategy in STRATEGIES)
-
-
-def find_strategy(strategy: str | Strategy) -> Strategy:
-    """The named strategy, or that of a `.toml` file; a Strategy is returned as it is.
-
-    Raises QuantizeError for an unknown name and for a file that cannot be read.
-    """
-    if isinstance(strategy, Strategy):
-        return strategy
-    if strategy.endswith(".toml"):
-        from relay_hw.quantize.strategy_file import load_strategy
-
-        return load_strategy(Path(strategy))
-    for known in STRATEGIES:
-        if known.name == strategy:
-            return known
-    raise QuantizeError(f"strategy must be one of {', '.join(strategy_names())}, or a .toml file, not {strategy}")

@@ -25,8 +25,8 @@ from relay_hw.quantize.methods.simulate import simulate, simulated_integers
 from relay_hw.quantize.number import layer_weights, spread
 from relay_hw.quantize.plan import LinearStep, make_plan
 from relay_hw.quantize.realize import float_weights, group_params
-from relay_hw.quantize.recipes import find_strategy
 from relay_hw.quantize.strategy import LayerChoice, Strategy
+from relay_hw.quantize.strategy_file import find_strategy
 from relay_hw.transform.graph import constant, is_op, op_name
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.pipelines import simplify_pipeline

@@ -1,6 +1,6 @@
-"""Strategies as TOML files: the fields of `Strategy`, `base` to start from a named one, `[[layer]]` for exceptions.
+"""Strategies by name, or as TOML files: the fields of `Strategy`, `base` to start from a named one, `[[layer]]`.
 
-In: a file. Out: a checked `Strategy`; every refusal names the file and the key.
+In: a name or a file. Out: a checked `Strategy`; every refusal names the file and the key.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from relay_hw.errors import QuantizeError
-from relay_hw.quantize.recipes import find_strategy
+from relay_hw.quantize.recipes import STRATEGIES, strategy_names
 from relay_hw.quantize.strategy import ENUMS, LayerChoice, Strategy
 from relay_hw.support import durable
 from relay_hw.support.documents import MOST_SETTINGS, DocumentError, parse_toml, reason
@@ -30,6 +30,21 @@ _BOOLS: Final = (
     "quantized",
 )
 _STRINGS: Final = ("name", "rounding", "summary", "layer")
+
+
+def find_strategy(strategy: str | Strategy) -> Strategy:
+    """The named strategy, or that of a `.toml` file; a Strategy is returned as it is.
+
+    Raises QuantizeError for an unknown name and for a file that cannot be read.
+    """
+    if isinstance(strategy, Strategy):
+        return strategy
+    if strategy.endswith(".toml"):
+        return load_strategy(Path(strategy))
+    for known in STRATEGIES:
+        if known.name == strategy:
+            return known
+    raise QuantizeError(f"strategy must be one of {', '.join(strategy_names())}, or a .toml file, not {strategy}")
 
 
 def load_strategy(path: str | Path) -> Strategy:

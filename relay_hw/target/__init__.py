@@ -22,9 +22,8 @@ if TYPE_CHECKING:
         Target,
         TensorPort,
     )
-    from relay_hw.target.partition import PartitionRecord, host_row
     from relay_hw.target.pipeline import partition_pipeline
-    from relay_hw.target.records import Facts, LayerInfo, PortInfo, RegionInfo
+    from relay_hw.target.records import Facts, LayerInfo, PartitionRecord, PortInfo, RegionInfo, host_row
     from relay_hw.target.registry import find_target, register, target_names, unregister
 
 _HOMES = {
@@ -32,9 +31,8 @@ _HOMES = {
         *("Answer", "Measured", "PartitionRules", "Port", "QuantizerRules", "Region", "Request"),
         *("Session", "Stats", "Target", "TensorPort"),
     ),
-    "partition": ("PartitionRecord", "host_row"),
     "pipeline": ("partition_pipeline",),
-    "records": ("Facts", "LayerInfo", "PortInfo", "RegionInfo"),
+    "records": ("Facts", "LayerInfo", "PartitionRecord", "PortInfo", "RegionInfo", "host_row"),
     "registry": ("find_target", "register", "target_names", "unregister"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -10,15 +10,12 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 from relay_hw.ir.expr import Call, Function
 from relay_hw.support.progress import SILENT, Progress
-from relay_hw.target.records import Facts, LayerInfo, RegionInfo
+from relay_hw.target.records import Facts, LayerInfo, PartitionRecord, RegionInfo
 from relay_hw.transform.base import Pass
-
-if TYPE_CHECKING:
-    from relay_hw.target.partition import PartitionRecord
 
 # Operators that the strategy quantizes, and what each needs for that; None where nothing is quantized.
 QuantizerRules = Mapping[str, str] | None

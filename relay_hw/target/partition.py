@@ -18,7 +18,7 @@ from relay_hw.ir.types import FuncType
 from relay_hw.ir.visit import copy_with, post_order
 from relay_hw.op import with_trait
 from relay_hw.target.base import NO_RULES, PartitionRules, QuantizerRules
-from relay_hw.target.records import LayerInfo
+from relay_hw.target.records import PartitionRecord
 from relay_hw.transform.base import Pass
 from relay_hw.transform.graph import dataflow_order, is_op, op_name
 from relay_hw.transform.outline import outline, values_of
@@ -43,26 +43,6 @@ BORDER_OPERATORS: Final = frozenset(
 )
 # They go with whatever they stand next to on the host.
 MOVING_OPERATORS: Final = frozenset(with_trait(Trait.PERMUTES))
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionRecord:
-    """Where one operator went: `where` is the target's name or `host`, `function` the global function that holds it.
-
-    `reason`: why it is on the host. `macs`: multiply-accumulates of one run of it.
-    """
-
-    name: str
-    operator: str
-    where: str
-    function: str
-    reason: str = ""
-    macs: int = 0
-
-
-def host_row(record: PartitionRecord) -> LayerInfo:
-    """The row of a layer that the host computes."""
-    return LayerInfo(record.name, record.operator, record.where, record.function, record.reason, macs=record.macs)
 
 
 def partition_records(mod: IRModule) -> tuple[PartitionRecord, ...]:

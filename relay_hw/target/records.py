@@ -73,3 +73,23 @@ class Facts:
     board: str | None = None
     reload_cycles: int = 0
     memory: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRecord:
+    """Where one operator went: `where` is the target's name or `host`, `function` the global function that holds it.
+
+    `reason`: why it is on the host. `macs`: multiply-accumulates of one run of it.
+    """
+
+    name: str
+    operator: str
+    where: str
+    function: str
+    reason: str = ""
+    macs: int = 0
+
+
+def host_row(record: PartitionRecord) -> LayerInfo:
+    """The row of a layer that the host computes."""
+    return LayerInfo(record.name, record.operator, record.where, record.function, record.reason, macs=record.macs)

@@ -6,13 +6,10 @@ from collections.abc import Mapping, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from relay_hw.errors import InputError
-
-if TYPE_CHECKING:
-    from relay_hw.ir.module import IRModule
-    from relay_hw.transform.instrument import PassInstrument
+from relay_hw.ir.module import IRModule
 
 # What `config` may set: the type of the value, and what it means.
 CONFIG: Final[Mapping[str, tuple[type, str]]] = MappingProxyType(
@@ -35,6 +32,26 @@ class PassInfo:
     opt_level: int
     name: str
     required: tuple[str, ...] = ()
+
+
+class PassInstrument:
+    """Does nothing; override what is of interest."""
+
+    def enter_pass_ctx(self) -> None:
+        """The context is entered."""
+
+    def exit_pass_ctx(self) -> None:
+        """The context is left."""
+
+    def should_run(self, mod: IRModule, info: PassInfo) -> bool:
+        """Whether the pass runs, unless it is required."""
+        return True
+
+    def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """`mod` goes into the pass."""
+
+    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """`mod` came out of the pass."""
 
 
 class PassContext:

@@ -8,27 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from relay_hw.ir.module import IRModule
-from relay_hw.transform.context import PassInfo
-
-
-class PassInstrument:
-    """Does nothing; override what is of interest."""
-
-    def enter_pass_ctx(self) -> None:
-        """The context is entered."""
-
-    def exit_pass_ctx(self) -> None:
-        """The context is left."""
-
-    def should_run(self, mod: IRModule, info: PassInfo) -> bool:
-        """Whether the pass runs, unless it is required."""
-        return True
-
-    def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
-        """`mod` goes into the pass."""
-
-    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
-        """`mod` came out of the pass."""
+from relay_hw.transform.context import PassInfo, PassInstrument
 
 
 def pass_instrument(cls: type) -> type[PassInstrument]:

@@ -21,8 +21,8 @@ from relay_hw.accel.isa.config import CONFIG_DIR, load_config
 from relay_hw.accel.isa.disasm import disassemble
 from relay_hw.accel.isa.program import PREFIX_BYTES, Program
 from relay_hw.accel.isa.randprog import random_program
-from relay_hw.quantize.recipes import find_strategy, strategy_names
-from relay_hw.quantize.strategy_file import load_strategy, strategy_from, strategy_values
+from relay_hw.quantize.recipes import strategy_names
+from relay_hw.quantize.strategy_file import find_strategy, load_strategy, strategy_from, strategy_values
 from relay_hw.runtime.artifact import load_artifact
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.execute import Executor

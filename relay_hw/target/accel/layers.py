@@ -17,8 +17,8 @@ from relay_hw.ir.expr import Call, Function, Op
 from relay_hw.ir.visit import post_order
 from relay_hw.target.accel.roofline import LayerNeeds, layer_needs
 from relay_hw.target.accel.rules import ANCHORS
-from relay_hw.target.partition import HOST, PartitionRecord, host_row, unique_name
-from relay_hw.target.records import LayerInfo
+from relay_hw.target.partition import HOST, unique_name
+from relay_hw.target.records import LayerInfo, PartitionRecord, host_row
 
 
 def layer_rows(

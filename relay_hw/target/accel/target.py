@@ -29,8 +29,7 @@ from relay_hw.target.accel.session import AccelSession
 from relay_hw.target.accel.steady import steady
 from relay_hw.target.accel.tune import Tuner
 from relay_hw.target.base import Region, Request
-from relay_hw.target.partition import PartitionRecord
-from relay_hw.target.records import Facts, LayerInfo, RegionInfo
+from relay_hw.target.records import Facts, LayerInfo, PartitionRecord, RegionInfo
 from relay_hw.tensorize.refine import Refiner
 from relay_hw.tensorize.schedule.plan import Chooser
 

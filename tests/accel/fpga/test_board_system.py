@@ -12,7 +12,8 @@ import pytest
 
 from relay_hw.accel.fpga.boards import find_board
 from relay_hw.accel.fpga.device import FpgaDevice
-from relay_hw.accel.fpga.link import Link, LinkError, open_link
+from relay_hw.accel.fpga.line import LinkError
+from relay_hw.accel.fpga.link import Link, open_link
 from relay_hw.accel.fpga.sim.board import build_board, running_board, started_board
 from relay_hw.accel.fpga.sim.soc import simulated_board
 from relay_hw.accel.fpga.soc_map import MemorySetup, SocMap

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relay_hw.accel.fpga.etherbone import EtherboneLink, open_etherbone
-from relay_hw.accel.fpga.link import LinkError, open_link
+from relay_hw.accel.fpga.line import LinkError
+from relay_hw.accel.fpga.link import open_link
 
 
 class Board:

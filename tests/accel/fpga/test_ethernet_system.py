@@ -9,7 +9,8 @@ import pytest
 
 from relay_hw.accel.fpga.boards import find_board
 from relay_hw.accel.fpga.device import FpgaDevice
-from relay_hw.accel.fpga.link import Line, LinkError, open_link
+from relay_hw.accel.fpga.line import Line, LinkError
+from relay_hw.accel.fpga.link import open_link
 from relay_hw.accel.fpga.sim.board import build_board, running_board
 from relay_hw.accel.fpga.sim.soc import simulated_board
 from relay_hw.accel.fpga.systems import System, board_system

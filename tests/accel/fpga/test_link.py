@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay_hw.accel.fpga.link import Link, LinkError, hurry, open_link
+from relay_hw.accel.fpga.line import LinkError
+from relay_hw.accel.fpga.link import Link, hurry, open_link
 
 
 class Bus:

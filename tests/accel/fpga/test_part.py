@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from relay_hw.accel.fpga.device import FpgaDevice
-from relay_hw.accel.fpga.link import Line, Link, LinkError, open_link
+from relay_hw.accel.fpga.line import Line, LinkError
+from relay_hw.accel.fpga.link import Link, open_link
 from relay_hw.accel.fpga.part_top import TOP, PartSystem, part_verilog
 from relay_hw.accel.fpga.parts import FlowError, find_part
 from relay_hw.accel.fpga.sim.board import BoardModel, build_board, running_board

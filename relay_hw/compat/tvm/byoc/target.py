@@ -20,8 +20,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TupleType, Type
 from relay_hw.ir.visit import copy_with, rebuild
 from relay_hw.target.base import Answer, Measured, QuantizerRules, Request, TensorPort
-from relay_hw.target.partition import PartitionRecord, host_row
-from relay_hw.target.records import Facts, LayerInfo, RegionInfo
+from relay_hw.target.records import Facts, LayerInfo, PartitionRecord, RegionInfo, host_row
 from relay_hw.transform import InferType, MergeComposite, Pass, Pipeline
 from relay_hw.transform.base import FunctionPass
 from relay_hw.transform.graph import typed
