@@ -34,10 +34,10 @@ from relay_hw.tensorize import compile_function
 from relay_hw.tensorize.kernel import ConvKernel, KernelSpec
 from relay_hw.tensorize.match.region import read_region
 from relay_hw.tensorize.target import Target
-from relay_hw.tensorize.tiles.fold import shapes_of
+from relay_hw.tensorize.tiles.im2col import shapes_of
 from relay_hw.tensorize.tiles.inputs import fold_inputs
 from relay_hw.tensorize.tiles.sizes import ConvTile, Tile
-from relay_hw.tensorize.tiles.space import conv_tiles
+from relay_hw.tensorize.tiles.tile_space import conv_tiles
 
 OUTPUT = Path(__file__).resolve().parents[1] / "build" / "schedules.json"
 MEMORY = memory_model("standard")

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from relay_hw.accel.sim.memory import MEMORY_MODELS, memory_model
 from relay_hw.compare.energy import REGISTERS, SHARES
-from relay_hw.tensorize.tiles.space import PIECE_LIMIT
+from relay_hw.tensorize.tiles.tile_space import MIN_CHUNK_CYCLES
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
@@ -75,7 +75,7 @@ def constants() -> dict[str, Any]:
     """Numbers of the source that pages repeat."""
     return {
         "memory": {name: {"latency": memory_model(name).latency} for name in MEMORY_MODELS},
-        "piece_cycles": PIECE_LIMIT,
+        "chunk_cycles": MIN_CHUNK_CYCLES,
         "energy": {**asdict(SHARES), "first_registers": REGISTERS[0], "bit_registers": REGISTERS[1]},
     }
 

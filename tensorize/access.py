@@ -13,7 +13,7 @@ from relay_hw.accel.isa.config import TAPS, AccelConfig
 from relay_hw.accel.isa.rules import dram_extent, gather_rows, has_factors
 from relay_hw.accel.isa.spec import Dst, Form, GemmMode, Mem, Op
 from relay_hw.accel.isa.state import element_bytes
-from relay_hw.tensorize.nest import Command, Uop
+from relay_hw.tensorize.commands import Command, Uop
 
 
 class Space(IntEnum):

@@ -17,14 +17,14 @@ from relay_hw.accel.isa.rules import dram_granules
 from relay_hw.accel.isa.spec import Op
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Function
+from relay_hw.tensorize.commands import gather_beats, tensor_key
 from relay_hw.tensorize.emit.check import check_program
 from relay_hw.tensorize.emit.draft import Draft, write_draft
 from relay_hw.tensorize.emit.emit import Manner
 from relay_hw.tensorize.match.join import join_in_place, read_in_place
 from relay_hw.tensorize.match.region import Region, read_region
-from relay_hw.tensorize.nest import gather_beats, tensor_key
 from relay_hw.tensorize.refine import Refiner
-from relay_hw.tensorize.schedule.chip import ChipGroup, chip_groups
+from relay_hw.tensorize.schedule.on_chip_schedules import OnChipGroup, on_chip_groups
 from relay_hw.tensorize.schedule.plan import Chooser, Schedule, schedules
 from relay_hw.tensorize.schedule.resident import ALONE, WORTH, Stay, resident_sets, share_constants
 from relay_hw.tensorize.segment import Layer, Port, Segment
@@ -74,9 +74,9 @@ class Plan:
         self._target, self._name, self._choose = target, name, choose or Refiner()
         region = plan_region(function, target, name)
         plans = schedules(region, target, self._choose)
-        self._groups: dict[int, ChipGroup] = {}
+        self._groups: dict[int, OnChipGroup] = {}
         chip: list[Draft] = []
-        for group in chip_groups(region, plans[0], target) if on_chip else ():
+        for group in on_chip_groups(region, plans[0], target) if on_chip else ():
             if draft := _chip_draft(group.schedules(target), target):
                 chip.append(draft)
                 self._groups[id(draft)] = group

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from relay_hw.accel.isa.spec import Mem
 from relay_hw.accel.isa.state import element_bytes
+from relay_hw.tensorize.commands import Buffer
 from relay_hw.tensorize.compile import Plan
 from relay_hw.tensorize.emit.draft import Draft
-from relay_hw.tensorize.nest import Buffer
 from relay_hw.tensorize.schedule.resident import (
     WORTH,
     Stay,

@@ -14,23 +14,23 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.nibbles import fits_bits
 from relay_hw.accel.isa.program import TensorLayout, align
 from relay_hw.accel.isa.spec import BY_OP, Op
+from relay_hw.tensorize.commands import Key, Step, tensor_key
+from relay_hw.tensorize.emit.dram import burst_bytes
 from relay_hw.tensorize.emit.emit import Manner, NoRoomError, emit
-from relay_hw.tensorize.emit.memory import burst_bytes
 from relay_hw.tensorize.emit.tokens import assign_tokens
 from relay_hw.tensorize.kernel import ConvKernel, KernelSpec
 from relay_hw.tensorize.layout import image_bytes
 from relay_hw.tensorize.lower.common import LayerId
 from relay_hw.tensorize.lower.conv import lower_conv
 from relay_hw.tensorize.lower.tile import plan_tile
-from relay_hw.tensorize.nest import Key, Step, tensor_key
 from relay_hw.tensorize.schedule.constants import constant_data, constant_loads, data_key, merge_parameters
 from relay_hw.tensorize.schedule.uops import place_uops
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.choose import short_list
-from relay_hw.tensorize.tiles.fold import shapes_of
+from relay_hw.tensorize.tiles.im2col import shapes_of
 from relay_hw.tensorize.tiles.operands import WeightForm, weight_form
 from relay_hw.tensorize.tiles.sizes import ConvTile, Tile
-from relay_hw.tensorize.tiles.space import Choice
+from relay_hw.tensorize.tiles.tile_space import Choice
 
 # Steps that are written for one layer in all, beside those of its cheapest tile.
 STEP_LIMIT = 200
@@ -139,11 +139,11 @@ def _sizes(kernel: ConvKernel, config: AccelConfig) -> list[int]:
 
 def _places(sizes: Iterable[int], steps: Sequence[Step], config: AccelConfig) -> tuple[dict[Key, int], int]:
     """Byte addresses of tensors and constants, one behind the other, and the end."""
-    pieces = [(tensor_key(number), size) for number, size in enumerate(sizes)]
-    pieces += [(data_key(key), len(data)) for key, _, data in constant_data(steps)]
+    sized = [(tensor_key(number), size) for number, size in enumerate(sizes)]
+    sized += [(data_key(key), len(data)) for key, _, data in constant_data(steps)]
     places: dict[Key, int] = {}
     end = 0
-    for key, size in pieces:
+    for key, size in sized:
         places[key] = end
         end = align(end + size, burst_bytes(config))
     return places, end

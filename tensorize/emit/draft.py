@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.program import code_place
 from relay_hw.accel.isa.spec import BY_OP, Op
+from relay_hw.tensorize.commands import Key, Step, tensor_key
+from relay_hw.tensorize.emit.dram import Life, Window, plan_window
 from relay_hw.tensorize.emit.emit import Line, Manner, NoRoomError, emit
 from relay_hw.tensorize.emit.hoist import hoist
-from relay_hw.tensorize.emit.memory import Life, Window, plan_window
 from relay_hw.tensorize.emit.tokens import assign_tokens
 from relay_hw.tensorize.layout import image_bytes, pack_activation
-from relay_hw.tensorize.nest import Key, Step, tensor_key
-from relay_hw.tensorize.schedule.chip import MOST_STEPS
 from relay_hw.tensorize.schedule.constants import constant_data, constant_loads, data_key
+from relay_hw.tensorize.schedule.on_chip_schedules import MOST_STEPS
 from relay_hw.tensorize.schedule.plan import Schedule
 from relay_hw.tensorize.schedule.resident import ALONE, Stay
-from relay_hw.tensorize.schedule.work import work_of
+from relay_hw.tensorize.schedule.step_work import work_of
 from relay_hw.tensorize.target import Launch, Target
 
 Instruction = tuple[Op, dict[str, int]]

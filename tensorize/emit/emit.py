@@ -14,9 +14,9 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Mem, Op
 from relay_hw.accel.isa.state import element_bytes
 from relay_hw.tensorize.access import touches
+from relay_hw.tensorize.commands import Buffer, Command, Key, Step
 from relay_hw.tensorize.emit.scratchpad import Scratchpad, Slots
 from relay_hw.tensorize.emit.tokens import Range
-from relay_hw.tensorize.nest import Buffer, Command, Key, Step
 from relay_hw.tensorize.schedule.clocks import Clocks, works_of
 from relay_hw.tensorize.schedule.constants import ConstantLoad
 from relay_hw.tensorize.schedule.prefetch import load_windows

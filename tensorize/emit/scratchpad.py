@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from relay_hw.tensorize.nest import Key
+from relay_hw.tensorize.commands import Key
 
 _NEVER = -1
 

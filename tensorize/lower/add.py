@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Mem, Op
+from relay_hw.tensorize.commands import Buffer, Command, Key, Ref, Step
 from relay_hw.tensorize.kernel import AddKernel
 from relay_hw.tensorize.layout import add_record, image_bytes
 from relay_hw.tensorize.lower.common import LayerId, Part, Runs, add_commands, transfer
-from relay_hw.tensorize.nest import Buffer, Command, Key, Ref, Step
 from relay_hw.tensorize.tiles.geometry import bank_round, parts
 from relay_hw.tensorize.tiles.sizes import AddTile
 
@@ -22,12 +22,12 @@ def add_total(kernel: AddKernel, config: AccelConfig) -> int:
 
 def lower_add(layer: LayerId, kernel: AddKernel, tile: AddTile, config: AccelConfig) -> tuple[Step, ...]:
     """Steps of a layer; its tensors: y, r, output."""
-    pieces = parts(add_total(kernel, config), tile.entries)
-    return tuple(_step(layer, kernel, piece, config) for piece in pieces)
+    chunks = parts(add_total(kernel, config), tile.entries)
+    return tuple(_step(layer, kernel, chunk, config) for chunk in chunks)
 
 
-def _step(layer: LayerId, kernel: AddKernel, piece: Part, config: AccelConfig) -> Step:
-    (begin, count), number, tensors = piece, layer.number, layer.tensors
+def _step(layer: LayerId, kernel: AddKernel, chunk: Part, config: AccelConfig) -> Step:
+    (begin, count), number, tensors = chunk, layer.number, layer.tensors
     first, size = begin * config.out_bytes, count * config.out_bytes
     values = transfer(config, Runs(1, 1, size))
     acc, res, out = (role_key(role, number, begin) for role in ("acc", "res", "out"))

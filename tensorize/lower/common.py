@@ -12,8 +12,8 @@ from typing import Final
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Dst, Form, Mem, Op
+from relay_hw.tensorize.commands import LOOP_LIMIT, Axis, Command, InstructionLoops, Key, Ref, Uop, fit_loops
 from relay_hw.tensorize.kernel import AddStage, Requantize, Window
-from relay_hw.tensorize.nest import LOOP_LIMIT, Axis, Command, Key, Piece, Ref, Uop, fit_loops
 from relay_hw.tensorize.tiles.geometry import Grid, Source, span_of
 
 Part = tuple[int, int]
@@ -133,25 +133,25 @@ def looped(
     uops: tuple[Uop, ...] = (),
 ) -> tuple[Command, ...]:
     """Instructions for a nest. Axis steps named n drive fields n_out, n_in and the reference n_base."""
-    return tuple(_piece(op, values, refs, piece, uops) for piece in fit_loops(axes, lead))
+    return tuple(_instruction(op, values, refs, loops, uops) for loops in fit_loops(axes, lead))
 
 
-def _piece(
+def _instruction(
     op: Op,
     values: Mapping[str, int],
     refs: Mapping[str, Ref],
-    piece: Piece,
+    loops: InstructionLoops,
     uops: tuple[Uop, ...],
 ) -> Command:
-    fields = dict(values) | {"iter_out": piece.outer.count, "iter_in": piece.inner.count}
-    for name, step in piece.outer.steps.items():
+    fields = dict(values) | {"iter_out": loops.outer.count, "iter_in": loops.inner.count}
+    for name, step in loops.outer.steps.items():
         fields[f"{name}_out"] = step
-    for name, step in piece.inner.steps.items():
+    for name, step in loops.inner.steps.items():
         fields[f"{name}_in"] = step
     moved: dict[str, Ref] = {}
     for field, ref in refs.items():
         name = field.removesuffix("_base")
-        moved[field] = replace(ref, offset=ref.offset + piece.bases.get(_MOVES_WITH.get(name, name), 0))
+        moved[field] = replace(ref, offset=ref.offset + loops.bases.get(_MOVES_WITH.get(name, name), 0))
     return Command(op, fields, moved, uops)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.program import align
 from relay_hw.accel.isa.spec import Dst, Mem, Nibble, Op
+from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step, Uop
 from relay_hw.tensorize.kernel import ConvKernel, Int8
 from relay_hw.tensorize.layout import add_record, pack_weights, requantize_records
 from relay_hw.tensorize.lower.common import (
@@ -27,10 +28,9 @@ from relay_hw.tensorize.lower.common import (
     store_tile,
     tile_transfer,
 )
-from relay_hw.tensorize.nest import Axis, Buffer, Command, Key, Ref, Step, Uop
 from relay_hw.tensorize.target import Target
-from relay_hw.tensorize.tiles.fold import folded_weights, gather_fields, shape_under
 from relay_hw.tensorize.tiles.geometry import ConvShape, bank_round, conv_weights, granule_blocks, parts
+from relay_hw.tensorize.tiles.im2col import folded_weights, gather_fields, shape_under
 from relay_hw.tensorize.tiles.operands import operand_mode, operand_starts, operand_tiles, stored_tiles
 from relay_hw.tensorize.tiles.sizes import ConvTile, Kept, by_loop, conv_patch, conv_use
 
@@ -51,7 +51,7 @@ class _Position:
 
     @property
     def closes(self) -> bool:
-        """True for the last step of a group in one piece of the sum."""
+        """True for the last step of a group in one chunk of the sum."""
         return sum(self.out) == sum(self.group)
 
 

@@ -12,29 +12,29 @@ from itertools import product
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Dst, Form, Mem, Op
 from relay_hw.errors import TensorizeError
+from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step
 from relay_hw.tensorize.kernel import Move, MoveKernel
 from relay_hw.tensorize.layout import pixel_bytes
 from relay_hw.tensorize.lower.common import LayerId, Outputs, looped, tile_transfer
-from relay_hw.tensorize.nest import Axis, Buffer, Command, Key, Ref, Step
-from relay_hw.tensorize.tiles.choose import EXTENT_LIMIT, piece_sizes
+from relay_hw.tensorize.tiles.choose import EXTENT_LIMIT, chunk_sizes
 from relay_hw.tensorize.tiles.geometry import Grid, bank_round, parts
-from relay_hw.tensorize.tiles.sizes import LocalTile, MoveTile
+from relay_hw.tensorize.tiles.sizes import MoveTile, OutputTile
 
 
 def choose_move(kernel: MoveKernel, config: AccelConfig) -> MoveTile:
-    """The largest pieces of which several fit at a time."""
+    """The largest chunks of which several fit at a time."""
     return MoveTile(tuple(_choose(move, config) for move in kernel.moves))
 
 
-def _choose(move: Move, config: AccelConfig) -> LocalTile:
+def _choose(move: Move, config: AccelConfig) -> OutputTile:
     per_block = config.channel_align // config.out_bytes
     most = min(config.acc_depth // 4, config.out_depth // 2)
     height, width, blocks = move.size
-    for count in piece_sizes(blocks):
-        for cols in piece_sizes(width):
-            for rows in piece_sizes(height):
+    for count in chunk_sizes(blocks):
+        for cols in chunk_sizes(width):
+            for rows in chunk_sizes(height):
                 if rows * cols * count * per_block <= most and max(rows, cols) <= EXTENT_LIMIT:
-                    return LocalTile(rows, cols, count)
+                    return OutputTile(rows, cols, count)
     raise TensorizeError(f"a channel block must fit configuration {config.name}, not need {per_block} entries")
 
 
@@ -48,7 +48,7 @@ def lower_move(layer: LayerId, kernel: MoveKernel, tile: MoveTile, config: Accel
     )
 
 
-def _pieces(move: Move, tile: LocalTile) -> Iterator[Outputs]:
+def _pieces(move: Move, tile: OutputTile) -> Iterator[Outputs]:
     """Tiles of a copy; `blocks` are those of channels, of which each has some of the accelerator's."""
     height, width, blocks = move.size
     for own, rows, cols in product(parts(blocks, tile.blocks), parts(height, tile.rows), parts(width, tile.cols)):

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import AluOp, Dst, Form, Mem, Op
+from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step
 from relay_hw.tensorize.kernel import PoolKernel, PoolKind, Requantize
 from relay_hw.tensorize.layout import requantize_records
 from relay_hw.tensorize.lower.common import LayerId, Outputs, Part, Under, load_patch, looped, scale_fields, store_tile
-from relay_hw.tensorize.nest import Axis, Buffer, Command, Key, Ref, Step
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.geometry import PoolShape, bank_round, parts, pool_shape
 from relay_hw.tensorize.tiles.sizes import PoolTile, pool_by_loop, pool_patch

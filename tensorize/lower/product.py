@@ -12,24 +12,24 @@ from itertools import product
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Dst, Form, Mem, Op
 from relay_hw.errors import TensorizeError
+from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step, Uop
 from relay_hw.tensorize.kernel import ProductKernel, SwapKernel
 from relay_hw.tensorize.layout import pixel_bytes, requantize_records
 from relay_hw.tensorize.lower.common import LayerId, Part, Runs, looped, scale_fields, transfer
-from relay_hw.tensorize.nest import Axis, Buffer, Command, Key, Ref, Step, Uop
-from relay_hw.tensorize.tiles.choose import PAD_LIMIT, piece_sizes
+from relay_hw.tensorize.tiles.choose import PAD_LIMIT, chunk_sizes
 from relay_hw.tensorize.tiles.geometry import bank_round, parts
-from relay_hw.tensorize.tiles.sizes import LocalTile
+from relay_hw.tensorize.tiles.sizes import OutputTile
 
 INT8 = (-128, 127)
 
 
-def choose_product(kernel: ProductKernel | SwapKernel, config: AccelConfig) -> LocalTile:
+def choose_product(kernel: ProductKernel | SwapKernel, config: AccelConfig) -> OutputTile:
     """`rows` (or columns before they are swapped) and blocks of weights at a time. Raises TensorizeError."""
     height, width = _extents(kernel, config)
-    for blocks in piece_sizes(width):
-        for rows in piece_sizes(height):
+    for blocks in chunk_sizes(width):
+        for rows in chunk_sizes(height):
             if _fits(kernel, rows, blocks, config):
-                return LocalTile(rows, 1, blocks)
+                return OutputTile(rows, 1, blocks)
     raise TensorizeError(f"product must have a tile that fits configuration {config.name}, not {kernel.target}")
 
 
@@ -56,7 +56,7 @@ def _fits(kernel: ProductKernel | SwapKernel, rows: int, blocks: int, config: Ac
     )
 
 
-def lower_product(layer: LayerId, kernel: ProductKernel, tile: LocalTile, config: AccelConfig) -> tuple[Step, ...]:
+def lower_product(layer: LayerId, kernel: ProductKernel, tile: OutputTile, config: AccelConfig) -> tuple[Step, ...]:
     """Steps of a layer; its tensors: left operand, right operand, result."""
     height, width = _extents(kernel, config)
     records = requantize_records(kernel.requantize, width, config)
@@ -132,7 +132,7 @@ def _tiles(runs: Runs, dram: Ref, sram: Ref, config: AccelConfig) -> Command:
     return Command(Op.LOAD, {"mem": Mem.WGT, **values}, {"dram": dram, "sram": sram})
 
 
-def lower_swap(layer: LayerId, kernel: SwapKernel, tile: LocalTile, config: AccelConfig) -> tuple[Step, ...]:
+def lower_swap(layer: LayerId, kernel: SwapKernel, tile: OutputTile, config: AccelConfig) -> tuple[Step, ...]:
     """Steps of a layer; its tensors: matrix, identity, result."""
     height, width = _extents(kernel, config)
     places = product(range(kernel.target.height), parts(width, tile.blocks), parts(height, tile.rows))

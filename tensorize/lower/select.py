@@ -14,14 +14,14 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.program import align
 from relay_hw.accel.isa.spec import Dst, Form, Mem, Op
 from relay_hw.errors import TensorizeError
+from relay_hw.tensorize.commands import Axis, Buffer, Command, Ref, Step, Uop
 from relay_hw.tensorize.kernel import Image, Int8, SelectKernel
 from relay_hw.tensorize.layout import pixel_bytes
 from relay_hw.tensorize.lower.common import LayerId, Part, Runs, looped, transfer
-from relay_hw.tensorize.nest import Axis, Buffer, Command, Ref, Step, Uop
-from relay_hw.tensorize.tiles.choose import piece_sizes
+from relay_hw.tensorize.tiles.choose import chunk_sizes
 from relay_hw.tensorize.tiles.geometry import bank_round, granule_blocks, parts
 from relay_hw.tensorize.tiles.operands import WeightForm, operand_mode, stored_tiles
-from relay_hw.tensorize.tiles.sizes import LocalTile
+from relay_hw.tensorize.tiles.sizes import OutputTile
 
 INT8 = (-128, 127)
 
@@ -35,19 +35,19 @@ class _Block:
     inp: int
 
 
-def choose_select(kernel: SelectKernel, config: AccelConfig) -> LocalTile:
+def choose_select(kernel: SelectKernel, config: AccelConfig) -> OutputTile:
     """The most pixels at a time of which two tiles fit. Raises TensorizeError."""
     blocks, count = _out_blocks(kernel, config), len(_blocks(kernel, config))
     pixel = sum(_entries(image, config) for image in kernel.sources)
     step = granule_blocks(config, config.block_out)
-    for pixels in piece_sizes(kernel.target.pixels, 1 if blocks % step == 0 else step):
+    for pixels in chunk_sizes(kernel.target.pixels, 1 if blocks % step == 0 else step):
         fits = (
             2 * pixels * pixel <= config.inp_depth
             and 2 * pixels * blocks <= min(config.acc_depth, config.out_depth)
             and count <= min(config.wgt_depth, config.uop_depth // 2)
         )
         if fits:
-            return LocalTile(1, pixels, blocks)
+            return OutputTile(1, pixels, blocks)
     raise TensorizeError(f"channels must be few enough to be reordered on {config.name}, not {kernel.target.channels}")
 
 
@@ -79,7 +79,7 @@ def _weights(kernel: SelectKernel, blocks: list[_Block], config: AccelConfig) ->
     return found
 
 
-def lower_select(layer: LayerId, kernel: SelectKernel, tile: LocalTile, config: AccelConfig) -> tuple[Step, ...]:
+def lower_select(layer: LayerId, kernel: SelectKernel, tile: OutputTile, config: AccelConfig) -> tuple[Step, ...]:
     """Steps of a layer; its tensors: operands, result."""
     blocks = _blocks(kernel, config)
     form = WeightForm.NARROW if config.wgt_bits == 4 else WeightForm.BYTES
@@ -87,14 +87,14 @@ def lower_select(layer: LayerId, kernel: SelectKernel, tile: LocalTile, config: 
     step = max(1, config.granule_bytes // config.wgt_bytes)
     data = weights.tobytes() + bytes((align(len(blocks), step) - len(blocks)) * config.wgt_bytes)
     wgt = Buffer(("wgt", layer.number), Mem.WGT, align(len(blocks), step), data=data)
-    pieces = parts(kernel.target.pixels, tile.cols)
-    return tuple(_step(layer, kernel, blocks, wgt, piece, config) for piece in pieces)
+    chunks = parts(kernel.target.pixels, tile.cols)
+    return tuple(_step(layer, kernel, blocks, wgt, chunk, config) for chunk in chunks)
 
 
 def _step(
-    layer: LayerId, kernel: SelectKernel, blocks: list[_Block], wgt: Buffer, piece: Part, config: AccelConfig
+    layer: LayerId, kernel: SelectKernel, blocks: list[_Block], wgt: Buffer, chunk: Part, config: AccelConfig
 ) -> Step:
-    (begin, count), number, tensors = piece, layer.number, layer.tensors
+    (begin, count), number, tensors = chunk, layer.number, layer.tensors
     outs = _out_blocks(kernel, config)
     acc, out = ("acc", number, begin), ("out", number, begin)
     buffers = [wgt, Buffer(acc, Mem.ACC, bank_round(config, count * outs)), Buffer(out, Mem.OUT, count * outs)]

@@ -22,9 +22,9 @@ from relay_hw.tensorize.lower.select import choose_select
 from relay_hw.tensorize.match.composite import match
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.choose import choose_add, choose_conv, choose_pool
-from relay_hw.tensorize.tiles.fold import shapes_of
+from relay_hw.tensorize.tiles.depthwise import choose_depthwise, depthwise_shape
 from relay_hw.tensorize.tiles.geometry import pool_shape
-from relay_hw.tensorize.tiles.local import choose_local, local_shape
+from relay_hw.tensorize.tiles.im2col import shapes_of
 from relay_hw.tensorize.tiles.sizes import Tile, TransposeTile
 
 
@@ -41,7 +41,7 @@ def plan_tile(kernel: KernelSpec, config: Target) -> Tile:
     """The tile that the kernel is lowered with. Raises TensorizeError when none fits."""
     match kernel:
         case ConvKernel() if kernel.groups > 1:
-            return choose_local(local_shape(kernel, config), config)
+            return choose_depthwise(depthwise_shape(kernel, config), config)
         case TransposeKernel():
             return TransposeTile(tuple(choose_conv(shapes_of(phase, config), config) for phase in kernel.phases))
         case ConvKernel():
@@ -61,6 +61,6 @@ def plan_tile(kernel: KernelSpec, config: Target) -> Tile:
 def _pool_tile(kernel: PoolKernel, config: Target) -> Tile:
     """Through GEMM's lines, or through the ALU where no tile of lines fits."""
     try:
-        return choose_local(local_shape(kernel, config), config)
+        return choose_depthwise(depthwise_shape(kernel, config), config)
     except TensorizeError:
         return choose_pool(pool_shape(kernel, config), config)

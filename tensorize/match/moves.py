@@ -103,7 +103,7 @@ def _array(value: Index | tuple[Index, ...]) -> Index:
 
 
 def _blocks(places: Index, config: AccelConfig) -> Index | None:
-    """[H, W, blocks] addresses of the target's channel blocks; None where one comes in pieces."""
+    """[H, W, blocks] addresses of the target's channel blocks; None where one comes in parts."""
     step = config.channel_align
     inside = np.arange(places.shape[2], dtype=np.int64) % step
     begins = places[:, :, ::step]

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from relay_hw.accel.isa.config import AccelConfig
-from relay_hw.tensorize.nest import Key, Step
-from relay_hw.tensorize.schedule.work import Span, Work, command_cycles, work_of
+from relay_hw.tensorize.commands import Key, Step
+from relay_hw.tensorize.schedule.step_work import ByteRange, Work, command_cycles, work_of
 
 # Cycles between the end of one step's work on the output stage and the start of the next one's; COMPUTE needs none.
 _SWITCH = 12
@@ -122,7 +122,7 @@ def _givers(work: Sequence[Work]) -> list[tuple[int, ...]]:
 
 
 def _producers(work: Sequence[Work]) -> list[tuple[int, ...]]:
-    writers: dict[Key, list[tuple[int, Span]]] = {}
+    writers: dict[Key, list[tuple[int, ByteRange]]] = {}
     for number, item in enumerate(work):
         for span in item.writes:
             writers.setdefault(span.key, []).append((number, span))

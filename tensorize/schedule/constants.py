@@ -13,13 +13,13 @@ from relay_hw.accel.isa.program import align
 from relay_hw.accel.isa.spec import Mem, Op
 from relay_hw.accel.isa.state import element_bytes
 from relay_hw.tensorize.access import Space, touches
+from relay_hw.tensorize.commands import Buffer, Command, Key, Packing, Ref, Step, image_beats
 from relay_hw.tensorize.lower.common import Runs, transfer
-from relay_hw.tensorize.nest import Buffer, Command, Key, Packing, Ref, Step, image_beats
 
 # Bus cycles of one load of constants: long enough for full bursts, short enough to go between loads of activations.
-# Large buffers are cut into PIECES, so that programs stay short.
-PIECE_CYCLES = 256
-PIECES = 16
+# Large buffers are cut into MAX_CHUNKS, so that programs stay short.
+CHUNK_CYCLES = 256
+MAX_CHUNKS = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,9 +122,9 @@ def _pieces(
     # Granules of factors, and of weights behind each.
     behind = config.factor_granules * config.granule_bytes if buffer.packing is Packing.FACTORS else 0
     step = max(step, behind // entry)
-    cycles = max(PIECE_CYCLES, buffer.entries * entry // config.bus_bytes // PIECES)
+    cycles = max(CHUNK_CYCLES, buffer.entries * entry // config.bus_bytes // MAX_CHUNKS)
     length = max(step, align(cycles * config.bus_bytes // entry, step))
-    pieces: list[ConstantLoad] = []
+    chunks: list[ConstantLoad] = []
     for begin in range(0, buffer.entries, length):
         end = min(begin + length, buffer.entries)
         deadline = min((at for low, high, at in needs if low < end and begin < high), default=begin_at)
@@ -134,5 +134,5 @@ def _pieces(
         refs = {"dram": Ref(data_key(buffer.key), place), "sram": Ref(buffer.key, begin)}
         command = Command(Op.LOAD, values, refs)
         cycles = image_beats(config, values)
-        pieces.append(ConstantLoad(buffer.key, buffer.mem, layer, deadline, cycles, command))
-    return pieces
+        chunks.append(ConstantLoad(buffer.key, buffer.mem, layer, deadline, cycles, command))
+    return chunks

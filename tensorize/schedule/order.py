@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Mem
-from relay_hw.tensorize.nest import Key, Step
+from relay_hw.tensorize.commands import Key, Step
 from relay_hw.tensorize.schedule.clocks import Clocks, works_of
 from relay_hw.tensorize.target import Target
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from relay_hw.accel.isa.spec import Op
+from relay_hw.tensorize.commands import Command, Step, tensor_key
 from relay_hw.tensorize.kernel import (
     AddKernel,
     ConvKernel,
@@ -24,19 +25,18 @@ from relay_hw.tensorize.kernel import (
 from relay_hw.tensorize.lower.add import lower_add
 from relay_hw.tensorize.lower.common import LayerId
 from relay_hw.tensorize.lower.conv import lower_conv
-from relay_hw.tensorize.lower.local import lower_local
+from relay_hw.tensorize.lower.depthwise import lower_depthwise
 from relay_hw.tensorize.lower.move import lower_move
 from relay_hw.tensorize.lower.pool import lower_pool
 from relay_hw.tensorize.lower.product import lower_product, lower_swap
 from relay_hw.tensorize.lower.select import lower_select
 from relay_hw.tensorize.lower.tile import plan_tile
 from relay_hw.tensorize.match.region import LayerSpec, Region
-from relay_hw.tensorize.nest import Command, Step, tensor_key
 from relay_hw.tensorize.schedule.constants import merge_parameters
 from relay_hw.tensorize.schedule.order import interleaved_order, sequential_order
 from relay_hw.tensorize.schedule.uops import place_uops
 from relay_hw.tensorize.target import Target
-from relay_hw.tensorize.tiles.sizes import AddTile, ConvTile, LocalTile, MoveTile, PoolTile, Tile, TransposeTile
+from relay_hw.tensorize.tiles.sizes import AddTile, ConvTile, MoveTile, OutputTile, PoolTile, Tile, TransposeTile
 
 
 class Chooser(Protocol):
@@ -119,13 +119,13 @@ def _lower(number: int, layer: LayerSpec, tile: Tile, config: Target) -> tuple[S
                 for part, (phase, own) in phases
                 for step in lower_conv(replace(named, part=(part,)), phase, own, config)
             )
-        case (ConvKernel() | PoolKernel()) as kernel, LocalTile() as chosen:
-            return lower_local(named, kernel, chosen, config)
-        case ProductKernel() as kernel, LocalTile() as chosen:
+        case (ConvKernel() | PoolKernel()) as kernel, OutputTile() as chosen:
+            return lower_depthwise(named, kernel, chosen, config)
+        case ProductKernel() as kernel, OutputTile() as chosen:
             return lower_product(named, kernel, chosen, config)
-        case SelectKernel() as kernel, LocalTile() as chosen:
+        case SelectKernel() as kernel, OutputTile() as chosen:
             return lower_select(named, kernel, chosen, config)
-        case SwapKernel() as kernel, LocalTile() as chosen:
+        case SwapKernel() as kernel, OutputTile() as chosen:
             return lower_swap(named, kernel, chosen, config)
         case MoveKernel() as kernel, MoveTile() as chosen:
             return lower_move(named, kernel, chosen, config)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from relay_hw.tensorize.schedule.clocks import Clocks
 from relay_hw.tensorize.schedule.constants import ConstantLoad
-from relay_hw.tensorize.schedule.work import Work
+from relay_hw.tensorize.schedule.step_work import Work
 
 
 def load_windows(work: Sequence[Work], loads: Sequence[ConstantLoad], margin: int, latency: int) -> list[int]:

@@ -13,8 +13,8 @@ from itertools import accumulate
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Mem, Op
 from relay_hw.accel.isa.state import element_bytes
+from relay_hw.tensorize.commands import Buffer, Command, Key, Packing, Ref, Step
 from relay_hw.tensorize.lower.common import Runs, transfer
-from relay_hw.tensorize.nest import Buffer, Command, Key, Packing, Ref, Step
 from relay_hw.tensorize.schedule.constants import data_key, dram_entry, widening
 
 # Quarters of the weight memory that the first layers may take where not all weights fit; the others stream through the

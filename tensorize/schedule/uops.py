@@ -12,7 +12,7 @@ from relay_hw.accel.isa.config import UOP_BYTES, AccelConfig
 from relay_hw.accel.isa.program import align
 from relay_hw.accel.isa.records import encode_uops
 from relay_hw.accel.isa.spec import Mem
-from relay_hw.tensorize.nest import Buffer, Command, Key, Ref, Step, Uop
+from relay_hw.tensorize.commands import Buffer, Command, Key, Ref, Step, Uop
 
 Sequence_ = tuple[Uop, ...]
 

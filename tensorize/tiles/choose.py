@@ -1,4 +1,4 @@
-"""The cheapest tile of each kind of layer: which pieces of it are computed at a time.
+"""The cheapest tile of each kind of layer: which part of it one step computes.
 
 In: shapes in blocks. Out: `ConvTile`, `PoolTile`, `AddTile`. Sizes not dividing the layer leave a shorter last tile.
 """
@@ -11,10 +11,10 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.program import align
 from relay_hw.errors import TensorizeError
 from relay_hw.tensorize.target import Target
-from relay_hw.tensorize.tiles.cost import add_cost, pool_cost
 from relay_hw.tensorize.tiles.geometry import ConvShape, PoolShape, granule_blocks
 from relay_hw.tensorize.tiles.sizes import AddTile, ConvTile, PoolTile, pool_entries, pool_patch
-from relay_hw.tensorize.tiles.space import EXTENT_LIMIT, PAD_LIMIT, SHORT_LIST, Choice, counts, piece_sizes, ranked
+from relay_hw.tensorize.tiles.tile_cost import add_cost, pool_cost
+from relay_hw.tensorize.tiles.tile_space import EXTENT_LIMIT, PAD_LIMIT, SHORT_LIST, Choice, chunk_sizes, counts, ranked
 
 
 def choose_conv(shapes: Sequence[ConvShape], config: AccelConfig) -> ConvTile:
@@ -60,9 +60,9 @@ def choose_add(entries: int, config: Target) -> AddTile:
 
 
 def _pool_tiles(shape: PoolShape, config: AccelConfig) -> Iterator[PoolTile]:
-    for cols in piece_sizes(shape.out_width):
-        for rows in piece_sizes(shape.out_height):
-            for blocks in piece_sizes(shape.blocks, granule_blocks(config, config.block_out)):
+    for cols in chunk_sizes(shape.out_width):
+        for rows in chunk_sizes(shape.out_height):
+            for blocks in chunk_sizes(shape.blocks, granule_blocks(config, config.block_out)):
                 tile = PoolTile(rows, cols, blocks)
                 if pool_fits(shape, tile, config):
                     yield tile

@@ -254,5 +254,5 @@ def span_of(window: Window, axis: int, begin: int, count: int) -> tuple[int, int
 
 
 def parts(total: int, size: int) -> tuple[tuple[int, int], ...]:
-    """(begin, count) pieces of `size` that cover `total`; the last may be shorter."""
+    """(begin, count) chunks of `size` that cover `total`; the last may be shorter."""
     return tuple((begin, min(size, total - begin)) for begin in range(0, total, size))

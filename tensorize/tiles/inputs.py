@@ -12,8 +12,8 @@ from relay_hw.tensorize.kernel import ConvKernel
 from relay_hw.tensorize.match.region import Activation, Region
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.choose import best_conv
-from relay_hw.tensorize.tiles.fold import folded_shapes
 from relay_hw.tensorize.tiles.geometry import conv_shape
+from relay_hw.tensorize.tiles.im2col import folded_shapes
 
 
 def fold_inputs(region: Region, config: Target) -> Region:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.nibbles import MOST_FACTOR, fits_bits, pack_factors, pack_weights, split_nibbles
 from relay_hw.accel.isa.spec import GemmMode, Nibble
+from relay_hw.tensorize.commands import Packing
 from relay_hw.tensorize.kernel import Int8
-from relay_hw.tensorize.nest import Packing
 
 Bytes = NDArray[np.uint8]
 

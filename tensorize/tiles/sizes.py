@@ -19,8 +19,8 @@ _LOOP_DEPTH = 9
 class ConvTile:
     """`rows` x `cols` output pixels x `out_blocks`: the accumulators of one group, requantized and stored together.
 
-    A step adds up `in_blocks` for `piece` out blocks of a group (0: for all of them): what one load of weights brings.
-    `live` groups are summed at the same time: all of them for one piece of the sum, then for the next one.
+    A step adds up `in_blocks` for `weight_blocks` out blocks of a group (0: for all), which one load of weights brings.
+    `live` groups are summed at the same time: all of them for one chunk of the sum, then for the next one.
     weights_outer: all pixels for `live` groups, then the next ones; otherwise all groups for one tile of pixels.
     """
 
@@ -31,12 +31,12 @@ class ConvTile:
     weights_outer: bool
     fold: Fold | None = None
     live: int = 1
-    piece: int = 0
+    weight_blocks: int = 0
 
     @property
     def step_blocks(self) -> int:
         """Out blocks of one step."""
-        return self.piece or self.out_blocks
+        return self.weight_blocks or self.out_blocks
 
     def __str__(self) -> str:
         order = "weights outer" if self.weights_outer else "pixels outer"
@@ -61,7 +61,7 @@ class PoolTile:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalTile:
+class OutputTile:
     """`rows` x `cols` output pixels x `blocks` of a layer whose blocks need few others."""
 
     rows: int
@@ -97,14 +97,14 @@ class TransposeTile:
 class MoveTile:
     """A tile for each copy; its blocks are those of channel_align channels."""
 
-    moves: tuple[LocalTile, ...]
+    moves: tuple[OutputTile, ...]
 
     def __str__(self) -> str:
         different = dict.fromkeys(str(tile) for tile in self.moves)
         return f"{len(self.moves)} copies of {'; '.join(different)}" if self.moves else "in place"
 
 
-Tile = ConvTile | TransposeTile | MoveTile | LocalTile | PoolTile | AddTile
+Tile = ConvTile | TransposeTile | MoveTile | OutputTile | PoolTile | AddTile
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +151,9 @@ def conv_entries(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> Entri
 
 @dataclass(frozen=True, slots=True)
 class Trips:
-    """How often the loops of a tile run: tiles of pixels, sets of live groups, all groups, pieces of the sum.
+    """How often the loops of a tile run: tiles of pixels, sets of live groups, all groups, chunks of the sum.
 
-    `steps`: pieces of weights of all groups for one piece of the sum.
+    `steps`: chunks of weights of all groups for one chunk of the sum.
     """
 
     pixels: int

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relay_hw.accel.isa.spec import Mem, Op
+from relay_hw.tensorize.commands import Command
 from relay_hw.tensorize.match.region import read_region
-from relay_hw.tensorize.nest import Command
 from relay_hw.tensorize.schedule.clocks import Clocks
 from relay_hw.tensorize.schedule.constants import ConstantLoad, constant_loads
 from relay_hw.tensorize.schedule.order import interleaved_order, layer_groups
 from relay_hw.tensorize.schedule.plan import plan_steps
 from relay_hw.tensorize.schedule.prefetch import load_windows
-from relay_hw.tensorize.schedule.work import Span, Work, work_of
+from relay_hw.tensorize.schedule.step_work import ByteRange, Work, work_of
 from tests.targets import target_for
 
 WORK = st.builds(lambda compute, load: Work(compute, 5, load, 5, (), ()), st.integers(0, 800), st.integers(0, 600))
@@ -27,8 +27,8 @@ def constant(deadline: int, cycles: int) -> ConstantLoad:
 
 @given(work=st.lists(WORK, min_size=1, max_size=12), data=st.data(), margin=st.sampled_from((0, 500, 5000)))
 def test_windows_come_before_their_deadlines(work: list[Work], data: st.DataObject, margin: int) -> None:
-    pieces = data.draw(st.lists(st.tuples(st.integers(0, len(work) - 1), st.integers(1, 300)), max_size=10))
-    loads = [constant(*piece) for piece in sorted(pieces)]
+    chunks = data.draw(st.lists(st.tuples(st.integers(0, len(work) - 1), st.integers(1, 300)), max_size=10))
+    loads = [constant(*chunk) for chunk in sorted(chunks)]
     windows = load_windows(work, loads, margin, 100)
     assert windows == sorted(windows)
     for load, window in zip(loads, windows, strict=True):
@@ -48,9 +48,9 @@ def test_windows_use_the_gaps_of_the_bus() -> None:
 
 
 def test_clocks_wait_for_stored_rows() -> None:
-    first = Work(400, 20, 100, 30, (), (Span(("tensor", 1), 0, 512),))
-    other = Work(400, 20, 100, 30, (), (Span(("tensor", 1), 512, 1024),))
-    reader = Work(10, 1, 50, 5, (Span(("tensor", 1), 256, 600),), ())
+    first = Work(400, 20, 100, 30, (), (ByteRange(("tensor", 1), 0, 512),))
+    other = Work(400, 20, 100, 30, (), (ByteRange(("tensor", 1), 512, 1024),))
+    reader = Work(10, 1, 50, 5, (ByteRange(("tensor", 1), 256, 600),), ())
     clocks = Clocks([first, other, reader], 100)
     assert clocks.producers(2) == (0, 1)
     assert clocks.stored(2) is None and clocks.arrival(2) is None

@@ -11,8 +11,8 @@ from relay_hw.accel.isa.program import decode_instructions
 from relay_hw.accel.isa.spec import Mem, Op
 from relay_hw.accel.isa.state import element_bytes
 from relay_hw.tensorize import Plan
+from relay_hw.tensorize.commands import Buffer
 from relay_hw.tensorize.emit.draft import Draft
-from relay_hw.tensorize.nest import Buffer
 from relay_hw.tensorize.packing import _filled, _Part, packings  # pyright: ignore[reportPrivateUsage]
 from relay_hw.tensorize.schedule.resident import depths, entries_of, total_entries
 from tests.targets import target_for

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.spec import Mem
-from relay_hw.tensorize.emit.memory import ConstantPool, Life, burst_bytes, place_shared, plan_window
+from relay_hw.tensorize.emit.dram import ConstantPool, Life, burst_bytes, place_shared, plan_window
 from relay_hw.tensorize.emit.scratchpad import Scratchpad, Slots
 from relay_hw.tensorize.schedule.uops import make_pool
 

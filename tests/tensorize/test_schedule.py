@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from relay_hw.accel.isa.spec import Mem
 from relay_hw.tensorize import compile_function
+from relay_hw.tensorize.commands import Step
 from relay_hw.tensorize.match.composite import match
 from relay_hw.tensorize.match.region import read_region
-from relay_hw.tensorize.nest import Step
 from relay_hw.tensorize.schedule.plan import schedules
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.choose import choose_conv
 from relay_hw.tensorize.tiles.geometry import conv_shape, parts
 from relay_hw.tensorize.tiles.sizes import conv_use
-from relay_hw.tensorize.tiles.space import conv_fits
+from relay_hw.tensorize.tiles.tile_space import conv_fits
 from tests.targets import target_for
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -38,12 +38,12 @@ def test_tiles_fit_and_cover(kit: SimpleNamespace, data: st.DataObject) -> None:
     shape = conv_shape(match(call.op, config).kernel, config)
     tile = choose_conv((shape,), config)
     assert conv_fits(shape, tile, conv_use(shape, tile, config), config)
-    for total, piece in (
+    for total, size in (
         (shape.out_height, tile.rows),
         (shape.out_width, tile.cols),
         (shape.in_blocks, tile.in_blocks),
     ):
-        assert sum(count for _, count in parts(total, piece)) == total
+        assert sum(count for _, count in parts(total, size)) == total
     region = read_region(build.function(call), config, "r")
     steps = schedules(region, config)[-1].steps
     products = sum(

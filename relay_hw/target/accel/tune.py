@@ -27,9 +27,9 @@ from relay_hw.tensorize.compile import plan_region
 from relay_hw.tensorize.kernel import ConvKernel, KernelSpec
 from relay_hw.tensorize.refine import Refiner, explain, layer_cycles, without_weights
 from relay_hw.tensorize.target import Target
-from relay_hw.tensorize.tiles.fold import shapes_of
+from relay_hw.tensorize.tiles.im2col import shapes_of
 from relay_hw.tensorize.tiles.sizes import ConvTile, Tile
-from relay_hw.tensorize.tiles.space import Choice, all_ranked
+from relay_hw.tensorize.tiles.tile_space import Choice, all_ranked
 
 # Files are written anew when their form changes.
 _FORM = 1

@@ -13,8 +13,8 @@ from relay_hw.accel.isa.config import AccelConfig, config_names, load_config
 from relay_hw.accel.isa.slots import Slots, alu_slots, instruction_slots, slots_table
 from relay_hw.accel.isa.spec import AluOp, Form, GemmMode, Op
 from relay_hw.accel.sim.cycle.work import work_of
-from relay_hw.tensorize.nest import Command
-from relay_hw.tensorize.schedule.work import command_cycles
+from relay_hw.tensorize.commands import Command
+from relay_hw.tensorize.schedule.step_work import command_cycles
 
 CONFIGS = [load_config(name) for name in config_names()]
 TURNS = {"iter_out": 3, "iter_in": 5}

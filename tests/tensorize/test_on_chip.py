@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 from relay_hw.accel.isa.spec import Dst, GemmMode, Mem, Op
 from relay_hw.ir.expr import Function
 from relay_hw.tensorize import Segment, compile_function
+from relay_hw.tensorize.commands import Command, Key, Ref, tensor_key
 from relay_hw.tensorize.compile import _segment  # pyright: ignore[reportPrivateUsage]
 from relay_hw.tensorize.emit.draft import write_draft
 from relay_hw.tensorize.emit.emit import Manner
 from relay_hw.tensorize.match.region import read_region
-from relay_hw.tensorize.nest import Command, Key, Ref, tensor_key
 from relay_hw.tensorize.refine import Refiner
-from relay_hw.tensorize.schedule.chip import depth_order, forwardable
 from relay_hw.tensorize.schedule.clocks import Clocks
-from relay_hw.tensorize.schedule.forward import cut, forward, loops
+from relay_hw.tensorize.schedule.on_chip import cut, forward_on_chip, loops
+from relay_hw.tensorize.schedule.on_chip_schedules import depth_order, forwardable
 from relay_hw.tensorize.schedule.plan import Schedule, lower_layers, plan_steps
+from relay_hw.tensorize.schedule.step_work import Work
 from relay_hw.tensorize.schedule.uops import place_uops
-from relay_hw.tensorize.schedule.work import Work
 from relay_hw.tensorize.target import Target
 from tests.targets import target_for
 
@@ -45,7 +45,7 @@ def forced(
     moved_away = {patch.replaces for found in chosen.values() for patch in found}
     loads = [load for step in steps for b in step.buffers if b.key not in moved_away for load in b.loads]
     outside |= {load.refs["dram"].key for load in loads} & chosen.keys()
-    moved = place_uops(forward(steps, chosen, frozenset(outside), config), config)
+    moved = place_uops(forward_on_chip(steps, chosen, frozenset(outside), config), config)
     ordered = tuple(moved[n] for n in depth_order(moved, config))
     draft = write_draft(Schedule(region, tiles, ordered), config, Manner(None, dense=True))
     return _segment(draft, "r", config, Refiner()) if draft is not None else None
@@ -219,7 +219,7 @@ def test_patience_lets_a_deeper_layer_go_first(kit: SimpleNamespace) -> None:
     function, _ = chain(kit, config, None, 3)
     region = read_region(function, config, "r")
     steps = lower_layers(region, plan_steps(region, config)[0], config)
-    moved = place_uops(forward(steps, forwardable(region, steps, config), frozenset(), config), config)
+    moved = place_uops(forward_on_chip(steps, forwardable(region, steps, config), frozenset(), config), config)
     orders = {patience: depth_order(moved, config, patience) for patience in (0, 10**6)}
     for order in orders.values():
         assert sorted(order) == list(range(len(moved)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.program import SECTION_ALIGN, Section, SectionKind, align
 from relay_hw.accel.isa.spec import Mem
-from relay_hw.tensorize.nest import Key
+from relay_hw.tensorize.commands import Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +70,20 @@ def place_shared(lives: Mapping[Key, Life], config: AccelConfig) -> Placement:
 
 @dataclass(slots=True)
 class ConstantPool:
-    """Bytes of one section of constants; equal pieces are kept once."""
+    """Bytes of one section of constants; equal constants are kept once."""
 
     config: AccelConfig
     data: bytearray = field(default_factory=bytearray)
     _known: dict[bytes, int] = field(default_factory=dict[bytes, int])
 
-    def add(self, piece: bytes) -> int:
-        """Offset of `piece` in the section."""
-        if piece not in self._known:
+    def add(self, data: bytes) -> int:
+        """Offset of `data` in the section."""
+        if data not in self._known:
             start = align(len(self.data), burst_bytes(self.config))
             self.data.extend(bytes(start - len(self.data)))
-            self.data.extend(piece)
-            self._known[piece] = start
-        return self._known[piece]
+            self.data.extend(data)
+            self._known[data] = start
+        return self._known[data]
 
 
 SECTION_OF: dict[Mem, tuple[str, SectionKind]] = {
@@ -114,8 +114,8 @@ def plan_window(
     """Lay out everything but the program. `values`: activations that are constant."""
     step = burst_bytes(config)
     pools = {mem: ConstantPool(config) for mem in SECTION_OF}
-    pieces = [*constants, *((key, Mem.PRM, data) for key, data in values.items())]
-    where = {key: (mem, pools[mem].add(data)) for key, mem, data in pieces}
+    found = [*constants, *((key, Mem.PRM, data) for key, data in values.items())]
+    where = {key: (mem, pools[mem].add(data)) for key, mem, data in found}
     sections: list[Section] = []
     end = 0
 

@@ -1,4 +1,4 @@
-"""Depthwise and grouped convolutions and pools to steps: load a patch, GEMM, output stage, store in pieces.
+"""Depthwise and grouped convolutions and pools to steps: load a patch, GEMM, output stage, store in chunks.
 
 In: a kernel and its tile. Out: steps. Accumulators and outputs of a tile lie as [row][column][block]; patches as planes
 of one channel block each, or as [row][column][in block] where whole blocks are multiplied.
@@ -13,27 +13,27 @@ import numpy as np
 
 from relay_hw.accel.isa.config import TAPS, AccelConfig
 from relay_hw.accel.isa.spec import Dst, Form, GemmMode, Mem, Nibble, Op
+from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step, Uop
 from relay_hw.tensorize.kernel import ConvKernel, Int8, PoolKernel
 from relay_hw.tensorize.layout import requantize_records
 from relay_hw.tensorize.lower.common import LayerId, Outputs, Part, Under, load_patch, looped, scale_fields, store_tile
-from relay_hw.tensorize.nest import Axis, Buffer, Command, Key, Ref, Step, Uop
 from relay_hw.tensorize.target import Target
-from relay_hw.tensorize.tiles.geometry import bank_round, parts, span_of
-from relay_hw.tensorize.tiles.local import (
-    LocalShape,
+from relay_hw.tensorize.tiles.depthwise import (
+    DepthwiseShape,
     channel_bytes,
-    local_patch,
-    local_shape,
+    depthwise_patch,
+    depthwise_shape,
     one_by_one,
     plane_lines,
     weight_entries,
 )
+from relay_hw.tensorize.tiles.geometry import bank_round, parts, span_of
 from relay_hw.tensorize.tiles.operands import operand_mode, operand_starts, operand_tiles, stored_tiles
-from relay_hw.tensorize.tiles.sizes import LocalTile
+from relay_hw.tensorize.tiles.sizes import OutputTile
 
 INT8 = (-128, 127)
-# The results of a step leave in about this many pieces, so that the first are stored while others are computed.
-PIECES = 4
+# The results of a step leave in about this many chunks, so that the first are stored while others are computed.
+STORE_CHUNKS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class _Layer:
     number: int
     name: str
     kernel: ConvKernel | PoolKernel
-    shape: LocalShape
-    tile: LocalTile
+    shape: DepthwiseShape
+    tile: OutputTile
     weights: Int8
     records: bytes
     tensors: tuple[Key, ...]
@@ -53,7 +53,7 @@ class _Layer:
     @property
     def pitch(self) -> int:
         """Pixels of a row of the patch; the same for the narrower last tile, so that micro-ops are shared."""
-        return local_patch(self.shape, 1, self.tile.cols)[1]
+        return depthwise_patch(self.shape, 1, self.tile.cols)[1]
 
     @property
     def in_planes(self) -> bool:
@@ -73,9 +73,11 @@ class _At:
         return (self.rows[0], self.cols[0], self.blocks[0])
 
 
-def lower_local(named: LayerId, kernel: ConvKernel | PoolKernel, tile: LocalTile, config: Target) -> tuple[Step, ...]:
+def lower_depthwise(
+    named: LayerId, kernel: ConvKernel | PoolKernel, tile: OutputTile, config: Target
+) -> tuple[Step, ...]:
     """Steps of a layer; its tensors: input, output."""
-    shape = local_shape(kernel, config)
+    shape = depthwise_shape(kernel, config)
     stage = kernel.requantize
     records = b"" if stage is None else requantize_records(stage, shape.out_blocks, config)
     weights = _weights(kernel, shape, config)
@@ -88,7 +90,7 @@ def lower_local(named: LayerId, kernel: ConvKernel | PoolKernel, tile: LocalTile
     )
 
 
-def _weights(kernel: ConvKernel | PoolKernel, shape: LocalShape, config: AccelConfig) -> Int8:
+def _weights(kernel: ConvKernel | PoolKernel, shape: DepthwiseShape, config: AccelConfig) -> Int8:
     """int8 [out blocks, products, BLOCK_OUT, BLOCK_IN], or [out blocks, slots, BLOCK_OUT, 4]."""
     if shape.mode is GemmMode.MAX:
         return np.zeros((shape.out_blocks, 0), np.int8)
@@ -110,7 +112,7 @@ def _weights(kernel: ConvKernel | PoolKernel, shape: LocalShape, config: AccelCo
     return found.reshape(len(shape.slots), shape.out_blocks, config.block_out, TAPS).swapaxes(0, 1)
 
 
-def _block_weights(kernel: ConvKernel, shape: LocalShape, config: AccelConfig) -> Int8:
+def _block_weights(kernel: ConvKernel, shape: DepthwiseShape, config: AccelConfig) -> Int8:
     """The blocks of the weight matrix that each output block reads; between groups it is zero."""
     outputs, inputs = kernel.target.channels // kernel.groups, kernel.weights.shape[3]
     taps = shape.window.taps
@@ -152,7 +154,7 @@ def _step(layer: _Layer, at: _At) -> Step:
 def _patch(layer: _Layer, at: _At, key: Key) -> Buffer:
     config, shape = layer.config, layer.shape
     first, run = channel_bytes(shape, at.blocks, config)
-    height, width = local_patch(shape, at.rows[1], layer.tile.cols)
+    height, width = depthwise_patch(shape, at.rows[1], layer.tile.cols)
     window = shape.window
     under = Under(shape.source, window, at.rows, at.cols, layer.pitch)
     values, refs = load_patch(config, under, (first, run), layer.tensors[0])
@@ -282,7 +284,7 @@ def _block_sources(layer: _Layer, pixel: int) -> tuple[int, ...]:
 def _pieces(layer: _Layer, at: _At) -> tuple[Part, ...]:
     """(begin, count) of rows whose results leave together."""
     row = at.cols[1] * at.blocks[1]
-    return parts(at.rows[1], max(1, layer.config.out_depth // PIECES // row))
+    return parts(at.rows[1], max(1, layer.config.out_depth // STORE_CHUNKS // row))
 
 
 def _output(layer: _Layer, at: _At, rows: Part, acc: Key, prm: Key) -> tuple[Buffer, list[Command]]:

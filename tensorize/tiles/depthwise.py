@@ -1,6 +1,6 @@
 """Layers whose output blocks each read few input blocks: depthwise and grouped convolutions, pools.
 
-In: kernels. Out: `LocalShape`, the tile with the smallest estimated time, scratchpad entries. Depthwise convolutions
+In: kernels. Out: `DepthwiseShape`, the fastest tile by estimate, scratchpad entries. Depthwise convolutions
 and pools take four neighbouring lines of INP a micro-op, channel by channel (modes taps and max of GEMM), from planes
 of one channel block each; grouped ones multiply the blocks of the weight matrix that are not zero.
 """
@@ -18,7 +18,6 @@ from relay_hw.errors import TensorizeError
 from relay_hw.tensorize.kernel import ConvKernel, Image, PoolKernel, PoolKind, Window
 from relay_hw.tensorize.layout import pixel_bytes
 from relay_hw.tensorize.target import Target
-from relay_hw.tensorize.tiles.cost import STEP_CYCLES, Cost, output_interval, overlapped, patch_cycles, store_cycles
 from relay_hw.tensorize.tiles.geometry import (
     Grid,
     Source,
@@ -30,8 +29,16 @@ from relay_hw.tensorize.tiles.geometry import (
     span_of,
 )
 from relay_hw.tensorize.tiles.operands import WeightForm, operand_starts, weight_form
-from relay_hw.tensorize.tiles.sizes import Entries, LocalTile
-from relay_hw.tensorize.tiles.space import EXTENT_LIMIT, PAD_LIMIT, piece_sizes
+from relay_hw.tensorize.tiles.sizes import Entries, OutputTile
+from relay_hw.tensorize.tiles.tile_cost import (
+    STEP_CYCLES,
+    Cost,
+    output_interval,
+    overlapped,
+    patch_cycles,
+    store_cycles,
+)
+from relay_hw.tensorize.tiles.tile_space import EXTENT_LIMIT, PAD_LIMIT, chunk_sizes
 
 # Micro-ops of one step take at most one part in this many of their memory, where they can be shared by blocks.
 _UOP_SHARE = 16
@@ -55,7 +62,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalShape:
+class DepthwiseShape:
     """The layer in blocks. `first`: for each output block the input block that it reads first, of `reads` in a row.
 
     `shared`: all output blocks have the same weights.
@@ -88,7 +95,7 @@ class LocalShape:
         return self.products * self.form.passes
 
 
-def local_shape(kernel: ConvKernel | PoolKernel, config: Target) -> LocalShape:
+def depthwise_shape(kernel: ConvKernel | PoolKernel, config: Target) -> DepthwiseShape:
     """A convolution with groups, or a pool."""
     if isinstance(kernel, PoolKernel):
         mode = GemmMode.MAX if kernel.kind is PoolKind.MAX else GemmMode.TAPS
@@ -99,7 +106,7 @@ def local_shape(kernel: ConvKernel | PoolKernel, config: Target) -> LocalShape:
     return _grouped_shape(kernel, config)
 
 
-def _lines_shape(kernel: ConvKernel | PoolKernel, mode: GemmMode, config: Target) -> LocalShape:
+def _lines_shape(kernel: ConvKernel | PoolKernel, mode: GemmMode, config: Target) -> DepthwiseShape:
     image, window, pixel = kernel.source, kernel.window, pixel_bytes(kernel.source, config)
     height, width = image.height, image.width
     if window.kernel == (height, width) and not any(window.padding) and kernel.origin is None:
@@ -109,7 +116,7 @@ def _lines_shape(kernel: ConvKernel | PoolKernel, mode: GemmMode, config: Target
     source = source_of(Image(height, width, image.channels), pixel, kernel.origin)
     source, window = skip_unread(source, window, kernel.target, config)
     blocks = pixel // config.block_out
-    return LocalShape(
+    return DepthwiseShape(
         mode=mode,
         source=source,
         window=window,
@@ -134,7 +141,7 @@ def _form(kernel: ConvKernel | PoolKernel, mode: GemmMode, config: AccelConfig) 
     return WeightForm.NARROW if config.wgt_bits == 4 and mode is GemmMode.TAPS else WeightForm.BYTES
 
 
-def _grouped_shape(kernel: ConvKernel, config: Target) -> LocalShape:
+def _grouped_shape(kernel: ConvKernel, config: Target) -> DepthwiseShape:
     pixel, image = pixel_bytes(kernel.source, config), kernel.source
     source = source_of(image, pixel, kernel.origin)
     source, window = skip_unread(source, kernel.window, kernel.target, config)
@@ -149,7 +156,7 @@ def _grouped_shape(kernel: ConvKernel, config: Target) -> LocalShape:
     reads = max(end - begin for begin, end in spans)
     first = [min(begin, in_blocks - reads) for begin, _ in spans]
     first += first[-1:] * (out_blocks - len(first))
-    return LocalShape(
+    return DepthwiseShape(
         mode=GemmMode.MATMUL,
         source=source,
         window=window,
@@ -188,7 +195,7 @@ def _slots(window: Window) -> tuple[Slot, ...]:
     return tuple(found)
 
 
-def local_patch(shape: LocalShape, rows: int, cols: int) -> tuple[int, int]:
+def depthwise_patch(shape: DepthwiseShape, rows: int, cols: int) -> tuple[int, int]:
     """Input rows and columns that are loaded for `rows` x `cols` outputs, padding included."""
     top, bottom = span_of(shape.window, 0, 0, rows)
     left, right = span_of(shape.window, 1, 0, cols)
@@ -201,7 +208,7 @@ def local_patch(shape: LocalShape, rows: int, cols: int) -> tuple[int, int]:
     return bottom - top, width
 
 
-def channel_bytes(shape: LocalShape, blocks: Part, config: AccelConfig) -> Part:
+def channel_bytes(shape: DepthwiseShape, blocks: Part, config: AccelConfig) -> Part:
     """(first, count) bytes of a pixel that output blocks (begin, count) read, in whole granules."""
     if shape.mode is not GemmMode.MATMUL:
         return blocks[0] * config.out_bytes, blocks[1] * config.out_bytes
@@ -211,15 +218,15 @@ def channel_bytes(shape: LocalShape, blocks: Part, config: AccelConfig) -> Part:
     return begin * config.inp_bytes, align(max(starts) + shape.reads - begin, step) * config.inp_bytes
 
 
-def plane_lines(shape: LocalShape, tile: LocalTile) -> int:
+def plane_lines(shape: DepthwiseShape, tile: OutputTile) -> int:
     """Lines from one plane to the next."""
-    height, width = local_patch(shape, tile.rows, tile.cols)
+    height, width = depthwise_patch(shape, tile.rows, tile.cols)
     return align(height * width, TAPS)
 
 
-def local_entries(shape: LocalShape, tile: LocalTile, config: AccelConfig) -> Entries:
+def depthwise_entries(shape: DepthwiseShape, tile: OutputTile, config: AccelConfig) -> Entries:
     """Largest step of the tile."""
-    height, width = local_patch(shape, tile.rows, tile.cols)
+    height, width = depthwise_patch(shape, tile.rows, tile.cols)
     parts = [(begin, min(tile.blocks, shape.out_blocks - begin)) for begin in range(0, shape.out_blocks, tile.blocks)]
     pixel = max(channel_bytes(shape, part, config)[1] for part in parts)
     outputs = tile.rows * tile.cols * tile.blocks
@@ -238,12 +245,12 @@ def local_entries(shape: LocalShape, tile: LocalTile, config: AccelConfig) -> En
     )
 
 
-def one_by_one(shape: LocalShape, blocks: int, config: AccelConfig) -> bool:
+def one_by_one(shape: DepthwiseShape, blocks: int, config: AccelConfig) -> bool:
     """True where each block of a step is an instruction: together they would take too much of the micro-op memory."""
     return shape.mode is GemmMode.MATMUL and blocks * shape.products > config.uop_depth // _UOP_SHARE
 
 
-def weight_entries(shape: LocalShape, blocks: int, config: AccelConfig) -> int:
+def weight_entries(shape: DepthwiseShape, blocks: int, config: AccelConfig) -> int:
     """Entries of WGT for `blocks` output blocks."""
     match shape.mode:
         case GemmMode.MATMUL | GemmMode.ENTRY:
@@ -254,14 +261,14 @@ def weight_entries(shape: LocalShape, blocks: int, config: AccelConfig) -> int:
             return 0
 
 
-def local_cost(shape: LocalShape, tile: LocalTile, config: Target) -> Cost:
+def depthwise_cost(shape: DepthwiseShape, tile: OutputTile, config: Target) -> Cost:
     """Time of the layer under `tile`."""
-    use = local_entries(shape, tile, config)
+    use = depthwise_entries(shape, tile, config)
     groups = -(-shape.out_blocks // tile.blocks)
     pixels = -(-shape.out_height // tile.rows) * -(-shape.out_width // tile.cols)
     tiles = groups * pixels
     run = channel_bytes(shape, (0, min(tile.blocks, shape.out_blocks)), config)[1]
-    height, width = local_patch(shape, tile.rows, tile.cols)
+    height, width = depthwise_patch(shape, tile.rows, tile.cols)
     patch = max(patch_cycles(config, shape.source, height, width, run), height * width * run // config.bus_bytes)
     stored = store_cycles(config, tile.rows, tile.cols, tile.blocks * config.out_bytes, shape.out_grid)
     outputs = shape.out_height * shape.out_width * shape.out_blocks
@@ -279,10 +286,10 @@ def local_cost(shape: LocalShape, tile: LocalTile, config: Target) -> Cost:
     return Cost(cycles, compute, load, output, store, tiles)
 
 
-def local_fits(shape: LocalShape, tile: LocalTile, config: AccelConfig) -> bool:
+def depthwise_fits(shape: DepthwiseShape, tile: OutputTile, config: AccelConfig) -> bool:
     """True when every buffer of one step fits its scratchpad and every field its width."""
-    use = local_entries(shape, tile, config)
-    width = local_patch(shape, tile.rows, tile.cols)[1]
+    use = depthwise_entries(shape, tile, config)
+    width = depthwise_patch(shape, tile.rows, tile.cols)[1]
     return (
         use.inp <= config.inp_depth
         and use.wgt <= config.wgt_depth
@@ -297,20 +304,20 @@ def local_fits(shape: LocalShape, tile: LocalTile, config: AccelConfig) -> bool:
     )
 
 
-def local_tiles(shape: LocalShape, config: AccelConfig) -> Iterator[LocalTile]:
+def depthwise_tiles(shape: DepthwiseShape, config: AccelConfig) -> Iterator[OutputTile]:
     """All legal tiles."""
     # Planes hold whole lines.
     in_planes = shape.mode is not GemmMode.MATMUL
     step = config.line_bytes // config.out_bytes if in_planes else granule_blocks(config, config.block_out)
-    for blocks in piece_sizes(shape.out_blocks, step):
-        for cols in piece_sizes(shape.out_width):
-            for rows in piece_sizes(shape.out_height):
-                tile = LocalTile(rows, cols, blocks)
-                if local_fits(shape, tile, config):
+    for blocks in chunk_sizes(shape.out_blocks, step):
+        for cols in chunk_sizes(shape.out_width):
+            for rows in chunk_sizes(shape.out_height):
+                tile = OutputTile(rows, cols, blocks)
+                if depthwise_fits(shape, tile, config):
                     yield tile
 
 
-def choose_local(shape: LocalShape, config: AccelConfig) -> LocalTile:
+def choose_depthwise(shape: DepthwiseShape, config: AccelConfig) -> OutputTile:
     """The legal tile with the smallest estimated time. Raises TensorizeError when none fits."""
     best = _cheapest(shape, config)
     if best is None:
@@ -320,11 +327,11 @@ def choose_local(shape: LocalShape, config: AccelConfig) -> LocalTile:
 
 
 @lru_cache(maxsize=256)
-def _cheapest(shape: LocalShape, config: Target) -> LocalTile | None:
-    """What `choose_local` chooses, or None. Equal layers are searched once."""
-    best: tuple[tuple[int, ...], LocalTile] | None = None
-    for tile in local_tiles(shape, config):
-        cost = local_cost(shape, tile, config)
+def _cheapest(shape: DepthwiseShape, config: Target) -> OutputTile | None:
+    """What `choose_depthwise` chooses, or None. Equal layers are searched once."""
+    best: tuple[tuple[int, ...], OutputTile] | None = None
+    for tile in depthwise_tiles(shape, config):
+        cost = depthwise_cost(shape, tile, config)
         rank = (cost.cycles, cost.steps, tile.rows, tile.cols, tile.blocks)
         if best is None or rank < best[0]:
             best = (rank, tile)

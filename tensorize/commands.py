@@ -1,6 +1,6 @@
 """The form between tiling and instructions: steps of commands whose addresses are still symbols.
 
-A `Step` is one tile of one layer. Its commands name buffers (pieces of a scratchpad), tensors and constants by key;
+A `Step` is one tile of one layer. Its commands name buffers (ranges of a scratchpad), tensors and constants by key;
 the emitter places them and fills in the numbers. Bases are the only fields that a key may stand in.
 """
 
@@ -92,7 +92,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class InstructionLoops:
     """One instruction's share of a loop nest: what to add to each base, and its two loops."""
 
     bases: dict[str, int]
@@ -103,7 +103,7 @@ class Piece:
 ONCE = Axis(1, {})
 
 
-def fit_loops(axes: Sequence[Axis], lead: Axis | None = None) -> tuple[Piece, ...]:
+def fit_loops(axes: Sequence[Axis], lead: Axis | None = None) -> tuple[InstructionLoops, ...]:
     """Cut a nest (outermost first) into instructions with two loops each.
 
     Neighbours that step like one longer loop are fused, the shortest remaining axes become separate instructions.
@@ -122,7 +122,7 @@ def fit_loops(axes: Sequence[Axis], lead: Axis | None = None) -> tuple[Piece, ..
         outer, inner = rest[0], ONCE
     else:
         outer, inner = ONCE, rest[0] if rest else ONCE
-    return tuple(Piece(bases, outer, inner) for bases in _offsets(peeled))
+    return tuple(InstructionLoops(bases, outer, inner) for bases in _offsets(peeled))
 
 
 def _fuse(axes: Iterable[Axis]) -> list[Axis]:

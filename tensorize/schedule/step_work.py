@@ -12,18 +12,18 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.slots import instruction_slots
 from relay_hw.accel.isa.spec import Dst, Mem, Op
 from relay_hw.tensorize.access import Space, touches
-from relay_hw.tensorize.nest import Command, Key, Step, gather_cycles, image_beats
+from relay_hw.tensorize.commands import Command, Key, Step, gather_cycles, image_beats
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ByteRange:
     """Bytes [begin, end) of a tensor."""
 
     key: Key
     begin: int
     end: int
 
-    def meets(self, other: Span) -> bool:
+    def meets(self, other: ByteRange) -> bool:
         """True where both have a byte in common."""
         return self.key == other.key and self.begin < other.end and other.begin < self.end
 
@@ -39,8 +39,8 @@ class Work:
     output: int
     load: int
     store: int
-    reads: tuple[Span, ...]
-    writes: tuple[Span, ...]
+    reads: tuple[ByteRange, ...]
+    writes: tuple[ByteRange, ...]
     takes: tuple[Key, ...] = ()
     gives: tuple[Key, ...] = ()
 
@@ -56,8 +56,8 @@ def work_of(step: Step, config: AccelConfig) -> Work:
         output=cycles[Op.REQUANT],
         load=sum(command_cycles(load, config) for load in loads),
         store=cycles[Op.STORE],
-        reads=_spans(loads, config),
-        writes=_spans([c for c in step.commands if c.op is Op.STORE], config),
+        reads=_byte_ranges(loads, config),
+        writes=_byte_ranges([c for c in step.commands if c.op is Op.STORE], config),
         takes=tuple(filled),
         gives=gives,
     )
@@ -88,11 +88,11 @@ def _uops(command: Command) -> int:
     return command.refs["uop_end"].offset - command.refs["uop_begin"].offset
 
 
-def _spans(commands: Sequence[Command], config: AccelConfig) -> tuple[Span, ...]:
-    spans: list[Span] = []
+def _byte_ranges(commands: Sequence[Command], config: AccelConfig) -> tuple[ByteRange, ...]:
+    spans: list[ByteRange] = []
     for command in commands:
         ref = command.refs["dram"]
         for touch in touches(command, config):
             if touch.space is Space.DRAM:
-                spans.append(Span(ref.key, ref.offset + touch.begin, ref.offset + touch.end))
+                spans.append(ByteRange(ref.key, ref.offset + touch.begin, ref.offset + touch.end))
     return tuple(spans)

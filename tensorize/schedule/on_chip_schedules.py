@@ -10,24 +10,24 @@ from dataclasses import dataclass
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Mem
+from relay_hw.tensorize.commands import Key, Step, tensor_key
 from relay_hw.tensorize.kernel import ConvKernel, KernelSpec, PoolKernel
 from relay_hw.tensorize.layout import image_bytes
 from relay_hw.tensorize.match.region import Region
-from relay_hw.tensorize.nest import Key, Step, tensor_key
 from relay_hw.tensorize.schedule.clocks import Clocks
-from relay_hw.tensorize.schedule.forward import Patch, forward, patches
+from relay_hw.tensorize.schedule.on_chip import Patch, forward_on_chip, patches
 from relay_hw.tensorize.schedule.order import layer_groups
 from relay_hw.tensorize.schedule.plan import Schedule, lower_layers
+from relay_hw.tensorize.schedule.step_work import work_of
 from relay_hw.tensorize.schedule.uops import place_uops
-from relay_hw.tensorize.schedule.work import work_of
 from relay_hw.tensorize.target import Target
-from relay_hw.tensorize.tiles.fold import shape_under
+from relay_hw.tensorize.tiles.depthwise import depthwise_fits, depthwise_shape
 from relay_hw.tensorize.tiles.geometry import acc_unit
-from relay_hw.tensorize.tiles.local import local_fits, local_shape
-from relay_hw.tensorize.tiles.sizes import ConvTile, LocalTile, Tile, conv_use
-from relay_hw.tensorize.tiles.space import conv_fits
+from relay_hw.tensorize.tiles.im2col import shape_under
+from relay_hw.tensorize.tiles.sizes import ConvTile, OutputTile, Tile, conv_use
+from relay_hw.tensorize.tiles.tile_space import conv_fits
 
-# Accumulator entries of a tile, as parts of a bank, of convolutions and of local layers: the smaller, the sooner the
+# Accumulator entries of a tile, as parts of a bank, of convolutions and depthwise layers: the smaller, the sooner the
 # next layer starts.
 GRAINS = ((1, 1), (2, 2), (4, 4), (2, 4))
 # Those that are tried with operands of sums on chip as well.
@@ -43,7 +43,7 @@ PATIENCE = (4, 2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ChipGroup:
+class OnChipGroup:
     """Steps with one choice of tiles. `moves`: operands of sums stay on chip as well."""
 
     region: Region
@@ -61,7 +61,7 @@ class ChipGroup:
             if not chosen:
                 return
             kept = frozenset(tensor_key(n) for n in self.region.outputs) | _read_from_dram(self.steps, chosen)
-            moved = place_uops(forward(self.steps, chosen, kept, config), config)
+            moved = place_uops(forward_on_chip(self.steps, chosen, kept, config), config)
             ordered = tuple(moved[number] for number in depth_order(moved, config, patience))
             yield Schedule(self.region, self.tiles, ordered)
             largest = max(chosen, key=lambda key: max(patch.buffer.entries for patch in chosen[key]))
@@ -75,7 +75,7 @@ class ChipGroup:
             yield self.schedules(config, mean // part)
 
 
-def chip_groups(region: Region, plan: Schedule, config: Target) -> Iterator[ChipGroup]:
+def on_chip_groups(region: Region, plan: Schedule, config: Target) -> Iterator[OnChipGroup]:
     """Choices of tiles to try. `plan`: the schedule through DRAM."""
     between = {number for layer in region.layers for number in layer.inputs} & {one.output for one in region.layers}
     if not between or len(plan.steps) > MOST_STEPS:
@@ -85,16 +85,17 @@ def chip_groups(region: Region, plan: Schedule, config: Target) -> Iterator[Chip
         tiles = plan.tiles
         if grains is not None:
             tiles = tuple(
-                _chip_tile(layer.kernel, tile, grains, config) for layer, tile in zip(region.layers, tiles, strict=True)
+                _small_tile(layer.kernel, tile, grains, config)
+                for layer, tile in zip(region.layers, tiles, strict=True)
             )
         if tiles in seen:
             continue
         seen.add(tiles)
         steps = lower_layers(region, tiles, config)
         if len(steps) <= MOST_STEPS:
-            yield ChipGroup(region, tiles, steps, moves=False)
+            yield OnChipGroup(region, tiles, steps, moves=False)
             if grains in MOVING and any(b.mem is Mem.ACC and b.loads for step in steps for b in step.buffers):
-                yield ChipGroup(region, tiles, steps, moves=True)
+                yield OnChipGroup(region, tiles, steps, moves=True)
 
 
 def forwardable(
@@ -146,9 +147,9 @@ def crowding(steps: Sequence[Step], chosen: Mapping[Key, tuple[Patch, ...]], con
     return dropped
 
 
-def _chip_tile(kernel: KernelSpec, tile: Tile, grains: tuple[int, int], config: Target) -> Tile:
+def _small_tile(kernel: KernelSpec, tile: Tile, grains: tuple[int, int], config: Target) -> Tile:
     """Whole rows of all channels, as many as fit a part of a bank; `tile` where that is impossible."""
-    most = acc_unit(config) // grains[isinstance(tile, LocalTile)]
+    most = acc_unit(config) // grains[isinstance(tile, OutputTile)]
     match kernel, tile:
         case ConvKernel(), ConvTile():
             shape = shape_under(kernel, tile.fold, config)
@@ -156,17 +157,17 @@ def _chip_tile(kernel: KernelSpec, tile: Tile, grains: tuple[int, int], config: 
             rows = _even(shape.out_height, rows)
             found = ConvTile(rows, shape.out_width, shape.out_blocks, shape.in_blocks, False, tile.fold)
             return found if conv_fits(shape, found, conv_use(shape, found, config), config) else tile
-        case ConvKernel() | PoolKernel(), LocalTile():
-            local = local_shape(kernel, config)
-            rows = max(1, min(local.out_height, most // (local.out_width * local.out_blocks)))
-            pieces = LocalTile(_even(local.out_height, rows), local.out_width, local.out_blocks)
-            return pieces if local_fits(local, pieces, config) else tile
+        case ConvKernel() | PoolKernel(), OutputTile():
+            shape = depthwise_shape(kernel, config)
+            rows = max(1, min(shape.out_height, most // (shape.out_width * shape.out_blocks)))
+            found = OutputTile(_even(shape.out_height, rows), shape.out_width, shape.out_blocks)
+            return found if depthwise_fits(shape, found, config) else tile
         case _:
             return tile
 
 
 def _even(total: int, size: int) -> int:
-    """Pieces of about the same size, none larger than `size`."""
+    """Chunks of about the same size, none larger than `size`."""
     return -(-total // -(-total // size))
 
 

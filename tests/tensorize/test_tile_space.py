@@ -20,11 +20,11 @@ from relay_hw.tensorize.match.composite import match
 from relay_hw.tensorize.match.region import read_region
 from relay_hw.tensorize.refine import Refiner, layer_cycles
 from relay_hw.tensorize.target import Target
-from relay_hw.tensorize.tiles.fold import shapes_of
 from relay_hw.tensorize.tiles.geometry import conv_shape
+from relay_hw.tensorize.tiles.im2col import shapes_of
 from relay_hw.tensorize.tiles.inputs import fold_inputs
 from relay_hw.tensorize.tiles.sizes import ConvTile, Tile, conv_trips
-from relay_hw.tensorize.tiles.space import SHORT_LIST, all_ranked, conv_tiles, ranked
+from relay_hw.tensorize.tiles.tile_space import SHORT_LIST, all_ranked, conv_tiles, ranked
 from tests.targets import target_for
 
 

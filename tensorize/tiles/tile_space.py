@@ -11,19 +11,19 @@ from functools import lru_cache
 from heapq import nsmallest
 
 from relay_hw.accel.isa.config import AccelConfig
-from relay_hw.tensorize.nest import LOOP_LIMIT
+from relay_hw.tensorize.commands import LOOP_LIMIT
 from relay_hw.tensorize.target import Target
-from relay_hw.tensorize.tiles.cost import Cost, conv_cost
 from relay_hw.tensorize.tiles.geometry import ConvShape, granule_blocks
 from relay_hw.tensorize.tiles.sizes import ConvTile, ConvUse, conv_entries, conv_patch, conv_use
+from relay_hw.tensorize.tiles.tile_cost import Cost, conv_cost
 
 # Tiles that are worth a closer look.
 SHORT_LIST = 16
 PAD_LIMIT = 255
 EXTENT_LIMIT = 0xFFFF
-# Bus cycles of the shortest pieces of weights.
-PIECE_LIMIT = 96
-# Ways to cut the sum that are tried, from the longest pieces that fit.
+# Bus cycles of the shortest chunks of weights.
+MIN_CHUNK_CYCLES = 96
+# Ways to cut the sum that are tried, from the longest chunks that fit.
 _SUM_SIZES = 4
 
 
@@ -58,21 +58,21 @@ def _choices(shape: ConvShape, config: Target) -> Iterator[Choice]:
 
 def _rank(choice: Choice) -> tuple[int, ...]:
     tile, cost = choice.tile, choice.cost
-    sizes = (tile.rows, tile.cols, tile.out_blocks, tile.in_blocks, tile.weights_outer, tile.live, tile.piece)
+    sizes = (tile.rows, tile.cols, tile.out_blocks, tile.in_blocks, tile.weights_outer, tile.live, tile.weight_blocks)
     return (cost.cycles, cost.steps, *sizes)
 
 
 def conv_tiles(shape: ConvShape, config: AccelConfig) -> Iterator[tuple[ConvTile, ConvUse]]:
     """All legal tiles and what they make of the shape."""
-    out_sizes = piece_sizes(shape.out_blocks, granule_blocks(config, config.block_out))
-    in_sizes = piece_sizes(shape.in_blocks, granule_blocks(config, config.inp_lanes))
+    out_sizes = chunk_sizes(shape.out_blocks, granule_blocks(config, config.block_out))
+    in_sizes = chunk_sizes(shape.in_blocks, granule_blocks(config, config.inp_lanes))
     if shape.fold is not None:
         in_sizes = in_sizes[:1]
     useful = 0
     for in_blocks in in_sizes:
         found = False
-        for cols in piece_sizes(shape.out_width):
-            for rows in piece_sizes(shape.out_height):
+        for cols in chunk_sizes(shape.out_width):
+            for rows in chunk_sizes(shape.out_height):
                 for out_blocks in out_sizes:
                     base = ConvTile(rows, cols, out_blocks, in_blocks, True, shape.fold)
                     for tile in _variants(shape, base, config):
@@ -90,23 +90,23 @@ def conv_tiles(shape: ConvShape, config: AccelConfig) -> Iterator[tuple[ConvTile
 
 
 def _variants(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> Iterator[ConvTile]:
-    """Both orders, pieces of weights, and groups that are summed together where the sum is cut."""
+    """Both orders, chunks of weights, and groups that are summed together where the sum is cut."""
     groups = -(-shape.out_blocks // tile.out_blocks)
     acc = conv_entries(shape, tile, config).acc
-    lives = piece_sizes(groups)[::-1] if tile.in_blocks < shape.in_blocks else [1]
+    lives = chunk_sizes(groups)[::-1] if tile.in_blocks < shape.in_blocks else [1]
     for live in lives:
         if live * acc > config.acc_depth:
             return
-        for piece in _weight_pieces(shape, tile, config):
-            yield replace(tile, live=live, piece=piece)
+        for blocks in _weight_blocks(shape, tile, config):
+            yield replace(tile, live=live, weight_blocks=blocks)
             if groups > live and (tile.rows < shape.out_height or tile.cols < shape.out_width):
-                yield replace(tile, live=live, piece=piece, weights_outer=False)
+                yield replace(tile, live=live, weight_blocks=blocks, weights_outer=False)
 
 
-def _weight_pieces(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> list[int]:
+def _weight_blocks(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> list[int]:
     """Out blocks a step: all of a group, and the fewest that take the bus long enough to hide a step's overhead."""
     block = shape.form.stored_bytes(shape.depth(tile.in_blocks), config) // config.bus_bytes
-    sizes = [size for size in piece_sizes(tile.out_blocks)[1:] if size * block >= PIECE_LIMIT]
+    sizes = [size for size in chunk_sizes(tile.out_blocks)[1:] if size * block >= MIN_CHUNK_CYCLES]
     return [0, *sizes[-2:]]
 
 
@@ -128,7 +128,7 @@ def conv_fits(shape: ConvShape, tile: ConvTile, use: ConvUse, config: AccelConfi
 
 
 def counts(total: int) -> Iterator[int]:
-    """Numbers of pieces that give different piece sizes."""
+    """Numbers of chunks that give different chunk sizes."""
     previous = 0
     for count in range(1, total + 1):
         size = -(-total // count)
@@ -137,8 +137,8 @@ def counts(total: int) -> Iterator[int]:
         previous = size
 
 
-def piece_sizes(total: int, step: int = 1) -> list[int]:
-    """Piece sizes, largest first; those below `total` are multiples of `step`."""
+def chunk_sizes(total: int, step: int = 1) -> list[int]:
+    """Chunk sizes, largest first; those below `total` are multiples of `step`."""
     units = -(-total // step)
     sizes = [min(total, step * -(-units // count)) for count in counts(units)]
     return list(dict.fromkeys(sizes))

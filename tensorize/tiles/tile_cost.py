@@ -106,8 +106,8 @@ def conv_cost(shape: ConvShape, tile: ConvTile, use: ConvUse, config: Target) ->
     """
     entries, trips, kept = use.entries, use.trips, use.kept
     patch, stored = _conv_patch_cycles(shape, tile, config), _conv_stored(shape, tile, config)
-    piece = run_cycles(config, shape.form.stored_bytes(entries.wgt, config), config.reads)
-    inputs, weights = trips.chunks * patch, trips.chunks * trips.steps * piece // trips.sets
+    chunk = run_cycles(config, shape.form.stored_bytes(entries.wgt, config), config.reads)
+    inputs, weights = trips.chunks * patch, trips.chunks * trips.steps * chunk // trips.sets
     again_inp = 0 if kept.inp or (trips.chunks == 1 and (trips.pixels == 1 or not tile.weights_outer)) else inputs
     alone = trips.chunks * trips.steps == trips.sets and (tile.weights_outer or trips.sets == 1)
     again_wgt = 0 if kept.wgt or alone else weights
@@ -118,7 +118,7 @@ def conv_cost(shape: ConvShape, tile: ConvTile, use: ConvUse, config: Target) ->
     results = _Results(shape, tile, entries, work // trips.chunks, outputs // groups, config)
     fetched = INSTRUCTION_BYTES // config.bus_bytes * (2 * trips.chunks * trips.steps // trips.sets + 4)
     residual = groups * stored // turns if shape.residual else 0
-    first = patch + piece
+    first = patch + chunk
     cycles = load = 0
     for count, inp, wgt, early in (
         (1, inputs, weights, first),
@@ -169,7 +169,7 @@ class _Results:
         vectors: int,
         config: Target,
     ) -> None:
-        """`last`: cycles of the last piece of the sum, for all live groups; `vectors`: of one group."""
+        """`last`: cycles of the last chunk of the sum, for all live groups; `vectors`: of one group."""
         live, stored = tile.live, _conv_stored(shape, tile, config)
         output = vectors * output_interval(config) * (3 if shape.residual else 1)
         gap = last // live
@@ -183,7 +183,7 @@ class _Results:
 
 
 def _conv_patch_cycles(shape: ConvShape, tile: ConvTile, config: Target) -> int:
-    """Bus cycles of one piece of the sum's input."""
+    """Bus cycles of one chunk of the sum's input."""
     if shape.fold is not None:
         return _gather_cycles(config, shape.fold, tile)
     in_step = granule_blocks(config, config.inp_lanes)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import relay_hw.tensorize.compile
 import relay_hw.tensorize.match.composite
-import relay_hw.tensorize.tiles.fold
+import relay_hw.tensorize.tiles.im2col
 import relay_hw.tensorize.tiles.inputs
 from relay_hw.accel.isa.program import TensorLayout
 from relay_hw.accel.isa.spec import Mem, Op
@@ -26,7 +26,7 @@ from relay_hw.tensorize.kernel import ConvKernel
 from relay_hw.tensorize.match.region import Region, read_region
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.choose import best_conv
-from relay_hw.tensorize.tiles.fold import folded_shapes, folded_weights
+from relay_hw.tensorize.tiles.im2col import folded_shapes, folded_weights
 from relay_hw.tensorize.tiles.inputs import fold_inputs
 from tests.targets import target_for
 
@@ -73,7 +73,7 @@ def test_every_fold_computes_the_layer(
     for shape in shapes:
         if best_conv((shape,), config) is None:
             continue
-        monkeypatch.setattr(relay_hw.tensorize.tiles.fold, "folded_shapes", lambda *_, shape=shape: (shape,))
+        monkeypatch.setattr(relay_hw.tensorize.tiles.im2col, "folded_shapes", lambda *_, shape=shape: (shape,))
         segment = kit.compare(function, config, seed=tried)
         assert gathers(segment) and segment.inputs[0].layout is TensorLayout.ROWS
         tried += 1

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from relay_hw.accel.isa.config import TAPS, AccelConfig
 from relay_hw.accel.isa.spec import Dst, Form, GemmMode, Mem, Op
-from relay_hw.tensorize.nest import Buffer, Command, Key, Ref, Step
+from relay_hw.tensorize.commands import Buffer, Command, Key, Ref, Step
 
 Cells = NDArray[np.int64]
 _NONE = -1
@@ -159,7 +159,7 @@ def _addresses(v: Mapping[str, int], run_bytes: int, vector: int) -> Cells:
     return rows + runs + np.arange(0, run_bytes, vector, dtype=np.int64)
 
 
-def forward(
+def forward_on_chip(
     steps: Sequence[Step], chosen: Mapping[Key, tuple[Patch, ...]], kept: frozenset[Key], config: AccelConfig
 ) -> tuple[Step, ...]:
     """Steps in which the tensors of `chosen` fill their patches; those of `kept` are stored as well."""
