@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from relay_hw.accel.fpga.families import toolchain
 from relay_hw.accel.fpga.multipliers import core_parameters
 from relay_hw.accel.fpga.parts import ECP5_PARTS
 from relay_hw.accel.fpga.tools import run_yosys, tool_version
+from relay_hw.accel.fpga.verilog import code_of
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.sim.kept import is_sealed, sealed
 from relay_hw.accel.sim.verilator import Form, rtl_files, user_cache_folder
@@ -80,8 +82,8 @@ def _with_part(config: AccelConfig, counts: dict[str, Any]) -> dict[str, Any]:
 def content_key(config: AccelConfig, multipliers: int = _MULTIPLIERS) -> str:
     """Hash of the RTL and of the configuration's parameters for a part with so many multiplier blocks."""
     digest = hashlib.sha256(repr(sorted(core_parameters(config, multipliers).items())).encode())
-    for path in core_sources():
-        digest.update(path.read_bytes())
+    for name, text in core_files().items():
+        digest.update(f"{name}\0{text}\0".encode())
     return digest.hexdigest()[:16]
 
 
@@ -93,17 +95,27 @@ def staged(config: AccelConfig, recipe: str, folder: Path, multipliers: int = _M
     by_tools = hashlib.sha256(f"{recipe} {tool_version('yosys')}".encode()).hexdigest()[:8]
     stage = folder / f"{content_key(config, multipliers)}-{by_tools}"
     stage.mkdir(parents=True, exist_ok=True)
-    for path in core_sources():
-        target = stage / path.name
+    for name, text in core_files().items():
+        target = stage / name
         # Another process may be reading it.
-        if not target.is_file() or target.read_bytes() != path.read_bytes():
-            durable.write_file(target, path.read_bytes())
+        if not target.is_file() or target.read_text() != text:
+            durable.write_file(target, text.encode())
     return stage
+
+
+def core_files() -> dict[str, str]:
+    """The accelerator's Verilog and its header by flat name: to the tools, `lib` is a system folder."""
+    return files_of(core_sources())
 
 
 def core_sources() -> list[Path]:
     """The accelerator's Verilog and its header."""
     return [*rtl_sources(), RTL / "gen" / "vta_isa.vh"]
+
+
+def files_of(paths: Iterable[Path]) -> dict[str, str]:
+    """What the tools read of Verilog files, by name."""
+    return {path.name: code_of(path.read_text()) for path in paths}
 
 
 def cells(stat: str) -> dict[str, int]:

@@ -5,7 +5,6 @@ In: names and sizes. Out: a `Design` and the map that its driver needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,7 +17,7 @@ from relay_hw.accel.fpga.litex_soc import TOP as BOARD_TOP
 from relay_hw.accel.fpga.part_top import FPGA_RTL, SOURCES, TOP, PartSystem, part_verilog
 from relay_hw.accel.fpga.parts import Family, FlowError, Part
 from relay_hw.accel.fpga.soc_map import SocMap
-from relay_hw.accel.fpga.synth import core_sources
+from relay_hw.accel.fpga.synth import core_files, files_of
 from relay_hw.accel.isa.config import AccelConfig
 
 PART_MHZ: Final = 25.0
@@ -36,11 +35,6 @@ class System:
     map: SocMap
 
 
-def core_files() -> dict[str, str]:
-    """Texts of the accelerator's Verilog by flat name: the tools see `lib` as the system's folder of that name."""
-    return _texts(core_sources())
-
-
 def part_system(
     config: AccelConfig,
     part: Part,
@@ -53,7 +47,7 @@ def part_system(
         raise FlowError(f"clock must be from 1 to 400 MHz, not {mhz:g}")
     clock_hz = round(mhz * 1e6)
     part_of = PartSystem(config, part, clock_hz, max(4, round(clock_hz / baud)), memory_bytes)
-    files = {**core_files(), **_texts(SOURCES), f"{TOP}.v": part_verilog(part_of)}
+    files = {**core_files(), **files_of(SOURCES), f"{TOP}.v": part_verilog(part_of)}
     name = f"{part.name}-{config.name}"
     return System(Design(name, TOP, files, part, _clock_constraints(part, mhz), mhz), part_of.map())
 
@@ -68,7 +62,7 @@ def board_system(config: AccelConfig, board: Board, mhz: float | None = None, ba
     usual = board.mhz if fit is None else fit.mhz
     sizes = BoardSystem(config, board, round((mhz or usual) * 1e6), baud or board.baud)
     parts = board_parts(sizes)
-    files = {**core_files(), **_texts(_sources(board)), f"{BOARD_TOP}.v": parts.verilog}
+    files = {**core_files(), **files_of(_sources(board)), f"{BOARD_TOP}.v": parts.verilog}
     name = f"{board.name}-{config.name}"
     return System(Design(name, BOARD_TOP, files, board.part, parts.constraints, sizes.clock_hz / 1e6), parts.map)
 
@@ -85,7 +79,3 @@ def _clock_constraints(part: Part, mhz: float) -> str:
             return f'FREQUENCY PORT "clk_i" {mhz:g} MHZ;\nLOCATE COMP "clk_i" SITE "{part.clock_pin}";\n'
         case Family.GOWIN:
             return gowin.constraints(part)
-
-
-def _texts(paths: Iterable[Path]) -> dict[str, str]:
-    return {path.name: path.read_text() for path in paths}
