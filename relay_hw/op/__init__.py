@@ -1,4 +1,7 @@
-"""Relay's operators: each has attributes, a type relation and a meaning in numpy; and a builder under Relay's name."""
+"""Relay's operators: each has attributes, a type relation and a meaning in numpy; and a builder under Relay's name.
+
+A family is a file. It exports its builders by its `__all__`, here or in `nn`.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,11 @@ from typing import Final
 from relay_hw.errors import UnsupportedError
 from relay_hw.ir.expr import Op, Trait
 from relay_hw.op import (
+    activation,
     annotation,
     blocks,
     broadcast,
+    casts,
     contraction,
     conv,
     conv_transpose,
@@ -22,159 +27,79 @@ from relay_hw.op import (
     elementwise,
     expand,
     fixed,
+    flatten,
     image,
+    join,
     layout,
     loss,
     nn,
     norm,
+    padding,
     patches,
+    plain_norm,
     pool,
     qnn,
     qnn_arith,
     qnn_scale,
     reduce,
+    region_pool,
     selection,
     shape,
     signal,
     simulated,
-    transform,
+    sizes,
+    slices,
+    softmax,
     upsampling,
 )
+from relay_hw.op import arange as arange_family
 from relay_hw.op import gather as gather_family
 from relay_hw.op import sort as sort_family
-from relay_hw.op.annotation import debug, device_copy, on_device
+from relay_hw.op.annotation import *
+from relay_hw.op.arange import *
 from relay_hw.op.base import const
-from relay_hw.op.blocks import ndarray_size, shape_of
-from relay_hw.op.broadcast import (
-    add,
-    bitwise_and,
-    bitwise_or,
-    bitwise_xor,
-    divide,
-    equal,
-    floor_divide,
-    floor_mod,
-    greater,
-    greater_equal,
-    left_shift,
-    less,
-    less_equal,
-    logical_and,
-    logical_or,
-    logical_xor,
-    maximum,
-    minimum,
-    mod,
-    multiply,
-    not_equal,
-    power,
-    right_shift,
-    subtract,
-    trunc_divide,
-    trunc_mod,
-    where,
-)
-from relay_hw.op.contraction import cumprod, einsum
-from relay_hw.op.create import full, full_like, ones, zeros
-from relay_hw.op.dynamic import arange
-from relay_hw.op.elementwise import (
-    abs,
-    acos,
-    acosh,
-    asin,
-    asinh,
-    atan,
-    atanh,
-    bitwise_not,
-    cast,
-    cast_like,
-    ceil,
-    clip,
-    copy,
-    cos,
-    cosh,
-    erf,
-    exp,
-    fast_erf,
-    fast_exp,
-    fast_tanh,
-    fixed_point_multiply,
-    floor,
-    isfinite,
-    isinf,
-    isnan,
-    log,
-    log2,
-    log10,
-    logical_not,
-    negative,
-    ones_like,
-    reinterpret,
-    round,
-    rsqrt,
-    sigmoid,
-    sign,
-    sin,
-    sinh,
-    sqrt,
-    tan,
-    tanh,
-    trunc,
-    zeros_like,
-)
-from relay_hw.op.expand import broadcast_to, broadcast_to_like, collapse_sum_like, collapse_sum_to, repeat, tile
-from relay_hw.op.gather import gather, gather_nd, one_hot, scatter_elements, scatter_nd
+from relay_hw.op.broadcast import *
+from relay_hw.op.casts import *
+from relay_hw.op.contraction import *
+from relay_hw.op.create import *
+from relay_hw.op.elementwise import *
+from relay_hw.op.expand import *
+from relay_hw.op.gather import *
+from relay_hw.op.join import *
 from relay_hw.op.known import is_known
-from relay_hw.op.layout import layout_transform
-from relay_hw.op.reduce import (
-    all,
-    any,
-    argmax,
-    argmin,
-    logsumexp,
-    max,
-    mean,
-    mean_variance,
-    min,
-    prod,
-    std,
-    sum,
-    variance,
-)
-from relay_hw.op.selection import argwhere, reverse_sequence, trilu
-from relay_hw.op.shape import (
-    expand_dims,
-    reshape,
-    reshape_like,
-    reverse_reshape,
-    squeeze,
-    transpose,
-)
-from relay_hw.op.sort import argsort, cumsum, searchsorted, sort, topk
-from relay_hw.op.transform import (
-    concatenate,
-    reverse,
-    split,
-    stack,
-    strided_slice,
-    take,
-)
+from relay_hw.op.layout import *
+from relay_hw.op.reduce import *
+from relay_hw.op.selection import *
+from relay_hw.op.shape import *
+from relay_hw.op.sizes import *
+from relay_hw.op.slices import *
+from relay_hw.op.sort import *
 
 FAMILIES: Final = (
     elementwise,
+    activation,
+    casts,
     broadcast,
     reduce,
     shape,
+    flatten,
+    sizes,
     layout,
     expand,
     create,
-    transform,
+    arange_family,
+    join,
+    slices,
+    padding,
     gather_family,
     conv,
     conv_transpose,
     dense,
     pool,
+    region_pool,
     norm,
+    plain_norm,
+    softmax,
     upsampling,
     loss,
     qnn_scale,
@@ -216,146 +141,36 @@ def get(name: str) -> Op:
 __all__ = [
     "FAMILIES",
     "OPS",
-    "abs",
-    "acos",
-    "acosh",
-    "add",
-    "all",
     "annotation",
-    "any",
-    "arange",
-    "argmax",
-    "argmin",
-    "argsort",
-    "argwhere",
-    "asin",
-    "asinh",
-    "atan",
-    "atanh",
-    "bitwise_and",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_xor",
-    "broadcast_to",
-    "broadcast_to_like",
-    "cast",
-    "cast_like",
-    "ceil",
-    "clip",
-    "collapse_sum_like",
-    "collapse_sum_to",
-    "concatenate",
     "const",
     "contraction",
-    "copy",
-    "cos",
-    "cosh",
     "counting",
-    "cumprod",
-    "cumsum",
-    "debug",
-    "device_copy",
-    "divide",
     "dynamic",
-    "einsum",
-    "equal",
-    "erf",
-    "exp",
-    "expand_dims",
-    "fast_erf",
-    "fast_exp",
-    "fast_tanh",
     "fixed",
-    "fixed_point_multiply",
-    "floor",
-    "floor_divide",
-    "floor_mod",
-    "full",
-    "full_like",
-    "gather",
-    "gather_nd",
     "get",
-    "greater",
-    "greater_equal",
     "image",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "layout_transform",
-    "left_shift",
-    "less",
-    "less_equal",
-    "log",
-    "log2",
-    "log10",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "logsumexp",
-    "max",
-    "maximum",
-    "mean",
-    "mean_variance",
-    "min",
-    "minimum",
-    "mod",
-    "multiply",
-    "ndarray_size",
-    "negative",
     "nn",
-    "not_equal",
-    "on_device",
-    "one_hot",
-    "ones",
-    "ones_like",
     "patches",
-    "power",
-    "prod",
     "qnn",
-    "reinterpret",
-    "repeat",
-    "reshape",
-    "reshape_like",
-    "reverse",
-    "reverse_reshape",
-    "reverse_sequence",
-    "right_shift",
-    "round",
-    "rsqrt",
-    "scatter_elements",
-    "scatter_nd",
-    "searchsorted",
     "selection",
-    "shape_of",
-    "sigmoid",
-    "sign",
     "signal",
     "simulated",
-    "sin",
-    "sinh",
-    "sort",
-    "split",
-    "sqrt",
-    "squeeze",
-    "stack",
-    "std",
-    "strided_slice",
-    "subtract",
-    "sum",
-    "take",
-    "tan",
-    "tanh",
-    "tile",
-    "topk",
-    "transpose",
-    "trilu",
-    "trunc",
-    "trunc_divide",
-    "trunc_mod",
-    "variance",
-    "where",
     "with_trait",
-    "zeros",
-    "zeros_like",
 ]
+__all__ += annotation.__all__
+__all__ += arange_family.__all__
+__all__ += broadcast.__all__
+__all__ += casts.__all__
+__all__ += contraction.__all__
+__all__ += create.__all__
+__all__ += elementwise.__all__
+__all__ += expand.__all__
+__all__ += gather_family.__all__
+__all__ += join.__all__
+__all__ += layout.__all__
+__all__ += reduce.__all__
+__all__ += selection.__all__
+__all__ += shape.__all__
+__all__ += sizes.__all__
+__all__ += slices.__all__
+__all__ += sort_family.__all__

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any as AnyValue
 
+import numpy as np
+
 from relay_hw.ir.expr import Call, Expr
 from relay_hw.ir.types import IncompleteType, Type, TypeVar
 from relay_hw.op.base import (
@@ -17,6 +19,9 @@ from relay_hw.op.base import (
     call,
     make_op,
 )
+from relay_hw.op.elementwise import same, unary, unary_builder
+
+__all__ = ["debug", "device_copy", "on_device"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,7 @@ COMPILER_BEGIN = make_op(
     traits=MARK,
     doc="x, entering a region",
 )
+
 COMPILER_END = make_op(
     "annotation.compiler_end",
     1,
@@ -74,9 +80,11 @@ COMPILER_END = make_op(
     traits=MARK,
     doc="x, leaving a region",
 )
+
 ON_DEVICE = make_op(
     "on_device", 1, _identity, _same, attrs=OnDeviceAttrs, gradient=_adjoint, traits=MARK, doc="x, computed on a device"
 )
+
 DEVICE_COPY = make_op(
     "device_copy",
     1,
@@ -87,6 +95,7 @@ DEVICE_COPY = make_op(
     traits=MARK,
     doc="x, copied to another device",
 )
+
 DEBUG = make_op(
     "debug",
     1,
@@ -123,4 +132,7 @@ def debug(data: Expr) -> Call:
     return call(DEBUG, (data,))
 
 
-OPS = (COMPILER_BEGIN, COMPILER_END, ON_DEVICE, DEVICE_COPY, DEBUG)
+STOP_FUSION = unary("annotation.stop_fusion", np.copy, "x; fusion does not pass it", slope=same)
+stop_fusion = unary_builder(STOP_FUSION)
+
+OPS = (COMPILER_BEGIN, COMPILER_END, ON_DEVICE, DEVICE_COPY, DEBUG, STOP_FUSION)

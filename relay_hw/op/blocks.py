@@ -1,4 +1,4 @@
-"""Operators that move blocks of pixels into channels and back, and the sizes of tensors as values.
+"""Operators that move blocks of pixels into channels and back.
 
 In: types, attributes, arrays. Out: types, arrays, `Call` nodes.
 """
@@ -20,13 +20,17 @@ from relay_hw.op.base import (
     Attrs,
     call,
     make_op,
-    out_type,
     permutation,
     product,
     rule,
     show_shape,
 )
-from relay_hw.op.gradients import order as gradients
+from relay_hw.op.gradients.common import (
+    one_argument,
+    ops,
+)
+
+__all__ = ["depth_to_space", "space_to_depth"]
 
 MODES = ("DCR", "CRD")
 
@@ -36,11 +40,6 @@ class SubPixelAttrs(Attrs):
     block_size: int = 1
     layout: str = "NCHW"
     mode: str = "DCR"
-
-
-@dataclass(frozen=True, slots=True)
-class ShapeOfAttrs(Attrs):
-    dtype: str | None = None
 
 
 def _sizes(name: str, attrs: SubPixelAttrs, x: TensorType) -> tuple[Dim, ...]:
@@ -106,24 +105,33 @@ def _space_to_depth(attrs: SubPixelAttrs, values: Sequence[Array], result: Type)
     return _back(attrs, parts.transpose(order).reshape(n, c * b * b, h // b, w // b))
 
 
+def _depth_slope(call: Call, x: Expr, g: Expr) -> Expr:
+    return ops().nn.space_to_depth(g, call.attrs.block_size, call.attrs.layout, call.attrs.mode)
+
+
+def _space_slope(call: Call, x: Expr, g: Expr) -> Expr:
+    return ops().nn.depth_to_space(g, call.attrs.block_size, call.attrs.layout, call.attrs.mode)
+
+
 DEPTH_TO_SPACE = make_op(
     "nn.depth_to_space",
     1,
     _depth_to_space_type,
     _depth_to_space,
     attrs=SubPixelAttrs,
-    gradient=gradients.depth_to_space,
+    gradient=one_argument(_depth_slope),
     pattern=FusionPattern.INJECTIVE,
     traits=PERMUTES,
     doc="channels spread over blocks of pixels",
 )
+
 SPACE_TO_DEPTH = make_op(
     "nn.space_to_depth",
     1,
     _space_to_depth_type,
     _space_to_depth,
     attrs=SubPixelAttrs,
-    gradient=gradients.space_to_depth,
+    gradient=one_argument(_space_slope),
     pattern=FusionPattern.INJECTIVE,
     traits=PERMUTES,
     doc="blocks of pixels stacked as channels",
@@ -140,35 +148,4 @@ def space_to_depth(data: Expr, block_size: int, layout: str = "NCHW", mode: str 
     return call(SPACE_TO_DEPTH, (data,), SubPixelAttrs(block_size, layout, mode))
 
 
-SHAPE_OF = make_op(
-    "shape_of",
-    1,
-    rule("shape_of", 1)(lambda attrs, x: TensorType((x.rank,), attrs.dtype or "int32")),
-    lambda attrs, values, result: np.array(np.shape(values[0]), out_type(result).dtype),
-    attrs=ShapeOfAttrs,
-    gradient=gradients.nothing,
-    doc="the sizes of a tensor",
-)
-NDARRAY_SIZE = make_op(
-    "ndarray_size",
-    1,
-    rule("ndarray_size", 1)(lambda attrs, x: TensorType((), attrs.dtype or "int32")),
-    lambda attrs, values, result: np.array(np.size(values[0]), out_type(result).dtype),
-    attrs=ShapeOfAttrs,
-    gradient=gradients.nothing,
-    pattern=FusionPattern.INJECTIVE,
-    doc="the number of elements of a tensor",
-)
-
-
-def shape_of(data: Expr, dtype: str = "int32") -> Call:
-    """The sizes of `data` as a tensor, also of those that only run time knows."""
-    return call(SHAPE_OF, (data,), ShapeOfAttrs(dtype))
-
-
-def ndarray_size(data: Expr, dtype: str = "int32") -> Call:
-    """The number of elements of `data`."""
-    return call(NDARRAY_SIZE, (data,), ShapeOfAttrs(dtype))
-
-
-OPS = (DEPTH_TO_SPACE, SPACE_TO_DEPTH, SHAPE_OF, NDARRAY_SIZE)
+OPS = (DEPTH_TO_SPACE, SPACE_TO_DEPTH)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any as AnyValue
 
 import numpy as np
@@ -12,28 +11,60 @@ from relay_hw.errors import EvalError
 from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import (
-    ALONG_AXIS,
     ELEMENTWISE,
-    ON_CHANNELS,
     Array,
-    Attrs,
     broadcast_shapes,
     call,
-    check_axis,
     divide_trunc,
-    expect,
     make_op,
     out_type,
     rule,
     same_dtype,
-    tensor,
 )
-from relay_hw.op.gradients import elementwise as gradients
+from relay_hw.op.gradients.common import (
+    choose,
+    collapse,
+    number,
+    ops,
+    zeros,
+)
+
+__all__ = [
+    "add",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "divide",
+    "equal",
+    "floor_divide",
+    "floor_mod",
+    "greater",
+    "greater_equal",
+    "left_shift",
+    "less",
+    "less_equal",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "mod",
+    "multiply",
+    "not_equal",
+    "power",
+    "right_shift",
+    "subtract",
+    "trunc_divide",
+    "trunc_mod",
+    "where",
+]
 
 Function = Callable[[Array, Array], AnyValue]
+# (arguments, result, adjoint of the result) -> adjoint of each argument, in the shape of the result
+Slopes = Callable[[Expr, Expr, Expr, Expr], tuple[Expr, Expr]]
 
 
-def _binary(name: str, function: Function, doc: str, dtype: str | None = None) -> Op:
+def _binary(name: str, function: Function, doc: str, dtype: str | None = None, *, slopes: Slopes | None = None) -> Op:
     @rule(name, 2)
     def relation(attrs: None, lhs: TensorType, rhs: TensorType) -> Type:
         common = same_dtype(name, lhs, rhs)
@@ -44,9 +75,15 @@ def _binary(name: str, function: Function, doc: str, dtype: str | None = None) -
             value = function(np.asarray(values[0]), np.asarray(values[1]))
         return np.asarray(value).astype(out_type(result).dtype, copy=False)
 
-    slopes = gradients.binary(name)
+    def gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+        assert slopes is not None
+        a, b = call.args
+        to_a, to_b = slopes(a, b, call, adjoint)
+        return collapse(to_a, call, a), collapse(to_b, call, b)
+
+    slope = gradient if slopes else None
     return make_op(
-        name, 2, relation, meaning, pattern=FusionPattern.BROADCAST, gradient=slopes, traits=ELEMENTWISE, doc=doc
+        name, 2, relation, meaning, pattern=FusionPattern.BROADCAST, gradient=slope, traits=ELEMENTWISE, doc=doc
     )
 
 
@@ -89,19 +126,64 @@ def _shift(function: Function) -> Function:
     return shift
 
 
+def _power_slopes(a: Expr, b: Expr, y: Expr, g: Expr) -> tuple[Expr, Expr]:
+    op = ops()
+    # A base of 0 or below has no logarithm; 0 to a positive power stays 0 when the power changes.
+    is_positive = op.greater(a, number(0, a))
+    logarithm = op.log(choose(is_positive, a, number(1, a)))
+    # 0 to the power of 0 is as constant as every other number to the power of 0.
+    to_base = choose(op.not_equal(b, number(0, b)), g * b * op.power(a, b - number(1, b)), like=b)
+    return to_base, choose(is_positive, g * y * logarithm, like=a)
+
+
+def _chosen(first: str) -> Slopes:
+    def slopes(a: Expr, b: Expr, y: Expr, g: Expr) -> tuple[Expr, Expr]:
+        is_first = getattr(ops(), first)(a, b)
+        return choose(is_first, g, like=a), choose(ops().logical_not(is_first), g, like=a)
+
+    return slopes
+
+
+def _remainder(quotient: str) -> Slopes:
+    return lambda a, b, y, g: (g, -(g * getattr(ops(), quotient)(a, b)))
+
+
+def _steps(a: Expr, b: Expr, y: Expr, g: Expr) -> tuple[Expr, Expr]:
+    return zeros(y), zeros(y)
+
+
 BINARY = (
-    _binary("add", np.add, "a + b"),
-    _binary("subtract", np.subtract, "a - b"),
-    _binary("multiply", np.multiply, "a * b"),
-    _binary("divide", _guarded("divide", divide_trunc, np.divide), "a / b; integers toward zero"),
-    _binary("floor_divide", _guarded("floor_divide", np.floor_divide, lambda a, b: np.floor(a / b)), "floor(a / b)"),
-    _binary("floor_mod", _guarded("floor_mod", np.mod, np.mod), "a - b * floor(a / b)"),
-    _binary("mod", _guarded("mod", np.fmod, np.fmod), "a - b * trunc(a / b)"),
-    _binary("trunc_divide", _guarded("trunc_divide", divide_trunc, lambda a, b: np.trunc(a / b)), "trunc(a / b)"),
-    _binary("trunc_mod", _guarded("trunc_mod", np.fmod, np.fmod), "a - b * trunc(a / b)"),
-    _binary("power", _power, "a to the power of b"),
-    _binary("maximum", np.maximum, "the larger one"),
-    _binary("minimum", np.minimum, "the smaller one"),
+    _binary("add", np.add, "a + b", slopes=lambda a, b, y, g: (g, g)),
+    _binary("subtract", np.subtract, "a - b", slopes=lambda a, b, y, g: (g, -g)),
+    _binary("multiply", np.multiply, "a * b", slopes=lambda a, b, y, g: (g * b, g * a)),
+    _binary(
+        "divide",
+        _guarded("divide", divide_trunc, np.divide),
+        "a / b; integers toward zero",
+        slopes=lambda a, b, y, g: (g / b, -(g * y / b)),
+    ),
+    _binary(
+        "floor_divide",
+        _guarded("floor_divide", np.floor_divide, lambda a, b: np.floor(a / b)),
+        "floor(a / b)",
+        slopes=_steps,
+    ),
+    _binary(
+        "floor_mod", _guarded("floor_mod", np.mod, np.mod), "a - b * floor(a / b)", slopes=_remainder("floor_divide")
+    ),
+    _binary("mod", _guarded("mod", np.fmod, np.fmod), "a - b * trunc(a / b)", slopes=_remainder("trunc_divide")),
+    _binary(
+        "trunc_divide",
+        _guarded("trunc_divide", divide_trunc, lambda a, b: np.trunc(a / b)),
+        "trunc(a / b)",
+        slopes=_steps,
+    ),
+    _binary(
+        "trunc_mod", _guarded("trunc_mod", np.fmod, np.fmod), "a - b * trunc(a / b)", slopes=_remainder("trunc_divide")
+    ),
+    _binary("power", _power, "a to the power of b", slopes=_power_slopes),
+    _binary("maximum", np.maximum, "the larger one", slopes=_chosen("greater_equal")),
+    _binary("minimum", np.minimum, "the smaller one", slopes=_chosen("less_equal")),
     _binary("left_shift", _shift(np.left_shift), "a * 2**b with wrap-around"),
     _binary("right_shift", _shift(np.right_shift), "floor(a / 2**b)"),
     _binary("bitwise_and", np.bitwise_and, "bitwise and"),
@@ -117,33 +199,59 @@ BINARY = (
     _binary("greater", np.greater, "a > b", "bool"),
     _binary("greater_equal", np.greater_equal, "a >= b", "bool"),
 )
+
 _BY_NAME = {op.name: op for op in BINARY}
 
 add = _builder(_BY_NAME["add"])
+
 subtract = _builder(_BY_NAME["subtract"])
+
 multiply = _builder(_BY_NAME["multiply"])
+
 divide = _builder(_BY_NAME["divide"])
+
 floor_divide = _builder(_BY_NAME["floor_divide"])
+
 floor_mod = _builder(_BY_NAME["floor_mod"])
+
 mod = _builder(_BY_NAME["mod"])
+
 trunc_divide = _builder(_BY_NAME["trunc_divide"])
+
 trunc_mod = _builder(_BY_NAME["trunc_mod"])
+
 power = _builder(_BY_NAME["power"])
+
 maximum = _builder(_BY_NAME["maximum"])
+
 minimum = _builder(_BY_NAME["minimum"])
+
 left_shift = _builder(_BY_NAME["left_shift"])
+
 right_shift = _builder(_BY_NAME["right_shift"])
+
 bitwise_and = _builder(_BY_NAME["bitwise_and"])
+
 bitwise_or = _builder(_BY_NAME["bitwise_or"])
+
 bitwise_xor = _builder(_BY_NAME["bitwise_xor"])
+
 logical_and = _builder(_BY_NAME["logical_and"])
+
 logical_or = _builder(_BY_NAME["logical_or"])
+
 logical_xor = _builder(_BY_NAME["logical_xor"])
+
 equal = _builder(_BY_NAME["equal"])
+
 not_equal = _builder(_BY_NAME["not_equal"])
+
 less = _builder(_BY_NAME["less"])
+
 less_equal = _builder(_BY_NAME["less_equal"])
+
 greater = _builder(_BY_NAME["greater"])
+
 greater_equal = _builder(_BY_NAME["greater_equal"])
 
 
@@ -153,12 +261,20 @@ def _where_type(attrs: None, condition: TensorType, x: TensorType, y: TensorType
     return TensorType(broadcast_shapes("where", (condition.shape, x.shape, y.shape)), dtype)
 
 
+def _where_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The adjoint goes to the chosen side; the condition gets none."""
+    condition, x, y = call.args
+    zero = number(0, x)
+    to_x, to_y = choose(condition, adjoint, zero), choose(condition, zero, adjoint)
+    return zeros(condition), collapse(to_x, call, x), collapse(to_y, call, y)
+
+
 WHERE = make_op(
     "where",
     3,
     _where_type,
     lambda attrs, values, result: np.where(np.asarray(values[0]) != 0, values[1], values[2]),
-    gradient=gradients.where,
+    gradient=_where_gradient,
     pattern=FusionPattern.BROADCAST,
     traits=ELEMENTWISE,
     doc="x where the condition is true, else y",
@@ -170,43 +286,4 @@ def where(condition: Expr, x: Expr, y: Expr) -> Call:
     return call(WHERE, (condition, x, y))
 
 
-@dataclass(frozen=True, slots=True)
-class PReluAttrs(Attrs):
-    axis: int = 1
-
-
-def _prelu_type(types: AnyValue, attrs: PReluAttrs, solver: AnyValue) -> Type | None:
-    data = tensor("nn.prelu", types, 0)
-    if data is None:
-        return None
-    axis = check_axis("nn.prelu", attrs.axis, data.rank)
-    expect("nn.prelu", solver, "alpha", types[1], TensorType((data.shape[axis],), data.dtype))
-    return data
-
-
-def _prelu(attrs: PReluAttrs, values: Sequence[Array], result: Type) -> Array:
-    x, alpha = (np.asarray(value) for value in values)
-    shape = [1] * x.ndim
-    shape[attrs.axis] = -1
-    return np.where(x > 0, x, x * alpha.reshape(shape))
-
-
-PRELU = make_op(
-    "nn.prelu",
-    2,
-    _prelu_type,
-    _prelu,
-    attrs=PReluAttrs,
-    gradient=gradients.prelu,
-    pattern=FusionPattern.BROADCAST,
-    traits=ALONG_AXIS | ON_CHANNELS,
-    doc="x where positive, else alpha[channel] * x",
-)
-
-
-def prelu(data: Expr, alpha: Expr, axis: int = 1) -> Call:
-    """`data` where positive, else `alpha` of its channel times it."""
-    return call(PRELU, (data, alpha), PReluAttrs(axis))
-
-
-OPS = BINARY + (WHERE, PRELU)
+OPS = (*BINARY, WHERE)

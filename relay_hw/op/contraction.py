@@ -34,6 +34,8 @@ from relay_hw.op.base import (
 from relay_hw.op.dynamic import numbers, vector_length
 from relay_hw.op.sort import ScanAttrs
 
+__all__ = ["cumprod", "einsum"]
+
 
 @dataclass(frozen=True, slots=True)
 class EinsumAttrs(Attrs):

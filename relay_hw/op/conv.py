@@ -36,7 +36,13 @@ from relay_hw.op.base import (
     tensor,
     window_size,
 )
-from relay_hw.op.gradients import conv as gradients
+from relay_hw.op.gradients.common import (
+    moved,
+    ops,
+)
+from relay_hw.op.gradients.convolution import ConvCall, back, to_weight
+
+__all__ = ["conv1d", "conv2d", "conv3d"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +79,8 @@ class Conv3DAttrs(Conv2DAttrs):
 
 ConvAttrs = AnyValue  # the attributes of a convolution or of its transpose
 
-
 SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
+
 # Fewer windows than these make a narrow product.
 _FEW = 64
 
@@ -252,6 +258,22 @@ def laid_out(name: str, attrs: ConvAttrs, rank: int, value: Array) -> Array:
     return value.transpose(permutation(name, "NC" + SPATIAL[rank], attrs.out_layout or attrs.data_layout))
 
 
+def _gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The data's adjoint is a transposed convolution with the weight."""
+    p = ConvCall.of(call, "OI")
+    x, w = call.args
+    g = moved(adjoint, p.out_order)
+    parts = zip(
+        p.data_shape[2:], p.out_shape[2:], p.weight_shape[2:], p.attrs.strides, p.attrs.dilation, p.before, p.after,
+        strict=True,
+    )  # fmt: skip
+    rest = tuple(n - ((o - 1) * s + (k - 1) * d + 1 - b - a) for n, o, k, s, d, b, a in parts)
+    transpose = getattr(ops().nn, f"conv{p.rank}d_transpose")
+    to_x = transpose(g, moved(w, p.weight_order), output_padding=rest, **p.geometry)
+    to_w = to_weight(p, moved(x, p.data_order), p.data_shape, g, p.out_shape)
+    return back(to_x, p.data_order, x, call), back(to_w, p.weight_order, w, call)
+
+
 def _conv(name: str, rank: int, attrs_type: type) -> Op:
     def meaning(attrs: Conv2DAttrs, values: Sequence[Array], result: Type) -> Array:
         x, w = plain_args(name, attrs, rank, False, values)
@@ -266,7 +288,7 @@ def _conv(name: str, rank: int, attrs_type: type) -> Op:
         conv_relation(name, rank, False, _sizes),
         meaning,
         attrs=attrs_type,
-        gradient=gradients.conv,
+        gradient=_gradient,
         pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
         traits=ANCHOR,
         doc="sums of products of the weight with every window of the data",
@@ -275,9 +297,7 @@ def _conv(name: str, rank: int, attrs_type: type) -> Op:
 
 CONV1D = _conv("nn.conv1d", 1, Conv1DAttrs)
 
-
 CONV2D = _conv("nn.conv2d", 2, Conv2DAttrs)
-
 
 CONV3D = _conv("nn.conv3d", 3, Conv3DAttrs)
 
@@ -316,12 +336,13 @@ def _builder(op: Op, record: type, rank: int, layouts: tuple[str, str], doc: str
 
 
 conv1d = _builder(CONV1D, Conv1DAttrs, 1, ("NCW", "OIW"), "Convolution over one spatial axis.")
+
 conv2d = _builder(
     CONV2D, Conv2DAttrs, 2, ("NCHW", "OIHW"),
     "Convolution over two spatial axes; padding is (top, left, bottom, right) or shorter.",
 )  # fmt: skip
-conv3d = _builder(CONV3D, Conv3DAttrs, 3, ("NCDHW", "OIDHW"), "Convolution over three spatial axes.")
 
+conv3d = _builder(CONV3D, Conv3DAttrs, 3, ("NCDHW", "OIDHW"), "Convolution over three spatial axes.")
 
 OPS = (
     CONV1D,

@@ -23,7 +23,13 @@ from relay_hw.op.base import (
     spread,
 )
 from relay_hw.op.conv import ConvAttrs, Problem, conv_relation, convolve, kernel_sizes, laid_out, plain_args
-from relay_hw.op.gradients import conv as gradients
+from relay_hw.op.gradients.common import (
+    moved,
+    ops,
+)
+from relay_hw.op.gradients.convolution import ConvCall, back, first, to_weight
+
+__all__ = ["conv1d_transpose", "conv2d_transpose", "conv3d_transpose"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,20 @@ def transpose_sums(name: str, rank: int, attrs: Conv2DTransposeAttrs, values: Se
     return laid_out(name, attrs, rank, _transposed(name, attrs, x, w, dtype))
 
 
+def _gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The data's adjoint is the convolution that the call transposed."""
+    p = ConvCall.of(call, "IO")
+    x, w = call.args
+    g = moved(adjoint, p.out_order)
+    convolution = getattr(ops().nn, f"conv{p.rank}d")
+    to_x = convolution(g, moved(w, p.weight_order), **p.geometry)
+    # An output padding of a stride or more gives the convolution windows that nothing came from.
+    more = any(extra >= stride for extra, stride in zip(p.attrs.output_padding, p.attrs.strides, strict=True))
+    to_x = first(to_x, p.data_shape) if more else to_x
+    to_w = to_weight(p, g, p.out_shape, moved(x, p.data_order), p.data_shape)
+    return back(to_x, p.data_order, x, call), back(to_w, p.weight_order, w, call)
+
+
 def _conv_transpose(name: str, rank: int, attrs_type: type) -> Op:
     def meaning(attrs: Conv2DTransposeAttrs, values: Sequence[Array], result: Type) -> Array:
         return transpose_sums(name, rank, attrs, values, out_type(result).dtype)
@@ -92,7 +112,7 @@ def _conv_transpose(name: str, rank: int, attrs_type: type) -> Op:
         transpose_relation(name, rank),
         meaning,
         attrs=attrs_type,
-        gradient=gradients.conv_transpose,
+        gradient=_gradient,
         pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
         traits=ANCHOR,
         doc="the adjoint of convolution: every data element spreads the weight",
@@ -129,9 +149,7 @@ def _pad_or_crop(x: Array, heads: Sequence[int], tails: Sequence[int]) -> Array:
 
 CONV1D_TRANSPOSE = _conv_transpose("nn.conv1d_transpose", 1, Conv1DTransposeAttrs)
 
-
 CONV2D_TRANSPOSE = _conv_transpose("nn.conv2d_transpose", 2, Conv2DTransposeAttrs)
-
 
 CONV3D_TRANSPOSE = _conv_transpose("nn.conv3d_transpose", 3, Conv3DTransposeAttrs)
 
@@ -169,14 +187,15 @@ def _builder(op: Op, record: type, rank: int, layouts: tuple[str, str], doc: str
 conv1d_transpose = _builder(
     CONV1D_TRANSPOSE, Conv1DTransposeAttrs, 1, ("NCW", "IOW"), "Transposed convolution over one spatial axis."
 )
+
 conv2d_transpose = _builder(
     CONV2D_TRANSPOSE, Conv2DTransposeAttrs, 2, ("NCHW", "IOHW"),
     "Transposed convolution over two spatial axes; the weight is [in, out / groups, height, width].",
 )  # fmt: skip
+
 conv3d_transpose = _builder(
     CONV3D_TRANSPOSE, Conv3DTransposeAttrs, 3, ("NCDHW", "IODHW"), "Transposed convolution over three spatial axes."
 )
-
 
 OPS = (
     CONV1D_TRANSPOSE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any as AnyValue
 
@@ -21,7 +22,14 @@ from relay_hw.op.base import (
     rule,
     show_shape,
 )
-from relay_hw.op.gradients import shape as gradients
+from relay_hw.op.gradients.common import (
+    in_type,
+    nothing,
+    ops,
+)
+from relay_hw.op.gradients.common import zeros as zeros_of
+
+__all__ = ["full", "full_like", "ones", "zeros"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +54,19 @@ def _full_type(attrs: InitOpAttrs, value: TensorType) -> Type:
     return TensorType(_sizes("full", attrs.shape), attrs.dtype or value.dtype)
 
 
+def _full_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The value gets the sum."""
+    value = call.args[0]
+    return (in_type(ops().sum(adjoint), value, call),)
+
+
 FULL = make_op(
     "full",
     1,
     _full_type,
     lambda attrs, values, result: np.full(attrs.shape, values[0], attrs.dtype or np.asarray(values[0]).dtype),
     attrs=InitOpAttrs,
-    gradient=gradients.full,
+    gradient=_full_gradient,
     pattern=FusionPattern.ELEMWISE,
     doc="a tensor of one value",
 )
@@ -73,11 +87,10 @@ ZEROS = make_op(
     _init_relation("zeros"),
     lambda attrs, values, result: np.zeros(attrs.shape, attrs.dtype or "float32"),
     attrs=InitOpAttrs,
-    gradient=gradients.nothing,
+    gradient=nothing,
     pattern=FusionPattern.ELEMWISE,
     doc="a tensor of zeros",
 )
-
 
 ONES = make_op(
     "ones",
@@ -85,7 +98,7 @@ ONES = make_op(
     _init_relation("ones"),
     lambda attrs, values, result: np.ones(attrs.shape, attrs.dtype or "float32"),
     attrs=InitOpAttrs,
-    gradient=gradients.nothing,
+    gradient=nothing,
     pattern=FusionPattern.ELEMWISE,
     doc="a tensor of ones",
 )
@@ -108,12 +121,18 @@ def _full_like_type(attrs: None, like: TensorType, value: TensorType) -> Type:
     return like
 
 
+def _full_like_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The value gets the sum, what gives only its shape nothing."""
+    like, value = call.args
+    return zeros_of(like), in_type(ops().sum(adjoint), value, call)
+
+
 FULL_LIKE = make_op(
     "full_like",
     2,
     _full_like_type,
     lambda attrs, values, result: np.full_like(values[0], values[1]),
-    gradient=gradients.full_like,
+    gradient=_full_like_gradient,
     pattern=FusionPattern.ELEMWISE,
     traits=ELEMENTWISE,
     doc="one value in the shape and element type of the first argument",

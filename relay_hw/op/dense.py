@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -30,7 +31,16 @@ from relay_hw.op.base import (
 from relay_hw.op.base import (
     matmul as product,
 )
-from relay_hw.op.gradients import dense as gradients
+from relay_hw.op.gradients.common import (
+    collapse,
+    in_type,
+    known_type,
+    ops,
+    reshaped,
+    sizes,
+)
+
+__all__ = ["batch_matmul", "bias_add", "dense", "matmul"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +69,26 @@ def dense_relation(name: str, types: Sequence[Type], attrs: DenseAttrs, solver: 
     return TensorType(data.shape[:-1] + (units,), attrs.out_dtype or data.dtype)
 
 
+def _rows(call: Call, value: Expr, of: Expr) -> Expr:
+    """All axes but the last merged; `of` has the shape of `value`."""
+    shape = sizes(call, of)
+    return value if len(shape) == 2 else reshaped(value, (prod(shape[:-1]), shape[-1]))
+
+
+def _dense_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """Data and weight each meet the adjoint."""
+    op, (x, weight) = ops(), call.args
+    to_weight = op.nn.matmul(_rows(call, adjoint, call), _rows(call, x, x), transpose_a=True)
+    return in_type(op.nn.matmul(adjoint, weight), x, call), in_type(to_weight, weight, call)
+
+
 DENSE = make_op(
     "nn.dense",
     2,
     lambda types, attrs, solver: dense_relation("nn.dense", types, attrs, solver),
     lambda attrs, values, result: product(np.asarray(values[0]), np.asarray(values[1]).T, out_type(result).dtype),
     attrs=DenseAttrs,
-    gradient=gradients.dense,
+    gradient=_dense_gradient,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
     traits=ANCHOR,
     doc="data times the transposed weight (units, inputs)",
@@ -111,6 +134,27 @@ def _swap(x: Array, transposed: bool) -> Array:
     return np.swapaxes(x, -1, -2) if transposed else np.asarray(x)
 
 
+def _swapped(value: Expr, rank: int) -> Expr:
+    return ops().transpose(value, (*range(rank - 2), rank - 1, rank - 2))
+
+
+def _matmul_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """Data and weight each meet the adjoint."""
+    op, (a, b), attrs = ops(), call.args, call.attrs
+    rank = a.tensor_type.rank
+    to_a = op.nn.matmul(adjoint, b, transpose_b=not attrs.transpose_b)
+    to_a = _swapped(to_a, rank) if attrs.transpose_a else to_a
+    shape = sizes(call, a)
+    rows = _swapped(a, rank) if attrs.transpose_a else a
+    if rank != 2:
+        depth = shape[-2] if attrs.transpose_a else shape[-1]
+        rows = reshaped(rows, (prod(shape) // max(depth, 1), depth))
+    left, right = rows, _rows(call, adjoint, call)
+    if attrs.transpose_b:
+        left, right = right, left
+    return in_type(to_a, a, call), in_type(op.nn.matmul(left, right, transpose_a=True), b, call)
+
+
 MATMUL = make_op(
     "nn.matmul",
     2,
@@ -119,7 +163,7 @@ MATMUL = make_op(
         _swap(values[0], attrs.transpose_a), _swap(values[1], attrs.transpose_b), out_type(result).dtype
     ),
     attrs=MatmulAttrs,
-    gradient=gradients.matmul,
+    gradient=_matmul_gradient,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
     traits=ANCHOR,
     doc="matrix product, each side transposed if asked",
@@ -163,6 +207,26 @@ def batch_matmul_type(name: str, attrs: BatchMatmulAttrs, a: TensorType, b: Tens
     return TensorType((*batch, rows, columns), attrs.out_dtype or a.dtype)
 
 
+def _batch_matmul_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """Each side meets the adjoint; a side that was repeated for every batch gets the sum."""
+    op, (a, b), attrs = ops(), call.args, call.attrs
+    flip_a, flip_b = attrs.transpose_a, attrs.transpose_b
+
+    def product(left: Expr, right: Expr, flip_left: bool, flip_right: bool) -> Expr:
+        return op.nn.batch_matmul(left, right, transpose_a=flip_left, transpose_b=flip_right)
+
+    to_a = product(b, adjoint, flip_b, True) if flip_a else product(adjoint, b, False, not flip_b)
+    to_b = product(adjoint, a, True, flip_a) if flip_b else product(a, adjoint, not flip_a, False)
+    return _summed(in_type(to_a, a, call), call, a), _summed(in_type(to_b, b, call), call, b)
+
+
+def _summed(value: Expr, call: Call, arg: Expr) -> Expr:
+    have, want = known_type(call), known_type(arg)
+    if have is None or want is None:
+        return collapse(value, call, arg)
+    return ops().sum(value, 0, keepdims=True) if have.shape[0] != want.shape[0] else value
+
+
 BATCH_MATMUL = make_op(
     "nn.batch_matmul",
     2,
@@ -171,7 +235,7 @@ BATCH_MATMUL = make_op(
         _swap(values[0], attrs.transpose_a), _swap(values[1], attrs.transpose_b), out_type(result).dtype
     ),
     attrs=BatchMatmulAttrs,
-    gradient=gradients.batch_matmul,
+    gradient=_batch_matmul_gradient,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
     traits=ANCHOR,
     doc="matrix products along the first axis",
@@ -216,13 +280,18 @@ def _bias_add(attrs: BiasAddAttrs, values: Sequence[Array], result: Type) -> Arr
         return x + along(values[1], attrs.axis, x.ndim)
 
 
+def _bias_add_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The bias gets the sum over all axes but its own."""
+    return adjoint, ops().sum(adjoint, call.attrs.axis, exclude=True)
+
+
 BIAS_ADD = make_op(
     "nn.bias_add",
     2,
     _bias_add_type,
     _bias_add,
     attrs=BiasAddAttrs,
-    gradient=gradients.bias_add,
+    gradient=_bias_add_gradient,
     pattern=FusionPattern.BROADCAST,
     traits=ALONG_AXIS | ON_CHANNELS,
     doc="a vector added along one axis",

@@ -1,4 +1,4 @@
-"""Operators whose sizes, axes or places are values of run time: Relay's `dyn.` operators and `arange`.
+"""Operators whose sizes, axes or places are values of run time: Relay's `dyn.` operators.
 
 In: types, attributes, arrays. Out: types whose unknown sizes are `?`, arrays, `Call` nodes.
 """
@@ -30,11 +30,16 @@ from relay_hw.op.base import (
     show_shape,
 )
 from relay_hw.op.gather import OneHotAttrs
-from relay_hw.op.gradients import dynamic as gradients
+from relay_hw.op.gradients.common import (
+    in_type,
+    ops,
+    zeros,
+)
 from relay_hw.op.shape import reshape_dims
 from relay_hw.op.sort import RETURNS, TopkAttrs, order_of
 
 INJECTIVE = FusionPattern.INJECTIVE
+
 # The axes that numpy 2 can hold.
 _MOST_NUMBERS = 64
 
@@ -68,11 +73,6 @@ class DynStridedSliceAttrs(Attrs):
 @dataclass(frozen=True, slots=True)
 class DynPadAttrs(Attrs):
     pad_mode: str = "constant"
-
-
-@dataclass(frozen=True, slots=True)
-class ArangeAttrs(Attrs):
-    dtype: str | None = None
 
 
 def vector_length(name: str, what: str, ty: TensorType) -> int:
@@ -110,13 +110,19 @@ def _reshape(attrs: DynReshapeAttrs, values: Sequence[Array], result: Type) -> A
     return _checked("dyn.reshape", values[0], dims)
 
 
+def _reshape_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The same elements in the data's shape; what says the shape gets nothing."""
+    x, sizes = call.args
+    return ops().reshape_like(adjoint, x), zeros(sizes)
+
+
 RESHAPE = make_op(
     "dyn.reshape",
     2,
     _reshape_type,
     _reshape,
     attrs=DynReshapeAttrs,
-    gradient=gradients.reshape,
+    gradient=_reshape_gradient,
     pattern=INJECTIVE,
     traits=RESHAPES,
     doc="reshape to sizes that are a value",
@@ -149,7 +155,7 @@ SQUEEZE = make_op(
     2,
     _squeeze_type,
     _squeeze,
-    gradient=gradients.reshape,
+    gradient=_reshape_gradient,
     pattern=INJECTIVE,
     traits=RESHAPES,
     doc="axes of size 1 removed that are a value",
@@ -182,7 +188,7 @@ EXPAND_DIMS = make_op(
     _expand_dims_type,
     _expand_dims,
     attrs=DynExpandDimsAttrs,
-    gradient=gradients.reshape,
+    gradient=_reshape_gradient,
     pattern=INJECTIVE,
     traits=RESHAPES,
     doc="new axes of size 1 before an axis that is a value",
@@ -210,13 +216,19 @@ def _broadcast(attrs: DynInitAttrs, values: Sequence[Array], result: Type) -> Ar
         raise EvalError(f"the shape of dyn.broadcast_to must be one to which {shapes}") from None
 
 
+def _broadcast_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The repetitions add up."""
+    x, sizes = call.args
+    return ops().collapse_sum_like(adjoint, x), zeros(sizes)
+
+
 BROADCAST_TO = make_op(
     "dyn.broadcast_to",
     2,
     _broadcast_type,
     _broadcast,
     attrs=DynInitAttrs,
-    gradient=gradients.broadcast_to,
+    gradient=_broadcast_gradient,
     pattern=FusionPattern.BROADCAST,
     traits=MOVES,
     doc="broadcast_to sizes that are a value",
@@ -242,13 +254,19 @@ def _full_type(attrs: DynInitAttrs, value: TensorType, shape: TensorType) -> Typ
     return TensorType([ANY] * vector_length("dyn.full", "shape", shape), attrs.dtype or value.dtype)
 
 
+def _full_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The value gets the sum."""
+    value, sizes = call.args
+    return in_type(ops().sum(adjoint), value, call), zeros(sizes)
+
+
 FULL = make_op(
     "dyn.full",
     2,
     _full_type,
     lambda attrs, values, result: np.full(_sizes("dyn.full", values[1]), values[0], out_type(result).dtype),
     attrs=DynInitAttrs,
-    gradient=gradients.full,
+    gradient=_full_gradient,
     doc="one value in a shape that is a value",
 )
 
@@ -407,35 +425,6 @@ def one_hot(indices: Expr, on_value: Expr, off_value: Expr, depth: Expr, axis: i
     return call(ONE_HOT, (indices, on_value, off_value, depth), OneHotAttrs(1, axis, dtype))
 
 
-@rule("arange", 3)
-def _arange_type(attrs: ArangeAttrs, start: TensorType, stop: TensorType, step: TensorType) -> Type:
-    dtype = attrs.dtype or same_dtype("arange", start, stop, step)
-    if start.rank or stop.rank or step.rank:
-        raise TypeCheckError(f"start, stop and step of arange must be scalars, not {start}, {stop} and {step}")
-    return TensorType((ANY,), dtype)
-
-
-def _arange(attrs: ArangeAttrs, values: Sequence[Array], result: Type) -> Array:
-    start, stop, step = (np.asarray(value) for value in values)
-    if step == 0:
-        raise EvalError("the step of arange must not be 0")
-    wide = np.int64 if start.dtype.kind in "iu" else np.float64
-    first, last, by = (value.astype(wide) for value in (start, stop, step))
-    count = max(int(np.ceil((last - first) / by)) if wide is np.float64 else -int((first - last) // by), 0)
-    return (first + np.arange(count) * by).astype(out_type(result).dtype)
-
-
-ARANGE = make_op(
-    "arange", 3, _arange_type, _arange, attrs=ArangeAttrs, doc="start, start + step, ... before stop, which are values"
-)
-
-
-def arange(start: AnyValue, stop: AnyValue = None, step: AnyValue = 1, dtype: str | None = None) -> Call:
-    """Numbers from `start`, `step` apart, before `stop`; from 0 if only one is given."""
-    start, stop = (0, start) if stop is None else (start, stop)
-    return call(ARANGE, tuple(as_expr(value, dtype) for value in (start, stop, step)), ArangeAttrs(dtype))
-
-
 OPS = (
     RESHAPE,
     SQUEEZE,
@@ -447,5 +436,4 @@ OPS = (
     TOPK,
     PAD,
     ONE_HOT,
-    ARANGE,
 )

@@ -1,4 +1,4 @@
-"""Elementwise operators of one argument: arithmetic, rounding, activations, casts."""
+"""Elementwise operators of one argument: arithmetic, rounding, limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import (
     ELEMENTWISE,
-    KEEPS_AXES,
     PERMUTES,
     Array,
     Attrs,
@@ -24,12 +23,64 @@ from relay_hw.op.base import (
     round_half_away,
     rule,
 )
-from relay_hw.op.gradients import elementwise as gradients
+from relay_hw.op.gradients.common import (
+    choose,
+    number,
+    ops,
+    zeros,
+)
+
+__all__ = [
+    "abs",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "bitwise_not",
+    "ceil",
+    "clip",
+    "copy",
+    "cos",
+    "cosh",
+    "erf",
+    "exp",
+    "fast_erf",
+    "fast_exp",
+    "fast_tanh",
+    "fixed_point_multiply",
+    "floor",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "log",
+    "log2",
+    "log10",
+    "logical_not",
+    "negative",
+    "ones_like",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+    "trunc",
+    "zeros_like",
+]
 
 Function = Callable[[Array], AnyValue]
+# (argument, result, adjoint of the result) -> adjoint of the argument
+Slope = Callable[[Expr, Expr, Expr], Expr]
 
 
-def _unary(name: str, function: Function, doc: str, dtype: str | None = None) -> Op:
+def unary(name: str, function: Function, doc: str, dtype: str | None = None, *, slope: Slope | None = None) -> Op:
+    """An operator of one argument from its function on arrays; `slope` is None where its result is no real number."""
+
     @rule(name, 1)
     def relation(attrs: None, x: TensorType) -> Type:
         return TensorType(x.shape, dtype or x.dtype)
@@ -38,12 +89,26 @@ def _unary(name: str, function: Function, doc: str, dtype: str | None = None) ->
         with np.errstate(all="ignore"):
             return np.asarray(function(np.asarray(values[0]))).astype(out_type(result).dtype, copy=False)
 
-    slope = gradients.unary(name)
+    def gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+        assert slope is not None
+        return (slope(call.args[0], call, adjoint),)
+
     traits = ELEMENTWISE | PERMUTES if name == "copy" else ELEMENTWISE
-    return make_op(name, 1, relation, meaning, pattern=FusionPattern.ELEMWISE, gradient=slope, traits=traits, doc=doc)
+    return make_op(
+        name,
+        1,
+        relation,
+        meaning,
+        pattern=FusionPattern.ELEMWISE,
+        gradient=gradient if slope else None,
+        traits=traits,
+        doc=doc,
+    )
 
 
-def _builder(op: Op) -> Callable[[Expr], Call]:
+def unary_builder(op: Op) -> Callable[[Expr], Call]:
+    """A function that calls an operator of one argument."""
+
     def build(data: Expr) -> Call:
         return call(op, (data,))
 
@@ -64,90 +129,151 @@ def _sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
 
+def _flat(x: Expr, y: Expr, g: Expr) -> Expr:
+    return zeros(x)
+
+
+def same(x: Expr, y: Expr, g: Expr) -> Expr:
+    return g
+
+
+def _over_root(sign: float, root: Callable[[Expr, Expr], Expr]) -> Slope:
+    """g * sign / sqrt(root(x * x, 1))"""
+    return lambda x, y, g: g * number(sign, x) * ops().rsqrt(root(x * x, number(1, x)))
+
+
+def _erf_slope(x: Expr, y: Expr, g: Expr) -> Expr:
+    return g * number(2 / math.sqrt(math.pi), x) * ops().exp(-(x * x))
+
+
+def _acosh_slope(x: Expr, y: Expr, g: Expr) -> Expr:
+    one, op = number(1, x), ops()
+    return g * op.rsqrt(x - one) * op.rsqrt(x + one)
+
+
 UNARY = (
-    _unary("abs", np.abs, "|x|"),
-    _unary("acos", np.arccos, "arc cosine"),
-    _unary("acosh", np.arccosh, "inverse hyperbolic cosine"),
-    _unary("asin", np.arcsin, "arc sine"),
-    _unary("asinh", np.arcsinh, "inverse hyperbolic sine"),
-    _unary("atan", np.arctan, "arc tangent"),
-    _unary("atanh", np.arctanh, "inverse hyperbolic tangent"),
-    _unary("bitwise_not", np.invert, "bits flipped"),
-    _unary("ceil", _whole(np.ceil), "smallest integer not below x"),
-    _unary("copy", np.copy, "x itself, in new memory"),
-    _unary("cos", np.cos, "cosine"),
-    _unary("cosh", np.cosh, "hyperbolic cosine"),
-    _unary("erf", _erf, "Gauss error function"),
-    _unary("exp", np.exp, "e to the power of x"),
-    _unary("fast_erf", _erf, "erf; an implementation may approximate"),
-    _unary("fast_exp", np.exp, "exp; an implementation may approximate"),
-    _unary("fast_tanh", np.tanh, "tanh; an implementation may approximate"),
-    _unary("floor", _whole(np.floor), "largest integer not above x"),
-    _unary("isfinite", np.isfinite, "neither infinite nor NaN", "bool"),
-    _unary("isinf", np.isinf, "infinite", "bool"),
-    _unary("isnan", np.isnan, "not a number", "bool"),
-    _unary("log", np.log, "natural logarithm"),
-    _unary("log10", np.log10, "decimal logarithm"),
-    _unary("log2", np.log2, "binary logarithm"),
-    _unary("logical_not", np.logical_not, "true where x is false"),
-    _unary("negative", np.negative, "-x"),
-    _unary("nn.relu", lambda x: np.maximum(x, x.dtype.type(0)), "max(x, 0)"),
-    _unary("round", _whole(round_half_away), "nearest integer, ties away from zero"),
-    _unary("rsqrt", lambda x: 1 / np.sqrt(x), "1 / square root"),
-    _unary("sigmoid", _sigmoid, "1 / (1 + exp(-x))"),
-    _unary("sign", np.sign, "-1, 0 or 1"),
-    _unary("sin", np.sin, "sine"),
-    _unary("sinh", np.sinh, "hyperbolic sine"),
-    _unary("sqrt", np.sqrt, "square root"),
-    _unary("tan", np.tan, "tangent"),
-    _unary("tanh", np.tanh, "hyperbolic tangent"),
-    _unary("trunc", _whole(np.trunc), "x without its fraction"),
-    _unary("zeros_like", np.zeros_like, "zeros of x's shape"),
-    _unary("ones_like", np.ones_like, "ones of x's shape"),
-    _unary("annotation.stop_fusion", np.copy, "x; fusion does not pass it"),
+    unary("abs", np.abs, "|x|", slope=lambda x, y, g: g * ops().sign(x)),
+    unary("acos", np.arccos, "arc cosine", slope=_over_root(-1, lambda square, one: one - square)),
+    unary("acosh", np.arccosh, "inverse hyperbolic cosine", slope=_acosh_slope),
+    unary("asin", np.arcsin, "arc sine", slope=_over_root(1, lambda square, one: one - square)),
+    unary("asinh", np.arcsinh, "inverse hyperbolic sine", slope=_over_root(1, lambda square, one: square + one)),
+    unary("atan", np.arctan, "arc tangent", slope=lambda x, y, g: g / (x * x + number(1, x))),
+    unary("atanh", np.arctanh, "inverse hyperbolic tangent", slope=lambda x, y, g: g / (number(1, x) - x * x)),
+    unary("bitwise_not", np.invert, "bits flipped"),
+    unary("ceil", _whole(np.ceil), "smallest integer not below x", slope=_flat),
+    unary("copy", np.copy, "x itself, in new memory", slope=same),
+    unary("cos", np.cos, "cosine", slope=lambda x, y, g: -(g * ops().sin(x))),
+    unary("cosh", np.cosh, "hyperbolic cosine", slope=lambda x, y, g: g * ops().sinh(x)),
+    unary("erf", _erf, "Gauss error function", slope=_erf_slope),
+    unary("exp", np.exp, "e to the power of x", slope=lambda x, y, g: g * y),
+    unary("fast_erf", _erf, "erf; an implementation may approximate", slope=_erf_slope),
+    unary("fast_exp", np.exp, "exp; an implementation may approximate", slope=lambda x, y, g: g * y),
+    unary(
+        "fast_tanh",
+        np.tanh,
+        "tanh; an implementation may approximate",
+        slope=lambda x, y, g: g * (number(1, x) - y * y),
+    ),
+    unary("floor", _whole(np.floor), "largest integer not above x", slope=_flat),
+    unary("isfinite", np.isfinite, "neither infinite nor NaN", "bool"),
+    unary("isinf", np.isinf, "infinite", "bool"),
+    unary("isnan", np.isnan, "not a number", "bool"),
+    unary("log", np.log, "natural logarithm", slope=lambda x, y, g: g / x),
+    unary("log10", np.log10, "decimal logarithm", slope=lambda x, y, g: g / (x * number(math.log(10), x))),
+    unary("log2", np.log2, "binary logarithm", slope=lambda x, y, g: g / (x * number(math.log(2), x))),
+    unary("logical_not", np.logical_not, "true where x is false"),
+    unary("negative", np.negative, "-x", slope=lambda x, y, g: -g),
+    unary("round", _whole(round_half_away), "nearest integer, ties away from zero", slope=_flat),
+    unary("rsqrt", lambda x: 1 / np.sqrt(x), "1 / square root", slope=lambda x, y, g: g * number(-0.5, x) * y / x),
+    unary("sigmoid", _sigmoid, "1 / (1 + exp(-x))", slope=lambda x, y, g: g * y * (number(1, x) - y)),
+    unary("sign", np.sign, "-1, 0 or 1", slope=_flat),
+    unary("sin", np.sin, "sine", slope=lambda x, y, g: g * ops().cos(x)),
+    unary("sinh", np.sinh, "hyperbolic sine", slope=lambda x, y, g: g * ops().cosh(x)),
+    unary("sqrt", np.sqrt, "square root", slope=lambda x, y, g: g * number(0.5, x) / y),
+    unary("tan", np.tan, "tangent", slope=lambda x, y, g: g * (number(1, x) + y * y)),
+    unary("tanh", np.tanh, "hyperbolic tangent", slope=lambda x, y, g: g * (number(1, x) - y * y)),
+    unary("trunc", _whole(np.trunc), "x without its fraction", slope=_flat),
+    unary("zeros_like", np.zeros_like, "zeros of x's shape", slope=_flat),
+    unary("ones_like", np.ones_like, "ones of x's shape", slope=_flat),
 )
+
 _BY_NAME = {op.name: op for op in UNARY}
 
-abs = _builder(_BY_NAME["abs"])
-acos = _builder(_BY_NAME["acos"])
-acosh = _builder(_BY_NAME["acosh"])
-asin = _builder(_BY_NAME["asin"])
-asinh = _builder(_BY_NAME["asinh"])
-atan = _builder(_BY_NAME["atan"])
-atanh = _builder(_BY_NAME["atanh"])
-bitwise_not = _builder(_BY_NAME["bitwise_not"])
-ceil = _builder(_BY_NAME["ceil"])
-copy = _builder(_BY_NAME["copy"])
-cos = _builder(_BY_NAME["cos"])
-cosh = _builder(_BY_NAME["cosh"])
-erf = _builder(_BY_NAME["erf"])
-exp = _builder(_BY_NAME["exp"])
-fast_erf = _builder(_BY_NAME["fast_erf"])
-fast_exp = _builder(_BY_NAME["fast_exp"])
-fast_tanh = _builder(_BY_NAME["fast_tanh"])
-floor = _builder(_BY_NAME["floor"])
-isfinite = _builder(_BY_NAME["isfinite"])
-isinf = _builder(_BY_NAME["isinf"])
-isnan = _builder(_BY_NAME["isnan"])
-log = _builder(_BY_NAME["log"])
-log10 = _builder(_BY_NAME["log10"])
-log2 = _builder(_BY_NAME["log2"])
-logical_not = _builder(_BY_NAME["logical_not"])
-negative = _builder(_BY_NAME["negative"])
-relu = _builder(_BY_NAME["nn.relu"])
-round = _builder(_BY_NAME["round"])
-rsqrt = _builder(_BY_NAME["rsqrt"])
-sigmoid = _builder(_BY_NAME["sigmoid"])
-sign = _builder(_BY_NAME["sign"])
-sin = _builder(_BY_NAME["sin"])
-sinh = _builder(_BY_NAME["sinh"])
-sqrt = _builder(_BY_NAME["sqrt"])
-tan = _builder(_BY_NAME["tan"])
-tanh = _builder(_BY_NAME["tanh"])
-trunc = _builder(_BY_NAME["trunc"])
-zeros_like = _builder(_BY_NAME["zeros_like"])
-ones_like = _builder(_BY_NAME["ones_like"])
-stop_fusion = _builder(_BY_NAME["annotation.stop_fusion"])
+abs = unary_builder(_BY_NAME["abs"])
+
+acos = unary_builder(_BY_NAME["acos"])
+
+acosh = unary_builder(_BY_NAME["acosh"])
+
+asin = unary_builder(_BY_NAME["asin"])
+
+asinh = unary_builder(_BY_NAME["asinh"])
+
+atan = unary_builder(_BY_NAME["atan"])
+
+atanh = unary_builder(_BY_NAME["atanh"])
+
+bitwise_not = unary_builder(_BY_NAME["bitwise_not"])
+
+ceil = unary_builder(_BY_NAME["ceil"])
+
+copy = unary_builder(_BY_NAME["copy"])
+
+cos = unary_builder(_BY_NAME["cos"])
+
+cosh = unary_builder(_BY_NAME["cosh"])
+
+erf = unary_builder(_BY_NAME["erf"])
+
+exp = unary_builder(_BY_NAME["exp"])
+
+fast_erf = unary_builder(_BY_NAME["fast_erf"])
+
+fast_exp = unary_builder(_BY_NAME["fast_exp"])
+
+fast_tanh = unary_builder(_BY_NAME["fast_tanh"])
+
+floor = unary_builder(_BY_NAME["floor"])
+
+isfinite = unary_builder(_BY_NAME["isfinite"])
+
+isinf = unary_builder(_BY_NAME["isinf"])
+
+isnan = unary_builder(_BY_NAME["isnan"])
+
+log = unary_builder(_BY_NAME["log"])
+
+log10 = unary_builder(_BY_NAME["log10"])
+
+log2 = unary_builder(_BY_NAME["log2"])
+
+logical_not = unary_builder(_BY_NAME["logical_not"])
+
+negative = unary_builder(_BY_NAME["negative"])
+
+round = unary_builder(_BY_NAME["round"])
+
+rsqrt = unary_builder(_BY_NAME["rsqrt"])
+
+sigmoid = unary_builder(_BY_NAME["sigmoid"])
+
+sign = unary_builder(_BY_NAME["sign"])
+
+sin = unary_builder(_BY_NAME["sin"])
+
+sinh = unary_builder(_BY_NAME["sinh"])
+
+sqrt = unary_builder(_BY_NAME["sqrt"])
+
+tan = unary_builder(_BY_NAME["tan"])
+
+tanh = unary_builder(_BY_NAME["tanh"])
+
+trunc = unary_builder(_BY_NAME["trunc"])
+
+zeros_like = unary_builder(_BY_NAME["zeros_like"])
+
+ones_like = unary_builder(_BY_NAME["ones_like"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +297,21 @@ def clip_value(x: Array, a_min: float, a_max: float) -> Array:
     return np.minimum(np.maximum(x, x.dtype.type(a_min)), x.dtype.type(a_max))
 
 
+def _clip_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """Inside the limits, and on them, the adjoint passes."""
+    op, (x,) = ops(), call.args
+    low, high = number(call.attrs.a_min, x), number(call.attrs.a_max, x)
+    is_inside = op.logical_and(op.greater_equal(x, low), op.less_equal(x, high))
+    return (choose(is_inside, adjoint, like=x),)
+
+
 CLIP = make_op(
     "clip",
     1,
     _clip_type,
     lambda attrs, values, result: clip_value(np.asarray(values[0]), attrs.a_min, attrs.a_max),
     attrs=ClipAttrs,
-    gradient=gradients.clip,
+    gradient=_clip_gradient,
     pattern=FusionPattern.ELEMWISE,
     traits=ELEMENTWISE,
     doc="x limited to [a_min, a_max]",
@@ -187,104 +321,6 @@ CLIP = make_op(
 def clip(a: Expr, a_min: float, a_max: float) -> Call:
     """`a` limited to [a_min, a_max]."""
     return call(CLIP, (a,), ClipAttrs(a_min, a_max))
-
-
-@dataclass(frozen=True, slots=True)
-class CastAttrs(Attrs):
-    dtype: str
-
-
-def cast_value(x: Array, dtype: str) -> Array:
-    """Floats lose their fraction, integers wrap, anything but zero is true."""
-    with np.errstate(all="ignore"):
-        return np.asarray(x).astype(dtype, copy=False)
-
-
-CAST = make_op(
-    "cast",
-    1,
-    rule("cast", 1)(lambda attrs, x: TensorType(x.shape, attrs.dtype)),
-    lambda attrs, values, result: cast_value(values[0], attrs.dtype),
-    attrs=CastAttrs,
-    gradient=gradients.cast,
-    pattern=FusionPattern.ELEMWISE,
-    traits=ELEMENTWISE,
-    doc="x in another element type",
-)
-
-
-def cast(data: Expr, dtype: str) -> Call:
-    """`data` in element type `dtype`."""
-    return call(CAST, (data,), CastAttrs(str(np.dtype(dtype))))
-
-
-@rule("reinterpret", 1)
-def _reinterpret_type(attrs: CastAttrs, x: TensorType) -> Type:
-    if np.dtype(attrs.dtype).itemsize != np.dtype(x.dtype).itemsize:
-        raise TypeCheckError(f"reinterpret must keep the number of bits, not go from {x.dtype} to {attrs.dtype}")
-    return TensorType(x.shape, attrs.dtype)
-
-
-REINTERPRET = make_op(
-    "reinterpret",
-    1,
-    _reinterpret_type,
-    lambda attrs, values, result: np.ascontiguousarray(values[0]).view(attrs.dtype).reshape(np.shape(values[0])),
-    attrs=CastAttrs,
-    pattern=FusionPattern.ELEMWISE,
-    traits=ELEMENTWISE,
-    doc="the same bits read as another element type",
-)
-
-
-def reinterpret(data: Expr, dtype: str) -> Call:
-    """The bits of `data` read as `dtype`."""
-    return call(REINTERPRET, (data,), CastAttrs(dtype))
-
-
-CAST_LIKE = make_op(
-    "cast_like",
-    2,
-    rule("cast_like", 2)(lambda attrs, x, like: TensorType(x.shape, like.dtype)),
-    lambda attrs, values, result: cast_value(values[0], str(np.asarray(values[1]).dtype)),
-    gradient=gradients.cast,
-    pattern=FusionPattern.ELEMWISE,
-    traits=KEEPS_AXES,
-    doc="x in the element type of the second argument",
-)
-
-
-def cast_like(data: Expr, dtype_like: Expr) -> Call:
-    """`data` in the element type of `dtype_like`."""
-    return call(CAST_LIKE, (data, dtype_like))
-
-
-@dataclass(frozen=True, slots=True)
-class LeakyReluAttrs(Attrs):
-    alpha: float = 0.25
-
-
-def _leaky_relu(attrs: LeakyReluAttrs, values: Sequence[Array], result: Type) -> Array:
-    x = np.asarray(values[0])
-    return np.where(x > 0, x, x * x.dtype.type(attrs.alpha)).astype(x.dtype, copy=False)
-
-
-LEAKY_RELU = make_op(
-    "nn.leaky_relu",
-    1,
-    rule("nn.leaky_relu", 1)(lambda attrs, x: x),
-    _leaky_relu,
-    attrs=LeakyReluAttrs,
-    gradient=gradients.leaky_relu,
-    pattern=FusionPattern.ELEMWISE,
-    traits=ELEMENTWISE,
-    doc="x where positive, else alpha * x",
-)
-
-
-def leaky_relu(data: Expr, alpha: float = 0.25) -> Call:
-    """`data` where positive, else alpha times it."""
-    return call(LEAKY_RELU, (data,), LeakyReluAttrs(alpha))
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,4 +367,4 @@ def fixed_point_multiply(data: Expr, multiplier: int, shift: int) -> Call:
     return call(FIXED_POINT_MULTIPLY, (data,), FixedPointMultiplyAttrs(multiplier, shift))
 
 
-OPS = UNARY + (CLIP, CAST, REINTERPRET, CAST_LIKE, LEAKY_RELU, FIXED_POINT_MULTIPLY)
+OPS = UNARY + (CLIP, FIXED_POINT_MULTIPLY)

@@ -27,7 +27,17 @@ from relay_hw.op.base import (
     static,
 )
 from relay_hw.op.create import InitOpAttrs
-from relay_hw.op.gradients import shape as gradients
+from relay_hw.op.gradients.common import (
+    collapse,
+    in_type,
+    one_argument,
+    ops,
+    reshaped,
+    sizes,
+    zeros,
+)
+
+__all__ = ["broadcast_to", "broadcast_to_like", "collapse_sum_like", "collapse_sum_to", "repeat", "tile"]
 
 
 def check_broadcast(name: str, source: Sequence[Dim], target: Sequence[Dim]) -> tuple[Dim, ...]:
@@ -42,6 +52,8 @@ def check_broadcast(name: str, source: Sequence[Dim], target: Sequence[Dim]) -> 
     return tuple(target)
 
 
+_broadcast_to_gradient = one_argument(lambda call, x, g: collapse(in_type(g, x, call), call, x))
+
 BROADCAST_TO = make_op(
     "broadcast_to",
     1,
@@ -50,7 +62,7 @@ BROADCAST_TO = make_op(
     ),
     lambda attrs, values, result: np.broadcast_to(values[0], attrs.shape),
     attrs=InitOpAttrs,
-    gradient=gradients.broadcast_to,
+    gradient=_broadcast_to_gradient,
     pattern=FusionPattern.BROADCAST,
     traits=MOVES,
     doc="axes of size 1 repeated until the shape is the one given",
@@ -62,6 +74,12 @@ def broadcast_to(data: Expr, shape: Ints) -> Call:
     return call(BROADCAST_TO, (data,), InitOpAttrs(ints(shape) or ()))
 
 
+def _broadcast_to_like_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The repetitions add up."""
+    x, like = call.args
+    return collapse(adjoint, call, x), zeros(like)
+
+
 BROADCAST_TO_LIKE = make_op(
     "broadcast_to_like",
     2,
@@ -69,7 +87,7 @@ BROADCAST_TO_LIKE = make_op(
         lambda attrs, x, like: TensorType(check_broadcast("broadcast_to_like", x.shape, like.shape), x.dtype)
     ),
     lambda attrs, values, result: np.broadcast_to(values[0], np.shape(values[1])),
-    gradient=gradients.broadcast_to_like,
+    gradient=_broadcast_to_like_gradient,
     pattern=FusionPattern.BROADCAST,
     traits=ELEMENTWISE | MOVES,
     doc="broadcast_to the shape of the second argument",
@@ -87,6 +105,8 @@ def _collapse(x: Array, shape: Sequence[int]) -> Array:
     return np.sum(x, axis=axes, dtype=x.dtype).reshape(shape) if axes else x
 
 
+_collapse_sum_to_gradient = one_argument(lambda call, x, g: ops().broadcast_to(g, sizes(call, x)))
+
 COLLAPSE_SUM_TO = make_op(
     "collapse_sum_to",
     1,
@@ -97,7 +117,7 @@ COLLAPSE_SUM_TO = make_op(
     ),
     lambda attrs, values, result: _collapse(np.asarray(values[0]), attrs.shape),
     attrs=InitOpAttrs,
-    gradient=gradients.collapse_sum_to,
+    gradient=_collapse_sum_to_gradient,
     pattern=FusionPattern.COMM_REDUCE,
     doc="sum over the axes that broadcast_to would have repeated",
 )
@@ -114,12 +134,18 @@ def _collapse_like_type(attrs: None, x: TensorType, like: TensorType) -> Type:
     return TensorType(like.shape, x.dtype)
 
 
+def _collapse_sum_like_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """Every summand gets the adjoint of the sum."""
+    x, like = call.args
+    return ops().broadcast_to_like(adjoint, x), zeros(like)
+
+
 COLLAPSE_SUM_LIKE = make_op(
     "collapse_sum_like",
     2,
     _collapse_like_type,
     lambda attrs, values, result: _collapse(np.asarray(values[0]), np.shape(values[1])),
-    gradient=gradients.collapse_sum_like,
+    gradient=_collapse_sum_like_gradient,
     pattern=FusionPattern.COMM_REDUCE,
     doc="collapse_sum_to the shape of the second argument",
 )
@@ -146,13 +172,22 @@ def _tile_type(attrs: TileAttrs, x: TensorType) -> Type:
     return TensorType([product(pair) for pair in zip(shape, reps, strict=True)], x.dtype)
 
 
+def _tile_slope(call: Call, x: Expr, g: Expr) -> Expr:
+    shape, reps = sizes(call, x), call.attrs.reps
+    rank = max(len(shape), len(reps))
+    dims = (1,) * (rank - len(shape)) + shape
+    counts = (1,) * (rank - len(reps)) + tuple(reps)
+    parts = reshaped(g, [size for pair in zip(counts, dims, strict=True) for size in pair])
+    return reshaped(ops().sum(parts, tuple(range(0, 2 * rank, 2))) if rank else parts, shape)
+
+
 TILE = make_op(
     "tile",
     1,
     _tile_type,
     lambda attrs, values, result: np.tile(values[0], attrs.reps),
     attrs=TileAttrs,
-    gradient=gradients.tile,
+    gradient=one_argument(_tile_slope),
     pattern=FusionPattern.BROADCAST,
     traits=MOVES,
     doc="the tensor repeated as a whole along each axis",
@@ -178,13 +213,21 @@ def _repeat_type(attrs: RepeatAttrs, x: TensorType) -> Type:
     return TensorType(x.shape[:axis] + (product((x.shape[axis], attrs.repeats)),) + x.shape[axis + 1 :], x.dtype)
 
 
+def _repeat_slope(call: Call, x: Expr, g: Expr) -> Expr:
+    shape, repeats = sizes(call, x), call.attrs.repeats
+    if call.attrs.axis is None:
+        return reshaped(ops().sum(reshaped(g, (-1, repeats)) if repeats else g, -1), shape)
+    axis = call.attrs.axis % len(shape)
+    return ops().sum(reshaped(g, (*shape[: axis + 1], repeats, *shape[axis + 1 :])), axis + 1)
+
+
 REPEAT = make_op(
     "repeat",
     1,
     _repeat_type,
     lambda attrs, values, result: np.repeat(values[0], attrs.repeats, axis=attrs.axis),
     attrs=RepeatAttrs,
-    gradient=gradients.repeat,
+    gradient=one_argument(_repeat_slope),
     pattern=FusionPattern.BROADCAST,
     traits=MOVES,
     doc="every element repeated along an axis",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relay_hw.errors import EvalError, TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern
+from relay_hw.errors import EvalError, TypeCheckError, UnsupportedError
+from relay_hw.ir.expr import Call, Constant, Expr, FusionPattern
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import (
     KEEPS_AXES,
@@ -24,7 +24,14 @@ from relay_hw.op.base import (
     same_dtype,
     show_shape,
 )
-from relay_hw.op.gradients import transform as gradients
+from relay_hw.op.gradients.common import (
+    name_of,
+    ops,
+    sizes,
+    zeros,
+)
+
+__all__ = ["gather", "gather_nd", "one_hot", "scatter_elements", "scatter_nd"]
 
 _UPDATES: dict[str, Callable[..., None]] = {
     "add": np.add.at,
@@ -32,6 +39,7 @@ _UPDATES: dict[str, Callable[..., None]] = {
     "min": np.minimum.at,
     "max": np.maximum.at,
 }
+
 MODES = ("update", *_UPDATES)
 
 
@@ -121,13 +129,19 @@ def _gather(attrs: GatherAttrs, values: Sequence[Array], result: Type) -> Array:
     return x[_grid(_inside("gather", np.asarray(values[1]), x.shape[axis]), axis)]
 
 
+def _gather_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """Adjoints go to the elements that were gathered."""
+    x, indices = call.args
+    return ops().scatter_elements(zeros(x), indices, adjoint, call.attrs.axis, "add"), zeros(indices)
+
+
 GATHER = make_op(
     "gather",
     2,
     _gather_type,
     _gather,
     attrs=GatherAttrs,
-    gradient=gradients.gather,
+    gradient=_gather_gradient,
     pattern=FusionPattern.INJECTIVE,
     traits=MOVES,
     doc="for every index the element at that place of the axis, the other places kept",
@@ -161,13 +175,29 @@ def _scatter_elements(attrs: ScatterElementsAttrs, values: Sequence[Array], resu
     return _store(attrs.reduction, x, place, np.asarray(values[2]))
 
 
+def _scatter_elements_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The updates get what lies where they went; replaced data get nothing."""
+    _data, indices, updates = call.args
+    attrs = call.attrs
+    _check_gradient_mode(call, attrs.reduction)
+    to_data = adjoint
+    if attrs.reduction == "update":
+        to_data = ops().scatter_elements(adjoint, indices, zeros(updates), attrs.axis, "update")
+    return to_data, zeros(indices), ops().gather(adjoint, attrs.axis, indices)
+
+
+def _check_gradient_mode(call: Call, mode: str) -> None:
+    if mode not in ("add", "update"):
+        raise UnsupportedError(f"the gradient of {name_of(call)} must be of mode add or update, not {mode}", call.span)
+
+
 SCATTER_ELEMENTS = make_op(
     "scatter_elements",
     3,
     _scatter_elements_type,
     _scatter_elements,
     attrs=ScatterElementsAttrs,
-    gradient=gradients.scatter_elements,
+    gradient=_scatter_elements_gradient,
     traits=KEEPS_AXES,
     doc="the data with updates written, added, ... where gather would read",
 )
@@ -210,13 +240,26 @@ def _places(name: str, shape: Sequence[int], indices: Array) -> tuple[Array, ...
     return tuple(_inside(name, part, size) for part, size in zip(indices, shape, strict=False))
 
 
+def _gather_nd_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """Adjoints go to the slices that were gathered."""
+    x, indices = call.args
+    batch = call.attrs.batch_dims
+    if not batch:
+        return ops().scatter_nd(zeros(x), indices, adjoint, mode="add"), zeros(indices)
+    shape, index_shape = sizes(call, x), sizes(call, indices)
+    dtype = indices.tensor_type.dtype
+    grids = np.indices(index_shape[1:])[:batch].astype(dtype)
+    whole = ops().concatenate([Constant(grids), indices], 0)
+    return ops().scatter_nd(ops().zeros(shape, x.tensor_type.dtype), whole, adjoint, mode="add"), zeros(indices)
+
+
 GATHER_ND = make_op(
     "gather_nd",
     2,
     _gather_nd_type,
     _gather_nd,
     attrs=GatherNDAttrs,
-    gradient=gradients.gather_nd,
+    gradient=_gather_nd_gradient,
     pattern=FusionPattern.INJECTIVE,
     traits=MOVES,
     doc="slices of the data by indices whose first axis counts the coordinates",
@@ -245,13 +288,23 @@ def _scatter_nd(attrs: ScatterNDAttrs, values: Sequence[Array], result: Type) ->
     return _store(attrs.mode, x, _places("scatter_nd", x.shape, indices), np.asarray(values[2]))
 
 
+def _scatter_nd_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The updates get what lies where they went; replaced data get nothing."""
+    _data, indices, updates = call.args
+    _check_gradient_mode(call, call.attrs.mode)
+    to_data = adjoint
+    if call.attrs.mode == "update":
+        to_data = ops().scatter_nd(adjoint, indices, zeros(updates), mode="update")
+    return to_data, zeros(indices), ops().gather_nd(adjoint, indices)
+
+
 SCATTER_ND = make_op(
     "scatter_nd",
     3,
     _scatter_nd_type,
     _scatter_nd,
     attrs=ScatterNDAttrs,
-    gradient=gradients.scatter_nd,
+    gradient=_scatter_nd_gradient,
     doc="the data with updates written, added, ... where gather_nd would read",
 )
 
@@ -283,13 +336,22 @@ def _one_hot(attrs: OneHotAttrs, values: Sequence[Array], result: Type) -> Array
     return np.where(hit, values[1], values[2]).astype(out_type(result).dtype)
 
 
+def _one_hot_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The two values get the sums of the places that they fill."""
+    op, (indices, on, off), attrs = ops(), call.args, call.attrs
+    hit = op.one_hot(indices, op.const(True), op.const(False), attrs.depth, attrs.axis, "bool")
+    zero = op.const(0, call.tensor_type.dtype)
+    to_on, to_off = op.sum(op.where(hit, adjoint, zero)), op.sum(op.where(hit, zero, adjoint))
+    return zeros(indices), op.cast_like(to_on, on), op.cast_like(to_off, off)
+
+
 ONE_HOT = make_op(
     "one_hot",
     3,
     _one_hot_type,
     _one_hot,
     attrs=OneHotAttrs,
-    gradient=gradients.one_hot,
+    gradient=_one_hot_gradient,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
     doc="along a new axis the one value at the index, the other value elsewhere",
 )

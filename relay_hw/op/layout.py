@@ -21,7 +21,12 @@ from relay_hw.op.base import (
     product,
     rule,
 )
-from relay_hw.op.gradients import shape as gradients
+from relay_hw.op.gradients.common import (
+    one_argument,
+    ops,
+)
+
+__all__ = ["layout_transform"]
 
 INJECTIVE = FusionPattern.INJECTIVE
 
@@ -114,6 +119,8 @@ def block_in(layout: Layout, capital: str) -> bool:
     return any(letter == capital.lower() and factor for letter, factor in layout.parts)
 
 
+_gradient = one_argument(lambda call, x, g: ops().layout_transform(g, call.attrs.dst_layout, call.attrs.src_layout))
+
 LAYOUT_TRANSFORM = make_op(
     "layout_transform",
     1,
@@ -126,7 +133,7 @@ LAYOUT_TRANSFORM = make_op(
         np.asarray(values[0]), Layout.parse(attrs.src_layout), Layout.parse(attrs.dst_layout)
     ),
     attrs=LayoutTransformAttrs,
-    gradient=gradients.layout_transform,
+    gradient=_gradient,
     pattern=INJECTIVE,
     traits=PERMUTES,
     doc="axes reordered, split and merged from one layout to another",

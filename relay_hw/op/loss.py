@@ -10,7 +10,32 @@ from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Expr, Op
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import Array, call, make_op, rule, same_dim, same_dtype, show_shape
-from relay_hw.op.gradients import loss as gradients
+from relay_hw.op.gradients.common import (
+    number,
+    ops,
+    sizes,
+)
+
+__all__ = ["cross_entropy", "cross_entropy_with_logits"]
+
+
+def _scaled(call: Call, adjoint: Expr) -> Expr:
+    x = call.args[0]
+    return adjoint * number(-1 / max(sizes(call, x)[0], 1), x)
+
+
+def _cross_entropy_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """-target / prediction over the batch, and -log(prediction)."""
+    x, targets = call.args
+    g = _scaled(call, adjoint)
+    return g * targets / x, g * ops().log(x)
+
+
+def _logits_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """Each side gets the other one, over the batch."""
+    x, targets = call.args
+    g = _scaled(call, adjoint)
+    return g * targets, g * x
 
 
 def _loss(name: str, is_logarithm: bool, doc: str) -> Op:
@@ -28,11 +53,12 @@ def _loss(name: str, is_logarithm: bool, doc: str) -> Op:
         total = np.sum((x if is_logarithm else np.log(x)) * targets, dtype=x.dtype)
         return np.asarray(-total / x.dtype.type(x.shape[0])).astype(x.dtype)
 
-    gradient = gradients.cross_entropy_with_logits if is_logarithm else gradients.cross_entropy
+    gradient = _logits_gradient if is_logarithm else _cross_entropy_gradient
     return make_op(name, 2, relation, meaning, gradient=gradient, doc=doc)
 
 
 CROSS_ENTROPY = _loss("nn.cross_entropy", False, "-sum(targets * log(predictions)) / batch")
+
 CROSS_ENTROPY_WITH_LOGITS = _loss(
     "nn.cross_entropy_with_logits", True, "-sum(targets * predictions) / batch; the predictions are logarithms"
 )

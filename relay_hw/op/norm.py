@@ -1,4 +1,4 @@
-"""Normalisations: batch, layer, group, instance; softmax; dropout (identity at inference)."""
+"""Normalisations with a factor and a summand a channel: batch, layer, group, instance."""
 
 from __future__ import annotations
 
@@ -9,25 +9,30 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern, Gradient, Op, Solver, Trait, TupleGetItem
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Gradient, Op, Solver, Trait, Tuple
 from relay_hw.ir.types import TensorType, TupleType, Type
 from relay_hw.op.base import (
     ALONG_AXIS,
-    KEEPS_AXES,
     ON_CHANNELS,
     Array,
     Attrs,
-    Ints,
     call,
     check_axis,
     expect,
-    ints,
     make_op,
-    rule,
     tensor,
 )
 from relay_hw.op.dense import along
-from relay_hw.op.gradients import norm as gradients
+from relay_hw.op.gradients.accumulate import by_expansion
+from relay_hw.op.gradients.common import (
+    inverse,
+    moved,
+    number,
+    ops,
+    reshaped,
+)
+
+__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +104,40 @@ def _batch_norm(attrs: BatchNormAttrs, values: Sequence[Array], result: Type) ->
     return _affine(attrs, scaled, attrs.axis, gamma, beta), mean, variance
 
 
+def _along(vector: Expr, axis: int, rank: int) -> Expr:
+    """A vector that broadcasts along `axis`."""
+    return ops().expand_dims(vector, 1, rank - 1 - axis)
+
+
+def _affine_expr(attrs: AnyValue, x: Expr, axis: int, rank: int, gamma: Expr, beta: Expr) -> Expr:
+    x = x * _along(gamma, axis, rank) if attrs.scale else x
+    return x + _along(beta, axis, rank) if attrs.center else x
+
+
+def _standardized(x: Expr, axes: Sequence[int], epsilon: float, like: Expr) -> Expr:
+    op = ops()
+    if not axes:
+        return x - x
+    centered = x - op.mean(x, axes, keepdims=True)
+    variance = op.mean(centered * centered, axes, keepdims=True)
+    return centered * op.rsqrt(variance + number(epsilon, like))
+
+
+def _batch_norm_expr(attrs: AnyValue, x: Expr, gamma: Expr, beta: Expr, mean: Expr, variance: Expr) -> Expr:
+    rank = x.tensor_type.rank
+    axis = attrs.axis % rank
+    root = ops().rsqrt(variance + number(attrs.epsilon, x))
+    normal = (x - _along(mean, axis, rank)) * _along(root, axis, rank)
+    return Tuple([_affine_expr(attrs, normal, axis, rank, gamma, beta), mean, variance])
+
+
 BATCH_NORM = make_op(
     "nn.batch_norm",
     5,
     _batch_norm_type,
     _batch_norm,
     attrs=BatchNormAttrs,
-    gradient=gradients.batch_norm,
+    gradient=by_expansion(_batch_norm_expr),
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
     traits=ALONG_AXIS | ON_CHANNELS,
     doc="(x - mean) / sqrt(variance + epsilon) * gamma + beta, and the mean and variance unchanged",
@@ -172,24 +204,57 @@ def _plain_norm(
     return make_op(name, 3, relation, meaning, attrs=attrs_type, gradient=gradient, traits=traits, doc=doc)
 
 
+def _layer_norm_expr(attrs: AnyValue, x: Expr, gamma: Expr, beta: Expr) -> Expr:
+    rank = x.tensor_type.rank
+    axis = attrs.axis % rank
+    return _affine_expr(attrs, _standardized(x, (axis,), attrs.epsilon, x), axis, rank, gamma, beta)
+
+
+def _instance_norm_expr(attrs: AnyValue, x: Expr, gamma: Expr, beta: Expr) -> Expr:
+    rank = x.tensor_type.rank
+    axis = attrs.axis % rank
+    axes = tuple(other for other in range(1, rank) if other != axis)
+    return _affine_expr(attrs, _standardized(x, axes, attrs.epsilon, x), axis, rank, gamma, beta)
+
+
+def _group_norm_expr(attrs: AnyValue, x: Expr, gamma: Expr, beta: Expr) -> Expr:
+    shape = x.tensor_type.static_shape
+    rank = len(shape)
+    axis = attrs.axis % rank
+    # As numpy.moveaxis(x, axis, 1).
+    rest = [other for other in range(rank) if other != axis]
+    order = [*rest[:1], axis, *rest[1:]]
+    ordered = [shape[at] for at in order]
+    grouped = reshaped(moved(x, order), (ordered[0], attrs.num_groups, -1))
+    normal = reshaped(_standardized(grouped, (2,), attrs.epsilon, x), ordered)
+    return _affine_expr(attrs, moved(normal, inverse(order)), axis, rank, gamma, beta)
+
+
 LAYER_NORM = _plain_norm(
-    "nn.layer_norm", LayerNormAttrs, _layer_norm, gradients.layer_norm, ALONG_AXIS, "standardised along one axis"
+    "nn.layer_norm",
+    LayerNormAttrs,
+    _layer_norm,
+    by_expansion(_layer_norm_expr),
+    ALONG_AXIS,
+    "standardised along one axis",
 )
+
 INSTANCE_NORM = _plain_norm(
     "nn.instance_norm",
     InstanceNormAttrs,
     _instance_norm,
-    gradients.instance_norm,
+    by_expansion(_instance_norm_expr),
     ON_CHANNELS,
     "standardised per sample and channel",
 )
+
 GROUP_NORM = make_op(
     "nn.group_norm",
     3,
     _group_norm_type,
     _group_norm,
     attrs=GroupNormAttrs,
-    gradient=gradients.group_norm,
+    gradient=by_expansion(_group_norm_expr),
     traits=ON_CHANNELS,
     doc="standardised per group of channels",
 )
@@ -235,181 +300,9 @@ def group_norm(
     return call(GROUP_NORM, (data, gamma, beta), GroupNormAttrs(num_groups, axis, epsilon, center, scale))
 
 
-@dataclass(frozen=True, slots=True)
-class SoftmaxAttrs(Attrs):
-    axis: int = -1
-
-
-def softmax_value(x: Array, axis: int) -> Array:
-    """exp(x) / sum(exp(x)) along `axis`, in x's float type; computed in float64, so that every platform agrees.
-
-    float16 stays: ONNX's own tests expect its roundings on the way.
-    """
-    if x.size == 0:  # numpy finds no largest one
-        return x
-    wide = x if x.dtype.itemsize == 2 else x.astype(np.float64)
-    powers = np.exp(wide - wide.max(axis=axis, keepdims=True))
-    return (powers / powers.sum(axis=axis, keepdims=True)).astype(x.dtype)
-
-
-def _log_softmax_value(x: Array, axis: int) -> Array:
-    if x.size == 0:
-        return x
-    wide = x if x.dtype.itemsize == 2 else x.astype(np.float64)
-    shifted = wide - wide.max(axis=axis, keepdims=True)
-    return (shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))).astype(x.dtype)
-
-
-def _softmax(name: str, function: AnyValue, gradient: Gradient, doc: str) -> Op:
-    @rule(name, 1)
-    def relation(attrs: SoftmaxAttrs, x: TensorType) -> Type:
-        check_axis(name, attrs.axis, x.rank)
-        if not x.dtype.startswith(("float", "bfloat")):
-            raise TypeCheckError(f"the data of {name} must be floating point, not {x.dtype}")
-        return x
-
-    def meaning(attrs: SoftmaxAttrs, values: Sequence[Array], result: Type) -> Array:
-        return function(np.asarray(values[0]), attrs.axis)
-
-    return make_op(
-        name,
-        1,
-        relation,
-        meaning,
-        attrs=SoftmaxAttrs,
-        pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
-        gradient=gradient,
-        traits=ALONG_AXIS,
-        doc=doc,
-    )
-
-
-SOFTMAX = _softmax("nn.softmax", softmax_value, gradients.softmax, "exp(x) / sum(exp(x)) along an axis")
-FAST_SOFTMAX = _softmax(
-    "nn.fast_softmax", softmax_value, gradients.softmax, "nn.softmax; an implementation may approximate"
-)
-LOG_SOFTMAX = _softmax("nn.log_softmax", _log_softmax_value, gradients.log_softmax, "logarithm of nn.softmax")
-
-
-def softmax(data: Expr, axis: int = -1) -> Call:
-    """exp(data) / sum(exp(data)) along `axis`."""
-    return call(SOFTMAX, (data,), SoftmaxAttrs(axis))
-
-
-def fast_softmax(data: Expr, axis: int = -1) -> Call:
-    """softmax that an implementation may approximate."""
-    return call(FAST_SOFTMAX, (data,), SoftmaxAttrs(axis))
-
-
-def log_softmax(data: Expr, axis: int = -1) -> Call:
-    """The logarithm of softmax."""
-    return call(LOG_SOFTMAX, (data,), SoftmaxAttrs(axis))
-
-
-@dataclass(frozen=True, slots=True)
-class DropoutAttrs(Attrs):
-    rate: float = 0.5
-
-
-DROPOUT = make_op(
-    "nn.dropout",
-    1,
-    rule("nn.dropout", 1)(lambda attrs, x: TupleType((x, x))),
-    lambda attrs, values, result: (np.asarray(values[0]), np.ones_like(values[0])),
-    attrs=DropoutAttrs,
-    gradient=gradients.dropout,
-    traits=KEEPS_AXES,
-    doc="the data, which inference does not change, and a mask of ones",
-)
-
-
-def dropout_raw(data: Expr, rate: float = 0.5) -> Call:
-    """A tuple: `data` and its mask; inference keeps everything."""
-    return call(DROPOUT, (data,), DropoutAttrs(rate))
-
-
-def dropout(data: Expr, rate: float = 0.5) -> TupleGetItem:
-    """`data`; inference keeps everything."""
-    return TupleGetItem(dropout_raw(data, rate), 0)
-
-
-@dataclass(frozen=True, slots=True)
-class L2NormalizeAttrs(Attrs):
-    eps: float
-    axis: tuple[int, ...] | None
-
-    def __post_init__(self) -> None:
-        self._set(axis=ints(self.axis))
-
-
-def _l2_normalize(attrs: L2NormalizeAttrs, values: Sequence[Array], result: Type) -> Array:
-    x = np.asarray(values[0])
-    total = np.square(x).sum(axis=attrs.axis, keepdims=True)
-    return x / np.sqrt(np.maximum(total, x.dtype.type(attrs.eps)))
-
-
-L2_NORMALIZE = make_op(
-    "nn.l2_normalize",
-    1,
-    rule("nn.l2_normalize", 1)(lambda attrs, x: x),
-    _l2_normalize,
-    attrs=L2NormalizeAttrs,
-    gradient=gradients.l2_normalize,
-    traits=KEEPS_AXES,
-    doc="x / sqrt(max(sum(x**2), eps))",
-)
-
-
-def l2_normalize(data: Expr, eps: float, axis: Ints | None = None) -> Call:
-    """`data` divided by its length along `axis`."""
-    return call(L2_NORMALIZE, (data,), L2NormalizeAttrs(eps, ints(axis)))
-
-
-@dataclass(frozen=True, slots=True)
-class LRNAttrs(Attrs):
-    size: int = 5
-    axis: int = 1
-    bias: float = 2.0
-    alpha: float = 1e-4
-    beta: float = 0.75
-
-
-def _lrn(attrs: LRNAttrs, values: Sequence[Array], result: Type) -> Array:
-    x = np.moveaxis(np.asarray(values[0]), attrs.axis, 0)
-    squares, half = np.square(x), attrs.size // 2
-    total = np.zeros_like(x)
-    for channel in range(x.shape[0]):
-        total[channel] = squares[max(channel - half, 0) : channel + half + 1].sum(axis=0)
-    scale = x.dtype.type(attrs.bias) + x.dtype.type(attrs.alpha / attrs.size) * total
-    return np.moveaxis(x / np.power(scale, x.dtype.type(attrs.beta)), 0, attrs.axis)
-
-
-LRN = make_op(
-    "nn.lrn",
-    1,
-    rule("nn.lrn", 1)(lambda attrs, x: x),
-    _lrn,
-    attrs=LRNAttrs,
-    gradient=gradients.lrn,
-    traits=KEEPS_AXES,
-    doc="x / (bias + alpha / size * sum of squares of the nearest channels)**beta",
-)
-
-
-def lrn(data: Expr, size: int = 5, axis: int = 1, bias: float = 2.0, alpha: float = 1e-4, beta: float = 0.75) -> Call:
-    """Local response normalisation across `size` neighbouring channels."""
-    return call(LRN, (data,), LRNAttrs(size, axis, bias, alpha, beta))
-
-
 OPS = (
     BATCH_NORM,
     LAYER_NORM,
     INSTANCE_NORM,
     GROUP_NORM,
-    SOFTMAX,
-    FAST_SOFTMAX,
-    LOG_SOFTMAX,
-    DROPOUT,
-    L2_NORMALIZE,
-    LRN,
 )

@@ -1,4 +1,8 @@
-"""Pooling: largest or mean of windows, of everything (global), or of a fixed number of regions (adaptive)."""
+"""Pooling: largest or mean of windows.
+
+The adjoint of a mean is spread by a transposed convolution of ones; that of a maximum goes to the first largest
+element.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern, Gradient, Op
+from relay_hw.ir.expr import Call, Constant, Expr, FusionPattern, Gradient, Op
 from relay_hw.ir.types import Dim, TensorType, Type
 from relay_hw.op.base import (
     KEEPS_SCALE,
@@ -21,7 +25,6 @@ from relay_hw.op.base import (
     call,
     divide_trunc,
     full_padding,
-    ints,
     make_op,
     pad_spatial,
     permutation,
@@ -33,7 +36,17 @@ from relay_hw.op.base import (
     window_size,
 )
 from relay_hw.op.conv import SPATIAL
-from relay_hw.op.gradients import pool as gradients
+from relay_hw.op.gradients.common import (
+    inverse,
+    moved,
+    name_of,
+    one_argument,
+    ops,
+    reshaped,
+    sizes,
+)
+
+__all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,39 +104,15 @@ class AvgPool3DAttrs(AvgPool2DAttrs):
     layout: str = "NCDHW"
 
 
-@dataclass(frozen=True, slots=True)
-class GlobalPool2DAttrs(Attrs):
-    layout: str = "NCHW"
-    out_layout: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AdaptivePool2DAttrs(Attrs):
-    output_size: tuple[int, ...] = ()
-    layout: str = "NCHW"
-    out_layout: str = ""
-
-    def __post_init__(self) -> None:
-        self._set(output_size=ints(self.output_size) or ())
-
-
-@dataclass(frozen=True, slots=True)
-class AdaptivePool1DAttrs(AdaptivePool2DAttrs):
-    layout: str = "NCW"
-
-
-@dataclass(frozen=True, slots=True)
-class AdaptivePool3DAttrs(AdaptivePool2DAttrs):
-    layout: str = "NCDHW"
-
-
 Pool = MaxPool2DAttrs | AvgPool2DAttrs
 
-_PATTERN = FusionPattern.OUT_ELEMWISE_FUSABLE
+PATTERN = FusionPattern.OUT_ELEMWISE_FUSABLE
+
 # Those whose results are elements of their data.
-_CHOOSING = POOLS | KEEPS_SCALE
+CHOOSING = POOLS | KEEPS_SCALE
+
 # Element type of the result where it is not the data's.
-_RESULT = {"argmax": "int64"}
+RESULT = {"argmax": "int64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,19 +147,19 @@ class Windows:
         return tuple(max((o - 1) * s + (k - 1) * d + 1 - (n + b + a), 0) for n, o, k, s, d, b, a in parts)
 
 
-def _layout(name: str, attrs: AnyValue, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def layout_orders(name: str, attrs: AnyValue, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     plain = "NC" + SPATIAL[rank]
     return permutation(name, attrs.layout, plain), permutation(name, plain, attrs.out_layout or attrs.layout)
 
 
-def _typed(
+def pool_relation(
     name: str, rank: int, sizes: Callable[[AnyValue, Sequence[Dim]], Sequence[Dim]], dtype: str | None = None
 ) -> AnyValue:
     @rule(name, 1)
     def relation(attrs: AnyValue, x: TensorType) -> Type:
         if x.rank != rank + 2:
             raise TypeCheckError(f"the data of {name} must have {rank + 2} axes, not {show_shape(x.shape)}")
-        inward, outward = _layout(name, attrs, rank)
+        inward, outward = layout_orders(name, attrs, rank)
         plain = [x.shape[axis] for axis in inward]
         spatial = tuple(sizes(attrs, plain[2:]))
         if any(isinstance(size, int) and size < 1 for size in spatial):
@@ -251,7 +240,7 @@ def _pool(
         return Windows.of(name, attrs, rank).sizes(spatial, attrs.ceil_mode)
 
     def meaning(attrs: Pool, values: Sequence[Array], result: Type) -> Array:
-        inward, outward = _layout(name, attrs, rank)
+        inward, outward = layout_orders(name, attrs, rank)
         x = np.asarray(values[0]).transpose(inward)
         windows = Windows.of(name, attrs, rank)
         out = windows.sizes(x.shape[2:], attrs.ceil_mode)
@@ -260,127 +249,109 @@ def _pool(
     return make_op(
         name,
         1,
-        _typed(name, rank, sizes, dtype),
+        pool_relation(name, rank, sizes, dtype),
         meaning,
         attrs=attrs_type,
-        pattern=_PATTERN,
+        pattern=PATTERN,
         gradient=gradient,
-        traits=_CHOOSING if function is _max else POOLS,
+        traits=CHOOSING if function is _max else POOLS,
         doc=doc,
     )
-
-
-def _reduced(x: Array, axes: tuple[int, ...], kind: str) -> Array:
-    if kind == "max":
-        return x.max(axis=axes)
-    if kind == "argmax":
-        return x.reshape(*x.shape[:2], -1).argmax(axis=2)
-    if x.dtype.kind == "f":
-        return x.mean(axis=axes)
-    count = np.int64(prod(x.shape[axis] for axis in axes))
-    return divide_trunc(x.sum(axis=axes, dtype=np.int64), count).astype(x.dtype)  # type: ignore[arg-type]
-
-
-def _global(name: str, kind: str, doc: str, gradient: Gradient | None = None) -> Op:
-    def meaning(attrs: GlobalPool2DAttrs, values: Sequence[Array], result: Type) -> Array:
-        inward, outward = _layout(name, attrs, 2)
-        x = np.asarray(values[0]).transpose(inward)
-        return _reduced(x, (2, 3), kind)[:, :, None, None].transpose(outward)
-
-    relation = _typed(name, 2, lambda attrs, spatial: (1, 1), _RESULT.get(kind))
-    return make_op(
-        name,
-        1,
-        relation,
-        meaning,
-        attrs=GlobalPool2DAttrs,
-        pattern=_PATTERN,
-        gradient=gradient,
-        traits=_CHOOSING if kind == "max" else POOLS,
-        doc=doc,
-    )
-
-
-def _adaptive(name: str, rank: int, attrs_type: type, kind: str, doc: str, gradient: Gradient | None = None) -> Op:
-    def sizes(attrs: AdaptivePool2DAttrs, spatial: Sequence[Dim]) -> Sequence[Dim]:
-        if not attrs.output_size:
-            return spatial
-        given = spread(attrs.output_size, rank)
-        if len(given) != rank:
-            raise TypeCheckError(f"output_size of {name} must be {rank} numbers, not {attrs.output_size}")
-        return given
-
-    def meaning(attrs: AdaptivePool2DAttrs, values: Sequence[Array], result: Type) -> Array:
-        inward, outward = _layout(name, attrs, rank)
-        x = np.asarray(values[0]).transpose(inward)
-        out = tuple(int(size) for size in sizes(attrs, x.shape[2:]))  # type: ignore[arg-type]
-        value = np.empty(x.shape[:2] + out, _RESULT.get(kind, x.dtype))
-        axes = tuple(range(2, 2 + rank))
-        for at in np.ndindex(*out):
-            bounds = zip(at, out, x.shape[2:], strict=True)
-            region = tuple(slice(i * n // o, -(-(i + 1) * n // o)) for i, o, n in bounds)
-            found = _reduced(x[(slice(None), slice(None), *region)], axes, kind)
-            value[(slice(None), slice(None), *at)] = _outside(found, region, x.shape[2:]) if kind == "argmax" else found
-        return value.transpose(outward)
-
-    return make_op(
-        name,
-        1,
-        _typed(name, rank, sizes, _RESULT.get(kind)),
-        meaning,
-        attrs=attrs_type,
-        pattern=_PATTERN,
-        gradient=gradient,
-        traits=_CHOOSING if kind == "max" else POOLS,
-        doc=doc,
-    )
-
-
-def _outside(places: Array, region: Sequence[slice], sizes: Sequence[int]) -> Array:
-    """Places counted through a region, counted through all of the spatial axes."""
-    inner = np.unravel_index(places, [part.stop - part.start for part in region])
-    whole = [at + part.start for at, part in zip(inner, region, strict=True)]
-    return np.asarray(np.ravel_multi_index(whole, sizes))
 
 
 _LARGEST, _AVERAGE = "the largest element of every window", "the mean of every window"
-_PLACE = "int64 place of the first largest element, counted through the spatial axes, of every "
+
+PLACE_OF_LARGEST = "int64 place of the first largest element, counted through the spatial axes, of every "
+
 _MAX_RECORDS = {1: MaxPool1DAttrs, 2: MaxPool2DAttrs, 3: MaxPool3DAttrs}
-_ADAPTIVE_RECORDS = {1: AdaptivePool1DAttrs, 2: AdaptivePool2DAttrs, 3: AdaptivePool3DAttrs}
-MAX_POOL1D = _pool("nn.max_pool1d", 1, MaxPool1DAttrs, _max, _LARGEST, gradients.largest)
-MAX_POOL2D = _pool("nn.max_pool2d", 2, MaxPool2DAttrs, _max, _LARGEST, gradients.largest)
-MAX_POOL3D = _pool("nn.max_pool3d", 3, MaxPool3DAttrs, _max, _LARGEST, gradients.largest)
-AVG_POOL1D = _pool("nn.avg_pool1d", 1, AvgPool1DAttrs, _mean, _AVERAGE, gradients.mean)
-AVG_POOL2D = _pool("nn.avg_pool2d", 2, AvgPool2DAttrs, _mean, _AVERAGE, gradients.mean)
-AVG_POOL3D = _pool("nn.avg_pool3d", 3, AvgPool3DAttrs, _mean, _AVERAGE, gradients.mean)
-GLOBAL_MAX_POOL2D = _global("nn.global_max_pool2d", "max", "the largest element of every channel", gradients.largest)
-GLOBAL_AVG_POOL2D = _global("nn.global_avg_pool2d", "mean", "the mean of every channel", gradients.global_mean)
-ADAPTIVE = tuple(
-    _adaptive(
-        f"nn.adaptive_{short}_pool{rank}d",
-        rank,
-        record,
-        kind,
-        f"{doc} of the regions that make the output size",
-        slope,
+
+
+def _orders(call: Call, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    attrs, plain = call.attrs, "NC" + SPATIAL[rank]
+    return (
+        permutation(name_of(call), attrs.layout, plain),
+        permutation(name_of(call), attrs.out_layout or attrs.layout, plain),
     )
-    for short, kind, doc, slope in (
-        ("max", "max", "largest elements", gradients.largest),
-        ("avg", "mean", "means", gradients.adaptive_mean),
+
+
+def plain_geometry(call: Call) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Rank, order of data and of result, shape of data and of result as NC + spatial."""
+    x = call.args[0]
+    rank = x.tensor_type.rank - 2
+    inward, outward = _orders(call, rank)
+    shape, out = sizes(call, x), sizes(call, call)
+    return rank, inward, outward, tuple(shape[axis] for axis in inward), tuple(out[axis] for axis in outward)
+
+
+def largest_slope(call: Call, x: Expr, g: Expr) -> Expr:
+    """`argmax` names the elements, counted through the spatial axes."""
+    op = ops()
+    _rank, inward, outward, shape, out = plain_geometry(call)
+    places = op.get(f"{name_of(call)}_argmax")
+    lead, area, count = shape[:2], prod(shape[2:]), prod(out[2:])
+    picked = reshaped(moved(Call(places, (x,), call.attrs), outward), (*lead, count))
+    updates = reshaped(moved(g, outward), (*lead, count))
+    behind = int(_has_empty_window(call, shape, out))
+    start = op.zeros((*lead, area + behind), x.tensor_type.dtype)
+    flat = op.scatter_elements(start, picked, updates, 2, "add")
+    flat = op.strided_slice(flat, (0,), (area,), axes=(2,)) if behind else flat
+    return moved(reshaped(flat, shape), inverse(inward))
+
+
+def _has_empty_window(call: Call, shape: tuple[int, ...], out: tuple[int, ...]) -> bool:
+    """Whether a window lies in the padding alone; its element is the one behind the last."""
+    if not hasattr(call.attrs, "pool_size"):
+        return False
+    windows = Windows.of(name_of(call), call.attrs, len(shape) - 2)
+    return not window_sums(np.ones(shape[2:], np.int64), windows, out[2:], "int64").all()
+
+
+def _spread(g: Expr, channels: int, kernel: tuple[int, ...], dtype: str, **geometry: AnyValue) -> Expr:
+    """The transpose of summing windows, channel by channel."""
+    ones = ops().ones((channels, 1, *kernel), dtype)
+    transpose = getattr(ops().nn, f"conv{len(kernel)}d_transpose")
+    return transpose(g, ones, groups=channels, **geometry)
+
+
+def _mean_slope(call: Call, x: Expr, g: Expr) -> Expr:
+    rank, inward, outward, shape, out = plain_geometry(call)
+    dtype = x.tensor_type.dtype
+    w = Windows.of(name_of(call), call.attrs, rank)
+    count = window_counts(call.attrs, shape[2:], w, out[2:]).astype(dtype)
+    hang = w.overhang(shape[2:], out[2:])
+    parts = zip(shape[2:], out[2:], w.kernel, w.strides, w.dilation, w.before, w.after, hang, strict=True)
+    rest = tuple(n + b + a + h - ((o - 1) * s + (k - 1) * d + 1) for n, o, k, s, d, b, a, h in parts)
+    after = tuple(a + h for a, h in zip(w.after, hang, strict=True))
+    found = _spread(
+        moved(g, outward) / Constant(count),
+        shape[1],
+        w.kernel,
+        dtype,
+        strides=w.strides,
+        padding=(*w.before, *after),
+        dilation=w.dilation,
+        output_padding=rest,
     )
-    for rank, record in _ADAPTIVE_RECORDS.items()
-)
+    return moved(found, inverse(inward))
+
+
+MAX_POOL1D = _pool("nn.max_pool1d", 1, MaxPool1DAttrs, _max, _LARGEST, one_argument(largest_slope))
+
+MAX_POOL2D = _pool("nn.max_pool2d", 2, MaxPool2DAttrs, _max, _LARGEST, one_argument(largest_slope))
+
+MAX_POOL3D = _pool("nn.max_pool3d", 3, MaxPool3DAttrs, _max, _LARGEST, one_argument(largest_slope))
+
+AVG_POOL1D = _pool("nn.avg_pool1d", 1, AvgPool1DAttrs, _mean, _AVERAGE, one_argument(_mean_slope))
+
+AVG_POOL2D = _pool("nn.avg_pool2d", 2, AvgPool2DAttrs, _mean, _AVERAGE, one_argument(_mean_slope))
+
+AVG_POOL3D = _pool("nn.avg_pool3d", 3, AvgPool3DAttrs, _mean, _AVERAGE, one_argument(_mean_slope))
+
 # What the gradient of a maximum asks for; no network has them.
 MAX_PLACES = tuple(
-    _pool(f"nn.max_pool{rank}d_argmax", rank, record, _argmax, _PLACE + "window", dtype="int64")
+    _pool(f"nn.max_pool{rank}d_argmax", rank, record, _argmax, PLACE_OF_LARGEST + "window", dtype="int64")
     for rank, record in _MAX_RECORDS.items()
 )
-GLOBAL_MAX_PLACES = _global("nn.global_max_pool2d_argmax", "argmax", _PLACE + "channel")
-ADAPTIVE_PLACES = tuple(
-    _adaptive(f"nn.adaptive_max_pool{rank}d_argmax", rank, record, "argmax", _PLACE + "region")
-    for rank, record in _ADAPTIVE_RECORDS.items()
-)
-ARGMAX_OF = {op.name.removesuffix("_argmax"): op for op in (*MAX_PLACES, GLOBAL_MAX_PLACES, *ADAPTIVE_PLACES)}
 
 
 def _builder(op: Op, record: type, rank: int, layout_default: str) -> Callable[..., Call]:
@@ -405,51 +376,15 @@ def _builder(op: Op, record: type, rank: int, layout_default: str) -> Callable[.
 
 
 max_pool1d = _builder(MAX_POOL1D, MaxPool1DAttrs, 1, "NCW")
+
 max_pool2d = _builder(MAX_POOL2D, MaxPool2DAttrs, 2, "NCHW")
+
 max_pool3d = _builder(MAX_POOL3D, MaxPool3DAttrs, 3, "NCDHW")
+
 avg_pool1d = _builder(AVG_POOL1D, AvgPool1DAttrs, 1, "NCW")
+
 avg_pool2d = _builder(AVG_POOL2D, AvgPool2DAttrs, 2, "NCHW")
+
 avg_pool3d = _builder(AVG_POOL3D, AvgPool3DAttrs, 3, "NCDHW")
 
-
-def global_max_pool2d(data: Expr, layout: str = "NCHW", out_layout: str = "") -> Call:
-    """The largest element of every channel; spatial axes stay with size 1."""
-    return call(GLOBAL_MAX_POOL2D, (data,), GlobalPool2DAttrs(layout, out_layout))
-
-
-def global_avg_pool2d(data: Expr, layout: str = "NCHW", out_layout: str = "") -> Call:
-    """The mean of every channel; spatial axes stay with size 1."""
-    return call(GLOBAL_AVG_POOL2D, (data,), GlobalPool2DAttrs(layout, out_layout))
-
-
-def _adaptive_builder(op: Op, record: type, layout_default: str) -> Callable[..., Call]:
-    def build(data: Expr, output_size: Ints | None = None, layout: str = layout_default, out_layout: str = "") -> Call:
-        return call(op, (data,), record(ints(output_size) or (), layout, out_layout))
-
-    build.__doc__ = op.doc
-    build.__name__ = op.name.rsplit(".", 1)[-1]
-    return build
-
-
-adaptive_max_pool1d = _adaptive_builder(ADAPTIVE[0], AdaptivePool1DAttrs, "NCW")
-adaptive_max_pool2d = _adaptive_builder(ADAPTIVE[1], AdaptivePool2DAttrs, "NCHW")
-adaptive_max_pool3d = _adaptive_builder(ADAPTIVE[2], AdaptivePool3DAttrs, "NCDHW")
-adaptive_avg_pool1d = _adaptive_builder(ADAPTIVE[3], AdaptivePool1DAttrs, "NCW")
-adaptive_avg_pool2d = _adaptive_builder(ADAPTIVE[4], AdaptivePool2DAttrs, "NCHW")
-adaptive_avg_pool3d = _adaptive_builder(ADAPTIVE[5], AdaptivePool3DAttrs, "NCDHW")
-
-OPS = (
-    (
-        MAX_POOL1D,
-        MAX_POOL2D,
-        MAX_POOL3D,
-        AVG_POOL1D,
-        AVG_POOL2D,
-        AVG_POOL3D,
-        GLOBAL_MAX_POOL2D,
-        GLOBAL_AVG_POOL2D,
-    )
-    + ADAPTIVE
-    + MAX_PLACES
-    + (GLOBAL_MAX_PLACES, *ADAPTIVE_PLACES)
-)
+OPS = (MAX_POOL1D, MAX_POOL2D, MAX_POOL3D, AVG_POOL1D, AVG_POOL2D, AVG_POOL3D, *MAX_PLACES)

@@ -34,6 +34,7 @@ from relay_hw.op.base import (
 )
 from relay_hw.op.conv import CONV2D, Conv2DAttrs, convolve
 from relay_hw.op.dense import DenseAttrs, dense_relation
+from relay_hw.op.join import ConcatenateAttrs, concatenate_type
 from relay_hw.op.qnn_scale import (
     RequantizeAttrs,
     axis_size,
@@ -44,7 +45,6 @@ from relay_hw.op.qnn_scale import (
     requantize_value,
     saturate,
 )
-from relay_hw.op.transform import ConcatenateAttrs, concatenate_type
 
 
 @dataclass(frozen=True, slots=True)

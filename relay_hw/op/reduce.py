@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any as AnyValue
 
 import numpy as np
@@ -27,7 +28,35 @@ from relay_hw.op.base import (
     rule,
     tensors,
 )
-from relay_hw.op.gradients import reduce as gradients
+from relay_hw.op.gradients.common import (
+    collapse,
+    inverse,
+    known_type,
+    moved,
+    name_of,
+    number,
+    one_argument,
+    ops,
+    reshaped,
+    sizes,
+    zeros,
+)
+
+__all__ = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "logsumexp",
+    "max",
+    "mean",
+    "mean_variance",
+    "min",
+    "prod",
+    "std",
+    "sum",
+    "variance",
+]
 
 Reducer = Callable[[Array, tuple[int, ...]], AnyValue]
 
@@ -125,19 +154,111 @@ def _builder(op: Op) -> Callable[..., Call]:
     return build
 
 
+def _axes(call: Call) -> tuple[int, ...]:
+    return reduced_axes(name_of(call), call.attrs, call.args[0].tensor_type.rank)
+
+
+def _kept(call: Call, value: Expr) -> Expr:
+    """A result, or an adjoint, with the reduced axes there with size 1."""
+    if call.attrs.keepdims:
+        return value
+    for axis in _axes(call):
+        value = ops().expand_dims(value, axis)
+    return value
+
+
+def _spread(call: Call, x: Expr, value: Expr) -> Expr:
+    ty = known_type(x)
+    value = _kept(call, value)
+    return ops().broadcast_to_like(value, x) if ty is None else ops().broadcast_to(value, ty.static_shape)
+
+
+def _count(call: Call) -> int:
+    shape, count = sizes(call, call.args[0]), 1
+    for axis in _axes(call):
+        count *= shape[axis]
+    return count
+
+
+def _share(call: Call, x: Expr, g: Expr, factor: float = 1, less: int = 0) -> Expr:
+    """g * factor / (number of reduced elements - less), the reduced axes _kept."""
+    if known_type(x) is not None:
+        divisor = _count(call) - less
+        return _kept(call, g) * number(factor / (divisor if divisor > 1 else 1), x)
+    # The number is known at run time.
+    count = ops().sum(ops().ones_like(x), _axes(call), keepdims=True) if _axes(call) else number(1, x)
+    return _kept(call, g) * number(factor, x) / (count - number(less, x))
+
+
+def _mean_slope(call: Call, x: Expr, g: Expr) -> Expr:
+    ty, share = known_type(x), _share(call, x, g)
+    return ops().broadcast_to_like(share, x) if ty is None else ops().broadcast_to(share, ty.static_shape)
+
+
+def _extreme_slope(call: Call, x: Expr, g: Expr) -> Expr:
+    op = ops()
+    chosen = op.cast_like(op.equal(x, _kept(call, call)), x)
+    count = op.sum(chosen, _axes(call), keepdims=True) if _axes(call) else chosen
+    return chosen * (_kept(call, g) / count)
+
+
+def _prod_slope(call: Call, x: Expr, g: Expr) -> Expr:
+    """Each element's slope is the product of all others: of those before it, times those behind it."""
+    axes, shape = _axes(call), sizes(call, x)
+    order = [axis for axis in range(len(shape)) if axis not in axes] + list(axes)
+    lead = tuple(shape[axis] for axis in order[: len(shape) - len(axes)])
+    count = _count(call)
+    if not count:
+        return zeros(x)
+    flat = reshaped(moved(x, order), (*lead, count))
+    others = _before(flat, len(lead), count) * _behind(flat, len(lead), count)
+    back = moved(reshaped(others, [shape[axis] for axis in order]), inverse(order))
+    return back * _kept(call, g)
+
+
+def _shifted(value: Expr, rank: int, by: int) -> Expr:
+    """`value` moved along the last axis, ones following."""
+    widths = [(0, 0)] * rank + [(by, -by)]
+    return ops().nn.pad(value, widths, 1.0)
+
+
+def _before(value: Expr, rank: int, count: int) -> Expr:
+    result = _shifted(value, rank, 1)
+    for step in takewhile(lambda step: step < count, (1 << power for power in range(count))):
+        result = result * _shifted(result, rank, step)
+    return result
+
+
+def _behind(value: Expr, rank: int, count: int) -> Expr:
+    return ops().reverse(_before(ops().reverse(value, rank), rank, count), rank)
+
+
 _ALL = _reduce("all", lambda x, axes: np.all(x, axis=axes), "true where all are true")
+
 _ANY = _reduce("any", lambda x, axes: np.any(x, axis=axes), "true where one is true")
-_MAX = _reduce("max", lambda x, axes: np.max(x, axis=axes), "the largest", gradients.extreme)
-_MEAN = _reduce("mean", _mean, "the mean; of integers toward zero", gradients.mean)
-_MIN = _reduce("min", lambda x, axes: np.min(x, axis=axes), "the smallest", gradients.extreme)
-_PROD = _reduce("prod", lambda x, axes: np.prod(x, axis=axes, dtype=x.dtype), "the product", gradients.prod)
-_SUM = _reduce("sum", lambda x, axes: np.sum(x, axis=axes, dtype=x.dtype), "the sum", gradients.total)
+
+_MAX = _reduce("max", lambda x, axes: np.max(x, axis=axes), "the largest", one_argument(_extreme_slope))
+
+_MEAN = _reduce("mean", _mean, "the mean; of integers toward zero", one_argument(_mean_slope))
+
+_MIN = _reduce("min", lambda x, axes: np.min(x, axis=axes), "the smallest", one_argument(_extreme_slope))
+
+_PROD = _reduce("prod", lambda x, axes: np.prod(x, axis=axes, dtype=x.dtype), "the product", one_argument(_prod_slope))
+
+_SUM = _reduce("sum", lambda x, axes: np.sum(x, axis=axes, dtype=x.dtype), "the sum", one_argument(_spread))
+
 all = _builder(_ALL)
+
 any = _builder(_ANY)
+
 max = _builder(_MAX)
+
 mean = _builder(_MEAN)
+
 min = _builder(_MIN)
+
 prod = _builder(_PROD)
+
 sum = _builder(_SUM)
 
 
@@ -160,6 +281,7 @@ def _arg(name: str, function: Callable[..., AnyValue], doc: str) -> Op:
 
 
 ARGMAX = _arg("argmax", np.argmax, "index of the largest; the first of equals unless select_last_index")
+
 ARGMIN = _arg("argmin", np.argmin, "index of the smallest; the first of equals unless select_last_index")
 
 
@@ -199,13 +321,20 @@ def _variance(attrs: VarianceAttrs, values: Sequence[Array], result: Type) -> Ar
     return np.asarray(total / x.dtype.type(count)).astype(x.dtype).reshape(shape)  # type: ignore[arg-type]
 
 
+def _variance_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """Of (x - center)**2, both sides; the center is the mean only by custom."""
+    x, center = call.args
+    slope = (x - center) * _share(call, x, adjoint, 2, int(call.attrs.unbiased))
+    return slope, collapse(-slope, x, center)
+
+
 VARIANCE = make_op(
     "variance",
     2,
     _variance_type,
     _variance,
     attrs=VarianceAttrs,
-    gradient=gradients.variance,
+    gradient=_variance_gradient,
     pattern=FusionPattern.COMM_REDUCE,
     doc="mean of (x - mean)**2; the second argument is the mean with its axes kept",
 )

@@ -25,7 +25,13 @@ from relay_hw.op.base import (
     same_dim,
     show_shape,
 )
-from relay_hw.op.gradients import selection as gradients
+from relay_hw.op.gradients.common import (
+    nothing,
+    ops,
+    zeros,
+)
+
+__all__ = ["argwhere", "reverse_sequence", "trilu"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +61,7 @@ ARGWHERE = make_op(
     1,
     rule("argwhere", 1)(lambda attrs, x: TensorType((ANY, x.rank), "int32")),
     lambda attrs, values, result: np.argwhere(values[0]).reshape(-1, np.ndim(values[0])).astype(np.int32),
-    gradient=gradients.nothing,
+    gradient=nothing,
     doc="the places of the elements that are not zero, one a row",
 )
 
@@ -74,13 +80,20 @@ def _trilu_type(attrs: TriluAttrs, x: TensorType, k: TensorType) -> Type:
     return x
 
 
+def _trilu_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """What was kept gets its adjoint."""
+    x, k = call.args
+    assert x is not None
+    return ops().trilu(adjoint, k, call.attrs.upper), zeros(k)
+
+
 TRILU = make_op(
     "trilu",
     2,
     _trilu_type,
     lambda attrs, values, result: (np.triu if attrs.upper else np.tril)(values[0], int(values[1])),
     attrs=TriluAttrs,
-    gradient=gradients.trilu,
+    gradient=_trilu_gradient,
     pattern=FusionPattern.ELEMWISE,
     traits=KEEPS_AXES,
     doc="the triangle above or below a diagonal, zeros elsewhere",
@@ -115,13 +128,22 @@ def _reverse_sequence(attrs: ReverseSequenceAttrs, values: Sequence[Array], resu
     return np.take_along_axis(x, np.broadcast_to(grid, x.shape), seq)
 
 
+def _reverse_sequence_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """Turning round undoes itself."""
+    lengths = call.args[1]
+    return (
+        ops().reverse_sequence(adjoint, lengths, call.attrs.seq_axis, call.attrs.batch_axis),
+        zeros(lengths),
+    )
+
+
 REVERSE_SEQUENCE = make_op(
     "reverse_sequence",
     2,
     _reverse_sequence_type,
     _reverse_sequence,
     attrs=ReverseSequenceAttrs,
-    gradient=gradients.reverse_sequence,
+    gradient=_reverse_sequence_gradient,
     pattern=FusionPattern.INJECTIVE,
     traits=PERMUTES | KEEPS_AXES,
     doc="the first elements of each sequence in reverse order, as many as its length says",

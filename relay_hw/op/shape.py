@@ -28,7 +28,15 @@ from relay_hw.op.base import (
     show_shape,
     static,
 )
-from relay_hw.op.gradients import shape as gradients
+from relay_hw.op.gradients.common import (
+    inverse,
+    one_argument,
+    ops,
+    reshape_to,
+    zeros,
+)
+
+__all__ = ["expand_dims", "reshape", "reshape_like", "reverse_reshape", "squeeze", "transpose"]
 
 INJECTIVE = FusionPattern.INJECTIVE
 
@@ -129,6 +137,9 @@ def _numpy_reshape(values: Sequence[Array], shape: Sequence[Dim]) -> Array:
     return np.reshape(values[0], shape)  # type: ignore[arg-type]
 
 
+# The same elements go back into the shape that they had.
+_reshape_gradient = one_argument(lambda call, x, g: reshape_to(g, x))
+
 RESHAPE = make_op(
     "reshape",
     1,
@@ -139,7 +150,7 @@ RESHAPE = make_op(
         values, reshape_dims(np.shape(values[0]), attrs.newshape, bool(attrs.allowzero))
     ),
     attrs=ReshapeAttrs,
-    gradient=gradients.reshape,
+    gradient=_reshape_gradient,
     pattern=INJECTIVE,
     traits=RESHAPES,
     doc="the elements in another shape; see the codes of newshape",
@@ -161,7 +172,7 @@ REVERSE_RESHAPE = make_op(
     rule("contrib_reverse_reshape", 1)(lambda attrs, x: TensorType(_reverse_dims(x.shape, attrs.newshape), x.dtype)),
     lambda attrs, values, result: _numpy_reshape(values, _reverse_dims(np.shape(values[0]), attrs.newshape)),
     attrs=ReshapeAttrs,
-    gradient=gradients.reshape,
+    gradient=_reshape_gradient,
     pattern=INJECTIVE,
     traits=RESHAPES,
     doc="reshape whose codes are read from the right",
@@ -193,6 +204,12 @@ def _reshape_like_dims(attrs: ReshapeLikeAttrs, data: Sequence[Dim], like: Seque
     return result
 
 
+def _reshape_like_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """What gives only its shape gets no adjoint."""
+    x, like = call.args
+    return reshape_to(adjoint, x), zeros(like)
+
+
 RESHAPE_LIKE = make_op(
     "reshape_like",
     2,
@@ -201,7 +218,7 @@ RESHAPE_LIKE = make_op(
         values, _reshape_like_dims(attrs, np.shape(values[0]), np.shape(values[1]))
     ),
     attrs=ReshapeLikeAttrs,
-    gradient=gradients.reshape_like,
+    gradient=_reshape_like_gradient,
     pattern=INJECTIVE,
     traits=RESHAPES,
     doc="the elements in (part of) the shape of the second argument",
@@ -242,13 +259,18 @@ def _transpose_type(attrs: TransposeAttrs, x: TensorType) -> Type:
     return TensorType([x.shape[axis] for axis in transpose_axes(attrs.axes, x.rank)], x.dtype)
 
 
+def _transpose_slope(call: Call, x: Expr, g: Expr) -> Expr:
+    axes, rank = call.attrs.axes, x.tensor_type.rank
+    return ops().transpose(g, inverse([axis % rank for axis in axes])) if axes else ops().transpose(g)
+
+
 TRANSPOSE = make_op(
     "transpose",
     1,
     _transpose_type,
     lambda attrs, values, result: np.transpose(values[0], transpose_axes(attrs.axes, np.ndim(values[0]))),
     attrs=TransposeAttrs,
-    gradient=gradients.transpose,
+    gradient=one_argument(_transpose_slope),
     pattern=INJECTIVE,
     traits=PERMUTES,
     doc="axes in another order",
@@ -286,7 +308,7 @@ EXPAND_DIMS = make_op(
     _expand_dims_type,
     _expand_dims,
     attrs=ExpandDimsAttrs,
-    gradient=gradients.reshape,
+    gradient=_reshape_gradient,
     pattern=FusionPattern.BROADCAST,
     traits=RESHAPES,
     doc="new axes of size 1",
@@ -322,7 +344,7 @@ SQUEEZE = make_op(
     rule("squeeze", 1)(lambda attrs, x: TensorType(_squeezed(attrs, x.shape), x.dtype)),
     lambda attrs, values, result: _numpy_reshape(values, _squeezed(attrs, np.shape(values[0]))),
     attrs=SqueezeAttrs,
-    gradient=gradients.reshape,
+    gradient=_reshape_gradient,
     pattern=INJECTIVE,
     traits=RESHAPES,
     doc="axes of size 1 removed",
@@ -334,30 +356,6 @@ def squeeze(data: Expr, axis: Ints | None = None) -> Call:
     return call(SQUEEZE, (data,), SqueezeAttrs(ints(axis)))
 
 
-@rule("nn.batch_flatten", 1)
-def _flatten_type(attrs: None, x: TensorType) -> Type:
-    if x.rank < 2:
-        raise TypeCheckError(f"the data of nn.batch_flatten must have at least 2 axes, not {x.rank}")
-    return TensorType((x.shape[0], product(x.shape[1:])), x.dtype)
-
-
-BATCH_FLATTEN = make_op(
-    "nn.batch_flatten",
-    1,
-    _flatten_type,
-    lambda attrs, values, result: np.reshape(values[0], (np.shape(values[0])[0], prod(np.shape(values[0])[1:]))),
-    gradient=gradients.reshape,
-    pattern=INJECTIVE,
-    traits=RESHAPES,
-    doc="all axes but the first merged",
-)
-
-
-def batch_flatten(data: Expr) -> Call:
-    """`data` with all axes but the first merged."""
-    return call(BATCH_FLATTEN, (data,))
-
-
 OPS = (
     RESHAPE,
     REVERSE_RESHAPE,
@@ -365,5 +363,4 @@ OPS = (
     TRANSPOSE,
     EXPAND_DIMS,
     SQUEEZE,
-    BATCH_FLATTEN,
 )

@@ -23,10 +23,15 @@ from relay_hw.op.base import (
     make_op,
     rule,
 )
-from relay_hw.op.gradients import simulated as gradients
+from relay_hw.op.gradients.common import (
+    choose,
+    ops,
+    zeros,
+)
 from relay_hw.op.number_formats import FORMATS, to_format
 
 KINDS = (0, 1, 2, 3)  # identity, input, weight, activation
+
 ROUNDINGS = ("round", "floor", "ceil", "trunc", "half_even", "passthrough")
 
 
@@ -85,13 +90,28 @@ def _quantize(attrs: SimulatedQuantizeAttrs, values: Sequence[Array], result: Ty
     return (_round(clipped, attrs.rounding) * scale).astype(x.dtype)
 
 
+def _quantize_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The adjoint where the data lies within the limits; scale and limits get none."""
+    x, scale, low, high = call.args
+    if call.attrs.kind == 0:
+        return adjoint, zeros(scale), zeros(low), zeros(high)
+    op = ops()
+    is_inside = op.logical_and(op.greater_equal(x, low * scale), op.less_equal(x, high * scale))
+    return choose(is_inside, adjoint, like=x), zeros(scale), zeros(low), zeros(high)
+
+
+def _same_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The adjoint as it is."""
+    return (adjoint,)
+
+
 SIMULATED_QUANTIZE = make_op(
     "relay.op.annotation.simulated_quantize",
     4,
     _quantize_type,
     _quantize,
     attrs=SimulatedQuantizeAttrs,
-    gradient=gradients.quantize,
+    gradient=_quantize_gradient,
     pattern=FusionPattern.OPAQUE,
     traits=KEEPS_AXES,
     doc="round(clip(data / dom_scale, clip_min, clip_max)) * dom_scale; data itself for kind 0",
@@ -123,7 +143,7 @@ SIMULATED_FORMAT = make_op(
     _format_type,
     _format,
     attrs=SimulatedFormatAttrs,
-    gradient=gradients.same,
+    gradient=_same_gradient,
     pattern=FusionPattern.OPAQUE,
     traits=ALONG_AXIS,
     doc="data as numbers of a small floating-point format",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr
+from relay_hw.ir.expr import Call, Expr, TupleGetItem
 from relay_hw.ir.types import TensorType, TupleType, Type
 from relay_hw.op.base import (
     KEEPS_AXES,
@@ -27,7 +27,14 @@ from relay_hw.op.base import (
     same_dim,
     same_dtype,
 )
-from relay_hw.op.gradients import order as gradients
+from relay_hw.op.gradients.common import (
+    nothing,
+    one_argument,
+    ops,
+    zeros,
+)
+
+__all__ = ["argsort", "cumsum", "searchsorted", "sort", "topk"]
 
 RETURNS = ("both", "values", "indices")
 
@@ -80,13 +87,23 @@ def _sort(attrs: ArgsortAttrs, values: Sequence[Array], result: Type) -> Array:
     return np.take_along_axis(x, order_of(x, attrs.axis, attrs.is_ascend), attrs.axis)
 
 
+def _sort_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """Each adjoint goes back to where its element came from."""
+    x, attrs = call.args[0], call.attrs
+    return (_returned(x, ops().argsort(x, attrs.axis, attrs.is_ascend), adjoint, attrs.axis),)
+
+
+def _returned(x: Expr, places: Expr, adjoint: Expr, axis: int) -> Expr:
+    return ops().scatter_elements(zeros(x), places, adjoint, axis, "add")
+
+
 SORT = make_op(
     "sort",
     1,
     _sort_type,
     _sort,
     attrs=ArgsortAttrs,
-    gradient=gradients.sort,
+    gradient=_sort_gradient,
     traits=KEEPS_SCALE | KEEPS_AXES,
     doc="the elements of an axis in order",
 )
@@ -111,7 +128,7 @@ ARGSORT = make_op(
         out_type(result).dtype
     ),
     attrs=ArgsortAttrs,
-    gradient=gradients.nothing,
+    gradient=nothing,
     traits=KEEPS_AXES,
     doc="the places of an axis' elements in order",
 )
@@ -145,7 +162,17 @@ def _topk(attrs: TopkAttrs, values: Sequence[Array], result: Type) -> object:
     return found if attrs.ret_type == "both" else found[attrs.ret_type == "indices"]
 
 
-TOPK = make_op("topk", 1, _topk_type, _topk, attrs=TopkAttrs, gradient=gradients.topk, doc="the first k in order")
+def _topk_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The adjoints of the chosen elements go back to them; the others have none."""
+    x, attrs = call.args[0], call.attrs
+    if attrs.ret_type == "indices":
+        return (zeros(x),)
+    places = ops().topk(x, attrs.k, attrs.axis, "indices", attrs.is_ascend)
+    values = TupleGetItem(adjoint, 0) if attrs.ret_type == "both" else adjoint
+    return (_returned(x, places, values, attrs.axis),)
+
+
+TOPK = make_op("topk", 1, _topk_type, _topk, attrs=TopkAttrs, gradient=_topk_gradient, doc="the first k in order")
 
 
 def topk(
@@ -181,7 +208,7 @@ SEARCHSORTED = make_op(
     _searchsorted_type,
     _searchsorted,
     attrs=SearchSortedAttrs,
-    gradient=gradients.nothing,
+    gradient=nothing,
     doc="where values belong in an ordered sequence",
 )
 
@@ -215,13 +242,19 @@ def _shifted(total: Array, axis: int) -> Array:
     return np.concatenate([zero, kept], axis=axis)
 
 
+def _cumsum_slope(call: Call, x: Expr, g: Expr) -> Expr:
+    axis = 0 if call.attrs.axis is None else call.attrs.axis
+    sums = ops().reverse(ops().cumsum(ops().reverse(g, axis), axis, None, call.attrs.exclusive), axis)
+    return ops().cast_like(sums if call.attrs.axis is not None else ops().reshape_like(sums, x), x)
+
+
 CUMSUM = make_op(
     "cumsum",
     1,
     _cumsum_type,
     _cumsum,
     attrs=ScanAttrs,
-    gradient=gradients.cumsum,
+    gradient=one_argument(_cumsum_slope),
     traits=KEEPS_AXES,
     doc="running sums along an axis",
 )

@@ -21,7 +21,14 @@ from relay_hw.op.base import (
     rule,
     show_shape,
 )
-from relay_hw.op.gradients import shape as gradients
+from relay_hw.op.gradients.common import (
+    one_argument,
+    ops,
+    reshaped,
+    sizes,
+)
+
+__all__ = ["upsampling"]
 
 METHOD = "nearest_neighbor"
 
@@ -68,13 +75,26 @@ def _upsampling(attrs: UpSamplingAttrs, values: Sequence[Array], result: Type) -
     return found
 
 
+def _slope(call: Call, x: Expr, g: Expr) -> Expr:
+    shape = list(sizes(call, x))
+    counts = call.attrs.factors()
+    parts: list[int] = []
+    summed: list[int] = []
+    for axis, size in enumerate(shape):
+        parts.append(size)
+        if axis in counts:
+            summed.append(len(parts))
+            parts.append(counts[axis])
+    return ops().sum(reshaped(g, parts), tuple(summed))
+
+
 UPSAMPLING = make_op(
     "nn.upsampling",
     1,
     _upsampling_type,
     _upsampling,
     attrs=UpSamplingAttrs,
-    gradient=gradients.upsampling,
+    gradient=one_argument(_slope),
     pattern=FusionPattern.INJECTIVE,
     traits=MOVES,
     doc="rows and columns repeated",

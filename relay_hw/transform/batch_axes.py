@@ -16,7 +16,7 @@ from relay_hw.ir.expr import Call, Trait
 from relay_hw.ir.types import TensorType
 from relay_hw.op import get, with_trait
 from relay_hw.op.reduce import reduced_axes
-from relay_hw.op.transform import StridedSliceAttrs, slices
+from relay_hw.op.slices import StridedSliceAttrs, slices
 from relay_hw.transform.graph import op_name, shape_of
 
 

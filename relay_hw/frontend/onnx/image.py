@@ -151,7 +151,7 @@ def _coordinates(args: Arguments, index: int, align: bool, like: Expr) -> Expr:
         found = at * 2 / (known[index] - 1) - 1 if align else (2 * at + 1) / known[index] - 1
         return const(found.astype(dtype))
     size = op.take(args[1], const(index), 0)
-    at = op.cast(op.dynamic.arange(const(np.int64(0)), op.cast(size, "int64"), const(np.int64(1))), dtype)
+    at = op.cast(op.arange(const(np.int64(0)), op.cast(size, "int64"), const(np.int64(1))), dtype)
     size, one, two = op.cast(size, dtype), args.scalar(1, like), args.scalar(2, like)
     if align:
         return op.subtract(op.divide(op.multiply(at, two), op.subtract(size, one)), one)

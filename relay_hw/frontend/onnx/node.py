@@ -24,8 +24,8 @@ from relay_hw.ir.expr import (
 from relay_hw.ir.types import Dim, TensorType, Type
 from relay_hw.limits import MOST_AXES
 from relay_hw.op.base import const, show_shape
-from relay_hw.op.blocks import shape_of
-from relay_hw.op.transform import strided_slice
+from relay_hw.op.sizes import shape_of
+from relay_hw.op.slices import strided_slice
 from relay_hw.span import Span
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from relay_hw.frontend.onnx.node import Arguments, Converter, Node
 from relay_hw.ir.expr import Expr
 from relay_hw.op import const, nn
 from relay_hw.op.base import call
-from relay_hw.op.pool import ARGMAX_OF
 
 MAX = {1: nn.max_pool1d, 2: nn.max_pool2d, 3: nn.max_pool3d}
 AVERAGE = {1: nn.avg_pool1d, 2: nn.avg_pool2d, 3: nn.avg_pool3d}
@@ -58,7 +57,7 @@ def _max_pool(node: Node, args: Arguments) -> Sequence[Expr]:
     )
     if not node.has_output(1):
         return [_cropped(value, args, windows)]
-    places = call(ARGMAX_OF[f"nn.max_pool{len(windows.kernel)}d"], value.args, value.attrs)
+    places = call(op.get(f"nn.max_pool{len(windows.kernel)}d_argmax"), value.args, value.attrs)
     return [_cropped(value, args, windows), _flat_places(node, args, _cropped(places, args, windows))]
 
 

@@ -14,7 +14,8 @@ from relay_hw.frontend.onnx.node import Arguments, Array, Converter, Known, Node
 from relay_hw.ir.expr import Call, Expr
 from relay_hw.ir.types import know_narrow_dtypes
 from relay_hw.op import const, qnn
-from relay_hw.op.elementwise import CAST, CLIP
+from relay_hw.op.casts import CAST
+from relay_hw.op.elementwise import CLIP
 
 INTEGERS = {code: DTYPES[code] for code in (2, 3, 4, 5, 6, 21, 22, 25, 26)}
 # Integers of few bits: the type that computes with them, and their range.

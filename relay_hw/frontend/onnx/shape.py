@@ -236,7 +236,7 @@ def _range(node: Node, args: Arguments) -> Expr:
         args.reserve((range_length(begin.item(), end.item(), step.item()),), str(begin.dtype))
         return const(np.arange(begin.item(), end.item(), step.item()).astype(begin.dtype))
     start, stop, step = (op.reshape(args[index], ()) for index in range(3))
-    return op.dynamic.arange(start, stop, step)
+    return op.arange(start, stop, step)
 
 
 def _depth_to_space(node: Node, args: Arguments) -> Expr:

@@ -120,3 +120,22 @@ def inverse(order: Sequence[int]) -> tuple[int, ...]:
 def one_argument(slope: Callable[[Call, Expr, Expr], Expr]) -> Gradient:
     """The gradient of an operator of one argument from (call, argument, adjoint) -> adjoint of the argument."""
     return lambda call, adjoint: (slope(call, call.args[0], adjoint),)
+
+
+def nothing(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """Zeros for every argument, if there is one."""
+    return tuple(zeros(arg) for arg in call.args)
+
+
+def add_at(like: Expr, shape: Sequence[int], indices: Expr, updates: Expr, axis: int, spread: int) -> Expr:
+    """Zeros of `shape` with the slices of `updates` added at `indices`, which stand in the place of `axis`.
+
+    `like` has the element type, `indices` has `spread` axes.
+    """
+    rank = len(shape)
+    front = moved(updates, [*range(axis, axis + spread), *range(axis), *range(axis + spread, rank - 1 + spread)])
+    order = [axis, *(other for other in range(rank) if other != axis)]
+    dtype = like.tensor_type.dtype
+    start = ops().zeros([shape[at] for at in order], dtype)
+    total = ops().scatter_nd(start, ops().expand_dims(indices, 0), front, mode="add")
+    return moved(total, inverse(order))

@@ -28,7 +28,9 @@ RNG = np.random.default_rng(11)
 Build = Callable[..., Expr]
 
 UNARY = [one for one in op.OPS if one.num_inputs == 1 and one.attrs_type is None and "flatten" not in one.name]
-UNARY = [one for one in UNARY if one.name in op.elementwise.__dict__ or one in op.elementwise.OPS]
+UNARY = [
+    one for one in UNARY if one.name in op.elementwise.__dict__ or one in (*op.elementwise.OPS, *op.activation.OPS)
+]
 BINARY = [one for one in op.broadcast.OPS if one.num_inputs == 2 and one.attrs_type is None]
 DIVISIONS = ("divide", "floor_divide", "floor_mod", "mod", "trunc_divide", "trunc_mod")
 # Of integers these are functions of floats that are cut off, or refuse values.

@@ -14,6 +14,7 @@ import relay_hw as relay
 from relay_hw import op
 from relay_hw.interp import create_executor
 from relay_hw.ir.expr import Call, Expr, Op
+from relay_hw.op.activation import RELU
 from relay_hw.op.broadcast import BINARY
 from relay_hw.op.elementwise import UNARY
 
@@ -58,7 +59,7 @@ POSITIVE = ("log", "log2", "log10", "sqrt", "rsqrt")
 NO_REALS = {"bitwise_not", "logical_not", "isfinite", "isinf", "isnan"}
 
 
-@pytest.mark.parametrize("operator", UNARY, ids=lambda operator: operator.name)
+@pytest.mark.parametrize("operator", (*UNARY, RELU), ids=lambda operator: operator.name)
 def test_one_argument(operator: Op) -> None:
     if operator.name in NO_REALS:
         assert operator.gradient is None

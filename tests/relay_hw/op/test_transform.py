@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from relay_hw import op
 from relay_hw.ir.types import ANY, TensorType, TupleType
-from relay_hw.op.transform import StridedSliceAttrs
+from relay_hw.op.slices import StridedSliceAttrs
 
 X = np.arange(2 * 3 * 4).reshape(2, 3, 4).astype(np.int32)
 

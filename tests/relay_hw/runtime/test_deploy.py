@@ -22,8 +22,8 @@ from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.ir.expr import Call, Function, If, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
-from relay_hw.op.norm import softmax_value
 from relay_hw.op.qnn_scale import QuantizeAttrs, quantize_value
+from relay_hw.op.softmax import softmax_value
 from relay_hw.quantize.finite import check_value
 from relay_hw.runtime.artifact import load_artifact
 from relay_hw.runtime.compile import compile_model

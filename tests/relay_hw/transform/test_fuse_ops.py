@@ -127,7 +127,7 @@ def test_split_and_its_parts() -> None:
 
 
 def test_stop_fusion_cuts_and_disappears() -> None:
-    from relay_hw.op.elementwise import stop_fusion
+    from relay_hw.op.annotation import stop_fusion
 
     assert fuse(op.exp(stop_fusion(op.exp(X))), X) == [["exp"], ["exp"]]
 

@@ -29,7 +29,7 @@ from relay_hw.backend.tvm.ops.base import (
 from relay_hw.ir.types import TupleType
 from relay_hw.op.layout import Layout, layout_axes
 from relay_hw.op.shape import transpose_axes
-from relay_hw.op.transform import slices
+from relay_hw.op.slices import slices
 
 
 def _to_result_shape(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:

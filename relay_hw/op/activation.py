@@ -1,0 +1,133 @@
+"""Activations: relu, leaky_relu, prelu.
+
+Where a function has a kink, its gradient is one of the slopes beside it: 0 for relu at 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any as AnyValue
+
+import numpy as np
+
+from relay_hw.ir.expr import Call, Expr, FusionPattern
+from relay_hw.ir.types import TensorType, Type
+from relay_hw.op.base import (
+    ALONG_AXIS,
+    ELEMENTWISE,
+    ON_CHANNELS,
+    Array,
+    Attrs,
+    call,
+    check_axis,
+    expect,
+    make_op,
+    rule,
+    tensor,
+)
+from relay_hw.op.elementwise import unary, unary_builder
+from relay_hw.op.gradients.common import (
+    choose,
+    number,
+    ops,
+)
+
+__all__ = ["leaky_relu", "prelu", "relu"]
+
+RELU = unary(
+    "nn.relu",
+    lambda x: np.maximum(x, x.dtype.type(0)),
+    "max(x, 0)",
+    slope=lambda x, y, g: choose(ops().greater(x, number(0, x)), g, like=x),
+)
+
+
+relu = unary_builder(RELU)
+
+
+@dataclass(frozen=True, slots=True)
+class LeakyReluAttrs(Attrs):
+    alpha: float = 0.25
+
+
+def _leaky_relu(attrs: LeakyReluAttrs, values: Sequence[Array], result: Type) -> Array:
+    x = np.asarray(values[0])
+    return np.where(x > 0, x, x * x.dtype.type(attrs.alpha)).astype(x.dtype, copy=False)
+
+
+def _leaky_relu_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The adjoint where x is positive, alpha times it elsewhere."""
+    op, (x,) = ops(), call.args
+    return (op.where(op.greater(x, number(0, x)), adjoint, adjoint * number(call.attrs.alpha, x)),)
+
+
+LEAKY_RELU = make_op(
+    "nn.leaky_relu",
+    1,
+    rule("nn.leaky_relu", 1)(lambda attrs, x: x),
+    _leaky_relu,
+    attrs=LeakyReluAttrs,
+    gradient=_leaky_relu_gradient,
+    pattern=FusionPattern.ELEMWISE,
+    traits=ELEMENTWISE,
+    doc="x where positive, else alpha * x",
+)
+
+
+def leaky_relu(data: Expr, alpha: float = 0.25) -> Call:
+    """`data` where positive, else alpha times it."""
+    return call(LEAKY_RELU, (data,), LeakyReluAttrs(alpha))
+
+
+@dataclass(frozen=True, slots=True)
+class PReluAttrs(Attrs):
+    axis: int = 1
+
+
+def _prelu_type(types: AnyValue, attrs: PReluAttrs, solver: AnyValue) -> Type | None:
+    data = tensor("nn.prelu", types, 0)
+    if data is None:
+        return None
+    axis = check_axis("nn.prelu", attrs.axis, data.rank)
+    expect("nn.prelu", solver, "alpha", types[1], TensorType((data.shape[axis],), data.dtype))
+    return data
+
+
+def _prelu(attrs: PReluAttrs, values: Sequence[Array], result: Type) -> Array:
+    x, alpha = (np.asarray(value) for value in values)
+    shape = [1] * x.ndim
+    shape[attrs.axis] = -1
+    return np.where(x > 0, x, x * alpha.reshape(shape))
+
+
+def _prelu_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """Each channel's slope gets the sum over its negative elements."""
+    op, (x, alpha) = ops(), call.args
+    rank = x.tensor_type.rank
+    axis = call.attrs.axis % rank
+    is_positive = op.greater(x, number(0, x))
+    along = op.expand_dims(alpha, 1, rank - 1 - axis)
+    to_alpha = op.sum(op.where(is_positive, number(0, x), adjoint * x), axis, exclude=True)
+    return op.where(is_positive, adjoint, adjoint * along), to_alpha
+
+
+PRELU = make_op(
+    "nn.prelu",
+    2,
+    _prelu_type,
+    _prelu,
+    attrs=PReluAttrs,
+    gradient=_prelu_gradient,
+    pattern=FusionPattern.BROADCAST,
+    traits=ALONG_AXIS | ON_CHANNELS,
+    doc="x where positive, else alpha[channel] * x",
+)
+
+
+def prelu(data: Expr, alpha: Expr, axis: int = 1) -> Call:
+    """`data` where positive, else `alpha` of its channel times it."""
+    return call(PRELU, (data, alpha), PReluAttrs(axis))
+
+
+OPS = (RELU, LEAKY_RELU, PRELU)
