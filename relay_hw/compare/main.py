@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.accel.isa.config import AccelConfig
-from relay_hw.compare.comparison import Comparison, choose_best
+from relay_hw.compare.comparison import Comparison
 from relay_hw.compare.data import TARGETS, Samples, read_samples, single_samples
+from relay_hw.compare.findings import choose_best
 from relay_hw.compare.job import (
     FloatOutputs,
     Setting,

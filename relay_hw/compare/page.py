@@ -1,6 +1,6 @@
 """The page of a comparison: table, Pareto plots, noise by layer, histograms, where the numbers come from.
 
-In: `Comparison`. Out: one self-contained HTML page, without script or network, for screens and paper.
+In: `Findings`. Out: one self-contained HTML page, without script or network, for screens and paper.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from relay_hw.compare.comparison import Comparison
 from relay_hw.compare.energy import CAVEAT, FIGURES, SOURCE, SRAM, share_rows
+from relay_hw.compare.findings import Findings
 from relay_hw.compare.front import Amount, is_by_agreement, points_of, run_time
 from relay_hw.compare.histogram import Histogram
 from relay_hw.compare.plots import amount_text, histogram_svg, pareto_svg
@@ -57,7 +57,7 @@ _ENERGY_PARTS: Final = (
 )
 
 
-def render_page(found: Comparison, layers: Sequence[str] | None = None) -> str:
+def render_page(found: Findings, layers: Sequence[str] | None = None) -> str:
     """The page. `layers`: whose histograms are shown, None for all. Raises InputError for an unknown layer."""
     shown = found.layer_names if layers is None else tuple(layers)
     for name in shown:
@@ -68,7 +68,7 @@ def render_page(found: Comparison, layers: Sequence[str] | None = None) -> str:
     return page(title, "\n".join(filter(None, sections)), _STYLE)
 
 
-def render_fragment(found: Comparison) -> str:
+def render_fragment(found: Findings) -> str:
     """The page in a frame of its own, so that its look does not change the notebook's."""
     return (
         f'<iframe srcdoc="{html(render_page(found))}" style="width:100%;height:900px;border:0" '
@@ -76,7 +76,7 @@ def render_fragment(found: Comparison) -> str:
     )
 
 
-def _head(found: Comparison, title: str) -> str:
+def _head(found: Findings, title: str) -> str:
     floats = found.float_row
     what = (
         f"Output {html(found.output)}{', before its softmax,' if found.is_logits else ''} on {found.images:,} samples"
@@ -97,7 +97,7 @@ _Cell = Callable[[Row], str]
 _WEIGHTS: Final = "bytes of weights"
 
 
-def _columns(found: Comparison) -> list[tuple[str, str, _Cell]]:
+def _columns(found: Findings) -> list[tuple[str, str, _Cell]]:
     """Title, what stands small below it, and the cell of a row."""
     rows = found.rows
     has_labels = any(row.test.top1 is not None for row in rows)
@@ -129,7 +129,7 @@ def _columns(found: Comparison) -> list[tuple[str, str, _Cell]]:
     return columns
 
 
-def _table(found: Comparison) -> str:
+def _table(found: Findings) -> str:
     columns = _columns(found)
     head = "".join(f'<th class="n">{title}<small>{html(small)}</small></th>' for title, small, _ in columns)
     body = "".join(_table_row(found, row, columns) for row in found.rows)
@@ -144,12 +144,12 @@ def _table(found: Comparison) -> str:
     )
 
 
-def _machines(found: Comparison) -> str:
+def _machines(found: Findings) -> str:
     names = dict.fromkeys(row.cost.machine for row in found.rows if row.cost is not None)
     return f", on {html(', '.join(names))}" if names else ""
 
 
-def _table_row(found: Comparison, row: Row, columns: Sequence[tuple[str, str, _Cell]]) -> str:
+def _table_row(found: Findings, row: Row, columns: Sequence[tuple[str, str, _Cell]]) -> str:
     small = "; ".join(filter(None, [row.summary, *notes(row)]))
     config = f'<span class="chip">{html(row.cost.config)}</span>' if row.cost else '<span class="chip host">none</span>'
     cells = "".join(f'<td class="n">{cell(row)}</td>' for _, _, cell in columns)
@@ -179,7 +179,7 @@ def _p(value: float | None) -> str:
     return "" if value is None else f"p {value:.2g}"
 
 
-def _plots(found: Comparison) -> str:
+def _plots(found: Findings) -> str:
     by_agreement = is_by_agreement(found.rows)
     y_title = "agreement with float" if by_agreement else "SQNR of the outputs, dB"
     kinds: list[tuple[str, Amount]] = [
@@ -208,7 +208,7 @@ def _plots(found: Comparison) -> str:
     return f'<h2>Accuracy against cost</h2><div class="plots">{"".join(cards)}<div class="note">{text}</div></div>'
 
 
-def _noise(found: Comparison) -> str:
+def _noise(found: Findings) -> str:
     """Rows of layers, columns of strategies; the worst layers of each in bold."""
     rows = [row for row in found.rows if row.layers]
     if not rows:
@@ -250,7 +250,7 @@ def _heat(value: float | None, is_worst: bool) -> str:
     return f'<td class="{kind}" style="background:rgba(224,138,46,{0.75 * level:.2f})">{decibels(value)}</td>'
 
 
-def _histograms(found: Comparison, shown: Sequence[str]) -> str:
+def _histograms(found: Findings, shown: Sequence[str]) -> str:
     cards: list[str] = []
     names = short_names(found.layer_names)
     for name in shown:
@@ -268,7 +268,7 @@ def _histograms(found: Comparison, shown: Sequence[str]) -> str:
     return f'<h2>Activations and their ranges</h2><p class="legend">{text}</p><div class="hists">{"".join(cards)}</div>'
 
 
-def _groups(found: Comparison, name: str) -> list[tuple[Histogram, dict[str, tuple[float, float] | None]]]:
+def _groups(found: Findings, name: str) -> list[tuple[Histogram, dict[str, tuple[float, float] | None]]]:
     """Distributions of a layer, each with the strategies that have it and their ranges."""
     groups: list[tuple[Histogram, dict[str, tuple[float, float] | None]]] = []
     for strategy, layer in found.layer(name).items():

@@ -1,11 +1,11 @@
-"""A comparison as text for terminals. In: `Comparison`. Out: lines."""
+"""A comparison as text for terminals. In: `Findings`. Out: lines."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from relay_hw.compare.comparison import Comparison
 from relay_hw.compare.cost import Cost
+from relay_hw.compare.findings import Findings
 from relay_hw.compare.measures import Interval, Quality
 from relay_hw.compare.rows import Row
 from relay_hw.report import number, percent, short_names, table
@@ -32,7 +32,7 @@ _OPTIONAL = (
 )
 
 
-def comparison_text(found: Comparison, width: int | None = None) -> str:
+def comparison_text(found: Findings, width: int | None = None) -> str:
     """Table in `width` columns, the best strategy and how it was chosen, layers with the most noise, notes."""
     floats = found.float_row
     columns = _columns(found)
@@ -72,7 +72,7 @@ def notes(row: Row) -> list[str]:
     return [*found, *([f"evaluated by {row.engine}: {row.note}"] if row.note else [])]
 
 
-def _columns(found: Comparison) -> tuple[str, ...]:
+def _columns(found: Findings) -> tuple[str, ...]:
     tests = [row.test for row in found.rows]
     wanted = {
         "strategy": True,
@@ -98,7 +98,7 @@ def _columns(found: Comparison) -> tuple[str, ...]:
     return tuple(column for column, is_wanted in wanted.items() if is_wanted)
 
 
-def _cells(found: Comparison, row: Row) -> dict[str, str]:
+def _cells(found: Findings, row: Row) -> dict[str, str]:
     cost, test = row.cost, row.test
     return {
         "strategy": row.name + (" *" if row.name == found.best else ""),
@@ -129,7 +129,7 @@ def rate(cost: Cost | None) -> str:
     return "-" if found is None else f"{found:,.1f}"
 
 
-def clocks(found: Comparison) -> str:
+def clocks(found: Findings) -> str:
     """The board and the clock of each configuration in the rows; nothing without one."""
     costs = [row.cost for row in found.rows if row.cost is not None and row.cost.clock_hz]
     known = dict.fromkeys((c.config, c.clock_hz, c.memory) for c in costs)

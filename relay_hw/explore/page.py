@@ -1,6 +1,6 @@
 """The page of an exploration: the front, plots of it, every other point with the one that beats it.
 
-In: `Exploration`. Out: one self-contained HTML page, without script or network, for screens and paper.
+In: `Findings`. Out: one self-contained HTML page, without script or network, for screens and paper.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from relay_hw.compare.energy import CAVEAT, SOURCE
-from relay_hw.explore.exploration import Exploration, lead
+from relay_hw.explore.findings import Findings, lead
 from relay_hw.explore.front import Objective
 from relay_hw.explore.results import Row, State
 from relay_hw.explore.scatter import Mark, scatter_svg
@@ -38,14 +38,14 @@ _TITLES: Final = {
 }
 
 
-def render_page(found: Exploration) -> str:
+def render_page(found: Findings) -> str:
     """The page."""
     title = f"{html(found.model)}: accelerators"
     sections = [_head(found, title), _front(found), _plots(found), _others(found), _sources(found)]
     return page(title, "\n".join(filter(None, sections)), _STYLE)
 
 
-def render_fragment(found: Exploration) -> str:
+def render_fragment(found: Findings) -> str:
     """The page in a frame of its own, so that its look does not change the notebook's."""
     return (
         f'<iframe srcdoc="{html(render_page(found))}" style="width:100%;height:900px;border:0" '
@@ -53,7 +53,7 @@ def render_fragment(found: Exploration) -> str:
     )
 
 
-def _head(found: Exploration, title: str) -> str:
+def _head(found: Findings, title: str) -> str:
     counts = Counter(row.state for row in found.rows)
     numbers = ", ".join(f"{counts[state]:,} {state.value}" for state in State if counts[state])
     names = ", ".join(objective.value.replace("_", " ") for objective in found.objectives)
@@ -69,7 +69,7 @@ def _head(found: Exploration, title: str) -> str:
 _Cell = Callable[[Row], str]
 
 
-def _columns(found: Exploration) -> list[tuple[str, _Cell]]:
+def _columns(found: Findings) -> list[tuple[str, _Cell]]:
     """Title and cell of each column of measures."""
     columns: list[tuple[str, _Cell]] = [
         ("cycles", lambda row: number(row.measured.cycles if row.measured else None)),
@@ -87,14 +87,14 @@ def _columns(found: Exploration) -> list[tuple[str, _Cell]]:
     return columns
 
 
-def _front(found: Exploration) -> str:
+def _front(found: Findings) -> str:
     rows = lead(found.rows, found.front)
     if not rows:
         return "<h2>The front</h2><p>No point could be measured.</p>"
     return f"<h2>The front</h2>{_table(found, rows, _columns(found), False)}"
 
 
-def _table(found: Exploration, rows: Sequence[Row], columns: Sequence[tuple[str, _Cell]], with_reason: bool) -> str:
+def _table(found: Findings, rows: Sequence[Row], columns: Sequence[tuple[str, _Cell]], with_reason: bool) -> str:
     axes = [axis.name for axis in found.axes if len(axis.values) > 1]
     head = "".join(f'<th class="n">{html(name)}</th>' for name in [*axes, *(title for title, _ in columns)])
     head += "<th>why it is not on the front</th>" if with_reason else ""
@@ -111,7 +111,7 @@ def _table(found: Exploration, rows: Sequence[Row], columns: Sequence[tuple[str,
     )
 
 
-def _plots(found: Exploration) -> str:
+def _plots(found: Findings) -> str:
     """Each objective over the first one."""
     if len(found.objectives) < 2 or not found.amounts:
         return ""
@@ -135,7 +135,7 @@ def _shown(value: float, objective: Objective) -> float:
     return -value if objective is Objective.ACCURACY else value
 
 
-def _others(found: Exploration) -> str:
+def _others(found: Findings) -> str:
     columns = _columns(found)
     parts: list[str] = []
     for state, text in (
@@ -152,7 +152,7 @@ def _others(found: Exploration) -> str:
     return "".join(parts)
 
 
-def _sources(found: Exploration) -> str:
+def _sources(found: Findings) -> str:
     return (
         '<h2>Where the numbers come from</h2><p class="legend">Cycles, bytes: the exact engine of the cycle simulator, '
         "in steady state. Area: block RAMs and multipliers are counted, LUT4 and flip-flops are a model's, fitted to "

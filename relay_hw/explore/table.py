@@ -1,11 +1,11 @@
-"""An exploration as text for terminals. In: `Exploration`. Out: lines."""
+"""An exploration as text for terminals. In: `Findings`. Out: lines."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Final
 
-from relay_hw.explore.exploration import Exploration, lead
+from relay_hw.explore.findings import Findings, lead
 from relay_hw.explore.front import Objective
 from relay_hw.explore.results import Row, State
 from relay_hw.report import number, percent, table
@@ -19,7 +19,7 @@ _OPTIONAL: Final = ("mult", "block RAMs", "DRAM", "LUT4")
 _MOST: Final = 4
 
 
-def exploration_text(found: Exploration, width: int | None = None) -> str:
+def exploration_text(found: Findings, width: int | None = None) -> str:
     """The front, how many points were looked at, why most of the others were refused."""
     axes = [axis.name for axis in found.axes if len(axis.values) > 1]
     rows = lead(found.rows, found.front)
@@ -41,7 +41,7 @@ def exploration_text(found: Exploration, width: int | None = None) -> str:
     return "\n".join(lines)
 
 
-def _counted(found: Exploration) -> str:
+def _counted(found: Findings) -> str:
     counts = Counter(row.state for row in found.rows)
     parts = [f"{counts[state]:,} {state.value}" for state in State if counts[state]]
     return f"{len(found.rows):,} points, {', '.join(parts)}"
@@ -57,7 +57,7 @@ def _kind(reason: str) -> str:
     return rest if mark and head.startswith("configuration point-") else reason
 
 
-def _cells(found: Exploration, row: Row) -> dict[str, str]:
+def _cells(found: Findings, row: Row) -> dict[str, str]:
     measured, placed = row.measured, row.placed
     assert measured is not None and placed is not None
     axes = {name: str(value) for name, value in row.point.values}

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.ir.late import late
-from relay_hw.ir.sugar import Sugar
 from relay_hw.ir.types import Condition, FuncType, GlobalTypeVar, TensorType, Type, TypeVar
 from relay_hw.span import Span
 
@@ -32,8 +31,8 @@ def _read_only(data: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Expr(Sugar):
-    """Base of every expression."""
+class Expr:
+    """Base of every expression. `x + y`, `f(x)`, `t[0]` build nodes; comparison stays Python's, by identity."""
 
     span: Span | None = None
     checked_type: Type | None = None
@@ -68,6 +67,51 @@ class Expr(Sugar):
         if not isinstance(ty, TensorType):
             raise ValueError(f"expression must be a tensor, not {ty}")
         return ty
+
+    def __add__(self, other: object) -> Call:
+        return _call("add", self, other)
+
+    def __radd__(self, other: object) -> Call:
+        return _call("add", other, self)
+
+    def __sub__(self, other: object) -> Call:
+        return _call("subtract", self, other)
+
+    def __rsub__(self, other: object) -> Call:
+        return _call("subtract", other, self)
+
+    def __mul__(self, other: object) -> Call:
+        return _call("multiply", self, other)
+
+    def __rmul__(self, other: object) -> Call:
+        return _call("multiply", other, self)
+
+    def __truediv__(self, other: object) -> Call:
+        return _call("divide", self, other)
+
+    def __rtruediv__(self, other: object) -> Call:
+        return _call("divide", other, self)
+
+    def __neg__(self) -> Call:
+        return _call("negative", self)
+
+    def __call__(self, *args: Expr) -> Call:
+        return Call(self, args)
+
+    def __getitem__(self, index: int) -> TupleGetItem:
+        return TupleGetItem(self, index)
+
+    # Without it Python would iterate by __getitem__ and never end.
+    __iter__ = None
+
+    def astype(self, dtype: str) -> Call:
+        """The tensor with its elements cast to `dtype`."""
+        return late("relay_hw.op").cast(self, dtype)
+
+
+def _call(name: str, *operands: object) -> Call:
+    operators = late("relay_hw.op")
+    return getattr(operators, name)(*(x if isinstance(x, Expr) else operators.const(x) for x in operands))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -18,7 +18,6 @@ from relay_hw.ir.visit import children, copy_with, post_order
 from relay_hw.quantize.affine import OFFSET, grid_of, make_grid
 from relay_hw.quantize.given_layers import LayerReader, Source
 from relay_hw.quantize.integer_layers import Target, add
-from relay_hw.transform.base import Pipeline
 from relay_hw.transform.common_subexpr import EliminateCommonSubexpr
 from relay_hw.transform.constant_arguments import ConstantArguments
 from relay_hw.transform.dead_code import DeadCodeElimination
@@ -28,6 +27,7 @@ from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.inline_let import InlineLet
 from relay_hw.transform.pieces import OutlinePieces, pieces_of
 from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
+from relay_hw.transform.sequential import Pipeline
 
 ROUNDING: Final = {"None": "half_up", "UPWARD": "half_up", "TONEAREST": "half_away", "TONEAREST_EVEN": "half_even"}
 

@@ -7,7 +7,8 @@ from typing import Final
 
 from relay_hw.ir.expr import Call, Function
 from relay_hw.target.base import QuantizerRules
-from relay_hw.transform.base import Pass, Pipeline
+from relay_hw.transform.base import Pass
+from relay_hw.transform.sequential import Pipeline
 
 _NO_NAME: Final = "none"
 

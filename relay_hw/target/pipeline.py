@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from relay_hw.target.base import NO_RULES, PartitionRules, QuantizerRules
 from relay_hw.target.partition import PartitionDevice
-from relay_hw.transform.base import Pass, Pipeline
+from relay_hw.transform.base import Pass
 from relay_hw.transform.common_subexpr import EliminateCommonSubexpr
 from relay_hw.transform.pieces import OutlinePieces
+from relay_hw.transform.sequential import Pipeline
 
 
 def partition_pipeline(target: PartitionRules, rules: QuantizerRules = NO_RULES) -> Pass:

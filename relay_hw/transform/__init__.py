@@ -1,8 +1,7 @@
 """Passes over modules, one pass a file, under Relay's names; and the infrastructure that runs them."""
 
-from relay_hw.errors import InputError
 from relay_hw.transform.annotate_target import AnnotateTarget
-from relay_hw.transform.base import FunctionPass, Pass, Pipeline, Sequential
+from relay_hw.transform.base import FunctionPass, Pass
 from relay_hw.transform.canonicalize_cast import CanonicalizeCast
 from relay_hw.transform.canonicalize_ops import CanonicalizeOps
 from relay_hw.transform.combine_parallel import CombineParallelConv2D, CombineParallelDense
@@ -42,67 +41,18 @@ from relay_hw.transform.merge_compiler_regions import MergeCompilerRegions
 from relay_hw.transform.merge_composite import MergeComposite
 from relay_hw.transform.partial_evaluate import PartialEvaluate
 from relay_hw.transform.partition_graph import PartitionGraph
+from relay_hw.transform.passes import PASSES, get_pass
 from relay_hw.transform.pieces import OutlinePieces
 from relay_hw.transform.pipelines import simplify_pipeline
 from relay_hw.transform.plan_devices import PlanDevices
 from relay_hw.transform.qnn_canonicalize import QnnCanonicalizeOps
 from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
+from relay_hw.transform.sequential import Pipeline, Sequential
 from relay_hw.transform.simplify import SimplifyExpr
 from relay_hw.transform.simplify_inference import SimplifyInference
 from relay_hw.transform.to_a_normal_form import ToANormalForm
 from relay_hw.transform.to_basic_block_normal_form import ToBasicBlockNormalForm
 from relay_hw.transform.to_graph_normal_form import ToGraphNormalForm
-
-# Every pass, for the documents and the tests that hold for all of them.
-PASSES: tuple[type[Pass], ...] = (
-    InferType,
-    RemoveUnusedFunctions,
-    DeadCodeElimination,
-    InlineLet,
-    FoldConstant,
-    SimplifyExpr,
-    FoldBatchNorm,
-    EliminateCommonSubexpr,
-    ToANormalForm,
-    ToBasicBlockNormalForm,
-    ToGraphNormalForm,
-    LambdaLift,
-    ConstantArguments,
-    PartialEvaluate,
-    SimplifyInference,
-    CanonicalizeOps,
-    EtaExpand,
-    Inline,
-    FuseOps,
-    DefuseOps,
-    MergeComposite,
-    AnnotateTarget,
-    MergeCompilerRegions,
-    PartitionGraph,
-    FoldScaleAxis,
-    ForwardFoldScaleAxis,
-    BackwardFoldScaleAxis,
-    ConvertLayout,
-    Legalize,
-    QnnCanonicalizeOps,
-    FakeQuantizationToInteger,
-    PlanDevices,
-    FastMath,
-    FoldExplicitPadding,
-    CanonicalizeCast,
-    CombineParallelConv2D,
-    CombineParallelDense,
-    OutlinePieces,
-)
-
-
-def get_pass(name: str) -> Pass:
-    """The pass of this name, made without arguments. Raises InputError for an unknown one."""
-    for one in PASSES:
-        if name in (one.__name__, one.name):
-            return one()
-    raise InputError(f"pass must be one of {', '.join(one.__name__ for one in PASSES)}, not {name}")
-
 
 __all__ = [
     "PASSES",

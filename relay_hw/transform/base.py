@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import ClassVar
 
 from relay_hw.analysis.infer import infer_type
@@ -76,59 +76,6 @@ def map_functions(mod: IRModule, apply: Callable[[Function], Function]) -> IRMod
     if all(new[name] is function for name, function in mod.functions.items()):
         return mod
     return mod.with_functions(new)
-
-
-class Sequential(Pass):
-    """Passes one after the other: those that the context enables, each after the passes that it requires."""
-
-    name = "sequential"
-
-    def __init__(
-        self,
-        passes: Sequence[Pass] = (),
-        opt_level: int = 0,
-        name: str = "sequential",
-        required: Sequence[str] = (),
-    ) -> None:
-        self.passes = tuple(passes)
-        self._info = PassInfo(opt_level, name, tuple(required))
-
-    @property
-    def info(self) -> PassInfo:
-        return self._info
-
-    def transform(self, mod: IRModule) -> IRModule:
-        context = PassContext.current()
-        for step in self.passes:
-            if context.pass_enabled(step.info):
-                for needed in step.info.required:
-                    mod = find_pass(needed)(mod)
-                mod = step(mod)
-        return mod
-
-    def _run(self, mod: IRModule) -> IRModule:
-        new = self.transform(mod)
-        return new if is_typed(new) else infer_type(new)
-
-    def __repr__(self) -> str:
-        return f"Sequential([{', '.join(map(repr, self.passes))}])"
-
-
-class Pipeline(Sequential):
-    """Passes that belong together: all of them run, whatever the level of the context."""
-
-    def transform(self, mod: IRModule) -> IRModule:
-        for step in self.passes:
-            mod = step(mod)
-        return mod
-
-
-def find_pass(name: str) -> Pass:
-    """The pass of that name, made without arguments. Raises InputError for an unknown one."""
-    # The list of passes imports every pass, and so this file.
-    from relay_hw.transform import get_pass
-
-    return get_pass(name)
 
 
 def is_typed(mod: IRModule) -> bool:

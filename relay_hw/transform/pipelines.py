@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relay_hw.transform.base import Pass, Pipeline
+from relay_hw.transform.base import Pass
 from relay_hw.transform.common_subexpr import EliminateCommonSubexpr
 from relay_hw.transform.constant_arguments import ConstantArguments
 from relay_hw.transform.dead_code import DeadCodeElimination
@@ -10,6 +10,7 @@ from relay_hw.transform.fold_batch_norm import FoldBatchNorm
 from relay_hw.transform.fold_constant import FoldConstant
 from relay_hw.transform.inline_let import InlineLet
 from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
+from relay_hw.transform.sequential import Pipeline
 from relay_hw.transform.simplify import SimplifyExpr
 
 

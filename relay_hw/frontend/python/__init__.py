@@ -5,8 +5,7 @@ figure 4; see examples/figure4.py.
 """
 
 from relay_hw.frontend.python.annotations import Bool, Float, Float64, Int, Model, Tensor
-from relay_hw.frontend.python.functions import RelayFunction, RelayModel
-from relay_hw.frontend.python.models import ExportedModel
+from relay_hw.frontend.python.functions import ExportedModel, RelayFunction, RelayModel
 from relay_hw.frontend.python.namespace import relay, relay_model
 
 __all__ = [

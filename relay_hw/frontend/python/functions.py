@@ -1,4 +1,4 @@
-"""The decorators `relay` and `relay_model`: Python functions that run as Relay.
+"""The decorators `relay` and `relay_model`: Python functions that run as Relay, and models of them.
 
 In: Python functions with annotations. Out: objects that translate themselves when they are first used.
 """
@@ -9,18 +9,24 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relay_hw.backend.python_code import PythonModule, compile_python
 from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.frontend.python.annotations import LIST
+from relay_hw.frontend.python.gradients import gradient_function
 from relay_hw.frontend.python.source import Source, read_source
-from relay_hw.frontend.python.translate import Translated, Translation, Translator, assemble
+from relay_hw.frontend.python.translate import Translator, assemble
+from relay_hw.frontend.python.translated import Translated, Translation
 from relay_hw.interp import Interpreter
-from relay_hw.ir.expr import Function
+from relay_hw.ir.expr import Constant, Function
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import FuncType, TensorType, TupleType, Type, TypeCall
+from relay_hw.ir.visit import copy_with, substitute
 from relay_hw.prelude import list_items, list_value
 from relay_hw.transform import InferType, RemoveUnusedFunctions
+
+Array = NDArray[Any]
 
 
 class RelayFunction:
@@ -108,14 +114,89 @@ class RelayModel(RelayFunction):
     def __call__(self, *args: Any) -> Any:
         raise UnsupportedError(f"{self.name} has hidden parameters: make a model of it with relay.create_model")
 
-    def with_params(self, params: Sequence[Any]) -> Any:
-        """A model with these parameters."""
-        from relay_hw.frontend.python.models import Model
+    def initial(self, seed: int = 0, sigma: float = 0.05) -> list[Array]:
+        """Values for the hidden parameters, drawn from a normal distribution of mean 0 and deviation `sigma`."""
+        rng = np.random.Generator(np.random.PCG64(seed))
+        return [rng.normal(0, sigma, ty.static_shape).astype(ty.dtype) for _, ty in self.translated().hidden]
 
+    def with_params(self, params: Sequence[Any]) -> Model:
+        """A model with these parameters."""
         return Model(self, [np.asarray(param) for param in params])
 
     def __repr__(self) -> str:
         return f"<relay model {self.name}>"
+
+
+class Model:
+    """A `relay_model` function and values for its hidden parameters. Call it like the function."""
+
+    def __init__(self, function: RelayModel, params: Sequence[Array]) -> None:
+        self.function = function
+        self.params = list(params)
+        self._runners: dict[int | None, Runner] = {}
+        self._gradients: dict[tuple[RelayFunction, int | None], Runner] = {}
+
+    @property
+    def hidden(self) -> tuple[tuple[str, TensorType], ...]:
+        """Names and types of the parameters."""
+        return self.function.translated().hidden
+
+    def __call__(self, *args: Any) -> Any:
+        """The function's value; samples may come in batches, with one more axis in front."""
+        batch = self._batch(self.function, args)
+        if batch not in self._runners:
+            name = self.function.name if batch is None else f"{self.function.name}_{batch}"
+            self._runners[batch] = Runner(self.function.module(batch), name)
+        return self._runners[batch](*args, *self.params)
+
+    def gradients(self, loss: RelayModel, args: Sequence[Any]) -> tuple[Array, ...]:
+        """The slope of `loss` at `args` for every parameter."""
+        batch = self._batch(loss, args)
+        key = (loss, batch)
+        if key not in self._gradients:
+            function = gradient_function(loss, self.function, batch)
+            mod = InferType()(IRModule.from_expr(function))
+            self._gradients[key] = Runner(mod, "main")
+        return self._gradients[key](*args, *self.params)
+
+    def _batch(self, function: RelayFunction, args: Sequence[Any]) -> int | None:
+        declared = function.translated().function.params
+        if len(args) != len(declared) - len(function.translated().hidden):
+            return None
+        sizes = {
+            np.shape(arg)[0]
+            for arg, param in zip(args, declared, strict=False)
+            if isinstance(param.type_annotation, TensorType) and np.ndim(arg) == param.type_annotation.rank + 1
+        }
+        return sizes.pop() if len(sizes) == 1 else None
+
+    def export(self) -> ExportedModel:
+        """A callable with the parameters of now."""
+        return ExportedModel(self.function, [np.array(param) for param in self.params])
+
+    def __repr__(self) -> str:
+        return f"<model of {self.function.name}, {sum(param.size for param in self.params)} parameters>"
+
+
+class ExportedModel(Model):
+    """A trained model: it can be called, and written as a Relay module."""
+
+    def module(self, batch: int | None = None) -> IRModule:
+        """A typed module whose `main` is the model with its parameters as constants."""
+        name = self.function.name if batch is None else f"{self.function.name}_{batch}"
+        whole = self.function.module(batch)[name]
+        count = len(whole.params) - len(self.params)
+        body = whole.body
+        constants = {
+            param: Constant(value, checked_type=param.type)
+            for param, value in zip(whole.params[count:], self.params, strict=True)
+        }
+        main = copy_with(whole, params=whole.params[:count], body=substitute(body, dict(constants)), checked_type=None)
+        mod = self.function.module(batch).with_functions({"main": main})
+        return RemoveUnusedFunctions(["main"])(InferType()(mod))
+
+    def __repr__(self) -> str:
+        return f"<exported model of {self.function.name}>"
 
 
 class Runner:

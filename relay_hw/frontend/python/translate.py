@@ -9,12 +9,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from relay_hw.errors import UnsupportedError
 from relay_hw.frontend.python.annotations import Model as ModelAnnotation
+from relay_hw.frontend.python.gradients import gradient_function
 from relay_hw.frontend.python.source import Source
 from relay_hw.frontend.python.statements import Statements
+from relay_hw.frontend.python.translated import Decorated, Translated, Translation
 from relay_hw.frontend.python.values import Env, Static, Symbol, Value
 from relay_hw.ir.expr import Constant, Expr, Function, GlobalVar, Var
 from relay_hw.ir.module import IRModule
@@ -22,47 +24,19 @@ from relay_hw.ir.types import FuncType, TensorType, TupleType, Type
 from relay_hw.ir.visit import copy_with
 from relay_hw.op import const, multiply, subtract
 
-if TYPE_CHECKING:
-    from relay_hw.frontend.python.functions import RelayFunction, RelayModel
-
 LEARNING_RATE = 0.01
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Translated:
-    """A Relay function; `hidden` names its last parameters. `model` is set where it returns one."""
-
-    function: Function
-    type: FuncType
-    hidden: tuple[tuple[str, TensorType], ...]
-    needs: Mapping[str, Function]
-    uses: tuple[Translation, ...]
-    model: Any
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Translation:
-    """A decorated function, for samples or for batches of `batch` of them."""
-
-    owner: RelayFunction
-    batch: int | None
-
-    @property
-    def name(self) -> str:
-        """The name of its Relay function."""
-        return self.owner.name if self.batch is None else f"{self.owner.name}_{self.batch}"
 
 
 class Translator(Statements):
     """Translates one function and the library's special functions in it."""
 
-    def __init__(self, source: Source, owner: RelayFunction, batch: int | None) -> None:
+    def __init__(self, source: Source, owner: Decorated, batch: int | None) -> None:
         super().__init__(source)
         self._owner = owner
         self._batch = batch
         self._hidden: list[Var] = []
         self._needs: dict[str, Function] = {}
-        self._uses: dict[tuple[RelayFunction, int | None], Translation] = {}
+        self._uses: dict[tuple[Decorated, int | None], Translation] = {}
         self._model: Any = None
         self._is_nested = False
 
@@ -154,7 +128,7 @@ class Translator(Statements):
             options[name] = symbol.value
         return options
 
-    def _call_decorated(self, node: ast.Call, callee: RelayFunction, env: Env) -> Value:
+    def _call_decorated(self, node: ast.Call, callee: Decorated, env: Env) -> Value:
         if callee.is_model:
             self._check_hidden(node, callee.name)
         translation = self._use(callee)
@@ -175,13 +149,13 @@ class Translator(Statements):
         self.block.bound[-1] = (var, copy_with(call, args=(*call.args, *bound.hidden)))  # type: ignore[attr-defined]
         return value
 
-    def _use(self, callee: RelayFunction) -> Translation:
+    def _use(self, callee: Decorated) -> Translation:
         key = (callee, self._batch)
         if key not in self._uses:
             self._uses[key] = Translation(callee, self._batch)
         return self._uses[key]
 
-    def _signature(self, node: ast.Call, callee: RelayFunction) -> tuple[FuncType, tuple[tuple[str, TensorType], ...]]:
+    def _signature(self, node: ast.Call, callee: Decorated) -> tuple[FuncType, tuple[tuple[str, TensorType], ...]]:
         if not callee.is_open(self._batch):
             translated = callee.translated(self._batch)
             return translated.type, translated.hidden
@@ -195,20 +169,17 @@ class Translator(Statements):
     # Models
 
     def _create_model(self, node: ast.Call, args: Sequence[Symbol], options: dict[str, Any], env: Env) -> Symbol:
-        from relay_hw.frontend.python.models import create_model
-
         match args:
             case [Static(value=function)] if getattr(function, "is_model", False):
-                model = create_model(function, **options)
+                params = function.initial(**options)
             case _:
                 self.source.refuse(node, "create_model must get a function decorated with relay_model")
-        parts = [Value(Constant(p, checked_type=ty), ty) for p, (_, ty) in zip(model.params, model.hidden, strict=True)]
+        hidden = function.translated().hidden
+        parts = [Value(Constant(p, checked_type=ty), ty) for p, (_, ty) in zip(params, hidden, strict=True)]
         value = self.tuple(parts)
         return Value(value.expr, value.type, function)
 
     def _grad(self, node: ast.Call, args: Sequence[Symbol], options: dict[str, Any], env: Env) -> Symbol:
-        from relay_hw.frontend.python.models import gradient_function
-
         match args:
             case [Value(model=model) as params, Static(value=loss), batch] if model is not None:
                 pass
@@ -261,7 +232,7 @@ class Translator(Statements):
 
     def _call_model(self, node: ast.Call, params: Value, env: Env) -> Value:
         """A model as a function: its parameters follow the arguments."""
-        model: RelayModel = params.model
+        model: Decorated = params.model
         translated = model.translated(None)
         translation = Translation(model, None)
         self._uses[(model, None)] = translation

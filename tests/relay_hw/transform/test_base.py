@@ -9,8 +9,9 @@ from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Expr, Function
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import Rewriter
-from relay_hw.transform.base import FunctionPass, Sequential, is_typed
+from relay_hw.transform.base import FunctionPass, is_typed
 from relay_hw.transform.infer_type import InferType
+from relay_hw.transform.sequential import Sequential
 
 X = relay.var("x", shape=(2,))
 UNTYPED = IRModule({"main": Function([X], relay.negative(relay.negative(X))), "one": Function([], relay.const(1))})

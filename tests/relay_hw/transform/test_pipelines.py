@@ -19,7 +19,8 @@ from relay_hw.target.accel.composites import MergeDeviceComposites
 from relay_hw.target.accel.rules import AccelRules
 from relay_hw.target.pipeline import partition_pipeline
 from relay_hw.transform import PASSES, Pass, Sequential, simplify_pipeline
-from relay_hw.transform.base import FunctionPass, Pipeline
+from relay_hw.transform.base import FunctionPass
+from relay_hw.transform.sequential import Pipeline
 from tests.relay_hw.random_cnn import random_cnn, random_input
 from tests.relay_hw.transform.checks import assert_keeps_result, module, operators, var
 

@@ -20,9 +20,10 @@ from relay_hw.runtime.options import CompileOptions
 from relay_hw.target.accel.rules import NAME as ACCEL
 from relay_hw.target.base import Target
 from relay_hw.target.registry import find_target
-from relay_hw.transform.base import Pass, Pipeline
+from relay_hw.transform.base import Pass
 from relay_hw.transform.graph import typed
 from relay_hw.transform.infer_type import InferType
+from relay_hw.transform.sequential import Pipeline
 
 # Of a composite that holds one operator, which no pattern asked for.
 _SINGLE: Final = "SingleOperator"

@@ -10,8 +10,8 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from relay_hw.compat.tvm.byoc.known import GENERATOR, LOADER, get_global_func, get_pattern_table, supported_by
 from relay_hw.compat.tvm.byoc.regions import single, without_singles
-from relay_hw.compat.tvm.byoc.registry import GENERATOR, LOADER, get_global_func, get_pattern_table, supported_by
 from relay_hw.compat.tvm.nd import NDArray, unwrap
 from relay_hw.dataflow_pattern.grouping import outside_fused
 from relay_hw.errors import ArtifactError, InputError

@@ -1,0 +1,145 @@
+"""What a comparison found: rows and the best strategy, as records, JSON and CSV. In: rows. Out: `Findings`."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from relay_hw.compare.energy import table as energy_table
+from relay_hw.compare.front import front
+from relay_hw.compare.measures import Quality
+from relay_hw.compare.rows import FORMAT, FloatRow, LayerRow, Row, row_json
+from relay_hw.errors import InputError
+from relay_hw.support.quote import csv_cell
+
+CSV_COLUMNS: Final = (
+    "name", "config", "top1", "top5", "mse", "agreement", "agreement_low", "agreement_high", "logit_sqnr_db", "gained",
+    "lost", "top1_change", "top1_change_low", "top1_change_high", "p_value", "cycles", "board", "clock_hz",
+    "samples_per_second", "dram_bytes", "weight_bytes", "energy_uj", "accel_mac_share", "lut", "multipliers",
+    "compile_seconds", "engine", "hardware_note", "summary",
+)  # fmt: skip
+BEST_BY: Final = (
+    "least noise of the outputs (signal-to-noise ratio against float) on calibration samples that were held out, which "
+    "no strategy saw, of those that the accelerator runs, whose widths it has, and none beats in quality and time on "
+    "the test data"
+)
+NO_BEST: Final = "too few calibration data to hold some out, so none was chosen"
+NO_GAIN: Final = "every strategy has widths that its accelerator holds in wider numbers, so none was chosen"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Findings:
+    """Strategies on one network. `best` is the name of that with the least noise on held-out calibration data, None
+    without any.
+
+    `output` was compared on `images` samples of the test data; `is_logits`: before the softmax that follows it.
+    `calibration_images` were seen by strategies, `held_out_images` were not. `notes` concern all strategies;
+    `warnings`: what looks like a mistake in the data.
+    """
+
+    model: str
+    output: str
+    is_logits: bool
+    images: int
+    calibration_images: int
+    held_out_images: int
+    float_row: FloatRow
+    rows: tuple[Row, ...]
+    best: str | None
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> Row:
+        """The row of a strategy. Raises InputError for an unknown name."""
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise InputError(f"strategy must be one of {', '.join(row.name for row in self.rows)}, not {name}")
+
+    @property
+    def layer_names(self) -> tuple[str, ...]:
+        """Layers of all strategies, in order of evaluation."""
+        return tuple(dict.fromkeys(layer.name for row in self.rows for layer in row.layers))
+
+    def layer(self, name: str) -> dict[str, LayerRow]:
+        """One layer under every strategy that has it. Raises InputError for an unknown name."""
+        if name not in self.layer_names:
+            raise InputError(f"layer must be one of {', '.join(self.layer_names)}, not {name}")
+        return {row.name: layer for row in self.rows for layer in row.layers if layer.name == name}
+
+    @property
+    def best_by(self) -> str:
+        """How the best strategy was chosen, or why none was."""
+        if self.best is not None:
+            return BEST_BY
+        return NO_BEST if all(row.held_out is None for row in self.rows) else NO_GAIN
+
+    def to_json(self) -> dict[str, Any]:
+        """The object of `report.json`."""
+        floats, unbeaten = self.float_row, front(self.rows)
+        return {
+            "format": FORMAT,
+            "model": self.model,
+            "output": self.output,
+            "logits": self.is_logits,
+            "images": self.images,
+            "calibration_images": self.calibration_images,
+            "held_out_images": self.held_out_images,
+            "notes": list(self.notes),
+            "warnings": list(self.warnings),
+            "best": self.best,
+            "best_by": self.best_by,
+            "front": [row.name for row in self.rows if row.name in unbeaten],
+            "float": {
+                "top1": floats.test.top1,
+                "top1_interval": floats.test.top1_interval,
+                "top5": floats.test.top5,
+                "mse": floats.test.mse,
+                "macs": floats.macs,
+                "weight_bytes": floats.weight_bytes,
+            },
+            "strategies": [row_json(row) for row in self.rows],
+            "energy": energy_table(),
+        }
+
+    def to_csv(self) -> str:
+        """One line for each strategy, under `CSV_COLUMNS`."""
+        stream = io.StringIO()
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(CSV_COLUMNS)
+        for row in self.rows:
+            values = row_json(row)
+            for key in ("agreement", "top1_change"):
+                values[f"{key}_low"], values[f"{key}_high"] = values[f"{key}_interval"] or (None, None)
+            writer.writerow([_cell(values[column]) for column in CSV_COLUMNS])
+        return stream.getvalue()
+
+
+def choose_best(rows: Sequence[Row]) -> str | None:
+    """The strategy with the least noise on held-out data; of equal ones that with fewest cycles, then the first.
+
+    Only those count whose widths the accelerator has, and that nobody beats in quality and time; where all leave layers
+    to the host, those of which the accelerator runs some, if there is one: what stays in float has no noise at all.
+    """
+    known = [(row, row.held_out) for row in rows if row.held_out is not None and row.gains]
+    known = [(row, held) for row, held in known if row.cost is not None and row.host_share < 1] or known
+    unbeaten = front(rows)
+    known = [(row, held) for row, held in known if row.name in unbeaten] or known
+    if not known:
+        return None
+
+    def rank(pair: tuple[Row, Quality]) -> tuple[float, float]:
+        row, quality = pair
+        noise = float("-inf") if quality.sqnr_db is None else -quality.sqnr_db
+        return noise, row.cost.cycles if row.cost is not None else float("inf")
+
+    return min(known, key=rank)[0].name
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else csv_cell(value)
