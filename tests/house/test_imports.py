@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
-from functools import cache
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from tests.house.arrows import MODULES, SOURCES, Arrow, How, arrows, arrows_of, module_name, module_of
 from tests.house.sources import ROOT, nodes_of
 
 # Lowest first. A room may import itself, the rooms before it in its line of the table, and nothing else of ours.
@@ -60,16 +62,26 @@ ALLOWED: dict[str, set[str]] = {
     "relay_hw.qnn": BASE | {"relay_hw.op", "relay_hw.transform"},
     "relay_hw.report": BASE | ISA | {"relay_hw.accel.sim"},
 }
+# What shows results to people, above all that computes them.
+SHOWS = {"relay_hw.explore", "relay_hw.cli", "relay_hw.compat"}
 # The rooms that see everything but these, which lie above them.
 ABOVE: dict[str, set[str]] = {
-    "relay_hw.runtime": {"relay_hw.compare", "relay_hw.explore", "relay_hw.cli", "relay_hw.compat"},
-    "relay_hw.compare": {"relay_hw.explore", "relay_hw.cli", "relay_hw.compat"},
-    "relay_hw.explore": {"relay_hw.cli", "relay_hw.compat"},
+    "relay_hw.runtime": {"relay_hw", "relay_hw.build_module", "relay_hw.compare", "relay_hw.demo", *SHOWS},
+    "relay_hw.compare": {"relay_hw.build_module", "relay_hw.demo", *SHOWS},
+    "relay_hw.explore": {"relay_hw.build_module", "relay_hw.demo", "relay_hw.cli", "relay_hw.compat"},
+    "relay_hw.demo": {"relay_hw.build_module", "relay_hw.compare", *SHOWS},
+    "relay_hw.build_module": {"relay_hw.compare", "relay_hw.demo", *SHOWS},
     "relay_hw.cli": {"relay_hw.compat"},
     "relay_hw.compat": {"relay_hw.cli"},
-    "relay_hw.demo": {"relay_hw.compare", "relay_hw.cli", "relay_hw.compat"},
-    "relay_hw.build_module": {"relay_hw.cli", "relay_hw.compat"},
-    "relay_hw": {"relay_hw.cli", "relay_hw.compat"},
+    "relay_hw": {"relay_hw.cli"},
+}
+# What nodes offer by means of rooms above them (`x + y`, `mod.astext()`), and gradients by means of the operators that
+# are built with them: these modules are loaded when a user asks for the service.
+LATE: dict[str, set[str]] = {
+    "relay_hw.ir.expr": {"relay_hw.op", "relay_hw.text"},
+    "relay_hw.ir.module": {"relay_hw.prelude", "relay_hw.text"},
+    "relay_hw.op.gradients.accumulate": {"relay_hw.analysis.infer"},
+    "relay_hw.op.gradients.common": {"relay_hw.op"},
 }
 
 
@@ -79,39 +91,74 @@ def room_of(module: str) -> str:
     return max(rooms, key=len, default=".".join(module.split(".")[:2]))
 
 
-@cache
-def imports_of(path: Path) -> set[str]:
-    """Absolute names of our modules that the file imports, wherever in the file."""
-    found: set[str] = set()
-    for node in nodes_of(path):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: imports must be absolute"
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return {name for name in found if name.split(".")[0] in ("relay_hw", "tensorize", "accel")}
+def breaches(own: str, found: Iterable[Arrow]) -> list[str]:
+    """What the file of module `own` names and may not see, a sentence for each."""
+    room = room_of(own)
+    assert room in {*ABOVE, *ALLOWED}, f"{room} is a new room: it needs a line in ARCHITECTURE.md and in this table"
 
+    def may(target: str) -> bool:
+        return target not in ABOVE[room] if room in ABOVE else target == room or target in ALLOWED[room] | FOREIGN
 
-def module_name(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-    return name if name.split(".")[0] == "relay_hw" else f"relay_hw.{name}"
-
-
-SOURCES = sorted(p for top in ("relay_hw", "tensorize", "accel") for p in (ROOT / top).rglob("*.py"))
+    seen = (arrow for arrow in found if arrow.how is not How.LATE and not may(room_of(arrow.name)))
+    return sorted(f"{own} {arrow.how.value} {arrow.name}" for arrow in seen)
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_a_room_imports_only_lower_rooms(path: Path) -> None:
-    room = room_of(module_name(path))
-    if room in ABOVE:
-        upward = {name for name in imports_of(path) if room_of(name) in ABOVE[room]}
-        assert not upward, f"{path.relative_to(ROOT)} imports {', '.join(sorted(upward))}, which lies above"
-        return
-    assert room in ALLOWED, f"{room} is a new room: give it a line in ARCHITECTURE.md and in this table"
-    for name in imports_of(path):
-        target = room_of(name)
-        assert target == room or target in ALLOWED[room] | FOREIGN, f"{path.relative_to(ROOT)} imports {name}"
+    assert breaches(module_name(path), arrows_of(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("own", "source", "name"),
+    [
+        ("runtime.ports", "from relay_hw.cli import console", "imports relay_hw.cli.console"),
+        ("runtime.ports", "def late_one():\n    import relay_hw.cli.main", "imports relay_hw.cli.main"),
+        ("runtime.ports", "import_module('relay_hw.compare.main')", "names in a string relay_hw.compare.main"),
+        ("runtime.ports", "run([sys.executable, '-m', 'relay_hw.cli'])", "names in a string relay_hw.cli"),
+        ("runtime.ports", "run('python -m relay_hw.cli.main doctor')", "names in a string relay_hw.cli.main"),
+        ("runtime.ports", "load('relay_hw.cli.main:main')", "names in a string relay_hw.cli.main"),
+        ("runtime.ports", "HOME = ('demo',)\nimport_module(f'relay_hw.{name}')", "names in a string relay_hw.demo"),
+        ("ir.expr", "HOME = {'x': 'relay_hw.op'}", "names in a string relay_hw.op"),
+        ("ir.expr", "if TYPE_CHECKING:\n    import relay_hw.text", "imports, for types alone, relay_hw.text"),
+        ("tensorize.tiles.cost", "import relay_hw.tensorize.emit", "imports relay_hw.tensorize.emit"),
+        ("explore.main", "from relay_hw import compat", "imports relay_hw.compat"),
+    ],
+)
+def test_what_is_refused(own: str, source: str, name: str) -> None:
+    own = f"relay_hw.{own}"
+    assert breaches(own, arrows(ast.walk(ast.parse(source)), own)) == [f"{own} {name}"]
+
+
+@pytest.mark.parametrize(
+    ("own", "source"),
+    [
+        ("runtime.ports", "from relay_hw.target import records"),
+        ("runtime.ports", "name = 'relay_hw.h'; other = 'see relay_hw.cli'; group = 'relay_hw.targets'"),
+        ("quantize", "HOME = {'x': 'main'}\nimport_module(f'{__name__}.{HOME[name]}')"),
+    ],
+)
+def test_what_is_allowed(own: str, source: str) -> None:
+    own = f"relay_hw.{own}"
+    assert breaches(own, arrows(ast.walk(ast.parse(source)), own)) == []
+
+
+def test_names_that_are_put_together_are_found() -> None:
+    source = "HOME = {'x': 'main'}\nimport_module(f'{__name__}.{HOME[name]}')"
+    found = arrows(ast.walk(ast.parse(source)), "relay_hw.quantize")
+    assert found == {Arrow("relay_hw.quantize.main", How.TEXT)}
+
+
+def test_what_is_bound_late_is_listed() -> None:
+    found = {own: {one.name for one in arrows_of(path) if one.how is How.LATE} for own, path in MODULES.items()}
+    assert {own: names for own, names in found.items() if names} == LATE
+    users = {own for own, path in MODULES.items() if Arrow("relay_hw.ir.late.late", How.IMPORT) in arrows_of(path)}
+    assert users == set(LATE), "late must be called with the name of a module"
+
+
+def test_commands_of_the_package_are_those_of_the_command_line() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    scripts = re.findall(r'= "(relay_hw[\w.]*):\w+"', text)
+    assert scripts == ["relay_hw.cli.main"] and module_of(scripts[0]) == scripts[0]
 
 
 def test_tvm_is_imported_by_its_backend_alone() -> None:
@@ -127,10 +174,10 @@ def test_tvm_is_imported_by_its_backend_alone() -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_folders_beside_the_package_are_imported_through_it(path: Path) -> None:
     """By their own names they would be second modules, whose classes differ."""
-    assert not [name for name in imports_of(path) if name.split(".")[0] in ("accel", "tensorize")]
+    assert not [arrow for arrow in arrows_of(path) if arrow.name.split(".")[0] in ("accel", "tensorize")]
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_no_room_of_tensorize_calls_the_walk(path: Path) -> None:
     if room_of(module_name(path)) in {f"relay_hw.tensorize.{room}" for room in STAGES}:
-        assert not {name.rsplit(".", 1)[0] for name in imports_of(path)} & WALK
+        assert not {module_of(arrow.name) for arrow in arrows_of(path)} & WALK
