@@ -11,7 +11,7 @@ from typing import Any as AnyValue
 
 import numpy as np
 
-from relay_hw.ir.expr import Call, Expr, FusionPattern
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import (
     ALONG_AXIS,
@@ -22,7 +22,6 @@ from relay_hw.op.base import (
     call,
     check_axis,
     expect,
-    make_op,
     rule,
     tensor,
 )
@@ -62,12 +61,12 @@ def _leaky_relu_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return (op.where(op.greater(x, number(0, x)), adjoint, adjoint * number(call.attrs.alpha, x)),)
 
 
-LEAKY_RELU = make_op(
+LEAKY_RELU = Op(
     "nn.leaky_relu",
     1,
     rule("nn.leaky_relu", 1)(lambda attrs, x: x),
     _leaky_relu,
-    attrs=LeakyReluAttrs,
+    attrs_type=LeakyReluAttrs,
     gradient=_leaky_relu_gradient,
     pattern=FusionPattern.ELEMWISE,
     traits=ELEMENTWISE,
@@ -112,12 +111,12 @@ def _prelu_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return op.where(is_positive, adjoint, adjoint * along), to_alpha
 
 
-PRELU = make_op(
+PRELU = Op(
     "nn.prelu",
     2,
     _prelu_type,
     _prelu,
-    attrs=PReluAttrs,
+    attrs_type=PReluAttrs,
     gradient=_prelu_gradient,
     pattern=FusionPattern.BROADCAST,
     traits=ALONG_AXIS | ON_CHANNELS,

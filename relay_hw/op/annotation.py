@@ -9,7 +9,7 @@ from typing import Any as AnyValue
 
 import numpy as np
 
-from relay_hw.ir.expr import Call, Expr
+from relay_hw.ir.expr import Call, Expr, Op
 from relay_hw.ir.types import IncompleteType, Type, TypeVar
 from relay_hw.op.base import (
     EFFECT,
@@ -17,7 +17,6 @@ from relay_hw.op.base import (
     MARK,
     Attrs,
     call,
-    make_op,
 )
 from relay_hw.op.elementwise import same, unary, unary_builder
 
@@ -59,44 +58,51 @@ def _adjoint(node: Call, adjoint: Expr) -> list[Expr]:
     return [adjoint]
 
 
-COMPILER_BEGIN = make_op(
+COMPILER_BEGIN = Op(
     "annotation.compiler_begin",
     1,
     _identity,
     _same,
-    attrs=CompilerAttrs,
+    attrs_type=CompilerAttrs,
     gradient=_adjoint,
     traits=MARK,
     doc="x, entering a region",
 )
 
-COMPILER_END = make_op(
+COMPILER_END = Op(
     "annotation.compiler_end",
     1,
     _identity,
     _same,
-    attrs=CompilerAttrs,
+    attrs_type=CompilerAttrs,
     gradient=_adjoint,
     traits=MARK,
     doc="x, leaving a region",
 )
 
-ON_DEVICE = make_op(
-    "on_device", 1, _identity, _same, attrs=OnDeviceAttrs, gradient=_adjoint, traits=MARK, doc="x, computed on a device"
+ON_DEVICE = Op(
+    "on_device",
+    1,
+    _identity,
+    _same,
+    attrs_type=OnDeviceAttrs,
+    gradient=_adjoint,
+    traits=MARK,
+    doc="x, computed on a device",
 )
 
-DEVICE_COPY = make_op(
+DEVICE_COPY = Op(
     "device_copy",
     1,
     _identity,
     _same,
-    attrs=DeviceCopyAttrs,
+    attrs_type=DeviceCopyAttrs,
     gradient=_adjoint,
     traits=MARK,
     doc="x, copied to another device",
 )
 
-DEBUG = make_op(
+DEBUG = Op(
     "debug",
     1,
     _identity,

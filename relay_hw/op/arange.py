@@ -9,14 +9,13 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relay_hw.errors import EvalError, TypeCheckError
-from relay_hw.ir.expr import Call
+from relay_hw.ir.expr import Call, Op
 from relay_hw.ir.types import ANY, TensorType, Type
 from relay_hw.op.base import (
     Array,
     Attrs,
     as_expr,
     call,
-    make_op,
     out_type,
     rule,
     same_dtype,
@@ -48,8 +47,13 @@ def _arange(attrs: ArangeAttrs, values: Sequence[Array], result: Type) -> Array:
     return (first + np.arange(count) * by).astype(out_type(result).dtype)
 
 
-ARANGE = make_op(
-    "arange", 3, _arange_type, _arange, attrs=ArangeAttrs, doc="start, start + step, ... before stop, which are values"
+ARANGE = Op(
+    "arange",
+    3,
+    _arange_type,
+    _arange,
+    attrs_type=ArangeAttrs,
+    doc="start, start + step, ... before stop, which are values",
 )
 
 

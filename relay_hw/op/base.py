@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from relay_hw.errors import TypeCheckError
 from relay_hw.ir.dims import dim_add, dim_floordiv, dim_mul
-from relay_hw.ir.expr import Call, Constant, Expr, FusionPattern, Gradient, Meaning, Op, Solver, Trait, TypeRelation
+from relay_hw.ir.expr import Call, Constant, Expr, Op, Solver, Trait, TypeRelation
 from relay_hw.ir.types import ANY, Any, Dim, IncompleteType, TensorType, TupleType, Type, TypeVar
 
 Array = NDArray[AnyValue]
@@ -261,22 +261,6 @@ def const(value: AnyValue, dtype: str | None = None) -> Constant:
 def as_expr(value: AnyValue, dtype: str | None = None) -> Expr:
     """Expressions stay; numbers and arrays become constants."""
     return value if isinstance(value, Expr) else const(value, dtype)
-
-
-def make_op(
-    name: str,
-    num_inputs: int,
-    relation: TypeRelation,
-    meaning: Meaning,
-    *,
-    attrs: type | None = None,
-    pattern: FusionPattern = FusionPattern.OPAQUE,
-    gradient: Gradient | None = None,
-    traits: frozenset[Trait] = frozenset(),
-    doc: str = "",
-) -> Op:
-    """An operator; `traits` are what the rest of the compiler knows of it without its name."""
-    return Op(name, num_inputs, relation, meaning, attrs, pattern, gradient, traits, doc)
 
 
 def round_half_away(value: Array) -> Array:

@@ -12,14 +12,13 @@ import numpy as np
 
 from relay_hw.errors import TypeCheckError
 from relay_hw.ir.dims import dim_floordiv
-from relay_hw.ir.expr import Call, Expr, FusionPattern
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
 from relay_hw.ir.types import Dim, TensorType, Type
 from relay_hw.op.base import (
     PERMUTES,
     Array,
     Attrs,
     call,
-    make_op,
     permutation,
     product,
     rule,
@@ -113,24 +112,24 @@ def _space_slope(call: Call, x: Expr, g: Expr) -> Expr:
     return ops().nn.depth_to_space(g, call.attrs.block_size, call.attrs.layout, call.attrs.mode)
 
 
-DEPTH_TO_SPACE = make_op(
+DEPTH_TO_SPACE = Op(
     "nn.depth_to_space",
     1,
     _depth_to_space_type,
     _depth_to_space,
-    attrs=SubPixelAttrs,
+    attrs_type=SubPixelAttrs,
     gradient=one_argument(_depth_slope),
     pattern=FusionPattern.INJECTIVE,
     traits=PERMUTES,
     doc="channels spread over blocks of pixels",
 )
 
-SPACE_TO_DEPTH = make_op(
+SPACE_TO_DEPTH = Op(
     "nn.space_to_depth",
     1,
     _space_to_depth_type,
     _space_to_depth,
-    attrs=SubPixelAttrs,
+    attrs_type=SubPixelAttrs,
     gradient=one_argument(_space_slope),
     pattern=FusionPattern.INJECTIVE,
     traits=PERMUTES,

@@ -16,7 +16,6 @@ from relay_hw.op.base import (
     broadcast_shapes,
     call,
     divide_trunc,
-    make_op,
     out_type,
     rule,
     same_dtype,
@@ -82,9 +81,7 @@ def _binary(name: str, function: Function, doc: str, dtype: str | None = None, *
         return collapse(to_a, call, a), collapse(to_b, call, b)
 
     slope = gradient if slopes else None
-    return make_op(
-        name, 2, relation, meaning, pattern=FusionPattern.BROADCAST, gradient=slope, traits=ELEMENTWISE, doc=doc
-    )
+    return Op(name, 2, relation, meaning, pattern=FusionPattern.BROADCAST, gradient=slope, traits=ELEMENTWISE, doc=doc)
 
 
 def _builder(op: Op) -> Callable[[Expr, Expr], Call]:
@@ -269,7 +266,7 @@ def _where_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return zeros(condition), collapse(to_x, call, x), collapse(to_y, call, y)
 
 
-WHERE = make_op(
+WHERE = Op(
     "where",
     3,
     _where_type,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import (
     ELEMENTWISE,
@@ -16,7 +16,6 @@ from relay_hw.op.base import (
     Array,
     Attrs,
     call,
-    make_op,
     rule,
 )
 from relay_hw.op.gradients.common import (
@@ -43,12 +42,12 @@ def _cast_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return (in_type(adjoint, call.args[0], call), *(zeros(like) for like in call.args[1:]))
 
 
-CAST = make_op(
+CAST = Op(
     "cast",
     1,
     rule("cast", 1)(lambda attrs, x: TensorType(x.shape, attrs.dtype)),
     lambda attrs, values, result: cast_value(values[0], attrs.dtype),
-    attrs=CastAttrs,
+    attrs_type=CastAttrs,
     gradient=_cast_gradient,
     pattern=FusionPattern.ELEMWISE,
     traits=ELEMENTWISE,
@@ -68,12 +67,12 @@ def _reinterpret_type(attrs: CastAttrs, x: TensorType) -> Type:
     return TensorType(x.shape, attrs.dtype)
 
 
-REINTERPRET = make_op(
+REINTERPRET = Op(
     "reinterpret",
     1,
     _reinterpret_type,
     lambda attrs, values, result: np.ascontiguousarray(values[0]).view(attrs.dtype).reshape(np.shape(values[0])),
-    attrs=CastAttrs,
+    attrs_type=CastAttrs,
     pattern=FusionPattern.ELEMWISE,
     traits=ELEMENTWISE,
     doc="the same bits read as another element type",
@@ -85,7 +84,7 @@ def reinterpret(data: Expr, dtype: str) -> Call:
     return call(REINTERPRET, (data,), CastAttrs(dtype))
 
 
-CAST_LIKE = make_op(
+CAST_LIKE = Op(
     "cast_like",
     2,
     rule("cast_like", 2)(lambda attrs, x, like: TensorType(x.shape, like.dtype)),

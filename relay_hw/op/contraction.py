@@ -12,7 +12,7 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relay_hw.errors import EvalError, TypeCheckError
-from relay_hw.ir.expr import Call, Expr, Solver
+from relay_hw.ir.expr import Call, Expr, Op, Solver
 from relay_hw.ir.expr import Tuple as TupleExpr
 from relay_hw.ir.types import ANY, Dim, TensorType, Type
 from relay_hw.op.base import (
@@ -22,7 +22,6 @@ from relay_hw.op.base import (
     Attrs,
     call,
     check_axis,
-    make_op,
     out_type,
     product,
     rule,
@@ -102,8 +101,14 @@ def _einsum(attrs: EinsumAttrs, values: Sequence[AnyValue], result: Type) -> Arr
     return np.asarray(np.einsum(attrs.equation.replace(" ", ""), *parts)).astype(out_type(result).dtype)
 
 
-EINSUM = make_op(
-    "einsum", 1, _einsum_type, _einsum, attrs=EinsumAttrs, traits=ANCHOR, doc="products summed as the equation says"
+EINSUM = Op(
+    "einsum",
+    1,
+    _einsum_type,
+    _einsum,
+    attrs_type=EinsumAttrs,
+    traits=ANCHOR,
+    doc="products summed as the equation says",
 )
 
 
@@ -137,8 +142,8 @@ def _cumprod(attrs: ScanAttrs, values: Sequence[Array], result: Type) -> Array:
     return _running(x, attrs.axis or 0, "prod", attrs.exclusive, False)
 
 
-CUMPROD = make_op(
-    "cumprod", 1, _cumprod_type, _cumprod, attrs=ScanAttrs, traits=KEEPS_AXES, doc="running products along an axis"
+CUMPROD = Op(
+    "cumprod", 1, _cumprod_type, _cumprod, attrs_type=ScanAttrs, traits=KEEPS_AXES, doc="running products along an axis"
 )
 
 
@@ -161,12 +166,12 @@ def _cumulative(attrs: DynScanAttrs, values: Sequence[Array], result: Type) -> A
     return _running(x, axis % x.ndim, attrs.kind, attrs.exclusive, attrs.reverse)
 
 
-CUMULATIVE = make_op(
+CUMULATIVE = Op(
     "onnx.cumulative",
     2,
     _cumulative_type,
     _cumulative,
-    attrs=DynScanAttrs,
+    attrs_type=DynScanAttrs,
     doc="running sums or products along an axis that is a value",
 )
 
@@ -219,8 +224,8 @@ def _reduce(attrs: DynReduceAttrs, values: Sequence[Array], result: Type) -> Arr
     return value if attrs.keepdims else value.squeeze(axes)
 
 
-REDUCE = make_op(
-    "onnx.reduce", 2, _reduce_type, _reduce, attrs=DynReduceAttrs, doc="a reduction over axes that are a value"
+REDUCE = Op(
+    "onnx.reduce", 2, _reduce_type, _reduce, attrs_type=DynReduceAttrs, doc="a reduction over axes that are a value"
 )
 
 
@@ -236,7 +241,7 @@ def _det_type(attrs: None, x: TensorType) -> Type:
     return TensorType(x.shape[:-2], x.dtype)
 
 
-DET = make_op(
+DET = Op(
     "onnx.det",
     1,
     _det_type,

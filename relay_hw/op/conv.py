@@ -23,7 +23,6 @@ from relay_hw.op.base import (
     call,
     expect,
     full_padding,
-    make_op,
     narrow,
     out_type,
     pad_spatial,
@@ -282,12 +281,12 @@ def _conv(name: str, rank: int, attrs_type: type) -> Op:
         value = convolve(padded, w, attrs.strides, attrs.dilation, attrs.groups, out_type(result).dtype)
         return laid_out(name, attrs, rank, value)
 
-    return make_op(
+    return Op(
         name,
         2,
         conv_relation(name, rank, False, _sizes),
         meaning,
-        attrs=attrs_type,
+        attrs_type=attrs_type,
         gradient=_gradient,
         pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
         traits=ANCHOR,

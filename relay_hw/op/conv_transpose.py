@@ -16,7 +16,6 @@ from relay_hw.op.base import (
     Ints,
     call,
     full_padding,
-    make_op,
     out_type,
     pad_spatial,
     split_padding,
@@ -106,12 +105,12 @@ def _conv_transpose(name: str, rank: int, attrs_type: type) -> Op:
     def meaning(attrs: Conv2DTransposeAttrs, values: Sequence[Array], result: Type) -> Array:
         return transpose_sums(name, rank, attrs, values, out_type(result).dtype)
 
-    return make_op(
+    return Op(
         name,
         2,
         transpose_relation(name, rank),
         meaning,
-        attrs=attrs_type,
+        attrs_type=attrs_type,
         gradient=_gradient,
         pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
         traits=ANCHOR,

@@ -13,9 +13,9 @@ from math import prod
 import numpy as np
 
 from relay_hw.errors import EvalError, TypeCheckError
-from relay_hw.ir.expr import Call, Expr
+from relay_hw.ir.expr import Call, Expr, Op
 from relay_hw.ir.types import TensorType, Type
-from relay_hw.op.base import Array, Attrs, call, make_op, out_type, rule
+from relay_hw.op.base import Array, Attrs, call, out_type, rule
 
 MODES = ("TF", "IDF", "TFIDF")
 # By the numbers of the attribute nodes_modes; 6 asks for membership.
@@ -107,8 +107,13 @@ def _count_grams(attrs: GramAttrs, values: Sequence[Array], result: Type) -> Arr
     return (counts if attrs.mode == "TF" else counts * spread).reshape(*x.shape[:-1], size)
 
 
-COUNT_GRAMS = make_op(
-    "onnx.count_grams", 2, _grams_type, _count_grams, attrs=GramAttrs, doc="how often each n-gram of a pool is there"
+COUNT_GRAMS = Op(
+    "onnx.count_grams",
+    2,
+    _grams_type,
+    _count_grams,
+    attrs_type=GramAttrs,
+    doc="how often each n-gram of a pool is there",
 )
 
 
@@ -173,8 +178,8 @@ def _tree_ensemble(attrs: TreeAttrs, values: Sequence[Array], result: Type) -> A
     return found.astype(out_type(result).dtype)
 
 
-TREE_ENSEMBLE = make_op(
-    "onnx.tree_ensemble", 4, _trees_type, _tree_ensemble, attrs=TreeAttrs, doc="leaves of decision trees, added up"
+TREE_ENSEMBLE = Op(
+    "onnx.tree_ensemble", 4, _trees_type, _tree_ensemble, attrs_type=TreeAttrs, doc="leaves of decision trees, added up"
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import (
     ELEMENTWISE,
@@ -18,7 +18,6 @@ from relay_hw.op.base import (
     as_expr,
     call,
     ints,
-    make_op,
     rule,
     show_shape,
 )
@@ -60,12 +59,12 @@ def _full_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return (in_type(ops().sum(adjoint), value, call),)
 
 
-FULL = make_op(
+FULL = Op(
     "full",
     1,
     _full_type,
     lambda attrs, values, result: np.full(attrs.shape, values[0], attrs.dtype or np.asarray(values[0]).dtype),
-    attrs=InitOpAttrs,
+    attrs_type=InitOpAttrs,
     gradient=_full_gradient,
     pattern=FusionPattern.ELEMWISE,
     doc="a tensor of one value",
@@ -81,23 +80,23 @@ def _init_relation(name: str) -> AnyValue:
     return rule(name, 0)(lambda attrs: TensorType(_sizes(name, attrs.shape), attrs.dtype or "float32"))
 
 
-ZEROS = make_op(
+ZEROS = Op(
     "zeros",
     0,
     _init_relation("zeros"),
     lambda attrs, values, result: np.zeros(attrs.shape, attrs.dtype or "float32"),
-    attrs=InitOpAttrs,
+    attrs_type=InitOpAttrs,
     gradient=nothing,
     pattern=FusionPattern.ELEMWISE,
     doc="a tensor of zeros",
 )
 
-ONES = make_op(
+ONES = Op(
     "ones",
     0,
     _init_relation("ones"),
     lambda attrs, values, result: np.ones(attrs.shape, attrs.dtype or "float32"),
-    attrs=InitOpAttrs,
+    attrs_type=InitOpAttrs,
     gradient=nothing,
     pattern=FusionPattern.ELEMWISE,
     doc="a tensor of ones",
@@ -127,7 +126,7 @@ def _full_like_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return zeros_of(like), in_type(ops().sum(adjoint), value, call)
 
 
-FULL_LIKE = make_op(
+FULL_LIKE = Op(
     "full_like",
     2,
     _full_like_type,

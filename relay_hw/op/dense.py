@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern, Solver
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op, Solver
 from relay_hw.ir.types import ANY, Dim, TensorType, Type
 from relay_hw.op.base import (
     ALONG_AXIS,
@@ -21,7 +21,6 @@ from relay_hw.op.base import (
     call,
     check_axis,
     expect,
-    make_op,
     out_type,
     rule,
     same_dim,
@@ -82,12 +81,12 @@ def _dense_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return in_type(op.nn.matmul(adjoint, weight), x, call), in_type(to_weight, weight, call)
 
 
-DENSE = make_op(
+DENSE = Op(
     "nn.dense",
     2,
     lambda types, attrs, solver: dense_relation("nn.dense", types, attrs, solver),
     lambda attrs, values, result: product(np.asarray(values[0]), np.asarray(values[1]).T, out_type(result).dtype),
-    attrs=DenseAttrs,
+    attrs_type=DenseAttrs,
     gradient=_dense_gradient,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
     traits=ANCHOR,
@@ -155,14 +154,14 @@ def _matmul_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return in_type(to_a, a, call), in_type(op.nn.matmul(left, right, transpose_a=True), b, call)
 
 
-MATMUL = make_op(
+MATMUL = Op(
     "nn.matmul",
     2,
     _matmul_type,
     lambda attrs, values, result: product(
         _swap(values[0], attrs.transpose_a), _swap(values[1], attrs.transpose_b), out_type(result).dtype
     ),
-    attrs=MatmulAttrs,
+    attrs_type=MatmulAttrs,
     gradient=_matmul_gradient,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
     traits=ANCHOR,
@@ -227,14 +226,14 @@ def _summed(value: Expr, call: Call, arg: Expr) -> Expr:
     return ops().sum(value, 0, keepdims=True) if have.shape[0] != want.shape[0] else value
 
 
-BATCH_MATMUL = make_op(
+BATCH_MATMUL = Op(
     "nn.batch_matmul",
     2,
     rule("nn.batch_matmul", 2)(lambda attrs, a, b: batch_matmul_type("nn.batch_matmul", attrs, a, b)),
     lambda attrs, values, result: product(
         _swap(values[0], attrs.transpose_a), _swap(values[1], attrs.transpose_b), out_type(result).dtype
     ),
-    attrs=BatchMatmulAttrs,
+    attrs_type=BatchMatmulAttrs,
     gradient=_batch_matmul_gradient,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
     traits=ANCHOR,
@@ -285,12 +284,12 @@ def _bias_add_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return adjoint, ops().sum(adjoint, call.attrs.axis, exclude=True)
 
 
-BIAS_ADD = make_op(
+BIAS_ADD = Op(
     "nn.bias_add",
     2,
     _bias_add_type,
     _bias_add,
-    attrs=BiasAddAttrs,
+    attrs_type=BiasAddAttrs,
     gradient=_bias_add_gradient,
     pattern=FusionPattern.BROADCAST,
     traits=ALONG_AXIS | ON_CHANNELS,

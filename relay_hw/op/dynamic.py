@@ -12,7 +12,7 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relay_hw.errors import EvalError, TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
 from relay_hw.ir.types import ANY, Dim, TensorType, TupleType, Type
 from relay_hw.op.base import (
     KEEPS_AXES,
@@ -23,7 +23,6 @@ from relay_hw.op.base import (
     as_expr,
     call,
     check_axis,
-    make_op,
     out_type,
     rule,
     same_dtype,
@@ -116,12 +115,12 @@ def _reshape_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return ops().reshape_like(adjoint, x), zeros(sizes)
 
 
-RESHAPE = make_op(
+RESHAPE = Op(
     "dyn.reshape",
     2,
     _reshape_type,
     _reshape,
-    attrs=DynReshapeAttrs,
+    attrs_type=DynReshapeAttrs,
     gradient=_reshape_gradient,
     pattern=INJECTIVE,
     traits=RESHAPES,
@@ -150,7 +149,7 @@ def _squeeze(attrs: None, values: Sequence[Array], result: Type) -> Array:
         raise EvalError(f"the axes of dyn.squeeze must have size 1, not be {axes} of {x.shape}: {error}") from None
 
 
-SQUEEZE = make_op(
+SQUEEZE = Op(
     "dyn.squeeze",
     2,
     _squeeze_type,
@@ -182,12 +181,12 @@ def _expand_dims(attrs: DynExpandDimsAttrs, values: Sequence[Array], result: Typ
     return x.reshape(x.shape[:axis] + (1,) * attrs.num_newaxis + x.shape[axis:])
 
 
-EXPAND_DIMS = make_op(
+EXPAND_DIMS = Op(
     "dyn.expand_dims",
     2,
     _expand_dims_type,
     _expand_dims,
-    attrs=DynExpandDimsAttrs,
+    attrs_type=DynExpandDimsAttrs,
     gradient=_reshape_gradient,
     pattern=INJECTIVE,
     traits=RESHAPES,
@@ -222,12 +221,12 @@ def _broadcast_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return ops().collapse_sum_like(adjoint, x), zeros(sizes)
 
 
-BROADCAST_TO = make_op(
+BROADCAST_TO = Op(
     "dyn.broadcast_to",
     2,
     _broadcast_type,
     _broadcast,
-    attrs=DynInitAttrs,
+    attrs_type=DynInitAttrs,
     gradient=_broadcast_gradient,
     pattern=FusionPattern.BROADCAST,
     traits=MOVES,
@@ -260,12 +259,12 @@ def _full_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return in_type(ops().sum(adjoint), value, call), zeros(sizes)
 
 
-FULL = make_op(
+FULL = Op(
     "dyn.full",
     2,
     _full_type,
     lambda attrs, values, result: np.full(_sizes("dyn.full", values[1]), values[0], out_type(result).dtype),
-    attrs=DynInitAttrs,
+    attrs_type=DynInitAttrs,
     gradient=_full_gradient,
     doc="one value in a shape that is a value",
 )
@@ -281,7 +280,7 @@ def _tile_type(attrs: None, x: TensorType, reps: TensorType) -> Type:
     return TensorType([ANY] * max(x.rank, vector_length("dyn.tile", "reps", reps)), x.dtype)
 
 
-TILE = make_op(
+TILE = Op(
     "dyn.tile",
     2,
     _tile_type,
@@ -325,12 +324,12 @@ def _strided_slice(attrs: DynStridedSliceAttrs, values: Sequence[Array], result:
     return x[tuple(slice(b, e, s) for b, e, s in zip(begin, end, strides, strict=True))]
 
 
-STRIDED_SLICE = make_op(
+STRIDED_SLICE = Op(
     "dyn.strided_slice",
     4,
     _strided_slice_type,
     _strided_slice,
-    attrs=DynStridedSliceAttrs,
+    attrs_type=DynStridedSliceAttrs,
     pattern=INJECTIVE,
     traits=MOVES | KEEPS_AXES,
     doc="strided_slice whose begin, end and strides are values",
@@ -362,7 +361,7 @@ def _topk(attrs: TopkAttrs, values: Sequence[Array], result: Type) -> object:
     return found if attrs.ret_type == "both" else found[attrs.ret_type == "indices"]
 
 
-TOPK = make_op("dyn.topk", 2, _topk_type, _topk, attrs=TopkAttrs, doc="topk whose k is a value")
+TOPK = Op("dyn.topk", 2, _topk_type, _topk, attrs_type=TopkAttrs, doc="topk whose k is a value")
 
 
 def topk(
@@ -391,8 +390,15 @@ def _pad(attrs: DynPadAttrs, values: Sequence[Array], result: Type) -> Array:
     return np.pad(x, grown, constant_values=np.asarray(values[2]).astype(x.dtype).item())
 
 
-PAD = make_op(
-    "dyn.nn.pad", 3, _pad_type, _pad, attrs=DynPadAttrs, pattern=INJECTIVE, traits=KEEPS_AXES, doc="nn.pad by values"
+PAD = Op(
+    "dyn.nn.pad",
+    3,
+    _pad_type,
+    _pad,
+    attrs_type=DynPadAttrs,
+    pattern=INJECTIVE,
+    traits=KEEPS_AXES,
+    doc="nn.pad by values",
 )
 
 
@@ -417,7 +423,7 @@ def _one_hot(attrs: OneHotAttrs, values: Sequence[Array], result: Type) -> Array
     return np.where(np.expand_dims(indices, axis) == places, values[1], values[2]).astype(out_type(result).dtype)
 
 
-ONE_HOT = make_op("dyn.one_hot", 4, _one_hot_type, _one_hot, attrs=OneHotAttrs, doc="one_hot whose depth is a value")
+ONE_HOT = Op("dyn.one_hot", 4, _one_hot_type, _one_hot, attrs_type=OneHotAttrs, doc="one_hot whose depth is a value")
 
 
 def one_hot(indices: Expr, on_value: Expr, off_value: Expr, depth: Expr, axis: int, dtype: str) -> Call:

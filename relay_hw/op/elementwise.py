@@ -18,7 +18,6 @@ from relay_hw.op.base import (
     Array,
     Attrs,
     call,
-    make_op,
     out_type,
     round_half_away,
     rule,
@@ -94,7 +93,7 @@ def unary(name: str, function: Function, doc: str, dtype: str | None = None, *, 
         return (slope(call.args[0], call, adjoint),)
 
     traits = ELEMENTWISE | PERMUTES if name == "copy" else ELEMENTWISE
-    return make_op(
+    return Op(
         name,
         1,
         relation,
@@ -305,12 +304,12 @@ def _clip_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return (choose(is_inside, adjoint, like=x),)
 
 
-CLIP = make_op(
+CLIP = Op(
     "clip",
     1,
     _clip_type,
     lambda attrs, values, result: clip_value(np.asarray(values[0]), attrs.a_min, attrs.a_max),
-    attrs=ClipAttrs,
+    attrs_type=ClipAttrs,
     gradient=_clip_gradient,
     pattern=FusionPattern.ELEMWISE,
     traits=ELEMENTWISE,
@@ -348,14 +347,14 @@ def fixed_point_multiply_value(
     return np.where(right == 0, product, np.where(right > 62, 0, scaled))
 
 
-FIXED_POINT_MULTIPLY = make_op(
+FIXED_POINT_MULTIPLY = Op(
     "fixed_point_multiply",
     1,
     rule("fixed_point_multiply", 1)(lambda attrs, x: x),
     lambda attrs, values, result: fixed_point_multiply_value(values[0], attrs.multiplier, attrs.shift).astype(
         out_type(result).dtype
     ),
-    attrs=FixedPointMultiplyAttrs,
+    attrs_type=FixedPointMultiplyAttrs,
     pattern=FusionPattern.ELEMWISE,
     traits=ELEMENTWISE,
     doc="Q31 product, rounded to nearest with ties up, shifted",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
 from relay_hw.ir.types import Dim, TensorType, Type
 from relay_hw.op.base import (
     ELEMENTWISE,
@@ -20,7 +20,6 @@ from relay_hw.op.base import (
     call,
     check_axis,
     ints,
-    make_op,
     product,
     rule,
     show_shape,
@@ -54,14 +53,14 @@ def check_broadcast(name: str, source: Sequence[Dim], target: Sequence[Dim]) -> 
 
 _broadcast_to_gradient = one_argument(lambda call, x, g: collapse(in_type(g, x, call), call, x))
 
-BROADCAST_TO = make_op(
+BROADCAST_TO = Op(
     "broadcast_to",
     1,
     rule("broadcast_to", 1)(
         lambda attrs, x: TensorType(check_broadcast("broadcast_to", x.shape, attrs.shape), x.dtype)
     ),
     lambda attrs, values, result: np.broadcast_to(values[0], attrs.shape),
-    attrs=InitOpAttrs,
+    attrs_type=InitOpAttrs,
     gradient=_broadcast_to_gradient,
     pattern=FusionPattern.BROADCAST,
     traits=MOVES,
@@ -80,7 +79,7 @@ def _broadcast_to_like_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return collapse(adjoint, call, x), zeros(like)
 
 
-BROADCAST_TO_LIKE = make_op(
+BROADCAST_TO_LIKE = Op(
     "broadcast_to_like",
     2,
     rule("broadcast_to_like", 2)(
@@ -107,7 +106,7 @@ def _collapse(x: Array, shape: Sequence[int]) -> Array:
 
 _collapse_sum_to_gradient = one_argument(lambda call, x, g: ops().broadcast_to(g, sizes(call, x)))
 
-COLLAPSE_SUM_TO = make_op(
+COLLAPSE_SUM_TO = Op(
     "collapse_sum_to",
     1,
     rule("collapse_sum_to", 1)(
@@ -116,7 +115,7 @@ COLLAPSE_SUM_TO = make_op(
         )
     ),
     lambda attrs, values, result: _collapse(np.asarray(values[0]), attrs.shape),
-    attrs=InitOpAttrs,
+    attrs_type=InitOpAttrs,
     gradient=_collapse_sum_to_gradient,
     pattern=FusionPattern.COMM_REDUCE,
     doc="sum over the axes that broadcast_to would have repeated",
@@ -140,7 +139,7 @@ def _collapse_sum_like_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return ops().broadcast_to_like(adjoint, x), zeros(like)
 
 
-COLLAPSE_SUM_LIKE = make_op(
+COLLAPSE_SUM_LIKE = Op(
     "collapse_sum_like",
     2,
     _collapse_like_type,
@@ -181,12 +180,12 @@ def _tile_slope(call: Call, x: Expr, g: Expr) -> Expr:
     return reshaped(ops().sum(parts, tuple(range(0, 2 * rank, 2))) if rank else parts, shape)
 
 
-TILE = make_op(
+TILE = Op(
     "tile",
     1,
     _tile_type,
     lambda attrs, values, result: np.tile(values[0], attrs.reps),
-    attrs=TileAttrs,
+    attrs_type=TileAttrs,
     gradient=one_argument(_tile_slope),
     pattern=FusionPattern.BROADCAST,
     traits=MOVES,
@@ -221,12 +220,12 @@ def _repeat_slope(call: Call, x: Expr, g: Expr) -> Expr:
     return ops().sum(reshaped(g, (*shape[: axis + 1], repeats, *shape[axis + 1 :])), axis + 1)
 
 
-REPEAT = make_op(
+REPEAT = Op(
     "repeat",
     1,
     _repeat_type,
     lambda attrs, values, result: np.repeat(values[0], attrs.repeats, axis=attrs.axis),
-    attrs=RepeatAttrs,
+    attrs_type=RepeatAttrs,
     gradient=one_argument(_repeat_slope),
     pattern=FusionPattern.BROADCAST,
     traits=MOVES,

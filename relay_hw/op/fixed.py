@@ -12,7 +12,7 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern, Solver
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op, Solver
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import (
     ALONG_AXIS,
@@ -27,7 +27,6 @@ from relay_hw.op.base import (
     expect,
     full_padding,
     ints,
-    make_op,
     permutation,
     rule,
     same_dim,
@@ -122,12 +121,12 @@ def _requantize(attrs: RequantizeAttrs, values: Sequence[Array], result: Type) -
     return np.clip(scaled, attrs.a_min, attrs.a_max).astype(np.int8)
 
 
-REQUANTIZE = make_op(
+REQUANTIZE = Op(
     "fixed.requantize",
     2,
     _requantize_type,
     _requantize,
-    attrs=RequantizeAttrs,
+    attrs_type=RequantizeAttrs,
     pattern=FusionPattern.BROADCAST,
     traits=ALONG_AXIS,
     doc="clip(((wrap32(acc + bias) * multiplier) rounded >> shift) + zero_point, a_min, a_max) as int8",
@@ -191,12 +190,12 @@ def _add(attrs: AddAttrs, values: Sequence[Array], result: Type) -> Array:
     return np.clip(scaled, attrs.a_min, attrs.a_max).astype(np.int8)
 
 
-ADD = make_op(
+ADD = Op(
     "fixed.add",
     2,
     _add_type,
     _add,
-    attrs=AddAttrs,
+    attrs_type=AddAttrs,
     pattern=FusionPattern.ELEMWISE,
     traits=ELEMENTWISE,
     doc="clip((((y - y_zero_point) * y_multiplier + (r - r_zero_point) * r_multiplier) rounded >> shift) + zero_point)",
@@ -261,12 +260,12 @@ def _sum_pool(attrs: SumPool2DAttrs, values: Sequence[Array], result: Type) -> A
     return window_sums(x, windows, out, "int32").transpose(permutation(name, "NCHW", attrs.layout))
 
 
-SUM_POOL2D = make_op(
+SUM_POOL2D = Op(
     "fixed.sum_pool2d",
     1,
     _sum_pool_type,
     _sum_pool,
-    attrs=SumPool2DAttrs,
+    attrs_type=SumPool2DAttrs,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
     traits=POOLS,
     doc="int32 sums of int8 windows; padding adds 0",
@@ -303,12 +302,12 @@ def _conv2d_transpose(attrs: FixedConv2DTransposeAttrs, values: Sequence[Array],
     return transpose_sums("fixed.conv2d_transpose", 2, attrs, (x, values[1]), "int32")
 
 
-CONV2D_TRANSPOSE = make_op(
+CONV2D_TRANSPOSE = Op(
     "fixed.conv2d_transpose",
     2,
     _conv2d_transpose_type,
     _conv2d_transpose,
-    attrs=FixedConv2DTransposeAttrs,
+    attrs_type=FixedConv2DTransposeAttrs,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
     traits=ANCHOR,
     doc="int32 transposed convolution of (data - input_zero_point); what lies between and around the data adds 0",

@@ -7,12 +7,11 @@ from math import prod
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import (
     RESHAPES,
     call,
-    make_op,
     product,
     rule,
 )
@@ -31,7 +30,7 @@ def _flatten_type(attrs: None, x: TensorType) -> Type:
     return TensorType((x.shape[0], product(x.shape[1:])), x.dtype)
 
 
-BATCH_FLATTEN = make_op(
+BATCH_FLATTEN = Op(
     "nn.batch_flatten",
     1,
     _flatten_type,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relay_hw.errors import EvalError, TypeCheckError, UnsupportedError
-from relay_hw.ir.expr import Call, Constant, Expr, FusionPattern
+from relay_hw.ir.expr import Call, Constant, Expr, FusionPattern, Op
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import (
     KEEPS_AXES,
@@ -17,7 +17,6 @@ from relay_hw.op.base import (
     Attrs,
     call,
     check_axis,
-    make_op,
     out_type,
     rule,
     same_dim,
@@ -135,12 +134,12 @@ def _gather_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return ops().scatter_elements(zeros(x), indices, adjoint, call.attrs.axis, "add"), zeros(indices)
 
 
-GATHER = make_op(
+GATHER = Op(
     "gather",
     2,
     _gather_type,
     _gather,
-    attrs=GatherAttrs,
+    attrs_type=GatherAttrs,
     gradient=_gather_gradient,
     pattern=FusionPattern.INJECTIVE,
     traits=MOVES,
@@ -191,12 +190,12 @@ def _check_gradient_mode(call: Call, mode: str) -> None:
         raise UnsupportedError(f"the gradient of {name_of(call)} must be of mode add or update, not {mode}", call.span)
 
 
-SCATTER_ELEMENTS = make_op(
+SCATTER_ELEMENTS = Op(
     "scatter_elements",
     3,
     _scatter_elements_type,
     _scatter_elements,
-    attrs=ScatterElementsAttrs,
+    attrs_type=ScatterElementsAttrs,
     gradient=_scatter_elements_gradient,
     traits=KEEPS_AXES,
     doc="the data with updates written, added, ... where gather would read",
@@ -253,12 +252,12 @@ def _gather_nd_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return ops().scatter_nd(ops().zeros(shape, x.tensor_type.dtype), whole, adjoint, mode="add"), zeros(indices)
 
 
-GATHER_ND = make_op(
+GATHER_ND = Op(
     "gather_nd",
     2,
     _gather_nd_type,
     _gather_nd,
-    attrs=GatherNDAttrs,
+    attrs_type=GatherNDAttrs,
     gradient=_gather_nd_gradient,
     pattern=FusionPattern.INJECTIVE,
     traits=MOVES,
@@ -298,12 +297,12 @@ def _scatter_nd_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return to_data, zeros(indices), ops().gather_nd(adjoint, indices)
 
 
-SCATTER_ND = make_op(
+SCATTER_ND = Op(
     "scatter_nd",
     3,
     _scatter_nd_type,
     _scatter_nd,
-    attrs=ScatterNDAttrs,
+    attrs_type=ScatterNDAttrs,
     gradient=_scatter_nd_gradient,
     doc="the data with updates written, added, ... where gather_nd would read",
 )
@@ -345,12 +344,12 @@ def _one_hot_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return zeros(indices), op.cast_like(to_on, on), op.cast_like(to_off, off)
 
 
-ONE_HOT = make_op(
+ONE_HOT = Op(
     "one_hot",
     3,
     _one_hot_type,
     _one_hot,
-    attrs=OneHotAttrs,
+    attrs_type=OneHotAttrs,
     gradient=_one_hot_gradient,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
     doc="along a new axis the one value at the index, the other value elsewhere",

@@ -12,9 +12,9 @@ from math import ceil, floor
 import numpy as np
 
 from relay_hw.errors import EvalError, TypeCheckError
-from relay_hw.ir.expr import Call, Expr
+from relay_hw.ir.expr import Call, Expr, Op
 from relay_hw.ir.types import ANY, TensorType, Type
-from relay_hw.op.base import Array, Attrs, call, make_op, out_type, rule, same_dim, same_dtype
+from relay_hw.op.base import Array, Attrs, call, out_type, rule, same_dim, same_dtype
 
 COORDINATES = (
     *("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"),
@@ -173,8 +173,13 @@ def _resize(attrs: ResizeAttrs, values: Sequence[Array], result: Type) -> Array:
     return (np.rint(value) if x.dtype.kind != "f" and value.dtype.kind == "f" else value).astype(x.dtype)
 
 
-RESIZE = make_op(
-    "onnx.resize", 3, _resize_type, _resize, attrs=ResizeAttrs, doc="axes resampled by factors or to sizes of run time"
+RESIZE = Op(
+    "onnx.resize",
+    3,
+    _resize_type,
+    _resize,
+    attrs_type=ResizeAttrs,
+    doc="axes resampled by factors or to sizes of run time",
 )
 
 
@@ -270,12 +275,12 @@ def _grid_sample(attrs: GridSampleAttrs, values: Sequence[Array], result: Type) 
     return total.astype(out_type(result).dtype)
 
 
-GRID_SAMPLE = make_op(
+GRID_SAMPLE = Op(
     "image.grid_sample",
     2,
     _grid_type,
     _grid_sample,
-    attrs=GridSampleAttrs,
+    attrs_type=GridSampleAttrs,
     doc="images sampled at the places that a grid of coordinates in [-1, 1] names",
 )
 
@@ -344,8 +349,13 @@ def _roi_align(attrs: RoiAlignAttrs, values: Sequence[Array], result: Type) -> A
     return found.astype(out_type(result).dtype)
 
 
-ROI_ALIGN = make_op(
-    "onnx.roi_align", 3, _roi_type, _roi_align, attrs=RoiAlignAttrs, doc="regions of images sampled on a grid of cells"
+ROI_ALIGN = Op(
+    "onnx.roi_align",
+    3,
+    _roi_type,
+    _roi_align,
+    attrs_type=RoiAlignAttrs,
+    doc="regions of images sampled on a grid of cells",
 )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from relay_hw.errors import TypeCheckError, UnsupportedError
 from relay_hw.ir.dims import dim_add
-from relay_hw.ir.expr import Call, Expr, FusionPattern, Solver, Tuple, TupleGetItem
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op, Solver, Tuple, TupleGetItem
 from relay_hw.ir.expr import Tuple as TupleExpr
 from relay_hw.ir.types import ANY, Dim, TensorType, TupleType, Type
 from relay_hw.op.base import (
@@ -23,7 +23,6 @@ from relay_hw.op.base import (
     call,
     check_axis,
     freeze,
-    make_op,
     rule,
     same_dim,
     same_dtype,
@@ -96,12 +95,12 @@ def _concatenate_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return (ops().split(adjoint, ends[:-1], axis),)
 
 
-CONCATENATE = make_op(
+CONCATENATE = Op(
     "concatenate",
     1,
     _concatenate_type,
     lambda attrs, values, result: np.concatenate(values[0], axis=attrs.axis),
-    attrs=ConcatenateAttrs,
+    attrs_type=ConcatenateAttrs,
     gradient=_concatenate_gradient,
     pattern=INJECTIVE,
     traits=ALONG_AXIS,
@@ -143,12 +142,12 @@ def _stack_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return (Tuple([ops().squeeze(TupleGetItem(sections, number), axis) for number in range(len(parts))]),)
 
 
-STACK = make_op(
+STACK = Op(
     "stack",
     1,
     _stack_type,
     lambda attrs, values, result: np.stack(values[0], axis=attrs.axis),
-    attrs=StackAttrs,
+    attrs_type=StackAttrs,
     gradient=_stack_gradient,
     pattern=INJECTIVE,
     doc="the tensors of a tuple joined along a new axis",
@@ -200,12 +199,12 @@ def _split_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return (ops().concatenate(adjoint, call.attrs.axis),)
 
 
-SPLIT = make_op(
+SPLIT = Op(
     "split",
     1,
     _split_type,
     _split,
-    attrs=SplitAttrs,
+    attrs_type=SplitAttrs,
     gradient=_split_gradient,
     pattern=INJECTIVE,
     traits=ALONG_AXIS,
@@ -229,12 +228,12 @@ def _reverse_type(attrs: ReverseAttrs, x: TensorType) -> Type:
     return x
 
 
-REVERSE = make_op(
+REVERSE = Op(
     "reverse",
     1,
     _reverse_type,
     lambda attrs, values, result: np.flip(values[0], axis=attrs.axis or 0),
-    attrs=ReverseAttrs,
+    attrs_type=ReverseAttrs,
     gradient=one_argument(lambda call, x, g: ops().reverse(g, call.attrs.axis or 0)),
     pattern=INJECTIVE,
     traits=PERMUTES | KEEPS_AXES,

@@ -10,14 +10,13 @@ from math import prod
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
 from relay_hw.ir.types import ANY, Dim, TensorType
 from relay_hw.op.base import (
     PERMUTES,
     Array,
     Attrs,
     call,
-    make_op,
     product,
     rule,
 )
@@ -121,7 +120,7 @@ def block_in(layout: Layout, capital: str) -> bool:
 
 _gradient = one_argument(lambda call, x, g: ops().layout_transform(g, call.attrs.dst_layout, call.attrs.src_layout))
 
-LAYOUT_TRANSFORM = make_op(
+LAYOUT_TRANSFORM = Op(
     "layout_transform",
     1,
     rule("layout_transform", 1)(
@@ -132,7 +131,7 @@ LAYOUT_TRANSFORM = make_op(
     lambda attrs, values, result: transform_layout(
         np.asarray(values[0]), Layout.parse(attrs.src_layout), Layout.parse(attrs.dst_layout)
     ),
-    attrs=LayoutTransformAttrs,
+    attrs_type=LayoutTransformAttrs,
     gradient=_gradient,
     pattern=INJECTIVE,
     traits=PERMUTES,

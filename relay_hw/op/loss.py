@@ -9,7 +9,7 @@ import numpy as np
 from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Expr, Op
 from relay_hw.ir.types import TensorType, Type
-from relay_hw.op.base import Array, call, make_op, rule, same_dim, same_dtype, show_shape
+from relay_hw.op.base import Array, call, rule, same_dim, same_dtype, show_shape
 from relay_hw.op.gradients.common import (
     number,
     ops,
@@ -54,7 +54,7 @@ def _loss(name: str, is_logarithm: bool, doc: str) -> Op:
         return np.asarray(-total / x.dtype.type(x.shape[0])).astype(x.dtype)
 
     gradient = _logits_gradient if is_logarithm else _cross_entropy_gradient
-    return make_op(name, 2, relation, meaning, gradient=gradient, doc=doc)
+    return Op(name, 2, relation, meaning, gradient=gradient, doc=doc)
 
 
 CROSS_ENTROPY = _loss("nn.cross_entropy", False, "-sum(targets * log(predictions)) / batch")

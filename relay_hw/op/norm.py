@@ -19,7 +19,6 @@ from relay_hw.op.base import (
     call,
     check_axis,
     expect,
-    make_op,
     tensor,
 )
 from relay_hw.op.dense import along
@@ -131,12 +130,12 @@ def _batch_norm_expr(attrs: AnyValue, x: Expr, gamma: Expr, beta: Expr, mean: Ex
     return Tuple([_affine_expr(attrs, normal, axis, rank, gamma, beta), mean, variance])
 
 
-BATCH_NORM = make_op(
+BATCH_NORM = Op(
     "nn.batch_norm",
     5,
     _batch_norm_type,
     _batch_norm,
-    attrs=BatchNormAttrs,
+    attrs_type=BatchNormAttrs,
     gradient=by_expansion(_batch_norm_expr),
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
     traits=ALONG_AXIS | ON_CHANNELS,
@@ -201,7 +200,7 @@ def _plain_norm(
     def relation(types: Sequence[Type], attrs: AnyValue, solver: Solver) -> Type | None:
         return _channel_params(name, attrs.axis, ("gamma", "beta"), types, solver)
 
-    return make_op(name, 3, relation, meaning, attrs=attrs_type, gradient=gradient, traits=traits, doc=doc)
+    return Op(name, 3, relation, meaning, attrs_type=attrs_type, gradient=gradient, traits=traits, doc=doc)
 
 
 def _layer_norm_expr(attrs: AnyValue, x: Expr, gamma: Expr, beta: Expr) -> Expr:
@@ -248,12 +247,12 @@ INSTANCE_NORM = _plain_norm(
     "standardised per sample and channel",
 )
 
-GROUP_NORM = make_op(
+GROUP_NORM = Op(
     "nn.group_norm",
     3,
     _group_norm_type,
     _group_norm,
-    attrs=GroupNormAttrs,
+    attrs_type=GroupNormAttrs,
     gradient=by_expansion(_group_norm_expr),
     traits=ON_CHANNELS,
     doc="standardised per group of channels",

@@ -10,7 +10,7 @@ import numpy as np
 
 from relay_hw.errors import TypeCheckError
 from relay_hw.ir.dims import dim_add
-from relay_hw.ir.expr import Call, Constant, Expr, FusionPattern, Solver
+from relay_hw.ir.expr import Call, Constant, Expr, FusionPattern, Op, Solver
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import (
     KEEPS_AXES,
@@ -20,7 +20,6 @@ from relay_hw.op.base import (
     as_expr,
     call,
     freeze,
-    make_op,
     rule,
     show_shape,
     tensor,
@@ -96,12 +95,12 @@ def _mirrored(call: Call, x: Expr, g: Expr, mode: str) -> Expr:
     return g
 
 
-PAD = make_op(
+PAD = Op(
     "nn.pad",
     2,
     _pad_type,
     _pad,
-    attrs=PadAttrs,
+    attrs_type=PadAttrs,
     gradient=_pad_gradient,
     pattern=FusionPattern.INJECTIVE,
     traits=KEEPS_AXES,
@@ -137,14 +136,14 @@ _mirror_pad_gradient = one_argument(
 )
 
 
-MIRROR_PAD = make_op(
+MIRROR_PAD = Op(
     "nn.mirror_pad",
     1,
     _mirror_pad_type,
     lambda attrs, values, result: np.pad(
         values[0], attrs.pad_width, mode="symmetric" if attrs.mode.upper() == "SYMMETRIC" else "reflect"
     ),
-    attrs=MirrorPadAttrs,
+    attrs_type=MirrorPadAttrs,
     gradient=_mirror_pad_gradient,
     pattern=FusionPattern.INJECTIVE,
     traits=MOVES | KEEPS_AXES,

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from relay_hw.errors import EvalError, TypeCheckError
-from relay_hw.ir.expr import Call, Expr
+from relay_hw.ir.expr import Call, Expr, Op
 from relay_hw.ir.types import ANY, TensorType, Type
-from relay_hw.op.base import Array, Attrs, call, make_op, out_type, rule, same_dtype, window_size
+from relay_hw.op.base import Array, Attrs, call, out_type, rule, same_dtype, window_size
 from relay_hw.op.dynamic import numbers, vector_length
 
 
@@ -66,8 +66,8 @@ def _col2im(attrs: PatchAttrs, values: Sequence[Array], result: Type) -> Array:
     return total[(slice(None), slice(None), *inner)]
 
 
-COL2IM = make_op(
-    "onnx.col2im", 3, _col2im_type, _col2im, attrs=PatchAttrs, doc="columns of windows added up to their image"
+COL2IM = Op(
+    "onnx.col2im", 3, _col2im_type, _col2im, attrs_type=PatchAttrs, doc="columns of windows added up to their image"
 )
 
 
@@ -120,12 +120,12 @@ def _deform_conv(attrs: DeformAttrs, values: Sequence[Array], result: Type) -> A
     return value.reshape(count, weight.shape[0], rows, columns).astype(out_type(result).dtype)
 
 
-DEFORM_CONV = make_op(
+DEFORM_CONV = Op(
     "onnx.deform_conv",
     4,
     _deform_type,
     _deform_conv,
-    attrs=DeformAttrs,
+    attrs_type=DeformAttrs,
     doc="convolution whose kernel elements are displaced by offsets and weighted by a mask",
 )
 

@@ -8,7 +8,7 @@ from typing import Any as AnyValue
 
 import numpy as np
 
-from relay_hw.ir.expr import Call, Constant, Expr, Tuple, TupleGetItem
+from relay_hw.ir.expr import Call, Constant, Expr, Op, Tuple, TupleGetItem
 from relay_hw.ir.types import TupleType, Type
 from relay_hw.op.base import (
     KEEPS_AXES,
@@ -17,7 +17,6 @@ from relay_hw.op.base import (
     Ints,
     call,
     ints,
-    make_op,
     rule,
 )
 from relay_hw.op.gradients.accumulate import by_expansion
@@ -41,12 +40,12 @@ def _dropout_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return (adjoint.fields[0] if isinstance(adjoint, Tuple) else TupleGetItem(adjoint, 0),)
 
 
-DROPOUT = make_op(
+DROPOUT = Op(
     "nn.dropout",
     1,
     rule("nn.dropout", 1)(lambda attrs, x: TupleType((x, x))),
     lambda attrs, values, result: (np.asarray(values[0]), np.ones_like(values[0])),
-    attrs=DropoutAttrs,
+    attrs_type=DropoutAttrs,
     gradient=_dropout_gradient,
     traits=KEEPS_AXES,
     doc="the data, which inference does not change, and a mask of ones",
@@ -86,12 +85,12 @@ def _l2_normalize_expr(attrs: AnyValue, x: Expr) -> Expr:
     return x * op.rsqrt(op.maximum(total, number(attrs.eps, x)))
 
 
-L2_NORMALIZE = make_op(
+L2_NORMALIZE = Op(
     "nn.l2_normalize",
     1,
     rule("nn.l2_normalize", 1)(lambda attrs, x: x),
     _l2_normalize,
-    attrs=L2NormalizeAttrs,
+    attrs_type=L2NormalizeAttrs,
     gradient=by_expansion(_l2_normalize_expr),
     traits=KEEPS_AXES,
     doc="x / sqrt(max(sum(x**2), eps))",
@@ -134,12 +133,12 @@ def _lrn_expr(attrs: AnyValue, x: Expr) -> Expr:
     return x * op.power(scale, number(-attrs.beta, x))
 
 
-LRN = make_op(
+LRN = Op(
     "nn.lrn",
     1,
     rule("nn.lrn", 1)(lambda attrs, x: x),
     _lrn,
-    attrs=LRNAttrs,
+    attrs_type=LRNAttrs,
     gradient=by_expansion(_lrn_expr),
     traits=KEEPS_AXES,
     doc="x / (bias + alpha / size * sum of squares of the nearest channels)**beta",

@@ -25,7 +25,6 @@ from relay_hw.op.base import (
     call,
     divide_trunc,
     full_padding,
-    make_op,
     pad_spatial,
     permutation,
     rule,
@@ -227,15 +226,17 @@ def _argmax(attrs: Pool, x: Array, w: Windows, out: Sequence[int]) -> Array:
     return np.where(place < 0, places.size, place)
 
 
-def _pool(
-    name: str,
-    rank: int,
-    attrs_type: type,
-    function: AnyValue,
-    doc: str,
-    gradient: Gradient | None = None,
-    dtype: str | None = None,
-) -> Op:
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What pooling makes of windows: a function of attributes, values, windows, sizes; `dtype` where not the data's."""
+
+    function: Callable[..., Array]
+    doc: str
+    gradient: Gradient | None = None
+    dtype: str | None = None
+
+
+def _pool(name: str, rank: int, attrs_type: type, kind: _Kind) -> Op:
     def sizes(attrs: Pool, spatial: Sequence[Dim]) -> Sequence[Dim]:
         return Windows.of(name, attrs, rank).sizes(spatial, attrs.ceil_mode)
 
@@ -244,22 +245,20 @@ def _pool(
         x = np.asarray(values[0]).transpose(inward)
         windows = Windows.of(name, attrs, rank)
         out = windows.sizes(x.shape[2:], attrs.ceil_mode)
-        return function(attrs, x, windows, out).transpose(outward)
+        return kind.function(attrs, x, windows, out).transpose(outward)
 
-    return make_op(
+    return Op(
         name,
         1,
-        pool_relation(name, rank, sizes, dtype),
+        pool_relation(name, rank, sizes, kind.dtype),
         meaning,
-        attrs=attrs_type,
+        attrs_type=attrs_type,
         pattern=PATTERN,
-        gradient=gradient,
-        traits=CHOOSING if function is _max else POOLS,
-        doc=doc,
+        gradient=kind.gradient,
+        traits=CHOOSING if kind.function is _max else POOLS,
+        doc=kind.doc,
     )
 
-
-_LARGEST, _AVERAGE = "the largest element of every window", "the mean of every window"
 
 PLACE_OF_LARGEST = "int64 place of the first largest element, counted through the spatial axes, of every "
 
@@ -335,23 +334,24 @@ def _mean_slope(call: Call, x: Expr, g: Expr) -> Expr:
     return moved(found, inverse(inward))
 
 
-MAX_POOL1D = _pool("nn.max_pool1d", 1, MaxPool1DAttrs, _max, _LARGEST, one_argument(largest_slope))
+_LARGEST = _Kind(_max, "the largest element of every window", one_argument(largest_slope))
+_MEAN = _Kind(_mean, "the mean of every window", one_argument(_mean_slope))
+_PLACE = _Kind(_argmax, PLACE_OF_LARGEST + "window", dtype="int64")
 
-MAX_POOL2D = _pool("nn.max_pool2d", 2, MaxPool2DAttrs, _max, _LARGEST, one_argument(largest_slope))
+MAX_POOL1D = _pool("nn.max_pool1d", 1, MaxPool1DAttrs, _LARGEST)
 
-MAX_POOL3D = _pool("nn.max_pool3d", 3, MaxPool3DAttrs, _max, _LARGEST, one_argument(largest_slope))
+MAX_POOL2D = _pool("nn.max_pool2d", 2, MaxPool2DAttrs, _LARGEST)
 
-AVG_POOL1D = _pool("nn.avg_pool1d", 1, AvgPool1DAttrs, _mean, _AVERAGE, one_argument(_mean_slope))
+MAX_POOL3D = _pool("nn.max_pool3d", 3, MaxPool3DAttrs, _LARGEST)
 
-AVG_POOL2D = _pool("nn.avg_pool2d", 2, AvgPool2DAttrs, _mean, _AVERAGE, one_argument(_mean_slope))
+AVG_POOL1D = _pool("nn.avg_pool1d", 1, AvgPool1DAttrs, _MEAN)
 
-AVG_POOL3D = _pool("nn.avg_pool3d", 3, AvgPool3DAttrs, _mean, _AVERAGE, one_argument(_mean_slope))
+AVG_POOL2D = _pool("nn.avg_pool2d", 2, AvgPool2DAttrs, _MEAN)
+
+AVG_POOL3D = _pool("nn.avg_pool3d", 3, AvgPool3DAttrs, _MEAN)
 
 # What the gradient of a maximum asks for; no network has them.
-MAX_PLACES = tuple(
-    _pool(f"nn.max_pool{rank}d_argmax", rank, record, _argmax, PLACE_OF_LARGEST + "window", dtype="int64")
-    for rank, record in _MAX_RECORDS.items()
-)
+MAX_PLACES = tuple(_pool(f"nn.max_pool{rank}d_argmax", rank, record, _PLACE) for rank, record in _MAX_RECORDS.items())
 
 
 def _builder(op: Op, record: type, rank: int, layout_default: str) -> Callable[..., Call]:

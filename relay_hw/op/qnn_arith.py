@@ -21,7 +21,6 @@ from relay_hw.op.base import (
     broadcast_shapes,
     call,
     full_padding,
-    make_op,
     matmul,
     narrow,
     out_type,
@@ -85,12 +84,12 @@ def _conv2d(attrs: Conv2DAttrs, values: Sequence[Array], result: Type) -> Array:
     return value.transpose(permutation(name, "NCHW", attrs.out_layout or attrs.data_layout))
 
 
-QNN_CONV2D = make_op(
+QNN_CONV2D = Op(
     "qnn.conv2d",
     6,
     _conv2d_type,
     _conv2d,
-    attrs=Conv2DAttrs,
+    attrs_type=Conv2DAttrs,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
     traits=ANCHOR,
     doc="convolution of (data - zero point) with (weight - zero point) in int32; padding stands for 0",
@@ -138,12 +137,12 @@ def _dense(attrs: DenseAttrs, values: Sequence[Array], result: Type) -> Array:
     return matmul(x, w.T, out_type(result).dtype)
 
 
-QNN_DENSE = make_op(
+QNN_DENSE = Op(
     "qnn.dense",
     6,
     _dense_type,
     _dense,
-    attrs=DenseAttrs,
+    attrs_type=DenseAttrs,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
     traits=ANCHOR,
     doc="(data - zero point) times the transposed (weight - zero point) in int32",
@@ -200,7 +199,7 @@ def _binary(name: str, sign: int, doc: str) -> Op:
         return saturate(lhs + sign * rhs - sign * zero, out_type(result).dtype)
 
     relation = _binary_type(name)
-    return make_op(name, 8, relation, meaning, attrs=BroadcastAttrs, pattern=FusionPattern.BROADCAST, doc=doc)
+    return Op(name, 8, relation, meaning, attrs_type=BroadcastAttrs, pattern=FusionPattern.BROADCAST, doc=doc)
 
 
 def _mul(attrs: BroadcastAttrs, values: Sequence[Array], result: Type) -> Array:
@@ -219,12 +218,12 @@ QNN_ADD = _binary("qnn.add", 1, "sum of two quantized tensors, quantized")
 QNN_SUBTRACT = _binary("qnn.subtract", -1, "difference of two quantized tensors, quantized")
 
 
-QNN_MUL = make_op(
+QNN_MUL = Op(
     "qnn.mul",
     8,
     _binary_type("qnn.mul"),
     _mul,
-    attrs=BroadcastAttrs,
+    attrs_type=BroadcastAttrs,
     pattern=FusionPattern.BROADCAST,
     doc="product of two quantized tensors, quantized",
 )
@@ -283,12 +282,12 @@ def _concatenate(attrs: ConcatenateAttrs, values: Sequence[AnyValue], result: Ty
     return np.concatenate(parts, axis=attrs.axis)
 
 
-QNN_CONCATENATE = make_op(
+QNN_CONCATENATE = Op(
     "qnn.concatenate",
     5,
     _concatenate_type,
     _concatenate,
-    attrs=ConcatenateAttrs,
+    attrs_type=ConcatenateAttrs,
     pattern=FusionPattern.INJECTIVE,
     traits=ALONG_AXIS,
     doc="quantized tensors brought to one scale and zero point and joined",

@@ -13,7 +13,7 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern, Solver
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op, Solver
 from relay_hw.ir.types import Dim, TensorType, Type
 from relay_hw.op.base import (
     ALONG_AXIS,
@@ -22,7 +22,6 @@ from relay_hw.op.base import (
     call,
     check_axis,
     expect,
-    make_op,
     round_half_away,
     show,
     tensor,
@@ -119,12 +118,12 @@ def quantize_value(x: Array, scale: AnyValue, zero_point: AnyValue, attrs: Quant
     return saturate(whole + fit(zero_point, attrs.axis, x.ndim), attrs.out_dtype)
 
 
-QUANTIZE = make_op(
+QUANTIZE = Op(
     "qnn.quantize",
     3,
     _quantize_type,
     lambda attrs, values, result: quantize_value(np.asarray(values[0]), values[1], values[2], attrs),
-    attrs=QuantizeAttrs,
+    attrs_type=QuantizeAttrs,
     pattern=FusionPattern.ELEMWISE,
     traits=ALONG_AXIS,
     doc="clip(round(x / scale) + zero_point); ties away from zero, or to even",
@@ -159,14 +158,14 @@ def dequantize_value(q: Array, scale: AnyValue, zero_point: AnyValue, axis: int,
     return (shifted * fit(scale, axis, q.ndim).astype(np.float32)).astype(dtype, copy=False)
 
 
-DEQUANTIZE = make_op(
+DEQUANTIZE = Op(
     "qnn.dequantize",
     3,
     _dequantize_type,
     lambda attrs, values, result: dequantize_value(
         np.asarray(values[0]), values[1], values[2], attrs.axis, attrs.out_dtype or "float32"
     ),
-    attrs=DequantizeAttrs,
+    attrs_type=DequantizeAttrs,
     pattern=FusionPattern.ELEMWISE,
     traits=ALONG_AXIS,
     doc="(q - zero_point) * scale",
@@ -229,14 +228,14 @@ def _rounded(value: Array, rounding: str) -> Array:
     return round_half_away(value) if rounding == "TONEAREST" else np.floor(value + 0.5)
 
 
-REQUANTIZE = make_op(
+REQUANTIZE = Op(
     "qnn.requantize",
     5,
     _requantize_type,
     lambda attrs, values, result: requantize_value(
         np.asarray(values[0]), (values[1], values[3]), (values[2], values[4]), attrs
     ),
-    attrs=RequantizeAttrs,
+    attrs_type=RequantizeAttrs,
     pattern=FusionPattern.ELEMWISE,
     traits=ALONG_AXIS,
     doc="from one scale and zero point to another by a Q31 multiplication",

@@ -23,7 +23,6 @@ from relay_hw.op.base import (
     check_axes,
     divide_trunc,
     ints,
-    make_op,
     out_type,
     rule,
     tensors,
@@ -125,12 +124,12 @@ def _reduce(name: str, function: Reducer, doc: str, gradient: Gradient | None = 
         return value.astype(out_type(result).dtype, copy=False).reshape(shape)  # type: ignore[arg-type]
 
     traits = REDUCES | KEEPS_SCALE if name in ("max", "min") else REDUCES
-    return make_op(
+    return Op(
         name,
         1,
         relation,
         meaning,
-        attrs=ReduceAttrs,
+        attrs_type=ReduceAttrs,
         pattern=FusionPattern.COMM_REDUCE,
         gradient=gradient,
         traits=traits,
@@ -277,7 +276,7 @@ def _arg(name: str, function: Callable[..., AnyValue], doc: str) -> Op:
         shape = _shape(name, attrs, TensorType(x.shape))
         return np.asarray(index).astype(np.int32).reshape(shape)  # type: ignore[arg-type]
 
-    return make_op(name, 1, relation, meaning, attrs=ArgReduceAttrs, pattern=FusionPattern.COMM_REDUCE, doc=doc)
+    return Op(name, 1, relation, meaning, attrs_type=ArgReduceAttrs, pattern=FusionPattern.COMM_REDUCE, doc=doc)
 
 
 ARGMAX = _arg("argmax", np.argmax, "index of the largest; the first of equals unless select_last_index")
@@ -328,12 +327,12 @@ def _variance_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return slope, collapse(-slope, x, center)
 
 
-VARIANCE = make_op(
+VARIANCE = Op(
     "variance",
     2,
     _variance_type,
     _variance,
-    attrs=VarianceAttrs,
+    attrs_type=VarianceAttrs,
     gradient=_variance_gradient,
     pattern=FusionPattern.COMM_REDUCE,
     doc="mean of (x - mean)**2; the second argument is the mean with its axes kept",

@@ -19,7 +19,6 @@ from relay_hw.op.base import (
     call,
     divide_trunc,
     ints,
-    make_op,
     spread,
 )
 from relay_hw.op.gradients.common import (
@@ -95,12 +94,12 @@ def _global(name: str, kind: str, doc: str, gradient: Gradient | None = None) ->
         return _reduced(x, (2, 3), kind)[:, :, None, None].transpose(outward)
 
     relation = pool_relation(name, 2, lambda attrs, spatial: (1, 1), RESULT.get(kind))
-    return make_op(
+    return Op(
         name,
         1,
         relation,
         meaning,
-        attrs=GlobalPool2DAttrs,
+        attrs_type=GlobalPool2DAttrs,
         pattern=PATTERN,
         gradient=gradient,
         traits=CHOOSING if kind == "max" else POOLS,
@@ -130,12 +129,12 @@ def _adaptive(name: str, rank: int, attrs_type: type, kind: str, doc: str, gradi
             value[(slice(None), slice(None), *at)] = _outside(found, region, x.shape[2:]) if kind == "argmax" else found
         return value.transpose(outward)
 
-    return make_op(
+    return Op(
         name,
         1,
         pool_relation(name, rank, sizes, RESULT.get(kind)),
         meaning,
-        attrs=attrs_type,
+        attrs_type=attrs_type,
         pattern=PATTERN,
         gradient=gradient,
         traits=CHOOSING if kind == "max" else POOLS,

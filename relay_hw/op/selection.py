@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
 from relay_hw.ir.types import ANY, TensorType, TupleType, Type
 from relay_hw.op.base import (
     KEEPS_AXES,
@@ -20,7 +20,6 @@ from relay_hw.op.base import (
     Attrs,
     call,
     check_axis,
-    make_op,
     rule,
     same_dim,
     show_shape,
@@ -56,7 +55,7 @@ class BoxAttrs(Attrs):
     center_point_box: bool = False
 
 
-ARGWHERE = make_op(
+ARGWHERE = Op(
     "argwhere",
     1,
     rule("argwhere", 1)(lambda attrs, x: TensorType((ANY, x.rank), "int32")),
@@ -87,12 +86,12 @@ def _trilu_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return ops().trilu(adjoint, k, call.attrs.upper), zeros(k)
 
 
-TRILU = make_op(
+TRILU = Op(
     "trilu",
     2,
     _trilu_type,
     lambda attrs, values, result: (np.triu if attrs.upper else np.tril)(values[0], int(values[1])),
-    attrs=TriluAttrs,
+    attrs_type=TriluAttrs,
     gradient=_trilu_gradient,
     pattern=FusionPattern.ELEMWISE,
     traits=KEEPS_AXES,
@@ -137,12 +136,12 @@ def _reverse_sequence_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     )
 
 
-REVERSE_SEQUENCE = make_op(
+REVERSE_SEQUENCE = Op(
     "reverse_sequence",
     2,
     _reverse_sequence_type,
     _reverse_sequence,
-    attrs=ReverseSequenceAttrs,
+    attrs_type=ReverseSequenceAttrs,
     gradient=_reverse_sequence_gradient,
     pattern=FusionPattern.INJECTIVE,
     traits=PERMUTES | KEEPS_AXES,
@@ -180,12 +179,12 @@ def _unique(attrs: UniqueAttrs, values: Sequence[Array], result: Type) -> tuple[
     return found, first.astype(np.int64), inverse.astype(np.int64), counts.astype(np.int64)
 
 
-UNIQUE = make_op(
+UNIQUE = Op(
     "onnx.unique",
     1,
     _unique_type,
     _unique,
-    attrs=UniqueAttrs,
+    attrs_type=UniqueAttrs,
     doc="unique elements or slices, where each came first, which one each is, how often each is there",
 )
 
@@ -244,12 +243,12 @@ def _non_max_suppression(attrs: BoxAttrs, values: Sequence[Array], result: Type)
     return np.array(rows, np.int64).reshape(-1, 3)
 
 
-NON_MAX_SUPPRESSION = make_op(
+NON_MAX_SUPPRESSION = Op(
     "onnx.non_max_suppression",
     5,
     _boxes_type,
     _non_max_suppression,
-    attrs=BoxAttrs,
+    attrs_type=BoxAttrs,
     doc="rows (batch, class, box) of the best boxes that overlap no better one of their class too much",
 )
 

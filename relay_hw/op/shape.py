@@ -10,7 +10,7 @@ import numpy as np
 
 from relay_hw.errors import TypeCheckError
 from relay_hw.ir.dims import dim_floordiv
-from relay_hw.ir.expr import Call, Expr, FusionPattern
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
 from relay_hw.ir.types import ANY, Any, Dim, TensorType, Type
 from relay_hw.op.base import (
     PERMUTES,
@@ -22,7 +22,6 @@ from relay_hw.op.base import (
     check_axes,
     check_axis,
     ints,
-    make_op,
     product,
     rule,
     show_shape,
@@ -140,7 +139,7 @@ def _numpy_reshape(values: Sequence[Array], shape: Sequence[Dim]) -> Array:
 # The same elements go back into the shape that they had.
 _reshape_gradient = one_argument(lambda call, x, g: reshape_to(g, x))
 
-RESHAPE = make_op(
+RESHAPE = Op(
     "reshape",
     1,
     rule("reshape", 1)(
@@ -149,7 +148,7 @@ RESHAPE = make_op(
     lambda attrs, values, result: _numpy_reshape(
         values, reshape_dims(np.shape(values[0]), attrs.newshape, bool(attrs.allowzero))
     ),
-    attrs=ReshapeAttrs,
+    attrs_type=ReshapeAttrs,
     gradient=_reshape_gradient,
     pattern=INJECTIVE,
     traits=RESHAPES,
@@ -166,12 +165,12 @@ def _reverse_dims(shape: Sequence[Dim], codes: Sequence[int]) -> tuple[Dim, ...]
     return tuple(reversed(reshape_dims(tuple(reversed(shape)), tuple(reversed(codes)))))
 
 
-REVERSE_RESHAPE = make_op(
+REVERSE_RESHAPE = Op(
     "contrib_reverse_reshape",
     1,
     rule("contrib_reverse_reshape", 1)(lambda attrs, x: TensorType(_reverse_dims(x.shape, attrs.newshape), x.dtype)),
     lambda attrs, values, result: _numpy_reshape(values, _reverse_dims(np.shape(values[0]), attrs.newshape)),
-    attrs=ReshapeAttrs,
+    attrs_type=ReshapeAttrs,
     gradient=_reshape_gradient,
     pattern=INJECTIVE,
     traits=RESHAPES,
@@ -210,14 +209,14 @@ def _reshape_like_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return reshape_to(adjoint, x), zeros(like)
 
 
-RESHAPE_LIKE = make_op(
+RESHAPE_LIKE = Op(
     "reshape_like",
     2,
     rule("reshape_like", 2)(lambda attrs, x, like: TensorType(_reshape_like_dims(attrs, x.shape, like.shape), x.dtype)),
     lambda attrs, values, result: _numpy_reshape(
         values, _reshape_like_dims(attrs, np.shape(values[0]), np.shape(values[1]))
     ),
-    attrs=ReshapeLikeAttrs,
+    attrs_type=ReshapeLikeAttrs,
     gradient=_reshape_like_gradient,
     pattern=INJECTIVE,
     traits=RESHAPES,
@@ -264,12 +263,12 @@ def _transpose_slope(call: Call, x: Expr, g: Expr) -> Expr:
     return ops().transpose(g, inverse([axis % rank for axis in axes])) if axes else ops().transpose(g)
 
 
-TRANSPOSE = make_op(
+TRANSPOSE = Op(
     "transpose",
     1,
     _transpose_type,
     lambda attrs, values, result: np.transpose(values[0], transpose_axes(attrs.axes, np.ndim(values[0]))),
-    attrs=TransposeAttrs,
+    attrs_type=TransposeAttrs,
     gradient=one_argument(_transpose_slope),
     pattern=INJECTIVE,
     traits=PERMUTES,
@@ -302,12 +301,12 @@ def _expand_dims(attrs: ExpandDimsAttrs, values: Sequence[Array], result: Type) 
     return np.reshape(values[0], shape[:axis] + (1,) * attrs.num_newaxis + shape[axis:])
 
 
-EXPAND_DIMS = make_op(
+EXPAND_DIMS = Op(
     "expand_dims",
     1,
     _expand_dims_type,
     _expand_dims,
-    attrs=ExpandDimsAttrs,
+    attrs_type=ExpandDimsAttrs,
     gradient=_reshape_gradient,
     pattern=FusionPattern.BROADCAST,
     traits=RESHAPES,
@@ -338,12 +337,12 @@ def _squeezed(attrs: SqueezeAttrs, shape: Sequence[Dim]) -> tuple[Dim, ...]:
     return tuple(dim for axis, dim in enumerate(shape) if axis not in axes)
 
 
-SQUEEZE = make_op(
+SQUEEZE = Op(
     "squeeze",
     1,
     rule("squeeze", 1)(lambda attrs, x: TensorType(_squeezed(attrs, x.shape), x.dtype)),
     lambda attrs, values, result: _numpy_reshape(values, _squeezed(attrs, np.shape(values[0]))),
-    attrs=SqueezeAttrs,
+    attrs_type=SqueezeAttrs,
     gradient=_reshape_gradient,
     pattern=INJECTIVE,
     traits=RESHAPES,

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from relay_hw.errors import EvalError, TypeCheckError
-from relay_hw.ir.expr import Call, Expr
+from relay_hw.ir.expr import Call, Expr, Op
 from relay_hw.ir.types import ANY, TensorType, TupleType, Type
-from relay_hw.op.base import Array, Attrs, call, make_op, out_type, rule, same_dtype, show
+from relay_hw.op.base import Array, Attrs, call, out_type, rule, same_dtype, show
 from relay_hw.op.dynamic import numbers
 
 
@@ -51,7 +51,7 @@ def _dft(attrs: DFTAttrs, values: Sequence[Array], result: Type) -> tuple[Array,
     return np.real(found).astype(dtype), np.imag(found).astype(dtype)
 
 
-DFT = make_op("dft", 2, _dft_type, _dft, attrs=DFTAttrs, doc="discrete Fourier transform along the last axis")
+DFT = Op("dft", 2, _dft_type, _dft, attrs_type=DFTAttrs, doc="discrete Fourier transform along the last axis")
 
 
 def dft(re_data: Expr, im_data: Expr, inverse: bool = False) -> Call:
@@ -92,8 +92,13 @@ def _dyn_dft(attrs: DynDFTAttrs, values: Sequence[Array], result: Type) -> Array
     return _parts(found, dtype)
 
 
-DYN_DFT = make_op(
-    "onnx.dft", 2, _dyn_dft_type, _dyn_dft, attrs=DynDFTAttrs, doc="Fourier transform along an axis that is a value"
+DYN_DFT = Op(
+    "onnx.dft",
+    2,
+    _dyn_dft_type,
+    _dyn_dft,
+    attrs_type=DynDFTAttrs,
+    doc="Fourier transform along an axis that is a value",
 )
 
 
@@ -120,7 +125,7 @@ def _stft(attrs: STFTAttrs, values: Sequence[Array], result: Type) -> Array:
     return _parts(found[:, :, : length // 2 + 1] if attrs.onesided else found, out_type(result).dtype)
 
 
-STFT = make_op("onnx.stft", 3, _stft_type, _stft, attrs=STFTAttrs, doc="Fourier transforms of frames of a signal")
+STFT = Op("onnx.stft", 3, _stft_type, _stft, attrs_type=STFTAttrs, doc="Fourier transforms of frames of a signal")
 
 
 def stft(data: Expr, step: Expr, window: Expr, onesided: bool = True) -> Call:

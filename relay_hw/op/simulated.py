@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import (
     ALONG_AXIS,
@@ -20,7 +20,6 @@ from relay_hw.op.base import (
     Attrs,
     call,
     check_axis,
-    make_op,
     rule,
 )
 from relay_hw.op.gradients.common import (
@@ -105,12 +104,12 @@ def _same_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return (adjoint,)
 
 
-SIMULATED_QUANTIZE = make_op(
+SIMULATED_QUANTIZE = Op(
     "relay.op.annotation.simulated_quantize",
     4,
     _quantize_type,
     _quantize,
-    attrs=SimulatedQuantizeAttrs,
+    attrs_type=SimulatedQuantizeAttrs,
     gradient=_quantize_gradient,
     pattern=FusionPattern.OPAQUE,
     traits=KEEPS_AXES,
@@ -137,12 +136,12 @@ def _format(attrs: SimulatedFormatAttrs, values: Sequence[Array], result: Type) 
     return to_format(x, attrs.format, attrs.scale, attrs.axis) if x.ndim else x
 
 
-SIMULATED_FORMAT = make_op(
+SIMULATED_FORMAT = Op(
     "simulated.format",
     1,
     _format_type,
     _format,
-    attrs=SimulatedFormatAttrs,
+    attrs_type=SimulatedFormatAttrs,
     gradient=_same_gradient,
     pattern=FusionPattern.OPAQUE,
     traits=ALONG_AXIS,

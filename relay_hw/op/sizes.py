@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relay_hw.ir.expr import Call, Expr, FusionPattern
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
 from relay_hw.ir.types import TensorType
 from relay_hw.op.base import (
     Attrs,
     call,
-    make_op,
     out_type,
     rule,
 )
@@ -27,23 +26,23 @@ class ShapeOfAttrs(Attrs):
     dtype: str | None = None
 
 
-SHAPE_OF = make_op(
+SHAPE_OF = Op(
     "shape_of",
     1,
     rule("shape_of", 1)(lambda attrs, x: TensorType((x.rank,), attrs.dtype or "int32")),
     lambda attrs, values, result: np.array(np.shape(values[0]), out_type(result).dtype),
-    attrs=ShapeOfAttrs,
+    attrs_type=ShapeOfAttrs,
     gradient=nothing,
     doc="the sizes of a tensor",
 )
 
 
-NDARRAY_SIZE = make_op(
+NDARRAY_SIZE = Op(
     "ndarray_size",
     1,
     rule("ndarray_size", 1)(lambda attrs, x: TensorType((), attrs.dtype or "int32")),
     lambda attrs, values, result: np.array(np.size(values[0]), out_type(result).dtype),
-    attrs=ShapeOfAttrs,
+    attrs_type=ShapeOfAttrs,
     gradient=nothing,
     pattern=FusionPattern.INJECTIVE,
     doc="the number of elements of a tensor",

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Constant, Expr, FusionPattern
+from relay_hw.ir.expr import Call, Constant, Expr, FusionPattern, Op
 from relay_hw.ir.types import ANY, Dim, TensorType, Type
 from relay_hw.op.base import (
     KEEPS_AXES,
@@ -20,7 +20,6 @@ from relay_hw.op.base import (
     call,
     check_axis,
     ints,
-    make_op,
     rule,
 )
 from relay_hw.op.gradients.common import (
@@ -104,12 +103,12 @@ def _spaced(g: Expr, shape: list[int], axis: int, step: int) -> Expr:
     return reshaped(wide, shape)
 
 
-STRIDED_SLICE = make_op(
+STRIDED_SLICE = Op(
     "strided_slice",
     1,
     _strided_slice_type,
     lambda attrs, values, result: np.asarray(values[0])[slices(attrs, np.ndim(values[0]))],
-    attrs=StridedSliceAttrs,
+    attrs_type=StridedSliceAttrs,
     gradient=one_argument(_strided_slice_slope),
     pattern=FusionPattern.INJECTIVE,
     traits=MOVES | KEEPS_AXES,
@@ -204,12 +203,12 @@ def _take_batched(
     return reshaped(back, (*lead, *middle, size, *behind))
 
 
-TAKE = make_op(
+TAKE = Op(
     "take",
     2,
     _take_type,
     _take,
-    attrs=TakeAttrs,
+    attrs_type=TakeAttrs,
     gradient=_take_gradient,
     pattern=FusionPattern.INJECTIVE,
     traits=MOVES,

@@ -17,7 +17,6 @@ from relay_hw.op.base import (
     Attrs,
     call,
     check_axis,
-    make_op,
     rule,
 )
 from relay_hw.op.gradients.common import (
@@ -64,12 +63,12 @@ def _softmax(name: str, function: AnyValue, gradient: Gradient, doc: str) -> Op:
     def meaning(attrs: SoftmaxAttrs, values: Sequence[Array], result: Type) -> Array:
         return function(np.asarray(values[0]), attrs.axis)
 
-    return make_op(
+    return Op(
         name,
         1,
         relation,
         meaning,
-        attrs=SoftmaxAttrs,
+        attrs_type=SoftmaxAttrs,
         pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
         gradient=gradient,
         traits=ALONG_AXIS,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, TupleGetItem
+from relay_hw.ir.expr import Call, Expr, Op, TupleGetItem
 from relay_hw.ir.types import TensorType, TupleType, Type
 from relay_hw.op.base import (
     KEEPS_AXES,
@@ -20,7 +20,6 @@ from relay_hw.op.base import (
     Attrs,
     call,
     check_axis,
-    make_op,
     out_type,
     product,
     rule,
@@ -97,12 +96,12 @@ def _returned(x: Expr, places: Expr, adjoint: Expr, axis: int) -> Expr:
     return ops().scatter_elements(zeros(x), places, adjoint, axis, "add")
 
 
-SORT = make_op(
+SORT = Op(
     "sort",
     1,
     _sort_type,
     _sort,
-    attrs=ArgsortAttrs,
+    attrs_type=ArgsortAttrs,
     gradient=_sort_gradient,
     traits=KEEPS_SCALE | KEEPS_AXES,
     doc="the elements of an axis in order",
@@ -120,14 +119,14 @@ def _argsort_type(attrs: ArgsortAttrs, x: TensorType) -> Type:
     return TensorType(x.shape, attrs.dtype or "int32", x.layout)
 
 
-ARGSORT = make_op(
+ARGSORT = Op(
     "argsort",
     1,
     _argsort_type,
     lambda attrs, values, result: order_of(np.asarray(values[0]), attrs.axis, attrs.is_ascend).astype(
         out_type(result).dtype
     ),
-    attrs=ArgsortAttrs,
+    attrs_type=ArgsortAttrs,
     gradient=nothing,
     traits=KEEPS_AXES,
     doc="the places of an axis' elements in order",
@@ -172,7 +171,7 @@ def _topk_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return (_returned(x, places, values, attrs.axis),)
 
 
-TOPK = make_op("topk", 1, _topk_type, _topk, attrs=TopkAttrs, gradient=_topk_gradient, doc="the first k in order")
+TOPK = Op("topk", 1, _topk_type, _topk, attrs_type=TopkAttrs, gradient=_topk_gradient, doc="the first k in order")
 
 
 def topk(
@@ -202,12 +201,12 @@ def _searchsorted(attrs: SearchSortedAttrs, values: Sequence[Array], result: Typ
     return np.asarray(found).astype(out_type(result).dtype)
 
 
-SEARCHSORTED = make_op(
+SEARCHSORTED = Op(
     "searchsorted",
     2,
     _searchsorted_type,
     _searchsorted,
-    attrs=SearchSortedAttrs,
+    attrs_type=SearchSortedAttrs,
     gradient=nothing,
     doc="where values belong in an ordered sequence",
 )
@@ -248,12 +247,12 @@ def _cumsum_slope(call: Call, x: Expr, g: Expr) -> Expr:
     return ops().cast_like(sums if call.attrs.axis is not None else ops().reshape_like(sums, x), x)
 
 
-CUMSUM = make_op(
+CUMSUM = Op(
     "cumsum",
     1,
     _cumsum_type,
     _cumsum,
-    attrs=ScanAttrs,
+    attrs_type=ScanAttrs,
     gradient=one_argument(_cumsum_slope),
     traits=KEEPS_AXES,
     doc="running sums along an axis",

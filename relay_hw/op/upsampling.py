@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import (
     MOVES,
     Array,
     Attrs,
     call,
-    make_op,
     permutation,
     product,
     rule,
@@ -88,12 +87,12 @@ def _slope(call: Call, x: Expr, g: Expr) -> Expr:
     return ops().sum(reshaped(g, parts), tuple(summed))
 
 
-UPSAMPLING = make_op(
+UPSAMPLING = Op(
     "nn.upsampling",
     1,
     _upsampling_type,
     _upsampling,
-    attrs=UpSamplingAttrs,
+    attrs_type=UpSamplingAttrs,
     gradient=one_argument(_slope),
     pattern=FusionPattern.INJECTIVE,
     traits=MOVES,

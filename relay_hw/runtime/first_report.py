@@ -14,7 +14,8 @@ from relay_hw.accel.sim.cycle.timing import Launch, time_stream
 from relay_hw.accel.sim.memory import memory_model
 from relay_hw.report import Network, Report
 from relay_hw.runtime.manifest import Manifest
-from relay_hw.runtime.profile import RegionRun, layer_owners, measured_report, pictures_of
+from relay_hw.runtime.profile import layer_owners, measured_report, pictures_of
+from relay_hw.runtime.region_run import RegionRun
 from relay_hw.runtime.static_report import static_report
 from relay_hw.target.accel.residency import Footprints
 from relay_hw.target.accel.steady import Turns, steady

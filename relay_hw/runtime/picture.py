@@ -1,6 +1,6 @@
 """A launch as its page shows it: instructions, causes, and what scratchpads and DRAM hold, over its cycles.
 
-In: a program, its timing, its stretches, the layer of each instruction. Out: a `Picture`.
+In: a launch as it was timed. Out: a `Picture`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from relay_hw.accel.isa.state import depth, element_bytes
 from relay_hw.accel.sim.cycle import Timing
 from relay_hw.accel.sim.cycle.losses import Stretch
 from relay_hw.report import PARTS, ROWS, Instructions, Kind, Pad, Picture, Piece, Section, Spent
+from relay_hw.runtime.region_run import RegionRun
 from relay_hw.tensorize.emit.occupancy import RESIDENT, Lives, occupancy
 
 THOUSANDTHS: Final = 1000
@@ -31,31 +32,27 @@ _MOST_PIECES: Final = 24
 Ints = NDArray[np.int64]
 
 
-def picture_of(
-    function: str,
-    program: Program,
-    timing: Timing,
-    owners: Sequence[int],
-    stretches: Sequence[Stretch],
-    launches: int,
-    useful: Sequence[int],
-    resident: Timing | None,
-) -> Picture:
-    """The picture of one launch; `launches`, `useful`: as `Picture` has them; `resident`: the launch before it."""
-    parts = min(PARTS, timing.cycles)
+def picture_of(run: RegionRun, useful: Sequence[int]) -> Picture:
+    """The picture of one launch; `useful`: as `Picture` has it."""
+    program, timing, owners, resident = run.program, run.timing, run.owners, run.resident
     return Picture(
-        function=function,
+        function=run.function,
         cycles=timing.cycles,
-        launches=launches,
-        parts=parts,
+        launches=run.turns.launches,
+        parts=_parts(timing.cycles),
         instructions=_instructions(timing, owners),
-        spent=_spent(stretches),
+        spent=_spent(run.stretches),
         useful=tuple(useful),
-        pads=tuple(_pads(program, timing, owners, parts)),
+        pads=tuple(_pads(program, timing, owners)),
         window_bytes=program.window_bytes,
         sections=tuple(Section(s.name, s.kind.value, s.offset, s.size) for s in program.sections),
         pieces=(*_pieces(program, timing, owners), *(_pieces(program, resident, ()) if resident else ())),
     )
+
+
+def _parts(cycles: int) -> int:
+    """Into how many parts of equal length the time is cut."""
+    return min(PARTS, cycles)
 
 
 def _instructions(timing: Timing, owners: Sequence[int]) -> Instructions:
@@ -78,7 +75,7 @@ def _spent(stretches: Sequence[Stretch]) -> Spent:
     return Spent(tuple(kinds), lengths, tuple(one.owner for one in stretches), tuple(which))
 
 
-def _pads(program: Program, timing: Timing, owners: Sequence[int], parts: int) -> Iterator[Pad]:
+def _pads(program: Program, timing: Timing, owners: Sequence[int]) -> Iterator[Pad]:
     """Every scratchpad. A value lives from the start of what wrote it to the end of what used it last.
 
     What was loaded before the launch stays through it, and counts for the layer that uses it last.
@@ -94,13 +91,13 @@ def _pads(program: Program, timing: Timing, owners: Sequence[int], parts: int) -
         begin = np.where(stays, 0, starts[writer])
         end = np.where(stays, cycles, ends[last] + 1)
         times = np.stack([begin, np.minimum(end, cycles)], axis=1)
-        yield _pad(mem, config, lives, times, np.where(stays, layer[last], layer[writer]), cycles, parts)
+        yield _pad(mem, config, lives, times, np.where(stays, layer[last], layer[writer]), cycles)
 
 
-def _pad(mem: Mem, config: AccelConfig, lives: Lives, times: Ints, layer: Ints, cycles: int, parts: int) -> Pad:
+def _pad(mem: Mem, config: AccelConfig, lives: Lives, times: Ints, layer: Ints, cycles: int) -> Pad:
     entries = depth(config, mem)
-    used = _used(lives[:, 1] - lives[:, 0], times, cycles, parts) / entries
-    rows, begins, lengths, layers = _runs(_raster(lives, times, layer, entries, cycles, parts))
+    used = _used(lives[:, 1] - lives[:, 0], times, cycles, _parts(cycles)) / entries
+    rows, begins, lengths, layers = _runs(_raster(lives, times, layer, entries, cycles))
     return Pad(
         name=mem.name.lower(),
         entries=entries,
@@ -124,9 +121,9 @@ def _used(counts: Ints, times: Ints, cycles: int, parts: int) -> NDArray[np.floa
     return np.diff(np.interp(edges, when, total)) / np.diff(edges)
 
 
-def _raster(lives: Lives, times: Ints, layer: Ints, entries: int, cycles: int, parts: int) -> NDArray[np.int32]:
+def _raster(lives: Lives, times: Ints, layer: Ints, entries: int, cycles: int) -> NDArray[np.int32]:
     """int32 [rows, parts]: the layer that holds a part of the entries in a part of the time; later ones over others."""
-    rows = min(ROWS, entries)
+    rows, parts = min(ROWS, entries), _parts(cycles)
     image = np.full((rows, parts), _EMPTY, np.int32)
     boxes = np.stack(
         [

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from relay_hw.accel.isa.errors import AccelError
-from relay_hw.accel.isa.program import Program, SectionKind
+from relay_hw.accel.isa.program import SectionKind
 from relay_hw.accel.isa.spec import Op
 from relay_hw.accel.sim.causes import LOST, Cause
-from relay_hw.accel.sim.cycle import CycleDevice, Timing
-from relay_hw.accel.sim.cycle.losses import Account, Stretch, accounts, stretches
+from relay_hw.accel.sim.cycle import CycleDevice
+from relay_hw.accel.sim.cycle.losses import Account, accounts, stretches
 from relay_hw.accel.sim.cycle.traffic import total_traffic, traffic_by_owner
 from relay_hw.accel.sim.device import Device, LaunchStats
 from relay_hw.accel.sim.memory import memory_model
@@ -26,6 +26,7 @@ from relay_hw.report import LayerRow, Picture, Report
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.manifest import Manifest
 from relay_hw.runtime.picture import THOUSANDTHS, picture_of
+from relay_hw.runtime.region_run import RegionRun
 from relay_hw.runtime.static_report import layer_row, static_report
 from relay_hw.support.progress import SILENT, Progress
 from relay_hw.target.accel.residency import Footprints
@@ -34,21 +35,6 @@ from relay_hw.target.accel.steady import Turns, steady
 from relay_hw.target.records import LayerInfo, RegionInfo
 
 _TIMING: Final = "timing regions"
-
-
-@dataclass(frozen=True, slots=True)
-class RegionRun:
-    """One launch of a region. `owners`: number of the layer, in the manifest, of each instruction; `resident`: the
-    launch before it that made weights stay, where the program has one; `turns`: how often both come."""
-
-    function: str
-    program: Program
-    timing: Timing
-    owners: tuple[int, ...]
-    stretches: tuple[Stretch, ...]
-    seconds: float
-    turns: Turns
-    resident: Timing | None = None
 
 
 def profile(
@@ -238,5 +224,4 @@ def _picture(run: RegionRun, manifest: Manifest) -> Picture:
         array = (row.cycles or 0) - sum(cycles for cause, cycles in row.stalls.items() if cause is not Cause.LANES)
         if array:
             useful[number] = THOUSANDTHS - THOUSANDTHS * row.stalls[Cause.LANES] // array
-    launches, stays = run.turns.launches, run.resident
-    return picture_of(run.function, run.program, run.timing, run.owners, run.stretches, launches, useful, stays)
+    return picture_of(run, useful)

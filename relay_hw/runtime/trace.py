@@ -14,7 +14,8 @@ from relay_hw.accel.isa.program import Instr, decode_instructions
 from relay_hw.accel.isa.spec import Unit
 from relay_hw.accel.sim.cycle import Span, Timing
 from relay_hw.runtime.artifact import Artifact
-from relay_hw.runtime.profile import RegionRun, time_regions
+from relay_hw.runtime.profile import time_regions
+from relay_hw.runtime.region_run import RegionRun
 
 Event = dict[str, Any]
 # Rows of one unit: instructions in flight together lie on rows of their own. The array's row stands above them.

@@ -27,7 +27,8 @@ from relay_hw.report import Report, percent
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import device_functions
 from relay_hw.runtime.effects import Spent, cause_changes, reloads_in, spent_in, total_spent, why_it_differs
-from relay_hw.runtime.profile import RegionRun, measured_report, time_regions
+from relay_hw.runtime.profile import measured_report, time_regions
+from relay_hw.runtime.region_run import RegionRun
 from relay_hw.support.progress import SILENT, Progress
 from relay_hw.target.accel.changes import Change, distinct, usual_changes
 from relay_hw.target.accel.clock import target_of

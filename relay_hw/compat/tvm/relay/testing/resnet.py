@@ -30,6 +30,7 @@ _UNITS = {
 class _Style:
     data_layout: str
     kernel_layout: str
+    bottleneck: bool
 
     @property
     def axis(self) -> int:
@@ -52,10 +53,10 @@ class _Style:
         return batch_norm_infer(data, epsilon=_EPSILON, axis=self.axis, name=name, **options)
 
 
-def _unit(style: _Style, data: Expr, channels: int, stride: int, same: bool, name: str, bottleneck: bool) -> Expr:
+def _unit(style: _Style, data: Expr, channels: int, stride: int, same: bool, name: str) -> Expr:
     """One residual unit; `same`: its input has the shape of its output."""
     first = relay.nn.relu(style.norm(data, f"{name}_bn1"))
-    if bottleneck:
+    if style.bottleneck:
         x = style.conv(first, f"{name}_conv1", channels // 4, 1, stride)
         x = style.conv(relay.nn.relu(style.norm(x, f"{name}_bn2")), f"{name}_conv2", channels // 4, 3)
         x = style.conv(relay.nn.relu(style.norm(x, f"{name}_bn3")), f"{name}_conv3", channels, 1)
@@ -77,7 +78,7 @@ def resnet(
     dtype: str = "float32",
 ) -> Function:
     """The network: `units[i]` residual units of `filter_list[i + 1]` channels in stage i."""
-    style = _Style(layout, "OIHW" if layout == "NCHW" else "HWIO")
+    style = _Style(layout, "OIHW" if layout == "NCHW" else "HWIO", bottle_neck)
     data = relay.var("data", shape=data_shape, dtype=dtype)
     x = style.norm(data, "bn_data", scale=False)
     if data_shape[layout.index("H")] <= 32:
@@ -89,7 +90,7 @@ def resnet(
         for index in range(units[stage]):
             stride = 2 if stage > 0 and index == 0 else 1
             name = f"stage{stage + 1}_unit{index + 1}"
-            x = _unit(style, x, filter_list[stage + 1], stride, index > 0, name, bottle_neck)
+            x = _unit(style, x, filter_list[stage + 1], stride, index > 0, name)
     x = relay.nn.relu(style.norm(x, "bn1"))
     x = relay.nn.batch_flatten(relay.nn.global_avg_pool2d(x, layout=layout))
     out = relay.nn.softmax(dense_add_bias(x, units=num_classes, name="fc1"))

@@ -1,0 +1,61 @@
+"""A function that takes much is hard to call: few take more than six values, and none of ours more than eight."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.house.arrows import SOURCES
+from tests.house.sources import ROOT, nodes_of
+
+FEW, MANY = 6, 8
+MOST_WITH_MORE = 20
+# Builders of operators take an operator's arguments and each of its attributes by name, as Relay's scripts call them.
+BUILDERS = {
+    "conv.py:build",
+    "conv_transpose.py:build",
+    "fixed.py:add",
+    "fixed.py:conv2d_transpose",
+    "fixed.py:requantize",
+    "norm.py:batch_norm",
+    "pool.py:build",
+    "qnn_arith.py:build",
+    "qnn_arith.py:conv2d",
+    "qnn_scale.py:requantize",
+}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def count(function: Function) -> int:
+    """Values that a caller may give by position or name; the object of a method is none."""
+    args = function.args
+    names = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
+    return len(names) - (names[:1] in (["self"], ["cls"]))
+
+
+def long_ones() -> Iterator[tuple[Path, Function]]:
+    for path in SOURCES:
+        for node in nodes_of(path):
+            if isinstance(node, Function) and count(node) > FEW:
+                yield path.relative_to(ROOT), node
+
+
+def test_few_functions_take_more_than_six_values() -> None:
+    found = [f"{path}:{function.lineno} {function.name}" for path, function in long_ones()]
+    assert len(found) <= MOST_WITH_MORE, "\n".join(found)
+
+
+def test_none_but_builders_and_names_of_tvm_takes_more_than_eight() -> None:
+    found = [(path, function) for path, function in long_ones() if count(function) > MANY]
+    found = [(path, function) for path, function in found if path.parts[:2] != ("relay_hw", "compat")]
+    assert all(path.parent == Path("relay_hw/op") for path, _ in found), found
+    assert {f"{path.name}:{function.name}" for path, function in found} == BUILDERS
+    assert all(function.returns is not None and ast.unparse(function.returns) == "Call" for _, function in found)
+
+
+def test_what_is_counted() -> None:
+    source = "class A:\n    def f(self, a, /, b, *rest, c=1, **more): ...\ndef g(self): ...\nasync def h(x, y): ..."
+    nodes = ast.walk(ast.parse(source))
+    assert {node.name: count(node) for node in nodes if isinstance(node, Function)} == {"f": 3, "g": 0, "h": 2}
