@@ -1,6 +1,6 @@
-"""Arguments that are read and refused while the command line is: names, sizes, places to write.
+"""Argparse types: names, sizes and output paths, checked while the command line is parsed.
 
-In: the text of one argument. Out: its value, or one sentence; nothing heavy is imported for it.
+In: the text of one argument. Out: its value, or an error of one sentence; imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from relay_hw.explore.space import Axis
     from relay_hw.runtime.artifact import Artifact
 
-# More than any limit needs; the time that Python takes for an integer grows with their square.
+# More digits than any limit needs; parsing takes time quadratic in them.
 _DIGITS: Final = 18
 
 
 def config(text: str) -> str:
-    """The name or file of an accelerator. Raises ConfigError."""
+    """The name or file of an accelerator configuration. Raises ConfigError."""
     from relay_hw.accel.isa.config import load_config
 
     load_config(text)
@@ -30,7 +30,7 @@ def config(text: str) -> str:
 
 
 def target(text: str) -> str:
-    """The name of a machine to compile for. Raises InputError."""
+    """The name of a target to compile for. Raises InputError."""
     from relay_hw.target.registry import target_names
 
     if text not in target_names():
@@ -39,7 +39,7 @@ def target(text: str) -> str:
 
 
 def configs(text: str) -> list[str]:
-    """Names or files of accelerators, separated by commas. Raises ConfigError."""
+    """Names or files of accelerator configurations, separated by commas. Raises ConfigError."""
     return [config(name) for name in text.split(",")]
 
 
@@ -64,7 +64,7 @@ def strategies(text: str) -> list[str]:
 
 
 def memory(text: str) -> str:
-    """The name of a memory model, with changes. Raises ConfigError."""
+    """The name of a memory model, with changed parameters. Raises ConfigError."""
     from relay_hw.accel.sim.memory import memory_model
 
     memory_model(text)
@@ -72,7 +72,7 @@ def memory(text: str) -> str:
 
 
 def board(text: str) -> str:
-    """The name of a board whose bitstream is made here. Raises FlowError."""
+    """The name of a board that `bitstream` supports. Raises FlowError."""
     from relay_hw.accel.fpga.boards import find_board
 
     find_board(text)
@@ -80,7 +80,7 @@ def board(text: str) -> str:
 
 
 def part(text: str) -> str:
-    """The name of a bare part. Raises FlowError."""
+    """The name of an FPGA part. Raises FlowError."""
     from relay_hw.accel.fpga.parts import find_part
 
     find_part(text)
@@ -121,7 +121,7 @@ def _writable(text: str) -> Path:
 
 
 def seconds(text: str) -> float:
-    """A time. Raises InputError."""
+    """A duration. Raises InputError."""
     try:
         found = float(text)
     except ValueError:
@@ -136,7 +136,7 @@ def shape(text: str) -> tuple[str, tuple[int, ...]]:
     name, mark, sizes = text.rpartition("=")
     parts = sizes.split("x") if sizes else []
     if not name or not mark or not all(part.isdecimal() and int(part) for part in parts):
-        raise InputError(f"a shape must be an input and its sizes, such as images=1x3x320x320, not {text}")
+        raise InputError(f"a shape must be INPUT=SIZExSIZE..., such as images=1x3x320x320, not {text}")
     return name, tuple(int(part) for part in parts)
 
 
@@ -146,7 +146,7 @@ def value(text: str) -> tuple[str, float]:
     try:
         return name, float(number if name and mark else "")
     except ValueError:
-        raise InputError(f"a value must be an input and its number, such as sr=16000, not {text}") from None
+        raise InputError(f"a value must be INPUT=NUMBER, such as sr=16000, not {text}") from None
 
 
 def limit(text: str) -> tuple[str, int]:
@@ -155,13 +155,13 @@ def limit(text: str) -> tuple[str, int]:
 
     name, mark, number = text.partition("=")
     if not mark or not number.isdecimal() or len(number) > _DIGITS:
-        raise InputError(f"a limit must be a name and a number, such as nodes=200000, not {text}")
+        raise InputError(f"a limit must be NAME=NUMBER, such as nodes=200000, not {text}")
     changed({name: int(number)})
     return name, int(number)
 
 
 def model_options(args: Namespace) -> dict[str, Any]:
-    """What a command line says about reading an .onnx model, for `load_model`."""
+    """The command line's options for reading an .onnx model, as arguments of `load_model`."""
     from relay_hw.limits import OnnxOptions, changed
 
     limits = changed(dict(args.limit))
@@ -170,7 +170,7 @@ def model_options(args: Namespace) -> dict[str, Any]:
 
 
 def runnable_build(args: Namespace) -> Artifact:
-    """The build that a command runs. Raises ArtifactError, for code too that was not built here and is not trusted."""
+    """Load the build that a command runs. Raises ArtifactError, also for host code from elsewhere without `--trust`."""
     from relay_hw.runtime.artifact import load_artifact
 
     artifact = load_artifact(args.build, args.trust)
@@ -182,12 +182,12 @@ def feed(text: str) -> tuple[str, str]:
     """The name of an output and that of an input, as in `h_n=h`. Raises InputError."""
     output, _, name = text.partition("=")
     if not output or not name:
-        raise InputError(f"a feed must be an output and the input that takes it, such as h_n=h, not {text}")
+        raise InputError(f"a feed must be OUTPUT=INPUT, such as h_n=h, not {text}")
     return output, name
 
 
 def axis(text: str) -> Axis:
-    """An axis of a space, as in `block_in=8,16`. Raises InputError."""
+    """An axis of a design space, as in `block_in=8,16`. Raises InputError."""
     from relay_hw.explore.space import read_axis
 
     return read_axis(text)
@@ -201,28 +201,28 @@ def objectives(text: str) -> tuple[Objective, ...]:
 
 
 def search(text: str) -> Search:
-    """How a space is looked at. Raises InputError."""
+    """How a design space is searched. Raises InputError."""
     from relay_hw.explore.search import read_search
 
     return read_search(text)
 
 
 def natural(text: str) -> int:
-    """A number of a thing, counted from 0. Raises InputError."""
+    """An index, counted from 0. Raises InputError."""
     if not text.isdecimal() or len(text) > _DIGITS:
         raise InputError(f"a number must be an integer of at least 0, not {text}")
     return int(text)
 
 
 def count(text: str) -> int:
-    """A number of things. Raises InputError."""
+    """A positive count. Raises InputError."""
     if not text.isdecimal() or int(text) < 1:
         raise InputError(f"a count must be an integer of at least 1, not {text}")
     return int(text)
 
 
 def megahertz(text: str) -> float:
-    """A clock. Raises InputError."""
+    """A clock frequency in MHz. Raises InputError."""
     try:
         return float(text)
     except ValueError:

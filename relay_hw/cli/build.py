@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def compile_command(args: Namespace, console: Console) -> int:
-    """Walk a model file to a build folder."""
+    """Compile a model file to a build folder."""
     from relay_hw.backend.tvm.target import HostTarget, parse_host
 
     asked = args.host is not None or args.host_target is not None
@@ -103,7 +103,7 @@ def compile_command(args: Namespace, console: Console) -> int:
 
 
 def _usual_strategy(args: Namespace) -> str:
-    """Only the accelerator needs integers."""
+    """The default strategy; float where nothing runs on the accelerator, which alone needs integers."""
     from relay_hw.quantize.recipes import FLOAT, strategy_names
 
     return FLOAT if args.no_accel and args.calibration is None else strategy_names()[0]
@@ -120,7 +120,7 @@ def _launches(artifact: Artifact) -> str:
     if artifact.launches is not None:
         return f"{artifact.launches} launch(es) a sample"
     count = len(artifact.manifest.regions)
-    return f"{count} region(s) on the accelerator, launched as often as control flow asks for them"
+    return f"{count} region(s) on the accelerator, launched as often as control flow requires"
 
 
 def run_command(args: Namespace, console: Console) -> int:
@@ -137,7 +137,7 @@ def run_command(args: Namespace, console: Console) -> int:
     console.started("reading the build")
     artifact = runnable_build(args)
     feeds = check_feeds(args.feed, artifact.manifest)
-    # A batch's samples may be given as its parts: how many are needed is known when they are read.
+    # The samples of a batch may come one by one: how many are needed is known once they are read.
     data = Archive(args.input, "input data", args.samples if artifact.manifest.batch == 1 else None)
     inputs = artifact.manifest.inputs
     given, _ = read_steps(artifact.manifest, data, feeds, args.samples)
@@ -154,10 +154,10 @@ def run_command(args: Namespace, console: Console) -> int:
         save_npz(args.output, _arrays(result.outputs))
     labels = data.get(LABELS) if LABELS not in [row.name for row in inputs] else None
     score, doubtful = accuracy(result.outputs, labels, given, result.samples, artifact.manifest.batch)
-    # Inputs that look wrong explain labels that are missed.
+    # Inputs that look wrong explain a low accuracy.
     warnings += [doubtful] if doubtful and not (warnings and score is not None) else []
     if args.samples is not None and args.samples > given:
-        warnings.append(f"--samples {args.samples:,} was asked for, the data hold {given:,}")
+        warnings.append(f"--samples is {args.samples:,}, but the data have only {given:,}")
     warnings += nan_outputs(result.outputs)
     speed = speed_of(args, artifact, console, data)
     for text in warnings:
@@ -199,7 +199,7 @@ def _run_text(args: Namespace, console: Console, result: Any, score: float | Non
         lines.append(f"{cycles} cycles {turn}, in {launches} launch(es), {speed}")
     if result.residents:
         spent = f", {result.resident_cycles:,} cycles" if result.resident_cycles is not None else ""
-        lines.append(f"{len(result.residents)} launch(es), once, to load weights that stay{spent}")
+        lines.append(f"{len(result.residents)} launch(es), once, to load resident weights{spent}")
     lines.append(f"{1000 * result.host_seconds:,.3f} ms a sample on the host, {line(machine_name())}")
     lines += [f"output {line(output)} is input {line(name)} of the next sample" for output, name in args.feed]
     lines += ["", segment_table(result.segments, console.width), ""]
@@ -219,7 +219,7 @@ def _span(counts: Sequence[int]) -> str:
 
 
 def _described(value: Any) -> dict[str, Any]:
-    """An output: a tensor, or a list of values of a type that is no tensor of known shape."""
+    """The shape and type of an output: a tensor, or a list of values that do not form one tensor."""
     if isinstance(value, list):
         return {"shape": [len(value)], "dtype": "values"}
     return {"shape": list(value.shape), "dtype": str(value.dtype)}
@@ -234,13 +234,15 @@ def _arrays(outputs: Mapping[str, Any]) -> dict[str, Any]:
             continue
         for place, one in enumerate(value):
             if not isinstance(one, np.ndarray):
-                raise InputError(f"output {name} must be made of tensors to be written, not of {type(one).__name__}")
+                raise InputError(
+                    f"output {name} must consist of tensors to be written to a file, not of {type(one).__name__}"
+                )
             found[f"{name}_{place}"] = one
     return found
 
 
 def _config(args: Namespace, artifact: Any) -> Any:
-    """The configuration asked for. Another one than the build's is refused before its device is built."""
+    """The configuration asked for. Refuses one that the build's programs cannot run on before its device is built."""
     from relay_hw.accel.isa.config import load_config
 
     config = load_config(args.config) if args.config else artifact.config
@@ -250,7 +252,7 @@ def _config(args: Namespace, artifact: Any) -> Any:
 
 
 def _opened(args: Namespace, artifact: Artifact, console: Console) -> Session:
-    """The device that was asked for, with the build's programs."""
+    """Open the device that was asked for, with the build's programs."""
     from relay_hw.runtime.opened import open_session
     from relay_hw.target.accel.devices import DeviceOptions
 
@@ -279,7 +281,7 @@ def _options(args: Namespace, artifact: Artifact, console: Console, timing_only:
 
 
 def export_command(args: Namespace, console: Console) -> int:
-    """Write a build as C source, or a project for a board's own tools."""
+    """Write a build as C source, or a project for vendor tools."""
     from relay_hw.runtime.artifact import load_artifact
     from relay_hw.runtime.deploy import export_c
 
@@ -293,7 +295,7 @@ def export_command(args: Namespace, console: Console) -> int:
     if args.estimate:
         raise InputError("--estimate must come with --form vivado or quartus, not c")
     if args.build is None:
-        raise InputError("export to C must be given a BUILD")
+        raise InputError("export to C must have a BUILD")
 
     console.started("reading the build")
     artifact = load_artifact(args.build)
@@ -306,7 +308,7 @@ def export_command(args: Namespace, console: Console) -> int:
 
 
 def profile_command(args: Namespace, console: Console) -> int:
-    """Cycles, utilisation and bytes by layer; the folder's report is written anew."""
+    """Measure cycles, utilisation and bytes by layer, and rewrite the report in the build folder."""
     from relay_hw.report import layer_table, placement, profile_json, report_files, segment_table, summary
     from relay_hw.runtime.execute import Executor
     from relay_hw.runtime.folder import replace_files
@@ -337,7 +339,7 @@ def profile_command(args: Namespace, console: Console) -> int:
     lines = [layer_table(report, console.width), ""]
     lines += [segment_table(report.segments, console.width), ""] if report.segments else []
     lines += [summary(report), *filter(None, [placement(report)]), where]
-    lines += [] if report.host else ["the host's time is not known: no random sample could be run, --input gives one"]
+    lines += [] if report.host else ["host time unknown: random samples could not be run; give a sample with --input"]
     lines += speed_lines(report.speed, console)
     if args.trace:
         console.started("timing every instruction")
@@ -348,7 +350,7 @@ def profile_command(args: Namespace, console: Console) -> int:
 
 
 def verify_command(args: Namespace, console: Console) -> int:
-    """Check every hash, then compare a device with the reference meaning on random samples, byte by byte."""
+    """Check every hash, then compare a device with the reference semantics on random samples, byte by byte."""
     from relay_hw.runtime.execute import Executor
     from relay_hw.runtime.opened import usual_device
     from relay_hw.runtime.ports import random_samples

@@ -1,4 +1,4 @@
-"""`relay-hw compare`: quantization strategies side by side.
+"""`relay-hw compare`: compare quantization strategies of one network.
 
 In: parsed arguments. Out: exit status; a table, and `report.html`, `report.csv`, `report.json` in a folder.
 """
@@ -14,7 +14,7 @@ from relay_hw.support.quote import line
 
 
 def compare_command(args: Namespace, console: Console) -> int:
-    """Quantize a model by each strategy, measure it against float and on simulated hardware, write the report."""
+    """Quantize a model by each strategy, compare it with float, measure it on simulated hardware, write the report."""
     from relay_hw.compare import CompareOptions, compare
     from relay_hw.compare.main import default_processes
     from relay_hw.compare.store import Store

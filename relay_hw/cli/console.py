@@ -1,7 +1,8 @@
-"""What a command says: results on standard output, progress and errors on standard error.
+"""Console output of commands: results on standard output, progress and errors on standard error.
 
 In: messages, JSON objects, text. Out: one JSON object or text; progress only once a command has taken two seconds.
-Names come from strangers: whatever a terminal would obey is made visible here, and what it cannot show is escaped.
+Names come from untrusted files: terminal control characters are made visible here, and what the terminal's encoding
+lacks is escaped.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from relay_hw.support.progress import IDLE, Step, Steps
 from relay_hw.support.quote import line, screen
 
 PATIENCE_SECONDS = 2.0
-# Of tables where standard output is no terminal and COLUMNS is not set.
+# Width of tables where standard output is no terminal and COLUMNS is not set.
 NO_TERMINAL_COLUMNS = 120
-# Between two lines where standard error is no terminal.
+# Between two lines of progress where standard error is no terminal.
 QUIET_SECONDS = 5.0
 _TICK_SECONDS = 0.25
-# What removes the line that a terminal shows.
+# Clears the current line of a terminal.
 _CLEAR = "\r\x1b[K"
 
 
 class Console:
-    """One command's way to its user. `as_json`: one object on standard output, nothing else; `wide`: whole tables."""
+    """Output of one command. `as_json`: print one JSON object and nothing else; `wide`: show all columns of tables."""
 
     def __init__(self, as_json: bool, out: TextIO | None = None, err: TextIO | None = None, wide: bool = False) -> None:
         self.as_json = as_json
@@ -40,35 +41,35 @@ class Console:
         self._steps = Steps(self._show)
 
     def result(self, row: dict[str, Any], text: str) -> None:
-        """The command's result in the form that was asked for."""
+        """Print the command's result, as JSON or text."""
         _print(self._out, json.dumps(row) if self.as_json else text)
 
     @property
     def width(self) -> int | None:
-        """Columns that tables may take; None where they may take as many as they need."""
+        """The width of tables in characters; None: unlimited."""
         return None if self._wide else shutil.get_terminal_size((NO_TERMINAL_COLUMNS, 24)).columns
 
     def note(self, message: str) -> None:
-        """A line for people, at once."""
+        """Print a line on standard error at once."""
         if self._progress is not None:
             self._progress.clear()
         _print(self._err, f"relay-hw: {line(message)}")
 
     def warning(self, message: str) -> None:
-        """One line on what the command went on with, though it looks like a mistake."""
+        """Print one line about something that looks like a mistake, but does not stop the command."""
         self.note("warning: " + " ".join(message.split()))
 
     def error(self, message: str) -> None:
-        """The one line of a failure."""
+        """Print the one line of a failure."""
         self.note("error: " + " ".join(message.split()))
 
     def source(self, detail: str) -> None:
-        """The source line of a failure, underlined; for people at a terminal, so that logs keep one line a failure."""
+        """Print the underlined source line of a failure, on terminals only: logs keep one line per failure."""
         if detail and self._err.isatty():
             _print(self._err, detail)
 
     def failure(self, message: str, trace: str = "") -> None:
-        """The end of a command that failed: a line, for `as_json` an object as well, and where it happened if told."""
+        """Print how a command failed: one line, with `as_json` also an object, and the traceback if there is one."""
         if trace:
             _print(self._err, trace)
         if self.as_json:
@@ -93,7 +94,7 @@ class Console:
 
     @contextmanager
     def progress(self) -> Iterator[None]:
-        """While the block runs, steps are shown once it has taken PATIENCE_SECONDS."""
+        """Show progress while the block runs, from PATIENCE_SECONDS on."""
         self._progress = _Progress(self._err)
         self._progress.start()
         try:
@@ -104,7 +105,7 @@ class Console:
 
 
 class _Progress:
-    """A thread that repeats the latest step, so that a long step without news still shows."""
+    """A thread that keeps printing the latest step, so that a long step without updates still shows its time."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -128,13 +129,13 @@ class _Progress:
         self.clear()
 
     def show(self, step: Step) -> None:
-        """Take what work does now."""
+        """Set the step to show."""
         if not step.done:
             self._begun[step.name] = time.monotonic()
         self._step = step
 
     def clear(self) -> None:
-        """Remove a line that stands on a terminal."""
+        """Remove the progress line from a terminal."""
         with self._lock:
             if self._terminal and self._shown:
                 _print(self._stream, "", _CLEAR, "")
@@ -159,7 +160,7 @@ class _Progress:
                 _print(self._stream, f"relay-hw: {message}")
 
     def _left(self, step: Step, elapsed: float) -> str:
-        """How long a step takes still, where that can be said."""
+        """The remaining time of a step, if it can be estimated."""
         now = self._begin + elapsed
         left = step.seconds_left(now - self._begun.get(step.name, now))
         return f", {left:.0f} s left" if left else ""
@@ -170,7 +171,7 @@ def _with_share(step: Step) -> str:
 
 
 def _print(stream: TextIO, text: str, before: str = "", end: str = "\n") -> None:
-    """The one way out: lines without anything that terminals obey, in characters that the stream can hold."""
+    """Print text with control characters made visible, in characters of the stream's encoding; all output goes here."""
     encoding = stream.encoding or "utf-8"
     shown = screen(text).encode(encoding, "backslashreplace").decode(encoding)
     print(f"{before}{shown}", end=end, file=stream, flush=True)

@@ -1,6 +1,6 @@
-"""Files of users: `.npz` in, `.npz` and text out.
+"""Writing `.npz` and text files atomically, and accuracy of outputs against labels.
 
-In: paths from users. Out: arrays; files appear whole or not at all. Every refusal is one sentence.
+In: paths from users, arrays. Out: files that appear whole or not at all. Every refusal is one sentence.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def save_npz(path: Path, arrays: Arrays) -> None:
 
 
 def _write_npz(stream: BinaryIO, arrays: Arrays) -> None:
-    """What numpy.savez writes, with any names: it takes `file` for an argument of its own."""
+    """Write like numpy.savez, which cannot write an array named `file`."""
     with zipfile.ZipFile(stream, "w") as archive:
         for name, array in arrays.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
@@ -49,10 +49,10 @@ def _replace(path: Path, contents: durable.Contents) -> None:
 
 
 def accuracy(outputs: Arrays, labels: Any, given: int, samples: int, batch: int = 1) -> tuple[float | None, str]:
-    """Share of the first `samples` of `given` samples whose largest output is the label, and what is doubtful about it.
+    """Share of the first `samples` of `given` samples whose largest output is the label, and a warning or "".
 
-    Where samples are batches, each of their parts has a label of its own. None without labels, without a single output
-    of classes, or where the labels do not fit.
+    Where samples are batches, each part of a batch has its own label. None without labels, without a single output
+    of class scores, or where the labels do not fit.
     """
     from relay_hw.runtime.labels import check_labels, doubt, read_labels
 

@@ -1,4 +1,4 @@
-"""demo: handwritten digits from ONNX to Verilog, bit for bit; nothing is needed but the package.
+"""`relay-hw demo`: compile a handwritten-digit network and run it on the simulated Verilog, with packaged data only.
 
 In: parsed arguments. Out: a folder with the network, its data and its build; scores; status 1 where a byte differs or a
 bound is missed.
@@ -20,7 +20,7 @@ from relay_hw.support.quote import line, shell_word
 
 
 def demo_command(args: Namespace, console: Console) -> int:
-    """Write the files, walk, print what came out."""
+    """Write the files, compile and run the network, print the scores."""
     from relay_hw.demo.walk import problems, show
     from relay_hw.report import layer_table
 
@@ -48,7 +48,7 @@ def demo_command(args: Namespace, console: Console) -> int:
 
 
 def _write_files(folder: Path, calibration: Digits, test: Digits) -> None:
-    """What other commands can be tried on."""
+    """Write the data and the model, for trying other commands."""
     save_npz(folder / "mnist_calibration.npz", calibration.arrays())
     save_npz(folder / "mnist_test.npz", test.arrays())
     durable.write_file(folder / MODEL.name, MODEL.read_bytes())

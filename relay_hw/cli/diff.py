@@ -1,6 +1,6 @@
-"""`relay-hw diff`: two builds side by side.
+"""`relay-hw diff`: compare two builds layer by layer.
 
-In: parsed arguments. Out: exit status; a table of the layers of both, perhaps a page.
+In: parsed arguments. Out: exit status; a table of the layers of both, optionally an HTML page.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from relay_hw.support.quote import line
 
 
 def diff_command(args: Namespace, console: Console) -> int:
-    """Pair the layers of two builds, and say what changed and which cycles were gained and lost."""
+    """Match the layers of two builds, and print what changed and where cycles were gained and lost."""
     from relay_hw.report.difference import difference, difference_json
     from relay_hw.report.difference_page import render_difference
     from relay_hw.report.difference_text import difference_text
@@ -30,7 +30,7 @@ def diff_command(args: Namespace, console: Console) -> int:
 
 
 def _timed(path: Path, console: Console) -> Report:
-    """The report of an inference by the exact engine, with the memory that the build is made for."""
+    """Time an inference on the cycle simulator, with the memory model that the build was made for."""
     from relay_hw.runtime.artifact import load_artifact
     from relay_hw.runtime.profile import timed_report
 

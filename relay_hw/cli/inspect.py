@@ -1,4 +1,4 @@
-"""Commands that show things: check, show, disasm, isa.
+"""Commands that print models, programs and the instruction set: check, show, disasm, isa.
 
 In: parsed arguments. Out: exit status; text or JSON through the console.
 """
@@ -17,7 +17,7 @@ from relay_hw.support.quote import line
 
 
 def check_command(args: Namespace, console: Console) -> int:
-    """Parse and type a model; print the typed module, or the place and the problem."""
+    """Parse and type-check a model; print the typed module, or the problem and where it is."""
     from relay_hw.runtime.models import load_model
     from relay_hw.text import print_module
 
@@ -42,7 +42,7 @@ def check_command(args: Namespace, console: Console) -> int:
 
 
 def repaired(path: Path, console: Console) -> IRModule:
-    """A module of text that only the tolerant parser reads; says what was repaired. Raises ParseError, InputError."""
+    """Read a file with the tolerant parser, and print what it repaired. Raises ParseError, InputError."""
     from relay_hw.runtime.models import read_text
     from relay_hw.text import parse_tolerant
 
@@ -59,7 +59,7 @@ def _typed(mod: Any) -> Any:
 
 
 def show_command(args: Namespace, console: Console) -> int:
-    """The module of a stage of a build, or of a model file."""
+    """Print the module of a stage of a build, or of a model file."""
     path = Path(args.what)
     if path.suffix and path.is_file():
         from relay_hw.runtime.models import load_model
@@ -75,7 +75,7 @@ def show_command(args: Namespace, console: Console) -> int:
 
 
 def disasm_command(args: Namespace, console: Console) -> int:
-    """Assembly text of a build's programs, or of a program file."""
+    """Print the programs of a build, or a program file, as assembly."""
     from relay_hw.accel.isa.disasm import disassemble
     from relay_hw.accel.isa.program import Program
 
@@ -98,7 +98,7 @@ def disasm_command(args: Namespace, console: Console) -> int:
 
 
 def isa_command(args: Namespace, console: Console) -> int:
-    """The instruction set: fields of every instruction, micro-op, parameter record; registers."""
+    """Print the instruction set: fields of instructions, micro-ops and parameter records; registers."""
     from relay_hw.accel.isa import spec
 
     layouts = {row.name: row.layout for row in spec.INSTRUCTIONS} | {"uop": spec.UOP, "prm": spec.PRM}

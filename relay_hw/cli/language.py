@@ -1,4 +1,4 @@
-"""Commands on programs: eval, convert.
+"""Commands on Relay programs: eval, convert.
 
 In: parsed arguments. Out: exit status; values and files.
 """
@@ -29,7 +29,7 @@ _OUTPUTS = (".relay", ".txt", ".json")
 
 
 def eval_command(args: Namespace, console: Console) -> int:
-    """The value of a function for arguments from the command line and from a file."""
+    """Evaluate a function on arguments from the command line and from a file."""
     from relay_hw.runtime.models import load_model
 
     model = load_model(args.file, args.libraries, **model_options(args))
@@ -55,7 +55,7 @@ def eval_command(args: Namespace, console: Console) -> int:
 def _positional(
     function: Function, texts: Sequence[str], given: Mapping[str, Any], interpreter: Interpreter
 ) -> dict[str, Value]:
-    """The arguments of the command line, for the parameters that have no value yet, in order."""
+    """The command line's arguments, for the parameters that have no value yet, in order."""
     names = [param.name_hint for param in function.params]
     if len(set(names)) != len(names):
         raise InputError(f"parameters must have different names, not {', '.join(names)}")
@@ -72,7 +72,7 @@ def _checked(function: Function, given: Mapping[str, Value], entry: str) -> Mapp
     missing = [param for param in function.params if param.name_hint not in given]
     if missing:
         listed = ", ".join(f"{param.name_hint}: {param.type}" for param in missing)
-        raise InputError(f"@{entry} must get arguments for {listed}")
+        raise InputError(f"@{entry} must have arguments for {listed}")
     return given
 
 
@@ -81,12 +81,12 @@ def _outputs(value: Value) -> dict[str, np.ndarray]:
     parts = {f"output_{i}": part for i, part in enumerate(value)} if isinstance(value, tuple) else {"output": value}
     for part in parts.values():
         if not isinstance(part, np.ndarray):
-            raise InputError(f"result must be a tensor or a tuple of tensors for a file, not {show(part)}")
+            raise InputError(f"result must be a tensor or a tuple of tensors to be written to a file, not {show(part)}")
     return parts
 
 
 def convert_command(args: Namespace, console: Console) -> int:
-    """A model in another form; parameters of ONNX become constants."""
+    """Write a model as Relay text or JSON; ONNX parameters become constants."""
     from relay_hw.build_module import bind_params_by_name
     from relay_hw.runtime.models import load_model
     from relay_hw.transform.infer_type import InferType
@@ -104,7 +104,7 @@ def convert_command(args: Namespace, console: Console) -> int:
     try:
         mod = InferType()(mod)
     except TypeCheckError as error:
-        # Text for people may leave types open; it can be completed by hand.
+        # Text may lack types; a reader can add them by hand.
         if not args.tolerant or path.suffix == ".json":
             raise
         console.note(str(error))

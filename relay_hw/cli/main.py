@@ -41,7 +41,7 @@ class _Usage(RelayHwError):
 
 
 class _Parser(ArgumentParser):
-    """Reports a wrong command line as one sentence; takes a command's `arguments` also behind its options."""
+    """Reports a wrong command line as one sentence; accepts positional `arguments` after options too."""
 
     def error(self, message: str) -> NoReturn:
         raise _Usage(f"{message} (see {self.prog} --help)")
@@ -81,9 +81,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         what = error.filename if error.filename is not None else "a file"
         return _fail(console, f"{what} must be accessible: {error.strerror or error}")
     except MemoryError:
-        return _fail(console, "the work must fit into memory; take fewer samples or a smaller model")
+        return _fail(console, "out of memory: use fewer samples or a smaller model")
     except KeyboardInterrupt:
-        console.note("interrupted; nothing half-written is left")
+        console.note("interrupted; no partly written files are left")
         return INTERRUPTED
     except Exception as error:
         trace = traceback.format_exc() if "--debug" in given else ""
@@ -97,14 +97,14 @@ def _fail(console: Console, message: str, trace: str = "") -> int:
 
 
 def _broken_pipe() -> int:
-    """Whoever read our output has left; keep Python from complaining about it at exit."""
+    """The reader of our output has closed it; keep Python from complaining about that at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
 @contextmanager
 def _termination_as_interrupt() -> Iterator[None]:
-    """A terminated command cleans up like an interrupted one."""
+    """Make SIGTERM raise KeyboardInterrupt, so that a terminated command cleans up like an interrupted one."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -120,13 +120,13 @@ def _termination_as_interrupt() -> Iterator[None]:
 
 
 def _command(name: str) -> Callable[[Namespace, Console], int]:
-    """`module:function`, imported only when it runs, so that `--help` and small commands start at once."""
+    """Import `module:function` only when it runs, so that `--help` and small commands start at once."""
     module, function = name.split(":")
     return getattr(import_module(f"relay_hw.cli.{module}"), function)
 
 
 def _check_files(args: Namespace) -> None:
-    """Ask for every file to read before anything is imported for the command. Raises InputError, ArtifactError."""
+    """Check every input file before anything is imported for the command. Raises InputError, ArtifactError."""
     for name, check in args.files.items():
         path = getattr(args, name)
         if path is not None:
@@ -136,7 +136,7 @@ def _check_files(args: Namespace) -> None:
 def _parser() -> ArgumentParser:
     parser = _Parser(
         prog="relay-hw",
-        description="Compile networks to the accelerator, simulate them, see where the cycles go.",
+        description="Compile neural networks for an accelerator, simulate them, and see where the cycles go.",
         epilog="exit status: 0 success, 1 the command found the problem it looks for, 2 bad input",
         formatter_class=RawDescriptionHelpFormatter,
     )
@@ -157,16 +157,18 @@ def _parser() -> ArgumentParser:
 def _add(commands: Any, name: str, run: str, text: str) -> ArgumentParser:
     parser: ArgumentParser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--wide", action="store_true", help="whole tables, however wide, instead of what fits here")
-    parser.add_argument("--debug", action="store_true", help="show where an internal error happened")
+    parser.add_argument("--wide", action="store_true", help="show all columns of tables, however wide")
+    parser.add_argument("--debug", action="store_true", help="print the traceback of an internal error")
     parser.set_defaults(run=run, files={})
     return parser
 
 
 def _add_target_device(parser: ArgumentParser) -> None:
-    """Any device of the build's target."""
+    """Add `--device` for any device of the build's target."""
     names = ", ".join(kind.name for kind in DEVICES)
-    text = f"where to run: {names} for builds for accel (default: the target's usual one, of accel {DEVICES[0].name})"
+    text = (
+        f"where to run; for target accel: {names} (default: the target's default device, for accel {DEVICES[0].name})"
+    )
     parser.add_argument("--device", metavar="NAME", help=text)
     _add_device_options(parser)
 
@@ -179,7 +181,10 @@ def _add_device(parser: ArgumentParser, kinds: Sequence[DeviceKind], default: st
 
 def _add_device_options(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--memory", type=arg.memory, metavar=_MEMORY, help="memory model of cycle and rtl (default: the build's)"
+        "--memory",
+        type=arg.memory,
+        metavar=_MEMORY,
+        help="memory model of the cycle and rtl devices (default: the build's)",
     )
     parser.add_argument("--port", metavar="PORT", help="serial port of the board, or socket://host:port (fpga)")
     parser.add_argument("--soc", type=Path, metavar="FOLDER", help="folder of the board's bitstream (fpga)")
@@ -187,27 +192,28 @@ def _add_device_options(parser: ArgumentParser) -> None:
 
 def _add_board(parser: ArgumentParser, default: str = "none") -> None:
     text = (
-        f"accelerator, clock, memory and line of this board (default: {default}); its milliseconds and samples a second"
+        f"use this board's accelerator, clock, memory and link, and report ms and samples per second there "
+        f"(default: {default})"
     )
     parser.add_argument("--board", type=arg.board, metavar="NAME", help=text)
 
 
 def _add_runnable_build(parser: ArgumentParser) -> None:
     parser.add_argument("build", type=Path, metavar="BUILD")
-    text = "run the code for this host in a build that was not made here, as you trust whoever made it"
+    text = "run the host code of a build that was made elsewhere: do so only if you trust its author"
     parser.add_argument("--trust", action="store_true", help=text)
 
 
 def _add_demo_command(commands: Any) -> None:
-    text = "compile a network for handwritten digits, run it on the Verilog, compare every byte; needs no other file"
+    text = "compile a network for handwritten digits, run it on the simulated Verilog, compare every byte"
     demo = _add(commands, "demo", "demo:demo_command", text)
-    text = "folder to write: the network, its data and its build (default: relay-hw-demo)"
+    text = "folder to write the network, its data and its build to (default: relay-hw-demo)"
     demo.add_argument("-o", "--output", type=arg.output_folder, default="relay-hw-demo", metavar="DIR", help=text)
     demo.add_argument("--images", type=arg.count, metavar="N", help="run the first N of 1,000 images (default: all)")
     text = "accelerator to compile for (default: default)"
     demo.add_argument("--config", type=arg.config, default="default", metavar="NAME|FILE", help=text)
     names = [kind.name for kind in DEVICES if kind.name != "fpga"]
-    text = "where to run (default rtl, the Verilog; without a C++ compiler the functional simulator takes its place)"
+    text = "where to run (default rtl, the simulated Verilog; without a C++ compiler the functional simulator is used)"
     demo.add_argument("--device", choices=names, default="rtl", help=text)
 
 
@@ -221,24 +227,24 @@ def _add_build_commands(commands: Any) -> None:
         metavar="NAME|FILE",
         help="accelerator (default: default, or the board's usual one)",
     )
-    text = "machine to compile for (default accel, this package's own accelerator); doctor lists those that there are"
+    text = "target to compile for (default accel, this package's accelerator); relay-hw doctor lists them"
     build.add_argument("--target", type=arg.target, metavar="NAME", help=text)
     _add_board(build)
-    text = "strategy (default int8; float with --no-accel where there is no calibration data)"
+    text = "quantization strategy (default int8; float with --no-accel and no calibration data)"
     build.add_argument("--quantize", type=arg.strategy, metavar="STRATEGY", help=text)
-    build.add_argument("--calibration", type=Path, metavar="DATA.npz", help="inputs by name, samples first")
-    text = (
-        "compile host operators by llvm, cuda or opencl, or leave them to numpy (default: llvm where TVM is installed)"
-    )
+    build.add_argument("--calibration", type=Path, metavar="DATA.npz", help="inputs by name, samples on the first axis")
+    text = "run host operators by llvm, cuda, opencl or numpy (default: llvm if TVM is installed, else numpy)"
     build.add_argument("--host", metavar="KIND", help=text)
-    text = "which one: aarch64 or a triple, mcpu=NAME, mattr=+FEATURE for llvm; sm_90 for cuda (default: this machine)"
+    text = (
+        "machine of --host: aarch64 or a triple, mcpu=NAME, mattr=+FEATURE for llvm; sm_90 for cuda (default: this one)"
+    )
     build.add_argument("--host-target", metavar="TARGET", help=text)
-    build.add_argument("--no-accel", action="store_true", help="leave the accelerator out: every operator on the host")
-    text = "weights may stay on the device between launches (default auto: where that is faster)"
+    build.add_argument("--no-accel", action="store_true", help="run every operator on the host")
+    text = "whether weights stay on the device between launches (default auto: wherever that is faster)"
     build.add_argument("--resident", choices=("auto", "off"), default="auto", help=text)
-    text = "memory model that programs are made for (default standard)"
+    text = "memory model that programs are optimised for (default standard)"
     build.add_argument("--memory", type=arg.memory, metavar=_MEMORY, help=text)
-    text = "search for faster tiles by the cycle simulator, so long (default 0: not at all); results are kept"
+    text = "seconds to spend searching for faster tiles on the cycle simulator (default 0: off); results are cached"
     build.add_argument("--tune", type=arg.seconds, default=0, metavar="SECONDS", help=text)
 
     build.set_defaults(files={"model": check_model, "calibration": check_npz_of("calibration data")})
@@ -246,12 +252,13 @@ def _add_build_commands(commands: Any) -> None:
 
     run = _add(commands, "run", "build:run_command", "run a build on samples")
     _add_runnable_build(run)
-    run.add_argument("--input", type=Path, required=True, metavar="DATA.npz", help="inputs by name, samples first")
-    run.add_argument("--output", type=arg.output_file, metavar="OUT.npz", help="where to write the outputs")
+    text = "inputs by name, samples on the first axis"
+    run.add_argument("--input", type=Path, required=True, metavar="DATA.npz", help=text)
+    run.add_argument("--output", type=arg.output_file, metavar="OUT.npz", help="file to write the outputs to")
     run.add_argument("--samples", type=arg.count, metavar="N", help="run the first N samples only")
-    text = "samples that go through each region before the next one (default: 1, on a board 16)"
+    text = "samples to run through each region before the next region (default: 1, on a board 16)"
     run.add_argument("--chunk", type=arg.count, metavar="N", help=text)
-    text = "each sample is one step: this output of it is this input of the next one (first zeros, or the data's first)"
+    text = "feed an output of each sample to an input of the next (its first value: from the data, else zeros)"
     run.add_argument("--feed", action="append", type=arg.feed, default=[], metavar="OUTPUT=INPUT", help=text)
     run.add_argument(
         "--config", type=arg.config, metavar="NAME|FILE", help="accelerator to run on (default: the build's)"
@@ -266,68 +273,68 @@ def _add_build_commands(commands: Any) -> None:
     profile.add_argument(
         "--config", type=arg.config, metavar="NAME|FILE", help="accelerator to run on (default: the build's)"
     )
-    profile.add_argument("--input", type=Path, metavar="DATA.npz", help="also time the segments of its first sample")
+    profile.add_argument("--input", type=Path, metavar="DATA.npz", help="also time every segment on its first sample")
     profile.add_argument("--trace", type=arg.output_file, metavar="FILE.json", help="write a timeline for Perfetto")
     profile.add_argument("--waves", type=arg.output_file, metavar="FILE.fst", help="record every signal (rtl)")
     profile.set_defaults(files={"build": check_build, "input": check_npz_of("input data")})
     _add_device(profile, [kind for kind in DEVICES if kind.has_exact_cycles], "cycle")
     _add_board(profile, "the build's")
 
-    text = "write a build as C source, or an accelerator as a project for a board's own tools"
+    text = "write a build as C source, or an accelerator as a project for vendor tools"
     export = _add(commands, "export", "build:export_command", text)
-    text = "what to write as C; of a project, whose accelerator"
+    text = "build folder to export (c), or whose accelerator configuration to use (vivado, quartus)"
     export.add_argument("build", type=Path, nargs="?", metavar="BUILD", help=text)
     export.add_argument("-o", "--output", type=arg.output_folder, required=True, metavar="DIR", help="folder to write")
-    text = "c runs a build without Python; vivado and quartus make bitstreams (default c)"
+    text = "c: source that runs a build without Python; vivado, quartus: project that makes a bitstream (default c)"
     export.add_argument("--form", choices=("c", "vivado", "quartus"), default="c", help=text)
-    text = "pynq-z1 or ultra96 (vivado), de10nano (quartus)"
+    text = "board of the project: pynq-z1 or ultra96 (vivado), de10nano (quartus)"
     export.add_argument("--board", metavar="NAME", help=text)
-    text = "accelerator of a project (default: the build's, else one that fits the board)"
+    text = "accelerator of the project (default: the build's, else one that fits the board)"
     export.add_argument("--config", type=arg.config, metavar="NAME|FILE", help=text)
-    text = "clock of a project's accelerator (default: the board's)"
+    text = "accelerator clock of the project (default: the board's)"
     export.add_argument("--clock", type=arg.megahertz, metavar="MHZ", help=text)
-    text = "also let yosys synthesise the project, and count what it takes of the part (minutes; kept)"
+    text = "also synthesise the project with yosys to estimate its use of the part (minutes; the result is cached)"
     export.add_argument("--estimate", action="store_true", help=text)
     export.set_defaults(files={"build": check_build})
 
-    verify = _add(commands, "verify", "build:verify_command", "check a build's hashes and its results, byte by byte")
+    verify = _add(commands, "verify", "build:verify_command", "check a build's hashes, and its results byte by byte")
     _add_runnable_build(verify)
     verify.add_argument("--samples", type=arg.count, default=3, metavar="N", help="random samples (default 3)")
-    verify.add_argument("--seed", type=int, default=0, help="of the random samples (default 0)")
+    verify.add_argument("--seed", type=int, default=0, help="seed of the random samples (default 0)")
     verify.set_defaults(files={"build": check_build})
     _add_target_device(verify)
     _add_board(verify, "the build's")
 
 
 def _add_shapes(parser: ArgumentParser) -> None:
-    text = "shape of an input whose sizes an .onnx model leaves open, such as images=1x3x320x320; may be repeated"
+    text = "shape of an input with dynamic sizes in an .onnx model, such as images=1x3x320x320; may be repeated"
     parser.add_argument("--shape", action="append", type=arg.shape, default=[], metavar="INPUT=SIZEx...", help=text)
-    text = "number that an input of an .onnx model always is, such as sr=16000; may be repeated"
+    text = "constant value of a scalar input of an .onnx model, such as sr=16000; may be repeated"
     parser.add_argument("--value", action="append", type=arg.value, default=[], metavar="INPUT=NUMBER", help=text)
-    text = "the most that a model may take, such as nodes=200000 (relay_hw/limits.py has them); may be repeated"
+    text = "change a limit on models, such as nodes=200000 (relay_hw/limits.py lists them); may be repeated"
     parser.add_argument("--limit", action="append", type=arg.limit, default=[], metavar="NAME=NUMBER", help=text)
-    text = "read weights of an .onnx model from files below its folder too"
+    text = "also read weights of an .onnx model from other files in or below its folder"
     parser.add_argument("--external-data", action="store_true", help=text)
-    text = "read an .onnx model in a process of its own, with bounds on its memory and time (memory_bytes, seconds)"
+    text = "read an .onnx model in a separate process with limits on memory and time (memory_bytes, seconds)"
     parser.add_argument("--untrusted", action="store_true", help=text)
 
 
 def _add_libraries(parser: ArgumentParser) -> None:
-    text = "let the text use prelude, nat, gradient or core; may be repeated"
+    text = "library that Relay text may use: prelude, nat, gradient or core; may be repeated"
     parser.add_argument("--import", dest="libraries", action="append", default=[], metavar="LIBRARY", help=text)
 
 
 def _add_tolerant(parser: ArgumentParser) -> None:
-    text = "read text as papers, guides and older versions print it, and say what was repaired"
+    text = "accept the Relay text of papers, guides and older versions, and say what was repaired"
     parser.add_argument("--tolerant", action="store_true", help=text)
 
 
 def _add_language_commands(commands: Any) -> None:
-    evaluate = _add(commands, "eval", "language:eval_command", "compute a function of a model with the interpreter")
+    evaluate = _add(commands, "eval", "language:eval_command", "evaluate a function of a model with the interpreter")
     evaluate.add_argument("file", type=Path, metavar="FILE")
     text = "an argument: a number, nested lists such as [[1, 2], [3, 4]], or a Relay expression"
     evaluate.add_argument("arguments", nargs="*", metavar="ARGUMENT", help=text)
-    evaluate.add_argument("--entry", default="main", metavar="NAME", help="function to compute (default main)")
+    evaluate.add_argument("--entry", default="main", metavar="NAME", help="function to evaluate (default main)")
     evaluate.add_argument("--input", type=Path, metavar="DATA.npz", help="arguments by parameter name")
     evaluate.add_argument("--output", type=arg.output_file, metavar="OUT.npz", help="write the resulting tensors")
     evaluate.set_defaults(files={"file": check_model, "input": check_npz_of("input")})
@@ -344,123 +351,134 @@ def _add_language_commands(commands: Any) -> None:
 
 
 def _add_inspect_commands(commands: Any) -> None:
-    check = _add(commands, "check", "inspect:check_command", "type a model and print it, or say where it is wrong")
+    check = _add(
+        commands, "check", "inspect:check_command", "type-check a model and print it, or say where it is wrong"
+    )
     check.add_argument("file", type=Path, metavar="FILE.relay")
     check.set_defaults(files={"file": check_text})
     _add_libraries(check)
     _add_shapes(check)
     _add_tolerant(check)
 
-    show = _add(commands, "show", "inspect:show_command", "print the module of a build's stage, or of a model file")
+    show = _add(
+        commands, "show", "inspect:show_command", "print the Relay module of a stage of a build, or of a model file"
+    )
     show.add_argument("what", type=Path, metavar="BUILD|FILE")
     show.set_defaults(files={"what": check_build_or_model})
     _add_shapes(show)
-    show.add_argument("--stage", default="partitioned", help="imported, simplified, quantized, partitioned (default)")
+    show.add_argument("--stage", default="partitioned", help="imported, simplified, quantized or partitioned (default)")
 
-    why = _add(commands, "why", "why:why_command", "say where cycles are lost, what would help, what stays on the host")
+    why = _add(
+        commands, "why", "why:why_command", "say where cycles are lost, what would help, and what stays on the host"
+    )
     why.add_argument("build", type=Path, metavar="BUILD")
     why.set_defaults(files={"build": check_build})
     why.add_argument("--memory", type=arg.memory, metavar=_MEMORY, help="memory model (default: the build's)")
     _add_board(why, "the build's")
-    text = "try this instead of the usual changes, such as axi_data_bits=128,latency=50; may be repeated"
+    text = "change to try instead of the default ones, such as axi_data_bits=128,latency=50; may be repeated"
     why.add_argument("--change", action="append", default=[], metavar="KEY=VALUE,...", help=text)
 
-    text = "two builds side by side: matched layers, what changed, cycles gained and lost"
+    text = "compare two builds: matched layers, what changed, cycles gained and lost"
     diff = _add(commands, "diff", "diff:diff_command", text)
     diff.epilog = "example: relay-hw diff build/int8 build/w4a8 -o build/diff.html"
     diff.add_argument("a", type=Path, metavar="A", help="a build")
-    diff.add_argument("b", type=Path, metavar="B", help="another build of the network, or of one like it")
-    diff.add_argument("-o", "--output", type=arg.output_file, metavar="PAGE.html", help="also write a page")
+    diff.add_argument("b", type=Path, metavar="B", help="another build of the same network or a similar one")
+    diff.add_argument("-o", "--output", type=arg.output_file, metavar="PAGE.html", help="also write an HTML page")
     diff.set_defaults(files={"a": check_build, "b": check_build})
 
     disasm = _add(commands, "disasm", "inspect:disasm_command", "print the programs of a build as assembly")
     disasm.add_argument("what", type=Path, metavar="BUILD|PROGRAM")
     disasm.set_defaults(files={"what": check_build_or_program})
-    disasm.add_argument("--function", metavar="NAME", help="only the program of this function")
+    disasm.add_argument("--function", metavar="NAME", help="print only the program of this function")
 
     isa = _add(commands, "isa", "inspect:isa_command", "print the instruction set")
     isa.add_argument("name", nargs="?", metavar="INSTRUCTION")
 
-    _add(commands, "doctor", "doctor:doctor_command", "say what is installed, what is missing and how to get it")
+    _add(commands, "doctor", "doctor:doctor_command", "say what is installed, what is missing and how to install it")
 
 
 def _add_compare_command(commands: Any) -> None:
     text = "quantize a model by several strategies: accuracy beside cycles, bytes and energy"
     compare = _add(commands, "compare", "compare:compare_command", text)
     compare.add_argument("model", type=Path, metavar="MODEL")
-    text = "inputs by name, samples first, with labels (classes) or targets (numbers)"
+    text = "inputs by name, samples on the first axis, with labels (classes) or targets (numbers)"
     compare.add_argument("--data", type=Path, required=True, metavar="TEST.npz", help=text)
-    text = "inputs by name, to choose ranges and the best strategy on"
+    text = "inputs by name, to calibrate ranges and to choose the best strategy on"
     compare.add_argument("--calibration", type=Path, metavar="DATA.npz", help=text)
-    text = "names or .toml files, separated by commas; may be repeated"
+    text = "strategy names or .toml files, separated by commas; may be repeated"
     compare.add_argument(
         "--strategies", action="append", type=arg.strategies, required=True, metavar="NAME,...", help=text
     )
-    text = "folder for report.html, report.csv and report.json; finished strategies are kept in its folder work"
+    text = "folder for report.html, report.csv and report.json; finished strategies are cached in its folder work"
     compare.add_argument("-o", "--output", type=arg.output_folder, required=True, metavar="REPORT", help=text)
     data = {"data": check_npz_of("test data"), "calibration": check_npz_of("calibration data")}
     compare.set_defaults(files={"model": check_model, **data})
     _add_shapes(compare)
-    compare.add_argument("--images", type=arg.count, metavar="N", help="the first N samples of the test data only")
-    text = "accelerators to choose from, separated by commas (default: default, and w4 for 4-bit weights)"
+    compare.add_argument("--images", type=arg.count, metavar="N", help="use the first N samples of the test data only")
+    text = "accelerators to compile for, separated by commas (default: default, and w4 for 4-bit weights)"
     compare.add_argument("--config", type=arg.configs, metavar="NAME|FILE,...", help=text)
-    text = "compile for this board, by default for every configuration that has a clock there; adds inferences a second"
+    text = "compile for this board, by default with every configuration that runs on it; adds inferences per second"
     compare.add_argument("--board", type=arg.board, metavar="NAME", help=text)
-    text = "add N choices of 4- and 8-bit layers for each accelerator, from the fewest cycles to the least noise"
+    text = "add N mixes of 4- and 8-bit layers for each accelerator, from fewest cycles to least noise"
     compare.add_argument("--mixed", type=arg.count, default=0, metavar="N", help=text)
     compare.add_argument("--name", metavar="OUTPUT", help="output to compare (default: the first)")
-    compare.add_argument("--unlabelled", action="store_true", help="compare with float alone, without labels")
-    text = "show the distributions of these layers only, separated by commas; may be repeated"
+    compare.add_argument("--unlabelled", action="store_true", help="compare with the float model only, ignore labels")
+    text = "show the distributions of these layers only; may be repeated"
     compare.add_argument("--layers", action="append", default=[], metavar="LAYER,...", help=text)
     compare.add_argument("--area", action="store_true", help="add LUTs and multipliers from synthesis results")
-    text = "how integers are evaluated (default auto: TVM for many samples, where it is installed)"
+    text = "what evaluates the integer model (default auto: TVM for many samples, if installed)"
     compare.add_argument("--engine", choices=("auto", "tvm", "numpy"), default="auto", help=text)
-    compare.add_argument("--processes", type=arg.count, metavar="N", help="processes (default: one for each core)")
+    compare.add_argument("--processes", type=arg.count, metavar="N", help="processes (default: one per core)")
 
 
 def _add_explore_command(commands: Any) -> None:
-    text = "compile a model for many accelerators: exact cycles beside area and energy, and who beats whom"
+    text = "compile a model for many accelerators and find the Pareto front of cycles, area and energy"
     explore = _add(commands, "explore", "explore:explore_command", text)
     explore.add_argument("model", type=Path, nargs="?", metavar="MODEL")
-    text = "folder for explore.html, explore.csv and explore.json; what was measured is kept in its folder work"
+    text = "folder for explore.html, explore.csv and explore.json; measurements are cached in its folder work"
     explore.add_argument("-o", "--output", type=arg.output_folder, required=True, metavar="REPORT", help=text)
     text = (
-        "what differs: a size of the configuration, latency, memory_reads, memory_writes, memory, strategy, resident "
-        "or clock (MHz); a range of sizes doubles, such as wgt_depth=256..2048; may be repeated (default: blocks, "
-        "output lanes, large scratchpads, bus)"
+        "parameter to vary: a size of the configuration, latency, memory_reads, memory_writes, memory, strategy, "
+        "resident or clock (MHz); a range goes up by doubling, such as wgt_depth=256..2048; may be repeated "
+        "(default: blocks, output lanes, large scratchpads, bus)"
     )
     explore.add_argument("--axis", action="append", type=arg.axis, default=[], metavar="NAME=VALUE,...", help=text)
-    text = "where sizes begin (default: default, or the board's usual one)"
+    text = "configuration whose other sizes are used (default: default, or the board's default one)"
     explore.add_argument("--config", type=arg.config, metavar="NAME|FILE", help=text)
-    text = "strategy where it is no axis (default int8)"
+    text = "quantization strategy, unless it is an axis (default int8)"
     explore.add_argument("--quantize", type=arg.strategy, default="int8", metavar="STRATEGY", help=text)
-    explore.add_argument("--calibration", type=Path, metavar="DATA.npz", help="inputs by name, samples first")
-    text = "inputs by name with labels: adds how accurate each strategy is"
+    text = "inputs by name, samples on the first axis"
+    explore.add_argument("--calibration", type=Path, metavar="DATA.npz", help=text)
+    text = "inputs by name with labels: adds the accuracy of each strategy"
     explore.add_argument("--data", type=Path, metavar="TEST.npz", help=text)
-    explore.add_argument("--images", type=arg.count, metavar="N", help="the first N samples of the test data only")
+    explore.add_argument("--images", type=arg.count, metavar="N", help="use the first N samples of the test data only")
     explore.add_argument("--name", metavar="OUTPUT", help="output whose accuracy counts (default: the first)")
     text = "memory model (default standard)"
     explore.add_argument("--memory", type=arg.memory, metavar=_MEMORY, help=text)
-    text = "memory of this board at the clock, and its part"
+    text = "use the memory and part of this board"
     explore.add_argument("--board", type=arg.board, metavar="NAME", help=text)
-    text = "part that points must have room on (default: the board's, else lfe5u-85f)"
+    text = "FPGA part that points must fit (default: the board's, else lfe5u-85f)"
     explore.add_argument("--part", type=arg.part, metavar="NAME", help=text)
-    text = "clock that milliseconds are counted with: nobody says that it is met"
+    text = "clock assumed for milliseconds; whether a design meets it is not checked"
     explore.add_argument("--clock", type=arg.megahertz, metavar="MHZ", help=text)
-    text = "of cycles, ms, area, luts, block_rams, multipliers, energy, dram, accuracy (default: time, area, energy)"
+    text = (
+        "any of cycles, ms, area, luts, block_rams, multipliers, energy, dram, accuracy (default: time, area, energy)"
+    )
     explore.add_argument("--objectives", type=arg.objectives, metavar="NAME,...", help=text)
-    text = "grid: all points; random; smart: beside the front (default: grid, or smart for more points than --points)"
+    text = "grid: all points; random; smart: neighbours of the front (default: grid, or smart for more than --points)"
     explore.add_argument("--search", type=arg.search, metavar="HOW", help=text)
-    text = "points of a search that is no grid (default 500)"
+    text = "points to measure in a random or smart search (default 500)"
     explore.add_argument("--points", type=arg.count, default=500, metavar="N", help=text)
-    explore.add_argument("--seed", type=int, default=0, help="of the search (default 0)")
-    text = "measure points too that cannot be on the front by what their arrays take at least"
+    explore.add_argument("--seed", type=int, default=0, help="seed of the search (default 0)")
+    text = "also measure points whose lower bounds show that they cannot be on the front"
     explore.add_argument("--all", action="store_true", help=text)
-    text = "processes of this machine (default: one for each core, with the extra explore; else 1)"
+    text = "processes on this machine (default: one per core with relay-hw[explore], else 1)"
     explore.add_argument("--processes", type=arg.count, metavar="N", help=text)
-    text = "a Dask scheduler, tls://HOST:PORT or tcp://HOST:PORT, instead: it runs what it is sent"
+    text = (
+        "Dask scheduler to use instead, tls://HOST:PORT or tcp://HOST:PORT; its workers run any code that they are sent"
+    )
     explore.add_argument("--scheduler", metavar="ADDRESS", help=text)
-    text = "write the configuration file of point N into REPORT; without MODEL, of an exploration that is there"
+    text = "write the configuration file of point N into REPORT; without MODEL, read a finished exploration there"
     explore.add_argument("--apply", type=arg.natural, metavar="N", help=text)
     data = {"data": check_npz_of("test data"), "calibration": check_npz_of("calibration data")}
     explore.set_defaults(files={"model": check_model, **data})
@@ -468,7 +486,7 @@ def _add_explore_command(commands: Any) -> None:
 
 
 def _add_fpga_commands(commands: Any) -> None:
-    text = "make an FPGA bitstream of the accelerator with yosys, nextpnr and the packer of its family"
+    text = "make an FPGA bitstream of the accelerator with yosys and nextpnr"
     parser = _add(commands, "bitstream", "fpga:bitstream_command", text)
     target = parser.add_mutually_exclusive_group(required=True)
     text = "a bare part with block RAM as memory: lfe5u-25f, lfe5u-45f, lfe5u-85f or gw2a-18c"
@@ -478,30 +496,33 @@ def _add_fpga_commands(commands: Any) -> None:
     parser.add_argument(
         "--config", type=arg.config, default="tiny", metavar="NAME|FILE", help="accelerator (default: tiny)"
     )
-    text = "asked of the clock (default: 25 of a part, the board's own)"
+    text = "target clock (default: 25 for a part, else the board's)"
     parser.add_argument("--clock", type=arg.megahertz, metavar="MHZ", help=text)
-    text = "block RAM as a part's memory, a power of two (default 8)"
+    text = "size of a part's block RAM memory, a power of two (default 8)"
     parser.add_argument("--memory-kib", type=arg.count, metavar="N", help=text)
     parser.add_argument(
-        "--baud", type=arg.count, metavar="N", help="of the serial line (default: 1000000, the board's own)"
+        "--baud",
+        type=arg.count,
+        metavar="N",
+        help="speed of the serial link (default: 1000000 for a part, else the board's)",
     )
     parser.add_argument(
-        "--seed", type=arg.count, default=1, metavar="N", help="of floorplan and placement (default: 1)"
+        "--seed", type=arg.count, default=1, metavar="N", help="seed of floorplan and placement (default: 1)"
     )
-    text = "place so often, with one seed after the other, and keep the best (default: 1)"
+    text = "number of consecutive seeds to place with; the fastest result is kept (default: 1)"
     parser.add_argument("--seeds", type=arg.count, default=1, metavar="N", help=text)
-    text = "first run the self-test with N random programs on the accelerator's netlist in simulation (minutes)"
+    text = "first simulate the accelerator's netlist with the self-test and N random programs (minutes)"
     parser.add_argument("--programs", type=arg.count, default=None, metavar="N", help=text)
     parser.add_argument("-o", "--output", type=arg.output_folder, required=True, metavar="OUT", help="folder to write")
 
-    text = "try a device out: registers, memory, random programs, counters, faults"
+    text = "test a device: registers, memory, random programs, counters, faults"
     test = _add(commands, "selftest", "fpga:selftest_command", text)
     text = "accelerator (default: the bitstream's with fpga, else tiny)"
     test.add_argument("--config", type=arg.config, metavar="NAME|FILE", help=text)
     text = "random programs, each run twice (default 20)"
     test.add_argument("--programs", type=arg.count, default=20, metavar="N", help=text)
-    test.add_argument("--seed", type=int, default=0, help="of programs and patterns (default 0)")
-    text = "write the findings as JSON, to be sent to the makers of this software"
+    test.add_argument("--seed", type=int, default=0, help="seed of programs and patterns (default 0)")
+    text = "write the findings as JSON, to attach to a bug report"
     test.add_argument("-o", "--output", type=arg.output_file, metavar="FILE.json", help=text)
     _add_device(test, DEVICES, "fpga")
 

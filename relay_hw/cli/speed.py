@@ -1,6 +1,6 @@
-"""What commands say of a board: how fast an inference is there.
+"""Speed of an inference on a board, for commands with `--board`.
 
-In: a build, `--board`. Out: figures, and lines with them.
+In: a build, `--board`. Out: figures, and lines of text with them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def speed_of(
     data: Mapping[str, Any] | None = None,
     host: HostTime | None = None,
 ) -> Speed | None:
-    """How fast an inference is on the board asked for, or the build's own; None without one. Raises InputError."""
+    """Time an inference on the board asked for, or the build's own; None without one. Raises InputError."""
     from relay_hw.runtime.host_time import measure_host
     from relay_hw.runtime.speed import speed_on
     from relay_hw.runtime.told import told_board
@@ -36,7 +36,7 @@ def speed_of(
 
 
 def speed_lines(speed: Speed | None, console: Console) -> list[str]:
-    """The figures as lines below others."""
+    """The figures as lines of text."""
     from relay_hw.report import speed_table
 
     return [] if speed is None else ["", speed_table(speed, console.width)]

@@ -1,4 +1,4 @@
-"""Values of the interpreter on the command line. In: arguments as text, values. Out: values, text, JSON."""
+"""Reads and prints interpreter values on the command line. In: arguments as text, values. Out: values, text, JSON."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from relay_hw.ir.expr import Let, Var
 from relay_hw.ir.types import TensorType, TupleType, Type, TypeVar, type_leaves
 from relay_hw.support.quote import line
 
-# What a text that is no Python literal makes ast.literal_eval raise.
+# Errors of ast.literal_eval for text that is no Python literal.
 _NO_LITERAL = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)
 
 
 def read_argument(text: str, ty: Type, what: str, interpreter: Interpreter) -> Value:
-    """The value of `text` for a parameter of type `ty`: numbers and nested lists for tensors, else a Relay expression.
+    """Read an argument of type `ty`: numbers and nested lists for tensors, else a Relay expression.
 
-    Raises InputError if it does not fit, ParseError and EvalError for a wrong expression.
+    Raises InputError if it does not fit the type, ParseError and EvalError for a wrong expression.
     """
     if isinstance(ty, (TensorType, TupleType)):
         try:
@@ -35,7 +35,7 @@ def read_argument(text: str, ty: Type, what: str, interpreter: Interpreter) -> V
 
     expr = parse_expr(text, what, init_module=interpreter.mod)
     if not any(isinstance(leaf, TypeVar) for leaf in type_leaves(ty)):
-        # The parameter's type decides what an expression such as `Nil` leaves open.
+        # The parameter's type completes that of an expression such as `Nil`.
         var = Var(what.split()[-1], ty, span=expr.span)
         expr = Let(var, expr, var, span=expr.span)
     return to_value(interpreter.evaluate(expr), ty, what)
@@ -48,7 +48,7 @@ def _literal_value(given: Any, ty: Type, what: str) -> Value:
     value = to_value(given, ty, what)
     if isinstance(ty, TensorType) and value.dtype.kind in "biu":
         plain = np.asarray(given)
-        # Numbers that an integer type cannot hold would silently become others.
+        # Numbers that do not fit the integer type would silently wrap.
         is_kept = plain.size == 0 or (plain.dtype.kind == "b") == (value.dtype.kind == "b")
         if not is_kept or not np.array_equal(plain, value):
             raise InputError(f"{what} must hold values of {ty.dtype}, not {str(given)[:60]}")
@@ -56,7 +56,7 @@ def _literal_value(given: Any, ty: Type, what: str) -> Value:
 
 
 def value_text(value: Value) -> str:
-    """`value` for people, in Relay's spelling; large tensors are shortened."""
+    """`value` as Relay text; large tensors are shortened."""
     pieces: list[str] = []
     seen: set[int] = set()
     stack: list[Any] = [_Value(value)]
@@ -70,7 +70,7 @@ def value_text(value: Value) -> str:
 
 
 class _Value:
-    """A value that is not spelled yet."""
+    """A value that is not printed yet."""
 
     __slots__ = ("content",)
 
@@ -79,7 +79,7 @@ class _Value:
 
 
 def _spelled(value: Value, seen: set[int]) -> list[str | _Value]:
-    """The text of `value`, with its parts still to be spelled."""
+    """The text of `value`, with parts that are still to be printed."""
     match value:
         case np.ndarray():
             return [_tensor_text(value)]
@@ -112,7 +112,7 @@ def _tensor_text(value: np.ndarray) -> str:
 
 
 def plain_value(value: Value) -> Any:
-    """Tensors and tuples of them as nested lists for JSON, None for everything else."""
+    """Tensors and tuples of them as nested lists for JSON, None for all other values."""
     if isinstance(value, np.ndarray):
         return _finite(value.tolist())
     if isinstance(value, tuple):
@@ -122,7 +122,7 @@ def plain_value(value: Value) -> Any:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no infinities and no NaN: they become strings."""
+    """Replace infinities and NaN, which JSON lacks, by strings."""
     if isinstance(value, list):
         return [_finite(part) for part in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -11,12 +11,12 @@ from typing import Any
 from relay_hw.cli.console import Console
 from relay_hw.support.quote import line
 
-# A change that costs more than this share of the cycles is explained in a line.
+# A change that costs more than this share of the cycles gets a sentence that explains it.
 COSTLY = 0.01
 
 
 def why_command(args: Namespace, console: Console) -> int:
-    """Causes of lost cycles with counterfactuals, and every operator that stays on the host with the reason."""
+    """Print the causes of lost cycles, the effect of changed hardware, and why operators stay on the host."""
     from relay_hw.accel.sim.memory import memory_model
     from relay_hw.runtime.artifact import load_artifact
     from relay_hw.runtime.told import told_memory
@@ -101,7 +101,7 @@ def _loss_table(found: Any, width: int | None) -> str:
 
 
 def _change_table(found: Any, width: int | None) -> str:
-    """Changes that make a difference, the best first, with the cycles that each cause takes more or less."""
+    """Changes that make a difference, best first, with the cycles gained or lost by cause."""
     from relay_hw.report import number, percent, table
     from relay_hw.runtime.effects import cause_text
 
@@ -110,7 +110,7 @@ def _change_table(found: Any, width: int | None) -> str:
         if outcome.cycles is None or outcome.cycles == found.cycles:
             continue
         more = outcome.cycles - found.cycles
-        how = "compiled anew" if outcome.change.recompiles else "the same program"
+        how = "recompiled" if outcome.change.recompiles else "same program"
         what = cause_text(found.spent, outcome.spent)
         rows.append(
             (outcome.change.text, number(outcome.cycles), f"{more:+,}", percent(more / found.cycles), what, how)
@@ -120,7 +120,7 @@ def _change_table(found: Any, width: int | None) -> str:
 
 
 def _change_sentences(found: Any) -> str:
-    """Why changes make it worse; those that make no difference, and those that cannot be had."""
+    """Why changes make it worse, which make no difference, and which are impossible."""
     costly = [o for o in found.outcomes if o.cycles is not None and o.cycles > (1 + COSTLY) * found.cycles]
     none = [o.change.text for o in found.outcomes if o.cycles == found.cycles]
     lines = [line(found.sentence(o)) for o in sorted(costly, key=lambda o: o.cycles)]
@@ -132,7 +132,7 @@ def _bound_table(found: Any, width: int | None) -> str:
     from relay_hw.report import number, percent, table
 
     rows = [(b.text, number(b.cycles), percent(b.cycles / found.cycles)) for b in found.bounds]
-    header = ("bound: no inference is shorter where", "cycles", "share")
+    header = ("lower bound if", "cycles", "share")
     return table(header, rows, frozenset({"cycles", "share"}), width)
 
 

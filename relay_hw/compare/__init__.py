@@ -1,4 +1,4 @@
-"""Comparing quantization strategies: accuracy beside cycles, bytes, energy and area.
+"""Compares quantization strategies of a network by accuracy, cycles, bytes, energy and area.
 
 In: a float module, data, strategies. Out: a `Comparison`. A strategy is measured where nobody tuned it: every fourth
 calibration sample is held back, the best strategy is chosen there and never on test data, and each image is compared

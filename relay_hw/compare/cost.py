@@ -38,7 +38,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One inference on one configuration, in steady state: `launches` include those that load constants again.
+    """Cost of one steady-state inference on one configuration; `launches` include those that reload constants.
 
     `dram_bytes`: moved in it, instructions included; `resident_bytes`: moved once before. `accel_macs`: of `macs` in
     all, those on the accelerator. `host_seconds`: wall-clock, of the host's part by numpy on `machine`. `layers`:
@@ -64,7 +64,7 @@ class Cost:
 
     @property
     def samples_per_second(self) -> float | None:
-        """Inferences of the accelerator a second, one after another; None without a board's clock."""
+        """Inferences per second, one after another; None without a board's clock."""
         return self.clock_hz / self.cycles if self.clock_hz and self.cycles else None
 
     @property
@@ -81,7 +81,7 @@ def costs(
     sample: Mapping[str, Array],
     progress: Progress,
 ) -> tuple[tuple[Cost, ...], str]:
-    """Cost in every place that suits the network, the fastest first; the reason where there is none.
+    """Costs on every suitable place, fastest first, or the reason why there is none.
 
     `sample`: inputs of one run; they decide how often loops and recursion launch a program.
     """
@@ -106,12 +106,12 @@ def costs(
 
 
 def _time(cost: Cost) -> float:
-    """Seconds of an inference, or cycles where no place has a clock."""
+    """Seconds of an inference, or its cycles if no place has a clock."""
     return cost.cycles / cost.clock_hz if cost.clock_hz else cost.cycles
 
 
 def suiting(work: Work, where: Sequence[Place]) -> list[Place]:
-    """Configurations with 4-bit multipliers suit networks with layers of 4-bit weights; all others suit every one."""
+    """Places that suit the network: those with 4-bit multipliers only for networks with 4-bit weights."""
     has_nibbles = work.macs_of(NIBBLE) > 0
     found = [place for place in where if has_nibbles or place.config.wgt_bits > NIBBLE]
     return found or list(where)
@@ -144,7 +144,7 @@ def _cost(compiled: CompiledModel, work: Work, sample: Mapping[str, Array], seco
 
 
 def _zeros(compiled: CompiledModel) -> dict[str, Any]:
-    """By region a value of its result's shape."""
+    """Zeros in the shape of each region's result, by region."""
     found: dict[str, Any] = {}
     for name, segment in compiled.segments.items():
         values = tuple(np.zeros(port.shape, np.int8) for port in segment.outputs)
@@ -153,7 +153,7 @@ def _zeros(compiled: CompiledModel) -> dict[str, Any]:
 
 
 def counters_of(compiled: CompiledModel, calls: Sequence[str]) -> tuple[Counter[str], int, int]:
-    """Counters of all launches of an inference in steady state, and their number; bytes of the loads that come once."""
+    """Counters and number of launches of a steady-state inference; bytes of one-time loads."""
     programs = {name: segment.program for name, segment in compiled.segments.items()}
     device = CycleDevice(compiled.config, memory_model(compiled.memory_model), data=False)
 
@@ -194,6 +194,6 @@ def shares(work: Work, once: int, called: int) -> tuple[dict[int, float], dict[i
 
 
 def with_strategy_bits(strategy: Strategy, where: Sequence[Place]) -> Strategy:
-    """The strategy with requantization multipliers that all of the configurations have."""
+    """The strategy with requantization multipliers narrow enough for every configuration."""
     bits = [place.config.multiplier_bits for place in where]
     return replace(strategy, multiplier_bits=min([strategy.multiplier_bits, *bits]))

@@ -37,7 +37,7 @@ class Samples:
 
     @property
     def launches(self) -> int:
-        """How often the network runs."""
+        """Number of times that the network runs."""
         return len(next(iter(self.inputs.values())))
 
     @property
@@ -55,7 +55,7 @@ class Samples:
         return Samples({name: array[start:stop] for name, array in self.inputs.items()}, self.batch)
 
     def split(self, every: int) -> tuple[Samples, Samples]:
-        """All launches but each `every`-th, and those."""
+        """Split into all launches except every `every`-th, and those."""
         index = np.arange(self.launches)
         held = index % every == every - 1
         return self._at(~held), self._at(held)
@@ -64,7 +64,7 @@ class Samples:
         return Samples({name: array[mask] for name, array in self.inputs.items()}, self.batch)
 
     def digest(self) -> str:
-        """Hash of everything here."""
+        """Hash of all samples, labels and targets."""
         total = hashlib.sha256(str(self.batch).encode())
         extra = {LABELS: self.labels, TARGETS: self.targets}
         for name, array in sorted((dict(self.inputs) | extra).items()):

@@ -1,4 +1,4 @@
-"""Energy of one run, estimated: counts of the cycle simulator times published picojoules, shares as in netlists.
+"""Estimates the energy of a run: the cycle simulator's counters times published energies per operation.
 
 In: a configuration, counters of launches, multiply-accumulates by width. Out: `Energy` in microjoules, by part.
 Source of every figure but the derived ones: M. Horowitz, Computing's energy problem, ISSCC 2014: 45 nm, 0.9 V. What
@@ -43,7 +43,7 @@ FIGURES: Final = (MULTIPLY_8, MULTIPLY_4, ADD_32, MULTIPLY_32, FLOAT_MAC, DRAM)
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What parts on the chip weigh: times the figures above, `registers` in picojoules for a register and cycle."""
+    """Factors on the figures above, fitted to netlists; `registers` in picojoules per register and cycle."""
 
     products: float
     scratchpads: float
@@ -75,12 +75,12 @@ class Energy:
 
     @property
     def total(self) -> float:
-        """Of all parts."""
+        """Energy of all parts together."""
         return sum(asdict(self).values())
 
     @property
     def on_chip(self) -> float:
-        """Of the parts that are in the accelerator's netlist."""
+        """Energy of the parts in the accelerator's netlist."""
         return self.products + self.scratchpads + self.output + self.registers
 
 
@@ -110,7 +110,7 @@ def estimate(
 
 
 def registers(config: AccelConfig) -> float:
-    """Pins of the clock in an accelerator's netlist, about."""
+    """Approximate number of registers in an accelerator's netlist."""
     begin, bit = REGISTERS
     return begin + bit * config.macs_per_cycle * config.wgt_bits
 
@@ -153,7 +153,7 @@ def _mac(bits: int, lane_bits: int) -> float:
 
 
 def share_rows() -> tuple[tuple[str, str], ...]:
-    """What `SHARES` does to the figures, in words."""
+    """Sentences that explain `SHARES`."""
     begin, bit = REGISTERS
     return (
         ("operations of a multiply-accumulate", f"times {SHARES.products:g}"),
@@ -167,7 +167,7 @@ def share_rows() -> tuple[tuple[str, str], ...]:
 
 
 def table() -> dict[str, object]:
-    """The figures with source, shares and caveat, as they stand in reports."""
+    """The figures with source, shares and caveat, as reports print them."""
     rows = [{"operation": f.text, "picojoules": f.picojoules, "note": f.note} for f in FIGURES]
     rows += [
         {"operation": f"64-bit access of {size >> 10} KiB on chip", "picojoules": pj, "note": "a cache's"}

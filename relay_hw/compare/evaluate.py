@@ -1,4 +1,4 @@
-"""Outputs of a quantized network on many samples: compiled by TVM where that pays, else by numpy, several at once.
+"""Runs a quantized network on many samples: compiled by TVM where that is faster, else batched on numpy.
 
 In: a typed module of batch B, samples. Out: outputs [N, D] and the engine that made them. Compiled integers are checked
 against the interpreter on the first samples; where they differ, numpy takes over and the note says so.
@@ -54,7 +54,7 @@ class Evaluation:
 
 
 class Evaluator:
-    """Runs one module on sets of samples. The library, once compiled, serves all of them."""
+    """Runs one module on sets of samples; the library is compiled once for all of them."""
 
     def __init__(self, mod: IRModule, output: int, engine: str = "auto", is_integer: bool = True) -> None:
         """`is_integer`: the module computes the same however it is evaluated, so that it may be compiled.
@@ -98,7 +98,7 @@ class Evaluator:
         return self._engine == "tvm" or many
 
     def _compile(self, samples: Samples) -> None:
-        """Compile, and keep the result if it gives the interpreter's bytes on the first samples."""
+        """Compile, and keep the library if it matches the interpreter bit for bit on the first samples."""
         try:
             run = compiled(self._group or self._mod)
             # Float layers, if there are any, are computed by numpy on both sides, as many samples at a time.
@@ -138,7 +138,7 @@ class Evaluator:
         return np.concatenate(found)
 
     def _grouped_rows(self, samples: Samples, run: Run, start: int, stop: int) -> Array:
-        """Outputs of launches `start` to `stop`; a group that is not full repeats its last launch."""
+        """Outputs of launches `start` to `stop`; an incomplete group is padded with its last launch."""
         if self._group is None:
             return np.concatenate([self._rows(run(x), samples.batch) for x in samples.take(start, stop)])
         found: list[Array] = []
@@ -154,7 +154,7 @@ class Evaluator:
 
 
 def compiled(mod: IRModule) -> Run:
-    """`mod` with everything integer compiled by TVM into one library, the rest by numpy. Raises RelayHwError."""
+    """Compile all integer operators of `mod` by TVM into one library; numpy runs the rest. Raises RelayHwError."""
     partitioned = partition_pipeline(AccelRules())(mod)
     main = flatten(partitioned["main"], "main")
     functions = {name: flatten(f, name) for name, f in partitioned.functions.items() if name != "main"}

@@ -1,4 +1,4 @@
-"""Which strategies nobody beats: quality on the test data against what an inference costs.
+"""The Pareto front of strategies: quality on the test data against the cost of an inference.
 
 In: rows. Out: points of a plot, and those of them that no other one beats.
 """
@@ -15,7 +15,7 @@ Amount = Callable[[Row], float | None]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One strategy: less `x` and more `y` are better. `within`: the interval of `y`, as far as it is known.
+    """One strategy: smaller `x` and larger `y` are better. `within`: the confidence interval of `y`, if known.
 
     `is_partial`: `x` leaves out a part, so that it can beat nobody.
     """
@@ -27,7 +27,7 @@ class Point:
     is_partial: bool = False
 
     def beats(self, other: Point) -> bool:
-        """Whether this one is cheaper and not worse, or as cheap and better beyond doubt."""
+        """Whether this point dominates: cheaper and not worse, or as cheap and significantly better."""
         if self.is_partial or self.x > other.x or self.y < other.y:
             return False
         low, high = (self.within or (self.y,))[0], (other.within or (other.y,))[-1]
@@ -35,13 +35,13 @@ class Point:
 
 
 def unbeaten(points: Sequence[Point]) -> list[Point]:
-    """Points that no other one beats; of two as dear both, unless their intervals tell them apart."""
+    """Points that no other point dominates; two of equal cost both stay, unless their intervals are disjoint."""
     whole = [point for point in points if not point.is_partial]
     return [point for point in whole if not any(other.beats(point) for other in whole)]
 
 
 def staircase(points: Sequence[Point]) -> list[Point]:
-    """The best quality to be had for each cost: from the cheapest on, each better than those before."""
+    """The best quality at each cost: points from the cheapest on, each better than those before."""
     steps: list[Point] = []
     for point in sorted((p for p in points if not p.is_partial), key=lambda p: (p.x, -p.y)):
         if not steps or point.y > steps[-1].y:
@@ -50,7 +50,7 @@ def staircase(points: Sequence[Point]) -> list[Point]:
 
 
 def is_by_agreement(rows: Sequence[Row]) -> bool:
-    """Whether quality is agreement with float, not the outputs' noise: where outputs are scores of classes."""
+    """Whether quality is agreement with float (for outputs that are class scores) instead of output noise."""
     return any(row.test.agreement is not None for row in rows)
 
 
@@ -62,7 +62,7 @@ def run_time(row: Row) -> float | None:
 
 
 def points_of(rows: Sequence[Row], cost: Amount, is_partial: Callable[[Row], bool]) -> list[Point]:
-    """A point for each row of which both are known."""
+    """A point for each row whose cost and quality are known."""
     by_agreement = is_by_agreement(rows)
     found: list[Point] = []
     for row in rows:
@@ -73,5 +73,5 @@ def points_of(rows: Sequence[Row], cost: Amount, is_partial: Callable[[Row], boo
 
 
 def front(rows: Sequence[Row]) -> frozenset[str]:
-    """Names of the strategies that nobody beats in quality and time."""
+    """Names of the strategies on the Pareto front of quality and time."""
     return frozenset(point.name for point in unbeaten(points_of(rows, run_time, lambda row: row.host_share > 0)))

@@ -1,4 +1,4 @@
-"""Histograms of tensors whose range is not known before: bins that merge in pairs as the range grows.
+"""Histograms of tensors of unknown range: bins merge in pairs as the range grows.
 
 In: arrays, in any order. Out: `Histogram` of at most `BINS` bins that the values reach.
 """
@@ -35,7 +35,7 @@ class Counter:
         self._reach = 0.0
 
     def update(self, value: Array) -> None:
-        """Take in values; those that are not finite are left out."""
+        """Count values; those that are not finite are ignored."""
         flat = value.reshape(-1).astype(np.float64)
         flat = flat[np.isfinite(flat)]
         if not flat.size:

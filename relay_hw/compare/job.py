@@ -1,4 +1,4 @@
-"""The work of a comparison in pieces that any process can do: float outputs of some launches, one strategy's row.
+"""The tasks of a comparison that worker processes run: float outputs of some launches, one strategy's row.
 
 In: a `Setting`, what is asked. Out: arrays, a `Row`. Nothing here writes.
 """
@@ -81,7 +81,7 @@ def float_outputs(setting: Setting, which: str, start: int, stop: int, progress:
 
 
 def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, progress: Progress) -> Row:
-    """Everything about one strategy but its area. Raises RelayHwError where it cannot be applied to the network."""
+    """Measure one strategy, except for its area. Raises RelayHwError if it cannot be applied to the network."""
     seconds: dict[str, float] = {}
     network = setting.network
     progress.started("quantizing")
@@ -152,7 +152,7 @@ def held_out_db(setting: Setting, strategy: Strategy, floats: FloatOutputs, prog
 
 
 def _check_finite(outputs: Array) -> None:
-    """Raise QuantizeError for outputs with NaN or infinity: the float network's are finite."""
+    """Raise QuantizeError for outputs with NaN or infinity, as the float network's are finite."""
     broken = int(outputs.size - np.isfinite(outputs).sum())
     if broken:
         raise QuantizeError(
@@ -161,19 +161,19 @@ def _check_finite(outputs: Array) -> None:
 
 
 def _kept(checked: Checked) -> list[str]:
-    """Layers that the build leaves in float, what training brought, and what is wrong with it."""
+    """Notes on a strategy: layers left in float, the gain from training, problems of the result."""
     floats = (f"layer {one.layer} kept in float: {one.reason}" for one in checked.kept)
     return [*floats, *checked.realized.notes, *checked.warnings]
 
 
 def _best_config(setting: Setting, found: Sequence[Cost]) -> AccelConfig:
-    """That of the first of the costs, or of all places where there is none."""
+    """The configuration of the first cost; without costs, that of the first place."""
     configs = {place.config.name: place.config for place in setting.places}
     return configs[found[0].config] if found else setting.places[0].config
 
 
 def weight_bytes(mod: IRModule, quantized: IRModule, strategy: Strategy, config: AccelConfig) -> int:
-    """Bytes of the weights of all layers as `config` stores them; of simulated formats, as they would be."""
+    """Bytes of all weights as `config` stores them; for simulated formats, as they would be stored."""
     bits = _FORMAT_BITS.get(strategy.number_format)
     if bits is None:
         return stored_bytes(quantized, config)
@@ -198,6 +198,6 @@ def as_given(samples: Samples) -> dict[str, Array]:
 
 
 def labelled(strategy: Strategy, error: RelayHwError) -> RelayHwError:
-    """The error with the strategy's name in front, unless it says it already."""
+    """The error with the strategy's name in front, unless it has it already."""
     text = str(error)
     return type(error)(text if f"strategy {strategy.name}" in text else f"strategy {strategy.name}: {text}")

@@ -1,4 +1,4 @@
-"""compare: strategies on one network, each with its accuracy, its distance from float and its cost on hardware.
+"""`compare`: measures the accuracy, distance from float and hardware cost of several strategies on one network.
 
 In: a float module, data, strategies. Out: a `Comparison`. Finished strategies stay in a work folder, if there is one.
 """
@@ -57,7 +57,7 @@ HELD_OUT: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """Where workers read what they share."""
+    """Files of the data that worker processes share."""
 
     network: Path
     test: Path
@@ -81,7 +81,7 @@ def compare(
     params: Data | None = None,
     progress: Progress = SILENT,
 ) -> Comparison:
-    """Quantize `mod` by each strategy and measure it on `data` against float, and on simulated hardware.
+    """Quantize `mod` by each strategy, compare it with float on `data` and measure it on simulated hardware.
 
     `data` has an array for each input, samples on the first axis, and `labels` (int [N], for classifiers) or `targets`
     (float [N, ...]). `calibration` has inputs alone: every fourth sample is held out, and the best strategy is chosen
@@ -133,7 +133,7 @@ def compare(
 
 
 def _doubts(setting: Setting, top1: float | None, classes: int, images: int | None) -> Iterator[str]:
-    """What looks like a mistake in the data, a sentence each."""
+    """Warnings about likely mistakes in the data."""
     test, calibration = setting.test, setting.calibration
     if images is not None and images >= test.count + test.batch:
         yield f"{images:,} samples were asked for, the test data hold {test.count:,}"
@@ -147,12 +147,12 @@ def _doubts(setting: Setting, top1: float | None, classes: int, images: int | No
 
 
 def _samples(launches: Array) -> Array:
-    """Launches without a batch axis of 1."""
+    """Samples without a batch axis of size 1."""
     return launches[:, 0] if launches.ndim > 1 and launches.shape[1] == 1 else launches
 
 
 def _with_areas(rows: Sequence[Row], configs: Sequence[AccelConfig]) -> tuple[list[Row], tuple[str, ...]]:
-    """Rows with the cells of their configurations, and a note on those that were never synthesised."""
+    """Rows with the area of their configurations, and a note on those that were never synthesised."""
     from relay_hw.accel.fpga.synth import cache_folder, cached
 
     used = {row.cost.config for row in rows if row.cost is not None}
@@ -200,7 +200,7 @@ def _folder(work: str | Path | None) -> Iterator[Path]:
 
 @contextmanager
 def _shared_folder(folder: Path, processes: int) -> Iterator[Store | None]:
-    """A folder for what workers read; the next comparison removes what a killed one left."""
+    """A folder for the workers' shared data; removes what a killed comparison left."""
     if processes == 1:
         yield None
         return
@@ -209,7 +209,7 @@ def _shared_folder(folder: Path, processes: int) -> Iterator[Store | None]:
 
 
 class _Runner:
-    """The steps of one comparison, with what was found before."""
+    """The steps of one comparison; each first looks for stored results."""
 
     def __init__(
         self, store: Store, shared: Store | None, setting: Setting, processes: int, progress: Progress
@@ -252,7 +252,7 @@ class _Runner:
         return {name: np.concatenate([parts[i] for i, task in enumerate(tasks) if task[0] == name]) for name in names}
 
     def check_floats(self, floats: FloatOutputs) -> Setting:
-        """The setting, labels and targets checked against what the network gives. Raises InputError."""
+        """Check labels and targets against the float network's outputs. Raises InputError."""
         test, width = self._setting.test, floats.test.shape[1]
         if not np.isfinite(floats.test).all():
             raise InputError("the float network's outputs must be finite on the test data")
@@ -264,7 +264,7 @@ class _Runner:
         return self._setting
 
     def mixed(self, points: int, floats: FloatOutputs) -> list[Strategy]:
-        """The strategies of a mixed front. Raises InputError."""
+        """The strategies of a mixed-precision front. Raises InputError."""
         setting = self._setting
         assert setting.calibration is not None
         key = key_of("mixed", *self._common, [asdict(place) for place in setting.places], points)
@@ -280,7 +280,7 @@ class _Runner:
         return [strategy_from(values, "mixed front", str(values["name"])) for values in content["strategies"]]
 
     def rows(self, strategies: Sequence[Strategy], floats: FloatOutputs) -> list[Row]:
-        """A row for each strategy, found or made, in the order given."""
+        """A row for each strategy, stored or measured, in the order given."""
         where = [asdict(place) for place in self._setting.places]
         keys = [key_of("row", *self._common, strategy_values(s), where, self._setting.engine) for s in strategies]
         found: dict[int, Row] = {}
@@ -300,7 +300,7 @@ class _Runner:
         return [found[number] for number in range(len(strategies))]
 
     def _start(self, floats: FloatOutputs | None) -> Callable[[], _Shared]:
-        """How a worker gets what it shares: at hand in this process, from files in others."""
+        """The function that gives a worker its shared data: from memory in this process, from files in others."""
         store, setting, network = self._shared, self._setting, self._setting.network
         if store is None:
             return partial(_Shared, setting, floats)
@@ -336,7 +336,7 @@ def _nothing() -> None:
 
 
 def _load_shared(files: _Files, light: tuple[int, str, bool], rest: tuple[Any, ...]) -> _Shared:
-    """What a worker shares, read from files."""
+    """Read a worker's shared data from files."""
     where, engine, is_classifier, batch = rest
     network = read_network(files.network.read_text(), *light)
     calibration = _load_samples(files.calibration, batch) if files.calibration is not None else None
@@ -369,13 +369,13 @@ def _row_task(shared: _Shared, strategy: Strategy, progress: Progress) -> Row:
 
 
 def _weight(strategy: Strategy) -> int:
-    """How long a strategy takes, roughly: training, search and learned rounding before all others."""
+    """Sort key by expected run time: training, search and learned rounding come first."""
     learned = strategy.weight_rounding.value in ("adaround", "gptq")
     return 8 * strategy.epochs + 4 * bool(strategy.budget) + 2 * len(strategy.candidates) + 2 * learned
 
 
 class _SideBySide:
-    """Shows tasks that run side by side as the parts of one step."""
+    """Shows the progress of parallel tasks as one step."""
 
     def __init__(self, progress: Progress, names: Sequence[str], what: str, before: int = 0) -> None:
         self._progress = progress
@@ -389,7 +389,7 @@ class _SideBySide:
             self._progress.advanced(self._step, self._ready, f"{self._names[number]}: {step.text}")
 
     def done(self) -> None:
-        """One more task is finished."""
+        """Count a finished task."""
         self._ready += 1
         self._progress.advanced(self._step, self._ready)
 

@@ -1,4 +1,4 @@
-"""What a comparison measures on one set of samples: accuracy, and how far from float, pair by pair.
+"""Accuracy of outputs and their distance from float, with paired statistics.
 
 In: outputs of both networks on the same samples, labels or targets. Out: `Quality`; intervals hold 95 percent.
 """
@@ -21,7 +21,7 @@ _Z: Final = 1.959963984540054  # two-sided 95 percent of the normal distribution
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """One network on `samples`, and against float on the same ones. None: not asked, or not defined for the output.
+    """Measures of one network on `samples`, alone and against float. None: not asked for, or undefined for the output.
 
     `top1`, `top5`: shares of samples whose label is the largest output, or among the five largest; `mse`: mean squared
     error against the targets. `agreement`: share with float's largest output. `sqnr_db`: 10 log10 of float's power over
@@ -78,7 +78,7 @@ def measure(
 
 
 def decibel(signal: float, noise: float) -> float | None:
-    """10 log10(signal / noise); None without noise, -inf never: without signal it is that of the smallest number."""
+    """10 log10(signal / noise); None without noise. Never -inf: a signal of zero counts as the smallest number."""
     if noise == 0.0:
         return None
     return 10 * math.log10(max(signal, np.finfo(np.float64).tiny) / noise)

@@ -1,4 +1,4 @@
-"""Choices of 4- and 8-bit layers that nothing beats in predicted noise and exact cycles, for each accelerator.
+"""Mixed precision: the Pareto front of 4- and 8-bit layer widths in predicted noise and exact cycles.
 
 In: a network with calibration data, places. Out: strategies, from the fewest cycles to the least noise. Noise is that
 of each layer alone, so what all of them do together is measured like that of any other strategy.
@@ -36,14 +36,14 @@ LEAST, MOST = 2, 32  # of points
 
 
 def check_points(points: int) -> None:
-    """Raise InputError for a number that no front has."""
+    """Raise InputError for a number of points that is out of range."""
     if not LEAST <= points <= MOST:
         raise InputError(f"points of a mixed front must be from {LEAST} to {MOST}, not {points}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """What chooses integers once widths are chosen: where a layer is narrow, and where none is. `decibels` are what was
+    """The strategies that make integers once widths are chosen: with narrow layers, and without. `decibels`: what was
     judged, with all layers narrow and with all wide."""
 
     narrow: Strategy
@@ -51,20 +51,20 @@ class _Way:
     decibels: tuple[float, float]
 
     def of(self, chosen: Sequence[Option]) -> Strategy:
-        """The one for a choice."""
+        """The strategy for a choice of widths."""
         return self.narrow if any(one.bits <= NIBBLE for one in chosen) else self.wide
 
 
 @dataclass(frozen=True, slots=True)
 class _Priced:
-    """A way at a place: what layers take there, and all of them together at their narrowest and widest."""
+    """A way on a place: cycles of its layers there, and totals with all layers narrowest and widest."""
 
     way: _Way
     options: Options
     cycles: tuple[float, float]
 
     def beats(self, other: _Priced) -> bool:
-        """Whether this one is at both ends better in one and no worse in the other of noise and cycles."""
+        """Whether at both ends it is better in noise or cycles and no worse in the other."""
         pairs = list(zip(self.way.decibels, other.way.decibels, strict=True))
         pairs += [(-own, -others) for own, others in zip(self.cycles, other.cycles, strict=True)]
         return all(own >= others for own, others in pairs) and any(own > others for own, others in pairs)
@@ -77,7 +77,7 @@ def mixed_front(
     points: int,
     judge: Judge | None = None,
 ) -> list[Strategy]:
-    """Up to `points` strategies for each place and way that pays there. Raises InputError for another number.
+    """Up to `points` strategies for each place and worthwhile way. Raises InputError if `points` is out of range.
 
     `judge` says how good a strategy is on samples that none saw: the methods are those that it finds best, at the
     narrowest widths and at the widest; without it the first ones. With twins layers may take longer, so that with and
@@ -98,7 +98,7 @@ def mixed_front(
 
 
 def _choices(options: Options, points: int) -> list[list[Option]]:
-    """The front, and every layer at its widest, whatever that takes."""
+    """The front, plus the choice with every layer at its widest."""
     choices = front(options, points)
     return choices if widest(options) in choices else [*choices, widest(options)]
 
@@ -126,20 +126,20 @@ def _ways(options: Options, judge: Judge | None) -> list[_Way]:
 
 
 def _best(names: Sequence[str], twins: bool, chosen: Sequence[Option], judge: Judge | None) -> tuple[Strategy, float]:
-    """That of the named strategies which does best with the widths of a choice, and how good it is."""
+    """The best of the named strategies for a choice of widths, and its signal-to-noise ratio."""
     bases = [replace(found, budget=None) for found in map(find_strategy, names) if found.twins == twins]
     rated = [(one, judge(with_widths(one, chosen)) if judge is not None else 0.0) for one in bases]
     return max(rated, key=lambda pair: pair[1])
 
 
 def prices_at(mod: IRModule, strategy: Strategy, calibration: Mapping[str, Array] | None, place: Place) -> LayerCost:
-    """Cycles of layers at a place."""
+    """Cycles of layers on a place."""
     build = partial(timed_layers, mod=mod, target=AccelTarget(place.config, place.memory))
     return layer_prices(mod, with_strategy_bits(strategy, [place]), calibration, build)
 
 
 def _strategy(priced: _Priced, place: Place, number: int, chosen: Sequence[Option]) -> Strategy:
-    """A choice; its summary says what share of the cycles of 8-bit layers it takes."""
+    """The strategy of a choice; its summary has its cycles as a share of those with 8-bit layers."""
     share = sum(one.cost for one in chosen) / max(priced.cycles[1], 1)
     narrow = sum(one.bits <= NIBBLE for one in chosen)
     where = f"{place.config.name} on {place.board or place.memory}"

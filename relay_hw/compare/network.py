@@ -1,4 +1,4 @@
-"""The network that a comparison runs: simplified, its outputs taken in front of a softmax that ends it.
+"""The network that a comparison runs: simplified, and without a final softmax.
 
 In: a module as imported, parameters bound. Out: `Network`.
 """
@@ -88,7 +88,7 @@ def _names(mod: IRModule, count: int) -> list[str]:
 
 
 def _before_softmax(expr: Expr) -> Expr:
-    """The operand of a softmax over one axis of classes; anything else as it is."""
+    """The operand of a softmax over one class axis; any other expression unchanged."""
     if not isinstance(expr, Call) or not is_op(expr, *_NORMALIZING):
         return expr
     ty = expr.args[0].type

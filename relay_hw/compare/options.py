@@ -1,4 +1,4 @@
-"""What a comparison is asked for, besides its data. In: one record of choices. Out: strategies and places."""
+"""Options of a comparison. In: one record. Out: strategies and places to compile for."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from relay_hw.quantize import Strategy, find_strategy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareOptions:
-    """Choices of `compare`. Raises InputError for values that are none, or that do not go together.
+    """Options of `compare`. Raises InputError for invalid or conflicting values.
 
     `strategies`: to compare, of different names, in the order of the rows.
-    `mixed`: for each configuration so many choices of 4- and 8-bit layers besides, from the fewest cycles to the least
+    `mixed`: for each configuration, add that many mixes of 4- and 8-bit layers, from the fewest cycles to the least
     noise; 0: none.
-    `images`: the first so many samples of the data.
-    `unlabelled`: compare with float alone, whatever labels or targets the data have.
+    `images`: use that many samples from the start of the data.
+    `unlabelled`: compare with the float model only, even if the data have labels or targets.
     `output`: name of the output to compare; the first by default.
     `configs`: of the accelerator; by default `default`, and `w4` for 4-bit weights.
     `board`: compile for it, by default for every configuration that has a clock there.
-    `area`: add what synthesis said of each configuration.
+    `area`: add the synthesis results of each configuration.
     `engine`: how integers are evaluated: auto, tvm or numpy.
-    `processes`: that share the strategies.
-    `work`: a folder where finished strategies stay and are found again.
+    `processes`: number of worker processes.
+    `work`: a folder in which finished strategies are cached.
     `name`: of the model, in the report.
     """
 
@@ -48,7 +48,7 @@ class CompareOptions:
 
     def __post_init__(self) -> None:
         if not self.strategies:
-            raise InputError("strategies must be at least one, not none")
+            raise InputError("strategies must have at least one entry, not none")
         if self.engine not in ENGINES:
             raise InputError(f"engine must be one of {', '.join(ENGINES)}, not {self.engine}")
         if self.processes < 1:
@@ -57,7 +57,7 @@ class CompareOptions:
             check_points(self.mixed)
 
     def find_strategies(self) -> list[Strategy]:
-        """The strategies that are named. Raises InputError for a name that nothing has, or that two have."""
+        """The named strategies. Raises InputError for an unknown or repeated name."""
         found = [find_strategy(strategy) for strategy in self.strategies]
         names = [strategy.name for strategy in found]
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -66,5 +66,5 @@ class CompareOptions:
         return found
 
     def find_places(self) -> tuple[Place, ...]:
-        """What strategies are compiled for. Raises InputError."""
+        """The places that strategies are compiled for. Raises InputError."""
         return places(self.configs, self.board)

@@ -1,4 +1,4 @@
-"""The page of a comparison: table, Pareto plots, noise by layer, histograms, where the numbers come from.
+"""The HTML page of a comparison: table, Pareto plots, noise by layer, histograms, sources of the numbers.
 
 In: `Findings`. Out: one self-contained HTML page, without script or network, for screens and paper.
 """

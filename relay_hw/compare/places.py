@@ -1,4 +1,4 @@
-"""What strategies are compiled for: accelerators with a memory, or all that is known to run on a board.
+"""Places that strategies are compiled for: accelerators with a memory model, or those that run on a board.
 
 In: names of configurations, maybe of a board. Out: `Place`s.
 """
@@ -30,7 +30,7 @@ class Place:
 
 
 def places(configs: Sequence[str | AccelConfig] | None, board: str | None) -> tuple[Place, ...]:
-    """Where to run: on these configurations, on the usual ones, or on whatever a board has a clock for.
+    """The places of these configurations, of the default ones, or of all that a board has a clock for.
 
     Raises InputError for none, and for a configuration that has no clock on the board.
     """
@@ -39,7 +39,7 @@ def places(configs: Sequence[str | AccelConfig] | None, board: str | None) -> tu
         configs = usual if board is None else [fit.config for fit in find_board(board).fits]
     loaded = [load_config(config) if isinstance(config, str) else config for config in configs]
     if not loaded:
-        raise InputError("configurations must be at least one, not none")
+        raise InputError("configurations must have at least one entry, not none")
     return tuple(Place(config) if board is None else _on(board, config) for config in loaded)
 
 

@@ -1,4 +1,4 @@
-"""Pictures of a comparison as SVG: points with their Pareto front, histograms with the ranges that strategies hold.
+"""SVG plots of a comparison: points with their Pareto front, histograms with the strategies' ranges.
 
 In: numbers with names. Out: SVG elements in the colours of the house style.
 """
@@ -57,7 +57,7 @@ def pareto_svg(
 
 
 def plot_span(values: Sequence[float]) -> tuple[float, float]:
-    """The least and the largest value, with some room beside them."""
+    """The smallest and largest value, with a margin."""
     low, high = min(values), max(values)
     margin = 0.08 * (high - low) or 0.05 * abs(high) or 1.0
     return low - margin, high + margin
@@ -92,7 +92,7 @@ def axes(
 
 
 def titles(x_title: str, y_title: str) -> str:
-    """What the axes are."""
+    """Titles of the axes."""
     middle = (LEFT + WIDTH - RIGHT) / 2
     return (
         f'<text class="soft" x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">{html(x_title)}</text>'
@@ -101,7 +101,7 @@ def titles(x_title: str, y_title: str) -> str:
 
 
 def front_line(places: Sequence[tuple[float, float]]) -> str:
-    """Steps: between two points the cheaper one is the best to be had."""
+    """The front as a staircase: between two points the cheaper one is the best."""
     if len(places) < 2:
         return ""
     path = f"M{places[0][0]:.1f},{places[0][1]:.1f}"
@@ -111,7 +111,7 @@ def front_line(places: Sequence[tuple[float, float]]) -> str:
 
 
 def amount_text(value: float) -> str:
-    """A number of an axis, in few letters."""
+    """A short text for a number on an axis."""
     for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= limit:
             scale = limit if unit != "k" else 1e3
@@ -120,7 +120,7 @@ def amount_text(value: float) -> str:
 
 
 def labels(marks: Sequence[tuple[str, float, float]]) -> list[str]:
-    """Names beside their points, moved apart where they would lie on one another."""
+    """Names beside their points, moved apart where they would overlap."""
     parts: list[str] = []
     # Left, right and line of the labels that stand, and of the points.
     taken: list[tuple[float, float, float]] = [(x - 6, x + 6, y + 4) for _, x, y in marks]

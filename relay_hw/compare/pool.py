@@ -1,4 +1,4 @@
-"""Processes that work through tasks, each with its own copy of what they share.
+"""A pool of worker processes, each with its own copy of the shared data.
 
 In: a `start` and tasks, all of them functions and values that can be pickled. Out: results in the order in which they
 come. A worker that dies, fails or is interrupted takes the others with it, and nobody outlives the parent.
@@ -45,7 +45,7 @@ class _Message:
 def run_tasks(
     start: Callable[[], Any], work: Work, tasks: Sequence[Any], processes: int, listen: Listen
 ) -> Iterator[tuple[int, Any]]:
-    """Yield (number of the task, result) as tasks are done; `start` makes what the tasks of one process share.
+    """Yield (number of the task, result) as tasks finish; `start` makes the shared data of one process.
 
     With one process, or one task, everything happens here. Raises what a task raised; errors that are no refusals
     become RuntimeError with the worker's trace.
@@ -108,7 +108,7 @@ class _Worker:
         self.pipe.send(task)
 
     def take(self) -> _Message:
-        """The next message. Raises RuntimeError where the process is gone."""
+        """The next message. Raises RuntimeError if the process has ended."""
         try:
             return self.pipe.recv()
         except (EOFError, ConnectionError):
@@ -124,7 +124,7 @@ class _Worker:
 
 
 class _Sender:
-    """Sends what a task does now, but not more often than anybody can read."""
+    """Sends a task's progress, at a limited rate."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
@@ -138,7 +138,7 @@ class _Sender:
 
 
 def _serve(pipe: Connection, start: Callable[[], Any], work: Work) -> None:
-    """The life of a worker: tasks come, messages go; without a parent the pipe breaks, and it ends."""
+    """The loop of a worker: receives tasks, sends messages, ends when the parent's pipe breaks."""
     try:
         shared = None
         while True:
@@ -162,7 +162,7 @@ def _serve(pipe: Connection, start: Callable[[], Any], work: Work) -> None:
 
 @contextmanager
 def _no_interrupts() -> Iterator[None]:
-    """Processes that start inside never see an interrupt from the keyboard, from their first instruction on.
+    """Make processes started in the block ignore keyboard interrupts from their first instruction on.
 
     It reaches the parent, which ends them; behind the block, as a process that is half started would complain.
     """
@@ -186,7 +186,7 @@ def _no_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _single_threads() -> Iterator[None]:
-    """Processes that start inside use one thread each for linear algebra."""
+    """Make processes started in the block use one thread each for linear algebra."""
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     try:

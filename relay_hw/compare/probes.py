@@ -1,4 +1,4 @@
-"""Each layer of a quantized network beside the float one: noise, the distribution of its values, the range it holds.
+"""Compares each layer of a quantized network with the float one: noise, distribution of values, integer range.
 
 In: `Realized`, samples. Out: a `LayerRow` for each layer, in order of evaluation.
 """
@@ -37,7 +37,7 @@ class LayerRow:
 
 
 def layer_rows(realized: Realized, samples: Samples) -> tuple[LayerRow, ...]:
-    """Noise and values of each layer over `samples`; those of pieces over what reached them in calibration."""
+    """Noise and values of each layer over `samples`; for functions that control flow calls, over calibration data."""
     found = _own_rows(realized, samples.take(0, samples.launches))
     for piece in realized.pieces.values():
         if piece.data is not None:
@@ -70,7 +70,7 @@ def _own_rows(realized: Realized, batches: Iterable[Mapping[str, Array]]) -> tup
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """Names with a number where the same one comes again."""
+    """Names made unique by numbers."""
     found: list[str] = []
     for name in names:
         count = sum(1 for other in found if other == name or other.startswith(f"{name} #"))
@@ -85,7 +85,7 @@ def _probing(mod: IRModule, tensors: list[Expr]) -> Interpreter:
 
 
 def _real(value: Array, params: Any) -> Array:
-    """The numbers that integers stand for; simulated formats hold them already."""
+    """The real values that integers represent; simulated formats hold real values already."""
     wide = np.asarray(value, np.float64)
     return wide if params is None or value.dtype.kind == "f" else (wide - params.zero_point) * params.scale
 

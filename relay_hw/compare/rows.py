@@ -1,4 +1,4 @@
-"""What a comparison says: one row for each strategy, and the float network that they are held against.
+"""Rows of a comparison: one per strategy, and one for the float network.
 
 In: measurements. Out: frozen records, their JSON, and back.
 """
@@ -44,7 +44,7 @@ class Row:
 
     @property
     def cost(self) -> Cost | None:
-        """On the configuration that suits best."""
+        """The cost on the fastest configuration."""
         return self.costs[0] if self.costs else None
 
     @property
@@ -69,7 +69,7 @@ class FloatRow:
 
 
 def row_content(row: Row) -> dict[str, Any]:
-    """Everything, to be kept in a file."""
+    """The whole row, in the form that the store keeps."""
     return asdict(row)
 
 
@@ -96,7 +96,7 @@ def _layer(values: Mapping[str, Any]) -> LayerRow:
 
 
 def quality_json(quality: Quality | None) -> dict[str, Any]:
-    """Measures under the names of `report.json`."""
+    """Measures under their names in `report.json`."""
     if quality is None:
         return {}
     return {
@@ -117,7 +117,7 @@ def quality_json(quality: Quality | None) -> dict[str, Any]:
 
 
 def cost_json(cost: Cost | None) -> dict[str, Any]:
-    """Hardware of one row; every value null where there is none."""
+    """Hardware cost of one row; all values are null if there is none."""
     if cost is None:
         places = ("config", "memory", "board", "clock_hz", "samples_per_second")
         names = ("cycles", "launches", "dram_bytes", "resident_bytes", "energy_uj", "energy_parts_uj", "macs")

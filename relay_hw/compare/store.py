@@ -1,4 +1,4 @@
-"""The work folder of a comparison: what is finished stays, so that a comparison that was killed goes on.
+"""The work folder of a comparison: caches finished results, so that a killed comparison can go on.
 
 In: contents with the key of all that they depend on. Out: files that appear whole or not at all, and carry their hash.
 """
@@ -49,7 +49,7 @@ class Store:
     """Files of one folder, named by what they hold and by the first digits of their key."""
 
     def __init__(self, folder: Path) -> None:
-        """Makes the folder. Raises InputError where it cannot be."""
+        """Create the folder. Raises InputError if that fails."""
         self.folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -58,20 +58,20 @@ class Store:
             raise InputError(f"work folder {folder} must be writable: {error.strerror}") from None
 
     def path(self, name: str, key: str, suffix: str) -> Path:
-        """Where the content of that name and key lies."""
+        """The path of the content of that name and key."""
         return self.folder / f"{file_name(name)}.{key[:16]}{suffix}"
 
     def read(self, name: str, key: str) -> dict[str, Any] | None:
-        """The content written under `key`; None where there is none, or where its hash does not fit."""
+        """The content written under `key`; None if there is none, or if its hash does not match."""
         return read_row(self.path(name, key, ".json"), key)
 
     def write(self, name: str, key: str, content: Mapping[str, Any]) -> None:
-        """Keep `content`. Raises InputError."""
+        """Store `content`. Raises InputError."""
         with self._refusing():
             write_row(self.path(name, key, ".json"), key, content)
 
     def read_arrays(self, name: str, key: str) -> dict[str, Array] | None:
-        """Arrays that were kept under `key`; None where there are none, or where their hash does not fit."""
+        """Arrays stored under `key`; None if there are none, or if their hash does not match."""
         data = read_bytes(self.path(name, key, ".arrays"), key)
         if data is None:
             return None
@@ -79,7 +79,7 @@ class Store:
             return dict(archive)
 
     def keep_arrays(self, name: str, key: str, arrays: Mapping[str, Array]) -> None:
-        """Keep arrays. Raises InputError."""
+        """Store arrays. Raises InputError."""
         with self._refusing():
             write_bytes(self.path(name, key, ".arrays"), key, _npz(arrays))
 

@@ -1,4 +1,4 @@
-"""What weights take on an accelerator.
+"""Bytes of weights as an accelerator stores them.
 
 In: a quantized module, a configuration. Out: bytes, as the tensorizer stores weights but without the padding of blocks.
 """

@@ -65,7 +65,7 @@ def comparison_text(found: Findings, width: int | None = None) -> str:
 
 
 def notes(row: Row) -> list[str]:
-    """What a reader of the row must know."""
+    """Caveats of a row."""
     found = [row.reason] if row.reason else []
     if row.host_share:
         found.append(f"{percent(row.host_share)} of the multiply-accumulates run on the host, outside of the cycles")
@@ -124,7 +124,7 @@ def _cells(found: Findings, row: Row) -> dict[str, str]:
 
 
 def rate(cost: Cost | None) -> str:
-    """Inferences of the accelerator a second."""
+    """Inferences per second."""
     found = cost.samples_per_second if cost is not None else None
     return "-" if found is None else f"{found:,.1f}"
 
@@ -142,7 +142,7 @@ def clocks(found: Findings) -> str:
 
 
 def share(value: float | None) -> str:
-    """A share in percent, two digits behind the point."""
+    """A share in percent with two decimals."""
     return "-" if value is None else f"{100 * value:.2f}%"
 
 
@@ -152,12 +152,12 @@ def interval(value: Interval | None) -> str:
 
 
 def decibels(value: float | None) -> str:
-    """Decibel; without noise there are none."""
+    """Decibels; a dash without noise."""
     return "exact" if value is None else f"{value:.1f}"
 
 
 def pairs(test: Quality) -> str:
-    """Samples that became right and those that became wrong."""
+    """Numbers of samples that became right and that became wrong."""
     return "-" if test.gained is None else f"+{test.gained}/-{test.lost}"
 
 

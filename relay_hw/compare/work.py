@@ -1,4 +1,4 @@
-"""What a network has to compute and to store, by the width of its weights.
+"""Multiply-accumulates and weights of a network, by the bit width of weights.
 
 In: a typed module, float or quantized. Out: `Work`: multiply-accumulates and weights, where their number is known.
 """
@@ -51,7 +51,7 @@ class Work:
 
 
 def network_work(mod: IRModule) -> Work:
-    """Layers of `main`. Those of branches and of functions that it calls count once."""
+    """Layers of `main`; those in branches and called functions count once."""
     return Work(tuple(map(layer_work, product_calls(mod))))
 
 
@@ -64,7 +64,7 @@ def product_calls(mod: IRModule) -> Iterator[Call]:
 
 
 def weight_bits(weight: np.ndarray) -> int:
-    """Width that a weight is multiplied in: 4 where every number lies in -8 to 7, else that of its type."""
+    """Bit width of a weight in multiplications: 4 if all values lie in -8 to 7, else that of its type."""
     if weight.dtype.kind == "f":
         return FLOAT
     fits = weight.size == 0 or (int(weight.min()) >= -8 and int(weight.max()) <= 7)
@@ -72,7 +72,7 @@ def weight_bits(weight: np.ndarray) -> int:
 
 
 def layer_work(call: Call) -> LayerWork:
-    """The layer that a call which makes products is."""
+    """The layer of a call that makes products."""
     operator, macs = op_name(call), call_macs(call)
     name = str(call.span) if call.span is not None else operator
     shape = weight_shape(call)

@@ -206,7 +206,7 @@ def test_without_extras_a_line_says_what_is_missing(shell: Shell, tmp_path: Path
     mixed = ("compile", str(ROOT / "examples" / "mnist_cnn.onnx"), "--calibration", "data.npz", "--quantize", "mixed")
     sentence = "scipy must be installed to choose widths of layers: pip install 'relay-hw[mixed]'"
     assert sentence in shell(*mixed, "-o", "other", status=2)
-    assert "operators on the host by numpy" in shell("doctor", status=None)
+    assert "run host operators on numpy" in shell("doctor", status=None)
 
 
 @pytest.mark.long

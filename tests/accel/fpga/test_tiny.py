@@ -36,4 +36,4 @@ def test_tiny_fits_the_smallest_part(
     module = json.loads((stage / "netlist-1.json").read_text())["modules"][TOP]
     sites = [cell["attributes"]["BEL"] for cell in module["cells"].values() if cell["type"] in MACROS]
     assert len(set(sites)) == len(sites) == used["block_rams"] + used["multipliers"]
-    assert "25 MHz asked: met" in capsys.readouterr().out
+    assert "target 25 MHz: met" in capsys.readouterr().out

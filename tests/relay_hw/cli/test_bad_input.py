@@ -240,11 +240,11 @@ def test_an_output_folder_of_other_files_is_kept(shared: Path, tmp_path: Path, c
         (["profile", "b", "--device", "functional"], "invalid choice: 'functional'"),
         (
             ["compile", "m.onnx", "-o", "b", "--shape", "images"],
-            "a shape must be an input and its sizes, such as images=1x3x320x320, not images",
+            "a shape must be INPUT=SIZExSIZE..., such as images=1x3x320x320, not images",
         ),
         (["compile", "m.onnx", "-o", "b", "--shape", "x=1x0"], "such as images=1x3x320x320, not x=1x0"),
         (["compile", "m.onnx", "-o", "b", "--shape", "x=1x-3"], "such as images=1x3x320x320, not x=1x-3"),
-        (["check", "m.onnx", "--value", "sr"], "a value must be an input and its number, such as sr=16000, not sr"),
+        (["check", "m.onnx", "--value", "sr"], "a value must be INPUT=NUMBER, such as sr=16000, not sr"),
         (["isa", "jump"], "instruction must be one of load, store, gemm"),
     ],
 )
@@ -316,7 +316,7 @@ def test_an_interrupted_compile_leaves_nothing(
         process.send_signal(number)
         out, err = process.communicate(timeout=600)
     assert process.returncode == 130
-    assert (out, err) == ("", "relay-hw: interrupted; nothing half-written is left\n")
+    assert (out, err) == ("", "relay-hw: interrupted; no partly written files are left\n")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -40,7 +40,7 @@ def test_the_report_says_what_was_made_of_what_with_what(tmp_path: Path, capsys:
     # Nothing was run: the report must not look as if it had been.
     assert row["netlist"] is None
     said = capsys.readouterr().out
-    assert "products          16 a cycle" in said and "netlist: not simulated, --programs N does" in said
+    assert "MACs              16 per cycle" in said and "netlist: not simulated (--programs N simulates it)" in said
 
 
 def found(ok: bool) -> list[Finding]:

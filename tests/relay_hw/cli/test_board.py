@@ -87,7 +87,7 @@ def test_the_mnist_network_on_the_netlist(part: str, tmp_path: Path, capsys: pyt
         ("--board ulx3s-85f --clock 130", "clock of ulx3s-85f must be from 20 to 100 MHz, not 130"),
         ("--board ulx3s-85f --baud 40000000", "baud must be at most a quarter of the clock, not 40000000"),
         ("--board ulx3s-85f --seed 0", "a count must be an integer of at least 1, not 0"),
-        ("--board ulx3s-85f --memory-kib 8", "memory-kib must be asked of a part, not of a board"),
+        ("--board ulx3s-85f --memory-kib 8", "--memory-kib must be used with --part, not --board"),
         ("--board ulx3s-85f --part lfe5u-25f", "argument --part: not allowed with argument --board"),
         ("", "one of the arguments --part --board is required"),
     ],

@@ -57,8 +57,8 @@ def test_a_report_in_three_files_and_the_configuration_of_a_point(
         (["--search", "lucky"], "search must be one of grid, random, smart, not lucky"),
         (["--objectives", "speed"], "objective must be one of cycles,"),
         (["--points", "0"], "a count must be an integer of at least 1, not 0"),
-        (["--apply", "99"], "point must be one of 6 that were looked at, not 99"),
-        (["--apply", "4"], "point 4 must have a configuration, not be refused: configuration point-4: block_in must"),
+        (["--apply", "99"], "point must be one of the 6 measured ones, not 99"),
+        (["--apply", "4"], "point 4 must be a legal configuration: configuration point-4: block_in must"),
         (["--apply", "first"], "a number must be an integer of at least 0, not first"),
         (["--quantize", "int9"], "strategy must be one of int8,"),
         (["--scheduler", "localhost"], "scheduler must be tls://HOST:PORT or tcp://HOST:PORT, not localhost"),
@@ -77,8 +77,8 @@ def test_bad_input_is_status_2_and_one_line(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([], "explore must be given a MODEL, or --apply with the folder of an exploration"),
-        (["--apply", "0"], "explore.json must be what explore wrote: give a MODEL to make it"),
+        ([], "explore must have a MODEL, or --apply with the folder of a finished exploration"),
+        (["--apply", "0"], "explore.json must be a file that explore wrote: give a MODEL to make it"),
     ],
 )
 def test_without_a_model(tmp_path: Path, words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,7 +90,7 @@ def test_an_exploration_of_somebody_else_is_read_with_care(tmp_path: Path, capsy
     row = {"point": 0, "reason": "", "strategy": "int8", "memory": "standard", "resident": "auto"}
     (tmp_path / "explore.json").write_text(json.dumps({"points": [row]}))
     assert main(["explore", "--apply", "0", "-o", str(tmp_path)]) == 2
-    assert "explore.json must be what explore wrote" in capsys.readouterr().err
+    assert "explore.json must be a file that explore wrote" in capsys.readouterr().err
     (tmp_path / "explore.json").write_text(json.dumps({"points": [row | {"config": {"batch": 1}}]}))
     assert main(["explore", "--apply", "0", "-o", str(tmp_path)]) == 2
     assert "configuration point-0: key 'acc_banks' is missing" in capsys.readouterr().err

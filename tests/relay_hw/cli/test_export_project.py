@@ -47,7 +47,7 @@ def test_the_accelerator_of_a_build(tmp_path: Path, capsys: Captured) -> None:
     assert (soc["config"], soc["config_hash"]) == ("tiny", load_config("tiny").hash32)
     capsys.readouterr()
     assert export(tmp_path / "build", *project, "--config", "tiny") == 2
-    assert "the accelerator must be given by BUILD or by --config, not by both" in capsys.readouterr().err
+    assert "the accelerator must come from BUILD or --config, not both" in capsys.readouterr().err
 
 
 def test_an_estimate(tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +69,7 @@ def test_an_estimate(tmp_path: Path, capsys: Captured, monkeypatch: pytest.Monke
         (["--config", "tiny"], "--config must come with --form vivado or quartus, not c"),
         (["--clock", "50"], "--clock must come with --form vivado or quartus, not c"),
         (["--estimate"], "--estimate must come with --form vivado or quartus, not c"),
-        (["--form", "vivado"], "a project for vivado must be given a board: --board NAME"),
+        (["--form", "vivado"], "a project for vivado must have a board: --board NAME"),
         (["--form", "vivado", "--board", "ulx3s"], "board must be one of pynq-z1, ultra96 for vivado, not ulx3s"),
         (["--form", "quartus", "--board", "pynq-z1"], "board must be one of de10nano for quartus, not pynq-z1"),
         (["--form", "vivado", "--board", "pynq-z1", "--clock", "fast"], "a clock must be a number of MHz, not fast"),

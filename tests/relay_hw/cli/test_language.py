@@ -134,7 +134,7 @@ def test_files(folder: Path, tmp_path: Path, capsys: Captured) -> None:
 def test_refusals(folder: Path, tmp_path: Path, capsys: Captured) -> None:
     program = ["eval", folder / "p.relay", "--import", "prelude"]
     refuse(capsys, "entry must be one of id, compose", *program, "--entry", "man")
-    refuse(capsys, "@main must get arguments for x: Tensor[(2, 3), float32], s: float32", *program)
+    refuse(capsys, "@main must have arguments for x: Tensor[(2, 3), float32], s: float32", *program)
     refuse(capsys, "unrecognized arguments: --foo 5", *program, "--foo", "5")
     refuse(capsys, "unrecognized arguments: 5", "isa", "mem", "5")
     refuse(capsys, "arguments must be at most 1, not 2", *program, "--entry", "fact", "1", "2")
@@ -166,7 +166,7 @@ def test_refusals(folder: Path, tmp_path: Path, capsys: Captured) -> None:
     )
     refuse(
         capsys,
-        "result must be a tensor or a tuple of tensors for a file, not Cons of List",
+        "result must be a tensor or a tuple of tensors to be written to a file, not Cons of List",
         *program, "--entry", "count", "1", "--output", tmp_path / "no.npz",
     )  # fmt: skip
     assert not (tmp_path / "no.npz").exists()

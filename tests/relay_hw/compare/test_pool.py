@@ -108,4 +108,4 @@ def test_an_interrupted_comparison_says_one_line(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 130
     lines = [line for line in done.stderr.splitlines() if "comparing" not in line]
-    assert lines == ["relay-hw: interrupted; nothing half-written is left"]
+    assert lines == ["relay-hw: interrupted; no partly written files are left"]

@@ -238,7 +238,7 @@ def test_refusals(plain: Model, grid: tuple[Exploration, Path]) -> None:
     one = spanned({"block_in": (4,)})
     refused(lambda: found[99], "point must be one that was looked at, such as ")
     lanes = next(row.number for row in found.of(State.REFUSED))
-    refused(lambda: found.config(lanes), f"point {lanes} must have a configuration, not be refused: configuration")
+    refused(lambda: found.config(lanes), f"point {lanes} must be a legal configuration: configuration")
     refused(lambda: explored(plain, one, objectives=()), "objectives must be at least one, not none")
     refused(
         lambda: explored(plain, one, objectives=(Objective.ACCURACY,)), "objective accuracy must come with test data"

@@ -180,7 +180,7 @@ def test_the_command_line(build: Artifact, tmp_path: Path, capsys: Captured) -> 
     assert "output c_n is input c of the next sample" in capsys.readouterr().out
     for texts, sentence in (
         (["--feed", "h_n=h", "--feed", "c_m=c"], "not c_m; did you mean c_n?"),
-        (["--feed", "h_n"], "a feed must be an output and the input that takes it, such as h_n=h, not h_n"),
+        (["--feed", "h_n"], "a feed must be OUTPUT=INPUT, such as h_n=h, not h_n"),
         (["--feed", "h_n=h", "--feed", "c_n=c", "--chunk", "2"], "chunk must be 1 sample where outputs are fed back"),
         (["--feed", "h_n=h"], "input c must be given"),
     ):
