@@ -136,7 +136,7 @@ def _doubts(setting: Setting, top1: float | None, classes: int, images: int | No
     """Warnings about likely mistakes in the data."""
     test, calibration = setting.test, setting.calibration
     if images is not None and images >= test.count + test.batch:
-        yield f"{images:,} samples were asked for, the test data hold {test.count:,}"
+        yield f"{images:,} samples were asked for, but the test data have only {test.count:,}"
     floats = [name for name, array in test.inputs.items() if array.dtype.kind == "f"] if calibration else []
     known = calibration.inputs if calibration else {}
     texts = {name: complaint(_samples(test.inputs[name]), look(_samples(known[name]))) for name in floats}

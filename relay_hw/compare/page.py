@@ -137,10 +137,10 @@ def _table(found: Findings) -> str:
         '<h2>Strategies</h2><div class="card long"><table class="rows">'
         f"<thead><tr><th>strategy</th><th>on</th>{head}</tr></thead>"
         f"<tbody>{body}</tbody></table></div>"
-        '<p class="legend">agrees: samples whose largest output is that of float, with the interval of Wilson. '
+        '<p class="legend">agrees: samples whose largest output is that of float, with Wilson interval. '
         "gained/lost: samples that are right here and wrong in float, and the reverse; p of McNemar's exact test. "
-        "change: top-1 less that of float, paired, by Agresti and Min. Weights that stay on the device are not among "
-        f"the DRAM bytes of a run. host: the host's part of a run by numpy{_machines(found)}. {html(clocks(found))}</p>"
+        "change: top-1 less that of float, paired, by Agresti and Min. Resident weights are not in "
+        f"the DRAM bytes of a run. host: the host's part of a run on numpy{_machines(found)}. {html(clocks(found))}</p>"
     )
 
 

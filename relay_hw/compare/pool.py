@@ -114,7 +114,7 @@ class _Worker:
         except (EOFError, ConnectionError):
             self._process.join(5)
             code = self._process.exitcode
-            hint = "; take fewer processes if memory is short" if code == -signal.SIGKILL else ""
+            hint = "; use fewer processes if memory is short" if code == -signal.SIGKILL else ""
             raise InputError(f"a worker process must stay alive, not end with status {code}{hint}") from None
 
     def stop(self) -> None:

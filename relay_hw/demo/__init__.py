@@ -1,1 +1,1 @@
-"""The demonstration that travels with the package: handwritten digits from ONNX to Verilog, bit for bit."""
+"""The packaged demo: handwritten digits from ONNX to Verilog, bit for bit."""

@@ -1,4 +1,4 @@
-"""The digits and the network of the demonstration, files of the package.
+"""Data and network of the demo, packaged files.
 
 In: `digits.npz`, grey levels from 0 to 255 of MNIST's digits, and `mnist_cnn.onnx`. Out: arrays as the network takes
 them: `input` float32 [N, 1, 28, 28] in [0, 1] and `labels` int64 [N].
@@ -34,18 +34,18 @@ class Digits:
         return Digits(self.images[indices], self.labels[indices])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """By the names that a file of data has for them."""
+        """Arrays under their names in a data file."""
         return {INPUT_NAME: self.images, LABELS: self.labels}
 
 
 def from_levels(levels: NDArray[np.uint8], labels: NDArray[np.uint8]) -> Digits:
-    """Digits of grey levels [N, 28, 28] from 0, which is black."""
+    """Digits from grey levels [N, 28, 28], 0 is black."""
     images = levels.reshape(-1, 1, 28, 28).astype(np.float32) / WHITE
     return Digits(images, labels.astype(np.int64))
 
 
 def read_digits() -> tuple[Digits, Digits]:
-    """128 digits to calibrate with, and 1,000 to test on, a hundred of each; the network saw none of the latter."""
+    """128 calibration digits and 1,000 test digits, 100 of each class; none of the latter was used in training."""
     with np.load(DIGITS, allow_pickle=False) as file:
         first, second = (from_levels(file[part], file[f"{part}_{LABELS}"]) for part in PARTS)
     return first, second

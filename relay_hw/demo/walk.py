@@ -1,4 +1,4 @@
-"""The demonstration: compile the digits' network, run images on a device, compare every byte with the interpreter.
+"""The demo: compiles the digits' network, runs images on a device, compares every byte with the interpreter.
 
 In: digits, the name of a configuration, how to open a device. Out: scores, the run, a report; a build folder.
 """
@@ -43,16 +43,16 @@ Array = NDArray[Any]
 
 
 class Teller(Progress, Protocol):
-    """Hears how far the walk has come."""
+    """Receives progress and notes."""
 
     def note(self, message: str) -> None:
-        """Something that people should know at once."""
+        """Show a message at once."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What the demonstration is about, each a share from 0 to 1; `exact` counts images."""
+    """Scores of the demo, each a share from 0 to 1; `exact` counts images."""
 
     float_accuracy: float
     int8_accuracy: float
@@ -63,7 +63,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """All that came out. `device`: what the images ran on; `seconds`: of compiling."""
+    """Results of the demo. `device`: what the images ran on; `seconds`: compile time."""
 
     scores: Scores
     result: Result
@@ -73,7 +73,7 @@ class Shown:
 
     @property
     def facts(self) -> dict[str, str]:
-        """Lines for people, in order."""
+        """Lines to print, in order."""
         scores, cycles = self.scores, self.result.cycles
         lines = {
             "float accuracy": f"{scores.float_accuracy:.2%}",
@@ -89,7 +89,7 @@ class Shown:
 
 
 def show(folder: Path, calibration: Digits, test: Digits, config: str, device: str, teller: Teller) -> Shown:
-    """The whole walk; `folder` becomes the build, with a report of this run.
+    """Run the whole demo; `folder` becomes the build, with a report of this run.
 
     A device `rtl` without its tools becomes the functional simulator, with a note. Raises RelayHwError, AccelError.
     """
@@ -112,7 +112,7 @@ def show(folder: Path, calibration: Digits, test: Digits, config: str, device: s
 
 
 def problems(scores: Scores, cycles: list[int] | None, whole: bool) -> list[str]:
-    """Bounds that were missed; accuracy is judged on all images only."""
+    """Bounds that were missed; accuracy is checked only if all images ran."""
     found: list[str] = []
     if scores.exact != scores.images:
         found.append(f"every image must be bit-exact, not {scores.exact} of {scores.images}")
@@ -171,7 +171,7 @@ def _last_integers(quantized: IRModule) -> IRModule:
 
 
 def _run(artifact: Artifact, test: Digits, wanted: str, teller: Teller) -> tuple[Result, Report, str]:
-    """All images and, where the device counts cycles, a profile."""
+    """Run all images and, if the device counts cycles, profile them."""
     name, device = wanted, None
     try:
         device = open_device(wanted, artifact.config, DeviceOptions(progress=teller))

@@ -1,4 +1,4 @@
-"""Exploring accelerators: one network on many of them, exact cycles beside area and energy, and who beats whom.
+"""Design-space exploration: compiles one network for many accelerators, finds the Pareto front of cycles, area, energy.
 
 In: a float module, axes. Out: an `Exploration`. Above `compare`, whose measures it takes.
 """

@@ -1,4 +1,4 @@
-"""One process' copy of what all points share, and the measurement of one point.
+"""Measures one point of a design space, with the data that a process shares between points.
 
 In: a `Setting`, designs. Out: `Measured`: cycles of the steady state by the exact engine, energy of its counters.
 """
@@ -36,7 +36,7 @@ Form = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Setting:
-    """What processes get: texts of the network and of its integers in each form, and a sample where control flow asks
+    """What worker processes get: the network and its integer modules as text, and a sample if control flow needs one
     for one."""
 
     network: str
@@ -47,7 +47,7 @@ class Setting:
 
 
 def form_of(design: Design, strategies: Mapping[str, Strategy]) -> Form:
-    """The integers that a design takes."""
+    """The form of integers that a design uses."""
     return design.strategy, min(design.config.multiplier_bits, strategies[design.strategy].multiplier_bits)
 
 
@@ -61,7 +61,7 @@ class Answer:
 
 
 class Bench:
-    """Measures points, one after the other; what they share is read once."""
+    """Measures points, one after the other; shared data is read once."""
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
@@ -69,7 +69,7 @@ class Bench:
         self._integers: dict[Form, tuple[IRModule, Work]] = {}
 
     def measure(self, design: Design) -> Measured:
-        """One inference of the design. What it refuses is in the result."""
+        """Measure an inference on the design; a refusal is in the result."""
         strategy = self._setting.strategies[design.strategy]
         if strategy.simulated:
             return Measured(refused=strategy.simulated)

@@ -1,4 +1,4 @@
-"""What a point takes at least, without compiling for it: who cannot be on the front need not be measured.
+"""Lower bounds of a point's cost without compiling: points that cannot be on the front are not measured.
 
 In: a design, the network's work. Out: bounds that hold for every program (`tests/relay_hw/target/accel/test_bounds.py`
 has them against the Verilog).

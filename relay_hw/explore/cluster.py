@@ -1,4 +1,4 @@
-"""Workers of a Dask cluster: of one made here, or of one that somebody else runs.
+"""Measures points on the workers of a Dask cluster, started here or running elsewhere.
 
 In: a `Setting`, designs under their keys. Out: measurements as they come. Needs the extra `explore`; `workers.py` asks
 before it imports this.
@@ -24,7 +24,7 @@ _PATIENCE: Final = 20
 
 
 class Cluster:
-    """The workers of a cluster. One that dies is replaced, and what it had not finished is done again."""
+    """The workers of a cluster. A worker that dies is replaced, and its unfinished tasks run again."""
 
     def __init__(self, client: Client, setting: Setting) -> None:
         self._client = client
@@ -57,7 +57,7 @@ def _task(key: str, design: Design) -> Answer:
 
 @contextmanager
 def local_client(processes: int) -> Iterator[Client]:
-    """A client of a cluster of processes of this machine, which listens on its loopback alone."""
+    """A client of a new cluster of local processes, which listens on loopback only."""
     with (
         LocalCluster(
             n_workers=processes,
@@ -74,7 +74,7 @@ def local_client(processes: int) -> Iterator[Client]:
 
 @contextmanager
 def remote_client(scheduler: str) -> Iterator[Client]:
-    """A client of a scheduler; certificates are those of Dask's own configuration. Raises InputError."""
+    """A client of a running scheduler, with certificates from Dask's configuration. Raises InputError."""
     try:
         client = Client(scheduler, timeout=_PATIENCE)
     except (OSError, ValueError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""From a point to an accelerator with a memory, a strategy and a schedule, or the one sentence why there is none.
+"""Turns a point into an accelerator with memory and strategy, or into one sentence why it is illegal.
 
 In: a point, what all points share. Out: `Design`, or a `Refusal`.
 """
@@ -36,7 +36,7 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """All that cycles depend on beside the network, and the clock that they may be counted with."""
+    """Everything but the network that cycles depend on, and the clock for milliseconds."""
 
     config: AccelConfig
     memory: str
@@ -45,7 +45,7 @@ class Design:
     clock_hz: int | None = None
 
     def content(self) -> dict[str, Any]:
-        """What a measurement depends on: not the name, not the clock."""
+        """Everything that a measurement depends on: neither name nor clock."""
         return {
             "sizes": self.config.sizes,
             "memory": self.memory,
@@ -56,21 +56,21 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a point is no accelerator, in one sentence."""
+    """Why a point is illegal, in one sentence."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A design with what it takes of the part."""
+    """A design with its area on the part."""
 
     design: Design
     area: Area
 
 
 def placed(point: Point, base: Base) -> Placed | Refusal:
-    """The design of a point, if hardware can have it and the part has room for it."""
+    """The design of a point, or a refusal if the configuration is illegal or does not fit the part."""
     try:
         config = configured(point, base.config)
         clock = point[CLOCK]
@@ -93,7 +93,7 @@ def configured(point: Point, base: AccelConfig) -> AccelConfig:
 
 
 def room(area: Area, part: Part) -> str:
-    """What the part has too little of, in one sentence; empty where it has room."""
+    """The resources that the part lacks, in one sentence; empty if the design fits."""
     have = {"LUT4": part.luts, "block RAMs": part.block_rams, "multipliers": part.multipliers}
     need = {"LUT4": area.luts, "block RAMs": area.block_rams, "multipliers": area.multipliers}
     lacking = [f"{need[what]:,} {what} of {have[what]:,}" for what in have if need[what] > have[what]]

@@ -1,4 +1,4 @@
-"""Who is beaten, by whom and by how much.
+"""The Pareto front of points: which are dominated, by which point and by how much.
 
 In: rows, objectives. Out: the points that nobody beats, and one sentence for each other one.
 """
@@ -15,7 +15,7 @@ Amounts = tuple[float, ...]
 
 
 class Objective(Enum):
-    """What is to be small, but for accuracy, which is to be large."""
+    """Something to minimise, except for accuracy, which is maximised."""
 
     CYCLES = "cycles"
     MS = "ms"
@@ -42,7 +42,7 @@ def read_objectives(text: str) -> tuple[Objective, ...]:
 
 
 def amount(row: Row, objective: Objective, share: float) -> float:
-    """How much of it a measured row takes; less is better. `share`: its share of the part."""
+    """The value of an objective for a measured row; less is better. `share`: its share of the part."""
     assert row.placed is not None and row.measured is not None
     area, measured = row.placed.area, row.measured
     match objective:
@@ -70,19 +70,19 @@ def amount(row: Row, objective: Objective, share: float) -> float:
 
 
 def beats(one: Amounts, other: Amounts) -> bool:
-    """Whether it is nowhere worse and somewhere better."""
+    """Whether it dominates: nowhere worse and somewhere better."""
     return one != other and all(a <= b for a, b in zip(one, other, strict=True))
 
 
 def whole(rows: Sequence[Row]) -> list[Row]:
-    """Measured rows that leave the least to the host: cycles of others are those of less work."""
+    """Measured rows that leave the least work to the host; cycles of the others are not comparable."""
     done = [row for row in rows if row.state is State.DONE and row.measured is not None]
     least = min((row.measured.host_macs for row in done if row.measured), default=0)
     return [row for row in done if row.measured and row.measured.host_macs == least]
 
 
 def unbeaten(amounts: dict[int, Amounts]) -> frozenset[int]:
-    """Numbers of the points that nobody beats."""
+    """Numbers of the points that no other point dominates."""
     # Whoever beats a point comes before it in this order.
     ordered = sorted(amounts.items(), key=lambda item: item[1])
     front: list[tuple[int, Amounts]] = []
@@ -93,7 +93,7 @@ def unbeaten(amounts: dict[int, Amounts]) -> frozenset[int]:
 
 
 def best_rival(own: Amounts, amounts: dict[int, Amounts], front: frozenset[int]) -> int | None:
-    """Of the front's points that beat this one the one that is ahead the most: by the product of what it takes."""
+    """The point of the front that dominates this one by the most, measured by the product of all objectives."""
 
     def lead(number: int) -> tuple[float, int]:
         product = 1.0
@@ -112,7 +112,7 @@ def _ratio(theirs: float, mine: float) -> float:
 
 
 def beaten_by(number: int, own: Amounts, rival: Amounts, objectives: Sequence[Objective]) -> str:
-    """One sentence: who beats it, and by how much in each objective."""
+    """One sentence: the point that dominates it, and by how much in each objective."""
     parts = [
         _difference(mine, theirs, objective) for mine, theirs, objective in zip(own, rival, objectives, strict=True)
     ]
@@ -129,7 +129,7 @@ def _difference(mine: float, theirs: float, objective: Objective) -> str:
 
 
 def host_reason(row: Row) -> str:
-    """Why a row that leaves more to the host than others is on no front."""
+    """Why a row that leaves more work to the host than others is not on the front."""
     measured = row.measured
     assert measured is not None
     share = measured.host_macs / measured.macs if measured.macs else 0.0

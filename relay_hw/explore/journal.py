@@ -1,4 +1,4 @@
-"""What was measured, a row each under the key of all that it depends on: a database that a killed process leaves whole.
+"""Stores measurements in a SQLite database, under a hash of everything that they depend on; survives a killed process.
 
 In: keys, contents. Out: contents. SQLite writes ahead (WAL), and each row is a transaction of its own.
 """
@@ -25,14 +25,14 @@ class Journal:
     """One file. Several processes may read and write it."""
 
     def __init__(self, path: Path) -> None:
-        """Makes the file. Raises InputError where it cannot be, or is none of ours."""
+        """Open or create the file. Raises InputError if that fails, or if it is another kind of database."""
         self.path = path
         with self._open() as database:
             database.execute("PRAGMA journal_mode=WAL")
             database.execute(_TABLE)
 
     def read(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Contents of those of `keys` that there are. Raises InputError."""
+        """Stored contents by key, for those of `keys` that exist. Raises InputError."""
         found: dict[str, dict[str, Any]] = {}
         with self._open() as database:
             for begin in range(0, len(keys), _MANY):
@@ -46,13 +46,13 @@ class Journal:
         return found
 
     def write(self, key: str, content: Mapping[str, Any], seconds: float) -> None:
-        """Keep a row; one that is there stays. `seconds`: what it took to make. Raises InputError."""
+        """Store a row unless its key exists. `seconds`: how long it took to measure. Raises InputError."""
         row = (key, json.dumps(content, sort_keys=True), seconds)
         with self._open() as database:
             database.execute("INSERT OR IGNORE INTO rows VALUES (?, ?, ?)", row)
 
     def count(self) -> int:
-        """Rows in all. Raises InputError."""
+        """Number of rows. Raises InputError."""
         with self._open() as database:
             return database.execute("SELECT COUNT(*) FROM rows").fetchone()[0]
 

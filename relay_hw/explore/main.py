@@ -1,4 +1,4 @@
-"""explore: one network on the accelerators of a space, each with its exact cycles, its area and its energy.
+"""`explore`: compiles one network for the accelerators of a design space, with exact cycles, area and energy.
 
 In: a float module, options, data. Out: an `Exploration`. What was measured stays in a folder.
 """
@@ -49,7 +49,7 @@ def explore(
     progress: Progress = SILENT,
     watch: Watch | None = None,
 ) -> Exploration:
-    """Compile `mod` for the points of a space, and say which of them nobody beats.
+    """Compile `mod` for the points of a space and find their Pareto front.
 
     `calibration` has inputs by name, samples first; `data`: with labels or targets too, for how accurate each strategy
     is. `params` are bound as constants. `watch` is told what is known after each round.
@@ -75,7 +75,7 @@ def explore(
 
 
 class _Finder:
-    """The points of a search with their designs; each is looked at once."""
+    """The points of a search with their designs; each is built once."""
 
     def __init__(self, space: Space, base: Base, how: ExploreOptions, objectives: tuple[Objective, ...]) -> None:
         self.space, self.base, self.how, self.objectives = space, base, how, objectives
@@ -92,7 +92,7 @@ class _Finder:
         return isinstance(self.at(number), Placed)
 
     def promise(self, number: int) -> float:
-        """The less, the sooner a grid's point is looked at: what a product costs times the area."""
+        """Sort key of grid points, smaller first: cost of a product times area."""
         found = self.at(number)
         if isinstance(found, Refusal):
             return 0.0
@@ -107,21 +107,21 @@ class _Finder:
 
     @property
     def search(self) -> Search:
-        """The one asked for, or what suits the size of the space."""
+        """The search asked for, or the default for a space of this size."""
         return self.how.search or (Search.GRID if self.space.size <= self.how.points else Search.SMART)
 
     @property
     def total(self) -> int:
-        """Points that will be looked at, at most."""
+        """The largest number of points to measure."""
         return self.space.size if self.search is Search.GRID else min(self.how.points, self.space.size)
 
     def rounds(self) -> Rounds:
-        """Rounds of numbers. Raises InputError."""
+        """Rounds of point numbers. Raises InputError."""
         return rounds(self.search, self.space, self.how.points, self.how.seed, self.is_legal, self.promise)
 
 
 class _Run:
-    """One exploration: rounds of points, what is known of them, and what is left to measure."""
+    """One exploration: rounds of points, their results, and what is left to measure."""
 
     def __init__(
         self, finder: _Finder, prepared: Prepared, journal: Journal, who: Workers, network: str, progress: Progress
@@ -133,14 +133,14 @@ class _Run:
 
     @property
     def exploration(self) -> Exploration:
-        """What is known now, in the order of numbers."""
+        """The results so far, ordered by number."""
         finder = self._finder
         rows = tuple(sorted(self._rows.values(), key=lambda row: row.number))
         base, axes = finder.base, finder.space.axes
         return Exploration(finder.how.name, base.config.name, base.part, axes, finder.objectives, rows, self._is_over)
 
     def rounds(self) -> Iterator[Exploration]:
-        """What is known after each round."""
+        """The results after each round."""
         self._progress.started(_STEP, self._finder.total)
         coming = self._finder.rounds()
         numbers: list[int] | None = next(coming, [])
@@ -207,14 +207,14 @@ class _Run:
         return unbeaten({row.number: self._amounts(row) for row in whole(list(self._rows.values()))})
 
     def _rivals(self) -> dict[int, Amounts]:
-        """Points of the front that leave nothing to the host: whoever does is no rival of theirs."""
+        """Points of the front that leave nothing to the host; only they can rule out others by bounds."""
         rows = [row for row in whole(list(self._rows.values())) if row.measured and not row.measured.host_macs]
         amounts = {row.number: self._amounts(row) for row in rows}
         front = unbeaten(amounts)
         return {number: own for number, own in amounts.items() if number in front}
 
     def _out(self, number: int, found: Placed, rivals: Mapping[int, Amounts]) -> str:
-        """Why a point cannot be on the front, by what it takes at least; empty where it can."""
+        """Why a point cannot be on the front, by its lower bounds; empty if it can."""
         form = self._form(found)
         best = least(found.design.config, self._prepared.works[form])
         accuracy = self._prepared.accuracies.get(form)
@@ -225,7 +225,7 @@ class _Run:
         return f"not measured: its array alone takes {best.cycles:,} cycles, and #{rival} beats even that"
 
     def _say(self) -> None:
-        """Of a grid all points count, of other searches those that have a design."""
+        """Report progress: grids count all points, other searches those that are legal."""
         is_grid = self._finder.search is Search.GRID
         done = sum(1 for row in self._rows.values() if is_grid or row.placed is not None)
         self._progress.advanced(_STEP, min(done, self._finder.total), f"{len(self._front())} on the front")

@@ -1,6 +1,6 @@
-"""What an exploration is asked for, besides its data. In: one record of choices. Out: what points begin with.
+"""Options of an exploration. In: one record. Out: the base configuration, the space, the objectives.
 
-Every choice has a default; what cannot go together is refused when the record is made.
+Every option has a default; conflicting ones are refused when the record is created.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ _SLOWEST, _FASTEST = 1, 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExploreOptions:
-    """Choices of `explore`. Raises InputError for values that are none, or that do not go together.
+    """Options of `explore`. Raises InputError for invalid or conflicting values.
 
-    What is looked at:
+    What is measured:
 
-    `space`: the points; the usual one around `config` by default.
-    `config`: where sizes begin, `default` or the board's usual one; `strategy`: where it is no axis.
-    `memory`: a model's name and changes, or `board`, whose memory and part are taken.
-    `part`: what must have room; the board's, else the largest ECP5. `clock_mhz`: what milliseconds are counted with.
-    `output`: of the network, whose accuracy counts; `images`: the first so many of the test data. `name`: the model's.
+    `space`: the points; by default the usual axes around `config`.
+    `config`: sizes that no axis changes, by default `default` or the board's default; `strategy`: unless it is an axis.
+    `memory`: a model's name and changes, or `board`, whose memory and part are used.
+    `part`: that points must fit; the board's, else the largest ECP5. `clock_mhz`: the clock assumed for milliseconds.
+    `output`: the output whose accuracy counts; `images`: use that many test samples. `name`: the model's.
 
     How:
 
     `objectives`: time, area and energy by default, with test data also accuracy.
-    `search`: a grid by default, or a smart one of larger spaces; `points` of one that is no grid, its `seed`.
-    `skips`: whether points that cannot be on the front are left out.
-    `processes` of this machine, or the address of a Dask `scheduler`. `work`: a folder where measurements stay.
+    `search`: by default a grid, for larger spaces smart; `points` and `seed` of random and smart searches.
+    `skips`: whether to skip points whose lower bounds show that they cannot be on the front.
+    `processes` on this machine, or the address of a Dask `scheduler`. `work`: a folder that caches measurements.
     """
 
     space: Space | None = None
@@ -70,11 +70,13 @@ class ExploreOptions:
         if self.clock_mhz is not None and not _SLOWEST <= self.clock_mhz <= _FASTEST:
             raise InputError(f"clock must be from {_SLOWEST} to {_FASTEST} MHz, not {self.clock_mhz:g}")
         if self.objectives is not None and not self.objectives:
-            raise InputError("objectives must be at least one, not none")
+            raise InputError("objectives must have at least one entry, not none")
         if Objective.MS in (self.objectives or ()) and not self._has_clock:
-            raise InputError("objective ms must come with a clock: no model of it holds, so somebody must ask for one")
+            raise InputError(
+                "objective ms must come with a clock, which is not predicted: give --clock, or clock_mhz in Python"
+            )
         if self.board is not None and self.memory is not None:
-            raise InputError(f"memory must be what board {self.board} has, not {self.memory}: leave one of them out")
+            raise InputError(f"memory must be that of board {self.board}, not {self.memory}: leave one of them out")
         if self.scheduler is not None:
             check_scheduler(self.scheduler)
 
@@ -84,7 +86,7 @@ class ExploreOptions:
         return self.clock_mhz is not None or any(axis.name == CLOCK for axis in axes)
 
     def find_base(self) -> Base:
-        """What points begin with. Raises InputError for names that nothing has, ConfigError."""
+        """Configuration, memory and part that points start from. Raises InputError for unknown names, ConfigError."""
         board, part = self._place()
         usual = board.fits[0].config if board is not None else DEFAULT
         sizes = self.config if isinstance(self.config, AccelConfig) else load_config(self.config or usual)

@@ -1,4 +1,4 @@
-"""The page of an exploration: the front, plots of it, every other point with the one that beats it.
+"""The HTML page of an exploration: the front, plots, and every other point with one that dominates it.
 
 In: `Findings`. Out: one self-contained HTML page, without script or network, for screens and paper.
 """
@@ -58,10 +58,10 @@ def _head(found: Findings, title: str) -> str:
     numbers = ", ".join(f"{counts[state]:,} {state.value}" for state in State if counts[state])
     names = ", ".join(objective.value.replace("_", " ") for objective in found.objectives)
     axes = "; ".join(f"{axis.name} {', '.join(map(str, axis.values))}" for axis in found.axes)
-    state = "" if found.is_over else '<p class="warn">The search is not over: open this page again later.</p>'
+    state = "" if found.is_over else '<p class="warn">The search is still running: open this page again later.</p>'
     return (
-        f"<h1>{title}</h1><p>{len(found.rows):,} points: {numbers}. Nobody beats {len(found.front)} of them in "
-        f"{html(names)}. Sizes begin with configuration {html(found.base)}; part {html(found.part.name)}.</p>"
+        f"<h1>{title}</h1><p>{len(found.rows):,} points: {numbers}. {len(found.front)} are on the Pareto front of "
+        f"{html(names)}. Other sizes are those of configuration {html(found.base)}; part {html(found.part.name)}.</p>"
         f"<p>{html(axes)}</p>{state}"
     )
 
@@ -126,7 +126,7 @@ def _plots(found: Findings) -> str:
         cards.append(f'<div class="card">{svg}</div>')
     return (
         f'<h2>Points that were measured</h2><div class="plots">{"".join(cards)}</div>'
-        '<p class="legend">Coloured: nobody beats them in all objectives together. The line joins the best in the two '
+        '<p class="legend">Coloured: on the front of all objectives together. The line joins the best in the two '
         "of a plot.</p>"
     )
 
@@ -156,6 +156,6 @@ def _sources(found: Findings) -> str:
     return (
         '<h2>Where the numbers come from</h2><p class="legend">Cycles, bytes: the exact engine of the cycle simulator, '
         "in steady state. Area: block RAMs and multipliers are counted, LUT4 and flip-flops are a model's, fitted to "
-        f"syntheses for Lattice ECP5; the accelerator alone. Energy: {html(SOURCE)}. {html(CAVEAT)} Clocks are what "
-        "was asked for: no model of them holds.</p>"
+        f"syntheses for Lattice ECP5; the accelerator alone. Energy: {html(SOURCE)}. {html(CAVEAT)} Clocks are "
+        "assumed, not predicted.</p>"
     )

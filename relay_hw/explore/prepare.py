@@ -1,4 +1,4 @@
-"""What is done once for all points: import, simplification, integers in each form, accuracy of each form.
+"""Prepares what all points share: simplification, quantization in each form, accuracy of each form.
 
 In: a float module, data, strategies. Out: `Prepared`. Texts are kept in a folder under the key of what they depend on.
 """
@@ -39,7 +39,7 @@ Data = Mapping[str, Array]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Given:
-    """A network with its data: `calibration` chooses ranges, `test` says how accurate each form is."""
+    """A network with its data: `calibration` for ranges, `test` for the accuracy of each form."""
 
     network: Network
     text: str
@@ -49,7 +49,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """What processes get, and of each form the work, the accuracy, and the key of its integers."""
+    """What worker processes get; and the work, accuracy and hash of the integers of each form."""
 
     setting: Setting
     works: Mapping[Form, Work]
@@ -60,7 +60,7 @@ class Prepared:
 def given(
     mod: IRModule, params: Data, output: str | None, calibration: Data | None, test: Data | None, images: int | None
 ) -> Given:
-    """The network simplified, and the data as it takes them. Raises InputError."""
+    """The simplified network with its data in the shapes that it takes. Raises InputError."""
     network = prepare(bind_params(mod, params), output)
     inputs = network.mod["main"].params
     if network.batch > 1:
@@ -75,7 +75,7 @@ def given(
 
 
 def found_strategies(names: Iterable[str], has_data: bool) -> dict[str, Strategy]:
-    """Strategies by the names that axes have for them. Raises QuantizeError, InputError."""
+    """Strategies by their names in axes. Raises QuantizeError, InputError."""
     found = {name: find_strategy(name) for name in names}
     for name, strategy in found.items():
         if strategy.needs_data and not has_data:
@@ -84,7 +84,7 @@ def found_strategies(names: Iterable[str], has_data: bool) -> dict[str, Strategy
 
 
 class Forms:
-    """Makes integers of a network in each form, and finds again what was made before."""
+    """Quantizes a network in each form, or finds the stored result."""
 
     def __init__(
         self, given: Given, strategies: Mapping[str, Strategy], place: Place, store: Store, progress: Progress
@@ -124,7 +124,7 @@ class Forms:
         return replace(self._strategies[form[0]], multiplier_bits=form[1])
 
     def _integers(self, form: Form, key: str) -> str:
-        """The text of the network's integers."""
+        """The text of the quantized network."""
         found = self._store.read(f"integers {form[0]}", key)
         if found is None:
             self._progress.started(f"quantizing by {form[0]}, multipliers of {form[1]} bits")
@@ -140,7 +140,7 @@ class Forms:
         return realize_checked(mod, strategy, data, cost=cost).realized.mod
 
     def _accuracy(self, form: Form, key: str, mod: IRModule, test: Samples) -> float:
-        """Share of right samples, or of those that agree with float; decibels where outputs are no classes."""
+        """Share of correct samples, or of those that agree with float; decibels if outputs are not class scores."""
         name = f"accuracy {form[0]}"
         own = key_of("accuracy", key, self._digests[1])
         found = self._store.read(name, own)

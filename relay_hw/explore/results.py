@@ -1,4 +1,4 @@
-"""What is known of a point: measured, or left out with the reason.
+"""Result of a point: its measurements, or the reason why it has none.
 
 In: measurements. Out: frozen records, their JSON, and back.
 """
@@ -17,7 +17,7 @@ from relay_hw.explore.space import Point
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One inference in steady state by the exact engine, and the energy of its counters.
+    """One steady-state inference on the cycle simulator, and its estimated energy.
 
     `dram_bytes`: moved in it; `resident_bytes`: once before. Of `macs` in all, `accel_macs` run on the accelerator;
     `host`: the first layer with products that does not, and why. `refused`: why it cannot be compiled at all.
@@ -35,12 +35,12 @@ class Measured:
 
     @property
     def host_macs(self) -> int:
-        """Multiply-accumulates that the cycles leave out."""
+        """Multiply-accumulates on the host, outside of the cycles."""
         return self.macs - self.accel_macs
 
 
 def measured_content(measured: Measured) -> dict[str, Any]:
-    """Everything, to be kept."""
+    """The whole record, in the form that the journal stores."""
     return asdict(measured)
 
 

@@ -1,4 +1,4 @@
-"""Many points in a plot as SVG. In: marks. Out: an SVG element in the colours of the house style."""
+"""Scatter plots of many points as SVG. In: marks. Out: an SVG element with the CSS classes of every page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NAMED: Final = 14
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A point of a plot; `is_front`: nobody beats it."""
+    """A point of a plot; `is_front`: it is on the Pareto front."""
 
     name: str
     x: float
@@ -59,7 +59,7 @@ def scatter_svg(marks: Sequence[Mark], x_title: str, y_title: str, more_is_bette
 
 
 def _steps(marks: Sequence[Mark], more_is_better: bool) -> list[Mark]:
-    """The best `y` to be had for each `x`, from the least `x` on."""
+    """The best `y` for each `x`, from the smallest `x` on."""
     sign = -1 if more_is_better else 1
     steps: list[Mark] = []
     for mark in sorted(marks, key=lambda mark: (mark.x, sign * mark.y)):

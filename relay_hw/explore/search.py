@@ -1,4 +1,4 @@
-"""Which points are looked at next: all of a grid, some at random, or those beside the front.
+"""Search order over a design space: the whole grid, random points, or neighbours of the front.
 
 In: a space, what was found so far. Out: numbers in rounds. A round depends on earlier rounds alone, never on time or on
 who was quicker, so the same search finds the same points with one process and with many.
@@ -29,7 +29,7 @@ Rounds = Generator[list[int], Collection[int], None]
 
 
 class Search(Enum):
-    """How a space is looked at."""
+    """How a space is searched."""
 
     GRID = "grid"
     RANDOM = "random"
@@ -67,7 +67,7 @@ def _all(numbers: Sequence[int]) -> Rounds:
 
 
 def _drawn(space: Space, points: int, seed: int, is_legal: Callable[[int], bool]) -> list[int]:
-    """Numbers in a random order until `points` legal ones are among them; the others show what is refused."""
+    """Numbers in random order until they include `points` legal ones; the illegal ones show what is refused."""
     found: list[int] = []
     legal = 0
     for number in _shuffled(space, seed):

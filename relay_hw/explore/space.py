@@ -1,4 +1,4 @@
-"""What can differ between accelerators: axes, the space that they span, the points in it.
+"""The design space: axes, the space that they span, and its points.
 
 In: texts such as `block_in=8,16,32`. Out: `Axis`, `Space`, `Point`. A point is known by its number in the grid of all.
 """
@@ -31,7 +31,7 @@ MOST_POINTS: Final = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One thing that differs, and the values that it takes: `name` is one of `AXES`. Raises InputError."""
+    """One parameter and its values: `name` is one of `AXES`. Raises InputError."""
 
     name: str
     values: tuple[Value, ...]
@@ -58,7 +58,7 @@ class Point:
     values: tuple[tuple[str, Value], ...]
 
     def __getitem__(self, name: str) -> Value | None:
-        """The value of an axis; None where it is none of the space's."""
+        """The value of an axis; None if the space lacks that axis."""
         return dict(self.values).get(name)
 
     def __str__(self) -> str:
@@ -115,7 +115,7 @@ def read_axis(text: str) -> Axis:
     name, mark, values = text.partition("=")
     name = name.strip()
     if not mark or not values.strip():
-        raise InputError(f"an axis must be a name and values, such as block_in=8,16,32, not {text}")
+        raise InputError(f"an axis must be NAME=VALUE,..., such as block_in=8,16,32, not {text}")
     parts = [part.strip() for part in values.split(",")]
     if name not in _NUMBERS:
         return Axis(name, tuple(parts))
@@ -136,7 +136,7 @@ def _numbers(name: str, text: str) -> list[int]:
 
 
 def usual_space(config: AccelConfig) -> Space:
-    """What one would vary first: blocks, lanes of the output stage, the large scratchpads, the bus."""
+    """The default space: blocks, lanes of the output stage, large scratchpads, bus width."""
 
     def around(key: str) -> Axis:
         value: int = getattr(config, key)

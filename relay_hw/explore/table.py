@@ -52,7 +52,7 @@ def _listed(objectives: tuple[Objective, ...]) -> str:
 
 
 def _kind(reason: str) -> str:
-    """A refusal without the point's own name."""
+    """A refusal without the name of the point."""
     head, mark, rest = reason.partition(": ")
     return rest if mark and head.startswith("configuration point-") else reason
 

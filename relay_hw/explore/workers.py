@@ -1,4 +1,4 @@
-"""Who measures points: this process, or the workers of a Dask cluster.
+"""Where points are measured: in this process, or by the workers of a Dask cluster.
 
 In: a `Setting`, designs under their keys. Out: measurements as they come. A scheduler runs what it is sent: a cluster
 of our own listens on this machine's loopback alone, one elsewhere is reached by its address.
@@ -24,7 +24,7 @@ class Workers(Protocol):
     """Measures designs under the keys of their contents."""
 
     def measure(self, designs: Mapping[str, Design]) -> Iterator[Answer]:
-        """Each of them once, in the order in which they are done."""
+        """Measure each of them once; yields in order of completion."""
         ...
 
 
@@ -41,12 +41,12 @@ class Here:
 
 
 def has_dask() -> bool:
-    """Whether a cluster can be made here."""
+    """Whether Dask is installed."""
     return find_spec("distributed") is not None
 
 
 def check_scheduler(address: str) -> None:
-    """Raise InputError for what is no address of a scheduler, or where no client is installed."""
+    """Raise InputError for an invalid scheduler address, or if Dask is not installed."""
     if not address.startswith(_SCHEMES):
         raise InputError(f"scheduler must be tls://HOST:PORT or tcp://HOST:PORT, not {address}")
     if not has_dask():
@@ -55,7 +55,7 @@ def check_scheduler(address: str) -> None:
 
 @contextmanager
 def workers(processes: int, scheduler: str | None, progress: Progress) -> Iterator[Callable[[Setting], Workers]]:
-    """How to make workers of a setting: `processes` of this machine, those of a `scheduler`, or this process.
+    """A function that makes the workers: `processes` of this machine, those of a `scheduler`, or this process.
 
     Raises InputError where a scheduler cannot be reached.
     """

@@ -101,7 +101,7 @@ class Archive(Mapping[str, NDArray[Any]]):
         for member in self._file.infolist():
             name = member.filename.removesuffix(SUFFIX)
             if name in found:
-                raise ValueError(f"array {name} must be there once")
+                raise ValueError(f"array {name} must occur once")
             if member.compress_type not in _COMPRESSIONS:
                 raise ValueError(f"array {name} must be stored or deflated, as numpy writes it")
             with self._file.open(member) as stream:
@@ -118,7 +118,7 @@ class Archive(Mapping[str, NDArray[Any]]):
             if size > self._most_bytes:
                 raise ValueError(f"array {name} must take at most {self._most_bytes:,} bytes, not {size:,}")
             if not is_countable(shape, header.dtype.itemsize):
-                raise ValueError(f"array {name} must have sizes that 64 bits count together, not {shape}")
+                raise ValueError(f"array {name} must have a size that fits into 64 bits, not {shape}")
             data = _exactly(stream, size, name)
         array = np.frombuffer(data, header.dtype)
         return array.reshape(shape[::-1]).T if header.is_fortran else array.reshape(shape)

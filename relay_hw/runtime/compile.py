@@ -65,7 +65,7 @@ Calibration = Mapping[str, NDArray[Any]]
 STAGES = ("imported", "simplified", "quantized", "partitioned")
 # The name of the strategy of a model that came with its own integers.
 PREQUANTIZED = "prequantized"
-HOST_ONLY = "the build was asked to leave the accelerator out: compile without --no-accel"
+HOST_ONLY = "the build was compiled with --no-accel: compile it without"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -43,6 +43,6 @@ def doubt(hits: float, classes: int, samples: int) -> str:
     if samples < LEAST_SAMPLES or hits > chance + ERRORS * sqrt(chance * (1 - chance) / samples):
         return ""
     return (
-        f"{100 * hits:.1f} % of {samples:,} {LABELS} are met, as guessing among {classes} classes would; are {LABELS} "
-        "and samples in the same order, and samples prepared as in training?"
+        f"{100 * hits:.1f} % of {samples:,} {LABELS} are predicted, no more than by guessing among {classes} classes; "
+        f"are {LABELS} and samples in the same order, and samples prepared as in training?"
     )

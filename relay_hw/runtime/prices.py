@@ -53,7 +53,7 @@ def layer_prices(
         )
         prices[bits] = cycles_by_layer(*build(realize_module(mod, plain, calibration).mod))
     if not any(sum(found.values()) for found in prices.values()):
-        raise QuantizeError(f"strategy {strategy.name}: a budget of cycles must have a layer on the accelerator")
+        raise QuantizeError(f"strategy {strategy.name}: a cycle budget must have a layer on the accelerator")
     return lambda layer, bits: prices[bits].get(layer, 0) if bits in prices else 0
 
 

@@ -176,7 +176,7 @@ def _launch(device: Device, name: str, run: RegionRun) -> LaunchStats:
         device.launch(SectionKind.RESIDENT)
     stats = device.launch()
     if stats.cycles is None:
-        raise InputError(f"device must be one with cycles (cycle or rtl), not {name}")
+        raise InputError(f"device must count cycles (cycle or rtl), not {name}")
     for counter, value in run.timing.counters.items():
         if stats.counters[counter] != value:
             found = stats.counters[counter]

@@ -54,7 +54,7 @@ def speed_on(place: OnBoard, artifact: Artifact, host: HostTime | None, data: Ma
     soc = _map(place, artifact.config)
     board = None if soc is None else line_seconds(artifact, soc, cycles, data)
     if board is not None:
-        figures += [Figure("with its line", board.alone), Figure("in a batch", board.batched)]
+        figures += [Figure("with its link", board.alone), Figure("in a batch", board.batched)]
         figures += [] if host is None else [Figure("end to end", board.alone + host.seconds)]
     return Speed(place.board, place.clock_hz, place.is_routed, tuple(figures))
 

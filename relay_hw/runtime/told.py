@@ -33,5 +33,5 @@ def told_memory(manifest: Manifest, asked: str | None, board: str | None = None)
         return asked or own, ""
     return (
         asked,
-        f"memory must be {own}, for which this build was made, to be its best, not {asked}: compile it for that",
+        f"memory must be {own}, which the build was optimised for, not {asked}: compile it for that one",
     )

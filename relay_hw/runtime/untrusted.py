@@ -57,7 +57,7 @@ def read_apart(
         if failure is not None:
             raise failure
         if reason:
-            raise InputError(f"{path} must be a model that its reader survives: {reason}")
+            raise InputError(f"{path} must be a model that can be imported: {reason}")
         return _result(Path(folder), path)
 
 
@@ -68,7 +68,7 @@ def run_apart(command: Sequence[str], given: str, limits: Limits) -> str:
         try:
             process.communicate(given, timeout=limits.seconds)
         except subprocess.TimeoutExpired:
-            return f"it took more than {limits.seconds} s; --limit seconds=NUMBER raises this"
+            return f"the reader took more than {limits.seconds} s; --limit seconds=NUMBER raises this"
         except BrokenPipeError:
             process.wait(_GRACE_SECONDS)
         finally:
@@ -76,10 +76,10 @@ def run_apart(command: Sequence[str], given: str, limits: Limits) -> str:
     status = process.returncode
     number = -status if status < 0 else status - 128 if status > 128 else 0
     if number == signal.SIGXCPU:
-        return f"it was ended after {limits.seconds} s of work; --limit seconds=NUMBER raises this"
+        return f"the reader was killed after {limits.seconds} s of CPU time; --limit seconds=NUMBER raises this"
     if number:
-        return f"signal {number} ended it"
-    return f"it ended with status {status}" if status else ""
+        return f"the reader was killed by signal {number}"
+    return f"the reader ended with status {status}" if status else ""
 
 
 def _failure(path: Path) -> RelayHwError | None:
@@ -106,7 +106,7 @@ def _result(folder: Path, path: Path) -> tuple[IRModule, Mapping[str, Any]]:
     try:
         text, params = (folder / _MODULE).read_text(), (folder / _PARAMS).read_bytes()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} must be a model that its reader survives: it wrote no result ({error})") from None
+        raise InputError(f"{path} must be a model that can be imported: the reader wrote no result ({error})") from None
     return load_json(text, str(path)), load_param_dict(params)
 
 

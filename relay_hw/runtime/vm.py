@@ -121,7 +121,7 @@ def create_executor(
         case "graph":
             if "main" in whole.functions and not is_graph(simplify_pipeline()(InferType()(whole))):
                 raise UnsupportedError(
-                    "executor graph must get a graph of operators, not a program with control flow, data types,"
+                    "executor graph must have a graph of operators, not a program with control flow, data types,"
                     " references or other functions: executor vm runs it"
                 )
             return VmExecutor(whole, target)

@@ -31,7 +31,7 @@ class Watched:
         result, *floats = value
         pairs = [(args[k], name) for k, name in self.given.items()]
         for item, name in (*pairs, *zip(floats, self.computed, strict=True)):
-            check_value(f"what {name} reads", as_array(item), sample)
+            check_value(f"the input of {name}", as_array(item), sample)
         return result
 
 

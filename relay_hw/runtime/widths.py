@@ -10,7 +10,7 @@ from relay_hw.quantize.strategy import MAX_BITS, Strategy
 
 
 def no_gain(strategy: Strategy, config: AccelConfig) -> str:
-    """Which of the strategy's widths the accelerator holds in wider numbers, in a sentence; empty for none."""
+    """Which of the strategy's widths the accelerator stores in wider integers, in a sentence; empty for none."""
     widths = {strategy.weight_bits} | {one.weight_bits for one in strategy.layers if one.weight_bits is not None}
     if strategy.budget is not None:
         widths |= set(strategy.mixed_bits)

@@ -186,7 +186,7 @@ def read_array(data: bytes, start: int) -> tuple[np.ndarray, int]:
         there = len(raw) if size == needed else size
         raise MetadataError(f"constant of shape {shape} and {dtype} must have {needed} bytes, not {there}")
     if not is_countable(shape, dtype.itemsize):
-        raise MetadataError(f"constant of shape {shape} must have sizes that 64 bits count together, empty or not")
+        raise MetadataError(f"constant of shape {shape} must have a size that fits into 64 bits, empty or not")
     array = np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
     return array, place + 8 + size
 

@@ -167,7 +167,7 @@ def _arrays(graph: Any, name: str) -> dict[str, Array]:
     found: dict[str, Array] = {}
     for item in graph.initializer:
         if item.name in found:
-            raise InputError(f"weight {item.name} of {name} must be there once")
+            raise InputError(f"weight {item.name} of {name} must occur once")
         found[item.name] = _array(item, f"weight {item.name} of {name}")
     return found
 

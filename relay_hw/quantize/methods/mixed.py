@@ -50,7 +50,7 @@ def assign_bits(
     layers = plan_layers(mod["main"].body, replace(strategy, budget=None))
     if cost is None and strategy.budget is Budget.CYCLES:
         raise QuantizeError(
-            f"strategy {strategy.name}: a budget of cycles must have an accelerator that counts them: "
+            f"strategy {strategy.name}: a cycle budget must have an accelerator that counts them: "
             "compile or compare the network, or give `cost`"
         )
     return with_widths(strategy, choose(measure(mod, layers, data, cost or stored_bytes(layers)), strategy))

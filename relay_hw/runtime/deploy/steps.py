@@ -184,7 +184,7 @@ class _Walk:
         own, *floats = result
         given = [(args[k], name) for k, name in shown.given.items() if self.tensors[args[k]].root not in self.inputs]
         for tensor, name in (*given, *zip(floats, shown.computed, strict=True)):
-            check = finite_check(f"what {name} reads", self.tensors[tensor].type)
+            check = finite_check(f"the input of {name}", self.tensors[tensor].type)
             assert check is not None, "floats are what is quantized"
             self.statements.append(Statement(check, (tensor,)))
         return own

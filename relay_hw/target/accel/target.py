@@ -115,7 +115,7 @@ def accel_target(
         sizes = config if isinstance(config, AccelConfig) else load_config(config or DEFAULT)
         return AccelTarget(sizes, memory or STANDARD)
     if memory is not None:
-        raise InputError(f"memory must be what board {board} has, not {memory}: leave one of them out")
+        raise InputError(f"memory must be that of board {board}, not {memory}: leave one of them out")
     place = on_board(board, config.name if isinstance(config, AccelConfig) else config)
     sizes = config if isinstance(config, AccelConfig) else load_config(place.config)
     return AccelTarget(sizes, place.memory, board)

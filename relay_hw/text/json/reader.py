@@ -278,7 +278,7 @@ def _array(row: Row) -> np.ndarray:
     if len(raw) != math.prod(shape) * dtype.itemsize:
         raise fault(f"{row.where}: data must hold {math.prod(shape) * dtype.itemsize} bytes", len(raw))
     if not is_countable(shape, dtype.itemsize):
-        raise fault(f"{row.where}: shape must have sizes that 64 bits count together", shape)
+        raise fault(f"{row.where}: shape must have a size that fits into 64 bits", shape)
     if dtype.kind == "b" and raw.strip(b"\0\1"):
         raise fault(f"{row.where}: data of booleans must be bytes 0 and 1", "others")
     return np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)

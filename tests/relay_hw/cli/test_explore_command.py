@@ -63,7 +63,7 @@ def test_a_report_in_three_files_and_the_configuration_of_a_point(
         (["--quantize", "int9"], "strategy must be one of int8,"),
         (["--scheduler", "localhost"], "scheduler must be tls://HOST:PORT or tcp://HOST:PORT, not localhost"),
         (["--axis", "latency=1"], "a space must have different axes, not latency twice"),
-        (["--memory", "narrow", "--board", "ulx3s-85f"], "memory must be what board ulx3s-85f has, not narrow"),
+        (["--memory", "narrow", "--board", "ulx3s-85f"], "memory must be that of board ulx3s-85f, not narrow"),
     ],
 )
 def test_bad_input_is_status_2_and_one_line(

@@ -64,7 +64,7 @@ def test_an_estimate(tmp_path: Path, capsys: Captured, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "export to C must be given a BUILD"),
+        ([], "export to C must have a BUILD"),
         (["--board", "pynq-z1"], "--board must come with --form vivado or quartus, not c"),
         (["--config", "tiny"], "--config must come with --form vivado or quartus, not c"),
         (["--clock", "50"], "--clock must come with --form vivado or quartus, not c"),

@@ -278,7 +278,7 @@ MISTAKES: dict[str, tuple[Callable[[Digits, Path], int], int, str]] = {
     "labels of other samples": (
         lambda d, p: d.run(p, d.images, d.labels[::-1]),
         0,
-        "labels are met, as guessing among 10 classes would; are labels and samples in the same order",
+        "labels are predicted, no more than by guessing among 10 classes; are labels and samples in the same order",
     ),
     "labels of other samples, compared": (
         lambda d, p: d.compare(p, d.images, d.labels[::-1]),
@@ -288,12 +288,12 @@ MISTAKES: dict[str, tuple[Callable[[Digits, Path], int], int, str]] = {
     "samples beyond the data": (
         lambda d, p: d.run(p, d.images, None, "--samples", "1000"),
         0,
-        "--samples 1,000 was asked for, the data hold 60",
+        "--samples is 1,000, but the data have only 60",
     ),
     "images beyond the data": (
         lambda d, p: d.compare(p, d.images, None, "--images", "1000"),
         0,
-        "1,000 samples were asked for, the test data hold 60",
+        "1,000 samples were asked for, but the test data have only 60",
     ),
     "calibration on zeros": (
         lambda d, p: compiled(DIGITS, saved(p, input=np.zeros_like(d.images)), p.with_suffix("")),

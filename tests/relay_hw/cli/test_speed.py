@@ -55,7 +55,7 @@ def test_why_takes_the_memory_of_the_board(made: tuple[Path, Path], capsys: pyte
     ("extra", "sentence"),
     [
         (["--config", "wide"], "configuration must be ecp5 or ecp5w4 on board ulx3s-85f, not wide"),
-        (["--memory", "narrow"], "memory must be what board ulx3s-85f has, not narrow: leave one of them out"),
+        (["--memory", "narrow"], "memory must be that of board ulx3s-85f, not narrow: leave one of them out"),
     ],
 )
 def test_what_does_not_fit_a_board_is_refused(

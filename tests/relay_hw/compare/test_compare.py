@@ -178,7 +178,7 @@ def test_what_has_no_gain_is_never_the_best(found: Comparison) -> None:
     assert choose_best([first, second, quiet]) in (first.name, second.name)
     assert choose_best([replace(quiet, gains=True), first, second]) == quiet.name
     alone = replace(found, rows=(quiet,), best=choose_best([quiet]))
-    assert alone.best is None and "holds in wider numbers" in alone.to_json()["best_by"]
+    assert alone.best is None and "stores in wider integers" in alone.to_json()["best_by"]
     assert "no best strategy: every strategy has widths" in alone.to_text()
     assert "No strategy is called best: every strategy has widths" in alone.to_html()
 
@@ -237,7 +237,7 @@ def test_strategies_do_not_see_what_is_held_out(plain: IRModule, found: Comparis
 def test_without_calibration_nothing_is_called_best(plain: IRModule) -> None:
     found = compare(plain, data(), CompareOptions(strategies=["tvm"], configs=["tiny"]))
     assert found.best is None and found.rows[0].held_out is None
-    assert "too few calibration data" in found.to_text() and found.to_json()["best"] is None
+    assert "too few calibration samples" in found.to_text() and found.to_json()["best"] is None
     found.to_html()
 
 
@@ -449,7 +449,7 @@ def test_the_page_needs_nothing_else(found: Comparison) -> None:
     reader = _Page()
     reader.feed(text)
     assert not reader.open and not reader.fetches and "url(" not in text and "@import" not in text
-    for name in (*NAMES, "conv_a", "conv_b", "Horowitz", "McNemar", "which no strategy saw"):
+    for name in (*NAMES, "conv_a", "conv_b", "Horowitz", "McNemar", "least output noise"):
         assert name in text
     assert text == found.to_html()
     one = found.to_html(["conv_b"])

@@ -59,7 +59,7 @@ def test_elsewhere_with_two() -> None:
     [
         ("refuse", QuantizeError, "^strategy x: bits must be few, not many$"),
         ("break", RuntimeError, "ZeroDivisionError: oh"),
-        ("die", InputError, "a worker process must stay alive, not end with status -9; take fewer processes"),
+        ("die", InputError, "a worker process must stay alive, not end with status -9; use fewer processes"),
     ],
 )
 def test_what_goes_wrong_is_said(task: str, kind: type[Exception], sentence: str) -> None:

@@ -200,7 +200,7 @@ def test_a_clock_is_what_somebody_asked_for(plain: Model) -> None:
     for row, megahertz in zip(found.rows, (40, 80), strict=True):
         assert row.measured is not None
         assert row.milliseconds == pytest.approx(row.measured.cycles / megahertz / 1000)
-    with pytest.raises(InputError, match="objective ms must come with a clock: no model of it holds"):
+    with pytest.raises(InputError, match="objective ms must come with a clock, which is not predicted"):
         explored(plain, GRID, objectives=(Objective.MS,))
 
 
@@ -236,16 +236,16 @@ def refused(change: Callable[[], object], sentence: str) -> None:
 def test_refusals(plain: Model, grid: tuple[Exploration, Path]) -> None:
     found, _ = grid
     one = spanned({"block_in": (4,)})
-    refused(lambda: found[99], "point must be one that was looked at, such as ")
+    refused(lambda: found[99], "point must be a measured one, such as ")
     lanes = next(row.number for row in found.of(State.REFUSED))
     refused(lambda: found.config(lanes), f"point {lanes} must be a legal configuration: configuration")
-    refused(lambda: explored(plain, one, objectives=()), "objectives must be at least one, not none")
+    refused(lambda: explored(plain, one, objectives=()), "objectives must have at least one entry, not none")
     refused(
         lambda: explored(plain, one, objectives=(Objective.ACCURACY,)), "objective accuracy must come with test data"
     )
     refused(lambda: explored(plain, one, board="arty"), "board must be one of ulx3s-85f")
     refused(lambda: explored(plain, one, part="lfe5u-12f"), "part must be one of lfe5u-25f")
-    refused(lambda: explored(plain, one, board="ulx3s-85f", memory="narrow"), "memory must be what board ulx3s-85f has")
+    refused(lambda: explored(plain, one, board="ulx3s-85f", memory="narrow"), "memory must be that of board ulx3s-85f")
     refused(lambda: explored(plain, one, clock_mhz=5000), "clock must be from 1 to 1000 MHz, not 5000")
     refused(lambda: explored(plain, one, processes=0), "processes and points must be at least 1, not 0")
     refused(lambda: explored(plain, one, scheduler="http://x"), "scheduler must be tls://HOST:PORT or tcp")
@@ -262,4 +262,4 @@ def test_a_running_search_can_be_looked_at(plain: Model) -> None:
     explore(plain.mod, options, calibration=CALIBRATION, params=plain.params, watch=seen.append)
     assert [len(found.rows) for found in seen] == [32, 40]
     assert [found.is_over for found in seen] == [False, True]
-    assert "The search is not over" in seen[0].to_html() and "The search is not over" not in seen[1].to_html()
+    assert "The search is still running" in seen[0].to_html() and "The search is still running" not in seen[1].to_html()

@@ -27,7 +27,7 @@ def test_values_of_an_axis_are_listed_or_a_range_that_doubles() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("block_in", "an axis must be a name and values, such as block_in=8,16,32, not block_in"),
+        ("block_in", "an axis must be NAME=VALUE,..., such as block_in=8,16,32, not block_in"),
         ("blocks=8", "axis must be one of batch, block_in,"),
         ("block_in=8,8", "axis block_in must have different values, not 8 twice"),
         ("block_in=wide", "axis block_in must have integers, or a range such as 256..4096, not wide"),

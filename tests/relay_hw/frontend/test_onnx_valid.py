@@ -117,7 +117,7 @@ WRONG: dict[str, tuple[Change, str]] = {
         lambda m: m.graph.node.append(helper.make_node("Neg", ["a"], ["y"])), "net must be a model by onnx's rules"
     ),
     "a weight twice": (
-        lambda m: m.graph.initializer.append(m.graph.initializer[1]), "weight w of net must be there once"
+        lambda m: m.graph.initializer.append(m.graph.initializer[1]), "weight w of net must occur once"
     ),
     "an input twice": (lambda m: m.graph.input.append(m.graph.input[0]), "net must be a model by onnx's rules"),
     "a later tensor": (_input(0, "y"), "node shaped of net must read a defined tensor, not y"),

@@ -205,7 +205,7 @@ def test_mixed_precision_keeps_its_budget_and_beats_the_other_way_round():
 
 
 def test_cycles_are_of_an_accelerator():
-    with pytest.raises(QuantizeError, match=r"strategy m: a budget of cycles must have an accelerator that counts"):
+    with pytest.raises(QuantizeError, match=r"strategy m: a cycle budget must have an accelerator that counts"):
         quantize(_network(), replace(W4, name="m", budget=Budget.CYCLES), _data())
 
 

@@ -134,7 +134,7 @@ def test_other_compressions(tmp_path: Path, mode: int) -> None:
 
 def test_an_array_that_is_there_twice(tmp_path: Path) -> None:
     path = write(tmp_path / "a.npz", {"x.npy": npy(np.zeros(1)), "x": npy(np.zeros(1))})
-    with pytest.raises(InputError, match="array x must be there once"):
+    with pytest.raises(InputError, match="array x must occur once"):
         Archive(path, "data")
 
 

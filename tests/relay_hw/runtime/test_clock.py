@@ -70,9 +70,7 @@ def test_another_memory_is_said(build: Artifact) -> None:
     assert told_memory(build.manifest, "ulx3s,latency=11") == ("ulx3s,latency=11", "")
     name, warning = told_memory(build.manifest, "standard")
     assert name == "standard"
-    assert warning == (
-        "memory must be ulx3s, for which this build was made, to be its best, not standard: compile it for that"
-    )
+    assert warning == ("memory must be ulx3s, which the build was optimised for, not standard: compile it for that one")
 
 
 def test_a_build_without_a_memory_is_refused(build: Artifact) -> None:

@@ -343,14 +343,14 @@ def test_floats_in_the_middle_are_checked_where_they_become_integers(tmp_path: P
     executor = Executor(artifact, open_device("functional", artifact.config))
     assert np.isfinite(executor.run({"x": ones}).outputs["output"]).all()
     ones[1, 3] = -1
-    sentence = r"what qnn.quantize #2 reads must hold finite numbers, not -infinity \(sample 1, index \(0, 3\)\)"
+    sentence = r"the input of qnn.quantize #2 must hold finite numbers, not -infinity \(sample 1, index \(0, 3\)\)"
     with pytest.raises(InputError, match=sentence):
         executor.run({"x": ones})
     folder = export(tmp_path, tmp_path / "b")
     ones.tofile(tmp_path / "x.bin")
     done = run(folder, tmp_path / "x.bin", tmp_path / "out.bin")
     assert done.returncode == 2
-    sentence = "what qnn.quantize #2 reads must hold finite numbers, not -infinity (index (0, 3))"
+    sentence = "the input of qnn.quantize #2 must hold finite numbers, not -infinity (index (0, 3))"
     assert done.stderr == f"error: sample 1: {sentence}\n"
 
 

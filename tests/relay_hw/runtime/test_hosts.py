@@ -54,7 +54,7 @@ def test_without_the_accelerator(by_llvm: Path, data: Path, tmp_path: Path) -> N
     assert artifact.programs == {}
     layers = artifact.manifest.layers
     assert {row.where for row in layers} == {"host"}
-    assert all("asked to leave the accelerator out" in row.reason for row in layers)
+    assert all("compiled with --no-accel" in row.reason for row in layers)
     with_device = compiled(tmp_path / "with", data)
     np.testing.assert_array_equal(run(by_llvm, data), run(with_device, data))
 

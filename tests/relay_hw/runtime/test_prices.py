@@ -55,7 +55,7 @@ def test_the_budget_is_kept_by_the_cycles_of_the_build(plain: IRModule) -> None:
 
 
 def test_a_network_without_layers_on_the_accelerator_has_no_prices(plain: IRModule) -> None:
-    with pytest.raises(QuantizeError, match="strategy mixed-cycles: a budget of cycles must have a layer on the acc"):
+    with pytest.raises(QuantizeError, match="strategy mixed-cycles: a cycle budget must have a layer on the acc"):
         layer_prices(plain, MIXED, DATA, lambda _quantized: ((), ()))
 
 

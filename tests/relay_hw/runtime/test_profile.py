@@ -116,7 +116,7 @@ def test_instructions_without_a_layer_go_with_those_before(plain: Build) -> None
 
 def test_a_device_without_time_is_refused(plain: Build) -> None:
     _, artifact = plain
-    with pytest.raises(InputError, match=r"device must be one with cycles \(cycle or rtl\), not functional"):
+    with pytest.raises(InputError, match=r"device must count cycles \(cycle or rtl\), not functional"):
         profile(artifact, open_device("functional", artifact.config), "functional")
 
 

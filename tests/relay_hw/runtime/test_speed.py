@@ -84,7 +84,7 @@ def test_a_build_remembers_its_board(plain: tuple[CompiledModel, Artifact], tmp_
 
 def test_a_board_has_one_memory() -> None:
     mod, params = from_onnx(find("ds_cnn").model())
-    with pytest.raises(InputError, match="memory must be what board ulx3s-85f has, not narrow: leave one of them out"):
+    with pytest.raises(InputError, match="memory must be that of board ulx3s-85f, not narrow: leave one of them out"):
         compile_model(mod, CompileOptions(memory="narrow", board="ulx3s-85f"), params=params)
 
 
@@ -99,7 +99,7 @@ def test_each_figure_has_what_the_one_before_leaves_out(plain: tuple[CompiledMod
     assert whole.seconds == pytest.approx(board.seconds + HOST.seconds)
     row = speed_json(speed)
     assert row is not None
-    assert [figure["what"] for figure in row["figures"]] == ["accelerator", "with its line", "in a batch", "end to end"]
+    assert [figure["what"] for figure in row["figures"]] == ["accelerator", "with its link", "in a batch", "end to end"]
     assert row["figures"][0]["samples_per_second"] == pytest.approx(1 / accelerator.seconds)
     assert "on ulx3s-85f at 80 MHz, which no bitstream has met yet" in speed_table(speed)
 

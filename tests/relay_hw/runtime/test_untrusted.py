@@ -53,11 +53,11 @@ def test_other_files_have_no_reader_of_their_own(tmp_path: Path) -> None:
     ("command", "limits", "sentence"),
     [
         (["true"], DEFAULT, ""),
-        (["false"], DEFAULT, "it ended with status 1"),
-        (["sh", "-c", "kill -11 $$"], DEFAULT, "signal 11 ended it"),
-        (["sleep", "1000"], Limits(seconds=1), "it took more than 1 s; --limit seconds=NUMBER raises this"),
+        (["false"], DEFAULT, "the reader ended with status 1"),
+        (["sh", "-c", "kill -11 $$"], DEFAULT, "the reader was killed by signal 11"),
+        (["sleep", "1000"], Limits(seconds=1), "the reader took more than 1 s; --limit seconds=NUMBER raises this"),
         (["sh", "-c", "kill -XCPU $$"], Limits(seconds=500),
-         "it was ended after 500 s of work; --limit seconds=NUMBER raises this"),
+         "the reader was killed after 500 s of CPU time; --limit seconds=NUMBER raises this"),
     ],
 )  # fmt: skip
 def test_why_a_reader_ended(command: list[str], limits: Limits, sentence: str) -> None:
@@ -67,10 +67,10 @@ def test_why_a_reader_ended(command: list[str], limits: Limits, sentence: str) -
 def test_a_reader_that_says_nothing_or_nonsense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = save_plain(tmp_path / "plain.onnx")
     monkeypatch.setattr(untrusted, "_START", "pass")
-    with pytest.raises(InputError, match="must be a model that its reader survives: it wrote no result"):
+    with pytest.raises(InputError, match="must be a model that can be imported: the reader wrote no result"):
         load_model(path, untrusted=True)
     monkeypatch.setattr(untrusted, "_START", "import os; os.abort()")
-    with pytest.raises(InputError, match="must be a model that its reader survives: signal 6 ended it"):
+    with pytest.raises(InputError, match="must be a model that can be imported: the reader was killed by signal 6"):
         load_model(path, untrusted=True)
     write = "import json, sys; open(json.load(sys.stdin)['out'] + '/failure.json', 'w').write(%r)"
     for text in ("[", "[1]", '{"kind": "SystemExit"}', '{"kind": "InputError", "message": 1, "span": [1, 2]}'):

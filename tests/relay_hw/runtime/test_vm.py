@@ -89,7 +89,7 @@ def test_graph_takes_graphs_alone() -> None:
     x = Var("x", TensorType((2,), "float32"))
     graph = relay.IRModule({"main": Function([x], relay.exp(x))})
     assert relay.create_executor("graph", graph).evaluate()(np.zeros(2, "float32")).tolist() == [1, 1]
-    sentence = "executor graph must get a graph of operators, not a program with control flow"
+    sentence = "executor graph must have a graph of operators, not a program with control flow"
     with pytest.raises(UnsupportedError, match=sentence):
         relay.create_executor("graph", matrix_loop())
     with pytest.raises(InputError, match="executor must be one of debug, vm, graph, not jit"):

@@ -212,7 +212,7 @@ def first(table: str, **fields: Any) -> Callable[[Any], Any]:
         (node("constant", data="!"), r"nodes\[\d+\]: data must be base64"),
         (node("constant", data="AAAA"), r"nodes\[\d+\]: data must hold 8 bytes, not 3"),
         (node("constant", dtype="bool", shape=[8]), "data of booleans must be bytes 0 and 1"),
-        (node("constant", shape=[0, 1 << 40, 1 << 40], data=""), "shape must have sizes that 64 bits count together"),
+        (node("constant", shape=[0, 1 << 40, 1 << 40], data=""), "shape must have a size that fits into 64 bits"),
         (node("constant", shape=[-1]), "shape must be at most 32 integers of at least 0"),
         (node("op", name="add2"), r"nodes\[\d+\]: an operator must be one of"),
         (node("call", attrs={"axis": 1}), r"nodes\[\d+\]: attribute axis must be left out: add has no attributes"),

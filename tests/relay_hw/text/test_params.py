@@ -74,7 +74,7 @@ def empty() -> bytes:
         (
             empty(),
             "parameter w of the parameter file cannot be read: constant of shape (0, 1099511627776, 1099511627776)"
-            " must have sizes that 64 bits count together, empty or not",
+            " must have a size that fits into 64 bits, empty or not",
         ),
         (b"\0" * 40, "parameter file must begin with the mark of a list of arrays, not 0x0"),
         (
