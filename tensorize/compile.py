@@ -55,8 +55,8 @@ def compile_function(
     """One program for the whole function, with a device of its own. Raises TensorizeError when `config` cannot hold it.
 
     Where that saves cycles, constants may stay in the scratchpads between launches (`resident`), and activations
-    may go from one layer to the next without DRAM (`on_chip`). `choose` says which tile a layer is computed with, where
-    it is not the best of those that a closer look is taken at.
+    may go from one layer to the next without DRAM (`on_chip`). `choose` picks each layer's tile; by default the best
+    short-listed candidate.
     """
     plan = Plan(function, config, name, on_chip, choose)
     return plan.segment(plan.alone if resident else plan.plain)

@@ -215,11 +215,11 @@ def _add_writes(soc: Any, beats: Any, port: Any) -> None:
 
 
 def _held(soc: Any, beats: Any) -> Any:
-    """The port behind `beats`; registers between the two hold what the other side is not ready for.
+    """The port behind `beats`, separated by registers that hold what the other side is not ready for.
 
-    Whether the controller is ready hangs on its queues and its arbiter, whether the accelerator is on its scratchpads;
-    the way through both would be the longest of the System. What is taken at once passes in the same cycle. Read data
-    come out of a register more: the controller is at the chip's pins, and much of the accelerator waits for them.
+    The controller's ready depends on its queues and arbiter, the accelerator's on its scratchpads; a combinational path
+    through both would be the SoC's critical path. What is accepted at once passes in the same cycle. Read data pass one
+    more register: the controller is at the chip's pins, and much of the accelerator depends on them.
     """
     behind = type(beats)(data_width=beats.data_width, address_width=beats.address_width, id_width=beats.id_width)
     soc.arrival = _module("litex.soc.interconnect.stream").Buffer(beats.r.description)
@@ -230,8 +230,8 @@ def _held(soc: Any, beats: Any) -> Any:
 
 
 def _hold(soc: Any, source: Any, sink: Any) -> None:
-    """Connect two ends of a channel. LiteX's buffer does the same, but its register loads when the sink is not ready,
-    which is known late; this one loads whenever it is free."""
+    """Connect two ends of a channel by a buffer. LiteX's buffer loads only when the sink stalls, a late-arriving
+    signal; this one loads whenever it is empty."""
     migen, stream = _module("migen"), _module("litex.soc.interconnect.stream")
     full, kept = migen.Signal(), stream.Endpoint(source.description)
     soc.sync += migen.If(sink.ready, full.eq(0)).Elif(source.valid, full.eq(1))

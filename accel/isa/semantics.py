@@ -1,4 +1,4 @@
-"""The meaning: one function per instruction, from state to state, on whole numpy arrays; REQUANT stands here.
+"""Instruction semantics: one vectorised state-transition function per instruction. REQUANT is defined here.
 
 Each raises `Fault` for what the hardware refuses: illegal combinations of fields, indices outside a scratchpad, DMA
 outside the window. The numbers contract is in ISA.md, section "Arithmetic".

@@ -16,7 +16,7 @@ from relay_hw.transform.graph import count_uses, dataflow_order, dtype_of, is_op
 from relay_hw.transform.linear import Linear, find_linear
 from relay_hw.transform.rewrite_rules import Uses
 
-# These move elements, so integers keep the scale of what they come from. Others than the first argument say how.
+# Data-movement operators: outputs keep the first argument's scale and zero point; other arguments say how to move.
 _MOVES: Final = frozenset(name for name in with_trait(Trait.MOVES) if get(name).num_inputs == 1)
 # Layers that have a form in integers.
 LAYERS: Final = ("nn.conv2d", "nn.conv2d_transpose", "nn.dense")

@@ -94,7 +94,7 @@ def group_params(layers: Layers, ranges: Ranges) -> dict[Expr, QParams]:
 
 
 class Realizer:
-    """Builds the new graph step by step; a tensor is there as integers, as floats, or as both once asked for."""
+    """Builds the quantized graph step by step; each tensor is materialised lazily as int8, float32 or both."""
 
     def __init__(self, layers: Layers, params: Mapping[Expr, QParams]) -> None:
         self.probes: list[Probe] = []

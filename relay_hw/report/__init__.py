@@ -1,4 +1,4 @@
-"""Reports for people: text tables, `report.json` and a self-contained `report.html`."""
+"""Reports of builds: text tables, `report.json` and a self-contained `report.html`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two builds side by side: which layer of one is which of the other, what changed, cycles gained and lost.
+"""Compares two builds: matches their layers, finds what changed and which cycles were gained and lost.
 
 In: two measured reports with their networks. Out: `Difference`; its pairs hold every layer of both, so that their
 cycles add up to those of both reports.
@@ -21,7 +21,7 @@ _NOISE_DB: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that is another thing in the second build, in words."""
+    """A difference between the builds, as text."""
 
     what: str
     before: str
@@ -42,7 +42,7 @@ class Pair:
 
     @property
     def gained(self) -> int:
-        """Cycles that the second build takes less."""
+        """Cycles that the second build saves."""
         return self.cycles[0] - self.cycles[1]
 
 
@@ -57,17 +57,17 @@ class Difference:
 
     @property
     def matched(self) -> tuple[Pair, ...]:
-        """Layers that both builds have."""
+        """Pairs of layers that both builds have."""
         return tuple(pair for pair in self.pairs if pair.left is not None and pair.right is not None)
 
     @property
     def cycles(self) -> tuple[int, int]:
-        """Of an inference of each."""
+        """Cycles of an inference of each."""
         return self.left.cycles or 0, self.right.cycles or 0
 
 
 def difference(left: Report, right: Report) -> Difference:
-    """Pair all layers of two reports."""
+    """Match all layers of two reports."""
     links = _links(left, right)
     pairs = tuple(
         _pair(left, right, one, other) for one, other in _in_order(links, len(left.layers), len(right.layers))
@@ -114,7 +114,7 @@ def _sources(report: Report) -> dict[int, set[str]]:
 
 
 def _kind(node: Node) -> str:
-    """Conversions stand beside the layer that they convert for, and are named like it."""
+    """The kind of a row: conversions are named like the layer that they convert for."""
     return node.operator if node.operator in ("qnn.quantize", "qnn.dequantize") else ""
 
 
@@ -153,7 +153,7 @@ def _pair(left: Report, right: Report, one: int | None, other: int | None) -> Pa
 
 
 def _spent(row: LayerRow | None) -> dict[Cause, int]:
-    """A row's cycles by cause."""
+    """Cycles of a row by cause."""
     if row is None or row.cycles is None:
         return {}
     return {Cause.PRODUCTS: row.cycles - sum(row.stalls.values()), **row.stalls}
@@ -180,7 +180,7 @@ def _scale(node: Node) -> str:
 
 
 def _noises(one: Node, other: Node) -> tuple[str, str]:
-    """Both in dB, alike where they hardly differ."""
+    """Both in dB, or equal texts if they hardly differ."""
     texts = ["" if node.noise_db is None else f"{node.noise_db:.1f} dB" for node in (one, other)]
     both = one.noise_db is not None and other.noise_db is not None
     is_near = both and abs((one.noise_db or 0) - (other.noise_db or 0)) < _NOISE_DB

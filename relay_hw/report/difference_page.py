@@ -1,4 +1,4 @@
-"""The page of two builds: totals, the networks side by side, a row for each pair of layers. One self-contained file.
+"""The HTML page that compares two builds: totals, both networks, a row for each pair of layers.
 
 In: `Difference`. Out: text of the page; its script links networks, table and what changed.
 """
@@ -72,7 +72,7 @@ def _row(found: Difference, index: int, pair: Pair, name: str) -> str:
 
 
 def _cells(texts: tuple[str, ...], kind: str = "") -> str:
-    """Numbers; the change, the third of them, in the colour of its kind."""
+    """Table cells of numbers; the third, the change, is coloured."""
     return "".join(
         f'<td class="n{f" {html(kind)}" if kind and k == 2 else ""}">{html(text)}</td>' for k, text in enumerate(texts)
     )

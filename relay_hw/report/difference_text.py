@@ -1,4 +1,4 @@
-"""A difference of two builds as text for terminals.
+"""The comparison of two builds as text for terminals.
 
 In: `Difference`, the width of the terminal. Out: lines.
 """
@@ -44,7 +44,7 @@ def _build(report: Report) -> str:
 
 
 def verdict(found: Difference) -> str:
-    """Which of them is faster, and by how much."""
+    """A sentence: which build is faster, and by how much."""
     before, after = found.cycles
     if before == after:
         return f"both take {number(before)} cycles"
@@ -53,7 +53,7 @@ def verdict(found: Difference) -> str:
 
 
 def numbers(found: Difference, pair: Pair) -> tuple[str, ...]:
-    """The cells of a pair under the numbers of the header."""
+    """The number cells of a pair of layers."""
     rows = (
         None if pair.left is None else found.left.layers[pair.left],
         None if pair.right is None else found.right.layers[pair.right],
@@ -64,20 +64,20 @@ def numbers(found: Difference, pair: Pair) -> tuple[str, ...]:
 
 
 def totals(found: Difference) -> tuple[str, ...]:
-    """The cells of the last row, which are those of both profiles."""
+    """The cells of the last row: totals of both profiles."""
     cycles = [number(side.cycles) for side in (found.left, found.right)]
     traffic = [number(side.traffic.total) for side in (found.left, found.right)]
     return (*cycles, *_change(found.cycles, found.cycles[0]), *traffic)
 
 
 def _change(cycles: tuple[int, int], whole: int) -> tuple[str, str]:
-    """Cycles more, and their share of all of the first build."""
+    """The change in cycles, and its share of the first build's cycles."""
     more = cycles[1] - cycles[0]
     return (f"{more:+,}", f"{100 * more / whole:+.1f}%") if more and whole else ("", "")
 
 
 def what_changed(pair: Pair) -> str:
-    """Causes of the change, largest first, then what is another thing."""
+    """Causes of the change, largest first, then other differences."""
     if pair.left is None or pair.right is None:
         return "only in A" if pair.right is None else "only in B"
     causes = sorted(pair.more.items(), key=lambda item: -abs(item[1]))[:_CAUSES]
@@ -88,7 +88,7 @@ def what_changed(pair: Pair) -> str:
 
 
 def _is_told(change: Change) -> bool:
-    """Bytes have columns; tiles and scales fill a page, not a terminal."""
+    """Whether to print a difference: bytes have columns; tiles and scales are too long for terminals."""
     return change.what in ("where", "operator", "shape", "signal to noise")
 
 

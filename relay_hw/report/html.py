@@ -1,4 +1,4 @@
-"""The page of a build: one self-contained file, a summary and tables as HTML, views that a script draws from its data.
+"""The HTML page of a build: one self-contained file with a summary, tables, and views drawn by a script.
 
 In: `Report`. Out: text of the page; light and dark follow the reader's system. Without a script the tables are there.
 """
@@ -27,7 +27,7 @@ def render_html(report: Report) -> str:
 
 
 def data_elements(data: Any, columns: str) -> str:
-    """What a page's script reads, as elements that no browser shows or runs."""
+    """The data of a page's script, as elements that browsers neither show nor run."""
     return (
         f'<script type="application/json" id="data">{json_in_html(data)}</script>\n'
         f'<script type="application/octet-stream" id="columns">{html(columns)}</script>'
@@ -73,7 +73,7 @@ def _tiles(report: Report) -> str:
 
 
 def _views(report: Report) -> str:
-    """Room for what the script draws: the network beside the launches."""
+    """The elements that the script draws into: the network beside the launches."""
     if report.network is None and not report.pictures:
         return ""
     return (

@@ -1,4 +1,4 @@
-"""Where the nodes of a network stand on a page: layers from top to bottom, few crossings, straight lines.
+"""Lays out a network as a layered graph: from top to bottom, few crossings, straight lines.
 
 In: widths of nodes, and edges to nodes behind them. Out: a place for each, and the corners of each line. Nodes are put
 into ranks by their longest path, lines of several ranks get a bend in each; ranks are put in order by the mean of their
@@ -40,7 +40,7 @@ class Layout:
 
 
 def lay_out(widths: Sequence[float], edges: Iterable[tuple[int, int]]) -> Layout:
-    """A layout of nodes whose edges lead from lower to higher numbers; the same input gives the same layout."""
+    """Lay out nodes whose edges lead from lower to higher numbers; deterministic."""
     distinct = list(dict.fromkeys(edges))
     ranks = _ranks(len(widths), distinct)
     graph = _Graph(widths, distinct, ranks)
@@ -56,7 +56,7 @@ def lay_out(widths: Sequence[float], edges: Iterable[tuple[int, int]]) -> Layout
 
 
 def _ranks(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """The longest path to each node; those that read nothing stand right above the first that reads them."""
+    """Ranks of nodes by longest path; nodes without inputs are right above their first reader."""
     ranks = [0] * count
     readers: list[list[int]] = [[] for _ in range(count)]
     has_inputs = [False] * count
@@ -110,7 +110,7 @@ class _Graph:
         self.rows = best
 
     def _places(self) -> list[float]:
-        """The middle of each node in its rank, ranks being as wide as the widest."""
+        """The centre of each node in its rank; ranks are as wide as the widest."""
         place = [0.0] * len(self.rank)
         for row in self.rows:
             for number, node in enumerate(row):
@@ -143,7 +143,7 @@ class _Graph:
         return 1.0 if node < self._count else _BEND_WEIGHT
 
     def _wanted(self, node: int, near: Sequence[int], middle: Sequence[float]) -> float:
-        """The mean of a node's neighbours on one side; where it is, without any."""
+        """The mean position of a node's neighbours on one side; without any, its own position."""
         weights = [self._weight(other) for other in near]
         total = sum(weight * middle[other] for weight, other in zip(weights, near, strict=True))
         return total / sum(weights) if near else middle[node]
@@ -161,7 +161,7 @@ class _Graph:
 
 
 def _isotonic(values: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """The nearest sequence that never falls: neighbours that would are pooled at their mean."""
+    """Isotonic regression: the nearest sequence that never falls."""
     pools: list[tuple[float, float, int]] = []
     for value, weight in zip(values, weights, strict=True):
         pool = (value, weight, 1)
@@ -174,7 +174,7 @@ def _isotonic(values: Sequence[float], weights: Sequence[float]) -> list[float]:
 
 
 def _inversions(values: Sequence[int]) -> int:
-    """Pairs that stand in the wrong order, counted while a Fenwick tree fills."""
+    """Number of inversions, counted by a Fenwick tree."""
     size = max(values, default=-1) + 1
     tree, total = [0] * (size + 1), 0
     for seen, value in enumerate(values):
@@ -193,7 +193,7 @@ def _inversions(values: Sequence[int]) -> int:
 def _wire(
     edge: tuple[int, int], chain: Sequence[int], graph: _Graph, left: Sequence[float], top: Sequence[float]
 ) -> Wire:
-    """From the lower border of the first node through the bends to the upper border of the last."""
+    """The wire from the bottom of the first node through the bends to the top of the last."""
     middle = [left[node] + graph.width[node] / 2 for node in chain]
     first, last = (middle[0], top[chain[0]] + HEIGHT), (middle[-1], top[chain[-1]])
     bends: list[tuple[float, float]] = []

@@ -1,4 +1,4 @@
-"""What a report says: one row for each layer, totals, and the facts of a run.
+"""The data of a report: one row for each layer, totals, facts of a run.
 
 In: numbers from compiling and profiling. Out: frozen records with the derived numbers (utilisation), and their JSON
 forms.
@@ -21,7 +21,7 @@ FORMAT = 3
 
 @dataclass(frozen=True, slots=True)
 class LayerRow:
-    """One operator of the partitioned model, or the loads that bring a region's resident constants again.
+    """One operator of the partitioned model, or the loads that reload a region's resident constants.
 
     Numbers are those of one inference, whose layers run as often as control flow says. `cycles` is None where nothing
     was measured, 0 on the host.
@@ -56,7 +56,7 @@ class LayerRow:
         return self.operator != Cause.RELOAD
 
     def times(self, count: int) -> LayerRow:
-        """The row of as many launches."""
+        """The row for that many launches."""
         return replace(
             self,
             macs=self.macs * count,
@@ -82,12 +82,12 @@ class Bounds:
 
     @property
     def cycles(self) -> int:
-        """The largest: its launches are not shorter together."""
+        """The largest bound: a lower bound on the cycles of all launches."""
         return max(self.array, self.output, self.reads, self.writes)
 
 
 def bounds_of(function: str, array: int, output: int, traffic: Traffic, bus_bytes: int) -> Bounds:
-    """Bounds of launches that move `traffic`; instructions share the bus's reads with loads."""
+    """Bounds of launches that move `traffic`; instructions and loads share the read direction of the bus."""
     reads = -(-(traffic.read + traffic.instructions) // bus_bytes)
     return Bounds(function, array, output, reads, -(-traffic.written // bus_bytes))
 
@@ -165,7 +165,7 @@ class Report:
 
     @property
     def all_macs(self) -> int:
-        """Those of the layers on the host too."""
+        """Multiply-accumulates of all layers, on the host too."""
         return sum(row.macs for row in self.layers)
 
     @property
@@ -180,18 +180,18 @@ class Report:
 
     @property
     def utilisation_all(self) -> float | None:
-        """Multiplications of every unit over what all multipliers could have done."""
+        """Multiplications of all units over what their multipliers could have done."""
         products = self.macs + sum(row.other_products for row in self.layers)
         return utilisation(products, self.cycles, self.multipliers) if self.multipliers else None
 
     @property
     def traffic(self) -> Traffic:
-        """Bytes that an inference moves."""
+        """Bytes that an inference transfers."""
         return total_traffic(row.traffic for row in self.layers)
 
     @property
     def bounds(self) -> tuple[Bounds, ...]:
-        """Of each region; regions follow one another. None of a machine whose sizes are not known."""
+        """Bounds of each region, which run one after another. None for another target, whose sizes are unknown."""
         if not self.bus_bytes:
             return ()
         functions = dict.fromkeys(row.function for row in self.layers if row.on_accelerator)
@@ -205,7 +205,7 @@ class Report:
 
     @property
     def roofline_cycles(self) -> int:
-        """Cycles that no inference can go below, whatever the memory."""
+        """A lower bound on the cycles of an inference with any memory."""
         return sum(bounds.cycles for bounds in self.bounds)
 
     @property
@@ -254,7 +254,7 @@ def profile_json(report: Report) -> dict[str, Any]:
 
 
 def traffic_json(traffic: Traffic) -> dict[str, int]:
-    """Bytes by what they are, and the sums: `read` by loads, `written` by stores, `total` with instructions."""
+    """Bytes by kind, and the sums: `read` by loads, `written` by stores, `total` with instructions."""
     return asdict(traffic) | {"read": traffic.read, "written": traffic.written, "total": traffic.total}
 
 
@@ -268,7 +268,7 @@ def layer_json(report: Report, row: LayerRow) -> dict[str, Any]:
 
 
 def report_json(report: Report) -> dict[str, Any]:
-    """Everything but the pictures, for `report.json`."""
+    """Everything except the timelines, for `report.json`."""
     return {
         "format": FORMAT,
         "model": report.model,

@@ -1,4 +1,4 @@
-"""Names of layers in a few letters, for tables and pictures; those who show them quote them.
+"""Shortens names of layers for tables and plots; callers must quote them.
 
 In: names as models have them. Out: short ones, all different.
 """
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 
 def short_names(names: Sequence[str], most: int = 40) -> dict[str, str]:
-    """Names for tables and pictures: of fused names the first, without the front of long paths, all different."""
+    """Short unique names: of fused names the first, long paths without their front."""
     found: dict[str, str] = {}
     for name in names:
         first = name.split(";")[0]

@@ -1,4 +1,4 @@
-"""The network as its reports draw it: an operator a node, with what it makes and where it stands in its sources.
+"""The network graph of a report: a node for each operator, with its result and its place in the sources.
 
 In: values from compiling. Out: frozen records, which a build keeps.
 """
@@ -14,7 +14,7 @@ OUTPUT: Final = "output"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the module as it was imported, the first one being 1."""
+    """A line of the imported module, counted from 1."""
 
     number: int
     text: str
@@ -51,7 +51,7 @@ class Network:
     nodes: tuple[Node, ...]
 
     def problem(self, layers: int) -> str:
-        """What is wrong with it beside `layers` rows of layers; empty if nothing is."""
+        """The first inconsistency with `layers` rows of layers; empty if there is none."""
         for number, node in enumerate(self.nodes):
             if any(not 0 <= other < number for other in node.inputs):
                 return f"node {number} must read nodes before it, not {list(node.inputs)}"

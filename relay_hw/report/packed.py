@@ -1,4 +1,4 @@
-"""Long columns of integers as text for a page: differences as bytes of seven bits, deflated, in base64.
+"""Packs long columns of integers into text for a page: delta-coded varints, deflated, in base64.
 
 In: columns. Out: text, and what a reader must know of each column. `data.js` reads them.
 """
@@ -19,14 +19,14 @@ _LEVEL: Final = 9
 
 
 class Packer:
-    """Collects columns. What `add` returns stands for a column in the page's data."""
+    """Collects columns; what `add` returns represents a column in the page's data."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
         self._size = 0
 
     def add(self, column: Sequence[int]) -> dict[str, Any]:
-        """Takes a column: where it begins, how many numbers it has, and whether they are differences."""
+        """Add a column; returns its start, its length and whether it is delta-coded."""
         values = np.asarray(column, np.int64)
         plain, differences = _bytes(values), _bytes(np.diff(values, prepend=0))
         differ = len(differences) < len(plain)
@@ -40,7 +40,7 @@ class Packer:
 
 
 def _bytes(values: NDArray[np.int64]) -> bytes:
-    """Each number as 2n, or as -2n - 1 where it is negative, in groups of bits, the lowest first."""
+    """Zigzag varints: each number as 2n, or as -2n - 1 if negative, in groups of bits, lowest first."""
     rest = (values << 1) ^ (values >> 63)
     rest = rest.astype(np.uint64)
     counts = np.ones(len(rest), np.int64)

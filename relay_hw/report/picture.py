@@ -1,4 +1,4 @@
-"""One launch as its page shows it: every instruction in time, what each cycle went to, what the memories held.
+"""The timeline of a launch: when each instruction ran, the cause of each cycle, contents of the memories.
 
 In: numbers from a profile. Out: frozen records; columns hold a number for each instruction, in program order.
 """
@@ -30,7 +30,7 @@ class Instructions:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What cycles went to. `what`: the scratchpad or queue that it was about; `fill`: before the first work."""
+    """A cause of cycles. `what`: the scratchpad or queue concerned; `fill`: before the first work."""
 
     cause: Cause
     what: str
@@ -39,7 +39,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """All cycles of a launch in order, as stretches: their lengths, layers, and places in `kinds`."""
+    """All cycles of a launch as consecutive runs: lengths, layers, and indices into `kinds`."""
 
     kinds: tuple[Kind, ...]
     lengths: tuple[int, ...]
@@ -49,7 +49,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Pad:
-    """A scratchpad. `used`: thousandths of its entries that are held in each part of the time.
+    """A scratchpad. `used`: thousandths of its entries that are live in each time slice.
 
     Runs say which layer holds most of a row of entries: row, first part, parts, layer (-1: loaded before the launch).
     """
@@ -66,7 +66,7 @@ class Pad:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Bytes of the DRAM window that belong together."""
+    """A named range of bytes of the DRAM window."""
 
     name: str
     kind: str

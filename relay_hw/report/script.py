@@ -1,4 +1,4 @@
-"""The scripts of pages: modules of plain JavaScript in one text, so that a page needs no other file.
+"""Bundles JavaScript modules into one script, so that a page needs no other file.
 
 In: the modules in the folder `page`. Out: their text; imports and exports become values of one object.
 """
@@ -29,13 +29,13 @@ _EXPORT: Final = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+)
 
 
 def asset(name: str) -> str:
-    """The text of a file of the page."""
+    """The text of an asset file."""
     return files("relay_hw.report").joinpath("page", name).read_text(encoding="utf-8")
 
 
 @lru_cache(maxsize=2)
 def script(modules: tuple[str, ...]) -> str:
-    """Modules, one after the other, each a function of its own that gives what it exports."""
+    """Modules one after the other, each wrapped in a function that returns its exports."""
     return '"use strict";\nconst modules = {};\n' + "\n".join(map(_module, modules))
 
 

@@ -1,4 +1,4 @@
-"""How fast an inference is on a board. In: seconds by what they are of. Out: cycles, milliseconds, samples a second."""
+"""The speed of an inference on a board. In: seconds by stage. Out: cycles, milliseconds, samples per second."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ SPEED_HEADER = ("an inference", "cycles", "ms", "samples a second")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Seconds of one inference among many, and what they are of."""
+    """Seconds of a steady-state inference, and what they include."""
 
     what: str
     seconds: float
 
     @property
     def per_second(self) -> float | None:
-        """How many a second, one after another; None for none that takes time."""
+        """Inferences per second, one after another; None if they take no time."""
         return 1 / self.seconds if self.seconds else None
 
 
@@ -35,7 +35,7 @@ class Speed:
     figures: tuple[Figure, ...]
 
     def cycles(self, figure: Figure) -> int:
-        """Of the board's clock."""
+        """Cycles of the board's clock."""
         return round(figure.seconds * self.clock_hz)
 
     @property
@@ -52,13 +52,13 @@ def speed_cells(speed: Speed, figure: Figure) -> tuple[str, ...]:
 
 
 def speed_table(speed: Speed, width: int | None = None) -> str:
-    """The figures for people."""
+    """The figures as a text table."""
     rows = [speed_cells(speed, figure) for figure in speed.figures]
     return f"{line(speed.title)}\n{table(SPEED_HEADER, rows, frozenset(SPEED_HEADER[1:]), width)}"
 
 
 def speed_json(speed: Speed | None) -> dict[str, Any] | None:
-    """The figures for programs."""
+    """The figures as a JSON object."""
     if speed is None:
         return None
     figures = [

@@ -1,4 +1,4 @@
-"""The look of every page: colours, cards, tables, chips. In: title and body. Out: the page."""
+"""The common style of all pages: colours, cards, tables, chips. In: title and body. Out: the page."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ dt { color: var(--soft); } dd { margin: 0; }
 
 
 def page(title: str, body: str, style: str = "", script: str = "", data: str = "") -> str:
-    """A self-contained page of `title` and `body`, which are HTML; `style` is added to the common look.
+    """A self-contained page of `title` and `body`, which are HTML; `style` is added to the common style.
 
     `data`: elements that `script` reads. The page lets no other script run, and nothing be fetched.
     """

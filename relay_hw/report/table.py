@@ -1,4 +1,4 @@
-"""Tables for terminals: columns that fit, text that wraps, and a word on what had no room.
+"""Text tables for terminals: fits columns to a width, wraps text, and names the columns left out.
 
 In: rows of cells, which may hold names from strangers. Out: lines without trailing spaces.
 """
@@ -21,7 +21,7 @@ def table(
     width: int | None = None,
     optional: Sequence[str] = (),
 ) -> str:
-    """Columns as wide as their widest cell; those named in `right` are numbers, aligned at the right.
+    """A table with columns as wide as their widest cell; those named in `right` are right-aligned.
 
     In `width` columns of a terminal, text wraps; where that is not enough, columns named in `optional` are left out, in
     their order, and a last line says so. Without a width nothing is wrapped or left out.
@@ -49,7 +49,7 @@ def _natural(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _least(header: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[str], shown: Sequence[str]) -> int:
-    """Characters of a line of the columns `shown` whose text is squeezed as far as it may be."""
+    """The smallest width of the columns `shown`, with text wrapped as far as allowed."""
     widths = dict(zip(header, _natural(header, rows), strict=True))
     return _total([widths[n] if n in right else _squeezed(n, widths[n]) for n in shown])
 
@@ -65,7 +65,7 @@ def _total(widths: Sequence[int]) -> int:
 def _fitted(
     header: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[str], width: int | None
 ) -> list[int]:
-    """Natural widths, the widest columns of text narrowed until a line fits."""
+    """Column widths, the widest text columns narrowed until a line fits."""
     widths = _natural(header, rows)
     if width is None:
         return widths

@@ -1,4 +1,4 @@
-"""Tables of the page: layers with their cycles as bars, lost cycles by cause, segments, speed, facts of a run.
+"""HTML tables of a page: layers with their cycles as bars, lost cycles by cause, segments, speed, facts of a run.
 
 In: `Report`. Out: HTML that needs no script; rows of layers bear their numbers, so that a script can select them.
 """
@@ -61,7 +61,7 @@ def _legend(report: Report) -> str:
 
 
 def _card(what: str) -> str:
-    """The begin of a box that scrolls where a page is narrow, by keys too."""
+    """The opening tag of a box that scrolls on narrow pages, also by keyboard."""
     return f'<div class="card" tabindex="0" role="region" aria-label="{html(what)}">'
 
 
@@ -71,7 +71,7 @@ def _lost(report: Report) -> list[Cause]:
 
 
 def _names(report: Report) -> list[str]:
-    """Short names of the layers, with the whole ones where a reader points at them."""
+    """Short names of the layers, with full names as tooltips."""
     short = short_names(list(dict.fromkeys(row.name for row in report.layers)))
     return [f'<span title="{html(row.name)}">{html(short[row.name])}</span>' for row in report.layers]
 
@@ -98,7 +98,7 @@ def _row(report: Report, index: int, row: LayerRow, name: str, longest: int) -> 
 
 
 def _bar(row: LayerRow, longest: int) -> str:
-    """A layer's cycles, one piece a cause, products first, with a mark at the roofline."""
+    """A bar of a layer's cycles by cause, products first, with a mark at the roofline."""
     if not longest:
         return ""
     pieces = {Cause.PRODUCTS: (row.cycles or 0) - sum(row.stalls.values())}
@@ -128,7 +128,7 @@ def _numbers(texts: Sequence[str]) -> str:
 
 
 def stalls_section(report: Report) -> str:
-    """Cycles in which the array made no product of the model, by layer, if a run told."""
+    """Cycles in which the array made no product of the model, by layer, if measured."""
     rows = [(index, row) for index, row in enumerate(report.layers) if row.stalls]
     total, names, short = report.stalls, _lost(report), _names(report)
     if not names or not rows:
@@ -151,7 +151,7 @@ def stalls_section(report: Report) -> str:
 
 
 def facts_section(report: Report) -> str:
-    """Lines for people about this run."""
+    """A list of facts about this run."""
     if not report.facts:
         return ""
     rows = "".join(f"<dt>{html(key)}</dt><dd>{html(value)}</dd>" for key, value in report.facts.items())
@@ -174,7 +174,7 @@ def _segment(row: SegmentRow) -> str:
 
 
 def speed_section(report: Report) -> str:
-    """What an inference takes on the build's board."""
+    """Time of an inference on the build's board."""
     speed = report.speed
     if speed is None:
         return ""
@@ -186,8 +186,8 @@ def speed_section(report: Report) -> str:
         rows.append(f'<tr><td class="name">{html(name)}</td>{_numbers(numbers)}</tr>')
     table = f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
     text = (
-        "Each row has what the one above it leaves out: the accelerator's launches, what the driver and the board "
-        "exchange for a sample, the host's operators on the machine that made this page."
+        "Each row adds to the one above it: the accelerator's launches, the transfers between driver and board for a "
+        "sample, the host's operators on the machine that made this page."
     )
     title = f"<h2>Speed {html(speed.title)}</h2>"
     return f'<section>{title}{_card("speed")}{table}</div><p class="legend">{text}</p></section>'

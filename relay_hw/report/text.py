@@ -52,12 +52,12 @@ _CAUSES, _LEAST = 3, 0.005
 
 
 def number(value: int | None) -> str:
-    """Thousands separated; a dash for what was not measured."""
+    """A number with thousands separators; a dash if it was not measured."""
     return "-" if value is None else f"{value:,}"
 
 
 def percent(value: float | None) -> str:
-    """One digit behind the point; a dash for what was not measured."""
+    """A share in percent with one decimal; a dash if it was not measured."""
     return "-" if value is None else f"{100 * value:.1f}%"
 
 
@@ -94,7 +94,7 @@ def host_table(rows: Sequence[LayerRow], width: int | None = None) -> str:
 
 
 def placement(report: Report) -> str:
-    """A line where the accelerator has nothing, or under half of the multiply-accumulates, with the first reasons."""
+    """A warning if under half of the multiply-accumulates run on the accelerator, with the first reasons."""
     share, has_layers = report.accel_share, any(row.on_accelerator for row in report.layers)
     if has_layers and (share is None or share >= _HALF):
         return ""
@@ -113,12 +113,12 @@ def mac_text(report: Report) -> str:
 
 
 def traffic_cells(traffic: Traffic) -> tuple[str, ...]:
-    """All bytes, then those under TRAFFIC_HEADER."""
+    """Cells of bytes: the total, then those under TRAFFIC_HEADER."""
     return (number(traffic.total), *map(number, astuple(traffic)))
 
 
 def segment_table(segments: Sequence[SegmentRow], width: int | None = None) -> str:
-    """What ran where: calls, wall-clock time and cycles of each function of a run."""
+    """Where each function of a run ran, with calls, wall-clock time and cycles."""
     return table(SEGMENT_HEADER, [segment_cells(row) for row in segments], frozenset(SEGMENT_HEADER[2:]), width)
 
 

@@ -1,4 +1,4 @@
-"""What the page of a build shows, for its script: layers, the network laid out, launches.
+"""The data that the script of a build's page reads: layers, the network's layout, launches.
 
 In: a `Report`. Out: JSON, with long columns packed.
 """
@@ -49,7 +49,7 @@ def _shorts(names: Iterable[str]) -> dict[str, str]:
 
 
 def graph_json(network: Network | None) -> Json:
-    """A network laid out; null of none."""
+    """A network with its layout; null if there is none."""
     if network is None:
         return None
     widths = [_SMALL if node.where in (INPUT, OUTPUT) else _WIDE for node in network.nodes]
@@ -64,7 +64,7 @@ def graph_json(network: Network | None) -> Json:
 
 
 def _node_json(node: Json) -> Json:
-    """A node at its place; what it does not have is left out."""
+    """A node with its position; missing attributes are left out."""
     return {key: value for key, value in node.items() if value not in (None, (), "")}
 
 

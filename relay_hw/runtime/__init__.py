@@ -1,4 +1,4 @@
-"""Compiling a model into a build folder, and running and profiling it on a device.
+"""Compiles a model into a build folder, runs and profiles builds on devices.
 
 `compile_model`, `CompileOptions`, `CompiledModel`, `load_artifact`, `Executor`, `Module`, `create_executor` and
 `open_device` are loaded when first used.

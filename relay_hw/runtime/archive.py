@@ -1,4 +1,4 @@
-"""Arrays of an .npz file of anybody: read when they are asked for, no more of them than is needed, within bounds.
+"""Reads arrays of untrusted .npz files lazily, only the rows that are needed, within limits.
 
 In: a path. Out: `Archive`, a mapping of names to arrays. Every refusal is one sentence.
 """
@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """What stands in front of an array's data."""
+    """The header of an array: what precedes its data."""
 
     shape: tuple[int, ...]
     is_fortran: bool
@@ -124,7 +124,7 @@ class Archive(Mapping[str, NDArray[Any]]):
         return array.reshape(shape[::-1]).T if header.is_fortran else array.reshape(shape)
 
     def _rows(self, header: _Header) -> int:
-        """Rows that are read: columns come first in Fortran's order, so that all are needed."""
+        """Number of rows to read: all in Fortran order, where rows are interleaved."""
         count = header.shape[0] if header.shape else 1
         return count if self._samples is None or header.is_fortran else min(count, max(self._samples, 0))
 
@@ -138,7 +138,7 @@ class Archive(Mapping[str, NDArray[Any]]):
 
 
 def _check_apart(members: Iterable[zipfile.ZipInfo]) -> None:
-    """Members that share bytes of the file make much of little. Raises ValueError."""
+    """Refuse members that share bytes of the file: a zip bomb. Raises ValueError."""
     end, before = 0, ""
     for member in sorted(members, key=lambda member: member.header_offset):
         if member.header_offset < end:
@@ -147,7 +147,7 @@ def _check_apart(members: Iterable[zipfile.ZipInfo]) -> None:
 
 
 def _header(stream: IO[bytes], name: str) -> _Header:
-    """The header of an array; `stream` stands behind it. Raises ValueError."""
+    """Read the header of an array, which `stream` starts with. Raises ValueError."""
     version = np.lib.format.read_magic(stream)
     readers = {
         (1, 0): np.lib.format.read_array_header_1_0,
@@ -166,7 +166,7 @@ def _header(stream: IO[bytes], name: str) -> _Header:
 
 
 def _exactly(stream: IO[bytes], size: int, name: str) -> bytearray:
-    """The next `size` bytes, piece by piece: the header may promise what is not there. Raises ValueError."""
+    """The next `size` bytes, read in chunks: the header may claim more than there is. Raises ValueError."""
     data = bytearray()
     while len(data) < size:
         piece = stream.read(min(size - len(data), 1 << 24))

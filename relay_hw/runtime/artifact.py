@@ -1,4 +1,4 @@
-"""Build folders on disk: written with every hash, read with every byte checked.
+"""Writes build folders with a hash of every file, and reads them with every byte checked.
 
 In: a manifest and the contents of its files. Out: a folder; and back, an `Artifact` ready for an executor.
 """
@@ -46,7 +46,7 @@ _HOST_CODE = "host."
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Artifact:
-    """A build folder in memory. `functions` holds the numpy meaning of every function, those of the device too.
+    """A build folder in memory. `functions`: reference semantics of every function, also of those on the device.
 
     `programs`: those of our own accelerator, by region; `images`: the bytes of whatever target's programs.
 
@@ -63,7 +63,7 @@ class Artifact:
     trust: bool = False
 
     def check_trust(self) -> None:
-        """Raise ArtifactError where the build holds code for the host that was not built here, and nobody trusts it."""
+        """Raise ArtifactError if the build has host code that was neither built here nor declared trusted."""
         library = self.manifest.library
         if library is not None and library.functions and not (self.is_sealed or self.trust):
             raise ArtifactError(
@@ -73,7 +73,7 @@ class Artifact:
 
     @contextmanager
     def host_code(self) -> Iterator[Path]:
-        """A folder that nobody else can write to, with the files of the host library: what was checked is what runs.
+        """A private folder with the checked files of the host library, so that what was checked is what runs.
 
         Raises ArtifactError.
         """
@@ -86,12 +86,12 @@ class Artifact:
 
     @property
     def config(self) -> AccelConfig:
-        """Sizes of our own accelerator. Raises InputError for a build for another target."""
+        """The accelerator configuration. Raises InputError for a build for another target than accel."""
         return self.manifest.sizes
 
     @property
     def target(self) -> Target:
-        """What runs the regions. Raises InputError where it is not installed."""
+        """The target that runs the regions. Raises InputError if it is not installed."""
         rows = self.manifest
         if rows.config is not None:
             return AccelTarget(rows.config, rows.memory_model, rows.board)
@@ -99,12 +99,12 @@ class Artifact:
 
     @property
     def has_control_flow(self) -> bool:
-        """Whether what runs depends on data: `main` does more than call segments one after the other."""
+        """Whether the segments that run depend on data: `main` is more than a sequence of calls."""
         return not self.caller.is_straight
 
     @property
     def caller(self) -> Caller:
-        """The host's part: what decides which regions an inference launches."""
+        """The host's part of the build, which decides which regions an inference launches."""
         segments = frozenset(row.function for row in self.manifest.layers)
         regions = tuple(row.name for row in self.manifest.regions)
         return Caller(self.main, self.functions, segments, regions, self.manifest.batch)
@@ -156,7 +156,7 @@ def stage_name(file: str) -> str:
 
 
 def manifest_bytes(manifest: Manifest) -> bytes:
-    """The manifest file; its own hash is its last line of defence against edits."""
+    """The manifest file, which contains its own hash against edits."""
     row = manifest_to_json(manifest)
     return (json.dumps(row | {"sha256": _digest(row)}, indent=1, sort_keys=True) + "\n").encode()
 
@@ -246,7 +246,7 @@ def _read_manifest(file: Path) -> tuple[Manifest, str]:
 
 
 def _read_files(folder: Path, manifest: Manifest) -> dict[str, bytes]:
-    """Contents of the files that are needed at once, by name; the others are there too, as they were written."""
+    """Contents of the files that are needed at once, by name; the others are only checked."""
     needed = [WEIGHTS, *(row.program for row in manifest.regions)]
     listed = [*needed, NETWORK, *manifest.stages, *([manifest.library.file] if manifest.library else [])]
     for name in listed:
@@ -263,7 +263,7 @@ def _read_files(folder: Path, manifest: Manifest) -> dict[str, bytes]:
 
 
 def _read_file(folder: Path, name: str, expected: str) -> bytes:
-    """A file of a build: the very bytes that were checked. Raises ArtifactError."""
+    """Read and check a file of a build. Raises ArtifactError."""
     file = folder / name
     try:
         data, _ = read_own(file)

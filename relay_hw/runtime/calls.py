@@ -1,4 +1,4 @@
-"""The order in which one inference calls the regions of a build: what control flow decides is found by running it.
+"""Finds the order in which an inference calls the regions of a build; runs the host's part if it has control flow.
 
 In: the flat `main` of a build, its functions, a sample. Out: `Calls`.
 """
@@ -24,7 +24,7 @@ MOST_CALLS: Final = 100_000
 def outside(
     main: FlatFunction, functions: Mapping[str, FlatFunction], segments: Collection[str]
 ) -> dict[str, FlatFunction]:
-    """By name, what calls segments and is none: `main`, which may call itself, and other functions."""
+    """Functions by name that call segments without being one: `main` and functions of control flow."""
     return {"main": main} | {name: function for name, function in functions.items() if name not in segments}
 
 
@@ -67,7 +67,7 @@ class Caller:
         )
 
     def calls(self, rows: Sequence[TensorInfo], data: Mapping[str, Any] | None = None) -> Calls:
-        """The order of calls: of the first sample of `data`, else of a random one, where it depends on data at all."""
+        """The order of calls; where it depends on data, that of the first sample of `data`, else of a random one."""
         if self.is_straight:
             names = [node.function for node in self.main.nodes if isinstance(node, FlatInvoke)]
             order = tuple(name for name in names if name in self.regions)
@@ -82,7 +82,7 @@ class Caller:
         return Calls(tuple(self.regions), Source.NONE)
 
     def traced(self, rows: Sequence[TensorInfo], data: Mapping[str, Any]) -> tuple[str, ...]:
-        """Regions in the order in which the first sample of `data` calls them, by numpy.
+        """Regions in the order in which the first sample of `data` calls them, found by running it on numpy.
 
         Raises InputError for other data, EvalError.
         """
@@ -97,7 +97,7 @@ class Caller:
         return tuple(found)
 
     def host_seconds(self, rows: Sequence[TensorInfo], data: Mapping[str, Any], results: Mapping[str, Value]) -> float:
-        """Wall-clock seconds of the first sample of `data` outside of the regions, host functions by numpy.
+        """Wall-clock seconds of the first sample of `data` outside of the regions, with host functions on numpy.
 
         `results`: by region, what stands for its value where nothing depends on it but values.
         Raises InputError for other data, EvalError.
@@ -122,7 +122,7 @@ class Caller:
     def _run(
         self, rows: Sequence[TensorInfo], data: Mapping[str, Any], invoke: Callable[[str, list[Value]], Value]
     ) -> None:
-        """The first sample of `data` through `main`."""
+        """Run `main` on the first sample of `data`."""
         _, samples = read_samples(rows, data)
         host = Machine(outside(self.main, self.functions, self.segments), self.segments, MOST_CALLS)
         host.call(self.main, [samples[param.name][0] for param in self.main.params], invoke)

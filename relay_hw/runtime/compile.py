@@ -1,4 +1,4 @@
-"""The walk of a model: import, simplify, quantize, partition, tensorize, and a build folder at the end.
+"""Compiles a model: simplify, quantize, partition, tensorize, and save as a build folder.
 
 In: a Relay module, a configuration, a strategy, calibration data. Out: `CompiledModel`, which saves itself.
 """
@@ -70,7 +70,7 @@ HOST_ONLY = "the build was compiled with --no-accel: compile it without"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledModel:
-    """A model after the walk, in memory. `stages`: the module after each step; `regions`: a program each.
+    """A compiled model in memory. `stages`: the module after each step; `regions`: one program each.
 
     `kept`: layers that stayed float because their integers lost the signal; `noise`: how far the others are from float
     on samples that were held back from calibration; `warnings`: what looks like a mistake;
@@ -97,28 +97,28 @@ class CompiledModel:
 
     @property
     def config(self) -> AccelConfig:
-        """Sizes of our own accelerator. Raises InputError for another target."""
+        """The accelerator configuration. Raises InputError for another target than accel."""
         return accel_of(self.target).config
 
     @property
     def memory_model(self) -> str:
-        """The name of the memory model that programs of our own accelerator are made for."""
+        """The name of the memory model that programs of target accel are optimised for."""
         return accel_of(self.target).memory
 
     @property
     def segments(self) -> Mapping[str, tensorize.Segment]:
-        """Regions of our own accelerator."""
+        """Compiled regions of target accel."""
         return segments_of(self.regions)
 
     @property
     def host_functions(self) -> tuple[FlatFunction, ...]:
-        """Host functions that TVM compiles; what they quantize is among their results."""
+        """Host functions that TVM compiles; they also return the floats that they quantize."""
         functions = compiled_by_tvm(self.stages[STAGES[-1]], self.functions)
         shown = watched({function.name: function for function in functions}, self.layers)
         return tuple(shown[f.name].function if f.name in shown else f for f in functions)
 
     def _buffers(self) -> dict[str, dict[str, int]]:
-        """Bytes that one run of each function needs for what its segments give to one another, and without reuse."""
+        """Bytes of buffers between the segments of each function, with and without reuse."""
         segments = {row.function for row in self.layers}
         whole = outside(self.main, self.functions, segments)
         plans = [(f"{name} {k}" if k else name, plan_buffers(inner, segments))
@@ -176,7 +176,7 @@ def compile_model(
     quantized: IRModule | None = None,
     progress: Progress = SILENT,
 ) -> CompiledModel:
-    """Walk a float module to programs, as `options` say.
+    """Compile a float module to programs, as `options` say.
 
     `params` are bound as constants; `calibration`: inputs by name, samples first. A module with operators of the QNN
     dialect brings its own integers: no strategy applies, no data is needed.
@@ -270,7 +270,7 @@ def timed_layers(quantized: IRModule, mod: IRModule, target: Target, resident: s
 
 
 def accel_of(target: Target) -> AccelTarget:
-    """Our own accelerator. Raises InputError for another target."""
+    """The target as AccelTarget. Raises InputError for another one."""
     if not isinstance(target, AccelTarget):
         raise InputError(f"the target must be {ACCEL}, not {target.name}: this is about its programs")
     return target
@@ -282,7 +282,7 @@ def _in_segments(partitioned: IRModule) -> frozenset[str]:
 
 
 def bind_params(mod: IRModule, params: Mapping[str, NDArray[Any]]) -> IRModule:
-    """`mod` with the parameters of `main` that `params` names turned into constants. Raises InputError."""
+    """Turn the parameters of `main` that `params` has into constants. Raises InputError."""
     main = mod["main"]
     by_name = {var.name_hint: var for var in main.params}
     for name in params:
@@ -334,7 +334,7 @@ def _with_library(manifest: Manifest, host: tuple[FlatFunction, ...], target: Ho
 
 
 def _note_numpy(row: LayerInfo, left: tuple[str, ...]) -> LayerInfo:
-    """Say so where TVM could not take an operator of a host function."""
+    """Add a note to the reasons of operators that TVM could not compile."""
     if row.where != HOST or row.operator not in left:
         return row
     return replace(row, reason=f"{row.reason}; by numpy, as Relax has no such {row.operator}")

@@ -1,4 +1,4 @@
-"""What a change of the hardware did: cycles by cause and bytes before and after it, and a sentence that says why.
+"""Explains the effect of a hardware change: cycles by cause and bytes before and after, and a sentence.
 
 In: timed launches of the same regions. Out: `Spent`, differences, a sentence.
 """
@@ -38,7 +38,7 @@ class Spent:
 
     @property
     def cycles(self) -> int:
-        """All of them."""
+        """Total cycles."""
         return sum(self.causes.values())
 
     def __mul__(self, times: int) -> Spent:
@@ -46,7 +46,7 @@ class Spent:
 
 
 def spent_in(timing: Timing, macs: int) -> Spent:
-    """One launch whose layers have `macs` products."""
+    """Cycles and bytes of a launch whose layers have `macs` multiply-accumulates."""
     owners = [0] * len(timing.works)
     causes = together(accounts(stretches(timing, owners)).values()).cycles
     array = causes[Cause.PRODUCTS]
@@ -56,13 +56,13 @@ def spent_in(timing: Timing, macs: int) -> Spent:
 
 
 def reloads_in(timing: Timing) -> Spent:
-    """One launch that loads resident constants again."""
+    """Cycles and bytes of a launch that reloads resident constants."""
     moved = traffic_by_owner(timing.works, [0] * len(timing.works), timing.config)
     return Spent({Cause.RELOAD: timing.cycles}, total_traffic(moved.values()))
 
 
 def total_spent(parts: Iterable[Spent]) -> Spent:
-    """Their sum."""
+    """The sum over all launches."""
     causes, traffic = Counter[Cause](), NO_TRAFFIC
     for part in parts:
         causes.update(part.causes)
@@ -71,7 +71,7 @@ def total_spent(parts: Iterable[Spent]) -> Spent:
 
 
 def cause_changes(before: Spent, after: Spent) -> dict[Cause, int]:
-    """Cycles that each cause takes more, or less, the largest change first; none that stayed."""
+    """Change of cycles by cause, largest first, without zeros."""
     found = {cause: after.causes.get(cause, 0) - before.causes.get(cause, 0) for cause in Cause}
     return {cause: more for cause, more in sorted(found.items(), key=lambda item: -abs(item[1])) if more}
 
@@ -85,7 +85,7 @@ def cause_text(before: Spent, after: Spent) -> str:
 
 
 def why_it_differs(before: Spent, after: Spent, old: AccelConfig, new: AccelConfig) -> str:
-    """What became of cycles and bytes, and what in the hardware made it so."""
+    """A sentence: what changed in cycles and bytes, and the hardware difference that caused it."""
     parts = [cause_text(before, after), *_hardware(old, new), *_bytes(before.traffic, after.traffic)]
     return "; ".join(filter(None, parts))
 

@@ -1,4 +1,4 @@
-"""Runs a build: segments by launches of a device, by TVM or by numpy, and what lies between them by the flat machine.
+"""Runs a build: segments on a device, by TVM or numpy, and the code between them by the flat machine.
 
 In: an `Artifact`, a device, samples by input name. Out: outputs by name, cycles by launch, seconds by segment.
 Samples run one after the other, as a deployment feeds them, or region by region in chunks. Weights that stay on the
@@ -39,28 +39,28 @@ _RUNNING: Final = "running samples"
 
 @dataclass(slots=True)
 class _Clock:
-    """What one segment has cost so far."""
+    """Calls, seconds and cycles of one segment so far."""
 
     calls: int = 0
     seconds: float = 0.0
     cycles: int | None = None
 
     def add(self, seconds: float, cycles: int | None = None) -> None:
-        """One more call."""
+        """Count a call."""
         self.calls += 1
         self.seconds += seconds
         self.add_cycles(cycles)
 
     def add_cycles(self, cycles: int | None) -> None:
-        """Cycles of a launch, known or not."""
+        """Add the cycles of a launch, if known."""
         self.cycles = self.cycles if cycles is None else (self.cycles or 0) + cycles
 
 
 class Executor:
-    """A build on a device. `device` None computes the regions by their numpy meaning: the reference."""
+    """Runs a build on a device. With `device=None`, regions run on the numpy reference implementation."""
 
     def __init__(self, artifact: Artifact, device: Device | Session | None) -> None:
-        """Raises ProgramError for a device of another configuration, ArtifactError for code that nobody trusts."""
+        """Raises ProgramError for a device of another configuration, ArtifactError for untrusted code."""
         artifact.check_trust()
         self._artifact = artifact
         self._session = device if device is None or isinstance(device, Session) else _session(artifact, device)
@@ -121,11 +121,11 @@ class Executor:
 
     @property
     def machine(self) -> Machine:
-        """Runs what lies between segments."""
+        """The machine that runs the code between segments."""
         return self._machine
 
     def where(self, name: str) -> str:
-        """What a segment runs on: the target, tvm or numpy."""
+        """Where a segment runs: the target, tvm or numpy."""
         if name in self._on_device:
             return self._artifact.manifest.target
         return "tvm" if name in self._in_library else "numpy"
@@ -135,7 +135,7 @@ class Executor:
         return name in self._on_device
 
     def host(self, name: str, args: Sequence[Value], sample: int = 0) -> Value:
-        """One host function on one sample. Raises InputError where it would quantize NaN or infinity."""
+        """Run a host function on one sample. Raises InputError if it would quantize NaN or infinity."""
         found = self._watched.get(name)
         if name in self._in_library:
             value = self._tvm().call(name, args)
@@ -147,11 +147,11 @@ class Executor:
 
     @property
     def session(self) -> Session | None:
-        """The device with the build's regions; None where they are computed by their numpy meaning."""
+        """The device with the build's regions; None if they run on the numpy reference."""
         return self._session
 
     def region(self, name: str, samples: Iterable[Sequence[Value]]) -> Generator[Answer, None, None]:
-        """One region, settled before, on samples: the value of each and what its launch measured."""
+        """Run a region, settled before, on samples: the value and measurements of each."""
         if self._session is not None:
             return self._session.run(name, samples)
         function = self._artifact.functions[name]
@@ -180,7 +180,7 @@ Waiting = dict[str, list[tuple[int, Request]]]
 
 
 class _Run:
-    """Samples on their way through `main`. Those that wait for the same region are served together.
+    """Runs samples through `main`; those that wait for the same region are served together.
 
     Of a model of batch N, each of a sample's N parts goes its own way, and takes launches of its own.
     """
@@ -218,7 +218,7 @@ class _Run:
         return [thread.value for thread in threads.values()]
 
     def account(self) -> None:
-        """Loads that come again in each turn belong to it, others to no sample: to be called at the end of each."""
+        """Called at the end of each turn: assigns repeated loads to it, and one-time loads to no sample."""
         names = {at: load.function for at, load in self._loads.items()}
         session = self._executor.session
         again = session.repeats([launch.function for launch in self._calls], names) if session else frozenset[int]()
@@ -234,7 +234,7 @@ class _Run:
         self._loads.clear()
 
     def segments(self, seconds: float) -> tuple[SegmentRow, ...]:
-        """What each segment cost, and what is left of all `seconds`."""
+        """The cost of each segment, and the rest of all `seconds`."""
         where = self._executor.where
         rows = [SegmentRow(name, where(name), c.calls, c.seconds, c.cycles) for name, c in self._times.items()]
         rest = max(seconds - sum(row.seconds for row in rows), 0.0)
@@ -243,7 +243,7 @@ class _Run:
     def _advance(
         self, sample: int, thread: Thread, answer: Value, waiting: dict[str, list[tuple[int, Request]]]
     ) -> None:
-        """Let a sample go on until it waits for a region, or is done."""
+        """Run a sample until it waits for a region, or is done."""
         while (request := thread.advance(answer)) is not None:
             name = request.function
             if self._executor.is_region(name):
@@ -257,7 +257,7 @@ class _Run:
         return self._times.setdefault(name, _Clock())
 
     def _serve(self, name: str, threads: Mapping[int, Thread], waiting: Waiting) -> None:
-        """Let a region answer all parts of samples that wait for it, in turn; each goes on with its answer."""
+        """Run a region for all samples that wait for it, in turn, and continue each with its result."""
         group = waiting.pop(name)
         begin = time.perf_counter()
         session = self._executor.session
@@ -272,7 +272,7 @@ class _Run:
                 begin = time.perf_counter()
 
     def _note(self, name: str, sample: int, value: Value, stats: Stats | None) -> None:
-        """A region's answer for a sample, and its launch."""
+        """Record a region's result for a sample, and its launch."""
         if stats is not None:
             self._calls.append(Launch(sample, name, stats))
         if self._keeps:
@@ -281,7 +281,7 @@ class _Run:
 
 
 def _session(artifact: Artifact, device: Device) -> Session:
-    """Our own accelerator with the build's programs."""
+    """A session of target accel with the build's programs."""
     return AccelSession(artifact.manifest.regions, artifact.programs, device)
 
 

@@ -1,4 +1,4 @@
-"""Outputs that are fed back: each sample is one step, and what it gives for a state is what the next one takes.
+"""Feeds outputs of a sample back as inputs of the next one, for models with states.
 
 In: pairs of an output and an input, a build's records, what a user gives. Out: samples of every input; those of a state
 have the first step's alone, and grow with the steps.
@@ -22,7 +22,7 @@ Feeds = Mapping[str, str]
 
 
 def check_feeds(pairs: Sequence[tuple[str, str]], rows: Manifest) -> Feeds:
-    """Pairs (output, input) as a mapping. Raises InputError: unknown names, an input given twice, types that differ."""
+    """Check pairs (output, input). Raises InputError for unknown names, repeated inputs and different types."""
     found: dict[str, str] = {}
     for output, name in pairs:
         given, taken = _named(output, rows.outputs, "output"), _named(name, rows.inputs, "input")
@@ -36,7 +36,7 @@ def check_feeds(pairs: Sequence[tuple[str, str]], rows: Manifest) -> Feeds:
 def read_steps(
     rows: Manifest, inputs: Mapping[str, Any], feeds: Feeds, limit: int | None
 ) -> tuple[int, dict[str, Any]]:
-    """Number of steps in the data, and samples by input, batches in parts; a state has those of its first step alone.
+    """Number of steps in the data, and samples by input, batches in parts; of a state only those of the first step.
 
     That is zero, or the first sample where the data have the input. Where nothing but states goes in, there are `limit`
     steps. Raises InputError.
@@ -55,7 +55,7 @@ def read_steps(
 
 
 def feed_back(rows: Manifest, feeds: Feeds, samples: Mapping[str, Any], value: Value) -> None:
-    """Put what one sample, or one part of it, gave for each state behind that state's samples."""
+    """Append a sample's outputs for each state to that state's samples."""
     places = {row.name: place for place, row in enumerate(rows.outputs)}
     for name, output in feeds.items():
         samples[name].append(value[places[output]] if isinstance(value, tuple) else value)

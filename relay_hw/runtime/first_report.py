@@ -1,4 +1,4 @@
-"""The report of a build that was just compiled: its launches are those that the compiler timed.
+"""The report of a build that was just compiled, from the launches that the compiler timed.
 
 In: a manifest, the segments of its regions, its network. Out: a `Report` without a device.
 """
@@ -22,7 +22,7 @@ from relay_hw.target.accel.steady import Turns, steady
 
 
 def first_report(manifest: Manifest, segments: Mapping[str, tensorize.Segment], network: Network) -> Report:
-    """What is known before any device ran. `segments`: of our own accelerator, none for another target."""
+    """The report before any device ran. `segments`: of target accel, none for another target."""
     if not segments:
         return replace(static_report(manifest), network=network)
     programs = {name: segment.program for name, segment in segments.items()}
@@ -32,7 +32,7 @@ def first_report(manifest: Manifest, segments: Mapping[str, tensorize.Segment], 
 
 
 def _run(manifest: Manifest, name: str, segment: tensorize.Segment, turns: Turns) -> RegionRun:
-    """The launch by which the compiler chose the program."""
+    """The simulated launch that the compiler chose the program by."""
     launch, program = segment.launch, segment.program
     assert isinstance(launch, Launch)  # what the compiler's clock counts
     timing, owners = launch.timing(), layer_owners(manifest, name, program.count)

@@ -1,4 +1,4 @@
-"""Whether the parts of a build fit one another: its inputs `main`, its regions their functions.
+"""Checks that the parts of a build match: inputs and outputs those of `main`, regions their functions.
 
 In: records of a manifest and functions, each sound by itself. Out: nothing, or ArtifactError.
 """
@@ -19,7 +19,7 @@ from relay_hw.target.records import PortInfo, RegionInfo
 
 
 def check_inputs(rows: Sequence[TensorInfo], main: FlatFunction) -> None:
-    """Raise ArtifactError where the inputs that a user is told of are not those of `main`."""
+    """Raise ArtifactError if the manifest's inputs are not those of `main`."""
     told, wanted = [row.name for row in rows], [param.name for param in main.params]
     if told != wanted:
         raise ArtifactError(f"the inputs must be those of main, {', '.join(wanted)}, not {', '.join(told)}")
@@ -28,7 +28,7 @@ def check_inputs(rows: Sequence[TensorInfo], main: FlatFunction) -> None:
 
 
 def check_outputs(rows: Sequence[TensorInfo], result: Type) -> None:
-    """Raise ArtifactError where the outputs that a user is told of are not what `main` returns."""
+    """Raise ArtifactError if the manifest's outputs are not what `main` returns."""
     types = result.fields if isinstance(result, TupleType) else (result,)
     if len(types) != len(rows):
         raise ArtifactError(f"the outputs must be the {len(types)} of main, not {len(rows)}")
@@ -37,7 +37,7 @@ def check_outputs(rows: Sequence[TensorInfo], result: Type) -> None:
 
 
 def _check_tensor(what: str, row: TensorInfo, ty: Type) -> None:
-    """Types that leave a size open fit whatever the record says."""
+    """Compare a record with a type; open sizes match any number."""
     if row.type is not None:
         type_from_json(row.type)
         return
@@ -53,7 +53,7 @@ def _check_tensor(what: str, row: TensorInfo, ty: Type) -> None:
 
 
 def check_region(row: RegionInfo, functions: Mapping[str, FlatFunction], results: Mapping[str, Type]) -> None:
-    """Raise ArtifactError where a region's ports are not those of its function."""
+    """Raise ArtifactError if a region's ports are not those of its function."""
     if row.name not in functions:
         raise ArtifactError(f"region {row.name} must have a function, not only a program")
     result = results[row.name]

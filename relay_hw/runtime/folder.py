@@ -1,4 +1,4 @@
-"""Folders of builds: written whole or not at all, and asked beforehand whether they can be written.
+"""Writes build folders atomically, and checks beforehand that they can be written.
 
 In: a path, contents. Out: a folder in place of an older build. Nothing heavy is imported: commands ask before any work.
 """
@@ -20,7 +20,7 @@ MANIFEST = "manifest.json"
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """A temporary folder beside `path` that takes its place when the block ends well and vanishes when it does not.
+    """A temporary folder beside `path` that replaces it when the block succeeds, and is deleted when it fails.
 
     An older build at `path` is replaced. Raises InputError where `path` is something else, or cannot be written.
     """
@@ -39,7 +39,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def check_target(path: Path) -> None:
-    """Whether a build can be written to `path`. Raises InputError where it is something else, or under a file."""
+    """Check that a build can be written to `path`. Raises InputError if it is something else, or below a file."""
     if path.is_symlink() or (path.exists() and not path.is_dir()):
         raise InputError(f"build folder {path} must be a new folder or an older build, not a file")
     if path.is_dir() and any(path.iterdir()) and not (path / MANIFEST).is_file():
@@ -50,7 +50,7 @@ def check_target(path: Path) -> None:
 
 
 def why_not_writable(path: Path) -> str | None:
-    """Why no file or folder `path` can be made, before any work; None where nothing speaks against it."""
+    """Why no file or folder `path` can be created; None if nothing is known to prevent it."""
     there = path
     while not there.exists() and there != there.parent:
         there = there.parent
@@ -60,7 +60,7 @@ def why_not_writable(path: Path) -> str | None:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a file of a build folder is the build's; whatever else lies there stays."""
+    """Whether a file in a build folder belongs to the build; other files are left alone."""
     known = r"manifest\.json|seal\.txt|weights\.bin|report\.(json|html)|program.*\.bin|host\..*|\d_.*\.relay"
     return re.fullmatch(known, name) is not None
 

@@ -1,4 +1,4 @@
-"""Files and folders that users give: whether they are there, of the right kind and readable, asked before any work.
+"""Checks input files and folders before any work: whether they exist, are of the right kind and readable.
 
 In: paths. Out: nothing, or one sentence about what is wrong. Nothing heavy is imported.
 """
@@ -23,7 +23,7 @@ _MODELS = (".onnx", *RELAY_SUFFIXES, *TVM_SUFFIXES)
 
 
 def check_model(path: Path) -> None:
-    """Whether `path` can be a model. Raises InputError: another suffix, missing, not readable."""
+    """Check a model file. Raises InputError: wrong suffix, missing, not readable."""
     if path.suffix not in _MODELS:
         found = path.suffix or "a file without suffix"
         raise InputError(f"model {path} must be an .onnx, .relay, .json, .tflite or .pt2 file, not {found}")
@@ -31,14 +31,14 @@ def check_model(path: Path) -> None:
 
 
 def check_text(path: Path) -> None:
-    """Whether there is a model at `path`, whatever its suffix. Raises InputError."""
+    """Check a model file with any suffix. Raises InputError: missing, not readable."""
     if not path.is_file():
         raise InputError(f"model {path} must be an existing file")
     _check_readable(path, "model")
 
 
 def check_npz(path: Path, what: str) -> None:
-    """Whether `path` can be an archive of arrays. Raises InputError: missing, not readable, no archive."""
+    """Check an .npz file. Raises InputError: missing, not readable, no archive."""
     if not path.is_file():
         raise InputError(f"{what} {path} must be an existing .npz file")
     _check_readable(path, what)
@@ -47,7 +47,7 @@ def check_npz(path: Path, what: str) -> None:
 
 
 def check_build(path: Path) -> None:
-    """Whether `path` can be the folder of a build. Raises ArtifactError."""
+    """Check a build folder. Raises ArtifactError."""
     if not path.exists():
         durable.recover(path)
     if (path / MANIFEST).is_file():
@@ -57,12 +57,12 @@ def check_build(path: Path) -> None:
 
 
 def check_npz_of(what: str) -> Callable[[Path], None]:
-    """`check_npz` of a file that is called `what`."""
+    """A `check_npz` whose messages call the file `what`."""
     return lambda path: check_npz(path, what)
 
 
 def check_build_or_model(path: Path) -> None:
-    """Whether `path` can be the folder of a build, or the file of a model. Raises ArtifactError, InputError."""
+    """Check a build folder or a model file. Raises ArtifactError, InputError."""
     if path.suffix and path.is_file():
         check_model(path)
     else:
@@ -70,7 +70,7 @@ def check_build_or_model(path: Path) -> None:
 
 
 def check_build_or_program(path: Path) -> None:
-    """Whether `path` can be the folder of a build; a file may be a program. Raises ArtifactError."""
+    """Check a build folder or a program file. Raises ArtifactError."""
     if not path.is_file():
         check_build(path)
 
@@ -81,7 +81,7 @@ def _check_readable(path: Path, what: str) -> None:
 
 
 def _is_zip(path: Path) -> bool:
-    """Whether a file is a zip from its first byte on: zipfile also takes one behind other bytes, numpy does not."""
+    """Whether a file starts as a zip: zipfile also accepts one after other bytes, numpy does not."""
     with path.open("rb") as file:
         begin = file.read(max(map(len, _ZIP)))
     return begin.startswith(_ZIP) and zipfile.is_zipfile(path)

@@ -1,4 +1,4 @@
-"""The host's part of an inference in seconds, measured on this machine.
+"""Measures the host's part of an inference on this machine, in seconds.
 
 In: a build and data, or none. Out: `HostTime`: seconds of one sample outside the accelerator, where and on what data.
 """
@@ -23,7 +23,7 @@ RUNS, PATIENCE_SECONDS = 10, 1.0
 
 
 def measure_host(artifact: Artifact, data: Mapping[str, Any] | None = None) -> HostTime | None:
-    """The host's time of the first sample of `data`, else of a random one; None where none can be run.
+    """Time the host's part on the first sample of `data`, else on a random one; None if none can be run.
 
     The accelerator's part comes from the functional simulator. The first run, which loads and allocates, does not
     count; of those after it the shortest does, since whatever else the machine does only adds.

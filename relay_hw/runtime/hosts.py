@@ -1,4 +1,4 @@
-"""The functions of a partitioned module in flat form, and which of them TVM compiles.
+"""Flattens the functions of a partitioned module, and selects those that TVM compiles.
 
 In: a partitioned module. Out: what `main` reaches, by name; the host functions that are worth compiling.
 """
@@ -22,7 +22,7 @@ WORTH_A_CALL: Final = 1024
 
 
 def flat_functions(mod: IRModule) -> dict[str, FlatFunction]:
-    """`main` and every function that it may come to call; pieces are written out where they are called."""
+    """`main` and every function that it may call, flattened; calls of fragments are inlined."""
     pieces = {name: function for name, function in mod.functions.items() if PIECE in function.attrs}
     found: dict[str, FlatFunction] = {}
     waiting = ["main"]
@@ -54,7 +54,7 @@ def compiled_by_tvm(mod: IRModule, functions: Mapping[str, FlatFunction]) -> tup
 
 
 def left_to_numpy(mod: IRModule, functions: Mapping[str, FlatFunction]) -> str:
-    """A sentence on what TVM would compile and numpy computes, where TVM is missing; empty where there is nothing."""
+    """A sentence on operators that run on numpy because TVM is missing; empty if there are none."""
     operators = sorted({name for function in compiled_by_tvm(mod, functions) for name in used_operators(function)})
     return f"numpy computes {', '.join(operators)} on the host; TVM is faster: {HOW_TO_GET}" if operators else ""
 
@@ -67,7 +67,7 @@ def _is_static(function: FlatFunction) -> bool:
 
 
 def _work(function: FlatFunction) -> int:
-    """Elements that the calls give and take."""
+    """Elements that the calls read and write."""
     return sum(sum(_sizes(node.type) or ()) for node in function.nodes if isinstance(node, (FlatInput, FlatCall)))
 
 

@@ -1,4 +1,4 @@
-"""Layers that stayed float because their integers lost the signal, among the rows of a build."""
+"""Marks layers that stayed float, because quantization lost their signal, in the rows of a build."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from relay_hw.target.records import LayerInfo
 
 
 def with_kept(layers: Sequence[LayerInfo], kept: Sequence[Kept]) -> tuple[LayerInfo, ...]:
-    """Say so where the host computes a layer because its integers lost the signal."""
+    """Give the reason for layers that the host computes in float because quantization lost their signal."""
     reasons = {" #".join(one.layer.rsplit("#", 1)): one.reason for one in kept}
     return tuple(
         replace(row, reason=f"kept in float: {reasons[row.name]}") if row.where == HOST and row.name in reasons else row

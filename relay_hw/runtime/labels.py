@@ -1,4 +1,4 @@
-"""Labels beside samples: whether they fit them, and the network.
+"""Checks labels: whether they match the samples and the network's classes.
 
 In: `labels` from users, what a network made of the samples. Out: int64 [N]; refusals and doubts, one sentence each.
 """
@@ -31,14 +31,14 @@ def read_labels(labels: Any, samples: int, what: str) -> Array:
 
 
 def check_labels(labels: Array, classes: int, what: str) -> None:
-    """Raise InputError for a label that the network has no output for."""
+    """Raise InputError for a label beyond the network's classes."""
     low, high = int(labels.min()), int(labels.max())
     if low < 0 or high >= classes:
         raise InputError(f"{what}: {LABELS} must be from 0 to {classes - 1}, not {low if low < 0 else high}")
 
 
 def doubt(hits: float, classes: int, samples: int) -> str:
-    """What to say of a share of hits that guessing gets as well; empty for a better one, or for few samples."""
+    """A warning about an accuracy that guessing reaches as well; empty for a better one, or for few samples."""
     chance = 1 / classes
     if samples < LEAST_SAMPLES or hits > chance + ERRORS * sqrt(chance * (1 - chance) / samples):
         return ""

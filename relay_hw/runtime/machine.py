@@ -1,4 +1,4 @@
-"""The machine that this runs on: where a host's seconds were measured. In: nothing. Out: its name."""
+"""The name of this machine, which host times are reported with. In: nothing. Out: its name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CPUINFO = Path("/proc/cpuinfo")
 
 
 def machine_name(cpuinfo: Path = CPUINFO) -> str:
-    """The processor's name as the system knows it, else its architecture."""
+    """The processor's name as the operating system reports it, else its architecture."""
     try:
         lines = cpuinfo.read_text(errors="replace").splitlines()
     except OSError:

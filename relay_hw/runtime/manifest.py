@@ -55,7 +55,7 @@ class HostLibrary:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Everything about a build but its bytes.
+    """All metadata of a build.
 
     `target` and `variant`: what runs its regions, as `relay_hw.target.registry` finds it; `config`: sizes of our own
     accelerator. `memory_model`: what its programs are made for; `board`: the name of the board with that memory, if one
@@ -86,25 +86,25 @@ class Manifest:
     files: Mapping[str, str] = field(default_factory=dict)
 
     def check_accel(self) -> None:
-        """Raise InputError for a build for another target than our own accelerator."""
+        """Raise InputError for a build for another target than accel."""
         if self.target != ACCEL:
             raise InputError(f"the build must be for target accel, not {self.target}: this is about its programs")
 
     @property
     def sizes(self) -> AccelConfig:
-        """Sizes of our own accelerator. Raises InputError for a build for another target."""
+        """The accelerator configuration. Raises InputError for a build for another target than accel."""
         self.check_accel()
         assert self.config is not None
         return self.config
 
     @property
     def batch(self) -> int:
-        """How many parts a sample has, each of which takes launches of its own: 1 unless it is a batch."""
+        """Batch size of the model: each sample is run as that many parts with launches of their own."""
         return next((row.shape[row.batch_axis] for row in self.inputs if row.batch_axis is not None), 1)
 
     @property
     def is_quantized(self) -> bool:
-        """Whether floats that go in become integers somewhere."""
+        """Whether the network quantizes floats anywhere."""
         return self.strategy["name"] != FLOAT
 
 
@@ -160,7 +160,7 @@ def manifest_from_json(row: Json) -> Manifest:
 
 
 def _check(manifest: Manifest) -> None:
-    """What records of the right types can still have wrong."""
+    """Check values of records whose types are right."""
     if not isinstance(manifest.strategy.get("name"), str):
         raise ArtifactError("manifest.strategy must have a name")
     if (manifest.target == ACCEL) != (manifest.config is not None):

@@ -1,4 +1,4 @@
-"""Models from files: ONNX, Relay text, Relay as JSON; TFLite and PyTorch's exported programs.
+"""Reads model files: ONNX, Relay text, Relay as JSON, TFLite, PyTorch exported programs.
 
 In: a path. Out: a module, its parameters by name, the model's name.
 """
@@ -23,7 +23,7 @@ from relay_hw.support.documents import reason
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """A module before any pass. `params` are values for parameters of `main`."""
+    """An imported module before any pass. `params` are values for parameters of `main`."""
 
     name: str
     mod: IRModule

@@ -1,4 +1,4 @@
-"""A model that is ready to run: what `relay.build` gives, and what a build folder comes back as.
+"""A model that is ready to run: the result of `relay.build`, or a loaded build folder.
 
 In: a compiled model or a build folder, the name of a device. Out: inputs by name or number, run, outputs by number.
 """
@@ -29,7 +29,7 @@ class Module:
     """One model with its inputs; a device is opened at the first run of a build that has something for it."""
 
     def __init__(self, model: CompiledModel | Artifact, device: str | None = None) -> None:
-        """`device`: one of the target's, its usual one by default; of our own accelerator functional, cycle or rtl.
+        """`device`: one of the target's, by default its default one; for target accel functional, cycle or rtl.
 
         Raises InputError for another one.
         """
@@ -48,7 +48,7 @@ class Module:
 
     @property
     def inputs(self) -> tuple[TensorInfo, ...]:
-        """The inputs in order; parameters that were given to `build` are none."""
+        """The inputs in order, without parameters that `build` was given values for."""
         return self._model.manifest.inputs if isinstance(self._model, Artifact) else self._model.inputs
 
     @property
@@ -57,11 +57,11 @@ class Module:
         return self._model.manifest.outputs if isinstance(self._model, Artifact) else self._model.outputs
 
     def get_num_inputs(self) -> int:
-        """How many inputs there are."""
+        """The number of inputs."""
         return len(self.inputs)
 
     def get_num_outputs(self) -> int:
-        """How many outputs there are."""
+        """The number of outputs."""
         return len(self.outputs)
 
     def get_input_index(self, name: str) -> int:
@@ -104,14 +104,14 @@ class Module:
 
     @property
     def result(self) -> Result | None:
-        """All about the last run: launches, cycles, seconds of each segment; None before the first one."""
+        """Details of the last run: launches, cycles, seconds of each segment; None before the first run."""
         return self._result
 
     # Builds
 
     @property
     def artifact(self) -> Artifact:
-        """The build, written to a temporary folder where it has none yet."""
+        """The build; written to a temporary folder if it was not saved yet."""
         if self._artifact is None:
             assert isinstance(self._model, CompiledModel)
             self._folder = tempfile.TemporaryDirectory(prefix="relay-hw.")
@@ -126,11 +126,11 @@ class Module:
 
     @staticmethod
     def load(path: str | Path, device: str | None = None, trust: bool = False) -> Module:
-        """The module of a build folder; `trust` it where it was not built here. Raises ArtifactError."""
+        """Load a build folder; `trust`: run its host code even if it was not built here. Raises ArtifactError."""
         return Module(load_artifact(path, trust), device)
 
     def close(self) -> None:
-        """Free the device; the next run opens it again."""
+        """Close the device; the next run opens it again."""
         if self._session is not None:
             self._session.close()
         self._session, self._executor = None, None
@@ -153,7 +153,7 @@ class Module:
 
 
 def _value(row: TensorInfo, given: Any) -> Any:
-    """`given` as what the input takes; numbers become those of its element type."""
+    """Convert `given` to the input's element type."""
     ty = TensorType(row.shape, row.dtype) if row.type is None else type_from_json(row.type)
     if isinstance(ty, TensorType):
         array = np.asarray(given)
@@ -162,7 +162,7 @@ def _value(row: TensorInfo, given: Any) -> Any:
 
 
 def copy_build(artifact: Artifact, path: Path) -> Artifact:
-    """A build folder with the same contents. Raises InputError, ArtifactError."""
+    """Copy a build folder. Raises InputError, ArtifactError."""
     with new_folder(path) as folder:
         for item in artifact.path.iterdir():
             if item.is_file():

@@ -1,4 +1,4 @@
-"""The network of a build as reports draw it: every operator with its operands, scales, noise and sources.
+"""Makes the network graph of reports: every operator with its operands, scales, noise and sources.
 
 In: the imported module with the lines that it is printed on, the partitioned module, rows of layers. Out: `Network`.
 """
@@ -32,7 +32,7 @@ def network_of(
     layers: Sequence[LayerInfo],
     noise: Sequence[LayerNoise],
 ) -> Network:
-    """The network of a partitioned module. `imported`: lines of the imported one by the span of what they hold."""
+    """The graph of a partitioned module. `imported`: lines of the imported module by the span of their call."""
     walk = _Walk(imported, partitioned, layers, noise)
     walk.graphs()
     return Network(tuple(walk.nodes))
@@ -52,7 +52,7 @@ def _cut(text: str) -> str:
 
 
 class _Walk:
-    """Makes a node of each operator, segment after segment, as `main` and its pieces call them."""
+    """Makes a node of each operator, segment by segment, in the order in which `main` and its fragments call them."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class _Walk:
             self._add(Node(name, OUTPUT, OUTPUT, tuple(_numbers(one)), -1, *_type(part)))
 
     def _segment(self, name: str, args: Sequence[_Value]) -> _Value:
-        """The nodes of a segment, which are made where it is first called."""
+        """The nodes of a segment, made at its first call."""
         if name in self._results:
             return self._results[name]
         function = self._mod[name]
@@ -162,7 +162,7 @@ class _Walk:
         )
 
     def _row(self, segment: str, operator: str, names: Sequence[str]) -> int:
-        """The layer's row, which bears one of its names; branches may come in another order there."""
+        """The row of a layer, found by one of its names; branches may be in another order there."""
         waiting = self._waiting[segment]
         same = [number for number in waiting if self._layers[number].operator == operator]
         named = [number for number in same if _plain(self._layers[number].name, operator) in names]
@@ -172,7 +172,7 @@ class _Walk:
         return found
 
     def _numbers_of(self, spans: Sequence[Span]) -> LayerNoise | None:
-        """What the quantizer knows of the last layer that an operator was made of."""
+        """The quantizer's record of the last layer that an operator was made from."""
         for name in map(str, reversed(spans)):
             if name in self._noise:
                 self._counts[name] += 1
@@ -186,7 +186,7 @@ class _Walk:
 
 
 def _plain(name: str, operator: str) -> str:
-    """The name in the source of a layer's row."""
+    """A layer's name in the source model."""
     head, mark, count = name.rpartition(" #")
     return (head if mark and count.isdecimal() else name).removeprefix(f"{operator.removeprefix('qnn.')} ")
 
@@ -211,7 +211,7 @@ def _numbers(value: _Value) -> Iterator[int]:
 
 
 def _type(ty: Type | None) -> tuple[str, str]:
-    """Shape and element type, for people."""
+    """Shape and element type as text."""
     if isinstance(ty, TensorType):
         return "x".join(map(str, ty.shape)) or "scalar", ty.dtype
     return ("", "") if ty is None else (str(ty), "")

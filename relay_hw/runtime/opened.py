@@ -1,4 +1,4 @@
-"""A build on an open device, whatever its target.
+"""Opens the device of a build, for any target.
 
 In: an artifact, the name of a device, options. Out: a `Session`.
 """
@@ -18,12 +18,12 @@ _HARMLESS = frozenset({"progress", "timing_only"})
 
 
 def usual_device(artifact: Artifact) -> str:
-    """What runs the build where no device is named."""
+    """The device that runs the build by default."""
     return artifact.target.devices[0]
 
 
 def usual_chunk(artifact: Artifact, device: str) -> int:
-    """Samples that are best taken through a region together."""
+    """The default number of samples to run through a region together."""
     return find_device(device).chunk if artifact.manifest.config is not None else 1
 
 

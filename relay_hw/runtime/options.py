@@ -1,4 +1,4 @@
-"""What a build is asked for, besides its data. In: one record of choices. Out: the target, the host, the strategy.
+"""Options of a build. In: one record. Out: the target, the host target, the strategy.
 
 Every choice has a default; what cannot go together is refused when the record is made.
 """
@@ -27,25 +27,25 @@ RESIDENT: Final = ("auto", "off")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompileOptions:
-    """Choices of `compile_model`. Raises InputError for values that are none, or that do not go together.
+    """Options of `compile_model`. Raises InputError for invalid or conflicting values.
 
     What the network is compiled for:
 
-    `target`: another machine than our own accelerator, or its name (`relay_hw.target.registry`).
-    `config`: the accelerator, `default` unless another is named; of another target by name, which of its kind is meant.
-    `memory`: name of the memory model that programs are made for, `standard` by default; only our own target has one.
-    `board`: takes both from a board, and another configuration if it is named; only for our own target.
+    `target`: another target than `accel`, or its name (`relay_hw.target.registry`).
+    `config`: the accelerator configuration, `default` by default; for another target, the name of its configuration.
+    `memory`: name of the memory model that programs are optimised for, `standard` by default; `accel` only.
+    `board`: takes configuration (unless `config` is given) and memory from a board; `accel` only.
     `accelerate`: False keeps every operator on the host, and the build needs no device.
-    `host_target`: what host functions are compiled for, as `relay_hw.backend.tvm.target` reads it; `numpy`: nothing.
+    `host_target`: machine that host functions are compiled for, as in `relay_hw.backend.tvm.target`; `numpy`: none.
     None is `llvm` where TVM is installed, else `numpy`.
 
     How:
 
-    `strategy`: how the network becomes integers; `float` leaves it as it is, so that all of it runs on the host.
-    `resident`: "auto" lets weights stay on the device between launches where that makes them faster, "off" never.
-    `tune`: seconds to search for faster tiles by the cycle simulator.
-    `cache`: folder of what was found by such searches before; the user's by default.
-    `limits`: the most that the network may take.
+    `strategy`: how to quantize the network; `float`: not at all, so that all of it runs on the host.
+    `resident`: "auto" keeps weights on the device between launches where that is faster, "off" never.
+    `tune`: seconds to spend searching for faster tiles on the cycle simulator.
+    `cache`: folder that earlier results of such searches are read from; by default the user cache directory.
+    `limits`: on the size of the network.
     `name`: of the model, in the build and its reports.
     """
 
@@ -83,11 +83,11 @@ class CompileOptions:
 
     @property
     def is_float(self) -> bool:
-        """Whether the network stays as it is."""
+        """Whether the network is not quantized."""
         return self.strategy == FLOAT
 
     def find_target(self) -> Target:
-        """What the network is compiled for. Raises InputError for a name that nothing has."""
+        """The target to compile for. Raises InputError for an unknown name."""
         if self.target is None or self.target == ACCEL:
             return accel_target(self.config, self.memory, self.board)
         if isinstance(self.target, str):
@@ -95,11 +95,11 @@ class CompileOptions:
         return self.target
 
     def find_strategy(self) -> Strategy:
-        """How the network becomes integers. Raises InputError for a name that nothing has."""
+        """The quantization strategy. Raises InputError for an unknown name."""
         return Strategy(FLOAT) if self.is_float else find_strategy(self.strategy)
 
     def find_host(self) -> HostTarget:
-        """What host functions are compiled for. Raises InputError."""
+        """The machine that host functions are compiled for. Raises InputError."""
         return usual_host() if self.host_target is None else read_host(self.host_target)
 
 

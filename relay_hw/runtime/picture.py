@@ -1,4 +1,4 @@
-"""A launch as its page shows it: instructions, causes, and what scratchpads and DRAM hold, over its cycles.
+"""Makes the timeline of a launch for reports: instructions, causes, contents of scratchpads and DRAM over time.
 
 In: a launch as it was timed. Out: a `Picture`.
 """
@@ -111,7 +111,7 @@ def _pad(mem: Mem, config: AccelConfig, lives: Lives, times: Ints, layer: Ints, 
 
 
 def _used(counts: Ints, times: Ints, cycles: int, parts: int) -> NDArray[np.float64]:
-    """The mean number of entries that are held in each part of the time."""
+    """The mean number of live entries in each time slice."""
     when = np.concatenate([[0], times[:, 0], times[:, 1], [cycles]])
     change = np.concatenate([[0], counts, -counts, [0]])
     order = np.argsort(when, kind="stable")
@@ -143,7 +143,7 @@ def _raster(lives: Lives, times: Ints, layer: Ints, entries: int, cycles: int) -
 
 
 def _runs(image: NDArray[np.int32]) -> tuple[tuple[int, ...], ...]:
-    """Equal neighbours of each row that hold something: rows, first parts, parts, layers."""
+    """Runs of equal non-empty cells in each row: rows, first parts, lengths, layers."""
     found: list[tuple[int, int, int, int]] = []
     for number, row in enumerate(image):
         cuts = [0, *(np.flatnonzero(np.diff(row)) + 1).tolist(), len(row)]
@@ -172,7 +172,7 @@ def _pieces(program: Program, timing: Timing, owners: Sequence[int]) -> Iterator
 
 
 def _joined(parts: Sequence[tuple[int, int, int, int]]) -> Iterator[tuple[int, int, int, int]]:
-    """Pieces that touch as one; of too many, those with the smallest gaps between them too."""
+    """Merge adjacent ranges; if there are too many, also those with the smallest gaps."""
     rows = np.asarray(sorted(parts), np.int64)
     reach = np.maximum.accumulate(rows[:, 1])
     gaps = rows[1:, 0] - reach[:-1]

@@ -1,4 +1,4 @@
-"""What a model takes and gives: its inputs and outputs as records, and samples of them as values.
+"""Inputs and outputs of a model: their records, and conversion of samples to and from arrays.
 
 In: `main` of a module, or the records and what a user gives. Out: records; arrays or values, samples first.
 """
@@ -31,7 +31,7 @@ Samples = Array | Sequence[Value]
 
 
 def inputs_of(mod: IRModule, calibration: Mapping[str, Any] | None = None) -> tuple[TensorInfo, ...]:
-    """Parameters of `main`: the numbers of those that are quantized at once, what `calibration` shows of floats."""
+    """Records of the parameters of `main`, with scales of quantized ones and statistics from `calibration`."""
     numbers = _border_numbers(mod)
     rows: list[TensorInfo] = []
     for var in mod["main"].params:
@@ -44,13 +44,13 @@ def inputs_of(mod: IRModule, calibration: Mapping[str, Any] | None = None) -> tu
 
 
 def look_at(row: TensorInfo, given: Any, limit: int | None = None) -> Seen | None:
-    """What there is to see in the first `limit` samples of an input; None for one that is no tensor of floats."""
+    """Statistics of the first `limit` samples of an input; None for one that is not a float tensor."""
     samples = _floats(row, given, limit)
     return None if samples is None or not np.isfinite(samples).all() else look(samples)
 
 
 def input_complaints(rows: Sequence[TensorInfo], inputs: Mapping[str, Any], limit: int | None = None) -> list[str]:
-    """A sentence for each input whose first `limit` samples cannot have been prepared as the calibration data were."""
+    """A sentence for each input whose first `limit` samples were probably not prepared like the calibration data."""
     found: list[str] = []
     for row in rows:
         samples = _floats(row, inputs[row.name], limit)
@@ -60,7 +60,7 @@ def input_complaints(rows: Sequence[TensorInfo], inputs: Mapping[str, Any], limi
 
 
 def constant_inputs(rows: Sequence[TensorInfo]) -> list[str]:
-    """A sentence where calibration saw one value of each input, and so no range; the first state may well be zeros."""
+    """A sentence if calibration data have a single value per input, and so no range; states may be zeros."""
     seen = [row for row in rows if row.seen is not None]
     constant = [f"{row.name} {row.seen.low:.4g}" for row in seen if row.seen is not None and row.seen.is_constant]
     if not constant or len(constant) < len(seen):
@@ -83,7 +83,7 @@ def _floats(row: TensorInfo, given: Any, limit: int | None) -> Array | None:
 
 
 def outputs_of(mod: IRModule, main: Function) -> tuple[TensorInfo, ...]:
-    """Results of `main` under the names that the importer recorded in `mod`, else `output` or `output_k`."""
+    """Records of the results of `main`, named as the importer recorded in `mod`, else `output` or `output_k`."""
     ty = main.func_type.ret_type
     types = ty.fields if isinstance(ty, TupleType) else (ty,)
     default = ["output"] if len(types) == 1 else [f"output_{k}" for k in range(len(types))]
@@ -156,7 +156,7 @@ def _values(row: TensorInfo, given: Any) -> list[Value]:
 
 
 def _array(row: TensorInfo, array: Array, is_quantized: bool) -> Array:
-    """[N, *row.shape] from that, without a batch axis of 1, or from parts, batch by batch."""
+    """[N, *row.shape] from an array of that shape, of one without a batch axis of 1, or of parts of batches."""
     inner = _inner(row)
     array = _batches(row, array)
     wanted = f"(N, {', '.join(map(str, inner))})" if inner else "(N,)"
@@ -229,7 +229,7 @@ def joined(rows: Sequence[TensorInfo], results: Sequence[Value], batch: int = 1)
 
 
 def _sample(row: TensorInfo, parts: Sequence[Value]) -> Array:
-    """One sample of an output from its parts; one that does not depend on them is the same in all."""
+    """One sample of an output from its parts; an output without a batch axis is the same in all."""
     value = np.asarray(parts[0]) if row.batch_axis is None else np.concatenate(parts, axis=row.batch_axis)
     return value.reshape(row.shape)
 

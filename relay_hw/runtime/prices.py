@@ -1,4 +1,4 @@
-"""What each layer's weights cost in cycles at each width, on one accelerator with its memory, by the exact engine.
+"""Measures the cycles of each layer at each weight width, on the cycle simulator.
 
 In: a float module, a strategy with widths to choose from, a way to compile. Out: a `LayerCost` for mixed precision. The
 whole network is compiled once a width: a layer's price is what its instructions took, or were waited for, in a launch.
@@ -27,14 +27,14 @@ Compile = Callable[[IRModule], Compiled]
 
 
 def needs_prices(strategy: Strategy) -> bool:
-    """Whether the strategy, or one that it chooses from, has a budget of cycles."""
+    """Whether the strategy, or one that it chooses from, has a cycle budget."""
     return any(one.budget is Budget.CYCLES for one in (strategy, *map(find_strategy, strategy.candidates)))
 
 
 def layer_prices(
     mod: IRModule, strategy: Strategy, calibration: Mapping[str, NDArray[Any]] | None, build: Compile
 ) -> LayerCost:
-    """Cycles of an inference that are a layer's own, by its name and the bits of its weights; 0 on the host.
+    """Cycles of each layer in an inference, by its name and weight width; 0 on the host.
 
     Cycles depend on widths alone, so weights are rounded the short way. Raises QuantizeError where no layer with
     weights runs on the accelerator at any width.
@@ -58,7 +58,7 @@ def layer_prices(
 
 
 def cycles_by_layer(layers: Sequence[LayerInfo], calls: Sequence[str]) -> dict[str, int]:
-    """Of an inference, layers with products under the names that strategies have for them."""
+    """Cycles of the layers with multiply-accumulates in an inference, by their names in strategies."""
     found: Counter[str] = Counter()
     for row in layers:
         if row.macs:

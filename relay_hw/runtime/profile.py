@@ -1,4 +1,4 @@
-"""Cycles, bytes and lost cycles of every layer in one inference of steady state, from one launch of each region.
+"""Profiles a build: cycles, bytes and lost cycles of every layer in a steady-state inference.
 
 In: an artefact and a device with cycles. Out: a `Report`. The exact simulator says when each instruction ran; every
 cycle goes to the layer that used it or was waited for, so the layers, and the loads that come again, add up to the
@@ -45,7 +45,7 @@ def profile(
     progress: Progress = SILENT,
     calls: Sequence[str] | None = None,
 ) -> Report:
-    """Launch every region once, and report by layer what one inference takes; timing does not depend on data.
+    """Launch every region once, and report the cost of an inference by layer; timing does not depend on data.
 
     `memory`: name of the device's memory model; the build's own where none is given. `calls`: regions in the order in
     which the inference launches them, where it is not the build's.
@@ -77,27 +77,27 @@ def profile(
 
 
 def time_regions(artifact: Artifact, memory: str) -> list[RegionRun]:
-    """One launch of every region on the cycle simulator. `memory`: name of a memory model."""
+    """Time a launch of every region on the cycle simulator. `memory`: name of a memory model."""
     simulator = _simulator(artifact, memory)
     turns = _turns(artifact)
     return [time_region(artifact, function, simulator, turns[function.name]) for function in artifact.manifest.regions]
 
 
 def timed_report(artifact: Artifact) -> Report:
-    """One inference by the exact engine, with the memory that the build is made for, without pictures."""
+    """Time an inference on the cycle simulator, with the memory model of the build, without timelines."""
     memory = artifact.manifest.memory_model
     report = measured_report(artifact.manifest, time_regions(artifact, memory))
     return replace(report, device="cycle", memory_model=memory, network=artifact.network)
 
 
 def _turns(artifact: Artifact, calls: Sequence[str] | None = None) -> defaultdict[str, Turns]:
-    """How often one inference launches each region."""
+    """Number of launches of each region in an inference."""
     order = artifact.manifest.calls if calls is None else calls
     return defaultdict(Turns, steady(Footprints(artifact.config), artifact.programs, order).turns)
 
 
 def time_region(artifact: Artifact, function: RegionInfo, simulator: CycleDevice, turns: Turns) -> RegionRun:
-    """One launch of a region, behind that of its resident stream."""
+    """Time a launch of a region, after that of its resident stream."""
     program = artifact.programs[function.name]
     simulator.load(program)
     resident = None
@@ -125,7 +125,7 @@ def layer_owners(manifest: Manifest, function: str, count: int) -> tuple[int, ..
 
 
 def measured_report(manifest: Manifest, runs: Sequence[RegionRun]) -> Report:
-    """The report of an inference, without device and pictures."""
+    """The report of an inference, without device and timelines."""
     rows: dict[int, LayerRow] = {}
     for run in runs:
         rows |= {number: row.times(run.turns.launches) for number, row in _rows(manifest, run).items()}
@@ -146,7 +146,7 @@ def measured_report(manifest: Manifest, runs: Sequence[RegionRun]) -> Report:
 
 
 def _reload_row(run: RegionRun) -> LayerRow:
-    """The launches of an inference that load a region's resident constants again."""
+    """The row for an inference's launches that reload a region's resident constants."""
     timing, count = run.resident, run.turns.reloads
     assert timing is not None
     row = LayerRow(
@@ -168,7 +168,7 @@ def _simulator(artifact: Artifact, memory: str) -> CycleDevice:
 
 
 def _launch(device: Device, name: str, run: RegionRun) -> LaunchStats:
-    """The launch on the device that was asked for, its counters checked against the simulator's."""
+    """Launch on the device that was asked for, and check its counters against the simulator's."""
     if isinstance(device, CycleDevice):
         return LaunchStats(run.timing.cycles, run.timing.counters, run.seconds)
     device.load(run.program)
@@ -214,7 +214,7 @@ def _row(row: LayerInfo, account: Account, other_products: int, peak: int) -> La
 
 
 def pictures_of(manifest: Manifest, runs: Sequence[RegionRun]) -> tuple[Picture, ...]:
-    """A launch of each region as pages show it."""
+    """The timeline of a launch of each region."""
     return tuple(_picture(run, manifest) for run in runs)
 
 

@@ -1,4 +1,4 @@
-"""What a run gives back: outputs, launches with what the device measured, and what each segment cost.
+"""The result of a run: outputs, launches with their measurements, and the cost of each segment.
 
 In: a run. Out: frozen records, and sums over them.
 """
@@ -50,19 +50,19 @@ class Result:
 
     @property
     def resident_cycles(self) -> int | None:
-        """Cycles of the launches that loaded weights which stay; None where the device has no time."""
+        """Cycles of the launches that loaded resident weights; None if the device counts no cycles."""
         counts = [launch.stats.cycles for launch in self.residents]
         known = [count for count in counts if count is not None]
         return sum(known) if self.chunk_cycles is not None and len(known) == len(counts) else None
 
     @property
     def cycles(self) -> list[int] | None:
-        """Cycles of each sample, loads that repeat included; None for chunks, and where the device has no time."""
+        """Cycles of each sample, with repeated loads; None for chunks, or if the device counts no cycles."""
         return self.chunk_cycles if self.chunk == 1 else None
 
     @property
     def chunk_cycles(self) -> list[int] | None:
-        """Cycles of each chunk of samples, loads that repeat included; None where the device has no time."""
+        """Cycles of each chunk of samples, with repeated loads; None if the device counts no cycles."""
         total = [0] * -(-self.samples // self.chunk)
         for launch in self.launches:
             if launch.stats.cycles is None:
@@ -72,12 +72,12 @@ class Result:
 
     @property
     def host_seconds(self) -> float:
-        """Wall-clock seconds of a sample outside the accelerator: host functions, and what lies between segments."""
+        """Wall-clock seconds of a sample outside the accelerator: host functions and the code between segments."""
         return sum(row.seconds for row in self.segments if row.on_host) / max(self.samples, 1)
 
     @property
     def chunk_launches(self) -> list[int]:
-        """Launches of each chunk of samples, loads that repeat included."""
+        """Launches of each chunk of samples, with repeated loads."""
         counts = Counter(launch.sample // self.chunk for launch in self.launches)
         return [counts[number] for number in range(-(-self.samples // self.chunk))]
 

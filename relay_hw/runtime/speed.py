@@ -1,4 +1,4 @@
-"""How fast a build is on a board: its launches by the board's clock and memory, the line to it, the host beside it.
+"""Predicts the speed of a build on a board: launches at its clock and memory, the link, the host's operators.
 
 In: a build, a board. Out: `Speed`.
 """
@@ -36,14 +36,14 @@ _SHORT_BATCH, _LONG_BATCH = 4, 8
 
 @dataclass(frozen=True, slots=True)
 class LineSeconds:
-    """Seconds of a sample with the line: of one after another, and of one more in a long batch."""
+    """Seconds of a sample with the link: run alone, and per sample in a long batch."""
 
     alone: float
     batched: float
 
 
 def speed_on(place: OnBoard, artifact: Artifact, host: HostTime | None, data: Mapping[str, Any] | None = None) -> Speed:
-    """How fast an inference in steady state is there. `host`: what it takes beside; `data`: samples, else random ones.
+    """Speed of a steady-state inference on a board. `host`: the host's time; `data`: samples, else random ones.
 
     What the line takes is what the driver of boards sends for one sample among many, in the time of that line.
     """
@@ -75,7 +75,7 @@ class MemoryCycles:
 
 
 def _map(place: OnBoard, config: AccelConfig) -> SocMap | None:
-    """The System as its driver sees it; None for a line that has no clock here."""
+    """The SoC's address map for its driver; None for a link whose speed is not modelled."""
     board = find_board(place.board)
     if board.link is not HostLink.SERIAL:
         return None
@@ -85,7 +85,7 @@ def _map(place: OnBoard, config: AccelConfig) -> SocMap | None:
 def line_seconds(
     artifact: Artifact, soc: SocMap, cycles: LaunchCycles, data: Mapping[str, Any] | None = None
 ) -> LineSeconds | None:
-    """Seconds on a System and its serial line; None where nothing is launched, or no sample can be run.
+    """Seconds with the SoC and its link; None if nothing is launched, or no sample can be run.
 
     `data`: samples where these decide what is launched. Others may be like one another, and what is there already is
     not sent again.
@@ -113,7 +113,7 @@ def line_seconds(
 
 
 def _from(data: Mapping[str, Any], first: int, count: int) -> dict[str, Any]:
-    """So many samples from number `first` on; they come again where there are fewer."""
+    """That many samples from number `first` on, repeated if there are fewer."""
     places = range(first, first + count)
     return {
         name: np.take(rows, places, axis=0, mode="wrap") if isinstance(rows, np.ndarray) else rows

@@ -1,4 +1,4 @@
-"""The report of a build before any launch: what the compiler knows of each layer.
+"""The report of a build before any launch, from what the compiler knows of each layer.
 
 In: a manifest. Out: a `Report` with the cycles that the exact engine counted, without counters and pictures.
 """
@@ -18,7 +18,7 @@ HOST_MEMORY = "host"
 
 
 def static_report(manifest: Manifest) -> Report:
-    """What is known before any launch."""
+    """The report before any launch."""
     config = manifest.config
     counts = {row.name: manifest.calls.count(row.name) for row in manifest.regions}
     layers = [layer_row(row).times(counts.get(row.function, 1)) for row in manifest.layers]
@@ -36,13 +36,13 @@ def static_report(manifest: Manifest) -> Report:
 
 
 def _reload_rows(manifest: Manifest) -> list[LayerRow]:
-    """What an inference loads again, in one row."""
+    """One row for the constants that an inference reloads."""
     cycles, why = manifest.reload_cycles, Cause.RELOAD.meaning
     return [LayerRow("resident constants", Cause.RELOAD, manifest.target, why, cycles=cycles)] if cycles else []
 
 
 def _buffer_facts(buffers: Mapping[str, Mapping[str, int]]) -> dict[str, str]:
-    """A line on the memory between segments."""
+    """A line on the size of buffers between segments."""
     used = sum(row["bytes"] for row in buffers.values())
     unshared = sum(row["unshared"] for row in buffers.values())
     return {"buffers between segments": f"{used:,} bytes, {unshared:,} without reuse"} if used else {}

@@ -1,4 +1,4 @@
-"""What a build is to be run with: its own memory and board, unless others are asked for.
+"""Chooses the memory model and board to run a build with: its own, unless others are asked for.
 
 In: a manifest, names. Out: names, and what is to be said about them.
 """
@@ -12,13 +12,13 @@ from relay_hw.target.accel.board import OnBoard, on_board
 
 
 def told_board(manifest: Manifest, asked: str | None) -> OnBoard | None:
-    """The board that a build is for: the one asked for, else its own. Raises InputError where it cannot run there."""
+    """The board to use: the one asked for, else the build's. Raises InputError if the build cannot run there."""
     name = asked or manifest.board
     return None if name is None else on_board(name, manifest.sizes.name)
 
 
 def told_memory(manifest: Manifest, asked: str | None, board: str | None = None) -> tuple[str, str]:
-    """The memory to run a build with: its own unless another one, or a board with another one, is asked for.
+    """The memory model to use: the build's, unless another one or a board is asked for.
 
     With what is to be said about that. Raises ConfigError for a memory that there is not, InputError for two, for a
     board that the build cannot run on, or for a build for another target.

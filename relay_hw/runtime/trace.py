@@ -1,4 +1,4 @@
-"""When every instruction of a build ran: a timeline in Chrome's trace format, which Perfetto and chrome://tracing open.
+"""Writes when every instruction of a build ran in Chrome's trace format, for Perfetto and chrome://tracing.
 
 In: an artefact. Out: JSON-able events; one microsecond of the viewer is one cycle. Times come from the exact simulator.
 """
@@ -23,7 +23,7 @@ _ARRAY, _ROWS = 1, 100
 
 
 def timeline(artifact: Artifact, memory: str | None = None) -> dict[str, Any]:
-    """Events of one launch of each region, one process a region, and of the launch that makes its weights resident.
+    """Events of one launch of each region, one trace process per region, and of its launch that loads resident weights.
 
     `memory`: name of a memory model; the build's own where none is given.
     """
@@ -42,7 +42,7 @@ def timeline(artifact: Artifact, memory: str | None = None) -> dict[str, Any]:
 
 
 def _array_events(process: int, run: RegionRun, artifact: Artifact) -> Iterator[Event]:
-    """One row above the units: what the array did, or why it waited, and for which layer."""
+    """The row above the units: what the array did, or why it waited, and for which layer."""
     thread = _ARRAY
     yield _named("thread_name", process, thread, "array")
     for stretch in run.stretches:

@@ -1,4 +1,4 @@
-"""Builds that were made here: those with code for the host carry a seal by a key that only this user has.
+"""Recognises builds that were made here: those with host code carry a seal made with a key of this user.
 
 In: what names a build's bytes. Out: its seal, and whether a seal is of this user's key.
 """
@@ -23,14 +23,14 @@ _PURPOSE: Final = b"relay-hw build\0"
 
 
 def key_folder() -> Path:
-    """Folder of the user's key, where the system has it: on Linux as `XDG_STATE_HOME` says."""
+    """The folder of the user's key, in the system's usual place: on Linux by `XDG_STATE_HOME`."""
     from platformdirs import user_state_path
 
     return user_state_path("relay-hw", appauthor=False)
 
 
 def new_seal(identity: str, folder: Path | None = None) -> bytes | None:
-    """The file that says that a build was made here; the first one makes the key. None where no key can be kept."""
+    """The seal of a build that was made here; the first call makes the key. None if no key can be stored."""
     try:
         key = _made_key(folder or key_folder())
     except (OSError, RuntimeError):  # a home that is not writable, or none at all
@@ -39,7 +39,7 @@ def new_seal(identity: str, folder: Path | None = None) -> bytes | None:
 
 
 def is_seal(data: bytes, identity: str, folder: Path | None = None) -> bool:
-    """Whether `data` is what `new_seal` gave for that build on this machine, for this user."""
+    """Whether `data` is a seal that `new_seal` made for this build on this machine and for this user."""
     try:
         key = _read_key((folder or key_folder()) / _KEY)
     except RuntimeError:
@@ -64,7 +64,7 @@ def _made_key(folder: Path) -> bytes | None:
 
 
 def _read_key(path: Path) -> bytes | None:
-    """A key that nobody else can know; None where there is none."""
+    """Read the key, unless other users could read it; None if there is none."""
     try:
         data, about = durable.read_own(path)
     except OSError:

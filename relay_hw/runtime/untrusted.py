@@ -1,4 +1,4 @@
-"""Models of strangers, read in a process of their own. In: a model file. Out: its module and weights, or one error.
+"""Reads untrusted models in a separate process. In: a model file. Out: its module and weights, or one error.
 
 The process has a bound on its memory and on its time, and what it hands back are our own JSON and arrays, read like
 any other file: whatever a model does to its reader, nothing but these comes back.
@@ -45,7 +45,7 @@ _START: Final = "import sys; sys.path[:] = sys.argv[1:]; from relay_hw.runtime.u
 def read_apart(
     path: Path, shapes: Mapping[str, Sequence[int]] | None, options: OnnxOptions
 ) -> tuple[IRModule, Mapping[str, Any]]:
-    """The module of the model file `path` and its parameters; `shapes` of inputs by name.
+    """Read the model file `path` in a separate process: module and parameters. `shapes`: of inputs by name.
 
     Raises what `load_model` does, and InputError where the process that reads dies, hangs or grows.
     """
@@ -62,7 +62,7 @@ def read_apart(
 
 
 def run_apart(command: Sequence[str], given: str, limits: Limits) -> str:
-    """Run a reader; why it did not end well, or nothing."""
+    """Run a reader process; returns why it failed, or an empty string."""
     quiet = subprocess.DEVNULL
     with start_child(command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet) as process:
         try:
@@ -83,7 +83,7 @@ def run_apart(command: Sequence[str], given: str, limits: Limits) -> str:
 
 
 def _failure(path: Path) -> RelayHwError | None:
-    """What the reader found wrong with the model."""
+    """The error that the reader found in the model."""
     try:
         with path.open("rb") as file:
             said = file.read(_MOST_FAILURE_BYTES)
@@ -111,7 +111,7 @@ def _result(folder: Path, path: Path) -> tuple[IRModule, Mapping[str, Any]]:
 
 
 def main() -> int:
-    """The process that reads: a request on standard input, files in a folder as the answer."""
+    """The reader process: takes a request on standard input, writes files into a folder."""
     request = parse_json(sys.stdin.read())
     asked = request["options"]
     folder, limits = Path(request["out"]), changed(asked.pop("limits"))
@@ -143,7 +143,7 @@ def _refuse(folder: Path, error: RelayHwError) -> None:
 
 
 def restrict(limits: Limits) -> None:
-    """Bound the memory and the time that this process takes from now on."""
+    """Limit the memory and CPU time of this process from now on."""
     import resource
 
     bound_memory(limits.memory_bytes)

@@ -1,4 +1,4 @@
-"""Executors of whole modules without a build folder: `vm` runs everything that Relay has, `graph` graphs of operators.
+"""Executors of modules without a build folder: `vm` runs all of Relay, `graph` graphs of operators only.
 
 In: a module, perhaps a target. Out: Python callables, as the interpreter's executor gives them.
 """
@@ -33,10 +33,10 @@ KINDS = ("debug", "vm", "graph")
 
 
 class VmExecutor:
-    """Runs the functions of one module in flat form, by numpy or, with a target for TVM, its straight pieces by TVM."""
+    """Runs the functions of a module in flat form: on numpy or, with a TVM target, its straight-line parts by TVM."""
 
     def __init__(self, mod: IRModule, target: HostTarget | str = NUMPY) -> None:
-        """Raises UnsupportedError where TVM cannot compile for the target."""
+        """Raises UnsupportedError if TVM cannot compile for the target."""
         self._mod = InferType()(mod)
         self._flat = {name: flatten(function, name) for name, function in self._mod.functions.items()}
         self._machine = Machine(self._flat)
@@ -83,7 +83,7 @@ class VmExecutor:
         return call
 
     def _compile(self, target: HostTarget) -> Callable[[list[Value]], Value] | None:
-        """`main` with its straight pieces in a library of TVM's; None where no piece is worth it."""
+        """`main` with its straight-line parts compiled by TVM; None if none is worth it."""
         mod = partition_pipeline(HostOnly(HOST_ONLY))(simplify_pipeline()(self._mod))
         flat = flat_functions(mod)
         hosts = compiled_by_tvm(mod, flat)

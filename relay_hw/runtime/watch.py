@@ -1,4 +1,4 @@
-"""Floats that host functions quantize, made visible: no NaN and no infinity becomes an integer inside of a function.
+"""Makes host functions return the floats that they quantize, so that NaN and infinity can be refused.
 
 In: a flat host function. Out: the function with those floats among its results; a check that takes them off again.
 """
@@ -27,7 +27,7 @@ class Watched:
     computed: tuple[str, ...]
 
     def checked(self, args: Sequence[Value], value: Value, sample: int) -> Value:
-        """The function's own result. Raises InputError where a float that was quantized is NaN or infinite."""
+        """The function's own result. Raises InputError if a float that was quantized is NaN or infinite."""
         result, *floats = value
         pairs = [(args[k], name) for k, name in self.given.items()]
         for item, name in (*pairs, *zip(floats, self.computed, strict=True)):
@@ -36,7 +36,7 @@ class Watched:
 
 
 def watched(functions: Mapping[str, FlatFunction], layers: Sequence[LayerInfo]) -> dict[str, Watched]:
-    """Those of `functions` that quantize floats, by name; `layers` say what users call a quantization."""
+    """Those of `functions` that quantize floats, by name; `layers` give the names for messages."""
     found: dict[str, Watched] = {}
     for name, function in functions.items():
         calls = [node for node in function.nodes if isinstance(node, FlatCall) and node.op.name == QUANTIZE]

@@ -1,4 +1,4 @@
-"""Why a build takes its cycles, and what would change them: every cause of lost cycles with counterfactuals.
+"""Explains a build's cycles: causes of lost cycles, the effect of other hardware, lower bounds.
 
 In: an artefact and a memory model. Out: an `Explanation` of one inference in steady state. A counterfactual is timed on
 the exact simulator, so it is what the Verilog built that way takes; ideal cases that nobody can build are bounds, and
@@ -57,7 +57,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Cycles by cause and bytes of an inference after a change; None where it cannot be had, `reason` says why.
+    """Cycles by cause and bytes of an inference after a change; None if it is impossible, `reason` says why.
     `programs` ran on `config` and `memory`."""
 
     change: Change
@@ -69,13 +69,13 @@ class Outcome:
 
     @property
     def cycles(self) -> int | None:
-        """All of `spent`."""
+        """Total cycles; None if the change is impossible."""
         return None if self.spent is None else self.spent.cycles
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Cycles that no inference with these programs, or of this model, can go below."""
+    """A lower bound on the cycles of an inference with these programs, or of this model."""
 
     text: str
     cycles: int
@@ -94,15 +94,15 @@ class Explanation:
 
     @property
     def cycles(self) -> int:
-        """Of the build as it is."""
+        """Cycles of the build as it is."""
         return self.report.cycles or 0
 
     def effect(self, outcome: Outcome) -> dict[Cause, int]:
-        """Cycles that each cause takes more, or less, after a change; the largest first."""
+        """Change of cycles by cause, the largest first."""
         return cause_changes(self.spent, outcome.spent) if outcome.spent is not None else {}
 
     def sentence(self, outcome: Outcome) -> str:
-        """What a change did and why; the reason where it cannot be had."""
+        """A sentence: what a change did and why, or why it is impossible."""
         if outcome.spent is None:
             return f"{outcome.change.text} is not possible: {outcome.reason}"
         more = outcome.spent.cycles - self.cycles
@@ -120,7 +120,7 @@ def explain(
     changes: Sequence[Change] | None = None,
     progress: Progress = SILENT,
 ) -> Explanation:
-    """Losses, counterfactuals and bounds. `changes`: those to try; None for the usual ones that fit the losses.
+    """Losses, effects of changes and bounds. `changes`: those to try; None: defaults that fit the losses.
 
     `memory`: name of a memory model; the build's own where none is given.
     """
@@ -152,7 +152,7 @@ def macs_of(artifact: Artifact, function: str) -> int:
 
 
 class _Compiler:
-    """Regions of a build for other configurations, from its partitioned module, which is read when first needed."""
+    """Compiles a build's regions for other configurations, from its partitioned module, which is read lazily."""
 
     def __init__(self, artifact: Artifact) -> None:
         self._artifact = artifact
@@ -170,7 +170,7 @@ class _Compiler:
 
 
 def try_change(artifact: Artifact, change: Change, memory: MemoryModel, compiler: _Compiler | None = None) -> Outcome:
-    """Time every region on the changed hardware, compiled anew where the program depends on what changed."""
+    """Time every region on the changed hardware, recompiled if programs depend on what changed."""
     config, limits = change.config(artifact.config), change.memory_model(memory)
     try:
         if change.recompiles:
@@ -189,7 +189,7 @@ def _made_for(program: Program, config: AccelConfig) -> Program:
 
 
 def _spent(artifact: Artifact, programs: Mapping[str, Program], config: AccelConfig, memory: MemoryModel) -> Spent:
-    """What the build's calls take with other programs, in steady state."""
+    """Cycles and bytes of the build's calls with other programs, in steady state."""
     device = CycleDevice(config, memory, data=False)
     parts: list[Spent] = []
     for name, turns in steady(Footprints(config), programs, artifact.manifest.calls).turns.items():
@@ -203,7 +203,7 @@ def _spent(artifact: Artifact, programs: Mapping[str, Program], config: AccelCon
 
 
 def _spent_before(artifact: Artifact, runs: Sequence[RegionRun]) -> Spent:
-    """What an inference takes as the build is."""
+    """Cycles and bytes of an inference with the build as it is."""
     parts = [spent_in(run.timing, macs_of(artifact, run.function)) * run.turns.launches for run in runs]
     return total_spent(parts + [reloads_in(run.resident) * run.turns.reloads for run in runs if run.resident])
 

@@ -1,4 +1,4 @@
-"""Widths of numbers that an accelerator holds in wider ones, exactly but without gain.
+"""Finds bit widths of a strategy that an accelerator stores in wider integers, without gain.
 
 In: a strategy, a configuration. Out: a sentence for whoever compiles or compares.
 """

@@ -1,4 +1,4 @@
-"""The points at which the tolerant parser reads more than the strict one. In: tokens. Out: what the format says."""
+"""Extension points overridden by the tolerant parser. In: tokens. Out: what the strict format allows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""When to load constants: as late as is safe, in gaps that the loads of activations leave on the bus.
+"""Decides when to load constants: as late as is safe, in bus slots left free by activation loads.
 
 In: the work of the ordered steps and the constant loads. Out: for each load the step during which it is written.
-Too early is bad as well: a load that nothing needs yet holds up those of the next tiles.
+Loading too early delays the loads of the next tiles.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ nextpnr's static placer makes wires short, whichever they are: a gate on a long 
 it. Here each group of cells on a late path is tried where the path's other cells lie and around that, and goes where
 the paths through it and its wires cost least; then neighbours on a late path go together, which alone would only
 stretch the wire between them. A path's price grows with the sixteenth power of how far it reaches into a margin before
-the period: what is early costs nothing, and no path hides behind a worse one. Sums and products only, so that every
-machine decides alike.
+the period: what is early costs nothing, and no path hides behind a worse one. Uses only addition and
+multiplication, so results are identical on every machine.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Projects for boards whose tools are their makers': Vivado, Quartus. What is written here was never run by them."""
+"""Projects for boards that need vendor tools: Vivado, Quartus. Neither tool has run these projects yet."""

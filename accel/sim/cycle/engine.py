@@ -1,4 +1,4 @@
-"""The core in time: fetch, dispatcher, queues, semaphores and four units as events between which nothing is decided.
+"""A discrete-event model of the core: fetch, dispatcher, queues, semaphores and the four units.
 
 In: the work of each instruction. Out: the counters of the launch. Cycle 0 is the first in which the core runs; the
 module-level docstring of `channels` says what a cycle's number means.

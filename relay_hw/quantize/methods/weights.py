@@ -1,4 +1,4 @@
-"""The integers of a layer from what it meets: scales, rounding, and the bias that takes back the mean error.
+"""Chooses a layer's integer weights from its calibration activations: scales, rounding, bias correction.
 
 In: a `Meeting`. Out: `LayerWeights`. Bias correction is Nagel 2019's, measured on data.
 """

@@ -1,4 +1,4 @@
-"""Builds as C source: a model that runs without Python, on a device that a few functions reach.
+"""Exports builds as C source that runs without Python; a few device functions are the user's.
 
 In: an `Artifact`. Out: a folder with generated C, the C runtime (`c/`), programs, constants and a Makefile.
 """

@@ -1,4 +1,4 @@
-"""Operators at the border of the accelerator as calls of the C runtime.
+"""Translates operators at the accelerator's border to calls of the C runtime.
 
 In: a flat call with its operands' types and constants. Out: a C statement over operands and result, or a reason.
 """
@@ -93,7 +93,7 @@ def _sizes(values: Sequence[int]) -> str:
 
 
 def finite_check(what: str, ty: TensorType) -> str | None:
-    """A statement that ends the run where $0 holds NaN or infinity; None for a tensor of integers."""
+    """A statement that ends the run if $0 has NaN or infinity; None for a tensor of integers."""
     if np.dtype(ty.dtype).kind != "f":
         return None
     shape = ty.static_shape or (1,)

@@ -1,4 +1,4 @@
-"""The generated half of an exported model: tables of its programs and tensors, and the function that runs one sample.
+"""Generates the C files of a model: tables of programs and tensors, and the function that runs one sample.
 
 In: an `Artifact` and its `DeployPlan`. Out: the texts of model.h and model.c.
 """
@@ -113,7 +113,7 @@ def _batch(plan: DeployPlan, rows: Manifest) -> list[str]:
 
 
 def _input_checks(artifact: Artifact, plan: DeployPlan) -> list[str]:
-    """What is quantized must hold finite numbers."""
+    """Statements that check that quantized inputs are finite."""
     pairs = zip(artifact.manifest.inputs, plan.inputs, strict=True)
     checks = [(f"inputs[{k}]", finite_check(f"input {row.name}", plan.tensors[i].type)) for k, (row, i) in
               enumerate(pairs)]  # fmt: skip
@@ -203,7 +203,7 @@ def _programs(artifact: Artifact, programs: Sequence[tuple[str, Program]]) -> li
 
 
 def _overwrites(artifact: Artifact, stream: Section | None, other: Program) -> bool:
-    """Whether the loads of a stream destroy what the resident stream of another program left."""
+    """Whether the loads of a stream overwrite constants that another program's resident stream loaded."""
     return bool(loaded(artifact.config, stream) & loaded(artifact.config, other.resident))
 
 

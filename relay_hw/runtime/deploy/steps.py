@@ -1,4 +1,4 @@
-"""The walk of one sample through a build as a list of C statements over numbered tensors.
+"""Plans a build's inference as a list of C statements over numbered tensors.
 
 In: an `Artifact`. Out: `DeployPlan`: statements in order, a place in memory for each tensor, constants in one pool.
 """
@@ -180,7 +180,7 @@ class _Walk:
         return self._checked(shown, args, result) if shown else result
 
     def _checked(self, shown: Watched, args: Sequence[Tree], result: Tree) -> Tree:
-        """The function's own result; statements refuse NaN and infinity in what was quantized."""
+        """The function's own result; added statements refuse NaN and infinity in quantized floats."""
         own, *floats = result
         given = [(args[k], name) for k, name in shown.given.items() if self.tensors[args[k]].root not in self.inputs]
         for tensor, name in (*given, *zip(floats, shown.computed, strict=True)):
@@ -228,7 +228,7 @@ class _Walk:
         return len(self.tensors) - 1
 
     def finish(self, inputs: Sequence[int], outputs: Sequence[int]) -> DeployPlan:
-        """Give every root a place in the arena."""
+        """Give every root an offset in the arena."""
         given = set(inputs)
         sizes = [None if i in given or t.constant is not None or t.root != i else bytes_of(t.type)
                  for i, t in enumerate(self.tensors)]  # fmt: skip
