@@ -1,4 +1,4 @@
-"""From a float network and calibration data to a network of named integer operations.
+"""Quantization: turns a float network and calibration data into a network of integer operators.
 
 In: a typed float module. Out: a module whose integer part is exact; see `quantize`.
 """

@@ -1,4 +1,4 @@
-"""What integers of a pre-quantized graph stand for, and its constant tensors.
+"""Scales, zero points and constant tensors of a prequantized graph.
 
 In: typed expressions of the QNN dialect. Out: `Grid` of an activation, `GridConstant` of a weight or bias, or None.
 """
@@ -22,19 +22,19 @@ OFFSET = {"int8": 0, "uint8": 128}
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """An int8 integer q stands for scale * (q - zero)."""
+    """Affine quantization: an int8 integer q represents scale * (q - zero)."""
 
     scale: Fraction
     zero: int
 
     def index(self, value: float) -> int:
-        """The integer of a bound, nearest with ties to even, within int8."""
+        """The integer nearest to a bound, ties to even, within int8."""
         if value in (float("inf"), float("-inf")):
             return 127 if value > 0 else -128
         return min(max(round(Fraction(value) / self.scale) + self.zero, -128), 127)
 
     def exact(self, value: float) -> int | None:
-        """The integer that stands for exactly `value`; None where there is none."""
+        """The integer that represents exactly `value`; None if there is none."""
         if not np.isfinite(value):
             return None
         index = Fraction(value) / self.scale + self.zero
@@ -43,7 +43,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class GridConstant:
-    """A constant tensor: int64 `integers`, their zero point taken off, times one scale or one an index of `axis`."""
+    """A constant tensor: int64 `integers`, zero point subtracted, times one scale or one per index of `axis`."""
 
     integers: Array
     scales: tuple[Fraction, ...]
@@ -70,7 +70,7 @@ def grid_of(call: Call, offset: int) -> Grid | None:
 
 
 def make_grid(scale: Array, zero: Array, offset: int) -> Grid | None:
-    """One scale and zero point, if they are one and can be had on int8."""
+    """The grid of one scale and zero point; None if there are several, or none on int8."""
     if scale.size != 1 or zero.size != 1:
         return None
     number, shifted = float(scale.reshape(())), int(zero.reshape(())) - offset
@@ -80,7 +80,7 @@ def make_grid(scale: Array, zero: Array, offset: int) -> Grid | None:
 
 
 def known(expr: Expr, memo: dict[Expr, Any]) -> Any:
-    """The value of an expression of constants only; None for others."""
+    """The value of a constant expression; None for others."""
     if expr in memo:
         return memo[expr]
     value: Any = None
@@ -104,7 +104,7 @@ def known(expr: Expr, memo: dict[Expr, Any]) -> Any:
 
 
 def grid_constant(expr: Expr, memo: dict[Expr, Any]) -> GridConstant | None:
-    """A float weight or bias that is made of constant integers: dequantized, and perhaps transposed or reshaped."""
+    """A float weight or bias computed from constant integers: dequantized, maybe transposed or reshaped."""
     if is_op(expr, "qnn.dequantize"):
         assert isinstance(expr, Call)
         values = [known(arg, memo) for arg in expr.args]
@@ -135,7 +135,7 @@ def grid_constant(expr: Expr, memo: dict[Expr, Any]) -> GridConstant | None:
 
 
 def _axis_after(inner: GridConstant, shape: tuple[int, ...]) -> int | None:
-    """Where the axis of the scales is once the tensor has another shape."""
+    """The axis of the scales after a reshape."""
     if len(inner.scales) == 1:
         return 0
     size, before = inner.integers.shape[inner.axis], int(np.prod(inner.integers.shape[: inner.axis], initial=1))
@@ -146,7 +146,7 @@ def _axis_after(inner: GridConstant, shape: tuple[int, ...]) -> int | None:
 
 
 def integer_constant(integers: Array, scale: Array, zero: Array, axis: int) -> GridConstant:
-    """Integers less their zero point, with their scales."""
+    """Integers with the zero point subtracted, and their scales."""
     rank = integers.ndim
     axis = axis % rank if rank else 0
     wide = integers.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Many samples at once: a dataflow network of batch 1 becomes one of batch N, where that keeps its meaning.
+"""Batches a dataflow network of batch size 1, if that does not change its results; runs many samples.
 
 In: a typed module. Out: one whose inputs have N samples on their first axis, or None; and a quick evaluator of graphs.
 """
@@ -30,7 +30,7 @@ class Values:
         self._values: dict[Expr, Any] = dict(given)
 
     def of(self, root: Expr) -> Any:
-        """The value of `root`, by the operators' own meaning."""
+        """Evaluate `root` by the operators' reference semantics."""
         stack = [root]
         while stack:
             node = stack[-1]
@@ -44,11 +44,11 @@ class Values:
         return self._values[root]
 
     def set(self, node: Expr, value: Any) -> None:
-        """Give `node` a value from outside."""
+        """Set the value of `node`."""
         self._values[node] = value
 
     def forget(self, node: Expr) -> None:
-        """Drop the value of `node`; it is computed again when asked for."""
+        """Drop the value of `node`; it is recomputed when needed."""
         self._values.pop(node, None)
 
     def _compute(self, node: Expr) -> Any:
@@ -78,7 +78,7 @@ def _parts(node: Expr) -> Sequence[Expr]:
 
 
 def batched(mod: IRModule, size: int) -> IRModule | None:
-    """`main` of `mod` for `size` samples at once; None where a value would not stay the same, or cannot be told."""
+    """`main` of `mod` for `size` samples at once; None if a value would differ, or that is unknown."""
     main = mod["main"]
     inputs = [shape_of(param) for param in main.params]
     if size < 2 or not inputs or any(not shape or shape[0] != 1 for shape in inputs):
@@ -126,7 +126,7 @@ def _copy(node: Expr, new: Mapping[Expr, Expr], size: int) -> Expr:
 
 
 def _reshaped(call: Call, args: Sequence[Expr], size: int) -> Any:
-    """Attributes; a reshape to fixed sizes takes `size` times as much along its first axis."""
+    """Attributes of a call; a reshape to fixed sizes gets `size` times its first size."""
     shape = shape_of(args[0])
     if op_name(call) != "reshape" or shape is None or any(code < 1 for code in call.attrs.newshape[1:]):
         return call.attrs
@@ -137,7 +137,7 @@ def _reshaped(call: Call, args: Sequence[Expr], size: int) -> Any:
 
 
 def _same_meaning(old: Function, new: Function, size: int) -> bool:
-    """Whether two samples in a batch give what each gives alone."""
+    """Whether two samples in a batch give the same results as each alone."""
     if not _scaled(old.body.type, new.body.type, size):
         return False
     rng = np.random.default_rng(0)

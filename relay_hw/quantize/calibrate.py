@@ -1,4 +1,4 @@
-"""Calibration: the float network runs on example data while observers watch its tensors.
+"""Calibration: runs the float network on example data while observers record ranges of its tensors.
 
 In: a typed module, the tensors to watch, arrays by input name. Out: the range of each tensor.
 """
@@ -68,7 +68,7 @@ def calibrate(
 def check_data(
     params: Sequence[Var], strategy: Strategy, data: Mapping[str, Array] | None
 ) -> Sequence[dict[str, Array]]:
-    """The data cut into what the network takes at once. Raises QuantizeError."""
+    """Split the data into batches of the network's size. Raises QuantizeError."""
     if data is None:
         raise QuantizeError(f"strategy {strategy.name} needs calibration data: give an array for each input")
     arrays = {param.name_hint: _check_input(param, data) for param in params}

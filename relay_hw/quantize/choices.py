@@ -1,4 +1,4 @@
-"""The closed sets that a strategy chooses from. Values are the words of TOML files and reports."""
+"""Enums of a strategy's options. Values are their names in TOML files and reports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class WeightRange(Enum):
 
 
 class WeightRounding(Enum):
-    """How weights become integers: by a rule, at random, or so that the layer's output stays."""
+    """How weights are rounded: by a rule, at random, or so that the layer's output changes least."""
 
     HALF_EVEN = "half_even"
     HALF_UP = "half_up"
@@ -37,7 +37,7 @@ class WeightRounding(Enum):
 
 
 class NumberFormat(Enum):
-    """What stands for a number: integers, or formats that are simulated in floating point."""
+    """The number format: integers, or formats that are simulated in floating point."""
 
     INTEGER = "integer"
     FP8_E4M3 = "fp8_e4m3"
@@ -49,7 +49,7 @@ class NumberFormat(Enum):
 
 
 class Edge(Enum):
-    """What the first, the last, or a dense layer does: as all others, 8 bits, or float on the host."""
+    """Policy for the first, last or dense layers: like all others, 8 bits, or float on the host."""
 
     SAME = "same"
     INT8 = "int8"
@@ -57,7 +57,7 @@ class Edge(Enum):
 
 
 class Budget(Enum):
-    """What mixed precision saves: bytes of weights, or cycles of the accelerator."""
+    """The budget of mixed precision: bytes of weights, or cycles of the accelerator."""
 
     BYTES = "bytes"
     CYCLES = "cycles"

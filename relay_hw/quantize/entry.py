@@ -1,4 +1,4 @@
-"""`quantize`, for both kinds of callers: with a strategy of ours, or as Relay's scripts call it."""
+"""The function `quantize`, called with a strategy, or with Relay's own arguments."""
 
 from __future__ import annotations
 

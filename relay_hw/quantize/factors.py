@@ -1,4 +1,4 @@
-"""Factors: small integers by which weights of few bits are multiplied in groups of inputs, so that a group of small
+"""Group scales: small integer factors that low-bit weights are multiplied by, so that a group of small
 weights has small steps.
 
 In: a layer, rows of its weights. Out: which weights share a factor; a scale for each channel, a factor for each weight.

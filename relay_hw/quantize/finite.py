@@ -1,4 +1,4 @@
-"""The one rule for NaN and infinity: what is quantized holds finite numbers, and no other becomes one in silence.
+"""Refuses NaN and infinity wherever floats are quantized.
 
 In: samples, constants, intermediate values, with the name that the user knows them by. Out: nothing, or a refusal that
 says where the first such number is. Compiling, running and comparing ask here; exported C says the same sentence.
@@ -57,13 +57,13 @@ def check_constants(mod: IRModule) -> None:
 
 
 def nan_outputs(outputs: Mapping[str, Any]) -> list[str]:
-    """A line for each output with NaN in it."""
+    """A warning for each output that has NaN."""
     counts = {name: _nan_count(value) for name, value in outputs.items()}
     return [f"output {name}: {nan:,} of {all_:,} values are NaN" for name, (nan, all_) in counts.items() if nan]
 
 
 def _nan_count(value: Any) -> tuple[int, int]:
-    """How many numbers of an output are NaN, and of how many."""
+    """The number of NaN in an output, and its size."""
     if isinstance(value, (list, tuple)):
         parts = [_nan_count(part) for part in value]
         return sum(nan for nan, _ in parts), sum(count for _, count in parts)
@@ -89,7 +89,7 @@ def _is_float(values: Array) -> bool:
 
 
 def _first(values: Array) -> tuple[int, ...] | None:
-    """Where the first NaN or infinity is."""
+    """The index of the first NaN or infinity."""
     if not _is_float(values) or bool(np.isfinite(values).all()):
         return None
     return tuple(int(k) for k in np.unravel_index(int(np.argmin(np.isfinite(values))), values.shape))

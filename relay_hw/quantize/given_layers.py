@@ -1,4 +1,4 @@
-"""Layers of a pre-quantized graph: what stands before a quantize or requantize, as one integer operator each.
+"""Reads layers of a prequantized graph: the operators before a quantize or requantize, as one integer operator each.
 
 In: expressions of the old graph and the target of their result. Out: int8 expressions of the new one, or None.
 """
@@ -57,7 +57,7 @@ _INT_ANCHORS: Final = ("qnn.conv2d", "qnn.dense", "nn.conv2d", "nn.dense")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A float tensor of the old graph that is int8 `data` on `grid`; `is_own`: nobody else reads it."""
+    """A float tensor of the old graph that equals int8 `data` on `grid`; `is_own`: it has no other reader."""
 
     data: Expr
     grid: Grid
@@ -79,7 +79,7 @@ class _Given:
 
 
 class LayerReader:
-    """Knows the int8 form of tensors of the old graph and reads layers made of them."""
+    """Maps tensors of the old graph to int8, and reads layers made of them."""
 
     def __init__(self, body: Expr, bits: int) -> None:
         self._bits = bits
@@ -99,7 +99,7 @@ class LayerReader:
     # Float layers between dequantize and quantize
 
     def layer(self, real: Expr, target: Target, single: bool) -> Expr | None:
-        """`real` at the target. `single`: nobody else reads it."""
+        """The layer that computes `real`, quantized to the target. `single`: it has no other reader."""
         source = self._source(real)
         if source is not None:
             return self.rescaled(source.data, source.grid, target, single and source.is_own)
@@ -121,7 +121,7 @@ class LayerReader:
                 return None
 
     def rescaled(self, data: Expr, grid: Grid, target: Target, is_own: bool) -> Expr:
-        """int8 `data` on `grid` at the target; on the same grid only its bounds change."""
+        """int8 `data` on `grid`, requantized to the target; on the same grid only its bounds change."""
         if grid == target.grid:
             return bounded(data, target.low, target.high, is_own, target.span)
         return rescale(data, grid, target)
@@ -170,7 +170,7 @@ class LayerReader:
         return make("concatenate", (typed_tuple(list(parts)),), axis=call.attrs.axis, span=call.span)
 
     def _parts(self, real: Call, target: Target) -> Expr | None:
-        """Parts of different grids are brought to the target one by one."""
+        """Requantize parts on different grids to the target one by one."""
         parts = real.args[0]
         sources = [self._source(part) for part in parts.fields] if isinstance(parts, Tuple) else []
         done: list[Expr] = []
@@ -201,7 +201,7 @@ class LayerReader:
         return self._layer(anchor, source.data, given, target)
 
     def _split_bias(self, real: Expr, anchors: Sequence[str]) -> tuple[Call | None, Expr | None]:
-        """The anchor of a layer, and the constant that is added to it."""
+        """Split a layer into its anchor and the constant that is added to it."""
         if not isinstance(real, Call):
             return None, None
         if op_name(real) in anchors:
@@ -219,7 +219,7 @@ class LayerReader:
         return None, None
 
     def _bias(self, bias: Expr | None, units: Sequence[Fraction], axis: int, rank: int) -> Array | None:
-        """A bias in units of the accumulator, ties to even; within int32 as it must be held there."""
+        """A bias in units of the accumulator, ties to even, clipped to int32."""
         if bias is None:
             return np.zeros(len(units), np.int64)
         given = grid_constant(bias, self._constants)
@@ -244,7 +244,7 @@ class LayerReader:
         return [int(v) * scale for v, scale in zip(flat, scales, strict=True)]
 
     def _layer(self, anchor: Call, data: Expr, given: _Given, target: Target) -> Expr | None:
-        """Convolution or dense layer of int8 `data` less its zero point, which goes into the bias."""
+        """A convolution or dense layer on int8 `data`, whose zero point is folded into the bias."""
         axis, weight_axis = given.places
         weight, zero, bias, pairs = given.weight, given.zero, given.bias, given.pairs
         if not fits_int8(weight):
@@ -261,7 +261,7 @@ class LayerReader:
         return requantize(acc, bias - zero * sums, pairs, axis, target)
 
     def _wide_layer(self, anchor: Call, data: Expr, given: _Given, target: Target) -> Expr | None:
-        """A weight of nine bits is a sum of int8 ones, each of which reads the data; None where groups forbid it."""
+        """A layer with 9-bit weights, as a sum of layers with int8 weights; None if groups forbid it."""
         weight = given.weight
         is_dense = op_name(anchor).endswith("dense")
         if op_name(anchor).endswith("conv2d_transpose") or (not is_dense and anchor.attrs.groups != 1):
@@ -342,7 +342,7 @@ class LayerReader:
         return self._layer(anchor, self._int(anchor.args[0]), _Given(weight, zero, offsets, pairs, places), target)
 
     def _integer_weight(self, anchor: Call, axis: int) -> Array | None:
-        """The weight less its zero point, int64."""
+        """The weight with its zero point subtracted, int64."""
         value = known(anchor.args[1], self._constants)
         zero = known(anchor.args[3], self._constants) if op_name(anchor).startswith("qnn.") else np.int32(0)
         if value is None or zero is None or np.asarray(value).dtype.kind not in "iu":
@@ -359,7 +359,7 @@ class LayerReader:
     # Operators that move integers
 
     def moved(self, node: Call) -> Expr | None:
-        """An operator on int8 or uint8 tensors that moves them or chooses among them."""
+        """An operator on int8 or uint8 tensors that moves or selects elements."""
         name, offset = op_name(node), OFFSET[dtype_of(node)]
         try:
             if name == "concatenate" and isinstance(node.args[0], Tuple):

@@ -1,4 +1,4 @@
-"""Questions about the layers of a pre-quantized graph: which axes, which constants, which multipliers."""
+"""Helpers for layers of a prequantized graph: channel axes, constants, multipliers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 
 def original(expr: Expr) -> Expr:
-    """What copies are copies of."""
+    """The original of a copied node."""
     while isinstance(expr, Call) and is_op(expr, "copy"):
         expr = expr.args[0]
     return expr
@@ -48,7 +48,7 @@ def spread_to(data: Expr, shape: tuple[int, ...]) -> Expr | None:
 
 
 def fits_int8(integers: Array) -> bool:
-    """Whether int8 holds all of them."""
+    """Whether all of them fit into int8."""
     return not integers.size or (int(integers.min()) >= -128 and int(integers.max()) <= 127)
 
 

@@ -1,4 +1,4 @@
-"""The quantized network on calibration samples that chose nothing: layers that lose their signal go back to float.
+"""Checks the quantized network on held-out calibration samples; layers that lose their signal go back to float.
 
 In: a float module, a strategy, calibration data. Out: the quantized module, which layers stayed float and why, and what
 is still wrong. A layer has lost its signal where a constant, the mean of the float tensor, is as near to that tensor as
@@ -49,7 +49,7 @@ LOST_DB: Final = 0.0
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A layer that stays float, and why."""
+    """A layer that stays float, and the reason."""
 
     layer: str
     reason: str
@@ -67,7 +67,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pair:
-    """A tensor of the float graph and what stands for it; `params`, `layer` and `operator` where that is integers."""
+    """A tensor of the float graph and its counterpart; `params`, `layer` and `operator` if that is integer."""
 
     name: str
     reference: Expr
@@ -84,7 +84,7 @@ class _Pair:
 
 @dataclass(slots=True)
 class _Noise:
-    """What a tensor has lost over all samples."""
+    """Accumulates the quantization noise of a tensor over all samples."""
 
     pair: _Pair
     count: int = 0
@@ -94,7 +94,7 @@ class _Noise:
     broken: int = 0
 
     def add(self, want: Array, got: Array) -> None:
-        """One more sample of it."""
+        """Add a sample."""
         exact, value = np.asarray(want, np.float64), np.asarray(got, np.float64)
         if self.pair.params is not None:
             value = (value - self.pair.params.zero_point) * self.pair.params.scale
@@ -109,12 +109,12 @@ class _Noise:
 
     @property
     def sqnr_db(self) -> float:
-        """Power of what varies in the float tensor over that of the difference."""
+        """Variance of the float tensor over the power of the difference, in dB."""
         return decibel(max(self.squares - self.total**2 / max(self.count, 1), 0.0), self.noise)
 
     @property
     def row(self) -> LayerNoise:
-        """What is known of a layer's tensor: its whole power over that of the difference, as reports have it."""
+        """The noise record of reports: power of the float tensor over that of the difference."""
         pair = self.pair
         assert pair.params is not None
         ratio = decibel(self.squares, self.noise)
@@ -122,13 +122,13 @@ class _Noise:
 
     @property
     def is_lost(self) -> bool:
-        """Whether a constant would do as well. Rounding in float64 is no signal: a constant tensor has none to lose."""
+        """Whether the signal is lost: a constant would be as good. A constant tensor has no signal to lose."""
         spread = self.squares - self.total**2 / max(self.count, 1)
         varies = self.count >= LEAST_VALUES and spread > 1e-9 * self.squares
         return varies and self.sqnr_db < LOST_DB
 
     def sentence(self, samples: str) -> str:
-        """What is wrong with it, if anything."""
+        """A sentence on what is wrong with it, if anything."""
         if self.broken:
             return f"{self.broken:,} of {self.broken + self.count:,} values are NaN or infinite on {samples}"
         return f"signal-to-noise {self.sqnr_db:.0f} dB on {samples}" if self.is_lost else ""
@@ -142,7 +142,7 @@ def realize_checked(
     cost: LayerCost | None = None,
     held_out: Mapping[str, Array] | None = None,
 ) -> Checked:
-    """As `realize_module`, with layers that lose their signal left in float.
+    """Like `realize_module`, but leaves layers that lose their signal in float.
 
     `held_out`: samples to check with. Without them one calibration sample of EVERY is held back for that; of fewer,
     which all calibrate, some are tried again.
@@ -186,7 +186,7 @@ def _rows(found: Sequence[_Noise]) -> tuple[LayerNoise, ...]:
 
 
 def _is_nearer(before: Sequence[_Noise], after: Sequence[_Noise]) -> bool:
-    """Whether a tensor that lost its signal has more of it now, or is no longer there to lose it."""
+    """Whether a tensor that lost its signal has more of it now, or is gone."""
     now = {one.pair.name: one.sqnr_db for one in after}
     lost = {one.pair.name: one.sqnr_db for one in before if one.is_lost}
     return any(name not in now or now[name] >= db + NEARER_DB for name, db in lost.items())
@@ -207,7 +207,7 @@ def _refuse_broken(realized: Realized, found: Sequence[_Noise], samples: str) ->
 
 
 def _blamed(realized: Realized, found: Sequence[_Noise], samples: str) -> dict[str, str]:
-    """Layers that make a tensor wrong whose operands are right, by name, with the reason.
+    """Layers with a wrong result for correct operands, by name, with the reason.
 
     That is the layer itself; of a float operator, the layers that it reads from through other float operators.
     """
@@ -230,7 +230,7 @@ def _blamed(realized: Realized, found: Sequence[_Noise], samples: str) -> dict[s
 
 
 def _sources(node: Expr, names: Mapping[Expr, str]) -> list[str]:
-    """The layers that a float operator reads, whatever floats lie between."""
+    """The quantized layers that a float operator depends on through floats only."""
     found: list[str] = []
     waiting, seen = list(_operands(node)), set[Expr]()
     while waiting:
@@ -244,7 +244,7 @@ def _sources(node: Expr, names: Mapping[Expr, str]) -> list[str]:
 
 
 def _graphs(realized: Realized) -> list[Realized]:
-    """The straight-line parts of a program."""
+    """The straight-line fragments of a program."""
     return [piece.realized for piece in realized.pieces.values()] or [realized]
 
 
@@ -271,7 +271,7 @@ def _leaves(body: Expr) -> Iterator[Expr]:
 def _split(
     params: Sequence[Var], strategy: Strategy, data: Mapping[str, Array] | None
 ) -> tuple[Mapping[str, Array] | None, Mapping[str, Array] | None, str]:
-    """Data to calibrate with, data to check with, and what the latter are called."""
+    """Data to calibrate with, data to check with, and a description of the latter."""
     flat = flat_data(params, data)
     if not all(isinstance(param.type, TensorType) for param in params):
         return data, None, ""
@@ -293,7 +293,7 @@ def _split(
 def _first(
     params: Sequence[Var], strategy: Strategy, data: Mapping[str, Array]
 ) -> tuple[Mapping[str, Array] | None, str]:
-    """MOST of `data` at the most, and what they are called."""
+    """At most MOST samples of `data`, and their description."""
     count = len(check_data(params, strategy, flat_data(params, data)))
     index = np.arange(min(count, MOST))
     return _taken(params, flat_data(params, data) or {}, index, count), f"{len(index)} held-out sample(s)"
@@ -309,7 +309,7 @@ def _taken(params: Sequence[Var], data: Mapping[str, Array], index: Array, count
 
 
 def _measured(realized: Realized, held: Mapping[str, Array]) -> Iterator[_Noise]:
-    """The noise of every tensor that a layer or a float operator makes, in order of evaluation."""
+    """The noise of every result of a layer or float operator, in order of evaluation."""
     if not realized.pieces:
         yield from _noises(realized, check_data(realized.reference["main"].params, realized.strategy, held))
         return

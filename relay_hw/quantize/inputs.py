@@ -1,4 +1,4 @@
-"""What calibration saw of an input, and whether data given later look like it: scale, range, normalisation, layout.
+"""Statistics of inputs, to warn about data unlike the calibration data in scale, range, normalisation or layout.
 
 In: arrays, samples on the first axis. Out: a few numbers that a build keeps; a sentence where later data cannot have
 been prepared in the same way. Every bound says how far chance alone may go, from the number of samples on both sides.
@@ -39,8 +39,8 @@ OTHER_SCALE: Final = 16.0
 
 
 class Kind(Enum):
-    """What is measured of each sample. Deviations are kept as logarithms, correlations by Fisher's transformation:
-    so are they spread evenly around their average."""
+    """A statistic of each sample. Deviations are kept as logarithms, correlations by Fisher's transformation, so that
+    they are distributed evenly around their average."""
 
     MEAN = "mean"
     DEVIATION = "deviation"
@@ -51,7 +51,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One number of each sample over all samples. `axis`: whose neighbours are correlated."""
+    """A statistic over all samples. `axis`: whose neighbours are correlated."""
 
     kind: Kind
     average: float
@@ -61,7 +61,7 @@ class Feature:
 
     @property
     def value(self) -> float:
-        """The average in the values' own terms."""
+        """The average, transformed back."""
         match self.kind:
             case Kind.MEAN | Kind.LOWEST | Kind.HIGHEST:
                 return self.average
@@ -75,7 +75,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """An input over the calibration data. `quietest`: the least of the samples' largest magnitudes."""
+    """Statistics of an input over the calibration data. `quietest`: the smallest of the samples' largest magnitudes."""
 
     dtype: str
     samples: int
@@ -91,7 +91,7 @@ class Seen:
 
 
 def look(array: Array) -> Seen:
-    """What there is to see in `array`, finite numbers with samples on the first axis."""
+    """Statistics of `array`, finite numbers with samples on the first axis."""
     flat = np.abs(array.reshape(len(array), -1)).max(axis=1)
     return Seen(
         str(array.dtype), len(array), float(array.min()), float(array.max()), float(flat.min()), _features(array)
@@ -99,19 +99,19 @@ def look(array: Array) -> Seen:
 
 
 def complaint(array: Array, before: Seen) -> str:
-    """What is wrong with `array` after what calibration saw; empty for data that may well have been made alike."""
+    """How `array` differs from the calibration data; empty if it was plausibly prepared alike."""
     now = look(array)
     return _scale(array, now, before) or _range(array, now, before) or _shift(now, before)
 
 
 def shape_hint(given: Sequence[int], wanted: Sequence[int]) -> str:
-    """What to do to samples of another shape with as many numbers, as the end of a sentence."""
+    """How to fix samples of another shape with the same number of elements, as the end of a sentence."""
     if prod(given) != prod(wanted) or not wanted:
         return ""
     if len(given) == len(wanted) <= 6 and sorted(given) == sorted(wanted):
         order = next(p for p in permutations(range(len(given))) if [given[k] for k in p] == list(wanted))
         return f"; its axes are in another order: transpose it by {(0, *(k + 1 for k in order))}"
-    return "; it has as many numbers: reshape it"
+    return "; it has as many elements: reshape it"
 
 
 def _scale(array: Array, now: Seen, before: Seen) -> str:
@@ -169,7 +169,7 @@ def _shift(now: Seen, before: Seen) -> str:
 
 
 def _differ(one: Feature, old: Feature) -> bool:
-    """Whether chance cannot explain two averages. Few samples show less of how samples differ than many."""
+    """Whether two averages differ significantly, given the number of samples."""
     if one.samples < LEAST_GIVEN or old.samples < LEAST_SAMPLES:
         return False
     error = old.deviation * sqrt(1 / one.samples + 1 / old.samples) * (1 + LEAST_SAMPLES / (old.samples - 1))

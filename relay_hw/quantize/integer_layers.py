@@ -1,4 +1,4 @@
-"""Fixed-point operators from exact scale factors: multiplier and shift are nearest to each factor.
+"""Makes fixed-point operators from exact scale factors, with the nearest multiplier and shift for each.
 
 In: int8 or int32 expressions and fractions. Out: typed calls of `fixed.*`, and paddings that stand for 0.
 """
@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a layer's result is: its grid, the integers that it may take, and how it is rounded."""
+    """Quantization of a layer's result: grid, integer bounds, rounding."""
 
     grid: Grid
     low: int
@@ -45,7 +45,7 @@ def wrap32(values: Array) -> Array:
 
 
 def requantize(acc: Expr, bias: Array, pairs: Sequence[tuple[int, int]], axis: int, target: Target) -> Call:
-    """int32 `acc` and `bias` for each index of `axis`, by (multiplier, shift), to the target."""
+    """Requantize int32 `acc` plus `bias` by a (multiplier, shift) for each index of `axis` to the target."""
     pairs = list(pairs)
     if len(set(pairs)) == 1:
         pairs = pairs[:1]
@@ -72,7 +72,7 @@ def add(sides: Sequence[Expr], grids: Sequence[Grid], target: Target) -> Call:
 
 
 def rescale(data: Expr, grid: Grid, target: Target) -> Call:
-    """int8 `data` at another scale: a sum whose second operand counts nothing."""
+    """Requantize int8 `data` to another scale: a sum whose second operand has multiplier 0."""
     multiplier, shift = normalise(grid.scale / target.grid.scale, target.bits)
     return _add((data, data), (grid, grid), (multiplier, 0), shift, target)
 
@@ -124,7 +124,7 @@ def _windows(pool: Call, shape: tuple[int, ...]) -> tuple[tuple[int, int], tuple
 
 
 def convolution(anchor: Call, data: Expr, weight: Array, zero: int) -> Expr:
-    """int32 sums of int8 `data` and `weight`; padding stands for `zero`. `anchor` is nn.conv2d or qnn.conv2d."""
+    """int32 convolution of int8 `data` and `weight`; padding is `zero`. `anchor`: nn.conv2d or qnn.conv2d."""
     names = ("strides", "padding", "dilation", "groups", "channels", "kernel_size", "data_layout", "kernel_layout")
     attrs = {name: getattr(anchor.attrs, name) for name in names} | {"out_layout": anchor.attrs.out_layout}
     before, after = split_padding("nn.conv2d", attrs["padding"], 2)
@@ -135,7 +135,7 @@ def convolution(anchor: Call, data: Expr, weight: Array, zero: int) -> Expr:
 
 
 def transposed(anchor: Call, data: Expr, weight: Array, zero: int) -> Expr:
-    """int32 sums of a transposed convolution; what lies between the data adds 0."""
+    """int32 transposed convolution; positions between the data add 0."""
     names = ("strides", "padding", "dilation", "groups", "data_layout", "kernel_layout", "output_padding")
     attrs = {name: getattr(anchor.attrs, name) for name in names}
     args = (data, constant(weight))
@@ -151,7 +151,7 @@ def pad(data: Expr, padding: Sequence[int], layout: str, value: int, span: Span 
 
 
 def bounded(data: Expr, low: int, high: int, may_change: bool, span: Span | None) -> Expr:
-    """`data` within [low, high]: by the layer that makes it, where `may_change` says that nobody else reads it."""
+    """`data` clipped to [low, high]: inside its layer if `may_change` says that it has no other reader."""
     if (low, high) == (-128, 127):
         return data
     if may_change and isinstance(data, Call) and op_name(data) in ("fixed.requantize", "fixed.add"):

@@ -1,4 +1,4 @@
-"""The layers of a plan by name, and the strategy that each of them follows.
+"""Names of a plan's layers, and the strategy of each.
 
 In: a plan and a strategy with exceptions. Out: `Layers`. Raises QuantizeError for exceptions that no layer matches.
 """
@@ -17,7 +17,7 @@ from relay_hw.transform.graph import is_op, op_name
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """A plan with the layers that stay float left out of it; what each layer is called and which strategy it follows.
+    """A plan without the layers that stay float, with the name and strategy of each layer.
 
     `names` and `own` have an entry for every layer that computes: linear layers, sums, products and averages.
     """
@@ -42,7 +42,7 @@ class Layers:
 
 
 def plan_layers(body: Expr, strategy: Strategy) -> Layers:
-    """Plan `body` and settle what each layer does."""
+    """Plan `body` and choose the strategy of each layer."""
     whole = make_plan(body)
     names = layer_names(whole)
     _check_names(strategy, list(names.values()))
@@ -57,7 +57,7 @@ def plan_layers(body: Expr, strategy: Strategy) -> Layers:
 
 
 def layer_names(plan: Plan) -> dict[Step, str]:
-    """What each layer that computes is called: where it comes from, or its operator and number; each once."""
+    """Unique names of layers that compute: their source name, or operator and number."""
     names: dict[Step, str] = {}
     used: dict[str, int] = {}
     for step in plan.steps:
@@ -74,7 +74,7 @@ def _computes(step: Step) -> bool:
 
 
 def _anchor(step: Step) -> Expr:
-    """The operator that does the work of a step, whatever follows it."""
+    """The main operator of a step, whatever follows it."""
     match step:
         case LinearStep():
             return step.linear.anchor
@@ -85,7 +85,7 @@ def _anchor(step: Step) -> Expr:
 
 
 def _operator(step: Step) -> Expr:
-    """The operator that does the work, where the anchor of a sum is the activation behind it."""
+    """The main operator, also for sums, whose anchor is the activation behind them."""
     found = _anchor(step)
     while isinstance(step, AddStep) and not is_op(found, "add"):
         assert isinstance(found, Call)
@@ -94,7 +94,7 @@ def _operator(step: Step) -> Expr:
 
 
 def _places(plan: Plan) -> dict[Step, Place]:
-    """Of each linear layer whether it is the first, the last, a dense one, a depthwise one."""
+    """For each linear layer, whether it is the first, the last, dense or depthwise."""
     linear = [step for step in plan.steps if isinstance(step, LinearStep)]
     return {
         step: Place(step is linear[0], step is linear[-1], is_op(step.linear.anchor, "nn.dense"), is_depthwise(step))

@@ -1,4 +1,4 @@
-"""quantize: the whole way from a float module to its integer form."""
+"""`quantize`: turns a float module into its integer form."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Realized:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece as a network of its own, and what reached it: its parameters, all calls on the first axis."""
+    """A fragment as a network of its own, and its recorded inputs: parameters, all calls on the first axis."""
 
     realized: Realized
     data: Mapping[str, Array] | None
@@ -90,7 +90,7 @@ def realize_module(
     progress: Progress = SILENT,
     cost: LayerCost | None = None,
 ) -> Realized:
-    """As `quantize`, with what a report on accuracy needs besides the module: `strategy` says what each layer got."""
+    """Like `quantize`, with what accuracy reports need besides the module: `strategy` says what each layer got."""
     chosen = find_strategy(strategy)
     reference = reference_of(mod)
     calibration = flat_data(reference["main"].params, calibration)
@@ -139,7 +139,7 @@ def realize_module(
 
 
 def reference_of(mod: IRModule) -> IRModule:
-    """The float network whose layers strategies name, control flow cut into pieces."""
+    """The float network whose layers strategies name, with control flow cut into fragments."""
     return OutlinePieces()(simplify_pipeline()(InferType()(mod)))
 
 
@@ -164,7 +164,7 @@ def _realize_pieces(
     progress: Progress,
     cost: LayerCost | None,
 ) -> Realized:
-    """Each piece by what reaches it. One that no sample reaches stays float."""
+    """Quantize each fragment by its recorded inputs. A fragment that no sample reaches stays float."""
     modules = piece_modules(reference)
     check_layers(modules, strategy)
     seen: Mapping[str, Mapping[str, Array] | None] = dict.fromkeys(modules)

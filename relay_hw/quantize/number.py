@@ -1,4 +1,4 @@
-"""Numbers of quantization: scales, zero points, and real factors as integer multiplier and shift.
+"""Arithmetic of quantization: scales, zero points, and real factors as integer multiplier and shift.
 
 In: float ranges and scales. Out: `QParams`, integer arrays, (multiplier, shift), exact or with a stated error.
 """
@@ -28,13 +28,13 @@ Array = NDArray[Any]
 
 
 def spread(values: NDArray[np.float64], axis: int, rank: int) -> NDArray[np.float64]:
-    """One number for each index of an axis, for arithmetic with arrays of `rank` axes."""
+    """Reshape one number per index of an axis for broadcasting with arrays of `rank` axes."""
     return values.reshape([-1 if position == axis else 1 for position in range(rank)])
 
 
 @dataclass(frozen=True, slots=True)
 class QParams:
-    """An integer q stands for scale * (q - zero_point); `scale` is a float32 number, q lies in [low, high]."""
+    """Quantization parameters: an integer q in [low, high] represents scale * (q - zero_point); `scale` is float32."""
 
     scale: float
     zero_point: int
@@ -89,7 +89,7 @@ def weight_scales(
 def _least_error(
     rows: NDArray[np.float64], limit: NDArray[np.float64], strategy: Strategy, importance: NDArray[np.float64] | None
 ) -> NDArray[np.float64]:
-    """The share of `limit` for each row, or for all together, at which rounding and clipping err least."""
+    """The share of `limit`, per row or for all, with the least error of rounding and clipping."""
     best, lowest = limit, np.full(len(rows), np.inf)
     for share in _SHARES:
         scales = np.array(
@@ -105,7 +105,7 @@ def _least_error(
 
 
 def _steps(strategy: Strategy) -> int:
-    """Integers between 0 and the end of a range. A global range ends one step after its largest integer."""
+    """Number of integers between 0 and the end of a range. A global range ends one step after its largest integer."""
     return strategy.weight_limit + (strategy.calibration is Calibration.GLOBAL)
 
 
@@ -174,7 +174,7 @@ def _weights_two(strategy: Strategy) -> bool:
 
 
 def _round_scale(scale: float, power_of_two: bool) -> float:
-    """A positive normal float32: the graph's constants hold exactly the scale that the multipliers are made from."""
+    """Round to a positive normal float32, so that the graph's constants are exactly the scales of the multipliers."""
     if not math.isfinite(scale):
         raise QuantizeError(f"scale must be finite, not {scale}")
     if scale <= float(np.finfo(np.float32).tiny):
@@ -201,8 +201,8 @@ class LayerWeights:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attention:
-    """How a layer's weights are looked at. `importance` of each to the output; `groups`: numbers of a channel's weights
-    that share a factor."""
+    """How errors of a layer's weights count. `importance`: of each for the output; `groups`: group number of
+    each weight of a channel."""
 
     importance: NDArray[np.float64] | None = None
     groups: NDArray[np.int64] | None = None
@@ -248,7 +248,7 @@ def _scales_and_factors(
     at_least: NDArray[np.float64],
     attention: Attention,
 ) -> tuple[NDArray[np.float64], NDArray[np.int8] | None]:
-    """Scales as `weight_scales` rounds them, and a factor for each weight, where it is in a group."""
+    """Scales as `weight_scales` rounds them, and a factor for each weight if there are groups."""
     importance, groups = attention.importance, attention.groups
     if groups is None or not weight.size:
         return weight_scales(weight, strategy, at_least, importance), None
@@ -270,7 +270,7 @@ def check_weights(weight: Array, bias: NDArray[np.float64], where: str) -> None:
 def assemble(
     integers: NDArray[np.int8], bias: NDArray[np.float64], given: QParams, scales: NDArray[np.float64]
 ) -> LayerWeights:
-    """The record of weights that are integers already; their sums must fit into int32."""
+    """Make the record of weights that are integers already; their sums must fit into int32."""
     rounded = np.rint(bias / (given.scale * scales))
     signed = integers.reshape(len(scales), -1).astype(np.int64).sum(axis=1)
     folded = rounded.astype(np.int64) - given.zero_point * signed
@@ -278,20 +278,20 @@ def assemble(
 
 
 def fits(integers: NDArray[np.int8], bias: NDArray[np.float64], given: QParams, scales: NDArray[np.float64]) -> bool:
-    """Whether no input can make an accumulator leave int32."""
+    """Whether no input can overflow an int32 accumulator."""
     return bool(_reach(integers, bias, given, scales).max(initial=0.0) <= _INT32_MAX)
 
 
 def _reach(
     integers: NDArray[np.int8], bias: NDArray[np.float64], given: QParams, scales: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The largest magnitude that each channel's accumulator can take."""
+    """The largest possible magnitude of each channel's accumulator."""
     sums = np.abs(integers.reshape(len(scales), -1).astype(np.int64)).sum(axis=1)
     return np.abs(np.rint(bias / (given.scale * scales))) + sums * float(given.high - given.low)
 
 
 def _coarse(bias: NDArray[np.float64], bits: int) -> NDArray[np.float64]:
-    """The bias in `bits` bits of one power-of-two scale; 32 bits are those of the accumulator."""
+    """The bias rounded to `bits` bits with one power-of-two scale; with 32 bits it is exact."""
     largest = float(np.abs(bias).max(initial=0.0))
     if bits == 32 or largest == 0.0:
         return bias

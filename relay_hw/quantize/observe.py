@@ -1,4 +1,4 @@
-"""Observers: they watch the values of one tensor during calibration and say the range that it needs.
+"""Observers: record the values of a tensor during calibration and choose its range.
 
 In: arrays, one a sample. Out: (low, high). Only the moving average depends on their order.
 """
@@ -25,14 +25,14 @@ _UNSEEN = "calibration data must reach every tensor, not leave one without a val
 
 
 class Observer(Protocol):
-    """Watches one tensor."""
+    """Records the values of one tensor."""
 
     def update(self, value: Array) -> None:
-        """Take in values. Raises QuantizeError where one is not finite."""
+        """Record values. Raises QuantizeError if one is not finite."""
         ...
 
     def limits(self) -> tuple[float, float]:
-        """The range to represent. Raises QuantizeError when nothing was seen."""
+        """The range to represent. Raises QuantizeError if nothing was recorded."""
         ...
 
 
@@ -43,7 +43,7 @@ class GlobalObserver:
         self._scale = scale
 
     def update(self, value: Array) -> None:
-        """Values do not matter."""
+        """Ignore the values."""
 
     def limits(self) -> tuple[float, float]:
         return -self._scale, self._scale
@@ -71,7 +71,7 @@ class MinMaxObserver:
 
 
 class MovingAverageObserver:
-    """An exponential average of each sample's range: `momentum` of what was, the rest of what is new.
+    """An exponential moving average of each sample's range, with weight `momentum` for the past.
 
     The only observer whose answer depends on the order of the samples; `update` takes one of them.
     """
@@ -133,11 +133,11 @@ class Histogram:
         return (np.arange(BINS, dtype=np.float64) + 0.5) * self.width - self.reach
 
     def extremes(self) -> tuple[float, float]:
-        """The smallest and the largest value. Raises QuantizeError when nothing was seen."""
+        """The smallest and the largest value. Raises QuantizeError if nothing was recorded."""
         return self._extremes.limits()
 
     def between(self, low_tail: float, high_tail: float) -> tuple[float, float]:
-        """The range without these shares of the values at its ends; an end moves in by whole bins only."""
+        """The range without these shares of values at its ends, in whole bins."""
         low, high = self.extremes()
         total = int(self.counts.sum())
         below, above = np.cumsum(self.counts), np.cumsum(self.counts[::-1])
@@ -171,7 +171,7 @@ class _HistogramObserver:
 
 
 class PercentileObserver(_HistogramObserver):
-    """The range that holds `percentile` percent of the values, cut equally from both ends."""
+    """The range of `percentile` percent of the values, cut equally from both ends."""
 
     def __init__(self, percentile: float) -> None:
         super().__init__()
@@ -182,7 +182,7 @@ class PercentileObserver(_HistogramObserver):
 
 
 class OutlierObserver(_HistogramObserver):
-    """The range without values that lie further from the central 99.8 % than half the width of these."""
+    """The range without outliers: values further from the central 99.8 % than half the width of these."""
 
     def limits(self) -> tuple[float, float]:
         low, high = self.histogram.extremes()
@@ -192,7 +192,7 @@ class OutlierObserver(_HistogramObserver):
 
 
 class SearchObserver(_HistogramObserver):
-    """The range of least `cost(histogram, low, high)`: both ends are moved in by turns, in steps of a 64th."""
+    """The range of least `cost(histogram, low, high)`: moves both ends inward in turn, in steps of 1/64."""
 
     def __init__(self, cost: RangeCost) -> None:
         super().__init__()
@@ -223,7 +223,7 @@ def squared_error(levels: int, symmetric: bool, power_of_two: bool = False) -> R
 
 
 def divergence(levels: int, symmetric: bool) -> RangeCost:
-    """The Kullback-Leibler divergence from the values to what `levels` integers keep of their distribution.
+    """The Kullback-Leibler divergence between the distributions of the values and of their `levels` integers.
 
     As in calibration by entropy (Migacz 2017): P is the histogram with clipped values at its ends, Q has the counts of
     each integer spread evenly over those of its bins that are not empty. Bins are merged by four, so that chance plays
@@ -256,7 +256,7 @@ def divergence(levels: int, symmetric: bool) -> RangeCost:
 
 
 def _smooth(share: NDArray[np.float64]) -> NDArray[np.float64]:
-    """No share is 0: what is empty gets a little of the others'."""
+    """Smooth a distribution: empty bins get a small share of the others."""
     small = 1e-4 / len(share)
     return (share + small) / (1.0 + 1e-4)
 
@@ -264,7 +264,7 @@ def _smooth(share: NDArray[np.float64]) -> NDArray[np.float64]:
 def _rounded(
     values: NDArray[np.float64], low: float, high: float, levels: int, symmetric: bool, power_of_two: bool
 ) -> NDArray[np.float64]:
-    """The numbers that stand for `values` in a range."""
+    """`values` rounded to the integers of a range."""
     step = max(-low, high) / (levels // 2 - 1) if symmetric else (high - low) / (levels - 1)
     if power_of_two:
         step = 2.0 ** math.ceil(math.log2(step))

@@ -1,4 +1,4 @@
-"""Quantization of programs with control flow: each straight-line piece by what reaches it.
+"""Quantizes programs with control flow: each straight-line fragment by its recorded inputs.
 
 In: a float module outlined into pieces, calibration data. Out: the module with its pieces in integers; tensors that
 pass from piece to piece stay float.
@@ -34,7 +34,7 @@ KEPT_BYTES = 1 << 28
 
 
 def piece_modules(mod: IRModule) -> dict[str, IRModule]:
-    """Each piece with something to quantize, as the `main` of a module of its own."""
+    """Each fragment with something to quantize, as the `main` of a module of its own."""
     found: dict[str, IRModule] = {}
     for name in pieces_of(mod):
         function = mod[name]
@@ -49,13 +49,13 @@ def _is_static(ty: TensorType) -> bool:
 
 
 def own_layers(mod: IRModule, strategy: Strategy) -> Strategy:
-    """`strategy` with those of its exceptions that name a layer of this piece."""
+    """`strategy` with only the exceptions that name a layer of this fragment."""
     names = layer_names(make_plan(mod["main"].body)).values()
     return replace(strategy, layers=tuple(c for c in strategy.layers if any(map(c.matches, names))))
 
 
 def check_layers(modules: Mapping[str, IRModule], strategy: Strategy) -> None:
-    """Raise QuantizeError for an exception that names no layer of any piece."""
+    """Raise QuantizeError for an exception that names no layer of any fragment."""
     names = [name for mod in modules.values() for name in layer_names(make_plan(mod["main"].body)).values()]
     for choice in strategy.layers:
         if not any(map(choice.matches, names)):
@@ -70,7 +70,7 @@ def record(
     data: Mapping[str, Any] | None,
     progress: Progress = SILENT,
 ) -> dict[str, dict[str, Array]]:
-    """What the parameters of each function of `names` are over `data`: arrays with all calls on the first axis.
+    """Record the arguments of each function of `names` over `data`: arrays with all calls on the first axis.
 
     A function that no sample reaches is left out. An input of `main` that is no tensor of known shape takes a sequence
     of values, one a sample. Raises QuantizeError for data that is missing or does not fit.
@@ -96,7 +96,7 @@ def record(
 
 @dataclass(slots=True)
 class _Calls:
-    """Arguments of a function that is called again and again; parameters are bound in order, the first one first."""
+    """Records the arguments of all calls of a function; parameters are bound in order."""
 
     names: Sequence[str]
     count: int = 0
@@ -105,7 +105,7 @@ class _Calls:
     kept: list[list[Array]] = field(default_factory=list[list[Array]])
 
     def take(self, index: int, value: Array) -> None:
-        """One argument of the call under way."""
+        """Record an argument of the current call."""
         if index == 0:
             if self.count % self.step == 0:
                 most = min(KEPT_CALLS, max(2, KEPT_BYTES // self.size if self.size else KEPT_CALLS))
@@ -120,7 +120,7 @@ class _Calls:
             self.size += value.nbytes
 
     def arrays(self) -> dict[str, Array]:
-        """All calls of each parameter: batches behind one another."""
+        """All recorded values of each parameter, batches concatenated."""
         columns = zip(*self.kept, strict=True)
         return {n: np.concatenate([np.atleast_1d(v) for v in c]) for n, c in zip(self.names, columns, strict=True)}
 

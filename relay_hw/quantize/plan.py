@@ -1,4 +1,4 @@
-"""The plan of a quantization: which parts of a float graph become integer, and which tensors share their scale.
+"""Plans a quantization: which operators become integer, and which tensors share a scale.
 
 In: the body of a simplified dataflow function. Out: steps in order of evaluation, one for each tensor that stays.
 """
@@ -43,7 +43,7 @@ RULES: Final = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """Makes the tensor `output` of the float graph; `inputs` are the tensors it reads as integers."""
+    """A step makes the tensor `output` of the float graph; `inputs` are the tensors that it reads as integers."""
 
     output: Expr
     inputs: tuple[Expr, ...]
@@ -53,13 +53,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearStep(Step):
-    """Convolution or dense layer, bias and activation included."""
+    """A convolution or dense layer with its bias and activation."""
 
     linear: Linear = field(kw_only=True)
 
 
 def is_depthwise(step: LinearStep) -> bool:
-    """Whether each channel of the output reads one of the input, its own."""
+    """Whether each output channel reads only the input channel of the same number."""
     anchor = step.linear.anchor
     if not is_op(anchor, "nn.conv2d"):
         return False
@@ -80,7 +80,7 @@ class AddStep(Step):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProductStep(Step):
-    """The products of two tensors; their zero points are 0."""
+    """A matrix product of two tensors, whose zero points are 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,12 +92,12 @@ class AverageStep(Step):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeepStep(Step):
-    """An operator whose integers have the scale of what they come from: max pooling, reshape, concatenate, pad."""
+    """An operator whose result keeps its input's scale: max pooling, reshape, concatenate, pad."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundStep(Step):
-    """A ReLU or clip that follows no layer: integers are clipped where they are."""
+    """A ReLU or clip without a layer in front: clips integers at their scale."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +120,7 @@ class Plan:
 
     @property
     def integers(self) -> tuple[Expr, ...]:
-        """Every tensor whose range must be known."""
+        """All tensors whose range must be known."""
         return tuple(self.group)
 
 
@@ -197,7 +197,7 @@ class _Planner:
         return LinearStep(output, (anchor.args[0],), low, high, linear=linear)
 
     def _activation(self, output: Expr) -> tuple[Expr, float, float]:
-        """The tensor after the activations that alone read `output`, and the range that they keep."""
+        """The tensor after the activations that are the only readers of `output`, and their range."""
         low, high = -math.inf, math.inf
         reader = self._only_reader(output)
         while reader is not None and is_op(reader, *_ACTIVATIONS):
@@ -218,14 +218,14 @@ class _Planner:
         return same and any(self._is_integer(arg) for arg in tensors)
 
     def _is_product(self, call: Call) -> bool:
-        """Two tensors of one number of matrices, one of them integer already."""
+        """Whether both have the same number of matrices, and one of them is integer already."""
         left, right = (shape_of(arg) for arg in call.args)
         same = left is not None and right is not None and left[0] == right[0]
         constant = any(isinstance(arg, Constant) for arg in call.args)
         return same and not constant and _is_plain(call) and any(map(self._is_integer, call.args))
 
     def _is_mostly_integer(self, parts: Expr) -> bool:
-        """No constants, and at least one tensor that is integer already."""
+        """Whether there are no constants, and at least one tensor is integer already."""
         fields = parts.fields if isinstance(parts, Tuple) else ()
         return any(map(self._is_integer, fields)) and not any(isinstance(part, Constant) for part in fields)
 
@@ -256,7 +256,7 @@ def _bounds(call: Call) -> tuple[float, float]:
 
 
 def _groups(steps: Sequence[Step]) -> dict[Expr, tuple[Expr, ...]]:
-    """Tensors of one scale, in the order of their first appearance."""
+    """Groups of tensors with one scale, in the order of their first appearance."""
     leader: dict[Expr, Expr] = {}
 
     def find(expr: Expr) -> Expr:

@@ -1,4 +1,4 @@
-"""Pre-quantized networks: QDQ, QOperator, QONNX and QNN graphs become fixed-point operators.
+"""Converts prequantized networks (QDQ, QOperator, QONNX and QNN graphs) to fixed-point operators.
 
 In: a typed dataflow module whose quantization is in the graph. Out: the same with `fixed.*` in the place of every
 layer whose scales are constants. Scales and zero points stay; uint8 becomes int8; the rest stays as it is.
@@ -33,13 +33,13 @@ ROUNDING: Final = {"None": "half_up", "UPWARD": "half_up", "TONEAREST": "half_aw
 
 
 def is_prequantized(mod: IRModule) -> bool:
-    """Whether the network comes with its own integers: it converts to or from them, or computes on them."""
+    """Whether the network is prequantized: it quantizes, dequantizes or computes on integers itself."""
     bodies = (function.body for function in mod.functions.values())
     return any(op_name(node).startswith("qnn.") for body in bodies for node in post_order(body))
 
 
 def realize_prequantized(mod: IRModule, multiplier_bits: int = 31) -> IRModule:
-    """`mod`, parameters bound, with its quantized layers as `fixed.*`; see docs/prequantized.md for the rounding.
+    """`mod`, with bound parameters, with its quantized layers as `fixed.*`; docs/prequantized.md has the rounding.
 
     In a program with control flow each straight-line piece is realized by itself.
     """
@@ -53,7 +53,7 @@ def realize_prequantized(mod: IRModule, multiplier_bits: int = 31) -> IRModule:
 
 
 def _before() -> Pipeline:
-    """Folding must not touch the QNN dialect: a weight that became floats has lost its integers."""
+    """Whether to fold a call: not the QNN dialect, since a weight folded to floats has lost its integers."""
     return Pipeline(
         [
             RemoveUnusedFunctions(),
@@ -72,7 +72,7 @@ def _after() -> Pipeline:
 
 
 class _Walk(LayerReader):
-    """Gives each int8 or uint8 tensor of the old graph its int8 form, operands first."""
+    """Converts each int8 or uint8 tensor of the old graph to int8, operands first."""
 
     def __init__(self, body: Expr, bits: int) -> None:
         super().__init__(body, bits)
@@ -111,7 +111,7 @@ class _Walk(LayerReader):
         return [part for part in children(node) if isinstance(part, (Call, Tuple, TupleGetItem))]
 
     def _moved_source(self, node: Expr) -> Source | None:
-        """Integers that an operator moves behind their dequantize: they can be moved before it."""
+        """Integers that an operator moves after their dequantize; they can be moved before it."""
         return None if is_op(node, "qnn.dequantize") or dtype_of(node) != "float32" else self._source(node)
 
     def _is_shifted(self, node: Expr) -> bool:
@@ -141,7 +141,7 @@ class _Walk(LayerReader):
                 return node
 
     def _from_host(self, expr: Expr) -> Expr:
-        """A narrow tensor that the host makes, as int8."""
+        """An int8 or uint8 tensor that the host computes, as int8."""
         data = self.as_host(expr)
         if dtype_of(expr) == "int8":
             return data
@@ -181,7 +181,7 @@ class _Walk(LayerReader):
         return make("qnn.quantize", args, out_dtype="int8", axis=-1, rounding=node.attrs.rounding, span=node.span)
 
     def _activations(self, real: Expr) -> tuple[Expr, float, float, bool]:
-        """What the activations behind a layer read, the range that they keep, and whether nobody else reads it."""
+        """The input of the activations behind a layer, their range, and whether it has no other reader."""
         low, high, single = -math.inf, math.inf, True
         while is_op(real, "nn.relu", "clip", "copy"):
             assert isinstance(real, Call)

@@ -1,4 +1,4 @@
-"""Realization: the planned graph in integers, every scale turned into integer multipliers and shifts.
+"""Builds the integer graph of a plan, with every scale as integer multiplier and shift.
 
 In: a plan and the range of each tensor. Out: the new body, typed, and probes that pair float and integer tensors.
 """
@@ -48,7 +48,7 @@ Ranges = Mapping[Expr, tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A layer's tensor twice: in the float graph and, as integers of `params`, in the realized one."""
+    """A layer's tensor in the float graph and, as integers of `params`, in the integer graph."""
 
     name: str
     operator: str
@@ -59,7 +59,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class FloatOperator:
-    """An operator that stays float, twice: in the float graph and in the realized one."""
+    """An operator that stays float, in the float graph and in the integer graph."""
 
     reference: Call
     realized: Call
@@ -68,7 +68,7 @@ class FloatOperator:
 def realize(
     body: Expr, layers: Layers, ranges: Ranges, weights: Mapping[Step, LayerWeights] | None = None
 ) -> tuple[Expr, tuple[Probe, ...], tuple[FloatOperator, ...]]:
-    """The integer form of `body`, typed; `weights` of layers whose integers are chosen already.
+    """The integer form of `body`, typed; `weights`: of layers whose integers are chosen already.
 
     Raises QuantizeError for numbers that integers cannot hold.
     """
@@ -107,7 +107,7 @@ class Realizer:
         self._floats: dict[Expr, Expr] = {}
 
     def take(self, step: Step, weights: LayerWeights | None = None) -> None:
-        """Realize one step; those before it are done. `weights`: a linear layer's integers, chosen already."""
+        """Build one step after those before it. `weights`: a linear layer's integers, if chosen already."""
         output = step.output
         match step:
             case LinearStep():
@@ -196,7 +196,7 @@ class Realizer:
         return self._requantize(acc, bias, factors, linear.axis, step)
 
     def _product(self, step: ProductStep) -> Expr:
-        """Rows of the left operand times rows of the right one, which is transposed for it where it is not yet."""
+        """A product of the left operand with the right one, transposed first if necessary."""
         call, result = step.output, self._params[step.output]
         assert isinstance(call, Call)
         turned = (call.attrs.transpose_a, not call.attrs.transpose_b)
@@ -303,7 +303,7 @@ def float_weights(step: LinearStep) -> tuple[Array, NDArray[np.float64]]:
 
 
 def _limits(step: Step, params: QParams) -> tuple[int, int]:
-    """The integers that an activation keeps."""
+    """The integer bounds of an activation."""
     low = params.low if step.low == -math.inf else params.quantize(step.low)
     high = params.high if step.high == math.inf else params.quantize(step.high)
     return low, high
@@ -314,7 +314,7 @@ def _tuple(parts: Sequence[Expr]) -> Tuple:
 
 
 def _pad_first(x: Expr, attrs: Any, layout: str, value: int, span: Span | None) -> tuple[Expr, Any]:
-    """The padding of a convolution as an operator of its own: it pads with `value`, which stands for 0."""
+    """The padding of a convolution as a separate operator that pads with `value`, which represents 0."""
     before, after = split_padding("nn.conv2d", attrs.padding, 2)
     if not any((*before, *after)):
         return x, attrs
@@ -322,7 +322,7 @@ def _pad_first(x: Expr, attrs: Any, layout: str, value: int, span: Span | None) 
 
 
 def _transposed(args: Sequence[Expr], anchor: Call, zero_point: int) -> Expr:
-    """The named operation subtracts the zero point: what lies between the data is 0, and no bias could say so."""
+    """A transposed convolution by the operator that subtracts the zero point: gaps between data are 0."""
     names = ("strides", "padding", "dilation", "groups", "data_layout", "kernel_layout", "output_padding")
     attrs = {name: getattr(anchor.attrs, name) for name in names}
     return make("fixed.conv2d_transpose", args, **attrs, input_zero_point=zero_point, span=anchor.span)

@@ -1,4 +1,4 @@
-"""The named strategies. A new one is one entry of `STRATEGIES`."""
+"""The named quantization strategies. A new one is one entry of `STRATEGIES`."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ _CURRENT: ContextVar[QConfig] = ContextVar("qconfig")
 
 
 def qconfig(**settings: Any) -> QConfig:
-    """Settings for a `with` statement, under Relay's names. Raises QuantizeError for a name that is none."""
+    """Settings for a `with` statement, under Relay's names. Raises QuantizeError for an unknown name."""
     known = [name for name in QConfig.__slots__ if not name.startswith("_")]
     for name in settings:
         if name not in known:
@@ -180,7 +180,7 @@ def _bind(mod: IRModule, params: Mapping[str, Any]) -> IRModule:
 
 
 def _with_skips(mod: IRModule, config: QConfig) -> Strategy:
-    """The strategy of `config`, layers that it skips named."""
+    """The strategy of `config`, with exceptions for the layers that it skips."""
     plan = make_plan(mod["main"].body)
     names = layer_names(plan)
     linear = [step for step in plan.steps if isinstance(step, LinearStep)]

@@ -31,7 +31,7 @@ class LayerNoise:
 
 
 def layer_noise(realized: Realized, data: Mapping[str, Array]) -> tuple[LayerNoise, ...]:
-    """The noise of each layer over `data`, in order of evaluation, noise of the layers before it included.
+    """The noise of each layer over `data`, in order of evaluation, including the noise of the layers before it.
 
     `data` is like calibration data. Of a program with control flow each piece is measured by what reached it in
     calibration: `data` is not looked at. Raises QuantizeError where it does not fit.

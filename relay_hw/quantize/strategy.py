@@ -1,4 +1,4 @@
-"""Strategies: every choice of a quantization, each independent of the others. Named ones stand in `recipes.py`.
+"""Quantization strategies: all options of a quantization, each independent of the others.
 
 In: values from Python or a TOML file. Out: a frozen, checked `Strategy`; `for_layer` gives what one layer uses.
 """
@@ -26,7 +26,7 @@ MOST_FACTOR: Final = {2: 7, 3: 16, 4: 16}
 
 @dataclass(frozen=True, slots=True)
 class LayerChoice:
-    """What one layer, or every layer whose name matches a pattern with `*`, does differently; None: as all others.
+    """Exceptions for one layer, or for layers whose name matches a pattern with `*`; None: like all others.
 
     `quantized` False leaves the layer in float, on the host. Raises QuantizeError for a value out of range.
     """
@@ -62,7 +62,7 @@ class LayerChoice:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What strategies make exceptions for: the first and the last linear layer, dense and depthwise ones."""
+    """The kinds of a layer that strategies make exceptions for: first or last linear layer, dense, depthwise."""
 
     is_first: bool = False
     is_last: bool = False
@@ -72,7 +72,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """Everything that calibration, the methods and realization need to know. Raises QuantizeError for a bad value.
+    """All options of a quantization. Raises QuantizeError for a bad value.
 
     Numbers: `weight_bits` and `activation_bits` 2 to 8; `per_channel`: each output channel of a weight has a scale of
     its own; `symmetric`: activations have zero point 0; `power_of_two`: every scale is rounded up to a power of two,
@@ -169,7 +169,7 @@ class Strategy:
 
     @property
     def most_factor(self) -> int:
-        """The largest number that weights of a group are multiplied by; 1 where there are no groups."""
+        """The largest factor of a group of weights; 1 without groups."""
         return MOST_FACTOR.get(self.weight_bits, 1) if self.weight_group else 1
 
     @property
@@ -190,13 +190,13 @@ class Strategy:
 
     @property
     def simulated(self) -> str:
-        """Why no accelerator here has this strategy's numbers; empty where one has them."""
+        """Why no accelerator here supports this strategy's number format; empty if one does."""
         if self.number_format is not NumberFormat.INTEGER:
             return f"{self.number_format.value} has no hardware here: simulated in float32"
         return ""
 
     def largest(self, bits: int) -> int:
-        """Largest magnitude of the integers that weights of `bits` bits become, factors of groups included."""
+        """Largest magnitude of integer weights of `bits` bits, multiplied by their group factors."""
         return ((1 << (bits - 1)) - 1) * (MOST_FACTOR.get(bits, 1) if self.weight_group else 1)
 
     def for_layer(self, layer: str, place: Place | None = None) -> Strategy:
@@ -210,7 +210,7 @@ class Strategy:
         return replace(self, layers=(), **values)
 
     def is_quantized(self, layer: str, place: Place | None = None) -> bool:
-        """Whether the layer becomes integers at all; later entries of `layers` win over the edges."""
+        """Whether the layer is quantized at all; later entries of `layers` win over the kinds of layers."""
         answer = Edge.FLOAT not in self._edges(place)
         for choice in self.layers:
             if choice.matches(layer):
@@ -218,7 +218,7 @@ class Strategy:
         return answer
 
     def _edges(self, place: Place | None) -> list[Edge]:
-        """What the kinds of layers do that a layer belongs to."""
+        """The policies of the kinds that a layer belongs to."""
         if place is None:
             return []
         kinds = (

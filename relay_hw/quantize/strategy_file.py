@@ -120,7 +120,7 @@ def _layer(choice: Mapping[str, Any], where: str) -> LayerChoice:
 
 
 def _value(key: str, value: Any, where: str, known: set[str]) -> Any:
-    """A value of TOML as the field `key` holds it; ranges are checked by the records themselves."""
+    """A TOML value converted to the type of field `key`; the records check ranges themselves."""
     if key not in known:
         raise QuantizeError(f"{where}: keys must be among {', '.join(sorted(known))}, not {key}")
     if key in ENUMS:

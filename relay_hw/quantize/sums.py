@@ -1,4 +1,4 @@
-"""Sums of dense layers become one dense layer of all their inputs: one launch, and no rounding between them.
+"""Merges sums of dense layers into one dense layer of all their inputs: one launch, no rounding in between.
 
 In: a float graph, values of its inputs. Out: the same function in float, within rounding. Each input is scaled by a
 power of two, and its weights by the inverse, so that all inputs fill one range.
@@ -38,7 +38,7 @@ class Sum:
 
     @property
     def inputs(self) -> tuple[Expr, ...]:
-        """What the layers read."""
+        """The inputs of the layers."""
         return tuple(part.anchor.args[0] for part in self.parts)
 
 
@@ -71,7 +71,7 @@ def find_sums(function: Function) -> list[Sum]:
 
 
 def _parts(root: Call, uses: Uses, inside: set[Expr]) -> list[Linear] | None:
-    """The dense layers that `root` adds up; notes the sums inside of it."""
+    """The dense layers that `root` adds up; records the sums inside."""
     parts: list[Linear] = []
     sums: set[Expr] = set()
     waiting: list[Expr] = [root]
@@ -110,7 +110,7 @@ def _ranges(mod: IRModule, tensors: Sequence[Expr], strategy: Strategy, data: Ma
 
 
 def _merged(one: Sum, ranges: Sequence[float]) -> Expr:
-    """The dense layer of all inputs, each brought to the range of the first one."""
+    """The dense layer of all inputs, each scaled to the range of the first one."""
     span = one.root.span
     sources: list[Expr] = []
     weights: list[Array] = []
@@ -129,5 +129,5 @@ def _merged(one: Sum, ranges: Sequence[float]) -> Expr:
 
 
 def _exponent(target: float, reach: float) -> int:
-    """The power of two that brings `reach` nearest to `target`."""
+    """The power of two that scales `reach` nearest to `target`."""
     return round(math.log2(target / reach)) if target > 0 and reach > 0 else 0

@@ -1,4 +1,4 @@
-"""The door to accelerators: what a machine answers to be compiled for, and the registry where it is found.
+"""The target interface: what an accelerator implements to be compiled for, and the registry of targets.
 
 `register` makes one known. Names are loaded when first used, so that the command line starts at once.
 """

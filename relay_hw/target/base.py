@@ -1,4 +1,4 @@
-"""What the compiler and the runtime ask of an accelerator. Whoever answers is a target.
+"""The interface between the compiler or runtime and a target, as protocols.
 
 In: composites, functions that were put together for it, samples. Out: reasons, programs, results with their cycles.
 `relay_hw.target.registry` knows targets by name; `relay_hw.target.accel` is the one that comes with this package.
@@ -23,24 +23,24 @@ NO_RULES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class PartitionRules(Protocol):
-    """What partitioning asks of a target."""
+    """The rules by which a network is partitioned for a target."""
 
     @property
     def name(self) -> str:
-        """Of the target: the attribute `Compiler` of functions that run there, and what their names begin with."""
+        """The target's name: attribute `Compiler` of functions that run there, and prefix of their names."""
         ...
 
     @property
     def anchors(self) -> frozenset[str]:
-        """Operators that do the work of a composite: the layer has the name that the source gives them."""
+        """Operators that do the main work of a composite; a layer takes its name from them."""
         ...
 
     def composites(self) -> Pass:
-        """The pass that turns what the target runs as one into calls of functions with the attribute `Composite`."""
+        """The pass that groups operators that run as one layer into functions with the attribute `Composite`."""
         ...
 
     def why_not(self, composite: Function) -> str | None:
-        """Why the target cannot run a composite; None where it can."""
+        """Why the target cannot run a composite; None if it can."""
         ...
 
     def why_on_host(self, call: Call, rules: QuantizerRules) -> str:
@@ -48,7 +48,7 @@ class PartitionRules(Protocol):
         ...
 
     def takes_in(self, call: Call, composite: str) -> bool:
-        """Whether a composite of this name could hold `call` in front of its first operator."""
+        """Whether a composite of this name may include `call` in front of its first operator."""
         ...
 
 
@@ -57,44 +57,44 @@ class Port(Protocol):
 
     @property
     def name(self) -> str:
-        """In the program."""
+        """Its name in the program."""
         ...
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """In Relay."""
+        """Its shape in Relay."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TensorPort:
-    """A `Port` of a program that knows no more of it."""
+    """A plain `Port` with name and shape only."""
 
     name: str
     shape: tuple[int, ...]
 
 
 class Region(Protocol):
-    """What a target made of one function. Ports are in the order of the function's parameters and results."""
+    """A compiled function. Ports are in the order of the function's parameters and results."""
 
     @property
     def inputs(self) -> Sequence[Port]:
-        """What it reads."""
+        """Tensors that it reads."""
         ...
 
     @property
     def outputs(self) -> Sequence[Port]:
-        """What it writes."""
+        """Tensors that it writes."""
         ...
 
     def to_bytes(self) -> bytes:
-        """The program, as a build keeps it."""
+        """The program as a build stores it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a build wants of its regions. `calls`: regions in the order in which one inference launches them.
+    """Options for compiling regions. `calls`: regions in the order in which one inference launches them.
 
     `resident`: constants may stay on the device between launches; `tune`: seconds to search for faster schedules, whose
     results are kept in the folder `cache`; `progress` hears of long steps. A target may have no use for these.
@@ -108,27 +108,27 @@ class Request:
 
 
 class Stats(Protocol):
-    """What a device measured of a launch."""
+    """Measurements of a launch."""
 
     @property
     def cycles(self) -> int | None:
-        """From start to end; None where the device has no time."""
+        """Cycles from start to end; None if the device counts none."""
         ...
 
     @property
     def seconds(self) -> float:
-        """Wall-clock time that it took here."""
+        """Wall-clock time of the launch on this machine."""
         ...
 
     @property
     def counters(self) -> Mapping[str, int]:
-        """Whatever else was counted, by name."""
+        """Other counters by name."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """`Stats` of a device that counts cycles, or nothing."""
+    """Plain `Stats`."""
 
     cycles: int | None = None
     seconds: float = 0.0
@@ -144,15 +144,15 @@ class Session(Protocol):
     """The regions of one build on an open device."""
 
     def settle(self, region: str) -> Stats | None:
-        """Make the region ready; the launch that this took, if it took one."""
+        """Make the region ready to run; returns the launch that loaded its weights, if one was needed."""
         ...
 
     def run(self, region: str, samples: Iterable[Sequence[Any]]) -> Generator[Answer, None, None]:
-        """A region that was made ready, on samples: arrays in the order of its inputs."""
+        """Run a settled region on samples: arrays in the order of its inputs."""
         ...
 
     def repeats(self, calls: Sequence[str], loads: Mapping[int, str]) -> frozenset[int]:
-        """Which launches of `settle` come again in every inference that makes these calls.
+        """Which launches of `settle` repeat in every inference that makes these calls.
 
         `loads`: for each such launch the number of the call that it came before, and the region.
         """
@@ -168,30 +168,30 @@ class Target(PartitionRules, Protocol):
 
     @property
     def multiplier_bits(self) -> int:
-        """Bits of the multipliers that its requantization has: the strategy makes none that are longer."""
+        """Bits of its requantization multipliers, a limit for the strategy's."""
         ...
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """Names of what runs its programs, the usual one first."""
+        """Names of the devices that run its programs, the default one first."""
         ...
 
     def compile(self, functions: Mapping[str, Function], request: Request) -> Mapping[str, Region]:
-        """A program for each function of a partitioned module. Raises RelayHwError with one sentence."""
+        """Compile each function of a partitioned module to a program. Raises RelayHwError with one sentence."""
         ...
 
     def layers(self, records: Sequence[PartitionRecord], regions: Mapping[str, Region]) -> tuple[LayerInfo, ...]:
-        """A row for each record, in their order."""
+        """A layer row for each record, in their order."""
         ...
 
     def facts(self, regions: Mapping[str, Region], calls: Sequence[str]) -> Facts:
-        """What a build has to say of them all, with what makes this target again."""
+        """Facts about all regions, and what is needed to recreate this target."""
         ...
 
     def check(self, row: RegionInfo, program: bytes) -> None:
-        """Raise ArtifactError where the program of a build is none, or has other ports than the row says."""
+        """Raise ArtifactError if a build's program is invalid or has other ports than its row."""
         ...
 
     def open(self, device: str, regions: Sequence[RegionInfo], programs: Mapping[str, bytes]) -> Session:
-        """A device with these programs. Raises InputError for a device that there is not, UnsupportedError."""
+        """Open a device with these programs. Raises InputError for an unknown device, UnsupportedError."""
         ...

@@ -1,4 +1,4 @@
-"""A target that also says why the samples of a batch cannot run one by one, where that keeps a layer on the host."""
+"""Adds to a target's rules the reason why samples of a batch cannot run one by one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class BatchRules:
         return self.target.composites()
 
     def why_not(self, composite: Function) -> str | None:
-        """The target's reason, and that of a batch of images."""
+        """The target's reason, plus that of a batch of images."""
         reason = self.target.why_not(composite)
         is_batch = any(len(shape := shape_of(var) or ()) == IMAGE_AXES and shape[0] > 1 for var in composite.params)
         return f"{reason}; {self.mixes}" if reason and is_batch else reason

@@ -1,4 +1,4 @@
-"""A target that takes nothing: every operator stays on the host, for one reason."""
+"""Partition rules that keep every operator on the host, for one reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PartitionDevice: graphs become calls of device functions and host functions, with a reason for every host operator.
+"""Splits a network into functions for the target and for the host, with a reason for every host operator.
 
 In: a typed module with a target's composites, `main` one graph or outlined into pieces. Out: functions `@NAME_k` for
 the target and `@host_k`, graphs that call them, and `mod.attrs["partition"]`, a tuple of PartitionRecord.
@@ -46,7 +46,7 @@ MOVING_OPERATORS: Final = frozenset(with_trait(Trait.PERMUTES))
 
 
 def partition_records(mod: IRModule) -> tuple[PartitionRecord, ...]:
-    """Where each operator of a partitioned module went, in order."""
+    """The record of each operator of a partitioned module, in order."""
     records = mod.attrs["partition"]
     assert isinstance(records, tuple)
     return records
@@ -57,7 +57,7 @@ _Same = tuple[str, object, Sequence[Expr]]
 
 
 class PartitionDevice(Pass):
-    """Splits `main`, or every piece, between `target` and the host.
+    """Splits `main`, or every fragment of a program with control flow, between `target` and the host.
 
     Operators that only convert between float and integer or move elements form host functions of their own: they have
     one exact meaning in numpy wherever they run.
@@ -66,7 +66,7 @@ class PartitionDevice(Pass):
     name = "partition-device"
 
     def __init__(self, target: PartitionRules, rules: QuantizerRules = NO_RULES) -> None:
-        """`rules`: what operators need to be quantized, for the reasons; None where nothing is."""
+        """`rules`: what operators need to be quantized, for the reasons; None if nothing is quantized."""
         self.target = target
         self.rules = rules
 
@@ -86,25 +86,25 @@ class PartitionDevice(Pass):
 
 @dataclass(slots=True)
 class _Taken:
-    """Names given so far: functions of each side, and layers."""
+    """Names that are in use: functions of each side, and layers."""
 
     counts: dict[str, int]
     layers: set[str] = field(default_factory=set[str])
 
     def function(self, where: str) -> str:
-        """`NAME_k` or `host_k`, each counted by itself."""
+        """The next name `NAME_k` or `host_k`, each with its own counter."""
         self.counts[where] += 1
         return f"{where}_{self.counts[where] - 1}"
 
 
 def _inline_refused(main: Function, what: str, target: PartitionRules) -> tuple[Function, dict[Call, str]]:
-    """A graph with composites that stay on the host replaced by their operators, and the reason of each of those."""
+    """Replace composites that stay on the host by their operators; also returns the reason of each operator."""
     opened = _Opened(target)
     return copy_with(main, body=opened.graph(main.body, what, {})), opened.refusals
 
 
 class _Opened:
-    """Copies of graphs in which functions that the target does not take are written out."""
+    """Copies graphs with functions inlined that the target refuses."""
 
     def __init__(self, target: PartitionRules) -> None:
         self.refusals: dict[Call, str] = {}
@@ -113,7 +113,7 @@ class _Opened:
         self._once: dict[_Same, Expr] = {}
 
     def graph(self, root: Expr, what: str, memo: MutableMapping[Expr, Expr], reason: str | None = None) -> Expr:
-        """The copy of `root`; `memo` has what its variables stand for, `reason` why it is written out."""
+        """The copy of `root`; `memo` maps its variables, `reason` says why it is inlined."""
         for node in dataflow_order(root, what):
             if node in memo:
                 continue
@@ -129,7 +129,7 @@ class _Opened:
 
 
 def _once(node: Expr, known: dict[_Same, Expr]) -> Expr:
-    """`node`, or the equal call of an operator that is there already."""
+    """`node`, or an equal operator call that exists already."""
     if not isinstance(node, Call) or not isinstance(node.op, Op) or node.op.has(Trait.EFFECT):
         return node
     return known.setdefault((node.op.name, node.attrs, node.args), node)
@@ -139,12 +139,12 @@ def _refusal(node: Expr, target: PartitionRules) -> str | None:
     if not isinstance(node, Call) or not isinstance(node.op, Function):
         return None
     if "Composite" not in node.op.attrs:
-        return "it is called through a function that is no composite of the accelerator: Inline puts it in its place"
+        return "it is called through a function that is not a composite of the accelerator: the pass Inline inlines it"
     return target.why_not(node.op)
 
 
 def _refused_fronts(main: Function, what: str, target: PartitionRules) -> dict[Call, str]:
-    """Pads and reshapes that a composite behind them could take in, were it legal then: why it is not."""
+    """Why pads and reshapes in front of a composite cannot join it: it would be illegal with them."""
     found: dict[Call, str] = {}
     for reader in dataflow_order(main.body, what):
         if not isinstance(reader, Call) or not isinstance(reader.op, Function):
@@ -161,7 +161,7 @@ def _refused_fronts(main: Function, what: str, target: PartitionRules) -> dict[C
 
 
 def _with_front(composite: Function, param: Var, front: Call) -> Function:
-    """`composite` with `front` inside, in the place of `param`."""
+    """`composite` with `front` moved inside, in place of `param`."""
     outer = Var(param.name_hint, front.args[0].type, checked_type=front.args[0].type)
     memo: dict[Expr, Expr] = {param: copy_with(front, args=(outer, *front.args[1:]))}
     for node in dataflow_order(composite.body, "a composite"):
@@ -173,7 +173,7 @@ def _with_front(composite: Function, param: Var, front: Call) -> Function:
 
 
 def _copy(node: Expr, memo: Mapping[Expr, Expr]) -> Expr:
-    """`node` on the operands that `memo` holds, with its type."""
+    """Copy `node` with the operands of `memo`, keeping its type."""
     match node:
         case Call():
             return copy_with(node, args=tuple(memo[arg] for arg in node.args))
@@ -195,7 +195,7 @@ class _Split:
     taken: _Taken
 
     def graph(self, main: Function, what: str) -> tuple[dict[str, Function], Sequence[PartitionRecord]]:
-        """One graph as functions of each side, and the graph, by its name, that calls them."""
+        """Split one graph into functions of each side, and the graph that calls them."""
         units = [node for node in dataflow_order(main.body, what) if isinstance(node, Call)]
         if not units:
             return {}, ()
@@ -245,7 +245,7 @@ def _unit_macs(unit: Call) -> int:
 
 
 def _layer_name(unit: Call, operator: str, anchors: frozenset[str]) -> str:
-    """The name in the source of the operator that does the work, else the operator's own."""
+    """The name in the source of the operator that does the main work, else the operator's own."""
     if isinstance(unit.op, Function):
         spans = [n.span for n in dataflow_order(unit.op.body, "a composite") if isinstance(n, Call) and n.span]
         named = [n.span for n in dataflow_order(unit.op.body, "a composite") if is_op(n, *anchors) and n.span]
@@ -259,7 +259,7 @@ def _layer_name(unit: Call, operator: str, anchors: frozenset[str]) -> str:
 
 
 def unique_name(name: str, taken: set[str]) -> str:
-    """`name`, numbered where it is taken; it is taken then."""
+    """`name`, or a numbered variant if it is in use; the result is then in use."""
     new, count = name, 1
     while new in taken:
         count += 1

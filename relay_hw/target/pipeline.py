@@ -11,7 +11,7 @@ from relay_hw.transform.sequential import Pipeline
 
 
 def partition_pipeline(target: PartitionRules, rules: QuantizerRules = NO_RULES) -> Pass:
-    """A quantized network becomes functions of the target, host functions and a `main` that calls them.
+    """Passes that split a quantized network into target functions, host functions and a `main` that calls them.
 
     `rules`: what operators need to be quantized, for the reasons of those that stay; None where nothing is quantized.
     """

@@ -1,4 +1,4 @@
-"""Records of what a target made of a network: regions with their ports, layers, and what belongs to the whole build.
+"""Records of a compiled network: regions with their ports, layers, and facts of the whole build.
 
 In: values from a target. Out: frozen records that a build's manifest holds.
 """
@@ -60,7 +60,7 @@ class LayerInfo:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a target knows of a build as a whole.
+    """A target's facts about a whole build.
 
     `variant`: which of its kind it is, in the words that make it again; `config`: sizes, of our accelerator alone.
     `memory_model` and `board`: what programs are made for; `reload_cycles`: of loads that come again in each inference;

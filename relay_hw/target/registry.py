@@ -1,4 +1,4 @@
-"""Targets by name: our accelerator, those that were registered, and those that installed packages bring.
+"""Finds targets by name: `accel`, registered ones, and those of installed packages.
 
 In: a name, and which of that kind is meant. Out: a `Target`. A package brings one by an entry point of the group
 `relay_hw.targets`, which names a function that takes the variant and gives a `Target`.
@@ -23,7 +23,7 @@ _registered: Final[dict[str, Make]] = {}
 
 
 def register(name: str, make: Make) -> None:
-    """Make a target known in this process. Raises InputError for a name that is taken, or no word."""
+    """Register a target in this process. Raises InputError for a name that is in use, or is not a word."""
     if not name.isidentifier():
         raise InputError(f"the name of a target must be a word, not {name!r}")
     if name in (ACCEL, *HOST_NAMES, *_registered):
@@ -32,12 +32,12 @@ def register(name: str, make: Make) -> None:
 
 
 def unregister(name: str) -> None:
-    """Forget a target that was registered."""
+    """Remove a registered target."""
     _registered.pop(name, None)
 
 
 def target_names() -> tuple[str, ...]:
-    """All that can be found, ours first."""
+    """Names of all targets, `accel` first."""
     return (ACCEL, *sorted({*_registered, *_installed()} - {ACCEL}))
 
 

@@ -1,4 +1,4 @@
-"""Methods of quantization, one a file: each improves what rounding to the nearest would give.
+"""Quantization methods, one per file: each improves on rounding to nearest.
 
 In: a float network, its plan, calibration data. Out: better integers, biases, widths or float weights.
 """

@@ -72,7 +72,7 @@ def learned_rounding(rows: Float64, steps: Float64, aim: Wanted, limit: int, tur
 
 
 def _rectified(choice: Float64) -> tuple[Float64, Float64]:
-    """The stretched sigmoid, and its slope."""
+    """The rectified stretched sigmoid and its derivative."""
     sigmoid = 1.0 / (1.0 + np.exp(-choice))
     stretched = sigmoid * (_STRETCH_HIGH - _STRETCH_LOW) + _STRETCH_LOW
     inside = (stretched > 0.0) & (stretched < 1.0)
@@ -80,7 +80,7 @@ def _rectified(choice: Float64) -> tuple[Float64, Float64]:
 
 
 def _inverse(share: Float64) -> Float64:
-    """What the stretched sigmoid takes to `share`."""
+    """The inverse of the stretched sigmoid."""
     sigmoid = (share - _STRETCH_LOW) / (_STRETCH_HIGH - _STRETCH_LOW)
     return np.log(sigmoid / (1.0 - sigmoid))
 

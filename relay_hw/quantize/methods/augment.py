@@ -1,4 +1,4 @@
-"""More inputs from few: training needs no labels, so whatever the float network can answer is a sample.
+"""Augments calibration samples for training, which needs no labels: the float network is the teacher.
 
 In: arrays of samples. Out: as many others, mixed of pairs; images are flipped and shifted, too.
 """

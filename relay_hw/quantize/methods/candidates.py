@@ -1,4 +1,4 @@
-"""The best of several strategies, by noise on calibration samples that none of them has seen.
+"""Chooses the best of several strategies by noise on held-out calibration samples.
 
 In: a float network, names of strategies, calibration data. Out: the strategy to use. Test data have no part in it.
 """

@@ -1,4 +1,4 @@
-"""Linear layers as matrix products: weights as rows, the windows that they meet as columns.
+"""Linear layers as matrix products (im2col): weights as rows, input windows as columns.
 
 In: a linear step and its input. Out: `[groups, depth, columns]`; the output is rows times columns, plus bias.
 """
@@ -20,12 +20,12 @@ Float64 = NDArray[np.float64]
 
 
 def has_columns(step: LinearStep) -> bool:
-    """Whether the layer is a product with windows of its input; a transposed convolution is none."""
+    """Whether the layer is a product with input windows, as all but transposed convolutions are."""
     return is_op(step.linear.anchor, "nn.conv2d", "nn.dense")
 
 
 def groups_of(step: LinearStep) -> int:
-    """Groups of a convolution; a dense layer is one."""
+    """Number of groups of a convolution; 1 for a dense layer."""
     return 1 if is_op(step.linear.anchor, "nn.dense") else int(step.linear.anchor.attrs.groups)
 
 

@@ -37,7 +37,7 @@ _ROOM: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What a tensor's channels hold on calibration data: ends, and mean square around the mean."""
+    """Statistics of a tensor's channels on calibration data: range and variance."""
 
     low: Float64
     high: Float64
@@ -65,7 +65,7 @@ def equalize(mod: IRModule, layers: Layers, data: Mapping[str, Array]) -> Expr:
 
 
 def measure(mod: IRModule, layers: Layers, data: Mapping[str, Array], stretches: list[Stretch]) -> dict[Expr, Reach]:
-    """What the channels of each tensor of `stretches` hold."""
+    """Measure the channels of each tensor of `stretches`."""
     shots = make_shots(mod, data)
     own = layers if shots.mod is mod else plan_layers(shots.mod["main"].body, layers.strategy)
     batched = dict(zip(layers.plan.group, own.plan.group, strict=True))
@@ -86,7 +86,7 @@ def measure(mod: IRModule, layers: Layers, data: Mapping[str, Array], stretches:
 
 
 def best_scale(stretch: Stretch, layers: Layers, reaches: Mapping[Expr, Reach]) -> Float64:
-    """The scale of each channel, by which what rounding costs the readers of a stretch is least."""
+    """The scale of each channel that minimises the rounding noise of a stretch's readers."""
     of = [reaches[tensor] for tensor in stretch.tensors]
     sizes = [np.maximum(one.high, -one.low) for one in of]
     reach = np.max([size / max(float(size.max()), 1e-300) for size in sizes], axis=0)
@@ -113,7 +113,7 @@ def noise(stretch: Stretch, layers: Layers, reaches: Mapping[Expr, Reach], scale
 
 
 def _weight_noise(reader: LinearStep, layers: Layers, scale: Float64, power: Float64) -> float:
-    """What rounding the weights of a reader costs where its input's channels have `power`."""
+    """The noise from rounding the weights of a reader whose input channels have `power`."""
     own = layers.own[reader]
     rows = _rows(reader)
     if is_depthwise(reader):
@@ -138,13 +138,13 @@ def _rows(step: LinearStep) -> Float64:
 
 
 def felt(step: LinearStep) -> Float64:
-    """How much of a channel's power reaches the layer's output."""
+    """The share of a channel's power that reaches the layer's output."""
     rows = np.square(_rows(step)).sum(axis=2)
     return rows[:, 0] if is_depthwise(step) else rows.sum(axis=0)
 
 
 def _largest(step: LinearStep) -> Float64:
-    """The largest weight that meets each channel, as a share of the largest of its row."""
+    """The largest weight of each input channel, as a share of the largest of its row."""
     if is_depthwise(step):
         return np.ones(step.linear.channels)
     rows = np.abs(_rows(step)).max(axis=2)

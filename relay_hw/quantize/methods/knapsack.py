@@ -1,4 +1,4 @@
-"""Which of its options each layer takes: the least noise within a budget, and all choices that nothing beats.
+"""Chooses a bit width for each layer: the least noise within a budget, and the Pareto front (an integer program).
 
 In: options by layer, a budget. Out: one option a layer. Solved as an integer program by HiGHS, through scipy.
 """
@@ -38,7 +38,7 @@ def require_solver() -> None:
 
 
 def least(options: Options) -> float:
-    """The cost below which there is no choice."""
+    """The smallest possible cost."""
     return sum(min(one.cost for one in some) for some in options.values())
 
 
@@ -76,7 +76,7 @@ def quietest(options: Options, allowed: float) -> list[Option]:
 
 
 def front(options: Options, points: int) -> list[list[Option]]:
-    """Choices from the cheapest to the quietest, `points` budgets apart by the same cost; equal ones come once."""
+    """Choices from the cheapest to the quietest, for `points` evenly spaced budgets, without duplicates."""
     low, high = least(options), sum(one.cost for one in quietest(options, np.inf))
     found: list[list[Option]] = []
     for allowed in np.linspace(low, high, points):

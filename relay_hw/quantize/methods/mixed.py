@@ -1,4 +1,4 @@
-"""Mixed precision: which layers stand narrow weights, measured, and the best choice under a budget.
+"""Mixed precision: measures each layer's sensitivity to narrow weights, and chooses widths within a budget.
 
 In: a float network, a strategy with a budget, calibration data. Out: the strategy with a width for each layer.
 """
@@ -69,7 +69,7 @@ def stored_bytes(layers: Layers) -> LayerCost:
 
 
 def choose(options: Options, strategy: Strategy) -> list[Option]:
-    """One option a layer within the strategy's budget. Raises QuantizeError where there is none."""
+    """One option per layer within the strategy's budget. Raises QuantizeError if there is none."""
     whole = sum(one.cost for one in widest(options))
     needed = least(options) / whole if whole else 0.0
     if needed > strategy.budget_share:
@@ -129,12 +129,12 @@ def _fixed(strategy: Strategy, name: str) -> int | None:
 
 
 def logits(body: Expr) -> Expr:
-    """The result, before a softmax at its end: what classes differ in."""
+    """The result, before a final softmax."""
     return body.args[0] if isinstance(body, Call) and is_op(body, "nn.softmax", "nn.log_softmax") else body
 
 
 def _known(layers: Layers, given: Mapping[Expr, Array]) -> dict[Expr, Any]:
-    """Inputs and the tensor after each step."""
+    """The values of inputs and of the tensor after each step."""
     known: dict[Expr, Any] = dict(given)
     for step in layers.plan.steps:
         known[step.output] = Values(known).of(step.output)
@@ -159,7 +159,7 @@ def _later(body: Expr) -> dict[Expr, set[Expr]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Reference:
-    """The float network on samples: values of all nodes, and what its `output` shall be."""
+    """The float network on samples: values of all nodes, and of `output`."""
 
     output: Expr
     known: list[dict[Expr, Any]]
@@ -167,7 +167,7 @@ class _Reference:
 
 
 def _noise(step: LinearStep, layers: Layers, bits: int, reference: _Reference, later: set[Expr]) -> float:
-    """Power of the output's change over its own, where this layer's weights alone have `bits` bits.
+    """Relative power of the output's change if only this layer's weights have `bits` bits.
 
     `later`: what depends on the layer.
     """
@@ -187,7 +187,7 @@ def _noise(step: LinearStep, layers: Layers, bits: int, reference: _Reference, l
 
 
 def _narrow(step: LinearStep, strategy: Strategy, inputs: list[Array]) -> tuple[Array, Array]:
-    """The layer's weight after rounding by second order, as floats, and what its channels lack in the mean."""
+    """The layer's weight after second-order rounding, as floats, and the mean error of its channels."""
     weight, _ = float_weights(step)
     scales = weight_scales(weight, strategy)
     if not has_columns(step):

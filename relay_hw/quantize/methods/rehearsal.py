@@ -1,4 +1,4 @@
-"""The network on calibration samples, layer by layer: float and integer values side by side.
+"""Layerwise replay: runs the float and the integer network side by side on calibration samples, layer by layer.
 
 In: the float module, its layers, ranges, data. Out: for each linear layer the integers that a `Chooser` makes from
 what the layer meets; layers after it meet the noise of those before.
@@ -34,7 +34,7 @@ _CHOOSING: Final = "choosing integers of layers"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Meeting:
-    """What a linear layer meets: `wanted` columns of the float network and `given` ones of the integer network, both
+    """Layer statistics: input columns of the float network (`wanted`) and of the integer network (`given`), both
     [groups, depth, columns], with their means [groups, depth] over all samples and positions.
 
     `weight` has its output channels on axis 0, `rows` [groups, channels, depth] is the same weight.
@@ -58,19 +58,19 @@ Chooser = Callable[[Meeting], LayerWeights]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shots:
-    """Samples in groups that a network takes at once: `mod` for several samples, or one."""
+    """Samples in batches of the size that `mod` takes at once."""
 
     mod: IRModule
     inputs: tuple[dict[Expr, Array], ...]
 
 
 def launch_sizes(mod: IRModule) -> dict[str, int]:
-    """Samples that one launch of `mod` takes, by the name of the input."""
+    """Samples of one launch of `mod`, by input."""
     return {p.name_hint: (p.tensor_type.static_shape or (1,))[0] for p in mod["main"].params}
 
 
 def count_launches(mod: IRModule, data: Mapping[str, Array]) -> int:
-    """How many launches `data` are for."""
+    """The number of launches that `data` are for."""
     return min((len(np.asarray(data[name])) // size for name, size in launch_sizes(mod).items()), default=0)
 
 
@@ -103,7 +103,7 @@ def rehearse(
     choose: Chooser,
     progress: Progress = SILENT,
 ) -> dict[Step, LayerWeights]:
-    """The integers that `choose` makes for each linear layer of `layers`, which is the plan of `mod`."""
+    """Replay the network and let `choose` make the integers of each linear layer of `layers`, the plan of `mod`."""
     shots = make_shots(mod, data)
     body = shots.mod["main"].body
     own = layers if shots.mod is mod else plan_layers(body, layers.strategy)
@@ -141,14 +141,14 @@ def rehearse(
 
 
 def _with_others(inputs: Sequence[dict[Expr, Array]], layers: Layers) -> list[dict[Expr, Array]]:
-    """The samples, and as many others like them as the strategy asks for."""
+    """The samples, plus as many augmented ones as the strategy asks for."""
     rng, axes = np.random.default_rng(layers.strategy.seed), image_axes(layers.plan)
     others = [augmented(given, axes, rng) for _ in range(layers.strategy.augment) for given in inputs]
     return [*inputs, *others]
 
 
 def _done_after(steps: Sequence[Step], inputs: frozenset[Expr]) -> dict[Step, list[Expr]]:
-    """By step the tensors that no later one reads. What floats still read is computed again."""
+    """By step, the tensors that no later step reads. Those that float operators still read are recomputed."""
     last = {tensor: step for step in steps if not isinstance(step, FloatStep) for tensor in step.inputs}
     found: dict[Step, list[Expr]] = {}
     for tensor, step in last.items():
@@ -163,7 +163,7 @@ def _forget(known: Sequence[dict[Expr, Any]], node: Expr) -> None:
 
 
 def _learn(known: dict[Expr, Any], node: Expr) -> Any:
-    """Compute `node` from what is known, and keep it alone."""
+    """Compute `node` from known values, and keep only its value."""
     if node not in known:
         known[node] = Values(known).of(node)
     return known[node]
@@ -172,7 +172,7 @@ def _learn(known: dict[Expr, Any], node: Expr) -> Any:
 def _meeting(
     step: LinearStep, layers: Layers, source: QParams, wanted: Sequence[Array], given: Sequence[Array]
 ) -> Meeting:
-    """What a layer meets whose input has `source`: floats that are wanted, integers that are given."""
+    """Layer statistics of a layer with input `source`."""
     weight, bias = float_weights(step)
     real = [((part.astype(np.float32) - source.zero_point) * np.float32(source.scale)) for part in given]
     many, few = _sample(step, wanted, real, COLUMNS * min(1 + layers.strategy.augment, 2))

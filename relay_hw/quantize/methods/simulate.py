@@ -27,7 +27,7 @@ Weights = Mapping[Expr, Mapping[int, Expr]]  # call -> index of an argument -> w
 
 
 def simulate(body: Expr, layers: Layers, mark: Mark, weights: Weights) -> tuple[Expr, dict[Expr, Expr]]:
-    """`body` with every tensor that integers would hold marked, and other weights; and what each node became."""
+    """`body` with simulated quantization after each tensor, and other weights; also maps old to new nodes."""
     moved = {step.output for step in layers.plan.steps if isinstance(step, KeepStep)}
     marked = frozenset(layers.plan.integers) - moved
     new: dict[Expr, Expr] = {}
@@ -49,7 +49,7 @@ def simulate(body: Expr, layers: Layers, mark: Mark, weights: Weights) -> tuple[
 
 
 def simulated_integers(params: Mapping[Expr, QParams]) -> Mark:
-    """Marks that round as integers of `params` would."""
+    """Operators that round like integers of `params`."""
 
     def mark(tensor: Expr, value: Expr) -> Expr:
         one = params[tensor]

@@ -57,14 +57,14 @@ class _Finder:
         self._closed = {tensor for tensor in self._makers if uses[tensor] != seen[tensor]}
 
     def groups(self) -> Iterable[list[Expr]]:
-        """Tensors that what lies between layers ties together."""
+        """Groups of tensors that operators between layers tie together."""
         members: dict[Expr, list[Expr]] = {}
         for tensor in self._leader:
             members.setdefault(self._find(tensor), []).append(tensor)
         return members.values()
 
     def stretch(self, tensors: list[Expr]) -> Stretch | None:
-        """What lies around `tensors`; None where somebody else makes or reads one of them."""
+        """The stretch around `tensors`; None if other operators make or read one of them."""
         makers: list[LinearStep] = []
         bounds: dict[Expr, float] = {}
         for tensor in tensors:
@@ -91,21 +91,21 @@ class _Finder:
 
 
 def _agree(makers: list[LinearStep], readers: list[LinearStep]) -> bool:
-    """Whether all have as many channels, on the same axis."""
+    """Whether all have the same number of channels on the same axis."""
     channels, axis = makers[0].linear.channels, makers[0].linear.axis
     made = all((one.linear.channels, one.linear.axis) == (channels, axis) for one in makers)
     return made and all(one.linear.weight.shape[input_axis(one)] == channels for one in readers)
 
 
 def _lets_through(step: Step) -> bool:
-    """Whether channels stay apart and scales come through: sums, pooling."""
+    """Whether an operator keeps channels separate and passes scales through: sums, pooling."""
     return isinstance(step, (AddStep, AverageStep)) or (
         isinstance(step, KeepStep) and is_op(step.output, "nn.max_pool2d")
     )
 
 
 def input_axis(step: LinearStep) -> int:
-    """The axis of the weight that meets the input's channels one by one; -1 for none."""
+    """The weight's axis of input channels; -1 if there is none."""
     anchor = step.linear.anchor
     if is_op(anchor, "nn.dense"):
         return 1

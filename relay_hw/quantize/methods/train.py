@@ -1,4 +1,4 @@
-"""Quantization-aware training: weights learn to be rounded, by the language's own gradient (straight through rounding).
+"""Quantization-aware training of weights, by Relay's own gradients (straight through rounding).
 
 In: a float network, its layers and ranges, calibration inputs. Out: integers for each linear layer, what was gained.
 Labels are not needed: the float network is the teacher, and the loss is the squared distance from its results.
@@ -57,7 +57,7 @@ class Gain:
     samples: int
 
     def sentence(self) -> str:
-        """What the training brought."""
+        """A sentence on the gain of the training."""
         held = f"{self.samples} held-out samples"
         if self.end_db <= self.start_db:
             return f"training: no gain on {held}, start kept ({self.start_db:.1f} dB)"
@@ -93,7 +93,7 @@ class _Learned:
 
 @dataclass(slots=True, eq=False)
 class _Part:
-    """A layer while it is trained: its weight as the operator takes it, a factor for each channel, its bias."""
+    """A layer in training: its weight in the operator's layout, a factor for each channel, its bias."""
 
     step: LinearStep
     scales: Float64
@@ -110,7 +110,7 @@ class _Part:
 
 
 def hold_out(mod: IRModule, data: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
-    """`data` in two parts: what calibrates and trains, and what tells whether that was of use.
+    """Split `data` into training (and calibration) samples and validation samples.
 
     Methods that choose integers by data fit those that they saw: only others can say what training adds to them.
     """
@@ -134,7 +134,7 @@ def train(
     start: Mapping[Step, LayerWeights] | None = None,
     progress: Progress = SILENT,
 ) -> tuple[dict[Step, LayerWeights], Gain]:
-    """Integers of every linear layer of `layers`, the plan of `mod`, after the epochs, and what they brought.
+    """Train all epochs: integers of every linear layer of `layers`, the plan of `mod`, and the gain.
 
     `data`: samples to train with, and those that nothing was chosen by so far. `start`: integers of other methods to
     begin with, instead of the float weights.
@@ -161,13 +161,13 @@ def train(
 
 
 def targets(body: Expr) -> list[Expr]:
-    """What a float network teaches: its result in front of a softmax, or of several results those that are floats."""
+    """The teacher's outputs: the result before a softmax, or the float ones of several results."""
     results = body.fields if isinstance(body, Tuple) else (logits(body),)
     return [one for one in results if isinstance(one.type, TensorType) and one.type.dtype.startswith("float")]
 
 
 class _Run:
-    """Epochs over samples that are shown; those that are held back choose."""
+    """Epochs over the training samples; validation samples select the best state."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class _Run:
         self._power = float(np.mean([sum(map(_power, wanted)) for _, wanted in self._held]))
 
     def run(self, progress: Progress) -> Gain:
-        """Train; the numbers that did best on held-back samples, those of the start among them, stay."""
+        """Train, and keep the state that was best on validation samples, possibly the initial one."""
         strategy, rng = self._strategy, np.random.default_rng(self._strategy.seed)
         total, number = strategy.epochs * len(self._shown), 0
         first = best = self._noise()
@@ -204,7 +204,7 @@ class _Run:
         return Gain(self._decibel(first), self._decibel(best), samples)
 
     def _mixed(self, rng: np.random.Generator) -> Iterator[dict[Expr, Array]]:
-        """The samples that are shown, in groups of others each time."""
+        """The training samples in new random batches each time."""
         first = self._shown[0]
         size = 1 if any(array.ndim == 0 for array in first.values()) else len(next(iter(first.values())))
         if size == 1:
@@ -254,7 +254,7 @@ def _part(
 def _loss(
     body: Expr, layers: Layers, params: Mapping[Expr, QParams], parts: list[_Part], taught: Sequence[Expr]
 ) -> Function:
-    """fn (inputs, what is wanted, what is learned) -> squared distance of the rounded network's results from it."""
+    """fn (inputs, targets, parameters) -> squared distance of the rounded network's results from the targets."""
     weights: dict[Expr, dict[int, Expr]] = {}
     adders = bias_calls(body)
     for part in parts:
@@ -298,22 +298,22 @@ class _Loss:
         self._reverse = cast(Function, infer_type(IRModule({"main": gradient(loss, mode="first_order")}))["main"])
 
     def value(self, sample: _Sample) -> float:
-        """The loss of the numbers as they are."""
+        """The loss of the current parameters."""
         return float(Values(self._bound(self._forward, sample)).of(self._forward.body))
 
     def step(self, sample: _Sample, rate: float, number: int) -> None:
-        """Change what is learned once."""
+        """Update the parameters once."""
         _, slopes = evaluate_lets(self._reverse.body, self._bound(self._reverse, sample))
         by_name = dict(zip((param.name_hint for param in self._forward.params), slopes, strict=True))
         for one in self._learned:
             one.move(by_name[one.variable.name_hint], rate, number)
 
     def state(self) -> list[Float64]:
-        """What is learned, as it is."""
+        """A copy of the parameters."""
         return [one.values.copy() for one in self._learned]
 
     def restore(self, state: Sequence[Float64]) -> None:
-        """What is learned, as it was."""
+        """Restore the parameters from a copy."""
         for one, values in zip(self._learned, state, strict=True):
             one.values = values
 

@@ -32,7 +32,7 @@ _QUARTER: Final = 0.25
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Chain:
-    """Stretches with a depthwise layer from each to the next: a channel goes through all of them alone."""
+    """Stretches connected by depthwise layers, which each channel passes on its own."""
 
     first: LinearStep
     between: tuple[LinearStep, ...]
@@ -75,7 +75,7 @@ def _chains(body: Expr, layers: Layers) -> list[_Chain]:
 
 
 def _picked(chain: _Chain, layers: Layers, reaches: Mapping[Expr, Reach]) -> Indices:
-    """As many channels as lanes are idle, those whose rounding costs the layer behind the chain most."""
+    """The channels to duplicate, one per idle lane: those whose rounding costs the layer behind the chain most."""
     felt_later = felt(chain.last)
     noise = np.zeros(chain.first.linear.channels)
     for stretch, layer in zip(reversed(chain.stretches), (*reversed(chain.between), None), strict=True):
@@ -87,21 +87,21 @@ def _picked(chain: _Chain, layers: Layers, reaches: Mapping[Expr, Reach]) -> Ind
 
 
 def _step(stretch: Stretch, layers: Layers, reaches: Mapping[Expr, Reach]) -> float:
-    """About how far apart the integers of a stretch's first tensor will be."""
+    """The approximate quantization step of a stretch's first tensor."""
     tensor = stretch.tensors[0]
     low, high = min(float(reaches[tensor].low.min()), 0.0), max(float(reaches[tensor].high.max()), 0.0)
     return (high - low) / (2 ** layers.of_tensor(tensor).activation_bits - 1)
 
 
 class _Writer:
-    """The weights and biases of layers as they become, and the graph with them."""
+    """Rewrites weights and biases of layers, and the graph with them."""
 
     def __init__(self) -> None:
         self._weights: dict[LinearStep, Float64] = {}
         self._biases: dict[LinearStep, Float64] = {}
 
     def twin(self, chain: _Chain, picked: Indices, steps: Sequence[float]) -> None:
-        """Write the chain's layers with the channels `picked` behind all others once more."""
+        """Rewrite the chain's layers with copies of the channels `picked` behind all others."""
         order = np.concatenate([np.arange(chain.first.linear.channels), picked])
         side = np.zeros(len(order))
         side[picked], side[len(order) - len(picked) :] = _QUARTER, -_QUARTER
@@ -120,7 +120,7 @@ class _Writer:
         self._weights[chain.last] = weight * spread(shares, axis, weight.ndim)
 
     def rebuilt(self, body: Expr) -> Expr:
-        """`body` with the layers as they became."""
+        """`body` with the rewritten layers."""
         attrs: dict[Expr, Any] = {step.linear.anchor: _attrs(step, value) for step, value in self._weights.items()}
         return with_layers(body, self._weights, self._biases, attrs)
 

@@ -25,7 +25,7 @@ LEARNED = (WeightRounding.ADAROUND, WeightRounding.GPTQ)
 
 
 def needs_rehearsal(layers: Layers) -> bool:
-    """Whether any layer's integers depend on what it meets."""
+    """Whether any layer's integers depend on its calibration activations."""
     return any(
         layers.own[step].bias_correction or layers.own[step].weight_rounding in LEARNED for step in layers.linear
     )
@@ -59,7 +59,7 @@ def choose_weights(meeting: Meeting) -> LayerWeights:
 
 
 def mean_error(meeting: Meeting, rows: Float64) -> Float64:
-    """What the output of each channel lacks in the mean, when the layer has `rows` and meets the integer network."""
+    """The mean error of each output channel if the layer has `rows` and reads the integer network."""
     wanted = np.einsum("gok,gk->go", meeting.rows, meeting.wanted_mean)
     return (wanted - np.einsum("gok,gk->go", rows, meeting.given_mean)).reshape(-1)
 

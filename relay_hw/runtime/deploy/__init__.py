@@ -1,4 +1,4 @@
-"""Exports builds as C source that runs without Python; a few device functions are the user's.
+"""Exports builds as C source that runs without Python; the user supplies a few functions for the device.
 
 In: an `Artifact`. Out: a folder with generated C, the C runtime (`c/`), programs, constants and a Makefile.
 """

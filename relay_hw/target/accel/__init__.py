@@ -1,1 +1,1 @@
-"""The accelerator of this package as a target: what it takes, its programs, what stays on the device, its devices."""
+"""The target `accel`, this package's accelerator: partition rules, programs, resident weights, devices."""

@@ -1,4 +1,4 @@
-"""Boards as programs are made for them: a configuration, the System's clock with it, the memory behind it.
+"""Boards as compilation targets: a configuration, the SoC's clock with it, the memory behind it.
 
 In: names of a board and a configuration. Out: `OnBoard`.
 """
@@ -16,7 +16,7 @@ from relay_hw.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class OnBoard:
-    """A configuration on a board: the System's clock and the memory that programs are made for, as the text of its
+    """A configuration on a board: the SoC's clock and the memory that programs are optimised for, as the text of its
     model. `is_routed`: whether a bitstream has met that clock."""
 
     board: str
@@ -27,7 +27,7 @@ class OnBoard:
 
 
 def on_board(name: str, config: str | None = None) -> OnBoard:
-    """A board with a configuration, its usual one by default. Raises InputError."""
+    """A board with a configuration, by default the board's default one. Raises InputError."""
     try:
         board = find_board(name)
     except FlowError as error:

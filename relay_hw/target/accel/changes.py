@@ -1,4 +1,4 @@
-"""Hardware that differs from a build's in one thing: what to ask the simulator about.
+"""Hardware changes to try on the simulator: one size or memory parameter different from a build's.
 
 In: a configuration and a memory model. Out: legal changes, each with the causes of lost cycles that it may help.
 """
@@ -35,7 +35,7 @@ class Change:
     memory: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def may_help(self, causes: Set[Cause], loads: Set[str]) -> bool:
-        """Whether it may take cycles from one of `causes`; `loads`: scratchpads whose loads are waited for.
+        """Whether it may reduce cycles of one of `causes`; `loads`: scratchpads whose loads are waited for.
 
         A larger scratchpad saves reads of what it holds, and of nothing else.
         """
@@ -45,11 +45,11 @@ class Change:
 
     @property
     def recompiles(self) -> bool:
-        """Whether programs must be compiled anew for it."""
+        """Whether programs must be recompiled for it."""
         return not self.sizes.keys() <= SAME_PROGRAM
 
     def config(self, base: AccelConfig) -> AccelConfig:
-        """The changed configuration. Raises ConfigError where no hardware could have these sizes."""
+        """The changed configuration. Raises ConfigError for illegal sizes."""
         return replace(base, name="changed", **self.sizes) if self.sizes else base
 
     def memory_model(self, base: MemoryModel) -> MemoryModel:
@@ -58,7 +58,7 @@ class Change:
 
 
 def usual_changes(config: AccelConfig, memory: MemoryModel) -> list[Change]:
-    """What one would think of first; only what hardware could have."""
+    """The default changes to try; only legal ones."""
     c = config
     found = [
         _sized(
@@ -94,7 +94,7 @@ def usual_changes(config: AccelConfig, memory: MemoryModel) -> list[Change]:
 
 
 def distinct(changes: Iterable[Change]) -> list[Change]:
-    """Each change once, whatever its text."""
+    """Changes without duplicates, whatever their text."""
     found: dict[object, Change] = {}
     for change in changes:
         found.setdefault((tuple(sorted(change.sizes.items())), tuple(sorted(change.memory.items()))), change)

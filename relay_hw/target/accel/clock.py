@@ -1,4 +1,4 @@
-"""The compiler's clock: the exact engine of the cycle simulator, with the memory that programs are made for.
+"""The compiler's timing model: the engine of the cycle simulator, with the memory that programs are optimised for.
 
 In: a configuration and a memory model. Out: the target that tensorize compiles for.
 """
@@ -21,7 +21,7 @@ _SDRAM_BURSTS = 2
 
 @dataclass(frozen=True, slots=True)
 class EngineClock:
-    """Launches by the exact engine; see `relay_hw.tensorize.target.Clock`."""
+    """Times launches by the cycle simulator's engine; see `relay_hw.tensorize.target.Clock`."""
 
     memory: MemoryModel
 
@@ -31,12 +31,12 @@ class EngineClock:
 
 
 def target_of(config: AccelConfig, memory: MemoryModel) -> Target:
-    """The target of programs for that accelerator with that memory."""
+    """The tensorizer's target for that accelerator with that memory."""
     return Target.of(config, _numbers(config, memory), EngineClock(memory))
 
 
 def _numbers(config: AccelConfig, memory: MemoryModel) -> Memory:
-    """What closed forms know of the model."""
+    """Parameters of the memory model for the closed-form cost estimate."""
     chip = memory.sdram
     if chip is None:
         return Memory(memory.latency, memory.read_outstanding, memory.write_outstanding)

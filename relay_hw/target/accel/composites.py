@@ -1,4 +1,4 @@
-"""MergeDeviceComposites: groups of integer operators that the accelerator executes as one become composite functions.
+"""MergeDeviceComposites: groups integer operators that the accelerator runs as one layer into composite functions.
 
 In: the integer graph that quantization makes. Out: the same graph with calls of inner functions whose attributes
 `Primitive` and `Composite` say what they are; weights and biases lie inside them.
@@ -24,7 +24,7 @@ Legal = Callable[[Function], "str | None"]
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """A chain of operators, from the one that computes to the last one; `before` may stand in front of the anchor."""
+    """A pattern: a chain of operators from the anchor to the last one; `before` may precede the anchor."""
 
     name: str
     anchor: str
@@ -93,7 +93,7 @@ _INTEGER: Final = ("nn.conv2d", "nn.dense", "nn.batch_matmul", "nn.max_pool2d", 
 
 
 class MergeDeviceComposites(FunctionPass):
-    """Where several composites match, the largest that `legal` accepts is taken; without `legal` the largest.
+    """The pass. Of several matching composites it takes the largest that `legal` accepts; without `legal` the largest.
 
     Where `legal` accepts none, the group is made all the same: the partition asks again and keeps the reason.
     """
@@ -156,7 +156,7 @@ AnyGroup = Group | MoveGroup
 
 
 def _readers(function: Function) -> dict[Expr, list[Expr]]:
-    """The calls that read each node, by way of tuples too."""
+    """The calls that read each node, also through tuples."""
     found: dict[Expr, list[Expr]] = {}
     for node in outer_order(function.body):
         if isinstance(node, Call):
@@ -197,7 +197,7 @@ def _first_legal(candidates: Sequence[AnyGroup], legal: Legal | None) -> AnyGrou
 
 
 def _takes_more(group: AnyGroup) -> bool:
-    """Whether the group is a layer with something behind it that can do without."""
+    """Whether the group is a layer plus optional operators behind it."""
     return op_name(group.root) in (_RESIDUAL, "reshape") and len(group.chain) > 1
 
 
@@ -223,7 +223,7 @@ def _candidates(root: Call, uses: dict[Expr, int], taken: set[Expr], position: d
 
 
 def _orientations(root: Call, composite: Composite, position: dict[Call, int]) -> Iterator[Call]:
-    """A residual add may take in the layer of either argument: the later one first, its other argument being ready."""
+    """A residual add may join the layer of either argument: tries the later one first, as the other is then ready."""
     if composite.after[-1:] != (_RESIDUAL,):
         yield root
         return
@@ -233,7 +233,7 @@ def _orientations(root: Call, composite: Composite, position: dict[Call, int]) -
 
 
 def swap_add(call: Call) -> Call:
-    """fixed.add with its arguments exchanged: the same value."""
+    """fixed.add with its arguments swapped, which gives the same value."""
     a = call.attrs
     attrs = replace(
         a,
@@ -246,7 +246,7 @@ def swap_add(call: Call) -> Call:
 
 
 def _chain(root: Call, composite: Composite, uses: dict[Expr, int], taken: set[Expr]) -> list[Call] | None:
-    """The calls from `root` back to the anchor along first arguments; None where the pattern does not hold."""
+    """The calls from `root` back to the anchor along first arguments; None if the pattern does not match."""
     names = [composite.anchor, *composite.after]
     chain = [root]
     for name in reversed(names[:-1]):
@@ -260,7 +260,7 @@ def _chain(root: Call, composite: Composite, uses: dict[Expr, int], taken: set[E
 
 
 def _front(anchor: Call, composite: Composite) -> Call | None:
-    """What stands in front of the anchor. It only moves elements: each of its readers may have a copy."""
+    """The operators in front of the anchor. They only move elements, so that each reader may have a copy."""
     part = anchor.args[0]
     if not isinstance(part, Call) or op_name(part) not in composite.before:
         return None
@@ -270,7 +270,7 @@ def _front(anchor: Call, composite: Composite) -> Call | None:
 
 
 def is_front(call: Call, composite: str) -> bool:
-    """Whether `call` may stand in front of the anchor of the composite of this name."""
+    """Whether `call` may precede the anchor of the composite of this name."""
     return any(known.name == composite and op_name(call) in known.before for known in COMPOSITES)
 
 

@@ -1,4 +1,4 @@
-"""Devices by name, and what each of them needs.
+"""Opens devices by name, with the options that each needs.
 
 In: a name, a configuration, a memory model. Out: a `Device`, or one sentence that says what is missing.
 """
@@ -26,7 +26,7 @@ _PATIENCE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class DeviceOptions:
-    """`waves`: file for signals (rtl only); `memory`: name of a memory model; `progress` hears of long steps.
+    """`waves`: file for signals (rtl only); `memory`: name of a memory model; `progress` receives long steps.
 
     `timing_only`: the cycle device need not compute data. `port`: a board's serial port, `socket://host:port` or
     `etherbone://host`, its own address by default; `soc`: the folder of its bitstream, or the `soc.json` in it (fpga
@@ -65,11 +65,11 @@ def find_device(name: str) -> DeviceKind:
 
 
 def open_device(name: str, config: AccelConfig, options: DeviceOptions | None = None) -> Device:
-    """A device with an empty window. Raises InputError, UnsupportedError (a missing tool), AccelError."""
+    """Open a device with an empty DRAM window. Raises InputError, UnsupportedError (a missing tool), AccelError."""
     kind, opts = find_device(name), options or DeviceOptions()
     if opts.waves is not None and not kind.has_waves:
         able = " or ".join(kind.name for kind in DEVICES if kind.has_waves)
-        raise InputError(f"waves must be asked of the {able} device, not of {name}")
+        raise InputError(f"waves must be recorded on the {able} device, not on {name}")
     return kind.open(config, opts)
 
 
@@ -121,7 +121,7 @@ DEVICES: Final = (
 
 
 def close_device(device: Device) -> None:
-    """Free what the device holds; waves are complete afterwards."""
+    """Close the device; wave files are complete afterwards."""
     close = getattr(device, "close", None)
     if close is not None:
         with suppress(AccelError):

@@ -1,4 +1,4 @@
-"""Rows of layers: what the compiler knows of each operator of a partitioned module.
+"""Makes the layer rows of a build: what the compiler knows of each operator of a partitioned module.
 
 In: the partition's records, the programs of the regions. Out: `LayerInfo`, in the order of the partition.
 """
@@ -24,7 +24,7 @@ from relay_hw.target.records import LayerInfo, PartitionRecord, host_row
 def layer_rows(
     records: Sequence[PartitionRecord], segments: Mapping[str, tensorize.Segment], config: AccelConfig
 ) -> tuple[LayerInfo, ...]:
-    """Host rows from the partition's records, device rows from the programs, in the order of the partition."""
+    """Host rows from partition records, device rows from programs, in the order of the partition."""
     waiting = {name: list(segment.layers) for name, segment in segments.items()}
     needs = {name: layer_needs(segment, config) for name, segment in segments.items()}
     cycles = {name: _cycles_by_layer(segment) for name, segment in segments.items()}
@@ -43,7 +43,7 @@ def layer_rows(
 
 
 def _cycles_by_layer(segment: tensorize.Segment) -> list[int]:
-    """Cycles of a launch that each layer used or was waited for: all of them together."""
+    """Cycles of a launch by layer; they add up to the launch."""
     launch = segment.launch
     assert isinstance(launch, Launch)  # what the compiler's clock counts
     own = accounts(stretches(launch.timing(), segment.owners))
@@ -51,7 +51,7 @@ def _cycles_by_layer(segment: tensorize.Segment) -> list[int]:
 
 
 def _accel_row(record: PartitionRecord, layer: tensorize.Layer, needs: LayerNeeds, config: AccelConfig) -> LayerInfo:
-    """The next layer of the record's program, which need not be the record's: branches may come in another order."""
+    """The next layer of the record's program, maybe not the record's own: branches may be in another order."""
     return LayerInfo(
         name=_source_name(layer.composite) or record.name,
         operator=str(layer.composite.attrs["Composite"]),
@@ -69,7 +69,7 @@ def _accel_row(record: PartitionRecord, layer: tensorize.Layer, needs: LayerNeed
 
 
 def _source_name(composite: Function) -> str | None:
-    """The name in the source of the operator that does the work."""
+    """The name in the source of the operator that does the main work."""
     for expr in post_order(composite.body):
         if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in ANCHORS and expr.span is not None:
             return str(expr.span)

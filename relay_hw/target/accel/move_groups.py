@@ -1,4 +1,4 @@
-"""Groups of operators that only move int8 elements: the accelerator copies them as one.
+"""Groups operators that only move int8 elements into one copy on the accelerator.
 
 In: calls of a dataflow graph. Out: `MoveGroup`, a composite like those of `fuse`.
 """
@@ -67,7 +67,7 @@ class MoveGroup:
 def move_groups(
     root: Call, uses: Mapping[Expr, int], readers: Mapping[Expr, Sequence[Expr]], taken: set[Expr]
 ) -> Iterator[MoveGroup]:
-    """The largest tree of moving calls that ends in `root`, and `root` alone; none at the border of the integer graph.
+    """Candidates: the largest tree of moving calls that ends in `root`, and `root` alone; none at the graph's border.
 
     There the host moves elements while it converts them.
     """
@@ -103,6 +103,6 @@ def _moves(call: Call) -> bool:
 
 
 def _data(call: Call) -> Iterator[Expr]:
-    """What the call moves: its first argument, or the parts of it."""
+    """The tensors that the call moves: its first argument, or that tuple's fields."""
     first = call.args[0]
     yield from first.fields if isinstance(first, Tuple) else (first,)

@@ -1,4 +1,4 @@
-"""Why an operator that is no part of a composite stays on the host, and what would change that, in one sentence."""
+"""Explains why an operator outside of composites stays on the host, and what would change that."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NO_RULE: Final = "another operator in its place, or a rule in relay_hw/quantize
 
 
 def reason_for(call: Call, rules: Mapping[str, str] | None = MappingProxyType({})) -> str:
-    """The reason and what would change it, from the operator and its types alone.
+    """One sentence with the reason and what would change it, from the operator and its types alone.
 
     `rules`: by operator, what it needs to be quantized; None where the strategy quantizes nothing.
     """
@@ -72,7 +72,7 @@ def reason_for(call: Call, rules: Mapping[str, str] | None = MappingProxyType({}
 
 
 def _float_reason(name: str, dtype: str, rules: Mapping[str, str] | None) -> str:
-    """Why a value is still a float where the accelerator takes int8."""
+    """Why a value is float, while the accelerator takes int8."""
     if rules is None:
         return f"{name} is in {dtype}, which the strategy float leaves: compile with another one, such as int8"
     if dtype != "float32":

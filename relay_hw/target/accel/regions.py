@@ -1,4 +1,4 @@
-"""Programs for all regions of a network: the fastest tiles of each, and what stays on the device for all together.
+"""Compiles all regions of a network together: the fastest tiles of each, and the best common set of resident weights.
 
 In: `@accel_k` functions, a target, the order in which an inference calls them. Out: a segment for each.
 """
@@ -26,7 +26,7 @@ Segments = dict[str, tensorize.Segment]
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """Builds one region after the other. `choosers`: each chooses tiles, and the fastest program is taken: what is best
+    """Compiles one region after the other. `choosers`: each chooses tiles, and the fastest program wins: what is best
     for each layer alone need not be best for all together."""
 
     target: Target
@@ -35,7 +35,7 @@ class Builder:
     progress: Progress
 
     def segments(self, functions: Mapping[str, Function], resident: bool, calls: Sequence[str]) -> Segments:
-        """A segment for each function. `resident`: constants may stay on the device where an inference gains by it.
+        """A segment for each function. `resident`: constants may stay on the device if that makes an inference faster.
 
         `calls`: regions in the order in which an inference launches them. Raises TensorizeError.
         """
@@ -46,7 +46,7 @@ class Builder:
         return {name: plan.checked(chosen[name]) for name, plan in plans.items()}
 
     def _chosen(self, plans: Mapping[str, tensorize.Plan], calls: Sequence[str]) -> Segments:
-        """The candidates whose inference is the shortest."""
+        """The candidates with the fastest inference."""
         alone = {name: plan.candidate(plan.alone) for name, plan in plans.items()}
         inference = _Inference(self, calls)
         if not inference.loads(alone):
@@ -63,14 +63,14 @@ class Builder:
         return _settled(plain, [alone, *packed], inference.cycles)
 
     def _plan(self, name: str, function: Function, resident: bool) -> tensorize.Plan:
-        """The plan whose launch is the fastest."""
+        """The plan with the fastest launch."""
         self.progress.started(f"tensorizing {name}")
         plans = [tensorize.Plan(function, self.target, name, choose=choose) for choose in self.choosers]
         return min(plans, key=lambda plan: (plan.alone if resident else plan.plain).cycles)
 
 
 class _Inference:
-    """What one inference of the steady state takes by the exact engine. Each stream is timed once."""
+    """Cycles of a steady-state inference by the cycle simulator's engine; each stream is timed once."""
 
     def __init__(self, builder: Builder, calls: Sequence[str]) -> None:
         self._builder, self._calls = builder, calls
@@ -78,13 +78,13 @@ class _Inference:
         self._known: dict[int, tuple[tensorize.Segment, int]] = {}
 
     def loads(self, segments: Segments) -> bool:
-        """True where an inference loads constants, by launches of a region or before them."""
+        """Whether an inference loads constants, in a region's launches or before them."""
         programs = {name: segment.program for name, segment in segments.items()}
         streams = any(self._footprints.of(program).code for program in programs.values())
         return streams or any(steady(self._footprints, programs, self._calls).reloads)
 
     def cycles(self, segments: Segments) -> int:
-        """Cycles of all launches, loads that repeat included."""
+        """Cycles of all launches, with repeated loads."""
         programs = {name: segment.program for name, segment in segments.items()}
 
         def clock(name: str, kind: SectionKind) -> int:
@@ -104,7 +104,7 @@ class _Inference:
 
 
 def _settled(plain: Segments, others: Sequence[Segments], cycles: Callable[[Segments], int]) -> Segments:
-    """The fastest mixture of forms: of each form for all regions and for each alone the best, then region by region.
+    """A fast mix of forms: the best of each form for all regions and for one alone, then improved region by region.
 
     `plain`: programs that keep nothing on the device. `others`: forms that keep something. Never slower than any of
     these starts.

@@ -1,4 +1,4 @@
-"""Which constants the scratchpads hold while programs take turns on a device.
+"""Tracks which constants are resident in the scratchpads while programs take turns on a device.
 
 In: programs. Out: the entries that their streams load, and whether a program's resident constants are still there.
 """
@@ -26,7 +26,7 @@ def loaded(config: AccelConfig, stream: Section | None) -> Entries:
 
 
 def loaded_by(config: AccelConfig, instructions: Iterable[Instr]) -> Entries:
-    """As `loaded`, of decoded instructions."""
+    """Like `loaded`, for decoded instructions."""
     sizes = depths(config)
     bases: dict[Mem, int] = dict(zip(sizes, accumulate(sizes.values(), initial=0), strict=False))
     found = 0
@@ -41,7 +41,7 @@ def loaded_by(config: AccelConfig, instructions: Iterable[Instr]) -> Entries:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What a program's streams load. `digest`: of what stays between launches; None where nothing does."""
+    """What a program's streams load. `digest`: of the resident constants; None if there are none."""
 
     digest: str | None
     code: Entries
@@ -49,7 +49,7 @@ class Footprint:
 
 
 class Footprints:
-    """What the streams of programs load. Each is read once, since that takes long."""
+    """Caches the footprints of programs, which are slow to compute."""
 
     def __init__(self, config: AccelConfig) -> None:
         self._config = config
@@ -57,7 +57,7 @@ class Footprints:
         self._known: dict[int, tuple[Program, Footprint]] = {}
 
     def of(self, program: Program) -> Footprint:
-        """That of a program."""
+        """The footprint of a program."""
         found = self._known.get(id(program))
         if found is None:
             code, resident = (loaded(self._config, stream) for stream in (program.code, program.resident))
@@ -66,7 +66,7 @@ class Footprints:
 
 
 class Holding:
-    """What the device's scratchpads hold, by `Program.resident_hash`."""
+    """The constants that are resident in a device's scratchpads, by `Program.resident_hash`."""
 
     def __init__(self, footprints: Footprints) -> None:
         self._footprints = footprints
@@ -74,28 +74,28 @@ class Holding:
 
     @property
     def held(self) -> frozenset[str]:
-        """Hashes of all that is there."""
+        """Hashes of all resident constants."""
         return frozenset(self._held)
 
     def needs(self, program: Program) -> bool:
-        """True where the program's resident stream must be launched before it."""
+        """Whether the program's resident stream must be launched before it."""
         digest = self._footprints.of(program).digest
         return digest is not None and digest not in self._held
 
     def take(self, program: Program) -> None:
-        """The program's streams will run: what they overwrite is lost until `hold` says otherwise."""
+        """Before the program's streams run: forget the constants that they overwrite."""
         own = self._footprints.of(program)
         written = own.code | (own.resident if self.needs(program) else 0)
         self._held = {name: kept for name, kept in self._held.items() if name == own.digest or not kept & written}
 
     def hold(self, program: Program) -> None:
-        """The program's resident stream has run, now or before."""
+        """After the program's resident stream ran: its constants are resident."""
         own = self._footprints.of(program)
         if own.digest is not None:
             self._held[own.digest] = own.resident
 
     def turn(self, program: Program) -> bool:
-        """One launch of the program; True where its resident stream runs before it."""
+        """Account for a launch of the program; returns whether its resident stream runs before it."""
         needed = self.needs(program)
         self.take(program)
         self.hold(program)

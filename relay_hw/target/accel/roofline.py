@@ -1,4 +1,4 @@
-"""What layers need: multiply-accumulates and the least cycles for them; bytes and slots of the program made of them.
+"""Lower bounds of layers: multiply-accumulates and their least cycles; bytes and output-stage slots of the program.
 
 In: a typed composite function, or a segment, and a configuration. Out: `LayerCost`, `LayerNeeds`.
 """
@@ -22,7 +22,7 @@ from relay_hw.tensorize import Segment
 
 @dataclass(frozen=True, slots=True)
 class LayerCost:
-    """`macs`: multiply-accumulates, without padding of channels; `shape`: in -> out, for people.
+    """Cost of a layer. `macs`: multiply-accumulates without channel padding; `shape`: in -> out, as text.
 
     `narrow`: all weights fit 4 bits; other ones take an array of 4-bit multipliers twice.
     """
@@ -32,7 +32,7 @@ class LayerCost:
     narrow: bool = False
 
     def array_cycles(self, config: AccelConfig) -> int:
-        """The least cycles of the array. Bytes bound no layer: what it reads may come while another one computes."""
+        """The least cycles of the array. Bytes do not bound a layer: loads may overlap with other layers."""
         products = self.macs * (2 if config.wgt_bits == 4 and not self.narrow else 1)
         return -(-products // config.macs_per_cycle)
 
@@ -56,7 +56,7 @@ class LayerNeeds:
 
 
 def layer_needs(segment: Segment, config: AccelConfig) -> list[LayerNeeds]:
-    """What each layer of a program needs in a launch."""
+    """The needs of each layer of a program in a launch."""
     works = program_works(config, segment.program.instructions)
     traffic = traffic_by_owner(works, segment.owners, config)
     slots = Counter[int]()
@@ -69,7 +69,7 @@ def layer_needs(segment: Segment, config: AccelConfig) -> list[LayerNeeds]:
 
 
 def launch_bounds(name: str, needs: Sequence[LayerNeeds], config: AccelConfig) -> Bounds:
-    """Cycles that a launch of these layers cannot go below."""
+    """A lower bound on the cycles of a launch of these layers."""
     array = sum(row.cost.array_cycles(config) for row in needs)
     output = sum(row.output_slots for row in needs)
     return bounds_of(name, array, output, total_traffic(row.traffic for row in needs), config.bus_bytes)

@@ -1,4 +1,4 @@
-"""What the accelerator takes: its composites, and why the rest stays on the host."""
+"""Partition rules of the accelerator: its composites, and why other operators stay on the host."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AccelOperators:
 
     @property
     def anchors(self) -> frozenset[str]:
-        """Operators that a layer has its name from."""
+        """Operators that a layer takes its name from."""
         return ANCHORS
 
     def composites(self) -> Pass:
@@ -42,16 +42,16 @@ class AccelOperators:
         return reason_for(call, rules)
 
     def takes_in(self, call: Call, composite: str) -> bool:
-        """Pads and reshapes go with the layer behind them."""
+        """Pads and reshapes join the layer behind them."""
         return is_front(call, composite)
 
 
 @dataclass(frozen=True)
 class AccelRules(AccelOperators):
-    """Composites of an accelerator that is not at hand. `legal`: why it cannot run one; without it it runs all."""
+    """Rules without a configuration. `legal`: why a composite cannot run; without it all can."""
 
     legal: Legal | None = None
 
     def why_not(self, composite: Function) -> str | None:
-        """What `legal` says."""
+        """The answer of `legal`."""
         return None if self.legal is None else self.legal(composite)

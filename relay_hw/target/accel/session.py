@@ -1,4 +1,4 @@
-"""The regions of a build on a device of the accelerator: what is loaded there, and what stays between launches.
+"""Runs the regions of a build on a device: keeps track of the loaded program and of resident weights.
 
 In: programs, their ports, a device. Out: a `Session`.
 """
@@ -37,7 +37,7 @@ class AccelSession:
         self._steady: dict[tuple[str, ...], Steady] = {}
 
     def settle(self, region: str) -> LaunchStats | None:
-        """Load the region's program where another one is loaded; the launch that made its weights stay."""
+        """Load the region's program unless it is loaded; returns the launch that loaded resident weights, if any."""
         program = self._programs[region]
         if self._loaded is program:
             return None
@@ -51,7 +51,7 @@ class AccelSession:
         return stats
 
     def run(self, region: str, samples: Iterable[Sequence[np.ndarray]]) -> Generator[Answer, None, None]:
-        """The region on samples: the value of each, and its launch."""
+        """Run the region on samples: the value of each, and its launch."""
         config = self._device.config
         row, program = self._regions[region], self._programs[region]
         assert self._loaded is program, "settle comes first"
@@ -73,7 +73,7 @@ class AccelSession:
             yield (outputs[0] if len(outputs) == 1 else outputs), done.stats
 
     def repeats(self, calls: Sequence[str], loads: Mapping[int, str]) -> frozenset[int]:
-        """Loads of resident constants that come again.
+        """Loads of resident constants that repeat in every inference.
 
         Once come those that the same calls, repeated, would not need, where nothing was loaded for the region before.
         """
@@ -88,5 +88,5 @@ class AccelSession:
         return found
 
     def close(self) -> None:
-        """Free what the device holds."""
+        """Close the device."""
         close_device(self._device)

@@ -1,4 +1,4 @@
-"""Steady state: what each inference launches where samples come one after the other.
+"""Computes the steady state: the launches of each inference when samples come one after the other.
 
 In: the programs of a build and the order in which one inference calls them. Out: `Steady`, the one definition of what
 an inference takes: its launches, the loads of resident constants that repeat, and those that come once.
@@ -49,18 +49,18 @@ class Steady:
 
     @property
     def launches(self) -> int:
-        """Launches of an inference, those included that load constants again."""
+        """Launches of an inference, with those that reload constants."""
         return len(self.calls) + sum(self.reloads)
 
     @property
     def turns(self) -> dict[str, Turns]:
-        """By region, in the order of their first calls."""
+        """Turns by region, in the order of their first calls."""
         launched, once = Counter(self.calls), Counter(self.once)
         again = Counter(name for name, is_again in zip(self.calls, self.reloads, strict=True) if is_again)
         return {name: Turns(count, again[name], once[name]) for name, count in launched.items()}
 
     def total(self, clock: Clock) -> int:
-        """What all launches of an inference take together."""
+        """The sum over all launches of an inference."""
         kinds = (SectionKind.PROGRAM, SectionKind.RESIDENT)
         counts = {name: (turns.launches, turns.reloads) for name, turns in self.turns.items()}
         return sum(
@@ -68,7 +68,7 @@ class Steady:
         )
 
     def reload_cycles(self, config: AccelConfig, programs: Mapping[str, Program], memory: MemoryModel) -> int:
-        """Cycles of the launches that load constants again."""
+        """Cycles of the launches that reload constants."""
         total = 0
         for name, turns in self.turns.items():
             stream = programs[name].resident
@@ -77,7 +77,7 @@ class Steady:
         return total
 
     def total_once(self, clock: Clock) -> int:
-        """What the loads take that come once."""
+        """The sum over one-time loads."""
         return sum(clock(name, SectionKind.RESIDENT) for name in self.once)
 
 

@@ -1,4 +1,4 @@
-"""The accelerator of this package as a target: sizes, the memory behind its bus, maybe a board.
+"""The target `accel`: an accelerator configuration, a memory model, and optionally a board.
 
 In: names of a configuration, a memory and a board. Out: `AccelTarget`.
 """
@@ -47,17 +47,17 @@ class AccelTarget(AccelOperators):
 
     @cached_property
     def timed(self) -> tensorize.Target:
-        """Sizes, memory and clock as tensorize knows them."""
+        """Sizes, memory and timing model in the tensorizer's form."""
         return target_of(self.config, self.memory_model)
 
     @cached_property
     def memory_model(self) -> MemoryModel:
-        """What stands behind the bus."""
+        """The model of the memory behind the bus."""
         return memory_model(self.memory)
 
     @property
     def multiplier_bits(self) -> int:
-        """Of the output stage's multipliers."""
+        """Bits of the output stage's multipliers."""
         return self.config.multiplier_bits
 
     @property
@@ -70,7 +70,7 @@ class AccelTarget(AccelOperators):
         return tensorize.why_not(composite, self.timed)
 
     def compile(self, functions: Mapping[str, Function], request: Request) -> Segments:
-        """The fastest programs for all regions together. Raises TensorizeError."""
+        """Compile the fastest programs for all regions together. Raises TensorizeError."""
         choosers: list[Chooser] = [Refiner()]
         if request.tune:
             tuner = Tuner(self.timed, request.cache)
@@ -84,7 +84,7 @@ class AccelTarget(AccelOperators):
         return layer_rows(records, segments_of(regions), self.config)
 
     def facts(self, regions: Mapping[str, Region], calls: Sequence[str]) -> Facts:
-        """Sizes, memory, board, and what is loaded again in each inference."""
+        """Sizes, memory, board, and constants that each inference reloads."""
         segments = segments_of(regions)
         programs = {name: segment.program for name, segment in segments.items()}
         reloads = steady(Footprints(self.config), programs, calls)
@@ -98,11 +98,11 @@ class AccelTarget(AccelOperators):
         )
 
     def check(self, row: RegionInfo, program: bytes) -> None:
-        """Raise ArtifactError where a build's program is none for this configuration, or has other ports."""
+        """Raise ArtifactError if a build's program is not for this configuration, or has other ports."""
         check_ports(row, read_program(program, self.config))
 
     def open(self, device: str, regions: Sequence[RegionInfo], programs: Mapping[str, bytes]) -> AccelSession:
-        """A device with its usual options. Raises InputError, UnsupportedError, AccelError."""
+        """Open a device with default options. Raises InputError, UnsupportedError, AccelError."""
         read = {name: read_program(data, self.config) for name, data in programs.items()}
         return AccelSession(regions, read, open_device(device, self.config))
 
@@ -122,12 +122,12 @@ def accel_target(
 
 
 def segments_of(regions: Mapping[str, Region]) -> Segments:
-    """Regions that tensorize made."""
+    """The regions as the tensorizer's segments."""
     return {name: region for name, region in regions.items() if isinstance(region, tensorize.Segment)}
 
 
 def read_program(data: bytes, config: AccelConfig) -> Program:
-    """A program whose instructions are all legal. Raises ArtifactError."""
+    """Read a program and check that all instructions are legal. Raises ArtifactError."""
     try:
         program = Program.from_bytes(data, config)
         for stream in (program.code, program.resident):
@@ -139,7 +139,7 @@ def read_program(data: bytes, config: AccelConfig) -> Program:
 
 
 def check_ports(row: RegionInfo, program: Program) -> None:
-    """Raise ArtifactError where a region's ports are not those of its program."""
+    """Raise ArtifactError if a region's ports are not those of its program."""
     for port in (*row.inputs, *row.outputs):
         try:
             slot = program.tensor(port.tensor)

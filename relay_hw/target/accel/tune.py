@@ -1,4 +1,4 @@
-"""Tiles found by timing all legal ones, for as long as the user likes.
+"""Tuning: times all legal tiles of each convolution on the cycle simulator, for a given number of seconds.
 
 In: `@accel_k` functions, a target, seconds. Out: a chooser of tiles. Results are kept by content in the user's
 cache: the same layer on the same configuration is searched once, and then always computed with the same tile.
@@ -52,14 +52,14 @@ class _Search:
 
     @property
     def best(self) -> list[tuple[Choice, int]]:
-        """Choices that were timed, the fastest first."""
+        """Timed choices, the fastest first."""
         return [
             (self.ranked[n], cycles) for n, cycles in sorted(self.cycles.items(), key=lambda item: (item[1], item[0]))
         ]
 
 
 class Tuner:
-    """Chooses tiles by the target's clock. Layers that it does not know are given to the closer look of `refine`."""
+    """Chooses tiles by measured cycles. Layers that were not tuned are left to `refine`."""
 
     def __init__(self, config: Target, cache: Path | None = None) -> None:
         self._config = config
@@ -69,7 +69,7 @@ class Tuner:
         self._searches: dict[str, _Search] = {}
 
     def __call__(self, kernel: KernelSpec, config: Target) -> Tile:
-        """The fastest tile found. Raises TensorizeError when none fits."""
+        """The fastest tile found. Raises TensorizeError if none fits."""
         found = self._found(kernel)
         return found[0][0].tile if found else self._refiner(kernel, config)
 
@@ -81,7 +81,7 @@ class Tuner:
         return f"{explain(found)} (tuned)"
 
     def search(self, functions: Iterable[Function], seconds: float, progress: Progress = SILENT) -> None:
-        """Time tiles of all convolutions in turn, the cheapest by closed form first, until the time is over.
+        """Time tiles of all convolutions in turn, the cheapest by estimate first, until the time is up.
 
         What an earlier search of as many seconds found is taken as it is. Raises InputError.
         """
@@ -115,7 +115,7 @@ class Tuner:
         return search.best if search is not None else []
 
     def _key(self, kernel: ConvKernel) -> str:
-        """Hash of what times depend on: sizes, configuration, memory, the code that writes and times programs."""
+        """Hash of everything that times depend on: sizes, configuration, memory, code of compiler and simulator."""
         content = repr((_FORM, shapes_of(kernel, self._config), self._config, self._sources))
         return hashlib.sha256(content.encode()).hexdigest()
 
@@ -136,7 +136,7 @@ class Tuner:
         return search
 
     def _write(self, search: _Search) -> None:
-        """Keep what was found; what another process found meanwhile is ours where it has come further."""
+        """Store the results; another process's results are kept where they are further along."""
         self._folder.mkdir(parents=True, exist_ok=True)
         with locked(self._folder.with_suffix(".lock")):
             others = self._read(search.path.stem, search.kernel)
@@ -168,7 +168,7 @@ def _time_next(search: _Search, config: Target) -> None:
 
 
 def _measure(kernel: ConvKernel, tile: ConvTile, config: Target) -> int | None:
-    """Cycles of the layer alone; None where no program can be made."""
+    """Cycles of the layer alone; None if no program can be made."""
     try:
         return layer_cycles(kernel, tile, config)
     except AccelError:

@@ -258,7 +258,7 @@ MISTAKES: dict[str, tuple[Callable[[Digits, Path], int], int, str]] = {
     "flat": (
         lambda d, p: d.compare(p, d.images.reshape(-1, 784)),
         2,
-        "test data: input input must have the shape (N, 1, 28, 28), not (60, 784); it has as many numbers: reshape it",
+        "test data: input input must have the shape (N, 1, 28, 28), not (60, 784); it has as many elements: reshape it",
     ),
     "pixels in another order": (
         lambda d, p: d.run(p, d.images.reshape(-1, 1, 28, 4, 7).swapaxes(3, 4).reshape(d.images.shape)),

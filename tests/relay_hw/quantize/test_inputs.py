@@ -110,8 +110,8 @@ def test_constants_and_empty_shapes() -> None:
     [
         ((32, 32, 3), (3, 32, 32), "; its axes are in another order: transpose it by (0, 3, 1, 2)"),
         ((3, 16, 32), (16, 32, 3), "; its axes are in another order: transpose it by (0, 2, 3, 1)"),
-        ((784,), (1, 28, 28), "; it has as many numbers: reshape it"),
-        ((28, 28), (1, 28, 28), "; it has as many numbers: reshape it"),
+        ((784,), (1, 28, 28), "; it has as many elements: reshape it"),
+        ((28, 28), (1, 28, 28), "; it has as many elements: reshape it"),
         ((28, 27), (1, 28, 28), ""),
         ((), (), ""),
     ],

@@ -105,7 +105,7 @@ def test_nothing_else_is_read(tmp_path: Path) -> None:
         (npy(np.array([{"a": 1}], dtype=object)), "array x must hold numbers, not Python objects"),
         (header(SHAPE.format("<f4", "(1099511627776,)")), "array x must take at most 8,589,934,592 bytes, not 4,398"),
         (header(SHAPE.format("<f4", "(4611686018427387904, 4)")), "array x must take at most 8,589,934,592 bytes"),
-        (header(SHAPE.format("<f4", "(0, 1099511627776, 1099511627776)")), "array x must have sizes that 64"),
+        (header(SHAPE.format("<f4", "(0, 1099511627776, 1099511627776)")), "array x must have a size that"),
         (header(SHAPE.format("<f4", "(-1,)")), r"array x must have sizes of at least 0, not \(-1,\)"),
         (header(SHAPE.format("<f4", "(" + "9" * 5000 + ",)")), "must hold plain arrays only: "),
         (header(SHAPE.format("<f4", "(" * 3000)), "must hold plain arrays only: "),

@@ -179,7 +179,7 @@ def test_unknown_devices_are_refused() -> None:
         open_device("asic", config)
     with pytest.raises(InputError, match="device fpga must have a port and the folder of its bitstream: --port PORT"):
         open_device("fpga", config)
-    with pytest.raises(InputError, match="waves must be asked of the rtl device, not of functional"):
+    with pytest.raises(InputError, match="waves must be recorded on the rtl device, not on functional"):
         open_device("functional", config, DeviceOptions(waves=Path("x.fst")))
 
 

@@ -21,7 +21,7 @@ def test_a_device_that_there_is_not() -> None:
 
 
 def test_waves_are_asked_of_a_device_that_has_them() -> None:
-    with pytest.raises(InputError, match="waves must be asked of the rtl device, not of cycle"):
+    with pytest.raises(InputError, match="waves must be recorded on the rtl device, not on cycle"):
         open_device("cycle", load_config("tiny"), DeviceOptions(waves=Path("waves.fst")))
 
 
