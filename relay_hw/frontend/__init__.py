@@ -1,4 +1,4 @@
-"""Frontends: programs of other systems become Relay modules."""
+"""Frontends: importers from other systems to Relay modules."""
 
 from __future__ import annotations
 

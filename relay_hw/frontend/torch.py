@@ -95,7 +95,7 @@ def _by_onnx(torch: Any, model: Any, example_inputs: Sequence[Any] | None) -> IR
 
 
 def _to_onnx(torch: Any, onnx: Any, model: Any, example_inputs: tuple[Any, ...]) -> Any:
-    """torch's own export: the newer one where its package is installed."""
+    """Export by torch.onnx: the newer exporter if its package is installed."""
     fast = torch.backends.mha.get_fastpath_enabled()
     # Fused kernels of attention have no form in ONNX.
     torch.backends.mha.set_fastpath_enabled(False)

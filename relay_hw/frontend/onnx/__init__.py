@@ -1,4 +1,4 @@
-"""The ONNX frontend: one file for each family of operators.
+"""The ONNX importer: one file for each family of operators.
 
 What onnx defines by other operators is written out by that definition unless it has a converter. Sizes that a model
 leaves open have names while a graph is converted (`sizes.py`), so what does not depend on them stays known.
@@ -57,7 +57,7 @@ FOREIGN: Final = MappingProxyType(
 
 
 def find_converter(domain: str, operator: str) -> Converter | None:
-    """The converter of an operator; None where there is none."""
+    """The converter of an operator; None if there is none."""
     return CONVERTERS.get(operator) if domain == "ai.onnx" else FOREIGN.get((domain, operator))
 
 

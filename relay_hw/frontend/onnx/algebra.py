@@ -59,7 +59,7 @@ def _stft(node: Node, args: Arguments) -> Expr:
 
 
 def _mel_weights(node: Node, args: Arguments) -> Expr:
-    """A triangle for each mel band over the frequencies of a transform: known sizes, so a constant."""
+    """Mel filter bank: a triangle over the frequencies for each band; sizes are known, so it is a constant."""
     from relay_hw.frontend.onnx.cast import DTYPES
 
     bands, length, rate, low, high = (np.ravel(np.asarray(args.array(index)))[0].item() for index in range(5))
@@ -83,7 +83,7 @@ Step = Callable[[Node, Arguments, Expr, Expr, Sequence[Expr]], Sequence[Expr]]
 
 
 def _steps(states: int, step: Step) -> Callable[[Node, Arguments], Sequence[Expr]]:
-    """An optimizer: all tensors, all gradients, then each state of all; results likewise without the gradients."""
+    """An optimizer's step. Inputs: all tensors, all gradients, then each state of all; outputs without gradients."""
 
     def convert(node: Node, args: Arguments) -> Sequence[Expr]:
         tensors = args.all()[2:]

@@ -1,4 +1,4 @@
-"""What an ONNX model asks for, counted before any of it is made. In: a protobuf, limits. Out: nothing, or one error.
+"""Checks the size of an ONNX model before importing it. In: a protobuf, limits. Out: nothing, or one error.
 
 Everything here goes without calls into what lies inside, so that no depth of a model is a depth of this program, and
 what functions written out would take is computed from their sizes, not by writing them out.
@@ -31,7 +31,7 @@ Key = tuple[str, str, str]
 
 
 def check_budget(proto: Any, name: str, limits: Limits) -> None:
-    """Raise InputError if the model `name` asks for more than `limits` allow."""
+    """Raise InputError if the model `name` exceeds `limits`."""
     nodes = texts = 0
     for root in roots(proto):
         for body, depth in bodies(root):
@@ -49,13 +49,13 @@ def check_budget(proto: Any, name: str, limits: Limits) -> None:
 
 
 def _pieces(node: Any) -> int:
-    """What a node counts: one, more for inputs and outputs beyond the few that most have, and for graphs in it."""
+    """Weight of a node: one, more with unusually many inputs and outputs, and for graphs in it."""
     inner = sum(1 for attr in node.attribute for _ in graphs(attr))
     return 1 + max(0, len(node.input) + len(node.output) - _FEW) + _GRAPH * inner
 
 
 def check_tensor(tensor: Any, name: str, limits: Limits) -> None:
-    """Raise InputError for a tensor whose sizes are no sizes, or make more elements than `limits` allow."""
+    """Raise InputError for a tensor with illegal sizes, or with more elements than `limits` allow."""
     what = f"tensor {tensor.name} of {name}" if tensor.name else f"a tensor of {name}"
     if len(tensor.dims) > MOST_AXES:
         raise InputError(f"{what} must have at most {MOST_AXES} axes, not {len(tensor.dims):,}")
@@ -65,7 +65,7 @@ def check_tensor(tensor: Any, name: str, limits: Limits) -> None:
 
 
 def _check_type(item: Any, name: str, limits: Limits) -> None:
-    """Types of sequences and options are read by calls, one for each that lies in another."""
+    """Limit the nesting of sequence and optional types, which are read recursively."""
     kind, depth = item.type, 0
     while True:
         value = kind.WhichOneof("value")
@@ -85,7 +85,7 @@ def _check_type(item: Any, name: str, limits: Limits) -> None:
 
 
 def _texts(body: Any, name: str) -> int:
-    """Bytes that the names, texts and lists of numbers of one graph or function take when they are read."""
+    """Bytes of memory for the names, strings and lists of numbers of one graph or function."""
     found = 0
     for text in _names(body):
         # What is no UTF-8 comes as bytes.
@@ -116,7 +116,7 @@ def _size(texts: Iterable[bytes]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """Nodes and bytes of something with every call in it written out, and how often it uses what its caller gives."""
+    """Nodes and bytes of a function with all calls inlined, and how often it uses its caller's attributes."""
 
     nodes: int = 0
     size: int = 0
@@ -127,7 +127,7 @@ class _Size:
 
 
 def _key(item: Any) -> Key:
-    """What a function is called by: a node's domain, operator and overload, or a function's own."""
+    """The key of a function: a node's domain, operator and overload, or a function's own."""
     operator = item.op_type if hasattr(item, "op_type") else item.name
     return ("" if item.domain == "ai.onnx" else item.domain, operator, item.overload)
 
@@ -154,7 +154,7 @@ def _check_size(size: _Size, what: str, limits: Limits) -> None:
 
 
 def _in_order(functions: Mapping[Key, Any], name: str) -> list[tuple[Key, set[Key]]]:
-    """Functions, each with those that it calls, these first. Raises InputError where one calls itself."""
+    """Functions in call order, callees first. Raises InputError for recursion."""
     called = {
         key: {_key(node) for body, _ in bodies(function) for node in body.node} & functions.keys()
         for key, function in functions.items()
@@ -167,7 +167,7 @@ def _in_order(functions: Mapping[Key, Any], name: str) -> list[tuple[Key, set[Ke
 
 
 def _written(body: Any, sizes: Mapping[Key, _Size]) -> _Size:
-    """Of a graph or function whose callees have `sizes`; graphs inside are no deeper than `nesting` by now."""
+    """The inlined size of a graph or function whose callees have `sizes`; `nesting`: depth of graphs inside."""
     found = _Size()
     for node in body.node:
         inner = sum((_written(graph, sizes) for attr in node.attribute for graph in graphs(attr)), _Size())
@@ -183,39 +183,39 @@ def _written(body: Any, sizes: Mapping[Key, _Size]) -> _Size:
 
 
 class Ledger:
-    """What converting one model has taken so far. Every method raises InputError before more is taken."""
+    """Counts what converting a model has used. Every method raises InputError before a limit is exceeded."""
 
     def __init__(self, name: str, limits: Limits, weight_bytes: int = 0, nodes: int = 0) -> None:
-        """`weight_bytes`, `nodes`: those of the model."""
+        """`weight_bytes`, `nodes`: of the model."""
         self._name, self._limits = name, limits
         self._free, self._first = OF_WEIGHTS * weight_bytes, nodes
         self._nodes = self._bytes = 0
 
     def convert(self, span: Span) -> None:
-        """One more node. Bodies of loops are converted until the types of what they carry settle."""
+        """Count a converted node. Loop bodies are converted again until the types of loop variables are stable."""
         self._nodes += 1 if self._first > 0 else _AGAIN
         self._first -= 1
         what = f"nodes of {self._name}, {_AGAIN} for each that a loop has converted again,"
         self._limits.check("nodes", what, self._nodes, span)
 
     def parts(self, count: int, span: Span) -> None:
-        """So many pieces of a program for one node."""
+        """Count the Relay nodes made for one ONNX node."""
         self._nodes += count
         self._limits.check("nodes", f"nodes of {self._name} and the parts of this one", self._nodes, span)
 
     def result(self, sizes: Iterable[int], span: Span) -> None:
-        """A tensor that run time computes."""
+        """Count a tensor that is computed at run time."""
         self._limits.check("tensor_elements", "the elements of a result", product(sizes), span)
 
     def reserve(self, sizes: Iterable[int], dtype: str, span: Span, passes: bool = False) -> None:
-        """A constant that a converter makes; `passes`: it does not stay."""
+        """Count a constant that a converter makes; `passes`: it is temporary."""
         elements, before = product(sizes), self._bytes
         self.compute(Work(elements, elements * width_of(dtype), elements), span)
         if passes:
             self._bytes = before
 
     def compute(self, work: Work, span: Span) -> None:
-        """A constant that is computed from others."""
+        """Count a constant that is folded from others."""
         self._limits.check("tensor_elements", "the elements of a constant", work.elements, span)
         self._limits.check("folded_steps", "the steps to compute a constant", work.steps, span)
         self._bytes += work.size

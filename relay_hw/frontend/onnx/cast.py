@@ -53,7 +53,7 @@ def _cast_to(node: Node, args: Arguments, dtype: str) -> Expr:
 
 
 def _power_of_two(node: Node, args: Arguments) -> Expr:
-    """The exponent alone: that of the next power of two up (the default), down, or the nearest one."""
+    """Round to a power of two: the next one up (the default), down, or the nearest."""
     wide = op.cast(args[0], "float32")
     exponent = op.log2(op.abs(wide))
     match node.attr("round_mode", "up"):

@@ -24,7 +24,7 @@ Unary = Callable[[Node, Arguments, Expr], Expr]
 
 
 def _params(args: Arguments, at: int) -> tuple[Expr, Expr]:
-    """The scale at input `at` and the zero point behind it, both scalars."""
+    """The scale at input `at` and the zero point after it, both scalars."""
     scale = scale_of(args, at)
     return single(scale, args), single(zero_of(args, at + 1, scale), args)
 
@@ -35,7 +35,7 @@ def _real(args: Arguments, at: int) -> Expr:
 
 
 def _integers(args: Arguments, value: Expr, at: int, dtype: str) -> Expr:
-    """Float `value` at the scale of input `at` and the zero point behind it."""
+    """Quantize float `value` with the scale at input `at` and the zero point after it."""
     return qnn.quantize(value, *_params(args, at), -1, zero_dtype(args, at + 1, dtype), "half_even")
 
 
@@ -64,7 +64,7 @@ def _softmax(node: Node, args: Arguments, value: Expr) -> Expr:
 
 
 def _in_channels_first(node: Node, args: Arguments, value: Expr, build: Build) -> Expr:
-    """`build` on channels in axis 1, where the node says that they are last."""
+    """Apply `build` with channels on axis 1, also if the node has them last."""
     if not node.attr("channels_last", 0):
         return build(value)
     rank = args.rank(value)
@@ -119,7 +119,7 @@ def _same(left: Expr, right: Expr) -> bool:
 
 
 def _where(node: Node, args: Arguments) -> Expr:
-    """Condition, then tensor, scale and zero point of both sides, then those of the result."""
+    """QLinearWhere. Inputs: condition; tensor, scale and zero point of both sides; those of the result."""
     out, dtype = _params(args, 7), zero_dtype(args, 8, "uint8")
     return op.where(args[0], _part(args, 1, out, dtype), _part(args, 4, out, dtype))
 

@@ -1,4 +1,4 @@
-"""ONNX If, Loop and Scan: conditionals, and tail-recursive functions whose parameters are what an iteration carries."""
+"""ONNX If, Loop and Scan: conditionals, and tail-recursive functions whose parameters are the loop variables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from relay_hw.op import const
 
 
 def _truth(value: Expr, args: Arguments) -> Expr:
-    """A condition or count, which may have one axis of one element, as a scalar."""
+    """A condition or count as a scalar, also from a vector of one element."""
     return op.reshape(value, ()) if args.rank(value) else value
 
 
@@ -44,7 +44,7 @@ def _if(node: Node, args: Arguments) -> list[Expr]:
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """One trial of a loop's body: the variables that stand for its inputs and what it makes of them."""
+    """A conversion of a loop body: the variables of its inputs, and its results."""
 
     carried: list[Var]
     captured: dict[Var, Expr]
@@ -62,7 +62,7 @@ def _is_true(value: Expr | None) -> bool:
 
 
 def _original(value: Expr) -> Expr:
-    """What Identity nodes pass on."""
+    """The value behind Identity nodes."""
     while isinstance(value, Call) and isinstance(value.op, Op) and value.op.name == "copy":
         value = value.args[0]
     return value
@@ -115,7 +115,7 @@ def _loop(node: Node, args: Arguments) -> list[Expr]:
 
 
 def _settled(args: Arguments, inits: Sequence[Expr], trial: Trial, before: int) -> _Body:
-    """The body with carried types that one more iteration does not change. `before`: outputs before carried ones."""
+    """The body with stable types of loop variables. `before`: number of outputs before them."""
     types = [args.any_type(value) for value in inits]
     for _ in range(_MAX_TRIALS):
         body = trial(types)
@@ -222,7 +222,7 @@ def _scanned(
 
 
 def _moved(args: Arguments, value: Expr, axis: int) -> Expr:
-    """The first axis brought to place `axis`."""
+    """Move the first axis to position `axis`."""
     rank = args.rank(value)
     axis %= rank
     if not axis:

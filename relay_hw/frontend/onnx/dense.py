@@ -57,7 +57,7 @@ def _batched(node: Node, args: Arguments, left: Expr, right: Expr) -> Expr:
 
 
 def _batched_by_value(args: Arguments, left: Expr, right: Expr) -> Expr:
-    """Batch axes that only run time knows: both sides are broadcast to their common sizes, which are computed."""
+    """MatMul with dynamic batch axes: both sides are broadcast to sizes computed at run time."""
     a, b = args.dims(left), args.dims(right)
     rank = max(len(a), len(b)) - 2
     sides = [_in_front(args.sizes(side, 0, len(dims) - 2), len(dims) - 2, rank)
@@ -77,7 +77,7 @@ def _batched_by_value(args: Arguments, left: Expr, right: Expr) -> Expr:
 
 
 def _in_front(sizes: Expr, count: int, rank: int) -> Expr:
-    """`count` sizes with ones in front, `rank` in all."""
+    """Prepend ones to `count` sizes, up to `rank`."""
     if count == rank:
         return sizes
     ones = const(np.ones(rank - count, np.int64))
@@ -85,7 +85,7 @@ def _in_front(sizes: Expr, count: int, rank: int) -> Expr:
 
 
 def _batched_alike(args: Arguments, left: Expr, right: Expr) -> Expr:
-    """Batch axes of the same open sizes: merged by codes of reshape, and split by the left one's sizes."""
+    """MatMul with equal dynamic batch axes: merged by a reshape, and split again by the left side's sizes."""
     batch = args.rank(left) - 2
     first, second = left, right
     for _ in range(batch - 1):

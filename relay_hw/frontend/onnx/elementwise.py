@@ -145,7 +145,7 @@ def _prelu(node: Node, args: Arguments) -> Expr:
 
 
 def _exponential_part(args: Arguments, inner: float, outer: float) -> Expr:
-    """outer * (exp(x / inner) - 1); in float32 for shorter types, whose exponentials near 1 leave nothing."""
+    """outer * (exp(x / inner) - 1); in float32 for narrower types, which lose all digits for exponentials near 1."""
     x = args[0]
     wide = op.cast(x, "float32") if args.dtype(x) in ("float16", "bfloat16") else x
     scaled = op.divide(wide, args.scalar(inner, wide)) if inner != 1 else wide
@@ -226,7 +226,7 @@ def _reciprocal(node: Node, args: Arguments) -> Expr:
 
 
 def _round(node: Node, args: Arguments) -> Expr:
-    """Ties to even, where Relay's round takes them away from zero."""
+    """Round ties to even; Relay's round rounds them away from zero."""
     below = op.floor(args[0])
     rest, one, half = op.subtract(args[0], below), args.scalar(1, args[0]), args.scalar(0.5, args[0])
     odd = op.not_equal(op.floor_mod(below, args.scalar(2, args[0])), args.scalar(0, args[0]))

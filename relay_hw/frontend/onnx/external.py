@@ -1,4 +1,4 @@
-"""Tensors in files beside an ONNX model. In: a model that names them, its folder. Out: the model with their bytes.
+"""Reads external data: tensors in files beside an ONNX model. In: a model, its folder. Out: the model with their bytes.
 
 The names come from whoever wrote the model. A file is opened only if it is a regular one below the model's folder,
 with no link on the way to it and no second name, and no more of it is read than its tensor has bytes.
@@ -24,21 +24,21 @@ _LINKS = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK)
 
 
 def is_external(tensor: Any) -> bool:
-    """Whether a tensor lies in a file beside the model."""
+    """Whether a tensor is in another file."""
     import onnx
 
     return tensor.data_location == onnx.TensorProto.EXTERNAL
 
 
 def refuse_external(proto: Any, name: str, way: str) -> None:
-    """Raise InputError if a tensor of `proto` lies in another file; `way`: what lets it be read."""
+    """Raise InputError if a tensor of `proto` is in another file; `way`: the option that allows it."""
     for tensor in all_tensors(proto):
         if is_external(tensor):
             raise InputError(f"weight {tensor.name} of {name} must lie in the model, not in a file beside it: {way}")
 
 
 def read_external(proto: Any, path: Path, limits: Limits) -> None:
-    """Put the bytes of tensors in other files into `proto`, the model read from `path`. Raises InputError."""
+    """Read tensors in other files into `proto`, the model read from `path`. Raises InputError."""
     total = 0
     for tensor in all_tensors(proto):
         if not is_external(tensor):
@@ -53,7 +53,7 @@ def read_external(proto: Any, path: Path, limits: Limits) -> None:
 
 
 def _place(tensor: Any, what: str) -> tuple[Sequence[str], int, int]:
-    """Folders and file, offset and length of a tensor's bytes. Raises InputError."""
+    """Path, offset and length of a tensor's bytes. Raises InputError."""
     given: dict[str, str] = {}
     for entry in tensor.external_data:
         if entry.key in given:
@@ -94,7 +94,7 @@ def byte_count(tensor: Any, what: str) -> int:
 
 
 def element_bits(data_type: int) -> int | None:
-    """Bits of an element of an ONNX type, None for texts and types that there are not."""
+    """Bits of an element of an ONNX type, None for strings and unknown types."""
     import onnx
     from onnx import helper
 
@@ -138,7 +138,7 @@ def _bytes(folder: Path, parts: Sequence[str], offset: int, size: int, what: str
 
 @contextmanager
 def _opened(folder: Path, parts: Sequence[str]) -> Iterator[int]:
-    """A file below `folder`, opened step by step, so that nothing on the way can be a link or be swapped for one."""
+    """Open a file below `folder` folder by folder, so that no part of the path can be a link or be swapped for one."""
     at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for number, part in enumerate(parts):

@@ -1,4 +1,4 @@
-"""Constants that nodes make of constants. In: an expression without variables. Out: its value, within a budget."""
+"""Folds constants during import. In: an expression without variables. Out: its value, within a budget."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from relay_hw.span import Span
 
 
 def computed_constant(root: Expr, typer: Typer, ledger: Ledger) -> Any:
-    """The value of `root`, each call of which `ledger` allows before it is computed. Raises InputError."""
+    """Evaluate `root`; `ledger` checks each call before it is computed. Raises InputError."""
     found: dict[Expr, Any] = {}
     for expr in post_order(root):
         match expr:

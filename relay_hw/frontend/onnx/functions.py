@@ -1,4 +1,4 @@
-"""Operators that onnx defines as functions of others, written out. In: a model. Out: one of operators with converters.
+"""Inlines operators that onnx defines as functions of others. In: a model. Out: one of operators with converters.
 
 Every node of a body carries the name of the node that it stands for.
 """
@@ -16,7 +16,7 @@ HasConverter = Callable[[str, str], bool]
 
 
 def write_out_functions(proto: Any, converters: Sequence[tuple[str, str]], has_converter: HasConverter) -> Any:
-    """`proto` in which operators without converter are replaced by their definitions, where onnx has one.
+    """Replace operators without converter in `proto` by their definitions, if onnx has one.
 
     `converters` are (domain, operator) pairs that stay. The model given is not changed.
     """
@@ -48,7 +48,7 @@ def _is_function(node: Any, has_converter: HasConverter) -> bool:
 
 
 def has_definition(domain: str, operator: str) -> bool:
-    """Whether onnx defines an operator by others."""
+    """Whether onnx defines an operator as a function of others."""
     import onnx
 
     if not onnx.defs.has(operator, domain):
@@ -93,7 +93,7 @@ class _Writer:
         return copy
 
     def _written(self, node: Any, types: Mapping[str, Any]) -> Sequence[Any]:
-        """The nodes of the definition, or the node itself if its types are not known well enough."""
+        """The nodes of the definition, or the node itself if its types are unknown."""
         from onnx import helper, inliner
 
         def info(name: str) -> Any:
@@ -118,7 +118,7 @@ class _Writer:
         return [node] if body is None else self._named(node, body.graph, {*names, *outputs})
 
     def _by_definition(self, node: Any, model: Any, types: Mapping[str, Any]) -> Any:
-        """`model` with its one node written out by the definition for the types of its inputs; None without one."""
+        """`model` with its one node inlined by the definition for its input types; None without one."""
         import onnx
         from onnx import inliner
 
@@ -141,7 +141,7 @@ class _Writer:
         return body
 
     def _with_defaults(self, node: Any) -> Any:
-        """`node` with every attribute: definitions that refer to one that is left out would lose its default."""
+        """`node` with all attributes, since definitions that refer to a missing one would lose its default."""
         import onnx
 
         opsets = {item.domain: item.version for item in self.proto.opset_import}
@@ -154,7 +154,7 @@ class _Writer:
         return full
 
     def _named(self, node: Any, graph: Any, outside: set[str]) -> Sequence[Any]:
-        """The body's nodes under the node's name, their tensors apart from all others."""
+        """The body's nodes with the node's name, and with unique tensor names."""
         label = _label(node)
         prefix = next((out for out in node.output if out), label)
         _rename(graph, lambda name: name if not name or name in outside else f"{prefix}/{name}")

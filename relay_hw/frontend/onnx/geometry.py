@@ -13,7 +13,7 @@ from relay_hw.op.base import show_shape
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """One number an axis; `pads` are all beginnings, then all ends."""
+    """Window parameters, one number per axis; `pads`: all beginnings, then all ends."""
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
@@ -48,7 +48,7 @@ def geometry(node: Node, sizes: Sequence[Dim], kernel: Sequence[int]) -> Geometr
 
 
 def known(sizes: Sequence[Dim], what: str) -> tuple[int, ...]:
-    """`sizes`, all of which `what` needs as numbers. Raises UnsupportedError."""
+    """`sizes` as numbers, which `what` needs. Raises UnsupportedError if one is dynamic."""
     found = tuple(size for size in sizes if isinstance(size, int))
     if len(found) != len(sizes):
         raise UnsupportedError(f"the sizes that {what} needs must be known, not {show_shape(sizes)}")
@@ -56,7 +56,7 @@ def known(sizes: Sequence[Dim], what: str) -> tuple[int, ...]:
 
 
 def share(totals: Sequence[int], upper: bool) -> tuple[int, ...]:
-    """Beginnings and ends of total paddings; an odd one goes to the end if `upper`, else to the beginning."""
+    """Split total paddings into beginnings and ends; an odd one goes to the end if `upper`, else to the beginning."""
     small, large = tuple(total // 2 for total in totals), tuple(total - total // 2 for total in totals)
     return small + large if upper else large + small
 

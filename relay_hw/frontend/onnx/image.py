@@ -1,4 +1,4 @@
-"""ONNX operators on regions and windows of images: samples, boxes, columns, displaced and undone windows."""
+"""ONNX image operators: GridSample, RoiAlign, Col2Im, DeformConv, MaxUnpool and the like."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _deform_conv(node: Node, args: Arguments) -> Expr:
 
 
 def _max_unpool(node: Node, args: Arguments) -> Expr:
-    """Each element goes back to the flat place that it came from, zeros elsewhere."""
+    """MaxUnpool: put each element back at its flat index, zeros elsewhere."""
     shape = args.shape(args[0])
     kernel = node.attr("kernel_shape")
     rank = len(kernel)
@@ -121,7 +121,7 @@ def _max_unpool(node: Node, args: Arguments) -> Expr:
 
 
 def _affine_grid(node: Node, args: Arguments) -> Expr:
-    """For every pixel its coordinates in [-1, 1], x first, multiplied by the matrix of its image."""
+    """AffineGrid: coordinates of every pixel in [-1, 1], x first, times the matrix of its image."""
     theta, align = args[0], bool(node.attr("align_corners", 0))
     count, rank, columns = args.shape(theta)
     if rank not in (2, 3) or columns != rank + 1:
@@ -143,7 +143,7 @@ def _column(theta: Expr, number: int, count: int, rank: int) -> Expr:
 
 
 def _coordinates(args: Arguments, index: int, align: bool, like: Expr) -> Expr:
-    """Where the pixels of an axis lie in [-1, 1]: centers, or with `align` from edge to edge."""
+    """Coordinates of an axis' pixels in [-1, 1]: centers, or with `align` from edge to edge."""
     known, dtype = args.ints(1), args.dtype(like)
     if known is not None:
         args.reserve((known[index],), "float64")

@@ -1,4 +1,4 @@
-"""ONNX import. In: a model file or protobuf. Out: a typed Relay module and its parameters.
+"""Imports an ONNX model. In: a model file or protobuf. Out: a typed Relay module and its parameters.
 
 Everything that cannot be imported is listed in one error before any work.
 """
@@ -93,12 +93,12 @@ def from_onnx(
 
 
 def check_supported(source: Source) -> None:
-    """Raise UnsupportedError if a node cannot be imported; the message lists all of them."""
+    """Raise UnsupportedError if nodes cannot be imported; the message lists all of them."""
     refuse(source, _reasons(source.nodes, set(source.arrays)))
 
 
 def _reasons(nodes: Sequence[Node], known: set[str]) -> list[str]:
-    """Why nodes cannot be imported, those of inner graphs included."""
+    """Reasons why nodes cannot be imported, also nodes of inner graphs."""
     found: list[str] = []
     for node in nodes:
         reason = _why_not(node, known)
@@ -136,7 +136,7 @@ def _why_not(node: Node, known: set[str]) -> str | None:
 
 
 def _nearest(node: Node) -> str:
-    """The operator that is nearest to one without converter, as the end of a sentence."""
+    """The most similar operator with a converter, as the end of a sentence."""
     if node.domain != "ai.onnx" and (node.operator in CONVERTERS or has_definition("", node.operator)):
         return f"; ai.onnx has {node.operator}"
     short = sorted(name for name in CONVERTERS if len(name) > 3 and node.operator.startswith(name))
@@ -145,11 +145,11 @@ def _nearest(node: Node) -> str:
 
 
 class _MissingError(Exception):
-    """A graph inside has a node that was refused."""
+    """An inner graph has a node that was refused."""
 
 
 class Importer:
-    """One import: the values known so far and the parameters made on the way."""
+    """State of one import: values so far, and parameters."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class Importer:
         captured: dict[Var, Expr] | None = None,
         limits: Limits = DEFAULT,
     ) -> None:
-        """`outer`: the import around an inner graph; `captured`: where variables for its values are collected."""
+        """`outer`: the import of the surrounding graph; `captured`: collects variables for its values."""
         self.source = source
         self.outer = outer
         self.captured = captured
@@ -200,7 +200,7 @@ class Importer:
         return RemoveUnusedFunctions()(module) if self.functions or self.libraries else module, self.params
 
     def _name_open_sizes(self, inputs: Sequence[Var]) -> None:
-        """Let conversion tell open sizes apart. Graphs inside become functions, whose types know them only as `?`."""
+        """Give dynamic sizes distinct names during conversion. In functions of inner graphs they are only `?`."""
         if any(node.operator in CONTROL for node in self.source.nodes):
             return
         found: dict[str, DimVar] = {}
@@ -216,7 +216,7 @@ class Importer:
     def nested(
         self, graph: Subgraph, inputs: Mapping[str, Expr], captured: dict[Var, Expr] | None = None
     ) -> list[Expr]:
-        """The outputs of a graph inside; see `Scope`. Raises _MissingError where one of its nodes was refused."""
+        """The outputs of an inner graph; see `Scope`. Raises _MissingError if one of its nodes was refused."""
         source = Source(graph.name, graph.nodes, graph.arrays, {}, graph.outputs)
         inner = Importer(source, True, self, captured)
         inner.values.update((name, self._plain(expr)) for name, expr in inputs.items())
@@ -255,7 +255,7 @@ class Importer:
         return Value(var, found.array)
 
     def _value(self, name: str) -> Value:
-        """The tensor called `name`; a weight becomes a parameter or constant when it is first read."""
+        """The tensor called `name`; a weight becomes a parameter or constant at its first use."""
         found = self.values.get(name)
         if found is None and self.outer is not None and name not in self.source.arrays:
             found = self.values[name] = self._from_outside(name)
@@ -275,7 +275,7 @@ class Importer:
         return self.param_vars[plain]
 
     def _fresh(self, name: str) -> str:
-        """A variable name that Relay text can spell and that nothing else has."""
+        """A unique variable name that is legal in Relay text."""
         plain = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name[:_LONGEST])
         plain = plain if plain[:1].isalpha() or plain[:1] == "_" else f"v{plain}"
         number = 0
@@ -347,7 +347,7 @@ class Importer:
         return found.sizes if found is not None and found.sizes is not None else from_array(self._array(name))
 
     def _keep_sizes(self, node: Node, inputs: Sequence[Sizes | None]) -> None:
-        """Remember the dimensions that a result holds; if all are numbers, it is a constant."""
+        """Record the dimensions that a result holds; if all are numbers, it is a constant."""
         first = node.outputs[0] if node.outputs else ""
         value = self.values.get(first)
         if value is None or value.array is not None:
@@ -376,7 +376,7 @@ class Importer:
         return self.outer._array(name) if array is None and self.outer is not None else array
 
     def _argument(self, name: str, fold: bool) -> Expr:
-        """An argument. Weights of a node that is folded, and shapes, are constants and no parameters."""
+        """An argument of a node. Weights of folded nodes, and shapes, become constants instead of parameters."""
         array = self._array(name)
         if array is not None and (fold or (name not in self.values and self._only_shapes(array))):
             return Constant(array, span=Span(name))
@@ -384,7 +384,7 @@ class Importer:
 
     @staticmethod
     def _only_shapes(array: Array) -> bool:
-        """Whether a weight holds sizes, axes or indices, which no user means by a parameter."""
+        """Whether a weight only holds sizes, axes or indices, so that it is not a parameter for users."""
         return array.dtype == np.int64 and array.ndim <= 1
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""ONNX operators that read and write elements by place: Slice, the Gathers and Scatters, OneHot, TopK, NonZero."""
+"""ONNX indexing operators: Slice, Gather and Scatter variants, OneHot, TopK, NonZero."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _is_open(node: Node, args: Arguments) -> bool:
 
 
 def _slice_by_value(node: Node, args: Arguments, rank: int) -> Expr:
-    """begin, end and strides of every axis: those of axes that are not named take all."""
+    """Slice with dynamic bounds: begin, end and strides of every axis; unnamed axes are taken whole."""
     given: list[Expr | None] = [None] * 4
     if node.opset >= 10:
         given = [args.get(index) for index in range(1, 5)]
@@ -64,7 +64,7 @@ def _slice_by_value(node: Node, args: Arguments, rank: int) -> Expr:
 
 
 def counted_from_front(indices: Expr, size: Expr, args: Arguments) -> Expr:
-    """`indices` where a negative one counts from the end of `size` elements."""
+    """Wrap negative `indices`, which count from the end of `size` elements."""
     zero = args.scalar(0, indices)
     return op.where(op.less(indices, zero), op.add(indices, op.cast(size, args.dtype(indices))), indices)
 
@@ -109,7 +109,7 @@ def _scatter_nd(node: Node, args: Arguments) -> Expr:
 
 
 def _tensor_scatter(node: Node, args: Arguments) -> Expr:
-    """Rows of a cache replaced from a place on that each batch has: `mode` says whether they wrap."""
+    """TensorScatter: write rows into a cache at each batch's position; `mode` says whether they wrap."""
     cache, update = args.shape(args[0]), args.shape(args[1])
     axis = node.attr("axis", -2) % len(cache)
     args.reserve((update[axis] + cache[0],), "int64")
@@ -151,7 +151,7 @@ def _top_k(node: Node, args: Arguments) -> Sequence[Expr]:
 
 
 def _first(args: Arguments, value: Expr, axis: int) -> Expr:
-    """The first elements along an axis, as many as input 1 says."""
+    """The first elements along an axis; input 1 is their number."""
     before, rank = axis % args.rank(args[0]), args.rank(args[0])
     end = np.full(rank, np.iinfo(np.int64).max)
     sides = [const(end[:before]), op.cast(op.reshape(args[1], (1,)), "int64"), const(end[before + 1 :])]

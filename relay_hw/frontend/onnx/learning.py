@@ -1,4 +1,4 @@
-"""ONNX operators of classical learning, in numbers: domain ai.onnx.ml, and TfIdfVectorizer."""
+"""ONNX operators of classical machine learning: domain ai.onnx.ml, and TfIdfVectorizer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops of ONNX graphs as tail-recursive functions of the module, and what they collect step by step."""
+"""Converts loops of ONNX graphs to tail-recursive functions, and the rows that they collect to tensors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from relay_hw.op import const
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """`while test: carried = step`, and `result` at the end; `fixed` variables keep the value that they are given."""
+    """`while test: carried = step`, then `result`; `fixed` variables are loop-invariant."""
 
     hint: str
     carried: Mapping[Var, Expr]
@@ -46,7 +46,7 @@ def run(args: Arguments, loop: Loop) -> list[Expr]:
 
 
 def fix(args: Arguments, value: Expr, name: str, fixed: dict[Var, Expr]) -> Expr:
-    """`value` as the loop sees it: a constant stays, anything else becomes a variable of `fixed`."""
+    """`value` inside the loop: a constant stays, anything else becomes a variable of `fixed`."""
     if isinstance(value, Constant):
         return value
     var = variable(args, name, args.any_type(value))
@@ -55,7 +55,7 @@ def fix(args: Arguments, value: Expr, name: str, fixed: dict[Var, Expr]) -> Expr
 
 
 def row(data: Expr, index: Expr, axis: int = 0) -> Expr:
-    """`data` at one place of an axis, without that axis."""
+    """`data` at one index of an axis, without that axis."""
     return op.take(data, index, axis)
 
 
@@ -65,13 +65,13 @@ def number(value: int, dtype: str = "int64") -> Constant:
 
 
 def widened(args: Arguments, old: Sequence[Type], values: Sequence[Expr]) -> list[Type]:
-    """Types that hold the values of `old` and of one more step. Raises TypeCheckError where there are none."""
+    """Types that include those of `old` and of another step. Raises TypeCheckError if there are none."""
     return [join(ty, args.any_type(value)) for ty, value in zip(old, values, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows [*shape] that a loop makes, one a step: a tensor [count, *shape], or [?, *shape] where count is open.
+    """Rows [*shape] that a loop makes, one per step, as a tensor [count, *shape], or [?, *shape] if count is dynamic.
 
     Where it is known the tensor has its final size from the start, and each step pushes a row in at one end.
     """
@@ -86,16 +86,16 @@ class Rows:
         return TensorType((lead, *self.row.shape), self.row.dtype)
 
     def start(self) -> Expr:
-        """What the loop starts with. The row's shape must be known."""
+        """The initial value. The row's shape must be known."""
         empty: Array = np.zeros((self.count or 0, *self.row.static_shape), self.row.dtype)
         return const(empty)
 
     def finish(self, rows: Expr) -> Expr:
-        """The tensor behind the loop."""
+        """The tensor after the loop."""
         return rows
 
     def push(self, rows: Expr, value: Expr) -> Expr:
-        """`rows` with one more."""
+        """`rows` with one row appended."""
         new = op.expand_dims(value, 0)
         if self.count in (0, 1):  # a loop of no iterations pushes nothing
             return new if self.count else rows

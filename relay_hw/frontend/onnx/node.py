@@ -1,4 +1,4 @@
-"""What a converter sees: one ONNX node, its arguments as expressions or known arrays, and their types."""
+"""The interface of converters: an ONNX node, its arguments as expressions or known arrays, and their types."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ class Node:
         return index < len(self.inputs) and bool(self.inputs[index])
 
     def has_output(self, index: int) -> bool:
-        """Whether output `index` is asked for."""
+        """Whether output `index` is used."""
         return index < len(self.outputs) and bool(self.outputs[index])
 
 
 @dataclass(frozen=True, slots=True)
 class Subgraph:
-    """A graph in an attribute: the body of a loop, a branch. It reads names of the graphs around it too."""
+    """A graph in an attribute: a loop body or branch. It may read names of surrounding graphs."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -77,38 +77,38 @@ class Subgraph:
 
 
 def count_nodes(nodes: Sequence[Node]) -> int:
-    """Nodes and those of all graphs inside of them."""
+    """Number of nodes, including those of inner graphs."""
     inner = (value for node in nodes for value in node.attrs.values() if isinstance(value, Subgraph))
     return len(nodes) + sum(count_nodes(graph.nodes) for graph in inner)
 
 
 class Scope(Protocol):
-    """What converters ask of the import."""
+    """The import's services for converters."""
 
     ledger: Ledger
 
     def nested(
         self, graph: Subgraph, inputs: Mapping[str, Expr], captured: dict[Var, Expr] | None = None
     ) -> list[Expr]:
-        """The outputs of `graph`. With `captured` its values from outside become variables, collected there."""
+        """The outputs of `graph`. With `captured`, outer values become variables, collected there."""
         ...
 
     def fresh(self, name: str) -> str:
-        """A name that Relay text can spell and that nothing else has."""
+        """A unique name that is legal in Relay text."""
         ...
 
     def define(self, name: str, function: Function) -> GlobalVar:
-        """A function of the module; its parameters and its result are annotated."""
+        """Add a function to the module; its parameters and its result must be annotated."""
         ...
 
     def library(self, name: str = "prelude") -> Prelude:
-        """The standard library, and one more by name, which the module then has."""
+        """Add the prelude, and another library by name, to the module."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A tensor of the graph: an expression, and its value where that is known at import."""
+    """A tensor of the graph: an expression, and its value if that is known at import."""
 
     expr: Expr
     array: Array | None = None
@@ -117,7 +117,7 @@ class Value:
 
 
 class Arguments:
-    """The arguments of one node while it is converted; a weight whose expression is asked for becomes a parameter."""
+    """The arguments of a node under conversion; a weight becomes a parameter when its expression is used."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class Arguments:
         return self[index] if self.node.has_input(index) else None
 
     def array(self, index: int) -> Array | None:
-        """The value of input `index`, or None if it is left out. `check_known` has made sure that it is known."""
+        """The value of input `index`, or None if it is left out. `check_known` ensures that it is known."""
         return self._arrays[index] if self.node.has_input(index) else None
 
     def ints(self, index: int) -> tuple[int, ...] | None:
@@ -175,7 +175,7 @@ class Arguments:
         return found
 
     def shape(self, expr: Expr, rank: int | None = None, what: str = "its data") -> tuple[int, ...]:
-        """The shape of an expression. Raises UnsupportedError if only run time knows it, or for another rank."""
+        """The shape of an expression. Raises UnsupportedError if it is dynamic, or for another rank."""
         found = self.type(expr)
         if rank is not None and found.rank != rank:
             raise UnsupportedError(f"{what} must have {rank} axes, not the shape {show_shape(found.shape)}")
@@ -184,20 +184,20 @@ class Arguments:
         return found.static_shape
 
     def dims(self, expr: Expr) -> tuple[Dim, ...]:
-        """The shape of an expression; ANY where only run time knows a size."""
+        """The shape of an expression; ANY for dynamic sizes."""
         return self.type(expr).shape
 
     def is_static(self, expr: Expr) -> bool:
-        """Whether import knows every dimension."""
+        """Whether every dimension is known at import."""
         return all(isinstance(dim, int) for dim in self.type(expr).shape)
 
     def open_ints(self, index: int) -> tuple[Dim, ...] | None:
-        """The dimensions that input `index` holds, of which some are no numbers; None where nothing is known."""
+        """The dimensions that input `index` holds, some of them dynamic; None if nothing is known."""
         found = self._sizes[index] if self.node.has_input(index) and index < len(self._sizes) else None
         return None if found is None or found.ndim != 1 else tuple(found)
 
     def reserve(self, sizes: Iterable[int], dtype: str, passes: bool = False) -> None:
-        """Ask for a constant of these sizes before it is made; `passes`: it does not stay. Raises InputError."""
+        """Check the limits for a constant of these sizes; `passes`: it is temporary. Raises InputError."""
         self.scope.ledger.reserve(sizes, dtype, self.node.span, passes)
 
     def assume(self, expr: Expr, dims: Sequence[Dim]) -> Expr:
@@ -206,7 +206,7 @@ class Arguments:
         return expr
 
     def sizes(self, expr: Expr, begin: int = 0, end: int | None = None) -> Expr:
-        """The sizes of axes [begin, end) as an int64 vector: a constant where import knows them."""
+        """The sizes of axes [begin, end) as an int64 vector: a constant if they are known at import."""
         dims = self.type(expr).shape[begin:end]
         known = [dim for dim in dims if isinstance(dim, int)]
         if len(known) == len(dims):
@@ -215,7 +215,7 @@ class Arguments:
         return whole if len(dims) == self.rank(expr) else strided_slice(whole, (begin,), (begin + len(dims),), (1,))
 
     def length(self, index: int) -> int:
-        """How many numbers input `index`, one axis of sizes, axes or pairs of widths, has.
+        """The length of input `index`, a vector of sizes, axes or pairs of widths.
 
         Raises UnsupportedError if that is open, InputError if no tensor has so many axes.
         """
@@ -247,7 +247,7 @@ Check = Callable[[Node, Known], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Converter:
-    """How one operator is imported. `check` gives the reason why a node cannot be, or None, before any work."""
+    """Converts one operator. `check` gives the reason why a node cannot be imported, or None, before any work."""
 
     operator: str
     convert: Convert
@@ -256,7 +256,7 @@ class Converter:
 
 
 def known_inputs(*indices: int, since: int = 1, what: str = "") -> Check:
-    """A check that these inputs, where given, are known at import; `since` is the opset that made them inputs."""
+    """A check that these inputs, if given, are known at import; `since` is the opset that made them inputs."""
 
     def check(node: Node, known: Known) -> str | None:
         for index in indices:
@@ -268,7 +268,7 @@ def known_inputs(*indices: int, since: int = 1, what: str = "") -> Check:
 
 
 def all_of(*checks: Check) -> Check:
-    """The first reason that a check gives."""
+    """Combine checks: the first reason that one gives."""
 
     def check(node: Node, known: Known) -> str | None:
         return next((reason for one in checks if (reason := one(node, known)) is not None), None)
@@ -277,13 +277,13 @@ def all_of(*checks: Check) -> Check:
 
 
 def only_output(node: Node, known: Known) -> str | None:
-    """A check that nothing but the first output is asked for."""
+    """A check that only the first output is used."""
     extra = [name for index, name in enumerate(node.outputs) if index and node.has_output(index)]
     return f"outputs other than the first must not be used, unlike {', '.join(extra)}" if extra else None
 
 
 def stamp(exprs: Sequence[Expr], span: Span) -> list[Expr]:
-    """`exprs` in which every node without a place has `span`; what they share, they share afterwards."""
+    """`exprs` with `span` set on every node without one; shared nodes stay shared."""
     memo: dict[int, Expr] = {}
     waiting = list(exprs)
     while waiting:

@@ -31,7 +31,7 @@ def _batch_norm(node: Node, args: Arguments) -> Sequence[Expr]:
 
 
 def _batch_norm_in_training(node: Node, args: Arguments) -> Sequence[Expr]:
-    """By the mean and variance of the batch, which also move the running ones."""
+    """Batch normalisation with the batch's mean and variance, which also update the running ones."""
     rank, momentum = args.rank(args[0]), node.attr("momentum", 0.9)
     axes = (0, *range(2, rank))
     mean, variance = op.mean(args[0], axes), op.variance(args[0], axes)

@@ -1,4 +1,4 @@
-"""ONNX poolings: largest and mean of windows and of whole channels."""
+"""ONNX poolings: max, average and Lp pooling, of windows and global."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _windows(node: Node, args: Arguments) -> Geometry:
 
 
 def _cropped(value: Expr, args: Arguments, windows: Geometry) -> Expr:
-    """Without the windows that ceil_mode would start behind the data: ONNX drops them, Relay does not."""
+    """Drop windows that ceil_mode would start in the end padding: ONNX drops them, Relay does not."""
     if not args.node.attr("ceil_mode", 0):
         return value
     sizes, out = args.shape(args[0])[2:], args.shape(value)[2:]
@@ -62,7 +62,7 @@ def _max_pool(node: Node, args: Arguments) -> Sequence[Expr]:
 
 
 def _flat_places(node: Node, args: Arguments, places: Expr) -> Expr:
-    """Places in a channel's plane as places in the whole tensor; storage_order 1 counts columns before rows."""
+    """Turn indices within a channel into indices of the whole tensor; storage_order 1 is column-major."""
     shape = args.shape(args[0])
     area = prod(shape[2:])
     if node.attr("storage_order", 0):
@@ -92,7 +92,7 @@ def _average_pool(node: Node, args: Arguments) -> Expr:
 
 
 def _lp_pool(node: Node, args: Arguments) -> Expr:
-    """The p-th root of the sum of p-th powers: a mean of powers, padding counted as zeros, times the window."""
+    """LpPool: the p-th root of the sum of p-th powers, as an average of powers (padding is 0) times the window size."""
     windows, power = _windows(node, args), node.attr("p", 2)
     data = op.abs(args[0])
     data = op.multiply(data, data) if power == 2 else op.power(data, args.scalar(power, data))

@@ -1,4 +1,4 @@
-"""ONNX layers on integers: QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger, DynamicQuantizeLinear.
+"""ONNX integer operators: QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger, DynamicQuantizeLinear.
 
 Sums are exact in int32; requantization multiplies in float32 and sends ties to even, as onnxruntime does.
 """
@@ -21,7 +21,7 @@ from relay_hw.op import const, nn, qnn
 def requantize(
     args: Arguments, acc: Expr, scales: tuple[Expr, Expr], out: tuple[Expr, Expr], dtype: str, axis: int = -1
 ) -> Expr:
-    """int32 sums whose scale is the product of `scales` as `dtype` integers of scale and zero point `out`."""
+    """Requantize int32 sums with the product of `scales` as scale to `dtype` with scale and zero point `out`."""
     zero = const(np.zeros((), np.int32))
     return qnn.requantize(
         acc, scale_product(args, *scales), zero, single(out[0], args), single(out[1], args),
@@ -30,7 +30,7 @@ def requantize(
 
 
 def scale_product(args: Arguments, left: Expr, right: Expr) -> Expr:
-    """The product of two scales in float32, a constant where both are."""
+    """The product of two scales in float32; a constant if both are."""
     left, right = single(left, args), single(right, args)
     if isinstance(left, Constant) and isinstance(right, Constant):
         return const((left.data * right.data).astype(np.float32))
@@ -38,7 +38,7 @@ def scale_product(args: Arguments, left: Expr, right: Expr) -> Expr:
 
 
 def single(param: Expr, args: Arguments) -> Expr:
-    """A scale or zero point of one number as a scalar; others stay."""
+    """A scale or zero point with one element as a scalar; others unchanged."""
     shape = args.shape(param)
     if prod(shape) != 1 or not shape:
         return param
@@ -48,7 +48,7 @@ def single(param: Expr, args: Arguments) -> Expr:
 def int_conv(
     node: Node, args: Arguments, data: Expr, weight: Expr, zeros: tuple[Expr, Expr], scales: tuple[Expr, Expr]
 ) -> Expr:
-    """int32 sums of a convolution of one or two spatial axes, or of three by way of int32 data."""
+    """An int32 convolution with one or two spatial axes, or with three on int32 data."""
     shape, kernel = args.shape(data), args.shape(weight)
     rank = len(kernel) - 2
     if rank not in (1, 2, 3) or len(shape) != rank + 2:
@@ -105,7 +105,7 @@ def _qlinear_conv(node: Node, args: Arguments) -> Expr:
 
 
 def int_matmul(args: Arguments, left: Expr, right: Expr, zeros: tuple[Expr, Expr], scales: tuple[Expr, Expr]) -> Expr:
-    """int32 products of matrices as MatMul multiplies them."""
+    """An int32 matrix product with the semantics of MatMul."""
     a, b = args.shape(left), args.shape(right)
     if len(a) > 1 and len(b) == 2 and prod(args.shape(zeros[0])) == 1:
         weight = op.transpose(right, (1, 0))
@@ -138,7 +138,7 @@ def int_matmul(args: Arguments, left: Expr, right: Expr, zeros: tuple[Expr, Expr
 
 
 def _rows(param: Expr, args: Arguments) -> Expr:
-    """A parameter for each row, or one for all; of more axes it broadcasts as it is."""
+    """A parameter per row, or one for all; with more axes it broadcasts unchanged."""
     param = single(param, args)
     return op.expand_dims(param, 1) if args.rank(param) == 1 else param
 
@@ -176,7 +176,7 @@ def _matmul_integer(node: Node, args: Arguments) -> Expr:
 
 
 def dynamic_parameters(args: Arguments, data: Expr) -> tuple[Expr, Expr]:
-    """Scale and uint8 zero point (as int32) that hold the values of `data` and 0."""
+    """Scale and uint8 zero point (as int32) for the range of `data` and 0."""
     nothing = const(np.float32(0))
     high, low = op.maximum(op.max(data), nothing), op.minimum(op.min(data), nothing)
     extent = op.subtract(high, low)

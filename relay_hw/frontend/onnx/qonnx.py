@@ -79,7 +79,7 @@ def _quant(node: Node, args: Arguments) -> Expr:
 
 
 def _directed(node: Node, args: Arguments, grid: tuple[Expr, Expr, int], limits: tuple[int, int]) -> Expr:
-    """Rounding to one side has no QNN form: floats that are whole numbers stand for the integers."""
+    """Quant with directed rounding, which QNN lacks: the integers are represented by whole floats."""
     scale, zero, axis = grid
     rank = args.rank(args[0])
     wide = [
@@ -101,7 +101,7 @@ def _bipolar(node: Node, args: Arguments) -> Expr:
 
 
 def _trunc(node: Node, args: Arguments) -> Expr:
-    """Whole numbers, divided by a power of two, rounded; the scale stays, as QONNX defines it."""
+    """Trunc: divide integers by a power of two and round; the scale stays, as QONNX defines it."""
     scale, zero, axis = _grid(node, args)
     dropped = _bits(node, args, 3) - _bits(node, args, 4)
     if dropped < 0:

@@ -1,4 +1,4 @@
-"""ONNX QuantizeLinear and DequantizeLinear: the QNN dialect with ties to even; per tensor, per axis and in blocks."""
+"""ONNX QuantizeLinear and DequantizeLinear in the QNN dialect, ties to even: per tensor, per axis and blockwise."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MICROSOFT = "com.microsoft"
 
 
 def scale_of(args: Arguments, index: int) -> Expr:
-    """A scale in float32; known at import it is a constant, not a parameter. Raises InputError for one of no grid."""
+    """A scale in float32; if known at import, a constant, not a parameter. Raises InputError for an illegal scale."""
     known = args.array(index)
     if known is not None:
         with np.errstate(over="ignore"):
@@ -41,7 +41,7 @@ def scale_of(args: Arguments, index: int) -> Expr:
 
 
 def zero_of(args: Arguments, index: int, scale: Expr) -> Expr:
-    """A zero point in int32; left out it is 0 in the shape of `scale`."""
+    """A zero point in int32; by default 0 in the shape of `scale`."""
     if not args.node.has_input(index):
         args.reserve(args.shape(scale), "int32")
         return const(np.zeros(args.shape(scale), np.int32))
@@ -115,7 +115,7 @@ def _dequantize(node: Node, args: Arguments) -> Expr:
 
 
 def _widened(data: Expr, dtype: str) -> Expr:
-    """Integers of few bits in the type that computes with them; what was just narrowed is taken as it was before."""
+    """Low-bit integers in the type that operators compute with; a narrowing directly before is undone."""
     if dtype not in NARROW:
         return data
     if isinstance(data, Call) and data.op is CAST and is_clip(data.args[0]):
@@ -129,7 +129,7 @@ def is_clip(expr: Expr) -> bool:
 
 
 def _along(param: Expr, axis: int, args: Arguments, data: Expr) -> Expr:
-    """A vector shaped so that it broadcasts along `axis`."""
+    """Reshape a vector to broadcast along `axis`."""
     rank = args.rank(data)
     return op.reshape(param, (-1,) + (1,) * (rank - axis % rank - 1)) if args.rank(param) == 1 else param
 
@@ -138,7 +138,7 @@ Convert = Callable[[Expr, Expr, Expr, int], Expr]
 
 
 def _with_blocks(node: Node, args: Arguments, convert: Convert, data: Expr, scale: Expr, zero: Expr) -> Expr:
-    """`convert`, where `block_size` asks for it on a matrix with one row for each block."""
+    """`convert`, with `block_size` on a matrix with one row for each block."""
     axis, size = _axis(node, args), node.attr("block_size", 0)
     if not size:
         return convert(data, _flat(scale, args), _flat(zero, args), axis)
@@ -160,7 +160,7 @@ def _with_blocks(node: Node, args: Arguments, convert: Convert, data: Expr, scal
 
 
 def _flat(param: Expr, args: Arguments) -> Expr:
-    """A parameter of more axes that holds one number is a scalar."""
+    """A parameter with one element as a scalar."""
     shape = args.shape(param)
     return op.reshape(param, ()) if len(shape) > 1 and prod(shape) == 1 else param
 

@@ -74,7 +74,7 @@ def _check(node: Node, known: Known) -> str | None:
 
 
 def _activations(node: Node, count: int, dtype: str) -> list[list[Activation]]:
-    """For each direction its functions; alpha and beta go to those that take them, in order."""
+    """Activation functions of each direction; alpha and beta go, in order, to those that have them."""
     given = [n.decode() if isinstance(n, bytes) else str(n) for n in node.attr("activations", ())]
     names = [_BY_LOWER[name.lower()] for name in given] or list(DEFAULTS[_kind(node)]) * count
     alphas, betas = iter(node.attr("activation_alpha", ())), iter(node.attr("activation_beta", ()))
@@ -94,7 +94,7 @@ Product = Callable[[Expr, Expr], Expr]
 
 
 def _product(node: Node, args: Arguments, index: int, at: int) -> Product:
-    """Data times the weight of a direction; `at`: the input with the scale of an int8 weight, its zero point behind."""
+    """Data times the weight of a direction; `at`: input number of the scale of an int8 weight, then its zero point."""
     if not node.operator.startswith(DYNAMIC):
         return lambda data, weight: nn.dense(data, weight, args.shape(weight)[0])
     scales, zeros = args.array(at), args.array(at + 1)
@@ -146,7 +146,7 @@ Step = Callable[[Layer, "Fixed", Expr, Sequence[Expr]], list[Expr]]
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """What every step of a direction reads, as the function sees it."""
+    """Loop-invariant values of a direction, as variables of its function."""
 
     r: Expr
     recurrent_bias: Expr | None
@@ -204,7 +204,7 @@ STEPS: Mapping[str, Step] = {"LSTM": _lstm_step, "GRU": _gru_step, "RNN": _rnn_s
 
 
 def _part(data: Expr, index: int) -> Expr:
-    """Place `index` of the first axis."""
+    """Element `index` of the first axis."""
     return op.squeeze(op.strided_slice(data, (index,), (index + 1,), (1,), axes=(0,)), (0,))
 
 
@@ -237,7 +237,7 @@ def _joined(parts: Sequence[Expr], axis: int) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """One way through the sequence: which part of the weights it has, whether it begins at the end, its functions."""
+    """A direction through the sequence: index of its weights, whether it is reversed, its activations."""
 
     index: int
     is_reverse: bool
@@ -286,7 +286,7 @@ def _direction(node: Node, args: Arguments, x: Expr, direction: Direction, sizes
 
 
 def _inputs(node: Node, args: Arguments, x: Expr, index: int, sizes: tuple[int, int, int]) -> tuple[Expr, Expr | None]:
-    """What all steps get from x and the biases, [steps, batch, gates * hidden]; and GRU's bias inside its reset."""
+    """Products of all steps with x plus biases, [steps, batch, gates * hidden]; and GRU's bias inside its reset."""
     steps, batch, hidden = sizes
     gates = GATES[_kind(node)]
     flat = op.reshape(x, (steps * batch, args.shape(x)[2]))

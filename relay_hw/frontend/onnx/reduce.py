@@ -1,4 +1,4 @@
-"""ONNX reductions over axes, which are an attribute in old opsets, an input in new ones; running sums and products."""
+"""ONNX reductions, whose axes are an attribute in old opsets and an input in new ones; cumulative sums and products."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STATIC: Mapping[str, Callable[[Expr, Axes, bool], Expr]] = {
 
 
 def _axes(node: Node, args: Arguments) -> Axes | Expr | None:
-    """The axes that go, a value where only run time knows them; None if the node leaves its data alone."""
+    """The reduced axes, an expression if they are dynamic; None if the node does not change its data."""
     given = node.attr("axes")
     axes = args.ints(1) if given is None else tuple(given)
     if axes is None and node.has_input(1) and args.length(1):
@@ -52,7 +52,7 @@ def _reducer(kind: str, node: Node, args: Arguments, axes: Axes | Expr) -> Reduc
 def _reduction(
     name: str, kind: str, before: Callable[[Expr], Expr] | None = None, after: Callable[[Expr], Expr] | None = None
 ) -> Converter:
-    """A reduction of `before` each element, and `after` of the result; without axes both are still computed."""
+    """A reduction with `before` on each element and `after` on the result; without axes both still apply."""
 
     def convert(node: Node, args: Arguments) -> Expr:
         axes = _axes(node, args)

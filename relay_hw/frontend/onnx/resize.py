@@ -1,4 +1,4 @@
-"""ONNX Resize and Upsample: gathers and weighted sums where the factors are constants, else one operator."""
+"""ONNX Resize and Upsample: gathers and weighted sums for constant factors, else one operator."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _resize(node: Node, args: Arguments) -> Expr:
 def _changed(
     args: Arguments, attrs: ResizeAttrs, wanted: Expr, known: Array | None, index_of_sizes: int
 ) -> tuple[ResizeAttrs, Expr, Array | None]:
-    """Without the axes that surely keep their size, so that open sizes elsewhere leave them known."""
+    """Drop axes that keep their size, so that they stay static if others are dynamic."""
     dims = args.dims(args[0])
     if args.is_static(args[0]) or attrs.policy != "stretch" or attrs.coordinates == "tf_crop_and_resize":
         return attrs, wanted, known
@@ -103,7 +103,7 @@ def _changed(
 
 
 def _resized(node: Node, args: Arguments, attrs: ResizeAttrs, wanted: Sequence[float], roi: Sequence[float]) -> Expr:
-    """The result by constant factors: element by element, axis after axis."""
+    """Resize by constant factors, axis after axis."""
     shape = args.shape(args[0])
     if any(want <= 0 for want in wanted):
         raise InputError(f"scales and sizes of {node.operator} must be positive, not {list(wanted)}", node.span)
@@ -131,13 +131,13 @@ def _resized(node: Node, args: Arguments, attrs: ResizeAttrs, wanted: Sequence[f
 
 
 def _repeats(matrix: Matrix) -> int | None:
-    """How often every element is repeated; None where not all are repeated alike."""
+    """How often every element is repeated; None if not all are repeated alike."""
     count = len(matrix) // matrix.shape[1]
     return count if np.array_equal(matrix, np.eye(matrix.shape[1]).repeat(count, 0)) else None
 
 
 def _along(value: Expr, matrix: Matrix, axis: int, args: Arguments) -> Expr:
-    """Each new element of the axis as the weighted sum of old ones."""
+    """Compute each new element of the axis as a weighted sum of old ones."""
     rank = args.rank(value)
     taps = int(np.max(np.count_nonzero(matrix, axis=1), initial=1))
     if taps > MOST_TAPS:

@@ -31,7 +31,7 @@ from relay_hw.op import const
 
 
 def as_type(args: Arguments, value: Expr, ty: Type) -> Expr:
-    """`value` where its type is forgotten up to the wider `ty`."""
+    """`value` with its type widened to `ty`."""
     if args.any_type(value) == ty or _is_open(ty):
         return value
     var = variable(args, "x", ty)
@@ -82,7 +82,7 @@ def make_list(args: Arguments, values: Sequence[Expr]) -> Expr:
 
 
 def _call(args: Arguments, name: str, values: Sequence[Expr], element: Type) -> Expr:
-    """A function of the library on lists of `element`."""
+    """Call a prelude function on lists of `element`."""
     args.scope.library("sequence")
     return Call(GlobalVar(name), list(values), type_args=() if element is UNKNOWN else (element,))
 
@@ -100,7 +100,7 @@ def _length(node: Node, args: Arguments) -> Expr:
 
 
 def _place(args: Arguments, xs: Expr, index: int, element: Type) -> Expr:
-    """A place counted from the front."""
+    """A non-negative index."""
     given = args.array(index)
     if given is not None and int(given.reshape(())) >= 0:
         return number(int(given.reshape(())))
@@ -139,7 +139,7 @@ def _concat(node: Node, args: Arguments) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class ListedRows:
-    """As `loops.Rows`, for rows whose shape only run time knows: a list, the last row first."""
+    """Like `loops.Rows`, for rows of dynamic shape: a list, the last row first."""
 
     args: Arguments
     row: TensorType
@@ -153,11 +153,11 @@ class ListedRows:
         return _constructor(self.args, "Nil", (), self.row)
 
     def push(self, rows: Expr, value: Expr) -> Expr:
-        """`rows` with one more."""
+        """`rows` with one row added."""
         return _constructor(self.args, "Cons", (value, rows), self.row)
 
     def finish(self, rows: Expr) -> Expr:
-        """The rows as one tensor; without rows its open sizes are 0."""
+        """The rows as one tensor; without rows its dynamic sizes are 0."""
         sizes = (0, *(dim if isinstance(dim, int) else 0 for dim in self.row.shape))
         return joined(self.args, rows, self.row, 0, True, const(np.zeros(sizes, self.row.dtype)))
 
@@ -165,7 +165,7 @@ class ListedRows:
 def joined(
     args: Arguments, values: Expr, element: TensorType, axis: int, is_new: bool, empty: Expr | None = None
 ) -> Expr:
-    """The first tensor of a list, and behind it the others: a loop over the list.
+    """Concatenate the tensors of a list by a loop over it.
 
     With `empty`, the value of an empty list, the list counts from its end.
     """
@@ -202,7 +202,7 @@ def joined(
 
 
 def _split(node: Node, args: Arguments) -> Expr:
-    """Pieces of known size make a list at once; a size that is a value makes a function that cuts piece by piece."""
+    """SplitToSequence: parts of known size make a list at once; dynamic sizes make a function that splits in a loop."""
     data = args[0]
     axis = node.attr("axis", 0) % args.rank(data)
     size = args.shape(data)[axis]
@@ -229,7 +229,7 @@ def _chunks(args: Arguments, given: np.ndarray | None, size: int) -> list[int]:
 
 
 def _split_by_value(node: Node, args: Arguments, axis: int, size: int) -> Expr:
-    """The sizes of the pieces, or the one size of all, are the values of an input."""
+    """Split by part sizes, or one common size, from an input."""
     data, sizes = args[0], op.cast(args[1], "int64")
     dims: list[Dim] = list(args.dims(data))
     dims[axis] = ANY
@@ -274,7 +274,7 @@ def _optional(node: Node, args: Arguments) -> Expr:
 
 
 def _of_proto(args: Arguments, kind: Any) -> Type:
-    """The type that an attribute states."""
+    """The type that an attribute gives."""
     if kind.HasField("sequence_type"):
         return list_of(args, _of_proto(args, kind.sequence_type.elem_type))
     tensor = kind.tensor_type
@@ -285,7 +285,7 @@ def _of_proto(args: Arguments, kind: Any) -> Type:
 
 
 def _content(args: Arguments) -> Type | None:
-    """What the optional input holds; None where the input is no optional."""
+    """The content type of an optional input; None if the input is not an optional."""
     found = args.any_type(args[0])
     is_option = isinstance(found, TypeCall) and found.func.name == "Option"  # type: ignore[attr-defined]
     return found.args[0] if is_option else None  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""ONNX operators on shapes: reshape, transpose, join, pad, repeat, constants; sizes may be values of run time."""
+"""ONNX shape operators: reshape, transpose, concatenate, pad, tile, constants; sizes may be dynamic."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _pad(node: Node, args: Arguments) -> Expr:
 
 
 def _pad_widths(args: Arguments, rank: int, by_value: bool, pads: Any, axes: Any) -> Expr:
-    """The widths as rank pairs: those of some axes are put into zeros."""
+    """The pad widths as a pair per axis; axes that are not named get zeros."""
     if not by_value:
         widths = np.zeros((rank, 2), np.int64)
         widths[[axis % rank for axis in axes]] = np.reshape(pads, (2, -1)).T
@@ -177,7 +177,7 @@ def _split(node: Node, args: Arguments) -> Sequence[Expr]:
 
 
 def _split_by_value(args: Arguments, axis: int, count: int) -> Sequence[Expr]:
-    """Each part is a slice between two running sums of the sizes."""
+    """Split by dynamic sizes: each part is a slice between two cumulative sums."""
     ends = op.cumsum(op.cast(args[1], "int64"), 0)
     bounds = op.concatenate([const(np.zeros(1, np.int64)), ends], 0)
     lead, last = np.zeros(axis, np.int64), np.full(axis, np.iinfo(np.int64).max)
@@ -206,7 +206,7 @@ def _expand(node: Node, args: Arguments) -> Expr:
 
 
 def _extended(sizes: Expr, count: int, rank: int) -> Expr:
-    """`count` sizes with ones in front."""
+    """Sizes with ones prepended up to `count`."""
     if count == rank:
         return sizes
     ones = const(np.ones(rank - count, np.int64))

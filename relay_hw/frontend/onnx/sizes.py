@@ -1,4 +1,4 @@
-"""Arithmetic on sizes that only run time knows: what a graph computes from Shape, as dimensions instead of numbers.
+"""Symbolic arithmetic on dynamic sizes: what a graph computes from Shape, as dimensions instead of numbers.
 
 In: a node and the dimensions of its inputs. Out: those of its result, or nothing.
 """
@@ -35,14 +35,14 @@ def as_sizes(dims: Sequence[Dim], rank: int = 1) -> Sizes:
 
 
 def numbers(sizes: Sizes) -> NDArray[np.int64] | None:
-    """The sizes, if all of them are numbers."""
+    """The sizes as numbers; None if one is dynamic."""
     if not all(isinstance(dim, int) for dim in sizes.ravel()):
         return None
     return np.array([int(dim) for dim in sizes.ravel()], np.int64).reshape(sizes.shape)
 
 
 def computed(node: Node, inputs: Sequence[Sizes | None]) -> Sizes | None:
-    """The result of a node that computes with sizes; None for another, or where an input is not known."""
+    """The result of a node that computes with sizes; None for other nodes or unknown inputs."""
     rule = _RULES.get(node.operator)
     given = [sizes for name, sizes in zip(node.inputs, inputs, strict=True) if name]
     if rule is None or not given or any(sizes is None for sizes in given):
@@ -124,7 +124,7 @@ _RULES: dict[str, Callable[[Node, Sequence[Sizes]], Sizes | None]] = {
 
 
 def reshape_codes(data: Sequence[Dim], wanted: Sequence[Dim], keep_zero: bool) -> tuple[int, ...] | None:
-    """Codes of Relay's reshape for sizes of which some are open: 0 copies one, -1 stands for the last of them.
+    """Codes of Relay's reshape for partly dynamic sizes: 0 copies a size, -1 is inferred.
 
     None if more are open than codes can say.
     """

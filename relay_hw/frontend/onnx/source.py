@@ -1,4 +1,4 @@
-"""Reading ONNX: a file or protobuf becomes plain nodes, arrays and typed inputs, or one clear sentence."""
+"""Reads an ONNX file or protobuf into plain nodes, arrays and typed inputs, or fails with one clear sentence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CONVERTED = (*(("ai.onnx", name) for name in CONVERTERS), *FOREIGN)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A model read: nodes in the order of evaluation, known arrays, inputs and outputs by name."""
+    """A parsed model: nodes in order of evaluation, known arrays, inputs and outputs by name."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -42,7 +42,7 @@ class Source:
 
 
 def load(model: Any, limits: Limits = DEFAULT, external_data: bool = False) -> tuple[Any, str]:
-    """(ModelProto, its name in messages). Raises InputError for anything that is no ONNX model."""
+    """(ModelProto, its name in messages). Raises InputError for anything but an ONNX model."""
     import onnx
 
     if isinstance(model, onnx.ModelProto):
@@ -86,7 +86,7 @@ def read(
     samples: Mapping[str, tuple[int, ...]] | None = None,
     values: Mapping[str, float] | None = None,
 ) -> Source:
-    """The model as plain data. `shapes`, `dtypes`, `samples` and `values` are what from_onnx was given."""
+    """The model as plain data. `shapes`, `dtypes`, `samples` and `values`: arguments of from_onnx."""
     if proto.functions:
         proto = _without_functions(proto, name)
     proto = write_out_functions(proto, _CONVERTED, lambda domain, name: find_converter(domain, name) is not None)
@@ -108,7 +108,7 @@ def read(
 
 
 def _without_functions(proto: Any, name: str) -> Any:
-    """The model with its functions written out. Raises InputError where they do not fit together."""
+    """The model with its functions inlined. Raises InputError if they do not fit their calls."""
     import onnx.inliner
 
     try:
@@ -119,7 +119,7 @@ def _without_functions(proto: Any, name: str) -> Any:
 
 
 def _shapes(graph: Any, shapes: Mapping[str, Shape], samples: Mapping[str, tuple[int, ...]]) -> Mapping[str, Shape]:
-    """`shapes`, with those of other tensors that have open sizes as samples of them show."""
+    """`shapes`, with dynamic sizes of other tensors taken from their samples."""
     found = dict(shapes)
     for item in graph.input:
         if item.name in found or item.name not in samples or not item.type.tensor_type.HasField("shape"):
@@ -134,7 +134,7 @@ def _shapes(graph: Any, shapes: Mapping[str, Shape], samples: Mapping[str, tuple
 
 
 def _filled(name: str, ty: Type, value: float) -> Array:
-    """A tensor of this type that is `value` everywhere. Raises InputError."""
+    """A tensor of this type filled with `value`. Raises InputError."""
     if not isinstance(ty, TensorType):
         raise InputError(f"input {name} must be a tensor to have one value, not {ty}")
     with np.errstate(invalid="ignore"):
@@ -145,7 +145,7 @@ def _filled(name: str, ty: Type, value: float) -> Array:
 
 
 def _shown(declared: Sequence[int | None], samples: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The shape of one sample, with a batch axis of 1 where the array leaves it out; None for another rank."""
+    """The shape of one sample, with a batch axis of 1 if the array lacks it; None for another rank."""
     inner = samples[1:]
     if len(inner) == len(declared) - 1:
         return (declared[0] or 1, *inner)
@@ -153,7 +153,7 @@ def _shown(declared: Sequence[int | None], samples: tuple[int, ...]) -> tuple[in
 
 
 def _declared(item: Any) -> list[int | None]:
-    """Sizes that a model gives for a tensor; some exporters write -1 for what is open."""
+    """Declared sizes of a tensor; some exporters write -1 for dynamic ones."""
     dims = item.type.tensor_type.shape.dim
     return [dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else None for dim in dims]
 
@@ -197,7 +197,7 @@ def _inputs(
 
 
 def _type_of(item: Any, wanted: Shape | None, dtypes: str | Mapping[str, str]) -> Type:
-    """A tensor, a sequence as a list, an optional as an option."""
+    """The Relay type: a tensor, a sequence as a list, an optional as an option."""
     for kind, data in (("sequence_type", "List"), ("optional_type", "Option")):
         if item.type.HasField(kind):
             import onnx
@@ -239,7 +239,7 @@ def _input_type(item: Any, wanted: Shape | None, dtypes: str | Mapping[str, str]
 
 
 def _sizes(name: str, declared: Sequence[int | None], symbols: Sequence[str]) -> list[int]:
-    """Dimensions; an open batch dimension is 1. Raises InputError for another open one."""
+    """Dimensions; a dynamic batch dimension becomes 1. Raises InputError for another dynamic one."""
     found = [1 if size is None and axis == 0 else size for axis, size in enumerate(declared)]
     for axis, size in enumerate(found):
         if size is None:
@@ -272,7 +272,7 @@ def _graph_nodes(graph: Any, opsets: Mapping[str, int], name: str) -> tuple[Node
 
 
 def _unchanged(node: Any, opset: int) -> bool:
-    """Whether the operator means the same in the oldest opset that is read."""
+    """Whether the operator has the same semantics in the oldest supported opset."""
     import onnx
 
     if node.domain not in ("", "ai.onnx"):
@@ -287,7 +287,7 @@ def _unchanged(node: Any, opset: int) -> bool:
 
 
 def _attribute(attr: Any, opsets: Mapping[str, int], name: str) -> Any:
-    """Numbers, strings, lists; tensors as arrays, graphs as `Subgraph`."""
+    """The value of an attribute: number, string, list; tensors as arrays, graphs as `Subgraph`."""
     import onnx
     from onnx import helper
 
@@ -308,7 +308,7 @@ def _attribute(attr: Any, opsets: Mapping[str, int], name: str) -> Any:
 
 
 def _check_names(nodes: Sequence[Node], graph: Any, name: str, known: set[str]) -> None:
-    """Every name must be defined before it is read. Raises InputError."""
+    """Check that every name is defined before it is read. Raises InputError."""
     _check_reads(nodes, name, known)
     for output in graph.output:
         if output.name not in known:
@@ -316,7 +316,7 @@ def _check_names(nodes: Sequence[Node], graph: Any, name: str, known: set[str]) 
 
 
 def _check_reads(nodes: Sequence[Node], name: str, known: set[str]) -> None:
-    """Adds the outputs of `nodes` to `known`."""
+    """Check names that `nodes` read, and add their outputs to `known`."""
     for node in nodes:
         for read_name in node.inputs:
             if read_name and read_name not in known:

@@ -1,4 +1,4 @@
-"""Types of what an import has made so far. In: expressions whose variables are annotated. Out: a type for each."""
+"""Incremental type inference during import. In: expressions whose variables are annotated. Out: a type for each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from relay_hw.op.base import KnownTypes, same_dim
 
 
 def _may_be_equal(left: Type, right: Type) -> bool:
-    """Whether two tensor types differ at most in sizes that are open in one of them."""
+    """Whether two tensor types differ at most in sizes that are dynamic in one of them."""
     match left, right:
         case TensorType(), TensorType():
             alike = left.rank == right.rank and left.dtype == right.dtype
@@ -44,14 +44,14 @@ UNKNOWN: Final = IncompleteType()
 
 
 class Typer:
-    """Types of expressions whose variables are annotated; every node is computed once."""
+    """Infers types of expressions whose variables are annotated; every node once."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Expr, Type]] = {}
         self.functions: dict[str, Function] = {}
 
     def assume(self, expr: Expr, ty: Type) -> None:
-        """Take `expr` to be of type `ty`, which may name sizes that its annotation leaves open."""
+        """Set the type of `expr` to `ty`, which may name sizes that its annotation leaves dynamic."""
         self._known[id(expr)] = (expr, ty)
 
     def __call__(self, expr: Expr) -> Type:
@@ -102,7 +102,7 @@ class Typer:
 
 
 def _typed_first(expr: Expr) -> Sequence[Expr]:
-    """What the type of `expr` follows from."""
+    """The expressions that the type of `expr` depends on."""
     match expr:
         case Tuple(fields=parts) | Call(op=Op(), args=parts) | Function(params=parts):
             return parts
@@ -117,7 +117,7 @@ def _typed_first(expr: Expr) -> Sequence[Expr]:
 
 
 def join(left: Type, right: Type) -> Type:
-    """A type that holds the values of both: where sizes differ, any size. Raises TypeCheckError if there is none."""
+    """A common supertype: where sizes differ, any size. Raises TypeCheckError if there is none."""
     if left is UNKNOWN or right is UNKNOWN:
         return right if left is UNKNOWN else left
     match left, right:

@@ -1,4 +1,4 @@
-"""Whether a model is one by onnx's own rules. In: a protobuf within the budget. Out: nothing, or one error.
+"""Checks that a model is valid by onnx's own rules. In: a protobuf within the budget. Out: nothing, or one error.
 
 `check_form` looks at what reading needs: versions, attributes, operators' names. `check_rules` asks onnx's checker,
 with its strict inference of shapes, about a model that could be converted, so that nothing is accepted that it refuses.
@@ -104,7 +104,7 @@ def _check_node(node: Any, name: str, is_function: bool) -> None:
 
 
 def _check_attribute(attr: Any, node: Any, what: str) -> None:
-    """What onnx takes for granted of its own operators."""
+    """Check attributes where onnx itself assumes that they are valid."""
     if attr.name in ("axis", "axes"):
         # onnx cuts it to 32 bits before it compares.
         far = next((axis for axis in (attr.i, *attr.ints) if abs(axis) > MOST_AXES), None)
@@ -120,7 +120,7 @@ def _check_attribute(attr: Any, node: Any, what: str) -> None:
 
 
 def _given(attr: Any) -> Iterator[str]:
-    """The fields that hold a value."""
+    """The fields of an attribute that are set."""
     for field, _value in attr.ListFields():
         if field.name in _VALUES:
             yield field.name
@@ -134,7 +134,7 @@ _VALUES: Final = frozenset(_KINDS.values())
 
 
 def check_rules(proto: Any, name: str, inputs: Mapping[str, Type]) -> None:
-    """Raise InputError, with what onnx's checker says, for a model of these `inputs` that breaks a rule of onnx."""
+    """Raise InputError, with the message of onnx's checker, for an invalid model with these `inputs`."""
     from onnx import checker
 
     try:
@@ -144,7 +144,7 @@ def check_rules(proto: Any, name: str, inputs: Mapping[str, Type]) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """The sentence of a checker's error, without the text of the node that follows it."""
+    """The sentence of a checker's error, without the node's text after it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     context = [line for line in lines[1:] if line.startswith("==> Context")]
     text = " ".join([*lines[:1], *context[:1]]) or type(error).__name__
@@ -152,7 +152,7 @@ def _reason(error: Exception) -> str:
 
 
 def _skeleton(proto: Any, inputs: Mapping[str, Type]) -> Any:
-    """The model without large weights: inputs of their types stand for them."""
+    """The model with inputs in place of large weights."""
     import onnx
     from onnx import helper
 
@@ -181,7 +181,7 @@ def _skeleton(proto: Any, inputs: Mapping[str, Type]) -> Any:
 
 
 def _shaped(item: Any, ty: Type | None) -> Any:
-    """An input with the shape and the element type that the caller gave, where the model gives none."""
+    """An input with the caller's shape and element type if the model has none."""
     from onnx import helper
 
     given = item.type.tensor_type
@@ -192,7 +192,7 @@ def _shaped(item: Any, ty: Type | None) -> Any:
 
 
 def _is_whole(item: Any) -> bool:
-    """Whether an output says all that the checker wants to know."""
+    """Whether an output has everything that the checker needs."""
     if item.type.HasField("tensor_type"):
         return item.type.tensor_type.HasField("shape") and bool(item.type.tensor_type.elem_type)
     return item.HasField("type")
@@ -203,7 +203,7 @@ def _is_large(tensor: Any) -> bool:
 
 
 def _explain_nodes(proto: Any) -> None:
-    """Give nodes the defaults that inference leaves out, and those of no known operator a domain of their own."""
+    """Give nodes the defaults that inference leaves out, and move unknown operators into a separate domain."""
     from onnx import defs
 
     versions = {"" if item.domain == "ai.onnx" else item.domain: item.version for item in proto.opset_import}
@@ -223,7 +223,7 @@ def _explain_nodes(proto: Any) -> None:
 
 
 def add_defaults(node: Any, schema: Any) -> None:
-    """Give `node`, whose operator onnx defines by others, the attributes that it leaves out."""
+    """Give `node`, whose operator onnx defines as a function, its missing attributes."""
     if not (schema.has_function or schema.has_context_dependent_function):
         return
     given = {attr.name for attr in node.attribute}

@@ -1,4 +1,4 @@
-"""Graphs, nodes and tensors of an ONNX model, whatever they lie in. In: a protobuf. Out: parts of it, without calls."""
+"""Iterates over all graphs, nodes and tensors of an ONNX model. In: a protobuf. Out: parts of it, without recursion."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def bodies(root: Any) -> Iterator[tuple[Any, int]]:
 
 
 def attributes(body: Any) -> Iterator[Any]:
-    """Attributes of the nodes of a graph or function, and what a function gives those that a call leaves out."""
+    """Attributes of the nodes of a graph or function, and a function's default attributes."""
     for node in body.node:
         yield from node.attribute
     yield from getattr(body, "attribute_proto", ())

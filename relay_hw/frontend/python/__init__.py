@@ -1,4 +1,4 @@
-"""Python as Relay: decorated functions are translated, differentiated, trained and exported.
+"""Translates decorated Python functions to Relay, and differentiates, trains and exports them.
 
 `from relay_hw.frontend.python import relay, relay_model, Tensor, Float, Model` gives the names of the MAPL paper's
 figure 4; see examples/figure4.py.

@@ -1,4 +1,4 @@
-"""Types as Python annotations: `Tensor[Float, (1, 28, 28)]`, `Float`, `tuple[...]`, `list[...]`, `Model`.
+"""Relay types as Python annotations: `Tensor[Float, (1, 28, 28)]`, `Float`, `tuple[...]`, `list[...]`, `Model`.
 
 In: annotations of a decorated function, already evaluated by Python. Out: Relay types.
 """
@@ -39,7 +39,7 @@ class TensorAnnotation:
 
 
 class Tensor:
-    """`Tensor[Float, (1, 28, 28)]`; one size may stand without parentheses, None is a size known at run time."""
+    """`Tensor[Float, (1, 28, 28)]`; a single size needs no parentheses, None is a dynamic size."""
 
     def __class_getitem__(cls, item: Any) -> TensorAnnotation:
         base, shape = item if isinstance(item, tuple) and len(item) == 2 else (item, ())
@@ -61,7 +61,7 @@ def list_of(item: Type) -> TypeCall:
 
 
 def type_of_annotation(annotation: Any) -> Type | None:
-    """The Relay type that an annotation stands for; None for one that stands for none."""
+    """The Relay type of an annotation; None if it has none."""
     match annotation:
         case TensorAnnotation(type=ty):
             return ty

@@ -1,4 +1,4 @@
-"""Python calls as Relay: builders of operators, layers, function values, builtins.
+"""Translates Python calls to Relay: operator builders, layers, function values, builtins.
 
 In: call trees of one function. Out: symbols, bound in the current block.
 """
@@ -71,7 +71,7 @@ class Calls(Expressions):
 
     @abstractmethod
     def hidden_of(self, node: ast.Call, name: str) -> Callable[[str, TensorType], Expr]:
-        """Makes the hidden parameters of one call."""
+        """The hidden parameters of one call."""
 
     def _build(
         self,

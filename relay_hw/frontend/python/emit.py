@@ -1,4 +1,4 @@
-"""Building typed Relay for one function: each node gets its type and a name at once.
+"""Builds typed Relay for one function in A-normal form: each node gets its type and a name at once.
 
 In: expressions made by the operators' builders. Out: values, bound in the current block.
 """
@@ -21,7 +21,7 @@ from relay_hw.transform.graph import typed_call
 
 
 class Emitter:
-    """Values of one function. `block` is where the next let goes, `span` the place that its node gets."""
+    """Emits the values of one function. `block`: where the next let goes; `span`: the span of its node."""
 
     def __init__(self) -> None:
         self.block = Block()
@@ -135,7 +135,7 @@ class Emitter:
                 raise UnsupportedError(f"value must be a tensor, number, tuple, list or function, not {_shown(other)}")
 
     def widened(self, value: Value, like: Type | None) -> Value:
-        """float32 where float64 is wanted becomes that, as Python's one float would be."""
+        """Widen float32 to float64 if needed, as Python has only one float type."""
         if not isinstance(like, TensorType) or not isinstance(value.type, TensorType):
             return value
         if (value.type.dtype, like.dtype) != ("float32", "float64"):
@@ -150,7 +150,7 @@ class Emitter:
         return constant(number)
 
     def truth(self, value: Value) -> Value:
-        """A condition: a number other than 0 counts as true."""
+        """A condition; numbers other than 0 are true."""
         if not isinstance(value.type, TensorType) or value.type.rank:
             raise TypeCheckError(f"condition must be a number or a truth value, not {value.type}")
         return value if value.type.dtype == "bool" else self.graph(cast(value.expr, "bool"))

@@ -1,4 +1,4 @@
-"""Python expressions as Relay. In: syntax trees of one function. Out: symbols, bound in the current block."""
+"""Translates Python expressions to Relay. In: a function's syntax trees. Out: symbols, bound in the current block."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ class Expressions(Emitter, ABC):
     # Names
 
     def outside(self, name: str, node: ast.AST) -> Symbol:
-        """What a name means around the function. Raises UnsupportedError for an unknown one."""
+        """The value of a global or captured name. Raises UnsupportedError for an unknown one."""
         if name in self.own_names:
-            self.source.refuse(node, f"variable {name} must be assigned before it is used, on every way to here")
+            self.source.refuse(node, f"variable {name} must be assigned before it is used, on every path to here")
         function = self.source.function
         for space in (self._outside.nonlocals, getattr(function, "__globals__", {}), vars(builtins)):
             if name in space:
@@ -87,7 +87,7 @@ class Expressions(Emitter, ABC):
         self.source.refuse(node, f"name {name} must be defined before it is used")
 
     def expr(self, node: ast.expr, env: Env) -> Symbol:
-        """The symbol of an expression. Errors of types get the place of the innermost expression."""
+        """The symbol of an expression. Type errors get the span of the innermost expression."""
         outer, self.span = self.span, self.source.span(node)
         try:
             return self._expr(node, env)
@@ -97,7 +97,7 @@ class Expressions(Emitter, ABC):
             self.span = outer
 
     def relay(self, node: ast.expr, env: Env, like: Type | None = None) -> Value:
-        """The value of an expression, of the element types of `like` where Python leaves them open."""
+        """The value of an expression, with the element types of `like` where Python leaves them open."""
         if isinstance(node, ast.Tuple) and len(fields_of(like)) == len(node.elts) > 0:
             return self.tuple([self.relay(part, env, ty) for part, ty in zip(node.elts, fields_of(like), strict=True)])
         symbol = self.expr(node, env)
@@ -153,7 +153,7 @@ class Expressions(Emitter, ABC):
     # Operators
 
     def binary(self, op: type[ast.operator], left: Symbol, right: Symbol) -> Symbol:
-        """Arithmetic of two symbols; of two Python numbers it happens now. Lists add up."""
+        """Arithmetic of two symbols; two Python numbers are computed now; lists are concatenated."""
         relay_op, python_op = _ARITHMETIC.get(op, (None, None))
         if relay_op is None or python_op is None:
             raise UnsupportedError(f"operator {op.__name__} must not be used in a relay function")
@@ -202,7 +202,7 @@ class Expressions(Emitter, ABC):
                 raise UnsupportedError("operator ~ must not be used in a relay function")
 
     def _connected(self, is_and: bool, nodes: Sequence[ast.expr], env: Env) -> Symbol:
-        """`and`, `or`: what follows is evaluated only where it decides."""
+        """`and`, `or`, with short-circuit evaluation."""
         first = self.expr(nodes[0], env)
         if len(nodes) == 1:
             return first
@@ -217,7 +217,7 @@ class Expressions(Emitter, ABC):
         return self.choose(self._decided(first), *((rest, lambda: known) if is_and else (lambda: known, rest)))
 
     def _decided(self, symbol: Symbol) -> Value:
-        """A truth value: of others, Python's `and` and `or` give the value itself."""
+        """Check for a truth value: for others, Python's `and` and `or` give the value itself."""
         value = self.value(symbol)
         if value.type != BOOL:
             raise TypeCheckError(f"operands of and, or must be truth values such as x > 0, not {value.type}")
@@ -257,7 +257,7 @@ class Expressions(Emitter, ABC):
         return self.emit(If(cond.expr, *bodies), merged[0][1].type, merged[0][1].model)
 
     def aside(self, make: Callable[[], Symbol]) -> tuple[Block, Symbol]:
-        """What `make` gives, and a block of its own with the lets that it needs."""
+        """The result of `make`, and a separate block with its lets."""
         outer, self.block = self.block, Block()
         symbol = make()
         block, self.block = self.block, outer
@@ -266,7 +266,7 @@ class Expressions(Emitter, ABC):
     def merge(
         self, branches: Sequence[tuple[Block, Symbol]], what: str, before: Symbol | None = None
     ) -> list[tuple[Block, Value]]:
-        """Values of one type from the ends of branches; `before` is what they replace. Raises TypeCheckError."""
+        """Merge values of branches to one type; `before`: the value that they replace. Raises TypeCheckError."""
         symbols = [symbol for _, symbol in branches]
         known = [symbol.type for symbol in (*symbols, before) if isinstance(symbol, Value)]
         is_real = any(isinstance(symbol, Static) and isinstance(symbol.value, float) for symbol in symbols)
@@ -329,7 +329,7 @@ class Expressions(Emitter, ABC):
         """A call: of the library, of a decorated function, of a function value, of a builtin."""
 
     def annotation(self, node: ast.expr, env: Env) -> Any:
-        """The object that an annotation means."""
+        """The Python object of an annotation."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             node = ast.parse(node.value, mode="eval").body
         space = {**getattr(self.source.function, "__globals__", {}), **self._outside.nonlocals}
@@ -350,7 +350,7 @@ class Expressions(Emitter, ABC):
 
 
 def _kind(node: ast.AST) -> str:
-    """What Python calls a node."""
+    """Python's name of a syntax node."""
     names = {
         "ListComp": "list comprehension", "DictComp": "dict comprehension", "SetComp": "set comprehension",
         "GeneratorExp": "generator", "Dict": "dict", "Set": "set", "JoinedStr": "f-string", "NamedExpr": ":=",

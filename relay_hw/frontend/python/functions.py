@@ -57,11 +57,11 @@ class RelayFunction:
 
     @property
     def source(self) -> Source:
-        """Where the function is written."""
+        """The source of the function."""
         return self._source
 
     def is_open(self, batch: int | None) -> bool:
-        """Whether the function is being translated: it calls itself."""
+        """Whether the function is being translated, so that a call of it is recursive."""
         return batch in self._open
 
     def translated(self, batch: int | None = None) -> Translated:
@@ -75,7 +75,7 @@ class RelayFunction:
         return self._translated[batch]
 
     def declared_type(self, batch: int | None) -> FuncType | None:
-        """The type that the annotations tell; None without one of the result."""
+        """The type by the annotations; None without one of the result."""
         translator = Translator(self._source, self, batch)
         tree = self._source.tree
         ret = translator.result(tree)
@@ -200,7 +200,7 @@ class ExportedModel(Model):
 
 
 class Runner:
-    """Runs one function of a module: compiled to Python, or by the interpreter where Python's stack is too small."""
+    """Runs one function of a module: compiled to Python, or by the interpreter if Python's stack is too small."""
 
     def __init__(self, mod: IRModule, entry: str) -> None:
         self._mod = mod
@@ -227,7 +227,7 @@ class Runner:
 
 
 def to_relay(given: Any, ty: Type) -> Any:
-    """Python lists as Relay's, arrays of another float type as the one that is wanted."""
+    """Convert Python lists to Relay's, and arrays to the wanted float type."""
     match ty:
         case TypeCall(func=func, args=(item,)) if func == LIST and isinstance(given, (list, tuple)):
             return list_value([to_relay(part, item) for part in given])
@@ -242,7 +242,7 @@ def to_relay(given: Any, ty: Type) -> Any:
 
 
 def to_python(found: Any, ty: Type) -> Any:
-    """Relay's lists as Python lists."""
+    """Convert Relay's lists to Python lists."""
     match ty:
         case TypeCall(func=func, args=(item,)) if func == LIST:
             return [to_python(part, item) for part in list_items(found)]

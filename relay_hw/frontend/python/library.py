@@ -1,4 +1,4 @@
-"""The library of layers: what `relay.conv2d`, `relay.linear`, ... mean, with the parameters that they hide.
+"""The layer library: `relay.conv2d`, `relay.linear`, ... with their hidden parameters.
 
 In: typed expressions. Out: Relay expressions. A sample may come alone or in a batch: with one more axis in front.
 """
@@ -22,7 +22,7 @@ Hidden = Callable[[str, TensorType], Expr]
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A function of the library. Its first argument is `Hidden` where each call has parameters of its own."""
+    """A function of the library. Its first argument is `Hidden` if each call has its own parameters."""
 
     name: str
     build: Callable[..., Expr]

@@ -1,4 +1,4 @@
-"""What a `for` goes through: ranges, tensors, lists, several of them side by side.
+"""Iterables of a `for`: ranges, tensors, lists, and `zip` of several.
 
 In: values. Out: for each, the state of a loop, its test, its element, its next state.
 """

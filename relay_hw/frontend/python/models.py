@@ -1,4 +1,4 @@
-"""Models: functions with the hidden parameters that their calls need, trained by gradient descent.
+"""Models: functions with hidden parameters of their layers, trained by gradient descent.
 
 In: functions decorated with `relay_model`. Out: models; each update changes a model in place, nothing else does.
 """
@@ -24,12 +24,12 @@ def create_model(function: RelayModel, seed: int = 0, sigma: float = 0.05) -> Mo
 
 
 def grad(model: Model, loss: RelayModel, args: Sequence[Any]) -> tuple[Array, ...]:
-    """The slope of `loss`, called with `args`, for every parameter of `model`. Raises UnsupportedError."""
+    """The gradient of `loss`, called with `args`, for every parameter of `model`. Raises UnsupportedError."""
     return model.gradients(loss, args)
 
 
 def update_model_params(model: Model, grads: Sequence[Array], learning_rate: float = LEARNING_RATE) -> None:
-    """One step against the gradients: the only thing that changes a model."""
+    """One gradient-descent step: the only function that changes a model."""
     if len(grads) != len(model.params):
         raise InputError(f"gradients must be those of the {len(model.params)} parameters, not {len(grads)}")
     model.params = [p - p.dtype.type(learning_rate) * g for p, g in zip(model.params, grads, strict=True)]

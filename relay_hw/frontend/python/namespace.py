@@ -1,4 +1,4 @@
-"""The name `relay` of decorated programs: a decorator, and the library: `@relay`, `relay.conv2d`, `relay.grad`."""
+"""The object `relay` of decorated programs, decorator and library: `@relay`, `relay.conv2d`, `relay.grad`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from relay_hw.ir.visit import copy_with
 
 
 class Intrinsic:
-    """An operator: inside of decorated functions Relay's, outside it computes on arrays at once."""
+    """An operator: Relay's inside of decorated functions; outside it computes on arrays at once."""
 
     def __init__(self, name: str, intrinsic: Any) -> None:
         self.__name__ = name
@@ -63,5 +63,5 @@ relay = Relay()
 
 
 def relay_model(function: Callable[..., Any]) -> RelayModel:
-    """`function` as Relay, with hidden parameters for its layers; `relay.create_model` makes it run."""
+    """`function` as Relay, with hidden parameters for its layers; `relay.create_model` makes a model of it."""
     return RelayModel(function)

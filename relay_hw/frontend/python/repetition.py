@@ -1,4 +1,4 @@
-"""Python loops as Relay: functions that call themselves with the variables that the loop changes.
+"""Translates Python loops to Relay: recursive functions of the variables that the loop changes.
 
 In: `for` and `while` trees. Out: a function in the current block and its call.
 """
@@ -21,7 +21,7 @@ from relay_hw.ir.types import TupleType, Type
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """Where a sequence of statements goes on: each makes the last expression of the current block."""
+    """Continuations of a sequence of statements: each makes the last expression of the current block."""
 
     end: Callable[[Env], Expr]
     give: Callable[[Value, ast.AST], Expr]
@@ -30,7 +30,7 @@ class Control:
 
 
 class Retyped(Exception):
-    """A loop variable has another type than its first value tells; the loop is translated again with it."""
+    """A loop variable has another type than its initial value; the loop is translated again with it."""
 
     def __init__(self, name: str, ty: Type) -> None:
         super().__init__(name)
@@ -43,15 +43,15 @@ class Loops(Calls):
 
     @abstractmethod
     def sequence(self, body: Sequence[ast.stmt], env: Env, control: Control) -> Expr:
-        """`body` in the current block; what the block ends with. Changes `env`."""
+        """Translate `body` into the current block; returns the block's last expression. Changes `env`."""
 
     @abstractmethod
     def bind(self, target: ast.expr, symbol: Symbol, env: Env) -> None:
-        """Give `symbol` to a target of an assignment."""
+        """Assign `symbol` to a target."""
 
     def no_return(self, value: Value, node: ast.AST) -> Expr:
-        """In the place of a return that must not be."""
-        self.source.refuse(node, "return must not stand here")
+        """Refuse a return."""
+        self.source.refuse(node, "return must not be used here")
 
     def loop(self, node: ast.While | ast.For, rest: Sequence[ast.stmt], env: Env, control: Control) -> Expr | None:
         if node.orelse:
@@ -79,7 +79,7 @@ class Loops(Calls):
                 env.update(before)
 
     def _fixed(self, node: ast.expr, env: Env) -> Sequence[Symbol] | None:
-        """The elements of a tuple or of a Python list: a loop over them is written out."""
+        """The elements of a tuple or of a Python list; a loop over them is unrolled."""
         if isinstance(node, ast.Call):
             return None
         symbol = self.expr(node, env)
@@ -91,7 +91,7 @@ class Loops(Calls):
 
     def _unroll(self, node: ast.For, elements: Sequence[Symbol], env: Env) -> None:
         if has_jump(node.body):
-            self.source.refuse(node, "loop over a tuple must not be left by break, continue or return")
+            self.source.refuse(node, "loop over a tuple must not be exited by break, continue or return")
         for element in elements:
             self.bind(node.target, element, env)
             self.sequence(node.body, env, Control(lambda _: constant(0).expr, self.no_return))
@@ -161,7 +161,7 @@ class Loops(Calls):
         carried: Sequence[str],
         starts: dict[str, Value],
     ) -> tuple[Callable[[Expr], Expr | None], Callable[[Env], Expr]]:
-        """What happens to the loop's call, and how the loop ends."""
+        """What follows the loop's call, and how the loop ends."""
         if not has_return(node.body):
 
             def leave(inner: Env) -> Expr:
@@ -215,7 +215,7 @@ class Loops(Calls):
         return If(cond.expr, body, end, span=self.source.span(node))
 
     def _carried(self, name: str, env: Env, starts: dict[str, Value]) -> Value:
-        """A loop variable at the end of a step: of the type that it began with."""
+        """A loop variable at the end of a step, converted to its initial type."""
         start = starts[name]
         value = self.value(env[name], start.type)
         if value.type == start.type and value.model is start.model:

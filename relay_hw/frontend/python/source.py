@@ -53,12 +53,12 @@ class Source:
         raise UnsupportedError(message, self.span(node), self.detail(node))
 
     def place(self, error: RelayHwError, node: ast.AST) -> RelayHwError:
-        """The same error at the node."""
+        """The same error with the node's span."""
         return type(error)(error.message, self.span(node), self.detail(node))
 
 
 def read_source(function: Callable[..., Any]) -> Source:
-    """The source of `function`. Raises UnsupportedError where Python has none, as for functions typed at a prompt."""
+    """The source of `function`. Raises UnsupportedError if Python has none, as for functions typed at a prompt."""
     try:
         lines, first = inspect.getsourcelines(function)
         file = inspect.getsourcefile(function) or "<python>"
@@ -145,12 +145,12 @@ def has_jump(body: list[ast.stmt], is_loop: bool = False) -> bool:
 
 
 def has_return(body: list[ast.stmt]) -> bool:
-    """Whether a return stands in statements, in loops too."""
+    """Whether statements contain a return, also in loops."""
     return has_jump(body, True)
 
 
 def always_jumps(body: list[ast.stmt]) -> bool:
-    """Whether the end of statements is never reached."""
+    """Whether control never reaches the end of the statements."""
     match body[-1] if body else None:
         case ast.Return() | ast.Break() | ast.Continue():
             return True

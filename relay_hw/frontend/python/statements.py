@@ -1,4 +1,4 @@
-"""Python statements as Relay: assignments become lets, loops become functions that call themselves.
+"""Translates Python statements to Relay: assignments become lets, loops become recursive functions.
 
 In: the tree of a function. Out: its body as an expression. What comes after a statement that may leave early is a
 function that both ways call.
@@ -24,7 +24,7 @@ class Statements(Loops):
     """Translates statements."""
 
     def sequence(self, body: Sequence[ast.stmt], env: Env, control: Control) -> Expr:
-        """`body` in the current block; what the block ends with. Changes `env`."""
+        """Translate `body` into the current block; returns the block's last expression. Changes `env`."""
         for index, statement in enumerate(body):
             self.span, self.site = self.source.span(statement), "x"
             rest = body[index + 1 :]
@@ -37,7 +37,7 @@ class Statements(Loops):
         return control.end(env)
 
     def _statement(self, node: ast.stmt, rest: Sequence[ast.stmt], env: Env, control: Control) -> Expr | None:
-        """Translates one statement; the expression that ends the block if nothing comes after it any more."""
+        """Translate one statement; returns the block's last expression if nothing can follow."""
         match node:
             case ast.Return(value=value):
                 self.site = "result"
@@ -93,10 +93,10 @@ class Statements(Loops):
         if isinstance(symbol, Value) and len(fields_of(symbol.type)) == count:
             return [self.item(symbol, index) for index in range(count)]
         shown = symbol.type if isinstance(symbol, Value) else getattr(symbol, "value", "an empty list")
-        self.source.refuse(node, f"value must be a tuple of {count} to be taken apart, not {shown}")
+        self.source.refuse(node, f"value must be a tuple of {count} to be unpacked, not {shown}")
 
     def _effect(self, node: ast.Call, env: Env) -> None:
-        """A call for what it changes: `xs.append(x)`, or what the library changes."""
+        """A call for its side effect: `xs.append(x)`, or one of the library."""
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[arg]) if name in env:
                 self.site = name
@@ -105,7 +105,7 @@ class Statements(Loops):
                 self.call_of(node, env)
 
     def _element(self, items: Symbol) -> Type | None:
-        """The type of a list's elements, where it is known."""
+        """The type of a list's elements, if known."""
         return item_type(items.type) if isinstance(items, Value) and is_list(items.type) else None
 
     def _appended(self, node: ast.Call, items: Symbol, item: Value) -> Symbol:
@@ -115,7 +115,7 @@ class Statements(Loops):
             return self.list([item])
         whole = self.value(items)
         if not is_list(whole.type):
-            self.source.refuse(node, f"append must be of a list, not of {whole.type}")
+            self.source.refuse(node, f"append must be called on a list, not on {whole.type}")
         return self.append(whole, item)
 
     # Decisions
@@ -144,7 +144,7 @@ class Statements(Loops):
         return If(cond.expr, *bodies, span=self.span)
 
     def _ways(self, ways: Sequence[tuple[Sequence[ast.stmt], Env]], control: Control) -> list[Expr]:
-        """Sequences of which one runs, each in a block and an environment of its own."""
+        """Translate alternative sequences, each in its own block and environment."""
         bodies: list[Expr] = []
         for body, env in ways:
             outer, self.block = self.block, Block()
@@ -156,7 +156,7 @@ class Statements(Loops):
     def _ways_to(
         self, then: list[ast.stmt], other: list[ast.stmt], rest: Sequence[ast.stmt], env: Env, control: Control
     ) -> list[Expr]:
-        """Both ways may reach what follows: it becomes a function of the variables that they assign."""
+        """If both branches may continue, the rest becomes a function of the variables that they assign."""
         assigned = dict.fromkeys([*assigned_names(then), *assigned_names(other)])
         both = set(assigned_names(then)) & set(assigned_names(other))
         names = [name for name in assigned if name in env or name in both]
@@ -177,9 +177,9 @@ class Statements(Loops):
         return bodies
 
     def _kept(self, name: str, env: Env, types: dict[str, Value], before: Symbol | None) -> Value:
-        """The value of a variable, of the same type each time."""
+        """The value of a variable, which must keep its type."""
         if name not in env:
-            raise UnsupportedError(f"variable {name} must be assigned on every way to here")
+            raise UnsupportedError(f"variable {name} must be assigned on every path to here")
         like = types.get(name, before)
         value = self.value(env[name], like.type if isinstance(like, Value) else None)
         known = types.setdefault(name, value)
@@ -188,13 +188,13 @@ class Statements(Loops):
         return value
 
     def _settle(self, names: Sequence[str], env: Env) -> None:
-        """Python numbers that are about to vary become Relay values."""
+        """Turn Python numbers that will vary into Relay values."""
         for name in names:
             if isinstance(env.get(name), Static):
                 env[name] = self.value(env[name])
 
     def _join(self, cond: Value, then: list[ast.stmt], other: list[ast.stmt], env: Env) -> None:
-        """An if whose branches only assign: variables that differ are the if's result."""
+        """Join the branches of an if that only assign: variables that differ are the if's result."""
         ends: list[tuple[Block, Env]] = []
         for body in (then, other):
             outer, self.block = self.block, Block()
@@ -248,7 +248,7 @@ class Statements(Loops):
         env[node.name] = Value(own, whole)
 
     def body(self, node: ast.FunctionDef, env: Env, ret: Type | None) -> tuple[Expr, Type]:
-        """The body of a function in the current block, and the type of its result."""
+        """Translate a function's body into the current block; also returns its result type."""
         found: list[Type] = [] if ret is None else [ret]
 
         def give(value: Value, place: ast.AST) -> Expr:
@@ -273,7 +273,7 @@ class Statements(Loops):
 
     @abstractmethod
     def returned(self, value: Value) -> None:
-        """Told of every value that a function returns."""
+        """Called with every value that a function returns."""
 
     def parameter(self, arg: ast.arg, env: Env) -> Type:
         """The type of a parameter. Raises UnsupportedError without annotation."""

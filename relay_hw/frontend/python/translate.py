@@ -1,4 +1,4 @@
-"""One decorated function as a Relay function. In: its source. Out: `Translated`, with what it needs beside itself.
+"""Translates one decorated function to Relay. In: its source. Out: `Translated`, with the functions that it uses.
 
 Each call of a layer in a model has hidden parameters of its own; a call of another model has a set of all of that
 model's. They become parameters of the Relay function, behind the declared ones.
@@ -70,7 +70,7 @@ class Translator(Statements):
         return ty if env else self._batched(ty)
 
     def _batched(self, ty: Type) -> Type:
-        """Samples become batches of them; a number is the mean over the batch and stays."""
+        """Batch samples; a number becomes the mean over the batch."""
         if self._batch is None or not isinstance(ty, TensorType) or not ty.rank:
             return ty
         return TensorType((self._batch, *ty.shape), ty.dtype)
@@ -142,7 +142,7 @@ class Translator(Statements):
         return self._with_hidden(value, bound)
 
     def _with_hidden(self, value: Value, bound: _Bound) -> Value:
-        """The call that was made last gets its hidden arguments."""
+        """Add hidden arguments to the last call."""
         if not bound.hidden:
             return value
         var, call = self.block.bound[-1]
@@ -271,7 +271,7 @@ _SPECIAL: Mapping[str, Callable[[Translator, ast.Call, Sequence[Symbol], dict[st
 
 
 def assemble(translation: Translation, translated: Translated) -> IRModule:
-    """The module of a function and of all that it uses, with the standard library where that is needed."""
+    """The module of a function and of all that it uses, with the prelude if needed."""
     functions: dict[str, Function] = {}
     waiting = [(translation.name, translated)]
     while waiting:

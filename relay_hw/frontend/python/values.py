@@ -1,4 +1,4 @@
-"""What Python names stand for while a function is translated: Relay values with their types, or Python objects.
+"""Values of Python names during translation: Relay values with their types, or Python objects.
 
 In: expressions. Out: `Value`s. A block collects the lets of one sequence of statements.
 """
@@ -36,7 +36,7 @@ class Static:
 
 @dataclass(frozen=True, slots=True)
 class EmptyList:
-    """A list without elements yet; `name` is the loop variable that holds it."""
+    """A list that has no elements yet; `name` is the loop variable that holds it."""
 
     name: str | None = None
 

@@ -1,4 +1,4 @@
-"""Relax, TVM's graph language, to Relay: modules that TVM or its importers made.
+"""Converts Relax modules, of TVM's graph language, to Relay.
 
 In: a Relax module. Out: a Relay module of the same functions.
 """

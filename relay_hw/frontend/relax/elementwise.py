@@ -66,7 +66,7 @@ def _mod(s: Site) -> Expr:
 
 
 def _round(s: Site) -> Expr:
-    """To the nearest integer, ties to even; Relay's own rounds them away from zero."""
+    """Round ties to even; Relay's round rounds them away from zero."""
     if not s.is_float(0):
         return s[0]
     dtype, low = s.type(0).dtype, op.floor(s[0])

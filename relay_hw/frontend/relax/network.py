@@ -15,7 +15,7 @@ from relay_hw.ir.expr import Call, Constant, Expr, Op, Tuple
 
 
 def _out_dtype(s: Site) -> str | None:
-    """The element type of sums, where it is not that of the data."""
+    """The element type of sums, if it is not that of the data."""
     return s.result.dtype if s.result.dtype != s.type(0).dtype else None
 
 
@@ -66,7 +66,7 @@ def _matmul(s: Site) -> Expr:
 
 
 def _transposed(matrix: Expr) -> Expr:
-    """A matrix with its axes swapped; one that was swapped before is the matrix it came from."""
+    """Transpose a matrix; cancels with a previous transpose."""
     if isinstance(matrix, Constant):
         return Constant(np.ascontiguousarray(matrix.data.T))
     if isinstance(matrix, Call) and isinstance(matrix.op, Op) and matrix.op.name == "transpose":

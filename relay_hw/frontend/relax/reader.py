@@ -1,4 +1,4 @@
-"""Relax functions to Relay functions: bindings become a graph, branches, recursion and closures stay what they are.
+"""Converts Relax functions to Relay: bindings become a graph; branches, recursion and closures are kept.
 
 In: a Relax module. Out: a typed Relay module, or one message that names every call that has no form in Relay.
 """
@@ -102,7 +102,7 @@ class _Reader:
             return self.refuse(f"{name}: {reason}", call)
 
     def refuse(self, what: str, expr: Any) -> Expr:
-        """Remember it, and go on with a value of the same type to find everything else."""
+        """Record a refusal, and go on with a value of the same type to find the others."""
         if what not in self.refused:
             self.refused.append(what)
         try:

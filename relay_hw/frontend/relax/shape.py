@@ -1,4 +1,4 @@
-"""Relax's operators that move, select, order and join elements, as Relay."""
+"""Relax's operators that move, select, sort and concatenate elements, as Relay."""
 
 from __future__ import annotations
 

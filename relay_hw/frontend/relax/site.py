@@ -1,4 +1,4 @@
-"""One Relax call on its way to Relay: what a converter may ask of it.
+"""The interface of Relax converters: a Relax call with its arguments and types.
 
 In: a call and its arguments in Relay. Out: numbers, shapes and types as Python values. TVM's objects are read by their
 fields, so that nothing here imports TVM.
@@ -18,7 +18,7 @@ FLOATS = ("float16", "float32", "float64", "bfloat16")
 
 
 class Refusal(Exception):
-    """Why a call has no form in Relay; the reader collects them."""
+    """The reason why a call cannot be converted; the reader collects them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Site:
         return found
 
     def shape(self, index: int) -> tuple[int, ...]:
-        """The shape of an argument. Raises Refusal where it is not known."""
+        """The shape of an argument. Raises Refusal if it is dynamic."""
         try:
             return self.type(index).static_shape
         except ValueError:
@@ -75,7 +75,7 @@ class Site:
         return found
 
     def sizes(self, index: int) -> tuple[int, ...]:
-        """An argument that is a shape or a tuple of integers. Raises Refusal where one is not known."""
+        """An argument that is a shape or a tuple of integers. Raises Refusal if one is unknown."""
         raw = self.raw[index]
         values = raw.fields if hasattr(raw, "fields") else raw.values if hasattr(raw, "values") else None
         if values is None:
@@ -90,7 +90,7 @@ class Site:
         return found
 
     def number(self, index: int) -> float:
-        """An argument that is a number, written out or a constant."""
+        """An argument that is a number, literal or constant."""
         value = self.args[index]
         if isinstance(value, Constant) and value.data.size == 1:
             return value.data.item()
@@ -105,7 +105,7 @@ Table = Mapping[str, Converter]
 
 
 def plain(value: Any) -> Any:
-    """A TVM number, string or array as a Python value; anything else stays."""
+    """A TVM number, string or array as a Python value; anything else unchanged."""
     if value is None or isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, str):
