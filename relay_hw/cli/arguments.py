@@ -44,7 +44,7 @@ def configs(text: str) -> list[str]:
 
 
 def strategy(text: str) -> str:
-    """The name or file of a strategy, or `float`. Raises QuantizeError."""
+    """The name or file of a quantization strategy, or `float`. Raises QuantizeError."""
     from relay_hw.quantize.recipes import FLOAT
     from relay_hw.quantize.strategy_file import find_strategy
 
@@ -54,7 +54,7 @@ def strategy(text: str) -> str:
 
 
 def strategies(text: str) -> list[str]:
-    """Names or files of strategies, separated by commas. Raises QuantizeError."""
+    """Names or files of quantization strategies, separated by commas. Raises QuantizeError."""
     from relay_hw.quantize.strategy_file import find_strategy
 
     names = [name.strip() for name in text.split(",") if name.strip()]

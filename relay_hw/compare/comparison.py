@@ -1,4 +1,4 @@
-"""The result of a comparison, in every form that it is shown in.
+"""The result of a comparison, with its output as text, JSON, CSV and HTML.
 
 In: findings. Out: `Comparison`: terminal text, CSV, JSON, HTML page, rich display in notebooks.
 """
@@ -21,11 +21,11 @@ class Comparison(Findings):
     """Strategies on one network: findings that show and save themselves."""
 
     def to_text(self, width: int | None = None) -> str:
-        """A table for terminals of `width` columns; None: as wide as it needs."""
+        """A table for terminals of `width` characters; None: unlimited."""
         return comparison_text(self, width)
 
     def to_html(self, layers: Sequence[str] | None = None) -> str:
-        """A page that needs nothing else. `layers`: whose histograms it shows (default: all). Raises InputError."""
+        """A self-contained HTML page with histograms of `layers` (default: all). Raises InputError."""
         return render_page(self, layers)
 
     def files(self, layers: Sequence[str] | None = None) -> dict[str, bytes]:
@@ -35,7 +35,7 @@ class Comparison(Findings):
         return {name: text.encode() for name, text in texts.items()}
 
     def save(self, folder: str | Path) -> None:
-        """Write the three files into `folder`, made where it is missing. Raises InputError."""
+        """Write the three files into `folder`, created if missing. Raises InputError."""
         store = Store(Path(folder))
         for name, content in self.files().items():
             store.put(store.folder / name, content)

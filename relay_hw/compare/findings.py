@@ -1,4 +1,4 @@
-"""What a comparison found: rows and the best strategy, as records, JSON and CSV. In: rows. Out: `Findings`."""
+"""The findings of a comparison, as records, JSON and CSV: rows, the best strategy. In: rows. Out: `Findings`."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ CSV_COLUMNS: Final = (
     "compile_seconds", "engine", "hardware_note", "summary",
 )  # fmt: skip
 BEST_BY: Final = (
-    "least noise of the outputs (signal-to-noise ratio against float) on calibration samples that were held out, which "
-    "no strategy saw, of those that the accelerator runs, whose widths it has, and none beats in quality and time on "
-    "the test data"
+    "least output noise (signal-to-noise ratio against float) on held-out calibration samples, among strategies whose "
+    "widths the accelerator has and that are on the Pareto front of quality and time on the test data"
 )
-NO_BEST: Final = "too few calibration data to hold some out, so none was chosen"
-NO_GAIN: Final = "every strategy has widths that its accelerator holds in wider numbers, so none was chosen"
+NO_BEST: Final = "too few calibration samples to hold any out, so none was chosen"
+NO_GAIN: Final = "every strategy has widths that its accelerator stores in wider integers, so none was chosen"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Findings:
-    """Strategies on one network. `best` is the name of that with the least noise on held-out calibration data, None
+    """Compared strategies of one network. `best`: name of the one with the least noise on held-out samples, None
     without any.
 
     `output` was compared on `images` samples of the test data; `is_logits`: before the softmax that follows it.
@@ -119,9 +118,9 @@ class Findings:
 
 
 def choose_best(rows: Sequence[Row]) -> str | None:
-    """The strategy with the least noise on held-out data; of equal ones that with fewest cycles, then the first.
+    """The strategy with the least noise on held-out data; ties go to the fewest cycles, then to the first.
 
-    Only those count whose widths the accelerator has, and that nobody beats in quality and time; where all leave layers
+    Only those count whose widths the accelerator has, and that are on the front of quality and time; if all leave layers
     to the host, those of which the accelerator runs some, if there is one: what stays in float has no noise at all.
     """
     known = [(row, row.held_out) for row in rows if row.held_out is not None and row.gains]

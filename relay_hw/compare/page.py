@@ -69,7 +69,7 @@ def render_page(found: Findings, layers: Sequence[str] | None = None) -> str:
 
 
 def render_fragment(found: Findings) -> str:
-    """The page in a frame of its own, so that its look does not change the notebook's."""
+    """The page in an iframe, so that its style does not affect the notebook."""
     return (
         f'<iframe srcdoc="{html(render_page(found))}" style="width:100%;height:900px;border:0" '
         f'title="{html(found.model)}: quantization strategies"></iframe>'
@@ -98,7 +98,7 @@ _WEIGHTS: Final = "bytes of weights"
 
 
 def _columns(found: Findings) -> list[tuple[str, str, _Cell]]:
-    """Title, what stands small below it, and the cell of a row."""
+    """Title, subtitle and cell function of each column."""
     rows = found.rows
     has_labels = any(row.test.top1 is not None for row in rows)
     columns: list[tuple[str, str, _Cell]] = []

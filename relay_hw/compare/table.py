@@ -33,7 +33,7 @@ _OPTIONAL = (
 
 
 def comparison_text(found: Findings, width: int | None = None) -> str:
-    """Table in `width` columns, the best strategy and how it was chosen, layers with the most noise, notes."""
+    """A table of `width` characters, the best strategy and how it was chosen, the noisiest layers, notes."""
     floats = found.float_row
     columns = _columns(found)
     first = {

@@ -1,4 +1,4 @@
-"""The result of an exploration, in every form that it is shown in.
+"""The result of an exploration, with its output as text, JSON, CSV and HTML.
 
 In: findings. Out: `Exploration`: terminal text, CSV, JSON, HTML page, rich display in notebooks.
 """
@@ -18,11 +18,11 @@ class Exploration(Findings):
     """Points of a space on one network: findings that show themselves."""
 
     def to_text(self, width: int | None = None) -> str:
-        """Tables for terminals of `width` columns; None: as wide as they need."""
+        """Tables for terminals of `width` characters; None: unlimited."""
         return exploration_text(self, width)
 
     def to_html(self) -> str:
-        """A page that needs nothing else."""
+        """A self-contained HTML page."""
         return render_page(self)
 
     def files(self) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""What an exploration found: rows, the front, who beats whom, as records, JSON and CSV.
+"""The findings of an exploration, as records, JSON and CSV: rows, the Pareto front, reasons.
 
 In: rows. Out: `Findings`, with a configuration for each point.
 """
@@ -54,12 +54,12 @@ class Findings:
 
     @cached_property
     def amounts(self) -> Mapping[int, Amounts]:
-        """Of the points that compete, what each objective takes."""
+        """The value of each objective for the competing points."""
         return {row.number: self._amounts(row) for row in whole(self.rows)}
 
     @cached_property
     def front(self) -> tuple[int, ...]:
-        """Numbers of the points that nobody beats, the first objective's best first."""
+        """Numbers of the points on the Pareto front, best first in the first objective."""
         numbers = unbeaten(dict(self.amounts))
         return tuple(sorted(numbers, key=lambda number: (self.amounts[number], number)))
 
@@ -70,21 +70,21 @@ class Findings:
         return {row.number: self._reason(row, front) for row in self.rows if row.number not in front}
 
     def __getitem__(self, number: int) -> Row:
-        """The row of a point. Raises InputError for a number that was not looked at."""
+        """The row of a point. Raises InputError for a number that was not measured."""
         for row in self.rows:
             if row.number == number:
                 return row
-        raise InputError(f"point must be one that was looked at, such as {self._some()}, not {number}")
+        raise InputError(f"point must be a measured one, such as {self._some()}, not {number}")
 
     def design(self, number: int) -> Design:
-        """The design of a point. Raises InputError where there is none."""
+        """The design of a point. Raises InputError if it is illegal."""
         row = self[number]
         if row.placed is None or row.state is State.REFUSED:
-            raise InputError(f"point {number} must have a configuration, not be refused: {row.reason}")
+            raise InputError(f"point {number} must be a legal configuration: {row.reason}")
         return row.placed.design
 
     def config(self, number: int) -> AccelConfig:
-        """The configuration of a point. Raises InputError where there is none."""
+        """The configuration of a point. Raises InputError if it is illegal."""
         return self.design(number).config
 
     def share(self, row: Row) -> float | None:

@@ -1,6 +1,6 @@
 """The Pareto front of points: which are dominated, by which point and by how much.
 
-In: rows, objectives. Out: the points that nobody beats, and one sentence for each other one.
+In: rows, objectives. Out: the points on the front, and one sentence for each other one.
 """
 
 from __future__ import annotations

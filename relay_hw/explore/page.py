@@ -46,7 +46,7 @@ def render_page(found: Findings) -> str:
 
 
 def render_fragment(found: Findings) -> str:
-    """The page in a frame of its own, so that its look does not change the notebook's."""
+    """The page in an iframe, so that its style does not affect the notebook."""
     return (
         f'<iframe srcdoc="{html(render_page(found))}" style="width:100%;height:900px;border:0" '
         f'title="{html(found.model)}: accelerators"></iframe>'

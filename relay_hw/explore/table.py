@@ -20,7 +20,7 @@ _MOST: Final = 4
 
 
 def exploration_text(found: Findings, width: int | None = None) -> str:
-    """The front, how many points were looked at, why most of the others were refused."""
+    """The front, how many points were measured, the most common refusals."""
     axes = [axis.name for axis in found.axes if len(axis.values) > 1]
     rows = lead(found.rows, found.front)
     measures = ["cycles", "LUT4", "block RAMs", "mult", "area", "uJ", "DRAM"]

@@ -76,7 +76,7 @@ def _spent(stretches: Sequence[Stretch]) -> Spent:
 
 
 def _pads(program: Program, timing: Timing, owners: Sequence[int]) -> Iterator[Pad]:
-    """Every scratchpad. A value lives from the start of what wrote it to the end of what used it last.
+    """Contents of every scratchpad. A value lives from the start of its write to the end of its last use.
 
     What was loaded before the launch stays through it, and counts for the layer that uses it last.
     """
@@ -122,7 +122,7 @@ def _used(counts: Ints, times: Ints, cycles: int, parts: int) -> NDArray[np.floa
 
 
 def _raster(lives: Lives, times: Ints, layer: Ints, entries: int, cycles: int) -> NDArray[np.int32]:
-    """int32 [rows, parts]: the layer that holds a part of the entries in a part of the time; later ones over others."""
+    """int32 [rows, parts]: the layer that occupies a slice of the entries in a time slice; later layers win."""
     rows, parts = min(ROWS, entries), _parts(cycles)
     image = np.full((rows, parts), _EMPTY, np.int32)
     boxes = np.stack(

@@ -77,7 +77,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRecord:
-    """Where one operator went: `where` is the target's name or `host`, `function` the global function that holds it.
+    """Where an operator was placed: `where` is the target's name or `host`, `function` the global function.
 
     `reason`: why it is on the host. `macs`: multiply-accumulates of one run of it.
     """
@@ -91,5 +91,5 @@ class PartitionRecord:
 
 
 def host_row(record: PartitionRecord) -> LayerInfo:
-    """The row of a layer that the host computes."""
+    """The row of a layer on the host."""
     return LayerInfo(record.name, record.operator, record.where, record.function, record.reason, macs=record.macs)

@@ -142,7 +142,7 @@ class Model:
         return self.function.translated().hidden
 
     def __call__(self, *args: Any) -> Any:
-        """The function's value; samples may come in batches, with one more axis in front."""
+        """Evaluate the function; samples may be batched, with an additional first axis."""
         batch = self._batch(self.function, args)
         if batch not in self._runners:
             name = self.function.name if batch is None else f"{self.function.name}_{batch}"
@@ -150,7 +150,7 @@ class Model:
         return self._runners[batch](*args, *self.params)
 
     def gradients(self, loss: RelayModel, args: Sequence[Any]) -> tuple[Array, ...]:
-        """The slope of `loss` at `args` for every parameter."""
+        """The gradient of `loss` at `args` for every parameter."""
         batch = self._batch(loss, args)
         key = (loss, batch)
         if key not in self._gradients:
@@ -171,7 +171,7 @@ class Model:
         return sizes.pop() if len(sizes) == 1 else None
 
     def export(self) -> ExportedModel:
-        """A callable with the parameters of now."""
+        """A callable with the current parameters."""
         return ExportedModel(self.function, [np.array(param) for param in self.params])
 
     def __repr__(self) -> str:

@@ -18,7 +18,7 @@ from relay_hw.transform import (
 
 
 def gradient_function(loss: Decorated, model: Decorated, batch: int | None) -> Function:
-    """`fn (inputs of loss, parameters) -> slopes of the parameters`, as straight as the loss is.
+    """`fn (inputs of loss, parameters) -> gradients of the parameters`; control flow only if the loss has it.
 
     Raises UnsupportedError unless the hidden parameters of `loss` are those of one call of `model`.
     """
