@@ -158,7 +158,7 @@ area-points: $(READY) ## synthesise what the area model is fitted to, and fit it
 lock: ## renew requirements.lock and scripts/aarch64.lock, versions and hashes, by uv (pip install uv)
 	printf 'setuptools>=77\nwheel\n' | uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-header \
 	  --generate-hashes --no-annotate --extra test --extra lint --extra fpga \
-	  --extra explore -o requirements.lock pyproject.toml -
+	  --extra explore --extra mcp -o requirements.lock pyproject.toml -
 	echo ziglang | uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-header --generate-hashes \
 	  --no-annotate -o scripts/aarch64.lock -
 

@@ -88,6 +88,8 @@ def find_tools() -> tuple[Tool, ...]:
         *(Tool(name, _fpga_tool(name), "bitstreams", FPGA) for name in ("yosys", "nextpnr-ecp5", "ecppack")),
         Tool("litex", _package("litex"), "bitstreams for boards", FPGA),
         Tool("pyserial", _package("pyserial"), "--device fpga", FPGA),
+        Tool("dask", _package("dask"), "explore on several processes", "pip install 'relay-hw[explore]'"),
+        Tool("mcp", _package("mcp"), "answers for assistants", "pip install 'relay-hw[mcp]'"),
     )  # fmt: skip
 
 

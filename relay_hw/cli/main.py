@@ -151,6 +151,7 @@ def _parser() -> ArgumentParser:
     _add_compare_command(commands)
     _add_explore_command(commands)
     _add_fpga_commands(commands)
+    _add_mcp_command(commands)
     return parser
 
 
@@ -429,6 +430,13 @@ def _add_compare_command(commands: Any) -> None:
     text = "what evaluates the integer model (default auto: TVM for many samples, if installed)"
     compare.add_argument("--engine", choices=("auto", "tvm", "numpy"), default="auto", help=text)
     compare.add_argument("--processes", type=arg.count, metavar="N", help="processes (default: one per core)")
+
+
+def _add_mcp_command(commands: Any) -> None:
+    text = "answer assistants over the Model Context Protocol: compile, where cycles go, what would help"
+    mcp = _add(commands, "mcp", "mcp:mcp_command", text)
+    text = "folder with models and builds; nothing outside of it is read or written (default: the current one)"
+    mcp.add_argument("folder", type=Path, nargs="?", default=Path(), metavar="FOLDER", help=text)
 
 
 def _add_explore_command(commands: Any) -> None:

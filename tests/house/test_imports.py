@@ -63,14 +63,15 @@ ALLOWED: dict[str, set[str]] = {
     "relay_hw.report": BASE | ISA | {"relay_hw.accel.sim"},
 }
 # What shows results to people, above all that computes them.
-SHOWS = {"relay_hw.explore", "relay_hw.cli", "relay_hw.compat"}
+SHOWS = {"relay_hw.explore", "relay_hw.mcp", "relay_hw.cli", "relay_hw.compat"}
 # The rooms that see everything but these, which lie above them.
 ABOVE: dict[str, set[str]] = {
     "relay_hw.runtime": {"relay_hw", "relay_hw.build_module", "relay_hw.compare", "relay_hw.demo", *SHOWS},
     "relay_hw.compare": {"relay_hw.build_module", "relay_hw.demo", *SHOWS},
-    "relay_hw.explore": {"relay_hw.build_module", "relay_hw.demo", "relay_hw.cli", "relay_hw.compat"},
+    "relay_hw.explore": {"relay_hw.build_module", "relay_hw.demo", "relay_hw.mcp", "relay_hw.cli", "relay_hw.compat"},
     "relay_hw.demo": {"relay_hw.build_module", "relay_hw.compare", *SHOWS},
     "relay_hw.build_module": {"relay_hw.compare", "relay_hw.demo", *SHOWS},
+    "relay_hw.mcp": {"relay_hw.build_module", "relay_hw.compare", "relay_hw.demo", *SHOWS} - {"relay_hw.mcp"},
     "relay_hw.cli": {"relay_hw.compat"},
     "relay_hw.compat": {"relay_hw.cli"},
     "relay_hw": {"relay_hw.cli"},

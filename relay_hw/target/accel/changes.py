@@ -44,6 +44,13 @@ class Change:
         return bool(fitting - set(_READS) if mems and not mems & loads else fitting)
 
     @property
+    def asked(self) -> str:
+        """What `read_change` reads as this change: `KEY=VALUE,...`."""
+        names = {field: key for key, field in MEMORY_KEYS.items()}
+        values = {**self.sizes, **{names[field]: value for field, value in self.memory.items()}}
+        return ",".join(f"{key}={value}" for key, value in values.items())
+
+    @property
     def recompiles(self) -> bool:
         """Whether programs must be recompiled for it."""
         return not self.sizes.keys() <= SAME_PROGRAM

@@ -157,6 +157,8 @@ def test_usual_changes_are_hardware_that_could_be() -> None:
         assert len({change.text for change in changes}) == len(changes) >= 10
         for change in changes:
             assert bool(change.sizes) != bool(change.memory)
+            again = read_change(change.asked, config, STANDARD)
+            assert (again.sizes, again.memory) == (change.sizes, change.memory)
             assert change.config(config).hash32 != config.hash32 or change.memory_model(STANDARD) != STANDARD
     # A bus wider than an instruction does not exist.
     assert not any("axi_data_bits" in change.sizes for change in usual_changes(load_config("wide"), STANDARD))
